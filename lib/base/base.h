@@ -1,0 +1,88 @@
+/* base.h - what every stage stands on: errors, growing buffers, unaligned loads, bits, the CPU level.
+ *
+ * Names that start with `dp_` are the library's own: they have no public symbol. */
+#ifndef DP_BASE_H
+#define DP_BASE_H
+
+#include "doppel.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* ---- errors ---- */
+
+/* Fills *error (which may be NULL) and returns the code, so that `return dp_fail(...)` is one line. */
+doppel_status dp_fail(doppel_error *error, doppel_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same for a place in a file; line and position may be 0. */
+doppel_status dp_fail_at(doppel_error *error, doppel_status code, const char *file, uint64_t line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* "no memory" */
+doppel_status dp_no_memory(doppel_error *error);
+
+/* ---- memory ---- */
+
+/* Makes room for `need` items of `size` bytes in *data, at least doubling; false when there is no memory, and then nothing has
+ * changed. dp_reserve(&array, &capacity, count + 1, sizeof *array) */
+bool dp_reserve(void *data, size_t *capacity, size_t need, size_t size);
+
+/* Bytes that grow. Zero is an empty buffer. */
+typedef struct dp_buffer {
+    char *data;
+    size_t size, capacity;
+} dp_buffer;
+
+bool dp_buffer_add(dp_buffer *buffer, const void *bytes, size_t length);
+bool dp_buffer_printf(dp_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void dp_buffer_free(dp_buffer *buffer);
+
+/* ---- bits and bytes ---- */
+
+static inline uint64_t dp_load64(const void *p) {
+    uint64_t v;
+    memcpy(&v, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+    return v;
+}
+
+static inline uint32_t dp_load32(const void *p) {
+    uint32_t v;
+    memcpy(&v, p, 4);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    return v;
+}
+
+static inline uint64_t dp_rotl64(uint64_t x, int r) {
+    return x << r | x >> (64 - r);
+}
+
+/* 1 to 8 bytes as a little-endian number, without reading past them. */
+static inline uint64_t dp_load_tail(const void *p, size_t length) {
+    uint64_t v = 0;
+    for (size_t i = 0; i < length; i++)
+        v |= (uint64_t)((const uint8_t *)p)[i] << (8 * i);
+    return v;
+}
+
+/* Sorts 64-bit numbers ascending (by bytes, in linear time); `scratch` has room for as many. */
+void dp_sort64(uint64_t *numbers, size_t count, uint64_t *scratch);
+
+/* Removes repeats from a sorted array; gives how many stay. */
+size_t dp_unique64(uint64_t *sorted, size_t count);
+
+/* ---- the CPU ---- */
+
+enum { DP_CPU_PORTABLE = 0, DP_CPU_AVX2 = 1, DP_CPU_NEON = 1, DP_CPU_AVX512 = 2 };
+
+/* The level this machine has, lowered by DOPPEL_CPU. Found out once, at the first call. */
+int dp_cpu_level(void);
+
+/* The level this machine has, whatever DOPPEL_CPU says: what tests of the variants go by. */
+int dp_cpu_best(void);
+
+#endif
