@@ -1,17 +1,19 @@
 /* doppel.h - find the documents you have already seen.
  *
  * Read from the top: one call turns a text into a fingerprint, one compares two texts. Below them stand the parts those
- * calls are made of: recipes, sketchers, the caller's own features, document-frequency tables, measures, documents from files.
+ * calls are made of: recipes, sketchers, the caller's own features, document-frequency tables, measures, documents from
+ * files.
  *
- * Ownership, for all of this header: what a `create`, `parse` or `open` gives is the caller's, and ends with the `free` or
- * `close` of the same noun (which accept NULL); what any other call gives is borrowed from the object it came from, and valid
- * until the next call that changes that object. Text is UTF-8 with a length; it needs no NUL and may hold any bytes.
+ * Ownership, for all of this header: what a `create`, `parse` or `open` gives is the caller's, and ends with the `free`
+ * or `close` of the same noun (which accept NULL); what any other call gives is borrowed from the object it came from,
+ * and valid until the next call that changes that object. Text is UTF-8 with a length; it needs no NUL and may hold any
+ * bytes.
  *
  * Threads: objects that are only read (recipes, frequency tables once opened) may be shared; everything that is written
  * (sketchers, inputs) belongs to one thread at a time. There is no global state but the choice of CPU level, made once.
  *
- * Errors: a call that can fail gives a doppel_status. Where it takes a doppel_error, that may be NULL; otherwise it is filled
- * on failure with a message that says what was wrong, where, and what to do. */
+ * Errors: a call that can fail gives a doppel_status. Where it takes a doppel_error, that may be NULL; otherwise it is
+ * filled on failure with a message that says what was wrong, where, and what to do. */
 #ifndef DOPPEL_H
 #define DOPPEL_H
 
@@ -38,7 +40,8 @@ typedef enum doppel_status {
     DOPPEL_ERROR_IO = 7           /* the system refused a read, write or open */
 } doppel_status;
 
-/* What went wrong. `file` is empty, `line` and `position` are 0, where they mean nothing. Lines and positions count from 1. */
+/* What went wrong. `file` is empty, `line` and `position` are 0, where they mean nothing. Lines and positions count
+ * from 1. */
 typedef struct doppel_error {
     doppel_status code;
     uint64_t line;
@@ -53,11 +56,12 @@ DOPPEL_API const char *doppel_version(void);
 /* A fixed English name of a status, e.g. "bad input". */
 DOPPEL_API const char *doppel_status_name(doppel_status status);
 
-/* The CPU level the kernels run at: "portable", "avx2", "avx512" or "neon". The environment variable DOPPEL_CPU lowers it
- * (never raises it); it is read at the first call that needs a kernel. */
+/* The CPU level the kernels run at: "portable", "avx2", "avx512" or "neon". The environment variable DOPPEL_CPU lowers
+ * it (never raises it); it is read at the first call that needs a kernel. */
 DOPPEL_API const char *doppel_cpu_level(void);
 
-/* ---- 1. Simple ---------------------------------------------------------------------------------------------------------- */
+/* ---- 1. Simple
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* The 64-bit fingerprint of a text by the default recipe, `page`. A text without words has fingerprint 0.
  * Errors: DOPPEL_ERROR_MEMORY. */
@@ -72,24 +76,24 @@ typedef struct doppel_comparison {
     int bits;                                    /* width of the fingerprints */
     int distance;                                /* differing bits; -1 when a side has no words */
     uint64_t words_a, words_b;
-    uint64_t shingles_a, shingles_b;             /* distinct features */
+    uint64_t shingles_a, shingles_b; /* distinct features */
     uint64_t shingles_shared;
-    double similarity;                           /* Jaccard of the shingle sets; 1 for two texts without words */
-    double containment_ab, containment_ba;       /* share of A's shingles that are in B, and the other way round */
-    double signature_similarity;                 /* Jaccard as estimated from two signatures of 128 slots */
-    double cosine, angle;                        /* of the word-count vectors; the angle in degrees, 0 to 90 */
-    double euclidean;                            /* distance of the word-count vectors */
-    int64_t edit_distance;                       /* Levenshtein on code points of the normalised texts; -1: too long */
-    int64_t indel_distance;                      /* the same with insertions and deletions only */
-    double edit_similarity;                      /* 1 - edit_distance / the longer length */
-    bool same_digest;                            /* the normalised words are the same */
-    uint8_t digest_a[32], digest_b[32];          /* SHA-256 of the normalised words; all 0 when there are none */
+    double similarity;                     /* Jaccard of the shingle sets; 1 for two texts without words */
+    double containment_ab, containment_ba; /* share of A's shingles that are in B, and the other way round */
+    double signature_similarity;           /* Jaccard as estimated from two signatures of 128 slots */
+    double cosine, angle;                  /* of the word-count vectors; the angle in degrees, 0 to 90 */
+    double euclidean;                      /* distance of the word-count vectors */
+    int64_t edit_distance;                 /* Levenshtein on code points of the normalised texts; -1: too long */
+    int64_t indel_distance;                /* the same with insertions and deletions only */
+    double edit_similarity;                /* 1 - edit_distance / the longer length */
+    bool same_digest;                      /* the normalised words are the same */
+    uint8_t digest_a[32], digest_b[32];    /* SHA-256 of the normalised words; all 0 when there are none */
 } doppel_comparison;
 
 typedef struct doppel_recipe doppel_recipe;
 
-/* Compares two texts by a recipe (NULL: `page`). Edit distances are worked out while the product of both lengths in code
- * points is at most 2^36, which takes a few seconds at worst. Errors: DOPPEL_ERROR_MEMORY. */
+/* Compares two texts by a recipe (NULL: `page`). Edit distances are worked out while the product of both lengths in
+ * code points is at most 2^36, which takes a few seconds at worst. Errors: DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_compare(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
                                         size_t b_length, doppel_comparison *out);
 
@@ -106,7 +110,8 @@ typedef struct doppel_passage {
 DOPPEL_API doppel_status doppel_passages(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
                                          size_t b_length, size_t min_words, doppel_passage **passages, size_t *count);
 
-/* ---- 2. Recipes: exactly how text becomes sketches ---------------------------------------------------------------------- */
+/* ---- 2. Recipes: exactly how text becomes sketches
+ * ---------------------------------------------------------------------- */
 
 typedef struct doppel_df doppel_df;
 
@@ -115,13 +120,13 @@ typedef struct doppel_recipe_parts {
     size_t size;            /* sizeof(doppel_recipe_parts) */
     const char *stop_words; /* white-space separated; copied */
     size_t stop_words_length;
-    const doppel_df *df;    /* for weight=tfidf; borrowed */
+    const doppel_df *df; /* for weight=tfidf; borrowed */
 } doppel_recipe_parts;
 
 /* Parses the text form, e.g. "simhash64:words=5:hash=fast:weight=tf", or a name: page, article, literal. docs/FORMAT.md
  * lists every part. `parts` may be NULL.
- * Errors: DOPPEL_ERROR_USAGE with a message that names the part and lists what is allowed (error->position is where in the
- * text it stands), DOPPEL_ERROR_MEMORY. */
+ * Errors: DOPPEL_ERROR_USAGE with a message that names the part and lists what is allowed (error->position is where in
+ * the text it stands), DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_recipe_parse(const char *text, const doppel_recipe_parts *parts, doppel_recipe **recipe,
                                              doppel_error *error);
 DOPPEL_API void doppel_recipe_free(doppel_recipe *recipe);
@@ -138,29 +143,30 @@ DOPPEL_API const char *doppel_unicode_version(void);
 /* A message when the recipe was written for another Unicode version (`unicode=`), else NULL. */
 DOPPEL_API const char *doppel_recipe_warning(const doppel_recipe *recipe);
 
-/* ---- 3. Sketchers: text in, fingerprint, signature, sample and digest out ------------------------------------------------ */
+/* ---- 3. Sketchers: text in, fingerprint, signature, sample and digest out
+ * ------------------------------------------------ */
 
 /* What to work out beside the fingerprint; or them together. */
 enum {
-    DOPPEL_WANT_DIGEST = 1,    /* SHA-256 of the normalised words */
-    DOPPEL_WANT_FEATURES = 2,  /* the hash of each feature, in order, repeats kept */
-    DOPPEL_WANT_SET = 4,       /* the distinct feature hashes, ascending */
-    DOPPEL_WANT_TEXT = 8       /* the normalised words, one space between */
+    DOPPEL_WANT_DIGEST = 1,   /* SHA-256 of the normalised words */
+    DOPPEL_WANT_FEATURES = 2, /* the hash of each feature, in order, repeats kept */
+    DOPPEL_WANT_SET = 4,      /* the distinct feature hashes, ascending */
+    DOPPEL_WANT_TEXT = 8      /* the normalised words, one space between */
 };
 
 typedef struct doppel_sketch {
-    uint64_t fingerprint[2];     /* low 64 bits, high 64 bits (0 up to 64 bits) */
-    uint64_t words;              /* after stop words were left out; for chars=, code points */
-    uint64_t features;           /* repeats counted */
-    uint8_t digest[32];          /* WANT_DIGEST; all 0 when there are no words */
-    const uint32_t *signature;   /* `slots` of them, with minhash= in the recipe; NULL when there are no words */
+    uint64_t fingerprint[2];   /* low 64 bits, high 64 bits (0 up to 64 bits) */
+    uint64_t words;            /* after stop words were left out; for chars=, code points */
+    uint64_t features;         /* repeats counted */
+    uint8_t digest[32];        /* WANT_DIGEST; all 0 when there are no words */
+    const uint32_t *signature; /* `slots` of them, with minhash= in the recipe; NULL when there are no words */
     size_t slots;
-    const uint64_t *sample;      /* distinct feature hashes that are 0 mod p, ascending, with sample= in the recipe */
+    const uint64_t *sample; /* distinct feature hashes that are 0 mod p, ascending, with sample= in the recipe */
     size_t sample_count;
     const uint64_t *feature_hashes; /* WANT_FEATURES: `features` of them */
-    const uint64_t *set;         /* WANT_SET */
+    const uint64_t *set;            /* WANT_SET */
     size_t set_count;
-    const char *text;            /* WANT_TEXT */
+    const char *text; /* WANT_TEXT */
     size_t text_length;
 } doppel_sketch;
 
@@ -174,22 +180,24 @@ DOPPEL_API doppel_status doppel_sketcher_create(const doppel_recipe *recipe, uns
 DOPPEL_API void doppel_sketcher_free(doppel_sketcher *sketcher);
 
 /* One document in one call. Pointers in `out` are borrowed until the next call on this sketcher. */
-DOPPEL_API doppel_status doppel_sketcher_run(doppel_sketcher *sketcher, const char *text, size_t length, doppel_sketch *out);
+DOPPEL_API doppel_status doppel_sketcher_run(doppel_sketcher *sketcher, const char *text, size_t length,
+                                             doppel_sketch *out);
 
 /* One document in pieces, cut anywhere: reset, add ..., finish. Gives what `run` gives on the whole. */
 DOPPEL_API void doppel_sketcher_reset(doppel_sketcher *sketcher);
 DOPPEL_API doppel_status doppel_sketcher_add(doppel_sketcher *sketcher, const char *piece, size_t length);
 DOPPEL_API doppel_status doppel_sketcher_finish(doppel_sketcher *sketcher, doppel_sketch *out);
 
-/* Byte range [start, end) in the given text of each normalised word of the last `run` (for showing where words came from).
- * *ranges is malloc'ed, two numbers a word; free() it. */
-DOPPEL_API doppel_status doppel_word_ranges(const doppel_recipe *recipe, const char *text, size_t length, uint64_t **ranges,
-                                            size_t *count);
+/* Byte range [start, end) in the given text of each normalised word of the last `run` (for showing where words came
+ * from). *ranges is malloc'ed, two numbers a word; free() it. */
+DOPPEL_API doppel_status doppel_word_ranges(const doppel_recipe *recipe, const char *text, size_t length,
+                                            uint64_t **ranges, size_t *count);
 
-/* ---- 4. The caller's own features, weights and hashes -------------------------------------------------------------------- */
+/* ---- 4. The caller's own features, weights and hashes
+ * -------------------------------------------------------------------- */
 
-/* A named hash of any bytes: fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha256, or any digest libcrypto offers by name.
- * docs/FORMAT.md gives the arithmetic. Errors: DOPPEL_ERROR_USAGE when there is no such hash. */
+/* A named hash of any bytes: fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha256, or any digest libcrypto offers by
+ * name. docs/FORMAT.md gives the arithmetic. Errors: DOPPEL_ERROR_USAGE when there is no such hash. */
 DOPPEL_API doppel_status doppel_hash(const char *name, const void *bytes, size_t length, uint64_t seed, uint64_t *hash);
 
 /* One feature. It counts `weight`, rounded to 1/65536; weights may be negative. */
@@ -208,29 +216,31 @@ typedef struct doppel_simhash_options {
     const char *hash;              /* a named hash; NULL: fast */
     doppel_hash_function function; /* in place of a named hash */
     void *user;
-    int64_t *sums;                 /* if set, gets the `bits` weighted sums of +-1, bit 0 first, in units of 1/65536 */
+    int64_t *sums; /* if set, gets the `bits` weighted sums of +-1, bit 0 first, in units of 1/65536 */
 } doppel_simhash_options;
 
 /* SimHash of weighted features: bit i is 1 when the weighted sum of +-1 is above 0. `options` may be NULL.
  * Errors: DOPPEL_ERROR_USAGE (bits, hash, a weight that is not finite or above 2^31, a total that leaves 64 bits). */
-DOPPEL_API doppel_status doppel_simhash(const doppel_feature *features, size_t count, const doppel_simhash_options *options,
-                                        uint64_t fingerprint[2], doppel_error *error);
+DOPPEL_API doppel_status doppel_simhash(const doppel_feature *features, size_t count,
+                                        const doppel_simhash_options *options, uint64_t fingerprint[2],
+                                        doppel_error *error);
 
-/* MinHash signature of a set of 64-bit hashes (repeats are harmless; count 0 leaves the slots at UINT32_MAX). The hashes
- * must be well mixed, as those of doppel_hash are. Errors: DOPPEL_ERROR_USAGE when slots is 0 or above 65536. */
+/* MinHash signature of a set of 64-bit hashes (repeats are harmless; count 0 leaves the slots at UINT32_MAX). The
+ * hashes must be well mixed, as those of doppel_hash are. Errors: DOPPEL_ERROR_USAGE when slots is 0 or above 65536. */
 DOPPEL_API doppel_status doppel_minhash(const uint64_t *hashes, size_t count, size_t slots, uint32_t *signature);
 
 /* Keeps the hashes that are 0 mod p, in order, in place; gives how many stay. p = 0 keeps none. */
 DOPPEL_API size_t doppel_sample(uint64_t *hashes, size_t count, uint64_t p);
 
-/* ---- 5. Document-frequency tables, for weight=tfidf ---------------------------------------------------------------------- */
+/* ---- 5. Document-frequency tables, for weight=tfidf
+ * ---------------------------------------------------------------------- */
 
 /* In how many of N documents a feature occurs; idf = ln(N / (df + 1)), at least 0, rounded to 1/65536. */
 
 typedef struct doppel_df_builder doppel_df_builder;
 
-/* Counts features as `recipe` makes them (its weight does not matter). Beyond `memory` bytes (0: 1 GiB) runs are spilled to
- * files in `tmp` (NULL: the environment's TMPDIR, else /tmp). Not thread-safe. */
+/* Counts features as `recipe` makes them (its weight does not matter). Beyond `memory` bytes (0: 1 GiB) runs are
+ * spilled to files in `tmp` (NULL: the environment's TMPDIR, else /tmp). Not thread-safe. */
 DOPPEL_API doppel_status doppel_df_builder_create(const doppel_recipe *recipe, size_t memory, const char *tmp,
                                                   doppel_df_builder **builder, doppel_error *error);
 DOPPEL_API void doppel_df_builder_free(doppel_df_builder *builder);
@@ -249,7 +259,8 @@ DOPPEL_API doppel_status doppel_df_builder_save(doppel_df_builder *builder, cons
 DOPPEL_API doppel_status doppel_df_open(const char *path, doppel_df **df, doppel_error *error);
 DOPPEL_API void doppel_df_close(doppel_df *df);
 
-/* Adds tables of one recipe up into a new one at `path`. Errors: as open and save, DOPPEL_ERROR_USAGE for unlike recipes. */
+/* Adds tables of one recipe up into a new one at `path`. Errors: as open and save, DOPPEL_ERROR_USAGE for unlike
+ * recipes. */
 DOPPEL_API doppel_status doppel_df_merge(const char *const *paths, size_t count, const char *path, doppel_error *error);
 
 DOPPEL_API uint64_t doppel_df_documents(const doppel_df *df);
@@ -260,7 +271,8 @@ DOPPEL_API double doppel_df_idf(const doppel_df *df, uint64_t feature_hash);
 DOPPEL_API const char *doppel_df_recipe(const doppel_df *df);
 DOPPEL_API const char *doppel_df_digest(const doppel_df *df);
 
-/* ---- 6. Measures --------------------------------------------------------------------------------------------------------- */
+/* ---- 6. Measures
+ * --------------------------------------------------------------------------------------------------------- */
 
 /* Sets are ascending arrays of distinct numbers, as DOPPEL_WANT_SET gives them. */
 DOPPEL_API size_t doppel_set_shared(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);
@@ -290,16 +302,17 @@ DOPPEL_API size_t doppel_terms(const uint64_t *hashes, size_t count, doppel_term
 
 DOPPEL_API int doppel_distance128(const uint64_t a[2], const uint64_t b[2]);
 
-/* Edit distances on code points. Invalid UTF-8 counts a code point U+FFFD each. A result above `max` is given as max + 1, as
- * soon as that is sure (max = SIZE_MAX: never). *distance is untouched on failure. Errors: DOPPEL_ERROR_MEMORY. */
+/* Edit distances on code points. Invalid UTF-8 counts a code point U+FFFD each. A result above `max` is given as max +
+ * 1, as soon as that is sure (max = SIZE_MAX: never). *distance is untouched on failure. Errors: DOPPEL_ERROR_MEMORY.
+ */
 DOPPEL_API doppel_status doppel_levenshtein(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
                                             size_t *distance);
 /* Insertions and deletions only: a substitution costs 2. */
 DOPPEL_API doppel_status doppel_indel(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
                                       size_t *distance);
 /* 1 - d / max(length in code points); 1 for two empty texts; below `min`, 0 as soon as that is sure. */
-DOPPEL_API doppel_status doppel_edit_similarity(const char *a, size_t a_length, const char *b, size_t b_length, double min,
-                                                double *similarity);
+DOPPEL_API doppel_status doppel_edit_similarity(const char *a, size_t a_length, const char *b, size_t b_length,
+                                                double min, double *similarity);
 
 /* One text against many: prepared once, then each comparison costs a few nanoseconds when it fails. */
 typedef struct doppel_titles doppel_titles;
@@ -313,7 +326,8 @@ DOPPEL_API size_t doppel_titles_count(const doppel_titles *titles);
 DOPPEL_API doppel_status doppel_titles_scan(const doppel_titles *titles, const char *text, size_t length, double min,
                                             bool (*found)(size_t number, double similarity, void *user), void *user);
 
-/* ---- 7. Documents from files --------------------------------------------------------------------------------------------- */
+/* ---- 7. Documents from files
+ * --------------------------------------------------------------------------------------------- */
 
 /* A document as it was read; everything is borrowed for the time of the call that got it. */
 typedef struct doppel_document {
@@ -330,12 +344,13 @@ typedef struct doppel_document {
 } doppel_document;
 
 typedef struct doppel_input_options {
-    size_t size;        /* sizeof(doppel_input_options) */
-    int threads;        /* 0: one for each CPU this process may use */
-    size_t max_record;  /* 0: 64 MiB; longer records are bad */
-    bool strict;        /* stop at the first bad record */
+    size_t size;                                         /* sizeof(doppel_input_options) */
+    int threads;                                         /* 0: one for each CPU this process may use */
+    size_t max_record;                                   /* 0: 64 MiB; longer records are bad */
+    bool strict;                                         /* stop at the first bad record */
     const char *id_key, *url_key, *title_key, *text_key; /* NULL: id, url, title, text */
-    /* A record that was left out (or, code DOPPEL_OK, repaired), in input order, from one thread at a time. May be NULL. */
+    /* A record that was left out (or, code DOPPEL_OK, repaired), in input order, from one thread at a time. May be
+     * NULL. */
     void (*bad)(const doppel_error *what, void *user);
     /* Bytes read so far of all bytes there are to read (0: unknown) and documents so far; now and then. May be NULL. */
     void (*progress)(uint64_t bytes, uint64_t total, uint64_t documents, void *user);
@@ -356,9 +371,9 @@ DOPPEL_API doppel_status doppel_output_write(doppel_output *output, const void *
 /* Writes a string as a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
 DOPPEL_API doppel_status doppel_output_json(doppel_output *output, const char *bytes, size_t length);
 
-/* What to do with documents. `begin` makes a thread's own state, `document` uses it, `end` frees it; `emit` gets the written
- * bytes in input order, from one thread at a time. `begin`, `end` and `emit` may be NULL. A status other than DOPPEL_OK from
- * any of them ends the run with it. */
+/* What to do with documents. `begin` makes a thread's own state, `document` uses it, `end` frees it; `emit` gets the
+ * written bytes in input order, from one thread at a time. `begin`, `end` and `emit` may be NULL. A status other than
+ * DOPPEL_OK from any of them ends the run with it. */
 typedef struct doppel_work {
     void *user;
     doppel_status (*begin)(void *user, void **state);
@@ -367,13 +382,14 @@ typedef struct doppel_work {
     doppel_status (*emit)(void *user, const char *bytes, size_t length);
 } doppel_work;
 
-/* Reads every document of the paths in order, and does the work on `threads` threads. A path is a file, a folder (walked in
- * byte order of names) or "-" for stdin; JSONL (.jsonl, .ndjson, .json, or a first byte `{`) and plain text are told apart
- * by name and content, .gz and .zst by content. The emitted bytes do not depend on the number of threads.
- * A bad record or file is reported and left out, and DOPPEL_OK is given (see counts); with `strict` the first one ends the
- * run with DOPPEL_ERROR_INPUT. `counts` and `error` may be NULL. */
-DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count, const doppel_input_options *options,
-                                          const doppel_work *work, doppel_input_counts *counts, doppel_error *error);
+/* Reads every document of the paths in order, and does the work on `threads` threads. A path is a file, a folder
+ * (walked in byte order of names) or "-" for stdin; JSONL (.jsonl, .ndjson, .json, or a first byte `{`) and plain text
+ * are told apart by name and content, .gz and .zst by content. The emitted bytes do not depend on the number of
+ * threads. A bad record or file is reported and left out, and DOPPEL_OK is given (see counts); with `strict` the first
+ * one ends the run with DOPPEL_ERROR_INPUT. `counts` and `error` may be NULL. */
+DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count,
+                                          const doppel_input_options *options, const doppel_work *work,
+                                          doppel_input_counts *counts, doppel_error *error);
 
 #ifdef __cplusplus
 }

@@ -22,7 +22,8 @@ const char *doppel_status_name(doppel_status status) {
     return "unknown";
 }
 
-static void fill(doppel_error *error, doppel_status code, const char *file, uint64_t line, const char *format, va_list args) {
+static void fill(doppel_error *error, doppel_status code, const char *file, uint64_t line, const char *format,
+                 va_list args) {
     if (!error)
         return;
     memset(error, 0, sizeof *error);
@@ -40,7 +41,8 @@ doppel_status dp_fail(doppel_error *error, doppel_status code, const char *forma
     return code;
 }
 
-doppel_status dp_fail_at(doppel_error *error, doppel_status code, const char *file, uint64_t line, const char *format, ...) {
+doppel_status dp_fail_at(doppel_error *error, doppel_status code, const char *file, uint64_t line, const char *format,
+                         ...) {
     va_list args;
     va_start(args, format);
     fill(error, code, file, line, format, args);

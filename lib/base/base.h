@@ -12,19 +12,20 @@
 /* ---- errors ---- */
 
 /* Fills *error (which may be NULL) and returns the code, so that `return dp_fail(...)` is one line. */
-doppel_status dp_fail(doppel_error *error, doppel_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+doppel_status dp_fail(doppel_error *error, doppel_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The same for a place in a file; line and position may be 0. */
-doppel_status dp_fail_at(doppel_error *error, doppel_status code, const char *file, uint64_t line, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+doppel_status dp_fail_at(doppel_error *error, doppel_status code, const char *file, uint64_t line, const char *format,
+                         ...) __attribute__((format(printf, 5, 6)));
 
 /* "no memory" */
 doppel_status dp_no_memory(doppel_error *error);
 
 /* ---- memory ---- */
 
-/* Makes room for `need` items of `size` bytes in *data, at least doubling; false when there is no memory, and then nothing has
- * changed. dp_reserve(&array, &capacity, count + 1, sizeof *array) */
+/* Makes room for `need` items of `size` bytes in *data, at least doubling; false when there is no memory, and then
+ * nothing has changed. dp_reserve(&array, &capacity, count + 1, sizeof *array) */
 bool dp_reserve(void *data, size_t *capacity, size_t need, size_t size);
 
 /* Bytes that grow. Zero is an empty buffer. */

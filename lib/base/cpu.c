@@ -1,4 +1,5 @@
-/* cpu.c - which kernels this CPU can run. DOPPEL_CPU=portable|avx2|avx512|neon lowers the level, for tests and for doubt. */
+/* cpu.c - which kernels this CPU can run. DOPPEL_CPU=portable|avx2|avx512|neon lowers the level, for tests and for
+ * doubt. */
 #include "base/base.h"
 
 #include <stdlib.h>
