@@ -1,0 +1,34 @@
+# Language, optimisation, warnings, sanitizers, and where the results go.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+foreach(language C CXX)
+  set(CMAKE_${language}_FLAGS_RELEASE "-O3 -g")
+  set(CMAKE_${language}_FLAGS_DEBUG "-O0 -g3")
+  set(CMAKE_${language}_VISIBILITY_PRESET hidden)
+endforeach()
+
+add_compile_definitions(_GNU_SOURCE)
+add_compile_options(-Wall -Wextra -Wshadow -Wconversion $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+                    $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
+if(DOPPEL_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(DOPPEL_SANITIZE)
+  # -fno-sanitize-recover: a finding of the undefined-behaviour sanitizer ends the test, as the others do.
+  add_compile_options(-fsanitize=${DOPPEL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${DOPPEL_SANITIZE})
+endif()
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})

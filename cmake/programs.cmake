@@ -1,0 +1,28 @@
+# The command. Programs see doppel.h and programs/common alone.
+file(GLOB common_sources CONFIGURE_DEPENDS programs/common/*.c)
+file(GLOB command_sources CONFIGURE_DEPENDS programs/doppel/*.c)
+if(command_sources)
+  add_executable(doppel ${command_sources} ${common_sources})
+  target_include_directories(doppel PRIVATE programs)
+  target_link_libraries(doppel PRIVATE doppel_static)
+endif()
+
+# Benchmarks: bench/bench_NAME.c is a program, the other bench/*.c are parts of each of them.
+if(DOPPEL_BENCH)
+  file(GLOB bench_programs CONFIGURE_DEPENDS bench/bench_*.c)
+  file(GLOB bench_parts CONFIGURE_DEPENDS bench/*.c)
+  list(FILTER bench_parts EXCLUDE REGEX "/bench_[^/]*$")
+  foreach(source ${bench_programs})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source} ${bench_parts})
+    target_include_directories(${name} PRIVATE lib)
+    target_link_libraries(${name} PRIVATE doppel_static)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+  endforeach()
+endif()
+
+# What `make` builds, without the tests.
+add_custom_target(product DEPENDS doppel_static doppel_shared)
+if(TARGET doppel)
+  add_dependencies(product doppel)
+endif()
