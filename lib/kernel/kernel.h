@@ -41,4 +41,49 @@
     __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2," \
                           "avx512bitalg,avx512vpopcntdq")))
 
+/* ---- text: ascii.c, spaces.c ---- */
+
+/* What the ascii kernel keeps between calls. */
+typedef struct dp_ascii_state {
+    uint8_t map[128]; /* what each ASCII byte becomes: itself, its lower case, a space, or 0, it vanishes */
+    bool at_space;    /* the last byte that stayed was a space, or there was none: spaces are dropped */
+    size_t used;      /* out: how much of the input was read */
+} dp_ascii_state;
+
+/* Normalises ASCII up to the first other byte; gives how many bytes it wrote. `out` has room for length + 64. */
+DP_KERNEL(ascii, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state))
+
+/* For each space at i in the text: base + i + 1; gives how many. No two spaces stand together. `starts` has room for
+ * length / 2 + 32, as variants write ahead. */
+DP_KERNEL(spaces, size_t, (const uint8_t *text, size_t length, uint32_t base, uint32_t *starts))
+
+/* ---- hashes: words.c ---- */
+
+/* `fast` of one word, and its finaliser (docs/FORMAT.md section 3). */
+uint64_t dp_hash_word(const uint8_t *bytes, size_t length);
+uint64_t dp_hash_mix(uint64_t x);
+
+/* The hash of each word i, the bytes from starts[i] to starts[i + 1] - gap. The text can be read DP_TEXT_SLACK bytes
+ * beyond the last word. */
+#define DP_TEXT_SLACK 128
+DP_KERNEL(hash_words, void, (const uint8_t *text, const uint32_t *starts, size_t count, uint32_t gap, uint64_t *hashes))
+
+/* The hash of each of `count` runs of n words, given the words' hashes (count + n - 1 of them). May work in place. */
+DP_KERNEL(shingles, void, (const uint64_t *words, size_t count, size_t n, uint64_t seed, uint64_t *hashes))
+
+/* ---- sums: tally.c ---- */
+
+/* Adds the bits of the numbers, column by column, to 64 bit-sliced counters: plane p holds bit p of each. A batch is at
+ * most 2^20 numbers, so that a lane's counters fit DP_TALLY_BATCH_PLANES; the counters hold 2^56. */
+#define DP_TALLY_BATCH_PLANES 21
+#define DP_TALLY_BATCH ((size_t)1 << 20)
+#define DP_TALLY_PLANES 56
+DP_KERNEL(tally, void, (const uint64_t *numbers, size_t count, uint64_t *planes))
+
+/* The bits whose counter is above the limit. */
+uint64_t dp_tally_above(const uint64_t *planes, uint64_t limit);
+
+/* Adds weights[i] to sums[b] for each bit b that is set in hashes[i]. */
+DP_KERNEL(weigh, void, (const uint64_t *hashes, const int64_t *weights, size_t count, int64_t *sums))
+
 #endif

@@ -1,0 +1,154 @@
+/* ascii.c - normalises ASCII text: map each byte, drop what vanishes, keep one space of each run.
+ *
+ * A byte maps to itself, its lower case, a space, or 0 (it vanishes). A space stays only when the last byte that did
+ * not vanish was not a space. In a block of 64 bytes with masks W (white space) and D (vanishing), the bytes whose last
+ * staying predecessor is a space are found by carry propagation: S = W << 1 marks what follows a space; adding S & D to
+ * D sends a carry through each run of vanishing bytes that follows a space, out to the first byte behind the run. */
+#include "kernel/kernel.h"
+
+static size_t ascii_portable(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
+    const uint8_t *map = state->map;
+    size_t made = 0, used = 0;
+    bool at_space = state->at_space;
+    for (; used < length && in[used] < 128; used++) {
+        uint8_t c = map[in[used]];
+        bool space = c == ' ';
+        out[made] = c;
+        made += c && !(space && at_space);
+        at_space = c ? space : at_space;
+    }
+    state->at_space = at_space;
+    state->used = used;
+    return made;
+}
+
+/* The masks of one block, and which of its bytes stay; *at_space is carried from block to block. */
+static inline uint64_t staying(uint64_t space, uint64_t vanishing, bool *at_space) {
+    uint64_t after = space << 1 | *at_space, sum;
+    bool carry = __builtin_add_overflow(after & vanishing, vanishing, &sum);
+    uint64_t follows = (after | sum) & ~vanishing;
+    /* The state after the block: the last staying byte was a space, or all vanished behind one. */
+    *at_space = carry || space >> 63;
+    return ~vanishing & ~(space & follows);
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+DP_TARGET_AVX512 static size_t ascii_avx512(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
+    const __m512i low = _mm512_loadu_si512(state->map), high = _mm512_loadu_si512(state->map + 64);
+    const __m512i blank = _mm512_set1_epi8(' ');
+    uint8_t *end = out;
+    size_t used = 0;
+    bool at_space = state->at_space;
+    while (used < length) {
+        size_t left = length - used;
+        __mmask64 valid = left < 64 ? ((uint64_t)1 << left) - 1 : ~(uint64_t)0;
+        __m512i bytes = _mm512_maskz_loadu_epi8(valid, in + used);
+        uint64_t foreign = _mm512_movepi8_mask(bytes);
+        size_t count = left < 64 ? left : 64;
+        if (foreign) {
+            count = (size_t)__builtin_ctzll(foreign);
+            if (!count)
+                break;
+            valid = ((uint64_t)1 << count) - 1;
+        }
+        __m512i mapped = _mm512_permutex2var_epi8(low, bytes, high);
+        uint64_t space = _mm512_mask_cmpeq_epi8_mask(valid, mapped, blank);
+        uint64_t vanishing = _mm512_testn_epi8_mask(mapped, mapped) | ~valid;
+        uint64_t keep = staying(space, vanishing, &at_space);
+        _mm512_storeu_si512(end, _mm512_maskz_compress_epi8(keep, mapped));
+        end += __builtin_popcountll(keep);
+        used += count;
+        if (foreign)
+            break;
+    }
+    state->at_space = at_space;
+    state->used = used;
+    return (size_t)(end - out);
+}
+
+/* For each mask of 8 bytes: the places of its staying bytes, in order. 2 KiB, made at compile time. */
+#define PLACE(m, n)                                      \
+    ((m)&1 && (n) == 0                               ? 0 \
+     : (m)&2 && (n) == (((m) >> 0) & 1)              ? 1 \
+     : (m)&4 && (n) == __builtin_popcount((m)&3)     ? 2 \
+     : (m)&8 && (n) == __builtin_popcount((m)&7)     ? 3 \
+     : (m)&16 && (n) == __builtin_popcount((m)&15)   ? 4 \
+     : (m)&32 && (n) == __builtin_popcount((m)&31)   ? 5 \
+     : (m)&64 && (n) == __builtin_popcount((m)&63)   ? 6 \
+     : (m)&128 && (n) == __builtin_popcount((m)&127) ? 7 \
+                                                     : 128)
+#define PLACES(m) \
+    { PLACE(m, 0), PLACE(m, 1), PLACE(m, 2), PLACE(m, 3), PLACE(m, 4), PLACE(m, 5), PLACE(m, 6), PLACE(m, 7) }
+#define PLACES4(m) PLACES(m), PLACES((m) + 1), PLACES((m) + 2), PLACES((m) + 3)
+#define PLACES16(m) PLACES4(m), PLACES4((m) + 4), PLACES4((m) + 8), PLACES4((m) + 12)
+#define PLACES64(m) PLACES16(m), PLACES16((m) + 16), PLACES16((m) + 32), PLACES16((m) + 48)
+static const uint8_t places[256][8] = {PLACES64(0), PLACES64(64), PLACES64(128), PLACES64(192)};
+
+/* 32 bytes through the 128-byte map: pshufb looks up 16 entries, the high nibble says which of eight look-ups counts.
+ */
+DP_TARGET_AVX2 static inline __m256i map_avx2(const __m256i *tables, __m256i bytes) {
+    __m256i mapped = _mm256_setzero_si256();
+    for (int i = 0; i < 8; i++) {
+        /* Bytes of other rows get their top bit set, for which pshufb gives 0. */
+        __m256i row = _mm256_xor_si256(bytes, _mm256_set1_epi8((char)(i << 4)));
+        __m256i index = _mm256_adds_epu8(row, _mm256_set1_epi8(0x70));
+        mapped = _mm256_or_si256(mapped, _mm256_shuffle_epi8(tables[i], index));
+    }
+    return mapped;
+}
+
+DP_TARGET_AVX2 static inline uint64_t mask_avx2(__m256i a, __m256i b) {
+    return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
+}
+
+DP_TARGET_AVX2 static inline uint8_t *compress_avx2(__m256i first, __m256i second, uint64_t keep, uint8_t *end) {
+    __m128i parts[4] = {_mm256_castsi256_si128(first), _mm256_extracti128_si256(first, 1),
+                        _mm256_castsi256_si128(second), _mm256_extracti128_si256(second, 1)};
+    for (int i = 0; i < 4; i++, keep >>= 16) {
+        __m128i shuffle = _mm_set_epi64x((long long)(dp_load64(places[keep >> 8 & 255]) + 0x0808080808080808),
+                                         (long long)dp_load64(places[keep & 255]));
+        __m128i packed = _mm_shuffle_epi8(parts[i], shuffle);
+        _mm_storel_epi64((__m128i *)(void *)end, packed);
+        end += __builtin_popcountll(keep & 255);
+        _mm_storel_epi64((__m128i *)(void *)end, _mm_unpackhi_epi64(packed, packed));
+        end += __builtin_popcountll(keep >> 8 & 255);
+    }
+    return end;
+}
+
+DP_TARGET_AVX2 static size_t ascii_avx2(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
+    __m256i tables[8];
+    for (int i = 0; i < 8; i++)
+        tables[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(state->map + 16 * i)));
+    uint8_t *end = out;
+    size_t used = 0;
+    while (used + 64 <= length) {
+        __m256i first = _mm256_loadu_si256((const void *)(in + used));
+        __m256i second = _mm256_loadu_si256((const void *)(in + used + 32));
+        if (_mm256_movemask_epi8(_mm256_or_si256(first, second)))
+            break;
+        first = map_avx2(tables, first);
+        second = map_avx2(tables, second);
+        const __m256i blank = _mm256_set1_epi8(' '), zero = _mm256_setzero_si256();
+        uint64_t space = mask_avx2(_mm256_cmpeq_epi8(first, blank), _mm256_cmpeq_epi8(second, blank));
+        uint64_t vanishing = mask_avx2(_mm256_cmpeq_epi8(first, zero), _mm256_cmpeq_epi8(second, zero));
+        end = compress_avx2(first, second, staying(space, vanishing, &state->at_space), end);
+        used += 64;
+    }
+    /* What is left is short, or has a foreign byte in its first 64. */
+    size_t made = ascii_portable(in + used, length - used, end, state);
+    state->used += used;
+    return (size_t)(end - out) + made;
+}
+#endif
+
+const dp_ascii_variant dp_ascii_variants[] = {
+#if defined(__x86_64__)
+    {"avx512", DP_CPU_AVX512, ascii_avx512},
+    {"avx2", DP_CPU_AVX2, ascii_avx2},
+#endif
+    {"portable", DP_CPU_PORTABLE, ascii_portable},
+};
+DP_KERNEL_CHOOSER(ascii)
