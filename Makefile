@@ -1,13 +1,43 @@
-# doppel: `make` builds, `make demo` shows, `make test` checks. `make help` lists all targets.
+# doppel: `make` builds, `make demo` shows, `make test` checks. `make help` lists the targets.
+#
+# The work is done by CMake (CMakePresets.json) and by scripts/; this file only names it.
 PREFIX ?= /usr/local
 
-all: build/build.ninja
-	@cmake --build build --target product
+all: ## build build/doppel, build/libdoppel.a and build/libdoppel.so (the default)
+	@scripts/install-deps --check build
+	@scripts/build release product
 
-build/build.ninja: CMakePresets.json
-	@cmake --preset release
+demo: ## install what is missing, build, and look for copies among this machine's licence texts
+	@scripts/install-deps build
+	@scripts/build release product
+	@scripts/demo
 
-clean:
+test: ## install what is missing, build, and run every test at reduced size
+	@scripts/install-deps build test
+	@scripts/test quick
+
+test-full: ## the same at full size, and the tests on 64-bit ARM under emulation; takes hours
+	@scripts/install-deps build test cross
+	@scripts/test full
+
+bench: ## measure, beside the peers
+	@scripts/install-deps build bench
+	@scripts/build release product bench
+	@bench/run
+
+install: all ## install into PREFIX (/usr/local): header, libraries, pkg-config file, command, man pages, completion
+	@cmake --install build --prefix '$(PREFIX)'
+
+format: ## format all C and C++ files
+	@scripts/gates format --fix
+
+deps: ## install the packages that building and testing need
+	@scripts/install-deps build test
+
+clean: ## remove build/
 	rm -rf build
 
-.PHONY: all clean
+help:
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+.PHONY: all demo test test-full bench install format deps clean help

@@ -1,0 +1,59 @@
+# The rest of `make test`: what needs the repository, Python, or the other builds under build/. Registered in the release
+# build only, so that one ctest runs all of it.
+set(builds ${PROJECT_BINARY_DIR})
+
+function(suite_test name label)
+  cmake_parse_arguments(PARSE_ARGV 2 test "" "" "COMMAND;ENVIRONMENT")
+  add_test(NAME ${name} COMMAND ${test_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  list(APPEND test_ENVIRONMENT DOPPEL_SUITE=${DOPPEL_SUITE})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} ENVIRONMENT "${test_ENVIRONMENT}" TIMEOUT 3600)
+endfunction()
+
+# Gates: scripts/gates NAME.
+foreach(gate format arrows symbols paths packages shell readme install)
+  suite_test(gate.${gate} gate COMMAND scripts/gates ${gate})
+endforeach()
+if(TARGET doppel)
+  suite_test(demo cli COMMAND scripts/demo)
+endif()
+
+# The independent reference, in Python.
+file(GLOB references CONFIGURE_DEPENDS reference/test_*.py)
+foreach(source ${references})
+  get_filename_component(name ${source} NAME_WE)
+  suite_test(reference.${name} reference COMMAND ${builds}/venv/bin/python ${source}
+             ENVIRONMENT DOPPEL_LIB=${builds}/libdoppel.so DOPPEL_BUILD=${builds})
+endforeach()
+
+# Sanitizers: the unit tests in the builds asan (at each CPU level) and tsan, and the command tests.
+foreach(name ${unit_names})
+  foreach(level ${cpu_levels})
+    suite_test(asan.${name}.${level} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_CPU=${level})
+  endforeach()
+  suite_test(tsan.${name} sanitizer COMMAND ${builds}/tsan/tests/${name})
+endforeach()
+if(TEST cli)
+  suite_test(asan.cli sanitizer COMMAND tests/cli/run ${builds}/asan)
+  suite_test(tsan.cli sanitizer COMMAND tests/cli/run ${builds}/tsan)
+endif()
+
+# Fuzz targets: ten seconds each, ten minutes at full size.
+set(fuzz_seconds 10)
+if(DOPPEL_SUITE STREQUAL full)
+  set(fuzz_seconds 600)
+endif()
+file(GLOB fuzz_targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/fuzz_*.c)
+foreach(source ${fuzz_targets})
+  get_filename_component(name ${source} NAME_WE)
+  suite_test(fuzz.${name} fuzz COMMAND scripts/fuzz ${name} ${fuzz_seconds})
+endforeach()
+
+# 64-bit ARM: the unit tests under emulation.
+if(DOPPEL_SUITE STREQUAL full)
+  foreach(name ${unit_names})
+    foreach(level ${arm_levels})
+      suite_test(arm.${name}.${level} arm COMMAND qemu-aarch64 -L ${builds}/sysroot ${builds}/aarch64/tests/${name}
+                 ENVIRONMENT DOPPEL_CPU=${level})
+    endforeach()
+  endforeach()
+endif()
