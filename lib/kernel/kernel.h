@@ -86,4 +86,31 @@ uint64_t dp_tally_above(const uint64_t *planes, uint64_t limit);
 /* Adds weights[i] to sums[b] for each bit b that is set in hashes[i]. */
 DP_KERNEL(weigh, void, (const uint64_t *hashes, const int64_t *weights, size_t count, int64_t *sums))
 
+/* ---- measures (lib/verify) ---- */
+
+/* How many numbers two ascending arrays of distinct numbers share. */
+DP_KERNEL(shared, size_t, (const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count))
+
+/* Letter bags: 32 counters of 8 bits a text, kept for 8 texts together as 4 rows of 8 x 8 bytes (row r holds counters
+ * 8r to 8r + 7 of each text in turn). Sets bit t of near[g] when the sum of absolute differences between the bag of
+ * text t of group g and `bag` is at most `limit`. */
+enum { DP_BAG_SIZE = 32, DP_BAG_GROUP = 8 };
+DP_KERNEL(bags, void, (const uint8_t *groups, size_t count, const uint8_t *bag, unsigned limit, uint8_t *near))
+
+/* A strip of an edit-distance table: 64 * words rows (words at most DP_STRIP_WORDS), `columns` columns. */
+enum { DP_STRIP_WORDS = 8, DP_STRIP_ROWS = 64 * DP_STRIP_WORDS };
+typedef struct dp_strip {
+    const uint64_t *masks;          /* DP_STRIP_WORDS a slot: bit r is set where row r of the strip matches the slot */
+    const uint16_t *slots;          /* the slot of each column */
+    int8_t *steps;                  /* in: the differences along the row above the strip; out: along its last row */
+    size_t columns, words;          /* words: 1 to DP_STRIP_WORDS */
+    uint64_t plus[DP_STRIP_WORDS];  /* in: the first column, out: the last: rows that are one more than the row above */
+    uint64_t minus[DP_STRIP_WORDS]; /* the same for one less */
+} dp_strip;
+
+/* Levenshtein distance; steps are -1, 0 or 1. */
+DP_KERNEL(levenshtein, void, (dp_strip * strip))
+/* Length of the longest common subsequence; steps are 0 or 1, `minus` is not used. */
+DP_KERNEL(subsequence, void, (dp_strip * strip))
+
 #endif
