@@ -16,15 +16,19 @@ foreach(kind STATIC SHARED)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME doppel LINKER_LANGUAGE CXX)
 endforeach()
 set_target_properties(doppel_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_options(doppel_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+set_target_properties(doppel_shared PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 
-# Tables made at build time: lib/FOLDER/generate_NAME.c prints generated/NAME_table.h. A cross build runs the program
-# through CMAKE_CROSSCOMPILING_EMULATOR.
+# Tables made at build time: lib/FOLDER/generate_NAME.c, with NAME.c beside it and lib/base, prints
+# generated/NAME_table.h. A cross build runs the program through CMAKE_CROSSCOMPILING_EMULATOR.
+file(GLOB base_sources CONFIGURE_DEPENDS lib/base/*.c)
 file(GLOB generators CONFIGURE_DEPENDS lib/*/generate_*.c)
 foreach(source ${generators})
   get_filename_component(program ${source} NAME_WE)
   string(REGEX REPLACE "^generate_" "" name ${program})
   set(table ${PROJECT_BINARY_DIR}/generated/${name}_table.h)
-  add_executable(${program} ${source})
+  string(REPLACE generate_${name}.c ${name}.c beside ${source})
+  add_executable(${program} ${source} ${beside} ${base_sources})
   target_include_directories(${program} PRIVATE include lib)
   target_link_libraries(${program} PRIVATE PkgConfig::dependencies)
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/generated)

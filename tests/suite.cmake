@@ -10,7 +10,7 @@ function(suite_test name label)
 endfunction()
 
 # Gates: scripts/gates NAME.
-foreach(gate format arrows symbols paths packages shell readme install)
+foreach(gate format arrows symbols paths packages shell readme install levels)
   suite_test(gate.${gate} gate COMMAND scripts/gates ${gate})
 endforeach()
 if(TARGET doppel)
