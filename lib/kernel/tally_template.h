@@ -8,8 +8,6 @@
 #define TALLY_PASTE2(a, b) a##b
 #define TALLY_PASTE(a, b) TALLY_PASTE2(a, b)
 #define tally_vector TALLY_PASTE(TALLY_NAME, _vector)
-#define tally_add TALLY_PASTE(TALLY_NAME, _add)
-#define tally_load TALLY_PASTE(TALLY_NAME, _load)
 
 typedef uint64_t tally_vector __attribute__((vector_size(8 * TALLY_LANES)));
 
