@@ -1,0 +1,29 @@
+/* input.h - documents from files: what the rest of the library sees of lib/input.
+ *
+ * doppel_input_run (doppel.h) is dp_input_run with the usual sizes. How a document comes in:
+ * paths -> walk.c (files) -> stream.c (bytes) -> lines.c (blocks of lines) -> source.c (units of work)
+ * -> input.c (threads, order) -> record.c (documents). */
+#ifndef DP_INPUT_H
+#define DP_INPUT_H
+
+#include "base/base.h"
+
+/* How the work is cut. Results do not depend on it. */
+typedef struct dp_input_sizes {
+    size_t block;       /* bytes of lines given to a thread at a time */
+    size_t small_file;  /* files up to this are given out several at a time */
+    size_t batch_files; /* at most so many of them */
+    size_t pending;     /* bytes of output, and 1/1000 of it of reports, that a unit may hold until its turn */
+} dp_input_sizes;
+
+typedef struct dp_input_job {
+    const char *const *paths;
+    size_t path_count;
+    const doppel_input_options *options; /* may be NULL */
+    const doppel_work *work;
+    const dp_input_sizes *sizes; /* NULL: the usual */
+} dp_input_job;
+
+doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error);
+
+#endif

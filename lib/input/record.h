@@ -1,0 +1,35 @@
+/* record.h - the documents of a unit: what one thread does with what it took. */
+#ifndef DP_RECORD_H
+#define DP_RECORD_H
+
+#include "input/json.h"
+#include "input/source.h"
+
+enum { DP_FIELD_ID, DP_FIELD_URL, DP_FIELD_TITLE, DP_FIELD_TEXT, DP_FIELDS };
+
+typedef struct dp_reader {
+    const doppel_input_options *options;
+    const doppel_work *work;
+    const dp_input_sizes *sizes;
+    void *state; /* the work's own for this thread */
+    /* Waits for the unit's turn and emits what it has so far. */
+    void (*flush)(void *run, dp_unit *unit);
+    void *run;
+
+    dp_json *json;
+    dp_json_field fields[DP_FIELDS];
+    dp_buffer text;     /* strings of the record at hand, unescaped */
+    dp_buffer repaired; /* the line at hand, if its UTF-8 was not valid */
+    dp_buffer id;       /* FILE:LINE */
+    dp_lines lines;     /* the small JSONL file at hand */
+    bool was_repaired;
+} dp_reader;
+
+/* `options`, `work`, `sizes`, `flush` and `run` are set by the caller, the rest is zero. False: no memory. */
+bool dp_reader_init(dp_reader *reader);
+void dp_reader_free(dp_reader *reader);
+
+/* Gives every document of the unit to the work. How that went is in the unit. */
+void dp_reader_run(dp_reader *reader, dp_unit *unit);
+
+#endif

@@ -1,0 +1,43 @@
+/* stream.h - the bytes of one file, decompressed: open, read ..., close.
+ *
+ * gzip and zstd are told by their first bytes, whatever the name; files made of several members or frames read as one.
+ * A stream keeps its buffers from one file to the next. */
+#ifndef DP_STREAM_H
+#define DP_STREAM_H
+
+#include "base/base.h"
+
+typedef struct dp_stream {
+    int fd;       /* -1: closed */
+    bool regular; /* a plain file, not a pipe or a terminal */
+    bool failed;  /* `failure` says why reading ended */
+    char failure[160];
+    uint64_t raw_bytes;        /* read so far, as they stand in the file */
+    uint64_t size;             /* of a regular file, else 0 */
+    const volatile int *stop;  /* ends a wait for a pipe; may be NULL */
+    int format;                /* which of the formats in stream.c */
+    uint8_t *raw;              /* read ahead of decompression */
+    size_t raw_start, raw_end; /* what of it is unused */
+    bool raw_done;             /* the file has no more */
+    bool inside;               /* within a member or frame: an end here is too early */
+    struct z_stream_s *gzip;   /* kept for the next file */
+    struct ZSTD_DCtx_s *zstd;  /* the same */
+} dp_stream;
+
+void dp_stream_init(dp_stream *stream, const volatile int *stop);
+
+/* Opens a path, or stdin for "-"; false, with `failure`, when that cannot be. */
+bool dp_stream_open(dp_stream *stream, const char *path);
+
+/* Reads up to `room` bytes (at least 1). Gives 0 at the end or after a failure; what came before it is good. */
+size_t dp_stream_read(dp_stream *stream, char *to, size_t room);
+
+/* Whether a read would give something at once. Always true for plain files. */
+bool dp_stream_ready(const dp_stream *stream);
+
+/* Ends this file, keeps the buffers. */
+void dp_stream_close(dp_stream *stream);
+
+void dp_stream_free(dp_stream *stream);
+
+#endif

@@ -1,0 +1,52 @@
+/* unit.h - a unit of work: what one thread takes at a time, and what came of it, kept until its turn. */
+#ifndef DP_UNIT_H
+#define DP_UNIT_H
+
+#include "input/input.h"
+#include "input/lines.h"
+
+struct doppel_output {
+    dp_buffer bytes;
+};
+
+typedef enum dp_unit_kind {
+    DP_UNIT_FILES, /* whole small files, still to be opened */
+    DP_UNIT_LINES, /* a block of lines of a big one */
+    DP_UNIT_WHOLE  /* the start of a big plain file; `stream` has the rest */
+} dp_unit_kind;
+
+typedef struct dp_unit {
+    dp_unit_kind kind;
+    dp_buffer names; /* of its files, each NUL-ended; one only unless kind is FILES */
+    size_t files;
+    dp_block block;
+    dp_stream stream;
+    char failure[160]; /* LINES: why the stream ended too early; empty: it did not */
+
+    doppel_output output;
+    doppel_error *reports; /* for `bad` */
+    size_t report_count, report_capacity;
+    doppel_input_counts counts;
+    uint64_t raw_bytes;
+    doppel_status status; /* not DOPPEL_OK: the run ends here */
+    doppel_error error;
+
+    uint64_t sequence; /* its place in the input */
+    bool done;
+} dp_unit;
+
+/* Empties a unit for its next use; memory is kept. */
+void dp_unit_reset(dp_unit *unit, size_t block_size);
+void dp_unit_free(dp_unit *unit);
+
+/* Adds a file's name; false when there is no memory. */
+bool dp_unit_add_file(dp_unit *unit, const char *path);
+
+/* Notes something for `bad`: code DOPPEL_OK is a repair. */
+void dp_unit_report(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Ends the run at this unit. */
+void dp_unit_fail(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *message);
+
+#endif
