@@ -1,0 +1,39 @@
+/* banded.h - Levenshtein of one prepared text with others, near ones only. Inside lib/verify and for title indexes. */
+#ifndef DP_BANDED_H
+#define DP_BANDED_H
+
+#include "verify/symbols.h"
+#include "verify/verify.h"
+
+/* Code points of 1, 2 or 4 bytes each. */
+typedef struct dp_packed {
+    const char *data;
+    size_t count;
+    unsigned width;
+} dp_packed;
+
+/* Lengths up to this many above the prepared text's have their allowed distance in a table. */
+#define DP_BANDED_AHEAD 64
+
+typedef struct dp_banded {
+    dp_points text; /* borrowed */
+    double min;
+    size_t allowed[DP_BANDED_AHEAD]; /* at each length from text.count on */
+    dp_symbols symbols;
+    uint8_t *rows; /* a string of bits for each symbol: where it stands in the text; NULL: the text is too long */
+    size_t stride; /* bytes from one string to the next */
+    uint32_t *room;
+    size_t room_capacity;
+} dp_banded;
+
+/* `min` is at most 1. Errors: DOPPEL_ERROR_MEMORY (free it even then). */
+doppel_status dp_banded_init(dp_banded *banded, dp_points text, double min);
+void dp_banded_free(dp_banded *banded);
+
+/* Whether a text of this length can be similar enough. */
+bool dp_banded_fits(const dp_banded *banded, size_t length);
+
+/* The similarity, -1 when it is below min. The text's length fits. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_banded_measure(dp_banded *banded, dp_packed text, double *similarity);
+
+#endif

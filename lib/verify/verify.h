@@ -1,0 +1,38 @@
+/* verify.h - how near two things really are: measures on sets, signatures, term vectors and texts (doppel.h, section
+ * 6), and what later stages need of their inner parts: code points, edit distances on them, prepared titles. */
+#ifndef DP_VERIFY_H
+#define DP_VERIFY_H
+
+#include "base/base.h"
+
+/* ---- code points ---- */
+
+typedef struct dp_points {
+    const uint32_t *data;
+    size_t count;
+} dp_points;
+
+/* Decodes UTF-8 into `points`, which has room for `length` of them; gives how many there are. Each maximal invalid
+ * sequence (Unicode section 3.9) becomes one U+FFFD. */
+size_t dp_points_decode(const char *text, size_t length, uint32_t *points);
+
+/* ---- edit distances ---- */
+
+/* The distance of two texts, or max + 1 when it is above `max`. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_levenshtein(dp_points a, dp_points b, size_t max, size_t *distance);
+doppel_status dp_indel(dp_points a, dp_points b, size_t max, size_t *distance);
+
+/* 1 - distance / length, as every comparison with a threshold computes it; 1 for length 0. */
+double dp_edit_similarity(size_t distance, size_t length);
+
+/* Sets *distance to the largest distance whose similarity, at this length of the longer text, is at least `min`; false
+ * when there is none. */
+bool dp_edit_allowed(size_t length, double min, size_t *distance);
+
+/* ---- one title against many ---- */
+
+/* The letter bag of a text: 31 counters of letters and one of the length, cut off at 255. The sum of absolute
+ * differences of two bags is at most twice the Levenshtein distance (titles.c). */
+void dp_title_bag(dp_points text, uint8_t bag[32]);
+
+#endif
