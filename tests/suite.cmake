@@ -48,9 +48,10 @@ foreach(source ${fuzz_targets})
   suite_test(fuzz.${name} fuzz COMMAND scripts/fuzz ${name} ${fuzz_seconds})
 endforeach()
 
-# 64-bit ARM: the unit tests under emulation.
+# The other compiler, and 64-bit ARM: the unit tests once more, those for ARM under emulation.
 if(DOPPEL_SUITE STREQUAL full)
   foreach(name ${unit_names})
+    suite_test(clang.${name} unit COMMAND ${builds}/clang/tests/${name})
     foreach(level ${arm_levels})
       suite_test(arm.${name}.${level} arm COMMAND qemu-aarch64 -L ${builds}/sysroot ${builds}/aarch64/tests/${name}
                  ENVIRONMENT DOPPEL_CPU=${level})
