@@ -71,6 +71,18 @@ DP_KERNEL(hash_words, void, (const uint8_t *text, const uint32_t *starts, size_t
 /* The hash of each of `count` runs of n words, given the words' hashes (count + n - 1 of them). May work in place. */
 DP_KERNEL(shingles, void, (const uint64_t *words, size_t count, size_t n, uint64_t seed, uint64_t *hashes))
 
+/* Runs of n units of a text: run i goes from starts[i] to starts[i + n] - gap. */
+typedef struct dp_runs {
+    const uint8_t *text; /* can be read DP_TEXT_SLACK bytes beyond */
+    const uint32_t *starts;
+    size_t count; /* runs */
+    size_t n;
+    uint32_t gap;
+} dp_runs;
+
+/* murmur3.c: MurmurHash3 x64_128, the first half, of each run as it stands. */
+DP_KERNEL(murmur3_runs, void, (const dp_runs *runs, uint32_t seed, uint64_t *hashes))
+
 /* ---- sums: tally.c ---- */
 
 /* Adds the bits of the numbers, column by column, to 64 bit-sliced counters: plane p holds bit p of each. A batch is at

@@ -1,0 +1,92 @@
+/* hash.c - hashes by name: the fast one, the published ones, and every digest of libcrypto. */
+#include "base/hash.h"
+#include "kernel/kernel.h"
+#include "sketch/sketch.h"
+
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#define GOLDEN 0x9E3779B97F4A7C15u
+
+static uint64_t run_fast(const void *bytes, size_t length, uint64_t seed) {
+    return dp_hash_mix(dp_hash_word(bytes, length) + seed * GOLDEN);
+}
+
+static uint64_t run_xxh3(const void *bytes, size_t length, uint64_t seed) {
+    return XXH3_64bits_withSeed(bytes, length, seed);
+}
+
+static uint64_t run_murmur3(const void *bytes, size_t length, uint64_t seed) {
+    return dp_murmur3(bytes, length, (uint32_t)seed);
+}
+
+static const struct {
+    const char *name;
+    uint64_t (*function)(const void *bytes, size_t length, uint64_t seed);
+} functions[] = {
+    {"fast", run_fast}, {"xxh3", run_xxh3}, {"murmur3", run_murmur3}, {"jenkins", dp_jenkins}, {"djb2", dp_djb2},
+};
+
+const char dp_hash_names[] = "fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha256 or another digest that "
+                             "`openssl list -digest-algorithms` names";
+
+/* libcrypto is asked in its own way, quietly: a name it does not know leaves no error behind. */
+static doppel_status open_digest(const char *name, dp_hasher *hasher) {
+    EVP_MD *digest = EVP_MD_fetch(NULL, name, NULL);
+    /* A hash is the first 8 bytes; what has fewer, or a length of the caller's choice that is not set, is none. */
+    if (!digest || EVP_MD_get_size(digest) < 8) {
+        EVP_MD_free(digest);
+        return DOPPEL_ERROR_USAGE;
+    }
+    hasher->digest = digest;
+    hasher->context = EVP_MD_CTX_new();
+    if (hasher->context)
+        return DOPPEL_OK;
+    dp_hasher_close(hasher);
+    return DOPPEL_ERROR_MEMORY;
+}
+
+doppel_status dp_hasher_open(const char *name, dp_hasher *hasher) {
+    *hasher = (dp_hasher){0};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (!strcmp(name, functions[i].name)) {
+            hasher->function = functions[i].function;
+            hasher->is_fast = hasher->function == run_fast;
+            hasher->is_murmur3 = hasher->function == run_murmur3;
+            return DOPPEL_OK;
+        }
+    return open_digest(name, hasher);
+}
+
+void dp_hasher_close(dp_hasher *hasher) {
+    EVP_MD_CTX_free(hasher->context);
+    EVP_MD_free(hasher->digest);
+    *hasher = (dp_hasher){0};
+}
+
+static uint64_t run_digest(const dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed) {
+    unsigned char out[EVP_MAX_MD_SIZE] = {0}, ahead[8];
+    EVP_DigestInit_ex2(hasher->context, hasher->digest, NULL);
+    if (seed) {
+        for (int i = 0; i < 8; i++)
+            ahead[i] = (unsigned char)(seed >> (8 * i));
+        EVP_DigestUpdate(hasher->context, ahead, sizeof ahead);
+    }
+    EVP_DigestUpdate(hasher->context, bytes, length);
+    EVP_DigestFinal_ex(hasher->context, out, NULL);
+    return __builtin_bswap64(dp_load64(out));
+}
+
+uint64_t dp_hasher_run(const dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed) {
+    return hasher->function ? hasher->function(bytes, length, seed) : run_digest(hasher, bytes, length, seed);
+}
+
+doppel_status doppel_hash(const char *name, const void *bytes, size_t length, uint64_t seed, uint64_t *hash) {
+    dp_hasher hasher;
+    doppel_status status = dp_hasher_open(name, &hasher);
+    if (status)
+        return status;
+    *hash = dp_hasher_run(&hasher, bytes, length, seed);
+    dp_hasher_close(&hasher);
+    return DOPPEL_OK;
+}

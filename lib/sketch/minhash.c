@@ -1,0 +1,58 @@
+/* minhash.c - signatures and samples of a set of feature hashes.
+ *
+ * Signatures are made by fast similarity sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017; docs/FORMAT.md section 5):
+ * one look at each hash fills most slots at once, and only while slots are empty are the hashes looked at again. So a
+ * long document costs one step a feature, whatever the number of slots, and a short one about slots * ln(slots) steps;
+ * each slot still agrees between two sets with probability equal to their Jaccard similarity. */
+#include "kernel/kernel.h"
+#include "sketch/sketch.h"
+
+#include <stdlib.h>
+
+#define GOLDEN 0x9E3779B97F4A7C15u
+
+/* A slot on the way: the round that filled it above the smallest value; larger than any while it is empty. */
+#define EMPTY UINT64_MAX
+
+/* One round over all hashes; gives how many slots it filled that were empty. */
+static size_t fill_round(const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slots, size_t t) {
+    size_t filled = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t y = round ? dp_hash_mix(hashes[i] + round * GOLDEN) : hashes[i];
+        size_t slot = round < t ? (size_t)((y >> 32) * t >> 32) : (size_t)(round - t);
+        uint64_t value = round << 32 | (y & UINT32_MAX);
+        filled += slots[slot] == EMPTY;
+        slots[slot] = value < slots[slot] ? value : slots[slot];
+    }
+    return filled;
+}
+
+doppel_status doppel_minhash(const uint64_t *hashes, size_t count, size_t t, uint32_t *signature) {
+    if (!t || t > 65536)
+        return DOPPEL_ERROR_USAGE;
+    if (!count) {
+        memset(signature, 0xFF, t * sizeof *signature);
+        return DOPPEL_OK;
+    }
+    uint64_t few[256], *slots = t <= 256 ? few : malloc(t * sizeof *slots);
+    if (!slots)
+        return DOPPEL_ERROR_MEMORY;
+    memset(slots, 0xFF, t * sizeof *slots);
+    /* Rounds from t on fill slot after slot, so that 2t rounds always suffice. */
+    size_t empty = t;
+    for (uint64_t round = 0; empty; round++)
+        empty -= fill_round(hashes, count, round, slots, t);
+    for (size_t i = 0; i < t; i++)
+        signature[i] = (uint32_t)slots[i] + (uint32_t)(slots[i] >> 32) * 0x9E3779B1u;
+    if (slots != few)
+        free(slots);
+    return DOPPEL_OK;
+}
+
+size_t doppel_sample(uint64_t *hashes, size_t count, uint64_t p) {
+    size_t kept = 0;
+    for (size_t i = 0; p && i < count; i++)
+        if (hashes[i] % p == 0)
+            hashes[kept++] = hashes[i];
+    return kept;
+}

@@ -1,0 +1,51 @@
+/* sketch.h - words to fingerprints, signatures, samples and digests: the parts that sketching is made of.
+ *
+ * The public calls are in doppel.h. This header is what the stages below see besides. */
+#ifndef DP_SKETCH_H
+#define DP_SKETCH_H
+
+#include "base/base.h"
+#include "text/text.h"
+
+typedef enum dp_weight { DP_WEIGHT_TF, DP_WEIGHT_SET, DP_WEIGHT_SQRT, DP_WEIGHT_TF2, DP_WEIGHT_TFIDF } dp_weight;
+
+struct doppel_recipe {
+    int bits;
+    size_t n;      /* units of a feature: words, or code points with text.chars */
+    char hash[64]; /* a name dp_hasher_open knows */
+    dp_weight weight;
+    dp_words_options text; /* stop_words are the recipe's own copy */
+    uint64_t slots;        /* of the signature; 0: none */
+    uint64_t sample;       /* 0: none */
+    const doppel_df *df;
+    char stop[17], df_digest[17], unicode[24]; /* as given in the text form; empty: not */
+    char *stop_copy;
+    dp_buffer printed;  /* canonical text form, with a NUL */
+    dp_buffer features; /* the parts that make features, with a NUL */
+    char warning[160];
+};
+
+/* The recipe that NULL stands for. */
+const doppel_recipe *dp_recipe_default(void);
+
+/* ---- named hashes ---- */
+
+/* A named hash, ready to run. One thread's. */
+typedef struct dp_hasher {
+    uint64_t (*function)(const void *bytes, size_t length, uint64_t seed); /* NULL: a digest of libcrypto */
+    void *digest, *context;
+    bool is_fast, is_murmur3;
+} dp_hasher;
+
+doppel_status dp_hasher_open(const char *name, dp_hasher *hasher);
+void dp_hasher_close(dp_hasher *hasher);
+uint64_t dp_hasher_run(const dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed);
+/* Names to show a user who asked for another one. */
+extern const char dp_hash_names[];
+
+/* ---- document frequencies ---- */
+
+/* idf in units of 1/65536, at least 0. */
+int64_t dp_df_weight(const doppel_df *df, uint64_t feature_hash);
+
+#endif

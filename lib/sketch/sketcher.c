@@ -1,0 +1,297 @@
+/* sketcher.c - one document at a time: words in batches, features hashed, bits tallied: create, run, free.
+ *
+ * A batch of words becomes a batch of feature hashes: with `fast` the words are hashed once and their hashes combined,
+ * with any other hash the runs of words are hashed as they stand in the normalised text. Features that all count alike
+ * are tallied and forgotten; what needs them all (other weights, sets, signatures, samples) collects them. */
+#include "kernel/kernel.h"
+#include "sketch/weights.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+
+typedef struct numbers {
+    uint64_t *data;
+    size_t count, capacity;
+} numbers;
+
+struct doppel_sketcher {
+    const doppel_recipe *recipe;
+    unsigned wants;
+    dp_words *words;
+    dp_hasher hasher;
+    EVP_MD *sha256;
+    EVP_MD_CTX *digest;
+    dp_hash_words_fn hash_words;
+    dp_shingles_fn shingles;
+    dp_tally_fn tally;
+
+    bool collects; /* features are kept */
+    uint64_t planes[2][DP_TALLY_PLANES];
+    numbers word_hashes; /* of a batch */
+    numbers batch[2];    /* feature hashes of a batch, with seed 0 and 1 */
+    numbers features[2]; /* of the document, when collected */
+    numbers sorted, scratch, sample;
+    uint32_t *signature;
+    dp_buffer text;
+    uint64_t words_seen, features_seen;
+};
+
+/* ---- a batch of features ---- */
+
+static bool reserve(numbers *n, size_t count) {
+    return dp_reserve(&n->data, &n->capacity, count, sizeof *n->data);
+}
+
+static bool append(numbers *n, const uint64_t *data, size_t count) {
+    if (!reserve(n, n->count + count))
+        return false;
+    memcpy(n->data + n->count, data, count * sizeof *data);
+    n->count += count;
+    return true;
+}
+
+static void hash_joined(const doppel_sketcher *s, const dp_runs *runs, uint64_t seed, uint64_t *hashes) {
+    if (s->hasher.is_murmur3) {
+        dp_murmur3_runs_kernel()(runs, (uint32_t)seed, hashes);
+        return;
+    }
+    for (size_t i = 0; i < runs->count; i++) {
+        uint32_t start = runs->starts[i], length = runs->starts[i + runs->n] - runs->gap - start;
+        hashes[i] = dp_hasher_run(&s->hasher, runs->text + start, length, seed);
+    }
+}
+
+/* The hashes of all runs, once for each half of the fingerprint. */
+static doppel_status hash_runs(doppel_sketcher *s, const dp_runs *runs) {
+    int halves = s->recipe->bits == 128 ? 2 : 1;
+    size_t units = runs->count + runs->n - 1;
+    if (!reserve(&s->word_hashes, units) || !reserve(&s->batch[0], runs->count) || !reserve(&s->batch[1], runs->count))
+        return DOPPEL_ERROR_MEMORY;
+    if (s->hasher.is_fast)
+        s->hash_words(runs->text, runs->starts, units, runs->gap, s->word_hashes.data);
+    for (int k = 0; k < halves; k++) {
+        if (s->hasher.is_fast)
+            s->shingles(s->word_hashes.data, runs->count, runs->n, (uint64_t)k, s->batch[k].data);
+        else
+            hash_joined(s, runs, (uint64_t)k, s->batch[k].data);
+        if (s->recipe->weight == DP_WEIGHT_TF)
+            for (size_t at = 0; at < runs->count; at += DP_TALLY_BATCH)
+                s->tally(s->batch[k].data + at, runs->count - at < DP_TALLY_BATCH ? runs->count - at : DP_TALLY_BATCH,
+                         s->planes[k]);
+        /* The second half is kept for weights only. */
+        bool keep = k ? s->recipe->weight != DP_WEIGHT_TF : s->collects;
+        if (keep && !append(&s->features[k], s->batch[k].data, runs->count))
+            return DOPPEL_ERROR_MEMORY;
+    }
+    s->features_seen += runs->count;
+    return DOPPEL_OK;
+}
+
+/* The runs of a batch. A document of fewer units than n is one run of all it has. */
+static dp_runs find_runs(const doppel_sketcher *s, const dp_word_batch *batch) {
+    dp_runs runs = {batch->text, batch->starts, 0, s->recipe->n, batch->gap};
+    if (batch->count >= runs.n) {
+        runs.count = batch->count - runs.n + 1;
+    } else if (batch->last && batch->count && s->words_seen < runs.n) {
+        runs.count = 1;
+        runs.n = batch->count;
+    }
+    return runs;
+}
+
+/* The new words go into the digest and the text, with a space between batches. */
+static doppel_status take_text(doppel_sketcher *s, const dp_word_batch *batch) {
+    if (batch->count == batch->seen)
+        return DOPPEL_OK;
+    const uint8_t *start = batch->text + batch->starts[batch->seen];
+    size_t length = batch->starts[batch->count] - batch->gap - batch->starts[batch->seen];
+    bool space = batch->gap && s->words_seen;
+    if (s->wants & DOPPEL_WANT_DIGEST) {
+        EVP_DigestUpdate(s->digest, " ", space);
+        EVP_DigestUpdate(s->digest, start, length);
+    }
+    if (s->wants & DOPPEL_WANT_TEXT &&
+        (!dp_buffer_add(&s->text, " ", space) || !dp_buffer_add(&s->text, start, length)))
+        return DOPPEL_ERROR_MEMORY;
+    return DOPPEL_OK;
+}
+
+static doppel_status take_batch(void *user, const dp_word_batch *batch) {
+    doppel_sketcher *s = user;
+    doppel_status status = s->wants & (DOPPEL_WANT_DIGEST | DOPPEL_WANT_TEXT) ? take_text(s, batch) : DOPPEL_OK;
+    s->words_seen += batch->count - batch->seen;
+    dp_runs runs = find_runs(s, batch);
+    if (!status && runs.count)
+        status = hash_runs(s, &runs);
+    return status;
+}
+
+/* ---- the end of a document ---- */
+
+static doppel_status make_fingerprint(doppel_sketcher *s, doppel_sketch *out) {
+    int bits = s->recipe->bits;
+    if (s->recipe->weight != DP_WEIGHT_TF) {
+        /* Sorting must not disturb the features, which may be wanted in order. */
+        s->sorted.count = 0;
+        if (!append(&s->sorted, s->features[0].data, s->features[0].count))
+            return DOPPEL_ERROR_MEMORY;
+        return dp_weighted_fingerprint(s->recipe, s->sorted.data, bits == 128 ? s->features[1].data : NULL,
+                                       s->sorted.count, out->fingerprint);
+    }
+    /* A bit is set when more than half of the features have it. */
+    uint64_t mask = bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
+    out->fingerprint[0] = dp_tally_above(s->planes[0], s->features_seen / 2) & mask;
+    out->fingerprint[1] = bits == 128 ? dp_tally_above(s->planes[1], s->features_seen / 2) : 0;
+    return DOPPEL_OK;
+}
+
+static doppel_status make_set(doppel_sketcher *s, doppel_sketch *out) {
+    s->sorted.count = 0;
+    if (!append(&s->sorted, s->features[0].data, s->features[0].count) || !reserve(&s->scratch, s->sorted.count))
+        return DOPPEL_ERROR_MEMORY;
+    dp_sort64(s->sorted.data, s->sorted.count, s->scratch.data);
+    s->sorted.count = dp_unique64(s->sorted.data, s->sorted.count);
+    if (s->wants & DOPPEL_WANT_SET) {
+        out->set = s->sorted.data;
+        out->set_count = s->sorted.count;
+    }
+    if (s->recipe->sample) {
+        s->sample.count = 0;
+        if (!append(&s->sample, s->sorted.data, s->sorted.count))
+            return DOPPEL_ERROR_MEMORY;
+        out->sample = s->sample.data;
+        out->sample_count = doppel_sample(s->sample.data, s->sample.count, s->recipe->sample);
+    }
+    return DOPPEL_OK;
+}
+
+static doppel_status make_sketch(doppel_sketcher *s, doppel_sketch *out) {
+    doppel_status status = make_fingerprint(s, out);
+    if (!status && (s->recipe->sample || s->wants & DOPPEL_WANT_SET))
+        status = make_set(s, out);
+    if (!status && s->recipe->slots && s->features_seen) {
+        out->signature = s->signature;
+        out->slots = s->recipe->slots;
+        status = doppel_minhash(s->features[0].data, s->features[0].count, out->slots, s->signature);
+    }
+    if (s->wants & DOPPEL_WANT_DIGEST && s->words_seen)
+        EVP_DigestFinal_ex(s->digest, out->digest, NULL);
+    if (s->wants & DOPPEL_WANT_FEATURES)
+        out->feature_hashes = s->features[0].data;
+    if (s->wants & DOPPEL_WANT_TEXT) {
+        out->text = s->text.data;
+        out->text_length = s->text.size;
+    }
+    return status;
+}
+
+/* ---- the public calls ---- */
+
+void doppel_sketcher_reset(doppel_sketcher *s) {
+    dp_words_reset(s->words);
+    memset(s->planes, 0, sizeof s->planes);
+    s->features[0].count = s->features[1].count = 0;
+    s->text.size = 0;
+    s->words_seen = s->features_seen = 0;
+    if (s->wants & DOPPEL_WANT_DIGEST)
+        EVP_DigestInit_ex2(s->digest, s->sha256, NULL);
+}
+
+doppel_status doppel_sketcher_add(doppel_sketcher *s, const char *piece, size_t length) {
+    return dp_words_add(s->words, piece, length, take_batch, s);
+}
+
+doppel_status doppel_sketcher_finish(doppel_sketcher *s, doppel_sketch *out) {
+    memset(out, 0, sizeof *out);
+    doppel_status status = dp_words_finish(s->words, take_batch, s);
+    if (!status)
+        status = make_sketch(s, out);
+    out->words = s->words_seen;
+    out->features = s->features_seen;
+    return status;
+}
+
+doppel_status doppel_sketcher_run(doppel_sketcher *s, const char *text, size_t length, doppel_sketch *out) {
+    doppel_sketcher_reset(s);
+    doppel_status status = doppel_sketcher_add(s, text, length);
+    return status ? status : doppel_sketcher_finish(s, out);
+}
+
+static doppel_status open_parts(doppel_sketcher *s, doppel_error *error) {
+    const doppel_recipe *r = s->recipe;
+    dp_words_options options = r->text;
+    options.overlap = r->n - 1;
+    doppel_status status = dp_words_create(&options, &s->words, error);
+    if (!status && (status = dp_hasher_open(r->hash, &s->hasher)))
+        return dp_fail(error, status, "the hash `%s` cannot be had", r->hash);
+    if (!status && r->slots && !(s->signature = malloc(r->slots * sizeof *s->signature)))
+        return dp_no_memory(error);
+    if (!status && s->wants & DOPPEL_WANT_DIGEST &&
+        (!(s->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL)) || !(s->digest = EVP_MD_CTX_new())))
+        return dp_fail(error, DOPPEL_ERROR_MEMORY, "libcrypto has no SHA-256, or no memory");
+    return status;
+}
+
+doppel_status doppel_sketcher_create(const doppel_recipe *recipe, unsigned wants, doppel_sketcher **sketcher,
+                                     doppel_error *error) {
+    *sketcher = NULL;
+    doppel_sketcher *s = calloc(1, sizeof *s);
+    if (!s)
+        return dp_no_memory(error);
+    s->recipe = recipe ? recipe : dp_recipe_default();
+    s->wants = wants;
+    s->collects = s->recipe->weight != DP_WEIGHT_TF || s->recipe->slots || s->recipe->sample ||
+                  wants & (DOPPEL_WANT_FEATURES | DOPPEL_WANT_SET);
+    s->hash_words = dp_hash_words_kernel();
+    s->shingles = dp_shingles_kernel();
+    s->tally = dp_tally_kernel();
+    doppel_status status = open_parts(s, error);
+    if (status) {
+        doppel_sketcher_free(s);
+        return status;
+    }
+    doppel_sketcher_reset(s);
+    *sketcher = s;
+    return DOPPEL_OK;
+}
+
+void doppel_sketcher_free(doppel_sketcher *s) {
+    if (!s)
+        return;
+    dp_words_free(s->words);
+    dp_hasher_close(&s->hasher);
+    EVP_MD_CTX_free(s->digest);
+    EVP_MD_free(s->sha256);
+    numbers *all[] = {&s->word_hashes, &s->batch[0], &s->batch[1], &s->features[0],
+                      &s->features[1], &s->sorted,   &s->scratch,  &s->sample};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->data);
+    free(s->signature);
+    dp_buffer_free(&s->text);
+    free(s);
+}
+
+doppel_status doppel_fingerprint(const char *text, size_t length, uint64_t *fingerprint) {
+    doppel_sketcher *s;
+    doppel_sketch sketch;
+    doppel_status status = doppel_sketcher_create(NULL, 0, &s, NULL);
+    if (!status)
+        status = doppel_sketcher_run(s, text, length, &sketch);
+    if (!status)
+        *fingerprint = sketch.fingerprint[0];
+    doppel_sketcher_free(s);
+    return status;
+}
+
+doppel_status doppel_word_ranges(const doppel_recipe *recipe, const char *text, size_t length, uint64_t **ranges,
+                                 size_t *count) {
+    dp_word_list list;
+    doppel_status status = dp_word_list_make(&(recipe ? recipe : dp_recipe_default())->text, text, length, &list);
+    if (status)
+        return status;
+    *count = list.count;
+    *ranges = list.ranges;
+    list.ranges = NULL;
+    dp_word_list_free(&list);
+    return DOPPEL_OK;
+}
