@@ -1,7 +1,8 @@
 """library.py - what the tests need of libdoppel, by ctypes. DOPPEL_LIB names the shared library."""
 import ctypes
 import os
-from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint8, c_uint32
+from ctypes import c_uint64, c_void_p
 
 WANT_DIGEST, WANT_FEATURES, WANT_SET, WANT_TEXT = 1, 2, 4, 8
 WANT_ALL = 15

@@ -220,7 +220,7 @@ def parse_part(name, value):
         return value
     if name in NUMBERS_OF and re.fullmatch("[1-9][0-9]*", value) and int(value) <= NUMBERS_OF[name]:
         return int(value)
-    if name == "hash" and (value in HASHES or value in hashlib.algorithms_available):
+    if name == "hash" and (value in HASHES or hashlib.new(value)):
         return value
     if name in ("stop", "df") and re.fullmatch("[0-9a-f]{16}", value):
         return value
