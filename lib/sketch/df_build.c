@@ -1,0 +1,217 @@
+/* df_build.c - counts in how many documents each feature occurs: create, add a document's features, save.
+ *
+ * Counts live in a hash table with open addressing. When it would outgrow its memory, it is written out as a table file
+ * of its own; saving merges those files with what is left in memory. */
+#include "kernel/kernel.h"
+#include "sketch/df.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define DEFAULT_MEMORY ((size_t)1 << 30)
+
+/* The table starts here and doubles. */
+#define MIN_SLOTS 1024
+
+struct doppel_df_builder {
+    char *recipe;
+    uint64_t documents;
+    uint64_t *hashes; /* slots, free where counts is 0 */
+    uint32_t *counts;
+    size_t slots, used, max_slots;
+    char *folder; /* of the files written out; made when the first one is */
+    char *tmp;
+    char **files;
+    size_t file_count, file_capacity;
+};
+
+/* ---- the hash table ---- */
+
+static uint32_t *find_slot(doppel_df_builder *b, uint64_t hash) {
+    size_t at = dp_hash_mix(hash) & (b->slots - 1);
+    while (b->counts[at] && b->hashes[at] != hash)
+        at = (at + 1) & (b->slots - 1);
+    b->hashes[at] = hash;
+    return &b->counts[at];
+}
+
+static bool resize(doppel_df_builder *b, size_t slots) {
+    uint64_t *old_hashes = b->hashes;
+    uint32_t *old_counts = b->counts;
+    size_t old_slots = b->slots;
+    uint64_t *hashes = malloc(slots * sizeof *hashes);
+    uint32_t *counts = calloc(slots, sizeof *counts);
+    if (!hashes || !counts) {
+        free(hashes);
+        free(counts);
+        return false;
+    }
+    b->hashes = hashes;
+    b->counts = counts;
+    b->slots = slots;
+    for (size_t i = 0; i < old_slots; i++)
+        if (old_counts[i])
+            *find_slot(b, old_hashes[i]) = old_counts[i];
+    free(old_hashes);
+    free(old_counts);
+    return true;
+}
+
+/* ---- runs ---- */
+
+/* The table's features in order. */
+static doppel_status sort_table(doppel_df_builder *b, dp_df_run *run, doppel_error *error) {
+    uint64_t *hashes = malloc((b->used + 1) * sizeof *hashes), *scratch = malloc((b->used + 1) * sizeof *scratch);
+    uint32_t *counts = malloc((b->used + 1) * sizeof *counts);
+    if (!hashes || !scratch || !counts) {
+        free(hashes);
+        free(scratch);
+        free(counts);
+        return dp_no_memory(error);
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < b->slots; i++)
+        if (b->counts[i])
+            hashes[count++] = b->hashes[i];
+    dp_sort64(hashes, count, scratch);
+    for (size_t i = 0; i < count; i++)
+        counts[i] = *find_slot(b, hashes[i]);
+    free(scratch);
+    *run = (dp_df_run){hashes, counts, count, 0};
+    return DOPPEL_OK;
+}
+
+static void free_run(dp_df_run *run) {
+    free((void *)(uintptr_t)run->hashes);
+    free((void *)(uintptr_t)run->counts);
+}
+
+static bool make_folder(doppel_df_builder *b) {
+    dp_buffer name = {0};
+    if (!dp_buffer_printf(&name, "%s/doppel-df.XXXXXX", b->tmp) || !dp_buffer_add(&name, "", 1) ||
+        !mkdtemp(name.data)) {
+        dp_buffer_free(&name);
+        return false;
+    }
+    b->folder = name.data;
+    return true;
+}
+
+/* Writes the table out as a file and empties it. */
+static doppel_status spill(doppel_df_builder *b, doppel_error *error) {
+    if (!b->folder && !make_folder(b))
+        return dp_fail_at(error, DOPPEL_ERROR_IO, b->tmp, 0, "no folder can be made there: %s", strerror(errno));
+    dp_buffer name = {0};
+    if (!dp_reserve(&b->files, &b->file_capacity, b->file_count + 1, sizeof *b->files) ||
+        !dp_buffer_printf(&name, "%s/%zu.df", b->folder, b->file_count) || !dp_buffer_add(&name, "", 1)) {
+        dp_buffer_free(&name);
+        return dp_no_memory(error);
+    }
+    dp_df_run run;
+    doppel_status status = sort_table(b, &run, error);
+    if (!status) {
+        dp_df_content content = {&run, 1, b->recipe, 0, 0};
+        status = dp_df_write(name.data, &content, error);
+        free_run(&run);
+    }
+    if (status) {
+        dp_buffer_free(&name);
+        return status;
+    }
+    b->files[b->file_count++] = name.data;
+    memset(b->counts, 0, b->slots * sizeof *b->counts);
+    b->used = 0;
+    return DOPPEL_OK;
+}
+
+/* ---- the public calls ---- */
+
+doppel_status doppel_df_builder_create(const doppel_recipe *recipe, size_t memory, const char *tmp,
+                                       doppel_df_builder **builder, doppel_error *error) {
+    *builder = NULL;
+    doppel_df_builder *b = calloc(1, sizeof *b);
+    if (!b)
+        return dp_no_memory(error);
+    const char *environment = getenv("TMPDIR");
+    b->tmp = strdup(tmp ? tmp : environment && *environment ? environment : "/tmp");
+    b->recipe = strdup((recipe ? recipe : dp_recipe_default())->features.data);
+    /* A slot is 12 bytes; while it doubles there are one and a half tables, and sorting takes as much again. */
+    size_t bytes = (memory ? memory : DEFAULT_MEMORY) / 36;
+    for (b->max_slots = MIN_SLOTS; b->max_slots <= bytes / 2; b->max_slots *= 2)
+        ;
+    if (!b->tmp || !b->recipe || !resize(b, MIN_SLOTS)) {
+        doppel_df_builder_free(b);
+        return dp_no_memory(error);
+    }
+    *builder = b;
+    return DOPPEL_OK;
+}
+
+void doppel_df_builder_free(doppel_df_builder *b) {
+    if (!b)
+        return;
+    for (size_t i = 0; i < b->file_count; i++) {
+        unlink(b->files[i]);
+        free(b->files[i]);
+    }
+    if (b->folder)
+        rmdir(b->folder);
+    free(b->files);
+    free(b->folder);
+    free(b->tmp);
+    free(b->recipe);
+    free(b->hashes);
+    free(b->counts);
+    free(b);
+}
+
+/* Room for one more feature, at a load of at most three quarters. */
+static doppel_status make_room(doppel_df_builder *b, doppel_error *error) {
+    if (b->used < b->slots / 4 * 3)
+        return DOPPEL_OK;
+    if (b->slots < b->max_slots)
+        return resize(b, b->slots * 2) ? DOPPEL_OK : dp_no_memory(error);
+    return spill(b, error);
+}
+
+doppel_status doppel_df_builder_add(doppel_df_builder *b, const uint64_t *set, size_t count, doppel_error *error) {
+    b->documents++;
+    for (size_t i = 0; i < count; i++) {
+        doppel_status status = make_room(b, error);
+        if (status)
+            return status;
+        uint32_t *df = find_slot(b, set[i]);
+        b->used += !*df;
+        *df += *df < UINT32_MAX;
+    }
+    return DOPPEL_OK;
+}
+
+/* The files written out, and what is in memory. */
+static doppel_status open_runs(doppel_df_builder *b, doppel_df **tables, dp_df_run *runs, doppel_error *error) {
+    for (size_t i = 0; i < b->file_count; i++) {
+        doppel_status status = doppel_df_open(b->files[i], &tables[i], error);
+        if (status)
+            return status;
+        runs[i + 1] = (dp_df_run){tables[i]->hashes, tables[i]->counts, tables[i]->header->features, 0};
+    }
+    return sort_table(b, &runs[0], error);
+}
+
+doppel_status doppel_df_builder_save(doppel_df_builder *b, const char *path, uint32_t min_df, doppel_error *error) {
+    doppel_df **tables = calloc(b->file_count + 1, sizeof(doppel_df *));
+    dp_df_run *runs = calloc(b->file_count + 1, sizeof *runs);
+    doppel_status status = tables && runs ? open_runs(b, tables, runs, error) : dp_no_memory(error);
+    if (!status) {
+        dp_df_content content = {runs, b->file_count + 1, b->recipe, b->documents, min_df};
+        status = dp_df_write(path, &content, error);
+        free_run(&runs[0]);
+    }
+    for (size_t i = 0; tables && i < b->file_count; i++)
+        doppel_df_close(tables[i]);
+    free(tables);
+    free(runs);
+    return status;
+}

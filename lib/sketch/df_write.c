@@ -1,0 +1,152 @@
+/* df_write.c - writes a document-frequency table as the merge of sorted runs.
+ *
+ * The runs are merged twice, for the hashes and for the counts, as these stand apart in the file; then the file is
+ * mapped for its checksum. It is written beside its place, synced and renamed, so that a table is whole or absent. */
+#include "sketch/df.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- merging ---- */
+
+/* The next feature of all runs and its count over them; false at the end. Few runs: each step looks at all. */
+static bool next_feature(dp_df_run *runs, size_t count, uint64_t *hash, uint32_t *df) {
+    bool found = false;
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].at < runs[i].features && (!found || runs[i].hashes[runs[i].at] < *hash)) {
+            *hash = runs[i].hashes[runs[i].at];
+            found = true;
+        }
+    uint64_t sum = 0;
+    for (size_t i = 0; found && i < count; i++)
+        if (runs[i].at < runs[i].features && runs[i].hashes[runs[i].at] == *hash)
+            sum += runs[i].counts[runs[i].at++];
+    *df = sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+    return found;
+}
+
+static void rewind_runs(const dp_df_content *content) {
+    for (size_t i = 0; i < content->run_count; i++)
+        content->runs[i].at = 0;
+}
+
+/* Writes the hashes (or the counts) of all features that are frequent enough; gives how many. */
+static uint64_t write_column(FILE *file, const dp_df_content *content, bool counts) {
+    uint64_t hash = 0, features = 0;
+    uint32_t df;
+    rewind_runs(content);
+    while (next_feature(content->runs, content->run_count, &hash, &df)) {
+        if (df < content->min_df)
+            continue;
+        features++;
+        if (counts)
+            fwrite(&df, sizeof df, 1, file);
+        else
+            fwrite(&hash, sizeof hash, 1, file);
+    }
+    return features;
+}
+
+static void write_padding(FILE *file, uint64_t length) {
+    for (uint64_t i = length; i % 8; i++)
+        fputc(0, file);
+}
+
+static bool write_content(FILE *file, const dp_df_content *content) {
+    dp_df_header header = {.magic = DP_DF_MAGIC,
+                           .version = DP_DF_VERSION,
+                           .recipe_length = (uint32_t)strlen(content->recipe),
+                           .documents = content->documents};
+    fwrite(&header, sizeof header, 1, file);
+    fwrite(content->recipe, 1, header.recipe_length, file);
+    write_padding(file, header.recipe_length);
+    header.features = write_column(file, content, false);
+    write_column(file, content, true);
+    write_padding(file, header.features * 4);
+    if (fseeko(file, 0, SEEK_SET))
+        return false;
+    fwrite(&header, sizeof header, 1, file);
+    return !fflush(file) && !ferror(file);
+}
+
+/* ---- the file ---- */
+
+static bool write_checksum(int file) {
+    off_t size = lseek(file, 0, SEEK_END);
+    if (size < (off_t)sizeof(dp_df_header))
+        return false;
+    uint8_t *map = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (map == MAP_FAILED)
+        return false;
+    dp_df_header *header = (void *)map;
+    header->checksum = dp_df_checksum(map, (size_t)size);
+    return !munmap(map, (size_t)size) && !fsync(file);
+}
+
+static doppel_status fail_write(doppel_error *error, const char *path, int reason) {
+    return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be written: %s", strerror(reason ? reason : EIO));
+}
+
+doppel_status dp_df_write(const char *path, const dp_df_content *content, doppel_error *error) {
+    dp_buffer beside = {0};
+    if (!dp_buffer_printf(&beside, "%s.%ld.tmp", path, (long)getpid()) || !dp_buffer_add(&beside, "", 1)) {
+        dp_buffer_free(&beside);
+        return dp_no_memory(error);
+    }
+    errno = 0;
+    int number = open(beside.data, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    FILE *file = number < 0 ? NULL : fdopen(number, "w+");
+    bool done = file && write_content(file, content) && write_checksum(number);
+    int reason = errno;
+    if (file && fclose(file) && done) {
+        reason = errno;
+        done = false;
+    }
+    if (done && rename(beside.data, path)) {
+        reason = errno;
+        done = false;
+    }
+    if (!done && number >= 0)
+        unlink(beside.data);
+    dp_buffer_free(&beside);
+    return done ? DOPPEL_OK : fail_write(error, path, reason);
+}
+
+/* ---- merging tables ---- */
+
+static doppel_status open_all(const char *const *paths, size_t count, doppel_df **tables, doppel_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        doppel_status status = doppel_df_open(paths[i], &tables[i], error);
+        if (status)
+            return status;
+        if (strcmp(tables[i]->recipe, tables[0]->recipe))
+            return dp_fail_at(error, DOPPEL_ERROR_USAGE, paths[i], 0, "counts %s, but %s counts %s", tables[i]->recipe,
+                              paths[0], tables[0]->recipe);
+    }
+    return DOPPEL_OK;
+}
+
+doppel_status doppel_df_merge(const char *const *paths, size_t count, const char *path, doppel_error *error) {
+    if (!count)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "no tables to merge");
+    doppel_df **tables = calloc(count, sizeof(doppel_df *));
+    dp_df_run *runs = calloc(count, sizeof *runs);
+    doppel_status status = tables && runs ? open_all(paths, count, tables, error) : dp_no_memory(error);
+    if (!status) {
+        dp_df_content content = {runs, count, tables[0]->recipe, 0, 0};
+        for (size_t i = 0; i < count; i++) {
+            runs[i] = (dp_df_run){tables[i]->hashes, tables[i]->counts, tables[i]->header->features, 0};
+            content.documents += tables[i]->header->documents;
+        }
+        status = dp_df_write(path, &content, error);
+    }
+    for (size_t i = 0; tables && i < count; i++)
+        doppel_df_close(tables[i]);
+    free(tables);
+    free(runs);
+    return status;
+}
