@@ -5,20 +5,32 @@
 
 enum { ROWS = DP_BAG_SIZE / 8, ROW = 8 * DP_BAG_GROUP, GROUP = ROWS * ROW };
 
-static unsigned row_sum(const uint8_t *a, const uint8_t *b) {
-    unsigned sum = 0;
-    for (int i = 0; i < 8; i++)
-        sum += (unsigned)(a[i] > b[i] ? a[i] - b[i] : b[i] - a[i]);
-    return sum;
+/* Adds the differences of one row to eight texts' sums. A sum is kept as four 16-bit numbers, each of two counters of
+ * four rows, at most 2040. The loops are plain enough for a compiler to use what vectors it has. */
+static void add_row(const uint8_t *restrict row, const uint8_t *restrict bag, uint64_t *restrict sums) {
+    const uint64_t low = 0x00FF00FF00FF00FFu;
+    uint8_t apart[ROW];
+    for (int i = 0; i < ROW; i++)
+        apart[i] = (uint8_t)(row[i] > bag[i] ? row[i] - bag[i] : bag[i] - row[i]);
+    for (int text = 0; text < DP_BAG_GROUP; text++) {
+        uint64_t eight = dp_load64(apart + 8 * text);
+        sums[text] += (eight & low) + (eight >> 8 & low);
+    }
 }
 
 static void bags_portable(const uint8_t *groups, size_t count, const uint8_t *bag, unsigned limit, uint8_t *near) {
+    uint8_t wide[ROWS][ROW]; /* the bag, repeated for each text of a row */
+    for (int row = 0; row < ROWS; row++)
+        for (int i = 0; i < ROW; i++)
+            wide[row][i] = bag[row * 8 + i % 8];
     for (size_t g = 0; g < count; g++, groups += GROUP) {
+        uint64_t sums[DP_BAG_GROUP] = {0};
+        for (int row = 0; row < ROWS; row++)
+            add_row(groups + row * ROW, wide[row], sums);
         unsigned hits = 0;
         for (unsigned text = 0; text < DP_BAG_GROUP; text++) {
-            unsigned sum = 0;
-            for (unsigned row = 0; row < ROWS; row++)
-                sum += row_sum(groups + row * ROW + text * 8, bag + row * 8);
+            /* The product's highest 16 bits are the sum of the four numbers. */
+            uint64_t sum = sums[text] * 0x0001000100010001u >> 48;
             hits |= (unsigned)(sum <= limit) << text;
         }
         near[g] = (uint8_t)hits;
