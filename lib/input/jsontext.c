@@ -1,7 +1,7 @@
 /* jsontext.c - strings and numbers of JSON, as text. */
 #include "input/json.h"
 
-#include <string.h>
+#include "input/unescape.h"
 
 /* The value of four hexadecimal digits, or -1. */
 static int32_t hex4(const char *p) {
@@ -40,11 +40,9 @@ static char *put_utf8(char *to, int32_t c) {
     return to;
 }
 
-/* What stands behind \u: one or two escapes, the first of which is at p. Gives the code point, or -1, and where it
- * ends. A half of a pair without the other is U+FFFD. */
+/* The code point of one \u escape, or of two that make a pair, of which the first is whole; -1 when its digits are
+ * none. A half of a pair without the other is U+FFFD. */
 static int32_t code_point(const char **p, const char *end, bool *repaired) {
-    if (end - *p < 6)
-        return -1;
     int32_t c = hex4(*p + 2);
     *p += 6;
     if (c < 0xD800 || c > 0xDFFF)
@@ -60,46 +58,23 @@ static int32_t code_point(const char **p, const char *end, bool *repaired) {
     return 0xFFFD;
 }
 
-/* The character a one-letter escape stands for, or -1. */
-static int32_t simple_escape(char c) {
-    switch (c) {
-    case '"': return '"';
-    case '\\': return '\\';
-    case '/': return '/';
-    case 'b': return '\b';
-    case 'f': return '\f';
-    case 'n': return '\n';
-    case 'r': return '\r';
-    case 't': return '\t';
-    default: return -1;
-    }
-}
-
 size_t dp_json_unescape(const char *raw, size_t length, char *to, bool *repaired) {
+    dp_unescape_fn unescape = dp_unescape_kernel();
     const char *p = raw, *end = raw + length;
     char *start = to;
-    while (p < end) {
-        const char *slash = memchr(p, '\\', (size_t)(end - p));
-        size_t run = (size_t)((slash ? slash : end) - p);
-        memcpy(to, p, run);
-        to += run;
-        p += run;
-        if (!slash)
-            break;
-        if (end - p < 2)
-            return SIZE_MAX;
-        int32_t c;
-        if (p[1] == 'u') {
-            c = code_point(&p, end, repaired);
-        } else {
-            c = simple_escape(p[1]);
-            p += 2;
-        }
-        if (c < 0)
-            return SIZE_MAX;
-        to = put_utf8(to, c);
+    for (;;) {
+        size_t written;
+        p += unescape(p, (size_t)(end - p), to, &written);
+        to += written;
+        if (p == end)
+            return (size_t)(to - start);
+        do {
+            int32_t c = end - p >= 6 && p[1] == 'u' ? code_point(&p, end, repaired) : -1;
+            if (c < 0)
+                return SIZE_MAX;
+            to = put_utf8(to, c);
+        } while (end - p >= 2 && p[0] == '\\' && p[1] == 'u');
     }
-    return (size_t)(to - start);
 }
 
 static const char *digits(const char *p, const char *end) {
