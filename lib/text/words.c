@@ -422,11 +422,18 @@ static doppel_status feed_limited(dp_words *w, const uint8_t *p, size_t length, 
     return feed(w, p, end, sink, user);
 }
 
-/* Completes the carried sequence with bytes from the piece; gives how many it took. */
+/* Completes the carried sequence with bytes from the piece; gives how many it took. A byte that does not belong to the
+ * sequence stays in the piece. */
 static size_t complete(dp_words *w, const uint8_t *p, size_t length) {
     size_t taken = 0;
-    while (taken < length && dp_utf8_incomplete(w->carry, w->carried))
-        w->carry[w->carried++] = p[taken++];
+    bool whole;
+    while (taken < length && dp_utf8_incomplete(w->carry, w->carried)) {
+        w->carry[w->carried] = p[taken];
+        if (dp_utf8_extent(w->carry, w->carried + 1, &whole) == w->carried)
+            break;
+        w->carried++;
+        taken++;
+    }
     return taken;
 }
 
@@ -434,7 +441,7 @@ doppel_status dp_words_add(dp_words *w, const char *piece, size_t length, dp_wor
     const uint8_t *p = (const uint8_t *)piece;
     if (w->carried) {
         size_t taken = complete(w, p, length);
-        if (dp_utf8_incomplete(w->carry, w->carried))
+        if (taken == length && dp_utf8_incomplete(w->carry, w->carried))
             return DOPPEL_OK;
         size_t carried = w->carried;
         w->carried = 0;
