@@ -6,17 +6,33 @@
  * D sends a carry through each run of vanishing bytes that follows a space, out to the first byte behind the run. */
 #include "kernel/kernel.h"
 
+void dp_ascii_prepare(dp_ascii_state *state) {
+    memset(state->rows, 0, sizeof state->rows);
+    for (int c = 0; c < 128; c++) {
+        uint8_t bit = (uint8_t)(1 << (c >> 4)), becomes = state->map[c];
+        state->rows[DP_ASCII_STAYS][c & 15] |= becomes ? bit : 0;
+        state->rows[DP_ASCII_SPACE][c & 15] |= becomes == ' ' ? bit : 0;
+        state->rows[DP_ASCII_UPPER][c & 15] |= becomes == c + 32 ? bit : 0;
+    }
+}
+
+/* One byte, without a branch: what text does next is not to be guessed. */
+static inline size_t put_byte(uint8_t c, uint8_t *out, unsigned *at_space) {
+    unsigned space = c == ' ', vanishes = c == 0, stays = (vanishes | (space & *at_space)) ^ 1;
+    *out = c;
+    *at_space = space | (*at_space & vanishes);
+    return stays;
+}
+
 static size_t ascii_portable(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
     const uint8_t *map = state->map;
     size_t made = 0, used = 0;
-    bool at_space = state->at_space;
-    for (; used < length && in[used] < 128; used++) {
-        uint8_t c = map[in[used]];
-        bool space = c == ' ';
-        out[made] = c;
-        made += c && !(space && at_space);
-        at_space = c ? space : at_space;
-    }
+    unsigned at_space = state->at_space;
+    for (; used + 8 <= length && !(dp_load64(in + used) & 0x8080808080808080); used += 8)
+        for (size_t i = 0; i < 8; i++)
+            made += put_byte(map[in[used + i]], out + made, &at_space);
+    for (; used < length && in[used] < 128; used++)
+        made += put_byte(map[in[used]], out + made, &at_space);
     state->at_space = at_space;
     state->used = used;
     return made;
@@ -35,36 +51,40 @@ static inline uint64_t staying(uint64_t space, uint64_t vanishing, bool *at_spac
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-DP_TARGET_AVX512 static size_t ascii_avx512(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
+/* The bytes of a block that are valid; gives the end of the output. */
+DP_TARGET_AVX512 static inline uint8_t *block_avx512(__m512i bytes, uint64_t valid, uint8_t *end,
+                                                     dp_ascii_state *state) {
     const __m512i low = _mm512_loadu_si512(state->map), high = _mm512_loadu_si512(state->map + 64);
-    const __m512i blank = _mm512_set1_epi8(' ');
+    __m512i mapped = _mm512_permutex2var_epi8(low, bytes, high);
+    uint64_t space = _mm512_mask_cmpeq_epi8_mask(valid, mapped, _mm512_set1_epi8(' '));
+    uint64_t vanishing = _mm512_testn_epi8_mask(mapped, mapped) | ~valid;
+    uint64_t keep = staying(space, vanishing, &state->at_space);
+    _mm512_storeu_si512(end, _mm512_maskz_compress_epi8(keep, mapped));
+    return end + __builtin_popcountll(keep);
+}
+
+DP_TARGET_AVX512 static size_t ascii_avx512(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *given) {
+    dp_ascii_state state = *given;
     uint8_t *end = out;
-    size_t used = 0;
-    bool at_space = state->at_space;
-    while (used < length) {
-        size_t left = length - used;
-        __mmask64 valid = left < 64 ? ((uint64_t)1 << left) - 1 : ~(uint64_t)0;
+    size_t used = 0, count = 64;
+    for (; used + 64 <= length; used += 64) {
+        __m512i bytes = _mm512_loadu_si512(in + used);
+        if (__builtin_expect(_mm512_movepi8_mask(bytes) != 0, 0))
+            break;
+        end = block_avx512(bytes, ~(uint64_t)0, end, &state);
+    }
+    /* The last block is short, or has a foreign byte. */
+    count = length - used < 64 ? length - used : 64;
+    if (count) {
+        uint64_t valid = ~(uint64_t)0 >> (64 - count);
         __m512i bytes = _mm512_maskz_loadu_epi8(valid, in + used);
         uint64_t foreign = _mm512_movepi8_mask(bytes);
-        size_t count = left < 64 ? left : 64;
-        if (foreign) {
-            count = (size_t)__builtin_ctzll(foreign);
-            if (!count)
-                break;
-            valid = ((uint64_t)1 << count) - 1;
-        }
-        __m512i mapped = _mm512_permutex2var_epi8(low, bytes, high);
-        uint64_t space = _mm512_mask_cmpeq_epi8_mask(valid, mapped, blank);
-        uint64_t vanishing = _mm512_testn_epi8_mask(mapped, mapped) | ~valid;
-        uint64_t keep = staying(space, vanishing, &at_space);
-        _mm512_storeu_si512(end, _mm512_maskz_compress_epi8(keep, mapped));
-        end += __builtin_popcountll(keep);
-        used += count;
-        if (foreign)
-            break;
+        valid = foreign ? (foreign & -foreign) - 1 : valid;
+        end = block_avx512(bytes, valid, end, &state);
+        used += (size_t)__builtin_popcountll(valid);
     }
-    state->at_space = at_space;
-    state->used = used;
+    given->at_space = state.at_space;
+    given->used = used;
     return (size_t)(end - out);
 }
 
@@ -86,17 +106,24 @@ DP_TARGET_AVX512 static size_t ascii_avx512(const uint8_t *in, size_t length, ui
 #define PLACES64(m) PLACES16(m), PLACES16((m) + 16), PLACES16((m) + 32), PLACES16((m) + 48)
 static const uint8_t places[256][8] = {PLACES64(0), PLACES64(64), PLACES64(128), PLACES64(192)};
 
-/* 32 bytes through the 128-byte map: pshufb looks up 16 entries, the high nibble says which of eight look-ups counts.
- */
-DP_TARGET_AVX2 static inline __m256i map_avx2(const __m256i *tables, __m256i bytes) {
-    __m256i mapped = _mm256_setzero_si256();
-    for (int i = 0; i < 8; i++) {
-        /* Bytes of other rows get their top bit set, for which pshufb gives 0. */
-        __m256i row = _mm256_xor_si256(bytes, _mm256_set1_epi8((char)(i << 4)));
-        __m256i index = _mm256_adds_epu8(row, _mm256_set1_epi8(0x70));
-        mapped = _mm256_or_si256(mapped, _mm256_shuffle_epi8(tables[i], index));
-    }
-    return mapped;
+/* 0xFF for each byte in a set: the row of the low nibble has the bit of the high nibble. */
+DP_TARGET_AVX2 static inline __m256i in_set(__m256i row, __m256i low, __m256i bit) {
+    return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(row, low), bit), bit);
+}
+
+/* 32 mapped bytes, and which of them are spaces and which vanish. */
+typedef struct block32 {
+    __m256i mapped, space, vanishing;
+} block32;
+
+DP_TARGET_AVX2 static inline block32 map_avx2(const __m256i *rows, __m256i bytes) {
+    const __m256i nibble = _mm256_set1_epi8(15), bits = _mm256_set1_epi64x((long long)0x8040201008040201);
+    __m256i low = _mm256_and_si256(bytes, nibble);
+    __m256i bit = _mm256_shuffle_epi8(bits, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
+    __m256i upper = _mm256_and_si256(in_set(rows[DP_ASCII_UPPER], low, bit), _mm256_set1_epi8(32));
+    __m256i space = in_set(rows[DP_ASCII_SPACE], low, bit), stays = in_set(rows[DP_ASCII_STAYS], low, bit);
+    __m256i mapped = _mm256_blendv_epi8(_mm256_add_epi8(bytes, upper), _mm256_set1_epi8(' '), space);
+    return (block32){mapped, space, _mm256_xor_si256(stays, _mm256_set1_epi8(-1))};
 }
 
 DP_TARGET_AVX2 static inline uint64_t mask_avx2(__m256i a, __m256i b) {
@@ -119,25 +146,24 @@ DP_TARGET_AVX2 static inline uint8_t *compress_avx2(__m256i first, __m256i secon
 }
 
 DP_TARGET_AVX2 static size_t ascii_avx2(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
-    __m256i tables[8];
-    for (int i = 0; i < 8; i++)
-        tables[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(state->map + 16 * i)));
+    __m256i rows[3];
+    for (int i = 0; i < 3; i++)
+        rows[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)state->rows[i]));
     uint8_t *end = out;
     size_t used = 0;
-    while (used + 64 <= length) {
-        __m256i first = _mm256_loadu_si256((const void *)(in + used));
-        __m256i second = _mm256_loadu_si256((const void *)(in + used + 32));
-        if (_mm256_movemask_epi8(_mm256_or_si256(first, second)))
+    bool at_space = state->at_space;
+    for (; used + 64 <= length; used += 64) {
+        __m256i low = _mm256_loadu_si256((const void *)(in + used));
+        __m256i high = _mm256_loadu_si256((const void *)(in + used + 32));
+        if (_mm256_movemask_epi8(_mm256_or_si256(low, high)))
             break;
-        first = map_avx2(tables, first);
-        second = map_avx2(tables, second);
-        const __m256i blank = _mm256_set1_epi8(' '), zero = _mm256_setzero_si256();
-        uint64_t space = mask_avx2(_mm256_cmpeq_epi8(first, blank), _mm256_cmpeq_epi8(second, blank));
-        uint64_t vanishing = mask_avx2(_mm256_cmpeq_epi8(first, zero), _mm256_cmpeq_epi8(second, zero));
-        end = compress_avx2(first, second, staying(space, vanishing, &state->at_space), end);
-        used += 64;
+        block32 first = map_avx2(rows, low), second = map_avx2(rows, high);
+        uint64_t space = mask_avx2(first.space, second.space);
+        uint64_t vanishing = mask_avx2(first.vanishing, second.vanishing);
+        end = compress_avx2(first.mapped, second.mapped, staying(space, vanishing, &at_space), end);
     }
     /* What is left is short, or has a foreign byte in its first 64. */
+    state->at_space = at_space;
     size_t made = ascii_portable(in + used, length - used, end, state);
     state->used += used;
     return (size_t)(end - out) + made;

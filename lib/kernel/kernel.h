@@ -44,11 +44,16 @@
 /* ---- text: ascii.c, spaces.c ---- */
 
 /* What the ascii kernel keeps between calls. */
+enum { DP_ASCII_STAYS, DP_ASCII_SPACE, DP_ASCII_UPPER };
 typedef struct dp_ascii_state {
-    uint8_t map[128]; /* what each ASCII byte becomes: itself, its lower case, a space, or 0, it vanishes */
-    bool at_space;    /* the last byte that stayed was a space, or there was none: spaces are dropped */
-    size_t used;      /* out: how much of the input was read */
+    uint8_t map[128];    /* what each ASCII byte becomes: itself, its lower case, a space, or 0, it vanishes */
+    uint8_t rows[3][16]; /* the same as sets, by dp_ascii_prepare: bit h of row l stands for byte 16 h + l */
+    bool at_space;       /* the last byte that stayed was a space, or there was none: spaces are dropped */
+    size_t used;         /* out: how much of the input was read */
 } dp_ascii_state;
+
+/* Fills what follows from the map. */
+void dp_ascii_prepare(dp_ascii_state *state);
 
 /* Normalises ASCII up to the first other byte; gives how many bytes it wrote. `out` has room for length + 64. */
 DP_KERNEL(ascii, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state))
@@ -63,13 +68,7 @@ DP_KERNEL(spaces, size_t, (const uint8_t *text, size_t length, uint32_t base, ui
 uint64_t dp_hash_word(const uint8_t *bytes, size_t length);
 uint64_t dp_hash_mix(uint64_t x);
 
-/* The hash of each word i, the bytes from starts[i] to starts[i + 1] - gap. The text can be read DP_TEXT_SLACK bytes
- * beyond the last word. */
 #define DP_TEXT_SLACK 128
-DP_KERNEL(hash_words, void, (const uint8_t *text, const uint32_t *starts, size_t count, uint32_t gap, uint64_t *hashes))
-
-/* The hash of each of `count` runs of n words, given the words' hashes (count + n - 1 of them). May work in place. */
-DP_KERNEL(shingles, void, (const uint64_t *words, size_t count, size_t n, uint64_t seed, uint64_t *hashes))
 
 /* Runs of n units of a text: run i goes from starts[i] to starts[i + n] - gap. */
 typedef struct dp_runs {
@@ -79,6 +78,12 @@ typedef struct dp_runs {
     size_t n;
     uint32_t gap;
 } dp_runs;
+
+/* The hash of each word (n is 1). */
+DP_KERNEL(hash_words, void, (const dp_runs *words, uint64_t *hashes))
+
+/* The hash of each of `count` runs of n words, given the words' hashes (count + n - 1 of them). May work in place. */
+DP_KERNEL(shingles, void, (const uint64_t *words, size_t count, size_t n, uint64_t seed, uint64_t *hashes))
 
 /* murmur3.c: MurmurHash3 x64_128, the first half, of each run as it stands. */
 DP_KERNEL(murmur3_runs, void, (const dp_runs *runs, uint32_t seed, uint64_t *hashes))

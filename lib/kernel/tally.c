@@ -32,7 +32,8 @@ DP_KERNEL_CHOOSER(tally)
 
 uint64_t dp_tally_above(const uint64_t *planes, uint64_t limit) {
     uint64_t above = 0, equal = ~(uint64_t)0;
-    for (int p = DP_TALLY_PLANES - 1; p >= 0; p--) {
+    /* No counter is above twice the limit and one: SimHash asks for more than half. */
+    for (int p = 64 - __builtin_clzll(2 * limit + 1) - 1; p >= 0; p--) {
         uint64_t bit = limit >> p & 1 ? ~(uint64_t)0 : 0;
         above |= equal & planes[p] & ~bit;
         equal &= ~(planes[p] ^ bit);

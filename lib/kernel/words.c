@@ -43,10 +43,11 @@ static inline uint64_t hash_word_padded(const uint8_t *bytes, size_t length) {
     return w + length;
 }
 
-static void hash_words_portable(const uint8_t *text, const uint32_t *starts, size_t count, uint32_t gap,
-                                uint64_t *hashes) {
-    for (size_t i = 0; i < count; i++)
-        hashes[i] = hash_word_padded(text + starts[i], starts[i + 1] - gap - starts[i]);
+static void hash_words_portable(const dp_runs *words, uint64_t *hashes) {
+    for (size_t i = 0; i < words->count; i++) {
+        const uint32_t *start = words->starts + i;
+        hashes[i] = hash_word_padded(words->text + start[0], start[1] - words->gap - start[0]);
+    }
 }
 
 static inline uint64_t shingle(const uint64_t *words, size_t n, uint64_t offset) {
@@ -64,21 +65,44 @@ static void shingles_portable(const uint64_t *words, size_t count, size_t n, uin
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-DP_TARGET_AVX2 static void hash_words_avx2(const uint8_t *text, const uint32_t *starts, size_t count, uint32_t gap,
-                                           uint64_t *hashes) {
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t *bytes = text + starts[i];
-        uint32_t length = starts[i + 1] - gap - starts[i];
-        /* Both parts are worked out always: whether a word is longer than 8 bytes is not to be guessed. */
-        uint32_t second = length > 8 ? length - 8 : 0;
-        uint64_t w = _bzhi_u64(dp_load64(bytes), length < 8 ? 8 * length : 64) * GOLDEN;
-        w ^= w >> 32;
-        uint64_t v = (w ^ _bzhi_u64(dp_load64(bytes + 8), second < 8 ? 8 * second : 64)) * GOLDEN;
-        v ^= v >> 32;
-        w = second ? v : w;
-        hashes[i] = w + length;
-        if (__builtin_expect(length > 16, 0))
-            hashes[i] = hash_word_padded(bytes, length);
+/* Words are hashed in chunks, so that the long ones among them can be noted without a branch and done at the end. */
+#define CHUNK 512
+
+typedef struct long_words {
+    uint32_t at[CHUNK + 8];
+    size_t count;
+} long_words;
+
+static void hash_long(const dp_runs *words, const long_words *list, uint64_t *hashes) {
+    for (size_t i = 0; i < list->count; i++) {
+        const uint32_t *start = words->starts + list->at[i];
+        hashes[list->at[i]] = hash_word_padded(words->text + start[0], start[1] - words->gap - start[0]);
+    }
+}
+
+/* A word of up to 16 bytes. Both parts are worked out always: whether a word is longer than 8 bytes is not to be
+ * guessed. */
+DP_TARGET_AVX2 static inline uint64_t hash_short(const uint8_t *bytes, uint32_t length) {
+    uint32_t second = length > 8 ? length - 8 : 0;
+    uint64_t w = _bzhi_u64(dp_load64(bytes), length < 8 ? 8 * length : 64) * GOLDEN;
+    w ^= w >> 32;
+    uint64_t v = (w ^ _bzhi_u64(dp_load64(bytes + 8), 8 * second)) * GOLDEN;
+    return (second ? v ^ v >> 32 : w) + length;
+}
+
+DP_TARGET_AVX2 static void hash_words_avx2(const dp_runs *words, uint64_t *hashes) {
+    for (size_t i = 0; i < words->count;) {
+        size_t end = words->count - i < CHUNK ? words->count : i + CHUNK;
+        long_words list;
+        list.count = 0;
+        for (uint32_t start = words->starts[i], next; i < end; i++, start = next) {
+            next = words->starts[i + 1];
+            uint32_t length = next - words->gap - start;
+            list.at[list.count] = (uint32_t)i;
+            list.count += length > 16;
+            hashes[i] = hash_short(words->text + start, length);
+        }
+        hash_long(words, &list, hashes);
     }
 }
 
@@ -106,51 +130,53 @@ DP_TARGET_AVX2 static void shingles_avx2(const uint64_t *words, size_t count, si
     shingles_portable(words + i, count - i, n, seed, hashes + i);
 }
 
-DP_TARGET_AVX512 static inline __m512i step_avx512(__m512i w, __m512i bytes) {
-    w = _mm512_mullo_epi64(_mm512_xor_si512(w, bytes), _mm512_set1_epi64((long long)GOLDEN));
-    return _mm512_xor_si512(w, _mm512_srli_epi64(w, 32));
-}
-
 /* Eight words whose first 16 bytes lie in the 128 bytes from `window` on; longer ones come out wrong. */
 DP_TARGET_AVX512 static inline __m512i hash_eight(const uint8_t *window, __m512i place, __m512i length) {
     const __m512i spread =
         _mm512_set_epi64(0x0808080808080808, 0, 0x0808080808080808, 0, 0x0808080808080808, 0, 0x0808080808080808, 0);
-    const __m512i order = _mm512_set1_epi64(0x0706050403020100);
-    const __m512i ones = _mm512_set1_epi64(-1), full = _mm512_set1_epi64(64);
+    const __m512i order = _mm512_set1_epi64(0x0706050403020100), order2 = _mm512_set1_epi64(0x0F0E0D0C0B0A0908);
+    const __m512i golden = _mm512_set1_epi64((long long)GOLDEN);
     __m512i low = _mm512_loadu_si512(window), high = _mm512_loadu_si512(window + 64);
-    __m512i index = _mm512_add_epi8(_mm512_shuffle_epi8(place, spread), order);
-    __m512i first = _mm512_permutex2var_epi8(low, index, high);
-    __m512i second = _mm512_permutex2var_epi8(low, _mm512_add_epi8(index, _mm512_set1_epi8(8)), high);
-    /* Bytes behind the word are cleared: shifting ones by 64 less the bits of the word. A shift of 64 or more gives 0.
-     */
-    __m512i bits = _mm512_slli_epi64(length, 3);
-    __m512i shift = _mm512_sub_epi64(full, _mm512_min_epu64(bits, full));
-    __m512i w = step_avx512(_mm512_setzero_si512(), _mm512_and_si512(first, _mm512_srlv_epi64(ones, shift)));
-    __mmask8 longer = _mm512_cmpgt_epu64_mask(bits, full);
-    __m512i shift2 = _mm512_sub_epi64(_mm512_set1_epi64(128), _mm512_min_epu64(bits, _mm512_set1_epi64(128)));
-    __m512i w2 = step_avx512(w, _mm512_and_si512(second, _mm512_srlv_epi64(ones, shift2)));
-    return _mm512_add_epi64(_mm512_mask_mov_epi64(w, longer, w2), length);
+    __m512i from = _mm512_shuffle_epi8(place, spread), bytes = _mm512_shuffle_epi8(length, spread);
+    __m512i index = _mm512_add_epi8(from, order), index2 = _mm512_add_epi8(from, order2);
+    /* Bytes behind the word are left zero. */
+    __m512i first = _mm512_maskz_permutex2var_epi8(_mm512_cmplt_epu8_mask(order, bytes), low, index, high);
+    __m512i second = _mm512_maskz_permutex2var_epi8(_mm512_cmplt_epu8_mask(order2, bytes), low, index2, high);
+    __m512i w = _mm512_mullo_epi64(first, golden);
+    w = _mm512_xor_si512(w, _mm512_srli_epi64(w, 32));
+    __mmask8 longer = _mm512_cmpgt_epu64_mask(length, _mm512_set1_epi64(8));
+    __m512i v = _mm512_mullo_epi64(_mm512_xor_si512(w, second), golden);
+    w = _mm512_mask_xor_epi64(w, longer, v, _mm512_srli_epi64(v, 32));
+    return _mm512_add_epi64(w, length);
 }
 
-DP_TARGET_AVX512 static void hash_words_avx512(const uint8_t *text, const uint32_t *starts, size_t count, uint32_t gap,
-                                               uint64_t *hashes) {
+/* Eight words from i on; those that are too long, or start too far into the window, are noted. */
+DP_TARGET_AVX512 static inline void hash_group(const dp_runs *words, size_t i, long_words *list, uint64_t *hashes) {
+    const uint32_t *starts = words->starts + i;
+    __m256i start = _mm256_loadu_si256((const void *)starts), next = _mm256_loadu_si256((const void *)(starts + 1));
+    __m256i place = _mm256_sub_epi32(start, _mm256_set1_epi32((int)starts[0]));
+    __m256i length = _mm256_sub_epi32(_mm256_sub_epi32(next, start), _mm256_set1_epi32((int)words->gap));
+    __m512i w = hash_eight(words->text + starts[0], _mm512_cvtepu32_epi64(place), _mm512_cvtepu32_epi64(length));
+    _mm512_storeu_si512(hashes + i, w);
+    __mmask8 noted = _mm256_cmpgt_epu32_mask(length, _mm256_set1_epi32(16)) |
+                     _mm256_cmpgt_epu32_mask(place, _mm256_set1_epi32(128 - 16));
+    __m256i numbers = _mm256_add_epi32(_mm256_set1_epi32((int)i), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+    _mm256_storeu_si256((void *)(list->at + list->count), _mm256_maskz_compress_epi32(noted, numbers));
+    list->count += (size_t)__builtin_popcount(noted);
+}
+
+DP_TARGET_AVX512 static void hash_words_avx512(const dp_runs *words, uint64_t *hashes) {
     size_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        __m256i start = _mm256_loadu_si256((const void *)(starts + i));
-        __m256i next = _mm256_loadu_si256((const void *)(starts + i + 1));
-        __m256i place = _mm256_sub_epi32(start, _mm256_set1_epi32((int)starts[i]));
-        __m256i length = _mm256_sub_epi32(_mm256_sub_epi32(next, start), _mm256_set1_epi32((int)gap));
-        __m512i w = hash_eight(text + starts[i], _mm512_cvtepu32_epi64(place), _mm512_cvtepu32_epi64(length));
-        _mm512_storeu_si512(hashes + i, w);
-        /* A word that is too long, or starts too far into the window, is done again. */
-        uint32_t wrong = _mm256_cmpgt_epu32_mask(length, _mm256_set1_epi32(16)) |
-                         _mm256_cmpgt_epu32_mask(place, _mm256_set1_epi32(128 - 16));
-        for (; __builtin_expect(wrong != 0, 0); wrong = _blsr_u32(wrong)) {
-            size_t k = i + _tzcnt_u32(wrong);
-            hashes[k] = hash_word_padded(text + starts[k], starts[k + 1] - gap - starts[k]);
-        }
+    while (i + 8 <= words->count) {
+        size_t end = words->count - i < CHUNK ? words->count : i + CHUNK;
+        long_words list;
+        list.count = 0;
+        for (; i + 8 <= end; i += 8)
+            hash_group(words, i, &list, hashes);
+        hash_long(words, &list, hashes);
     }
-    hash_words_avx2(text, starts + i, count - i, gap, hashes + i);
+    dp_runs rest = {words->text, words->starts + i, words->count - i, 1, words->gap};
+    hash_words_avx2(&rest, hashes + i);
 }
 
 DP_TARGET_AVX512 static inline __m512i shingle_avx512(const uint64_t *words, size_t n, __m512i offset) {

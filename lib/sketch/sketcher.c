@@ -68,7 +68,7 @@ static doppel_status hash_runs(doppel_sketcher *s, const dp_runs *runs) {
     if (!reserve(&s->word_hashes, units) || !reserve(&s->batch[0], runs->count) || !reserve(&s->batch[1], runs->count))
         return DOPPEL_ERROR_MEMORY;
     if (s->hasher.is_fast)
-        s->hash_words(runs->text, runs->starts, units, runs->gap, s->word_hashes.data);
+        s->hash_words(&(dp_runs){runs->text, runs->starts, units, 1, runs->gap}, s->word_hashes.data);
     for (int k = 0; k < halves; k++) {
         if (s->hasher.is_fast)
             s->shingles(s->word_hashes.data, runs->count, runs->n, (uint64_t)k, s->batch[k].data);

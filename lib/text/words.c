@@ -493,6 +493,7 @@ static void fill_map(dp_words *w) {
         bool space = class == DP_CLASS_SPACE && !w->options.drop_space;
         w->state.map[c] = (uint8_t)(space ? ' ' : stays ? c + (entry >> DP_ENTRY_SHIFT) : 0);
     }
+    dp_ascii_prepare(&w->state);
 }
 
 doppel_status dp_words_create(const dp_words_options *options, dp_words **words, doppel_error *error) {
