@@ -1,0 +1,176 @@
+/* args.c - parsing the command line by its table. */
+#include "common/args.h"
+
+#include "common/message.h"
+#include "doppel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool parse_number(const char *text, bool size, uint64_t *number) {
+    static const char units[] = "KMGT";
+    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    const char *unit = *end && size ? strchr(units, *end & ~32) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (errno || *(end + (unit != NULL)) || value > UINT64_MAX >> shift)
+        return false;
+    *number = (uint64_t)value << shift;
+    return true;
+}
+
+const char *nearest_name(const char *word, const char *const *names, size_t count) {
+    const char *best = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(names[i]), distance;
+        if (doppel_levenshtein(word, strlen(word), names[i], length, SIZE_MAX, &distance) != DOPPEL_OK)
+            return NULL;
+        if (distance < least && distance * 3 <= length + 2) {
+            least = distance;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
+static size_t count_options(const cli_option *options) {
+    size_t count = 0;
+    while (options[count].name)
+        count++;
+    return count;
+}
+
+/* The option at a place in args->values. */
+static const cli_option *option_at(const cli_args *args, size_t i) {
+    size_t own = count_options(args->command->options);
+    return i < own ? &args->command->options[i] : &args->common[i - own];
+}
+
+static size_t option_total(const cli_args *args) {
+    return count_options(args->command->options) + count_options(args->common);
+}
+
+/* The place of an option by name (of so many bytes) or letter; SIZE_MAX: there is none. */
+static size_t find_option(const cli_args *args, const char *name, size_t length, char letter) {
+    for (size_t i = 0; i < option_total(args); i++) {
+        const cli_option *option = option_at(args, i);
+        if (letter ? option->letter == letter : strlen(option->name) == length && !memcmp(option->name, name, length))
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+static void complain_unknown(const cli_args *args, const char *given) {
+    const char *names[64];
+    char word[64];
+    size_t count = 0, total = option_total(args);
+    for (; count < total && count < 64; count++)
+        names[count] = option_at(args, count)->name;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(given + strspn(given, "-"), "="), given + strspn(given, "-"));
+    const char *meant = given[1] == '-' ? nearest_name(word, names, count) : NULL;
+    if (meant)
+        message("there is no option %s; did you mean --%s?", given, meant);
+    else
+        message("there is no option %s; `doppel %s --help` lists them", given, args->command->name);
+}
+
+static bool check_value(const cli_option *option, const char *value) {
+    uint64_t number;
+    if (option->kind == OPTION_COUNT && !parse_number(value, false, &number)) {
+        message("--%s takes a whole number, not \"%s\"", option->name, value);
+        return false;
+    }
+    if (option->kind == OPTION_SIZE && !parse_number(value, true, &number)) {
+        message("--%s takes a number of bytes such as 1000000, 64M or 2G, not \"%s\"", option->name, value);
+        return false;
+    }
+    return true;
+}
+
+/* Takes the option at argv[*at], and its value, which may be the next argument. */
+static bool take_option(cli_args *args, int argc, char **argv, int *at) {
+    const char *given = argv[*at], *value = NULL;
+    bool is_long = given[1] == '-';
+    size_t length = is_long ? strcspn(given + 2, "=") : 0;
+    size_t i = is_long ? find_option(args, given + 2, length, 0) : find_option(args, NULL, 0, given[1]);
+    if (i == SIZE_MAX) {
+        complain_unknown(args, given);
+        return false;
+    }
+    const cli_option *option = option_at(args, i);
+    if (is_long && given[2 + length])
+        value = given + 2 + length + 1;
+    else if (!is_long && given[2])
+        value = given + 2;
+    if (option->kind == OPTION_FLAG) {
+        if (value)
+            message("--%s takes no value", option->name);
+        args->values[i] = "";
+        return !value;
+    }
+    if (!value && *at + 1 < argc)
+        value = argv[++*at];
+    if (!value) {
+        message("--%s needs a value: --%s %s", option->name, option->name, option->value);
+        return false;
+    }
+    args->values[i] = value;
+    return check_value(option, value);
+}
+
+static bool check_operands(const cli_args *args) {
+    const cli_command *command = args->command;
+    if (args_flag(args, "help"))
+        return true;
+    if (args->operand_count < command->min_operands)
+        message("%s needs more: doppel %s [options] %s", command->name, command->name, command->arguments);
+    else if (args->operand_count > command->max_operands)
+        message("%s takes less: doppel %s [options] %s", command->name, command->name, command->arguments);
+    else
+        return true;
+    return false;
+}
+
+bool args_parse(cli_args *args, const cli_command *command, const cli_option *common, int argc, char **argv) {
+    *args = (struct cli_args){.command = command, .common = common};
+    args->values = calloc(option_total(args), sizeof *args->values);
+    args->operands = calloc((size_t)argc + 1, sizeof *args->operands);
+    if (!args->values || !args->operands) {
+        message("no memory");
+        return false;
+    }
+    bool only_operands = false;
+    for (int i = 0; i < argc; i++) {
+        if (only_operands || argv[i][0] != '-' || !argv[i][1])
+            args->operands[args->operand_count++] = argv[i];
+        else if (!strcmp(argv[i], "--"))
+            only_operands = true;
+        else if (!take_option(args, argc, argv, &i))
+            return false;
+    }
+    return check_operands(args);
+}
+
+void args_free(cli_args *args) {
+    free(args->values);
+    free(args->operands);
+}
+
+const char *args_text(const cli_args *args, const char *name) {
+    return args->values[find_option(args, name, strlen(name), 0)];
+}
+
+bool args_flag(const cli_args *args, const char *name) {
+    return args_text(args, name) != NULL;
+}
+
+uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise) {
+    const char *text = args_text(args, name);
+    uint64_t number;
+    return text && parse_number(text, true, &number) ? number : otherwise;
+}

@@ -1,0 +1,67 @@
+/* args.h - the command line. One table of commands and options makes the parsing, its checks, the help, the man page
+ * and the shell completion (help.h). */
+#ifndef ARGS_H
+#define ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes, as DESIGN fixes them; the same numbers as doppel_status up to 5. */
+enum { EXIT_DONE = 0, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_STORE = 4, EXIT_INTERRUPTED = 5 };
+
+typedef enum cli_kind {
+    OPTION_FLAG,
+    OPTION_TEXT,
+    OPTION_FILE,  /* completed by the shell */
+    OPTION_COUNT, /* a whole number, checked */
+    OPTION_SIZE   /* bytes: a whole number, K, M, G or T behind it; checked */
+} cli_kind;
+
+typedef struct cli_option {
+    const char *name; /* without its dashes; NULL ends a list */
+    char letter;      /* the short form, or 0 */
+    cli_kind kind;
+    const char *value; /* what help calls its value; NULL for a flag */
+    const char *help;  /* a phrase, no full stop */
+} cli_option;
+
+struct cli_args;
+
+typedef struct cli_command {
+    const char *name; /* NULL ends the list */
+    const char *arguments;
+    const char *summary;     /* one line */
+    const char *description; /* paragraphs, each a line; may be NULL */
+    const char *examples;    /* command lines, each a line */
+    const cli_option *options;
+    size_t min_operands, max_operands;
+    int (*run)(const struct cli_args *args); /* gives the exit code */
+} cli_command;
+
+/* What was given: the values of options in the order of the table, and the rest. */
+typedef struct cli_args {
+    const cli_command *command;
+    const cli_option *common; /* the options of every command */
+    const char **values;      /* of the command's options and then the common ones; NULL: not given */
+    const char **operands;
+    size_t operand_count;
+} cli_args;
+
+/* Parses what follows the command's name. Complains and gives false when it makes no sense. Free with args_free. */
+bool args_parse(cli_args *args, const cli_command *command, const cli_option *common, int argc, char **argv);
+void args_free(cli_args *args);
+
+/* The value of an option, or NULL. The name must be in the table. */
+const char *args_text(const cli_args *args, const char *name);
+bool args_flag(const cli_args *args, const char *name);
+/* The value of a COUNT or SIZE option, or `otherwise`. */
+uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
+
+/* Reads a whole number, with K, M, G or T (times 1024 each) behind it if `size`. */
+bool parse_number(const char *text, bool size, uint64_t *number);
+
+/* The name in a list that was probably meant, or NULL: at most a third of it differs. */
+const char *nearest_name(const char *word, const char *const *names, size_t count);
+
+#endif

@@ -1,0 +1,91 @@
+/* help.c - the help of the command. */
+#include "common/help.h"
+
+#include "doppel.h"
+
+#include <string.h>
+
+/* Where the text beside options starts, and where lines end. */
+#define INDENT 22
+#define WIDTH 96
+
+/* Prints words, broken into lines that start at column `indent`; the first line has reached `column`. */
+static void print_wrapped(FILE *file, const char *text, int indent, int column) {
+    bool first = true;
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (!first && column + 1 + length > WIDTH) {
+            fprintf(file, "\n%*s", indent, "");
+            column = indent;
+        } else if (!first) {
+            fputc(' ', file);
+            column++;
+        }
+        fprintf(file, "%.*s", length, text);
+        column += length;
+        text += length + (text[length] == ' ');
+        first = false;
+    }
+    fputc('\n', file);
+}
+
+/* Calls print_wrapped for each line of `text`. */
+static void print_paragraphs(FILE *file, const char *text) {
+    while (text && *text) {
+        char line[1024];
+        int length = (int)strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", length, text);
+        print_wrapped(file, line, 0, 0);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void print_options(FILE *file, const cli_option *options) {
+    for (; options->name; options++) {
+        char left[64];
+        int length = snprintf(left, sizeof left, "  %s%c%s--%s%s%s", options->letter ? "-" : "",
+                              options->letter ? options->letter : ' ', options->letter ? ", " : "", options->name,
+                              options->value ? " " : "", options->value ? options->value : "");
+        fputs(left, file);
+        if (length >= INDENT)
+            fprintf(file, "\n%*s", INDENT, "");
+        else
+            fprintf(file, "%*s", INDENT - length, "");
+        print_wrapped(file, options->help, INDENT, INDENT);
+    }
+}
+
+static void print_examples(FILE *file, const char *examples) {
+    while (*examples) {
+        size_t length = strcspn(examples, "\n");
+        fprintf(file, "  %.*s\n", (int)length, examples);
+        examples += length + (examples[length] == '\n');
+    }
+}
+
+void help_command(FILE *file, const cli_manual *manual, const cli_command *command) {
+    fprintf(file, "Usage: doppel %s [options] %s\n\n", command->name, command->arguments);
+    fprintf(file, "%s\n", command->summary);
+    if (command->description)
+        fputc('\n', file);
+    print_paragraphs(file, command->description);
+    fputs("\nOptions:\n", file);
+    print_options(file, command->options);
+    fputs("\nOptions of every command:\n", file);
+    print_options(file, manual->common);
+    fputs("\nExamples:\n", file);
+    print_examples(file, command->examples);
+}
+
+void help_overview(FILE *file, const cli_manual *manual) {
+    fprintf(file, "doppel: %s\n\nUsage: doppel COMMAND [options] INPUT...\n\nCommands:\n", manual->summary);
+    for (const cli_command *command = manual->commands; command->name; command++) {
+        fprintf(file, "  %-13s", command->name);
+        print_wrapped(file, command->summary, 15, 15);
+        fprintf(file, "%*s", 17, "");
+        fprintf(file, "%.*s\n", (int)strcspn(command->examples, "\n"), command->examples);
+    }
+    fputs("\n  doppel COMMAND --help   options and examples of a command\n", file);
+    fputs("  doppel --version        the version, the CPU level, the Unicode version\n\n", file);
+    print_paragraphs(file, manual->notes);
+}

@@ -1,0 +1,26 @@
+/* help.h - help, man page and shell completion, all from the table of commands. */
+#ifndef HELP_H
+#define HELP_H
+
+#include "common/args.h"
+
+#include <stdio.h>
+
+/* The whole command. */
+typedef struct cli_manual {
+    const char *summary; /* one line */
+    const cli_command *commands;
+    const cli_option *common;
+    const char *notes; /* paragraphs, each a line: what holds for every command */
+} cli_manual;
+
+/* doppel --help */
+void help_overview(FILE *file, const cli_manual *manual);
+
+/* doppel COMMAND --help */
+void help_command(FILE *file, const cli_manual *manual, const cli_command *command);
+
+/* The man page in roff, the completion for bash or zsh: `what` is man, bash or zsh. False: it is none of them. */
+bool help_generate(FILE *file, const cli_manual *manual, const char *what);
+
+#endif

@@ -1,0 +1,34 @@
+/* message.h - what the command says on stderr, and text that is safe to print.
+ *
+ * Text from outside (ids, paths) may hold control characters. On lines and terminals they are written as escapes: \t,
+ * \n, \r, \\ for a backslash, \xHH for any other byte that controls. So a line stays a line, and a tab a tab. */
+#ifndef MESSAGE_H
+#define MESSAGE_H
+
+#include "doppel.h"
+
+#include <stdio.h>
+
+/* A line on stderr, led by "doppel: ". Control characters in it are escaped. */
+void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same for an error, led by its file and line where there are any. */
+void message_error(const doppel_error *error);
+
+/* The exit code for a status. */
+int exit_code(doppel_status status);
+
+/* How many bytes at p (of `length`, at least 1) stand for themselves: 0, or a run of them; if 0, *escape (of 5 bytes)
+ * gets what to write for the first one. `backslash`: whether a backslash is escaped too. */
+size_t safe_run(const char *p, size_t length, bool backslash, char escape[5]);
+
+/* Writes text with its control characters escaped. */
+void print_safe(FILE *file, const char *text, size_t length);
+
+/* Writes a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
+void print_json(FILE *file, const char *text, size_t length);
+
+/* Writes `length` bytes as hexadecimal digits. */
+void print_hex(FILE *file, const uint8_t *bytes, size_t length);
+
+#endif

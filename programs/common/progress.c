@@ -1,0 +1,64 @@
+/* progress.c - one line on the terminal, written over and over. */
+#include "common/progress.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Between two lines, in seconds: readable, and too rare to cost anything. */
+#define INTERVAL 0.2
+
+/* The state of the one progress line a terminal has; used by one thread at a time. */
+static struct {
+    bool active, shown;
+    double begun, last;
+} line;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+void progress_begin(void) {
+    line.active = isatty(STDERR_FILENO);
+    line.begun = line.last = line.active ? now() : 0;
+}
+
+void progress_clear(void) {
+    if (line.shown)
+        fputs("\r\033[K", stderr);
+    line.shown = false;
+}
+
+void progress_end(void) {
+    progress_clear();
+    line.active = false;
+}
+
+static void print_left(double seconds) {
+    unsigned long left = (unsigned long)seconds;
+    if (left >= 3600)
+        fprintf(stderr, ", %lu h %02lu min left", left / 3600, left / 60 % 60);
+    else if (left >= 60)
+        fprintf(stderr, ", %lu min %02lu s left", left / 60, left % 60);
+    else
+        fprintf(stderr, ", %lu s left", left);
+}
+
+void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user) {
+    (void)user;
+    double time = line.active ? now() : 0;
+    if (!line.active || time - line.last < INTERVAL)
+        return;
+    progress_clear();
+    double seconds = time - line.begun, megabytes = (double)bytes * 1e-6;
+    fprintf(stderr, "%llu documents, %.0f MB, %.0f MB/s", (unsigned long long)documents, megabytes,
+            megabytes / seconds);
+    if (total > bytes && bytes)
+        print_left((double)(total - bytes) / ((double)bytes / seconds));
+    fflush(stderr);
+    line.shown = true;
+    line.last = time;
+}

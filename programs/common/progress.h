@@ -1,0 +1,19 @@
+/* progress.h - how far the work is, on stderr when it is a terminal: documents, MB/s, time left. */
+#ifndef PROGRESS_H
+#define PROGRESS_H
+
+#include <stdint.h>
+
+/* Begins. Without it the other calls do nothing. */
+void progress_begin(void);
+
+/* Shows the state, a few times a second at most. `total` 0: unknown. The shape of doppel_input_options.progress. */
+void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user);
+
+/* Takes the line off the terminal, before something else is written there. */
+void progress_clear(void);
+
+/* Ends: the line is gone. */
+void progress_end(void);
+
+#endif

@@ -1,0 +1,282 @@
+/* cmd_compare.c - doppel compare A B: every measure on two documents, and the passages they share. */
+#include "commands.h"
+#include "common/message.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const cli_option compare_options[] = {
+    RECIPE_OPTIONS,
+    {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},
+    {"min-words", 0, OPTION_COUNT, "N", "show passages of at least N words (default 5)"},
+    {"json", 0, OPTION_FLAG, NULL, "print one JSON object"},
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+/* ---- the two documents ---- */
+
+typedef struct compared_side {
+    char *id, *text;
+    size_t id_length, length;
+    bool more; /* the file has another document */
+} compared_side;
+
+typedef struct comparison {
+    compared_side a, b;
+    loaded_recipe loaded;
+    doppel_comparison measures;
+    doppel_passage *passages;
+    size_t passage_count, min_words;
+} comparison;
+
+static char *copy(const char *bytes, size_t length) {
+    char *made = malloc(length + 1);
+    if (made)
+        memcpy(made, bytes, length);
+    return made;
+}
+
+static doppel_status keep(void *state, const doppel_document *document, doppel_output *output) {
+    (void)output;
+    compared_side *side = state;
+    if (side->text) {
+        side->more = true;
+        return DOPPEL_ERROR_INPUT;
+    }
+    side->text = copy(document->text, document->text_length);
+    side->id = copy(document->id, document->id_length);
+    side->length = document->text_length;
+    side->id_length = document->id_length;
+    return side->text && side->id ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
+static int read_side(const cli_args *args, const char *path, compared_side *side) {
+    doppel_work work = {.user = side, .document = keep};
+    doppel_input_options options = reading_options(args);
+    doppel_error error = {0};
+    options.threads = 1;
+    options.progress = NULL;
+    doppel_status status = doppel_input_run(&path, 1, &options, &work, NULL, &error);
+    if (side->more)
+        message("%s: holds more than one document; compare takes one on each side", path);
+    else if (status == DOPPEL_ERROR_INTERRUPTED)
+        message("interrupted");
+    else if (status != DOPPEL_OK && status != DOPPEL_ERROR_INPUT)
+        message_error(&error);
+    else if (!side->text)
+        message("%s: no document to compare", path);
+    else
+        return EXIT_DONE;
+    return status == DOPPEL_OK ? EXIT_INPUT : exit_code(status);
+}
+
+/* ---- lines for people ---- */
+
+static void print_number(const char *name, double value, const char *unit) {
+    if (isnan(value))
+        printf("  %-13s -\n", name);
+    else
+        printf("  %-13s %.4f%s%s\n", name, value, *unit ? "  " : "", unit);
+}
+
+static void print_side(const char *name, const compared_side *side, uint64_t words, uint64_t shingles) {
+    printf("%s  ", name);
+    print_safe(stdout, side->id, side->id_length);
+    printf("\n   %llu words, %llu distinct shingles\n", (unsigned long long)words, (unsigned long long)shingles);
+}
+
+/* A fingerprint is printed with as many digits as its width needs. */
+static void print_fingerprint(const uint64_t fingerprint[2], int bits) {
+    if (bits > 64)
+        printf("%016llx", (unsigned long long)fingerprint[1]);
+    printf("%0*llx", bits > 64 ? 16 : (bits + 3) / 4, (unsigned long long)fingerprint[0]);
+}
+
+static void print_fingerprints(const doppel_comparison *m) {
+    printf("  fingerprints  ");
+    print_fingerprint(m->fingerprint_a, m->bits);
+    printf("  ");
+    print_fingerprint(m->fingerprint_b, m->bits);
+    if (m->distance < 0)
+        printf("\n  distance      -\n");
+    else
+        printf("\n  distance      %d of %d bits differ\n", m->distance, m->bits);
+}
+
+static void print_edits(const doppel_comparison *m) {
+    if (m->edit_distance < 0) {
+        printf("  edit          -  (the texts are too long for it)\n");
+        return;
+    }
+    printf("  edit          %.4f  %lld to insert, delete or replace; %lld to insert or delete\n", m->edit_similarity,
+           (long long)m->edit_distance, (long long)m->indel_distance);
+}
+
+static void print_measures(const doppel_comparison *m) {
+    char shared[80];
+    uint64_t all = m->shingles_a + m->shingles_b - m->shingles_shared;
+    snprintf(shared, sizeof shared, "%llu of %llu distinct shingles are in both",
+             (unsigned long long)m->shingles_shared, (unsigned long long)all);
+    print_fingerprints(m);
+    print_number("similarity", m->similarity, shared);
+    print_number("containment", m->containment_ab, "of A is in B");
+    print_number("", m->containment_ba, "of B is in A");
+    print_number("signature", m->signature_similarity, "similarity as estimated from 128 slots");
+    print_number("cosine", m->cosine, "of the word counts");
+    print_number("angle", m->angle, "degrees");
+    print_number("euclidean", m->euclidean, "between the word counts");
+    print_edits(m);
+    printf("  digest        %s\n", m->same_digest ? "same: the normalised words are equal" : "differs");
+}
+
+static void print_passages(const comparison *c) {
+    bool colour = use_colour(stdout);
+    uint64_t words = 0;
+    for (size_t i = 0; i < c->passage_count; i++)
+        words += c->passages[i].words;
+    printf("\n%zu shared passage%s of at least %zu words, %llu words in all\n", c->passage_count,
+           c->passage_count == 1 ? "" : "s", c->min_words, (unsigned long long)words);
+    if (!c->passage_count)
+        return;
+    shown_text shown = {c->a.text, c->a.length, c->passages, c->passage_count, false};
+    printf("\nA\n");
+    show_text(stdout, &shown, colour);
+    shown = (shown_text){c->b.text, c->b.length, c->passages, c->passage_count, true};
+    printf("\nB\n");
+    show_text(stdout, &shown, colour);
+}
+
+static void print_text(const comparison *c) {
+    const doppel_comparison *m = &c->measures;
+    print_side("A", &c->a, m->words_a, m->shingles_a);
+    print_side("B", &c->b, m->words_b, m->shingles_b);
+    printf("\n");
+    print_measures(m);
+    print_passages(c);
+}
+
+/* ---- JSON ---- */
+
+static void json_number(const char *name, double value) {
+    if (isnan(value))
+        printf(",\"%s\":null", name);
+    else
+        printf(",\"%s\":%.17g", name, value);
+}
+
+static void json_count(const char *name, int64_t value) {
+    if (value < 0)
+        printf(",\"%s\":null", name);
+    else
+        printf(",\"%s\":%lld", name, (long long)value);
+}
+
+/* ,"idA":...,"wordsA":... for one side */
+static void json_side(char name, const compared_side *side, const doppel_comparison *m) {
+    bool a = name == 'A';
+    printf("%s\"id%c\":", a ? "" : ",", name);
+    print_json(stdout, side->id, side->id_length);
+    printf(",\"words%c\":%llu,\"shingles%c\":%llu,\"fingerprint%c\":\"", name,
+           (unsigned long long)(a ? m->words_a : m->words_b), name,
+           (unsigned long long)(a ? m->shingles_a : m->shingles_b), name);
+    print_fingerprint(a ? m->fingerprint_a : m->fingerprint_b, m->bits);
+    printf("\",\"digest%c\":", name);
+    if (a ? m->words_a : m->words_b) {
+        printf("\"");
+        print_hex(stdout, a ? m->digest_a : m->digest_b, 32);
+        printf("\"");
+    } else {
+        printf("null");
+    }
+}
+
+static void json_measures(const doppel_comparison *m) {
+    json_count("bits", m->bits);
+    json_count("distance", m->distance);
+    json_count("shinglesShared", (int64_t)m->shingles_shared);
+    json_number("similarity", m->similarity);
+    json_number("containmentAB", m->containment_ab);
+    json_number("containmentBA", m->containment_ba);
+    json_number("signatureSimilarity", m->signature_similarity);
+    json_number("cosine", m->cosine);
+    json_number("angle", m->angle);
+    json_number("euclidean", m->euclidean);
+    json_count("editDistance", m->edit_distance);
+    json_count("indelDistance", m->indel_distance);
+    json_number("editSimilarity", m->edit_distance < 0 ? NAN : m->edit_similarity);
+    printf(",\"sameDigest\":%s", m->same_digest ? "true" : "false");
+}
+
+static void json_passages(const comparison *c) {
+    printf(",\"passages\":[");
+    for (size_t i = 0; i < c->passage_count; i++) {
+        const doppel_passage *p = &c->passages[i];
+        printf("%s{\"aStart\":%llu,\"aEnd\":%llu,\"bStart\":%llu,\"bEnd\":%llu,\"words\":%llu,\"text\":", i ? "," : "",
+               (unsigned long long)p->a_start, (unsigned long long)p->a_end, (unsigned long long)p->b_start,
+               (unsigned long long)p->b_end, (unsigned long long)p->words);
+        print_json(stdout, c->a.text + p->a_start, (size_t)(p->a_end - p->a_start));
+        printf("}");
+    }
+    printf("]");
+}
+
+static void print_object(const comparison *c) {
+    printf("{");
+    json_side('A', &c->a, &c->measures);
+    json_side('B', &c->b, &c->measures);
+    printf(",\"recipe\":\"%s\"", doppel_recipe_text(c->loaded.recipe));
+    json_measures(&c->measures);
+    json_passages(c);
+    printf("}\n");
+}
+
+/* ---- the command ---- */
+
+static int measure(comparison *c) {
+    const doppel_recipe *recipe = c->loaded.recipe;
+    doppel_status status = doppel_compare(recipe, c->a.text, c->a.length, c->b.text, c->b.length, &c->measures);
+    if (status == DOPPEL_OK)
+        status = doppel_passages(recipe, c->a.text, c->a.length, c->b.text, c->b.length, c->min_words, &c->passages,
+                                 &c->passage_count);
+    if (status != DOPPEL_OK)
+        message("%s", doppel_status_name(status));
+    return exit_code(status);
+}
+
+static int compare(const cli_args *args, comparison *c) {
+    int code = load_recipe(args, &c->loaded);
+    if (code == EXIT_DONE)
+        code = read_side(args, args->operands[0], &c->a);
+    if (code == EXIT_DONE)
+        code = read_side(args, args->operands[1], &c->b);
+    if (code == EXIT_DONE)
+        code = measure(c);
+    if (code != EXIT_DONE)
+        return code;
+    if (args_flag(args, "json"))
+        print_object(c);
+    else
+        print_text(c);
+    return finish_stdout(EXIT_DONE);
+}
+
+int cmd_compare(const cli_args *args) {
+    comparison c = {.min_words = (size_t)args_number(args, "min-words", 5)};
+    if (!c.min_words) {
+        message("--min-words takes a number from 1");
+        return EXIT_USAGE;
+    }
+    if (!strcmp(args->operands[0], "-") && !strcmp(args->operands[1], "-")) {
+        message("only one of the two can be stdin");
+        return EXIT_USAGE;
+    }
+    int code = compare(args, &c);
+    free_recipe(&c.loaded);
+    free(c.a.id);
+    free(c.a.text);
+    free(c.b.id);
+    free(c.b.text);
+    free(c.passages);
+    return code;
+}

@@ -1,0 +1,168 @@
+/* cmd_df.c - doppel df: document-frequency tables, made, merged and described. */
+#include "commands.h"
+#include "common/message.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+const cli_option df_options[] = {
+    {"output", 'o', OPTION_FILE, "TABLE", "where the table goes; it is whole or absent"},
+    RECIPE_OPTIONS,
+    {"min-df", 0, OPTION_COUNT, "N", "leave out features found in fewer than N documents"},
+    {"merge", 0, OPTION_FLAG, NULL, "add tables up"},
+    {"show", 0, OPTION_FLAG, NULL, "describe a table"},
+    {"json", 0, OPTION_FLAG, NULL, "print a summary as one JSON object"},
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+/* The builder is not for several threads, so they take turns; sketching is most of the work. */
+typedef struct df_job {
+    const doppel_recipe *recipe;
+    doppel_df_builder *builder;
+    pthread_mutex_t lock;
+    doppel_error error;
+} df_job;
+
+typedef struct df_worker {
+    df_job *job;
+    doppel_sketcher *sketcher;
+} df_worker;
+
+static doppel_status begin(void *user, void **state) {
+    df_job *job = user;
+    df_worker *made = calloc(1, sizeof *made);
+    if (!made)
+        return DOPPEL_ERROR_MEMORY;
+    made->job = job;
+    doppel_status status = doppel_sketcher_create(job->recipe, DOPPEL_WANT_SET, &made->sketcher, NULL);
+    if (status == DOPPEL_OK)
+        *state = made;
+    else
+        free(made);
+    return status;
+}
+
+static void end(void *user, void *state) {
+    (void)user;
+    df_worker *worker = state;
+    doppel_sketcher_free(worker->sketcher);
+    free(worker);
+}
+
+static doppel_status document(void *state, const doppel_document *document, doppel_output *output) {
+    (void)output;
+    df_worker *worker = state;
+    df_job *job = worker->job;
+    doppel_sketch sketch;
+    doppel_status status = doppel_sketcher_run(worker->sketcher, document->text, document->text_length, &sketch);
+    if (status != DOPPEL_OK)
+        return status;
+    pthread_mutex_lock(&job->lock);
+    status = doppel_df_builder_add(job->builder, sketch.set, sketch.set_count, &job->error);
+    pthread_mutex_unlock(&job->lock);
+    return status;
+}
+
+/* Describes a table: lines for people, or one JSON object. `counts` may be NULL. */
+static int describe(const cli_args *args, const char *path, const doppel_input_counts *counts) {
+    doppel_df *df;
+    doppel_error error;
+    doppel_status status = doppel_df_open(path, &df, &error);
+    if (status != DOPPEL_OK) {
+        message_error(&error);
+        return EXIT_STORE;
+    }
+    unsigned long long documents = doppel_df_documents(df), features = doppel_df_features(df);
+    if (!args_flag(args, "json")) {
+        printf("documents  %llu\nfeatures   %llu\nrecipe     %s\ndigest     %s\n", documents, features,
+               doppel_df_recipe(df), doppel_df_digest(df));
+    } else {
+        printf("{\"table\":");
+        print_json(stdout, path, strlen(path));
+        printf(",\"recipe\":\"%s\",\"digest\":\"%s\",\"features\":%llu", doppel_df_recipe(df), doppel_df_digest(df),
+               features);
+        if (counts)
+            print_counts(stdout, counts);
+        else
+            printf(",\"documents\":%llu", documents);
+        printf("}\n");
+    }
+    doppel_df_close(df);
+    return finish_stdout(EXIT_DONE);
+}
+
+/* After a table was written: with --json its summary. */
+static int finish(const cli_args *args, int code, const char *path, const doppel_input_counts *counts) {
+    int told = args_flag(args, "json") ? describe(args, path, counts) : EXIT_DONE;
+    return code ? code : told;
+}
+
+static int merge(const cli_args *args, const char *path) {
+    doppel_error error;
+    doppel_status status = doppel_df_merge(args->operands, args->operand_count, path, &error);
+    if (status != DOPPEL_OK) {
+        message_error(&error);
+        return exit_code(status);
+    }
+    return finish(args, EXIT_DONE, path, NULL);
+}
+
+/* Whether a run that ended so has a table worth writing. */
+static bool worth_saving(const cli_args *args, int code) {
+    return code == EXIT_DONE || (code == EXIT_INPUT && !args_flag(args, "strict"));
+}
+
+static int count(const cli_args *args, df_job *job, const char *path) {
+    doppel_input_counts counts;
+    doppel_work work = {.user = job, .begin = begin, .document = document, .end = end};
+    uint64_t least = args_number(args, "min-df", 0);
+    int code = run_inputs(args, &work, &counts);
+    if (job->error.code != DOPPEL_OK)
+        message_error(&job->error);
+    if (!worth_saving(args, code))
+        return code;
+    doppel_status status =
+        doppel_df_builder_save(job->builder, path, least < UINT32_MAX ? (uint32_t)least : UINT32_MAX, &job->error);
+    if (status != DOPPEL_OK) {
+        message_error(&job->error);
+        return EXIT_STORE;
+    }
+    return finish(args, code, path, &counts);
+}
+
+static int build(const cli_args *args, const char *path) {
+    loaded_recipe loaded;
+    df_job job = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    int code = load_recipe(args, &loaded);
+    if (code == EXIT_DONE) {
+        job.recipe = loaded.recipe;
+        doppel_status status = doppel_df_builder_create(loaded.recipe, (size_t)args_number(args, "memory", 0),
+                                                        args_text(args, "tmp"), &job.builder, &job.error);
+        if (status != DOPPEL_OK) {
+            message_error(&job.error);
+            code = exit_code(status);
+        } else {
+            code = count(args, &job, path);
+        }
+    }
+    doppel_df_builder_free(job.builder);
+    free_recipe(&loaded);
+    return code;
+}
+
+int cmd_df(const cli_args *args) {
+    const char *path = args_text(args, "output");
+    if (args_flag(args, "show")) {
+        if (args->operand_count == 1 && !path && !args_flag(args, "merge"))
+            return describe(args, args->operands[0], NULL);
+        message("df --show takes one table and nothing else: doppel df --show TABLE");
+        return EXIT_USAGE;
+    }
+    if (!path) {
+        message("df needs to know where the table goes: doppel df %s -o TABLE",
+                args_flag(args, "merge") ? "--merge A.df B.df" : "INPUT...");
+        return EXIT_USAGE;
+    }
+    return args_flag(args, "merge") ? merge(args, path) : build(args, path);
+}

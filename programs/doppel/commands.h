@@ -1,0 +1,80 @@
+/* commands.h - what the commands of doppel share: the options of all, reading inputs, recipes. */
+#ifndef COMMANDS_H
+#define COMMANDS_H
+
+#include "common/args.h"
+#include "doppel.h"
+
+#include <stdio.h>
+
+/* ---- commands (cmd_NAME.c): each is an entry of the table in main.c ---- */
+
+extern const cli_option fingerprint_options[], compare_options[], df_options[];
+int cmd_fingerprint(const cli_args *args);
+int cmd_compare(const cli_args *args);
+int cmd_df(const cli_args *args);
+
+/* ---- reading inputs (reading.c) ---- */
+
+/* Not 0 once the user has asked to stop. */
+extern volatile int stop_asked;
+
+/* Lets SIGINT and SIGTERM set stop_asked, and makes a closed pipe an error instead of a signal. */
+void catch_signals(void);
+
+/* Runs the work over the command's operands, with its options, progress and messages. Gives the exit code; `counts` may
+ * be NULL. */
+int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_counts *counts);
+
+/* The options of the command line as doppel_input_run takes them. */
+doppel_input_options reading_options(const cli_args *args);
+
+/* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
+doppel_status write_stdout(void *user, const char *bytes, size_t length);
+
+/* Ends writing to stdout: `code`, or EXIT_STORE when it could not be written (not when the reader has gone away). */
+int finish_stdout(int code);
+
+/* Prints the counts as members of a JSON object, each with a comma ahead. */
+void print_counts(FILE *file, const doppel_input_counts *counts);
+
+/* ---- recipes (recipe.c) ---- */
+
+typedef struct loaded_recipe {
+    doppel_recipe *recipe;
+    doppel_df *df;
+    char *stop_words;
+} loaded_recipe;
+
+/* The recipe of --recipe, with --bits, --stop-words and --df where the command has them. Complains and gives the exit
+ * code when there is something wrong. Free it in any case. */
+int load_recipe(const cli_args *args, loaded_recipe *loaded);
+void free_recipe(loaded_recipe *loaded);
+
+/* Options that every command with a recipe has. */
+#define RECIPE_OPTIONS                                                                               \
+    {"recipe", 'r', OPTION_TEXT, "RECIPE",                                                           \
+     "how text becomes a fingerprint: page (the default), article, literal, or a text form such as " \
+     "simhash64:words=5:hash=fast:weight=tf"},                                                       \
+    {                                                                                                \
+        "stop-words", 0, OPTION_FILE, "FILE", "leave out the words of this file"                     \
+    }
+
+/* ---- showing passages (show.c) ---- */
+
+/* One side of a comparison: a text, and the passages of it that the other side has too. */
+typedef struct shown_text {
+    const char *text;
+    size_t length;
+    const doppel_passage *passages; /* in the order of A */
+    size_t count;
+    bool is_b;
+} shown_text;
+
+/* Prints the text shortened, with its passages in colour, or numbered in brackets. */
+void show_text(FILE *file, const shown_text *shown, bool colour);
+
+/* Whether the file is a terminal that takes colours, and the user has not said NO_COLOR. */
+bool use_colour(FILE *file);
+
+#endif

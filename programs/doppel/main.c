@@ -1,0 +1,128 @@
+/* main.c - doppel COMMAND [options] INPUT... The table of commands stands here; each command has its own cmd_NAME.c. */
+#include "commands.h"
+#include "common/help.h"
+#include "common/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_option common_options[] = {
+    {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
+    {"memory", 0, OPTION_SIZE, "BYTES", "use about this much memory for tables, then files in --tmp (default 1G)"},
+    {"tmp", 0, OPTION_FILE, "DIR", "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},
+    {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
+    {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
+    {"id-key", 0, OPTION_TEXT, "KEY", "the field with a record's id (default id; without one it is FILE:LINE)"},
+    {"url-key", 0, OPTION_TEXT, "KEY", "the field with its URL (default url)"},
+    {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
+    {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
+    {"help", 'h', OPTION_FLAG, NULL, "show this help"},
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+static const cli_command commands[] = {
+    {"fingerprint", "INPUT...", "Print the fingerprint of each document: HEX<TAB>id.",
+     "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
+     "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"
+     "zstdcat crawl.jsonl.zst | doppel fingerprint --bits 128 -",
+     fingerprint_options, 1, SIZE_MAX, cmd_fingerprint},
+    {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
+     "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
+     "off).",
+     "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
+     2, cmd_compare},
+    {"df", "INPUT...", "Count in how many documents each feature occurs: a table for weight=tfidf.",
+     "With --merge the inputs are tables of one recipe, and are added up. With --show the input is one table, and is "
+     "described.",
+     "doppel df corpus.jsonl.gz -o corpus.df\n"
+     "doppel fingerprint --recipe simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
+     "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
+     df_options, 1, SIZE_MAX, cmd_df},
+    {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL},
+};
+
+static const cli_manual manual_of_doppel = {
+    "find the documents you have already seen",
+    commands,
+    common_options,
+    "INPUT is a file, a folder (everything below it, in byte order of names) or - for stdin. JSONL is told by its name "
+    "(.jsonl, .ndjson, .json) or a first byte {; gzip and zstd by their content; any other file is one document, its "
+    "id the path as given.\n"
+    "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
+    "A bad record is named on stderr with file and line, left out and counted; when a key stands twice in a record, "
+    "the last one counts. Invalid UTF-8 in a record becomes U+FFFD. A file with a NUL byte in its first 8 KiB is "
+    "binary, and left out.\n"
+    "In lines of output, control characters and backslashes in an id are written as \\t, \\n, \\r, \\\\ or \\xHH.\n"
+    "Exit codes: 0 done, 2 wrong usage, 3 an input could not be read (or --strict found a bad record), 4 a table or "
+    "the output could not be read or written, 5 interrupted.",
+};
+
+static int print_version(void) {
+    printf("doppel %s (CPU level %s, Unicode %s)\n", doppel_version(), doppel_cpu_level(), doppel_unicode_version());
+    return finish_stdout(EXIT_DONE);
+}
+
+static const cli_command *find_command(const char *name) {
+    for (const cli_command *command = commands; command->name; command++)
+        if (!strcmp(command->name, name))
+            return command;
+    return NULL;
+}
+
+static int unknown_command(const char *name) {
+    const char *names[sizeof commands / sizeof *commands];
+    size_t count = 0;
+    for (; commands[count].name; count++)
+        names[count] = commands[count].name;
+    const char *meant = nearest_name(name, names, count);
+    if (meant)
+        message("there is no command %s; did you mean %s?", name, meant);
+    else
+        message("there is no command %s; `doppel --help` lists them", name);
+    return EXIT_USAGE;
+}
+
+/* What stands in place of a command: an option of doppel itself. */
+static int run_option(int argc, char **argv) {
+    const char *option = argv[1];
+    if (!strcmp(option, "--version"))
+        return print_version();
+    if (!strcmp(option, "--generate") && argc == 3 && help_generate(stdout, &manual_of_doppel, argv[2]))
+        return finish_stdout(EXIT_DONE);
+    if (!strcmp(option, "--help") || !strcmp(option, "-h") || !strcmp(option, "help")) {
+        const cli_command *command = argc > 2 ? find_command(argv[2]) : NULL;
+        if (argc > 2 && !command)
+            return unknown_command(argv[2]);
+        if (command)
+            help_command(stdout, &manual_of_doppel, command);
+        else
+            help_overview(stdout, &manual_of_doppel);
+        return finish_stdout(EXIT_DONE);
+    }
+    return unknown_command(option);
+}
+
+static int run_command(const cli_command *command, int argc, char **argv) {
+    cli_args args;
+    int code = EXIT_USAGE;
+    if (args_parse(&args, command, common_options, argc, argv)) {
+        if (args_flag(&args, "help")) {
+            help_command(stdout, &manual_of_doppel, command);
+            code = finish_stdout(EXIT_DONE);
+        } else {
+            code = command->run(&args);
+        }
+    }
+    args_free(&args);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    catch_signals();
+    if (argc < 2) {
+        help_overview(stderr, &manual_of_doppel);
+        return EXIT_USAGE;
+    }
+    const cli_command *command = find_command(argv[1]);
+    return command ? run_command(command, argc - 2, argv + 2) : run_option(argc, argv);
+}

@@ -1,0 +1,136 @@
+/* reading.c - the inputs of a command: options, signals, messages about bad records, the exit code. */
+#include "commands.h"
+#include "common/message.h"
+#include "common/progress.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+volatile int stop_asked;
+
+/* The reader of stdout has gone away. */
+static bool pipe_closed;
+
+static void on_signal(int signal) {
+    (void)signal;
+    stop_asked = 1;
+}
+
+void catch_signals(void) {
+    /* A second signal ends the command at once. */
+    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* doppel_input_options.bad; a repair is counted, and told at the end. */
+static void on_bad(const doppel_error *what, void *user) {
+    (void)user;
+    if (what->code == DOPPEL_OK)
+        message("%s:%llu: repaired: %s", what->file, (unsigned long long)what->line, what->message);
+    else
+        message_error(what);
+}
+
+doppel_input_options reading_options(const cli_args *args) {
+    uint64_t threads = args_number(args, "threads", 0);
+    return (doppel_input_options){
+        .size = sizeof(doppel_input_options),
+        .threads = threads < INT_MAX ? (int)threads : INT_MAX,
+        .max_record = (size_t)args_number(args, "max-record", 0),
+        .strict = args_flag(args, "strict"),
+        .id_key = args_text(args, "id-key"),
+        .url_key = args_text(args, "url-key"),
+        .title_key = args_text(args, "title-key"),
+        .text_key = args_text(args, "text-key"),
+        .bad = on_bad,
+        .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
+        .stop = &stop_asked,
+    };
+}
+
+/* "3 records left out, 1 repaired, 2 files not read to the end" */
+static void tell_counts(const doppel_input_counts *counts) {
+    char text[160];
+    size_t used = 0;
+    const struct {
+        uint64_t count;
+        const char *one, *many;
+    } parts[] = {{counts->bad, "record left out", "records left out"},
+                 {counts->repaired, "record repaired", "records repaired"},
+                 {counts->unopened, "file not read, or not to its end", "files not read, or not to their end"}};
+    for (size_t i = 0; i < 3; i++)
+        if (parts[i].count)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu %s", used ? ", " : "",
+                                     (unsigned long long)parts[i].count,
+                                     parts[i].count == 1 ? parts[i].one : parts[i].many);
+    if (used)
+        message("%s", text);
+}
+
+/* The exit code of a run. What `strict` stopped at has been named already. */
+static int end_run(doppel_status status, const doppel_error *error, const doppel_input_counts *counts) {
+    if (pipe_closed)
+        return EXIT_DONE;
+    if (status == DOPPEL_OK)
+        return counts->unopened ? EXIT_INPUT : EXIT_DONE;
+    if (status == DOPPEL_ERROR_INTERRUPTED)
+        message("interrupted");
+    else if (status != DOPPEL_ERROR_INPUT)
+        message_error(error);
+    return exit_code(status);
+}
+
+int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_counts *counts) {
+    doppel_input_options options = reading_options(args);
+    doppel_input_counts counted = {0};
+    doppel_error error;
+    progress_begin();
+    doppel_status status = doppel_input_run(args->operands, args->operand_count, &options, work, &counted, &error);
+    progress_end();
+    if (!pipe_closed)
+        tell_counts(&counted);
+    if (counts)
+        *counts = counted;
+    return end_run(status, &error, &counted);
+}
+
+doppel_status write_stdout(void *user, const char *bytes, size_t length) {
+    (void)user;
+    if (isatty(STDOUT_FILENO))
+        progress_clear();
+    while (length) {
+        ssize_t written = write(STDOUT_FILENO, bytes, length);
+        if (written >= 0) {
+            bytes += written;
+            length -= (size_t)written;
+        } else if (errno == EPIPE) {
+            pipe_closed = true;
+            return DOPPEL_ERROR_INTERRUPTED;
+        } else if (errno != EINTR) {
+            message("cannot write to stdout: %s", strerror(errno));
+            return DOPPEL_ERROR_STORE;
+        }
+    }
+    return DOPPEL_OK;
+}
+
+int finish_stdout(int code) {
+    errno = 0;
+    if (!fflush(stdout) && !ferror(stdout))
+        return code;
+    if (errno == EPIPE)
+        return code;
+    message("cannot write to stdout: %s", strerror(errno));
+    return code ? code : EXIT_STORE;
+}
+
+void print_counts(FILE *file, const doppel_input_counts *counts) {
+    fprintf(file, ",\"documents\":%llu,\"bytes\":%llu,\"bad\":%llu,\"repaired\":%llu,\"unopened\":%llu",
+            (unsigned long long)counts->documents, (unsigned long long)counts->bytes, (unsigned long long)counts->bad,
+            (unsigned long long)counts->repaired, (unsigned long long)counts->unopened);
+}
