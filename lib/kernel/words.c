@@ -80,28 +80,42 @@ static void hash_long(const dp_runs *words, const long_words *list, uint64_t *ha
     }
 }
 
-/* A word of up to 16 bytes. Both parts are worked out always: whether a word is longer than 8 bytes is not to be
- * guessed. */
+/* A word of up to 8 bytes; bzhi clears what stands behind it. */
 DP_TARGET_AVX2 static inline uint64_t hash_short(const uint8_t *bytes, uint32_t length) {
-    uint32_t second = length > 8 ? length - 8 : 0;
-    uint64_t w = _bzhi_u64(dp_load64(bytes), length < 8 ? 8 * length : 64) * GOLDEN;
-    w ^= w >> 32;
-    uint64_t v = (w ^ _bzhi_u64(dp_load64(bytes + 8), 8 * second)) * GOLDEN;
-    return (second ? v ^ v >> 32 : w) + length;
+    uint64_t w = _bzhi_u64(dp_load64(bytes), 8 * length) * GOLDEN;
+    return (w ^ w >> 32) + length;
+}
+
+/* The words of the list that have up to 16 bytes; the list keeps the longer ones. */
+DP_TARGET_AVX2 static inline void hash_middling(const dp_runs *words, long_words *list, uint64_t *hashes) {
+    size_t longer = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        uint32_t at = list->at[i], start = words->starts[at], length = words->starts[at + 1] - words->gap - start;
+        uint64_t w = dp_load64(words->text + start) * GOLDEN;
+        w ^= w >> 32;
+        w = (w ^ _bzhi_u64(dp_load64(words->text + start + 8), 8 * length - 64)) * GOLDEN;
+        hashes[at] = (w ^ w >> 32) + length;
+        list->at[longer] = at;
+        longer += length > 16;
+    }
+    list->count = longer;
 }
 
 DP_TARGET_AVX2 static void hash_words_avx2(const dp_runs *words, uint64_t *hashes) {
+    const uint8_t *text = words->text;
+    const uint32_t gap = words->gap, *starts = words->starts;
     for (size_t i = 0; i < words->count;) {
-        size_t end = words->count - i < CHUNK ? words->count : i + CHUNK;
+        size_t end = words->count - i < CHUNK ? words->count : i + CHUNK, noted = 0;
         long_words list;
-        list.count = 0;
-        for (uint32_t start = words->starts[i], next; i < end; i++, start = next) {
-            next = words->starts[i + 1];
-            uint32_t length = next - words->gap - start;
-            list.at[list.count] = (uint32_t)i;
-            list.count += length > 16;
-            hashes[i] = hash_short(words->text + start, length);
+        for (uint32_t start = starts[i], next; i < end; i++, start = next) {
+            next = starts[i + 1];
+            uint32_t length = next - gap - start;
+            list.at[noted] = (uint32_t)i;
+            noted += length > 8;
+            hashes[i] = hash_short(text + start, length);
         }
+        list.count = noted;
+        hash_middling(words, &list, hashes);
         hash_long(words, &list, hashes);
     }
 }
