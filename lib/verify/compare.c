@@ -1,0 +1,138 @@
+/* compare.c - every measure on two texts: sketch both, then measure their fingerprints, sets, signatures, word counts
+ * and normalised texts. */
+#include "kernel/kernel.h"
+#include "sketch/sketch.h"
+#include "verify/verify.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Slots of the signatures: a standard deviation of the estimate of at most sqrt(1/4 / 128) = 0.044. */
+#define SLOTS 128
+
+/* Edit distances up to this many cells: a second or two. */
+#define MOST_CELLS ((uint64_t)1 << 36)
+
+/* One text, sketched. */
+struct side {
+    doppel_sketcher *sketcher;
+    doppel_sketch sketch;
+    uint32_t signature[SLOTS];
+    doppel_term *terms;
+    size_t term_count;
+    uint32_t *points;
+    size_t point_count;
+};
+
+/* Counts the words of the normalised text. */
+static bool count_words(struct side *side) {
+    const char *text = side->sketch.text_length ? side->sketch.text : "", *end = text + side->sketch.text_length;
+    uint64_t *hashes = NULL;
+    size_t count = 0, capacity = 0;
+    while (text < end) {
+        const char *space = memchr(text, ' ', (size_t)(end - text)), *stop = space ? space : end;
+        if (!dp_reserve(&hashes, &capacity, count + 1, sizeof *hashes))
+            break;
+        hashes[count++] = dp_hash_mix(dp_hash_word((const uint8_t *)text, (size_t)(stop - text)));
+        text = space ? space + 1 : end;
+    }
+    if (text == end && (side->terms = malloc((count + 1) * sizeof *side->terms)))
+        side->term_count = doppel_terms(hashes, count, side->terms);
+    free(hashes);
+    return side->terms != NULL;
+}
+
+static bool decode(struct side *side) {
+    side->points = malloc((side->sketch.text_length + 1) * sizeof *side->points);
+    if (side->points)
+        side->point_count = dp_points_decode(side->sketch.text, side->sketch.text_length, side->points);
+    return side->points != NULL;
+}
+
+static doppel_status side_init(struct side *side, const doppel_recipe *recipe, const char *text, size_t length) {
+    unsigned wants = DOPPEL_WANT_DIGEST | DOPPEL_WANT_SET | DOPPEL_WANT_TEXT;
+    doppel_status status = doppel_sketcher_create(recipe, wants, &side->sketcher, NULL);
+    if (!status)
+        status = doppel_sketcher_run(side->sketcher, text, length, &side->sketch);
+    if (!status)
+        status = doppel_minhash(side->sketch.set, side->sketch.set_count, SLOTS, side->signature);
+    if (!status && (!count_words(side) || !decode(side)))
+        status = DOPPEL_ERROR_MEMORY;
+    return status;
+}
+
+static void side_free(struct side *side) {
+    doppel_sketcher_free(side->sketcher);
+    free(side->terms);
+    free(side->points);
+}
+
+/* ---- measures ---- */
+
+static void compare_fingerprints(const doppel_sketch *a, const doppel_sketch *b, doppel_comparison *out) {
+    memcpy(out->fingerprint_a, a->fingerprint, sizeof out->fingerprint_a);
+    memcpy(out->fingerprint_b, b->fingerprint, sizeof out->fingerprint_b);
+    out->distance = a->words && b->words ? doppel_distance128(a->fingerprint, b->fingerprint) : -1;
+    out->words_a = a->words;
+    out->words_b = b->words;
+    memcpy(out->digest_a, a->digest, sizeof out->digest_a);
+    memcpy(out->digest_b, b->digest, sizeof out->digest_b);
+    out->same_digest = a->words && b->words && !memcmp(a->digest, b->digest, sizeof a->digest);
+}
+
+static void compare_sets(const struct side *a, const struct side *b, doppel_comparison *out) {
+    size_t in_a = a->sketch.set_count, in_b = b->sketch.set_count;
+    size_t shared = doppel_set_shared(a->sketch.set, in_a, b->sketch.set, in_b), all = in_a + in_b - shared;
+    out->shingles_a = in_a;
+    out->shingles_b = in_b;
+    out->shingles_shared = shared;
+    out->similarity = all ? (double)shared / (double)all : 1;
+    out->containment_ab = in_a ? (double)shared / (double)in_a : (double)NAN;
+    out->containment_ba = in_b ? (double)shared / (double)in_b : (double)NAN;
+    out->signature_similarity =
+        in_a && in_b ? doppel_signature_jaccard(a->signature, b->signature, SLOTS) : (double)NAN;
+}
+
+static void compare_counts(const struct side *a, const struct side *b, doppel_comparison *out) {
+    out->cosine = doppel_cosine(a->terms, a->term_count, b->terms, b->term_count);
+    out->angle = doppel_angle(a->terms, a->term_count, b->terms, b->term_count);
+    out->euclidean = doppel_euclidean(a->terms, a->term_count, b->terms, b->term_count);
+}
+
+static doppel_status compare_edits(const struct side *a, const struct side *b, doppel_comparison *out) {
+    out->edit_distance = out->indel_distance = -1;
+    out->edit_similarity = (double)NAN;
+    if (a->point_count && b->point_count > MOST_CELLS / a->point_count)
+        return DOPPEL_OK;
+    dp_points points_a = {a->points, a->point_count}, points_b = {b->points, b->point_count};
+    size_t distance, indel, longer = a->point_count > b->point_count ? a->point_count : b->point_count;
+    doppel_status status = dp_levenshtein(points_a, points_b, SIZE_MAX, &distance);
+    if (!status)
+        status = dp_indel(points_a, points_b, SIZE_MAX, &indel);
+    if (status)
+        return status;
+    out->edit_distance = (int64_t)distance;
+    out->indel_distance = (int64_t)indel;
+    out->edit_similarity = dp_edit_similarity(distance, longer);
+    return DOPPEL_OK;
+}
+
+doppel_status doppel_compare(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
+                             size_t b_length, doppel_comparison *out) {
+    struct side side_a = {0}, side_b = {0};
+    if (!recipe)
+        recipe = dp_recipe_default();
+    doppel_status status = side_init(&side_a, recipe, a, a_length);
+    if (!status)
+        status = side_init(&side_b, recipe, b, b_length);
+    if (!status) {
+        *out = (doppel_comparison){.bits = recipe->bits};
+        compare_fingerprints(&side_a.sketch, &side_b.sketch, out);
+        compare_sets(&side_a, &side_b, out);
+        compare_counts(&side_a, &side_b, out);
+        status = compare_edits(&side_a, &side_b, out);
+    }
+    side_free(&side_a);
+    side_free(&side_b);
+    return status;
+}
