@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* Where the text beside options starts, and where lines end. */
-#define INDENT 22
-#define WIDTH 96
+#define INDENT 26
+#define WIDTH 100
 
 /* Prints words, broken into lines that start at column `indent`; the first line has reached `column`. */
 static void print_wrapped(FILE *file, const char *text, int indent, int column) {
@@ -42,15 +42,13 @@ static void print_paragraphs(FILE *file, const char *text) {
 
 static void print_options(FILE *file, const cli_option *options) {
     for (; options->name; options++) {
-        char left[64];
-        int length = snprintf(left, sizeof left, "  %s%c%s--%s%s%s", options->letter ? "-" : "",
-                              options->letter ? options->letter : ' ', options->letter ? ", " : "", options->name,
-                              options->value ? " " : "", options->value ? options->value : "");
+        char left[64], letter[8] = "    ";
+        if (options->letter)
+            snprintf(letter, sizeof letter, "-%c, ", options->letter);
+        int length = snprintf(left, sizeof left, "  %s--%s%s%s", letter, options->name, options->value ? " " : "",
+                              options->value ? options->value : "");
         fputs(left, file);
-        if (length >= INDENT)
-            fprintf(file, "\n%*s", INDENT, "");
-        else
-            fprintf(file, "%*s", INDENT - length, "");
+        fprintf(file, "%*s", length < INDENT ? INDENT - length : 1, "");
         print_wrapped(file, options->help, INDENT, INDENT);
     }
 }

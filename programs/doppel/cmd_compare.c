@@ -14,6 +14,9 @@ const cli_option compare_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
+/* So many passages are shown, the longest. */
+#define SHOWN 12
+
 /* ---- the two documents ---- */
 
 typedef struct compared_side {
@@ -75,9 +78,9 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
 
 static void print_number(const char *name, double value, const char *unit) {
     if (isnan(value))
-        printf("  %-13s -\n", name);
+        printf("  %-13s       -\n", name);
     else
-        printf("  %-13s %.4f%s%s\n", name, value, *unit ? "  " : "", unit);
+        printf("  %-13s %8.4f  %s\n", name, value, unit);
 }
 
 static void print_side(const char *name, const compared_side *side, uint64_t words, uint64_t shingles) {
@@ -96,20 +99,20 @@ static void print_fingerprint(const uint64_t fingerprint[2], int bits) {
 static void print_fingerprints(const doppel_comparison *m) {
     printf("  fingerprints  ");
     print_fingerprint(m->fingerprint_a, m->bits);
-    printf("  ");
+    printf("\n                ");
     print_fingerprint(m->fingerprint_b, m->bits);
     if (m->distance < 0)
-        printf("\n  distance      -\n");
+        printf("\n  distance            -\n");
     else
-        printf("\n  distance      %d of %d bits differ\n", m->distance, m->bits);
+        printf("\n  distance      %8d  of %d bits differ\n", m->distance, m->bits);
 }
 
 static void print_edits(const doppel_comparison *m) {
     if (m->edit_distance < 0) {
-        printf("  edit          -  (the texts are too long for it)\n");
+        printf("  edit                -  the texts are too long for it\n");
         return;
     }
-    printf("  edit          %.4f  %lld to insert, delete or replace; %lld to insert or delete\n", m->edit_similarity,
+    printf("  edit          %8.4f  %lld to insert, delete or replace; %lld to insert or delete\n", m->edit_similarity,
            (long long)m->edit_distance, (long long)m->indel_distance);
 }
 
@@ -130,6 +133,24 @@ static void print_measures(const doppel_comparison *m) {
     printf("  digest        %s\n", m->same_digest ? "same: the normalised words are equal" : "differs");
 }
 
+static int by_words(const void *a, const void *b) {
+    uint64_t left = ((const doppel_passage *)a)->words, right = ((const doppel_passage *)b)->words;
+    return (left < right) - (left > right);
+}
+
+static int by_place(const void *a, const void *b) {
+    uint64_t left = ((const doppel_passage *)a)->a_start, right = ((const doppel_passage *)b)->a_start;
+    return (left > right) - (left < right);
+}
+
+/* Keeps the longest passages, in the order of A. */
+static size_t keep_longest(doppel_passage *passages, size_t count) {
+    qsort(passages, count, sizeof *passages, by_words);
+    count = count < SHOWN ? count : SHOWN;
+    qsort(passages, count, sizeof *passages, by_place);
+    return count;
+}
+
 static void print_passages(const comparison *c) {
     bool colour = use_colour(stdout);
     uint64_t words = 0;
@@ -139,10 +160,13 @@ static void print_passages(const comparison *c) {
            c->passage_count == 1 ? "" : "s", c->min_words, (unsigned long long)words);
     if (!c->passage_count)
         return;
-    shown_text shown = {c->a.text, c->a.length, c->passages, c->passage_count, false};
+    size_t count = keep_longest(c->passages, c->passage_count);
+    if (count < c->passage_count)
+        printf("(the longest %zu are marked below; --json lists all)\n", count);
+    shown_text shown = {c->a.text, c->a.length, c->passages, count, false};
     printf("\nA\n");
     show_text(stdout, &shown, colour);
-    shown = (shown_text){c->b.text, c->b.length, c->passages, c->passage_count, true};
+    shown = (shown_text){c->b.text, c->b.length, c->passages, count, true};
     printf("\nB\n");
     show_text(stdout, &shown, colour);
 }

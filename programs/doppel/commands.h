@@ -66,7 +66,7 @@ void free_recipe(loaded_recipe *loaded);
 typedef struct shown_text {
     const char *text;
     size_t length;
-    const doppel_passage *passages; /* in the order of A */
+    const doppel_passage *passages; /* numbered in this order */
     size_t count;
     bool is_b;
 } shown_text;

@@ -12,9 +12,6 @@
 #define LONG 280
 #define KEEP 120
 
-/* So many passages are shown; --json lists all. */
-#define SHOWN 24
-
 #define INDENT 4
 
 /* Where the writing stands. */
@@ -22,6 +19,7 @@ typedef struct text_pen {
     FILE *file;
     int column, width;
     bool colour;
+    bool glue; /* no space ahead of the next word: the text has none there */
 } text_pen;
 
 bool use_colour(FILE *file) {
@@ -53,15 +51,16 @@ static int columns(const char *word, size_t length) {
 /* Writes a word, on a new line if it does not fit. */
 static void put_word(text_pen *pen, const char *word, size_t length) {
     int wide = columns(word, length);
-    if (pen->column > INDENT && pen->column + 1 + wide > pen->width) {
+    if (pen->column > INDENT && pen->column + 1 + wide > pen->width && !pen->glue) {
         fprintf(pen->file, "\n%*s", INDENT, "");
         pen->column = INDENT;
-    } else if (pen->column > INDENT) {
+    } else if (pen->column > INDENT && !pen->glue) {
         fputc(' ', pen->file);
         pen->column++;
     }
     print_safe(pen->file, word, length);
     pen->column += wide;
+    pen->glue = false;
 }
 
 static void put_words(text_pen *pen, const char *p, const char *end) {
@@ -78,6 +77,8 @@ static void put_words(text_pen *pen, const char *p, const char *end) {
 
 /* Writes a piece, without its middle if it is long. The cuts fall between words where there are any near. */
 static void put_piece(text_pen *pen, const char *text, size_t length) {
+    if (!length)
+        return;
     if (length <= LONG) {
         put_words(pen, text, text + length);
         return;
@@ -132,23 +133,23 @@ static size_t end_of(const shown_text *shown, size_t i) {
 /* The first of the shown passages that starts at `from` or behind it; SIZE_MAX: none. */
 static size_t next_passage(const shown_text *shown, size_t from) {
     size_t best = SIZE_MAX;
-    for (size_t i = 0; i < shown->count && i < SHOWN; i++)
+    for (size_t i = 0; i < shown->count; i++)
         if (start_of(shown, i) >= from && (best == SIZE_MAX || start_of(shown, i) < start_of(shown, best)))
             best = i;
     return best;
 }
 
 void show_text(FILE *file, const shown_text *shown, bool colour) {
-    text_pen pen = {file, INDENT, line_width(file), colour};
+    text_pen pen = {file, INDENT, line_width(file), colour, false};
     size_t at = 0, next;
     fprintf(file, "%*s", INDENT, "");
     while ((next = next_passage(shown, at)) != SIZE_MAX) {
         put_other(&pen, shown->text + at, start_of(shown, next) - at);
+        pen.glue = start_of(shown, next) && !is_space(shown->text[start_of(shown, next) - 1]);
         put_passage(&pen, shown->text + start_of(shown, next), end_of(shown, next) - start_of(shown, next), next);
         at = end_of(shown, next);
+        pen.glue = at < shown->length && !is_space(shown->text[at]);
     }
     put_other(&pen, shown->text + at, shown->length - at);
     fputc('\n', file);
-    if (shown->count > SHOWN)
-        fprintf(file, "%*s(and %zu more shared passages; --json lists all)\n", INDENT, "", shown->count - SHOWN);
 }
