@@ -1,0 +1,68 @@
+/* normalise.h - UTF-8 in, normalised words out, one space between them: open, reset, read ..., finish.
+ *
+ * The part of words.c that knows code points; words.c knows batches. */
+#ifndef DP_NORMALISE_H
+#define DP_NORMALISE_H
+
+#include "kernel/kernel.h"
+#include "text/text.h"
+#include "text/unicode.h"
+
+/* One call of dp_normaliser_read writes about this much: the text, its starts and hashes then stay in the first two
+ * caches. */
+#define DP_READ 8192
+
+/* Room beyond the text: the longest normalised piece with spaces, and what kernels read and write ahead. */
+#define DP_TEXT_ROOM (DP_PIECE_NORMALISED * 5 + 64 + DP_TEXT_SLACK)
+
+/* Where the text stands between code points. */
+enum {
+    DP_AT_SPACE, /* behind a space, or at the start */
+    DP_IN_WORD,
+    DP_ALONE, /* behind a word that stands alone: the next letter starts another */
+    DP_STATES,
+};
+
+typedef struct dp_normaliser {
+    const uint16_t *rows; /* the table for this case rule */
+    bool keep_case, ranged;
+    uint8_t steps[DP_STATES][8]; /* by state and class: what to write, and the next state */
+    dp_ascii_fn ascii;
+    dp_ascii_state ascii_state;
+
+    uint8_t *text;
+    size_t size, capacity;
+    unsigned state;
+
+    /* The last code point, already written, with the text as it was before: a mark that follows takes it back. -1:
+     * none. */
+    int32_t last;
+    size_t last_size;
+    unsigned last_state;
+
+    int32_t piece[DP_PIECE]; /* code points that are not written, as more may join them */
+    size_t piece_count, piece_joins;
+
+    /* When ranged: the source bytes of each word, start and end, and of the piece. */
+    uint64_t *ranges;
+    size_t range_count, ranges_capacity;
+    uint64_t piece_start, piece_end;
+    bool failed; /* no memory for a range */
+} dp_normaliser;
+
+/* Fails when utf8proc is another version than the table. A ranged one goes code point by code point. */
+doppel_status dp_normaliser_open(dp_normaliser *n, const dp_words_options *options, bool ranged, doppel_error *error);
+void dp_normaliser_close(dp_normaliser *n);
+void dp_normaliser_reset(dp_normaliser *n);
+
+/* Reads whole sequences (and ones that nothing can complete) until about DP_READ bytes are written; gives where it
+ * stopped, NULL when there is no memory. */
+const uint8_t *dp_normaliser_read(dp_normaliser *n, const uint8_t *p, const uint8_t *end);
+
+/* The document has ended: no more joins, and no space at the end. */
+bool dp_normaliser_finish(dp_normaliser *n);
+
+/* The first `size` bytes of the text were used up. */
+void dp_normaliser_drop(dp_normaliser *n, size_t size);
+
+#endif
