@@ -39,7 +39,7 @@ def fast(units, seed=0):
 def murmur3_128(data, seed=0):
     """MurmurHash3 x64_128: h1, h2."""
     c1, c2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
-    h1 = h2 = seed
+    h1 = h2 = seed % 2**32
     blocks = len(data) // 16
     for i in range(blocks):
         k1, k2 = struct.unpack_from("<2Q", data, 16 * i)

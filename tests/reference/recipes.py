@@ -19,17 +19,16 @@ PARTS = {
 }
 
 
-def clashes(chosen):
-    """space=drop is for characters only."""
-    return chosen["space"] == "drop" and chosen["unit"].startswith("words")
+def possible(chosen):
+    """space=drop goes with characters only, stop words with words only."""
+    unit = str(dict(chosen).get("unit", ""))
+    chosen = set(chosen)
+    return not (("space", "drop") in chosen and unit.startswith("words")
+                or ("stop", True) in chosen and (unit.startswith("chars") or ("space", "drop") in chosen))
 
 
 def pairs_of(chosen):
     return set(itertools.combinations(sorted(chosen.items(), key=lambda part: part[0]), 2))
-
-
-def possible(pair):
-    return not (("space", "drop") in pair and any(str(value).startswith("words") for _, value in pair))
 
 
 def all_recipes():
@@ -44,7 +43,7 @@ def all_recipes():
         tries = []
         while len(tries) < 30:
             chosen = {name: rng.choice(values) for name, values in PARTS.items()} | target
-            if not clashes(chosen):
+            if possible(chosen.items()):
                 tries.append(chosen)
         best = max(tries, key=lambda chosen: len(pairs_of(chosen) & left))
         left -= pairs_of(best)

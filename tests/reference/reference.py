@@ -187,15 +187,14 @@ def hexadecimal(fingerprint, bits):
 def signature(hashes, slots):
     if not hashes:
         return [2**32 - 1] * slots
-    values, rounds, r = [None] * slots, [None] * slots, 0
-    while None in values:
+    best, r = {}, 0  # slot -> the round that filled it, and its value
+    while len(best) < slots:
         for x in hashes:
             y = finalise(x + r * GOLDEN) if r else x
             slot = (y >> 32) * slots >> 32 if r < slots else r - slots
-            if rounds[slot] is None or (rounds[slot] == r and y % 2**32 < values[slot]):
-                values[slot], rounds[slot] = y % 2**32, r
+            best[slot] = min(best.get(slot, (r, y % 2**32)), (r, y % 2**32))
         r += 1
-    return [(value + r * 0x9E3779B1) % 2**32 for value, r in zip(values, rounds)]
+    return [(value + r * 0x9E3779B1) % 2**32 for _, (r, value) in sorted(best.items())]
 
 
 def sample(hashes, p):

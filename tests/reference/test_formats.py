@@ -137,7 +137,7 @@ def test_recipes_that_make_no_sense_are_refused():
 
 
 STOPPED = [("words=1", "the of"), ("words=1", " the\nOF, the "), ("words=1:case=keep", "The THE the"),
-           ("chars=3", "的 中文 É é"), ("words=2", "的 中文 É é"), ("words=1:punct=keep", "don't -- dont"),
+           ("words=2", "的 中文 É é"), ("words=1:punct=keep", "don't -- dont"),
            ("words=1:first=3", "alpha beta gamma")]
 
 

@@ -13,7 +13,7 @@ import reference
 
 LEVELS = ["avx512", "avx2", "portable"]
 DOCUMENTS = 10000
-RECIPES_EACH = 5  # recipes a document is run with
+RECIPES_EACH = 3  # recipes a document is run with
 
 
 class Compared:
