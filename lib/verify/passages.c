@@ -19,7 +19,9 @@ struct tiling {
     const dp_word_ids *ids;
     size_t min_words, budget;
     struct side a, b;
-    dp_common_runs queue; /* a heap, the next run to take on top */
+    dp_common_runs found; /* by runs.c */
+    uint64_t *order;      /* of those found: length, longest first, and place */
+    dp_common_runs queue; /* of parts: a heap, the longest on top */
     dp_common_runs taken;
 };
 
@@ -44,11 +46,6 @@ static void sift_down(dp_common_runs *queue, size_t at) {
         queue->runs[best] = swap;
         at = best;
     }
-}
-
-static void make_heap(dp_common_runs *queue) {
-    for (size_t at = queue->count / 2; at--;)
-        sift_down(queue, at);
 }
 
 static dp_common_run pop(dp_common_runs *queue) {
@@ -144,17 +141,37 @@ static bool take_or_split(struct tiling *tiling, dp_common_run run) {
     return true;
 }
 
+/* Sorts the runs that were found by length, equal ones as they were found. */
+static bool order_runs(struct tiling *tiling) {
+    size_t count = tiling->found.count;
+    uint64_t *scratch = malloc((count + 1) * sizeof *scratch);
+    tiling->order = malloc((count + 1) * sizeof *tiling->order);
+    bool done = scratch && tiling->order && count <= UINT32_MAX;
+    if (done) {
+        for (size_t i = 0; i < count; i++)
+            tiling->order[i] = (uint64_t)(UINT32_MAX - tiling->found.runs[i].length) << 32 | i;
+        dp_sort64(tiling->order, count, scratch);
+    }
+    free(scratch);
+    return done;
+}
+
 static bool tile(struct tiling *tiling) {
-    size_t a_count = tiling->ids->a_count, b_count = tiling->ids->b_count;
-    if (!dp_common_runs_find(tiling->ids, tiling->min_words, &tiling->queue) ||
+    size_t a_count = tiling->ids->a_count, b_count = tiling->ids->b_count, next = 0;
+    if (!dp_common_runs_find(tiling->ids, tiling->min_words, &tiling->found) || !order_runs(tiling) ||
         !dp_marks_init(&tiling->a.spent, a_count, false) || !dp_marks_init(&tiling->a.left, a_count, true) ||
         !dp_marks_init(&tiling->b.spent, b_count, false) || !dp_marks_init(&tiling->b.left, b_count, true))
         return false;
     tiling->budget = 16 * (a_count + b_count);
-    make_heap(&tiling->queue);
-    while (tiling->queue.count)
-        if (!take_or_split(tiling, pop(&tiling->queue)))
+    while (next < tiling->found.count || tiling->queue.count) {
+        const dp_common_run *run = NULL, *part = tiling->queue.count ? tiling->queue.runs : NULL;
+        if (next < tiling->found.count)
+            run = &tiling->found.runs[(uint32_t)tiling->order[next]];
+        bool take_part = !run || (part && goes_first(part, run));
+        next += !take_part;
+        if (!take_or_split(tiling, take_part ? pop(&tiling->queue) : *run))
             return false;
+    }
     return true;
 }
 
@@ -163,6 +180,8 @@ static void tiling_free(struct tiling *tiling) {
     dp_marks_free(&tiling->a.left);
     dp_marks_free(&tiling->b.spent);
     dp_marks_free(&tiling->b.left);
+    free(tiling->found.runs);
+    free(tiling->order);
     free(tiling->queue.runs);
     free(tiling->taken.runs);
 }

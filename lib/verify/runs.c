@@ -10,67 +10,16 @@
 #include <stdlib.h>
 
 /* So many places of one run are looked at. A run of five words or more that stands in a text more often is a table or a
- * list; 32 keep a million words of the same under a second or two. */
-#define CHAIN 32
+ * list; 16 keep a million words of the same under a second or two. */
+#define CHAIN 16
+
+/* So many runs that begin at one word are kept. */
+#define KEPT 4
 
 /* Ends closer than this are found word by word, without hashes. */
 #define NEAR 32
 
 #define NONE UINT32_MAX
-
-/* ---- numbers for words ---- */
-
-struct word {
-    uint64_t hash;
-    const uint8_t *bytes;
-    uint32_t length, id; /* length 0: a free place */
-};
-
-static uint32_t word_id(struct word *table, size_t mask, const uint8_t *bytes, uint32_t length, uint32_t *next) {
-    uint64_t hash = dp_hash_mix(dp_hash_word(bytes, length));
-    size_t at = hash & mask;
-    for (; table[at].length; at = (at + 1) & mask)
-        if (table[at].hash == hash && table[at].length == length && !memcmp(table[at].bytes, bytes, length))
-            return table[at].id;
-    table[at] = (struct word){hash, bytes, length, (*next)++};
-    return table[at].id;
-}
-
-static void number_words(struct word *table, size_t mask, const dp_word_list *list, uint32_t *ids, uint32_t *next) {
-    for (size_t i = 0; i < list->count; i++) {
-        uint32_t start = list->starts[i], length = list->starts[i + 1] - 1 - start;
-        ids[i] = word_id(table, mask, (const uint8_t *)list->text.data + start, length, next);
-    }
-}
-
-/* A power of two, at least twice `count`. */
-static size_t table_size(size_t count) {
-    size_t size = 16;
-    while (size < 2 * count)
-        size *= 2;
-    return size;
-}
-
-bool dp_word_ids_init(dp_word_ids *ids, const dp_word_list *a, const dp_word_list *b) {
-    size_t size = table_size(a->count + b->count);
-    struct word *table = calloc(size, sizeof *table);
-    *ids = (dp_word_ids){.a_count = a->count, .b_count = b->count};
-    ids->a = malloc((a->count + 1) * sizeof *ids->a);
-    ids->b = malloc((b->count + 1) * sizeof *ids->b);
-    bool done = table && ids->a && ids->b;
-    if (done) {
-        uint32_t next = 0;
-        number_words(table, size - 1, a, ids->a, &next);
-        number_words(table, size - 1, b, ids->b, &next);
-    }
-    free(table);
-    return done;
-}
-
-void dp_word_ids_free(dp_word_ids *ids) {
-    free(ids->a);
-    free(ids->b);
-}
 
 /* ---- hashes of runs ---- */
 
@@ -87,9 +36,11 @@ static uint64_t times(uint64_t a, uint64_t b) {
     return sum >= PRIME ? sum - PRIME : sum;
 }
 
+/* A run of min_words words of B: its first and last place, how many there are, and where a walk of a long list begins
+ * next. No place: free. */
 struct place {
     uint64_t hash;
-    uint32_t first, last; /* places in B; first = NONE: free */
+    uint32_t first, last, count, begin;
 };
 
 struct finder {
@@ -100,7 +51,6 @@ struct finder {
     struct place *table;       /* the distinct runs of min_words words of B */
     size_t mask;
     uint32_t *next; /* the next place in B with the same run */
-    dp_common_runs *runs;
 };
 
 static uint64_t *sum_words(const uint32_t *ids, size_t count) {
@@ -171,24 +121,31 @@ static size_t common_before(const struct finder *finder, size_t a, size_t b) {
 
 static struct place *find_place(const struct finder *finder, uint64_t hash) {
     size_t at = dp_hash_mix(hash) & finder->mask;
-    while (finder->table[at].first != NONE && finder->table[at].hash != hash)
+    while (finder->table[at].count && finder->table[at].hash != hash)
         at = (at + 1) & finder->mask;
     return &finder->table[at];
 }
 
 static void index_b(struct finder *finder) {
-    for (size_t i = 0; i <= finder->mask; i++)
-        finder->table[i].first = NONE;
     for (size_t b = 0; b + finder->min_words <= finder->ids->b_count; b++) {
         uint64_t hash = hash_run(finder, finder->sums_b, b, finder->min_words);
         struct place *place = find_place(finder, hash);
         finder->next[b] = NONE;
-        if (place->first == NONE)
-            *place = (struct place){hash, (uint32_t)b, (uint32_t)b};
-        else
+        if (place->count)
             finder->next[place->last] = (uint32_t)b;
+        else
+            *place = (struct place){.hash = hash, .first = (uint32_t)b, .begin = (uint32_t)b};
         place->last = (uint32_t)b;
+        place->count++;
     }
+}
+
+/* A power of two, at least twice `count`. */
+static size_t table_size(size_t count) {
+    size_t size = 16;
+    while (size < 2 * count)
+        size *= 2;
+    return size;
 }
 
 static bool finder_init(struct finder *finder) {
@@ -196,7 +153,7 @@ static bool finder_init(struct finder *finder) {
     finder->sums_a = sum_words(finder->ids->a, a_count);
     finder->sums_b = sum_words(finder->ids->b, b_count);
     finder->powers = raise_base(a_count > b_count ? a_count : b_count);
-    finder->table = malloc(size * sizeof *finder->table);
+    finder->table = calloc(size, sizeof *finder->table);
     finder->mask = size - 1;
     finder->next = malloc(b_count * sizeof *finder->next);
     if (!finder->sums_a || !finder->sums_b || !finder->powers || !finder->table || !finder->next)
@@ -215,48 +172,62 @@ static void finder_free(struct finder *finder) {
 
 /* ---- walking A ---- */
 
-static bool add_run(struct finder *finder, size_t a, size_t b, size_t before) {
-    dp_common_runs *runs = finder->runs;
-    size_t length = common(finder, a, b) + before;
-    if (length < finder->min_words)
-        return true;
-    if (!dp_reserve(&runs->runs, &runs->capacity, runs->count + 1, sizeof *runs->runs))
-        return false;
-    runs->runs[runs->count++] = (dp_common_run){(uint32_t)length, (uint32_t)(a - before), (uint32_t)(b - before)};
-    return true;
+/* The longest runs that begin at one word, in the order they were found. */
+struct best {
+    dp_common_run runs[KEPT];
+    size_t count, most;
+};
+
+static void keep_best(struct best *best, dp_common_run run) {
+    size_t shortest = 0;
+    if (best->count < best->most) {
+        best->runs[best->count++] = run;
+        return;
+    }
+    for (size_t i = 1; i < best->count; i++)
+        if (best->runs[i].length <= best->runs[shortest].length)
+            shortest = i;
+    if (run.length <= best->runs[shortest].length)
+        return;
+    for (size_t i = shortest; i + 1 < best->count; i++)
+        best->runs[i] = best->runs[i + 1];
+    best->runs[best->count - 1] = run;
 }
 
-/* Adds the runs that begin at word a. Where the words before are the same too, the run was found from there, unless
- * that word's list was not walked to its end (*whole): then this one, if it is, makes good for it. */
-static bool add_runs_at(struct finder *finder, size_t a, size_t chain, bool *whole) {
+/* The runs that begin at word a. Where the words before are the same too, the run was found from there, unless that
+ * word's list is long and not all of it was seen (*seen): then this one, if it is short, makes good for it. */
+static struct best best_at(struct finder *finder, size_t a, bool *seen) {
     const dp_word_ids *ids = finder->ids;
-    uint64_t hash = hash_run(finder, finder->sums_a, a, finder->min_words);
-    uint32_t first = find_place(finder, hash)->first, b = first;
-    bool before_whole = *whole;
-    size_t places = 0;
-    for (; b != NONE && places < chain; b = finder->next[b])
-        places++;
-    *whole = b == NONE;
-    for (b = first; places--; b = finder->next[b]) {
+    struct place *place = find_place(finder, hash_run(finder, finder->sums_a, a, finder->min_words));
+    bool seen_before = *seen, all = *seen = place->count <= CHAIN;
+    struct best best = {.most = all ? KEPT : 1};
+    uint32_t b = place->count ? place->begin : NONE;
+    if (!all && finder->next[b] != NONE)
+        place->begin = finder->next[b];
+    for (size_t places = 0; b != NONE && places < CHAIN; b = finder->next[b], places++) {
         bool longer = a && b && ids->a[a - 1] == ids->b[b - 1];
-        if (longer && (before_whole || !*whole))
+        if (longer && (seen_before || !all))
             continue;
-        if (!add_run(finder, a, b, longer ? common_before(finder, a, b) : 0))
-            return false;
+        size_t before = longer ? common_before(finder, a, b) : 0, length = common(finder, a, b) + before;
+        if (length >= finder->min_words)
+            keep_best(&best, (dp_common_run){(uint32_t)length, (uint32_t)(a - before), (uint32_t)(b - before)});
     }
-    return true;
+    return best;
 }
 
 bool dp_common_runs_find(const dp_word_ids *ids, size_t min_words, dp_common_runs *runs) {
     *runs = (dp_common_runs){0};
     if (min_words > ids->a_count || min_words > ids->b_count)
         return true;
-    struct finder finder = {.ids = ids, .min_words = min_words, .runs = runs};
-    /* So many runs can only come from texts that repeat themselves; then one place for each word must do. */
-    size_t plenty = 4 * (ids->a_count + ids->b_count) + 1024;
-    bool done = finder_init(&finder), whole = true;
-    for (size_t a = 0; done && a + min_words <= ids->a_count; a++)
-        done = add_runs_at(&finder, a, runs->count < plenty ? CHAIN : 1, &whole);
+    struct finder finder = {.ids = ids, .min_words = min_words};
+    bool done = finder_init(&finder), seen = true;
+    for (size_t a = 0; done && a + min_words <= ids->a_count; a++) {
+        struct best best = best_at(&finder, a, &seen);
+        done = dp_reserve(&runs->runs, &runs->capacity, runs->count + best.count, sizeof *runs->runs);
+        if (done && best.count)
+            memcpy(runs->runs + runs->count, best.runs, best.count * sizeof *runs->runs);
+        runs->count += done ? best.count : 0;
+    }
     finder_free(&finder);
     return done;
 }

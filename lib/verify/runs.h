@@ -23,9 +23,9 @@ typedef struct dp_common_runs {
     size_t count, capacity;
 } dp_common_runs;
 
-/* The common runs of at least `min_words` words (1 or more), none of which can be made longer, in order of a and b. Of
- * runs that begin with words found very often, not all. Whether runs longer than a few words are the same is told by
- * their hash: compare before use. False when there is no memory. */
+/* The common runs of at least `min_words` words (1 or more), none of which can be made longer, in order of a and then b
+ * (or nearly so, where texts repeat themselves); of those that begin at one word, the longest few. Whether runs longer
+ * than a few words are the same is told by their hash: compare before use. False when there is no memory. */
 bool dp_common_runs_find(const dp_word_ids *ids, size_t min_words, dp_common_runs *runs);
 
 #endif
