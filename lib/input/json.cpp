@@ -45,7 +45,6 @@ static dp_json_result from_error(dp_json *json, error_code error) {
     case SUCCESS: return DP_JSON_OK;
     case MEMALLOC: return DP_JSON_NO_MEMORY;
     case UTF8_ERROR: return DP_JSON_NOT_UTF8;
-    case INCORRECT_TYPE: return DP_JSON_NOT_OBJECT;
     case EMPTY: return broken(json, "nothing but white space");
     case UNCLOSED_STRING: return broken(json, "a string without its closing quote");
     case UNESCAPED_CHARS: return broken(json, "a control character inside a string");
@@ -194,13 +193,23 @@ static dp_json_result read_field(dp_json *json, ondemand::field field, dp_json_f
     return DP_JSON_OK;
 }
 
+/* A line that is no object: JSON of another kind, going by its start, or none at all. */
+static dp_json_result other_kind(dp_json *json, const char *line) {
+    while (*line == ' ' || *line == '\t')
+        line++;
+    if (*line == '[' || *line == '"' || *line == '-' || (*line >= '0' && *line <= '9') || !strncmp(line, "true", 4) ||
+        !strncmp(line, "false", 5) || !strncmp(line, "null", 4))
+        return DP_JSON_NOT_OBJECT;
+    return broken(json, "does not start with {");
+}
+
 static dp_json_result read_object(dp_json *json, padded_string_view line, dp_json_field *fields, size_t count) {
     ondemand::document document;
     ondemand::object object;
     if (error_code error = json->parser.iterate(line).get(document))
         return from_error(json, error);
     if (error_code error = document.get_object().get(object))
-        return from_error(json, error);
+        return error == INCORRECT_TYPE ? other_kind(json, line.data()) : from_error(json, error);
     for (auto item : object) {
         ondemand::field field;
         if (error_code error = std::move(item).get(field))
