@@ -79,7 +79,7 @@ static size_t edit_title(uint64_t *seed, uint32_t *points, size_t count, size_t 
 /* A base title and many at 0 to 2 * spread edits from it; scans for the base at `min` and compares with one by one. */
 static void check_family(uint64_t *seed, size_t length, int kind, double min, size_t spread) {
     enum { FAMILY = 60 };
-    uint32_t base[MOST + 1], points[MOST + 1];
+    uint32_t base[MOST + 1] = {0}, points[MOST + 1];
     char query[4 * MOST + 4], texts[FAMILY][4 * MOST + 4];
     size_t lengths[FAMILY], count = random_title(seed, base, length, kind);
     size_t query_length = encode(base, count, query);
