@@ -16,8 +16,8 @@
 /* A run of ASCII this long goes back to the kernel. */
 #define ASCII_RUN 16
 
-/* The plain way looks that often whether ASCII is ahead. */
-#define PLAIN_RUN 16
+/* The plain way looks after so many bytes whether ASCII is ahead. */
+#define PLAIN_RUN 64
 
 /* A step of the automaton: bits that say what to write, and the next state above them. */
 enum { WRITE_SPACE = 1, WRITE_IT = 2, STEP_STATE = 2 };
@@ -49,8 +49,12 @@ static void put(dp_normaliser *n, uint32_t code_point, int class) {
     n->state = step >> STEP_STATE;
 }
 
+static inline int32_t look_up_in(const uint16_t *rows, int32_t code_point) {
+    return dp_table_entries[rows[code_point / DP_TABLE_BLOCK]][code_point % DP_TABLE_BLOCK];
+}
+
 static inline int32_t look_up(const dp_normaliser *n, int32_t code_point) {
-    return dp_table_entries[n->rows[code_point / DP_TABLE_BLOCK]][code_point % DP_TABLE_BLOCK];
+    return look_up_in(n->rows, code_point);
 }
 
 /* ---- pieces ---- */
@@ -152,52 +156,86 @@ static inline bool ascii_ahead(const uint8_t *p, const uint8_t *end) {
     return true;
 }
 
-/* A sequence of up to three bytes, of which four can be read; 0 for all else. One and two bytes are told apart without
- * a branch, as they alternate in text. */
-static inline size_t decode_plain(const uint8_t *p, int32_t *code_point) {
-    if (p[0] < 0xE0) {
-        bool two = p[0] >= 0x80;
-        int32_t c = (p[0] & 0x1F) << 6 | (p[1] & 0x3F);
-        *code_point = two ? c : p[0];
-        return two & ((p[0] < 0xC2) | ((p[1] & 0xC0) != 0x80)) ? 0 : 1 + (size_t)two;
+/* What is being written, with the text as it was before the last code point. */
+typedef struct dp_pen {
+    uint8_t *out, *before;
+    unsigned state, state_before;
+    int32_t last;
+} dp_pen;
+
+/* Code points of one and two bytes, which alternate in most scripts: without a branch that hangs on the text, and with
+ * one look-up each (unicode.h, DP_SHORT_*). Stops at any other, and at one that joins or needs more. */
+static inline const uint8_t *write_shorts(const dp_normaliser *n, const uint8_t *p, const uint8_t *end, dp_pen *pen) {
+    dp_pen at = *pen;
+    uint8_t steps[DP_STATES * 8];
+    memcpy(steps, n->steps, sizeof steps);
+    const uint32_t *shorts = n->shorts;
+    for (; end - p >= 2;) {
+        uint32_t first = p[0], second = p[1], two = first >> 7;
+        uint32_t c = two ? (first & 0x1F) << 6 | (second & 0x3F) : first;
+        uint32_t entry = shorts[c], wrong = (first >= 0xE0) | (two & ((first < 0xC2) | (second >> 6 != 2)));
+        if (wrong | (entry & DP_SHORT_OTHER))
+            break;
+        uint8_t step = steps[at.state * 8 + (entry >> DP_SHORT_CLASS)];
+        at.before = at.out;
+        at.state_before = at.state;
+        at.last = (int32_t)c;
+        *at.out = ' ';
+        at.out += step & WRITE_SPACE;
+        memcpy(at.out, &entry, 2);
+        at.out += (entry >> DP_SHORT_LENGTH & 3) & -(uint32_t)(step / WRITE_IT & 1);
+        at.state = step >> STEP_STATE;
+        p += 1 + two;
     }
-    int32_t c = (p[0] & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F);
-    bool bad = p[0] >= 0xF0 || (p[1] & 0xC0) != 0x80 || (p[2] & 0xC0) != 0x80 || c < 0x800 || (c >> 11) == 0x1B;
-    *code_point = c;
-    return bad ? 0 : 3;
+    *pen = at;
+    return p;
 }
 
-/* Code points that become one code point and join nothing, up to PLAIN_RUN of them; stops at any other. */
-static const uint8_t *read_plain(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
-    uint8_t *out = n->text + n->size, *before = out;
-    unsigned state = n->state, state_before = state;
-    int32_t last = -1;
-    for (int i = 0; i < PLAIN_RUN && end - p >= 4; i++) {
-        int32_t code_point;
-        size_t length = decode_plain(p, &code_point), written = length;
-        int32_t entry = look_up(n, code_point);
-        if (!length || entry & (DP_ENTRY_SLOW | DP_ENTRY_JOINS))
+/* The same for code points of three bytes. */
+static inline const uint8_t *write_threes(const dp_normaliser *n, const uint8_t *p, const uint8_t *end, dp_pen *pen) {
+    dp_pen at = *pen;
+    uint8_t steps[DP_STATES * 8];
+    memcpy(steps, n->steps, sizeof steps);
+    const uint16_t *rows = n->rows;
+    for (; end - p >= 4 && (dp_load32(p) & 0xC0C0F0) == 0x8080E0; p += 3) {
+        int32_t c = (p[0] & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F), entry = look_up_in(rows, c);
+        if (c < 0x800 || c >> 11 == 0x1B || entry & (DP_ENTRY_SLOW | DP_ENTRY_JOINS))
             break;
-        uint8_t step = n->steps[state][entry & DP_CLASS_PLAIN];
-        before = out;
-        state_before = state;
-        last = code_point;
-        *out = ' ';
-        out += step & WRITE_SPACE;
-        memcpy(out, p, 4);
-        if (entry >> DP_ENTRY_SHIFT)
-            written = dp_encode((uint32_t)(code_point + (entry >> DP_ENTRY_SHIFT)), out);
-        out += step & WRITE_IT ? written : 0;
-        state = step >> STEP_STATE;
-        p += length;
+        uint8_t step = steps[at.state * 8 + (unsigned)(entry & DP_CLASS_PLAIN)];
+        size_t written = step & WRITE_IT ? 3 : 0;
+        at.before = at.out;
+        at.state_before = at.state;
+        at.last = c;
+        *at.out = ' ';
+        at.out += step & WRITE_SPACE;
+        memcpy(at.out, p, 4);
+        if (written && entry >> DP_ENTRY_SHIFT)
+            written = dp_encode((uint32_t)(c + (entry >> DP_ENTRY_SHIFT)), at.out);
+        at.out += written;
+        at.state = step >> STEP_STATE;
     }
-    if (last >= 0) {
-        n->last = last;
-        n->last_size = (size_t)(before - n->text);
-        n->last_state = state_before;
+    *pen = at;
+    return p;
+}
+
+/* Code points that become one code point and join nothing; stops at any other. */
+static const uint8_t *read_plain(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
+    uint8_t *start = n->text + n->size;
+    dp_pen pen = {start, start, n->state, n->state, -1};
+    /* Short runs, so that ASCII ahead is seen; 16 bytes become at most 32. */
+    const uint8_t *stop = end - p < PLAIN_RUN ? end : p + PLAIN_RUN;
+    for (const uint8_t *before = NULL; p != before;) {
+        before = p;
+        p = write_shorts(n, p, stop, &pen);
+        p = write_threes(n, p, stop, &pen);
     }
-    n->size = (size_t)(out - n->text);
-    n->state = state;
+    if (pen.last >= 0) {
+        n->last = pen.last;
+        n->last_size = (size_t)(pen.before - n->text);
+        n->last_state = pen.state_before;
+    }
+    n->size = (size_t)(pen.out - n->text);
+    n->state = pen.state;
     return p;
 }
 
@@ -304,6 +342,7 @@ doppel_status dp_normaliser_open(dp_normaliser *n, const dp_words_options *optio
                        "this library was built for Unicode %s, but the utf8proc it runs with has %s: build it again",
                        DP_TABLE_UNICODE, doppel_unicode_version());
     n->rows = dp_table_rows[options->keep_case];
+    n->shorts = dp_table_shorts[options->keep_case];
     n->keep_case = options->keep_case;
     n->ranged = ranged;
     n->ascii = dp_ascii_kernel();

@@ -24,7 +24,8 @@ enum {
 };
 
 typedef struct dp_normaliser {
-    const uint16_t *rows; /* the table for this case rule */
+    const uint16_t *rows;   /* the table for this case rule */
+    const uint32_t *shorts; /* its short form below U+0800 */
     bool keep_case, ranged;
     uint8_t steps[DP_STATES][8]; /* by state and class: what to write, and the next state */
     dp_ascii_fn ascii;

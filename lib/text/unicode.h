@@ -27,6 +27,15 @@ enum {
 };
 #define DP_ENTRY_SHIFT 8
 
+/* A second table has code points below U+0800 ready to write: the UTF-8 of what they become in the low 16 bits, its
+ * length, the class on top. */
+enum {
+    DP_SHORT_LENGTH = 16,     /* 2 bits */
+    DP_SHORT_OTHER = 1 << 18, /* joins, or becomes something longer: look at the first table */
+    DP_SHORT_CLASS = 24,
+    DP_SHORTS = 0x800,
+};
+
 /* A piece of text holds a base and at most this many code points that join it (docs/FORMAT.md section 1). */
 #define DP_PIECE_JOINS 32
 #define DP_PIECE (DP_PIECE_JOINS + 1)
