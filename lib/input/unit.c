@@ -20,7 +20,6 @@ void dp_unit_reset(dp_unit *unit, size_t block_size) {
     memset(&unit->counts, 0, sizeof unit->counts);
     unit->raw_bytes = 0;
     unit->status = DOPPEL_OK;
-    unit->done = false;
 }
 
 void dp_unit_free(dp_unit *unit) {

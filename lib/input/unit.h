@@ -32,7 +32,7 @@ typedef struct dp_unit {
     doppel_error error;
 
     uint64_t sequence; /* its place in the input */
-    bool done;
+    bool done;         /* waits to be emitted; by the lock of the run, not by its thread */
 } dp_unit;
 
 /* Empties a unit for its next use; memory is kept. */
