@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 /* A run of ASCII this long goes back to the kernel. */
-#define ASCII_RUN 16
+#define ASCII_RUN 32
 
 /* The plain way looks after so many bytes whether ASCII is ahead. */
 #define PLAIN_RUN 64
@@ -148,8 +148,12 @@ static const uint8_t *read_ascii(dp_normaliser *n, const uint8_t *p, const uint8
 }
 
 static inline bool ascii_ahead(const uint8_t *p, const uint8_t *end) {
-    if (end - p >= ASCII_RUN)
-        return !((dp_load64(p) | dp_load64(p + 8)) & 0x8080808080808080);
+    if (end - p >= ASCII_RUN) {
+        uint64_t high = 0;
+        for (int i = 0; i < ASCII_RUN; i += 8)
+            high |= dp_load64(p + i);
+        return !(high & 0x8080808080808080);
+    }
     while (p < end)
         if (*p++ >= 0x80)
             return false;
