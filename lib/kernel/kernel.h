@@ -117,8 +117,8 @@ DP_KERNEL(bags, void, (const uint8_t *groups, size_t count, const uint8_t *bag, 
 /* A strip of an edit-distance table: 64 * words rows (words at most DP_STRIP_WORDS), `columns` columns. */
 enum { DP_STRIP_WORDS = 8, DP_STRIP_ROWS = 64 * DP_STRIP_WORDS };
 typedef struct dp_strip {
-    const uint64_t *masks;          /* DP_STRIP_WORDS a slot: bit r is set where row r of the strip matches the slot */
-    const uint16_t *slots;          /* the slot of each column */
+    const uint64_t *masks;          /* DP_STRIP_WORDS a symbol: bit r is set where row r of the strip has it */
+    const uint16_t *slots;          /* where in `masks` those of each column begin */
     int8_t *steps;                  /* in: the differences along the row above the strip; out: along its last row */
     size_t columns, words;          /* words: 1 to DP_STRIP_WORDS */
     uint64_t plus[DP_STRIP_WORDS];  /* in: the first column, out: the last: rows that are one more than the row above */

@@ -5,7 +5,9 @@
  * the step along the row above it and gives the step along its last row, which the block below takes at the same
  * column.
  *
- * Portable: the blocks of a column one after the other; the next column's first blocks overlap with this one's last. */
+ * Portable: the blocks of a column one after the other, each of which waits for the one above it. The variants (see
+ * levenshtein_template.h) have the blocks of a strip in the lanes of a vector, each a column behind the one above it.
+ */
 #include "kernel/kernel.h"
 
 /* One block, one column. `step` is -1, 0 or 1 above and then below it. */
@@ -22,14 +24,18 @@ static inline void block(uint64_t *plus, uint64_t *minus, uint64_t equal, int64_
     *minus = right_plus & vertical;
 }
 
-static void levenshtein_portable(dp_strip *strip) {
+/* The blocks from `word` on. */
+static void run_blocks(dp_strip *strip, size_t word) {
+    size_t words = strip->words;
+    if (word >= words)
+        return;
     uint64_t plus[DP_STRIP_WORDS], minus[DP_STRIP_WORDS];
     memcpy(plus, strip->plus, sizeof plus);
     memcpy(minus, strip->minus, sizeof minus);
     for (size_t column = 0; column < strip->columns; column++) {
-        const uint64_t *masks = strip->masks + (size_t)strip->slots[column] * DP_STRIP_WORDS;
+        const uint64_t *masks = strip->masks + strip->slots[column];
         int64_t step = strip->steps[column];
-        for (size_t w = 0; w < strip->words; w++)
+        for (size_t w = word; w < words; w++)
             block(&plus[w], &minus[w], masks[w], &step);
         strip->steps[column] = (int8_t)step;
     }
@@ -37,7 +43,51 @@ static void levenshtein_portable(dp_strip *strip) {
     memcpy(strip->minus, minus, sizeof minus);
 }
 
+static void levenshtein_portable(dp_strip *strip) {
+    run_blocks(strip, 0);
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+/* Each lane by itself from another row: loads that leave the other lanes alone, which beat a gather. */
+DP_TARGET_AVX512 static inline __m512i rows_avx512(const uint64_t *masks, const uint16_t *slots) {
+    __m512i rows = _mm512_loadu_si512(masks + slots[0]);
+    rows = _mm512_mask_loadu_epi64(rows, 0x02, masks + slots[-1]);
+    rows = _mm512_mask_loadu_epi64(rows, 0x04, masks + slots[-2]);
+    rows = _mm512_mask_loadu_epi64(rows, 0x08, masks + slots[-3]);
+    __m512i high = _mm512_loadu_si512(masks + slots[-4]);
+    high = _mm512_mask_loadu_epi64(high, 0x20, masks + slots[-5]);
+    high = _mm512_mask_loadu_epi64(high, 0x40, masks + slots[-6]);
+    high = _mm512_mask_loadu_epi64(high, 0x80, masks + slots[-7]);
+    return _mm512_mask_blend_epi64(0xF0, rows, high);
+}
+
+#define STRIP_NAME levenshtein_avx512
+#define STRIP_LANES 8
+#define STRIP_TARGET DP_TARGET_AVX512
+#define STRIP_ROWS(masks, slots) (strip_vector) rows_avx512(masks, slots)
+#include "kernel/levenshtein_template.h"
+
+DP_TARGET_AVX2 static inline __m256i rows_avx2(const uint64_t *masks, const uint16_t *slots) {
+    __m256i rows = _mm256_loadu_si256((const __m256i *)(masks + slots[0]));
+    rows = _mm256_blend_epi32(rows, _mm256_loadu_si256((const __m256i *)(masks + slots[-1])), 0x0C);
+    rows = _mm256_blend_epi32(rows, _mm256_loadu_si256((const __m256i *)(masks + slots[-2])), 0x30);
+    return _mm256_blend_epi32(rows, _mm256_loadu_si256((const __m256i *)(masks + slots[-3])), 0xC0);
+}
+
+#define STRIP_NAME levenshtein_avx2
+#define STRIP_LANES 4
+#define STRIP_TARGET DP_TARGET_AVX2
+#define STRIP_ROWS(masks, slots) (strip_vector) rows_avx2(masks, slots)
+#include "kernel/levenshtein_template.h"
+#endif
+
 const dp_levenshtein_variant dp_levenshtein_variants[] = {
+#if defined(__x86_64__)
+    {"avx512", DP_CPU_AVX512, levenshtein_avx512},
+    {"avx2", DP_CPU_AVX2, levenshtein_avx2},
+#endif
     {"portable", DP_CPU_PORTABLE, levenshtein_portable},
 };
 

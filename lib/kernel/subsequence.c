@@ -12,7 +12,7 @@ static void subsequence_portable(dp_strip *strip) {
     for (size_t w = 0; w < words; w++)
         same[w] = ~strip->plus[w];
     for (size_t column = 0; column < strip->columns; column++) {
-        const uint64_t *masks = strip->masks + (size_t)strip->slots[column] * DP_STRIP_WORDS;
+        const uint64_t *masks = strip->masks + strip->slots[column];
         uint64_t carry = (uint64_t)strip->steps[column];
         for (size_t w = 0; w < words; w++) {
             uint64_t v = same[w], hits = v & masks[w], sum = v + hits, whole = sum + carry;

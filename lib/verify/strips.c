@@ -25,8 +25,8 @@ struct table {
     dp_points rows, columns;
     size_t max, slack;
     uint32_t *row_ids, *column_ids; /* numbers of the code points; 0: not among the rows */
-    uint16_t *slot_of;              /* of each number, in the strip at hand; 0: not in it */
-    uint16_t *slots;                /* of each column, in the strip at hand */
+    uint16_t *slot_of;              /* where the masks of each number begin, in the strip at hand; 0: not in it */
+    uint16_t *slots;                /* the same for each column */
     uint64_t *masks;
     int8_t *steps; /* along the row above the strip at hand */
 };
@@ -73,10 +73,10 @@ static void fill_masks(struct table *table, size_t top, size_t rows) {
     for (size_t r = 0; r < rows; r++) {
         uint16_t *slot = &table->slot_of[table->row_ids[top + r]];
         if (!*slot) {
-            *slot = ++used;
-            memset(table->masks + (size_t)*slot * DP_STRIP_WORDS, 0, DP_STRIP_WORDS * sizeof *table->masks);
+            *slot = used = (uint16_t)(used + DP_STRIP_WORDS);
+            memset(table->masks + *slot, 0, DP_STRIP_WORDS * sizeof *table->masks);
         }
-        table->masks[(size_t)*slot * DP_STRIP_WORDS + r / 64] |= (uint64_t)1 << r % 64;
+        table->masks[*slot + r / 64] |= (uint64_t)1 << r % 64;
     }
 }
 

@@ -271,7 +271,7 @@ static dp_strip fill_strip(strip_test *test, uint64_t *seed, int least) {
     for (size_t i = 0; i < kinds * DP_STRIP_WORDS; i++)
         test->masks_from[i] = random_next(seed) & (random_next(seed) | dense);
     for (size_t i = 0; i < columns; i++) {
-        test->slots_from[i] = (uint16_t)random_below(seed, kinds);
+        test->slots_from[i] = (uint16_t)(random_below(seed, kinds) * DP_STRIP_WORDS);
         test->steps_from[i] = (int8_t)(least + (int)random_below(seed, (size_t)(2 - least)));
     }
     dp_strip strip = {.columns = columns, .words = 1 + random_below(seed, DP_STRIP_WORDS)};
@@ -337,7 +337,7 @@ static void subsequence_kernel_is_the_plain_table(void **state) {
         int8_t steps[200];
         memcpy(steps, test.steps_from, strip.columns);
         for (size_t c = 0; c < strip.columns; c++) {
-            const uint64_t *masks = strip.masks + (size_t)strip.slots[c] * DP_STRIP_WORDS;
+            const uint64_t *masks = strip.masks + strip.slots[c];
             for (size_t r = 0; r < 64 * strip.words; r++) {
                 uint64_t *plus = &want.plus[r / 64], bit = (uint64_t)1 << r % 64;
                 /* From the cell above left: below it `down`, right of it steps[c]; the new cell is the best of three.
