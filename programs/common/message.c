@@ -14,32 +14,37 @@ static bool is_control(const char *p, size_t length) {
     return c == 0xC2 && length > 1 && (unsigned char)p[1] >= 0x80 && (unsigned char)p[1] < 0xA0;
 }
 
-size_t safe_run(const char *p, size_t length, bool backslash, char escape[5]) {
+static void set_escape(safe_escape *escape, const char *p) {
+    static const char plain[] = "\t\n\r\\", letters[] = "tnr\\";
+    const char *found = *p ? strchr(plain, *p) : NULL;
+    escape->taken = (unsigned char)*p == 0xC2 ? 2 : 1;
+    if (found)
+        snprintf(escape->text, sizeof escape->text, "\\%c", letters[found - plain]);
+    else if (escape->taken == 2)
+        snprintf(escape->text, sizeof escape->text, "\\xc2\\x%02x", (unsigned char)p[1]);
+    else
+        snprintf(escape->text, sizeof escape->text, "\\x%02x", (unsigned char)*p);
+}
+
+size_t safe_run(const char *p, size_t length, bool backslash, safe_escape *escape) {
     size_t run = 0;
     while (run < length && !is_control(p + run, length - run) && !(backslash && p[run] == '\\'))
         run++;
-    if (run)
-        return run;
-    switch (*p) {
-    case '\t': strcpy(escape, "\\t"); break;
-    case '\n': strcpy(escape, "\\n"); break;
-    case '\r': strcpy(escape, "\\r"); break;
-    case '\\': strcpy(escape, "\\\\"); break;
-    default: snprintf(escape, 5, "\\x%02x", (unsigned char)*p);
-    }
-    return 0;
+    if (!run)
+        set_escape(escape, p);
+    return run;
 }
 
 static void print_escaped(FILE *file, const char *text, size_t length, bool backslash) {
-    char escape[5];
+    safe_escape escape;
     while (length) {
-        size_t run = safe_run(text, length, backslash, escape);
+        size_t run = safe_run(text, length, backslash, &escape), taken = run ? run : escape.taken;
         if (run)
             fwrite(text, 1, run, file);
         else
-            fputs(escape, file);
-        text += run ? run : 1;
-        length -= run ? run : 1;
+            fputs(escape.text, file);
+        text += taken;
+        length -= taken;
     }
 }
 

@@ -18,9 +18,15 @@ void message_error(const doppel_error *error);
 /* The exit code for a status. */
 int exit_code(doppel_status status);
 
-/* How many bytes at p (of `length`, at least 1) stand for themselves: 0, or a run of them; if 0, *escape (of 5 bytes)
- * gets what to write for the first one. `backslash`: whether a backslash is escaped too. */
-size_t safe_run(const char *p, size_t length, bool backslash, char escape[5]);
+/* What to write for one character that is escaped, and how many bytes of text it stands for. */
+typedef struct safe_escape {
+    char text[9];
+    size_t taken;
+} safe_escape;
+
+/* How many bytes at p (of `length`, at least 1) stand for themselves. 0: the first character is to be written as
+ * *escape says. `backslash`: whether a backslash is escaped too. */
+size_t safe_run(const char *p, size_t length, bool backslash, safe_escape *escape);
 
 /* Writes text with its control characters escaped. */
 void print_safe(FILE *file, const char *text, size_t length);

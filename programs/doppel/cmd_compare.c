@@ -57,20 +57,21 @@ static doppel_status keep(void *state, const doppel_document *document, doppel_o
 static int read_side(const cli_args *args, const char *path, compared_side *side) {
     doppel_work work = {.user = side, .document = keep};
     doppel_input_options options = reading_options(args);
+    doppel_input_counts counts;
     doppel_error error = {0};
     options.threads = 1;
     options.progress = NULL;
-    doppel_status status = doppel_input_run(&path, 1, &options, &work, NULL, &error);
+    doppel_status status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
     if (side->more)
         message("%s: holds more than one document; compare takes one on each side", path);
     else if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
     else if (status != DOPPEL_OK && status != DOPPEL_ERROR_INPUT)
         message_error(&error);
-    else if (!side->text)
-        message("%s: no document to compare", path);
-    else
+    else if (side->text)
         return EXIT_DONE;
+    else if (!counts.bad && !counts.unopened)
+        message("%s: no document to compare", path);
     return status == DOPPEL_OK ? EXIT_INPUT : exit_code(status);
 }
 
@@ -182,11 +183,15 @@ static void print_text(const comparison *c) {
 
 /* ---- JSON ---- */
 
+/* The shortest digits that read back as the same number. */
 static void json_number(const char *name, double value) {
-    if (isnan(value))
-        printf(",\"%s\":null", name);
-    else
-        printf(",\"%s\":%.17g", name, value);
+    char digits[32] = "null";
+    for (int precision = 15; precision <= 17 && !isnan(value); precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    printf(",\"%s\":%s", name, digits);
 }
 
 static void json_count(const char *name, int64_t value) {

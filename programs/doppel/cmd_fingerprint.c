@@ -18,6 +18,7 @@ const cli_option fingerprint_options[] = {
 typedef struct fingerprint_job {
     const doppel_recipe *recipe;
     bool json;
+    bool signatures; /* the recipe has them */
 } fingerprint_job;
 
 typedef struct fingerprint_worker {
@@ -64,11 +65,12 @@ static doppel_status write_id(const doppel_document *document, doppel_output *ou
     size_t left = document->id_length;
     doppel_status status = DOPPEL_OK;
     while (left && status == DOPPEL_OK) {
-        char escape[5];
-        size_t run = safe_run(p, left, true, escape);
-        status = run ? doppel_output_write(output, p, run) : doppel_output_write(output, escape, strlen(escape));
-        p += run ? run : 1;
-        left -= run ? run : 1;
+        safe_escape escape;
+        size_t run = safe_run(p, left, true, &escape), taken = run ? run : escape.taken;
+        status =
+            run ? doppel_output_write(output, p, run) : doppel_output_write(output, escape.text, strlen(escape.text));
+        p += taken;
+        left -= taken;
     }
     return status;
 }
@@ -125,8 +127,9 @@ static doppel_status write_json(const fingerprint_worker *worker, const doppel_d
         status = doppel_output_json(output, document->id, document->id_length);
     if (status == DOPPEL_OK)
         status = write_values(worker, sketch, output);
-    if (status == DOPPEL_OK && sketch->slots)
-        status = write_list(output, "signature", sketch, sketch->signature ? sketch->slots : 0);
+    if (status == DOPPEL_OK && worker->job->signatures)
+        status = sketch->signature ? write_list(output, "signature", sketch, sketch->slots)
+                                   : doppel_output_write(output, ",\"signature\":null", 17);
     if (status == DOPPEL_OK && sketch->sample)
         status = write_list(output, "sample", sketch, sketch->sample_count);
     return status == DOPPEL_OK ? doppel_output_write(output, "}\n", 2) : status;
@@ -146,7 +149,8 @@ int cmd_fingerprint(const cli_args *args) {
     loaded_recipe loaded;
     int code = load_recipe(args, &loaded);
     if (code == EXIT_DONE) {
-        fingerprint_job job = {loaded.recipe, args_flag(args, "json")};
+        fingerprint_job job = {loaded.recipe, args_flag(args, "json"),
+                               strstr(doppel_recipe_text(loaded.recipe), ":minhash=") != NULL};
         doppel_work work = {.user = &job, .begin = begin, .document = document, .end = end, .emit = write_stdout};
         code = run_inputs(args, &work, NULL);
     }

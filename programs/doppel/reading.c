@@ -11,8 +11,8 @@
 
 volatile int stop_asked;
 
-/* The reader of stdout has gone away. */
-static bool pipe_closed;
+/* The reader of stdout has gone away, or stdout cannot be written (which was told). */
+static bool pipe_closed, write_failed;
 
 static void on_signal(int signal) {
     (void)signal;
@@ -53,7 +53,7 @@ doppel_input_options reading_options(const cli_args *args) {
     };
 }
 
-/* "3 records left out, 1 repaired, 2 files not read to the end" */
+/* "3 records left out, 1 record repaired, 2 files could not be read to their end" */
 static void tell_counts(const doppel_input_counts *counts) {
     char text[160];
     size_t used = 0;
@@ -62,7 +62,7 @@ static void tell_counts(const doppel_input_counts *counts) {
         const char *one, *many;
     } parts[] = {{counts->bad, "record left out", "records left out"},
                  {counts->repaired, "record repaired", "records repaired"},
-                 {counts->unopened, "file not read, or not to its end", "files not read, or not to their end"}};
+                 {counts->unopened, "file could not be read to its end", "files could not be read to their end"}};
     for (size_t i = 0; i < 3; i++)
         if (parts[i].count)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu %s", used ? ", " : "",
@@ -80,7 +80,7 @@ static int end_run(doppel_status status, const doppel_error *error, const doppel
         return counts->unopened ? EXIT_INPUT : EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
-    else if (status != DOPPEL_ERROR_INPUT)
+    else if (status != DOPPEL_ERROR_INPUT && !write_failed)
         message_error(error);
     return exit_code(status);
 }
@@ -113,6 +113,7 @@ doppel_status write_stdout(void *user, const char *bytes, size_t length) {
             return DOPPEL_ERROR_INTERRUPTED;
         } else if (errno != EINTR) {
             message("cannot write to stdout: %s", strerror(errno));
+            write_failed = true;
             return DOPPEL_ERROR_STORE;
         }
     }

@@ -61,7 +61,7 @@ static int parse(const char *text, const doppel_recipe_parts *parts, loaded_reci
     doppel_recipe *recipe = NULL;
     doppel_status status = doppel_recipe_parse(text, parts, &recipe, &error);
     if (status != DOPPEL_OK) {
-        message("recipe \"%s\": %s", text, error.message);
+        message_error(&error);
         return exit_code(status);
     }
     doppel_recipe_free(loaded->recipe);

@@ -77,8 +77,6 @@ static void put_words(text_pen *pen, const char *p, const char *end) {
 
 /* Writes a piece, without its middle if it is long. The cuts fall between words where there are any near. */
 static void put_piece(text_pen *pen, const char *text, size_t length) {
-    if (!length)
-        return;
     if (length <= LONG) {
         put_words(pen, text, text + length);
         return;
@@ -115,6 +113,8 @@ static void put_passage(text_pen *pen, const char *text, size_t length, size_t n
 }
 
 static void put_other(text_pen *pen, const char *text, size_t length) {
+    if (!length)
+        return;
     if (pen->colour)
         fputs("\033[2m", pen->file);
     put_piece(pen, text, length);

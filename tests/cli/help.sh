@@ -1,0 +1,10 @@
+# Help of the command and of each of its commands.
+doppel --help
+for command in fingerprint compare df; do
+    echo "== $command"
+    doppel $command --help
+done
+doppel --help df | cmp - /dev/stdin <<END && echo same
+$(doppel df -h)
+END
+doppel --version | sed 's/level [a-z0-9]*/level X/; s/[0-9][0-9]*\.[0-9][0-9]*\.[0-9][0-9]*/N/g'

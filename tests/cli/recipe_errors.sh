@@ -1,0 +1,18 @@
+# A recipe that makes no sense: which part, and what is allowed.
+echo text >a.txt
+try() {
+    doppel fingerprint "$@" a.txt
+    echo "exit $?: $*"
+}
+try --recipe nonsense
+try --recipe simhash65
+try --recipe simhash64:words=0
+try --recipe simhash64:hash=nosuch
+try --recipe simhash64:weight=heavy
+try --recipe simhash64:colour=blue
+try --recipe simhash64:weight=tfidf
+try --bits 65
+try --bits 0
+try --stop-words missing.txt
+try --df missing.df
+try --df a.txt --recipe simhash64:weight=tfidf

@@ -1,0 +1,27 @@
+# Wrong usage: exit code 2, and a line that says what was meant or what is allowed.
+try() {
+    doppel "$@"
+    echo "exit $?: $*"
+}
+try fingreprint x
+try frobnicate
+try --frobnicate
+try fingerprint
+try fingerprint --recpe page x
+try fingerprint --frobnicate x
+try fingerprint -z x
+try fingerprint x --recipe
+try fingerprint --json=yes x
+try fingerprint --threads many x
+try fingerprint --max-record 64X x
+try fingerprint --max-record 99999999999T x
+try compare one
+try compare one two three
+try compare - -
+try compare --min-words 0 one two
+try df x
+try df --merge a b
+try df --show
+try df --show a b
+doppel 2>/dev/null
+echo "exit $?: nothing"
