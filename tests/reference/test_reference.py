@@ -4,6 +4,7 @@ all recipes, at every CPU level.
 DOPPEL_DATA may name a folder with JSONL files (.jsonl.gz) whose texts are compared, too."""
 import multiprocessing
 import os
+import random
 import tempfile
 
 import check
@@ -13,7 +14,10 @@ import reference
 
 LEVELS = ["avx512", "avx2", "portable"]
 DOCUMENTS = 10000
-RECIPES_EACH = 3  # recipes a document is run with
+FULL = os.environ.get("DOPPEL_SUITE") == "full"
+RECIPES_EACH = 20 if FULL else 2  # recipes a document is run with
+ALWAYS = ["fingerprint", "words", "features", "signature", "sample"]
+WANTED = {"digest": 1, "hashes": 2, "set": 4, "text": 8}
 
 
 class Compared:
@@ -40,19 +44,36 @@ class Compared:
         self.recipe = recipe
         made = library.Recipe(text, stop, df if self.table else None)
         assert made.text() == reference.canonical(recipe), (made.text(), reference.canonical(recipe))
-        self.everything = library.Sketcher(made, library.WANT_ALL)
-        self.little = library.Sketcher(made, 0)
+        # All there is, the fingerprint alone, and one more thing: what is wanted decides how it is worked out.
+        self.sketchers = [library.Sketcher(made, wants) for wants in (library.WANT_ALL, 0, 1 << chosen["bits"] % 4)]
 
     def compare(self, data):
         expected = reference.sketch(data, self.recipe, self.stop, self.table)
         expected |= {"text": expected["text"].encode(), "features": len(expected["hashes"])}
-        for sketcher in (self.everything, self.little):
+        for sketcher in self.sketchers:
             got = sketcher.run(data)
-            names = expected if sketcher.wants else ["fingerprint", "words", "features", "signature", "sample"]
-            for name in names:
+            for name in ALWAYS + [name for name, want in WANTED.items() if sketcher.wants & want]:
                 assert got[name] == expected[name], (
                     f"{name} of {data!r} by {reference.canonical(self.recipe)}, wants {sketcher.wants}:\n"
                     f"  library   {got[name]!r}\n  reference {expected[name]!r}")
+
+
+def large():
+    """Texts of more than 100 KB, of more words than any shingle has."""
+    rng = random.Random(9)
+    real, _ = documents.real(450)
+    mixed = [documents.KINDS[i % len(documents.KINDS)](rng) for i in range(300)]
+    return [b" ".join(real), b" ".join(mixed), "".join(rng.choices("天地玄黃宇宙洪荒 ", k=40000)).encode()]
+
+
+def compare_large(number):
+    os.environ["DOPPEL_CPU"] = LEVELS[number]
+    plain = dict.fromkeys(recipes.PARTS) | {name: recipes.PARTS[name][0] for name in ("case", "punct", "space")}
+    for data in large() if FULL else large()[number:number + 1]:
+        for unit, name, weight in [("words=1", "fast", "sqrt"), ("words=5", "fast", "tf"), ("words=1000", "xxh3", "tf"),
+                                   ("chars=5", "fast", "tf2"), ("words=3", "sha1", "set"), ("chars=40", "xxh3", "tf")]:
+            chosen = plain | {"bits": 128, "unit": unit, "hash": name, "weight": weight, "sample": 16}
+            Compared(chosen, [], None).compare(data)
 
 
 def all_documents():
@@ -85,9 +106,18 @@ def compare_share(number):
             "documents": len(found)}
 
 
+def at_every_level(compare):
+    """What `compare` gives in a process for each CPU level, two at a time."""
+    with multiprocessing.get_context("spawn").Pool(min(2, os.cpu_count() or 1), maxtasksperchild=1) as pool:
+        return pool.map(compare, range(len(LEVELS)), chunksize=1)
+
+
+def test_large_documents():
+    at_every_level(compare_large)
+
+
 def test_the_library_equals_the_reference():
-    with multiprocessing.get_context("spawn").Pool(min(2, os.cpu_count() or 1)) as pool:
-        shares = pool.map(compare_share, range(len(LEVELS)), chunksize=1)
+    shares = at_every_level(compare_share)
     failures = [failure for share in shares for failure in share["failures"]]
     for failure in failures[:10]:
         print(failure[:3000])

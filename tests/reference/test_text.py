@@ -1,5 +1,6 @@
 """test_text.py - text becomes the same words in the library as in the reference: every code point, hard sequences,
 damaged bytes, however the text is cut."""
+import os
 import random
 
 import unicodedata2 as unicode
@@ -108,9 +109,10 @@ def test_random_sequences():
     rng = random.Random(3)
     pairs = [Pair("simhash64:words=1" + option, library.WANT_TEXT) for option in OPTIONS]
     pairs.append(Pair("simhash64:chars=2:space=drop", library.WANT_TEXT))
-    for i in range(15000):
+    count = 200000 if os.environ.get("DOPPEL_SUITE") == "full" else 15000
+    for i in range(count):
         pairs[i % len(pairs)].require(documents.KINDS[i % len(documents.KINDS) - i % 3](rng))
-    return "15000 documents"
+    return f"{count} documents"
 
 
 def test_damage_between_letters_and_marks():
@@ -122,8 +124,8 @@ def test_damage_between_letters_and_marks():
                     pair.require(before + damage + again + after)
 
 
-def test_all_two_and_three_byte_sequences():
-    """Every pair of bytes, and triples and quadruples of those that decide."""
+def test_short_sequences_of_bytes():
+    """Every pair of bytes, and triples and quadruples of those at the edges of ranges."""
     pair = Pair("simhash64:words=1:punct=keep", library.WANT_TEXT)
     for a in range(256):
         pair.require(b"|".join(bytes([a, b]) for b in range(256)))
@@ -131,8 +133,9 @@ def test_all_two_and_three_byte_sequences():
     for a in edge:
         for b in edge:
             pair.require(b"|".join(bytes([a, b, c]) for c in edge))
-            for c in edge:
-                pair.require(b"|".join(bytes([a, b, c, d]) for d in edge))
+            if a >= 0xF0:
+                for c in edge:
+                    pair.require(b"|".join(bytes([a, b, c, d]) for d in edge))
 
 
 def test_the_first_code_points():
