@@ -43,6 +43,8 @@ static bool reserve(numbers *n, size_t count) {
 }
 
 static bool append(numbers *n, const uint64_t *data, size_t count) {
+    if (!count)
+        return true;
     if (!reserve(n, n->count + count))
         return false;
     memcpy(n->data + n->count, data, count * sizeof *data);
