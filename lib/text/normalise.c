@@ -117,7 +117,9 @@ static void join_piece(dp_normaliser *n, int32_t code_point) {
 /* The kernel's last byte could be joined: what the text was before it. */
 static void note_last_ascii(dp_normaliser *n, uint8_t byte) {
     uint8_t mapped = n->ascii_state.map[byte];
-    n->last = mapped == ' ' ? -1 : byte; /* nothing composes with a space */
+    n->last = mapped == ' ' ? -1 : byte; /* nothing composes with a space, which may have been dropped */
+    if (mapped == ' ')
+        return;
     n->last_size = n->size - (mapped != 0);
     n->last_state = n->state;
     if (mapped)
