@@ -170,8 +170,14 @@ static doppel_status feed_limited(dp_words *w, const uint8_t *p, size_t length, 
 /* Completes the carried sequence with bytes from the piece, as far as they go; gives how many it took. */
 static size_t complete(dp_words *w, const uint8_t *p, size_t length) {
     size_t taken = 0;
+    bool whole;
     while (taken < length && dp_utf8_incomplete(w->carry, w->carried))
         w->carry[w->carried++] = p[taken++];
+    /* A byte that does not go on with it may begin another. */
+    if (dp_utf8_extent(w->carry, w->carried, &whole) < w->carried) {
+        w->carried--;
+        taken--;
+    }
     return taken;
 }
 
@@ -189,7 +195,7 @@ doppel_status dp_words_add(dp_words *w, const char *piece, size_t length, dp_wor
     const uint8_t *p = (const uint8_t *)piece;
     if (w->carried) {
         size_t taken = complete(w, p, length), carried = w->carried;
-        if (dp_utf8_incomplete(w->carry, carried))
+        if (taken == length && dp_utf8_incomplete(w->carry, carried))
             return DOPPEL_OK;
         w->carried = 0;
         doppel_status status = feed_limited(w, w->carry, carried, sink, user);
