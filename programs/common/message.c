@@ -100,7 +100,7 @@ void print_json(FILE *file, const char *text, size_t length) {
     fputc('"', file);
     while (p < end) {
         size_t size = *p >= 0x80 ? valid_sequence(p, (size_t)(end - p)) : 1;
-        const char *letter = *p >= 0x08 && *p <= 0x0D && *p != 0x0B ? "btn?fr" + (*p - 0x08) : NULL;
+        const char *letter = *p >= 0x08 && *p <= 0x0D && *p != 0x0B ? &"btn?fr"[*p - 0x08] : NULL;
         if (!size)
             fputs("\xEF\xBF\xBD", file);
         else if (letter)
