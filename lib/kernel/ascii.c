@@ -48,6 +48,24 @@ static inline uint64_t staying(uint64_t space, uint64_t vanishing, bool *at_spac
     return ~vanishing & ~(space & follows);
 }
 
+#if defined(__x86_64__) || defined(__aarch64__)
+/* For each mask of 8 bytes the places of its staying bytes, in order, for a byte shuffle; 128 takes none. The n-th
+ * place is the lowest bit once the n lowest are cleared. 2 KiB, made by the compiler. */
+#define CLEAR(m) ((m) & ((m)-1))
+#define LOW(m) ((m) ? __builtin_ctz(m) : 128)
+#define PLACES(m)                                                                                                     \
+    {                                                                                                                 \
+        LOW(m), LOW(CLEAR(m)), LOW(CLEAR(CLEAR(m))), LOW(CLEAR(CLEAR(CLEAR(m)))), LOW(CLEAR(CLEAR(CLEAR(CLEAR(m))))), \
+            LOW(CLEAR(CLEAR(CLEAR(CLEAR(CLEAR(m)))))), LOW(CLEAR(CLEAR(CLEAR(CLEAR(CLEAR(CLEAR(m))))))),              \
+            LOW(CLEAR(CLEAR(CLEAR(CLEAR(CLEAR(CLEAR(CLEAR(m))))))))                                                   \
+    }
+#define PLACES4(m) PLACES(m), PLACES((m) + 1), PLACES((m) + 2), PLACES((m) + 3)
+#define PLACES16(m) PLACES4(m), PLACES4((m) + 4), PLACES4((m) + 8), PLACES4((m) + 12)
+#define PLACES64(m) PLACES16(m), PLACES16((m) + 16), PLACES16((m) + 32), PLACES16((m) + 48)
+static const uint8_t places[256][8] = {PLACES64(0), PLACES64(64), PLACES64(128), PLACES64(192)};
+
+#endif
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -87,24 +105,6 @@ DP_TARGET_AVX512 static size_t ascii_avx512(const uint8_t *in, size_t length, ui
     given->used = used;
     return (size_t)(end - out);
 }
-
-/* For each mask of 8 bytes: the places of its staying bytes, in order. 2 KiB, made at compile time. */
-#define PLACE(m, n)                                      \
-    ((m)&1 && (n) == 0                               ? 0 \
-     : (m)&2 && (n) == (((m) >> 0) & 1)              ? 1 \
-     : (m)&4 && (n) == __builtin_popcount((m)&3)     ? 2 \
-     : (m)&8 && (n) == __builtin_popcount((m)&7)     ? 3 \
-     : (m)&16 && (n) == __builtin_popcount((m)&15)   ? 4 \
-     : (m)&32 && (n) == __builtin_popcount((m)&31)   ? 5 \
-     : (m)&64 && (n) == __builtin_popcount((m)&63)   ? 6 \
-     : (m)&128 && (n) == __builtin_popcount((m)&127) ? 7 \
-                                                     : 128)
-#define PLACES(m) \
-    { PLACE(m, 0), PLACE(m, 1), PLACE(m, 2), PLACE(m, 3), PLACE(m, 4), PLACE(m, 5), PLACE(m, 6), PLACE(m, 7) }
-#define PLACES4(m) PLACES(m), PLACES((m) + 1), PLACES((m) + 2), PLACES((m) + 3)
-#define PLACES16(m) PLACES4(m), PLACES4((m) + 4), PLACES4((m) + 8), PLACES4((m) + 12)
-#define PLACES64(m) PLACES16(m), PLACES16((m) + 16), PLACES16((m) + 32), PLACES16((m) + 48)
-static const uint8_t places[256][8] = {PLACES64(0), PLACES64(64), PLACES64(128), PLACES64(192)};
 
 /* 0xFF for each byte in a set: the row of the low nibble has the bit of the high nibble. */
 DP_TARGET_AVX2 static inline __m256i in_set(__m256i row, __m256i low, __m256i bit) {
@@ -168,12 +168,61 @@ DP_TARGET_AVX2 static size_t ascii_avx2(const uint8_t *in, size_t length, uint8_
     state->used += used;
     return (size_t)(end - out) + made;
 }
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+/* 16 mapped bytes. */
+static inline uint8x16_t map_neon(const uint8x16x4_t *map, uint8x16_t bytes) {
+    /* Each look-up covers 64 entries; an index beyond gives 0, or leaves what was there. */
+    uint8x16_t mapped = vqtbl4q_u8(map[0], bytes);
+    return vqtbx4q_u8(mapped, map[1], veorq_u8(bytes, vdupq_n_u8(64)));
+}
+
+/* A bit for each byte that is 0xFF. */
+static inline uint64_t mask_neon(uint8x16_t bytes) {
+    const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
+    uint8x16_t set = vandq_u8(bytes, bits);
+    return vaddv_u8(vget_low_u8(set)) | (uint64_t)vaddv_u8(vget_high_u8(set)) << 8;
+}
+
+static inline uint8_t *compress_neon(uint8x16_t bytes, uint64_t keep, uint8_t *end) {
+    vst1_u8(end, vtbl1_u8(vget_low_u8(bytes), vld1_u8(places[keep & 255])));
+    end += __builtin_popcountll(keep & 255);
+    vst1_u8(end, vtbl1_u8(vget_high_u8(bytes), vld1_u8(places[keep >> 8 & 255])));
+    return end + __builtin_popcountll(keep >> 8 & 255);
+}
+
+static size_t ascii_neon(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
+    uint8x16x4_t map[2] = {vld1q_u8_x4(state->map), vld1q_u8_x4(state->map + 64)};
+    uint8_t *end = out;
+    size_t used = 0;
+    for (; used + 64 <= length; used += 64) {
+        uint8x16x4_t bytes = vld1q_u8_x4(in + used);
+        uint8x16_t all = vorrq_u8(vorrq_u8(bytes.val[0], bytes.val[1]), vorrq_u8(bytes.val[2], bytes.val[3]));
+        if (vmaxvq_u8(all) >= 128)
+            break;
+        uint64_t space = 0, vanishing = 0;
+        for (int i = 0; i < 4; i++) {
+            bytes.val[i] = map_neon(map, bytes.val[i]);
+            space |= mask_neon(vceqq_u8(bytes.val[i], vdupq_n_u8(' '))) << (16 * i);
+            vanishing |= mask_neon(vceqzq_u8(bytes.val[i])) << (16 * i);
+        }
+        uint64_t keep = staying(space, vanishing, &state->at_space);
+        for (int i = 0; i < 4; i++)
+            end = compress_neon(bytes.val[i], keep >> (16 * i), end);
+    }
+    size_t made = ascii_portable(in + used, length - used, end, state);
+    state->used += used;
+    return (size_t)(end - out) + made;
+}
 #endif
 
 const dp_ascii_variant dp_ascii_variants[] = {
 #if defined(__x86_64__)
     {"avx512", DP_CPU_AVX512, ascii_avx512},
     {"avx2", DP_CPU_AVX2, ascii_avx2},
+#elif defined(__aarch64__)
+    {"neon", DP_CPU_NEON, ascii_neon},
 #endif
     {"portable", DP_CPU_PORTABLE, ascii_portable},
 };
