@@ -52,7 +52,7 @@ static inline uint64_t staying(uint64_t space, uint64_t vanishing, bool *at_spac
 /* For each mask of 8 bytes the places of its staying bytes, in order, for a byte shuffle; 128 takes none. The n-th
  * place is the lowest bit once the n lowest are cleared. 2 KiB, made by the compiler. */
 #define CLEAR(m) ((m) & ((m)-1))
-#define LOW(m) ((m) ? __builtin_ctz(m) : 128)
+#define LOW(m) ((uint8_t)((m) ? __builtin_ctz(m) : 128))
 #define PLACES(m)                                                                                                     \
     {                                                                                                                 \
         LOW(m), LOW(CLEAR(m)), LOW(CLEAR(CLEAR(m))), LOW(CLEAR(CLEAR(CLEAR(m)))), LOW(CLEAR(CLEAR(CLEAR(CLEAR(m))))), \
