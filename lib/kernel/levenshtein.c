@@ -24,23 +24,31 @@ static inline void block(uint64_t *plus, uint64_t *minus, uint64_t equal, int64_
     *minus = right_plus & vertical;
 }
 
-/* The blocks from `word` on. */
-static void run_blocks(dp_strip *strip, size_t word) {
-    size_t words = strip->words;
-    if (word >= words)
-        return;
+/* `count` blocks from `word` on. With a constant count their state stays in registers. */
+static inline __attribute__((always_inline)) void blocks(dp_strip *strip, size_t word, size_t count) {
     uint64_t plus[DP_STRIP_WORDS], minus[DP_STRIP_WORDS];
-    memcpy(plus, strip->plus, sizeof plus);
-    memcpy(minus, strip->minus, sizeof minus);
+    memcpy(plus, strip->plus + word, count * sizeof *plus);
+    memcpy(minus, strip->minus + word, count * sizeof *minus);
     for (size_t column = 0; column < strip->columns; column++) {
-        const uint64_t *masks = strip->masks + strip->slots[column];
+        const uint64_t *masks = strip->masks + strip->slots[column] + word;
         int64_t step = strip->steps[column];
-        for (size_t w = word; w < words; w++)
-            block(&plus[w], &minus[w], masks[w], &step);
+        for (size_t i = 0; i < count; i++)
+            block(&plus[i], &minus[i], masks[i], &step);
         strip->steps[column] = (int8_t)step;
     }
-    memcpy(strip->plus, plus, sizeof plus);
-    memcpy(strip->minus, minus, sizeof minus);
+    memcpy(strip->plus + word, plus, count * sizeof *plus);
+    memcpy(strip->minus + word, minus, count * sizeof *minus);
+}
+
+/* The blocks from `word` on. */
+static void run_blocks(dp_strip *strip, size_t word) {
+    size_t left = strip->words - word;
+    if (left == 1)
+        blocks(strip, word, 1);
+    else if (left == 2)
+        blocks(strip, word, 2);
+    else if (left)
+        blocks(strip, word, left);
 }
 
 static void levenshtein_portable(dp_strip *strip) {

@@ -45,7 +45,7 @@ doppel_status dp_banded_init(dp_banded *banded, dp_points text, double min) {
     banded->min = min;
     for (size_t i = 0; i < DP_BANDED_AHEAD; i++)
         dp_edit_allowed(text.count + i, min, &banded->allowed[i]);
-    return text.count > MOST_POINTS || make_rows(banded) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    return !dp_banded_suits(text, 0) || make_rows(banded) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 void dp_banded_free(dp_banded *banded) {
@@ -98,6 +98,19 @@ static inline __attribute__((always_inline)) size_t walk(const dp_banded *banded
         minus = zero >> 1 & right_plus;
     }
     return distance;
+}
+
+bool dp_banded_suits(dp_points rows, size_t k) {
+    return k <= MOST_EDITS && rows.count <= MOST_POINTS;
+}
+
+doppel_status dp_banded_pair(dp_points rows, dp_points columns, size_t k, size_t *distance) {
+    dp_banded banded = {.text = rows};
+    bool made = make_rows(&banded);
+    if (made)
+        *distance = walk(&banded, (dp_packed){(const char *)columns.data, columns.count, sizeof *columns.data}, k);
+    dp_banded_free(&banded);
+    return made ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 /* Too long or too many edits for a word. */

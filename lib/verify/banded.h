@@ -33,6 +33,11 @@ void dp_banded_free(dp_banded *banded);
 /* Whether a text of this length can be similar enough. */
 bool dp_banded_fits(const dp_banded *banded, size_t length);
 
+/* The distance of two texts, or k + 1 when it is above k, for pairs that suit: k is at least the difference of the
+ * lengths and not large, and the first text is not long. Errors: DOPPEL_ERROR_MEMORY. */
+bool dp_banded_suits(dp_points rows, size_t k);
+doppel_status dp_banded_pair(dp_points rows, dp_points columns, size_t k, size_t *distance);
+
 /* The similarity, -1 when it is below min. The text's length fits. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_banded_measure(dp_banded *banded, dp_packed text, double *similarity);
 

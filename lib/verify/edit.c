@@ -1,6 +1,8 @@
 /* edit.c - edit distances and the similarity 1 - d / max(length), on code points.
  *
- * Equal beginnings and ends cost nothing and are cut off first; strips.c does the rest. */
+ * Equal beginnings and ends cost nothing and are cut off first. A low cut-off goes to banded.c, which stops soon when
+ * two texts are unlike; strips.c does the rest. */
+#include "verify/banded.h"
 #include "verify/strips.h"
 #include "verify/verify.h"
 
@@ -33,7 +35,11 @@ static doppel_status measure(dp_edits edits, dp_points a, dp_points b, size_t ma
         *distance = limit + 1;
         return DOPPEL_OK;
     }
-    doppel_status status = a.count ? dp_strips_distance(edits, a, b, limit, &found) : DOPPEL_OK;
+    doppel_status status = DOPPEL_OK;
+    if (a.count && edits == DP_EDITS_ALL && dp_banded_suits(a, limit))
+        status = dp_banded_pair(a, b, limit, &found);
+    else if (a.count)
+        status = dp_strips_distance(edits, a, b, limit, &found);
     if (!status)
         *distance = found <= limit ? found : limit + 1;
     return status;
