@@ -11,28 +11,28 @@
 
 /* Declares the variants of a kernel: DP_KERNEL(thing, size_t, (const char *p, size_t n)) gives the type dp_thing_fn,
  * the list dp_thing_variants and the chooser dp_thing_kernel(). */
-#define DP_KERNEL(name, result, arguments)                   \
-    typedef result(*dp_##name##_fn) arguments;               \
-    typedef struct dp_##name##_variant {                     \
-        const char *name;                                    \
-        int needs;                                           \
-        dp_##name##_fn run;                                  \
-    } dp_##name##_variant;                                   \
-    extern const dp_##name##_variant dp_##name##_variants[]; \
-    dp_##name##_fn dp_##name##_kernel(void);
+#define DP_KERNEL(kernel, result, arguments)                     \
+    typedef result(*dp_##kernel##_fn) arguments;                 \
+    typedef struct dp_##kernel##_variant {                       \
+        const char *name;                                        \
+        int needs;                                               \
+        dp_##kernel##_fn run;                                    \
+    } dp_##kernel##_variant;                                     \
+    extern const dp_##kernel##_variant dp_##kernel##_variants[]; \
+    dp_##kernel##_fn dp_##kernel##_kernel(void);
 
 /* Defines the chooser, below the list. The choice is made once; two threads that race both find the same. */
-#define DP_KERNEL_CHOOSER(name)                                                   \
-    dp_##name##_fn dp_##name##_kernel(void) {                                     \
-        static _Atomic(dp_##name##_fn) chosen;                                    \
-        dp_##name##_fn run = atomic_load_explicit(&chosen, memory_order_relaxed); \
-        if (run)                                                                  \
-            return run;                                                           \
-        const dp_##name##_variant *variant = dp_##name##_variants;                \
-        while (variant->needs > dp_cpu_level())                                   \
-            variant++;                                                            \
-        atomic_store_explicit(&chosen, variant->run, memory_order_relaxed);       \
-        return variant->run;                                                      \
+#define DP_KERNEL_CHOOSER(kernel)                                                   \
+    dp_##kernel##_fn dp_##kernel##_kernel(void) {                                   \
+        static _Atomic(dp_##kernel##_fn) chosen;                                    \
+        dp_##kernel##_fn run = atomic_load_explicit(&chosen, memory_order_relaxed); \
+        if (run)                                                                    \
+            return run;                                                             \
+        const dp_##kernel##_variant *variant = dp_##kernel##_variants;              \
+        while (variant->needs > dp_cpu_level())                                     \
+            variant++;                                                              \
+        atomic_store_explicit(&chosen, variant->run, memory_order_relaxed);         \
+        return variant->run;                                                        \
     }
 
 /* Target attributes of the levels. */
