@@ -26,6 +26,12 @@ static inline size_t random_below(uint64_t *state, size_t limit) {
     return (size_t)(random_next(state) % limit);
 }
 
+/* Goes through the variants of a kernel that this CPU can run, best first, the portable one last. */
+#define EACH_VARIANT(kernel, variant)                                                                      \
+    for (const dp_##kernel##_variant *variant = dp_##kernel##_variants, *behind = NULL; variant != behind; \
+         behind = variant->needs ? NULL : variant + 1, variant++)                                          \
+        if (variant->needs <= dp_cpu_best())
+
 /* Pages of memory with a page behind them that no one may touch. */
 typedef struct guarded {
     char *pages;
