@@ -8,7 +8,7 @@
  * Lock order: `reading`, then `order`. Nothing is read, computed or emitted under `order`. */
 #include "input/input.h"
 
-#include "input/record.h"
+#include "input/reader.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +21,8 @@ static const dp_input_sizes usual_sizes = {
     .block = (size_t)1 << 20, .small_file = (size_t)256 << 10, .batch_files = 128, .pending = (size_t)4 << 20};
 
 #define USUAL_MAX_RECORD ((size_t)64 << 20)
+/* Sums with it do not overflow. */
+#define MOST_MAX_RECORD (SIZE_MAX / 4)
 #define MAX_THREADS 1024
 
 typedef struct run {
@@ -243,6 +245,8 @@ static void set_options(run *r, const doppel_input_options *given) {
         memcpy(&r->options, given, given->size < sizeof r->options ? given->size : sizeof r->options);
     if (!r->options.max_record)
         r->options.max_record = USUAL_MAX_RECORD;
+    if (r->options.max_record > MOST_MAX_RECORD)
+        r->options.max_record = MOST_MAX_RECORD;
     r->job.options = &r->options;
     if (!r->job.sizes)
         r->job.sizes = &usual_sizes;

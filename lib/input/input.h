@@ -2,7 +2,7 @@
  *
  * doppel_input_run (doppel.h) is dp_input_run with the usual sizes. How a document comes in:
  * paths -> walk.c (files) -> stream.c (bytes) -> lines.c (blocks of lines) -> source.c (units of work)
- * -> input.c (threads, order) -> record.c (documents). */
+ * -> input.c (threads, order) -> reader.c and record.c (documents). */
 #ifndef DP_INPUT_H
 #define DP_INPUT_H
 

@@ -45,6 +45,7 @@ static dp_json_result from_error(dp_json *json, error_code error) {
     case SUCCESS: return DP_JSON_OK;
     case MEMALLOC: return DP_JSON_NO_MEMORY;
     case UTF8_ERROR: return DP_JSON_NOT_UTF8;
+    case CAPACITY: return broken(json, "longer than 4 GiB");
     case EMPTY: return broken(json, "nothing but white space");
     case UNCLOSED_STRING: return broken(json, "a string without its closing quote");
     case UNESCAPED_CHARS: return broken(json, "a control character inside a string");
@@ -169,12 +170,15 @@ static void fill(dp_json_field *field, std::string_view token) {
     field->raw_length = token.size();
 }
 
-/* The wanted field with this key, or NULL. */
-static dp_json_field *wanted(std::string_view key, dp_json_field *fields, size_t count) {
+static bool has_key(const dp_json_field *field, std::string_view key) {
+    return key == std::string_view(field->key, field->key_length);
+}
+
+static bool is_wanted(std::string_view key, const dp_json_field *fields, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (key == std::string_view(fields[i].key, fields[i].key_length))
-            return &fields[i];
-    return nullptr;
+        if (has_key(&fields[i], key))
+            return true;
+    return false;
 }
 
 static dp_json_result read_field(dp_json *json, ondemand::field field, dp_json_field *fields, size_t count) {
@@ -182,15 +186,13 @@ static dp_json_result read_field(dp_json *json, ondemand::field field, dp_json_f
     if (has_escape(key))
         if (dp_json_result result = unescape(json, key, &key))
             return result;
-    dp_json_field *place = wanted(key, fields, count);
+    bool wanted = is_wanted(key, fields, count);
     std::string_view token = trimmed(field.value().raw_json_token());
+    for (size_t i = 0; wanted && !token.empty() && i < count; i++)
+        if (has_key(&fields[i], key))
+            fill(&fields[i], token);
     /* The escapes of a wanted string are checked by whoever makes text of it. */
-    if (!place || token.empty() || token[0] != '"')
-        if (dp_json_result result = check_value(json, field.value(), 1))
-            return result;
-    if (place)
-        fill(place, token);
-    return DP_JSON_OK;
+    return wanted && !token.empty() && token[0] == '"' ? DP_JSON_OK : check_value(json, field.value(), 1);
 }
 
 /* A line that is no object: JSON of another kind, going by its start, or none at all. */

@@ -151,6 +151,27 @@ static void keys_can_be_named(void **state) {
     free_result(&r);
 }
 
+static void one_key_may_serve_twice(void **state) {
+    (void)state;
+    doppel_input_options options = {.id_key = "url", .title_key = "text"};
+    const char *path = "a.jsonl";
+    write_text(path, "{\"url\":\"\\u0041\\tB\",\"text\":\"long\\ntext\"}\n");
+    result r = run_paths(&path, 1, &options);
+    assert_string_equal(r.output.data, "A\tB|long\ntext|A\tB|long\ntext\n");
+    free_result(&r);
+}
+
+static void no_limit_is_fine(void **state) {
+    (void)state;
+    doppel_input_options options = {.max_record = SIZE_MAX};
+    const char *paths[] = {"a.jsonl", "b.txt"};
+    write_text("a.jsonl", "{\"text\":\"a\"}");
+    write_text("b.txt", "b");
+    result r = run_paths(paths, 2, &options);
+    assert_string_equal(r.output.data, "a.jsonl:1|a||\nb.txt|b||\n");
+    free_result(&r);
+}
+
 static doppel_status write_record(void *state, const doppel_document *d, doppel_output *output) {
     (void)state;
     doppel_output_write(output, d->record, d->record_length);
@@ -709,6 +730,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(records_give_id_text_url_and_title),
         TEST(keys_can_be_named),
+        TEST(one_key_may_serve_twice),
+        TEST(no_limit_is_fine),
         TEST(the_record_is_kept_byte_for_byte),
         TEST(bom_crlf_and_blank_lines_are_fine),
         TEST(jsonl_is_told_by_its_first_byte),

@@ -1,6 +1,6 @@
-/* record.h - the documents of a unit: what one thread does with what it took. */
-#ifndef DP_RECORD_H
-#define DP_RECORD_H
+/* reader.h - the documents of a unit: what one thread does with what it took. */
+#ifndef DP_READER_H
+#define DP_READER_H
 
 #include "input/json.h"
 #include "input/source.h"
@@ -25,11 +25,31 @@ typedef struct dp_reader {
     bool was_repaired;
 } dp_reader;
 
+/* A record as it stands in the file. */
+typedef struct dp_place {
+    const char *file;
+    uint64_t line; /* 0: a plain file */
+    const char *bytes;
+    size_t length;
+} dp_place;
+
 /* `options`, `work`, `sizes`, `flush` and `run` are set by the caller, the rest is zero. False: no memory. */
 bool dp_reader_init(dp_reader *reader);
 void dp_reader_free(dp_reader *reader);
 
 /* Gives every document of the unit to the work. How that went is in the unit. */
 void dp_reader_run(dp_reader *reader, dp_unit *unit);
+
+/* ---- between reader.c and record.c ---- */
+
+/* Makes a document of a line of JSON and gives it to the work. */
+void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at);
+
+/* Gives a document to the work. */
+void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document);
+
+/* Leaves a record out, or ends the run for want of memory. Both give false, so that one line does it. */
+bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_place *at, const char *why);
+bool dp_reader_no_memory(dp_unit *unit);
 
 #endif
