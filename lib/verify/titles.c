@@ -29,6 +29,8 @@ struct doppel_titles {
     struct chunk **chunks;
     size_t chunk_capacity, count;
     dp_buffer points;
+    uint32_t *room; /* for decoding */
+    size_t room_capacity;
 };
 
 doppel_status doppel_titles_create(doppel_titles **titles) {
@@ -43,6 +45,7 @@ void doppel_titles_free(doppel_titles *titles) {
         free(titles->chunks[i]);
     free(titles->chunks);
     dp_buffer_free(&titles->points);
+    free(titles->room);
     free(titles);
 }
 
@@ -120,22 +123,10 @@ static doppel_status add_points(doppel_titles *titles, dp_points text) {
     return DOPPEL_OK;
 }
 
-/* Decodes a text; *points is malloc'ed. */
-static bool decode(const char *text, size_t length, uint32_t **points, size_t *count) {
-    *points = length < SIZE_MAX / sizeof **points ? malloc((length + 1) * sizeof **points) : NULL;
-    if (*points)
-        *count = dp_points_decode(text, length, *points);
-    return *points != NULL;
-}
-
 doppel_status doppel_titles_add(doppel_titles *titles, const char *text, size_t length) {
-    uint32_t *points;
-    size_t count;
-    if (!decode(text, length, &points, &count))
+    if (!dp_reserve(&titles->room, &titles->room_capacity, length, sizeof *titles->room))
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = add_points(titles, (dp_points){points, count});
-    free(points);
-    return status;
+    return add_points(titles, (dp_points){titles->room, dp_points_decode(text, length, titles->room)});
 }
 
 /* ---- scanning ---- */
@@ -211,10 +202,10 @@ doppel_status doppel_titles_scan(const doppel_titles *titles, const char *text, 
     /* Even an equal text is not similar enough (or min is not a number). */
     if (!(1 >= min))
         return DOPPEL_OK;
-    uint32_t *points;
-    size_t count;
-    if (!decode(text, length, &points, &count))
+    uint32_t *points = length < SIZE_MAX / sizeof *points ? malloc((length + 1) * sizeof *points) : NULL;
+    if (!points)
         return DOPPEL_ERROR_MEMORY;
+    size_t count = dp_points_decode(text, length, points);
     struct scan scan = {.titles = titles, .bag_limit = find_bag_limit(count, min), .found = found, .user = user};
     dp_title_bag((dp_points){points, count}, scan.bag);
     doppel_status status = dp_banded_init(&scan.banded, (dp_points){points, count}, min);
