@@ -62,6 +62,83 @@ DP_KERNEL(ascii, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_asc
  * length / 2 + 32, as variants write ahead. */
 DP_KERNEL(spaces, size_t, (const uint8_t *text, size_t length, uint32_t base, uint32_t *starts))
 
+/* ---- text: plain.c ---- */
+
+/* What a code point of normalised text is to words. */
+enum {
+    DP_CLASS_VANISH,   /* leaves no trace */
+    DP_CLASS_SPACE,    /* separates words */
+    DP_CLASS_LETTER,   /* stays: categories L and N */
+    DP_CLASS_ALONE,    /* a letter or number of a script written without spaces */
+    DP_CLASS_MARK,     /* stays: category M */
+    DP_CLASS_PUNCT,    /* categories P and S: stay with punct=keep, else vanish */
+    DP_CLASS_BITS = 7, /* bits of an entry that are the class */
+};
+
+/* An entry of the table: the class in the low 3 bits, these flags, and in the high 24 bits the normalised code point
+ * less the code point itself. */
+enum {
+    DP_ENTRY_SLOW = 8,   /* becomes none or several code points: ask dp_normalise */
+    DP_ENTRY_JOINS = 16, /* may combine with what stands before it */
+    DP_ENTRY_INERT = 32, /* joins only in order: is never changed and composes with nothing */
+};
+#define DP_ENTRY_SHIFT 8
+
+/* Where the text stands between two code points. */
+enum {
+    DP_AT_SPACE, /* behind a space, or at the start */
+    DP_IN_WORD,
+    DP_ALONE, /* behind a word that stands alone: the next letter starts another */
+    DP_STATES,
+};
+
+/* A step from state to state: bits that say what to write, and the next state above them. */
+enum { DP_WRITE_SPACE = 1, DP_WRITE_IT = 2, DP_STEP_STATE = 2 };
+
+#define DP_TABLE_BLOCK 128
+
+/* What the plain kernel goes by, and keeps between calls. */
+typedef struct dp_plain_state {
+    const uint16_t *rows;   /* which row has a block's entries: rows[code point / DP_TABLE_BLOCK] */
+    const int32_t *entries; /* DP_TABLE_BLOCK a row; one can be read beyond `rows` too */
+    /* Sets of classes, bit c for class c: those that stay, in three kinds, and those that separate. */
+    uint8_t letters, alones, marks, spaces;
+    uint8_t steps[DP_STATES][8]; /* the same by state and class, by dp_plain_prepare */
+    unsigned state;
+    size_t used; /* out: how much of the input was read */
+} dp_plain_state;
+
+/* Fills what follows from the sets. */
+void dp_plain_prepare(dp_plain_state *state);
+
+/* Code points of one to three bytes that become one such and join nothing, by their table entries; stops at any other.
+ * Gives how many bytes it wrote. `out` has room for 4 * length + 64. */
+DP_KERNEL(plain, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_plain_state *state))
+
+/* Writes a code point as UTF-8, 1 to 4 bytes; gives how many. */
+static inline size_t dp_encode(uint32_t c, uint8_t *out) {
+    if (c < 0x80) {
+        out[0] = (uint8_t)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (uint8_t)(0xC0 | c >> 6);
+        out[1] = (uint8_t)(0x80 | (c & 0x3F));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xE0 | c >> 12);
+        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+        out[2] = (uint8_t)(0x80 | (c & 0x3F));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xF0 | c >> 18);
+    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3F));
+    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+    out[3] = (uint8_t)(0x80 | (c & 0x3F));
+    return 4;
+}
+
 /* ---- hashes: words.c ---- */
 
 /* `fast` of one word, and its finaliser (docs/FORMAT.md section 3). */

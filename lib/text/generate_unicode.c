@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <utf8proc.h>
 
-#define BLOCK 128
+#define BLOCK DP_TABLE_BLOCK
 #define BLOCKS (0x110000 / BLOCK)
 
 static int32_t pool[2 * BLOCKS][BLOCK];
@@ -69,17 +69,6 @@ static int32_t entry(int32_t c, bool keep_case) {
     return (int32_t)((uint32_t)(out[0] - c) << DP_ENTRY_SHIFT) | flags | dp_code_point_class(out[0]);
 }
 
-/* The same for the table of short code points. */
-static uint32_t short_entry(int32_t c, bool keep_case) {
-    int32_t long_entry = entry(c, keep_case);
-    uint32_t becomes = (uint32_t)(c + (long_entry >> DP_ENTRY_SHIFT));
-    if (long_entry & (DP_ENTRY_SLOW | DP_ENTRY_JOINS) || becomes >= DP_SHORTS)
-        return DP_SHORT_OTHER;
-    uint8_t bytes[4] = {0};
-    uint32_t length = (uint32_t)dp_encode(becomes, bytes);
-    return dp_load32(bytes) | length << DP_SHORT_LENGTH | (uint32_t)(long_entry & DP_CLASS_PLAIN) << DP_SHORT_CLASS;
-}
-
 static uint16_t pool_block(const int32_t *block) {
     for (size_t i = 0; i < pooled; i++)
         if (!memcmp(pool[i], block, sizeof pool[i]))
@@ -100,18 +89,11 @@ static void make_tables(void) {
 
 static void print_tables(void) {
     printf("/* Made by generate_unicode.c, with Unicode %s. */\n", doppel_unicode_version());
-    printf("#define DP_TABLE_UNICODE \"%s\"\n#define DP_TABLE_BLOCK %d\n", doppel_unicode_version(), BLOCK);
+    printf("#define DP_TABLE_UNICODE \"%s\"\n", doppel_unicode_version());
     printf("static const uint16_t dp_table_rows[2][%d] = {", BLOCKS);
     for (int keep_case = 0; keep_case < 2; keep_case++)
         for (int b = 0; b < BLOCKS; b++)
             printf("%s%d,", b % 32 ? "" : b ? "\n" : "{\n", rows[keep_case][b]), b == BLOCKS - 1 ? printf("},\n") : 0;
-    printf("};\nstatic const uint32_t dp_table_shorts[2][%d] = {", DP_SHORTS);
-    for (int keep_case = 0; keep_case < 2; keep_case++)
-        for (int c = 0; c < DP_SHORTS; c++)
-            printf("%s%u,%s", c ? "" : "{", short_entry(c, keep_case),
-                   c == DP_SHORTS - 1 ? "},\n"
-                   : c % 16 == 15     ? "\n"
-                                      : "");
     printf("};\nstatic const int32_t dp_table_entries[%zu][%d] = {\n", pooled, BLOCK);
     for (size_t i = 0; i < pooled; i++)
         for (int k = 0; k < BLOCK; k++)

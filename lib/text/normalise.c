@@ -16,11 +16,8 @@
 /* A run of ASCII this long goes back to the kernel. */
 #define ASCII_RUN 32
 
-/* The plain way looks after so many bytes whether ASCII is ahead. */
-#define PLAIN_RUN 64
-
-/* A step of the automaton: bits that say what to write, and the next state above them. */
-enum { WRITE_SPACE = 1, WRITE_IT = 2, STEP_STATE = 2 };
+/* The kernel for other text gets this much at a time, so that ASCII behind it is seen. */
+#define PLAIN_RUN 256
 
 /* ---- writing ---- */
 
@@ -38,23 +35,19 @@ static void note_range(dp_normaliser *n, bool new_word) {
 
 /* One normalised code point takes its place in the words. */
 static void put(dp_normaliser *n, uint32_t code_point, int class) {
-    uint8_t step = n->steps[n->state][class];
-    if (step & WRITE_SPACE)
+    uint8_t step = n->at.steps[n->at.state][class];
+    if (step & DP_WRITE_SPACE)
         n->text[n->size++] = ' ';
-    if (step & WRITE_IT) {
+    if (step & DP_WRITE_IT) {
         if (n->ranged && !n->failed)
-            note_range(n, n->state == DP_AT_SPACE || step & WRITE_SPACE);
+            note_range(n, n->at.state == DP_AT_SPACE || step & DP_WRITE_SPACE);
         n->size += dp_encode(code_point, n->text + n->size);
     }
-    n->state = step >> STEP_STATE;
-}
-
-static inline int32_t look_up_in(const uint16_t *rows, int32_t code_point) {
-    return dp_table_entries[rows[code_point / DP_TABLE_BLOCK]][code_point % DP_TABLE_BLOCK];
+    n->at.state = step >> DP_STEP_STATE;
 }
 
 static inline int32_t look_up(const dp_normaliser *n, int32_t code_point) {
-    return look_up_in(n->rows, code_point);
+    return dp_table_entries[n->at.rows[code_point / DP_TABLE_BLOCK]][code_point % DP_TABLE_BLOCK];
 }
 
 /* ---- pieces ---- */
@@ -82,7 +75,7 @@ static void end_piece(dp_normaliser *n) {
     if (piece_is_plain(n)) {
         for (size_t i = 0; i < n->piece_count; i++) {
             int32_t entry = look_up(n, n->piece[i]);
-            put(n, (uint32_t)(n->piece[i] + (entry >> DP_ENTRY_SHIFT)), entry & DP_CLASS_PLAIN);
+            put(n, (uint32_t)(n->piece[i] + (entry >> DP_ENTRY_SHIFT)), entry & DP_CLASS_BITS);
         }
     } else {
         int32_t normalised[DP_PIECE_NORMALISED];
@@ -96,7 +89,7 @@ static void end_piece(dp_normaliser *n) {
 /* What was written last becomes the base of a piece. */
 static void take_back(dp_normaliser *n) {
     n->size = n->last_size;
-    n->state = n->last_state;
+    n->at.state = n->last_state;
     n->piece[n->piece_count++] = n->last;
     n->last = -1;
 }
@@ -114,38 +107,33 @@ static void join_piece(dp_normaliser *n, int32_t code_point) {
 
 /* ---- reading ---- */
 
-/* The kernel's last byte could be joined: what the text was before it. */
-static void note_last_ascii(dp_normaliser *n, uint8_t byte) {
-    uint8_t mapped = n->ascii_state.map[byte];
-    n->last = mapped == ' ' ? -1 : byte; /* nothing composes with a space, which may have been dropped */
-    if (mapped == ' ')
-        return;
-    n->last_size = n->size - (mapped != 0);
-    n->last_state = n->state;
-    if (mapped)
-        n->last_state = !n->last_size || n->text[n->last_size - 1] == ' ' ? DP_AT_SPACE : DP_IN_WORD;
+/* A mark may follow what a kernel read last: what was that, and what was the text before it? `end` is behind it. */
+static void note_last(dp_normaliser *n, const uint8_t *end) {
+    const uint8_t *p = end - 1;
+    while ((*p & 0xC0) == 0x80)
+        p--;
+    dp_utf8_decode(p, end, &n->last);
+    int32_t entry = look_up(n, n->last);
+    uint8_t step = n->at.steps[DP_IN_WORD][entry & DP_CLASS_BITS], bytes[4];
+    n->last_size = n->size;
+    n->last_state = n->at.state;
+    if (step & DP_WRITE_IT) {
+        n->last_size -= dp_encode((uint32_t)(n->last + (entry >> DP_ENTRY_SHIFT)), bytes);
+        /* A space that was written for it may stay: a piece with this base needs it again. */
+        if (!n->last_size || n->text[n->last_size - 1] == ' ')
+            n->last_state = DP_AT_SPACE;
+    } else if (step & DP_WRITE_SPACE) {
+        n->last = -1; /* nothing composes with a space */
+    }
 }
 
 static const uint8_t *read_ascii(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
     size_t length = (size_t)(end - p) < DP_READ ? (size_t)(end - p) : DP_READ;
-    /* Behind a word that stands alone, the first byte that stays needs a space ahead. */
-    while (n->state == DP_ALONE && length && *p < 0x80 && !n->ascii_state.map[*p]) {
-        n->last = *p++;
-        n->last_size = n->size;
-        n->last_state = n->state;
-        length--;
-    }
-    if (!length || *p >= 0x80)
-        return p;
-    if (n->state == DP_ALONE) {
-        n->text[n->size++] = ' ';
-        n->state = DP_AT_SPACE;
-    }
-    n->ascii_state.at_space = n->state == DP_AT_SPACE;
+    n->ascii_state.at_space = n->at.state == DP_AT_SPACE;
     n->size += n->ascii(p, length, n->text + n->size, &n->ascii_state);
-    n->state = n->ascii_state.at_space ? DP_AT_SPACE : DP_IN_WORD;
+    n->at.state = n->ascii_state.at_space ? DP_AT_SPACE : DP_IN_WORD;
     p += n->ascii_state.used;
-    note_last_ascii(n, p[-1]);
+    note_last(n, p);
     return p;
 }
 
@@ -162,86 +150,12 @@ static inline bool ascii_ahead(const uint8_t *p, const uint8_t *end) {
     return true;
 }
 
-/* What is being written, with the text as it was before the last code point. */
-typedef struct dp_pen {
-    uint8_t *out, *before;
-    unsigned state, state_before;
-    int32_t last;
-} dp_pen;
-
-/* Code points of one and two bytes, which alternate in most scripts: without a branch that hangs on the text, and with
- * one look-up each (unicode.h, DP_SHORT_*). Stops at any other, and at one that joins or needs more. */
-static inline const uint8_t *write_shorts(const dp_normaliser *n, const uint8_t *p, const uint8_t *end, dp_pen *pen) {
-    dp_pen at = *pen;
-    uint8_t steps[DP_STATES * 8];
-    memcpy(steps, n->steps, sizeof steps);
-    const uint32_t *shorts = n->shorts;
-    for (; end - p >= 2;) {
-        uint32_t first = p[0], second = p[1], two = first >> 7;
-        uint32_t c = two ? (first & 0x1F) << 6 | (second & 0x3F) : first;
-        uint32_t entry = shorts[c], wrong = (first >= 0xE0) | (two & ((first < 0xC2) | (second >> 6 != 2)));
-        if (wrong | (entry & DP_SHORT_OTHER))
-            break;
-        uint8_t step = steps[at.state * 8 + (entry >> DP_SHORT_CLASS)];
-        at.before = at.out;
-        at.state_before = at.state;
-        at.last = (int32_t)c;
-        *at.out = ' ';
-        at.out += step & WRITE_SPACE;
-        memcpy(at.out, &entry, 2);
-        at.out += (entry >> DP_SHORT_LENGTH & 3) & -(uint32_t)(step / WRITE_IT & 1);
-        at.state = step >> STEP_STATE;
-        p += 1 + two;
-    }
-    *pen = at;
-    return p;
-}
-
-/* The same for code points of three bytes. */
-static inline const uint8_t *write_threes(const dp_normaliser *n, const uint8_t *p, const uint8_t *end, dp_pen *pen) {
-    dp_pen at = *pen;
-    uint8_t steps[DP_STATES * 8];
-    memcpy(steps, n->steps, sizeof steps);
-    const uint16_t *rows = n->rows;
-    for (; end - p >= 4 && (dp_load32(p) & 0xC0C0F0) == 0x8080E0; p += 3) {
-        int32_t c = (p[0] & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F), entry = look_up_in(rows, c);
-        if (c < 0x800 || c >> 11 == 0x1B || entry & (DP_ENTRY_SLOW | DP_ENTRY_JOINS))
-            break;
-        uint8_t step = steps[at.state * 8 + (unsigned)(entry & DP_CLASS_PLAIN)];
-        size_t written = step & WRITE_IT ? 3 : 0;
-        at.before = at.out;
-        at.state_before = at.state;
-        at.last = c;
-        *at.out = ' ';
-        at.out += step & WRITE_SPACE;
-        memcpy(at.out, p, 4);
-        if (written && entry >> DP_ENTRY_SHIFT)
-            written = dp_encode((uint32_t)(c + (entry >> DP_ENTRY_SHIFT)), at.out);
-        at.out += written;
-        at.state = step >> STEP_STATE;
-    }
-    *pen = at;
-    return p;
-}
-
-/* Code points that become one code point and join nothing; stops at any other. */
 static const uint8_t *read_plain(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
-    uint8_t *start = n->text + n->size;
-    dp_pen pen = {start, start, n->state, n->state, -1};
-    /* Short runs, so that ASCII ahead is seen; 16 bytes become at most 32. */
-    const uint8_t *stop = end - p < PLAIN_RUN ? end : p + PLAIN_RUN;
-    for (const uint8_t *before = NULL; p != before;) {
-        before = p;
-        p = write_shorts(n, p, stop, &pen);
-        p = write_threes(n, p, stop, &pen);
-    }
-    if (pen.last >= 0) {
-        n->last = pen.last;
-        n->last_size = (size_t)(pen.before - n->text);
-        n->last_state = pen.state_before;
-    }
-    n->size = (size_t)(pen.out - n->text);
-    n->state = pen.state;
+    size_t length = (size_t)(end - p) < PLAIN_RUN ? (size_t)(end - p) : PLAIN_RUN;
+    n->size += n->plain(p, length, n->text + n->size, &n->at);
+    p += n->at.used;
+    if (n->at.used)
+        note_last(n, p);
     return p;
 }
 
@@ -271,8 +185,11 @@ const uint8_t *dp_normaliser_read(dp_normaliser *n, const uint8_t *p, const uint
         return NULL;
     while (p < end && n->size < full) {
         const uint8_t *start = p;
-        if (!n->ranged && *p < 0x80 && ascii_ahead(p, end)) {
+        bool ascii = !n->ranged && *p < 0x80 && ascii_ahead(p, end);
+        if (ascii)
             end_piece(n);
+        /* The kernel for ASCII knows no words that stand alone. */
+        if (ascii && n->at.state != DP_ALONE) {
             p = read_ascii(n, p, end);
         } else if (!n->ranged && !n->piece_count) {
             p = read_plain(n, p, end);
@@ -306,37 +223,34 @@ void dp_normaliser_drop(dp_normaliser *n, size_t size) {
 void dp_normaliser_reset(dp_normaliser *n) {
     n->size = n->piece_count = n->piece_joins = n->range_count = 0;
     n->piece_start = n->piece_end = 0;
-    n->state = DP_AT_SPACE;
+    n->at.state = DP_AT_SPACE;
     n->last = -1;
     n->failed = false;
 }
 
-/* What each class does in each state. Classes that are not named here vanish. */
-static void fill_steps(dp_normaliser *n, const dp_words_options *options) {
-    for (unsigned state = 0; state < DP_STATES; state++) {
-        unsigned space = state == DP_ALONE ? WRITE_SPACE : 0, apart = state == DP_AT_SPACE ? 0 : WRITE_SPACE;
-        uint8_t *steps = n->steps[state];
-        uint8_t stay = (uint8_t)(state << STEP_STATE);
-        uint8_t letter = (uint8_t)(space | WRITE_IT | DP_IN_WORD << STEP_STATE);
-        memset(steps, stay, sizeof n->steps[state]);
-        steps[DP_CLASS_LETTER] = letter;
-        steps[DP_CLASS_ALONE] = options->chars ? letter : (uint8_t)(apart | WRITE_IT | DP_ALONE << STEP_STATE);
-        steps[DP_CLASS_MARK] = (uint8_t)(WRITE_IT | (state == DP_ALONE ? DP_ALONE : DP_IN_WORD) << STEP_STATE);
-        if (options->keep_punct)
-            steps[DP_CLASS_PUNCT] = letter;
-        if (!options->drop_space)
-            steps[DP_CLASS_SPACE] = (uint8_t)(apart | DP_AT_SPACE << STEP_STATE);
-    }
+/* Which classes do what. */
+static void fill_sets(dp_normaliser *n, const dp_words_options *options) {
+    n->at.letters = 1 << DP_CLASS_LETTER;
+    n->at.marks = 1 << DP_CLASS_MARK;
+    if (options->chars)
+        n->at.letters |= 1 << DP_CLASS_ALONE;
+    else
+        n->at.alones = 1 << DP_CLASS_ALONE;
+    if (options->keep_punct)
+        n->at.letters |= 1 << DP_CLASS_PUNCT;
+    if (!options->drop_space)
+        n->at.spaces = 1 << DP_CLASS_SPACE;
+    dp_plain_prepare(&n->at);
 }
 
-/* The same for the kernel's bytes. */
+/* The same for the bytes of ASCII. */
 static void fill_map(dp_normaliser *n) {
     for (int32_t c = 0; c < 128; c++) {
         int32_t entry = look_up(n, c);
-        uint8_t step = n->steps[DP_IN_WORD][entry & DP_CLASS_PLAIN];
-        n->ascii_state.map[c] = (uint8_t)(step & WRITE_SPACE ? ' '
-                                          : step & WRITE_IT  ? c + (entry >> DP_ENTRY_SHIFT)
-                                                             : 0);
+        uint8_t step = n->at.steps[DP_IN_WORD][entry & DP_CLASS_BITS];
+        n->ascii_state.map[c] = (uint8_t)(step & DP_WRITE_SPACE ? ' '
+                                          : step & DP_WRITE_IT  ? c + (entry >> DP_ENTRY_SHIFT)
+                                                                : 0);
     }
     dp_ascii_prepare(&n->ascii_state);
 }
@@ -347,12 +261,13 @@ doppel_status dp_normaliser_open(dp_normaliser *n, const dp_words_options *optio
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "this library was built for Unicode %s, but the utf8proc it runs with has %s: build it again",
                        DP_TABLE_UNICODE, doppel_unicode_version());
-    n->rows = dp_table_rows[options->keep_case];
-    n->shorts = dp_table_shorts[options->keep_case];
+    n->at.rows = dp_table_rows[options->keep_case];
+    n->at.entries = dp_table_entries[0];
     n->keep_case = options->keep_case;
     n->ranged = ranged;
     n->ascii = dp_ascii_kernel();
-    fill_steps(n, options);
+    n->plain = dp_plain_kernel();
+    fill_sets(n, options);
     fill_map(n);
     dp_normaliser_reset(n);
     return DOPPEL_OK;

@@ -15,25 +15,15 @@
 /* Room beyond the text: the longest normalised piece with spaces, and what kernels read and write ahead. */
 #define DP_TEXT_ROOM (DP_PIECE_NORMALISED * 5 + 64 + DP_TEXT_SLACK)
 
-/* Where the text stands between code points. */
-enum {
-    DP_AT_SPACE, /* behind a space, or at the start */
-    DP_IN_WORD,
-    DP_ALONE, /* behind a word that stands alone: the next letter starts another */
-    DP_STATES,
-};
-
 typedef struct dp_normaliser {
-    const uint16_t *rows;   /* the table for this case rule */
-    const uint32_t *shorts; /* its short form below U+0800 */
     bool keep_case, ranged;
-    uint8_t steps[DP_STATES][8]; /* by state and class: what to write, and the next state */
     dp_ascii_fn ascii;
+    dp_plain_fn plain;
     dp_ascii_state ascii_state;
+    dp_plain_state at; /* has the state for all of the text */
 
     uint8_t *text;
     size_t size, capacity;
-    unsigned state;
 
     /* The last code point, already written, with the text as it was before: a mark that follows takes it back. -1:
      * none. */
