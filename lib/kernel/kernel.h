@@ -207,4 +207,22 @@ DP_KERNEL(levenshtein, void, (dp_strip * strip))
 /* Length of the longest common subsequence; steps are 0 or 1, `minus` is not used. */
 DP_KERNEL(subsequence, void, (dp_strip * strip))
 
+/* Banded edit distances of one prepared text, the rows, and DP_WALKS others, the columns (walks.c). */
+enum { DP_WALKS = 8, DP_WALK_AHEAD = 64, DP_WALK_BEHIND = 120, DP_WALK_LIMIT = 56 };
+typedef struct dp_walk {
+    const uint8_t *text; /* one byte a code point */
+    uint64_t columns;    /* of them: at most DP_WALK_LIMIT more than rows */
+    uint64_t high;       /* the highest diagonal, column - row, of the band; at most DP_WALK_LIMIT */
+    uint64_t last;       /* the bit of the diagonal that ends in the last cell: high - (columns - rows) */
+    uint64_t limit;      /* at most DP_WALK_LIMIT */
+    uint64_t distance;   /* in: how many rows there are more than columns, or 0; out: the distance, if within limit */
+} dp_walk;
+typedef struct dp_walks {
+    const uint8_t *strings;    /* of bits: bit DP_WALK_AHEAD + r says whether row r is the symbol; DP_WALK_BEHIND zeros
+                                  follow the last row */
+    const uint32_t *string_of; /* where the string of each of 256 code points begins, in bytes */
+    dp_walk walks[DP_WALKS];
+} dp_walks;
+DP_KERNEL(walks, void, (dp_walks * walks))
+
 #endif

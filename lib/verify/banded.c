@@ -1,40 +1,25 @@
 /* banded.c - Levenshtein of one prepared text with others that are near or soon found to be far.
  *
- * With at most k edits a way through the table of distances keeps to k + 1 diagonals (strips.c says why). Up to 57 of
- * them fit a word that moves down one row with every column (Hyyro 2003): bit b of column j is row j - high + b, so
- * that a bit is a diagonal. As there, a column is the bits `plus` and `minus`, the differences to the row above; `zero`
- * marks cells that are equal to their upper left neighbour. Outside the band nothing is looked at, which can only make
- * values larger. Rows above the first match nothing and start at 0, which makes row 0 come out as it should: cell (0,
- * j) is j diagonal steps of one from a 0.
- *
- * Values never fall along a diagonal. So the walk down the one that ends in the last cell stops as soon as it has
- * passed k: after a few columns, when two texts have nothing in common. */
+ * Texts of bytes go through the walks kernel, eight at a time; walks.c says how it works. Others take the same walk
+ * here, one by one, and texts that are too long or may differ too much for a band of one word go to strips.c. */
 #include "verify/banded.h"
 
 #include <stdlib.h>
 
-/* 64 bits are read from a string at a byte's border and shifted by up to 7: 57 remain, k = 56 needs them all. */
-#define MOST_EDITS 56
-
-/* The strings have a zero for the rows before the first and after the last that a word can reach: 64 ahead; behind, the
- * other text can be MOST_EDITS longer, and a read takes 64. */
-#define AHEAD 64
-#define BEHIND (MOST_EDITS + 64)
-
 /* Longer texts are left to strips.c: their strings of bits grow with the square of the length. */
 #define MOST_POINTS 4096
 
-static bool make_rows(dp_banded *banded) {
+static bool make_strings(dp_banded *banded) {
     size_t count = banded->text.count;
     if (!dp_symbols_init(&banded->symbols, banded->text))
         return false;
-    banded->stride = (AHEAD + count + BEHIND) / 8 + 8;
-    banded->rows = calloc((size_t)banded->symbols.count + 1, banded->stride);
-    if (!banded->rows)
+    banded->stride = (DP_WALK_AHEAD + count + DP_WALK_BEHIND) / 8 + 8;
+    banded->strings = calloc((size_t)banded->symbols.count + 1, banded->stride);
+    if (!banded->strings)
         return false;
     for (size_t i = 0; i < count; i++) {
-        uint8_t *row = banded->rows + dp_symbols_find(&banded->symbols, banded->text.data[i]) * banded->stride;
-        row[(AHEAD + i) / 8] |= (uint8_t)(1u << (AHEAD + i) % 8);
+        size_t number = dp_symbols_find(&banded->symbols, banded->text.data[i]), bit = DP_WALK_AHEAD + i;
+        banded->strings[number * banded->stride + bit / 8] |= (uint8_t)(1u << bit % 8);
     }
     return true;
 }
@@ -45,12 +30,18 @@ doppel_status dp_banded_init(dp_banded *banded, dp_points text, double min) {
     banded->min = min;
     for (size_t i = 0; i < DP_BANDED_AHEAD; i++)
         dp_edit_allowed(text.count + i, min, &banded->allowed[i]);
-    return !dp_banded_suits(text, 0) || make_rows(banded) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    if (!dp_banded_suits(text, 0))
+        return DOPPEL_OK;
+    if (!make_strings(banded))
+        return DOPPEL_ERROR_MEMORY;
+    for (size_t point = 0; point < DP_SYMBOLS_LOW; point++)
+        banded->string_of[point] = (uint32_t)(banded->symbols.low[point] * banded->stride);
+    return DOPPEL_OK;
 }
 
 void dp_banded_free(dp_banded *banded) {
     dp_symbols_free(&banded->symbols);
-    free(banded->rows);
+    free(banded->strings);
     free(banded->room);
 }
 
@@ -68,6 +59,20 @@ bool dp_banded_fits(const dp_banded *banded, size_t length) {
     return apart <= allowed_at(banded, length);
 }
 
+/* ---- walks ---- */
+
+/* The band for at most k edits: strips.c says why it is this one. */
+static dp_walk plan_walk(size_t rows, dp_packed text, size_t k) {
+    size_t columns = text.count, apart = rows > columns ? rows - columns : columns - rows;
+    size_t slack = (k - apart) / 2, high = slack + (columns > rows ? apart : 0);
+    return (dp_walk){.text = (const uint8_t *)text.data,
+                     .columns = columns,
+                     .high = high,
+                     .last = high + rows - columns,
+                     .limit = k,
+                     .distance = rows > columns ? apart : 0};
+}
+
 static inline uint32_t point_at(dp_packed text, size_t i) {
     uint16_t half;
     uint32_t whole;
@@ -78,62 +83,80 @@ static inline uint32_t point_at(dp_packed text, size_t i) {
     return memcpy(&whole, text.data + 4 * i, 4), whole;
 }
 
-/* The distance, or k + 1 when it is above k; k is at most MOST_EDITS and at least the difference of the lengths. */
-static inline __attribute__((always_inline)) size_t walk(const dp_banded *banded, dp_packed text, size_t k) {
-    size_t rows = banded->text.count, columns = text.count, distance = rows > columns ? rows - columns : 0;
-    size_t slack = (k - (rows > columns ? rows - columns : columns - rows)) / 2;
-    size_t high = slack + (columns > rows ? columns - rows : 0);
-    size_t last = high + rows - columns; /* the bit of the diagonal that ends in the last cell */
-    uint64_t plus = ~(uint64_t)0 << high, minus = 0;
-    for (size_t j = 0; j < columns; j++) {
-        const uint8_t *row = banded->rows + dp_symbols_find(&banded->symbols, point_at(text, j)) * banded->stride;
-        size_t bit = AHEAD + j - high;
-        uint64_t equal = dp_load64(row + bit / 8) >> bit % 8;
+/* The walk of the kernel, for code points of any width. Gives the distance, or more than k. */
+static size_t walk_wide(const dp_banded *banded, dp_packed text, size_t k) {
+    dp_walk walk = plan_walk(banded->text.count, text, k);
+    uint64_t plus = ~(uint64_t)0 << walk.high, minus = 0;
+    for (size_t j = 0; j < walk.columns && walk.distance <= k; j++) {
+        const uint8_t *string = banded->strings + dp_symbols_find(&banded->symbols, point_at(text, j)) * banded->stride;
+        size_t bit = DP_WALK_AHEAD + j - walk.high;
+        uint64_t equal = dp_load64(string + bit / 8) >> bit % 8;
         uint64_t zero = (((equal & plus) + plus) ^ plus) | equal | minus;
-        distance += ~zero >> last & 1;
-        if (distance > k)
-            break;
+        walk.distance += ~zero >> walk.last & 1;
         uint64_t right_plus = minus | ~(zero | plus), right_minus = zero & plus;
         plus = right_minus | ~(zero >> 1 | right_plus);
         minus = zero >> 1 & right_plus;
     }
-    return distance;
+    return walk.distance;
 }
 
 bool dp_banded_suits(dp_points rows, size_t k) {
-    return k <= MOST_EDITS && rows.count <= MOST_POINTS;
+    return k <= DP_WALK_LIMIT && rows.count <= MOST_POINTS;
 }
 
 doppel_status dp_banded_pair(dp_points rows, dp_points columns, size_t k, size_t *distance) {
     dp_banded banded = {.text = rows};
-    bool made = make_rows(&banded);
+    bool made = make_strings(&banded);
     if (made)
-        *distance = walk(&banded, (dp_packed){(const char *)columns.data, columns.count, sizeof *columns.data}, k);
+        *distance = walk_wide(&banded, (dp_packed){(const char *)columns.data, columns.count, 4}, k);
     dp_banded_free(&banded);
     return made ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* Too long or too many edits for a word. */
-static doppel_status measure_wide(dp_banded *banded, dp_packed text, size_t k, size_t *distance) {
-    if (!dp_reserve(&banded->room, &banded->room_capacity, text.count + 1, sizeof *banded->room))
-        return DOPPEL_ERROR_MEMORY;
-    for (size_t i = 0; i < text.count; i++)
-        banded->room[i] = point_at(text, i);
-    return dp_levenshtein(banded->text, (dp_points){banded->room, text.count}, k, distance);
+/* ---- measuring ---- */
+
+static double similarity_of(const dp_banded *banded, size_t length, size_t distance) {
+    size_t longer = length > banded->text.count ? length : banded->text.count;
+    return distance <= allowed_at(banded, length) ? dp_edit_similarity(distance, longer) : -1;
 }
 
-doppel_status dp_banded_measure(dp_banded *banded, dp_packed text, double *similarity) {
+static doppel_status measure_one(dp_banded *banded, dp_packed text, double *similarity) {
     size_t k = allowed_at(banded, text.count), distance;
     doppel_status status = DOPPEL_OK;
-    if (!banded->rows || k > MOST_EDITS)
-        status = measure_wide(banded, text, k, &distance);
-    else if (text.width == 1)
-        distance = walk(banded, (dp_packed){text.data, text.count, 1}, k);
-    else
-        distance = walk(banded, text, k);
-    if (status)
+    if (banded->strings && k <= DP_WALK_LIMIT) {
+        distance = walk_wide(banded, text, k);
+    } else {
+        if (!dp_reserve(&banded->room, &banded->room_capacity, text.count + 1, sizeof *banded->room))
+            return DOPPEL_ERROR_MEMORY;
+        for (size_t i = 0; i < text.count; i++)
+            banded->room[i] = point_at(text, i);
+        status = dp_levenshtein(banded->text, (dp_points){banded->room, text.count}, k, &distance);
+    }
+    if (!status)
+        *similarity = similarity_of(banded, text.count, distance);
+    return status;
+}
+
+/* Whether the kernel can take them all. */
+static bool can_walk(const dp_banded *banded, const dp_packed *texts, size_t count) {
+    bool can = banded->strings != NULL;
+    for (size_t i = 0; i < count; i++)
+        can &= texts[i].width == 1 && allowed_at(banded, texts[i].count) <= DP_WALK_LIMIT;
+    return can;
+}
+
+doppel_status dp_banded_measure(dp_banded *banded, const dp_packed *texts, size_t count, double *similarities) {
+    doppel_status status = DOPPEL_OK;
+    if (!can_walk(banded, texts, count) || count < DP_WALKS) {
+        for (size_t i = 0; i < count && !status; i++)
+            status = measure_one(banded, texts[i], &similarities[i]);
         return status;
-    size_t longer = text.count > banded->text.count ? text.count : banded->text.count;
-    *similarity = distance <= k ? dp_edit_similarity(distance, longer) : -1;
+    }
+    dp_walks walks = {.strings = banded->strings, .string_of = banded->string_of};
+    for (size_t i = 0; i < count; i++)
+        walks.walks[i] = plan_walk(banded->text.count, texts[i], allowed_at(banded, texts[i].count));
+    dp_walks_kernel()(&walks);
+    for (size_t i = 0; i < count; i++)
+        similarities[i] = similarity_of(banded, texts[i].count, walks.walks[i].distance);
     return DOPPEL_OK;
 }

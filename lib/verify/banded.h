@@ -2,6 +2,7 @@
 #ifndef DP_BANDED_H
 #define DP_BANDED_H
 
+#include "kernel/kernel.h"
 #include "verify/symbols.h"
 #include "verify/verify.h"
 
@@ -20,8 +21,9 @@ typedef struct dp_banded {
     double min;
     size_t allowed[DP_BANDED_AHEAD]; /* at each length from text.count on */
     dp_symbols symbols;
-    uint8_t *rows; /* a string of bits for each symbol: where it stands in the text; NULL: the text is too long */
-    size_t stride; /* bytes from one string to the next */
+    uint8_t *strings; /* of bits, for each symbol: where it stands in the text (kernel.h); NULL: the text is too long */
+    size_t stride;    /* bytes from one string to the next */
+    uint32_t string_of[DP_SYMBOLS_LOW];
     uint32_t *room;
     size_t room_capacity;
 } dp_banded;
@@ -38,7 +40,8 @@ bool dp_banded_fits(const dp_banded *banded, size_t length);
 bool dp_banded_suits(dp_points rows, size_t k);
 doppel_status dp_banded_pair(dp_points rows, dp_points columns, size_t k, size_t *distance);
 
-/* The similarity, -1 when it is below min. The text's length fits. Errors: DOPPEL_ERROR_MEMORY. */
-doppel_status dp_banded_measure(dp_banded *banded, dp_packed text, double *similarity);
+/* The similarity to each of up to DP_WALKS texts, whose lengths fit; -1 when it is below min.
+ * Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_banded_measure(dp_banded *banded, const dp_packed *texts, size_t count, double *similarities);
 
 #endif

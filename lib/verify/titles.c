@@ -152,14 +152,20 @@ static unsigned find_bag_limit(size_t count, double min) {
     return (unsigned)(2 * distance);
 }
 
-static doppel_status measure(struct scan *scan, size_t number) {
-    const struct title *title = &scan->titles->chunks[number / CHUNK]->titles[number % CHUNK];
-    dp_packed packed = {scan->titles->points.data + title->start, title->length, title->width};
-    double similarity;
-    doppel_status status = dp_banded_measure(&scan->banded, packed, &similarity);
-    if (status || similarity < 0)
-        return status;
-    return scan->found(number, similarity, scan->user) ? DOPPEL_OK : DOPPEL_ERROR_INTERRUPTED;
+/* Measures up to DP_WALKS texts and reports those that are similar enough. */
+static doppel_status measure(struct scan *scan, size_t first, const uint16_t *picked, size_t count) {
+    const struct title *titles = scan->titles->chunks[first / CHUNK]->titles;
+    dp_packed texts[DP_WALKS];
+    double similarities[DP_WALKS];
+    for (size_t i = 0; i < count; i++) {
+        const struct title *title = &titles[picked[i]];
+        texts[i] = (dp_packed){scan->titles->points.data + title->start, title->length, title->width};
+    }
+    doppel_status status = dp_banded_measure(&scan->banded, texts, count, similarities);
+    for (size_t i = 0; i < count && !status; i++)
+        if (similarities[i] >= 0 && !scan->found(first + picked[i], similarities[i], scan->user))
+            status = DOPPEL_ERROR_INTERRUPTED;
+    return status;
 }
 
 /* The numbers, inside the chunk, of the texts that pass the filters. */
@@ -188,8 +194,9 @@ static doppel_status scan_all(struct scan *scan) {
     for (size_t first = 0; first < scan->titles->count; first += CHUNK) {
         size_t texts = scan->titles->count - first;
         size_t count = pick(scan, scan->titles->chunks[first / CHUNK], texts < CHUNK ? texts : CHUNK, picked);
-        for (size_t i = 0; i < count; i++) {
-            doppel_status status = measure(scan, first + picked[i]);
+        for (size_t i = 0; i < count; i += DP_WALKS) {
+            size_t left = count - i;
+            doppel_status status = measure(scan, first, picked + i, left < DP_WALKS ? left : DP_WALKS);
             if (status)
                 return status;
         }
