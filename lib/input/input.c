@@ -45,7 +45,7 @@ typedef struct run {
 } run;
 
 static bool asked_to_stop(const run *r) {
-    return r->options.stop && *r->options.stop;
+    return dp_stop_asked(r->options.stop);
 }
 
 /* Notes the first failure. Called under `order`. */

@@ -84,7 +84,7 @@ static bool is_blank(const char *p, size_t length) {
 }
 
 static bool stopped(const dp_reader *reader, const dp_unit *unit) {
-    return unit->status != DOPPEL_OK || (reader->options->stop && *reader->options->stop);
+    return unit->status != DOPPEL_OK || dp_stop_asked(reader->options->stop);
 }
 
 /* One line, without its line end. */

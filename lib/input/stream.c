@@ -4,6 +4,8 @@
  * format. Compressed ones go through `raw`. */
 #include "input/stream.h"
 
+#include "input/input.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -43,7 +45,7 @@ void dp_stream_init(dp_stream *stream, const volatile int *stop) {
 }
 
 static bool stopped(const dp_stream *stream) {
-    return stream->stop && *stream->stop;
+    return dp_stop_asked(stream->stop);
 }
 
 bool dp_stream_ready(const dp_stream *stream) {

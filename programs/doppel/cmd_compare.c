@@ -274,7 +274,7 @@ static int measure(comparison *c) {
 }
 
 static int compare(const cli_args *args, comparison *c) {
-    int code = load_recipe(args, &c->loaded);
+    int code = load_recipe(args, args_text(args, "recipe"), &c->loaded);
     if (code == EXIT_DONE)
         code = read_side(args, args->operands[0], &c->a);
     if (code == EXIT_DONE)

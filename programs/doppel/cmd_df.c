@@ -131,10 +131,23 @@ static int count(const cli_args *args, df_job *job, const char *path) {
     return finish(args, code, path, &counts);
 }
 
+/* A table counts the same whatever the weight, and weight=tfidf would ask for the table that is being made. */
+static int load_counted_recipe(const cli_args *args, loaded_recipe *loaded) {
+    static const char tfidf[] = "weight=tfidf";
+    const char *given = args_text(args, "recipe");
+    char *text = given ? strdup(given) : NULL;
+    char *weight = text ? strstr(text, tfidf) : NULL;
+    if (weight)
+        memmove(weight + strlen("weight=tf"), weight + strlen(tfidf), strlen(weight + strlen(tfidf)) + 1);
+    int code = load_recipe(args, text, loaded);
+    free(text);
+    return code;
+}
+
 static int build(const cli_args *args, const char *path) {
     loaded_recipe loaded;
     df_job job = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    int code = load_recipe(args, &loaded);
+    int code = load_counted_recipe(args, &loaded);
     if (code == EXIT_DONE) {
         job.recipe = loaded.recipe;
         doppel_status status = doppel_df_builder_create(loaded.recipe, (size_t)args_number(args, "memory", 0),

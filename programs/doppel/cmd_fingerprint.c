@@ -147,7 +147,7 @@ static doppel_status document(void *state, const doppel_document *document, dopp
 
 int cmd_fingerprint(const cli_args *args) {
     loaded_recipe loaded;
-    int code = load_recipe(args, &loaded);
+    int code = load_recipe(args, args_text(args, "recipe"), &loaded);
     if (code == EXIT_DONE) {
         fingerprint_job job = {loaded.recipe, args_flag(args, "json"),
                                strstr(doppel_recipe_text(loaded.recipe), ":minhash=") != NULL};

@@ -16,7 +16,9 @@ static bool pipe_closed, write_failed;
 
 static void on_signal(int signal) {
     (void)signal;
-    stop_asked = 1;
+    int kept = errno;
+    __atomic_store_n(&stop_asked, 1, __ATOMIC_RELAXED);
+    errno = kept;
 }
 
 void catch_signals(void) {

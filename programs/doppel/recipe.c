@@ -85,8 +85,8 @@ static int set_bits(const char *bits, const doppel_recipe_parts *parts, loaded_r
     return code;
 }
 
-int load_recipe(const cli_args *args, loaded_recipe *loaded) {
-    const char *text = args_text(args, "recipe"), *bits = value_if_any(args, "bits");
+int load_recipe(const cli_args *args, const char *text, loaded_recipe *loaded) {
+    const char *bits = value_if_any(args, "bits");
     doppel_recipe_parts parts;
     *loaded = (loaded_recipe){0};
     int code = load_parts(args, loaded, &parts);

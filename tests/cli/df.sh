@@ -10,6 +10,9 @@ doppel df --show --json b.df
 doppel df --merge a.df b.df -o c.df
 doppel df --recipe $recipe a.jsonl b.jsonl -o d.df
 cmp c.df d.df && echo "merged is the same as counted at once"
+doppel df --recipe simhash64:words=1:weight=tfidf a.jsonl -o same.df
+cmp a.df same.df && echo "the weight does not matter"
+rm same.df
 doppel df --recipe $recipe --min-df 2 a.jsonl b.jsonl -o e.df --json
 doppel fingerprint --recipe simhash64:words=1:weight=tfidf --df c.df a.jsonl
 doppel fingerprint --recipe simhash64:words=2:weight=tfidf --df c.df a.jsonl
