@@ -137,6 +137,11 @@ static int load_counted_recipe(const cli_args *args, loaded_recipe *loaded) {
     const char *given = args_text(args, "recipe");
     char *text = given ? strdup(given) : NULL;
     char *weight = text ? strstr(text, tfidf) : NULL;
+    *loaded = (loaded_recipe){0};
+    if (given && !text) {
+        message("no memory");
+        return EXIT_STORE;
+    }
     if (weight)
         memmove(weight + strlen("weight=tf"), weight + strlen(tfidf), strlen(weight + strlen(tfidf)) + 1);
     int code = load_recipe(args, text, loaded);
