@@ -84,6 +84,8 @@ static reading read_text(const dp_words_options *options, const uint8_t *text, s
 }
 
 static void check_text(const dp_words_options *options, const dp_buffer *text) {
+    if (!text->size)
+        return;
     const uint8_t *p = (const uint8_t *)text->data, *end = p + text->size;
     for (bool space = true; p < end;) {
         int32_t code_point;
