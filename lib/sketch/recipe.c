@@ -148,8 +148,12 @@ static const struct {
 
 /* ---- parsing ---- */
 
+/* A part this long is shown by its beginning, so that the message has room for what is allowed. */
+#define SHOWN 100
+
 static doppel_status fail_part(doppel_error *error, size_t position, const char *what, const char *allowed) {
-    dp_fail(error, DOPPEL_ERROR_USAGE, "recipe: `%s` makes no sense: %s", what, allowed);
+    dp_fail(error, DOPPEL_ERROR_USAGE, "recipe: `%.*s%s` makes no sense: %s", SHOWN, what,
+            strlen(what) > SHOWN ? "..." : "", allowed);
     if (error)
         error->position = position + 1;
     return DOPPEL_ERROR_USAGE;
