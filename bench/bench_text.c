@@ -7,7 +7,7 @@
  * `literal` as one would write it at first: words cut byte by byte, each joined shingle hashed by murmur3, 64 counters
  * moved one by one. On ASCII its result is that of `literal`. A line for each, as bench_measure prints it; the result
  * of a recipe is made of all fingerprints and signatures, so that equal results mean equal sketches. */
-#include "base/hash.h"
+#include "base/base.h"
 #include "doppel.h"
 #include "measure.h"
 

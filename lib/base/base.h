@@ -76,6 +76,16 @@ void dp_sort64(uint64_t *numbers, size_t count, uint64_t *scratch);
 /* Removes repeats from a sorted array; gives how many stay. */
 size_t dp_unique64(uint64_t *sorted, size_t count);
 
+/* ---- published hashes of bytes (docs/FORMAT.md section 3 names the variants) ---- */
+
+/* MurmurHash3 x64_128, the first half. */
+uint64_t dp_murmur3(const void *bytes, size_t length, uint32_t seed);
+
+/* lookup3 hashlittle2: c in the low half, b in the high half. */
+uint64_t dp_jenkins(const void *bytes, size_t length, uint64_t seed);
+
+uint64_t dp_djb2(const void *bytes, size_t length, uint64_t seed);
+
 /* ---- the CPU ---- */
 
 enum { DP_CPU_PORTABLE = 0, DP_CPU_AVX2 = 1, DP_CPU_NEON = 1, DP_CPU_AVX512 = 2 };

@@ -1,5 +1,5 @@
 /* hash.c - MurmurHash3 (Austin Appleby), lookup3 (Bob Jenkins) and djb2 (Dan Bernstein), all in the public domain. */
-#include "base/hash.h"
+#include "base/base.h"
 
 /* ---- MurmurHash3 x64_128 ---- */
 

@@ -1,7 +1,7 @@
 /* jsontext.c - strings and numbers of JSON, as text. */
 #include "input/json.h"
 
-#include "input/unescape.h"
+#include "kernel/kernel.h"
 
 /* The value of four hexadecimal digits, or -1. */
 static int32_t hex4(const char *p) {

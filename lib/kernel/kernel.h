@@ -139,6 +139,12 @@ static inline size_t dp_encode(uint32_t c, uint8_t *out) {
     return 4;
 }
 
+/* ---- JSON strings: unescape.c ---- */
+
+/* Copies raw bytes to `to` and resolves the escapes of one letter on the way. Stops at the end, at \u, and at an escape
+ * that JSON does not have. Gives how many bytes it took; *written is how many it made of them, never more. */
+DP_KERNEL(unescape, size_t, (const char *raw, size_t length, char *to, size_t *written))
+
 /* ---- hashes: words.c ---- */
 
 /* `fast` of one word, and its finaliser (docs/FORMAT.md section 3). */

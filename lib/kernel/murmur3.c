@@ -4,7 +4,6 @@
  * bytes, out of which a byte permutation takes it. A lane whose run is shorter than the others' keeps its state by
  * mask; the last, incomplete block is the same step with zeros behind the run and without the mixing, as multiplying
  * and rotating zero changes nothing. */
-#include "base/hash.h"
 #include "kernel/kernel.h"
 
 static inline uint32_t run_length(const dp_runs *runs, size_t i) {

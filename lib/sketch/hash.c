@@ -1,8 +1,8 @@
 /* hash.c - hashes by name: the fast one, the published ones, and every digest of libcrypto. */
-#include "base/hash.h"
 #include "kernel/kernel.h"
 #include "sketch/sketch.h"
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <xxhash.h>
 
@@ -32,7 +32,9 @@ const char dp_hash_names[] = "fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha
 
 /* libcrypto is asked in its own way, quietly: a name it does not know leaves no error behind. */
 static doppel_status open_digest(const char *name, dp_hasher *hasher) {
+    ERR_set_mark();
     EVP_MD *digest = EVP_MD_fetch(NULL, name, NULL);
+    ERR_pop_to_mark();
     /* A hash is the first 8 bytes; what has fewer, or a length of the caller's choice that is not set, is none. */
     if (!digest || EVP_MD_get_size(digest) < 8) {
         EVP_MD_free(digest);

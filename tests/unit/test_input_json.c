@@ -1,8 +1,8 @@
 /* test_input_json.c - lines of JSON, escapes, numbers, UTF-8 repair. */
 #include "input/json.h"
 
-#include "input/unescape.h"
 #include "input/utf8.h"
+#include "kernel/kernel.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* test_kernel_hash.c - the kernels that hash words and runs of words, each variant against docs/FORMAT.md section 3. */
 #include "support.h"
 
-#include "base/hash.h"
+#include "base/base.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Text has an escape every few dozen bytes, so a loop that branches on each is bound by mispredictions. The AVX-512
  * variant has no branch on them: of 64 bytes, the backslashes that start an escape are squeezed out, and the letters
  * behind them are looked up in a table. */
-#include "input/unescape.h"
+#include "kernel/kernel.h"
 
 /* The character a one-letter escape stands for; 0: there is no such escape. */
 static const char letters[128] = {
