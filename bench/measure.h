@@ -22,7 +22,8 @@ typedef struct bench_documents {
 void bench_documents_load(bench_documents *documents, const char *path, uint64_t limit);
 void bench_documents_free(bench_documents *documents);
 
-/* Seconds of a clock that never goes back. */
+/* Seconds of a clock that never goes back; with BENCH_CLOCK=cpu in the environment, of this thread on a CPU, which
+ * shows more than the time of day while the machine has other work. */
 double bench_now(void);
 
 /* One thing to measure. `run` gives a number that depends on all it computed. */
