@@ -70,7 +70,9 @@ DOPPEL_API doppel_status doppel_fingerprint(const char *text, size_t length, uin
 /* How many of the 64 bits differ. */
 DOPPEL_API int doppel_distance(uint64_t a, uint64_t b);
 
-/* Every measure on two texts. A measure that has no value (no words on a side, texts too long to edit) is NaN or -1. */
+/* Every measure on two texts. A measure that has no value is NaN (signature_similarity when a side has no words, the
+ * containment of a side without words) or -1 (distance when a side has no words, edit distances of texts that are too
+ * long). */
 typedef struct doppel_comparison {
     uint64_t fingerprint_a[2], fingerprint_b[2]; /* low 64 bits, high 64 bits (0 up to 64 bits) */
     int bits;                                    /* width of the fingerprints */
@@ -105,8 +107,10 @@ typedef struct doppel_passage {
 } doppel_passage;
 
 /* The longest common runs of at least `min_words` words, in the order of A, none overlapping another in A or in B.
- * Words are as `recipe` normalises them (NULL: `page`). *passages is malloc'ed; free() it.
- * Errors: DOPPEL_ERROR_USAGE when min_words is 0, DOPPEL_ERROR_MEMORY. */
+ * Where texts repeat themselves (a run of words that stands in B more than 16 times), only some of the places are
+ * tried: what is given is always shared, but a longer run may be given in parts. Words are as `recipe` normalises them
+ * (NULL: `page`). *passages is malloc'ed; free() it. Errors: DOPPEL_ERROR_USAGE when min_words is 0,
+ * DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_passages(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
                                          size_t b_length, size_t min_words, doppel_passage **passages, size_t *count);
 

@@ -52,7 +52,7 @@ static inline uint64_t staying(uint64_t space, uint64_t vanishing, bool *at_spac
 /* For each mask of 8 bytes the places of its staying bytes, in order, for a byte shuffle; 128 takes none. The n-th
  * place is the lowest bit once the n lowest are cleared. 2 KiB, made by the compiler. */
 #define CLEAR(m) ((m) & ((m)-1))
-#define LOW(m) ((uint8_t)((m) ? __builtin_ctz(m) : 128))
+#define LOW(m) ((uint8_t)((m) ? __builtin_ctz(m) + BASE : 128))
 #define PLACES(m)                                                                                                     \
     {                                                                                                                 \
         LOW(m), LOW(CLEAR(m)), LOW(CLEAR(CLEAR(m))), LOW(CLEAR(CLEAR(CLEAR(m)))), LOW(CLEAR(CLEAR(CLEAR(CLEAR(m))))), \
@@ -62,7 +62,15 @@ static inline uint64_t staying(uint64_t space, uint64_t vanishing, bool *at_spac
 #define PLACES4(m) PLACES(m), PLACES((m) + 1), PLACES((m) + 2), PLACES((m) + 3)
 #define PLACES16(m) PLACES4(m), PLACES4((m) + 4), PLACES4((m) + 8), PLACES4((m) + 12)
 #define PLACES64(m) PLACES16(m), PLACES16((m) + 16), PLACES16((m) + 32), PLACES16((m) + 48)
+#define BASE 0
 static const uint8_t places[256][8] = {PLACES64(0), PLACES64(64), PLACES64(128), PLACES64(192)};
+#undef BASE
+#if defined(__x86_64__)
+/* The same for the high half of 16 bytes. */
+#define BASE 8
+static const uint8_t places_high[256][8] = {PLACES64(0), PLACES64(64), PLACES64(128), PLACES64(192)};
+#undef BASE
+#endif
 
 #endif
 
@@ -130,19 +138,22 @@ DP_TARGET_AVX2 static inline uint64_t mask_avx2(__m256i a, __m256i b) {
     return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
 }
 
+/* The 16 bytes at once, from places in both halves; each half is stored behind the other's staying bytes. */
+DP_TARGET_AVX2 static inline uint8_t *compress16(__m128i bytes, unsigned low, unsigned high, uint8_t *end) {
+    __m128i shuffle = _mm_loadl_epi64((const void *)places[low]);
+    shuffle = _mm_castps_si128(_mm_loadh_pi(_mm_castsi128_ps(shuffle), (const void *)places_high[high]));
+    __m128i packed = _mm_shuffle_epi8(bytes, shuffle);
+    _mm_storel_epi64((void *)end, packed);
+    end += __builtin_popcount(low);
+    _mm_storeh_pi((void *)end, _mm_castsi128_ps(packed));
+    return end + __builtin_popcount(high);
+}
+
 DP_TARGET_AVX2 static inline uint8_t *compress_avx2(__m256i first, __m256i second, uint64_t keep, uint8_t *end) {
-    __m128i parts[4] = {_mm256_castsi256_si128(first), _mm256_extracti128_si256(first, 1),
-                        _mm256_castsi256_si128(second), _mm256_extracti128_si256(second, 1)};
-    for (int i = 0; i < 4; i++, keep >>= 16) {
-        __m128i shuffle = _mm_set_epi64x((long long)(dp_load64(places[keep >> 8 & 255]) + 0x0808080808080808),
-                                         (long long)dp_load64(places[keep & 255]));
-        __m128i packed = _mm_shuffle_epi8(parts[i], shuffle);
-        _mm_storel_epi64((__m128i *)(void *)end, packed);
-        end += __builtin_popcountll(keep & 255);
-        _mm_storel_epi64((__m128i *)(void *)end, _mm_unpackhi_epi64(packed, packed));
-        end += __builtin_popcountll(keep >> 8 & 255);
-    }
-    return end;
+    end = compress16(_mm256_castsi256_si128(first), keep & 255, keep >> 8 & 255, end);
+    end = compress16(_mm256_extracti128_si256(first, 1), keep >> 16 & 255, keep >> 24 & 255, end);
+    end = compress16(_mm256_castsi256_si128(second), keep >> 32 & 255, keep >> 40 & 255, end);
+    return compress16(_mm256_extracti128_si256(second, 1), keep >> 48 & 255, keep >> 56 & 255, end);
 }
 
 DP_TARGET_AVX2 static size_t ascii_avx2(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
