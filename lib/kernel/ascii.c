@@ -153,7 +153,7 @@ DP_TARGET_AVX2 static inline uint8_t *compress_avx2(__m256i first, __m256i secon
     end = compress16(_mm256_castsi256_si128(first), keep & 255, keep >> 8 & 255, end);
     end = compress16(_mm256_extracti128_si256(first, 1), keep >> 16 & 255, keep >> 24 & 255, end);
     end = compress16(_mm256_castsi256_si128(second), keep >> 32 & 255, keep >> 40 & 255, end);
-    return compress16(_mm256_extracti128_si256(second, 1), keep >> 48 & 255, keep >> 56 & 255, end);
+    return compress16(_mm256_extracti128_si256(second, 1), keep >> 48 & 255, (unsigned)(keep >> 56), end);
 }
 
 DP_TARGET_AVX2 static size_t ascii_avx2(const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state) {
