@@ -1,7 +1,7 @@
 /* weights.c - SimHash of weighted features: those of a document, counted, and the caller's own.
  *
  * Weights are integers in units of 1/65536, so that sums do not depend on order. Bit i is set when the weights of the
- * features that have it outweigh the others: 2 * ones[i] - total > 0. */
+ * features that have it outweigh the others: ones[i] - (total - ones[i]) > 0. */
 #include "sketch/weights.h"
 
 #include "kernel/kernel.h"
@@ -12,7 +12,7 @@
 uint64_t dp_sums_bits(const dp_sums *sums, int bits) {
     uint64_t set = 0;
     for (int i = 0; i < bits && i < 64; i++)
-        set |= (uint64_t)(2 * sums->ones[i] - sums->total > 0) << i;
+        set |= (uint64_t)(sums->ones[i] > sums->total - sums->ones[i]) << i;
     return set;
 }
 
@@ -21,7 +21,8 @@ int64_t dp_weight_of(const doppel_recipe *recipe, uint64_t feature_hash, uint64_
     case DP_WEIGHT_TF: return (int64_t)count * DP_WEIGHT_ONE;
     case DP_WEIGHT_SET: return DP_WEIGHT_ONE;
     case DP_WEIGHT_SQRT: return llrint(sqrt((double)count) * DP_WEIGHT_ONE);
-    case DP_WEIGHT_TF2: return (int64_t)(count * count) * DP_WEIGHT_ONE;
+    /* Whole, so that the units do not matter: even the square of 2^31 fits. */
+    case DP_WEIGHT_TF2: return (int64_t)(count * count);
     case DP_WEIGHT_TFIDF: return (int64_t)count * dp_df_weight(recipe->df, feature_hash);
     }
     return 0;
@@ -100,7 +101,8 @@ doppel_status dp_weighted_fingerprint(const doppel_recipe *recipe, uint64_t *low
 
 /* ---- the caller's own features ---- */
 
-/* A single weight is at most 2^31, that is 2^47 units; the sum of all sizes stays below 2^62, so that twice it fits. */
+/* A single weight is at most 2^31, that is 2^47 units; the sum of all sizes is at most 2^62, so that what is for a
+ * bit less what is against it fits. */
 #define MAX_WEIGHT 0x1p31
 #define MAX_TOTAL ((int64_t)1 << 62)
 
@@ -173,6 +175,6 @@ doppel_status doppel_simhash(const doppel_feature *features, size_t count, const
     fingerprint[0] = dp_sums_bits(&sums[0], options.bits);
     fingerprint[1] = options.bits == 128 ? dp_sums_bits(&sums[1], 64) : 0;
     for (int i = 0; options.sums && i < options.bits; i++)
-        options.sums[i] = 2 * sums[i / 64].ones[i % 64] - sums[i / 64].total;
+        options.sums[i] = sums[i / 64].ones[i % 64] - (sums[i / 64].total - sums[i / 64].ones[i % 64]);
     return DOPPEL_OK;
 }

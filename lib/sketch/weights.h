@@ -16,7 +16,8 @@ typedef struct dp_sums {
 /* The bits whose sum of +-weights is above 0. */
 uint64_t dp_sums_bits(const dp_sums *sums, int bits);
 
-/* The weight of a feature that occurs `count` times, in units of 1/65536. */
+/* The weight of a feature that occurs `count` times, in units of 1/65536 (with tf2, where all are whole, in
+ * ones). */
 int64_t dp_weight_of(const doppel_recipe *recipe, uint64_t feature_hash, uint64_t count);
 
 /* The fingerprint of the features, `high` being their second hashes or NULL. Sorts `low` (and `high` with it);
