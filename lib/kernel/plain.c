@@ -16,7 +16,7 @@ void dp_plain_prepare(dp_plain_state *s) {
             if (s->alones >> class & 1)
                 step = apart | DP_WRITE_IT | DP_ALONE << DP_STEP_STATE;
             if (s->marks >> class & 1)
-                step = DP_WRITE_IT | (state == DP_ALONE ? DP_ALONE : DP_IN_WORD) << DP_STEP_STATE;
+                step = DP_WRITE_IT | (state == DP_ALONE ? state : (unsigned)DP_IN_WORD) << DP_STEP_STATE;
             if (s->spaces >> class & 1)
                 step = apart | DP_AT_SPACE << DP_STEP_STATE;
             s->steps[state][class] = (uint8_t)step;
