@@ -2,7 +2,7 @@
  * text.
  *
  * The text in one piece is the truth for: the text cut anywhere, the way through single code points (word lists), and
- * every variant of the ASCII kernel. Batches, ranges and the normalised text are checked for what they promise. */
+ * every variant of the kernels. Batches, ranges and the normalised text are checked for what they promise. */
 #include "text/normalise.h"
 #include "text/text.h"
 
@@ -109,25 +109,31 @@ static void check_list(const dp_words_options *options, const uint8_t *text, siz
     dp_word_list_free(&list);
 }
 
-/* The whole text by the normaliser alone, with one variant of its kernel. */
-static void check_variant(const dp_words_options *options, dp_ascii_fn ascii, const uint8_t *text, size_t length,
-                          const reading *truth) {
+/* The whole text by the normaliser alone, with one variant of each of its kernels. */
+static void check_variant(const dp_words_options *options, dp_ascii_fn ascii, dp_plain_fn plain, const dp_buffer *text,
+                          const dp_buffer *truth) {
     dp_normaliser n;
     CHECK(!dp_normaliser_open(&n, options, false, NULL));
     n.ascii = ascii;
-    bool mark = length >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3);
-    for (const uint8_t *p = text + (mark ? 3 : 0); p < text + length;)
-        CHECK((p = dp_normaliser_read(&n, p, text + length)));
+    n.plain = plain;
+    const uint8_t *p = (const uint8_t *)text->data, *end = p + text->size;
+    p += text->size >= 3 && !memcmp(p, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    while (p < end)
+        CHECK((p = dp_normaliser_read(&n, p, end)));
     CHECK(dp_normaliser_finish(&n));
-    CHECK(n.size == truth->text.size && (!n.size || !memcmp(n.text, truth->text.data, n.size)));
+    CHECK(n.size == truth->size && (!n.size || !memcmp(n.text, truth->data, n.size)));
     dp_normaliser_close(&n);
 }
 
-static void check_variants(const dp_words_options *options, const uint8_t *text, size_t length, const reading *truth) {
-    for (const dp_ascii_variant *variant = dp_ascii_variants;; variant++) {
-        if (variant->needs <= dp_cpu_best())
-            check_variant(options, variant->run, text, length, truth);
-        if (!variant->needs)
+static void check_variants(const dp_words_options *options, const dp_buffer *text, const dp_buffer *truth) {
+    for (const dp_ascii_variant *ascii = dp_ascii_variants;; ascii++) {
+        for (const dp_plain_variant *plain = dp_plain_variants;; plain++) {
+            if (ascii->needs <= dp_cpu_best() && plain->needs <= dp_cpu_best())
+                check_variant(options, ascii->run, plain->run, text, truth);
+            if (!plain->needs)
+                break;
+        }
+        if (!ascii->needs)
             return;
     }
 }
@@ -157,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!options.chars)
         check_list(&options, text, length, &truth);
     if (!options.first && !options.stop_words_length)
-        check_variants(&options, text, length, &truth);
+        check_variants(&options, &(dp_buffer){(char *)(uintptr_t)text, length, 0}, &truth.text);
     reading_free(&truth);
     reading_free(&cut);
     return 0;

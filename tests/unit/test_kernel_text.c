@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "kernel/kernel.h"
+#include "text/normalise.h"
 
 enum { LONGEST = 400 };
 
@@ -131,6 +132,99 @@ static void spaces_that_meet_across_punctuation_and_blocks_are_one(void **state)
         }
 }
 
+/* ---- plain ---- */
+
+/* One code point of normalised text takes its place, by its class: the rules of docs/FORMAT.md section 1. */
+static size_t plain_put(uint32_t c, unsigned class, const dp_plain_state *given, uint8_t *out, unsigned *state) {
+    size_t made = 0;
+    bool alone = given->alones >> class & 1, letter = given->letters >> class & 1, mark = given->marks >> class & 1;
+    if (given->spaces >> class & 1) {
+        if (*state != DP_AT_SPACE)
+            out[made++] = ' ';
+        *state = DP_AT_SPACE;
+    } else if (alone || letter) {
+        if (alone ? *state != DP_AT_SPACE : *state == DP_ALONE)
+            out[made++] = ' ';
+        *state = alone ? DP_ALONE : DP_IN_WORD;
+    } else if (mark) {
+        *state = *state == DP_ALONE ? DP_ALONE : DP_IN_WORD;
+    }
+    return made + (alone || letter || mark ? dp_encode(c, out + made) : 0);
+}
+
+/* As far as text is plain, but at most `most` bytes of it; sets state->used. */
+static size_t plain_plain(const uint8_t *in, size_t most, uint8_t *out, dp_plain_state *state) {
+    size_t made = 0;
+    for (state->used = 0; state->used < most;) {
+        int32_t c;
+        size_t taken = dp_utf8_decode(in + state->used, in + most, &c);
+        if (c < 0 || c >= 0x10000)
+            break;
+        int32_t entry = state->entries[state->rows[c / DP_TABLE_BLOCK] * DP_TABLE_BLOCK + c % DP_TABLE_BLOCK];
+        uint32_t becomes = (uint32_t)(c + (entry >> DP_ENTRY_SHIFT));
+        if (entry & (DP_ENTRY_SLOW | DP_ENTRY_JOINS) || becomes >= 0x10000)
+            break;
+        made += plain_put(becomes, (unsigned)entry & DP_CLASS_BITS, state, out + made, &state->state);
+        state->used += taken;
+    }
+    return made;
+}
+
+/* A variant may leave the last three bytes for later, but nothing else. */
+static void check_plain(guarded in_room, guarded out_room, const dp_plain_state *given, const uint8_t *text,
+                        size_t length) {
+    uint8_t want[4 * LONGEST];
+    const uint8_t *in = guarded_copy(in_room, text, length);
+    uint8_t *out = guarded_copy(out_room, NULL, 4 * length + 64);
+    dp_plain_state whole = *given;
+    plain_plain(text, length, want, &whole);
+    EACH_VARIANT(plain, variant) {
+        dp_plain_state after = *given, expected = *given;
+        size_t made = variant->run(in, length, out, &after);
+        assert_true(after.used <= whole.used && (after.used == whole.used || after.used + 4 > length));
+        assert_int_equal(made, plain_plain(text, after.used, want, &expected));
+        assert_int_equal(after.used, expected.used);
+        assert_int_equal(after.state, expected.state);
+        assert_memory_equal(out, want, made);
+    }
+}
+
+/* Code points of one script, of all, or bytes of any kind. */
+static size_t random_text(uint64_t *seed, int kind, uint8_t *text) {
+    static const uint32_t scripts[][2] = {{0x400, 0x460},   {0x4E00, 0x9FFF}, {0xE00, 0xE5C},   {0x3040, 0x30FF},
+                                          {0x600, 0x6F0},   {0x20, 0x7F},     {0xAC00, 0xD7A3}, {0x900, 0x980},
+                                          {0x2000, 0x2070}, {0, 0x110000},    {0xC0, 0x250},    {0xFE00, 0x10000}};
+    size_t length = 0, most = random_below(seed, LONGEST - 8);
+    while (length < most) {
+        const uint32_t *script = scripts[kind < 12 ? (size_t)kind : random_below(seed, 12)];
+        uint32_t c = random_below(seed, 6) ? script[0] + (uint32_t)random_below(seed, script[1] - script[0]) : ' ';
+        length += dp_encode(c, text + length);
+        if (kind == 13 && !random_below(seed, 60))
+            text[random_below(seed, length)] = (uint8_t)random_next(seed);
+    }
+    /* Cut anywhere. */
+    return length - random_below(seed, length + 1) / 20;
+}
+
+static void plain_text_of_every_script(void **state) {
+    (void)state;
+    static const dp_words_options options[] = {
+        {0}, {.keep_case = true, .keep_punct = true}, {.chars = true}, {.chars = true, .drop_space = true}};
+    guarded in_room = guarded_create(LONGEST), out_room = guarded_create(4 * LONGEST + 64);
+    uint8_t text[LONGEST];
+    uint64_t seed = 5;
+    for (int round = 0; round < 40000; round++) {
+        dp_normaliser n;
+        assert_int_equal(dp_normaliser_open(&n, &options[round % 4], false, NULL), DOPPEL_OK);
+        size_t length = random_text(&seed, round % 14, text);
+        n.at.state = (unsigned)random_below(&seed, DP_STATES);
+        check_plain(in_room, out_room, &n.at, text, length);
+        dp_normaliser_close(&n);
+    }
+    guarded_free(in_room);
+    guarded_free(out_room);
+}
+
 /* ---- spaces ---- */
 
 static void check_spaces(guarded text_room, guarded starts_room, const uint8_t *text, size_t length) {
@@ -176,6 +270,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(ascii_stops_at_a_foreign_byte_at_each_place, setup_ascii, free_ascii),
         cmocka_unit_test_setup_teardown(spaces_that_meet_across_punctuation_and_blocks_are_one, setup_ascii,
                                         free_ascii),
+        cmocka_unit_test(plain_text_of_every_script),
         cmocka_unit_test(word_starts_at_every_length_and_density),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
