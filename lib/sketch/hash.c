@@ -4,6 +4,7 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <strings.h>
 #include <xxhash.h>
 
 #define GOLDEN 0x9E3779B97F4A7C15u
@@ -30,6 +31,21 @@ static const struct {
 const char dp_hash_names[] = "fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha256 or another digest that "
                              "`openssl list -digest-algorithms` names";
 
+/* libcrypto knows most digests by several names; one of them is used. */
+static void name_digest(dp_hasher *hasher) {
+    static const struct {
+        const char *theirs, *ours;
+    } renamed[] = {{"SHA2-256", "sha256"}, {"SHA2-512", "sha512"}, {"SHA2-384", "sha384"}, {"SHA2-224", "sha224"}};
+    const char *name = EVP_MD_get0_name(hasher->digest);
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+        if (!strcasecmp(name, renamed[i].theirs))
+            name = renamed[i].ours;
+    size_t length = 0;
+    for (; name[length] && length < sizeof hasher->name - 1; length++)
+        hasher->name[length] = (char)(name[length] | (name[length] >= 'A' && name[length] <= 'Z' ? 32 : 0));
+    hasher->name[length] = 0;
+}
+
 /* libcrypto is asked in its own way, quietly: a name it does not know leaves no error behind. */
 static doppel_status open_digest(const char *name, dp_hasher *hasher) {
     ERR_set_mark();
@@ -42,6 +58,7 @@ static doppel_status open_digest(const char *name, dp_hasher *hasher) {
     }
     hasher->digest = digest;
     hasher->context = EVP_MD_CTX_new();
+    name_digest(hasher);
     if (hasher->context)
         return DOPPEL_OK;
     dp_hasher_close(hasher);
@@ -51,7 +68,8 @@ static doppel_status open_digest(const char *name, dp_hasher *hasher) {
 doppel_status dp_hasher_open(const char *name, dp_hasher *hasher) {
     *hasher = (dp_hasher){0};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (!strcmp(name, functions[i].name)) {
+        if (!strcasecmp(name, functions[i].name)) {
+            strcpy(hasher->name, functions[i].name);
             hasher->function = functions[i].function;
             hasher->is_fast = hasher->function == run_fast;
             hasher->is_murmur3 = hasher->function == run_murmur3;

@@ -57,14 +57,9 @@ static bool read_chars(doppel_recipe *r, const char *value) {
 
 static bool read_hash(doppel_recipe *r, const char *value) {
     dp_hasher hasher;
-    size_t length = strlen(value);
-    if (length >= sizeof r->hash)
+    if (dp_hasher_open(value, &hasher))
         return false;
-    /* libcrypto does not care for case; a recipe has one form. */
-    for (size_t i = 0; i <= length; i++)
-        r->hash[i] = value[i] >= 'A' && value[i] <= 'Z' ? (char)(value[i] + 32) : value[i];
-    if (dp_hasher_open(r->hash, &hasher))
-        return false;
+    strcpy(r->hash, hasher.name);
     dp_hasher_close(&hasher);
     return true;
 }
@@ -246,8 +241,14 @@ static doppel_status settle_stop(doppel_recipe *r, doppel_error *error) {
     if (status)
         return status;
     const dp_buffer *list = dp_words_stop_list(words);
+    bool empty = !list->size;
     snprintf(hash, sizeof hash, "%016" PRIx64, (uint64_t)XXH3_64bits(list->data, list->size));
     dp_words_free(words);
+    if (empty && !r->stop[0]) {
+        /* A list without words is none. */
+        r->text.stop_words_length = 0;
+        return DOPPEL_OK;
+    }
     if (r->stop[0] && strcmp(r->stop, hash))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "recipe: stop=%s, but the stop words given are stop=%s", r->stop,
                        hash);

@@ -35,6 +35,7 @@ typedef struct dp_hasher {
     uint64_t (*function)(const void *bytes, size_t length, uint64_t seed); /* NULL: a digest of libcrypto */
     void *digest, *context;
     bool is_fast, is_murmur3;
+    char name[64]; /* its one name, lower-case */
 } dp_hasher;
 
 doppel_status dp_hasher_open(const char *name, dp_hasher *hasher);
