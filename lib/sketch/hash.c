@@ -35,7 +35,9 @@ const char dp_hash_names[] = "fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha
 static void name_digest(dp_hasher *hasher) {
     static const struct {
         const char *theirs, *ours;
-    } renamed[] = {{"SHA2-256", "sha256"}, {"SHA2-512", "sha512"}, {"SHA2-384", "sha384"}, {"SHA2-224", "sha224"}};
+    } renamed[] = {{"SHA2-224", "sha224"},     {"SHA2-256", "sha256"},        {"SHA2-384", "sha384"},
+                   {"SHA2-512", "sha512"},     {"BLAKE2B-512", "blake2b512"}, {"BLAKE2S-256", "blake2s256"},
+                   {"RIPEMD-160", "ripemd160"}};
     const char *name = EVP_MD_get0_name(hasher->digest);
     for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
         if (!strcasecmp(name, renamed[i].theirs))
@@ -52,7 +54,7 @@ static doppel_status open_digest(const char *name, dp_hasher *hasher) {
     EVP_MD *digest = EVP_MD_fetch(NULL, name, NULL);
     ERR_pop_to_mark();
     /* A hash is the first 8 bytes; what has fewer, or a length of the caller's choice that is not set, is none. */
-    if (!digest || EVP_MD_get_size(digest) < 8) {
+    if (!digest || EVP_MD_get_size(digest) < 8 || EVP_MD_get_flags(digest) & EVP_MD_FLAG_XOF) {
         EVP_MD_free(digest);
         return DOPPEL_ERROR_USAGE;
     }
