@@ -38,6 +38,9 @@ static size_t ascii_portable(const uint8_t *in, size_t length, uint8_t *out, dp_
     return made;
 }
 
+/* Text streams from memory, and the CPU's own prefetching stops at the end of a page. */
+#define AHEAD 2048
+
 /* The masks of one block, and which of its bytes stay; *at_space is carried from block to block. */
 static inline uint64_t staying(uint64_t space, uint64_t vanishing, bool *at_space) {
     uint64_t after = space << 1 | *at_space, sum;
@@ -95,6 +98,7 @@ DP_TARGET_AVX512 static size_t ascii_avx512(const uint8_t *in, size_t length, ui
     size_t used = 0, count = 64;
     for (; used + 64 <= length; used += 64) {
         __m512i bytes = _mm512_loadu_si512(in + used);
+        __builtin_prefetch(in + used + AHEAD);
         if (__builtin_expect(_mm512_movepi8_mask(bytes) != 0, 0))
             break;
         end = block_avx512(bytes, ~(uint64_t)0, end, &state);
@@ -166,6 +170,7 @@ DP_TARGET_AVX2 static size_t ascii_avx2(const uint8_t *in, size_t length, uint8_
     for (; used + 64 <= length; used += 64) {
         __m256i low = _mm256_loadu_si256((const void *)(in + used));
         __m256i high = _mm256_loadu_si256((const void *)(in + used + 32));
+        __builtin_prefetch(in + used + AHEAD);
         if (_mm256_movemask_epi8(_mm256_or_si256(low, high)))
             break;
         block32 first = map_avx2(rows, low), second = map_avx2(rows, high);
