@@ -139,7 +139,7 @@ static inline uint32_t following(uint32_t marked, uint32_t skipped, bool before,
     return (next | sum) & ~skipped & 0xFFFF;
 }
 
-/* Writes a group; gives the end of the output, and NULL-less: *count is lowered to the code points that are plain. */
+/* Writes a group; gives the end of the output; g->count is lowered to the code points that are plain. */
 DP_TARGET_AVX512 static inline uint8_t *write_group(group *g, uint8_t *to, dp_plain_state *s) {
     __mmask16 valid = (__mmask16)((1u << g->count) - 1);
     __m512i block = _mm512_srli_epi32(g->code_points, 7),

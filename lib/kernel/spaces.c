@@ -46,11 +46,13 @@ DP_TARGET_AVX2 static size_t spaces_avx2(const uint8_t *text, size_t length, uin
         __m256i second = _mm256_cmpeq_epi8(_mm256_loadu_si256((const void *)(text + i + 32)), blank);
         uint64_t found = (uint32_t)_mm256_movemask_epi8(first) | (uint64_t)(uint32_t)_mm256_movemask_epi8(second) << 32;
         size_t more = (size_t)__builtin_popcountll(found);
-        uint32_t *to = starts + count;
-        /* Eight at a time without a branch; the places past the last are written over by the next block. */
-        for (size_t done = 0; done < more; done += 8)
-            for (size_t k = 0; k < 8; k++, found = _blsr_u64(found))
-                to[done + k] = base + (uint32_t)i + 1 + (uint32_t)_tzcnt_u64(found);
+        uint32_t *to = starts + count, first_place = base + (uint32_t)i + 1;
+        /* Twelve without a branch, as most blocks have fewer; places past the last are written over by the next block.
+         */
+        for (size_t k = 0; k < 12; k++, found = _blsr_u64(found))
+            to[k] = first_place + (uint32_t)_tzcnt_u64(found);
+        for (size_t k = 12; k < more; k++, found = _blsr_u64(found))
+            to[k] = first_place + (uint32_t)_tzcnt_u64(found);
         count += more;
     }
     return count + spaces_portable(text + i, length - i, base + (uint32_t)i, starts + count);

@@ -80,10 +80,54 @@ static void hash_long(const dp_runs *words, const long_words *list, uint64_t *ha
     }
 }
 
-/* A word of up to 8 bytes; bzhi clears what stands behind it. */
-DP_TARGET_AVX2 static inline uint64_t hash_short(const uint8_t *bytes, uint32_t length) {
-    uint64_t w = _bzhi_u64(dp_load64(bytes), 8 * length) * GOLDEN;
-    return (w ^ w >> 32) + length;
+DP_TARGET_AVX2 static inline __m256i multiply_avx2(__m256i x, uint64_t constant) {
+    __m256i low = _mm256_set1_epi64x((long long)constant), high = _mm256_set1_epi64x((long long)(constant >> 32));
+    __m256i cross = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), low), _mm256_mul_epu32(x, high));
+    return _mm256_add_epi64(_mm256_mul_epu32(x, low), _mm256_slli_epi64(cross, 32));
+}
+
+/* Moves the marked ones of four numbers to the front. */
+static const uint8_t fronts[16][16] = {
+#define FRONT(a) 4 * (a), 4 * (a) + 1, 4 * (a) + 2, 4 * (a) + 3
+    {0},
+    {FRONT(0)},
+    {FRONT(1)},
+    {FRONT(0), FRONT(1)},
+    {FRONT(2)},
+    {FRONT(0), FRONT(2)},
+    {FRONT(1), FRONT(2)},
+    {FRONT(0), FRONT(1), FRONT(2)},
+    {FRONT(3)},
+    {FRONT(0), FRONT(3)},
+    {FRONT(1), FRONT(3)},
+    {FRONT(0), FRONT(1), FRONT(3)},
+    {FRONT(2), FRONT(3)},
+    {FRONT(0), FRONT(2), FRONT(3)},
+    {FRONT(1), FRONT(2), FRONT(3)},
+    {FRONT(0), FRONT(1), FRONT(2), FRONT(3)},
+#undef FRONT
+};
+
+/* Four words from i on; those of more than 8 bytes come out wrong and are noted. */
+DP_TARGET_AVX2 static inline void hash_four(const dp_runs *words, size_t i, long_words *list, uint64_t *hashes) {
+    const uint32_t *starts = words->starts + i;
+    const uint8_t *text = words->text;
+    __m128i start = _mm_loadu_si128((const void *)starts), next = _mm_loadu_si128((const void *)(starts + 1));
+    __m128i length = _mm_sub_epi32(_mm_sub_epi32(next, start), _mm_set1_epi32((int)words->gap));
+    __m256i bytes = _mm256_set_epi64x((long long)dp_load64(text + starts[3]), (long long)dp_load64(text + starts[2]),
+                                      (long long)dp_load64(text + starts[1]), (long long)dp_load64(text + starts[0]));
+    __m256i wide = _mm256_cvtepu32_epi64(length);
+    /* Ones shifted by 64 less the bits of the word clear what stands behind it. */
+    __m256i shift = _mm256_sub_epi64(_mm256_set1_epi64x(64), _mm256_slli_epi64(wide, 3));
+    bytes = _mm256_and_si256(bytes, _mm256_srlv_epi64(_mm256_set1_epi64x(-1), shift));
+    __m256i w = multiply_avx2(bytes, GOLDEN);
+    w = _mm256_add_epi64(_mm256_xor_si256(w, _mm256_srli_epi64(w, 32)), wide);
+    _mm256_storeu_si256((void *)(hashes + i), w);
+    unsigned noted = (unsigned)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpgt_epi32(length, _mm_set1_epi32(8))));
+    __m128i numbers = _mm_add_epi32(_mm_set1_epi32((int)i), _mm_set_epi32(3, 2, 1, 0));
+    numbers = _mm_shuffle_epi8(numbers, _mm_loadu_si128((const void *)fronts[noted]));
+    _mm_storeu_si128((void *)(list->at + list->count), numbers);
+    list->count += (size_t)__builtin_popcount(noted);
 }
 
 /* The words of the list that have up to 16 bytes; the list keeps the longer ones. */
@@ -102,28 +146,33 @@ DP_TARGET_AVX2 static inline void hash_middling(const dp_runs *words, long_words
 }
 
 DP_TARGET_AVX2 static void hash_words_avx2(const dp_runs *words, uint64_t *hashes) {
-    const uint8_t *text = words->text;
-    const uint32_t gap = words->gap, *starts = words->starts;
-    for (size_t i = 0; i < words->count;) {
-        size_t end = words->count - i < CHUNK ? words->count : i + CHUNK, noted = 0;
+    size_t i = 0;
+    while (i + 4 <= words->count) {
+        size_t end = words->count - i < CHUNK ? words->count : i + CHUNK;
         long_words list;
-        for (uint32_t start = starts[i], next; i < end; i++, start = next) {
-            next = starts[i + 1];
-            uint32_t length = next - gap - start;
-            list.at[noted] = (uint32_t)i;
-            noted += length > 8;
-            hashes[i] = hash_short(text + start, length);
-        }
-        list.count = noted;
+        list.count = 0;
+        for (; i + 4 <= end; i += 4)
+            hash_four(words, i, &list, hashes);
         hash_middling(words, &list, hashes);
         hash_long(words, &list, hashes);
     }
+    dp_runs rest = {words->text, words->starts + i, words->count - i, 1, words->gap};
+    hash_words_portable(&rest, hashes + i);
 }
 
-DP_TARGET_AVX2 static inline __m256i multiply_avx2(__m256i x, uint64_t constant) {
-    __m256i low = _mm256_set1_epi64x((long long)constant), high = _mm256_set1_epi64x((long long)(constant >> 32));
-    __m256i cross = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), low), _mm256_mul_epu32(x, high));
-    return _mm256_add_epi64(_mm256_mul_epu32(x, low), _mm256_slli_epi64(cross, 32));
+DP_TARGET_AVX2 static inline __m256i mix_avx2(__m256i s) {
+    s = multiply_avx2(_mm256_xor_si256(s, _mm256_srli_epi64(s, 32)), MIX1);
+    s = multiply_avx2(_mm256_xor_si256(s, _mm256_srli_epi64(s, 29)), MIX2);
+    return _mm256_xor_si256(s, _mm256_srli_epi64(s, 32));
+}
+
+DP_TARGET_AVX2 static inline __m256i combine_avx2(const uint64_t *words, size_t n) {
+    __m256i s = _mm256_loadu_si256((const void *)words);
+    for (size_t k = 1; k < n; k++) {
+        s = _mm256_or_si256(_mm256_slli_epi64(s, 23), _mm256_srli_epi64(s, 41));
+        s = _mm256_add_epi64(s, _mm256_loadu_si256((const void *)(words + k)));
+    }
+    return s;
 }
 
 DP_TARGET_AVX2 static void shingles_avx2(const uint64_t *words, size_t count, size_t n, uint64_t seed,
@@ -131,15 +180,9 @@ DP_TARGET_AVX2 static void shingles_avx2(const uint64_t *words, size_t count, si
     const __m256i offset = _mm256_set1_epi64x((long long)(seed * GOLDEN));
     size_t i = 0;
     for (; i + 4 <= count; i += 4) {
-        __m256i s = _mm256_loadu_si256((const void *)(words + i));
-        for (size_t k = 1; k < n; k++) {
-            s = _mm256_or_si256(_mm256_slli_epi64(s, 23), _mm256_srli_epi64(s, 41));
-            s = _mm256_add_epi64(s, _mm256_loadu_si256((const void *)(words + i + k)));
-        }
-        s = _mm256_add_epi64(s, offset);
-        s = multiply_avx2(_mm256_xor_si256(s, _mm256_srli_epi64(s, 32)), MIX1);
-        s = multiply_avx2(_mm256_xor_si256(s, _mm256_srli_epi64(s, 29)), MIX2);
-        _mm256_storeu_si256((void *)(hashes + i), _mm256_xor_si256(s, _mm256_srli_epi64(s, 32)));
+        /* The usual length is known to the compiler. */
+        __m256i s = n == 5 ? combine_avx2(words + i, 5) : combine_avx2(words + i, n);
+        _mm256_storeu_si256((void *)(hashes + i), mix_avx2(_mm256_add_epi64(s, offset)));
     }
     shingles_portable(words + i, count - i, n, seed, hashes + i);
 }
@@ -193,11 +236,14 @@ DP_TARGET_AVX512 static void hash_words_avx512(const dp_runs *words, uint64_t *h
     hash_words_avx2(&rest, hashes + i);
 }
 
-DP_TARGET_AVX512 static inline __m512i shingle_avx512(const uint64_t *words, size_t n, __m512i offset) {
+DP_TARGET_AVX512 static inline __m512i combine_avx512(const uint64_t *words, size_t n) {
     __m512i s = _mm512_loadu_si512(words);
     for (size_t k = 1; k < n; k++)
         s = _mm512_add_epi64(_mm512_rol_epi64(s, 23), _mm512_loadu_si512(words + k));
-    s = _mm512_add_epi64(s, offset);
+    return s;
+}
+
+DP_TARGET_AVX512 static inline __m512i mix_avx512(__m512i s) {
     s = _mm512_mullo_epi64(_mm512_xor_si512(s, _mm512_srli_epi64(s, 32)), _mm512_set1_epi64((long long)MIX1));
     s = _mm512_mullo_epi64(_mm512_xor_si512(s, _mm512_srli_epi64(s, 29)), _mm512_set1_epi64((long long)MIX2));
     return _mm512_xor_si512(s, _mm512_srli_epi64(s, 32));
@@ -207,8 +253,10 @@ DP_TARGET_AVX512 static void shingles_avx512(const uint64_t *words, size_t count
                                              uint64_t *hashes) {
     const __m512i offset = _mm512_set1_epi64((long long)(seed * GOLDEN));
     size_t i = 0;
-    for (; i + 8 <= count; i += 8)
-        _mm512_storeu_si512(hashes + i, shingle_avx512(words + i, n, offset));
+    for (; i + 8 <= count; i += 8) {
+        __m512i s = n == 5 ? combine_avx512(words + i, 5) : combine_avx512(words + i, n);
+        _mm512_storeu_si512(hashes + i, mix_avx512(_mm512_add_epi64(s, offset)));
+    }
     shingles_portable(words + i, count - i, n, seed, hashes + i);
 }
 #endif
