@@ -139,13 +139,27 @@ static inline uint32_t following(uint32_t marked, uint32_t skipped, bool before,
     return (next | sum) & ~skipped & 0xFFFF;
 }
 
+/* The row of entries of each code point, times DP_TABLE_BLOCK. A text in one alphabet has two blocks, its own and
+ * ASCII's; only other text pays for a gather. */
+DP_TARGET_AVX512 static inline __m512i find_rows(__m512i code_points, __mmask16 valid, const uint16_t *rows) {
+    __m512i block = _mm512_srli_epi32(code_points, 7);
+    __mmask16 foreign = _mm512_mask_test_epi32_mask(valid, block, block);
+    __m512i first = _mm512_maskz_compress_epi32(foreign, block);
+    int32_t one = _mm_cvtsi128_si32(_mm512_castsi512_si128(first));
+    __mmask16 others = _mm512_mask_cmpneq_epi32_mask(foreign, block, _mm512_set1_epi32(one));
+    __m512i row = _mm512_mask_mov_epi32(_mm512_set1_epi32(rows[0]), foreign, _mm512_set1_epi32(rows[one]));
+    if (others) {
+        row = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid, block, rows, 2);
+        row = _mm512_and_si512(row, _mm512_set1_epi32(0xFFFF));
+    }
+    return _mm512_slli_epi32(row, 7);
+}
+
 /* Writes a group; gives the end of the output; g->count is lowered to the code points that are plain. */
 DP_TARGET_AVX512 static inline uint8_t *write_group(group *g, uint8_t *to, dp_plain_state *s) {
     __mmask16 valid = (__mmask16)((1u << g->count) - 1);
-    __m512i block = _mm512_srli_epi32(g->code_points, 7),
-            in_block = _mm512_and_si512(g->code_points, _mm512_set1_epi32(127));
-    __m512i row = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid, block, s->rows, 2);
-    row = _mm512_slli_epi32(_mm512_and_si512(row, _mm512_set1_epi32(0xFFFF)), 7);
+    __m512i row = find_rows(g->code_points, valid, s->rows);
+    __m512i in_block = _mm512_and_si512(g->code_points, _mm512_set1_epi32(DP_TABLE_BLOCK - 1));
     __m512i entry =
         _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid, _mm512_or_si512(row, in_block), s->entries, 4);
     __m512i becomes = _mm512_add_epi32(g->code_points, _mm512_srai_epi32(entry, DP_ENTRY_SHIFT));
