@@ -27,6 +27,36 @@ static size_t fill_round(const uint64_t *hashes, size_t count, uint64_t round, u
     return filled;
 }
 
+/* A sorted copy without repeats; NULL when there is no memory. */
+static uint64_t *copy_distinct(const uint64_t *hashes, size_t count, size_t *distinct) {
+    uint64_t *copy = count > SIZE_MAX / 16 ? NULL : malloc(count * 2 * sizeof *copy);
+    if (!copy)
+        return NULL;
+    memcpy(copy, hashes, count * sizeof *copy);
+    dp_sort64(copy, count, copy + count);
+    *distinct = dp_unique64(copy, count);
+    return copy;
+}
+
+/* Fills all slots. Rounds from t on fill slot after slot, so that 2t rounds always suffice. Few distinct hashes need
+ * many rounds, and are made distinct before them: a text that repeats itself costs no more than another. That is sure
+ * when so many hashes leave a slot empty, for which the odds are t / e^16; else it waits until the sort costs no more
+ * than the rounds did. */
+static bool fill_slots(const uint64_t *hashes, size_t count, uint64_t *slots, size_t t) {
+    uint64_t *distinct = NULL;
+    size_t empty = t;
+    for (uint64_t round = 0; empty; round++) {
+        if (round == (count / 16 >= t ? 1 : 16) && !distinct) {
+            if (!(distinct = copy_distinct(hashes, count, &count)))
+                return false;
+            hashes = distinct;
+        }
+        empty -= fill_round(hashes, count, round, slots, t);
+    }
+    free(distinct);
+    return true;
+}
+
 doppel_status doppel_minhash(const uint64_t *hashes, size_t count, size_t t, uint32_t *signature) {
     if (!t || t > 65536)
         return DOPPEL_ERROR_USAGE;
@@ -38,15 +68,12 @@ doppel_status doppel_minhash(const uint64_t *hashes, size_t count, size_t t, uin
     if (!slots)
         return DOPPEL_ERROR_MEMORY;
     memset(slots, 0xFF, t * sizeof *slots);
-    /* Rounds from t on fill slot after slot, so that 2t rounds always suffice. */
-    size_t empty = t;
-    for (uint64_t round = 0; empty; round++)
-        empty -= fill_round(hashes, count, round, slots, t);
-    for (size_t i = 0; i < t; i++)
+    doppel_status status = fill_slots(hashes, count, slots, t) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < t && !status; i++)
         signature[i] = (uint32_t)slots[i] + (uint32_t)(slots[i] >> 32) * 0x9E3779B1u;
     if (slots != few)
         free(slots);
-    return DOPPEL_OK;
+    return status;
 }
 
 size_t doppel_sample(uint64_t *hashes, size_t count, uint64_t p) {
