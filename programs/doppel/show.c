@@ -85,12 +85,12 @@ static void put_piece(text_pen *pen, const char *text, size_t length) {
     while (head > KEEP / 2 && !is_space(text[head]))
         head--;
     if (!is_space(text[head]))
-        for (head = KEEP; inside_character(text[head]);)
+        for (head = KEEP; head && inside_character(text[head]);)
             head--;
     while (tail < length - KEEP / 2 && !is_space(text[tail]))
         tail++;
     if (!is_space(text[tail]))
-        for (tail = length - KEEP; inside_character(text[tail]);)
+        for (tail = length - KEEP; tail < length && inside_character(text[tail]);)
             tail++;
     put_words(pen, text, text + head);
     put_word(pen, "[...]", 5);
