@@ -18,7 +18,7 @@ const cli_option fingerprint_options[] = {
 typedef struct fingerprint_job {
     const doppel_recipe *recipe;
     bool json;
-    bool signatures; /* the recipe has them */
+    bool signatures, samples; /* the recipe has them */
 } fingerprint_job;
 
 typedef struct fingerprint_worker {
@@ -130,7 +130,7 @@ static doppel_status write_json(const fingerprint_worker *worker, const doppel_d
     if (status == DOPPEL_OK && worker->job->signatures)
         status = sketch->signature ? write_list(output, "signature", sketch, sketch->slots)
                                    : doppel_output_write(output, ",\"signature\":null", 17);
-    if (status == DOPPEL_OK && sketch->sample)
+    if (status == DOPPEL_OK && worker->job->samples)
         status = write_list(output, "sample", sketch, sketch->sample_count);
     return status == DOPPEL_OK ? doppel_output_write(output, "}\n", 2) : status;
 }
@@ -149,8 +149,9 @@ int cmd_fingerprint(const cli_args *args) {
     loaded_recipe loaded;
     int code = load_recipe(args, args_text(args, "recipe"), &loaded);
     if (code == EXIT_DONE) {
-        fingerprint_job job = {loaded.recipe, args_flag(args, "json"),
-                               strstr(doppel_recipe_text(loaded.recipe), ":minhash=") != NULL};
+        const char *text = doppel_recipe_text(loaded.recipe);
+        fingerprint_job job = {loaded.recipe, args_flag(args, "json"), strstr(text, ":minhash=") != NULL,
+                               strstr(text, ":sample=") != NULL};
         doppel_work work = {.user = &job, .begin = begin, .document = document, .end = end, .emit = write_stdout};
         code = run_inputs(args, &work, NULL);
     }

@@ -12,3 +12,5 @@ doppel fingerprint --stop-words stop.txt a.txt
 doppel fingerprint c.txt
 doppel fingerprint --json a.txt empty.txt
 doppel fingerprint --json --recipe simhash64:words=2:minhash=4:sample=3 a.txt empty.txt
+# The first document of a thread has the same fields as a later one.
+doppel fingerprint --json --recipe simhash64:words=2:minhash=4:sample=3 empty.txt
