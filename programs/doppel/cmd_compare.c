@@ -68,7 +68,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
         message("interrupted");
     else if (status != DOPPEL_OK && status != DOPPEL_ERROR_INPUT)
         message_error(&error);
-    else if (side->text)
+    else if (status == DOPPEL_OK && side->text)
         return EXIT_DONE;
     else if (!counts.bad && !counts.unopened)
         message("%s: no document to compare", path);
@@ -84,10 +84,11 @@ static void print_number(const char *name, double value, const char *unit) {
         printf("  %-13s %8.4f  %s\n", name, value, unit);
 }
 
-static void print_side(const char *name, const compared_side *side, uint64_t words, uint64_t shingles) {
+/* `units` is what the recipe makes shingles of. */
+static void print_side(const char *name, const compared_side *side, uint64_t count, const char *units) {
     printf("%s  ", name);
     print_safe(stdout, side->id, side->id_length);
-    printf("\n   %llu words, %llu distinct shingles\n", (unsigned long long)words, (unsigned long long)shingles);
+    printf("\n   %llu %s", (unsigned long long)count, units);
 }
 
 /* A fingerprint is printed with as many digits as its width needs. */
@@ -174,9 +175,11 @@ static void print_passages(const comparison *c) {
 
 static void print_text(const comparison *c) {
     const doppel_comparison *m = &c->measures;
-    print_side("A", &c->a, m->words_a, m->shingles_a);
-    print_side("B", &c->b, m->words_b, m->shingles_b);
-    printf("\n");
+    const char *units = strstr(doppel_recipe_text(c->loaded.recipe), ":chars=") ? "characters" : "words";
+    print_side("A", &c->a, m->words_a, units);
+    printf(", %llu distinct shingles\n", (unsigned long long)m->shingles_a);
+    print_side("B", &c->b, m->words_b, units);
+    printf(", %llu distinct shingles\n\n", (unsigned long long)m->shingles_b);
     print_measures(m);
     print_passages(c);
 }

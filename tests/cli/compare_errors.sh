@@ -9,4 +9,6 @@ try() {
 try a.txt missing.txt
 try two.jsonl a.txt
 try a.txt none.jsonl
+printf '{"text":"a"}\nnot JSON\n' >broken.jsonl
+try --strict broken.jsonl a.txt
 try --recipe nonsense a.txt a.txt
