@@ -74,14 +74,17 @@ static int describe(const cli_args *args, const char *path, const doppel_input_c
         return EXIT_STORE;
     }
     unsigned long long documents = doppel_df_documents(df), features = doppel_df_features(df);
+    const char *recipe = doppel_df_recipe(df);
     if (!args_flag(args, "json")) {
-        printf("documents  %llu\nfeatures   %llu\nrecipe     %s\ndigest     %s\n", documents, features,
-               doppel_df_recipe(df), doppel_df_digest(df));
+        printf("documents  %llu\nfeatures   %llu\nrecipe     ", documents, features);
+        print_safe(stdout, recipe, strlen(recipe));
+        printf("\ndigest     %s\n", doppel_df_digest(df));
     } else {
         printf("{\"table\":");
         print_json(stdout, path, strlen(path));
-        printf(",\"recipe\":\"%s\",\"digest\":\"%s\",\"features\":%llu", doppel_df_recipe(df), doppel_df_digest(df),
-               features);
+        printf(",\"recipe\":");
+        print_json(stdout, recipe, strlen(recipe));
+        printf(",\"digest\":\"%s\",\"features\":%llu", doppel_df_digest(df), features);
         if (counts)
             print_counts(stdout, counts);
         else
