@@ -198,8 +198,7 @@ static doppel_status parse_part(doppel_recipe *r, char *part, size_t position, u
 
 static doppel_status parse_parts(doppel_recipe *r, char *text, doppel_error *error) {
     unsigned given = 0;
-    size_t position = 0;
-    for (char *part = text; part; position++) {
+    for (char *part = text; part;) {
         char *colon = strchr(part, ':');
         if (colon)
             *colon = 0;
