@@ -50,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(copy);
     memcpy(copy, data + 1, size - 1);
     if (data[0] & 1 && size > sizeof(dp_df_header)) {
-        uint64_t checksum = dp_df_checksum(copy, size - 1);
+        uint64_t checksum;
+        CHECK(dp_df_checksum(copy, size - 1, &checksum));
         memcpy(copy + offsetof(dp_df_header, checksum), &checksum, sizeof checksum);
     }
     write_file(file, copy, size - 1);

@@ -16,19 +16,19 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-uint64_t dp_df_checksum(const uint8_t *file, size_t size) {
+bool dp_df_checksum(const uint8_t *file, size_t size, uint64_t *checksum) {
     static const uint8_t zero[8];
     size_t at = offsetof(dp_df_header, checksum);
     XXH3_state_t *state = XXH3_createState();
     if (!state)
-        return 0;
+        return false;
     XXH3_64bits_reset(state);
     XXH3_64bits_update(state, file, at);
     XXH3_64bits_update(state, zero, sizeof zero);
     XXH3_64bits_update(state, file + at + 8, size - at - 8);
-    uint64_t checksum = XXH3_64bits_digest(state);
+    *checksum = XXH3_64bits_digest(state);
     XXH3_freeState(state);
-    return checksum;
+    return true;
 }
 
 /* ---- opening ---- */
@@ -75,7 +75,10 @@ static doppel_status check_header(doppel_df *df, const char *path, doppel_error 
     if (expected_size(header) != df->size)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is cut short or too long: %zu bytes, not %" PRIu64,
                           df->size, expected_size(header));
-    if (dp_df_checksum(df->map, df->size) != header->checksum)
+    uint64_t checksum;
+    if (!dp_df_checksum(df->map, df->size, &checksum))
+        return dp_no_memory(error);
+    if (checksum != header->checksum)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "was altered: its checksum is wrong");
     df->header = header;
     df->hashes = (const void *)(df->map + sizeof *header + dp_df_padded(header->recipe_length));

@@ -21,8 +21,8 @@ static inline uint64_t dp_df_padded(uint64_t length) {
     return (length + 7) / 8 * 8;
 }
 
-/* XXH3 of a whole file in memory, taking its checksum field as zero. */
-uint64_t dp_df_checksum(const uint8_t *file, size_t size);
+/* XXH3 of a whole file in memory, taking its checksum field as zero; false when there is no memory. */
+bool dp_df_checksum(const uint8_t *file, size_t size, uint64_t *checksum);
 
 struct doppel_df {
     const uint8_t *map;

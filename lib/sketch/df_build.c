@@ -88,29 +88,32 @@ static void free_run(dp_df_run *run) {
     free((void *)(uintptr_t)run->counts);
 }
 
-static bool make_folder(doppel_df_builder *b) {
+static doppel_status make_folder(doppel_df_builder *b, doppel_error *error) {
     dp_buffer name = {0};
-    if (!dp_buffer_printf(&name, "%s/doppel-df.XXXXXX", b->tmp) || !dp_buffer_add(&name, "", 1) ||
-        !mkdtemp(name.data)) {
+    doppel_status status = DOPPEL_OK;
+    if (!dp_buffer_printf(&name, "%s/doppel-df.XXXXXX", b->tmp) || !dp_buffer_add(&name, "", 1))
+        status = dp_no_memory(error);
+    else if (!mkdtemp(name.data))
+        status = dp_fail_at(error, DOPPEL_ERROR_IO, b->tmp, 0, "no folder can be made there: %s", strerror(errno));
+    if (status)
         dp_buffer_free(&name);
-        return false;
-    }
     b->folder = name.data;
-    return true;
+    return status;
 }
 
 /* Writes the table out as a file and empties it. */
 static doppel_status spill(doppel_df_builder *b, doppel_error *error) {
-    if (!b->folder && !make_folder(b))
-        return dp_fail_at(error, DOPPEL_ERROR_IO, b->tmp, 0, "no folder can be made there: %s", strerror(errno));
     dp_buffer name = {0};
+    doppel_status status = b->folder ? DOPPEL_OK : make_folder(b, error);
+    if (status)
+        return status;
     if (!dp_reserve(&b->files, &b->file_capacity, b->file_count + 1, sizeof *b->files) ||
         !dp_buffer_printf(&name, "%s/%zu.df", b->folder, b->file_count) || !dp_buffer_add(&name, "", 1)) {
         dp_buffer_free(&name);
         return dp_no_memory(error);
     }
     dp_df_run run;
-    doppel_status status = sort_table(b, &run, error);
+    status = sort_table(b, &run, error);
     if (!status) {
         dp_df_content content = {&run, 1, b->recipe, 0, 0};
         status = dp_df_write(name.data, &content, error);

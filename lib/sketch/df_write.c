@@ -83,11 +83,16 @@ static bool write_checksum(int file) {
     if (map == MAP_FAILED)
         return false;
     dp_df_header *header = (void *)map;
-    header->checksum = dp_df_checksum(map, (size_t)size);
-    return !munmap(map, (size_t)size) && !fsync(file);
+    bool done = dp_df_checksum(map, (size_t)size, &header->checksum);
+    munmap(map, (size_t)size);
+    if (!done)
+        errno = ENOMEM;
+    return done && !fsync(file);
 }
 
 static doppel_status fail_write(doppel_error *error, const char *path, int reason) {
+    if (reason == ENOMEM)
+        return dp_no_memory(error);
     return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be written: %s", strerror(reason ? reason : EIO));
 }
 
@@ -102,6 +107,8 @@ doppel_status dp_df_write(const char *path, const dp_df_content *content, doppel
     FILE *file = number < 0 ? NULL : fdopen(number, "w+");
     bool done = file && write_content(file, content) && write_checksum(number);
     int reason = errno;
+    if (number >= 0 && !file)
+        close(number);
     if (file && fclose(file) && done) {
         reason = errno;
         done = false;

@@ -86,20 +86,18 @@ void dp_hasher_close(dp_hasher *hasher) {
     *hasher = (dp_hasher){0};
 }
 
-static uint64_t run_digest(const dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed) {
+static uint64_t run_digest(dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed) {
     unsigned char out[EVP_MAX_MD_SIZE] = {0}, ahead[8];
-    EVP_DigestInit_ex2(hasher->context, hasher->digest, NULL);
-    if (seed) {
-        for (int i = 0; i < 8; i++)
-            ahead[i] = (unsigned char)(seed >> (8 * i));
-        EVP_DigestUpdate(hasher->context, ahead, sizeof ahead);
-    }
-    EVP_DigestUpdate(hasher->context, bytes, length);
-    EVP_DigestFinal_ex(hasher->context, out, NULL);
+    for (int i = 0; i < 8; i++)
+        ahead[i] = (unsigned char)(seed >> (8 * i));
+    if (!EVP_DigestInit_ex2(hasher->context, hasher->digest, NULL) ||
+        !EVP_DigestUpdate(hasher->context, ahead, seed ? sizeof ahead : 0) ||
+        !EVP_DigestUpdate(hasher->context, bytes, length) || !EVP_DigestFinal_ex(hasher->context, out, NULL))
+        hasher->failed = true;
     return __builtin_bswap64(dp_load64(out));
 }
 
-uint64_t dp_hasher_run(const dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed) {
+uint64_t dp_hasher_run(dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed) {
     return hasher->function ? hasher->function(bytes, length, seed) : run_digest(hasher, bytes, length, seed);
 }
 
@@ -108,7 +106,9 @@ doppel_status doppel_hash(const char *name, const void *bytes, size_t length, ui
     doppel_status status = dp_hasher_open(name, &hasher);
     if (status)
         return status;
-    *hash = dp_hasher_run(&hasher, bytes, length, seed);
+    uint64_t made = dp_hasher_run(&hasher, bytes, length, seed);
+    status = hasher.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
+    *hash = status ? *hash : made;
     dp_hasher_close(&hasher);
-    return DOPPEL_OK;
+    return status;
 }

@@ -35,12 +35,13 @@ typedef struct dp_hasher {
     uint64_t (*function)(const void *bytes, size_t length, uint64_t seed); /* NULL: a digest of libcrypto */
     void *digest, *context;
     bool is_fast, is_murmur3;
+    bool failed;   /* libcrypto had no memory: what it gave is not a hash */
     char name[64]; /* its one name, lower-case */
 } dp_hasher;
 
 doppel_status dp_hasher_open(const char *name, dp_hasher *hasher);
 void dp_hasher_close(dp_hasher *hasher);
-uint64_t dp_hasher_run(const dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed);
+uint64_t dp_hasher_run(dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed);
 /* Names to show a user who asked for another one. */
 extern const char dp_hash_names[];
 

@@ -21,6 +21,7 @@ struct doppel_sketcher {
     dp_hasher hasher;
     EVP_MD *sha256;
     EVP_MD_CTX *digest;
+    bool no_digest; /* libcrypto had no memory for this document's */
     dp_hash_words_fn hash_words;
     dp_shingles_fn shingles;
     dp_tally_fn tally;
@@ -52,7 +53,7 @@ static bool append(numbers *n, const uint64_t *data, size_t count) {
     return true;
 }
 
-static void hash_joined(const doppel_sketcher *s, const dp_runs *runs, uint64_t seed, uint64_t *hashes) {
+static void hash_joined(doppel_sketcher *s, const dp_runs *runs, uint64_t seed, uint64_t *hashes) {
     if (s->hasher.is_murmur3) {
         dp_murmur3_runs_kernel()(runs, (uint32_t)seed, hashes);
         return;
@@ -86,7 +87,7 @@ static doppel_status hash_runs(doppel_sketcher *s, const dp_runs *runs) {
             return DOPPEL_ERROR_MEMORY;
     }
     s->features_seen += runs->count;
-    return DOPPEL_OK;
+    return s->hasher.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
 }
 
 /* The runs of a batch. A document of fewer units than n is one run of all it has. */
@@ -108,10 +109,9 @@ static doppel_status take_text(doppel_sketcher *s, const dp_word_batch *batch) {
     const uint8_t *start = batch->text + batch->starts[batch->seen];
     size_t length = batch->starts[batch->count] - batch->gap - batch->starts[batch->seen];
     bool space = batch->gap && s->words_seen;
-    if (s->wants & DOPPEL_WANT_DIGEST) {
-        EVP_DigestUpdate(s->digest, " ", space);
-        EVP_DigestUpdate(s->digest, start, length);
-    }
+    if (s->wants & DOPPEL_WANT_DIGEST &&
+        (s->no_digest || !EVP_DigestUpdate(s->digest, " ", space) || !EVP_DigestUpdate(s->digest, start, length)))
+        return DOPPEL_ERROR_MEMORY;
     if (s->wants & DOPPEL_WANT_TEXT &&
         (!dp_buffer_add(&s->text, " ", space) || !dp_buffer_add(&s->text, start, length)))
         return DOPPEL_ERROR_MEMORY;
@@ -176,8 +176,8 @@ static doppel_status make_sketch(doppel_sketcher *s, doppel_sketch *out) {
         out->slots = s->recipe->slots;
         status = doppel_minhash(s->features[0].data, s->features[0].count, out->slots, s->signature);
     }
-    if (s->wants & DOPPEL_WANT_DIGEST && s->words_seen)
-        EVP_DigestFinal_ex(s->digest, out->digest, NULL);
+    if (!status && s->wants & DOPPEL_WANT_DIGEST && s->words_seen && !EVP_DigestFinal_ex(s->digest, out->digest, NULL))
+        status = DOPPEL_ERROR_MEMORY;
     if (s->wants & DOPPEL_WANT_FEATURES)
         out->feature_hashes = s->features[0].data;
     if (s->wants & DOPPEL_WANT_TEXT) {
@@ -195,8 +195,8 @@ void doppel_sketcher_reset(doppel_sketcher *s) {
     s->features[0].count = s->features[1].count = 0;
     s->text.size = 0;
     s->words_seen = s->features_seen = 0;
-    if (s->wants & DOPPEL_WANT_DIGEST)
-        EVP_DigestInit_ex2(s->digest, s->sha256, NULL);
+    s->hasher.failed = false;
+    s->no_digest = s->wants & DOPPEL_WANT_DIGEST && !EVP_DigestInit_ex2(s->digest, s->sha256, NULL);
 }
 
 doppel_status doppel_sketcher_add(doppel_sketcher *s, const char *piece, size_t length) {
@@ -224,8 +224,9 @@ static doppel_status open_parts(doppel_sketcher *s, doppel_error *error) {
     dp_words_options options = r->text;
     options.overlap = r->n - 1;
     doppel_status status = dp_words_create(&options, &s->words, error);
-    if (!status && (status = dp_hasher_open(r->hash, &s->hasher)))
-        return dp_fail(error, status, "the hash `%s` cannot be had", r->hash);
+    /* The recipe has opened it before. */
+    if (!status && dp_hasher_open(r->hash, &s->hasher))
+        return dp_fail(error, DOPPEL_ERROR_MEMORY, "libcrypto has no memory for the hash `%s`", r->hash);
     if (!status && r->slots && !(s->signature = malloc(r->slots * sizeof *s->signature)))
         return dp_no_memory(error);
     if (!status && s->wants & DOPPEL_WANT_DIGEST &&

@@ -121,13 +121,13 @@ typedef struct own_hash {
     dp_hasher hasher;
 } own_hash;
 
-static uint64_t hash_own(const own_hash *own, const doppel_feature *feature, uint64_t seed) {
+static uint64_t hash_own(own_hash *own, const doppel_feature *feature, uint64_t seed) {
     if (own->options->function)
         return own->options->function(feature->bytes, feature->length, seed, own->options->user);
     return dp_hasher_run(&own->hasher, feature->bytes, feature->length, seed);
 }
 
-static doppel_status sum_own(const own_hash *own, const doppel_feature *features, size_t count, dp_sums sums[2],
+static doppel_status sum_own(own_hash *own, const doppel_feature *features, size_t count, dp_sums sums[2],
                              doppel_error *error) {
     int64_t size = 0;
     int halves = own->options->bits == 128 ? 2 : 1;
@@ -142,7 +142,7 @@ static doppel_status sum_own(const own_hash *own, const doppel_feature *features
             sums[k].total += units;
         }
     }
-    return DOPPEL_OK;
+    return own->hasher.failed ? dp_no_memory(error) : DOPPEL_OK;
 }
 
 /* Fills what was left at 0, and opens the hash. */

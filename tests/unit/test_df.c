@@ -358,7 +358,7 @@ static void refused_with_checksum(const char *path, void (*change)(dp_df_header 
     change(&header, hashes);
     memcpy(at, hashes, sizeof hashes);
     memcpy(bytes.data, &header, sizeof header);
-    header.checksum = dp_df_checksum((const uint8_t *)bytes.data, bytes.size);
+    assert_true(dp_df_checksum((const uint8_t *)bytes.data, bytes.size, &header.checksum));
     memcpy(bytes.data, &header, sizeof header);
     spit(path, bytes.data, bytes.size);
     refused(path, DOPPEL_ERROR_STORE, reason);
