@@ -41,7 +41,7 @@ typedef enum doppel_status {
 } doppel_status;
 
 /* What went wrong. `file` is empty, `line` and `position` are 0, where they mean nothing. Lines and positions count
- * from 1. */
+ * from 1. A path too long for `file` is given by its end, behind "...". */
 typedef struct doppel_error {
     doppel_status code;
     uint64_t line;
@@ -71,8 +71,8 @@ DOPPEL_API doppel_status doppel_fingerprint(const char *text, size_t length, uin
 DOPPEL_API int doppel_distance(uint64_t a, uint64_t b);
 
 /* Every measure on two texts. A measure that has no value is NaN (signature_similarity when a side has no words, the
- * containment of a side without words) or -1 (distance when a side has no words, edit distances of texts that are too
- * long). */
+ * containment of a side without words, edit_similarity of texts that are too long) or -1 (distance when a side has no
+ * words, edit distances of texts that are too long). */
 typedef struct doppel_comparison {
     uint64_t fingerprint_a[2], fingerprint_b[2]; /* low 64 bits, high 64 bits (0 up to 64 bits) */
     int bits;                                    /* width of the fingerprints */
@@ -95,7 +95,8 @@ typedef struct doppel_comparison {
 typedef struct doppel_recipe doppel_recipe;
 
 /* Compares two texts by a recipe (NULL: `page`). Edit distances are worked out while the product of both lengths in
- * code points is at most 2^36, which takes a few seconds at worst. Errors: DOPPEL_ERROR_MEMORY. */
+ * code points is at most 2^36, which takes a few seconds at worst. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for
+ * a word (or a shingle) of over 2 GiB. */
 DOPPEL_API doppel_status doppel_compare(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
                                         size_t b_length, doppel_comparison *out);
 
@@ -110,7 +111,7 @@ typedef struct doppel_passage {
  * Where texts repeat themselves (a run of words that stands in B more than 16 times), only some of the places are
  * tried: what is given is always shared, but a longer run may be given in parts. Words are as `recipe` normalises them
  * (NULL: `page`). *passages is malloc'ed; free() it. Errors: DOPPEL_ERROR_USAGE when min_words is 0,
- * DOPPEL_ERROR_MEMORY. */
+ * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a text with more than 2 GiB of words. */
 DOPPEL_API doppel_status doppel_passages(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
                                          size_t b_length, size_t min_words, doppel_passage **passages, size_t *count);
 
@@ -183,7 +184,8 @@ DOPPEL_API doppel_status doppel_sketcher_create(const doppel_recipe *recipe, uns
                                                 doppel_error *error);
 DOPPEL_API void doppel_sketcher_free(doppel_sketcher *sketcher);
 
-/* One document in one call. Pointers in `out` are borrowed until the next call on this sketcher. */
+/* One document in one call. Pointers in `out` are borrowed until the next call on this sketcher.
+ * Errors, here and below: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a word (or a shingle) of over 2 GiB. */
 DOPPEL_API doppel_status doppel_sketcher_run(doppel_sketcher *sketcher, const char *text, size_t length,
                                              doppel_sketch *out);
 
@@ -192,8 +194,9 @@ DOPPEL_API void doppel_sketcher_reset(doppel_sketcher *sketcher);
 DOPPEL_API doppel_status doppel_sketcher_add(doppel_sketcher *sketcher, const char *piece, size_t length);
 DOPPEL_API doppel_status doppel_sketcher_finish(doppel_sketcher *sketcher, doppel_sketch *out);
 
-/* Byte range [start, end) in the given text of each normalised word of the last `run` (for showing where words came
- * from). *ranges is malloc'ed, two numbers a word; free() it. */
+/* Byte range [start, end) in the given text of each of its normalised words (for showing where they came from). With
+ * chars= the words are what stands between spaces. *ranges is malloc'ed, two numbers a word; free() it.
+ * Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for more than 2 GiB of words. */
 DOPPEL_API doppel_status doppel_word_ranges(const doppel_recipe *recipe, const char *text, size_t length,
                                             uint64_t **ranges, size_t *count);
 
@@ -230,7 +233,8 @@ DOPPEL_API doppel_status doppel_simhash(const doppel_feature *features, size_t c
                                         doppel_error *error);
 
 /* MinHash signature of a set of 64-bit hashes (repeats are harmless; count 0 leaves the slots at UINT32_MAX). The
- * hashes must be well mixed, as those of doppel_hash are. Errors: DOPPEL_ERROR_USAGE when slots is 0 or above 65536. */
+ * hashes must be well mixed, as those of doppel_hash are. Errors: DOPPEL_ERROR_USAGE when slots is 0 or above 65536,
+ * DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_minhash(const uint64_t *hashes, size_t count, size_t slots, uint32_t *signature);
 
 /* Keeps the hashes that are 0 mod p, in order, in place; gives how many stay. p = 0 keeps none. */

@@ -22,6 +22,13 @@ const char *doppel_status_name(doppel_status status) {
     return "unknown";
 }
 
+/* Of a path that is too long the end says more than the beginning. */
+static void copy_path(doppel_error *error, const char *path) {
+    size_t length = strlen(path), room = sizeof error->file - 1;
+    bool fits = length <= room;
+    snprintf(error->file, sizeof error->file, "%s%s", fits ? "" : "...", fits ? path : path + length - (room - 3));
+}
+
 static void fill(doppel_error *error, doppel_status code, const char *file, uint64_t line, const char *format,
                  va_list args) {
     if (!error)
@@ -29,7 +36,7 @@ static void fill(doppel_error *error, doppel_status code, const char *file, uint
     memset(error, 0, sizeof *error);
     error->code = code;
     error->line = line;
-    snprintf(error->file, sizeof error->file, "%s", file);
+    copy_path(error, file);
     vsnprintf(error->message, sizeof error->message, format, args);
 }
 
