@@ -74,15 +74,16 @@ static void tell_counts(const doppel_input_counts *counts) {
         message("%s", text);
 }
 
-/* The exit code of a run. What `strict` stopped at has been named already. */
-static int end_run(doppel_status status, const doppel_error *error, const doppel_input_counts *counts) {
+/* The exit code of a run. What `strict` stopped at has been named already, and counted. */
+static int end_run(doppel_status status, bool strict, const doppel_error *error, const doppel_input_counts *counts) {
+    bool named = status == DOPPEL_ERROR_INPUT && strict && (counts->bad || counts->unopened);
     if (pipe_closed)
         return EXIT_DONE;
     if (status == DOPPEL_OK)
         return counts->unopened ? EXIT_INPUT : EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
-    else if (status != DOPPEL_ERROR_INPUT && !write_failed)
+    else if (!named && !write_failed)
         message_error(error);
     return exit_code(status);
 }
@@ -98,7 +99,7 @@ int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_count
         tell_counts(&counted);
     if (counts)
         *counts = counted;
-    return end_run(status, &error, &counted);
+    return end_run(status, options.strict, &error, &counted);
 }
 
 doppel_status write_stdout(void *user, const char *bytes, size_t length) {
