@@ -10,7 +10,7 @@
 /* Slots of the signatures: a standard deviation of the estimate of at most sqrt(1/4 / 128) = 0.044. */
 #define SLOTS 128
 
-/* Edit distances up to this many cells: a second or two. */
+/* Edit distances up to this many cells: a few seconds. */
 #define MOST_CELLS ((uint64_t)1 << 36)
 
 /* One text, sketched. */
