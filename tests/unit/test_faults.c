@@ -346,7 +346,7 @@ static size_t files_in(const char *path) {
     for (struct dirent *entry; (entry = readdir(open));)
         if (entry->d_name[0] != '.') {
             char below[400];
-            snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+            assert_true(snprintf(below, sizeof below, "%s/%s", path, entry->d_name) < (int)sizeof below);
             count += 1 + (entry->d_type == DT_DIR ? files_in(below) : 0);
         }
     closedir(open);
