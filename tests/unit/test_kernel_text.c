@@ -189,11 +189,11 @@ static void check_plain(guarded in_room, guarded out_room, const dp_plain_state 
     }
 }
 
-/* Code points of one script, of all, or bytes of any kind. */
+/* Code points of one script (surrogates among them), of all, or bytes of any kind. */
 static size_t random_text(uint64_t *seed, int kind, uint8_t *text) {
     static const uint32_t scripts[][2] = {{0x400, 0x460},   {0x4E00, 0x9FFF}, {0xE00, 0xE5C},   {0x3040, 0x30FF},
                                           {0x600, 0x6F0},   {0x20, 0x7F},     {0xAC00, 0xD7A3}, {0x900, 0x980},
-                                          {0x2000, 0x2070}, {0, 0x110000},    {0xC0, 0x250},    {0xFE00, 0x10000}};
+                                          {0x2000, 0x2070}, {0, 0x110000},    {0xD700, 0xD810}, {0xFE00, 0x10000}};
     size_t length = 0, most = random_below(seed, LONGEST - 8);
     while (length < most) {
         const uint32_t *script = scripts[kind < 12 ? (size_t)kind : random_below(seed, 12)];
