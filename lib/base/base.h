@@ -28,6 +28,13 @@ doppel_status dp_no_memory(doppel_error *error);
  * nothing has changed. dp_reserve(&array, &capacity, count + 1, sizeof *array) */
 bool dp_reserve(void *data, size_t *capacity, size_t need, size_t size);
 
+/* Copies options that are led by their own size, as far as both the caller and the library know them. */
+static inline void dp_copy_options(void *to, const void *from, size_t size) {
+    size_t given;
+    memcpy(&given, from, sizeof given);
+    memcpy(to, from, given < size ? given : size);
+}
+
 /* Bytes that grow. Zero is an empty buffer. */
 typedef struct dp_buffer {
     char *data;

@@ -242,7 +242,7 @@ static size_t thread_count(int asked) {
 /* Copies as much of the options as the caller knows of, and sets defaults. */
 static void set_options(run *r, const doppel_input_options *given) {
     if (given)
-        memcpy(&r->options, given, given->size < sizeof r->options ? given->size : sizeof r->options);
+        dp_copy_options(&r->options, given, sizeof r->options);
     if (!r->options.max_record)
         r->options.max_record = USUAL_MAX_RECORD;
     if (r->options.max_record > MOST_MAX_RECORD)

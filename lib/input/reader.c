@@ -60,7 +60,7 @@ static void bad_file(const dp_reader *reader, dp_unit *unit, const char *file, c
 
 static bool too_long(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
     char why[120];
-    snprintf(why, sizeof why, "longer than the limit of %zu bytes", reader->options->max_record);
+    snprintf(why, sizeof why, "longer than the limit of %zu bytes; --max-record sets it", reader->options->max_record);
     return dp_reader_bad_record(reader, unit, at, why);
 }
 

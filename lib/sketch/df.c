@@ -98,6 +98,7 @@ doppel_status doppel_df_open(const char *path, doppel_df **out, doppel_error *er
     if (!status)
         status = check_header(df, path, error);
     if (!status) {
+        memcpy(df->unicode, df->header->unicode, sizeof df->header->unicode);
         snprintf(df->digest, sizeof df->digest, "%016" PRIx64, df->header->checksum);
         df->recipe = strndup((const char *)df->map + sizeof *df->header, df->header->recipe_length);
         status = df->recipe ? DOPPEL_OK : dp_no_memory(error);
@@ -165,6 +166,10 @@ uint64_t doppel_df_features(const doppel_df *df) {
 
 const char *doppel_df_recipe(const doppel_df *df) {
     return df->recipe;
+}
+
+const char *dp_df_unicode(const doppel_df *df) {
+    return df->unicode;
 }
 
 const char *doppel_df_digest(const doppel_df *df) {

@@ -8,7 +8,7 @@ typedef struct dp_df_header {
     char magic[8];
     uint32_t version, recipe_length;
     uint64_t documents, features, checksum;
-    uint8_t zero[24];
+    char unicode[24]; /* the version the text was normalised with, zeros behind it */
 } dp_df_header;
 
 _Static_assert(sizeof(dp_df_header) == 64, "the header is 64 bytes, without gaps");
@@ -31,7 +31,7 @@ struct doppel_df {
     const uint64_t *hashes;
     const uint32_t *counts;
     char *recipe;
-    char digest[17];
+    char digest[17], unicode[25];
 };
 
 /* A sorted list of features and counts: what the writer merges. */

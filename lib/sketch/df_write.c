@@ -13,33 +13,65 @@
 
 /* ---- merging ---- */
 
-/* The next feature of all runs and its count over them; false at the end. Few runs: each step looks at all. */
-static bool next_feature(dp_df_run *runs, size_t count, uint64_t *hash, uint32_t *df) {
-    bool found = false;
-    for (size_t i = 0; i < count; i++)
-        if (runs[i].at < runs[i].features && (!found || runs[i].hashes[runs[i].at] < *hash)) {
-            *hash = runs[i].hashes[runs[i].at];
-            found = true;
-        }
-    uint64_t sum = 0;
-    for (size_t i = 0; found && i < count; i++)
-        if (runs[i].at < runs[i].features && runs[i].hashes[runs[i].at] == *hash)
-            sum += runs[i].counts[runs[i].at++];
-    *df = sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
-    return found;
+/* The runs that are not at their end, as a heap by the hash each stands at: the smallest is first. */
+typedef struct heap {
+    dp_df_run **runs;
+    size_t count;
+} heap;
+
+static uint64_t head(const dp_df_run *run) {
+    return run->hashes[run->at];
 }
 
-static void rewind_runs(const dp_df_content *content) {
-    for (size_t i = 0; i < content->run_count; i++)
+/* Moves the run at `at` down to its place. */
+static void sink(const heap *h, size_t at) {
+    dp_df_run *run = h->runs[at];
+    for (size_t child; (child = 2 * at + 1) < h->count; at = child) {
+        if (child + 1 < h->count && head(h->runs[child + 1]) < head(h->runs[child]))
+            child++;
+        if (head(run) <= head(h->runs[child]))
+            break;
+        h->runs[at] = h->runs[child];
+    }
+    h->runs[at] = run;
+}
+
+/* All runs from their start; `h` has room for them. */
+static void open_heap(heap *h, const dp_df_content *content) {
+    h->count = 0;
+    for (size_t i = 0; i < content->run_count; i++) {
         content->runs[i].at = 0;
+        if (content->runs[i].features)
+            h->runs[h->count++] = &content->runs[i];
+    }
+    for (size_t i = h->count / 2; i--;)
+        sink(h, i);
+}
+
+/* The next feature of all runs and its count over them; false at the end. */
+static bool next_feature(heap *h, uint64_t *hash, uint32_t *df) {
+    if (!h->count)
+        return false;
+    uint64_t sum = 0;
+    *hash = head(h->runs[0]);
+    while (h->count && head(h->runs[0]) == *hash) {
+        dp_df_run *run = h->runs[0];
+        sum += run->counts[run->at++];
+        if (run->at == run->features)
+            h->runs[0] = h->runs[--h->count];
+        if (h->count)
+            sink(h, 0);
+    }
+    *df = sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+    return true;
 }
 
 /* Writes the hashes (or the counts) of all features that are frequent enough; gives how many. */
-static uint64_t write_column(FILE *file, const dp_df_content *content, bool counts) {
+static uint64_t write_column(FILE *file, const dp_df_content *content, heap *h, bool counts) {
     uint64_t hash = 0, features = 0;
     uint32_t df;
-    rewind_runs(content);
-    while (next_feature(content->runs, content->run_count, &hash, &df)) {
+    open_heap(h, content);
+    while (next_feature(h, &hash, &df)) {
         if (df < content->min_df)
             continue;
         features++;
@@ -56,16 +88,17 @@ static void write_padding(FILE *file, uint64_t length) {
         fputc(0, file);
 }
 
-static bool write_content(FILE *file, const dp_df_content *content) {
+static bool write_content(FILE *file, const dp_df_content *content, heap *h) {
     dp_df_header header = {.magic = DP_DF_MAGIC,
                            .version = DP_DF_VERSION,
                            .recipe_length = (uint32_t)strlen(content->recipe),
                            .documents = content->documents};
+    snprintf(header.unicode, sizeof header.unicode, "%s", doppel_unicode_version());
     fwrite(&header, sizeof header, 1, file);
     fwrite(content->recipe, 1, header.recipe_length, file);
     write_padding(file, header.recipe_length);
-    header.features = write_column(file, content, false);
-    write_column(file, content, true);
+    header.features = write_column(file, content, h, false);
+    write_column(file, content, h, true);
     write_padding(file, header.features * 4);
     if (fseeko(file, 0, SEEK_SET))
         return false;
@@ -102,10 +135,15 @@ doppel_status dp_df_write(const char *path, const dp_df_content *content, doppel
         dp_buffer_free(&beside);
         return dp_no_memory(error);
     }
+    heap h = {malloc((content->run_count + 1) * sizeof(dp_df_run *)), 0};
+    if (!h.runs) {
+        dp_buffer_free(&beside);
+        return dp_no_memory(error);
+    }
     errno = 0;
     int number = open(beside.data, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     FILE *file = number < 0 ? NULL : fdopen(number, "w+");
-    bool done = file && write_content(file, content) && write_checksum(number);
+    bool done = file && write_content(file, content, &h) && write_checksum(number);
     int reason = errno;
     if (number >= 0 && !file)
         close(number);
@@ -119,6 +157,7 @@ doppel_status dp_df_write(const char *path, const dp_df_content *content, doppel
     }
     if (!done && number >= 0)
         unlink(beside.data);
+    free(h.runs);
     dp_buffer_free(&beside);
     return done ? DOPPEL_OK : fail_write(error, path, reason);
 }

@@ -265,6 +265,11 @@ static doppel_status settle_df(doppel_recipe *r, doppel_error *error) {
         return dp_fail(error, DOPPEL_ERROR_USAGE, "recipe: the frequency table counts %s, but this recipe makes %s",
                        made, r->features.data);
     strcpy(r->df_digest, digest);
+    if (strcmp(dp_df_unicode(r->df), doppel_unicode_version()))
+        snprintf(r->warning, sizeof r->warning,
+                 "the frequency table was made with Unicode %s, this library has %s: new code points may be read "
+                 "differently",
+                 dp_df_unicode(r->df), doppel_unicode_version());
     return DOPPEL_OK;
 }
 
@@ -311,17 +316,18 @@ static doppel_status settle(doppel_recipe *r, doppel_error *error) {
 
 /* ---- the public calls ---- */
 
-static bool copy_parts(doppel_recipe *r, const doppel_recipe_parts *parts) {
-    if (!parts)
+static bool copy_parts(doppel_recipe *r, const doppel_recipe_parts *given) {
+    doppel_recipe_parts parts = {0};
+    if (given)
+        dp_copy_options(&parts, given, sizeof parts);
+    r->df = parts.df;
+    if (!parts.stop_words_length)
         return true;
-    r->df = parts->df;
-    if (!parts->stop_words_length)
-        return true;
-    if (!(r->stop_copy = malloc(parts->stop_words_length)))
+    if (!(r->stop_copy = malloc(parts.stop_words_length)))
         return false;
-    memcpy(r->stop_copy, parts->stop_words, parts->stop_words_length);
+    memcpy(r->stop_copy, parts.stop_words, parts.stop_words_length);
     r->text.stop_words = r->stop_copy;
-    r->text.stop_words_length = parts->stop_words_length;
+    r->text.stop_words_length = parts.stop_words_length;
     return true;
 }
 

@@ -47,6 +47,9 @@ extern const char dp_hash_names[];
 
 /* ---- document frequencies ---- */
 
+/* The Unicode version a table was made with. */
+const char *dp_df_unicode(const doppel_df *df);
+
 /* idf in units of 1/65536, at least 0. */
 int64_t dp_df_weight(const doppel_df *df, uint64_t feature_hash);
 

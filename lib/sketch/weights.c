@@ -149,7 +149,7 @@ static doppel_status sum_own(own_hash *own, const doppel_feature *features, size
 static doppel_status open_own(const doppel_simhash_options *given, doppel_simhash_options *options, own_hash *own,
                               doppel_error *error) {
     if (given)
-        *options = *given;
+        dp_copy_options(options, given, sizeof *options);
     options->bits = options->bits ? options->bits : 64;
     own->options = options;
     if (options->bits < 1 || (options->bits > 64 && options->bits != 128))

@@ -185,5 +185,9 @@ int cmd_df(const cli_args *args) {
                 args_flag(args, "merge") ? "--merge A.df B.df" : "INPUT...");
         return EXIT_USAGE;
     }
+    if (args_flag(args, "merge") && args_text(args, "min-df")) {
+        message("df --merge adds tables up as they are: --min-df goes with documents");
+        return EXIT_USAGE;
+    }
     return args_flag(args, "merge") ? merge(args, path) : build(args, path);
 }

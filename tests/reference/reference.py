@@ -274,7 +274,7 @@ def stop_words(data, recipe):
 class Table:
     def __init__(self, data):
         magic, version, length, self.documents, count, check = struct.unpack_from("<8s2I3Q", data)
-        assert (magic, version) == (b"DOPPELDF", 1) and data[40:64] == bytes(24)
+        assert (magic, version) == (b"DOPPELDF", 1) and data[40:64].rstrip(b"\0") == b"15.0.0"
         assert check == xxhash.xxh3_64_intdigest(data[:32] + bytes(8) + data[40:])
         at = 64 + (length + 7) // 8 * 8
         assert len(data) == at + 8 * count + (4 * count + 7) // 8 * 8

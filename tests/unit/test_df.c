@@ -515,7 +515,7 @@ static void the_file_is_as_the_page_says(void **state) {
     save(builder, path, 0);
     dp_buffer bytes = slurp(path);
     static const char want[] = "DOPPELDF\1\0\0\0\34\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0";
-    static const char rest[] = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0chars=3:hash=xxh3:space=drop\0\0\0\0"
+    static const char rest[] = "15.0.0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0chars=3:hash=xxh3:space=drop\0\0\0\0"
                                "\5\0\0\0\0\0\0\0\11\0\0\0\0\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11"
                                "\1\0\0\0\2\0\0\0\1\0\0\0\0\0\0\0";
     assert_int_equal(bytes.size, 40 + sizeof rest - 1);

@@ -295,7 +295,7 @@ static void long_lines_are_passed_over_without_being_held(void **state) {
     fclose(file);
     result r = run_job((dp_input_job){.paths = &path, .path_count = 1, .sizes = &sizes}, &options);
     assert_string_equal(r.output.data, "a.jsonl:1|a||\na.jsonl:3|b||\n");
-    assert_string_equal(r.reports.data, "a.jsonl:2: longer than the limit of 10000 bytes\n");
+    assert_string_equal(r.reports.data, "a.jsonl:2: longer than the limit of 10000 bytes; --max-record sets it\n");
     free_result(&r);
 }
 
