@@ -37,7 +37,7 @@
 
 /* Target attributes of the levels. */
 #define DP_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
-#define DP_TARGET_AVX512                                                                                          \
+#define DP_TARGET_AVX512                                                                                    \
     __attribute__((target("avx2,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2," \
                           "avx512bitalg,avx512vpopcntdq")))
 
