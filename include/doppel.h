@@ -204,7 +204,8 @@ DOPPEL_API doppel_status doppel_word_ranges(const doppel_recipe *recipe, const c
  * -------------------------------------------------------------------- */
 
 /* A named hash of any bytes: fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha256, or any digest libcrypto offers by
- * name. docs/FORMAT.md gives the arithmetic. Errors: DOPPEL_ERROR_USAGE when there is no such hash. */
+ * name. docs/FORMAT.md gives the arithmetic. Errors: DOPPEL_ERROR_USAGE when there is no such hash,
+ * DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_hash(const char *name, const void *bytes, size_t length, uint64_t seed, uint64_t *hash);
 
 /* One feature. It counts `weight`, rounded to 1/65536; weights may be negative. */
@@ -227,7 +228,8 @@ typedef struct doppel_simhash_options {
 } doppel_simhash_options;
 
 /* SimHash of weighted features: bit i is 1 when the weighted sum of +-1 is above 0. `options` may be NULL.
- * Errors: DOPPEL_ERROR_USAGE (bits, hash, a weight that is not finite or above 2^31, a total that leaves 64 bits). */
+ * Errors: DOPPEL_ERROR_USAGE (bits, hash, a weight that is not finite or above 2^31, a total that leaves 64 bits),
+ * DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_simhash(const doppel_feature *features, size_t count,
                                         const doppel_simhash_options *options, uint64_t fingerprint[2],
                                         doppel_error *error);

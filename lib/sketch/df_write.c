@@ -131,7 +131,7 @@ static doppel_status fail_write(doppel_error *error, const char *path, int reaso
 
 doppel_status dp_df_write(const char *path, const dp_df_content *content, doppel_error *error) {
     dp_buffer beside = {0};
-    if (!dp_buffer_printf(&beside, "%s.%ld.tmp", path, (long)getpid()) || !dp_buffer_add(&beside, "", 1)) {
+    if (!dp_buffer_printf(&beside, "%s.%ld.tmp", path, (long)gettid()) || !dp_buffer_add(&beside, "", 1)) {
         dp_buffer_free(&beside);
         return dp_no_memory(error);
     }
