@@ -97,10 +97,13 @@ enum { DP_WRITE_SPACE = 1, DP_WRITE_IT = 2, DP_STEP_STATE = 2 };
 
 #define DP_TABLE_BLOCK 128
 
+/* Ranges of code points that all have the entry of the first one; who makes the table checks it. */
+enum { DP_HAN_FIRST = 0x4E00, DP_HAN_LAST = 0x9FFF, DP_HANGUL_FIRST = 0xAC00, DP_HANGUL_LAST = 0xD7A3 };
+
 /* What the plain kernel goes by, and keeps between calls. */
 typedef struct dp_plain_state {
     const uint16_t *rows;   /* which row has a block's entries: rows[code point / DP_TABLE_BLOCK] */
-    const int32_t *entries; /* DP_TABLE_BLOCK a row; one can be read beyond `rows` too */
+    const int32_t *entries; /* DP_TABLE_BLOCK a row */
     /* Sets of classes, bit c for class c: those that stay, in three kinds, and those that separate. */
     uint8_t letters, alones, marks, spaces;
     uint8_t steps[DP_STATES][8]; /* the same by state and class, by dp_plain_prepare */

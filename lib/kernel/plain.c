@@ -37,6 +37,10 @@ static inline size_t decode(const uint8_t *p, int32_t *code_point) {
     return (dp_load32(p) & 0xC0C0F0) != 0x8080E0 || c < 0x800 || c >> 11 == 0x1B ? 0 : 3;
 }
 
+static inline int32_t entry_of(const dp_plain_state *s, int32_t c) {
+    return s->entries[s->rows[c / DP_TABLE_BLOCK] * DP_TABLE_BLOCK + c % DP_TABLE_BLOCK];
+}
+
 static size_t plain_portable(const uint8_t *in, size_t length, uint8_t *out, dp_plain_state *given) {
     const dp_plain_state s = *given;
     const uint8_t *p = in, *end = in + length;
@@ -45,7 +49,7 @@ static size_t plain_portable(const uint8_t *in, size_t length, uint8_t *out, dp_
     while (end - p >= 4) {
         int32_t c;
         size_t taken = decode(p, &c), written = taken;
-        int32_t entry = s.entries[s.rows[c / DP_TABLE_BLOCK] * DP_TABLE_BLOCK + c % DP_TABLE_BLOCK];
+        int32_t entry = entry_of(&s, c);
         uint32_t becomes = (uint32_t)(c + (entry >> DP_ENTRY_SHIFT));
         if (!taken || entry & (DP_ENTRY_SLOW | DP_ENTRY_JOINS) || becomes >= 0x10000)
             break;
@@ -139,29 +143,45 @@ static inline uint32_t following(uint32_t marked, uint32_t skipped, bool before,
     return (next | sum) & ~skipped & 0xFFFF;
 }
 
-/* The row of entries of each code point, times DP_TABLE_BLOCK. A text in one alphabet has two blocks, its own and
- * ASCII's; only other text pays for a gather. */
-DP_TARGET_AVX512 static inline __m512i find_rows(__m512i code_points, __mmask16 valid, const uint16_t *rows) {
-    __m512i block = _mm512_srli_epi32(code_points, 7);
-    __mmask16 foreign = _mm512_mask_test_epi32_mask(valid, block, block);
-    __m512i first = _mm512_maskz_compress_epi32(foreign, block);
-    int32_t one = _mm_cvtsi128_si32(_mm512_castsi512_si128(first));
-    __mmask16 others = _mm512_mask_cmpneq_epi32_mask(foreign, block, _mm512_set1_epi32(one));
-    __m512i row = _mm512_mask_mov_epi32(_mm512_set1_epi32(rows[0]), foreign, _mm512_set1_epi32(rows[one]));
-    if (others) {
-        row = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid, block, rows, 2);
-        row = _mm512_and_si512(row, _mm512_set1_epi32(0xFFFF));
+/* The entry of each code point of one block, by its place in it: four look-ups of 32 entries, and a choice by the high
+ * bits. */
+DP_TARGET_AVX512 static inline __m512i look_up_block(const int32_t *row, __m512i place) {
+    __m512i part[4];
+    for (int i = 0; i < 4; i++)
+        part[i] =
+            _mm512_permutex2var_epi32(_mm512_loadu_si512(row + 32 * i), place, _mm512_loadu_si512(row + 32 * i + 16));
+    __mmask16 odd = _mm512_test_epi32_mask(place, _mm512_set1_epi32(32));
+    __m512i low = _mm512_mask_mov_epi32(part[0], odd, part[1]), high = _mm512_mask_mov_epi32(part[2], odd, part[3]);
+    return _mm512_mask_mov_epi32(low, _mm512_test_epi32_mask(place, _mm512_set1_epi32(64)), high);
+}
+
+/* Which code points lie in a range. */
+DP_TARGET_AVX512 static inline uint32_t in_range(__m512i c, int32_t first, int32_t last) {
+    return _mm512_cmple_epu32_mask(_mm512_sub_epi32(c, _mm512_set1_epi32(first)), _mm512_set1_epi32(last - first));
+}
+
+/* The entries of all code points, block by block: text has few blocks at a time, its own and ASCII's. (A gather takes
+ * longer: some forty cycles.) Han and Hangul, which come from many blocks, have one entry each. */
+DP_TARGET_AVX512 static inline __m512i find_entries(__m512i c, uint32_t valid, const dp_plain_state *s) {
+    const __m512i block = _mm512_srli_epi32(c, 7), place = _mm512_and_si512(c, _mm512_set1_epi32(DP_TABLE_BLOCK - 1));
+    uint32_t han = in_range(c, DP_HAN_FIRST, DP_HAN_LAST), hangul = in_range(c, DP_HANGUL_FIRST, DP_HANGUL_LAST);
+    __m512i entries = _mm512_maskz_set1_epi32((__mmask16)han, entry_of(s, DP_HAN_FIRST));
+    entries = _mm512_mask_set1_epi32(entries, (__mmask16)hangul, entry_of(s, DP_HANGUL_FIRST));
+    for (uint32_t left = valid & ~han & ~hangul; left;) {
+        __m512i first = _mm512_maskz_compress_epi32((__mmask16)left, block);
+        int32_t one = _mm_cvtsi128_si32(_mm512_castsi512_si128(first));
+        uint32_t same = _mm512_mask_cmpeq_epi32_mask((__mmask16)left, block, _mm512_set1_epi32(one));
+        __m512i found = look_up_block(s->entries + s->rows[one] * DP_TABLE_BLOCK, place);
+        entries = _mm512_mask_mov_epi32(entries, (__mmask16)same, found);
+        left &= ~same;
     }
-    return _mm512_slli_epi32(row, 7);
+    return entries;
 }
 
 /* Writes a group; gives the end of the output; g->count is lowered to the code points that are plain. */
 DP_TARGET_AVX512 static inline uint8_t *write_group(group *g, uint8_t *to, dp_plain_state *s) {
     __mmask16 valid = (__mmask16)((1u << g->count) - 1);
-    __m512i row = find_rows(g->code_points, valid, s->rows);
-    __m512i in_block = _mm512_and_si512(g->code_points, _mm512_set1_epi32(DP_TABLE_BLOCK - 1));
-    __m512i entry =
-        _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), valid, _mm512_or_si512(row, in_block), s->entries, 4);
+    __m512i entry = find_entries(g->code_points, valid, s);
     __m512i becomes = _mm512_add_epi32(g->code_points, _mm512_srai_epi32(entry, DP_ENTRY_SHIFT));
     uint32_t other = _mm512_test_epi32_mask(entry, _mm512_set1_epi32(DP_ENTRY_SLOW | DP_ENTRY_JOINS)) |
                      _mm512_cmpge_epu32_mask(becomes, _mm512_set1_epi32(0x10000));

@@ -101,8 +101,21 @@ static void print_tables(void) {
     printf("};\n");
 }
 
+/* What the plain kernel relies on. */
+static bool is_uniform(int32_t first, int32_t last) {
+    for (int keep_case = 0; keep_case < 2; keep_case++)
+        for (int32_t c = first; c <= last; c++)
+            if (entry(c, keep_case) != entry(first, keep_case))
+                return false;
+    return true;
+}
+
 int main(void) {
     find_second_halves();
+    if (!is_uniform(DP_HAN_FIRST, DP_HAN_LAST) || !is_uniform(DP_HANGUL_FIRST, DP_HANGUL_LAST)) {
+        fprintf(stderr, "generate_unicode: Han or Hangul no longer behave alike: see DP_HAN_FIRST\n");
+        return EXIT_FAILURE;
+    }
     make_tables();
     print_tables();
     return fflush(stdout) || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
