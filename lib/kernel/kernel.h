@@ -114,8 +114,8 @@ typedef struct dp_plain_state {
 /* Fills what follows from the sets. */
 void dp_plain_prepare(dp_plain_state *state);
 
-/* Code points of one to three bytes that become one such and join nothing, by their table entries; stops at any other.
- * Gives how many bytes it wrote. `out` has room for 4 * length + 64. */
+/* Code points of one to three bytes that become one such and join nothing, by their table entries; stops at any other,
+ * and may stop where there is only ASCII. Gives how many bytes it wrote. `out` has room for 4 * length + 64. */
 DP_KERNEL(plain, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_plain_state *state))
 
 /* Writes a code point as UTF-8, 1 to 4 bytes; gives how many. */

@@ -41,9 +41,12 @@ static inline int32_t entry_of(const dp_plain_state *s, int32_t c) {
     return s->entries[s->rows[c / DP_TABLE_BLOCK] * DP_TABLE_BLOCK + c % DP_TABLE_BLOCK];
 }
 
+/* The plain way does so much at a time, so that ASCII behind it goes back to its own kernel. */
+#define PLAIN_RUN 256
+
 static size_t plain_portable(const uint8_t *in, size_t length, uint8_t *out, dp_plain_state *given) {
     const dp_plain_state s = *given;
-    const uint8_t *p = in, *end = in + length;
+    const uint8_t *p = in, *end = in + (length < PLAIN_RUN ? length : PLAIN_RUN);
     uint8_t *to = out;
     unsigned state = s.state;
     while (end - p >= 4) {
@@ -215,6 +218,8 @@ DP_TARGET_AVX512 static inline __m128i quarter(__m512i bytes, unsigned i) {
 /* 64 bytes, all of them readable; gives how many were used, fewer than 62 when something is not plain. */
 DP_TARGET_AVX512 static inline size_t plain_block(const uint8_t *p, uint8_t **to, dp_plain_state *s) {
     __m512i bytes = _mm512_loadu_si512(p);
+    if (!_mm512_movepi8_mask(bytes))
+        return 0; /* ASCII has its own kernel */
     uint64_t two, three, starts = find_starts(bytes, &two, &three);
     unsigned count = (unsigned)__builtin_popcountll(starts);
     __m512i first = _mm512_maskz_compress_epi8(starts, bytes);

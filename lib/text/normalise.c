@@ -16,9 +16,6 @@
 /* A run of ASCII this long goes back to the kernel. */
 #define ASCII_RUN 32
 
-/* The kernel for other text gets this much at a time, so that ASCII behind it is seen. */
-#define PLAIN_RUN 256
-
 /* ---- writing ---- */
 
 static void note_range(dp_normaliser *n, bool new_word) {
@@ -151,7 +148,7 @@ static inline bool ascii_ahead(const uint8_t *p, const uint8_t *end) {
 }
 
 static const uint8_t *read_plain(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
-    size_t length = (size_t)(end - p) < PLAIN_RUN ? (size_t)(end - p) : PLAIN_RUN;
+    size_t length = (size_t)(end - p) < DP_READ / 4 ? (size_t)(end - p) : DP_READ / 4;
     n->size += n->plain(p, length, n->text + n->size, &n->at);
     p += n->at.used;
     if (n->at.used)
