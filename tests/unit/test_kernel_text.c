@@ -171,6 +171,16 @@ static size_t plain_plain(const uint8_t *in, size_t most, uint8_t *out, dp_plain
 }
 
 /* A variant may leave the last three bytes for later, but nothing else. */
+/* A variant may stop short near the end of the text, after some 250 bytes, and where 64 bytes of ASCII follow. */
+static bool may_stop(const uint8_t *text, size_t length, size_t used) {
+    if (used + 4 > length || used > 250)
+        return true;
+    for (size_t i = used; i < used + 64; i++)
+        if (i >= length || text[i] >= 0x80)
+            return false;
+    return true;
+}
+
 static void check_plain(guarded in_room, guarded out_room, const dp_plain_state *given, const uint8_t *text,
                         size_t length) {
     uint8_t want[4 * LONGEST];
@@ -181,7 +191,8 @@ static void check_plain(guarded in_room, guarded out_room, const dp_plain_state 
     EACH_VARIANT(plain, variant) {
         dp_plain_state after = *given, expected = *given;
         size_t made = variant->run(in, length, out, &after);
-        assert_true(after.used <= whole.used && (after.used == whole.used || after.used + 4 > length));
+        assert_true(after.used <= whole.used);
+        assert_true(after.used == whole.used || may_stop(text, length, after.used));
         assert_int_equal(made, plain_plain(text, after.used, want, &expected));
         assert_int_equal(after.used, expected.used);
         assert_int_equal(after.state, expected.state);
