@@ -170,7 +170,6 @@ static size_t plain_plain(const uint8_t *in, size_t most, uint8_t *out, dp_plain
     return made;
 }
 
-/* A variant may leave the last three bytes for later, but nothing else. */
 /* A variant may stop short near the end of the text, after some 250 bytes, and where 64 bytes of ASCII follow. */
 static bool may_stop(const uint8_t *text, size_t length, size_t used) {
     if (used + 4 > length || used > 250)
