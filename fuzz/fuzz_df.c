@@ -1,5 +1,7 @@
 /* fuzz_df.c - any bytes as a document-frequency table. If the first byte is odd the checksum is made right, so that
  * what stands behind it is reached. A table that opens answers every question; one that does not says why. */
+#include "fuzz.h"
+
 #include "sketch/df.h"
 
 #include <math.h>
@@ -7,14 +9,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define CHECK(what)  \
-    do {             \
-        if (!(what)) \
-            abort(); \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void write_file(int file, const uint8_t *data, size_t size) {
     CHECK(!ftruncate(file, 0) && pwrite(file, data, size, 0) == (ssize_t)size);

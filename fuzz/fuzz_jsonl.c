@@ -1,6 +1,8 @@
 /* fuzz_jsonl.c - any bytes as lines of JSON. However the input is cut into blocks and given to threads, the same
  * documents come out in the same order, their text is UTF-8, and every line is accounted for. The first byte chooses
  * how it is cut. */
+#include "fuzz.h"
+
 #include "input/input.h"
 #include "input/json.h"
 #include "input/utf8.h"
@@ -9,14 +11,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define CHECK(what)  \
-    do {             \
-        if (!(what)) \
-            abort(); \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_utf8(const char *text, size_t length) {
     for (const char *p = text, *end = text + length; p < end;) {

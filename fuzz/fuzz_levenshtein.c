@@ -1,19 +1,13 @@
 /* fuzz_levenshtein.c - edit distances of two texts against the plain table. The first byte says where the input is cut
  * in two, the second the largest distance that matters. */
+#include "fuzz.h"
+
 #include "verify/verify.h"
 
 #include <stdlib.h>
 
-#define CHECK(what)  \
-    do {             \
-        if (!(what)) \
-            abort(); \
-    } while (0)
-
 /* Texts are cut to this, so that the plain table stays small. */
 #define MOST 700
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;

@@ -1,16 +1,10 @@
 /* fuzz_recipe.c - any text as a recipe: what parses prints a form that parses to the same, and makes sketches; what
  * does not is refused with a message and a place. The first byte chooses what is given beside it. */
+#include "fuzz.h"
+
 #include "sketch/df.h"
 
 #include <stdlib.h>
-
-#define CHECK(what)  \
-    do {             \
-        if (!(what)) \
-            abort(); \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A table of nothing, for the usual features: enough for weight=tfidf. */
 static const doppel_df *small_table(void) {

@@ -3,18 +3,12 @@
  *
  * The text in one piece is the truth for: the text cut anywhere, the way through single code points (word lists), and
  * every variant of the kernels. Batches, ranges and the normalised text are checked for what they promise. */
+#include "fuzz.h"
+
 #include "text/normalise.h"
 #include "text/text.h"
 
 #include <stdlib.h>
-
-#define CHECK(what)  \
-    do {             \
-        if (!(what)) \
-            abort(); \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What came out of one reading. */
 typedef struct reading {

@@ -18,41 +18,15 @@ const cli_option df_options[] = {
 
 /* The builder is not for several threads, so they take turns; sketching is most of the work. */
 typedef struct df_job {
-    const doppel_recipe *recipe;
+    sketch_job sketch;
     doppel_df_builder *builder;
     pthread_mutex_t lock;
     doppel_error error;
 } df_job;
 
-typedef struct df_worker {
-    df_job *job;
-    doppel_sketcher *sketcher;
-} df_worker;
-
-static doppel_status begin(void *user, void **state) {
-    df_job *job = user;
-    df_worker *made = calloc(1, sizeof *made);
-    if (!made)
-        return DOPPEL_ERROR_MEMORY;
-    made->job = job;
-    doppel_status status = doppel_sketcher_create(job->recipe, DOPPEL_WANT_SET, &made->sketcher, NULL);
-    if (status == DOPPEL_OK)
-        *state = made;
-    else
-        free(made);
-    return status;
-}
-
-static void end(void *user, void *state) {
-    (void)user;
-    df_worker *worker = state;
-    doppel_sketcher_free(worker->sketcher);
-    free(worker);
-}
-
 static doppel_status document(void *state, const doppel_document *document, doppel_output *output) {
     (void)output;
-    df_worker *worker = state;
+    const sketch_worker *worker = state;
     df_job *job = worker->job;
     doppel_sketch sketch;
     doppel_status status = doppel_sketcher_run(worker->sketcher, document->text, document->text_length, &sketch);
@@ -118,7 +92,7 @@ static bool worth_saving(const cli_args *args, int code) {
 
 static int count(const cli_args *args, df_job *job, const char *path) {
     doppel_input_counts counts;
-    doppel_work work = {.user = job, .begin = begin, .document = document, .end = end};
+    doppel_work work = {.user = job, .begin = begin_sketching, .document = document, .end = end_sketching};
     uint64_t least = args_number(args, "min-df", 0);
     int code = run_inputs(args, &work, &counts);
     if (job->error.code != DOPPEL_OK)
@@ -157,7 +131,7 @@ static int build(const cli_args *args, const char *path) {
     df_job job = {.lock = PTHREAD_MUTEX_INITIALIZER};
     int code = load_counted_recipe(args, &loaded);
     if (code == EXIT_DONE) {
-        job.recipe = loaded.recipe;
+        job.sketch = (sketch_job){loaded.recipe, DOPPEL_WANT_SET};
         doppel_status status = doppel_df_builder_create(loaded.recipe, (size_t)args_number(args, "memory", 0),
                                                         args_text(args, "tmp"), &job.builder, &job.error);
         if (status != DOPPEL_OK) {

@@ -16,38 +16,10 @@ const cli_option fingerprint_options[] = {
 };
 
 typedef struct fingerprint_job {
-    const doppel_recipe *recipe;
+    sketch_job sketch;
     bool json;
     bool signatures, samples; /* the recipe has them */
 } fingerprint_job;
-
-typedef struct fingerprint_worker {
-    const fingerprint_job *job;
-    doppel_sketcher *sketcher;
-} fingerprint_worker;
-
-/* Each thread has a worker of its own. */
-static doppel_status begin(void *user, void **state) {
-    const fingerprint_job *job = user;
-    fingerprint_worker *made = calloc(1, sizeof *made);
-    if (!made)
-        return DOPPEL_ERROR_MEMORY;
-    made->job = job;
-    doppel_status status =
-        doppel_sketcher_create(job->recipe, job->json ? DOPPEL_WANT_DIGEST : 0, &made->sketcher, NULL);
-    if (status == DOPPEL_OK)
-        *state = made;
-    else
-        free(made);
-    return status;
-}
-
-static void end(void *user, void *state) {
-    (void)user;
-    fingerprint_worker *worker = state;
-    doppel_sketcher_free(worker->sketcher);
-    free(worker);
-}
 
 /* ceil(bits / 4) digits, the most significant first; gives how many. */
 static size_t hex_of(const uint64_t fingerprint[2], int bits, char *to) {
@@ -75,10 +47,10 @@ static doppel_status write_id(const doppel_document *document, doppel_output *ou
     return status;
 }
 
-static doppel_status write_line(const fingerprint_worker *worker, const doppel_document *document,
+static doppel_status write_line(const fingerprint_job *job, const doppel_document *document,
                                 const doppel_sketch *sketch, doppel_output *output) {
     char head[64];
-    size_t length = hex_of(sketch->fingerprint, doppel_recipe_bits(worker->job->recipe), head);
+    size_t length = hex_of(sketch->fingerprint, doppel_recipe_bits(job->sketch.recipe), head);
     head[length++] = '\t';
     doppel_status status = doppel_output_write(output, head, length);
     if (status == DOPPEL_OK)
@@ -86,27 +58,32 @@ static doppel_status write_line(const fingerprint_worker *worker, const doppel_d
     return status == DOPPEL_OK ? doppel_output_write(output, "\n", 1) : status;
 }
 
-static doppel_status write_list(doppel_output *output, const char *name, const doppel_sketch *sketch, size_t count) {
-    char text[64];
-    int length = snprintf(text, sizeof text, ",\"%s\":[", name);
-    doppel_status status = doppel_output_write(output, text, (size_t)length);
+/* Prints number i of a list. */
+typedef int (*list_item)(const doppel_sketch *sketch, size_t i, char *text, size_t room);
+
+static int print_slot(const doppel_sketch *sketch, size_t i, char *text, size_t room) {
+    return snprintf(text, room, "%s%u", i ? "," : "", sketch->signature[i]);
+}
+
+/* 64-bit numbers are beyond what JSON readers keep exactly, so samples are hexadecimal strings. */
+static int print_sample(const doppel_sketch *sketch, size_t i, char *text, size_t room) {
+    return snprintf(text, room, "%s\"%016llx\"", i ? "," : "", (unsigned long long)sketch->sample[i]);
+}
+
+static doppel_status write_list(doppel_output *output, const doppel_sketch *sketch, size_t count, list_item print) {
+    doppel_status status = doppel_output_write(output, "[", 1);
     for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
-        /* 64-bit numbers are beyond what JSON readers keep exactly, so samples are hexadecimal strings. */
-        if (name[1] == 'a')
-            length = snprintf(text, sizeof text, "%s\"%016llx\"", i ? "," : "", (unsigned long long)sketch->sample[i]);
-        else
-            length = snprintf(text, sizeof text, "%s%u", i ? "," : "", sketch->signature[i]);
-        status = doppel_output_write(output, text, (size_t)length);
+        char text[32];
+        status = doppel_output_write(output, text, (size_t)print(sketch, i, text, sizeof text));
     }
     return status == DOPPEL_OK ? doppel_output_write(output, "]", 1) : status;
 }
 
 /* ,"fingerprint":"...","words":N,"digest":"..." */
-static doppel_status write_values(const fingerprint_worker *worker, const doppel_sketch *sketch,
-                                  doppel_output *output) {
+static doppel_status write_values(const fingerprint_job *job, const doppel_sketch *sketch, doppel_output *output) {
     char text[256];
     size_t length = (size_t)snprintf(text, sizeof text, ",\"fingerprint\":\"");
-    length += hex_of(sketch->fingerprint, doppel_recipe_bits(worker->job->recipe), text + length);
+    length += hex_of(sketch->fingerprint, doppel_recipe_bits(job->sketch.recipe), text + length);
     length += (size_t)snprintf(text + length, sizeof text - length,
                                "\",\"words\":%llu,\"digest\":", (unsigned long long)sketch->words);
     if (!sketch->words) {
@@ -120,29 +97,33 @@ static doppel_status write_values(const fingerprint_worker *worker, const doppel
     return doppel_output_write(output, text, length);
 }
 
-static doppel_status write_json(const fingerprint_worker *worker, const doppel_document *document,
+static doppel_status write_json(const fingerprint_job *job, const doppel_document *document,
                                 const doppel_sketch *sketch, doppel_output *output) {
     doppel_status status = doppel_output_write(output, "{\"id\":", 6);
     if (status == DOPPEL_OK)
         status = doppel_output_json(output, document->id, document->id_length);
     if (status == DOPPEL_OK)
-        status = write_values(worker, sketch, output);
-    if (status == DOPPEL_OK && worker->job->signatures)
-        status = sketch->signature ? write_list(output, "signature", sketch, sketch->slots)
-                                   : doppel_output_write(output, ",\"signature\":null", 17);
-    if (status == DOPPEL_OK && worker->job->samples)
-        status = write_list(output, "sample", sketch, sketch->sample_count);
+        status = write_values(job, sketch, output);
+    if (status == DOPPEL_OK && job->signatures)
+        status = doppel_output_write(output, ",\"signature\":", 13);
+    if (status == DOPPEL_OK && job->signatures)
+        status = sketch->signature ? write_list(output, sketch, sketch->slots, print_slot)
+                                   : doppel_output_write(output, "null", 4);
+    if (status == DOPPEL_OK && job->samples)
+        status = doppel_output_write(output, ",\"sample\":", 10);
+    if (status == DOPPEL_OK && job->samples)
+        status = write_list(output, sketch, sketch->sample_count, print_sample);
     return status == DOPPEL_OK ? doppel_output_write(output, "}\n", 2) : status;
 }
 
 static doppel_status document(void *state, const doppel_document *document, doppel_output *output) {
-    const fingerprint_worker *worker = state;
+    const sketch_worker *worker = state;
+    const fingerprint_job *job = worker->job;
     doppel_sketch sketch;
     doppel_status status = doppel_sketcher_run(worker->sketcher, document->text, document->text_length, &sketch);
     if (status != DOPPEL_OK)
         return status;
-    return worker->job->json ? write_json(worker, document, &sketch, output)
-                             : write_line(worker, document, &sketch, output);
+    return job->json ? write_json(job, document, &sketch, output) : write_line(job, document, &sketch, output);
 }
 
 int cmd_fingerprint(const cli_args *args) {
@@ -150,9 +131,13 @@ int cmd_fingerprint(const cli_args *args) {
     int code = load_recipe(args, args_text(args, "recipe"), &loaded);
     if (code == EXIT_DONE) {
         const char *text = doppel_recipe_text(loaded.recipe);
-        fingerprint_job job = {loaded.recipe, args_flag(args, "json"), strstr(text, ":minhash=") != NULL,
+        bool json = args_flag(args, "json");
+        fingerprint_job job = {{loaded.recipe, json ? DOPPEL_WANT_DIGEST : 0},
+                               json,
+                               strstr(text, ":minhash=") != NULL,
                                strstr(text, ":sample=") != NULL};
-        doppel_work work = {.user = &job, .begin = begin, .document = document, .end = end, .emit = write_stdout};
+        doppel_work work = {
+            .user = &job, .begin = begin_sketching, .document = document, .end = end_sketching, .emit = write_stdout};
         code = run_inputs(args, &work, NULL);
     }
     free_recipe(&loaded);

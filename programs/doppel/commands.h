@@ -51,6 +51,21 @@ typedef struct loaded_recipe {
 int load_recipe(const cli_args *args, const char *text, loaded_recipe *loaded);
 void free_recipe(loaded_recipe *loaded);
 
+/* Commands that sketch each document: their job begins with a sketch_job, begin_sketching and end_sketching are the
+ * begin and end of their doppel_work, and each thread's state is a sketch_worker. */
+typedef struct sketch_job {
+    const doppel_recipe *recipe;
+    unsigned wants;
+} sketch_job;
+
+typedef struct sketch_worker {
+    void *job;
+    doppel_sketcher *sketcher;
+} sketch_worker;
+
+doppel_status begin_sketching(void *job, void **worker);
+void end_sketching(void *job, void *worker);
+
 /* Options that every command with a recipe has. */
 #define RECIPE_OPTIONS                                                                               \
     {"recipe", 'r', OPTION_TEXT, "RECIPE",                                                           \

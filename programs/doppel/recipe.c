@@ -109,3 +109,24 @@ void free_recipe(loaded_recipe *loaded) {
     doppel_df_close(loaded->df);
     free(loaded->stop_words);
 }
+
+doppel_status begin_sketching(void *user, void **state) {
+    const sketch_job *job = user;
+    sketch_worker *made = calloc(1, sizeof *made);
+    if (!made)
+        return DOPPEL_ERROR_MEMORY;
+    made->job = user;
+    doppel_status status = doppel_sketcher_create(job->recipe, job->wants, &made->sketcher, NULL);
+    if (status == DOPPEL_OK)
+        *state = made;
+    else
+        free(made);
+    return status;
+}
+
+void end_sketching(void *user, void *state) {
+    (void)user;
+    sketch_worker *worker = state;
+    doppel_sketcher_free(worker->sketcher);
+    free(worker);
+}
