@@ -16,6 +16,9 @@
 /* A run of ASCII this long goes back to the kernel. */
 #define ASCII_RUN 32
 
+/* After a run shorter than this the next one is read by the portable kernel. */
+#define SHORT_RUN 32
+
 /* ---- writing ---- */
 
 static void note_range(dp_normaliser *n, bool new_word) {
@@ -66,6 +69,27 @@ static bool piece_is_plain(const dp_normaliser *n) {
     return true;
 }
 
+/* Normalises the piece; gives how many code points it becomes. Small pieces are remembered, as decomposed text repeats
+ * them. */
+static size_t normalise_piece(dp_normaliser *n, int32_t *normalised) {
+    if (n->piece_count > 3)
+        return dp_normalise(n->piece, n->piece_count, n->keep_case, normalised);
+    uint64_t key = 1;
+    for (size_t i = 0; i < n->piece_count; i++)
+        key = key << 21 | (uint64_t)n->piece[i];
+    dp_known_piece *known = &n->known[dp_hash_mix(key) % DP_KNOWN_PIECES];
+    if (known->key != key) {
+        size_t made = dp_normalise(n->piece, n->piece_count, n->keep_case, normalised);
+        if (made > sizeof known->text / sizeof *known->text)
+            return made;
+        known->key = key;
+        known->count = made;
+        memcpy(known->text, normalised, made * sizeof *normalised);
+    }
+    memcpy(normalised, known->text, known->count * sizeof *normalised);
+    return known->count;
+}
+
 static void end_piece(dp_normaliser *n) {
     if (!n->piece_count)
         return;
@@ -76,7 +100,7 @@ static void end_piece(dp_normaliser *n) {
         }
     } else {
         int32_t normalised[DP_PIECE_NORMALISED];
-        size_t made = dp_normalise(n->piece, n->piece_count, n->keep_case, normalised);
+        size_t made = normalise_piece(n, normalised);
         for (size_t i = 0; i < made; i++)
             put(n, (uint32_t)normalised[i], dp_code_point_class(normalised[i]));
     }
@@ -149,7 +173,9 @@ static inline bool ascii_ahead(const uint8_t *p, const uint8_t *end) {
 
 static const uint8_t *read_plain(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
     size_t length = (size_t)(end - p) < DP_READ / 4 ? (size_t)(end - p) : DP_READ / 4;
-    n->size += n->plain(p, length, n->text + n->size, &n->at);
+    /* Where little is plain at a time, blocks are wasted. */
+    dp_plain_fn plain = n->at.used < SHORT_RUN ? n->plain_few : n->plain;
+    n->size += plain(p, length, n->text + n->size, &n->at);
     p += n->at.used;
     if (n->at.used)
         note_last(n, p);
@@ -176,6 +202,13 @@ static const uint8_t *read_one(dp_normaliser *n, const uint8_t *p, const uint8_t
     return next;
 }
 
+/* Whether the code point at p joins the piece. */
+static bool joins_next(const dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
+    int32_t code_point;
+    dp_utf8_decode(p, end, &code_point);
+    return code_point >= 0 && look_up(n, code_point) & DP_ENTRY_JOINS;
+}
+
 const uint8_t *dp_normaliser_read(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
     const size_t full = n->size + DP_READ;
     if (!dp_reserve(&n->text, &n->capacity, n->size + 2 * DP_READ + DP_TEXT_ROOM, 1))
@@ -183,7 +216,7 @@ const uint8_t *dp_normaliser_read(dp_normaliser *n, const uint8_t *p, const uint
     while (p < end && n->size < full) {
         const uint8_t *start = p;
         bool ascii = !n->ranged && *p < 0x80 && ascii_ahead(p, end);
-        if (ascii)
+        if (!n->ranged && n->piece_count && !joins_next(n, p, end))
             end_piece(n);
         /* The kernel for ASCII knows no words that stand alone. */
         if (ascii && n->at.state != DP_ALONE) {
@@ -264,6 +297,10 @@ doppel_status dp_normaliser_open(dp_normaliser *n, const dp_words_options *optio
     n->ranged = ranged;
     n->ascii = dp_ascii_kernel();
     n->plain = dp_plain_kernel();
+    const dp_plain_variant *portable = dp_plain_variants;
+    while (portable->needs)
+        portable++;
+    n->plain_few = portable->run;
     fill_sets(n, options);
     fill_map(n);
     dp_normaliser_reset(n);

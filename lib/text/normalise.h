@@ -15,10 +15,18 @@
 /* Room beyond the text: the longest normalised piece with spaces, and what kernels read and write ahead. */
 #define DP_TEXT_ROOM (DP_PIECE_NORMALISED * 5 + 64 + DP_TEXT_SLACK)
 
+/* A piece of up to three code points (21 bits each, under a 1) and what it becomes. */
+typedef struct dp_known_piece {
+    uint64_t key;
+    size_t count;
+    int32_t text[4];
+} dp_known_piece;
+#define DP_KNOWN_PIECES 256
+
 typedef struct dp_normaliser {
     bool keep_case, ranged;
     dp_ascii_fn ascii;
-    dp_plain_fn plain;
+    dp_plain_fn plain, plain_few; /* for long runs and for short ones */
     dp_ascii_state ascii_state;
     dp_plain_state at; /* has the state for all of the text */
 
@@ -33,6 +41,8 @@ typedef struct dp_normaliser {
 
     int32_t piece[DP_PIECE]; /* code points that are not written, as more may join them */
     size_t piece_count, piece_joins;
+
+    dp_known_piece known[DP_KNOWN_PIECES];
 
     /* When ranged: the source bytes of each word, start and end, and of the piece. */
     uint64_t *ranges;
