@@ -27,6 +27,7 @@ bench: ## measure, beside the peers
 
 install: all ## install into PREFIX (/usr/local): header, libraries, pkg-config file, command, man pages, completion
 	@cmake --install build --prefix '$(PREFIX)'
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 format: ## format all C and C++ files
 	@scripts/gates format --fix

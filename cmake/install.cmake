@@ -1,5 +1,7 @@
 # make install: header, libraries, pkg-config file, the command, man pages, shell completion.
-string(REPLACE ";" " " DOPPEL_REQUIRES_PRIVATE "${DOPPEL_PKG_CONFIG_MODULES}")
+# Named as libraries, not as packages: their own compiler flags are none of a user's business.
+list(TRANSFORM dependencies_LIBRARIES PREPEND "-l" OUTPUT_VARIABLE DOPPEL_LIBS_PRIVATE)
+string(REPLACE ";" " " DOPPEL_LIBS_PRIVATE "${DOPPEL_LIBS_PRIVATE}")
 configure_file(cmake/doppel.pc.in doppel.pc @ONLY)
 install(FILES include/doppel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS doppel_static doppel_shared)

@@ -95,8 +95,8 @@ typedef struct doppel_comparison {
 typedef struct doppel_recipe doppel_recipe;
 
 /* Compares two texts by a recipe (NULL: `page`). Edit distances are worked out while the product of both lengths in
- * code points is at most 2^36, which takes a few seconds at worst. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for
- * a word (or a shingle) of over 2 GiB. */
+ * code points, less what is the same at both ends, is at most 2^36, which takes a few seconds at worst. Errors:
+ * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a word (or a shingle) of over 2 GiB. */
 DOPPEL_API doppel_status doppel_compare(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
                                         size_t b_length, doppel_comparison *out);
 
@@ -284,7 +284,8 @@ DOPPEL_API const char *doppel_df_digest(const doppel_df *df);
 /* ---- 6. Measures
  * --------------------------------------------------------------------------------------------------------- */
 
-/* Sets are ascending arrays of distinct numbers, as DOPPEL_WANT_SET gives them. */
+/* Sets are ascending arrays of distinct numbers, as DOPPEL_WANT_SET gives them (not DOPPEL_WANT_FEATURES, which keeps
+ * order and repeats). */
 DOPPEL_API size_t doppel_set_shared(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);
 /* |A and B| / |A or B|; 1 for two empty sets. */
 DOPPEL_API double doppel_jaccard(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count);

@@ -99,10 +99,21 @@ static void compare_counts(const struct side *a, const struct side *b, doppel_co
     out->euclidean = doppel_euclidean(a->terms, a->term_count, b->terms, b->term_count);
 }
 
+/* How many code points two texts have at their start, and then at their end, that cost no edits. */
+static size_t common_ends(const struct side *a, const struct side *b) {
+    size_t shorter = a->point_count < b->point_count ? a->point_count : b->point_count, start = 0, end = 0;
+    while (start < shorter && a->points[start] == b->points[start])
+        start++;
+    while (end < shorter - start && a->points[a->point_count - 1 - end] == b->points[b->point_count - 1 - end])
+        end++;
+    return start + end;
+}
+
 static doppel_status compare_edits(const struct side *a, const struct side *b, doppel_comparison *out) {
     out->edit_distance = out->indel_distance = -1;
     out->edit_similarity = (double)NAN;
-    if (a->point_count && b->point_count > MOST_CELLS / a->point_count)
+    size_t common = common_ends(a, b);
+    if (a->point_count > common && b->point_count - common > MOST_CELLS / (a->point_count - common))
         return DOPPEL_OK;
     dp_points points_a = {a->points, a->point_count}, points_b = {b->points, b->point_count};
     size_t distance, indel, longer = a->point_count > b->point_count ? a->point_count : b->point_count;
