@@ -34,7 +34,7 @@ typedef enum doppel_status {
     DOPPEL_OK = 0,
     DOPPEL_ERROR_USAGE = 2,       /* an argument, option or recipe that makes no sense */
     DOPPEL_ERROR_INPUT = 3,       /* a file or record that cannot be read as what it says it is */
-    DOPPEL_ERROR_STORE = 4,       /* an index or table that cannot be read or written */
+    DOPPEL_ERROR_STORE = 4,       /* a table or index that cannot be read or written */
     DOPPEL_ERROR_INTERRUPTED = 5, /* a callback asked to stop */
     DOPPEL_ERROR_MEMORY = 6,      /* no memory */
     DOPPEL_ERROR_IO = 7           /* the system refused a read, write or open */
@@ -60,8 +60,7 @@ DOPPEL_API const char *doppel_status_name(doppel_status status);
  * it (never raises it); it is read at the first call that needs a kernel. */
 DOPPEL_API const char *doppel_cpu_level(void);
 
-/* ---- 1. Simple
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- 1. Simple ---- */
 
 /* The 64-bit fingerprint of a text by the default recipe, `page`. A text without words has fingerprint 0.
  * Errors: DOPPEL_ERROR_MEMORY. */
@@ -115,8 +114,7 @@ typedef struct doppel_passage {
 DOPPEL_API doppel_status doppel_passages(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
                                          size_t b_length, size_t min_words, doppel_passage **passages, size_t *count);
 
-/* ---- 2. Recipes: exactly how text becomes sketches
- * ---------------------------------------------------------------------- */
+/* ---- 2. Recipes: exactly how text becomes sketches ---- */
 
 typedef struct doppel_df doppel_df;
 
@@ -148,8 +146,7 @@ DOPPEL_API const char *doppel_unicode_version(void);
 /* A message when the recipe was written for another Unicode version (`unicode=`), else NULL. */
 DOPPEL_API const char *doppel_recipe_warning(const doppel_recipe *recipe);
 
-/* ---- 3. Sketchers: text in, fingerprint, signature, sample and digest out
- * ------------------------------------------------ */
+/* ---- 3. Sketchers: text in, fingerprint, signature, sample and digest out ---- */
 
 /* What to work out beside the fingerprint; or them together. */
 enum {
@@ -200,8 +197,7 @@ DOPPEL_API doppel_status doppel_sketcher_finish(doppel_sketcher *sketcher, doppe
 DOPPEL_API doppel_status doppel_word_ranges(const doppel_recipe *recipe, const char *text, size_t length,
                                             uint64_t **ranges, size_t *count);
 
-/* ---- 4. The caller's own features, weights and hashes
- * -------------------------------------------------------------------- */
+/* ---- 4. The caller's own features, weights and hashes ---- */
 
 /* A named hash of any bytes: fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha256, or any digest libcrypto offers by
  * name. docs/FORMAT.md gives the arithmetic. Errors: DOPPEL_ERROR_USAGE when there is no such hash,
@@ -242,8 +238,7 @@ DOPPEL_API doppel_status doppel_minhash(const uint64_t *hashes, size_t count, si
 /* Keeps the hashes that are 0 mod p, in order, in place; gives how many stay. p = 0 keeps none. */
 DOPPEL_API size_t doppel_sample(uint64_t *hashes, size_t count, uint64_t p);
 
-/* ---- 5. Document-frequency tables, for weight=tfidf
- * ---------------------------------------------------------------------- */
+/* ---- 5. Document-frequency tables, for weight=tfidf ---- */
 
 /* In how many of N documents a feature occurs; idf = ln(N / (df + 1)), at least 0, rounded to 1/65536. */
 
@@ -281,8 +276,7 @@ DOPPEL_API double doppel_df_idf(const doppel_df *df, uint64_t feature_hash);
 DOPPEL_API const char *doppel_df_recipe(const doppel_df *df);
 DOPPEL_API const char *doppel_df_digest(const doppel_df *df);
 
-/* ---- 6. Measures
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- 6. Measures ---- */
 
 /* Sets are ascending arrays of distinct numbers, as DOPPEL_WANT_SET gives them (not DOPPEL_WANT_FEATURES, which keeps
  * order and repeats). */
@@ -337,8 +331,7 @@ DOPPEL_API size_t doppel_titles_count(const doppel_titles *titles);
 DOPPEL_API doppel_status doppel_titles_scan(const doppel_titles *titles, const char *text, size_t length, double min,
                                             bool (*found)(size_t number, double similarity, void *user), void *user);
 
-/* ---- 7. Documents from files
- * --------------------------------------------------------------------------------------------- */
+/* ---- 7. Documents from files ---- */
 
 /* A document as it was read; everything is borrowed for the time of the call that got it. */
 typedef struct doppel_document {
