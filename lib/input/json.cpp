@@ -205,13 +205,41 @@ static dp_json_result other_kind(dp_json *json, const char *line) {
     return broken(json, "does not start with {");
 }
 
+/* Whether something stands behind the object that the line starts with. */
+static bool goes_on(std::string_view line) {
+    size_t depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < line.size(); i++) {
+        char c = line[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '{' || c == '['))
+            depth++;
+        else if (!in_string && (c == '}' || c == ']') && --depth == 0)
+            return !trimmed(line.substr(i + 1)).empty();
+        else if (!depth && c != ' ' && c != '\t')
+            return false;
+    }
+    return false;
+}
+
+static dp_json_result not_object(dp_json *json, padded_string_view line, error_code error) {
+    if (error == INCORRECT_TYPE)
+        return other_kind(json, line.data());
+    if (error != UTF8_ERROR && error != MEMALLOC && goes_on(line))
+        return broken(json, "more behind the end of the object");
+    return from_error(json, error);
+}
+
 static dp_json_result read_object(dp_json *json, padded_string_view line, dp_json_field *fields, size_t count) {
     ondemand::document document;
     ondemand::object object;
     if (error_code error = json->parser.iterate(line).get(document))
         return from_error(json, error);
     if (error_code error = document.get_object().get(object))
-        return error == INCORRECT_TYPE ? other_kind(json, line.data()) : from_error(json, error);
+        return not_object(json, line, error);
     for (auto item : object) {
         ondemand::field field;
         if (error_code error = std::move(item).get(field))

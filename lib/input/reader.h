@@ -22,7 +22,8 @@ typedef struct dp_reader {
     dp_buffer repaired; /* the line at hand, if its UTF-8 was not valid */
     dp_buffer id;       /* FILE:LINE */
     dp_lines lines;     /* the small JSONL file at hand */
-    bool was_repaired;
+    /* What was repaired in the record at hand. */
+    bool invalid_utf8, lone_surrogate;
 } dp_reader;
 
 /* A record as it stands in the file. */

@@ -12,7 +12,7 @@ static bool get_string(dp_reader *reader, const dp_json_field *field, const char
     if (!field->raw_length || !memchr(field->raw, '\\', field->raw_length))
         return true;
     char *to = reader->text.data + reader->text.size;
-    *length = dp_json_unescape(field->raw, field->raw_length, to, &reader->was_repaired);
+    *length = dp_json_unescape(field->raw, field->raw_length, to, &reader->lone_surrogate);
     *text = to;
     if (*length == SIZE_MAX)
         return false;
@@ -80,14 +80,40 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppe
     return dp_reader_bad_record(reader, unit, at, why);
 }
 
+/* What a line that is no record looks like part of; NULL: nothing known. */
+static const char *looks_like(const dp_place *at) {
+    const char *p = at->bytes, *end = p + at->length;
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    if (p == end)
+        return NULL;
+    if (*p == '[' && end[-1] == ']')
+        return "a JSON array, where JSONL has an object in each line; convert it with jq -c '.[]'";
+    if (at->line == 1 && *p == '[')
+        return "looks like one JSON document over several lines, not JSONL; convert it with jq -c '.[]'";
+    if (at->line == 1 && *p == '{' && (end[-1] == '{' || end[-1] == '[' || end[-1] == ','))
+        return "looks like one JSON document over several lines, not JSONL; convert it with jq -c .";
+    return NULL;
+}
+
+static bool not_record(const dp_reader *reader, dp_unit *unit, const dp_place *at, dp_json_result result) {
+    char why[200];
+    const char *like = looks_like(at);
+    if (!like && result == DP_JSON_NOT_OBJECT)
+        like = "not a JSON object";
+    snprintf(why, sizeof why, "%s%s", like ? "" : "not JSON: ", like ? like : dp_json_why(reader->json));
+    return dp_reader_bad_record(reader, unit, at, why);
+}
+
 /* Reads the JSON of a line, repaired first if it has to be. */
 static bool read_json(dp_reader *reader, dp_unit *unit, const dp_place *at) {
     static const char padding[DP_JSON_PADDING];
-    char why[200];
     dp_json_result result = dp_json_read(reader->json, at->bytes, at->length, reader->fields, DP_FIELDS);
     if (result == DP_JSON_NOT_UTF8) {
         reader->repaired.size = 0;
-        reader->was_repaired = true;
+        reader->invalid_utf8 = true;
         if (!dp_utf8_repair(at->bytes, at->length, &reader->repaired) ||
             !dp_buffer_add(&reader->repaired, padding, DP_JSON_PADDING))
             return dp_reader_no_memory(unit);
@@ -97,10 +123,7 @@ static bool read_json(dp_reader *reader, dp_unit *unit, const dp_place *at) {
     switch (result) {
     case DP_JSON_OK: return true;
     case DP_JSON_NO_MEMORY: return dp_reader_no_memory(unit);
-    case DP_JSON_NOT_OBJECT: return dp_reader_bad_record(reader, unit, at, "not a JSON object");
-    default:
-        snprintf(why, sizeof why, "not JSON: %s", dp_json_why(reader->json));
-        return dp_reader_bad_record(reader, unit, at, why);
+    default: return not_record(reader, unit, at, result);
     }
 }
 
@@ -114,9 +137,19 @@ static bool reserve_text(dp_reader *reader) {
     return dp_reserve(&reader->text.data, &reader->text.capacity, room, 1);
 }
 
+static void report_repair(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+    bool both = reader->invalid_utf8 && reader->lone_surrogate;
+    if (!reader->invalid_utf8 && !reader->lone_surrogate)
+        return;
+    unit->counts.repaired++;
+    dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "%s%s%s became U+FFFD",
+                   reader->invalid_utf8 ? "invalid UTF-8" : "", both ? " and " : "",
+                   reader->lone_surrogate ? "a lone surrogate" : "");
+}
+
 void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at) {
     doppel_document document = {.file = at->file, .line = at->line, .record = at->bytes, .record_length = at->length};
-    reader->was_repaired = false;
+    reader->invalid_utf8 = reader->lone_surrogate = false;
     if (!read_json(reader, unit, at))
         return;
     if (!reserve_text(reader)) {
@@ -130,9 +163,6 @@ void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at) {
         bad_escape(reader, unit, at);
         return;
     }
-    if (reader->was_repaired) {
-        unit->counts.repaired++;
-        dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "invalid UTF-8 became U+FFFD");
-    }
+    report_repair(reader, unit, at);
     dp_reader_give(reader, unit, &document);
 }

@@ -62,6 +62,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
     options.threads = 1;
     options.progress = NULL;
     doppel_status status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
+    tell_unnamed();
     if (side->more)
         message("%s: holds more than one document; compare takes one on each side", path);
     else if (status == DOPPEL_ERROR_INTERRUPTED)

@@ -29,6 +29,9 @@ int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_count
 /* The options of the command line as doppel_input_run takes them. */
 doppel_input_options reading_options(const cli_args *args);
 
+/* Says how many bad records were not named, once a run with these options has ended; run_inputs does it itself. */
+void tell_unnamed(void);
+
 /* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
 doppel_status write_stdout(void *user, const char *bytes, size_t length);
 

@@ -29,13 +29,36 @@ void catch_signals(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* So many records of a file are named of each kind, left out and repaired; the rest are only counted. */
+#define NAMED 10
+
+/* The file whose records are being named; it is one at a time, as they come in input order. */
+static struct {
+    char file[sizeof((doppel_error *)NULL)->file];
+    uint64_t bad, repaired;
+} naming;
+
+void tell_unnamed(void) {
+    if (naming.bad > NAMED)
+        message("%s: and %llu more like these", naming.file, (unsigned long long)(naming.bad - NAMED));
+    if (naming.repaired > NAMED)
+        message("%s: and %llu more repaired like these", naming.file, (unsigned long long)(naming.repaired - NAMED));
+    naming.bad = naming.repaired = 0;
+}
+
 /* doppel_input_options.bad; a repair is counted, and told at the end. */
 static void on_bad(const doppel_error *what, void *user) {
     (void)user;
-    if (what->code == DOPPEL_OK)
-        message("%s:%llu: repaired: %s", what->file, (unsigned long long)what->line, what->message);
-    else
+    if (!what->line || strcmp(naming.file, what->file) != 0) {
+        tell_unnamed();
+        memcpy(naming.file, what->file, sizeof naming.file);
+    }
+    if (!what->line)
         message_error(what);
+    else if (what->code != DOPPEL_OK && naming.bad++ < NAMED)
+        message_error(what);
+    else if (what->code == DOPPEL_OK && naming.repaired++ < NAMED)
+        message("%s:%llu: repaired: %s", what->file, (unsigned long long)what->line, what->message);
 }
 
 doppel_input_options reading_options(const cli_args *args) {
@@ -95,8 +118,10 @@ int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_count
     progress_begin();
     doppel_status status = doppel_input_run(args->operands, args->operand_count, &options, work, &counted, &error);
     progress_end();
-    if (!pipe_closed)
+    if (!pipe_closed) {
+        tell_unnamed();
         tell_counts(&counted);
+    }
     if (counts)
         *counts = counted;
     return end_run(status, options.strict, &error, &counted);

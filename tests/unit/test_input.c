@@ -209,7 +209,7 @@ static void jsonl_is_told_by_its_first_byte(void **state) {
 
 static void bad_records_are_named_and_left_out(void **state) {
     (void)state;
-    write_text("a.jsonl", "not json\n{\"id\":\"1\"}\n{\"text\":5}\n{\"text\":null}\n[1]\n{\"text\":\"ok\"}\n"
+    write_text("a.jsonl", "not json\n{\"id\":\"1\"}\n{\"text\":5}\n{\"text\":null}\n17\n{\"text\":\"ok\"}\n"
                           "{\"text\":\"a\",\"id\":[1]}\n{\"text\":\"\\x\"}\n{\"text\":\"a\"");
     check("a.jsonl", "a.jsonl:6|ok||\n",
           "a.jsonl:1: not JSON: does not start with {\na.jsonl:2: has no field \"text\"\n"
@@ -223,11 +223,31 @@ static void bad_records_are_named_and_left_out(void **state) {
     free_result(&r);
 }
 
+static void a_json_document_is_told_from_jsonl(void **state) {
+    (void)state;
+    write_text("a.json", "[\n[{\"text\":\"a\"}]\n");
+    check("a.json", "",
+          "a.json:1: looks like one JSON document over several lines, not JSONL; convert it with jq -c '.[]'\n"
+          "a.json:2: a JSON array, where JSONL has an object in each line; convert it with jq -c '.[]'\n");
+    write_text("a.json", " { \n\"text\":\"a\"\n");
+    check("a.json", "",
+          "a.json:1: looks like one JSON document over several lines, not JSONL; convert it with jq -c .\n"
+          "a.json:2: not a JSON object\n");
+}
+
+static void what_stands_behind_an_object_is_named(void **state) {
+    (void)state;
+    write_text("a.jsonl", "{\"text\":\"}\\\"\"} garbage\n{\"text\":\"b\"}}\n");
+    check("a.jsonl", "",
+          "a.jsonl:1: not JSON: more behind the end of the object\n"
+          "a.jsonl:2: not JSON: more behind the end of the object\n");
+}
+
 static void invalid_utf8_is_repaired_and_counted(void **state) {
     (void)state;
     write_text("a.jsonl", "{\"text\":\"a\xFF\xE2\x82z\"}\n{\"text\":\"b\\ud800\"}\n{\"text\":\"c\"}\n");
     check("a.jsonl", "a.jsonl:1|a\uFFFD\uFFFDz||\na.jsonl:2|b\uFFFD||\na.jsonl:3|c||\n",
-          "a.jsonl:1: repaired: invalid UTF-8 became U+FFFD\na.jsonl:2: repaired: invalid UTF-8 became U+FFFD\n");
+          "a.jsonl:1: repaired: invalid UTF-8 became U+FFFD\na.jsonl:2: repaired: a lone surrogate became U+FFFD\n");
     result r = run_path("a.jsonl");
     assert_int_equal(r.counts.repaired, 2);
     assert_int_equal(r.counts.bad, 0);
@@ -741,6 +761,8 @@ int main(void) {
         TEST(bom_crlf_and_blank_lines_are_fine),
         TEST(jsonl_is_told_by_its_first_byte),
         TEST(bad_records_are_named_and_left_out),
+        TEST(a_json_document_is_told_from_jsonl),
+        TEST(what_stands_behind_an_object_is_named),
         TEST(invalid_utf8_is_repaired_and_counted),
         TEST(blocks_may_be_cut_anywhere),
         TEST(compressed_blocks_may_be_cut_anywhere),
