@@ -1,20 +1,28 @@
 /* help.c - the help of the command. */
 #include "common/help.h"
 
+#include "common/message.h"
 #include "doppel.h"
 
 #include <string.h>
 
-/* Where the text beside options starts, and where lines end. */
+/* Where the text beside options starts, and where lines end: at the terminal's edge, in between these. */
 #define INDENT 26
-#define WIDTH 100
+#define MOST 80
+#define LEAST (INDENT + 20)
+
+static int line_width(FILE *file) {
+    int columns = terminal_columns(file);
+    return !columns || columns > MOST ? MOST : columns < LEAST ? LEAST : columns;
+}
 
 /* Prints words, broken into lines that start at column `indent`; the first line has reached `column`. */
 static void print_wrapped(FILE *file, const char *text, int indent, int column) {
     bool first = true;
+    int width = line_width(file);
     while (*text) {
         int length = (int)strcspn(text, " ");
-        if (!first && column + 1 + length > WIDTH) {
+        if (!first && column + 1 + length > width) {
             fprintf(file, "\n%*s", indent, "");
             column = indent;
         } else if (!first) {
@@ -63,7 +71,7 @@ static void print_examples(FILE *file, const char *examples) {
 
 void help_command(FILE *file, const cli_manual *manual, const cli_command *command) {
     fprintf(file, "Usage: doppel %s [options] %s\n\n", command->name, command->arguments);
-    fprintf(file, "%s\n", command->summary);
+    print_wrapped(file, command->summary, 0, 0);
     if (command->description)
         fputc('\n', file);
     print_paragraphs(file, command->description);

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 /* Whether the bytes at p control something: ASCII controls, DEL, and U+0080 to U+009F in UTF-8. */
 static bool is_control(const char *p, size_t length) {
@@ -71,6 +72,11 @@ void message_error(const doppel_error *error) {
         message("%s: %s", error->file, error->message);
     else
         message("%s", error->message);
+}
+
+int terminal_columns(FILE *file) {
+    struct winsize size;
+    return ioctl(fileno(file), TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
 int exit_code(doppel_status status) {

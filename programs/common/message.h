@@ -31,6 +31,9 @@ size_t safe_run(const char *p, size_t length, bool backslash, safe_escape *escap
 /* Writes text with its control characters escaped. */
 void print_safe(FILE *file, const char *text, size_t length);
 
+/* The columns of the terminal that the file is, or 0 when it is none. */
+int terminal_columns(FILE *file);
+
 /* Writes a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
 void print_json(FILE *file, const char *text, size_t length);
 

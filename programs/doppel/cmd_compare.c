@@ -115,7 +115,7 @@ static void print_edits(const doppel_comparison *m) {
         printf("  edit                -  the texts are too long for it\n");
         return;
     }
-    printf("  edit          %8.4f  %lld to insert, delete or replace; %lld to insert or delete\n", m->edit_similarity,
+    printf("  edit          %8.4f  %lld edits of characters; %lld without replacing\n", m->edit_similarity,
            (long long)m->edit_distance, (long long)m->indel_distance);
 }
 

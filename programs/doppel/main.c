@@ -35,7 +35,7 @@ static const cli_command commands[] = {
      "With --merge the inputs are tables of one recipe, and are added up. With --show the input is one table, and is "
      "described.",
      "doppel df corpus.jsonl.gz -o corpus.df\n"
-     "doppel fingerprint --recipe simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
+     "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
      "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
      df_options, 1, SIZE_MAX, cmd_df},
     {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL},

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* A piece longer than LONG bytes is shown by its first and last KEEP, about a line and a half each. */
@@ -13,6 +12,9 @@
 #define KEEP 120
 
 #define INDENT 4
+
+/* No terminal is taken to be narrower: a few words still fit beside the indent. */
+#define LEAST 20
 
 /* Where the writing stands. */
 typedef struct text_pen {
@@ -28,8 +30,8 @@ bool use_colour(FILE *file) {
 }
 
 static int line_width(FILE *file) {
-    struct winsize size;
-    return !ioctl(fileno(file), TIOCGWINSZ, &size) && size.ws_col > 40 ? size.ws_col : 100;
+    int columns = terminal_columns(file);
+    return !columns ? 80 : columns < LEAST ? LEAST : columns;
 }
 
 static bool is_space(char c) {
@@ -41,7 +43,7 @@ static bool inside_character(char c) {
 }
 
 /* Characters, taken as a column each. */
-static int columns(const char *word, size_t length) {
+static int count_columns(const char *word, size_t length) {
     int count = 0;
     for (size_t i = 0; i < length; i++)
         count += !inside_character(word[i]);
@@ -50,7 +52,7 @@ static int columns(const char *word, size_t length) {
 
 /* Writes a word, on a new line if it does not fit. */
 static void put_word(text_pen *pen, const char *word, size_t length) {
-    int wide = columns(word, length);
+    int wide = count_columns(word, length);
     if (pen->column > INDENT && pen->column + 1 + wide > pen->width && !pen->glue) {
         fprintf(pen->file, "\n%*s", INDENT, "");
         pen->column = INDENT;
