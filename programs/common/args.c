@@ -127,12 +127,12 @@ static bool check_operands(const cli_args *args) {
     const cli_command *command = args->command;
     if (args_flag(args, "help"))
         return true;
-    if (args->operand_count < command->min_operands)
-        message("%s needs more: doppel %s [options] %s", command->name, command->name, command->arguments);
-    else if (args->operand_count > command->max_operands)
-        message("%s takes less: doppel %s [options] %s", command->name, command->name, command->arguments);
-    else
+    if (args->operand_count >= command->min_operands && args->operand_count <= command->max_operands)
         return true;
+    if (args->operand_count)
+        message("%s %s, not %zu", command->name, command->wants, args->operand_count);
+    else
+        message("%s %s", command->name, command->wants);
     return false;
 }
 

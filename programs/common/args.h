@@ -26,6 +26,17 @@ typedef struct cli_option {
     const char *help;  /* a phrase, no full stop */
 } cli_option;
 
+/* Something a command's help explains beside its options; the man page has it as a section. */
+typedef struct cli_row {
+    const char *left, *right; /* a word, and what it is; left NULL ends a list */
+} cli_row;
+
+typedef struct cli_topic {
+    const char *title;
+    const char *notes; /* paragraphs, each a line */
+    const cli_row *rows;
+} cli_topic;
+
 struct cli_args;
 
 typedef struct cli_command {
@@ -36,6 +47,8 @@ typedef struct cli_command {
     const char *examples;    /* command lines, each a line */
     const cli_option *options;
     size_t min_operands, max_operands;
+    const char *wants;      /* what it says of its operands when there are too few or too many: "takes two files" */
+    const cli_topic *topic; /* may be NULL */
     int (*run)(const struct cli_args *args); /* gives the exit code */
 } cli_command;
 

@@ -3,6 +3,7 @@
 
 #include "doppel.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* ---- roff ---- */
@@ -62,6 +63,19 @@ static void roff_command(FILE *file, const cli_command *command) {
     fputs(".fi\n", file);
 }
 
+static void roff_topic(FILE *file, const cli_topic *topic) {
+    fputs(".SH ", file);
+    for (const char *p = topic->title; *p; p++)
+        fputc(toupper((unsigned char)*p), file);
+    fputc('\n', file);
+    roff_paragraphs(file, topic->notes, ".PP");
+    for (const cli_row *row = topic->rows; row->left; row++) {
+        fputs(".TP\n", file);
+        roff_line(file, row->left);
+        roff_line(file, row->right);
+    }
+}
+
 static void generate_man(FILE *file, const cli_manual *manual) {
     fprintf(file, ".TH DOPPEL 1 \"\" \"doppel %s\" \"User Commands\"\n", doppel_version());
     fputs(".SH NAME\ndoppel \\- ", file);
@@ -73,6 +87,9 @@ static void generate_man(FILE *file, const cli_manual *manual) {
         roff_command(file, command);
     fputs(".SH OPTIONS OF EVERY COMMAND\n", file);
     roff_options(file, manual->common);
+    for (const cli_command *command = manual->commands; command->name; command++)
+        if (command->topic)
+            roff_topic(file, command->topic);
 }
 
 /* ---- completion ---- */

@@ -8,6 +8,7 @@
 
 /* Where the text beside options starts, and where lines end: at the terminal's edge, in between these. */
 #define INDENT 26
+#define ROW_INDENT 20 /* beside the words of a topic */
 #define MOST 80
 #define LEAST (INDENT + 20)
 
@@ -61,6 +62,15 @@ static void print_options(FILE *file, const cli_option *options) {
     }
 }
 
+static void print_topic(FILE *file, const cli_topic *topic) {
+    fprintf(file, "\n%s:\n", topic->title);
+    print_paragraphs(file, topic->notes);
+    for (const cli_row *row = topic->rows; row->left; row++) {
+        fprintf(file, "  %-*s", ROW_INDENT - 2, row->left);
+        print_wrapped(file, row->right, ROW_INDENT, ROW_INDENT);
+    }
+}
+
 static void print_examples(FILE *file, const char *examples) {
     while (*examples) {
         size_t length = strcspn(examples, "\n");
@@ -79,6 +89,8 @@ void help_command(FILE *file, const cli_manual *manual, const cli_command *comma
     print_options(file, command->options);
     fputs("\nOptions of every command:\n", file);
     print_options(file, manual->common);
+    if (command->topic)
+        print_topic(file, command->topic);
     fputs("\nExamples:\n", file);
     print_examples(file, command->examples);
 }

@@ -10,7 +10,7 @@ const cli_option compare_options[] = {
     RECIPE_OPTIONS,
     {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},
     {"min-words", 0, OPTION_COUNT, "N", "show passages of at least N words (default 5)"},
-    {"json", 0, OPTION_FLAG, NULL, "print one JSON object"},
+    {"json", 0, OPTION_FLAG, NULL, "print one JSON object; where passages start and end is counted in bytes"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
@@ -85,11 +85,16 @@ static void print_number(const char *name, double value, const char *unit) {
         printf("  %-13s %8.4f  %s\n", name, value, unit);
 }
 
-/* `units` is what the recipe makes shingles of. */
-static void print_side(const char *name, const compared_side *side, uint64_t count, const char *units) {
-    printf("%s  ", name);
+/* What a side is, and how much of it there is. */
+static void print_side(const comparison *c, bool is_b) {
+    const char *units = strstr(doppel_recipe_text(c->loaded.recipe), ":chars=") ? "character" : "word";
+    const compared_side *side = is_b ? &c->b : &c->a;
+    uint64_t count = is_b ? c->measures.words_b : c->measures.words_a;
+    uint64_t shingles = is_b ? c->measures.shingles_b : c->measures.shingles_a;
+    printf("%c  ", is_b ? 'B' : 'A');
     print_safe(stdout, side->id, side->id_length);
-    printf("\n   %llu %s", (unsigned long long)count, units);
+    printf("\n   %llu %s%s, %llu distinct shingle%s\n", (unsigned long long)count, units, count == 1 ? "" : "s",
+           (unsigned long long)shingles, shingles == 1 ? "" : "s");
 }
 
 /* A fingerprint is printed with as many digits as its width needs. */
@@ -115,15 +120,16 @@ static void print_edits(const doppel_comparison *m) {
         printf("  edit                -  the texts are too long for it\n");
         return;
     }
-    printf("  edit          %8.4f  %lld edits of characters; %lld without replacing\n", m->edit_similarity,
-           (long long)m->edit_distance, (long long)m->indel_distance);
+    printf("  edit          %8.4f  %lld edit%s of characters; %lld without replacing\n", m->edit_similarity,
+           (long long)m->edit_distance, m->edit_distance == 1 ? "" : "s", (long long)m->indel_distance);
 }
 
 static void print_measures(const doppel_comparison *m) {
     char shared[80];
     uint64_t all = m->shingles_a + m->shingles_b - m->shingles_shared;
-    snprintf(shared, sizeof shared, "%llu of %llu distinct shingles are in both",
-             (unsigned long long)m->shingles_shared, (unsigned long long)all);
+    snprintf(shared, sizeof shared, "%llu of %llu distinct shingle%s %s in both",
+             (unsigned long long)m->shingles_shared, (unsigned long long)all, all == 1 ? "" : "s",
+             m->shingles_shared == 1 ? "is" : "are");
     print_fingerprints(m);
     print_number("similarity", m->similarity, shared);
     print_number("containment", m->containment_ab, "of A is in B");
@@ -159,8 +165,9 @@ static void print_passages(const comparison *c) {
     uint64_t words = 0;
     for (size_t i = 0; i < c->passage_count; i++)
         words += c->passages[i].words;
-    printf("\n%zu shared passage%s of at least %zu words, %llu words in all\n", c->passage_count,
-           c->passage_count == 1 ? "" : "s", c->min_words, (unsigned long long)words);
+    printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passage_count,
+           c->passage_count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
+           words == 1 ? "" : "s", colour && c->passage_count ? "; a colour each" : "");
     if (!c->passage_count)
         return;
     size_t count = keep_longest(c->passages, c->passage_count);
@@ -175,13 +182,10 @@ static void print_passages(const comparison *c) {
 }
 
 static void print_text(const comparison *c) {
-    const doppel_comparison *m = &c->measures;
-    const char *units = strstr(doppel_recipe_text(c->loaded.recipe), ":chars=") ? "characters" : "words";
-    print_side("A", &c->a, m->words_a, units);
-    printf(", %llu distinct shingles\n", (unsigned long long)m->shingles_a);
-    print_side("B", &c->b, m->words_b, units);
-    printf(", %llu distinct shingles\n\n", (unsigned long long)m->shingles_b);
-    print_measures(m);
+    print_side(c, false);
+    print_side(c, true);
+    printf("\n");
+    print_measures(&c->measures);
     print_passages(c);
 }
 

@@ -10,6 +10,8 @@ const cli_option df_options[] = {
     {"output", 'o', OPTION_FILE, "TABLE", "where the table goes; it is whole or absent"},
     RECIPE_OPTIONS,
     {"min-df", 0, OPTION_COUNT, "N", "leave out features found in fewer than N documents"},
+    {"memory", 0, OPTION_SIZE, "BYTES", "use about this much memory, then files in --tmp (default 1G)"},
+    {"tmp", 0, OPTION_FILE, "DIR", "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},
     {"merge", 0, OPTION_FLAG, NULL, "add tables up"},
     {"show", 0, OPTION_FLAG, NULL, "describe a table"},
     {"json", 0, OPTION_FLAG, NULL, "print a summary as one JSON object"},

@@ -43,6 +43,9 @@ void print_counts(FILE *file, const doppel_input_counts *counts);
 
 /* ---- recipes (recipe.c) ---- */
 
+/* What a recipe is, for the help. */
+extern const cli_topic recipe_topic;
+
 typedef struct loaded_recipe {
     doppel_recipe *recipe;
     doppel_df *df;
@@ -73,7 +76,7 @@ void end_sketching(void *job, void *worker);
 #define RECIPE_OPTIONS                                                                               \
     {"recipe", 'r', OPTION_TEXT, "RECIPE",                                                           \
      "how text becomes a fingerprint: page (the default), article, literal, or a text form such as " \
-     "simhash64:words=5:hash=fast:weight=tf"},                                                       \
+     "simhash64:words=5:hash=fast:weight=tf; `doppel fingerprint --help` lists its parts"},          \
     {                                                                                                \
         "stop-words", 0, OPTION_FILE, "FILE", "leave out the words of this file"                     \
     }

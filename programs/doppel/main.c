@@ -8,8 +8,6 @@
 
 static const cli_option common_options[] = {
     {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
-    {"memory", 0, OPTION_SIZE, "BYTES", "use about this much memory for tables, then files in --tmp (default 1G)"},
-    {"tmp", 0, OPTION_FILE, "DIR", "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
     {"id-key", 0, OPTION_TEXT, "KEY", "the field with a record's id (default id; without one it is FILE:LINE)"},
@@ -25,20 +23,21 @@ static const cli_command commands[] = {
      "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
      "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"
      "zstdcat crawl.jsonl.zst | doppel fingerprint --bits 128 -",
-     fingerprint_options, 1, SIZE_MAX, cmd_fingerprint},
+     fingerprint_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", &recipe_topic,
+     cmd_fingerprint},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
      "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
      "off).",
      "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
-     2, cmd_compare},
+     2, "takes two documents", NULL, cmd_compare},
     {"df", "INPUT...", "Count in how many documents each feature occurs: a table for weight=tfidf.",
      "With --merge the inputs are tables of one recipe, and are added up. With --show the input is one table, and is "
      "described.",
      "doppel df corpus.jsonl.gz -o corpus.df\n"
      "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
      "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
-     df_options, 1, SIZE_MAX, cmd_df},
-    {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL},
+     df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df},
+    {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
 };
 
 static const cli_manual manual_of_doppel = {
@@ -85,7 +84,7 @@ static int unknown_command(const char *name) {
 /* What stands in place of a command: an option of doppel itself. */
 static int run_option(int argc, char **argv) {
     const char *option = argv[1];
-    if (!strcmp(option, "--version"))
+    if (!strcmp(option, "--version") || !strcmp(option, "-V"))
         return print_version();
     if (!strcmp(option, "--generate") && argc == 3 && help_generate(stdout, &manual_of_doppel, argv[2]))
         return finish_stdout(EXIT_DONE);

@@ -6,6 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const cli_row recipe_rows[] = {
+    {"page", "runs of 5 words, for web pages and whole documents: simhash64:words=5:hash=fast:weight=tf"},
+    {"article",
+     "single words of the first 5000 characters, for news: simhash64:words=1:hash=fast:weight=tf:first=5000"},
+    {"literal", "as page, but by MurmurHash3 of the joined words: simhash64:words=5:hash=murmur3:weight=tf"},
+    {"simhashB", "a fingerprint of B bits, 1 to 64 or 128; it comes first"},
+    {"words=n, chars=n", "features are runs of n words (5 if not given) or n characters, n up to 1000"},
+    {"hash=", "fast (if not given), xxh3, murmur3, jenkins, djb2, md5, sha1, sha256, or a digest of libcrypto"},
+    {"weight=",
+     "how a feature counts that occurs c times: tf (c; if not given), set (1), sqrt (root of c), tf2 (c * c), "
+     "tfidf (c times how rare it is by the table --df)"},
+    {"case=", "fold (if not given): upper and lower case are the same; keep: they are not"},
+    {"punct=", "drop (if not given) or keep punctuation and symbols"},
+    {"space=", "with chars=: keep (if not given) or drop the spaces between words"},
+    {"first=n", "use only the first n characters of a text"},
+    {"minhash=n", "also a signature of n slots, 1 to 65536, in --json"},
+    {"sample=p", "also a sample: the shingle hashes that are 0 mod p, about one of p, in --json"},
+    {NULL, NULL},
+};
+
+const cli_topic recipe_topic = {
+    "Recipes",
+    "A recipe is a name, or simhashB and then any of the parts below, with colons between them. Only fingerprints of "
+    "one recipe can be compared. docs/FORMAT.md defines each part.",
+    recipe_rows,
+};
+
 /* Whether the command has this option at all. */
 static const char *value_if_any(const cli_args *args, const char *name) {
     for (const cli_option *option = args->command->options; option->name; option++)
@@ -90,6 +117,15 @@ static int set_bits(const char *bits, const doppel_recipe_parts *parts, loaded_r
     return code;
 }
 
+/* A table that nothing uses is a mistake in the recipe. */
+static int check_df(const loaded_recipe *loaded) {
+    const char *text = doppel_recipe_text(loaded->recipe);
+    if (!loaded->df || strstr(text, ":weight=tfidf"))
+        return EXIT_DONE;
+    message("--df goes with weight=tfidf, and the recipe is %s", text);
+    return EXIT_USAGE;
+}
+
 int load_recipe(const cli_args *args, const char *text, loaded_recipe *loaded) {
     const char *bits = value_if_any(args, "bits");
     doppel_recipe_parts parts;
@@ -97,6 +133,8 @@ int load_recipe(const cli_args *args, const char *text, loaded_recipe *loaded) {
     int code = load_parts(args, loaded, &parts);
     if (code == EXIT_DONE)
         code = parse(text ? text : "page", &parts, loaded);
+    if (code == EXIT_DONE)
+        code = check_df(loaded);
     if (code == EXIT_DONE && bits)
         code = set_bits(bits, &parts, loaded);
     if (code == EXIT_DONE && doppel_recipe_warning(loaded->recipe))

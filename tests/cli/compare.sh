@@ -7,3 +7,6 @@ doppel compare a.txt b.txt.gz
 doppel compare a.txt a.txt
 doppel compare a.txt empty.txt
 doppel compare --recipe article --min-words 3 a.txt - <b.txt
+echo "one" >one.txt
+echo "one!" >two.txt
+doppel compare --min-words 1 one.txt two.txt

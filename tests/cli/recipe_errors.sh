@@ -15,4 +15,7 @@ try --bits 65
 try --bits 0
 try --stop-words missing.txt
 try --df missing.df
+echo text >t.txt
+doppel df --recipe simhash64:words=1 t.txt -o t.df
+try --df t.df --recipe simhash64:words=1
 try --df a.txt --recipe simhash64:weight=tfidf

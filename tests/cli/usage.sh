@@ -25,3 +25,4 @@ try df --show
 try df --show a b
 doppel 2>/dev/null
 echo "exit $?: nothing"
+doppel -V | cut -d' ' -f1
