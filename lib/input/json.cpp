@@ -35,6 +35,10 @@ extern "C" const char *dp_json_why(const dp_json *json) {
     return json->why;
 }
 
+extern "C" bool dp_json_is_utf8(const char *bytes, size_t length) {
+    return validate_utf8(bytes, length);
+}
+
 static dp_json_result broken(dp_json *json, const char *why) {
     json->why = why;
     return DP_JSON_BROKEN;

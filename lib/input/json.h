@@ -55,6 +55,9 @@ const char *dp_json_why(const dp_json *json);
  * is set. */
 size_t dp_json_unescape(const char *raw, size_t length, char *to, bool *repaired);
 
+/* Whether the bytes are valid UTF-8. */
+bool dp_json_is_utf8(const char *bytes, size_t length);
+
 /* Whether the bytes are a number by JSON's grammar. */
 bool dp_json_is_number(const char *raw, size_t length);
 

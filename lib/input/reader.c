@@ -150,28 +150,52 @@ static bool read_rest(dp_reader *reader, dp_unit *unit) {
     return true;
 }
 
+/* Whether the file at hand is no text: says so, and leaves it out. */
+static bool is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+    char why[80];
+    size_t look = at->length < BINARY_LOOK ? at->length : BINARY_LOOK;
+    const char *nul = look ? memchr(at->bytes, 0, look) : NULL;
+    if (dp_is_utf16(at->bytes, at->length))
+        snprintf(why, sizeof why, "%s", DP_WHY_UTF16);
+    else if (nul)
+        snprintf(why, sizeof why, "binary, not text: byte %zu is NUL", (size_t)(nul - at->bytes) + 1);
+    else
+        return false;
+    dp_reader_bad_record(reader, unit, at, why);
+    return true;
+}
+
+/* A plain file is used as it is; its invalid UTF-8, which separates words, counts as repaired. */
+static void give_plain(dp_reader *reader, dp_unit *unit, const dp_place *at) {
+    doppel_document document = {.id = at->file,
+                                .id_length = strlen(at->file),
+                                .text = at->bytes,
+                                .text_length = at->length,
+                                .record = at->bytes,
+                                .record_length = at->length,
+                                .file = at->file};
+    if (!dp_json_is_utf8(at->bytes, at->length)) {
+        unit->counts.repaired++;
+        dp_unit_report(unit, DOPPEL_OK, at->file, 0,
+                       "invalid UTF-8 separates words; is it Latin-1? iconv -f latin1 -t utf8");
+    }
+    dp_reader_give(reader, unit, &document);
+}
+
 static void read_plain(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_block *block = &unit->block;
     if (!read_rest(reader, unit) || stopped(reader, unit))
         return;
-    dp_place at = {.file = file, .bytes = block->data, .length = block->size};
+    dp_place at = {.file = file, .bytes = block->data ? block->data : "", .length = block->size};
     unit->counts.bytes += block->size;
-    size_t look = block->size < BINARY_LOOK ? block->size : BINARY_LOOK;
-    const char *nul = look ? memchr(block->data, 0, look) : NULL;
-    if (unit->stream.failed) {
+    if (unit->stream.failed)
         bad_file(reader, unit, file, unit->stream.failure);
-    } else if (nul) {
-        char why[80];
-        snprintf(why, sizeof why, "binary, not text: byte %zu is NUL", (size_t)(nul - block->data) + 1);
-        dp_reader_bad_record(reader, unit, &at, why);
-    } else if (block->size > reader->options->max_record) {
+    else if (is_binary(reader, unit, &at))
+        return;
+    else if (block->size > reader->options->max_record)
         too_long(reader, unit, &at);
-    } else {
-        const char *text = block->data ? block->data : "";
-        doppel_document document = {file, strlen(file), text,        block->size, NULL, NULL, 0,
-                                    0,    text,         block->size, file,        0};
-        dp_reader_give(reader, unit, &document);
-    }
+    else
+        give_plain(reader, unit, &at);
 }
 
 /* ---- units ---- */

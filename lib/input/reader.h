@@ -43,6 +43,12 @@ void dp_reader_run(dp_reader *reader, dp_unit *unit);
 
 /* ---- between reader.c and record.c ---- */
 
+/* Whether text starts with the byte-order mark of UTF-16, and what to say then. */
+static inline bool dp_is_utf16(const char *text, size_t length) {
+    return length >= 2 && (!memcmp(text, "\xFF\xFE", 2) || !memcmp(text, "\xFE\xFF", 2));
+}
+#define DP_WHY_UTF16 "UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8"
+
 /* Makes a document of a line of JSON and gives it to the work. */
 void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at);
 

@@ -83,6 +83,8 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppe
 /* What a line that is no record looks like part of; NULL: nothing known. */
 static const char *looks_like(const dp_place *at) {
     const char *p = at->bytes, *end = p + at->length;
+    if (at->line == 1 && dp_is_utf16(p, at->length))
+        return DP_WHY_UTF16;
     while (p < end && (*p == ' ' || *p == '\t'))
         p++;
     while (p < end && (end[-1] == ' ' || end[-1] == '\t'))

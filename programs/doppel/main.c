@@ -49,11 +49,12 @@ static const cli_manual manual_of_doppel = {
     "id the path as given.\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
     "A bad record is named on stderr with file and line, left out and counted; when a key stands twice in a record, "
-    "the last one counts. Invalid UTF-8 in a record becomes U+FFFD. A file with a NUL byte in its first 8 KiB is "
+    "the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates words. A file with a "
+    "NUL byte in its first 8 KiB is "
     "binary, and left out.\n"
     "In lines of output, control characters and backslashes in an id are written as \\t, \\n, \\r, \\\\ or \\xHH.\n"
-    "Exit codes: 0 done, 2 wrong usage, 3 an input could not be read (or --strict found a bad record), 4 a table or "
-    "the output could not be read or written, 5 interrupted.",
+    "Exit codes: 0 done, 2 wrong usage, 3 an input could not be read, a file that was named was left out, or --strict "
+    "found a bad record, 4 a table or the output could not be read or written, 5 interrupted.",
 };
 
 static int print_version(void) {

@@ -29,16 +29,20 @@ void catch_signals(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* So many records of a file are named of each kind, left out and repaired; the rest are only counted. */
+/* So many records of a file are named of each kind, left out and repaired, and so many plain files that have invalid
+ * UTF-8; the rest are only counted. */
 #define NAMED 10
 
-/* The file whose records are being named; it is one at a time, as they come in input order. */
+/* What was named so far. Files come in input order, so that one is named at a time. */
 static struct {
     char file[sizeof((doppel_error *)NULL)->file];
-    uint64_t bad, repaired;
+    uint64_t bad, repaired;  /* records of this file */
+    uint64_t repaired_files; /* plain ones */
+    bool operand_left_out;   /* a file that the command line names was not used */
 } naming;
 
-void tell_unnamed(void) {
+/* Ends the naming of a file. */
+static void end_file(void) {
     if (naming.bad > NAMED)
         message("%s: and %llu more like these", naming.file, (unsigned long long)(naming.bad - NAMED));
     if (naming.repaired > NAMED)
@@ -46,15 +50,45 @@ void tell_unnamed(void) {
     naming.bad = naming.repaired = 0;
 }
 
-/* doppel_input_options.bad; a repair is counted, and told at the end. */
+void tell_unnamed(void) {
+    end_file();
+    if (naming.repaired_files > NAMED)
+        message("and %llu more file%s with invalid UTF-8", (unsigned long long)(naming.repaired_files - NAMED),
+                naming.repaired_files == NAMED + 1 ? "" : "s");
+    naming.repaired_files = 0;
+}
+
+/* Whether the file of an error, shortened to its end if it is long, is one of the operands. */
+static bool is_operand(const cli_args *args, const doppel_error *what) {
+    for (size_t i = 0; i < args->operand_count; i++) {
+        const char *path = args->operands[i], *named = what->file;
+        size_t length = strlen(path);
+        if (length >= sizeof what->file && !strncmp(named, "...", 3)) {
+            named += 3;
+            path += length - strlen(named);
+        }
+        if (!strcmp(named, path))
+            return true;
+    }
+    return false;
+}
+
+/* Something about a whole file. */
+static void on_bad_file(const doppel_error *what, const cli_args *args) {
+    if (what->code != DOPPEL_OK || naming.repaired_files++ < NAMED)
+        message_error(what);
+    if (what->code != DOPPEL_OK && !naming.operand_left_out)
+        naming.operand_left_out = is_operand(args, what);
+}
+
+/* doppel_input_options.bad; `user` is the cli_args. A repair is counted, and told at the end. */
 static void on_bad(const doppel_error *what, void *user) {
-    (void)user;
     if (!what->line || strcmp(naming.file, what->file) != 0) {
-        tell_unnamed();
+        end_file();
         memcpy(naming.file, what->file, sizeof naming.file);
     }
     if (!what->line)
-        message_error(what);
+        on_bad_file(what, user);
     else if (what->code != DOPPEL_OK && naming.bad++ < NAMED)
         message_error(what);
     else if (what->code == DOPPEL_OK && naming.repaired++ < NAMED)
@@ -73,6 +107,7 @@ doppel_input_options reading_options(const cli_args *args) {
         .title_key = args_text(args, "title-key"),
         .text_key = args_text(args, "text-key"),
         .bad = on_bad,
+        .user = (void *)args,
         .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
         .stop = &stop_asked,
     };
@@ -103,7 +138,7 @@ static int end_run(doppel_status status, bool strict, const doppel_error *error,
     if (pipe_closed)
         return EXIT_DONE;
     if (status == DOPPEL_OK)
-        return counts->unopened ? EXIT_INPUT : EXIT_DONE;
+        return counts->unopened || naming.operand_left_out ? EXIT_INPUT : EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
     else if (!named && !write_failed)

@@ -254,6 +254,24 @@ static void invalid_utf8_is_repaired_and_counted(void **state) {
     free_result(&r);
 }
 
+static void a_plain_file_with_invalid_utf8_is_given_as_it_is_and_counted(void **state) {
+    (void)state;
+    write_text("a.txt", "caf\xE9 au lait");
+    check("a.txt", "a.txt|caf\xE9 au lait||\n",
+          "a.txt:0: repaired: invalid UTF-8 separates words; is it Latin-1? iconv -f latin1 -t utf8\n");
+    result r = run_path("a.txt");
+    assert_int_equal(r.counts.repaired, 1);
+    free_result(&r);
+}
+
+static void utf16_is_named_and_left_out(void **state) {
+    (void)state;
+    write_text("a.txt", "\xFF\xFE\x41\x42");
+    check("a.txt", "", "a.txt:0: UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8\n");
+    write_text("a.jsonl", "\xFE\xFF\x41\x42");
+    check("a.jsonl", "", "a.jsonl:1: UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8\n");
+}
+
 /* ---- blocks ---- */
 
 /* A sample with lines of all kinds; the fourth one is longer than 60 bytes. */
@@ -764,6 +782,8 @@ int main(void) {
         TEST(a_json_document_is_told_from_jsonl),
         TEST(what_stands_behind_an_object_is_named),
         TEST(invalid_utf8_is_repaired_and_counted),
+        TEST(a_plain_file_with_invalid_utf8_is_given_as_it_is_and_counted),
+        TEST(utf16_is_named_and_left_out),
         TEST(blocks_may_be_cut_anywhere),
         TEST(compressed_blocks_may_be_cut_anywhere),
         TEST(long_lines_are_passed_over_without_being_held),
