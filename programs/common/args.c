@@ -162,7 +162,8 @@ void args_free(cli_args *args) {
 }
 
 const char *args_text(const cli_args *args, const char *name) {
-    return args->values[find_option(args, name, strlen(name), 0)];
+    size_t i = find_option(args, name, strlen(name), 0);
+    return i == SIZE_MAX ? NULL : args->values[i];
 }
 
 bool args_flag(const cli_args *args, const char *name) {

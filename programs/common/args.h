@@ -65,7 +65,7 @@ typedef struct cli_args {
 bool args_parse(cli_args *args, const cli_command *command, const cli_option *common, int argc, char **argv);
 void args_free(cli_args *args);
 
-/* The value of an option, or NULL. The name must be in the table. */
+/* The value of an option; NULL when it was not given, or the command has no such option. */
 const char *args_text(const cli_args *args, const char *name);
 bool args_flag(const cli_args *args, const char *name);
 /* The value of a COUNT or SIZE option, or `otherwise`. */

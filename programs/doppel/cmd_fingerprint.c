@@ -12,6 +12,8 @@ const cli_option fingerprint_options[] = {
     {"json", 0, OPTION_FLAG, NULL,
      "print a JSON line for each document: id, fingerprint, words, digest; and signature and sample if the recipe "
      "has them"},
+    {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
+    {"title-key", 0, OPTION_TEXT, "KEY", "the field with a record's title (default title)"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 

@@ -11,8 +11,6 @@ static const cli_option common_options[] = {
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
     {"id-key", 0, OPTION_TEXT, "KEY", "the field with a record's id (default id; without one it is FILE:LINE)"},
-    {"url-key", 0, OPTION_TEXT, "KEY", "the field with its URL (default url)"},
-    {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
     {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
     {"help", 'h', OPTION_FLAG, NULL, "show this help"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},

@@ -33,14 +33,6 @@ const cli_topic recipe_topic = {
     recipe_rows,
 };
 
-/* Whether the command has this option at all. */
-static const char *value_if_any(const cli_args *args, const char *name) {
-    for (const cli_option *option = args->command->options; option->name; option++)
-        if (!strcmp(option->name, name))
-            return args_text(args, name);
-    return NULL;
-}
-
 /* Reads a whole file; the caller frees it. NULL, with a message, when it cannot be read. */
 static char *read_whole(const char *path, size_t *length) {
     FILE *file = fopen(path, "rb");
@@ -69,7 +61,7 @@ static char *read_whole(const char *path, size_t *length) {
 
 /* Fetches what the recipe refers to. */
 static int load_parts(const cli_args *args, loaded_recipe *loaded, doppel_recipe_parts *parts) {
-    const char *stop_words = value_if_any(args, "stop-words"), *table = value_if_any(args, "df");
+    const char *stop_words = args_text(args, "stop-words"), *table = args_text(args, "df");
     doppel_error error;
     *parts = (doppel_recipe_parts){.size = sizeof *parts};
     if (stop_words && !(loaded->stop_words = read_whole(stop_words, &parts->stop_words_length)))
@@ -127,7 +119,7 @@ static int check_df(const loaded_recipe *loaded) {
 }
 
 int load_recipe(const cli_args *args, const char *text, loaded_recipe *loaded) {
-    const char *bits = value_if_any(args, "bits");
+    const char *bits = args_text(args, "bits");
     doppel_recipe_parts parts;
     *loaded = (loaded_recipe){0};
     int code = load_parts(args, loaded, &parts);
