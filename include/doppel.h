@@ -365,8 +365,9 @@ typedef struct doppel_input_options {
 typedef struct doppel_input_counts {
     uint64_t documents, bytes; /* bytes: after decompression */
     uint64_t bad;              /* records left out */
-    uint64_t repaired;         /* records with invalid UTF-8 or lone surrogates, which became U+FFFD */
-    uint64_t unopened;         /* files that could not be opened or read to the end */
+    uint64_t repaired; /* records with invalid UTF-8 or lone surrogates, which became U+FFFD; and plain files with
+                          invalid UTF-8, which are given as they are */
+    uint64_t unopened; /* files that could not be opened or read to the end */
 } doppel_input_counts;
 
 /* What one thread writes for the documents it got; emitted in input order. */

@@ -77,8 +77,11 @@ static void finish(dp_lines *lines, dp_block *block) {
         return;
     const char *last = memrchr(block->data, '\n', block->size);
     size_t whole = last ? (size_t)(last + 1 - block->data) : 0;
-    if (whole < block->size)
-        block->cut_line = lines->line + count_lines(block->data, whole);
+    uint64_t line = lines->line + count_lines(block->data, whole);
+    if (block->size - whole > lines->max_line)
+        block->long_line = line;
+    else if (whole < block->size)
+        block->cut_line = line;
     block->size = whole;
 }
 

@@ -97,6 +97,9 @@ static bool fill_raw(dp_stream *stream, size_t need) {
     return true;
 }
 
+/* What every zstd frame begins with: the magic number and a byte that tells the length of its header. */
+#define ZSTD_FRAME_START 5
+
 static bool at_gzip(const dp_stream *stream) {
     const uint8_t *p = stream->raw + stream->raw_start;
     return stream->raw_end - stream->raw_start >= 2 && p[0] == 0x1F && p[1] == 0x8B;
@@ -121,6 +124,7 @@ static bool start_gzip(dp_stream *stream) {
 
 static bool start_zstd(dp_stream *stream) {
     stream->format = FORMAT_ZSTD;
+    stream->zstd_hint = ZSTD_FRAME_START;
     if (!stream->zstd)
         stream->zstd = ZSTD_createDCtx();
     return stream->zstd && !ZSTD_isError(ZSTD_DCtx_reset(stream->zstd, ZSTD_reset_session_only));
@@ -218,7 +222,10 @@ static size_t read_zstd(dp_stream *stream, char *to, size_t room) {
         /* What the decoder still holds of its output comes without input. */
         if (!fill_raw(stream, 1) && !stream->inside)
             break;
-        ZSTD_inBuffer in = {stream->raw + stream->raw_start, stream->raw_end - stream->raw_start, 0};
+        /* Never more than the decoder asks for, which is one block: it would give nothing of a whole block when the one
+         * behind it is damaged. */
+        size_t have = stream->raw_end - stream->raw_start;
+        ZSTD_inBuffer in = {stream->raw + stream->raw_start, have < stream->zstd_hint ? have : stream->zstd_hint, 0};
         size_t result = ZSTD_decompressStream(stream->zstd, &out, &in);
         stream->raw_start += in.pos;
         if (ZSTD_isError(result)) {
@@ -226,6 +233,7 @@ static size_t read_zstd(dp_stream *stream, char *to, size_t room) {
             break;
         }
         stream->inside = result != 0;
+        stream->zstd_hint = result ? result : ZSTD_FRAME_START;
         if (!out.pos && !in.pos && stream->inside) {
             if (!stream->failed && !stopped(stream))
                 fail(stream, "the zstd data is cut short");
