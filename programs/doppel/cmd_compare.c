@@ -139,7 +139,9 @@ static void print_measures(const doppel_comparison *m) {
     print_number("angle", m->angle, "degrees");
     print_number("euclidean", m->euclidean, "between the word counts");
     print_edits(m);
-    printf("  digest        %s\n", m->same_digest ? "same: the normalised words are equal" : "differs");
+    printf("  digest        %s\n", m->same_digest             ? "same: the normalised words are equal"
+                                   : m->words_a || m->words_b ? "differs"
+                                                              : "none: there are no words");
 }
 
 static int by_words(const void *a, const void *b) {
