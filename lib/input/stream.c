@@ -216,16 +216,22 @@ static size_t read_gzip(dp_stream *stream, char *to, size_t room) {
     return asked - z->avail_out;
 }
 
+/* How much of the input the decoder gets: never more than the rest of a block. With more it would give nothing of a
+ * whole block when what stands behind it is damaged. What it asks for includes the header of the next block, 3 bytes.
+ */
+static size_t zstd_share(const dp_stream *stream) {
+    size_t have = stream->raw_end - stream->raw_start, hint = stream->zstd_hint;
+    size_t share = hint > 3 ? hint - 3 : hint;
+    return have < share ? have : share;
+}
+
 static size_t read_zstd(dp_stream *stream, char *to, size_t room) {
     ZSTD_outBuffer out = {to, room, 0};
     while (!out.pos) {
         /* What the decoder still holds of its output comes without input. */
         if (!fill_raw(stream, 1) && !stream->inside)
             break;
-        /* Never more than the decoder asks for, which is one block: it would give nothing of a whole block when the one
-         * behind it is damaged. */
-        size_t have = stream->raw_end - stream->raw_start;
-        ZSTD_inBuffer in = {stream->raw + stream->raw_start, have < stream->zstd_hint ? have : stream->zstd_hint, 0};
+        ZSTD_inBuffer in = {stream->raw + stream->raw_start, zstd_share(stream), 0};
         size_t result = ZSTD_decompressStream(stream->zstd, &out, &in);
         stream->raw_start += in.pos;
         if (ZSTD_isError(result)) {
