@@ -78,38 +78,19 @@ static uint64_t hash_run(const struct finder *finder, const uint64_t *sums, size
     return sums[at + length] >= before ? sums[at + length] - before : sums[at + length] + PRIME - before;
 }
 
-/* How many words are the same from a and b on. */
-static size_t common(const struct finder *finder, size_t a, size_t b) {
+/* How many words are the same from a and b on, or before them. */
+static size_t common(const struct finder *finder, size_t a, size_t b, bool before) {
     const dp_word_ids *ids = finder->ids;
-    size_t most = ids->a_count - a < ids->b_count - b ? ids->a_count - a : ids->b_count - b, low = 0;
-    while (low < most && low < NEAR && ids->a[a + low] == ids->b[b + low])
+    size_t left_a = before ? a : ids->a_count - a, left_b = before ? b : ids->b_count - b;
+    size_t most = left_a < left_b ? left_a : left_b, low = 0;
+    while (low < most && low < NEAR &&
+           (before ? ids->a[a - low - 1] == ids->b[b - low - 1] : ids->a[a + low] == ids->b[b + low]))
         low++;
     if (low < NEAR || low == most)
         return low;
-    size_t high = most;
-    while (low < high) {
-        size_t middle = high - (high - low) / 2;
-        if (hash_run(finder, finder->sums_a, a, middle) == hash_run(finder, finder->sums_b, b, middle))
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
-/* The same to the left: how many words before a and b. */
-static size_t common_before(const struct finder *finder, size_t a, size_t b) {
-    const dp_word_ids *ids = finder->ids;
-    size_t most = a < b ? a : b, low = 0;
-    while (low < most && low < NEAR && ids->a[a - low - 1] == ids->b[b - low - 1])
-        low++;
-    if (low < NEAR || low == most)
-        return low;
-    size_t high = most;
-    while (low < high) {
-        size_t middle = high - (high - low) / 2;
-        if (hash_run(finder, finder->sums_a, a - middle, middle) ==
-            hash_run(finder, finder->sums_b, b - middle, middle))
+    for (size_t high = most; low < high;) {
+        size_t middle = high - (high - low) / 2, back = before ? middle : 0;
+        if (hash_run(finder, finder->sums_a, a - back, middle) == hash_run(finder, finder->sums_b, b - back, middle))
             low = middle;
         else
             high = middle - 1;
@@ -208,7 +189,7 @@ static struct best best_at(struct finder *finder, size_t a, bool *seen) {
         bool longer = a && b && ids->a[a - 1] == ids->b[b - 1];
         if (longer && (seen_before || !all))
             continue;
-        size_t before = longer ? common_before(finder, a, b) : 0, length = common(finder, a, b) + before;
+        size_t before = longer ? common(finder, a, b, true) : 0, length = common(finder, a, b, false) + before;
         if (length >= finder->min_words)
             keep_best(&best, (dp_common_run){(uint32_t)length, (uint32_t)(a - before), (uint32_t)(b - before)});
     }
