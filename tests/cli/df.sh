@@ -20,6 +20,8 @@ echo "exit $?"
 doppel df --recipe simhash64:words=2 a.jsonl -o f.df
 doppel df --merge a.df f.df -o g.df
 echo "exit $?"
+doppel df --merge --min-df 2 a.df b.df -o g.df
+echo "exit $?"
 doppel df --merge a.df missing.df -o g.df
 echo "exit $?"
 head -c 60 a.df >cut.df

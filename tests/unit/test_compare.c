@@ -130,12 +130,33 @@ static void texts_too_long_to_edit(void **state) {
     free(b);
 }
 
+/* As long, but alike at both ends: only what stands between them counts. */
+static void long_texts_that_differ_in_the_middle(void **state) {
+    (void)state;
+    const size_t length = 300000;
+    char *a = malloc(length + 1), *b = malloc(length + 1);
+    memset(a, 'a', length);
+    memset(b, 'a', length);
+    a[length] = b[length] = 0;
+    memcpy(b + length / 2, "bcb", 3);
+    doppel_comparison out = compare(NULL, a, b);
+    assert_int_equal(out.edit_distance, 3);
+    assert_int_equal(out.indel_distance, 6);
+    free(a);
+    free(b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_with_itself),           cmocka_unit_test(fingerprints_are_those_of_the_simple_call),
-        cmocka_unit_test(sets_of_single_words),         cmocka_unit_test(word_counts),
-        cmocka_unit_test(edits_on_the_normalised_text), cmocka_unit_test(wide_fingerprints),
-        cmocka_unit_test(texts_without_words),          cmocka_unit_test(texts_too_long_to_edit),
+        cmocka_unit_test(a_text_with_itself),
+        cmocka_unit_test(fingerprints_are_those_of_the_simple_call),
+        cmocka_unit_test(sets_of_single_words),
+        cmocka_unit_test(word_counts),
+        cmocka_unit_test(edits_on_the_normalised_text),
+        cmocka_unit_test(wide_fingerprints),
+        cmocka_unit_test(texts_without_words),
+        cmocka_unit_test(texts_too_long_to_edit),
+        cmocka_unit_test(long_texts_that_differ_in_the_middle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -507,6 +507,33 @@ static void a_recipe_names_its_table(void **state) {
     doppel_df_close(df);
 }
 
+static void a_table_of_another_unicode_version_warns_with_both(void **state) {
+    const char *path = in(state, "table");
+    doppel_df_builder *builder = builder_open("page", 0, NULL);
+    add(builder, (const uint64_t[]){5, 9}, 2);
+    save(builder, path, 0);
+    dp_buffer bytes = slurp(path);
+    dp_df_header header;
+    memcpy(&header, bytes.data, sizeof header);
+    for (int old = 0; old < 2; old++) {
+        if (old)
+            snprintf(header.unicode, sizeof header.unicode, "9.1.0");
+        memcpy(bytes.data, &header, sizeof header);
+        assert_true(dp_df_checksum((const uint8_t *)bytes.data, bytes.size, &header.checksum));
+        memcpy(bytes.data, &header, sizeof header);
+        spit(path, bytes.data, bytes.size);
+        doppel_df *df = open_table(path);
+        doppel_recipe *recipe;
+        doppel_error error;
+        assert_int_equal(parse_with("simhash64:weight=tfidf", df, &recipe, &error), DOPPEL_OK);
+        const char *warning = doppel_recipe_warning(recipe);
+        assert_true(old ? warning && strstr(warning, "9.1.0") && strstr(warning, doppel_unicode_version()) : !warning);
+        doppel_recipe_free(recipe);
+        doppel_df_close(df);
+    }
+    dp_buffer_free(&bytes);
+}
+
 static void the_file_is_as_the_page_says(void **state) {
     const char *path = in(state, "table");
     doppel_df_builder *builder = builder_open("simhash64:chars=3:hash=xxh3:space=drop:weight=set:minhash=4", 0, NULL);
@@ -555,6 +582,7 @@ int main(void) {
         TEST(a_full_disk_leaves_no_part_of_a_table),
         TEST(a_full_disk_while_little_memory_is_used),
         TEST(a_recipe_names_its_table),
+        TEST(a_table_of_another_unicode_version_warns_with_both),
         TEST(the_file_is_as_the_page_says),
         TEST(close_and_free_take_null),
     };

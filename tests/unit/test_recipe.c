@@ -223,7 +223,23 @@ static void parts_that_do_not_go_together(void **state) {
     unlike("simhash64:weight=tfidf:df=0123456789abcdef", NULL, "needs a document-frequency table");
 }
 
+static void a_digest_of_several_names_prints_one(void **state) {
+    (void)state;
+    prints("simhash64:hash=sha2-256", NULL, "simhash64:words=5:hash=sha256:weight=tf");
+    prints("simhash64:hash=SHA-512", NULL, "simhash64:words=5:hash=sha512:weight=tf");
+    prints("simhash64:hash=blake2b-512", NULL, "simhash64:words=5:hash=blake2b512:weight=tf");
+    prints("simhash64:hash=Fast", NULL, PAGE);
+    /* A digest of any length has no first 8 bytes of its own. */
+    refused("simhash64:hash=shake128", NULL, "hash=shake128", "hash= takes fast");
+}
+
 /* ---- stop words ---- */
+
+static void a_stop_list_without_words_is_none(void **state) {
+    (void)state;
+    const doppel_recipe_parts parts = {.size = sizeof parts, .stop_words = " ...\n", .stop_words_length = 5};
+    prints("page", &parts, PAGE);
+}
 
 static void stop_words_are_named_by_their_hash(void **state) {
     (void)state;
@@ -306,6 +322,8 @@ int main(void) {
         cmocka_unit_test(parts_that_do_not_go_together),
         cmocka_unit_test(stop_words_are_named_by_their_hash),
         cmocka_unit_test(stop_words_are_copied),
+        cmocka_unit_test(a_stop_list_without_words_is_none),
+        cmocka_unit_test(a_digest_of_several_names_prints_one),
         cmocka_unit_test(another_unicode_version_warns_with_both),
         cmocka_unit_test(the_same_unicode_version_does_not_warn),
         cmocka_unit_test(free_takes_null),
