@@ -125,6 +125,7 @@ static bool start_gzip(dp_stream *stream) {
 static bool start_zstd(dp_stream *stream) {
     stream->format = FORMAT_ZSTD;
     stream->zstd_hint = ZSTD_FRAME_START;
+    stream->zstd_full = false;
     if (!stream->zstd)
         stream->zstd = ZSTD_createDCtx();
     return stream->zstd && !ZSTD_isError(ZSTD_DCtx_reset(stream->zstd, ZSTD_reset_session_only));
@@ -218,10 +219,11 @@ static size_t read_gzip(dp_stream *stream, char *to, size_t room) {
 
 /* How much of the input the decoder gets: never more than the rest of a block. With more it would give nothing of a
  * whole block when what stands behind it is damaged. What it asks for includes the header of the next block, 3 bytes.
+ * Nothing, while it may hold output.
  */
 static size_t zstd_share(const dp_stream *stream) {
     size_t have = stream->raw_end - stream->raw_start, hint = stream->zstd_hint;
-    size_t share = hint > 3 ? hint - 3 : hint;
+    size_t share = stream->zstd_full ? 0 : hint > 3 ? hint - 3 : hint;
     return have < share ? have : share;
 }
 
@@ -234,13 +236,15 @@ static size_t read_zstd(dp_stream *stream, char *to, size_t room) {
         ZSTD_inBuffer in = {stream->raw + stream->raw_start, zstd_share(stream), 0};
         size_t result = ZSTD_decompressStream(stream->zstd, &out, &in);
         stream->raw_start += in.pos;
+        bool was_full = stream->zstd_full;
+        stream->zstd_full = out.pos == out.size;
         if (ZSTD_isError(result)) {
             fail(stream, "the zstd data is damaged: %s", ZSTD_getErrorName(result));
             break;
         }
         stream->inside = result != 0;
         stream->zstd_hint = result ? result : ZSTD_FRAME_START;
-        if (!out.pos && !in.pos && stream->inside) {
+        if (!out.pos && !in.pos && stream->inside && !was_full) {
             if (!stream->failed && !stopped(stream))
                 fail(stream, "the zstd data is cut short");
             break;

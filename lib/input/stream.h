@@ -22,6 +22,7 @@ typedef struct dp_stream {
     bool inside;               /* within a member or frame: an end here is too early */
     struct z_stream_s *gzip;   /* kept for the next file */
     struct ZSTD_DCtx_s *zstd;  /* the same */
+    bool zstd_full;            /* its output filled all there was: it may hold more */
     size_t zstd_hint;          /* how much input it asks for */
 } dp_stream;
 
