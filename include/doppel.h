@@ -2,7 +2,7 @@
  *
  * Read from the top: one call turns a text into a fingerprint, one compares two texts. Below them stand the parts those
  * calls are made of: recipes, sketchers, the caller's own features, document-frequency tables, measures, documents from
- * files.
+ * files; then what finds near fingerprints: the index, joins, and the plans of both.
  *
  * Ownership, for all of this header: what a `create`, `parse` or `open` gives is the caller's, and ends with the `free`
  * or `close` of the same noun (which accept NULL); what any other call gives is borrowed from the object it came from,
@@ -10,7 +10,8 @@
  * bytes.
  *
  * Threads: objects that are only read (recipes, frequency tables once opened) may be shared; everything that is written
- * (sketchers, inputs) belongs to one thread at a time. There is no global state but the choice of CPU level, made once.
+ * (sketchers, inputs) belongs to one thread at a time, but for an index, which one may write while many read. There is
+ * no global state but the choice of CPU level, made once.
  *
  * Errors: a call that can fail gives a doppel_status. Where it takes a doppel_error, that may be NULL; otherwise it is
  * filled on failure with a message that says what was wrong, where, and what to do. */
@@ -395,6 +396,264 @@ typedef struct doppel_work {
 DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count,
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
+
+/* ---- 8. The Hamming index: every fingerprint within k bits ---- */
+
+/* A set of (fingerprint, owner) entries that finds all fingerprints within k bits of a query: never one missed, never
+ * one farther. A fingerprint is one uint64_t up to 64 bits, two (low half first) for 128; calls take a pointer to it.
+ * Owners are any 64-bit numbers; a fingerprint may have many owners, an owner many fingerprints. Times are the
+ * caller's: any clock that only grows, in any unit; 0 stands for "never" and "no time".
+ *
+ *     doppel_index *index;
+ *     doppel_index_create(NULL, &index, NULL);
+ *     doppel_index_insert(index, &fingerprint, 7, 0);
+ *     doppel_matches near = {0};
+ *     doppel_index_find(index, &query, 3, NULL, &near, NULL);
+ *     doppel_index_remove(index, &fingerprint, 7);
+ *
+ * Threads: one thread at a time may call what changes an index (insert, insert_many, remove, purge, compact, merge);
+ * any number may find, contains, each, save and stats meanwhile, and none waits for another. What a find sees is what
+ * was there at some moment during the call. */
+typedef struct doppel_index doppel_index;
+
+typedef struct doppel_index_options {
+    size_t size;        /* sizeof(doppel_index_options) */
+    int bits;           /* 1..64 or 128; 0: 64 */
+    int distance;       /* the distance it is planned for; 0: 3. Any other can be asked, at a cost that plans state. */
+    uint64_t count;     /* entries to plan for; 0: not known */
+    uint64_t memory;    /* bytes for `count` entries (with `count` only); 0: at most about 40 bytes an entry */
+    const char *layout; /* a layout by name, e.g. "4x16" (see doppel_plan); NULL: the cheapest for each size */
+    uint64_t secret;    /* seeds the secret order of bits; 0: a random one */
+} doppel_index_options;
+
+/* `options` may be NULL. Errors: DOPPEL_ERROR_USAGE for bits, distance, a layout that cannot be, or memory that no
+ * plan fits (the message says what is needed), DOPPEL_ERROR_MEMORY. */
+DOPPEL_API doppel_status doppel_index_create(const doppel_index_options *options, doppel_index **index,
+                                             doppel_error *error);
+DOPPEL_API void doppel_index_free(doppel_index *index);
+
+/* Adds an entry until `expires` (0: for ever). An entry that is there already gets the new time. Bits beyond the width
+ * must be 0. Errors: DOPPEL_ERROR_USAGE (bits beyond the width), DOPPEL_ERROR_MEMORY (nothing has changed),
+ * DOPPEL_ERROR_STORE when a block of the file it was opened from is damaged. */
+DOPPEL_API doppel_status doppel_index_insert(doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
+                                             uint64_t expires);
+
+/* Adds many at once, much faster: `fingerprints` one after the other; owners NULL: 0, 1, 2, ... ; expires NULL: never.
+ * All are added or, on an error, none. */
+DOPPEL_API doppel_status doppel_index_insert_many(doppel_index *index, const uint64_t *fingerprints,
+                                                  const uint64_t *owners, const uint64_t *expires, uint64_t count);
+
+/* Removes an entry; *removed (may be NULL) tells whether it was there. */
+DOPPEL_API doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
+                                             bool *removed);
+
+/* Whether this very entry is there, expired or not. */
+DOPPEL_API doppel_status doppel_index_contains(const doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
+                                               bool *contains);
+
+typedef struct doppel_match {
+    uint64_t owner;
+    uint64_t fingerprint[2]; /* low half, high half (0 up to 64 bits) */
+    uint64_t expires;        /* 0: never */
+    int distance;
+} doppel_match;
+
+/* What a find gives, and the memory it may use again. Zero is empty. */
+typedef struct doppel_matches {
+    doppel_match *match; /* nearest first, then by fingerprint (as a number), then by owner */
+    size_t count;
+    size_t capacity;
+    uint64_t candidates; /* fingerprints that were compared */
+} doppel_matches;
+DOPPEL_API void doppel_matches_free(doppel_matches *matches);
+
+typedef struct doppel_find_options {
+    size_t size;     /* sizeof(doppel_find_options) */
+    uint64_t now;    /* entries that expire at or before it do not match; 0: all match */
+    uint64_t limit;  /* give the nearest so many; 0: all */
+    bool any;        /* stop at the first one found, whichever it is */
+    bool count_only; /* fill `count` and `candidates` alone; `limit` has no meaning */
+} doppel_find_options;
+
+/* Every entry within `distance` bits, 0 to the width. `options` may be NULL. Errors: DOPPEL_ERROR_USAGE,
+ * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when a block of the file it was opened from is damaged. */
+DOPPEL_API doppel_status doppel_index_find(const doppel_index *index, const uint64_t *fingerprint, int distance,
+                                           const doppel_find_options *options, doppel_matches *matches,
+                                           doppel_error *error);
+
+/* Calls `entry` for every entry, expired ones too, in no promised order; DOPPEL_ERROR_INTERRUPTED when it gives false.
+ */
+DOPPEL_API doppel_status doppel_index_each(const doppel_index *index,
+                                           bool (*entry)(const doppel_match *entry, void *user), void *user);
+
+/* Removes what expires at or before `now`; *purged (may be NULL) tells how many. */
+DOPPEL_API doppel_status doppel_index_purge(doppel_index *index, uint64_t now, uint64_t *purged);
+
+/* Adds every entry of `from`, which must have the same width and not be `index` itself. */
+DOPPEL_API doppel_status doppel_index_merge(doppel_index *index, const doppel_index *from, doppel_error *error);
+
+/* Puts everything into one run, planned for its size: the smallest and fastest form. */
+DOPPEL_API doppel_status doppel_index_compact(doppel_index *index, doppel_error *error);
+
+/* Writes the index beside `path` and renames it into place, so that it is whole or absent.
+ * Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY. */
+DOPPEL_API doppel_status doppel_index_save(const doppel_index *index, const char *path, doppel_error *error);
+
+/* Maps a saved index; it can be changed further (in memory: the file stays as it is). The header and the directory are
+ * checked at once, each block when it is first touched.
+ * Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_STORE when it is not an index, is cut short or was altered. */
+DOPPEL_API doppel_status doppel_index_open(const char *path, doppel_index **index, doppel_error *error);
+
+/* Checks everything there is to check, each block included: DOPPEL_OK, or DOPPEL_ERROR_STORE and the reason. */
+DOPPEL_API doppel_status doppel_index_validate(const doppel_index *index, doppel_error *reason);
+
+typedef struct doppel_index_stats {
+    uint64_t entries;      /* (fingerprint, owner), expired ones not yet purged included */
+    uint64_t fingerprints; /* distinct ones, counted once a run */
+    uint64_t bytes;        /* memory and mapped file */
+    int runs;              /* immutable parts, without the head */
+    int bits, distance;
+    char layout[64]; /* of the largest run */
+} doppel_index_stats;
+DOPPEL_API void doppel_index_get_stats(const doppel_index *index, doppel_index_stats *stats);
+
+/* ---- 9. Joins: every pair within k bits ---- */
+
+/* Where fingerprints come from: an array, a raw file of little-endian fingerprints (8 bytes each up to 64 bits, 16 for
+ * 128) that is read as often as needed, or a callback that is read once. Exactly one of the three. */
+typedef struct doppel_source {
+    size_t size; /* sizeof(doppel_source) */
+    const uint64_t *array;
+    uint64_t count; /* of the array, in fingerprints */
+    const char *path;
+    /* Writes up to `room` fingerprints to `to`; *count is how many, 0 at the end. */
+    doppel_status (*read)(void *user, uint64_t *to, size_t room, size_t *count);
+    void *user;
+} doppel_source;
+
+/* Two positions, from 0, and how far apart they are. In one set a < b. */
+typedef struct doppel_pair {
+    uint64_t a, b;
+    int distance;
+} doppel_pair;
+
+typedef struct doppel_join_options {
+    size_t size;     /* sizeof(doppel_join_options) */
+    int bits;        /* 1..64 or 128; 0: 64 */
+    int threads;     /* 0: one for each CPU this process may use */
+    uint64_t memory; /* bytes; 0: half of what the machine has free. Past it, files in `tmp` are used. */
+    const char *tmp; /* NULL: the environment's TMPDIR, else /tmp */
+    /* Every pair of identical fingerprints, too. Else a fingerprint stands for all that equal it: each copy is paired
+     * with the first of its kind (distance 0) and with nothing else, so that a million equal ones are a million pairs
+     * and not 5x10^11. */
+    bool all;
+    bool count_only; /* gives no pairs, only counts */
+    /* A batch of pairs, in order; from one thread at a time. A status other than DOPPEL_OK ends the join with it. */
+    doppel_status (*pairs)(const doppel_pair *pairs, size_t count, void *user);
+    /* Work done of all work there is, now and then. May be NULL. */
+    void (*progress)(uint64_t done, uint64_t total, void *user);
+    void *user;
+    const volatile int *stop; /* may be NULL; once it is not 0, the join ends with DOPPEL_ERROR_INTERRUPTED */
+    uint64_t secret;          /* seeds the secret order of bits; 0: a random one. The pairs do not depend on it. */
+} doppel_join_options;
+
+typedef struct doppel_join_counts {
+    uint64_t fingerprints;  /* read, of the streamed side when there are two */
+    uint64_t copies;        /* fingerprints that equal an earlier one (one set only) */
+    uint64_t groups;        /* sets of two or more equal fingerprints (one set only) */
+    uint64_t pairs;         /* given (or, with count_only, that would have been) */
+    uint64_t all_pairs;     /* what `all` would give; saturates */
+    uint64_t candidates;    /* pairs that were compared */
+    uint64_t spilled_bytes; /* written to `tmp` */
+} doppel_join_counts;
+
+/* All pairs within `distance` in one set, in order of (a, b). Exact for every distance; every number of threads, memory
+ * and secret gives the same pairs. Errors: DOPPEL_ERROR_USAGE (bits, distance, memory too small: the message says what
+ * is needed), DOPPEL_ERROR_INPUT (a file whose size does not divide, a fingerprint with bits beyond the width),
+ * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO, DOPPEL_ERROR_INTERRUPTED. `counts` and `error` may be NULL. */
+DOPPEL_API doppel_status doppel_join(const doppel_source *source, int distance, const doppel_join_options *options,
+                                     doppel_join_counts *counts, doppel_error *error);
+
+/* All pairs between two sets, in order of (b, a). `a` is held in memory, `b` is streamed and never held. `all` has no
+ * meaning: every pair is given. */
+DOPPEL_API doppel_status doppel_join_two(const doppel_source *a, const doppel_source *b, int distance,
+                                         const doppel_join_options *options, doppel_join_counts *counts,
+                                         doppel_error *error);
+
+/* The approximate classic: the fingerprints are rotated left by `steps[r]` bits in turn, sorted, and each compared with
+ * the `window` that follow it in the circle (the last is compared with the first too). Gives the pairs within
+ * `distance` that come up, each once, in order of (a, b); `all` is always on. `recall` (may be NULL) is their share of
+ * what the exact join finds. */
+typedef struct doppel_rotation {
+    size_t size;      /* sizeof(doppel_rotation) */
+    const int *steps; /* NULL: 0, 1, 2, ... */
+    int count;        /* rotations; 0: the width */
+    int window;       /* 0: 1 */
+} doppel_rotation;
+DOPPEL_API doppel_status doppel_join_rotate(const doppel_source *source, int distance, const doppel_rotation *rotation,
+                                            const doppel_join_options *options, double *recall,
+                                            doppel_join_counts *counts, doppel_error *error);
+
+/* ---- 10. Plans: what an index or a join costs, before it is made ---- */
+
+typedef enum doppel_purpose { DOPPEL_FOR_FIND, DOPPEL_FOR_JOIN } doppel_purpose;
+
+/* What the cost model goes by, in nanoseconds. */
+typedef struct doppel_costs {
+    size_t size;         /* sizeof(doppel_costs) */
+    double probe_cached; /* one look at a bucket that the caches hold */
+    double probe;        /* one look at a bucket in memory, several under way at once */
+    double candidate;    /* one comparison in a bucket */
+    double query;        /* what a query costs besides */
+    double move;         /* join: one fingerprint through one pass over memory */
+    double place;        /* join: one fingerprint into one table inside the cache, and its comparison there */
+    double pair;         /* join: one candidate more in a bucket */
+} doppel_costs;
+
+typedef struct doppel_plan_options {
+    size_t size; /* sizeof(doppel_plan_options) */
+    doppel_purpose purpose;
+    int bits;                  /* 1..64 or 128; 0: 64 */
+    uint64_t memory;           /* bytes for all; 0: no limit */
+    const char *layout;        /* only this layout; NULL: all */
+    const doppel_costs *costs; /* NULL: those built in */
+} doppel_plan_options;
+
+#define DOPPEL_PLAN_TABLES 64
+
+/* One plan. A layout is named by how the bits are cut: "4x16" (4 blocks, keys of 16 bits, a table each), "5c2x26" (5
+ * blocks, a table for every 2 of them, keys of 26 bits), "4x16+4x12" (two levels: each of 4 blocks, then each of 4
+ * blocks of what is left), "scan" (no table: all are compared). */
+typedef struct doppel_plan {
+    char layout[64];
+    int bits, distance;
+    uint64_t count;
+    int blocks, tables;
+    int key_bits[DOPPEL_PLAN_TABLES]; /* of each table */
+    int radius[DOPPEL_PLAN_TABLES];   /* keys within so many bits are probed; -1: not at all */
+    double probes, candidates;        /* expected, a query (find) or in all (join) */
+    double bytes_per_entry;           /* owners included */
+    double memory;                    /* bytes in all */
+    double microseconds;              /* a query (find) or in all, one thread (join) */
+    double reduction;                 /* the classic measure of one exact key a table: 2^key bits / the product of
+                                         (blocks x bits) over its levels; 0 where it means nothing */
+    bool fits;                        /* in the memory that was given */
+} doppel_plan;
+
+/* The plans for `count` fingerprints within `distance`, those that fit first, each part cheapest first: up to `room`
+ * are written to `plans`, *found is how many there are. Pure arithmetic. Errors: DOPPEL_ERROR_USAGE (bits, distance,
+ * layout); a memory that no plan fits is not an error here: plans[0].fits is false, and plans[0] the smallest. */
+DOPPEL_API doppel_status doppel_plan_list(uint64_t count, int distance, const doppel_plan_options *options,
+                                          doppel_plan *plans, size_t room, size_t *found, doppel_error *error);
+
+/* The same layout asked for another distance: its radii, probes, candidates and microseconds are worked out anew. */
+DOPPEL_API doppel_status doppel_plan_widen(const doppel_plan *plan, int distance, const doppel_costs *costs,
+                                           doppel_plan *wider, doppel_error *error);
+
+/* The built-in costs, and costs measured on this machine, which takes some seconds and about `memory` bytes (0: 1 GiB).
+ */
+DOPPEL_API void doppel_costs_get(doppel_costs *costs);
+DOPPEL_API doppel_status doppel_costs_measure(uint64_t memory, doppel_costs *costs, doppel_error *error);
 
 #ifdef __cplusplus
 }

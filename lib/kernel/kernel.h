@@ -234,4 +234,17 @@ typedef struct dp_walks {
 } dp_walks;
 DP_KERNEL(walks, void, (dp_walks * walks))
 
+/* ---- near fingerprints (lib/index): near.c, reorder.c ---- */
+
+/* The positions, from 0, at which a column differs from the query by at most `distance` bits, ascending; gives how
+ * many. `hits` has room for count + 16. near128 takes two numbers a position, low half first. */
+DP_KERNEL(near32, size_t, (const uint32_t *column, size_t count, uint32_t query, int distance, uint32_t *hits))
+DP_KERNEL(near64, size_t, (const uint64_t *column, size_t count, uint64_t query, int distance, uint32_t *hits))
+DP_KERNEL(near128, size_t,
+          (const uint64_t *column, size_t count, const uint64_t query[2], int distance, uint32_t *hits))
+
+/* Six exchanges of bits: stage s swaps bit i with bit i + 2^s where masks[s] has bit i set; from stage 5 to stage 0.
+ * `to` may be `from`. */
+DP_KERNEL(reorder, void, (const uint64_t *from, size_t count, const uint64_t masks[6], uint64_t *to))
+
 #endif
