@@ -1,0 +1,238 @@
+/* near.c - which numbers of a column differ from a query in few bits.
+ *
+ * Columns are buckets of an index or tiles of a join: hits are rare, so the variants first ask whether a block of 64
+ * numbers (near32; 32 for near64) has any, and write positions only then. They read no byte beyond the column. */
+#include "kernel/kernel.h"
+
+/* Bits set, without a table, so that the portable loops become vectors. */
+static inline uint32_t count32(uint32_t x) {
+    x -= x >> 1 & 0x55555555;
+    x = (x & 0x33333333) + (x >> 2 & 0x33333333);
+    x = (x + (x >> 4)) & 0x0F0F0F0F;
+    return x * 0x01010101 >> 24;
+}
+
+static inline uint64_t count64(uint64_t x) {
+    x -= x >> 1 & 0x5555555555555555;
+    x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+    x = (x + (x >> 4)) & 0x0F0F0F0F0F0F0F0F;
+    return x * 0x0101010101010101 >> 56;
+}
+
+static size_t near32_portable(const uint32_t *column, size_t count, uint32_t query, int distance, uint32_t *hits) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        hits[found] = (uint32_t)i;
+        found += count32(column[i] ^ query) <= (uint32_t)distance;
+    }
+    return found;
+}
+
+static size_t near64_portable(const uint64_t *column, size_t count, uint64_t query, int distance, uint32_t *hits) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        hits[found] = (uint32_t)i;
+        found += count64(column[i] ^ query) <= (uint64_t)distance;
+    }
+    return found;
+}
+
+static size_t near128_portable(const uint64_t *column, size_t count, const uint64_t query[2], int distance,
+                               uint32_t *hits) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        hits[found] = (uint32_t)i;
+        uint64_t differ = count64(column[2 * i] ^ query[0]) + count64(column[2 * i + 1] ^ query[1]);
+        found += differ <= (uint64_t)distance;
+    }
+    return found;
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+/* Appends the positions base + i of the bits i set in the mask. */
+static inline size_t write_hits(uint64_t mask, size_t base, uint32_t *hits, size_t found) {
+    for (; mask; mask &= mask - 1)
+        hits[found++] = (uint32_t)(base + (size_t)__builtin_ctzll(mask));
+    return found;
+}
+
+DP_TARGET_AVX512 static inline uint64_t mask32_avx512(__m512i x, __m512i query, __m512i limit) {
+    return _mm512_cmple_epu32_mask(_mm512_popcnt_epi32(_mm512_xor_si512(x, query)), limit);
+}
+
+DP_TARGET_AVX512 static size_t near32_avx512(const uint32_t *column, size_t count, uint32_t query, int distance,
+                                             uint32_t *hits) {
+    __m512i q = _mm512_set1_epi32((int)query), limit = _mm512_set1_epi32(distance);
+    size_t found = 0, i = 0;
+    for (; i + 64 <= count; i += 64) {
+        const uint32_t *p = column + i;
+        uint64_t mask = mask32_avx512(_mm512_loadu_si512(p), q, limit);
+        mask |= mask32_avx512(_mm512_loadu_si512(p + 16), q, limit) << 16;
+        mask |= mask32_avx512(_mm512_loadu_si512(p + 32), q, limit) << 32;
+        mask |= mask32_avx512(_mm512_loadu_si512(p + 48), q, limit) << 48;
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    for (; i < count; i += 16) {
+        __mmask16 part = count - i >= 16 ? 0xFFFF : (__mmask16)((1U << (count - i)) - 1);
+        uint64_t mask = mask32_avx512(_mm512_maskz_loadu_epi32(part, column + i), q, limit) & part;
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    return found;
+}
+
+DP_TARGET_AVX512 static inline uint64_t mask64_avx512(__m512i x, __m512i query, __m512i limit) {
+    return _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(x, query)), limit);
+}
+
+DP_TARGET_AVX512 static size_t near64_avx512(const uint64_t *column, size_t count, uint64_t query, int distance,
+                                             uint32_t *hits) {
+    __m512i q = _mm512_set1_epi64((long long)query), limit = _mm512_set1_epi64(distance);
+    size_t found = 0, i = 0;
+    for (; i + 32 <= count; i += 32) {
+        const uint64_t *p = column + i;
+        uint64_t mask = mask64_avx512(_mm512_loadu_si512(p), q, limit);
+        mask |= mask64_avx512(_mm512_loadu_si512(p + 8), q, limit) << 8;
+        mask |= mask64_avx512(_mm512_loadu_si512(p + 16), q, limit) << 16;
+        mask |= mask64_avx512(_mm512_loadu_si512(p + 24), q, limit) << 24;
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    for (; i < count; i += 8) {
+        __mmask8 part = count - i >= 8 ? 0xFF : (__mmask8)((1U << (count - i)) - 1);
+        uint64_t mask = mask64_avx512(_mm512_maskz_loadu_epi64(part, column + i), q, limit) & part;
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    return found;
+}
+
+/* Four pairs of halves: the counts of both are added in both places, and one of the two answers is kept. */
+DP_TARGET_AVX512 static inline uint64_t mask128_avx512(__m512i x, __m512i query, __m512i limit) {
+    __m512i counts = _mm512_popcnt_epi64(_mm512_xor_si512(x, query));
+    counts = _mm512_add_epi64(counts, _mm512_shuffle_epi32(counts, _MM_PERM_BADC));
+    return _pext_u64(_mm512_cmple_epu64_mask(counts, limit), 0x55);
+}
+
+DP_TARGET_AVX512 static size_t near128_avx512(const uint64_t *column, size_t count, const uint64_t query[2],
+                                              int distance, uint32_t *hits) {
+    long long low = (long long)query[0], high = (long long)query[1];
+    __m512i q = _mm512_set_epi64(high, low, high, low, high, low, high, low), limit = _mm512_set1_epi64(distance);
+    size_t found = 0, i = 0;
+    for (; i + 16 <= count; i += 16) {
+        const uint64_t *p = column + 2 * i;
+        uint64_t mask = mask128_avx512(_mm512_loadu_si512(p), q, limit);
+        mask |= mask128_avx512(_mm512_loadu_si512(p + 8), q, limit) << 4;
+        mask |= mask128_avx512(_mm512_loadu_si512(p + 16), q, limit) << 8;
+        mask |= mask128_avx512(_mm512_loadu_si512(p + 24), q, limit) << 12;
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    for (; i < count; i += 4) {
+        size_t left = count - i < 4 ? count - i : 4;
+        __mmask8 part = (__mmask8)((1U << (2 * left)) - 1);
+        uint64_t mask = mask128_avx512(_mm512_maskz_loadu_epi64(part, column + 2 * i), q, limit) & ((1U << left) - 1);
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    return found;
+}
+
+/* Bits set in each byte, by nibbles. */
+DP_TARGET_AVX2 static inline __m256i count_bytes_avx2(__m256i x) {
+    __m256i table = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    __m256i nibble = _mm256_set1_epi8(15);
+    __m256i low = _mm256_shuffle_epi8(table, _mm256_and_si256(x, nibble));
+    return _mm256_add_epi8(low, _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(x, 4), nibble)));
+}
+
+DP_TARGET_AVX2 static inline uint64_t mask32_avx2(const uint32_t *p, __m256i query, __m256i beyond) {
+    __m256i bytes = count_bytes_avx2(_mm256_xor_si256(_mm256_loadu_si256((const __m256i *)p), query));
+    __m256i counts = _mm256_madd_epi16(_mm256_maddubs_epi16(bytes, _mm256_set1_epi8(1)), _mm256_set1_epi16(1));
+    return (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(beyond, counts)));
+}
+
+DP_TARGET_AVX2 static size_t near32_avx2(const uint32_t *column, size_t count, uint32_t query, int distance,
+                                         uint32_t *hits) {
+    __m256i q = _mm256_set1_epi32((int)query), beyond = _mm256_set1_epi32(distance + 1);
+    size_t found = 0, i = 0;
+    for (; i + 32 <= count; i += 32) {
+        const uint32_t *p = column + i;
+        uint64_t mask = mask32_avx2(p, q, beyond) | mask32_avx2(p + 8, q, beyond) << 8;
+        mask |= mask32_avx2(p + 16, q, beyond) << 16 | mask32_avx2(p + 24, q, beyond) << 24;
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    for (; i < count; i++) {
+        hits[found] = (uint32_t)i;
+        found += __builtin_popcount(column[i] ^ query) <= distance;
+    }
+    return found;
+}
+
+DP_TARGET_AVX2 static inline uint64_t mask64_avx2(const uint64_t *p, __m256i query, __m256i beyond) {
+    __m256i bytes = count_bytes_avx2(_mm256_xor_si256(_mm256_loadu_si256((const __m256i *)p), query));
+    __m256i counts = _mm256_sad_epu8(bytes, _mm256_setzero_si256());
+    return (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(beyond, counts)));
+}
+
+DP_TARGET_AVX2 static size_t near64_avx2(const uint64_t *column, size_t count, uint64_t query, int distance,
+                                         uint32_t *hits) {
+    __m256i q = _mm256_set1_epi64x((long long)query), beyond = _mm256_set1_epi64x(distance + 1);
+    size_t found = 0, i = 0;
+    for (; i + 16 <= count; i += 16) {
+        const uint64_t *p = column + i;
+        uint64_t mask = mask64_avx2(p, q, beyond) | mask64_avx2(p + 4, q, beyond) << 4;
+        mask |= mask64_avx2(p + 8, q, beyond) << 8 | mask64_avx2(p + 12, q, beyond) << 12;
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    for (; i < count; i++) {
+        hits[found] = (uint32_t)i;
+        found += __builtin_popcountll(column[i] ^ query) <= distance;
+    }
+    return found;
+}
+
+DP_TARGET_AVX2 static size_t near128_avx2(const uint64_t *column, size_t count, const uint64_t query[2], int distance,
+                                          uint32_t *hits) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        hits[found] = (uint32_t)i;
+        found += __builtin_popcountll(column[2 * i] ^ query[0]) + __builtin_popcountll(column[2 * i + 1] ^ query[1]) <=
+                 distance;
+    }
+    return found;
+}
+#endif
+
+const dp_near32_variant dp_near32_variants[] = {
+#if defined(__x86_64__)
+    {"avx512", DP_CPU_AVX512, near32_avx512},
+    {"avx2", DP_CPU_AVX2, near32_avx2},
+#endif
+    {"portable", DP_CPU_PORTABLE, near32_portable},
+};
+
+const dp_near64_variant dp_near64_variants[] = {
+#if defined(__x86_64__)
+    {"avx512", DP_CPU_AVX512, near64_avx512},
+    {"avx2", DP_CPU_AVX2, near64_avx2},
+#endif
+    {"portable", DP_CPU_PORTABLE, near64_portable},
+};
+
+const dp_near128_variant dp_near128_variants[] = {
+#if defined(__x86_64__)
+    {"avx512", DP_CPU_AVX512, near128_avx512},
+    {"avx2", DP_CPU_AVX2, near128_avx2},
+#endif
+    {"portable", DP_CPU_PORTABLE, near128_portable},
+};
+
+DP_KERNEL_CHOOSER(near32)
+DP_KERNEL_CHOOSER(near64)
+DP_KERNEL_CHOOSER(near128)
