@@ -1,0 +1,163 @@
+/* machine.c - threads, memory and nameless files for the joins. */
+#include "index/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- threads ---- */
+
+size_t dp_thread_count(int asked) {
+    cpu_set_t cpus;
+    if (asked > 0)
+        return asked < DP_MAX_THREADS ? (size_t)asked : DP_MAX_THREADS;
+    return sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : (size_t)CPU_COUNT(&cpus);
+}
+
+typedef struct helper {
+    pthread_t thread;
+    void (*work)(void *user, size_t thread);
+    void *user;
+    size_t number;
+} helper;
+
+static void *helper_main(void *given) {
+    helper *h = given;
+    h->work(h->user, h->number);
+    return NULL;
+}
+
+void dp_run_threads(size_t threads, void (*work)(void *user, size_t thread), void *user) {
+    helper *helpers = threads > 1 ? calloc(threads - 1, sizeof *helpers) : NULL;
+    size_t started = 0;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; helpers && started < threads - 1; started++) {
+        helper *h = &helpers[started];
+        *h = (helper){.work = work, .user = user, .number = started + 1};
+        if (pthread_create(&h->thread, NULL, helper_main, h))
+            break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    work(user, 0);
+    for (size_t number = started + 1; number < threads; number++)
+        work(user, number);
+    while (started)
+        pthread_join(helpers[--started].thread, NULL);
+    free(helpers);
+}
+
+/* ---- memory ---- */
+
+#define LEAST_MEMORY ((uint64_t)64 << 20)
+
+uint64_t dp_memory_default(void) {
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    unsigned long long kilobytes = 0;
+    while (file && !kilobytes && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1)
+            kilobytes = 0;
+    if (file)
+        fclose(file);
+    uint64_t bytes = (uint64_t)kilobytes << 10;
+    if (!bytes)
+        bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return bytes / 2 < LEAST_MEMORY ? LEAST_MEMORY : bytes / 2;
+}
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+void *dp_big_alloc(size_t bytes) {
+    if (bytes < 2 * HUGE_PAGE)
+        return malloc(bytes ? bytes : 1);
+    if (bytes > SIZE_MAX - HUGE_PAGE)
+        return NULL;
+    size_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *made = aligned_alloc(HUGE_PAGE, whole);
+    if (made)
+        madvise(made, whole, MADV_HUGEPAGE);
+    return made;
+}
+
+/* ---- files that vanish ---- */
+
+static const char *tmp_folder(const char *tmp) {
+    if (!tmp || !*tmp)
+        tmp = getenv("TMPDIR");
+    return tmp && *tmp ? tmp : "/tmp";
+}
+
+/* Some file systems have no nameless files: there one is made and its name removed at once. */
+static int open_nameless(const char *folder) {
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
+    char *name = NULL;
+    if (asprintf(&name, "%s/doppel-XXXXXX", folder) < 0)
+        return -1;
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(name);
+    free(name);
+    return fd;
+}
+
+doppel_status dp_scratch_open(dp_scratch *scratch, const char *tmp, doppel_error *error) {
+    const char *folder = tmp_folder(tmp);
+    *scratch = (dp_scratch){0};
+    snprintf(scratch->folder, sizeof scratch->folder, "%s", folder);
+    scratch->fd = open_nameless(folder);
+    if (scratch->fd < 0)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, folder, 0,
+                          "cannot make a temporary file there: %s; choose another folder or give more memory",
+                          strerror(errno));
+    scratch->open = true;
+    return DOPPEL_OK;
+}
+
+void dp_scratch_close(dp_scratch *scratch) {
+    if (scratch->open)
+        close(scratch->fd);
+    *scratch = (dp_scratch){0};
+}
+
+doppel_status dp_scratch_write(const dp_scratch *scratch, const void *bytes, size_t length, uint64_t at,
+                               doppel_error *error) {
+    for (const char *from = bytes; length;) {
+        ssize_t done = pwrite(scratch->fd, from, length, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return dp_fail_at(error, DOPPEL_ERROR_IO, scratch->folder, 0,
+                              "cannot write a temporary file there: %s; make room, choose another folder or give more "
+                              "memory",
+                              strerror(done ? errno : ENOSPC));
+        from += done;
+        at += (uint64_t)done;
+        length -= (size_t)done;
+    }
+    return DOPPEL_OK;
+}
+
+doppel_status dp_scratch_read(const dp_scratch *scratch, void *bytes, size_t length, uint64_t at, doppel_error *error) {
+    for (char *to = bytes; length;) {
+        ssize_t done = pread(scratch->fd, to, length, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return dp_fail_at(error, DOPPEL_ERROR_IO, scratch->folder, 0, "cannot read a temporary file there: %s",
+                              done ? strerror(errno) : "it was cut short");
+        to += done;
+        at += (uint64_t)done;
+        length -= (size_t)done;
+    }
+    return DOPPEL_OK;
+}

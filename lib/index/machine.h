@@ -1,0 +1,47 @@
+/* machine.h - what a join asks of the machine: threads, memory, files that vanish. */
+#ifndef DP_INDEX_MACHINE_H
+#define DP_INDEX_MACHINE_H
+
+#include "base/base.h"
+
+/* How many threads to use: as many as asked (up to DP_MAX_THREADS), or for 0 one for each CPU of this process. */
+enum { DP_MAX_THREADS = 1024 };
+size_t dp_thread_count(int asked);
+
+/* Calls work(user, 0) ... work(user, threads - 1), each on its own thread, this one among them, and waits for all.
+ * Where the system refuses a thread, this one does its share too: every number is called exactly once, but those calls
+ * then come one after the other, so none may wait for another. Signals go to the calling thread. */
+void dp_run_threads(size_t threads, void (*work)(void *user, size_t thread), void *user);
+
+/* Half of the memory that is free, in bytes; at least 64 MiB. */
+uint64_t dp_memory_default(void);
+
+/* Memory for a big table or buffer, in huge pages where it is large; free() it. NULL when there is none. Its content is
+ * not defined. */
+void *dp_big_alloc(size_t bytes);
+
+/* Whether *stop (stop may be NULL) asks to end. */
+static inline bool dp_stopped(const volatile int *stop) {
+    return stop && *stop;
+}
+
+/* ---- files that vanish ---- */
+
+/* A file in `tmp` (NULL: TMPDIR, else /tmp) that has no name, and is gone once it is closed. Zero is none. */
+typedef struct dp_scratch {
+    bool open;
+    int fd;
+    uint64_t size;
+    char folder[256]; /* for messages */
+} dp_scratch;
+
+doppel_status dp_scratch_open(dp_scratch *scratch, const char *tmp, doppel_error *error);
+void dp_scratch_close(dp_scratch *scratch);
+
+/* Several threads may write and read at places of their own. A write that goes beyond `size` does not change it: who
+ * hands out the places does. */
+doppel_status dp_scratch_write(const dp_scratch *scratch, const void *bytes, size_t length, uint64_t at,
+                               doppel_error *error);
+doppel_status dp_scratch_read(const dp_scratch *scratch, void *bytes, size_t length, uint64_t at, doppel_error *error);
+
+#endif
