@@ -45,6 +45,21 @@ bool dp_buffer_add(dp_buffer *buffer, const void *bytes, size_t length);
 bool dp_buffer_printf(dp_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void dp_buffer_free(dp_buffer *buffer);
 
+/* ---- files that are whole or absent: newfile.c ---- */
+
+/* A file that is written beside its place and takes it once it is whole. */
+typedef struct dp_newfile {
+    int number;       /* to write to, and to read from */
+    const char *path; /* where it goes; borrowed */
+    char *beside;
+} dp_newfile;
+
+doppel_status dp_newfile_create(dp_newfile *file, const char *path, doppel_error *error);
+
+/* Syncs the file and puts it into its place; or removes it, when `reason` is not 0 but the errno of what went wrong
+ * while it was written. Frees what `file` holds either way. */
+doppel_status dp_newfile_finish(dp_newfile *file, int reason, doppel_error *error);
+
 /* ---- bits and bytes ---- */
 
 static inline uint64_t dp_load64(const void *p) {

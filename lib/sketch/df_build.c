@@ -120,6 +120,7 @@ static doppel_status spill(doppel_df_builder *b, doppel_error *error) {
         free_run(&run);
     }
     if (status) {
+        unlink(name.data); /* it may be there, though not safely */
         dp_buffer_free(&name);
         return status;
     }

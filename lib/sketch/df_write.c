@@ -120,46 +120,33 @@ static bool write_checksum(int file) {
     munmap(map, (size_t)size);
     if (!done)
         errno = ENOMEM;
-    return done && !fsync(file);
+    return done;
 }
 
-static doppel_status fail_write(doppel_error *error, const char *path, int reason) {
-    if (reason == ENOMEM)
-        return dp_no_memory(error);
-    return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be written: %s", strerror(reason ? reason : EIO));
+/* Writes all of the file; gives what went wrong, or 0. */
+static int write_file(int number, const dp_df_content *content, heap *h) {
+    errno = 0;
+    int stream = dup(number);
+    FILE *file = stream < 0 ? NULL : fdopen(stream, "w+");
+    bool done = file && write_content(file, content, h) && write_checksum(number);
+    int reason = done ? 0 : errno ? errno : EIO;
+    if (stream >= 0 && !file)
+        close(stream);
+    if (file && fclose(file) && done)
+        reason = errno ? errno : EIO;
+    return reason;
 }
 
 doppel_status dp_df_write(const char *path, const dp_df_content *content, doppel_error *error) {
-    dp_buffer beside = {0};
-    if (!dp_buffer_printf(&beside, "%s.%ld.tmp", path, (long)gettid()) || !dp_buffer_add(&beside, "", 1)) {
-        dp_buffer_free(&beside);
-        return dp_no_memory(error);
-    }
     heap h = {malloc((content->run_count + 1) * sizeof(dp_df_run *)), 0};
-    if (!h.runs) {
-        dp_buffer_free(&beside);
+    if (!h.runs)
         return dp_no_memory(error);
-    }
-    errno = 0;
-    int number = open(beside.data, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    FILE *file = number < 0 ? NULL : fdopen(number, "w+");
-    bool done = file && write_content(file, content, &h) && write_checksum(number);
-    int reason = errno;
-    if (number >= 0 && !file)
-        close(number);
-    if (file && fclose(file) && done) {
-        reason = errno;
-        done = false;
-    }
-    if (done && rename(beside.data, path)) {
-        reason = errno;
-        done = false;
-    }
-    if (!done && number >= 0)
-        unlink(beside.data);
+    dp_newfile file;
+    doppel_status status = dp_newfile_create(&file, path, error);
+    if (!status)
+        status = dp_newfile_finish(&file, write_file(file.number, content, &h), error);
     free(h.runs);
-    dp_buffer_free(&beside);
-    return done ? DOPPEL_OK : fail_write(error, path, reason);
+    return status;
 }
 
 /* ---- merging tables ---- */
