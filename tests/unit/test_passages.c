@@ -251,6 +251,27 @@ static void a_passage_behind_many_copies_of_its_beginning(void **state) {
     free(b);
 }
 
+/* The same, and the shared part begins far before the first word whose places in B are all tried. */
+static void a_passage_that_is_found_from_its_middle(void **state) {
+    (void)state;
+    char *head = repeat_words(3000, 6, 0), *tail = repeat_words(2000, 1000000, 100);
+    for (size_t before = 30; before <= 270; before += 6) {
+        char *own = repeat_words(before, 6, 0);
+        char *a = malloc(strlen(own) + strlen(tail) + 100), *b = malloc(strlen(head) + strlen(tail) + 100);
+        sprintf(a, "something else %s%s", own, tail);
+        sprintf(b, "%s%s", head, tail);
+        struct result result = find_passages(a, b, 5);
+        assert_int_equal(result.count, 1);
+        assert_int_equal(result.passages[0].words, 2000 + before);
+        free(result.passages);
+        free(own);
+        free(a);
+        free(b);
+    }
+    free(head);
+    free(tail);
+}
+
 /* ---- marks ---- */
 
 static void marks_find_the_next_number(void **state) {
@@ -299,6 +320,7 @@ int main(void) {
         cmocka_unit_test(texts_that_repeat_themselves),
         cmocka_unit_test(a_passage_behind_many_copies_of_its_beginning),
         cmocka_unit_test(marks_find_the_next_number),
+        cmocka_unit_test(a_passage_that_is_found_from_its_middle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

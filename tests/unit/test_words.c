@@ -418,6 +418,43 @@ static void a_long_text_in_pieces_of_any_size(void **state) {
     dp_buffer_free(&text);
 }
 
+/* Reads all at once, and compares with the list of words, which knows no batches. */
+static void check_with_list(dp_words *words, const dp_words_options *options, const dp_buffer *text) {
+    dp_word_list list;
+    result r = read_pieces(words, text->data, text->size, 0);
+    assert_int_equal(dp_word_list_make(options, text->data, text->size, &list), DOPPEL_OK);
+    same_text("list", &r.text, list.text.data, list.text.size);
+    assert_int_equal(r.units, list.count);
+    dp_word_list_free(&list);
+    dp_buffer_free(&r.text);
+}
+
+/* The first batch ends about 16 KiB into the text: somewhere here between a code point and the mark that joins it. */
+static void a_mark_joins_what_stands_before_it_over_the_end_of_a_batch(void **state) {
+    (void)state;
+    const size_t batch[] = {16384, 16384, 16384, 16384 / 4 * 3}; /* a space stands behind each ideograph */
+    static const char *const fills[] = {"x", "some words ", "\xD1\x8F ", "\xE4\xB8\xAD"};
+    static const char *const ends[] = {"e\xCC\x81", " e\xCC\x81 x", "wore\xCC\x81", " <\xCC\xB8 x",
+                                       "\xE4\xB8\xAD\xCC\x81"};
+    static const dp_words_options each[] = {{0}, {.overlap = 4}, {.stop_words = "some", .stop_words_length = 4}};
+    for (size_t o = 0; o < sizeof each / sizeof *each; o++) {
+        dp_words *words = open_words(&each[o]);
+        for (size_t f = 0; f < sizeof fills / sizeof *fills; f++)
+            for (size_t e = 0; e < sizeof ends / sizeof *ends; e++)
+                for (size_t size = batch[f] - 8; size < batch[f] + 8; size++) {
+                    dp_buffer text = {0};
+                    while (text.size + strlen(fills[f]) <= size)
+                        assert_true(dp_buffer_add(&text, fills[f], strlen(fills[f])));
+                    while (text.size < size)
+                        assert_true(dp_buffer_add(&text, "y", 1));
+                    assert_true(dp_buffer_add(&text, ends[e], strlen(ends[e])));
+                    check_with_list(words, &each[o], &text);
+                    dp_buffer_free(&text);
+                }
+        dp_words_free(words);
+    }
+}
+
 static doppel_status refuse(void *user, const dp_word_batch *batch) {
     (void)user, (void)batch;
     return DOPPEL_ERROR_INTERRUPTED;
@@ -602,6 +639,7 @@ int main(void) {
         cmocka_unit_test(monotonous_text_takes_linear_time),
         cmocka_unit_test(the_list_is_the_same_words),
         cmocka_unit_test(ranges_are_where_the_words_stand),
+        cmocka_unit_test(a_mark_joins_what_stands_before_it_over_the_end_of_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
