@@ -247,4 +247,60 @@ DP_KERNEL(near128, size_t,
  * `to` may be `from`. */
 DP_KERNEL(reorder, void, (const uint64_t *from, size_t count, const uint64_t masks[6], uint64_t *to))
 
+/* ---- joins (lib/index): scatter.c, crowd.c ---- */
+
+/* A cache line of fingerprints and their positions: five of up to 64 bits, or three of 128. Lines are what a join moves
+ * through memory: whole ones, so that no cache has to read them before. */
+enum { DP_LINE_NARROW = 5, DP_LINE_WIDE = 3 };
+typedef struct dp_line_narrow {
+    uint64_t value[DP_LINE_NARROW];
+    uint32_t position[DP_LINE_NARROW];
+    uint32_t fill;
+} dp_line_narrow;
+typedef struct dp_line_wide {
+    uint64_t value[DP_LINE_WIDE][2];
+    uint32_t position[DP_LINE_WIDE];
+    uint32_t fill;
+} dp_line_wide;
+typedef union dp_line {
+    _Alignas(64) dp_line_narrow narrow;
+    dp_line_wide wide;
+} dp_line;
+
+/* Where fingerprints go by their key, `width` bits from bit `shift` on. Keys beyond first .. first + keys - 1 go
+ * nowhere.
+ */
+typedef struct dp_scatter {
+    int shift, width; /* width: up to 31 */
+    uint32_t first, keys;
+    dp_line *open;  /* a key each: what is not full yet, fill 0 at first */
+    uint32_t *next; /* a key each: the number of the line that its next full one goes to */
+    dp_line *lines;
+} dp_scatter;
+
+/* Sorts `count` fingerprints (scatter128: two numbers each) and their positions into lines, in their order. */
+DP_KERNEL(scatter64, void, (const dp_scatter *scatter, const uint64_t *values, const uint32_t *positions, size_t count))
+DP_KERNEL(scatter128, void,
+          (const dp_scatter *scatter, const uint64_t *values, const uint32_t *positions, size_t count))
+
+/* Finds numbers that share a key and are near each other in 32 of their bits. Each goes into the bucket of its key, and
+ * is compared with what is there already. */
+enum { DP_CROWD_SLOTS = 16, DP_CROWD_MOST = 1 << 16 };
+typedef struct dp_crowd {
+    const uint64_t *numbers;
+    size_t count;         /* at most DP_CROWD_MOST */
+    int shift, width;     /* the key: `width` bits from bit `shift` on */
+    int rotate, distance; /* the 32 bits: the low ones of the number rotated right */
+    uint8_t *fills;       /* a key each; cleared by the kernel */
+    uint32_t *slots;      /* DP_CROWD_SLOTS a key, on a multiple of 64 bytes */
+    uint16_t *ids;        /* DP_CROWD_SLOTS a key */
+    uint32_t *hits;       /* out: earlier index << 16 | later index */
+    size_t room;          /* hits there is room for, and DP_CROWD_SLOTS beyond */
+    uint64_t compared;    /* out: with how many they were compared */
+} dp_crowd;
+#define DP_CROWDED SIZE_MAX
+
+/* Gives the number of hits, or DP_CROWDED when a bucket or the room for hits is full. */
+DP_KERNEL(crowd, size_t, (dp_crowd * crowd))
+
 #endif
