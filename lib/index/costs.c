@@ -49,11 +49,8 @@ static double directory_bytes(const dp_layout *layout, int table) {
     return 4 * (ldexp(1, layout->table[table].key_bits) + 1);
 }
 
-/* An owner, and two bits that say where the owners of a fingerprint begin. */
-#define OWNER_BYTES 8.25
-
 double dp_layout_bytes(const dp_layout *layout, uint64_t count) {
-    double bytes = OWNER_BYTES * (double)count;
+    double bytes = DP_OWNER_BYTES * (double)count;
     for (int t = 0; t < layout->tables; t++)
         bytes += (double)count * (filter_bytes(layout) + (rest_bits(layout, t) + 7) / 8) + directory_bytes(layout, t);
     return bytes;

@@ -7,6 +7,12 @@
 /* Fingerprints within so many bits of one of `bits` bits: the sum of the binomials. */
 double dp_ball(int bits, int radius);
 
+/* Choices of `choose` out of `blocks` (layout.c); DP_MAX_TABLES + 1 stands for any more than DP_MAX_TABLES. */
+int dp_choices(int blocks, int choose);
+
+/* An owner, and two bits that say where the owners of a fingerprint begin: what an entry takes besides its tables. */
+#define DP_OWNER_BYTES 8.25
+
 /* What is asked of a layout. */
 typedef struct dp_question {
     const doppel_costs *costs;

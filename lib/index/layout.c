@@ -12,7 +12,7 @@
  *
  * Blocks are as even as can be, wider ones first, the first at the top. A key asks for at most as many bits as its
  * blocks have. Table 0 takes the top bits in every kind, so its order is the order of the numbers. */
-#include "index/index.h"
+#include "index/costs.h"
 
 /* The cuts of one level. */
 typedef struct cut_level {
@@ -123,8 +123,7 @@ static void cut_two_levels(dp_layout *layout, const cut_level levels[2]) {
 
 /* ---- names ---- */
 
-/* Choices of `choose` of `blocks`, or more than DP_MAX_TABLES when there are too many. */
-static int choices(int blocks, int choose) {
+int dp_choices(int blocks, int choose) {
     int64_t count = 1;
     for (int i = 1; i <= choose && count <= 1 << 20; i++)
         count = count * (blocks - choose + i) / i;
@@ -174,7 +173,7 @@ static doppel_status check_level(const char *name, const cut_level *level, int b
     if (level->key < 1 || level->key > DP_MAX_KEY)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "layout \"%s\": a key can have 1 to %d bits, not %d", name,
                        DP_MAX_KEY, level->key);
-    if (choices(level->blocks, level->choose) > DP_MAX_TABLES)
+    if (dp_choices(level->blocks, level->choose) > DP_MAX_TABLES)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "layout \"%s\": more than %d tables", name, DP_MAX_TABLES);
     return DOPPEL_OK;
 }
