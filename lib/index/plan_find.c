@@ -95,7 +95,7 @@ static key_range key_bits_for(const dp_plan_search *search, int width) {
 
 /* Keys of m blocks: the range, and whole blocks (the classic) where they are enough by themselves. */
 static void try_blocks(dp_plan_search *search, int blocks) {
-    char name[32];
+    char name[64];
     int width = search->bits / blocks < DP_MAX_KEY ? search->bits / blocks : DP_MAX_KEY;
     key_range keys = key_bits_for(search, width);
     for (int key = keys.least; key <= width; key++) {
@@ -108,7 +108,7 @@ static void try_blocks(dp_plan_search *search, int blocks) {
 
 /* Choices of c of m blocks: no more of them than the longest key takes. */
 static void try_choices(dp_plan_search *search, int blocks, int choose) {
-    char name[32];
+    char name[64];
     key_range keys = key_bits_for(search, search->bits / blocks * choose);
     if (search->bits / blocks * (choose - 1) >= keys.most || dp_choices(blocks, choose) > search->most_tables)
         return;
@@ -120,7 +120,7 @@ static void try_choices(dp_plan_search *search, int blocks, int choose) {
 
 static void try_levels(dp_plan_search *search) {
     int blocks = search->question.distance + 1;
-    char name[32];
+    char name[64];
     if (blocks < 2 || blocks * blocks > search->most_tables || search->bits < blocks * (blocks + 1))
         return;
     int first = search->bits / blocks;
