@@ -33,22 +33,6 @@ static size_t hex_of(const uint64_t fingerprint[2], int bits, char *to) {
     return digits;
 }
 
-/* The id, with what would break the line escaped. */
-static doppel_status write_id(const doppel_document *document, doppel_output *output) {
-    const char *p = document->id;
-    size_t left = document->id_length;
-    doppel_status status = DOPPEL_OK;
-    while (left && status == DOPPEL_OK) {
-        safe_escape escape;
-        size_t run = safe_run(p, left, true, &escape), taken = run ? run : escape.taken;
-        status =
-            run ? doppel_output_write(output, p, run) : doppel_output_write(output, escape.text, strlen(escape.text));
-        p += taken;
-        left -= taken;
-    }
-    return status;
-}
-
 static doppel_status write_line(const fingerprint_job *job, const doppel_document *document,
                                 const doppel_sketch *sketch, doppel_output *output) {
     char head[64];

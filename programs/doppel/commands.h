@@ -4,15 +4,17 @@
 
 #include "common/args.h"
 #include "doppel.h"
+#include "writing.h"
 
 #include <stdio.h>
 
 /* ---- commands (cmd_NAME.c): each is an entry of the table in main.c ---- */
 
-extern const cli_option fingerprint_options[], compare_options[], df_options[];
+extern const cli_option fingerprint_options[], compare_options[], df_options[], plan_options[];
 int cmd_fingerprint(const cli_args *args);
 int cmd_compare(const cli_args *args);
 int cmd_df(const cli_args *args);
+int cmd_plan(const cli_args *args);
 
 /* ---- reading inputs (reading.c) ---- */
 
@@ -26,17 +28,15 @@ void catch_signals(void);
  * be NULL. */
 int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_counts *counts);
 
+/* The same over other paths and with options of the caller's. */
+int run_paths(const char *const *paths, size_t count, const doppel_input_options *options, const doppel_work *work,
+              doppel_input_counts *counts);
+
 /* The options of the command line as doppel_input_run takes them. */
 doppel_input_options reading_options(const cli_args *args);
 
 /* Says how many bad records were not named, once a run with these options has ended; run_inputs does it itself. */
 void tell_unnamed(void);
-
-/* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
-doppel_status write_stdout(void *user, const char *bytes, size_t length);
-
-/* Ends writing to stdout: `code`, or EXIT_STORE when it could not be written (not when the reader has gone away). */
-int finish_stdout(int code);
 
 /* Prints the counts as members of a JSON object, each with a comma ahead. */
 void print_counts(FILE *file, const doppel_input_counts *counts);

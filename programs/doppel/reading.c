@@ -11,9 +11,6 @@
 
 volatile int stop_asked;
 
-/* The reader of stdout has gone away, or stdout cannot be written (which was told). */
-static bool pipe_closed, write_failed;
-
 static void on_signal(int signal) {
     (void)signal;
     int kept = errno;
@@ -135,62 +132,36 @@ static void tell_counts(const doppel_input_counts *counts) {
 /* The exit code of a run. What `strict` stopped at has been named already, and counted. */
 static int end_run(doppel_status status, bool strict, const doppel_error *error, const doppel_input_counts *counts) {
     bool named = status == DOPPEL_ERROR_INPUT && strict && (counts->bad || counts->unopened);
-    if (pipe_closed)
+    if (output_closed())
         return EXIT_DONE;
     if (status == DOPPEL_OK)
         return counts->unopened || naming.operand_left_out ? EXIT_INPUT : EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
-    else if (!named && !write_failed)
+    else if (!named && !failure_told)
         message_error(error);
     return exit_code(status);
 }
 
-int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_counts *counts) {
-    doppel_input_options options = reading_options(args);
+int run_paths(const char *const *paths, size_t count, const doppel_input_options *options, const doppel_work *work,
+              doppel_input_counts *counts) {
     doppel_input_counts counted = {0};
     doppel_error error;
     progress_begin();
-    doppel_status status = doppel_input_run(args->operands, args->operand_count, &options, work, &counted, &error);
+    doppel_status status = doppel_input_run(paths, count, options, work, &counted, &error);
     progress_end();
-    if (!pipe_closed) {
+    if (!output_closed()) {
         tell_unnamed();
         tell_counts(&counted);
     }
     if (counts)
         *counts = counted;
-    return end_run(status, options.strict, &error, &counted);
+    return end_run(status, options->strict, &error, &counted);
 }
 
-doppel_status write_stdout(void *user, const char *bytes, size_t length) {
-    (void)user;
-    if (isatty(STDOUT_FILENO))
-        progress_clear();
-    while (length) {
-        ssize_t written = write(STDOUT_FILENO, bytes, length);
-        if (written >= 0) {
-            bytes += written;
-            length -= (size_t)written;
-        } else if (errno == EPIPE) {
-            pipe_closed = true;
-            return DOPPEL_ERROR_INTERRUPTED;
-        } else if (errno != EINTR) {
-            message("cannot write to stdout: %s", strerror(errno));
-            write_failed = true;
-            return DOPPEL_ERROR_STORE;
-        }
-    }
-    return DOPPEL_OK;
-}
-
-int finish_stdout(int code) {
-    errno = 0;
-    if (!fflush(stdout) && !ferror(stdout))
-        return code;
-    if (errno == EPIPE)
-        return code;
-    message("cannot write to stdout: %s", strerror(errno));
-    return code ? code : EXIT_STORE;
+int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_counts *counts) {
+    doppel_input_options options = reading_options(args);
+    return run_paths(args->operands, args->operand_count, &options, work, counts);
 }
 
 void print_counts(FILE *file, const doppel_input_counts *counts) {
