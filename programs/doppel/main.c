@@ -35,6 +35,13 @@ static const cli_command commands[] = {
      "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
      "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
      df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df},
+    {"plan", "", "Say what an index or a join of so many fingerprints costs, and why.",
+     "Nothing is built: the plans are arithmetic over a cost model. A layout names how the bits are cut: 4x16 is 4 "
+     "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has two "
+     "levels; scan has no table. Every plan is exact: radii say how many bits of a key may differ.",
+     "doppel plan --count 10M --distance 3\ndoppel plan --for join --count 1000000000 --distance 3 --memory 20G\n"
+     "doppel plan --count 1M --distance 9 --bits 128 --calibrate",
+     plan_options, 0, 0, "takes no operands", NULL, cmd_plan},
     {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
 };
 
