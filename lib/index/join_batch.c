@@ -1,0 +1,91 @@
+/* join_batch.c - the fingerprints of a slice in batches that stay in the cache: read, reordered, without known copies.
+ */
+#include "index/join.h"
+
+#include <stdlib.h>
+
+bool dp_batch_init(dp_joiner *joiner) {
+    size_t words = joiner->join->words;
+    dp_batch *batch = &joiner->batch;
+    batch->room = joiner->join->feed.source.array ? NULL : dp_big_alloc(DP_FEED_BATCH * words * sizeof(uint64_t));
+    batch->values = malloc(DP_BATCH * words * sizeof(uint64_t));
+    batch->positions = malloc(DP_BATCH * sizeof(uint32_t));
+    return (batch->room || joiner->join->feed.source.array) && batch->values && batch->positions;
+}
+
+void dp_batch_free(dp_batch *batch) {
+    free(batch->room);
+    free(batch->values);
+    free(batch->positions);
+}
+
+void dp_batch_start(dp_batch *batch, uint64_t from, uint64_t to) {
+    batch->at = from;
+    batch->end = to;
+    batch->left = 0;
+}
+
+/* Numbers of two halves are taken apart for the kernel, in pieces that the stack holds. */
+static void reorder_wide(const dp_join *join, const uint64_t *from, size_t count, uint64_t *to) {
+    enum { PIECE = 256 };
+    uint64_t low[PIECE], high[PIECE];
+    for (size_t done = 0; done < count; done += PIECE) {
+        size_t piece = count - done < PIECE ? count - done : PIECE;
+        for (size_t i = 0; i < piece; i++) {
+            uint64_t words[2] = {from[2 * (done + i)], from[2 * (done + i) + 1]};
+            uint64_t swapped = (words[0] ^ words[1]) & join->order.mask[6][0];
+            low[i] = words[0] ^ swapped;
+            high[i] = words[1] ^ swapped;
+        }
+        dp_reorder_kernel()(low, piece, join->masks[0], low);
+        dp_reorder_kernel()(high, piece, join->masks[1], high);
+        for (size_t i = 0; i < piece; i++) {
+            to[2 * (done + i)] = low[i];
+            to[2 * (done + i) + 1] = high[i];
+        }
+    }
+}
+
+/* Leaves out what is marked as a copy. */
+static void drop_copies(const dp_join *join, dp_batch *batch, uint64_t from) {
+    size_t kept = 0, words = join->words;
+    for (size_t i = 0; i < batch->count; i++) {
+        uint64_t position = from + i;
+        uint64_t mark = atomic_load_explicit(&join->marks[position / 64], memory_order_relaxed) >> (position % 64) & 1;
+        for (size_t w = 0; w < words; w++)
+            batch->values[kept * words + w] = batch->values[i * words + w];
+        batch->positions[kept] = (uint32_t)position;
+        kept += !mark;
+    }
+    batch->count = kept;
+}
+
+bool dp_batch_next(dp_joiner *joiner) {
+    dp_join *join = joiner->join;
+    dp_batch *batch = &joiner->batch;
+    if (batch->at == batch->end && !batch->left)
+        return false;
+    if (!batch->left) {
+        doppel_error error;
+        uint64_t rest = batch->end - batch->at;
+        size_t count = rest < DP_FEED_BATCH ? (size_t)rest : DP_FEED_BATCH;
+        doppel_status status = dp_feed_read(&join->feed, batch->at, count, batch->room, &batch->got, &error);
+        if (status)
+            return dp_join_fail(join, status, &error);
+        batch->left = count;
+        batch->at += count;
+    }
+    uint64_t from = batch->at - batch->left;
+    batch->count = batch->left < DP_BATCH ? batch->left : DP_BATCH;
+    if (join->words == 1)
+        dp_reorder_kernel()(batch->got, batch->count, join->masks[0], batch->values);
+    else
+        reorder_wide(join, batch->got, batch->count, batch->values);
+    batch->got += batch->count * join->words;
+    batch->left -= batch->count;
+    for (size_t i = 0; i < batch->count; i++)
+        batch->positions[i] = (uint32_t)(from + i);
+    if (join->has_copies)
+        drop_copies(join, batch, from);
+    return true;
+}
