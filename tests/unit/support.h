@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,6 +26,12 @@ static inline uint64_t random_next(uint64_t *state) {
 /* A number below `limit`. */
 static inline size_t random_below(uint64_t *state, size_t limit) {
     return (size_t)(random_next(state) % limit);
+}
+
+/* Whether this is a run of `make test-full`. */
+static inline bool full_suite(void) {
+    const char *suite = getenv("DOPPEL_SUITE");
+    return suite && !strcmp(suite, "full");
 }
 
 /* Goes through the variants of a kernel that this CPU can run, best first, the portable one last. */
