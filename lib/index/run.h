@@ -56,7 +56,10 @@ typedef struct dp_schedule {
     int table[DP_MAX_TABLES], radius[DP_MAX_TABLES];
 } dp_schedule;
 
-enum { DP_MAX_BITS = 128, DP_RUN_BLOCKS = 4, DP_REST_PADDING = 8, DP_MERGE_MOST = 65 };
+enum { DP_MAX_BITS = 128, DP_REST_PADDING = 8, DP_MERGE_MOST = 65 };
+
+/* What a run in memory is made of. The filter of table 0 takes the place of the values. */
+enum { DP_BLOCK_VALUES, DP_BLOCK_IDS, DP_BLOCK_LISTS, DP_BLOCK_SHARED, DP_BLOCK_TABLES, DP_RUN_BLOCKS };
 
 /* A run has fewer positions than a directory can count. */
 #define DP_RUN_MOST ((uint64_t)UINT32_MAX - 1)
@@ -150,6 +153,12 @@ static inline dp_bits dp_run_arranged(const dp_run *run, const dp_table *table, 
  * 0 at or before the one `from` lies in; it is moved to the one the last position lies in, so that one can read on. */
 doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, uint64_t *bucket, uint64_t *values);
 
+/* The places of a bucket. */
+typedef struct dp_range {
+    uint64_t from, to;
+} dp_range;
+doppel_status dp_run_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range);
+
 /* Where a number stands; *found is false when it does not. */
 doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position);
 
@@ -175,6 +184,9 @@ static inline uint64_t dp_run_expires(const dp_run *run, uint64_t slot) {
     _Atomic uint64_t *expires = atomic_load_explicit(&run->expires, memory_order_acquire);
     return expires ? atomic_load_explicit(&expires[slot], memory_order_relaxed) : 0;
 }
+
+/* How many entries are alive; 0 when a mapped run is damaged. */
+uint64_t dp_run_entries(const dp_run *run);
 
 /* The slot of an entry, dead or not; *found is false when it has none. */
 doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool *found, uint64_t *slot);

@@ -1,0 +1,278 @@
+/* run.c - what stands in a run: numbers, places, owners, times, schedules.
+ *
+ * dp_run_create -> (items.c, run_merge.c, run_build.c fill it) -> dp_run_search, dp_run_owners, dp_run_slot ->
+ * dp_run_free. Whatever is read of a mapped run is checked before it is used as a place, so that no file can lead out
+ * of its sections. */
+#include "index/run.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+dp_run *dp_run_create(int bits) {
+    dp_run *run = calloc(1, sizeof *run);
+    if (run)
+        run->bits = bits;
+    return run;
+}
+
+void dp_run_free(dp_run *run) {
+    if (!run)
+        return;
+    for (int i = 0; i < DP_RUN_BLOCKS; i++)
+        dp_block_free(&run->block[i]);
+    for (int i = 0; i <= DP_MAX_BITS; i++)
+        free(atomic_load_explicit(&run->schedule[i], memory_order_relaxed));
+    free(atomic_load_explicit(&run->dead, memory_order_relaxed));
+    free(run->expires_memory);
+    if (run->backing)
+        run->backing->release(run->backing);
+    free(run);
+}
+
+void dp_run_set_layout(dp_run *run, const dp_layout *layout) {
+    run->layout = *layout;
+    for (int t = 0; t < layout->tables; t++) {
+        dp_table *table = &run->table[t];
+        table->key_bits = layout->table[t].key_bits;
+        table->rest_bits = dp_rest_bits(run->bits, table->key_bits);
+        table->rest_bytes = (table->rest_bits + 7) / 8;
+    }
+}
+
+/* ---- numbers ---- */
+
+/* Those at places from .. to - 1 of a bucket. */
+static void read_values(const dp_run *run, uint64_t key, uint64_t from, uint64_t to, uint64_t *values) {
+    const dp_table *table = &run->table[0];
+    if (run->bits > 64) {
+        for (uint64_t place = from; place < to; place++, values += 2)
+            dp_bits_store(dp_run_arranged(run, table, key, place), values);
+        return;
+    }
+    const uint32_t *filter = table->filter;
+    uint64_t top = table->key_bits ? key << (run->bits - table->key_bits) : 0;
+    if (!table->rest_bits) {
+        for (uint64_t place = from; place < to; place++)
+            *values++ = top | filter[place];
+        return;
+    }
+    uint64_t mask = UINT64_MAX >> (64 - table->rest_bits);
+    const uint8_t *rest = table->rest + from * (uint64_t)table->rest_bytes;
+    for (uint64_t place = from; place < to; place++, rest += table->rest_bytes)
+        *values++ = top | (dp_load64(rest) & mask) << 32 | filter[place];
+}
+
+/* Moves *bucket of table 0 on to the one a position lies in. */
+static doppel_status find_bucket(const dp_run *run, uint64_t position, uint64_t *bucket) {
+    const dp_table *table = &run->table[0];
+    uint64_t buckets = (uint64_t)1 << table->key_bits;
+    for (; *bucket < buckets; ++*bucket) {
+        doppel_status status = dp_run_touch(run, table->directory + *bucket + 1, sizeof(uint32_t));
+        if (status != DOPPEL_OK)
+            return status;
+        if (table->directory[*bucket + 1] > position)
+            return DOPPEL_OK;
+    }
+    return DOPPEL_ERROR_STORE;
+}
+
+static doppel_status touch_places(const dp_run *run, const dp_table *table, uint64_t from, uint64_t count) {
+    size_t size = dp_filter_size(run);
+    doppel_status status = dp_run_touch(run, (const char *)table->filter + from * size, count * size);
+    if (status == DOPPEL_OK && table->rest_bits)
+        status = dp_run_touch(run, table->rest + from * (uint64_t)table->rest_bytes, count * (size_t)table->rest_bytes);
+    return status;
+}
+
+doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, uint64_t *bucket, uint64_t *values) {
+    size_t words = run->bits > 64 ? 2 : 1;
+    if (run->values) {
+        memcpy(values, run->values + from * words, count * words * sizeof *values);
+        return DOPPEL_OK;
+    }
+    doppel_status status = touch_places(run, &run->table[0], from, count);
+    for (uint64_t end = from + count; from < end && status == DOPPEL_OK;) {
+        if ((status = find_bucket(run, from, bucket)) != DOPPEL_OK)
+            break;
+        uint64_t stop = run->table[0].directory[*bucket + 1];
+        stop = stop < end ? stop : end;
+        read_values(run, *bucket, from, stop, values);
+        values += (stop - from) * words;
+        from = stop;
+    }
+    return status;
+}
+
+/* ---- places ---- */
+
+doppel_status dp_run_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range) {
+    doppel_status status = dp_run_touch(run, table->directory + key, 2 * sizeof(uint32_t));
+    if (status != DOPPEL_OK)
+        return status;
+    *range = (dp_range){table->directory[key], table->directory[key + 1]};
+    if (range->from > range->to || range->to > run->count)
+        return DOPPEL_ERROR_STORE;
+    return touch_places(run, table, range->from, range->to - range->from);
+}
+
+/* Buckets of at most so many are looked through; longer ones are halved first. */
+enum { LOOK_THROUGH = 32 };
+
+doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position) {
+    const dp_table *table = &run->table[0];
+    uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;
+    dp_range range;
+    doppel_status status = dp_run_bucket(run, table, key, &range);
+    *found = false;
+    if (status != DOPPEL_OK)
+        return status;
+    while (range.to - range.from > LOOK_THROUGH) {
+        uint64_t middle = range.from + (range.to - range.from) / 2;
+        if (dp_run_arranged(run, table, key, middle) <= value)
+            range.from = middle;
+        else
+            range.to = middle;
+    }
+    for (uint64_t place = range.from; place < range.to; place++)
+        if (dp_run_arranged(run, table, key, place) == value) {
+            *found = true;
+            *position = place;
+            break;
+        }
+    return DOPPEL_OK;
+}
+
+/* ---- owners ---- */
+
+static doppel_status list_owners(const dp_run *run, uint64_t start, dp_owners *owners) {
+    if (start >= run->list_count)
+        return DOPPEL_ERROR_STORE;
+    doppel_status status = dp_run_touch(run, run->lists + start, sizeof(uint64_t));
+    if (status != DOPPEL_OK)
+        return status;
+    uint64_t count = run->lists[start];
+    if (count > run->list_count - start - 1)
+        return DOPPEL_ERROR_STORE;
+    *owners = (dp_owners){run->lists + start + 1, count, run->count + start + 1};
+    return dp_run_touch(run, owners->owner, count * sizeof(uint64_t));
+}
+
+doppel_status dp_run_owners(const dp_run *run, uint64_t position, dp_owners *owners) {
+    doppel_status status = dp_run_touch(run, run->ids + position, sizeof(uint64_t));
+    if (status == DOPPEL_OK && run->shared)
+        status = dp_run_touch(run, run->shared + position / 64, sizeof(uint64_t));
+    if (status != DOPPEL_OK)
+        return status;
+    if (dp_run_is_shared(run, position))
+        return list_owners(run, run->ids[position], owners);
+    *owners = (dp_owners){run->ids + position, 1, position};
+    return DOPPEL_OK;
+}
+
+doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool *found, uint64_t *slot) {
+    uint64_t position;
+    dp_owners owners;
+    doppel_status status = dp_run_search(run, value, found, &position);
+    if (status != DOPPEL_OK || !*found)
+        return status;
+    *found = false;
+    if ((status = dp_run_owners(run, position, &owners)) != DOPPEL_OK)
+        return status;
+    uint64_t from = 0, to = owners.count;
+    while (from < to) {
+        uint64_t middle = from + (to - from) / 2;
+        if (owners.owner[middle] < owner)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    *found = from < owners.count && owners.owner[from] == owner;
+    *slot = owners.slot + from;
+    return DOPPEL_OK;
+}
+
+/* Slots, without the dead ones, and for each list without its position's slot and its number of owners. */
+uint64_t dp_run_entries(const dp_run *run) {
+    uint64_t lists = 0, words = run->shared ? dp_shared_bytes(run) / 8 : 0;
+    if (words && dp_run_touch(run, run->shared, words * 8) != DOPPEL_OK)
+        return 0;
+    for (uint64_t i = 0; i < words; i++)
+        lists += (uint64_t)__builtin_popcountll(run->shared[i]);
+    return dp_run_slots(run) - 2 * lists - atomic_load_explicit(&run->dead_count, memory_order_relaxed);
+}
+
+/* ---- schedules ---- */
+
+static dp_schedule *make_schedule(const dp_run *run, int distance) {
+    dp_schedule *schedule = calloc(1, sizeof *schedule);
+    if (!schedule)
+        return NULL;
+    int radius[DP_MAX_TABLES];
+    schedule->scan = !dp_layout_radii(&run->layout, distance, run->count, radius);
+    for (int t = 0; t < run->layout.tables && !schedule->scan; t++)
+        if (radius[t] >= 0) {
+            schedule->table[schedule->tables] = t;
+            schedule->radius[schedule->tables++] = radius[t];
+        }
+    return schedule;
+}
+
+const dp_schedule *dp_run_schedule(const dp_run *run, int distance) {
+    /* A cache: whoever is first publishes what all others would have found. */
+    _Atomic(dp_schedule *) *place = (_Atomic(dp_schedule *) *)&run->schedule[distance];
+    dp_schedule *there = atomic_load_explicit(place, memory_order_acquire);
+    if (there)
+        return there;
+    dp_schedule *made = make_schedule(run, distance);
+    if (made && !atomic_compare_exchange_strong(place, &there, made)) {
+        free(made);
+        return there;
+    }
+    return made;
+}
+
+/* ---- changes ---- */
+
+bool dp_run_can_expire(dp_run *run) {
+    _Atomic uint64_t *there = atomic_load_explicit(&run->expires, memory_order_relaxed);
+    if (there && (!run->backing || (void *)there == run->expires_memory))
+        return true;
+    uint64_t slots = dp_run_slots(run);
+    /* What a file holds was written as plain numbers, and has been checked before it is copied. */
+    if (there && dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) != DOPPEL_OK)
+        return false;
+    _Atomic uint64_t *column = calloc(slots ? slots : 1, sizeof *column);
+    if (!column)
+        return false;
+    for (uint64_t i = 0; there && i < slots; i++)
+        atomic_init(&column[i], atomic_load_explicit(&there[i], memory_order_relaxed));
+    run->expires_memory = column;
+    atomic_store_explicit(&run->expires, column, memory_order_release);
+    return true;
+}
+
+bool dp_run_can_die(dp_run *run) {
+    if (atomic_load_explicit(&run->dead, memory_order_relaxed))
+        return true;
+    _Atomic uint64_t *dead = calloc(dp_run_slots(run) / 64 + 1, sizeof *dead);
+    if (dead)
+        atomic_store_explicit(&run->dead, dead, memory_order_release);
+    return dead;
+}
+
+void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires) {
+    _Atomic uint64_t *column = atomic_load_explicit(&run->expires, memory_order_relaxed);
+    atomic_store_explicit(&column[slot], expires, memory_order_relaxed);
+}
+
+void dp_run_set_dead(dp_run *run, uint64_t slot, bool dead) {
+    _Atomic uint64_t *words = atomic_load_explicit(&run->dead, memory_order_relaxed);
+    uint64_t bit = (uint64_t)1 << (slot % 64), word = atomic_load_explicit(&words[slot / 64], memory_order_relaxed);
+    if (!(word & bit) == !dead)
+        return;
+    /* There is one writer, so reading and storing need not be one step. Release: whoever sees an entry alive again sees
+     * its new time. */
+    atomic_store_explicit(&words[slot / 64], word ^ bit, memory_order_release);
+    uint64_t count = atomic_load_explicit(&run->dead_count, memory_order_relaxed);
+    atomic_store_explicit(&run->dead_count, dead ? count + 1 : count - 1, memory_order_relaxed);
+}
