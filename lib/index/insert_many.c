@@ -29,7 +29,7 @@ typedef struct changed {
 typedef struct adding {
     doppel_index *index;
     dp_items items;
-    dp_block block; /* of the items */
+    dp_area area; /* of the items */
     changed *changed;
     size_t changes, room;
 } adding;
@@ -77,15 +77,15 @@ static doppel_status make_items(adding *a, const given *g) {
     for (uint64_t i = 0; g->expires && i < g->count && !a->items.timed; i++)
         a->items.timed = g->expires[i] != 0;
     size_t bytes = g->count * dp_item_words(&a->items) * 8;
-    dp_block scratch;
-    if (!dp_block_get(&a->block, bytes))
+    dp_area scratch;
+    if (!dp_area_get(&a->area, bytes))
         return DOPPEL_ERROR_MEMORY;
-    if (!dp_block_get(&scratch, bytes))
+    if (!dp_area_get(&scratch, bytes))
         return DOPPEL_ERROR_MEMORY;
-    a->items.item = a->block.data;
+    a->items.item = a->area.data;
     fill_items(a, g);
     dp_items_sort(&a->items, scratch.data);
-    dp_block_free(&scratch);
+    dp_area_free(&scratch);
     return DOPPEL_OK;
 }
 
@@ -150,7 +150,7 @@ static doppel_status add_to_head(adding *a) {
 static doppel_status add_run(adding *a) {
     dp_run *run;
     doppel_status status = dp_run_from_items(&a->items, &run);
-    dp_block_free(&a->block);
+    dp_area_free(&a->area);
     return status == DOPPEL_OK ? dp_index_flush(a->index, run, false) : status;
 }
 
@@ -181,7 +181,7 @@ doppel_status doppel_index_insert_many(doppel_index *index, const uint64_t *fing
         return status;
     adding a = {.index = index};
     status = add_all(&a, &g);
-    dp_block_free(&a.block);
+    dp_area_free(&a.area);
     free(a.changed);
     return status;
 }

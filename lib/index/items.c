@@ -178,16 +178,16 @@ typedef struct filling {
 
 static bool get_memory(dp_run *run, const dp_items *items, filling *to) {
     size_t words = run->bits > 64 ? 2 : 1;
-    if (!dp_block_get(&run->block[DP_BLOCK_VALUES], run->count * words * 8) ||
-        !dp_block_get(&run->block[DP_BLOCK_IDS], run->count * 8))
+    if (!dp_area_get(&run->area[DP_AREA_VALUES], run->count * words * 8) ||
+        !dp_area_get(&run->area[DP_AREA_IDS], run->count * 8))
         return false;
-    *to = (filling){.values = run->block[DP_BLOCK_VALUES].data, .ids = run->block[DP_BLOCK_IDS].data};
+    *to = (filling){.values = run->area[DP_AREA_VALUES].data, .ids = run->area[DP_AREA_IDS].data};
     if (run->list_count) {
-        if (!dp_block_get(&run->block[DP_BLOCK_LISTS], run->list_count * 8) ||
-            !dp_block_get(&run->block[DP_BLOCK_SHARED], dp_shared_bytes(run)))
+        if (!dp_area_get(&run->area[DP_AREA_LISTS], run->list_count * 8) ||
+            !dp_area_get(&run->area[DP_AREA_SHARED], dp_shared_bytes(run)))
             return false;
-        to->lists = run->block[DP_BLOCK_LISTS].data;
-        to->shared = run->block[DP_BLOCK_SHARED].data;
+        to->lists = run->area[DP_AREA_LISTS].data;
+        to->shared = run->area[DP_AREA_SHARED].data;
         memset(to->shared, 0, dp_shared_bytes(run));
     }
     if (items->timed) {

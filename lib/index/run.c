@@ -18,8 +18,8 @@ dp_run *dp_run_create(int bits) {
 void dp_run_free(dp_run *run) {
     if (!run)
         return;
-    for (int i = 0; i < DP_RUN_BLOCKS; i++)
-        dp_block_free(&run->block[i]);
+    for (int i = 0; i < DP_RUN_AREAS; i++)
+        dp_area_free(&run->area[i]);
     for (int i = 0; i <= DP_MAX_BITS; i++)
         free(atomic_load_explicit(&run->schedule[i], memory_order_relaxed));
     free(atomic_load_explicit(&run->dead, memory_order_relaxed));

@@ -18,19 +18,19 @@
 
 #include "index/index.h"
 
-/* ---- memory: block.c ---- */
+/* ---- memory: area.c ---- */
 
-/* Zeroed memory is not promised. Large blocks have huge pages. */
-typedef struct dp_block {
+/* Zeroed memory is not promised. Large areas have huge pages. */
+typedef struct dp_area {
     void *data;
     size_t size;   /* as asked for */
     size_t mapped; /* of the mapping it lies in; 0: from the heap */
-} dp_block;
+} dp_area;
 
-bool dp_block_get(dp_block *block, size_t size);
+bool dp_area_get(dp_area *area, size_t size);
 /* Gives back what lies beyond `size`, as far as the system allows. */
-void dp_block_trim(dp_block *block, size_t size);
-void dp_block_free(dp_block *block);
+void dp_area_trim(dp_area *area, size_t size);
+void dp_area_free(dp_area *area);
 
 /* ---- a run ---- */
 
@@ -59,7 +59,7 @@ typedef struct dp_schedule {
 enum { DP_MAX_BITS = 128, DP_REST_PADDING = 8, DP_MERGE_MOST = 65 };
 
 /* What a run in memory is made of. The filter of table 0 takes the place of the values. */
-enum { DP_BLOCK_VALUES, DP_BLOCK_IDS, DP_BLOCK_LISTS, DP_BLOCK_SHARED, DP_BLOCK_TABLES, DP_RUN_BLOCKS };
+enum { DP_AREA_VALUES, DP_AREA_IDS, DP_AREA_LISTS, DP_AREA_SHARED, DP_AREA_TABLES, DP_RUN_AREAS };
 
 /* A run has fewer positions than a directory can count. */
 #define DP_RUN_MOST ((uint64_t)UINT32_MAX - 1)
@@ -80,10 +80,10 @@ typedef struct dp_run {
     _Atomic uint64_t dead_count;                      /* slots that are dead */
     _Atomic(dp_schedule *) schedule[DP_MAX_BITS + 1]; /* by distance, each made at its first use */
 
-    dp_backing *backing;           /* NULL: in memory */
-    dp_block block[DP_RUN_BLOCKS]; /* what is freed with the run */
-    void *expires_memory;          /* the same, for a column that was made here */
-    uint64_t versions;             /* how many versions hold it; the writer's */
+    dp_backing *backing;        /* NULL: in memory */
+    dp_area area[DP_RUN_AREAS]; /* what is freed with the run */
+    void *expires_memory;       /* the same, for a column that was made here */
+    uint64_t versions;          /* how many versions hold it; the writer's */
 } dp_run;
 
 /* ---- sections: what a run is made of, in bytes ---- */

@@ -154,7 +154,7 @@ static size_t lay_out(const dp_run *run, size_t (*at)[3]) {
 static void end_table(dp_run *run, int t, char *memory, const size_t at[3]) {
     dp_table *table = &run->table[t];
     table->directory = (uint32_t *)(void *)(memory + at[0]);
-    table->filter = t ? (void *)(memory + at[1]) : run->block[DP_BLOCK_VALUES].data;
+    table->filter = t ? (void *)(memory + at[1]) : run->area[DP_AREA_VALUES].data;
     table->rest = (uint8_t *)memory + at[2];
 }
 
@@ -162,9 +162,9 @@ doppel_status dp_run_build(dp_run *run, const dp_layout *layout, const dp_mergin
     size_t at[DP_MAX_TABLES][3];
     (void)merging;
     dp_run_set_layout(run, layout);
-    if (!dp_block_get(&run->block[DP_BLOCK_TABLES], lay_out(run, at)))
+    if (!dp_area_get(&run->area[DP_AREA_TABLES], lay_out(run, at)))
         return DOPPEL_ERROR_MEMORY;
-    char *memory = run->block[DP_BLOCK_TABLES].data;
+    char *memory = run->area[DP_AREA_TABLES].data;
     for (int t = layout->tables - 1; t >= 0; t--) {
         end_table(run, t, memory, at[t]);
         const dp_table *table = &run->table[t];
@@ -172,12 +172,12 @@ doppel_status dp_run_build(dp_run *run, const dp_layout *layout, const dp_mergin
                      &layout->table[t],
                      table,
                      (uint32_t *)(void *)(memory + at[t][0]),
-                     t ? (void *)(memory + at[t][1]) : run->block[DP_BLOCK_VALUES].data,
+                     t ? (void *)(memory + at[t][1]) : run->area[DP_AREA_VALUES].data,
                      (uint8_t *)memory + at[t][2]};
         fill_table(&f);
         memset(f.rest + run->count * (size_t)table->rest_bytes, 0, DP_REST_PADDING);
     }
-    dp_block_trim(&run->block[DP_BLOCK_VALUES], dp_filter_bytes(run));
+    dp_area_trim(&run->area[DP_AREA_VALUES], dp_filter_bytes(run));
     run->values = NULL;
     return DOPPEL_OK;
 }

@@ -89,9 +89,9 @@ static bool add_number(dp_buffer *buffer, uint64_t number) {
 static bool get_shared(merger *m) {
     if (m->shared)
         return true;
-    if (!dp_block_get(&m->run->block[DP_BLOCK_SHARED], m->shared_words * 8))
+    if (!dp_area_get(&m->run->area[DP_AREA_SHARED], m->shared_words * 8))
         return false;
-    m->shared = m->run->block[DP_BLOCK_SHARED].data;
+    m->shared = m->run->area[DP_AREA_SHARED].data;
     memset(m->shared, 0, m->shared_words * 8);
     return true;
 }
@@ -257,11 +257,11 @@ static bool get_memory(merger *m, const dp_merging *merging, bool timed) {
     uint64_t most = 0;
     for (int i = 0; i < merging->count; i++)
         most += merging->run[i]->count;
-    if (!dp_block_get(&m->run->block[DP_BLOCK_VALUES], most * (size_t)m->words * 8) ||
-        !dp_block_get(&m->run->block[DP_BLOCK_IDS], most * 8))
+    if (!dp_area_get(&m->run->area[DP_AREA_VALUES], most * (size_t)m->words * 8) ||
+        !dp_area_get(&m->run->area[DP_AREA_IDS], most * 8))
         return false;
-    m->values = m->run->block[DP_BLOCK_VALUES].data;
-    m->ids = m->run->block[DP_BLOCK_IDS].data;
+    m->values = m->run->area[DP_AREA_VALUES].data;
+    m->ids = m->run->area[DP_AREA_IDS].data;
     m->shared_words = (most + 63) / 64;
     return !timed || (m->times = malloc(most * 8 + 8));
 }
@@ -285,13 +285,13 @@ static doppel_status finish(merger *m) {
     run->list_count = m->lists.size / 8;
     if (m->times && !join_times(m))
         return DOPPEL_ERROR_MEMORY;
-    dp_block_trim(&run->block[DP_BLOCK_VALUES], run->count * (size_t)m->words * 8);
-    dp_block_trim(&run->block[DP_BLOCK_IDS], run->count * 8);
-    run->block[DP_BLOCK_LISTS] = (dp_block){m->lists.data, m->lists.size, 0};
+    dp_area_trim(&run->area[DP_AREA_VALUES], run->count * (size_t)m->words * 8);
+    dp_area_trim(&run->area[DP_AREA_IDS], run->count * 8);
+    run->area[DP_AREA_LISTS] = (dp_area){m->lists.data, m->lists.size, 0};
     m->lists = (dp_buffer){0};
     run->values = m->values;
     run->ids = m->ids;
-    run->lists = run->block[DP_BLOCK_LISTS].data;
+    run->lists = run->area[DP_AREA_LISTS].data;
     run->shared = m->shared;
     return DOPPEL_OK;
 }

@@ -1,11 +1,11 @@
-/* block.c - memory of runs: from the heap while small, else mappings with huge pages, which make looking up something
+/* area.c - memory of runs: from the heap while small, else mappings with huge pages, which make looking up something
  * in a table of hundreds of megabytes about one and a half times faster. */
 #include "index/run.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A huge page of the common machines. Blocks of two and more are mapped, so that at most half of one is lost. */
+/* A huge page of the common machines. Areas of two and more are mapped, so that at most half of one is lost. */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define MAPPED_FROM (2 * HUGE_PAGE)
 #define CACHE_LINE ((size_t)64)
@@ -29,34 +29,34 @@ static void *map_aligned(size_t size) {
     return data + before;
 }
 
-bool dp_block_get(dp_block *block, size_t size) {
-    *block = (dp_block){0};
+bool dp_area_get(dp_area *area, size_t size) {
+    *area = (dp_area){0};
     if (size > SIZE_MAX / 2)
         return false;
     if (size >= MAPPED_FROM) {
-        block->mapped = round_up(size, HUGE_PAGE);
-        block->data = map_aligned(block->mapped);
+        area->mapped = round_up(size, HUGE_PAGE);
+        area->data = map_aligned(area->mapped);
     } else {
-        block->data = aligned_alloc(CACHE_LINE, round_up(size ? size : 1, CACHE_LINE));
+        area->data = aligned_alloc(CACHE_LINE, round_up(size ? size : 1, CACHE_LINE));
     }
-    block->size = size;
-    return block->data;
+    area->size = size;
+    return area->data;
 }
 
-void dp_block_trim(dp_block *block, size_t size) {
+void dp_area_trim(dp_area *area, size_t size) {
     size_t keep = round_up(size ? size : 1, HUGE_PAGE);
-    if (block->mapped && keep < block->mapped) {
-        munmap((char *)block->data + keep, block->mapped - keep);
-        block->mapped = keep;
+    if (area->mapped && keep < area->mapped) {
+        munmap((char *)area->data + keep, area->mapped - keep);
+        area->mapped = keep;
     }
-    if (size < block->size)
-        block->size = size;
+    if (size < area->size)
+        area->size = size;
 }
 
-void dp_block_free(dp_block *block) {
-    if (block->mapped)
-        munmap(block->data, block->mapped);
+void dp_area_free(dp_area *area) {
+    if (area->mapped)
+        munmap(area->data, area->mapped);
     else
-        free(block->data);
-    *block = (dp_block){0};
+        free(area->data);
+    *area = (dp_area){0};
 }
