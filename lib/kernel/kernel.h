@@ -303,4 +303,20 @@ typedef struct dp_crowd {
 /* Gives the number of hits, or DP_CROWDED when a bucket or the room for hits is full. */
 DP_KERNEL(crowd, size_t, (dp_crowd * crowd))
 
+/* Deals keys into slices by their top bits: deal.c. A slice is a piece of `entries`, each entry a key (high half) and
+ * its number (low half), in the order they came. */
+enum { DP_DEAL_LINE = 8 }; /* entries that go to memory together */
+typedef struct dp_deal {
+    size_t stride;     /* the key of number i is in values[i * stride] */
+    int shift, width;  /* `width` bits (at most 32) from bit `shift` on */
+    int slice_bits;    /* at most `width` */
+    uint64_t *open;    /* DP_DEAL_LINE a slice, on a multiple of 64 bytes: what is not full yet */
+    uint32_t *fills;   /* a slice each: how many it has */
+    uint32_t *starts;  /* a slice each: where in `entries` it begins, a multiple of DP_DEAL_LINE */
+    uint64_t *entries; /* on a multiple of 64 bytes; what is open at the end is not there yet */
+} dp_deal;
+
+/* Deals numbers `first` to `first + count - 1`. */
+DP_KERNEL(deal, void, (const dp_deal *deal, const uint64_t *values, uint32_t first, uint32_t count))
+
 #endif
