@@ -16,6 +16,10 @@ int cmd_compare(const cli_args *args);
 int cmd_df(const cli_args *args);
 int cmd_plan(const cli_args *args);
 
+extern const cli_option pairs_options[], cluster_options[];
+int cmd_pairs(const cli_args *args);
+int cmd_cluster(const cli_args *args);
+
 /* ---- reading inputs (reading.c) ---- */
 
 /* Not 0 once the user has asked to stop. */

@@ -35,8 +35,10 @@ int end_join(doppel_status status, const doppel_error *error) {
         return EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
-    else if (status != DOPPEL_OK && !failure_told)
+    else if (status != DOPPEL_OK && !failure_told && error && error->message[0])
         message_error(error);
+    else if (status != DOPPEL_OK && !failure_told)
+        message("%s", doppel_status_name(status));
     return exit_code(status);
 }
 

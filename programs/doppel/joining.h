@@ -20,7 +20,7 @@ bool joining_distance(const cli_args *args, int bits, int *distance);
 /* The options of the command line as a join takes them. */
 doppel_join_options joining_options(const cli_args *args, int bits);
 
-/* The exit code of a join, with a message where it failed. */
+/* The exit code of a join, with a message where it failed. `error` may be NULL. */
 int end_join(doppel_status status, const doppel_error *error);
 
 /* Writes a number in decimal digits; gives where it ends. Room for 20. */

@@ -35,9 +35,25 @@ static const cli_command commands[] = {
      "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
      "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
      df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df},
+    {"pairs", "INPUT...", "Find the pairs of near documents: a JSON line each.",
+     "Documents are near when their fingerprints differ in at most --distance bits: those are found exactly, none is "
+     "missed. Each line has the ids a and b, in input order, and the distance; similarity is null, as it is not "
+     "measured.\n"
+     "Documents with fewer than --min-words words are near only if their words are the same; those without words never "
+     "are.",
+     "doppel pairs news.jsonl.gz\ndoppel pairs --distance 6 --collapse docs/ -o pairs.jsonl", pairs_options, 1,
+     SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_pairs},
+    {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: a JSON line each.",
+     "In input order, a document is kept unless it is near an earlier one that is kept; then its group is the nearest "
+     "of those. Each line has the document's id, the id of the kept document as group, kept, and the reason why it is "
+     "not kept: content_hash, or null.\n"
+     "What is near is as in doppel pairs.",
+     "doppel cluster news.jsonl.gz\ndoppel cluster --link any --distance 6 docs/", cluster_options, 1, SIZE_MAX,
+     "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_cluster},
     {"plan", "", "Say what an index or a join of so many fingerprints costs, and why.",
      "Nothing is built: the plans are arithmetic over a cost model. A layout names how the bits are cut: 4x16 is 4 "
-     "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has two "
+     "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has "
+     "two "
      "levels; scan has no table. Every plan is exact: radii say how many bits of a key may differ.",
      "doppel plan --count 10M --distance 3\ndoppel plan --for join --count 1000000000 --distance 3 --memory 20G\n"
      "doppel plan --count 1M --distance 9 --bits 128 --calibrate",
