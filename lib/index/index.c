@@ -3,7 +3,7 @@
  * doppel_index_create -> doppel_index_insert, doppel_index_remove, doppel_index_purge, doppel_index_compact ->
  * doppel_index_free (versions.c). An entry stands in one place at most, dead or alive, in the head or in a run: what is
  * inserted again is revived where it stands. insert_many.c adds many, matches.c finds, index_read.c reads all. */
-#include "index/versions.h"
+#include "index/file.h"
 
 #include <stdlib.h>
 
@@ -229,9 +229,5 @@ doppel_status doppel_index_purge(doppel_index *index, uint64_t now, uint64_t *pu
 
 doppel_status doppel_index_compact(doppel_index *index, doppel_error *error) {
     doppel_status status = dp_index_flush(index, NULL, true);
-    if (status == DOPPEL_ERROR_MEMORY)
-        return dp_no_memory(error);
-    if (status != DOPPEL_OK)
-        return dp_fail(error, status, "the index file is damaged: make it again, or restore a copy");
-    return DOPPEL_OK;
+    return status == DOPPEL_OK ? status : dp_index_explain(index, status, error);
 }

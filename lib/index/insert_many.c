@@ -3,7 +3,7 @@
  * Entries become items, which are sorted. Those that are in the index already get their new times where they stand; the
  * others become a run, or, when they are few, go into the head. What was changed in place is noted and changed back
  * when memory runs out later, so that all are added or none. */
-#include "index/versions.h"
+#include "index/file.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -208,14 +208,17 @@ doppel_status doppel_index_merge(doppel_index *index, const doppel_index *from, 
     if (index->bits != from->bits)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "an index of %d bits cannot take one of %d", index->bits, from->bits);
     collecting c = {.fingerprint_bytes = index->bits > 64 ? 16 : 8};
+    const doppel_index *damaged = from;
     doppel_status status = doppel_index_each(from, collect, &c);
-    if (status == DOPPEL_OK)
+    if (status == DOPPEL_OK) {
+        damaged = index;
         status = doppel_index_insert_many(index, (const void *)c.fingerprints.data, (const void *)c.owners.data,
                                           (const void *)c.expires.data, c.owners.size / 8);
+    }
     dp_buffer_free(&c.fingerprints);
     dp_buffer_free(&c.owners);
     dp_buffer_free(&c.expires);
-    if (c.full || status == DOPPEL_ERROR_MEMORY)
+    if (c.full)
         return dp_no_memory(error);
-    return status == DOPPEL_OK ? status : dp_fail(error, status, "the index file is damaged: make it again");
+    return dp_index_explain(damaged, status, error);
 }

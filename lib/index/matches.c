@@ -1,4 +1,5 @@
 /* matches.c - what a find gives: collected, ordered, cut to a limit. */
+#include "index/file.h"
 #include "index/find.h"
 #include "kernel/kernel.h"
 
@@ -101,14 +102,12 @@ doppel_status doppel_index_find(const doppel_index *index, const uint64_t *finge
     dp_pinned pinned = dp_index_pin(index);
     doppel_status status = dp_finder_run(&finder, pinned.version);
     dp_index_unpin(pinned);
-    if (status == DOPPEL_ERROR_MEMORY)
-        return dp_no_memory(error);
     if (status != DOPPEL_OK)
-        return dp_fail(error, status, "the index file is damaged: make it again, or restore a copy");
+        return dp_index_explain(index, status, error);
     if (!options.count_only) {
         sort_matches(matches);
         if (options.limit && matches->count > options.limit)
             matches->count = options.limit;
     }
-    return DOPPEL_OK;
+    return status;
 }
