@@ -142,11 +142,10 @@ static inline dp_bits dp_run_arranged(const dp_run *run, const dp_table *table, 
     uint64_t rest = 0;
     if (table->rest_bits)
         rest = dp_load64(table->rest + place * (uint64_t)table->rest_bytes) & (UINT64_MAX >> (64 - table->rest_bits));
+    dp_bits top = table->key_bits ? (dp_bits)key << (run->bits - table->key_bits) : 0;
     if (run->bits > 64)
-        return (dp_bits)key << (run->bits - table->key_bits) | (dp_bits)rest << 64 |
-               ((const uint64_t *)table->filter)[place];
-    dp_bits low = ((const uint32_t *)table->filter)[place];
-    return (dp_bits)key << (run->bits - table->key_bits) | (uint64_t)rest << 32 | low;
+        return top | (dp_bits)rest << 64 | ((const uint64_t *)table->filter)[place];
+    return top | rest << 32 | ((const uint32_t *)table->filter)[place];
 }
 
 /* Numbers of positions from .. from + count - 1, one or two words each (low half first). `bucket` is a bucket of table
