@@ -76,13 +76,11 @@ uint64_t dp_memory_default(void) {
 #define HUGE_PAGE ((size_t)2 << 20)
 
 void *dp_big_alloc(size_t bytes) {
-    if (bytes < 2 * HUGE_PAGE)
-        return malloc(bytes ? bytes : 1);
     if (bytes > SIZE_MAX - HUGE_PAGE)
         return NULL;
-    size_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    void *made = aligned_alloc(HUGE_PAGE, whole);
-    if (made)
+    size_t unit = bytes < 2 * HUGE_PAGE ? 64 : HUGE_PAGE, whole = (bytes + unit - 1) / unit * unit;
+    void *made = aligned_alloc(unit, whole ? whole : unit);
+    if (made && unit == HUGE_PAGE)
         madvise(made, whole, MADV_HUGEPAGE);
     return made;
 }

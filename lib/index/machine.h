@@ -16,8 +16,8 @@ void dp_run_threads(size_t threads, void (*work)(void *user, size_t thread), voi
 /* Half of the memory that is free, in bytes; at least 64 MiB. */
 uint64_t dp_memory_default(void);
 
-/* Memory for a big table or buffer, in huge pages where it is large; free() it. NULL when there is none. Its content is
- * not defined. */
+/* Memory for a big table or buffer, on a multiple of 64 bytes, in huge pages where it is large; free() it. NULL when
+ * there is none. Its content is not defined. */
 void *dp_big_alloc(size_t bytes);
 
 /* Whether *stop (stop may be NULL) asks to end. */

@@ -1,0 +1,129 @@
+/* held_tables.c - the tables of the held side: planned as those of an index are, filled by counting. */
+#include "index/costs.h"
+#include "index/flips.h"
+#include "index/held.h"
+
+#include <stdlib.h>
+
+/* Comparing so many takes less than looking into a few tables: some 30 ns. */
+#define FEW 256
+
+/* ---- planning ---- */
+
+/* The key is made of the first cuts, the last of them by its top. */
+static void set_key(const dp_table_layout *layout, dp_held_table *table) {
+    int left = layout->key_bits;
+    table->key_bits = layout->key_bits;
+    table->key_mask = layout->key_mask;
+    for (int i = 0; i < layout->cuts && left > 0; i++) {
+        dp_cut cut = layout->cut[i];
+        int width = cut.width < left ? cut.width : left;
+        table->piece[table->pieces++] = (dp_cut){(uint8_t)(cut.from + cut.width - width), (uint8_t)width};
+        left -= width;
+    }
+}
+
+/* Chooses the tables. An entry takes its fingerprint and its id in each; the plans of an index count a little less, so
+ * that they are given two thirds of the memory. */
+static void plan(dp_held *held, uint64_t memory) {
+    dp_layout layout;
+    doppel_costs costs;
+    int radius[DP_MAX_TABLES];
+    doppel_costs_get(&costs);
+    dp_question question = {&costs, held->distinct, held->distance};
+    dp_plan_run(held->distinct, held->distance, held->bits, (double)memory / held->distinct / 1.5, &layout);
+    if (!dp_layout_radii(&layout, held->distance, held->distinct, radius)) {
+        held->nanoseconds = dp_effort_scan(&question, &layout).nanoseconds;
+        return;
+    }
+    dp_effort effort = dp_effort_find(&question, &layout, radius);
+    held->nanoseconds = effort.nanoseconds;
+    for (int t = 0; t < layout.tables; t++)
+        if (radius[t] >= 0) {
+            dp_held_table *table = &held->table[held->tables++];
+            set_key(&layout.table[t], table);
+            table->radius = radius[t];
+            table->flip_count = (size_t)dp_ball(table->key_bits, radius[t]);
+            held->probes += table->flip_count;
+        }
+}
+
+static uint64_t table_bytes(const dp_held *held, const dp_held_table *table) {
+    return (uint64_t)held->distinct * (held->words * 8 + 4) + ((uint64_t)4 << table->key_bits) + 4 * table->flip_count;
+}
+
+uint64_t dp_held_bytes(const dp_held *held) {
+    uint64_t bytes = held->count * 4 + (uint64_t)held->distinct * (held->words * 8 + 4);
+    for (int t = 0; t < held->tables; t++)
+        bytes += table_bytes(held, &held->table[t]);
+    return bytes;
+}
+
+/* ---- filling ---- */
+
+static bool allocate(const dp_held *held, dp_held_table *table) {
+    table->flips = malloc(table->flip_count * sizeof *table->flips);
+    table->directory = dp_big_alloc((((size_t)1 << table->key_bits) + 2) * sizeof *table->directory);
+    table->column = dp_big_alloc(((size_t)held->distinct + 1) * held->words * sizeof *table->column);
+    table->ids = dp_big_alloc(((size_t)held->distinct + 1) * sizeof *table->ids);
+    return table->flips && table->directory && table->column && table->ids;
+}
+
+static void set_flips(dp_held_table *table) {
+    uint32_t flip = 0;
+    for (size_t i = 0; i < table->flip_count; i++) {
+        table->flips[i] = flip;
+        flip = dp_flip_after(flip, table->key_bits);
+    }
+}
+
+/* Sorts ids by key: counts of a key stand at key + 2, their sums say at key + 1 where it begins, and are moved on from
+ * there to where it ends, which is where the next begins. */
+static void fill(const dp_held *held, dp_held_table *table) {
+    size_t entries = ((size_t)1 << table->key_bits) + 2, words = held->words;
+    uint32_t *directory = table->directory;
+    memset(directory, 0, entries * sizeof *directory);
+    for (uint32_t id = 0; id < held->distinct; id++)
+        directory[dp_held_key(table, dp_bits_load(held->values + id * words, held->bits)) + 2]++;
+    for (size_t i = 1; i < entries; i++)
+        directory[i] += directory[i - 1];
+    for (uint32_t id = 0; id < held->distinct; id++) {
+        const uint64_t *value = held->values + id * words;
+        uint32_t at = directory[dp_held_key(table, dp_bits_load(value, held->bits)) + 1]++;
+        memcpy(table->column + at * words, value, words * sizeof *value);
+        table->ids[at] = id;
+    }
+}
+
+typedef struct filling {
+    dp_held *held;
+    atomic_int next;
+    atomic_bool failed;
+} filling;
+
+static void fill_tables(void *user, size_t thread) {
+    filling *f = user;
+    (void)thread;
+    for (int t; (t = atomic_fetch_add(&f->next, 1)) < f->held->tables;) {
+        dp_held_table *table = &f->held->table[t];
+        if (!allocate(f->held, table)) {
+            atomic_store(&f->failed, true);
+            return;
+        }
+        set_flips(table);
+        fill(f->held, table);
+    }
+}
+
+doppel_status dp_held_build_tables(dp_held *held, const dp_held_options *options, doppel_error *error) {
+    uint64_t lists = dp_held_bytes(held);
+    held->nanoseconds = FEW / 10.0;
+    if (held->distinct > FEW)
+        plan(held, options->memory > lists ? options->memory - lists : 0);
+    if (dp_held_bytes(held) > options->memory)
+        return dp_held_too_little(held->count, dp_held_bytes(held), error);
+    filling f = {.held = held};
+    if (held->tables)
+        dp_run_threads(options->threads, fill_tables, &f);
+    return atomic_load(&f.failed) ? dp_no_memory(error) : DOPPEL_OK;
+}
