@@ -17,8 +17,10 @@ doppel_status dp_pairs_init(dp_pairs *pairs, const dp_pairs_options *options, do
     uint64_t share = options->memory / options->threads / (2 * sizeof(dp_pair));
     pairs->share = share < FIRST_CAPACITY ? FIRST_CAPACITY : share > MOST_SHARE ? MOST_SHARE : (size_t)share;
     pairs->buffers = calloc(options->threads, sizeof *pairs->buffers);
-    if (!pairs->buffers)
+    if (!pairs->buffers) {
+        pairs->options.threads = 0; /* a free does no harm */
         return dp_no_memory(error);
+    }
     for (size_t i = 0; i < options->threads; i++)
         pairs->buffers[i].pairs = pairs;
     pthread_mutex_init(&pairs->lock, NULL);
