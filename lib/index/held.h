@@ -91,7 +91,7 @@ typedef struct dp_held_probe {
 enum { DP_HELD_PIECE = 4096 };
 
 /* What one thread finds with. */
-typedef struct dp_finder {
+typedef struct dp_held_finder {
     const dp_held *held;
     dp_held_probe *probes;
     size_t group;      /* queries at once */
@@ -99,14 +99,14 @@ typedef struct dp_finder {
     size_t hit_count, hit_capacity;
     uint64_t candidates; /* compared so far */
     uint32_t near[DP_HELD_PIECE + 16];
-} dp_finder;
+} dp_held_finder;
 
 /* False when there is no memory. */
-bool dp_finder_init(dp_finder *finder, const dp_held *held);
-void dp_finder_free(dp_finder *finder);
+bool dp_held_finder_init(dp_held_finder *finder, const dp_held *held);
+void dp_held_finder_free(dp_held_finder *finder);
 
 /* Finds all within the distance of each query (in secret order), at most `group` of them, each once. False when there
  * is no memory. */
-bool dp_finder_run(dp_finder *finder, const uint64_t *queries, size_t count);
+bool dp_held_finder_run(dp_held_finder *finder, const uint64_t *queries, size_t count);
 
 #endif

@@ -10,7 +10,7 @@
 /* Probes under way at once: memory answers within 100 to 200 ns, and a probe takes about 5. */
 #define PROBES 128
 
-bool dp_finder_init(dp_finder *finder, const dp_held *held) {
+bool dp_held_finder_init(dp_held_finder *finder, const dp_held *held) {
     memset(finder, 0, sizeof *finder);
     finder->held = held;
     finder->group = held->probes && held->probes < PROBES ? PROBES / held->probes : 1;
@@ -18,7 +18,7 @@ bool dp_finder_init(dp_finder *finder, const dp_held *held) {
     return finder->probes != NULL;
 }
 
-void dp_finder_free(dp_finder *finder) {
+void dp_held_finder_free(dp_held_finder *finder) {
     free(finder->probes);
     free(finder->hits);
 }
@@ -66,7 +66,7 @@ typedef struct part {
     uint32_t query, table;
 } part;
 
-static bool add_hits(dp_finder *finder, const part *p, const uint64_t *value, size_t near) {
+static bool add_hits(dp_held_finder *finder, const part *p, const uint64_t *value, size_t near) {
     const dp_held *held = finder->held;
     if (!dp_reserve(&finder->hits, &finder->hit_capacity, finder->hit_count + near, sizeof *finder->hits))
         return false;
@@ -81,7 +81,7 @@ static bool add_hits(dp_finder *finder, const part *p, const uint64_t *value, si
     return true;
 }
 
-static bool compare_part(dp_finder *finder, const part *p, const uint64_t *value) {
+static bool compare_part(dp_held_finder *finder, const part *p, const uint64_t *value) {
     const dp_held *held = finder->held;
     size_t near = held->words == 1 ? dp_near64_kernel()(p->column, p->count, value[0], held->distance, finder->near)
                                    : dp_near128_kernel()(p->column, p->count, value, held->distance, finder->near);
@@ -89,7 +89,7 @@ static bool compare_part(dp_finder *finder, const part *p, const uint64_t *value
     return !near || add_hits(finder, p, value, near);
 }
 
-static bool compare_bucket(dp_finder *finder, const dp_held_probe *probe, const uint64_t *value) {
+static bool compare_bucket(dp_held_finder *finder, const dp_held_probe *probe, const uint64_t *value) {
     const dp_held *held = finder->held;
     const dp_held_table *table = &held->table[probe->table];
     for (uint32_t at = probe->key, count; at < probe->end; at += count) {
@@ -104,7 +104,7 @@ static bool compare_bucket(dp_finder *finder, const dp_held_probe *probe, const 
 }
 
 /* Without tables. */
-static bool compare_all(dp_finder *finder, const uint64_t *value, uint32_t query) {
+static bool compare_all(dp_held_finder *finder, const uint64_t *value, uint32_t query) {
     const dp_held *held = finder->held;
     for (uint32_t at = 0, count; at < held->distinct; at += count) {
         count = held->distinct - at < DP_HELD_PIECE ? held->distinct - at : DP_HELD_PIECE;
@@ -115,7 +115,7 @@ static bool compare_all(dp_finder *finder, const uint64_t *value, uint32_t query
     return true;
 }
 
-bool dp_finder_run(dp_finder *finder, const uint64_t *queries, size_t count) {
+bool dp_held_finder_run(dp_held_finder *finder, const uint64_t *queries, size_t count) {
     const dp_held *held = finder->held;
     finder->hit_count = 0;
     if (!held->tables) {

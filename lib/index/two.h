@@ -60,7 +60,7 @@ void dp_two_finish(dp_two *two, dp_two_result *result);
 typedef struct dp_two_worker {
     dp_two *two;
     dp_sifter sifter;
-    dp_finder finder;
+    dp_held_finder finder;
     uint64_t *queries; /* finder.group of them, and their numbers in the batch */
     uint32_t *numbers;
     uint64_t *keys, *scratch; /* to sort the pairs of one fingerprint */

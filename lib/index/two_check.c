@@ -5,7 +5,7 @@
 
 bool dp_two_worker_init(dp_two_worker *worker, dp_two *two) {
     *worker = (dp_two_worker){.two = two};
-    bool made = dp_finder_init(&worker->finder, &two->held);
+    bool made = dp_held_finder_init(&worker->finder, &two->held);
     made = dp_sifter_init(&worker->sifter, &two->sieve) && made;
     worker->queries = malloc(worker->finder.group * two->held.words * sizeof *worker->queries);
     worker->numbers = malloc(worker->finder.group * sizeof *worker->numbers);
@@ -14,7 +14,7 @@ bool dp_two_worker_init(dp_two_worker *worker, dp_two *two) {
 }
 
 void dp_two_worker_free(dp_two_worker *worker) {
-    dp_finder_free(&worker->finder);
+    dp_held_finder_free(&worker->finder);
     dp_sifter_free(&worker->sifter);
     free(worker->queries);
     free(worker->numbers);
@@ -80,7 +80,7 @@ static void count_pairs(dp_two_worker *worker, const dp_held_hit *hits, size_t c
 
 /* Adds the pairs of all hits of the last find. */
 static bool add_hits(dp_two_worker *worker) {
-    const dp_finder *finder = &worker->finder;
+    const dp_held_finder *finder = &worker->finder;
     bool only_count = worker->two->options.count_only || !worker->two->options.pairs;
     for (size_t from = 0, end; from < finder->hit_count; from = end) {
         const dp_held_hit *hits = finder->hits + from;
@@ -98,14 +98,14 @@ static bool add_hits(dp_two_worker *worker) {
 /* ---- looking up ---- */
 
 static bool find_group(dp_two_worker *worker, size_t count) {
-    dp_finder *finder = &worker->finder;
+    dp_held_finder *finder = &worker->finder;
     if (atomic_load_explicit(&worker->two->over, memory_order_relaxed))
         return false;
     if (dp_stopped(worker->two->options.stop)) {
         dp_two_fail(worker->two, DOPPEL_ERROR_INTERRUPTED, NULL);
         return false;
     }
-    if (!dp_finder_run(finder, worker->queries, count))
+    if (!dp_held_finder_run(finder, worker->queries, count))
         return no_memory(worker);
     worker->result->candidates += finder->candidates;
     finder->candidates = 0;
