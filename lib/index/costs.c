@@ -15,9 +15,9 @@ static const doppel_costs builtin = {
     .probe = 40,
     .candidate = 0.25,
     .query = 100,
-    .move = 6,
-    .place = 5,
-    .pair = 1,
+    .move = 8,
+    .place = 6.5,
+    .pair = 0.12,
 };
 
 void doppel_costs_get(doppel_costs *costs) {

@@ -43,6 +43,8 @@ static int compare_plans(const void *a, const void *b) {
     if (one->fits != other->fits)
         return one->fits ? -1 : 1;
     int order = by_number(rank(one), rank(other));
+    if (!order)
+        order = one->blocks - other->blocks;
     return order ? order : strcmp(one->layout, other->layout);
 }
 

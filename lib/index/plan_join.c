@@ -1,117 +1,210 @@
 /* plan_join.c - how all pairs of a set are found, and what that costs.
  *
- * The bits are cut into k + 2 blocks. A pair within k bits differs in at most k of them, so two blocks are equal. For
- * each block a but the last, one pass over memory brings together the fingerprints that agree in (up to
- * PARTITION_BITS of) block a; inside each such part, a table by block b for each b behind a brings the rest together,
- * and what meets there is compared. Cost, for m blocks:
+ * The bits are cut into m = k + s blocks. A pair within k bits differs in at most k of them, so at least s are equal:
+ * join.c brings together what agrees in a first block, then in a second behind it, and so on for s blocks, or until so
+ * few are together that they can be compared at once. Level l has C(k + l, l) choices of blocks, and every fingerprint
+ * goes through each of them. For the first level that is a pass over memory (a move), for the others a table inside the
+ * cache (a place); what is together at the end is compared (a pair):
  *
- *     (m - 1) * count * move  +  C(m, 2) * count * place  +  candidates * pair
+ *     (k + 1) * count * move  +  (choices of levels 2 and on) * count * place  +  candidates * pair
  *
- * Against it stands the scan: all with all. It wins for few fingerprints, and for distances so wide that two blocks
- * hardly tell them apart. */
+ * Narrower blocks, for a greater s, mean more choices and fewer candidates. Against them stands the scan: all with all.
+ * It wins for few fingerprints, and for distances so wide that no blocks tell them apart. */
 #include "index/plan.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
-/* A finer partition overflows the lines that are being written at once: passes take twice as long. */
-enum { PARTITION_BITS = 13 };
+/* As join.c has them: the bits of a block by which the first level sorts are so many that a cell has about CELL
+ * numbers, and at most MOST_SORTED; a cell is compared at once up to AT_ONCE numbers a table; tables have buckets of
+ * LOAD; a level that others follow splits by at most SPLIT bits. */
+enum { CELL = 2048, MOST_SORTED = 12, AT_ONCE = 24, LOAD = 5, SPLIT = 10 };
+enum { MOST_BLOCKS = 64, MOST_SHARED = 8 };
 
-/* What a fingerprint takes while it is joined: itself and its position, once. */
-#define JOIN_BYTES(bits) ((bits) > 64 ? 20.0 : 12.0)
+/* A table that is sorted first, and a split into cells, cost so many tables that compare while they are filled. */
+enum { SORTED_COST = 3, SPLIT_COST = 2 };
 
-/* Buffers of the passes, whatever the count. */
-#define JOIN_BUFFERS (16 << 20)
+static double smaller(double a, double b) {
+    return a < b ? a : b;
+}
 
-/* Bits of the table by block b: about one bucket a fingerprint of the part, never more than the block has. */
-static int table_bits(uint64_t count, int width) {
+/* ---- work ---- */
+
+typedef struct join_work {
+    double moves, places, candidates;
+} join_work;
+
+/* Bits by which the first level sorts. */
+static int sorted_bits(uint64_t count) {
     int bits = 1;
-    while (bits < width && count >> (PARTITION_BITS + bits - 1))
+    while (bits < MOST_SORTED && count >> (bits + 1) >= CELL)
         bits++;
     return bits;
 }
 
-static int block_width(int bits, int blocks, int i) {
-    return bits / blocks + (i < bits % blocks);
+/* Whether a table compares while it is filled: the blocks are wide enough for the buckets, and 32 bits, about two of
+ * them in the blocks, tell enough. */
+static bool fills_and_compares(const dp_question *question, double cell, double width) {
+    return cell / exp2(width) <= LOAD && dp_ball(30, question->distance) / exp2(30) * LOAD < 1.0 / 16;
 }
 
-static int smaller(int a, int b) {
-    return a < b ? a : b;
+/* Fingerprints that stand together in a bucket of a table. */
+static double table_load(double cell, double width) {
+    double load = cell;
+    for (int bits = 1; bits <= width && load >= LOAD; bits++)
+        load /= 2;
+    return load;
 }
 
-/* The key bits of a table, a < b. */
-static int join_key(const dp_plan_search *search, int blocks, int a, int b) {
-    return smaller(block_width(search->bits, blocks, a), PARTITION_BITS) +
-           table_bits(search->question.count, block_width(search->bits, blocks, b));
-}
-
-/* Pairs that are compared when all are compared. */
-static double all_pairs(uint64_t count) {
-    return (double)count * ((double)count - 1) / 2;
-}
-
-static void fill_keys(const dp_plan_search *search, doppel_plan *plan) {
-    int t = 0;
-    plan->candidates = 0;
-    for (int a = 0; a < plan->blocks; a++)
-        for (int b = a + 1; b < plan->blocks; b++, t++) {
-            int key = join_key(search, plan->blocks, a, b);
-            plan->candidates += all_pairs(search->question.count) / ldexp(1, key);
-            if (t < DOPPEL_PLAN_TABLES)
-                plan->key_bits[t] = key;
+/* The work of `shared` levels over blocks of `width` bits, for random fingerprints. */
+static join_work blocks_work(const dp_question *question, double width, int shared) {
+    double count = (double)question->count, k = question->distance, choices = k + 1;
+    double cell = count / exp2(smaller(width, sorted_bits(question->count)));
+    join_work work = {choices * count, 0, 0};
+    for (int level = 1;; level++) {
+        double next = choices * (k + level + 1) / (level + 1);
+        if (level == shared || cell <= AT_ONCE * next / choices) {
+            work.places += choices * count;
+            work.candidates = choices * count * cell / 2;
+            return work;
         }
+        choices = next;
+        bool leaf = level + 1 == shared || cell / exp2(width) <= LOAD;
+        work.places += choices * count *
+                       (!leaf                                       ? SPLIT_COST
+                        : fills_and_compares(question, cell, width) ? 1
+                                                                    : SORTED_COST);
+        if (leaf) {
+            work.candidates = choices * count * table_load(cell, width) / 2;
+            return work;
+        }
+        cell /= exp2(smaller(width, SPLIT));
+    }
+}
+
+static double blocks_microseconds(const dp_question *question, join_work work, double rounds) {
+    const doppel_costs *costs = question->costs;
+    /* A round that is not a fingerprint's own only reads it: about a third of a move. */
+    double moves = work.moves * (1 + (rounds - 1) / 3);
+    return (moves * costs->move + work.places * costs->place + work.candidates * costs->pair) / 1000;
+}
+
+/* The number of equal blocks to go by that costs least; 0: there are fewer than k + 2 bits. */
+static int best_shared(const dp_question *question, int bits) {
+    int best = 0;
+    double least = 0;
+    for (int shared = 2; shared <= MOST_SHARED; shared++) {
+        int blocks = question->distance + shared;
+        if (blocks > bits || blocks > MOST_BLOCKS)
+            break;
+        double cost = blocks_microseconds(question, blocks_work(question, (double)bits / blocks, shared), 1);
+        if (!best || cost < least) {
+            best = shared;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+/* Pairs that are compared when all are compared with all. */
+static double all_pairs(uint64_t count) {
+    return count ? (double)count * ((double)count - 1) / 2 : 0;
+}
+
+/* ---- memory ---- */
+
+/* Lines of 64 bytes hold 5 fingerprints with their positions (3 of 128 bits), and have three quarters of what is not
+ * fixed; the rest is for pairs. Fixed are a bit a fingerprint, and what a thread has open. */
+#define LINE 64.0
+#define FIXED (2 << 20)
+#define LEAST (8 << 20)
+
+static double line_bytes(const dp_plan_search *search) {
+    double keys = exp2(sorted_bits(search->question.count));
+    return ((double)search->question.count / (search->bits > 64 ? 3 : 5) + keys) * LINE;
+}
+
+static double fixed_bytes(const dp_plan_search *search) {
+    double keys = exp2(sorted_bits(search->question.count));
+    return FIXED + keys * (LINE + 8 + 4 * (search->question.distance + 1)) + (double)search->question.count / 8;
+}
+
+static double memory_for(const dp_plan_search *search, double rounds) {
+    return fixed_bytes(search) + fmax(LEAST, line_bytes(search) / rounds * 4 / 3);
+}
+
+/* Rounds in which the lines go through `memory`; 1 when no number of them makes it fit. */
+static double rounds_in(const dp_plan_search *search, double memory) {
+    double room = memory - fixed_bytes(search);
+    return room < LEAST ? 1 : fmax(1, ceil(line_bytes(search) * 4 / 3 / room));
+}
+
+/* ---- plans ---- */
+
+static doppel_plan begin_plan(const dp_plan_search *search) {
+    doppel_plan plan = {.bits = search->bits, .distance = search->question.distance, .count = search->question.count};
+    plan.fits = true;
+    return plan;
+}
+
+static void set_memory(doppel_plan *plan, double bytes) {
+    plan->memory = bytes;
+    plan->bytes_per_entry = bytes / (double)(plan->count ? plan->count : 1);
+}
+
+/* Bits of the widest and of `shared` blocks. */
+static int width_of(int bits, int blocks, int shared) {
+    int wide = bits % blocks;
+    return bits / blocks * shared + (shared < wide ? shared : wide);
+}
+
+static int choices_of(int blocks, int choose) {
+    double count = 1;
+    for (int i = 1; i <= choose; i++)
+        count = count * (blocks - choose + i) / i;
+    return count < INT_MAX ? (int)(count + 0.5) : INT_MAX;
 }
 
 /* A plan in `rounds` rounds, each of which reads all and joins what falls to it. */
-static doppel_plan blocks_plan(const dp_plan_search *search, double rounds) {
+static doppel_plan blocks_plan(const dp_plan_search *search, int shared, double rounds) {
     const dp_question *question = &search->question;
-    int blocks = question->distance + 2;
-    double count = (double)question->count, tables = blocks * (blocks - 1) / 2;
-    doppel_plan plan = {.bits = search->bits, .distance = question->distance, .count = question->count};
-    plan.blocks = blocks;
-    plan.tables = (int)tables;
-    snprintf(plan.layout, sizeof plan.layout, "%dc2x%d", blocks,
-             block_width(search->bits, blocks, 0) + block_width(search->bits, blocks, 1));
-    fill_keys(search, &plan);
-    plan.probes = tables * count;
-    plan.bytes_per_entry = JOIN_BYTES(search->bits) / rounds;
-    plan.memory = plan.bytes_per_entry * count + JOIN_BUFFERS;
-    plan.microseconds = ((blocks - 1) * count * question->costs->move * rounds +
-                         tables * count * question->costs->place + plan.candidates * question->costs->pair) /
-                        1000;
-    plan.fits = true;
+    doppel_plan plan = begin_plan(search);
+    plan.blocks = question->distance + shared;
+    join_work work = blocks_work(question, (double)search->bits / plan.blocks, shared);
+    plan.tables = choices_of(question->distance + shared, shared);
+    int key = width_of(search->bits, plan.blocks, shared);
+    for (int t = 0; t < DOPPEL_PLAN_TABLES; t++)
+        plan.key_bits[t] = t < plan.tables ? key : 0;
+    snprintf(plan.layout, sizeof plan.layout, "%dc%dx%d", plan.blocks, shared, key);
+    plan.probes = work.moves + work.places;
+    plan.candidates = work.candidates;
+    plan.microseconds = blocks_microseconds(question, work, rounds);
+    set_memory(&plan, memory_for(search, rounds));
     return plan;
 }
 
 static doppel_plan scan_plan(const dp_plan_search *search) {
-    const dp_question *question = &search->question;
-    double count = (double)question->count;
-    doppel_plan plan = {.layout = "scan", .bits = search->bits, .distance = question->distance, .blocks = 1};
-    plan.count = question->count;
-    plan.tables = 1;
-    plan.candidates = all_pairs(question->count);
-    plan.bytes_per_entry = JOIN_BYTES(search->bits);
-    plan.memory = plan.bytes_per_entry * count + JOIN_BUFFERS;
-    plan.microseconds = plan.candidates * question->costs->pair / 1000;
-    plan.fits = true;
+    doppel_plan plan = begin_plan(search);
+    strcpy(plan.layout, "scan");
+    plan.blocks = plan.tables = 1;
+    plan.candidates = all_pairs(plan.count);
+    plan.microseconds = plan.candidates * search->question.costs->pair / 1000;
+    set_memory(&plan, memory_for(search, 1));
     return plan;
 }
 
-/* Blocks have at least one bit. */
-static bool can_cut(const dp_plan_search *search) {
-    return search->question.distance + 2 <= search->bits;
-}
-
 doppel_status dp_plans_join(dp_plan_search *search, const char *layout, uint64_t memory, doppel_error *error) {
-    doppel_plan plans[3] = {scan_plan(search)};
-    int count = 1, given = 0;
-    if (can_cut(search)) {
-        plans[count++] = blocks_plan(search, 1);
-        double rounds = memory > JOIN_BUFFERS
-                            ? ceil(plans[1].bytes_per_entry * (double)plans[1].count / ((double)memory - JOIN_BUFFERS))
-                            : 1;
-        if (memory && rounds > 1)
-            plans[count++] = blocks_plan(search, rounds);
+    doppel_plan plans[2 * MOST_SHARED + 1] = {scan_plan(search)};
+    int count = 1, given = 0, best = best_shared(&search->question, search->bits);
+    double rounds = memory ? rounds_in(search, (double)memory) : 1;
+    for (int shared = 2; best && shared <= MOST_SHARED; shared++) {
+        int blocks = search->question.distance + shared;
+        if (blocks > search->bits || blocks > MOST_BLOCKS)
+            break;
+        plans[count++] = blocks_plan(search, shared, 1);
+        if (rounds > 1)
+            plans[count++] = blocks_plan(search, shared, rounds);
     }
     for (int i = 0; i < count; i++)
         if (!layout || !strcmp(layout, plans[i].layout)) {
@@ -119,17 +212,18 @@ doppel_status dp_plans_join(dp_plan_search *search, const char *layout, uint64_t
             given++;
         }
     if (!given)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "a join within %d of %d bits goes by %s%s, not \"%s\"",
-                       search->question.distance, search->bits, count > 1 ? plans[1].layout : "scan",
-                       count > 1 ? " or scan" : "", layout);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "a join within %d of %d bits goes by layouts such as %s, not \"%s\"",
+                       search->question.distance, search->bits, plans[count - 1].layout, layout);
     return DOPPEL_OK;
 }
 
 int dp_plan_join(uint64_t count, int distance, int bits) {
     doppel_costs costs;
     doppel_costs_get(&costs);
-    dp_plan_search search = {.question = {&costs, count, distance}, .bits = bits};
-    if (!can_cut(&search))
+    dp_question question = {&costs, count, distance};
+    int shared = best_shared(&question, bits), blocks = distance + shared;
+    if (!shared)
         return 0;
-    return blocks_plan(&search, 1).microseconds < scan_plan(&search).microseconds ? distance + 2 : 0;
+    join_work work = blocks_work(&question, (double)bits / blocks, shared);
+    return blocks_microseconds(&question, work, 1) < all_pairs(count) * costs.pair / 1000 ? blocks : 0;
 }
