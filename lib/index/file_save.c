@@ -10,60 +10,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* ---- the head as a run ---- */
-
-/* What is alive in a head, in its order; false when there is no memory. */
-static bool read_head(const dp_head *head, dp_items *items) {
-    uint64_t count = atomic_load_explicit(&head->count, memory_order_acquire);
-    size_t words = head->bits > 64 ? 2 : 1;
-    *items = (dp_items){.bits = head->bits, .timed = true};
-    /* As much again for sorting. */
-    items->item = malloc((2 * count + 1) * dp_item_words(items) * sizeof(uint64_t));
-    for (uint64_t i = 0; items->item && i < count; i++) {
-        if (atomic_load_explicit(&head->dead[i], memory_order_acquire))
-            continue;
-        uint64_t *item = items->item + items->count++ * dp_item_words(items);
-        memcpy(item, head->values + i * words, words * sizeof *item);
-        item[words] = head->owners[i];
-        item[words + 1] = atomic_load_explicit(&head->expires[i], memory_order_relaxed);
-    }
-    return items->item;
-}
-
-/* Leaves the times out where nothing expires. */
-static void drop_times(dp_items *items) {
-    size_t words = dp_item_words(items);
-    for (uint64_t i = 0; i < items->count; i++)
-        if (items->item[i * words + words - 1])
-            return;
-    for (uint64_t i = 0; i < items->count; i++)
-        memmove(items->item + i * (words - 1), items->item + i * words, (words - 1) * sizeof(uint64_t));
-    items->timed = false;
-}
-
-/* *run is NULL when nothing is alive. */
-static doppel_status run_of_head(const doppel_index *index, const dp_head *head, dp_run **run) {
-    dp_items items;
-    dp_layout layout;
-    *run = NULL;
-    if (!read_head(head, &items))
-        return DOPPEL_ERROR_MEMORY;
-    drop_times(&items);
-    doppel_status status = DOPPEL_OK;
-    if (items.count) {
-        dp_items_sort(&items, items.item + items.count * dp_item_words(&items));
-        status = dp_run_from_items(&items, run);
-    }
-    free(items.item);
-    if (!*run)
-        return status;
-    if (*index->layout_name)
-        status = dp_layout_parse(index->layout_name, index->bits, &layout, NULL);
-    else
-        dp_plan_run((*run)->count, index->distance, index->bits, index->bytes_per_entry, &layout);
-    return status ? status : dp_run_build(*run, &layout, NULL);
-}
-
 /* ---- what is to be written ---- */
 
 /* A run with its sections: where they lie in memory, and where they go. */
@@ -248,7 +194,9 @@ static doppel_status save_version(const doppel_index *index, const dp_version *v
     dp_run *head = NULL;
     content c = {.index = index};
     dp_newfile file;
-    doppel_status status = run_of_head(index, version->head, &head), damage = DOPPEL_OK;
+    doppel_status status = dp_head_run(version->head, &head), damage = DOPPEL_OK;
+    if (!status && head)
+        status = dp_index_build(index, head, NULL);
     if (!status)
         status = plan(&c, version, head);
     if (status)
@@ -259,8 +207,7 @@ static doppel_status save_version(const doppel_index *index, const dp_version *v
     }
     free(c.runs);
     free(c.directory);
-    if (head)
-        dp_run_free(head);
+    dp_run_free(head);
     return status;
 }
 

@@ -15,7 +15,6 @@ dp_head *dp_head_create(int bits) {
     atomic_init(&head->count, 0);
     head->bits = bits;
     head->versions = 0;
-    head->timed = false;
     return head;
 }
 
@@ -48,35 +47,42 @@ void dp_head_add(dp_head *head, dp_places *places, dp_bits value, uint64_t owner
     dp_bits_store(value, words);
     memcpy(head->values + (head->bits > 64 ? 2 * i : i), words, head->bits > 64 ? 16 : 8);
     head->owners[i] = owner;
-    head->timed = head->timed || expires;
     atomic_init(&head->expires[i], expires);
     atomic_init(&head->dead[i], 0);
     atomic_store_explicit(&head->count, i + 1, memory_order_release);
 }
 
-/* What is alive, as items. */
-static void list_items(const dp_head *head, dp_items *items) {
+/* What is alive, as items with times; whether any of them expires. */
+static bool list_items(const dp_head *head, dp_items *items) {
     size_t words = items->bits > 64 ? 2 : 1;
-    uint64_t count = atomic_load_explicit(&head->count, memory_order_relaxed), *item = items->item;
+    uint64_t count = atomic_load_explicit(&head->count, memory_order_acquire), *item = items->item, times = 0;
     for (uint64_t i = 0; i < count; i++) {
-        if (atomic_load_explicit(&head->dead[i], memory_order_relaxed))
+        if (atomic_load_explicit(&head->dead[i], memory_order_acquire))
             continue;
         memcpy(item, head->values + i * words, words * 8);
         item += words;
         *item++ = head->owners[i];
-        if (items->timed)
-            *item++ = atomic_load_explicit(&head->expires[i], memory_order_relaxed);
+        times |= *item++ = atomic_load_explicit(&head->expires[i], memory_order_relaxed);
         items->count++;
     }
+    return times;
+}
+
+static void drop_times(dp_items *items) {
+    size_t words = dp_item_words(items);
+    for (uint64_t i = 1; i < items->count; i++)
+        memmove(items->item + i * (words - 1), items->item + i * words, (words - 1) * 8);
+    items->timed = false;
 }
 
 doppel_status dp_head_run(const dp_head *head, dp_run **run) {
-    dp_items items = {.bits = head->bits, .timed = head->timed};
+    dp_items items = {.bits = head->bits, .timed = true};
     size_t room = DP_HEAD_ROOM * dp_item_words(&items);
     *run = NULL;
     if (!(items.item = malloc(2 * room * sizeof *items.item)))
         return DOPPEL_ERROR_MEMORY;
-    list_items(head, &items);
+    if (!list_items(head, &items))
+        drop_times(&items);
     dp_items_sort(&items, items.item + room);
     doppel_status status = items.count ? dp_run_from_items(&items, run) : DOPPEL_OK;
     free(items.item);

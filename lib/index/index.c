@@ -104,7 +104,6 @@ bool dp_place_prepare(const dp_place *place, dp_state state) {
 void dp_place_set(doppel_index *index, const dp_place *place, dp_state state) {
     dp_state now = dp_place_state(place);
     if (place->head) {
-        place->head->timed = place->head->timed || state.expires;
         atomic_store_explicit(&place->head->expires[place->slot], state.expires, memory_order_relaxed);
         atomic_store_explicit(&place->head->dead[place->slot], state.dead, memory_order_release);
     } else {

@@ -83,17 +83,16 @@ static doppel_status merge_sources(flush *f) {
     return dp_run_merge(&f->merging, &f->made);
 }
 
-static doppel_status build(flush *f) {
-    const doppel_index *index = f->index;
+doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging) {
     dp_layout layout;
     if (index->layout_name[0]) {
         doppel_status status = dp_layout_parse(index->layout_name, index->bits, &layout, NULL);
         if (status != DOPPEL_OK)
             return status;
     } else {
-        dp_plan_run(f->made->count, index->distance, index->bits, index->bytes_per_entry, &layout);
+        dp_plan_run(run->count, index->distance, index->bits, index->bytes_per_entry, &layout);
     }
-    return dp_run_build(f->made, &layout, f->merging.count ? &f->merging : NULL);
+    return dp_run_build(run, &layout, merging);
 }
 
 /* The runs that were not chosen, and the new one, largest first. */
@@ -131,7 +130,7 @@ static doppel_status run_flush(flush *f, bool all) {
     if (f->merging.count)
         status = merge_sources(f);
     if (status == DOPPEL_OK && f->made && f->made->count)
-        status = build(f);
+        status = dp_index_build(f->index, f->made, f->merging.count ? &f->merging : NULL);
     return status == DOPPEL_OK ? publish(f) : status;
 }
 

@@ -21,7 +21,6 @@ typedef struct dp_head {
     _Atomic uint64_t count; /* entries that can be read */
     int bits;
     uint64_t versions; /* how many versions hold it; the writer's */
-    bool timed;        /* some entry expires; the writer's */
     _Atomic uint64_t expires[DP_HEAD_ROOM];
     _Atomic uint8_t dead[DP_HEAD_ROOM];
     uint64_t owners[DP_HEAD_ROOM];
@@ -45,7 +44,7 @@ typedef struct dp_places {
 uint64_t dp_head_search(const dp_head *head, const dp_places *places, dp_bits value, uint64_t owner);
 /* Adds an entry that is not there, to a head that has room. */
 void dp_head_add(dp_head *head, dp_places *places, dp_bits value, uint64_t owner, uint64_t expires);
-/* A run without tables of what is alive; NULL in *run when nothing is. */
+/* A run without tables of what is alive; NULL in *run when nothing is. Any thread, while entries are added. */
 doppel_status dp_head_run(const dp_head *head, dp_run **run);
 
 /* ---- versions: versions.c ---- */
@@ -101,6 +100,9 @@ static inline bool dp_index_has_width(const doppel_index *index, const uint64_t 
 /* Puts what stands in the head, in `more` (may be NULL; a run without tables, taken over in any case) and in runs that
  * are not much larger into one run; with `all`, all runs. */
 doppel_status dp_index_flush(doppel_index *index, dp_run *more, bool all);
+
+/* Gives a run without tables those that the index asks for. */
+doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging);
 
 /* Whether a run has so many dead that it is to be made anew: dp_index_flush does. */
 bool dp_index_is_untidy(const doppel_index *index);
