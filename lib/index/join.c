@@ -143,13 +143,14 @@ static doppel_status init(dp_join *join, doppel_error *error) {
 static void free_joiner(dp_joiner *joiner) {
     dp_batch_free(&joiner->batch);
     free(joiner->open);
-    for (int level = 0; level < DP_JOIN_LEVELS; level++) {
+    for (int level = 0; level <= DP_JOIN_LEVELS; level++) {
         free(joiner->cells[level].values);
         free(joiner->cells[level].positions);
     }
     free(joiner->extra);
     free(joiner->heads);
-    free(joiner->groups.entries);
+    free(joiner->groups);
+    free(joiner->cell_groups.entries);
     free(joiner->members);
     free(joiner->crowd.fills);
     free(joiner->crowd.slots);

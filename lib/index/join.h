@@ -30,10 +30,10 @@ typedef struct dp_join_window {
     int rotate; /* the 32 bits, as the crowd kernel has them */
 } dp_join_window;
 
-/* Groups of equal fingerprints: first position << 32 | number of copies, ascending. */
+/* Groups of equal fingerprints: a hash table of first position << 32 | number of copies, which is never 0. */
 typedef struct dp_groups {
     uint64_t *entries;
-    size_t count, capacity;
+    size_t count, capacity; /* capacity: a power of two, or 0 */
 } dp_groups;
 
 struct dp_joiner;
@@ -69,7 +69,7 @@ typedef struct dp_join {
     /* Copies. */
     _Atomic uint64_t *marks; /* a bit a position: it is a copy of an earlier one */
     bool has_copies;
-    dp_groups groups;  /* of all, once the first pass is over */
+    dp_groups groups;  /* of all, once the first pass is over: then there are `entries` */
     uint64_t *members; /* with `all`: first << 32 | copy, ascending */
     size_t member_count;
 
@@ -107,14 +107,15 @@ typedef struct dp_joiner {
     dp_batch batch;
     dp_line *open; /* one a key */
 
-    dp_cell cells[DP_JOIN_LEVELS]; /* one a chosen block */
-    uint32_t *extra;               /* copies of each number of the cell */
+    dp_cell cells[DP_JOIN_LEVELS + 1]; /* one a chosen block, and one for buckets that are over */
+    uint32_t *extra;                   /* copies of each number of the cell */
     size_t extra_capacity;
     uint32_t *heads; /* a hash table of the cell: number + 1 */
     size_t head_capacity;
     int head_bits;
-    size_t groups_before; /* groups of this thread that are not of this cell */
-    dp_groups groups;
+    dp_groups cell_groups; /* of the cell, in the first pass */
+    uint64_t *groups;      /* of all cells so far: first position << 32 | number of copies */
+    size_t group_count, group_capacity;
     uint64_t *members;
     size_t member_count, member_capacity;
 
@@ -184,8 +185,11 @@ bool dp_copy_add(dp_joiner *joiner, uint32_t first, uint32_t copy);
 bool dp_group_add(dp_joiner *joiner, uint32_t first, uint32_t copies);
 /* Puts the groups of all threads together. */
 bool dp_groups_settle(dp_join *join);
-/* How many there are of a fingerprint, given the groups it may be in. */
-uint64_t dp_group_size(const uint64_t *groups, size_t count, uint32_t first);
+/* How many there are of a fingerprint, its first one given. */
+uint64_t dp_group_size(const dp_groups *groups, uint32_t first);
+/* Empties a table and makes it fit for so many groups; then each is put. */
+bool dp_groups_reset(dp_join *join, dp_groups *groups, size_t count);
+void dp_groups_put(dp_groups *groups, uint64_t entry);
 /* Gives every pair of pairs of groups, in order. */
 doppel_status dp_copies_emit(dp_join *join, uint64_t *given, doppel_error *error);
 

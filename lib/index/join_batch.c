@@ -46,18 +46,32 @@ static void reorder_wide(const dp_join *join, const uint64_t *from, size_t count
     }
 }
 
-/* Leaves out what is marked as a copy. */
-static void drop_copies(const dp_join *join, dp_batch *batch, uint64_t from) {
-    size_t kept = 0, words = join->words;
-    for (size_t i = 0; i < batch->count; i++) {
-        uint64_t position = from + i;
-        uint64_t mark = atomic_load_explicit(&join->marks[position / 64], memory_order_relaxed) >> (position % 64) & 1;
-        for (size_t w = 0; w < words; w++)
-            batch->values[kept * words + w] = batch->values[i * words + w];
-        batch->positions[kept] = (uint32_t)position;
-        kept += !mark;
+/* Moves fingerprints from .. to - 1 of the batch down to `at`. */
+static void keep(const dp_join *join, dp_batch *batch, size_t at, size_t from, size_t to) {
+    size_t words = join->words;
+    if (at == from)
+        return;
+    memmove(batch->values + at * words, batch->values + from * words, (to - from) * words * sizeof *batch->values);
+    memmove(batch->positions + at, batch->positions + from, (to - from) * sizeof *batch->positions);
+}
+
+/* Leaves out what is marked as a copy: what stands between two copies moves as one. */
+static void drop_copies(const dp_join *join, dp_batch *batch, uint64_t first) {
+    size_t kept = 0, start = 0;
+    uint64_t end = first + batch->count;
+    for (uint64_t at = first / 64 * 64; at < end; at += 64) {
+        uint64_t marks = atomic_load_explicit(&join->marks[at / 64], memory_order_relaxed);
+        for (; marks; marks &= marks - 1) {
+            uint64_t copy = at + (uint64_t)__builtin_ctzll(marks);
+            if (copy < first || copy >= end)
+                continue;
+            keep(join, batch, kept, start, (size_t)(copy - first));
+            kept += (size_t)(copy - first) - start;
+            start = (size_t)(copy - first) + 1;
+        }
     }
-    batch->count = kept;
+    keep(join, batch, kept, start, batch->count);
+    batch->count = kept + batch->count - start;
 }
 
 bool dp_batch_next(dp_joiner *joiner) {

@@ -116,21 +116,27 @@ static inline bool add_distinct(dp_joiner *joiner, const uint64_t *value, uint32
 static bool begin(dp_joiner *joiner, size_t count) {
     enum { FIRST_MOST = 1 << 16 };
     joiner->cells[0].count = 0;
-    joiner->groups_before = joiner->groups.count;
+    joiner->cell_groups.count = 0;
     return joiner->join->pass > 0 || rebuild_heads(joiner, count < FIRST_MOST ? count : FIRST_MOST);
 }
 
-/* Behind it: what has copies becomes a group. The numbers stand in order of position, and so do the groups. */
+/* Behind it: what has copies becomes a group. */
 static bool end(dp_joiner *joiner) {
+    dp_join *join = joiner->join;
     const dp_cell *cell = &joiner->cells[0];
-    if (joiner->join->pass > 0)
-        return true;
-    for (size_t i = 0; i < cell->count; i++)
+    size_t before = joiner->group_count;
+    for (size_t i = 0; join->pass == 0 && i < cell->count; i++)
         if (joiner->extra[i]) {
             if (!dp_group_add(joiner, cell->positions[i], joiner->extra[i]))
                 return false;
             joiner->extra[i] = 0;
         }
+    if (joiner->group_count == before)
+        return true;
+    if (!dp_groups_reset(join, &joiner->cell_groups, joiner->group_count - before))
+        return false;
+    for (size_t i = before; i < joiner->group_count; i++)
+        dp_groups_put(&joiner->cell_groups, joiner->groups[i]);
     return true;
 }
 

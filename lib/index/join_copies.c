@@ -19,66 +19,87 @@ bool dp_copy_add(dp_joiner *joiner, uint32_t first, uint32_t copy) {
 }
 
 bool dp_group_add(dp_joiner *joiner, uint32_t first, uint32_t copies) {
-    dp_groups *groups = &joiner->groups;
-    if (!dp_reserve(&groups->entries, &groups->capacity, groups->count + 1, sizeof *groups->entries))
+    if (!dp_reserve(&joiner->groups, &joiner->group_capacity, joiner->group_count + 1, sizeof *joiner->groups))
         return dp_join_no_memory(joiner->join);
-    groups->entries[groups->count++] = (uint64_t)first << 32 | copies;
+    joiner->groups[joiner->group_count++] = (uint64_t)first << 32 | copies;
     uint64_t size = (uint64_t)copies + 1;
     joiner->all_pairs = dp_add_sure(joiner->all_pairs, size % 2 ? (size - 1) / 2 * size : size / 2 * (size - 1));
     return true;
 }
 
-/* Collects numbers of all threads, ascending. */
-typedef struct collected {
-    uint64_t *numbers;
-    size_t count;
-} collected;
+/* ---- the table of groups ---- */
 
-static bool sort_collected(dp_join *join, const collected *all) {
-    uint64_t *scratch = malloc(all->count * sizeof *scratch + 1);
-    if (!scratch)
-        return dp_join_no_memory(join);
-    dp_sort64(all->numbers, all->count, scratch);
-    free(scratch);
+bool dp_groups_reset(dp_join *join, dp_groups *groups, size_t count) {
+    size_t capacity = 16;
+    while (capacity < 2 * count)
+        capacity *= 2;
+    if (capacity > groups->capacity) {
+        free(groups->entries);
+        *groups = (dp_groups){.entries = malloc(capacity * sizeof *groups->entries)};
+        if (!groups->entries)
+            return dp_join_no_memory(join);
+        groups->capacity = capacity;
+    }
+    memset(groups->entries, 0, groups->capacity * sizeof *groups->entries);
+    groups->count = 0;
     return true;
 }
 
-static bool collect_groups(dp_join *join, size_t count) {
-    collected all = {.numbers = malloc(count * sizeof(uint64_t) + 1)};
-    if (!all.numbers)
-        return dp_join_no_memory(join);
-    join->groups.entries = all.numbers;
-    for (size_t thread = 0; thread < join->threads; thread++) {
-        const dp_groups *groups = &join->joiners[thread].groups;
-        if (groups->count)
-            memcpy(all.numbers + all.count, groups->entries, groups->count * sizeof *groups->entries);
-        all.count += groups->count;
-    }
-    join->groups.count = all.count;
-    return sort_collected(join, &all);
+/* The place of a group, or the empty one where it would be. */
+static size_t place_of(const dp_groups *groups, uint32_t first) {
+    size_t at = (size_t)(first * 0x9E3779B97F4A7C15 >> 32) & (groups->capacity - 1);
+    while (groups->entries[at] && groups->entries[at] >> 32 != first)
+        at = (at + 1) & (groups->capacity - 1);
+    return at;
 }
 
-static bool collect_members(dp_join *join, size_t count) {
-    collected all = {.numbers = malloc(count * sizeof(uint64_t) + 1)};
-    if (!all.numbers)
-        return dp_join_no_memory(join);
-    join->members = all.numbers;
+void dp_groups_put(dp_groups *groups, uint64_t entry) {
+    groups->entries[place_of(groups, (uint32_t)(entry >> 32))] = entry;
+    groups->count++;
+}
+
+uint64_t dp_group_size(const dp_groups *groups, uint32_t first) {
+    return (groups->entries[place_of(groups, first)] & UINT32_MAX) + 1;
+}
+
+static bool collect_groups(dp_join *join, size_t count) {
+    if (!dp_groups_reset(join, &join->groups, count))
+        return false;
     for (size_t thread = 0; thread < join->threads; thread++) {
         dp_joiner *joiner = &join->joiners[thread];
+        for (size_t i = 0; i < joiner->group_count; i++)
+            dp_groups_put(&join->groups, joiner->groups[i]);
+        free(joiner->groups);
+        joiner->groups = NULL;
+    }
+    return true;
+}
+
+/* ---- the members of groups ---- */
+
+static bool collect_members(dp_join *join, size_t count) {
+    uint64_t *members = malloc(count * sizeof *members + 1), *scratch = malloc(count * sizeof *members + 1);
+    size_t done = 0;
+    for (size_t thread = 0; members && scratch && thread < join->threads; thread++) {
+        dp_joiner *joiner = &join->joiners[thread];
         if (joiner->member_count)
-            memcpy(all.numbers + all.count, joiner->members, joiner->member_count * sizeof(uint64_t));
-        all.count += joiner->member_count;
+            memcpy(members + done, joiner->members, joiner->member_count * sizeof *members);
+        done += joiner->member_count;
         free(joiner->members);
         joiner->members = NULL;
     }
-    join->member_count = all.count;
-    return sort_collected(join, &all);
+    if (members && scratch)
+        dp_sort64(members, count, scratch);
+    free(scratch);
+    join->members = members;
+    join->member_count = count;
+    return (members && scratch) || dp_join_no_memory(join);
 }
 
 bool dp_groups_settle(dp_join *join) {
     size_t groups = 0, members = 0;
     for (size_t thread = 0; thread < join->threads; thread++) {
-        groups += join->joiners[thread].groups.count;
+        groups += join->joiners[thread].group_count;
         members += join->joiners[thread].member_count;
         join->has_copies |= join->joiners[thread].copies > 0;
     }
@@ -96,11 +117,6 @@ static size_t find_high(const uint64_t *numbers, size_t count, uint32_t high) {
             count = middle;
     }
     return low;
-}
-
-uint64_t dp_group_size(const uint64_t *groups, size_t count, uint32_t first) {
-    size_t at = find_high(groups, count, first);
-    return at < count && groups[at] >> 32 == first ? (groups[at] & UINT32_MAX) + 1 : 1;
 }
 
 /* ---- every pair ---- */

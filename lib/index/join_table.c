@@ -119,14 +119,8 @@ static inline bool agree_first(const dp_join *join, dp_bits differ, uint64_t cho
 
 /* How many pairs a pair stands for when every copy counts. */
 static uint64_t pairs_of_copies(const dp_joiner *joiner, uint32_t a, uint32_t b) {
-    const dp_join *join = joiner->join;
-    const uint64_t *groups = join->groups.entries;
-    size_t count = join->groups.count;
-    if (!groups) {
-        groups = joiner->groups.entries + joiner->groups_before;
-        count = joiner->groups.count - joiner->groups_before;
-    }
-    return count ? dp_group_size(groups, count, a) * dp_group_size(groups, count, b) : 1;
+    const dp_groups *groups = joiner->join->groups.entries ? &joiner->join->groups : &joiner->cell_groups;
+    return groups->count ? dp_group_size(groups, a) * dp_group_size(groups, b) : 1;
 }
 
 static bool tell(dp_joiner *joiner, uint32_t a, uint32_t b, int distance) {
@@ -142,9 +136,11 @@ static bool tell(dp_joiner *joiner, uint32_t a, uint32_t b, int distance) {
 /* A candidate: numbers i and j of a cell. */
 static inline bool check(dp_joiner *joiner, const dp_cell *cell, size_t i, size_t j, uint64_t chosen) {
     const dp_join *join = joiner->join;
-    size_t words = join->words;
-    dp_bits differ =
-        dp_bits_load(cell->values + i * words, join->bits) ^ dp_bits_load(cell->values + j * words, join->bits);
+    dp_bits differ;
+    if (join->words == 1)
+        differ = cell->values[i] ^ cell->values[j];
+    else
+        differ = dp_bits_load(cell->values + 2 * i, 128) ^ dp_bits_load(cell->values + 2 * j, 128);
     if (!agree_first(join, differ, chosen))
         return true;
     int distance = dp_bits_count(differ);
@@ -231,6 +227,50 @@ static const uint64_t *make_column(dp_joiner *joiner, const dp_cell *cell, int t
     return joiner->column;
 }
 
+/* Pairs that were compared in the buckets that are not over. */
+static uint64_t count_compared(const dp_crowd *crowd) {
+    uint64_t compared = 0;
+    for (size_t key = 0; key < (size_t)1 << crowd->width; key++) {
+        uint32_t fill = crowd->fills[key] <= DP_CROWD_SLOTS ? crowd->fills[key] : 0;
+        compared += fill * (fill - 1) / 2;
+    }
+    return compared;
+}
+
+static inline bool is_over(const dp_crowd *crowd, size_t i) {
+    uint64_t mask = ((uint64_t)1 << crowd->width) - 1;
+    return crowd->fills[crowd->numbers[i] >> crowd->shift & mask] == DP_CROWD_OVER;
+}
+
+/* The numbers of all buckets that are over, as a cell of their own. */
+static bool sort_over(dp_joiner *joiner, const dp_cell *cell, int b, uint64_t chosen) {
+    dp_cell *over = &joiner->cells[DP_JOIN_LEVELS];
+    size_t words = joiner->join->words;
+    over->count = 0;
+    for (size_t i = 0; i < cell->count; i++)
+        if (is_over(&joiner->crowd, i)) {
+            if (!dp_cell_reserve(joiner, over, over->count + 1))
+                return false;
+            memcpy(over->values + over->count * words, cell->values + i * words, words * sizeof *over->values);
+            over->positions[over->count++] = cell->positions[i];
+        }
+    return table_by_sort(joiner, over, b, chosen);
+}
+
+static bool run_crowd(dp_joiner *joiner, const dp_cell *cell, int b, uint64_t chosen) {
+    dp_crowd *crowd = &joiner->crowd;
+    size_t found = dp_crowd_kernel()(crowd);
+    if (found == DP_CROWDED)
+        return table_by_sort(joiner, cell, b, chosen);
+    joiner->candidates += count_compared(crowd);
+    for (size_t hit = 0; hit < found; hit++) {
+        size_t i = joiner->hits[hit] >> 16, j = joiner->hits[hit] & 0xFFFF;
+        if (!(crowd->over && is_over(crowd, i)) && !check(joiner, cell, i, j, chosen))
+            return false;
+    }
+    return crowd->over == 0 || sort_over(joiner, cell, b, chosen);
+}
+
 static bool table(dp_joiner *joiner, const dp_cell *cell, int last, int b, uint64_t chosen) {
     const dp_join *join = joiner->join;
     const dp_join_window *window = &join->window[last][b];
@@ -252,14 +292,7 @@ static bool table(dp_joiner *joiner, const dp_cell *cell, int last, int b, uint6
     crowd->distance = join->distance;
     crowd->hits = joiner->hits;
     crowd->room = cell->count;
-    size_t found = dp_crowd_kernel()(crowd);
-    if (found == DP_CROWDED)
-        return table_by_sort(joiner, cell, b, chosen);
-    joiner->candidates += crowd->compared;
-    for (size_t hit = 0; hit < found; hit++)
-        if (!check(joiner, cell, joiner->hits[hit] >> 16, joiner->hits[hit] & 0xFFFF, chosen))
-            return false;
-    return true;
+    return run_crowd(joiner, cell, b, chosen);
 }
 
 /* ---- choosing blocks ---- */

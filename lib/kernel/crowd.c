@@ -1,43 +1,65 @@
 /* crowd.c - numbers that share a key and are near each other, found while they go into buckets.
  *
  * A bucket is one cache line of 16 words of 32 bits, one a number, so that a number is compared with all that came
- * before it by one load. It holds 32 bits of each only: a hit is a candidate, which the caller compares in full. Where
- * a bucket is too small the kernel gives up; the caller then sorts. */
+ * before it by one load. It holds 32 bits of each only: a hit is a candidate, which the caller compares in full. What
+ * finds its bucket full is left out, and the bucket says so. */
 #include "kernel/kernel.h"
 
 /* The slots of a line below `fill` that are within `distance` of the word. */
 typedef uint32_t (*match_fn)(const uint32_t *line, uint32_t word, int distance, uint32_t fill);
 
-static inline __attribute__((always_inline)) size_t crowd_all(dp_crowd *c, match_fn match) {
-    const uint64_t *numbers = c->numbers;
-    const uint64_t mask = ((uint64_t)1 << c->width) - 1;
-    const int shift = c->shift, rotate = c->rotate & 63, back = -c->rotate & 63, distance = c->distance;
+/* How many keys are worked out ahead, all at once. */
+enum { AHEAD = 512 };
+
+static inline __attribute__((always_inline)) void look_ahead(const dp_crowd *c, size_t from, size_t count,
+                                                             uint32_t *keys, uint32_t *words) {
+    const uint64_t *numbers = c->numbers + from, mask = ((uint64_t)1 << c->width) - 1;
+    const int shift = c->shift, rotate = c->rotate & 63, back = -c->rotate & 63;
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = (uint32_t)(numbers[i] >> shift & mask);
+        words[i] = (uint32_t)(numbers[i] >> rotate | numbers[i] << back);
+    }
+}
+
+/* Compares what was looked at ahead; gives the hits there are then. */
+static inline __attribute__((always_inline)) size_t place(dp_crowd *c, size_t from, size_t count, const uint32_t *keys,
+                                                          const uint32_t *words, size_t found, match_fn match) {
     uint8_t *fills = c->fills;
     uint32_t *slots = c->slots;
     uint16_t *ids = c->ids;
-    size_t found = 0, count = c->count;
-    uint64_t compared = 0;
-    memset(fills, 0, (size_t)1 << c->width);
+    const int distance = c->distance;
     for (size_t i = 0; i < count; i++) {
-        uint64_t number = numbers[i];
-        size_t key = number >> shift & mask;
-        uint32_t word = (uint32_t)(number >> rotate | number << back), fill = fills[key];
-        uint32_t *line = slots + key * DP_CROWD_SLOTS;
-        uint32_t matches = match(line, word, distance, fill);
-        if (__builtin_expect(matches | (fill & DP_CROWD_SLOTS), 0)) {
-            if (fill == DP_CROWD_SLOTS || found > c->room)
-                return DP_CROWDED;
-            for (; matches; matches &= matches - 1) {
-                uint32_t slot = (uint32_t)__builtin_ctz(matches);
-                c->hits[found++] = (uint32_t)ids[key * DP_CROWD_SLOTS + slot] << 16 | (uint32_t)i;
-            }
+        size_t at = (size_t)keys[i] * DP_CROWD_SLOTS;
+        uint32_t fill = fills[keys[i]];
+        if (__builtin_expect(fill >= DP_CROWD_SLOTS, 0)) {
+            fills[keys[i]] = DP_CROWD_OVER;
+            c->over++;
+            continue;
         }
-        line[fill] = word;
-        ids[key * DP_CROWD_SLOTS + fill] = (uint16_t)i;
-        fills[key] = (uint8_t)(fill + 1);
-        compared += fill;
+        uint32_t matches = match(slots + at, words[i], distance, fill);
+        if (__builtin_expect(matches, 0)) {
+            if (found > c->room)
+                return DP_CROWDED;
+            for (; matches; matches &= matches - 1)
+                c->hits[found++] = (uint32_t)ids[at + (uint32_t)__builtin_ctz(matches)] << 16 | (uint32_t)(from + i);
+        }
+        slots[at + fill] = words[i];
+        ids[at + fill] = (uint16_t)(from + i);
+        fills[keys[i]] = (uint8_t)(fill + 1);
     }
-    c->compared = compared;
+    return found;
+}
+
+static inline __attribute__((always_inline)) size_t crowd_all(dp_crowd *c, match_fn match) {
+    uint32_t keys[AHEAD], words[AHEAD];
+    size_t found = 0;
+    c->over = 0;
+    memset(c->fills, 0, (size_t)1 << c->width);
+    for (size_t from = 0; from < c->count && found != DP_CROWDED; from += AHEAD) {
+        size_t count = c->count - from < AHEAD ? c->count - from : AHEAD;
+        look_ahead(c, from, count, keys, words);
+        found = place(c, from, count, keys, words, found, match);
+    }
     return found;
 }
 

@@ -285,22 +285,22 @@ DP_KERNEL(scatter128, void,
 
 /* Finds numbers that share a key and are near each other in 32 of their bits. Each goes into the bucket of its key, and
  * is compared with what is there already. */
-enum { DP_CROWD_SLOTS = 16, DP_CROWD_MOST = 1 << 16 };
+enum { DP_CROWD_SLOTS = 16, DP_CROWD_OVER = 17, DP_CROWD_MOST = 1 << 16 };
 typedef struct dp_crowd {
     const uint64_t *numbers;
     size_t count;         /* at most DP_CROWD_MOST */
     int shift, width;     /* the key: `width` bits from bit `shift` on */
     int rotate, distance; /* the 32 bits: the low ones of the number rotated right */
-    uint8_t *fills;       /* a key each; cleared by the kernel */
+    uint8_t *fills;       /* out, a key each: numbers in its bucket; DP_CROWD_OVER: there were more than it holds */
     uint32_t *slots;      /* DP_CROWD_SLOTS a key, on a multiple of 64 bytes */
     uint16_t *ids;        /* DP_CROWD_SLOTS a key */
     uint32_t *hits;       /* out: earlier index << 16 | later index */
     size_t room;          /* hits there is room for, and DP_CROWD_SLOTS beyond */
-    uint64_t compared;    /* out: with how many they were compared */
+    size_t over;          /* out: numbers that found no place, and were not compared */
 } dp_crowd;
 #define DP_CROWDED SIZE_MAX
 
-/* Gives the number of hits, or DP_CROWDED when a bucket or the room for hits is full. */
+/* Gives the number of hits, or DP_CROWDED when there are more than there is room for. */
 DP_KERNEL(crowd, size_t, (dp_crowd * crowd))
 
 /* Deals keys into slices by their top bits: deal.c. A slice is a piece of `entries`, each entry a key (high half) and
