@@ -41,18 +41,25 @@ static file_format format_of_name(const char *path, bool *packed) {
     return FORMAT_UNKNOWN;
 }
 
+/* Whether there are no control characters, and up to the first tab or line end nothing beyond ASCII: names may be in
+ * any script, but digits are not. */
 static bool is_text(const char *bytes, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)bytes[i] < 0x20 && bytes[i] != '\t' && bytes[i] != '\n' && bytes[i] != '\r')
+    bool name = false;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        bool space = byte == '\t' || byte == '\n' || byte == '\r';
+        if (!space && (byte < 0x20 || (byte > 0x7E && !name)))
             return false;
+        name = name || space;
+    }
     return true;
 }
 
-/* By its first bytes: text that starts with { or digits, else numbers. */
+/* By its first bytes: text, or numbers. */
 static file_format format_of_content(const char *bytes, size_t length) {
     if (!length || !is_text(bytes, length < LOOKED_AT ? length : LOOKED_AT))
         return FORMAT_RAW;
-    return bytes[0] == '{' ? FORMAT_JSONL : count_digits(bytes, length) ? FORMAT_HEX : FORMAT_RAW;
+    return bytes[0] == '{' ? FORMAT_JSONL : FORMAT_HEX;
 }
 
 static bool looks_packed(const char *bytes, size_t length) {

@@ -79,19 +79,28 @@ doppel_status read_raw(void *user, uint64_t *to, size_t room, size_t *count) {
 
 /* ---- digits ---- */
 
-/* The value of a digit, or 16. */
-static unsigned digit_value(char c) {
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    char letter = (char)(c | 32);
-    return letter >= 'a' && letter <= 'f' ? (unsigned)(letter - 'a') + 10 : 16;
+static bool is_digit(char c) {
+    unsigned byte = (unsigned char)c;
+    return (byte - '0' < 10) | ((byte | 32) - 'a' < 6); /* without a branch, which random digits would mislead */
 }
 
 size_t count_digits(const char *text, size_t length) {
     size_t count = 0;
-    while (count < length && digit_value(text[count]) < 16)
+    while (count < length && is_digit(text[count]))
         count++;
     return count;
+}
+
+/* Up to 16 digits as a number; false when one of them is none. */
+static bool parse_word(const char *text, size_t length, uint64_t *value) {
+    bool all = true;
+    *value = 0;
+    for (size_t i = 0; i < length; i++) {
+        unsigned byte = (unsigned char)text[i];
+        all &= is_digit(text[i]);
+        *value = *value << 4 | ((byte & 15) + 9 * (byte >> 6 & 1)); /* a letter has bit 6, and counts from 1 */
+    }
+    return all;
 }
 
 /* The number; false when there are no digits, too many of them, or something else. */
@@ -100,15 +109,8 @@ static bool parse_digits(const char *text, size_t length, uint64_t value[2]) {
         text += 2;
         length -= 2;
     }
-    value[0] = value[1] = 0;
-    for (size_t i = 0; i < length && i < 32; i++) {
-        unsigned digit = digit_value(text[i]);
-        if (digit > 15)
-            return false;
-        value[1] = value[1] << 4 | value[0] >> 60;
-        value[0] = value[0] << 4 | digit;
-    }
-    return length && length <= 32;
+    size_t low = length < 16 ? length : 16, high = length - low;
+    return length && length <= 32 && parse_word(text, high, &value[1]) && parse_word(text + high, low, &value[0]);
 }
 
 static bool add_name(const fingerprint_file *f, const fingerprint_text *text) {

@@ -151,18 +151,16 @@ static int settle(writer *w) {
 }
 
 int writer_close(writer *w, int code) {
-    bool keep = code == EXIT_DONE || code == EXIT_INPUT;
-    if (keep && w->bytes) {
+    if (code == EXIT_DONE) {
         doppel_status status = flush(w);
-        int written = status == DOPPEL_OK ? EXIT_DONE : closed ? EXIT_DONE : exit_code(status);
-        if (written == EXIT_DONE && w->file >= 0)
-            written = settle(w);
-        keep = written == EXIT_DONE;
-        code = keep ? code : written;
+        if (status != DOPPEL_OK && !closed)
+            code = exit_code(status);
+        else if (w->file >= 0)
+            code = settle(w);
     }
     if (w->file >= 0)
         close(w->file);
-    if (!keep && w->beside)
+    if (code != EXIT_DONE && w->beside)
         unlink(w->beside);
     free(w->beside);
     free(w->bytes);

@@ -40,8 +40,8 @@ static inline void writer_take(writer *w, size_t length) {
     w->used += length;
 }
 
-/* Ends writing, `code` being how the command went so far: unless it is EXIT_DONE or EXIT_INPUT, a file is left as it
- * was before. Gives `code`, or what went wrong here. */
+/* Ends writing, `code` being how the work went: unless it is EXIT_DONE, a file is left as it was before. Gives `code`,
+ * or what went wrong here. */
 int writer_close(writer *w, int code);
 
 #endif
