@@ -54,7 +54,7 @@ static void roff_options(FILE *file, const cli_option *options) {
 }
 
 static void roff_command(FILE *file, const cli_command *command) {
-    fprintf(file, ".SS doppel %s [options] %s\n", command->name, command->arguments);
+    fprintf(file, ".SS doppel %s [options]%s%s\n", command->name, *command->arguments ? " " : "", command->arguments);
     roff_line(file, command->summary);
     roff_paragraphs(file, command->description, ".PP");
     roff_options(file, command->options);

@@ -80,7 +80,8 @@ static void print_examples(FILE *file, const char *examples) {
 }
 
 void help_command(FILE *file, const cli_manual *manual, const cli_command *command) {
-    fprintf(file, "Usage: doppel %s [options] %s\n\n", command->name, command->arguments);
+    fprintf(file, "Usage: doppel %s [options]%s%s\n\n", command->name, *command->arguments ? " " : "",
+            command->arguments);
     print_wrapped(file, command->summary, 0, 0);
     if (command->description)
         fputc('\n', file);

@@ -6,7 +6,7 @@
 
 const cli_option pairs_options[] = {
     {"collapse", 'c', OPTION_FLAG, NULL,
-     "pair each document with the words of an earlier one with the first of them only"},
+     "pair documents whose words equal an earlier one's with the first of their kind only"},
     DOCUMENT_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };

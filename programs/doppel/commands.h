@@ -10,15 +10,16 @@
 
 /* ---- commands (cmd_NAME.c): each is an entry of the table in main.c ---- */
 
-extern const cli_option fingerprint_options[], compare_options[], df_options[], plan_options[];
+extern const cli_option fingerprint_options[], compare_options[], df_options[], pairs_options[], cluster_options[],
+    join_options[], plan_options[];
+extern const cli_topic join_topic; /* the files that join takes */
 int cmd_fingerprint(const cli_args *args);
 int cmd_compare(const cli_args *args);
 int cmd_df(const cli_args *args);
-int cmd_plan(const cli_args *args);
-
-extern const cli_option pairs_options[], cluster_options[];
 int cmd_pairs(const cli_args *args);
 int cmd_cluster(const cli_args *args);
+int cmd_join(const cli_args *args);
+int cmd_plan(const cli_args *args);
 
 /* ---- reading inputs (reading.c) ---- */
 

@@ -50,6 +50,13 @@ static const cli_command commands[] = {
      "What is near is as in doppel pairs.",
      "doppel cluster news.jsonl.gz\ndoppel cluster --link any --distance 6 docs/", cluster_options, 1, SIZE_MAX,
      "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_cluster},
+    {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
+     "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "
+     "fingerprints each is paired with the first only, and with nothing else, unless --all is given.\n"
+     "Between two, every i of A that is near a j of B, in order of j. A is held in memory; B may be of any size.",
+     "doppel join --distance 3 prints.u64\ndoppel join queries.hex huge.u64 --count\n"
+     "doppel fingerprint docs/ | doppel join --names -",
+     join_options, 1, 2, "takes one or two files of fingerprints", &join_topic, cmd_join},
     {"plan", "", "Say what an index or a join of so many fingerprints costs, and why.",
      "Nothing is built: the plans are arithmetic over a cost model. A layout names how the bits are cut: 4x16 is 4 "
      "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has "

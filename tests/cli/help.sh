@@ -1,6 +1,6 @@
 # Help of the command and of each of its commands.
 doppel --help
-for command in fingerprint compare df; do
+for command in fingerprint compare df pairs cluster join plan; do
     echo "== $command"
     doppel $command --help
 done

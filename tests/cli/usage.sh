@@ -23,6 +23,15 @@ try df x
 try df --merge a b
 try df --show
 try df --show a b
+try pairs
+try pairs --method minhash x
+try pairs --distance 65 x
+try pairs --distance 17 --bits 16 x
+try pairs --json x
+try cluster
+try cluster --link all x
+try cluster --keep longest x
+try cluster --json x
 doppel 2>/dev/null
 echo "exit $?: nothing"
 doppel -V | cut -d' ' -f1

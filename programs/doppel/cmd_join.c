@@ -1,0 +1,216 @@
+/* cmd_join.c - doppel join A [B]: pairs of fingerprints within k bits, in one set or between two. */
+#include "common/message.h"
+#include "common/progress.h"
+#include "fingerprints.h"
+#include "joining.h"
+
+#include <limits.h>
+#include <string.h>
+
+const cli_option join_options[] = {
+    {"distance", 'd', OPTION_COUNT, "K", "pairs that differ in at most K bits (default 3)"},
+    {"bits", 'b', OPTION_COUNT, "N",
+     "the width of a fingerprint, 1 to 64 or 128 (default: 128 for a name that ends in .u128 or digits beyond 16, "
+     "else 64)"},
+    {"from", 0, OPTION_TEXT, "FORMAT", "raw, hex or jsonl, whatever the names and contents look like"},
+    {"all", 'a', OPTION_FLAG, NULL, "every pair of equal fingerprints, not only of each copy with the first"},
+    {"names", 0, OPTION_FLAG, NULL,
+     "print names in place of positions, with tabs: what follows the tab behind the digits, or a record's id"},
+    {"count", 'c', OPTION_FLAG, NULL, "print only how many pairs there are"},
+    JOIN_OPTIONS,
+    {"json", 0, OPTION_FLAG, NULL, "with --count or --output: print a summary as one JSON object"},
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+static const cli_row format_rows[] = {
+    {"raw", "little-endian numbers of 8 bytes, or 16 for 128 bits: .u64, .u128, .bin, .raw"},
+    {"hex", "a line each: up to 32 digits, and behind a tab a name; what doppel fingerprint prints: .hex, .txt, .tsv"},
+    {"jsonl", "records with the digits in \"fingerprint\" (or --text-key); may be .gz or .zst: .jsonl, .ndjson, .json"},
+    {NULL, NULL},
+};
+
+const cli_topic join_topic = {
+    "Files of fingerprints",
+    "Other names are told by content. Positions count from 0, so a line that is no fingerprint ends the command.",
+    format_rows,
+};
+
+typedef struct join_job {
+    const cli_args *args;
+    fingerprint_file a, b;
+    id_list names_a, names_b;
+    const id_list *first, *second; /* the names of each column; NULL: positions */
+    int distance;
+    bool two;
+    writer out;
+    doppel_join_counts counts;
+    double recall; /* -1: exact */
+} join_job;
+
+/* ---- pairs out ---- */
+
+static doppel_status write_position(const doppel_pair *pair, writer *out) {
+    char *line = writer_line(out), *end = line;
+    if (!line)
+        return output_closed() ? DOPPEL_ERROR_INTERRUPTED : DOPPEL_ERROR_STORE;
+    end = put_number(end, pair->a);
+    *end++ = ' ';
+    end = put_number(end, pair->b);
+    *end++ = ' ';
+    end = put_number(end, (uint64_t)pair->distance);
+    *end++ = '\n';
+    writer_take(out, (size_t)(end - line));
+    return DOPPEL_OK;
+}
+
+static doppel_status write_name(const id_list *names, uint64_t i, writer *out) {
+    size_t length;
+    const char *name = ids_get(names, i, &length);
+    doppel_status status = writer_add(out, name, length);
+    return status == DOPPEL_OK ? writer_add(out, "\t", 1) : status;
+}
+
+static doppel_status write_names(const join_job *job, const doppel_pair *pair, writer *out) {
+    char digits[24], *end;
+    doppel_status status = write_name(job->first, pair->a, out);
+    if (status == DOPPEL_OK)
+        status = write_name(job->second, pair->b, out);
+    end = put_number(digits, (uint64_t)pair->distance);
+    *end++ = '\n';
+    return status == DOPPEL_OK ? writer_add(out, digits, (size_t)(end - digits)) : status;
+}
+
+/* doppel_join_options.pairs */
+static doppel_status write_pairs(const doppel_pair *pairs, size_t count, void *user) {
+    join_job *job = user;
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0; i < count && status == DOPPEL_OK; i++)
+        status = job->first ? write_names(job, &pairs[i], &job->out) : write_position(&pairs[i], &job->out);
+    return status;
+}
+
+/* ---- the join ---- */
+
+static doppel_status run_join(join_job *job, const doppel_join_options *options, doppel_error *error) {
+    const doppel_source *a = &job->a.source, *b = &job->b.source;
+    if (job->two)
+        return doppel_join_two(a, b, job->distance, options, &job->counts, error);
+    return doppel_join(a, job->distance, options, &job->counts, error);
+}
+
+/* What the pairs do not say. */
+static void tell(const join_job *job, const doppel_join_options *options) {
+    unsigned long long copies = job->counts.copies, all = job->counts.all_pairs;
+    if (job->recall >= 0)
+        message("recall %.4f of the pairs that the exact join finds", job->recall);
+    else if (copies && !options->all)
+        message("%llu fingerprint%s an earlier one, and %s paired with the first of %s kind only; --all lists all "
+                "%llu pairs",
+                copies, copies == 1 ? " equals" : "s equal", copies == 1 ? "is" : "are", copies == 1 ? "its" : "their",
+                all);
+}
+
+static void print_summary(const join_job *job) {
+    printf("{\"bits\":%d,\"distance\":%d", job->a.bits, job->distance);
+    print_join_counts(stdout, &job->counts, !job->two);
+    if (job->recall >= 0)
+        printf(",\"recall\":%.6g", job->recall);
+    printf("}\n");
+}
+
+static int join(join_job *job) {
+    doppel_join_options options = joining_options(job->args, job->a.bits);
+    doppel_error error = {0};
+    options.all = args_flag(job->args, "all");
+    options.count_only = args_flag(job->args, "count");
+    options.pairs = write_pairs;
+    options.user = job;
+    progress_begin();
+    doppel_status status = run_join(job, &options, &error);
+    progress_end();
+    int code = writer_close(&job->out, end_join(status, &error));
+    if (code != EXIT_DONE || output_closed())
+        return code;
+    tell(job, &options);
+    if (args_flag(job->args, "json"))
+        print_summary(job);
+    else if (options.count_only)
+        printf("%llu\n", (unsigned long long)job->counts.pairs);
+    return finish_stdout(EXIT_DONE);
+}
+
+/* ---- the command ---- */
+
+/* Options that do not go together. */
+static bool check(const cli_args *args) {
+    bool two = args->operand_count == 2, rotate = args_flag(args, "rotate");
+    uint64_t bits = args_number(args, "bits", 64);
+    const char *wrong = NULL;
+    if (two && !strcmp(args->operands[0], "-") && !strcmp(args->operands[1], "-"))
+        wrong = "only one of the two can be stdin";
+    else if (two && rotate)
+        wrong = "--rotate takes one set, not two";
+    else if (two && args_flag(args, "all"))
+        wrong = "--all goes with one set; between two, every pair is given";
+    else if (args_flag(args, "window") && !rotate)
+        wrong = "--window goes with --rotate";
+    else if (args_flag(args, "window") && !args_number(args, "window", 0))
+        wrong = "--window takes a number from 1";
+    else if (args_flag(args, "json") && !args_flag(args, "count") && !args_flag(args, "output"))
+        wrong = "--json prints a summary, and goes with --count or --output";
+    else if (args_flag(args, "count") && args_flag(args, "output"))
+        wrong = "--count writes no pairs: --output makes no sense with it";
+    else if (!bits || (bits > 64 && bits != 128))
+        wrong = "--bits takes a width from 1 to 64, or 128";
+    if (wrong)
+        message("%s", wrong);
+    return !wrong;
+}
+
+static int open_sides(join_job *job) {
+    const cli_args *args = job->args;
+    if (args_flag(args, "names")) {
+        job->a.names = &job->names_a;
+        job->b.names = &job->names_b;
+    }
+    job->a.args = job->b.args = args;
+    job->a.bits = (int)args_number(args, "bits", 0);
+    int code = fingerprints_open(&job->a, args->operands[0]);
+    job->b.bits = job->a.bits;
+    if (code == EXIT_DONE && job->two)
+        code = fingerprints_open(&job->b, args->operands[1]);
+    return code;
+}
+
+/* Names there are, or a message. */
+static int set_names(join_job *job) {
+    if (!job->a.names)
+        return EXIT_DONE;
+    if (job->a.format == FORMAT_RAW || (job->two && job->b.format == FORMAT_RAW)) {
+        message("--names: raw fingerprints have no names");
+        return EXIT_USAGE;
+    }
+    job->first = &job->names_a;
+    job->second = job->two ? &job->names_b : &job->names_a;
+    return EXIT_DONE;
+}
+
+int cmd_join(const cli_args *args) {
+    join_job job = {.args = args, .two = args->operand_count == 2, .recall = -1};
+    if (!check(args))
+        return EXIT_USAGE;
+    int code = open_sides(&job);
+    if (code == EXIT_DONE)
+        code = set_names(&job);
+    if (code == EXIT_DONE && !joining_distance(args, job.a.bits, &job.distance))
+        code = EXIT_USAGE;
+    if (code == EXIT_DONE) {
+        code = writer_open(&job.out, args_text(args, "output"));
+        code = code == EXIT_DONE ? join(&job) : writer_close(&job.out, code);
+    }
+    fingerprints_close(&job.a);
+    fingerprints_close(&job.b);
+    ids_free(&job.names_a);
+    ids_free(&job.names_b);
+    return code;
+}

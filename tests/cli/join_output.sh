@@ -1,0 +1,38 @@
+# Where pairs go: a reader that goes away, a full disk, a file that is whole or absent, an interruption.
+seq 4000 | while read -r i; do printf '%x\n' $((i % 64)); done >many.hex
+doppel join --all many.hex | head -n 1
+doppel join --all many.hex >/dev/full
+echo "exit $?"
+doppel join --all many.hex --output /dev/full
+echo "exit $?"
+doppel join many.hex --output nowhere/pairs
+echo "exit $?"
+echo before >pairs
+doppel join many.hex missing.hex --output pairs
+echo "exit $?"
+printf 'zz\n' | doppel join many.hex - --output pairs
+echo "exit $?"
+cat pairs
+mkfifo pipe
+{
+    printf '1\n2\n'
+    sleep 10
+} >pipe &
+feeder=$!
+# A shell starts background commands with SIGINT ignored; python3 gives it back.
+python3 - 2>err <<'END' &
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp("doppel", ["doppel", "join", "--from", "hex", "many.hex", "pipe", "--output", "pairs"])
+END
+command=$!
+sleep 1
+kill -INT $command
+wait $command
+echo "exit $?"
+kill $feeder 2>/dev/null
+cat err pairs
+doppel join --threads 1 many.hex --output pairs --distance 1
+wc -l <pairs
+doppel join --threads 3 many.hex --distance 1 2>/dev/null | cmp - pairs && echo "3 threads: same"
+ls
