@@ -6,7 +6,7 @@
 
 /* ---- an index, and what is in it ---- */
 
-enum { COUNT = 6000, BEFORE = 700, WIDE = 1500 };
+enum { COUNT = 5000, BEFORE = 500, WIDE = 1200 };
 
 static uint64_t prints[2 * COUNT]; /* random, one in eight near another, some equal */
 
@@ -491,8 +491,8 @@ static void joins_at_wide_distances(void **state) {
 /* So many pairs that they are written to files. */
 static void joins_with_little_memory(void **state) {
     (void)state;
-    static uint64_t equal[WIDE];
-    joined = (join_case){.prints = equal, .bits = 64, .threads = 2, .distance = 1, .count = WIDE, .all = true};
+    static uint64_t equal[800];
+    joined = (join_case){.prints = equal, .bits = 64, .threads = 2, .distance = 1, .count = 800, .all = true};
     joined.memory = (uint64_t)13 << 20;
     without_memory(join);
     without(SYSTEM | FILES, join, DOPPEL_ERROR_IO);
