@@ -99,11 +99,11 @@ static doppel_status run_join(join_job *job, const doppel_join_options *options,
 }
 
 /* What the pairs do not say. */
-static void tell(const join_job *job, const doppel_join_options *options) {
+static void tell(const join_job *job) {
     unsigned long long copies = job->counts.copies, all = job->counts.all_pairs;
     if (job->recall >= 0)
         message("recall %.4f of the pairs that the exact join finds", job->recall);
-    else if (copies && !options->all)
+    else if (copies && all > job->counts.pairs)
         message("%llu fingerprint%s an earlier one, and %s paired with the first of %s kind only; --all lists all "
                 "%llu pairs",
                 copies, copies == 1 ? " equals" : "s equal", copies == 1 ? "is" : "are", copies == 1 ? "its" : "their",
@@ -131,7 +131,7 @@ static int join(join_job *job) {
     int code = writer_close(&job->out, end_join(status, &error));
     if (code != EXIT_DONE || output_closed())
         return code;
-    tell(job, &options);
+    tell(job);
     if (args_flag(job->args, "json"))
         print_summary(job);
     else if (options.count_only)
