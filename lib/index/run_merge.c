@@ -16,6 +16,7 @@ typedef struct cursor {
     uint64_t at;     /* position of the next number */
     uint64_t loaded; /* positions below it have been read */
     uint64_t bucket;
+    dp_bits last;         /* the number before `loaded` */
     const uint64_t *next; /* the number at `at` */
     uint64_t numbers[2 * STRETCH];
 } cursor;
@@ -48,11 +49,29 @@ static inline bool at_end(const cursor *c) {
     return c->at == c->run->count;
 }
 
+/* Whether the numbers just loaded go on ascending within their width. Tables are made on that, and a file may have been
+ * made to deceive. */
+static bool ascends(cursor *c) {
+    int bits = c->run->bits, words = bits > 64 ? 2 : 1;
+    for (uint64_t i = c->at; i < c->loaded; i++) {
+        dp_bits number = number_at(c->numbers + (i - c->at) * (uint64_t)words, words);
+        if (i && number <= c->last)
+            return false;
+        c->last = number;
+    }
+    return bits > 64 || !(c->last >> bits);
+}
+
 static doppel_status load_more(cursor *c) {
     uint64_t left = c->run->count - c->at, count = left < STRETCH ? left : STRETCH;
     c->next = c->numbers;
     c->loaded = c->at + count;
-    return count ? dp_run_values(c->run, c->at, count, &c->bucket, c->numbers) : DOPPEL_OK;
+    if (!count)
+        return DOPPEL_OK;
+    doppel_status status = dp_run_values(c->run, c->at, count, &c->bucket, c->numbers);
+    if (status == DOPPEL_OK && c->run->backing && !ascends(c))
+        status = DOPPEL_ERROR_STORE;
+    return status;
 }
 
 static inline doppel_status advance(cursor *c, uint64_t count, int words) {
@@ -240,6 +259,7 @@ static doppel_status open_cursors(merger *m, dp_merging *merging, bool *timed) {
         c->gone = &merging->gone[i];
         c->plain = !expires && !dead && !run->shared;
         c->at = c->bucket = 0;
+        c->last = 0;
         *timed = *timed || expires;
         doppel_status status = load_more(c);
         if (status == DOPPEL_OK && expires) {

@@ -433,6 +433,16 @@ typedef struct forged {
     char *data;
 } forged;
 
+static forged read_forgery(const char *path) {
+    forged f = {.bytes = slurp(path)};
+    f.header = (void *)f.bytes.data;
+    assert_int_equal(f.header->runs, 1);
+    f.run = (void *)(f.bytes.data + sizeof *f.header);
+    f.section = (void *)(f.run + 1);
+    f.data = f.bytes.data + sizeof *f.header + f.header->directory_size;
+    return f;
+}
+
 /* Of a `plain` one, without lists of owners and dead bits, opening reads nothing but the header and the directory. */
 static forged begin_forgery(const char *path, bool plain) {
     doppel_index *index = make(64, "3x4");
@@ -446,15 +456,8 @@ static forged begin_forgery(const char *path, bool plain) {
         remove_one(index, 64, 9);
     save(index, path);
     doppel_index_free(index);
-    forged f = {.bytes = slurp(path)};
-    f.header = (void *)f.bytes.data;
-    assert_int_equal(f.header->runs, 1);
-    f.run = (void *)(f.bytes.data + sizeof *f.header);
-    f.section = (void *)(f.run + 1);
-    f.data = f.bytes.data + sizeof *f.header + f.header->directory_size;
-    return f;
+    return read_forgery(path);
 }
-
 static void end_forgery(forged *f, const char *path) {
     seal((uint8_t *)f->bytes.data, f->bytes.size);
     spit(path, f->bytes.data, f->bytes.size);
@@ -672,6 +675,27 @@ static void deceit_is_found_and_harmless(void **state) {
     }
 }
 
+/* A merge of numbers out of order, into tables with other keys than those they came from. */
+static void disorder_does_not_lead_a_merge_astray(void **state) {
+    const char *path = in(state, "index");
+    doppel_index *index = make(64, "3x4");
+    for (uint64_t i = 0; i < 5000; i++)
+        add_one(index, 64, 4 * i, 0);
+    compact(index);
+    save(index, path);
+    doppel_index_free(index);
+    forged f = read_forgery(path);
+    memset(f.header->layout, 0, sizeof f.header->layout);
+    numbers_out_of_order(&f);
+    end_forgery(&f, path);
+    index = open_index(path);
+    doppel_error error;
+    assert_int_equal(doppel_index_compact(index, &error), DOPPEL_ERROR_STORE);
+    assert_string_equal(error.file, path);
+    use(index);
+    doppel_index_free(index);
+}
+
 /* ---- files that cannot be written ---- */
 
 static void cannot_save(const doppel_index *index, const char *path, const char *reason) {
@@ -731,6 +755,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_no_index_at_all, setup, teardown),
         cmocka_unit_test_setup_teardown(a_checksum_does_not_make_an_index, setup, teardown),
         cmocka_unit_test_setup_teardown(deceit_is_found_and_harmless, setup, teardown),
+        cmocka_unit_test_setup_teardown(disorder_does_not_lead_a_merge_astray, setup, teardown),
         cmocka_unit_test_setup_teardown(a_path_that_cannot_be_written, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_old_file, setup, teardown),
     };
