@@ -181,34 +181,61 @@ static bool compare_run(dp_joiner *joiner, const dp_cell *cell, const queue *the
 }
 
 /* Sorts the numbers of a cell by the first `bits` bits of a block: bucket k is bounds[k] .. bounds[k + 1] - 1 of
- * `order`.
- */
-static void sort_by_block(const dp_join *join, const dp_cell *cell, int b, int bits, uint32_t *bounds,
-                          uint32_t *order) {
-    int shift = join->block[b].shift + join->block[b].width - bits;
-    size_t words = join->words, keys = (size_t)1 << bits;
-    dp_bits mask = keys - 1;
-    memset(bounds, 0, (keys + 2) * sizeof *bounds);
+ * `values` and of `order`, which tells where they stood. */
+typedef struct sorting {
+    int b, bits;
+    uint32_t *bounds; /* two more than buckets */
+    uint64_t *values;
+    uint32_t *order;
+} sorting;
+
+static void add_up_bounds(const sorting *s) {
+    for (size_t key = 2; key <= (size_t)1 << s->bits; key++)
+        s->bounds[key] += s->bounds[key - 1];
+}
+
+static void sort_narrow(const dp_cell *cell, const sorting *s, int shift) {
+    const uint64_t mask = ((uint64_t)1 << s->bits) - 1, *from = cell->values;
     for (size_t i = 0; i < cell->count; i++)
-        bounds[(size_t)(dp_bits_load(cell->values + i * words, join->bits) >> shift & mask) + 2]++;
-    for (size_t key = 2; key <= keys; key++)
-        bounds[key] += bounds[key - 1];
+        s->bounds[(from[i] >> shift & mask) + 2]++;
+    add_up_bounds(s);
+    for (size_t i = 0; i < cell->count; i++) {
+        uint32_t at = s->bounds[(from[i] >> shift & mask) + 1]++;
+        s->values[at] = from[i];
+        s->order[at] = (uint32_t)i;
+    }
+}
+
+static void sort_wide(const dp_cell *cell, const sorting *s, int shift) {
+    const uint64_t mask = ((uint64_t)1 << s->bits) - 1, *from = cell->values;
     for (size_t i = 0; i < cell->count; i++)
-        order[bounds[(size_t)(dp_bits_load(cell->values + i * words, join->bits) >> shift & mask) + 1]++] = (uint32_t)i;
+        s->bounds[((uint64_t)(dp_bits_load(from + 2 * i, 128) >> shift) & mask) + 2]++;
+    add_up_bounds(s);
+    for (size_t i = 0; i < cell->count; i++) {
+        uint32_t at = s->bounds[((uint64_t)(dp_bits_load(from + 2 * i, 128) >> shift) & mask) + 1]++;
+        memcpy(s->values + 2 * (size_t)at, from + 2 * i, 2 * sizeof *from);
+        s->order[at] = (uint32_t)i;
+    }
+}
+
+static void sort_by_block(const dp_join *join, const dp_cell *cell, const sorting *s) {
+    int shift = join->block[s->b].shift + join->block[s->b].width - s->bits;
+    memset(s->bounds, 0, (((size_t)1 << s->bits) + 2) * sizeof *s->bounds);
+    if (join->words == 1)
+        sort_narrow(cell, s, shift);
+    else
+        sort_wide(cell, s, shift);
 }
 
 static bool table_by_sort(dp_joiner *joiner, const dp_cell *cell, int b, uint64_t chosen) {
     const dp_join *join = joiner->join;
+    size_t words = join->words;
     int bits = 1;
     while (bits < join->block[b].width && cell->count >> bits > 2)
         bits++;
     if (!reserve_bounds(joiner, ((size_t)1 << bits) + 2))
         return false;
-    sort_by_block(join, cell, b, bits, joiner->bounds, joiner->ids);
-    size_t words = join->words;
-    for (size_t i = 0; i < cell->count; i++)
-        for (size_t w = 0; w < words; w++)
-            joiner->sorted[i * words + w] = cell->values[joiner->ids[i] * words + w];
+    sort_by_block(join, cell, &(sorting){b, bits, joiner->bounds, joiner->sorted, joiner->ids});
     for (size_t key = 0; key < (size_t)1 << bits; key++) {
         size_t from = joiner->bounds[key];
         queue bucket = {joiner->sorted + from * words, joiner->ids + from, joiner->bounds[key + 1] - from};
@@ -308,12 +335,9 @@ static bool split(dp_joiner *joiner, const dp_cell *cell, int level, int b, uint
     dp_cell *sorted = &joiner->cells[level];
     if (!reserve_tables(joiner, cell->count) || !dp_cell_reserve(joiner, sorted, cell->count))
         return false;
-    sort_by_block(join, cell, b, bits, bounds, joiner->ids);
-    for (size_t i = 0; i < cell->count; i++) {
-        for (size_t w = 0; w < words; w++)
-            sorted->values[i * words + w] = cell->values[joiner->ids[i] * words + w];
+    sort_by_block(join, cell, &(sorting){b, bits, bounds, sorted->values, joiner->ids});
+    for (size_t i = 0; i < cell->count; i++)
         sorted->positions[i] = cell->positions[joiner->ids[i]];
-    }
     for (size_t key = 0; key < (size_t)1 << bits; key++) {
         size_t from = bounds[key];
         dp_cell part = {sorted->values + from * words, sorted->positions + from, bounds[key + 1] - from, 0};
