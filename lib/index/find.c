@@ -1,15 +1,16 @@
 /* find.c - every entry within k bits of a query.
  *
  * Each run has a schedule for the distance: tables, and for each a radius. All keys of a table within its radius of the
- * query's are probed. Probes of all tables and runs go through one batch, in three steps, so that memory is asked for
- * long before it is read: first the directory, then the bucket, then the kernel looks at the bucket's filter column.
- * What passes is compared in full. An entry that several tables find is taken by the first of them in the schedule
- * alone: whether an earlier table would have found it follows from the differing bits. */
+ * query's are probed. Probes of all tables and runs go through one batch, in steps, so that memory is asked for long
+ * before it is read: first the directory, then the bucket, then the kernel looks at the bucket's filter column, and
+ * what passes waits for the rest of its bits to be compared in full. An entry that several tables find is taken by the
+ * first of them in the schedule alone: whether an earlier table would have found it follows from the differing bits. */
 #include "index/find.h"
 #include "kernel/kernel.h"
 
-/* A batch is so large that memory answers the first probe while the last are asked for. */
-enum { PROBES = 64, SOURCES = 64, CHUNK = 1024, SCAN = 512 };
+/* A batch is so large that memory answers the first probe while the last are asked for; LINES_AHEAD cache lines of
+ * buckets are asked for before they are read, which keeps all of a core's misses under way and fits its first cache. */
+enum { PROBES = 64, SOURCES = 64, LINES_AHEAD = 64, CHUNK = 1024, WAITING = 64, SCAN = 512 };
 
 #define CACHE_LINE 64
 
@@ -30,11 +31,18 @@ typedef struct probe {
     dp_range range;
 } probe;
 
+/* A place of a bucket whose filter is near. */
+typedef struct waiting {
+    const probed *source;
+    uint64_t key, place;
+} waiting;
+
 typedef struct batch {
     dp_finder *finder;
-    int sources, probes;
+    int sources, probes, waits;
     probed source[SOURCES];
     probe probe[PROBES];
+    waiting waiting[WAITING];
 } batch;
 
 /* ---- buckets ---- */
@@ -68,10 +76,10 @@ static bool found_before(const probed *source, dp_bits difference) {
 }
 
 /* A place whose filter is near: is the whole? */
-static doppel_status check_place(dp_finder *finder, const probe *p, uint64_t place) {
-    const probed *source = p->source;
+static doppel_status check_place(dp_finder *finder, const waiting *w) {
+    const probed *source = w->source;
     const dp_run *run = source->run;
-    dp_bits difference = dp_run_arranged(run, source->table, p->key, place) ^ source->arranged;
+    dp_bits difference = dp_run_arranged(run, source->table, w->key, w->place) ^ source->arranged;
     if (dp_bits_count(difference) > finder->distance)
         return DOPPEL_OK;
     int table = source->schedule->table[source->order];
@@ -79,13 +87,21 @@ static doppel_status check_place(dp_finder *finder, const probe *p, uint64_t pla
     if (found_before(source, difference))
         return DOPPEL_OK;
     if (table == 0)
-        return take_position(finder, run, place, difference);
+        return take_position(finder, run, w->place, difference);
     bool found;
     uint64_t position;
     doppel_status status = dp_run_search(run, finder->query ^ difference, &found, &position);
     if (status != DOPPEL_OK)
         return status;
     return found ? take_position(finder, run, position, difference) : DOPPEL_ERROR_STORE;
+}
+
+static doppel_status check_waiting(batch *b) {
+    doppel_status status = DOPPEL_OK;
+    for (int i = 0; i < b->waits && status == DOPPEL_OK && !b->finder->done; i++)
+        status = check_place(b->finder, &b->waiting[i]);
+    b->waits = 0;
+    return status;
 }
 
 static size_t near_filter(const probed *source, uint64_t from, size_t count, int distance, uint32_t *hits) {
@@ -95,16 +111,20 @@ static size_t near_filter(const probed *source, uint64_t from, size_t count, int
     return dp_near32_kernel()((const uint32_t *)source->table->filter + from, count, (uint32_t)query, distance, hits);
 }
 
-static doppel_status look_through(dp_finder *finder, const probe *p) {
+static doppel_status look_through(batch *b, const probe *p) {
     uint32_t hits[CHUNK + 16];
-    int distance = p->source->apart ? finder->distance - p->flips : finder->distance;
+    const probed *source = p->source;
+    int distance = source->apart ? b->finder->distance - p->flips : b->finder->distance;
     for (uint64_t from = p->range.from; from < p->range.to; from += CHUNK) {
         size_t count = p->range.to - from < CHUNK ? (size_t)(p->range.to - from) : CHUNK;
-        size_t found = near_filter(p->source, from, count, distance, hits);
-        for (size_t i = 0; i < found && !finder->done; i++) {
-            doppel_status status = check_place(finder, p, from + hits[i]);
+        size_t found = near_filter(source, from, count, distance, hits);
+        for (size_t i = 0; i < found && !b->finder->done; i++) {
+            uint64_t place = from + hits[i];
+            __builtin_prefetch(source->table->rest + place * (uint64_t)source->table->rest_bytes);
+            doppel_status status = b->waits == WAITING ? check_waiting(b) : DOPPEL_OK;
             if (status != DOPPEL_OK)
                 return status;
+            b->waiting[b->waits++] = (waiting){source, p->key, place};
         }
     }
     return DOPPEL_OK;
@@ -112,26 +132,40 @@ static doppel_status look_through(dp_finder *finder, const probe *p) {
 
 /* ---- batches ---- */
 
-static void prefetch_bucket(const probe *p) {
+/* Asks for a bucket, as far as it is not longer than what is asked for ahead; gives its cache lines. Always inline:
+ * a call that only asks for memory is one without effect to some compilers, and they leave it out. */
+static inline __attribute__((always_inline)) int prefetch_bucket(const probe *p) {
     size_t size = dp_filter_size(p->source->run);
     const char *from = (const char *)p->source->table->filter + p->range.from * size;
     const char *to = (const char *)p->source->table->filter + p->range.to * size;
-    for (int i = 0; from < to && i < 16; i++, from += CACHE_LINE)
+    int lines = 0;
+    from -= (uintptr_t)from % CACHE_LINE;
+    for (; from < to && lines < LINES_AHEAD; lines++, from += CACHE_LINE)
         __builtin_prefetch(from);
+    return lines;
 }
 
-static doppel_status run_batch(batch *b) {
+static doppel_status look_up_buckets(batch *b) {
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < b->probes && status == DOPPEL_OK; i++) {
         probe *p = &b->probe[i];
         status = dp_run_bucket(p->source->run, p->source->table, p->key, &p->range);
         b->finder->matches->candidates += p->range.to - p->range.from;
-        prefetch_bucket(p);
     }
-    for (int i = 0; i < b->probes && status == DOPPEL_OK && !b->finder->done; i++)
-        status = look_through(b->finder, &b->probe[i]);
-    b->probes = 0;
     return status;
+}
+
+static doppel_status run_batch(batch *b) {
+    doppel_status status = look_up_buckets(b);
+    int lines[PROBES], ahead = 0, asked = 0;
+    for (int i = 0; i < b->probes && status == DOPPEL_OK && !b->finder->done; i++) {
+        for (; ahead < b->probes && (ahead == i || asked < LINES_AHEAD); ahead++)
+            asked += lines[ahead] = prefetch_bucket(&b->probe[ahead]);
+        status = look_through(b, &b->probe[i]);
+        asked -= lines[i];
+    }
+    b->probes = 0;
+    return status == DOPPEL_OK ? check_waiting(b) : status;
 }
 
 static doppel_status add_probe(batch *b, const probed *source, uint64_t key, int flips) {
@@ -231,7 +265,7 @@ static doppel_status find_in_run(batch *b, const dp_run *run) {
 doppel_status dp_finder_run(dp_finder *finder, const dp_version *version) {
     batch b;
     b.finder = finder;
-    b.sources = b.probes = 0;
+    b.sources = b.probes = b.waits = 0;
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < version->runs && status == DOPPEL_OK && !finder->done; i++)
         status = find_in_run(&b, version->run[i]);
