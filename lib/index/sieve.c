@@ -85,8 +85,7 @@ static double cost_of(const dp_sieve *sieve, const dp_held *held, const dp_sieve
 
 void dp_sieve_plan(dp_sieve *sieve, const dp_held *held, const dp_sieve_options *options) {
     dp_sieve none = {.words = held->words, .batch = WHOLE_BATCH}, candidate;
-    double best =
-        cost_of(&none, held, options) + held->nanoseconds * (double)options->stream / (double)options->threads;
+    double best = held->nanoseconds * (double)options->stream / (double)options->threads;
     *sieve = none;
     for (int m = 1; m <= DP_SIEVE_PARTS && m <= held->distance + 1 && m <= held->bits; m++) {
         if (held->words == 2 && m == 3)
