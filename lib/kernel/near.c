@@ -76,7 +76,7 @@ DP_TARGET_AVX512 static size_t near32_avx512(const uint32_t *column, size_t coun
             found = write_hits(mask, i, hits, found);
     }
     for (; i < count; i += 16) {
-        __mmask16 part = count - i >= 16 ? 0xFFFF : (__mmask16)((1U << (count - i)) - 1);
+        __mmask16 part = (__mmask16)(count - i >= 16 ? 0xFFFFU : (1U << (count - i)) - 1);
         uint64_t mask = mask32_avx512(_mm512_maskz_loadu_epi32(part, column + i), q, limit) & part;
         if (__builtin_expect(mask != 0, 0))
             found = write_hits(mask, i, hits, found);
@@ -102,7 +102,7 @@ DP_TARGET_AVX512 static size_t near64_avx512(const uint64_t *column, size_t coun
             found = write_hits(mask, i, hits, found);
     }
     for (; i < count; i += 8) {
-        __mmask8 part = count - i >= 8 ? 0xFF : (__mmask8)((1U << (count - i)) - 1);
+        __mmask8 part = (__mmask8)(count - i >= 8 ? 0xFFU : (1U << (count - i)) - 1);
         uint64_t mask = mask64_avx512(_mm512_maskz_loadu_epi64(part, column + i), q, limit) & part;
         if (__builtin_expect(mask != 0, 0))
             found = write_hits(mask, i, hits, found);
