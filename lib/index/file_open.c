@@ -2,7 +2,7 @@
  *
  * The header and the directory are checked here: their checksums, and that every section lies in the file and has the
  * length that the layout and the counts ask for. The data are checked block by block when they are touched (file.c);
- * only the dead bits are read at once, as they are kept in memory. */
+ * only the dead bits, which are kept in memory, and the bits of lists, which are counted, are read at once. */
 #include "index/file.h"
 
 #include <inttypes.h>
@@ -58,7 +58,8 @@ typedef struct reading {
     dp_file *file;
     const dp_file_header *header;
     const char *at, *end;
-    const dp_file_section *dead[DP_MAX_RUNS]; /* of each run */
+    uint64_t lists[DP_MAX_RUNS];              /* of each run */
+    const dp_file_section *dead[DP_MAX_RUNS]; /* the same */
 } reading;
 
 /* The next `size` bytes, or NULL. */
@@ -118,24 +119,38 @@ static bool counts_fit(const dp_file_run *record, const dp_run *run) {
            (record->list_count > 0) == (record->lists > 0) && (run->shared != NULL) == (record->lists > 0);
 }
 
-static doppel_status read_dead(const reading *r, const dp_file_section *section, dp_run *run, doppel_error *error) {
+/* The dead bits go into memory; gives how many there are. */
+static uint64_t copy_dead(const uint64_t *words, uint64_t count, dp_run *run) {
+    _Atomic uint64_t *dead = atomic_load_explicit(&run->dead, memory_order_relaxed);
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        atomic_store_explicit(&dead[i], words[i], memory_order_relaxed);
+        found += (uint64_t)__builtin_popcountll(words[i]);
+    }
+    atomic_store_explicit(&run->dead_count, found, memory_order_relaxed);
+    return found;
+}
+
+/* What is read of the data at once: which numbers have lists, and the dead bits. */
+static doppel_status read_bits(const reading *r, int number, dp_run *run, doppel_error *error) {
     const uint64_t *words = NULL;
-    if (!place(r, section, &words))
+    uint64_t lists = 0, dead = 0, length = r->dead[number]->length;
+    if (!place(r, r->dead[number], &words))
         return refuse(r->file, error, "has a section outside the file");
-    if (!words)
-        return DOPPEL_OK;
-    if (!dp_run_can_die(run))
-        return dp_no_memory(error);
-    doppel_status status = dp_run_touch(run, words, section->length);
+    doppel_status status = run->shared ? dp_run_touch(run, run->shared, dp_shared_bytes(run)) : DOPPEL_OK;
+    if (!status && words)
+        status = dp_run_touch(run, words, length);
+    if (!status && words && !dp_run_can_die(run))
+        status = DOPPEL_ERROR_MEMORY;
     if (status)
         return dp_version_explain(&(dp_version){.runs = 1, .run = {run}}, status, error);
-    _Atomic uint64_t *dead = atomic_load_explicit(&run->dead, memory_order_relaxed);
-    uint64_t count = 0;
-    for (uint64_t i = 0; i < section->length / sizeof *words; i++) {
-        atomic_store_explicit(&dead[i], words[i], memory_order_relaxed);
-        count += (uint64_t)__builtin_popcountll(words[i]);
-    }
-    atomic_store_explicit(&run->dead_count, count, memory_order_relaxed);
+    for (uint64_t i = 0; run->shared && i < dp_shared_bytes(run) / sizeof(uint64_t); i++)
+        lists += (uint64_t)__builtin_popcountll(run->shared[i]);
+    if (words)
+        dead = copy_dead(words, length / sizeof *words, run);
+    /* A list takes two slots that are not entries: its number's, and its count's. */
+    if (lists != r->lists[number] || dead > dp_run_slots(run) - 2 * lists)
+        return refuse(r->file, error, "has counts that make no sense");
     return DOPPEL_OK;
 }
 
@@ -149,7 +164,7 @@ static doppel_status note_ascents(dp_file *file, const dp_run *run, doppel_error
     return DOPPEL_OK;
 }
 
-/* All but the dead bits, whose blocks cannot be checked before every run is known. */
+/* All but what is read of the data: no block can be checked before every run is known. */
 static doppel_status read_run(reading *r, int number, dp_run *run, doppel_error *error) {
     const dp_file_run *record = take(r, sizeof *record);
     dp_layout layout;
@@ -166,6 +181,7 @@ static doppel_status read_run(reading *r, int number, dp_run *run, doppel_error 
         return refuse(r->file, error, "has a section outside the file");
     if (!counts_fit(record, run) || !lengths_fit(sections, run))
         return refuse(r->file, error, "has a section of the wrong length");
+    r->lists[number] = record->lists;
     r->dead[number] = &sections[count - 1];
     return note_ascents(r->file, run, error);
 }
@@ -182,7 +198,7 @@ static doppel_status read_runs(reading *r, dp_run **runs, doppel_error *error) {
         status = read_run(r, i, runs[i], error);
     }
     for (int i = 0; i < count && !status; i++)
-        status = read_dead(r, r->dead[i], runs[i], error);
+        status = read_bits(r, i, runs[i], error);
     return status;
 }
 

@@ -528,6 +528,13 @@ static void a_small_directory(forged *f) {
     f->header->data_size += 64;
 }
 
+static void too_many_dead(forged *f) {
+    numbers_of(f, DP_FILE_DEAD)[0] = UINT64_MAX;
+}
+static void too_many_lists(forged *f) {
+    numbers_of(f, DP_FILE_SHARED)[0] |= (uint64_t)1 << 63;
+}
+
 static void a_checksum_does_not_make_an_index(void **state) {
     static const struct {
         void (*change)(forged *f);
@@ -549,7 +556,9 @@ static void a_checksum_does_not_make_an_index(void **state) {
                  {a_short_section, "length"},
                  {no_filter, "length"},
                  {no_bits_for_lists, "length"},
-                 {a_small_directory, "no sense"}};
+                 {a_small_directory, "no sense"},
+                 {too_many_dead, "counts"},
+                 {too_many_lists, "counts"}};
     const char *path = in(state, "index");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         forged f = begin_forgery(path, false);
@@ -589,10 +598,11 @@ static void one_list_for_all(forged *f) {
             numbers_of(f, DP_FILE_IDS)[i] = 0;
 }
 static void lists_beyond_the_end(forged *f) {
-    numbers_of(f, DP_FILE_SHARED)[0] |= (uint64_t)1 << 63;
+    uint64_t *shared = numbers_of(f, DP_FILE_SHARED);
+    *shared = (*shared & (*shared - 1)) | (uint64_t)1 << 63;
 }
-static void all_dead(forged *f) {
-    numbers_of(f, DP_FILE_DEAD)[0] = UINT64_MAX;
+static void a_dead_list(forged *f) {
+    numbers_of(f, DP_FILE_DEAD)[0] = numbers_of(f, DP_FILE_SHARED)[0];
 }
 static void numbers_out_of_order(forged *f) {
     memset(f->data + f->section[2].offset, 0, f->section[2].length);
@@ -652,7 +662,7 @@ static void deceit_is_found_and_harmless(void **state) {
                  {owners_out_of_order, "not in order", false},
                  {one_list_for_all, "out of place", false},
                  {lists_beyond_the_end, "beyond the last", false},
-                 {all_dead, "dead", false},
+                 {a_dead_list, "out of place", false},
                  {numbers_out_of_order, "not in order", false},
                  {other_numbers_in_a_table, "table 2 holds other numbers", false},
                  {bits_beside_the_rest, "wrong bucket", false}};
