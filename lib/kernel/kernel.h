@@ -247,7 +247,7 @@ DP_KERNEL(near128, size_t,
  * `to` may be `from`. */
 DP_KERNEL(reorder, void, (const uint64_t *from, size_t count, const uint64_t masks[6], uint64_t *to))
 
-/* ---- joins (lib/index): scatter.c, crowd.c ---- */
+/* ---- joins (lib/index): scatter.c, crowd.c, rows.c ---- */
 
 /* A cache line of fingerprints and their positions: five of up to 64 bits, or three of 128. Lines are what a join moves
  * through memory: whole ones, so that no cache has to read them before. */
@@ -318,5 +318,19 @@ typedef struct dp_deal {
 
 /* Deals numbers `first` to `first + count - 1`. */
 DP_KERNEL(deal, void, (const dp_deal *deal, const uint64_t *values, uint32_t first, uint32_t count))
+
+/* Finds numbers that share a bucket and are near each other in their upper 32 bits; the lower 32 are names. Buckets of
+ * more than DP_ROWS_MOST are passed over. */
+enum { DP_ROWS_MOST = 64, DP_ROWS_SLACK = DP_ROWS_MOST * (DP_ROWS_MOST - 1) / 2 };
+typedef struct dp_rows {
+    const uint64_t *numbers; /* sorted by bucket; can be read 7 beyond */
+    const uint32_t *bounds;  /* bucket k: numbers bounds[k] to bounds[k + 1] - 1 */
+    size_t buckets;
+    int distance;
+    size_t next;    /* in and out: the bucket to go on with */
+    uint64_t *hits; /* out: earlier name << 32 | later name */
+    size_t room;    /* beyond so many hits it stops behind a bucket; there is room for DP_ROWS_SLACK more */
+} dp_rows;
+DP_KERNEL(rows, size_t, (dp_rows * rows))
 
 #endif

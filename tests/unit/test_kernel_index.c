@@ -374,6 +374,70 @@ static void crowd_says_when_there_are_too_many_hits(void **state) {
     with_crowd(crowds_without_room);
 }
 
+/* ---- rows ---- */
+
+enum { ROWS_BUCKETS = 40, ROWS_ROOM = 100 };
+
+typedef struct rows_room {
+    uint64_t *numbers;
+    uint32_t bounds[ROWS_BUCKETS + 1];
+    uint64_t *want, *got;
+    size_t wanted;
+} rows_room;
+
+static void plain_rows(rows_room *room, int distance) {
+    room->wanted = 0;
+    for (size_t k = 0; k < ROWS_BUCKETS; k++)
+        for (uint32_t i = room->bounds[k];
+             room->bounds[k + 1] - room->bounds[k] <= DP_ROWS_MOST && i < room->bounds[k + 1]; i++)
+            for (uint32_t j = i + 1; j < room->bounds[k + 1]; j++)
+                if (bits_of((room->numbers[i] ^ room->numbers[j]) >> 32) <= distance)
+                    room->want[room->wanted++] = room->numbers[i] << 32 | (uint32_t)room->numbers[j];
+}
+
+static void check_rows(rows_room *room, int distance) {
+    plain_rows(room, distance);
+    EACH_VARIANT(rows, variant) {
+        dp_rows rows = {
+            .numbers = room->numbers, .bounds = room->bounds, .buckets = ROWS_BUCKETS, .distance = distance};
+        rows.room = ROWS_ROOM;
+        size_t found = 0;
+        while (rows.next < rows.buckets) {
+            rows.hits = room->got + found;
+            size_t more = variant->run(&rows);
+            assert_true(more > ROWS_ROOM || rows.next == rows.buckets);
+            assert_true(more <= ROWS_ROOM + DP_ROWS_SLACK);
+            found += more;
+        }
+        assert_int_equal(found, room->wanted);
+        assert_memory_equal(room->got, room->want, found * sizeof *room->got);
+    }
+}
+
+static void rows_find_what_is_near_in_a_bucket(void **state) {
+    (void)state;
+    enum { MOST = ROWS_BUCKETS * 80 };
+    guarded memory = guarded_create((MOST + 7) * 8);
+    rows_room *room = malloc(sizeof *room);
+    room->want = malloc((size_t)ROWS_BUCKETS * DP_ROWS_SLACK * 8);
+    room->got = malloc((size_t)(ROWS_BUCKETS + 1) * DP_ROWS_SLACK * 8);
+    uint64_t seed = 6;
+    for (size_t most = 1; most <= 80; most += most < 20 ? 1 : 12)
+        for (int distance = 0; distance <= 6; distance += 2) {
+            room->bounds[0] = 0;
+            for (size_t k = 0; k < ROWS_BUCKETS; k++)
+                room->bounds[k + 1] = room->bounds[k] + (uint32_t)random_below(&seed, most + 1);
+            size_t count = room->bounds[ROWS_BUCKETS];
+            room->numbers = guarded_copy(memory, NULL, (count + 7) * 8);
+            fill_crowd(room->numbers, count + 7, &seed);
+            check_rows(room, distance);
+        }
+    free(room->want);
+    free(room->got);
+    free(room);
+    guarded_free(memory);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_of_every_count),
@@ -382,6 +446,7 @@ int main(void) {
         cmocka_unit_test(scatter_keeps_everything_in_order),
         cmocka_unit_test(crowd_finds_what_is_near_in_a_bucket),
         cmocka_unit_test(crowd_says_when_there_are_too_many_hits),
+        cmocka_unit_test(rows_find_what_is_near_in_a_bucket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
