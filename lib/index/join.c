@@ -2,7 +2,7 @@
  *
  * One pass for each block that can be the first in which a pair agrees: the set is moved through memory, sorted by the
  * first bits of that block (join_move.c), and each part that shares them is taken into the cache (join_cell.c), where
- * the tables of the other blocks are made and compared (join_table.c). Nothing is sorted but the pairs (pairs.c). The
+ * tables by the other blocks are made and compared (join_table.c). Nothing is sorted but the pairs (pairs.c). The
  * rule that finds every pair, and tells it once, stands in join.h.
  *
  * Where blocks would be too narrow for a large distance, all are compared with all. */
@@ -163,6 +163,7 @@ static void free_joiner(dp_joiner *joiner) {
     free(joiner->ids);
     free(joiner->bounds);
     free(joiner->hits);
+    free(joiner->row_hits);
 }
 
 /* What the comparing needs, and emitting does not. */

@@ -1,6 +1,7 @@
 /* join.h - the parts of the join of one set: join.c leads; join_batch.c reads; join_move.c sorts by one block into
- * lines of memory; join_cell.c takes the lines of one key into the cache, without copies; join_table.c compares what is
- * there; join_copies.c knows how many copies there are of what.
+ * lines of memory; join_cell.c takes the lines of one key into the cache, without copies; join_table.c chooses the
+ * blocks, join_bucket.c makes buckets by them, join_check.c compares in full; join_copies.c knows how many copies there
+ * are.
  *
  * The reordered bits are cut into `blocks` blocks. A pair within the distance can differ in at most `distance` of them,
  * so it agrees in at least `shared` = blocks - distance whole ones. Where the blocks c[1] < ... < c[l] (l <= shared)
@@ -29,6 +30,11 @@ typedef struct dp_join_window {
     int top;    /* the block's bits end below this bit of the column */
     int rotate; /* the 32 bits, as the crowd kernel has them */
 } dp_join_window;
+
+/* 128 bits rotated right. */
+static inline dp_bits dp_join_turn(dp_bits value, int turn) {
+    return turn ? value >> turn | value << (128 - turn) : value;
+}
 
 /* Groups of equal fingerprints: a hash table of first position << 32 | number of copies, which is never 0. */
 typedef struct dp_groups {
@@ -124,6 +130,7 @@ typedef struct dp_joiner {
     size_t crowd_keys;
     uint64_t *column, *sorted;
     uint32_t *ids, *bounds, *hits;
+    uint64_t *row_hits;
     size_t table_room, bound_room;
 
     uint64_t copies, near, all_pairs, candidates;
@@ -178,6 +185,42 @@ bool dp_tables_init(dp_join *join);
 bool dp_tables_run(dp_joiner *joiner);
 /* Compares rows first .. last - 1 of a cell with all behind them, where no block is chosen. */
 bool dp_tables_all(dp_joiner *joiner, const dp_cell *cell, size_t first, size_t last);
+
+/* ---- join_bucket.c ---- */
+
+/* A bucket of the crowd kernel should hold so many: with 5 of 16 places taken on average, one in 10^5 is too small. */
+enum { DP_BUCKET_LOAD = 5 };
+
+/* Compares the numbers of a cell that agree in block b too; `chosen` has it already, and `last` before it. */
+bool dp_join_table(dp_joiner *joiner, const dp_cell *cell, int last, int b, uint64_t chosen);
+
+/* Sorts the numbers of a cell by the first `bits` bits of a block: bucket k is bounds[k] .. bounds[k + 1] - 1 of
+ * `values` and of `order`, which tells where they stood. */
+typedef struct dp_join_sorting {
+    int b, bits;
+    uint32_t *bounds; /* two more than buckets */
+    uint64_t *values;
+    uint32_t *order;
+} dp_join_sorting;
+void dp_join_sort(const dp_join *join, const dp_cell *cell, const dp_join_sorting *sorting);
+/* Room for tables of so many numbers. */
+bool dp_join_reserve(dp_joiner *joiner, size_t count);
+
+/* ---- join_check.c ---- */
+
+/* A candidate: numbers i and j of a cell are compared in full, and told if they are near and this is the place. */
+bool dp_join_check(dp_joiner *joiner, const dp_cell *cell, size_t i, size_t j, uint64_t chosen);
+
+/* Numbers of a cell in some order: number i is ids[i] of the cell; NULL: as they stand. */
+typedef struct dp_join_queue {
+    const uint64_t *values;
+    const uint32_t *ids;
+    size_t count;
+} dp_join_queue;
+/* Number i with from .. to - 1, and each with all behind it. */
+bool dp_join_compare_one(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, size_t i, size_t from,
+                         size_t to, uint64_t chosen);
+bool dp_join_compare(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, uint64_t chosen);
 
 /* ---- join_copies.c ---- */
 
