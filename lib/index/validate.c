@@ -135,6 +135,8 @@ static doppel_status check_dead(const check *c, uint64_t slots) {
 static doppel_status check_owners(check *c) {
     const dp_run *run = c->run;
     uint64_t listed = 0, count = run->count;
+    if (run->shared && count % 64 && run->shared[count / 64] >> count % 64)
+        return WRONG(c, "numbers beyond the last, %" PRIu64 ", have lists of owners", count);
     doppel_status status = check_dead(c, dp_run_slots(run));
     for (uint64_t position = 0; position < count && !status; position++)
         status = check_owners_at(c, position, &listed);
@@ -142,8 +144,6 @@ static doppel_status check_owners(check *c) {
         return status;
     if (listed != run->list_count)
         return WRONG(c, "%" PRIu64 " numbers in lists of owners, not %" PRIu64, run->list_count, listed);
-    if (run->shared && count % 64 && run->shared[count / 64] >> count % 64)
-        return WRONG(c, "numbers beyond the last have lists of owners: %" PRIu64, count);
     return DOPPEL_OK;
 }
 

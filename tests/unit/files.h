@@ -68,7 +68,9 @@ static inline dp_buffer slurp(const char *path) {
     return bytes;
 }
 
+/* A new file: some file systems write one that is emptied and filled again to the disk at once. */
 static inline void spit(const char *path, const void *bytes, size_t length) {
+    unlink(path);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, length, file), length);
