@@ -10,8 +10,8 @@ double dp_ball(int bits, int radius);
 /* Choices of `choose` out of `blocks` (layout.c); DP_MAX_TABLES + 1 stands for any more than DP_MAX_TABLES. */
 int dp_choices(int blocks, int choose);
 
-/* An owner, and two bits that say where the owners of a fingerprint begin: what an entry takes besides its tables. */
-#define DP_OWNER_BYTES 8.25
+/* An owner, and a bit that says whether there are more: what an entry takes besides its tables. */
+#define DP_OWNER_BYTES 8.125
 
 /* What is asked of a layout. */
 typedef struct dp_question {

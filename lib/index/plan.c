@@ -118,7 +118,8 @@ doppel_status doppel_plan_list(uint64_t count, int distance, const doppel_plan_o
         if (!list.plan[0].fits)
             put_smallest_first(&list);
         *found = list.count;
-        memcpy(plans, list.plan, (list.count < room ? list.count : room) * sizeof *plans);
+        for (size_t i = 0; i < list.count && i < room; i++)
+            plans[i] = list.plan[i];
     }
     free(list.plan);
     return status;

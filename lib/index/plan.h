@@ -24,4 +24,7 @@ void dp_plan_describe(const dp_question *question, const dp_layout *layout, dopp
  * Errors: DOPPEL_ERROR_USAGE when no join goes by that layout. */
 doppel_status dp_plans_join(dp_plan_search *search, const char *layout, uint64_t memory, doppel_error *error);
 
+/* What a join by so many blocks (0: all with all) costs. */
+double dp_join_nanoseconds(const dp_question *question, int bits, int blocks);
+
 #endif

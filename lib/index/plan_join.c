@@ -62,6 +62,8 @@ static join_work blocks_work(const dp_question *question, double width, int shar
     double count = (double)question->count, k = question->distance, choices = k + 1;
     double cell = count / exp2(smaller(width, sorted_bits(question->count)));
     join_work work = {choices * count, 0, 0};
+    if (!question->distance) /* equal ones are found on the way */
+        return work;
     for (int level = 1;; level++) {
         double next = choices * (k + level + 1) / (level + 1);
         if (level == shared || cell <= AT_ONCE * next / choices) {
@@ -217,6 +219,13 @@ doppel_status dp_plans_join(dp_plan_search *search, const char *layout, uint64_t
     return DOPPEL_OK;
 }
 
+double dp_join_nanoseconds(const dp_question *question, int bits, int blocks) {
+    if (!blocks)
+        return all_pairs(question->count) * question->costs->pair;
+    join_work work = blocks_work(question, (double)bits / blocks, blocks - question->distance);
+    return 1000 * blocks_microseconds(question, work, 1);
+}
+
 int dp_plan_join(uint64_t count, int distance, int bits) {
     doppel_costs costs;
     doppel_costs_get(&costs);
@@ -224,6 +233,5 @@ int dp_plan_join(uint64_t count, int distance, int bits) {
     int shared = best_shared(&question, bits), blocks = distance + shared;
     if (!shared)
         return 0;
-    join_work work = blocks_work(&question, (double)bits / blocks, shared);
-    return blocks_microseconds(&question, work, 1) < all_pairs(count) * costs.pair / 1000 ? blocks : 0;
+    return dp_join_nanoseconds(&question, bits, blocks) < dp_join_nanoseconds(&question, bits, 0) ? blocks : 0;
 }
