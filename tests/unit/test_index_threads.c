@@ -212,7 +212,20 @@ static size_t steps(void) {
     return suite && !strcmp(suite, "full") ? 400000 : 12000;
 }
 
-static void run_scene(int bits) {
+/* Saves the index and goes on with the file, some times of expiry in it. */
+static void reopen(scene *s) {
+    char path[80];
+    doppel_error error;
+    for (uint64_t owner = 0; owner < LASTING; owner += 3)
+        insert(s, owner, 1000);
+    snprintf(path, sizeof path, "/tmp/doppel-threads.%ld", (long)getpid());
+    assert_int_equal(doppel_index_save(s->index, path, &error), DOPPEL_OK);
+    doppel_index_free(s->index);
+    assert_int_equal(doppel_index_open(path, &s->index, &error), DOPPEL_OK);
+    unlink(path);
+}
+
+static void run_scene(int bits, bool mapped) {
     scene s = {.bits = bits, .steps = steps()};
     doppel_index_options options = {.size = sizeof options, .bits = bits};
     doppel_error error;
@@ -220,6 +233,8 @@ static void run_scene(int bits) {
     insert_many(&s, 0, LASTING / 2);
     for (uint64_t owner = LASTING / 2; owner < LASTING; owner++)
         insert(&s, owner, 0);
+    if (mapped)
+        reopen(&s);
     pthread_t threads[READERS];
     reader readers[READERS];
     for (unsigned i = 0; i < READERS; i++) {
@@ -238,15 +253,20 @@ static void run_scene(int bits) {
 
 static void eight_read_while_one_writes(void **state) {
     (void)state;
-    run_scene(64);
+    run_scene(64, false);
 }
 
 static void eight_read_while_one_writes_128_bits(void **state) {
     (void)state;
-    run_scene(128);
+    run_scene(128, false);
 }
 
 /* ---- a mapped file ---- */
+
+static void eight_read_while_one_writes_to_an_opened_file(void **state) {
+    (void)state;
+    run_scene(64, true);
+}
 
 static void *read_mapped(void *argument) {
     reader *r = argument;
@@ -291,6 +311,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_read_while_one_writes),
         cmocka_unit_test(eight_read_while_one_writes_128_bits),
+        cmocka_unit_test(eight_read_while_one_writes_to_an_opened_file),
         cmocka_unit_test(eight_read_a_file_that_was_just_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
