@@ -17,6 +17,9 @@ const cli_option join_options[] = {
     {"names", 0, OPTION_FLAG, NULL,
      "print names in place of positions, with tabs: what follows the tab behind the digits, or a record's id"},
     {"count", 'c', OPTION_FLAG, NULL, "print only how many pairs there are"},
+    {"rotate", 0, OPTION_COUNT, "N",
+     "the approximate classic: sort N rotations (0: as many as bits), compare neighbours; tells its recall"},
+    {"window", 0, OPTION_COUNT, "W", "with --rotate: compare each with the W that follow it (default 1)"},
     JOIN_OPTIONS,
     {"json", 0, OPTION_FLAG, NULL, "with --count or --output: print a summary as one JSON object"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -93,16 +96,22 @@ static doppel_status write_pairs(const doppel_pair *pairs, size_t count, void *u
 
 static doppel_status run_join(join_job *job, const doppel_join_options *options, doppel_error *error) {
     const doppel_source *a = &job->a.source, *b = &job->b.source;
+    uint64_t window = args_number(job->args, "window", 0), rotations = args_number(job->args, "rotate", 0);
     if (job->two)
         return doppel_join_two(a, b, job->distance, options, &job->counts, error);
-    return doppel_join(a, job->distance, options, &job->counts, error);
+    if (!args_flag(job->args, "rotate"))
+        return doppel_join(a, job->distance, options, &job->counts, error);
+    doppel_rotation rotation = {.size = sizeof rotation,
+                                .count = rotations < INT_MAX ? (int)rotations : INT_MAX,
+                                .window = window < INT_MAX ? (int)window : INT_MAX};
+    return doppel_join_rotate(a, job->distance, &rotation, options, &job->recall, &job->counts, error);
 }
 
 /* What the pairs do not say. */
 static void tell(const join_job *job) {
     unsigned long long copies = job->counts.copies, all = job->counts.all_pairs;
     if (job->recall >= 0)
-        message("recall %.4f of the pairs that the exact join finds", job->recall);
+        message("recall %.4f: the share of what the exact join finds", job->recall);
     else if (copies && all > job->counts.pairs)
         message("%llu fingerprint%s an earlier one, and %s paired with the first of %s kind only; --all lists all "
                 "%llu pairs",
