@@ -10,6 +10,10 @@
 #define MAPPED_FROM (2 * HUGE_PAGE)
 #define CACHE_LINE ((size_t)64)
 
+/* Areas up to this size are used again. Larger ones are given back at once, and of smaller ones no more than twice as
+ * much is kept: large runs are rarely made, and memory that lies idle is lost to others. */
+#define POOLED_MOST ((size_t)32 << 20)
+
 static size_t round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;
 }
@@ -45,7 +49,7 @@ bool dp_area_get(dp_area *area, size_t size) {
 
 void dp_area_trim(dp_area *area, size_t size) {
     size_t keep = round_up(size ? size : 1, HUGE_PAGE);
-    if (area->mapped && keep < area->mapped) {
+    if (area->mapped > POOLED_MOST && keep < area->mapped) {
         munmap((char *)area->data + keep, area->mapped - keep);
         area->mapped = keep;
     }
@@ -59,4 +63,50 @@ void dp_area_free(dp_area *area) {
     else
         free(area->data);
     *area = (dp_area){0};
+}
+
+/* ---- areas that are used again ---- */
+
+/* The next power of two: a run is mostly followed by one somewhat larger. What is not written takes no memory. */
+static size_t pooled_size(size_t size) {
+    size_t room = MAPPED_FROM;
+    while (room < size)
+        room *= 2;
+    return room;
+}
+
+bool dp_pool_get(dp_pool *pool, dp_area *area, size_t size) {
+    if (!pool || size < MAPPED_FROM || size > POOLED_MOST)
+        return dp_area_get(area, size);
+    for (int i = 0; i < DP_POOL_ROOM; i++) {
+        dp_area *kept = &pool->area[i];
+        if (kept->mapped >= size) {
+            *area = *kept;
+            area->size = size;
+            *kept = (dp_area){0};
+            return true;
+        }
+    }
+    bool got = dp_area_get(area, pooled_size(size));
+    area->size = size;
+    return got;
+}
+
+void dp_pool_give(dp_pool *pool, dp_area *area) {
+    size_t kept = 0;
+    for (int i = 0; pool && i < DP_POOL_ROOM; i++)
+        kept += pool->area[i].mapped;
+    bool keeps = area->mapped && area->mapped <= POOLED_MOST && kept + area->mapped <= 2 * POOLED_MOST;
+    for (int i = 0; pool && keeps && i < DP_POOL_ROOM; i++)
+        if (!pool->area[i].data) {
+            pool->area[i] = *area;
+            *area = (dp_area){0};
+            return;
+        }
+    dp_area_free(area);
+}
+
+void dp_pool_free(dp_pool *pool) {
+    for (int i = 0; i < DP_POOL_ROOM; i++)
+        dp_area_free(&pool->area[i]);
 }

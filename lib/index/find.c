@@ -213,30 +213,46 @@ static doppel_status scan_run(dp_finder *finder, const dp_run *run) {
     return DOPPEL_OK;
 }
 
+static doppel_status take_from_head(dp_finder *finder, const dp_head *head, uint64_t at) {
+    dp_hit hit = {.value = dp_head_value(head, at)};
+    hit.distance = dp_bits_count(hit.value ^ finder->query);
+    if (hit.distance > finder->distance || atomic_load_explicit(&head->dead[at], memory_order_acquire))
+        return DOPPEL_OK;
+    hit.owner = head->owners[at];
+    hit.expires = atomic_load_explicit(&head->expires[at], memory_order_relaxed);
+    return dp_finder_take(finder, &hit) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
 static doppel_status find_in_head(dp_finder *finder, const dp_head *head) {
     uint64_t all = atomic_load_explicit(&head->count, memory_order_acquire);
-    size_t words = head->bits > 64 ? 2 : 1;
     finder->matches->candidates += all;
     for (uint64_t from = 0; from < all && !finder->done; from += CHUNK) {
         uint32_t hits[CHUNK + 16];
         size_t count = all - from < CHUNK ? (size_t)(all - from) : CHUNK;
-        size_t found = dp_finder_near(finder, head->values + from * words, count, hits);
+        size_t found = dp_near32_kernel()(head->filter + from, count, (uint32_t)finder->query, finder->distance, hits);
         for (size_t i = 0; i < found && !finder->done; i++) {
-            uint64_t at = from + hits[i];
-            if (atomic_load_explicit(&head->dead[at], memory_order_acquire))
-                continue;
-            dp_hit hit = {.value = dp_head_value(head, at),
-                          .owner = head->owners[at],
-                          .expires = atomic_load_explicit(&head->expires[at], memory_order_relaxed)};
-            hit.distance = dp_bits_count(hit.value ^ finder->query);
-            if (!dp_finder_take(finder, &hit))
-                return DOPPEL_ERROR_MEMORY;
+            doppel_status status = take_from_head(finder, head, from + hits[i]);
+            if (status != DOPPEL_OK)
+                return status;
         }
     }
     return DOPPEL_OK;
 }
 
 /* ---- the whole ---- */
+
+/* dp_layout_arrange, in half the work for half the bits. */
+static dp_bits arrange(const dp_table_layout *layout, int bits, dp_bits value) {
+    if (bits > 64)
+        return dp_layout_arrange(layout, value);
+    uint64_t from = (uint64_t)value, to = 0;
+    int shift = bits;
+    for (int i = 0; i < layout->cuts; i++) {
+        shift -= layout->cut[i].width;
+        to |= (from >> layout->cut[i].from & UINT64_MAX >> (64 - layout->cut[i].width)) << shift;
+    }
+    return to;
+}
 
 static doppel_status find_in_run(batch *b, const dp_run *run) {
     const dp_schedule *schedule = dp_run_schedule(run, b->finder->distance);
@@ -254,7 +270,7 @@ static doppel_status find_in_run(batch *b, const dp_run *run) {
         probed *source = &b->source[b->sources++];
         const dp_table *table = &run->table[t];
         *source = (probed){.run = run, .table = table, .schedule = schedule, .order = i};
-        source->arranged = dp_layout_arrange(&run->layout.table[t], b->finder->query);
+        source->arranged = arrange(&run->layout.table[t], run->bits, b->finder->query);
         source->apart = run->bits - table->key_bits >= dp_filter_bits(run->bits);
         if (status == DOPPEL_OK)
             status = probe_table(b, source);

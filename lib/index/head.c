@@ -46,6 +46,7 @@ void dp_head_add(dp_head *head, dp_places *places, dp_bits value, uint64_t owner
     uint64_t words[2];
     dp_bits_store(value, words);
     memcpy(head->values + (head->bits > 64 ? 2 * i : i), words, head->bits > 64 ? 16 : 8);
+    head->filter[i] = (uint32_t)value;
     head->owners[i] = owner;
     atomic_init(&head->expires[i], expires);
     atomic_init(&head->dead[i], 0);

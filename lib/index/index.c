@@ -66,6 +66,7 @@ doppel_status doppel_index_create(const doppel_index_options *given, doppel_inde
 doppel_status dp_index_locate(const doppel_index *index, dp_bits value, uint64_t owner, dp_place *place) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
     *place = (dp_place){0};
+    dp_run_expect((const dp_run *const *)version->run, version->runs, value);
     uint64_t i = dp_head_search(version->head, &index->places, value, owner);
     if (i < DP_HEAD_ROOM) {
         *place = (dp_place){.head = version->head, .slot = i};

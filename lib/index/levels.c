@@ -143,6 +143,7 @@ doppel_status dp_index_flush(doppel_index *index, dp_run *more, bool all) {
     f->index = index;
     f->version = atomic_load_explicit(&index->current, memory_order_relaxed);
     f->more = more;
+    f->merging.pool = &index->pool;
     doppel_status status = run_flush(f, all);
     dp_merging_free(&f->merging);
     dp_run_free(f->more);

@@ -4,7 +4,6 @@
  * dp_run_free. Whatever is read of a mapped run is checked before it is used as a place, so that no file can lead out
  * of its sections. */
 #include "index/run.h"
-#include "kernel/kernel.h"
 
 #include <stdlib.h>
 
@@ -19,7 +18,7 @@ void dp_run_free(dp_run *run) {
     if (!run)
         return;
     for (int i = 0; i < DP_RUN_AREAS; i++)
-        dp_area_free(&run->area[i]);
+        dp_pool_give(run->pool, &run->area[i]);
     for (int i = 0; i <= DP_MAX_BITS; i++)
         free(atomic_load_explicit(&run->schedule[i], memory_order_relaxed));
     free(atomic_load_explicit(&run->dead, memory_order_relaxed));
@@ -76,21 +75,13 @@ static doppel_status find_bucket(const dp_run *run, uint64_t position, uint64_t 
     return DOPPEL_ERROR_STORE;
 }
 
-static doppel_status touch_places(const dp_run *run, const dp_table *table, uint64_t from, uint64_t count) {
-    size_t size = dp_filter_size(run);
-    doppel_status status = dp_run_touch(run, (const char *)table->filter + from * size, count * size);
-    if (status == DOPPEL_OK && table->rest_bits)
-        status = dp_run_touch(run, table->rest + from * (uint64_t)table->rest_bytes, count * (size_t)table->rest_bytes);
-    return status;
-}
-
 doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, uint64_t *bucket, uint64_t *values) {
     size_t words = run->bits > 64 ? 2 : 1;
     if (run->values) {
         memcpy(values, run->values + from * words, count * words * sizeof *values);
         return DOPPEL_OK;
     }
-    doppel_status status = touch_places(run, &run->table[0], from, count);
+    doppel_status status = dp_run_touch_places(run, &run->table[0], from, count);
     for (uint64_t end = from + count; from < end && status == DOPPEL_OK;) {
         if ((status = find_bucket(run, from, bucket)) != DOPPEL_OK)
             break;
@@ -105,18 +96,103 @@ doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, ui
 
 /* ---- places ---- */
 
-doppel_status dp_run_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range) {
+doppel_status dp_run_touch_places(const dp_run *run, const dp_table *table, uint64_t from, uint64_t count) {
+    size_t size = dp_filter_size(run);
+    doppel_status status = dp_run_touch(run, (const char *)table->filter + from * size, count * size);
+    if (status == DOPPEL_OK && table->rest_bits)
+        status = dp_run_touch(run, table->rest + from * (uint64_t)table->rest_bytes, count * (size_t)table->rest_bytes);
+    return status;
+}
+
+doppel_status dp_run_mapped_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range) {
     doppel_status status = dp_run_touch(run, table->directory + key, 2 * sizeof(uint32_t));
     if (status != DOPPEL_OK)
         return status;
     *range = (dp_range){table->directory[key], table->directory[key + 1]};
     if (range->from > range->to || range->to > run->count)
         return DOPPEL_ERROR_STORE;
-    return touch_places(run, table, range->from, range->to - range->from);
+    return dp_run_touch_places(run, table, range->from, range->to - range->from);
 }
 
-/* Buckets of at most so many are looked through; longer ones are halved first. */
-enum { LOOK_THROUGH = 32 };
+/* A number as table 0 holds it. */
+typedef struct sought {
+    const dp_run *run;
+    uint64_t rest, filter;
+} sought;
+
+static inline uint64_t rest_at(const dp_table *table, uint64_t place) {
+    if (!table->rest_bits)
+        return 0;
+    return dp_load64(table->rest + place * (uint64_t)table->rest_bytes) & (UINT64_MAX >> (64 - table->rest_bits));
+}
+
+static inline uint64_t filter_at(const dp_run *run, const dp_table *table, uint64_t place) {
+    return run->bits > 64 ? ((const uint64_t *)table->filter)[place] : ((const uint32_t *)table->filter)[place];
+}
+
+/* Whether what stands at a place is below. Only where the rest is the same, the filter is read too. */
+static inline bool is_below(const sought *s, uint64_t place) {
+    const dp_table *table = &s->run->table[0];
+    uint64_t rest = rest_at(table, place);
+    return rest != s->rest ? rest < s->rest : filter_at(s->run, table, place) < s->filter;
+}
+
+/* The first place of a bucket that is not below. The search begins where the number would stand if all were evenly
+ * spread, which they nearly are; from there it looks at places 1, 2, 4, ... away, then halves. */
+static uint64_t lower_place(const sought *s, dp_range range) {
+    int rest_bits = s->run->table[0].rest_bits;
+    uint64_t from = range.from, to = range.to;
+    uint64_t guess = from + (uint64_t)((dp_bits)s->rest * (to - from) >> rest_bits);
+    if (guess >= to)
+        return to;
+    if (is_below(s, guess)) {
+        from = guess + 1;
+        for (uint64_t step = 1; to - from > step; from += step, step *= 2)
+            if (!is_below(s, from + step - 1)) {
+                to = from + step - 1;
+                break;
+            }
+    } else {
+        to = guess;
+        for (uint64_t step = 1; to - from > step; to -= step, step *= 2)
+            if (is_below(s, to - step)) {
+                from = to - step + 1;
+                break;
+            }
+    }
+    while (from < to) {
+        uint64_t middle = from + (to - from) / 2;
+        if (is_below(s, middle))
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Where in the rest of table 0 a search begins. */
+static const void *first_look(const dp_run *run, dp_range range, uint64_t rest) {
+    const dp_table *table = &run->table[0];
+    return table->rest + (range.from + (uint64_t)((dp_bits)rest * (range.to - range.from) >> table->rest_bits)) *
+                             (uint64_t)table->rest_bytes;
+}
+
+void dp_run_expect(const dp_run *const *runs, int count, dp_bits value) {
+    for (int i = 0; i < count; i++) {
+        const dp_table *table = &runs[i]->table[0];
+        __builtin_prefetch(table->directory +
+                           (table->key_bits ? (uint64_t)(value >> (runs[i]->bits - table->key_bits)) : 0));
+    }
+    for (int i = 0; i < count; i++) {
+        const dp_run *run = runs[i];
+        const dp_table *table = &run->table[0];
+        if (run->backing || !table->rest_bits)
+            continue;
+        uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;
+        uint64_t rest = (uint64_t)(value >> dp_filter_bits(run->bits)) & (UINT64_MAX >> (64 - table->rest_bits));
+        __builtin_prefetch(first_look(run, (dp_range){table->directory[key], table->directory[key + 1]}, rest));
+    }
+}
 
 doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position) {
     const dp_table *table = &run->table[0];
@@ -124,21 +200,15 @@ doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint6
     dp_range range;
     doppel_status status = dp_run_bucket(run, table, key, &range);
     *found = false;
-    if (status != DOPPEL_OK)
+    if (status != DOPPEL_OK || range.from == range.to)
         return status;
-    while (range.to - range.from > LOOK_THROUGH) {
-        uint64_t middle = range.from + (range.to - range.from) / 2;
-        if (dp_run_arranged(run, table, key, middle) <= value)
-            range.from = middle;
-        else
-            range.to = middle;
-    }
-    for (uint64_t place = range.from; place < range.to; place++)
-        if (dp_run_arranged(run, table, key, place) == value) {
-            *found = true;
-            *position = place;
-            break;
-        }
+    int filter_bits = dp_filter_bits(run->bits);
+    sought s = {run, (uint64_t)(value >> filter_bits), (uint64_t)value};
+    s.rest = table->rest_bits ? s.rest & (UINT64_MAX >> (64 - table->rest_bits)) : 0;
+    s.filter = filter_bits == 32 ? (uint32_t)s.filter : s.filter;
+    uint64_t place = lower_place(&s, range);
+    *found = place < range.to && rest_at(table, place) == s.rest && filter_at(run, table, place) == s.filter;
+    *position = place;
     return DOPPEL_OK;
 }
 
@@ -157,16 +227,24 @@ static doppel_status list_owners(const dp_run *run, uint64_t start, dp_owners *o
     return dp_run_touch(run, owners->owner, count * sizeof(uint64_t));
 }
 
+/* Times are read by slot once the owners are known; those made since in memory need no check, which touch knows. */
+static doppel_status touch_times(const dp_run *run, const dp_owners *owners) {
+    _Atomic uint64_t *expires = atomic_load_explicit(&run->expires, memory_order_acquire);
+    if (!expires || !run->backing)
+        return DOPPEL_OK;
+    return dp_run_touch(run, (const void *)(expires + owners->slot), owners->count * sizeof(uint64_t));
+}
+
 doppel_status dp_run_owners(const dp_run *run, uint64_t position, dp_owners *owners) {
     doppel_status status = dp_run_touch(run, run->ids + position, sizeof(uint64_t));
     if (status == DOPPEL_OK && run->shared)
         status = dp_run_touch(run, run->shared + position / 64, sizeof(uint64_t));
     if (status != DOPPEL_OK)
         return status;
-    if (dp_run_is_shared(run, position))
-        return list_owners(run, run->ids[position], owners);
     *owners = (dp_owners){run->ids + position, 1, position};
-    return DOPPEL_OK;
+    if (dp_run_is_shared(run, position))
+        status = list_owners(run, run->ids[position], owners);
+    return status == DOPPEL_OK ? touch_times(run, owners) : status;
 }
 
 doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool *found, uint64_t *slot) {

@@ -32,6 +32,16 @@ bool dp_area_get(dp_area *area, size_t size);
 void dp_area_trim(dp_area *area, size_t size);
 void dp_area_free(dp_area *area);
 
+/* Areas of runs that are gone, for those that come: what the system gives anew it has to clear first, which takes
+ * longer than to fill it. One thread's. NULL stands for a pool that keeps nothing. */
+enum { DP_POOL_ROOM = 8 };
+typedef struct dp_pool {
+    dp_area area[DP_POOL_ROOM];
+} dp_pool;
+bool dp_pool_get(dp_pool *pool, dp_area *area, size_t size);
+void dp_pool_give(dp_pool *pool, dp_area *area);
+void dp_pool_free(dp_pool *pool);
+
 /* ---- a run ---- */
 
 /* What a mapped run lies in. One file may back several runs: each holds a reference. */
@@ -81,6 +91,7 @@ typedef struct dp_run {
     _Atomic(dp_schedule *) schedule[DP_MAX_BITS + 1]; /* by distance, each made at its first use */
 
     dp_backing *backing;        /* NULL: in memory */
+    dp_pool *pool;              /* where its areas go; NULL: back to the system */
     dp_area area[DP_RUN_AREAS]; /* what is freed with the run */
     void *expires_memory;       /* the same, for a column that was made here */
     uint64_t versions;          /* how many versions hold it; the writer's */
@@ -156,10 +167,22 @@ doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, ui
 typedef struct dp_range {
     uint64_t from, to;
 } dp_range;
-doppel_status dp_run_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range);
+doppel_status dp_run_mapped_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range);
+static inline doppel_status dp_run_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range) {
+    if (__builtin_expect(run->backing != NULL, 0))
+        return dp_run_mapped_bucket(run, table, key, range);
+    *range = (dp_range){table->directory[key], table->directory[key + 1]};
+    return DOPPEL_OK;
+}
+
+/* Asks for places of a table to be checked. */
+doppel_status dp_run_touch_places(const dp_run *run, const dp_table *table, uint64_t from, uint64_t count);
 
 /* Where a number stands; *found is false when it does not. */
 doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position);
+
+/* Asks memory for what searches of a number in these runs will read first. */
+void dp_run_expect(const dp_run *const *runs, int count, dp_bits value);
 
 /* The owners of a position: `count` of them from owner[0], in slots from `slot`. */
 typedef struct dp_owners {
@@ -226,6 +249,7 @@ doppel_status dp_run_from_items(const dp_items *items, dp_run **run);
  * their owners are dead, or a run before it has them too. */
 typedef struct dp_merging {
     int count;
+    dp_pool *pool; /* of the merged run */
     const dp_run *run[DP_MERGE_MOST];
     dp_buffer gone[DP_MERGE_MOST]; /* as uint64_t, one or two words each, ascending */
 } dp_merging;

@@ -1,22 +1,10 @@
 /* run_build.c - gives a run its tables.
  *
- * Each table is made by counting: how many numbers have each key, where each bucket begins, then every number to the
- * next place of its bucket. Table 0 comes last: its filter is written over the numbers it is made from, which are twice
- * as wide, so that no memory is needed for both. */
-#include "index/run.h"
-
-/* Numbers are arranged so many at a time: two arrays of them fit the first cache. */
-enum { BATCH = 512 };
-
-/* A table that is being filled. */
-typedef struct filling {
-    dp_run *run;
-    const dp_table_layout *layout;
-    const dp_table *table;
-    uint32_t *directory; /* while it is filled, directory[k + 1] is the next place of bucket k */
-    void *filter;
-    uint8_t *rest;
-} filling;
+ * A table is made by counting: how many numbers have each key, where each bucket begins, then every number to the next
+ * place of its bucket; or, when the run was merged from others, from their tables (run_copy.c). Table 0 comes last: it
+ * has the order of the numbers, and its filter is written over the numbers it is made from, which are twice as wide, so
+ * that no memory is needed for both. */
+#include "index/run_build.h"
 
 /* ---- arranging ---- */
 
@@ -32,7 +20,7 @@ static void arrange64(const dp_table_layout *layout, int bits, const uint64_t *f
     }
 }
 
-static void arrange(const filling *f, const uint64_t *from, size_t count, uint64_t *to) {
+void dp_fill_arrange(const dp_filling *f, const uint64_t *from, size_t count, uint64_t *to) {
     if (f->run->bits <= 64) {
         arrange64(f->layout, f->run->bits, from, count, to);
         return;
@@ -43,68 +31,21 @@ static void arrange(const filling *f, const uint64_t *from, size_t count, uint64
 
 /* ---- counting and placing ---- */
 
-/* The keys of arranged numbers. A key has at most 30 bits, so those of 128-bit numbers lie in the high word. */
-static inline uint64_t key_of(const filling *f, const uint64_t *arranged) {
-    int bits = f->run->bits, key_bits = f->table->key_bits;
-    if (!key_bits)
-        return 0;
-    return bits > 64 ? arranged[1] >> (64 - key_bits) : arranged[0] >> (bits - key_bits);
-}
-
-static void count_keys(const filling *f, const uint64_t *arranged, size_t count) {
+/* While a table is filled, directory[k + 1] is how many numbers bucket k has, and then its next place. */
+static void count_keys(const dp_filling *f, const uint64_t *arranged, size_t count) {
     size_t words = f->run->bits > 64 ? 2 : 1;
     for (size_t i = 0; i < count; i++)
-        f->directory[key_of(f, arranged + i * words) + 1]++;
+        f->directory[dp_fill_key(f, arranged + i * words) + 1]++;
 }
 
-/* Writes `bytes` low bytes; up to 8 may be overwritten when what follows is written later, so exactly those. */
-static inline void store_rest(uint8_t *to, uint64_t rest, int bytes) {
-    for (int i = 0; i < bytes; i++)
-        to[i] = (uint8_t)(rest >> (8 * i));
-}
-
-static inline uint64_t rest_of(const filling *f, const uint64_t *arranged) {
-    uint64_t above = f->run->bits > 64 ? arranged[1] : arranged[0] >> 32;
-    return above & (UINT64_MAX >> (64 - f->table->rest_bits));
-}
-
-static inline __attribute__((always_inline)) void place_keys64(const filling *f, const uint64_t *arranged, size_t count,
-                                                               int rest_bytes) {
-    for (size_t i = 0; i < count; i++) {
-        uint32_t place = f->directory[key_of(f, arranged + i) + 1]++, filter = (uint32_t)arranged[i];
-        memcpy((char *)f->filter + (size_t)place * sizeof filter, &filter, sizeof filter);
-        if (rest_bytes)
-            store_rest(f->rest + (size_t)place * (size_t)rest_bytes, rest_of(f, arranged + i), rest_bytes);
-    }
-}
-
-static void place_keys128(const filling *f, const uint64_t *arranged, size_t count) {
-    uint64_t *filter = f->filter;
-    size_t rest_bytes = (size_t)f->table->rest_bytes;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t place = f->directory[key_of(f, arranged + 2 * i) + 1]++;
-        filter[place] = arranged[2 * i];
-        if (rest_bytes)
-            store_rest(f->rest + place * rest_bytes, rest_of(f, arranged + 2 * i), (int)rest_bytes);
-    }
-}
-
-static void place_keys(const filling *f, const uint64_t *arranged, size_t count) {
-    if (f->run->bits > 64) {
-        place_keys128(f, arranged, count);
-        return;
-    }
-    switch (f->table->rest_bytes) {
-    case 0: place_keys64(f, arranged, count, 0); return;
-    case 1: place_keys64(f, arranged, count, 1); return;
-    case 2: place_keys64(f, arranged, count, 2); return;
-    case 3: place_keys64(f, arranged, count, 3); return;
-    default: place_keys64(f, arranged, count, 4); return;
-    }
+static void place_keys(const dp_filling *f, const uint64_t *arranged, size_t count) {
+    size_t words = f->run->bits > 64 ? 2 : 1;
+    for (size_t i = 0; i < count; i++, arranged += words)
+        dp_fill_place(f, arranged, f->directory[dp_fill_key(f, arranged) + 1]++);
 }
 
 /* How many numbers each bucket has becomes where each begins. */
-static void begin_buckets(const filling *f) {
+static void begin_buckets(const dp_filling *f) {
     uint32_t start = 0;
     uint32_t *directory = f->directory;
     for (size_t key = 0; key < (size_t)1 << f->table->key_bits; key++) {
@@ -114,68 +55,125 @@ static void begin_buckets(const filling *f) {
     }
 }
 
-static void for_batches(const filling *f, void (*each)(const filling *, const uint64_t *, size_t)) {
-    uint64_t arranged[2 * BATCH];
+static void for_batches(const dp_filling *f, void (*each)(const dp_filling *, const uint64_t *, size_t)) {
+    uint64_t arranged[2 * DP_BATCH];
     size_t words = f->run->bits > 64 ? 2 : 1;
-    for (uint64_t i = 0; i < f->run->count; i += BATCH) {
-        size_t count = f->run->count - i < BATCH ? (size_t)(f->run->count - i) : BATCH;
-        arrange(f, f->run->values + i * words, count, arranged);
+    for (uint64_t i = 0; i < f->run->count; i += DP_BATCH) {
+        size_t count = f->run->count - i < DP_BATCH ? (size_t)(f->run->count - i) : DP_BATCH;
+        dp_fill_arrange(f, f->run->values + i * words, count, arranged);
         each(f, arranged, count);
     }
 }
 
-static void fill_table(const filling *f) {
+static void fill_by_counting(const dp_filling *f) {
     memset(f->directory, 0, dp_directory_bytes(f->table));
     for_batches(f, count_keys);
     begin_buckets(f);
     for_batches(f, place_keys);
 }
 
+/* Numbers of table 0 go to their own positions. Up to 64 bits, and always with a constant number of bytes, so that they
+ * are written by plain stores. */
+static inline __attribute__((always_inline)) void place_in_order(const dp_filling *f, uint64_t from, uint64_t to,
+                                                                 int rest_bytes) {
+    uint64_t mask = f->table->rest_bits ? UINT64_MAX >> (64 - f->table->rest_bits) : 0;
+    for (uint64_t i = from; i < to; i++) {
+        uint64_t number = f->run->values[i];
+        uint32_t low = (uint32_t)number, rest = (uint32_t)(number >> 32 & mask);
+        memcpy(f->filter + i * 4, &low, 4);
+        for (int byte = 0; byte < rest_bytes; byte++)
+            f->rest[i * (uint64_t)rest_bytes + (uint64_t)byte] = (uint8_t)(rest >> (8 * byte));
+    }
+}
+
+static void place_all_in_order(const dp_filling *f) {
+    uint64_t count = f->run->count;
+    switch (f->run->bits > 64 ? -1 : f->table->rest_bytes) {
+    case 0: place_in_order(f, 0, count, 0); return;
+    case 1: place_in_order(f, 0, count, 1); return;
+    case 2: place_in_order(f, 0, count, 2); return;
+    case 3: place_in_order(f, 0, count, 3); return;
+    case 4: place_in_order(f, 0, count, 4); return;
+    default: break;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t number[2] = {f->run->values[2 * i], f->run->values[2 * i + 1]};
+        dp_fill_place(f, number, i);
+    }
+}
+
+/* Table 0: what stands at position p goes to place p. */
+static void fill_in_order(const dp_filling *f) {
+    uint64_t key = 0;
+    size_t words = f->run->bits > 64 ? 2 : 1;
+    f->directory[0] = 0;
+    for (uint64_t i = 0; i < f->run->count; i++)
+        for (uint64_t own = dp_fill_key(f, f->run->values + i * words); key < own;)
+            f->directory[++key] = (uint32_t)i;
+    while (key < (uint64_t)1 << f->table->key_bits)
+        f->directory[++key] = (uint32_t)f->run->count;
+    place_all_in_order(f);
+}
+
+static doppel_status fill_table(const dp_filling *f, const dp_merging *merging) {
+    if (f->number == 0) {
+        fill_in_order(f);
+        return DOPPEL_OK;
+    }
+    bool done = false;
+    doppel_status status = merging ? dp_fill_by_copy(f, merging, &done) : DOPPEL_OK;
+    if (status == DOPPEL_OK && !done)
+        fill_by_counting(f);
+    return status;
+}
+
 /* ---- memory ---- */
 
-/* A section of a block; sections begin at cache lines. */
+/* A section of an area; sections begin at cache lines. */
 static size_t take(size_t *used, size_t size) {
     size_t at = *used;
-    *used = (at + size + 63) / 64 * 64;
+    *used = (at + size + DP_COLUMN_SLACK + 63) / 64 * 64;
     return at;
 }
 
-/* Where the sections of the tables begin in their block; gives its size. */
-static size_t lay_out(const dp_run *run, size_t (*at)[3]) {
+/* Where the sections of a table begin in the area of tables. The filter of table 0 has an area of its own. */
+typedef struct places {
+    size_t directory, filter, rest;
+} places;
+
+static size_t lay_out(const dp_run *run, places *at) {
     size_t used = 0;
     for (int t = 0; t < run->layout.tables; t++) {
-        at[t][0] = take(&used, dp_directory_bytes(&run->table[t]));
-        at[t][1] = t ? take(&used, dp_filter_bytes(run)) : 0;
-        at[t][2] = take(&used, dp_rest_bytes(run, &run->table[t]));
+        at[t].directory = take(&used, dp_directory_bytes(&run->table[t]));
+        at[t].filter = t ? take(&used, dp_filter_bytes(run)) : 0;
+        at[t].rest = take(&used, dp_rest_bytes(run, &run->table[t]));
     }
     return used;
 }
 
-static void end_table(dp_run *run, int t, char *memory, const size_t at[3]) {
-    dp_table *table = &run->table[t];
-    table->directory = (uint32_t *)(void *)(memory + at[0]);
-    table->filter = t ? (void *)(memory + at[1]) : run->area[DP_AREA_VALUES].data;
-    table->rest = (uint8_t *)memory + at[2];
+static dp_filling begin_table(dp_run *run, int t, const places *at) {
+    uint8_t *memory = run->area[DP_AREA_TABLES].data;
+    dp_filling f = {.run = run, .number = t, .layout = &run->layout.table[t], .table = &run->table[t]};
+    f.directory = (uint32_t *)(void *)(memory + at->directory);
+    f.filter = t ? memory + at->filter : run->area[DP_AREA_VALUES].data;
+    f.rest = memory + at->rest;
+    run->table[t].directory = f.directory;
+    run->table[t].filter = f.filter;
+    run->table[t].rest = f.rest;
+    return f;
 }
 
 doppel_status dp_run_build(dp_run *run, const dp_layout *layout, const dp_merging *merging) {
-    size_t at[DP_MAX_TABLES][3];
-    (void)merging;
+    places at[DP_MAX_TABLES];
     dp_run_set_layout(run, layout);
-    if (!dp_area_get(&run->area[DP_AREA_TABLES], lay_out(run, at)))
+    if (!dp_pool_get(run->pool, &run->area[DP_AREA_TABLES], lay_out(run, at)))
         return DOPPEL_ERROR_MEMORY;
-    char *memory = run->area[DP_AREA_TABLES].data;
     for (int t = layout->tables - 1; t >= 0; t--) {
-        end_table(run, t, memory, at[t]);
-        const dp_table *table = &run->table[t];
-        filling f = {run,
-                     &layout->table[t],
-                     table,
-                     (uint32_t *)(void *)(memory + at[t][0]),
-                     t ? (void *)(memory + at[t][1]) : run->area[DP_AREA_VALUES].data,
-                     (uint8_t *)memory + at[t][2]};
-        fill_table(&f);
-        memset(f.rest + run->count * (size_t)table->rest_bytes, 0, DP_REST_PADDING);
+        dp_filling f = begin_table(run, t, &at[t]);
+        doppel_status status = fill_table(&f, merging);
+        if (status != DOPPEL_OK)
+            return status;
+        memset(f.rest + run->count * (size_t)f.table->rest_bytes, 0, DP_REST_PADDING);
     }
     dp_area_trim(&run->area[DP_AREA_VALUES], dp_filter_bytes(run));
     run->values = NULL;

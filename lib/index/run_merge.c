@@ -277,8 +277,8 @@ static bool get_memory(merger *m, const dp_merging *merging, bool timed) {
     uint64_t most = 0;
     for (int i = 0; i < merging->count; i++)
         most += merging->run[i]->count;
-    if (!dp_area_get(&m->run->area[DP_AREA_VALUES], most * (size_t)m->words * 8) ||
-        !dp_area_get(&m->run->area[DP_AREA_IDS], most * 8))
+    if (!dp_pool_get(m->run->pool, &m->run->area[DP_AREA_VALUES], most * (size_t)m->words * 8) ||
+        !dp_pool_get(m->run->pool, &m->run->area[DP_AREA_IDS], most * 8))
         return false;
     m->values = m->run->area[DP_AREA_VALUES].data;
     m->ids = m->run->area[DP_AREA_IDS].data;
@@ -332,6 +332,7 @@ doppel_status dp_run_merge(dp_merging *merging, dp_run **merged) {
     merger m = {.words = bits > 64 ? 2 : 1, .run = dp_run_create(bits)};
     if (!m.run)
         return DOPPEL_ERROR_MEMORY;
+    m.run->pool = merging->pool;
     doppel_status status = merge_into(&m, merging);
     free(m.cursor);
     free(m.owner);

@@ -131,5 +131,6 @@ void doppel_index_free(doppel_index *index) {
         let_go(version);
     }
     let_go(atomic_load_explicit(&index->current, memory_order_relaxed));
+    dp_pool_free(&index->pool);
     free(index);
 }

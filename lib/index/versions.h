@@ -8,7 +8,7 @@
 
 #include "index/run.h"
 
-/* A full head takes 8 bytes x 4096 to look through, which fits the first cache, and one merge in 4096 inserts. */
+/* A full head takes 4 bytes x 4096 to look through, which fits the first cache, and one merge in 4096 inserts. */
 enum { DP_HEAD_ROOM = 4096, DP_PINS = 128, DP_MAX_RUNS = 64 };
 
 /* What an entry may take when the caller has not said. */
@@ -24,7 +24,8 @@ typedef struct dp_head {
     _Atomic uint64_t expires[DP_HEAD_ROOM];
     _Atomic uint8_t dead[DP_HEAD_ROOM];
     uint64_t owners[DP_HEAD_ROOM];
-    uint64_t values[]; /* one or two words each */
+    _Alignas(64) uint32_t filter[DP_HEAD_ROOM]; /* the low 32 bits of each value */
+    uint64_t values[];                          /* one or two words each */
 } dp_head;
 
 dp_head *dp_head_create(int bits);
@@ -70,6 +71,7 @@ struct doppel_index {
     _Atomic(dp_version *) current;
     _Atomic uint64_t entries;
     dp_version *retired; /* versions that some reader may still hold; the writer's */
+    dp_pool pool;        /* of areas; the writer's */
     dp_places places;    /* of the head's entries; the writer's */
     dp_pin pin[DP_PINS];
 };
