@@ -5,6 +5,7 @@
  *   bench_index open FILE COUNT QUERIES ASKED                  the same with a saved one
  *   bench_index grow COUNT                                     inserts and finds in turn, up to COUNT entries
  *   bench_index scan COUNT QUERIES ASKED                       the plain version: compares each query with all
+ *   bench_index memory                                         what memory gives: read in order, and anywhere
  *
  * Prints a line a figure: name, tab, number. Memory is what the process has more than before there was an index. */
 #include "doppel.h"
@@ -235,6 +236,26 @@ static void scan(char **argument) {
     free(all.of);
 }
 
+static void memory(void) {
+    enum { LINE = 8, RUNS_OF_READS = 3 }; /* numbers a cache line */
+    size_t count = (size_t)1 << 27, lines = count / LINE, reads = lines;
+    uint64_t *set = planted_array(count, PLANTED_FEW), sum = 0;
+    double best = 1e9, start = 0;
+    for (int run = 0; run < RUNS_OF_READS; run++) {
+        start = process_now();
+        for (size_t i = 0; i < count; i++)
+            sum += set[i];
+        best = process_now() - start < best ? process_now() - start : best;
+    }
+    process_tell("in order", (double)(count * sizeof *set) / best);
+    start = process_now();
+    for (size_t i = 0; i < reads; i++) /* no read waits for another, so that many are under way at once */
+        sum ^= set[(i * 0x9e3779b97f4a7c15u >> 40) % lines * LINE];
+    process_tell("anywhere", (process_now() - start) / (double)reads);
+    printf("sum\t%llu\n", (unsigned long long)sum);
+    free(set);
+}
+
 int main(int count, char **argument) {
     const char *command = count > 1 ? argument[1] : "";
     if (strcmp(command, "find") == 0 && (count == 7 || count == 8))
@@ -245,6 +266,8 @@ int main(int count, char **argument) {
         grow(argument + 2);
     else if (strcmp(command, "scan") == 0 && count == 5)
         scan(argument + 2);
+    else if (strcmp(command, "memory") == 0 && count == 2)
+        memory();
     else
         bench_fail("COMMAND ARGUMENTS: see the head of bench/bench_index.c", "usage");
     return 0;

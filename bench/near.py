@@ -11,7 +11,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MILLION = 1000000
-STREAMED = 256  # million
+STREAMED = (256, 1000)  # million
 FIND_BUDGET = {10: 1.0, 100: 0.2}  # million queries a second, at 40 bytes an entry
 JOIN_BUDGET = {10: (0.8, None, 400), 100: (8, 5, 4000)}  # seconds with one and two threads, MB
 
@@ -55,10 +55,17 @@ def figures(command, environment=None):
 
 
 def amount(millions):
-    return f"{millions} M" if millions < 1000 else f"{millions // 1000} G"
+    return f"{millions} M" if millions < 1000 else f"{millions / 1000:g} G"
 
 
 # ---- finding ----
+
+def measure_memory(near):
+    """What the machine's memory gives: the floor under all that follows."""
+    found, command = near.run("bench_index", "memory")
+    near.add("memory, 1 GB read in order", found["in order"] / 1e9, "GB/s", command)
+    near.add("memory, lines of 64 bytes anywhere, asked for ahead", found["anywhere"] * 1e9, "ns", command)
+
 
 def add_find(near, what, found, command, budget=None, memory=None, latency=None):
     """The lines of one index: speed, two threads, time of single queries, memory."""
@@ -75,10 +82,16 @@ def queries_for(near, millions):
     return 20000 if near.quick else 300000 if millions >= 100 else 1000000
 
 
+def find_in(near, size):
+    """Within 3 at 40 bytes an entry; the largest index is saved, for measure_saved."""
+    save = [near.path("saved.index")] if size == near.sizes[-1] else []
+    return near.run("bench_index", "find", size * MILLION, queries_for(near, size), 3, 3, 40, *save)
+
+
 def measure_find(near):
     """Within 3, at about 40 bytes an entry and, for the largest, at 110."""
     for size in near.sizes:
-        found, command = near.run("bench_index", "find", size * MILLION, queries_for(near, size), 3, 3, 40)
+        found, command = find_in(near, size)
         budget = FIND_BUDGET.get(size)
         add_find(near, f"find within 3 in {amount(size)}, {found['layout']}", found, command,
                  budget and budget * 1e6, 40 if size >= 10 else None, 5 if size == 10 else None)
@@ -99,10 +112,10 @@ def measure_wider(near):
 
 
 def measure_saved(near):
-    """Saved once, then opened and asked by another process."""
+    """The largest, saved, then opened and asked by another process."""
     size = near.sizes[-1]
     count, path = queries_for(near, size), near.path("saved.index")
-    built, _ = near.run("bench_index", "find", size * MILLION, 1000, 3, 3, 40, path)
+    built, _ = find_in(near, size)
     found, command = near.run("bench_index", "open", path, size * MILLION, count, 3)
     near.add(f"save an index of {amount(size)}", built["save"], "s", command)
     near.add("    open it", found["open"], "s", command, budget=1 if size == 100 else None)
@@ -124,7 +137,7 @@ def measure_growing(near):
 
 def measure_scan(near):
     size = 10 if 10 in near.sizes else near.sizes[0]
-    mine, _ = near.run("bench_index", "find", size * MILLION, queries_for(near, size), 3, 3, 40)
+    mine, _ = find_in(near, size)
     found, command = near.run("bench_index", "scan", size * MILLION, 20, 3)
     near.add(f"plain C: find within 3 in {amount(size)} by comparing all", found["rate"] / 1e3, "K/s", command)
     near.add("index to plain C", mine["rate"] / found["rate"], "x", command)
@@ -143,8 +156,9 @@ def measure_join(near):
         runs = 1 if size >= 100 else 3
         for threads in (1, 2):
             found, command = near.run("bench_join", "self", size * MILLION, "few", threads, runs)
-            add_join(near, f"all pairs within 3 of {amount(size)}, {threads} thread{'s' * (threads > 1)}", found, command,
-                     budgets[threads - 1], budgets[2], predicted=found["predicted"] if threads == 1 else None)
+            what = f"all pairs within 3 of {amount(size)}, {threads} thread{'s' * (threads > 1)}"
+            add_join(near, what, found, command, budgets[threads - 1], budgets[2],
+                     predicted=found["predicted"] if threads == 1 else None)
 
 
 def measure_plain_join(near):
@@ -167,18 +181,21 @@ def measure_groups(near):
 
 
 def measure_stream(near):
-    """Nanoseconds a streamed fingerprint, from a callback and from a file."""
-    millions = 16 if near.quick else STREAMED
-    found, command = near.run("bench_join", "stream", millions * MILLION, 2, 1)
-    each = 1e9 / (millions * MILLION)
-    near.add(f"1 M queries against a stream of {amount(millions)}, 2 threads", found["seconds"] * each, "ns", command,
+    """Nanoseconds a streamed fingerprint, from a callback and from a file; two lengths show what the set-up takes."""
+    short, long = (4, 16) if near.quick else STREAMED
+    first, _ = near.run("bench_join", "stream", short * MILLION, 2, 1)
+    found, command = near.run("bench_join", "stream", long * MILLION, 2, 1)
+    each = 1000 / long
+    near.add(f"1 M queries against a stream of {amount(long)}, 2 threads", found["seconds"] * each, "ns", command,
              budget=12.5)
+    more = (found["seconds"] - first["seconds"]) * 1000 / (long - short)
+    near.add(f"    each of those behind the first {amount(short)}", more, "ns", command)
     near.add("    making the stream alone", found["making"] * each, "ns", command)
     near.add("    peak memory", found["peak"] / 1e6, "MB", command)
     path = near.path("stream.u64")
-    near.run("bench_join", "make", path, millions * MILLION)
+    near.run("bench_join", "make", path, short * MILLION)
     found, command = near.run("bench_join", "stream-file", path, 2, 1)
-    near.add("the same from a raw file", found["seconds"] * each, "ns", command, budget=12.5)
+    near.add(f"the same against a raw file of {amount(short)}", found["seconds"] * 1000 / short, "ns", command)
     os.remove(path)
 
 
@@ -269,8 +286,8 @@ def compare_joiner(near, peer, where, thousands):
 
 def measure_near(bench):
     near = Near(bench)
-    for measure in (measure_find, measure_scan, measure_wider, measure_saved, measure_growing, measure_join,
-                    measure_plain_join, measure_groups, measure_stream, measure_huge):
+    for measure in (measure_memory, measure_find, measure_scan, measure_wider, measure_saved, measure_growing,
+                    measure_join, measure_plain_join, measure_groups, measure_stream, measure_huge):
         measure(near)
     bench.near = near
 

@@ -25,8 +25,7 @@ class Table:
         self.fixed = {"date": datetime.date.today().isoformat(), "machine": processor()}
 
     def add(self, what, value, unit, **more):
-        """value, best, budget and predicted (what the plan says) in units of `unit`; peer and ratio say what it compares
-        with."""
+        """value, best, budget and predicted (by the plan) in units of `unit`; peer and ratio: what it compares with."""
         self.rows.append({**dict.fromkeys(FIELDS, ""), **self.fixed, "what": what, "value": value, "unit": unit, **more})
 
     def show(self):
@@ -41,7 +40,8 @@ class Table:
             ratio = f"{row['ratio']:.3g} x {row['peer']}" if row["ratio"] != "" else ""
             if row["what"].startswith("peer: "):
                 ratio = f"doppel: {row['ratio']:.3g} x"
-            print(f"{row['what']:<58} {number[0]} {number[1]} {row['unit']:<5} {budget}  {verdict}   {plan}  {ratio}".rstrip())
+            print(f"{row['what']:<58} {number[0]} {number[1]} {row['unit']:<5} {budget}  {verdict}   {plan}  {ratio}"
+                  .rstrip())
 
     def keep(self, path):
         """Takes over the lines of an earlier run that this one has not measured."""
