@@ -27,10 +27,10 @@ static void add_to_list(void *user, const dp_layout *layout, const doppel_plan *
     list->plan[list->count++].fits = !(list->memory > 0) || plan->memory <= list->memory;
 }
 
-/* What plans are ranked by: the time, where half the memory is worth 7 % of it (a power of 0.1), so that no plan takes
- * ten times the memory for a nanosecond. */
+/* What plans are ranked by: the time, where half the memory is worth a tenth of it (2^0.15 is 1.11), so that no plan
+ * takes ten times the memory for a nanosecond. */
 static double rank(const doppel_plan *plan) {
-    return log2(plan->microseconds) + 0.1 * log2(plan->memory + 1);
+    return log2(plan->microseconds) + 0.15 * log2(plan->memory + 1);
 }
 
 static int by_number(double a, double b) {

@@ -136,10 +136,10 @@ static double memory_for(const dp_plan_search *search, double rounds) {
     return fixed_bytes(search) + fmax(LEAST, line_bytes(search) / rounds * 4 / 3);
 }
 
-/* Rounds in which the lines go through `memory`; 1 when no number of them makes it fit. */
+/* Rounds in which the lines go through `memory`, or through the least there can be. */
 static double rounds_in(const dp_plan_search *search, double memory) {
-    double room = memory - fixed_bytes(search);
-    return room < LEAST ? 1 : fmax(1, ceil(line_bytes(search) * 4 / 3 / room));
+    double room = fmax(LEAST, memory - fixed_bytes(search));
+    return fmax(1, ceil(line_bytes(search) * 4 / 3 / room));
 }
 
 /* ---- plans ---- */
@@ -192,7 +192,8 @@ static doppel_plan scan_plan(const dp_plan_search *search) {
     plan.blocks = plan.tables = 1;
     plan.candidates = all_pairs(plan.count);
     plan.microseconds = plan.candidates * search->question.costs->pair / 1000;
-    set_memory(&plan, memory_for(search, 1));
+    /* Fingerprints with their positions, once. */
+    set_memory(&plan, fixed_bytes(search) + LEAST + (double)plan.count * (search->bits > 64 ? 20 : 12));
     return plan;
 }
 
@@ -215,7 +216,7 @@ doppel_status dp_plans_join(dp_plan_search *search, const char *layout, uint64_t
         }
     if (!given)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "a join within %d of %d bits goes by layouts such as %s, not \"%s\"",
-                       search->question.distance, search->bits, plans[count - 1].layout, layout);
+                       search->question.distance, search->bits, plans[count > 1].layout, layout);
     return DOPPEL_OK;
 }
 

@@ -136,8 +136,9 @@ static void say_join(FILE *file, const doppel_plan *plan) {
     if (is_scan(plan))
         fprintf(file, "All are compared with all: %s pairs.", show_count(plan->candidates, a));
     else
-        fprintf(file, "Two of %d blocks are equal in any such pair: %d passes, %d tables, about %s comparisons.",
-                plan->blocks, plan->blocks - 1, plan->tables, show_count(plan->candidates, a));
+        fprintf(file,
+                "Any such pair agrees in %d of %d blocks: %d passes over memory, then tables; about %s comparisons.",
+                plan->blocks - plan->distance, plan->blocks, plan->distance + 1, show_count(plan->candidates, a));
     fprintf(file, "\nAbout %s on one thread; %s bytes of memory.\n", show_time(plan->microseconds, a),
             show_bytes(plan->memory, b));
 }
