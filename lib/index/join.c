@@ -89,7 +89,7 @@ static uint64_t fixed_bytes(const dp_join *join) {
 
 /* Shares the memory: what is fixed, lines for as many as fit, the rest for pairs. */
 static doppel_status share_memory(dp_join *join, uint64_t *for_pairs, doppel_error *error) {
-    const uint64_t least = (uint64_t)4 << 20; /* lines and pairs below this are more trouble than memory */
+    const uint64_t least = (uint64_t)1 << 20; /* lines and pairs below this are more trouble than memory */
     uint64_t fixed = fixed_bytes(join), per_line = join->words == 1 ? DP_LINE_NARROW : DP_LINE_WIDE;
     uint64_t want = join->blocks ? (join->count / per_line + (join->threads << join->key_bits)) * sizeof(dp_line) : 0;
     if (join->memory < fixed + 2 * least)

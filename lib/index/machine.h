@@ -22,7 +22,7 @@ void *dp_big_alloc(size_t bytes);
 
 /* Whether *stop (stop may be NULL) asks to end. */
 static inline bool dp_stopped(const volatile int *stop) {
-    return stop && *stop;
+    return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
 }
 
 /* ---- files that vanish ---- */
