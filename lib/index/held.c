@@ -229,6 +229,7 @@ void dp_held_free(dp_held *held) {
         free(held->table[t].flips);
         free(held->table[t].directory);
         free(held->table[t].column);
+        free(held->table[t].filter);
         free(held->table[t].ids);
     }
     free(held->values);

@@ -1,8 +1,8 @@
 /* held.h - the side of a join that is held in memory, as tables that many queries at once are looked up in:
  * build, (finder) init, find ..., free.
  *
- * Equal fingerprints stand once, with the list of their positions. A table keeps whole fingerprints, sorted by the
- * table's key, so that a bucket is one piece of memory and is compared by one kernel. */
+ * Equal fingerprints stand once, with the list of their positions. A table keeps the fingerprints, or 32 bits of them
+ * where those tell enough, sorted by its key, so that a bucket is one piece of memory and is compared by one kernel. */
 #ifndef DP_INDEX_HELD_H
 #define DP_INDEX_HELD_H
 
@@ -18,8 +18,10 @@ typedef struct dp_held_table {
     uint32_t *flips; /* exclusive-or'ed to a key, they give all keys within the radius */
     size_t flip_count;
     uint32_t *directory; /* where the bucket of each key begins, and at last the count */
-    uint64_t *column;    /* fingerprints by key */
-    uint32_t *ids;       /* which of the distinct ones they are */
+    uint32_t *ids;       /* by key, which of the distinct ones they are */
+    uint64_t *column;    /* by key, the fingerprints; or NULL: there is a filter, */
+    uint32_t *filter;    /* by key, 32 bits of the fingerprints, from bit `from` on */
+    int from;
 } dp_held_table;
 
 typedef struct dp_held {
@@ -94,7 +96,8 @@ enum { DP_HELD_PIECE = 4096 };
 typedef struct dp_held_finder {
     const dp_held *held;
     dp_held_probe *probes;
-    size_t group;      /* queries at once */
+    size_t group; /* queries at once */
+    const uint64_t *queries;
     dp_held_hit *hits; /* of the last find, in order of the queries */
     size_t hit_count, hit_capacity;
     uint64_t candidates; /* compared so far */

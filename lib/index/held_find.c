@@ -44,7 +44,8 @@ static void find_buckets(const dp_held *held, dp_held_probe *probes, size_t coun
         const uint32_t *directory = table->directory + probes[i].key;
         probes[i].key = directory[0];
         probes[i].end = directory[1];
-        const char *bucket = (const char *)(table->column + directory[0] * held->words);
+        const char *bucket = table->filter ? (const char *)(table->filter + directory[0])
+                                           : (const char *)(table->column + directory[0] * held->words);
         __builtin_prefetch(bucket);
         __builtin_prefetch(bucket + 64);
     }
@@ -58,58 +59,56 @@ static bool found_before(const dp_held *held, uint32_t table, dp_bits differ) {
     return false;
 }
 
-/* What is compared: a part of a column. */
-typedef struct part {
-    const uint64_t *column;
-    const uint32_t *ids; /* NULL: they count from `first` */
-    uint32_t first, count;
-    uint32_t query, table;
-} part;
-
-static bool add_hits(dp_held_finder *finder, const part *p, const uint64_t *value, size_t near) {
+/* Adds those that the last comparison found: entries of a bucket, or (ids NULL) of all from `first` on. */
+static bool add_hits(dp_held_finder *finder, const dp_held_probe *probe, const uint32_t *ids, uint32_t first,
+                     size_t near) {
     const dp_held *held = finder->held;
+    dp_bits value = dp_bits_load(finder->queries + probe->query * held->words, held->bits);
     if (!dp_reserve(&finder->hits, &finder->hit_capacity, finder->hit_count + near, sizeof *finder->hits))
         return false;
     for (size_t i = 0; i < near; i++) {
-        uint32_t at = finder->near[i];
-        dp_bits differ =
-            dp_bits_load(value, held->bits) ^ dp_bits_load(p->column + (size_t)at * held->words, held->bits);
-        if (!found_before(held, p->table, differ))
-            finder->hits[finder->hit_count++] =
-                (dp_held_hit){p->query, p->ids ? p->ids[at] : p->first + at, (uint32_t)dp_bits_count(differ)};
+        uint32_t at = first + finder->near[i], id = ids ? ids[at] : at;
+        dp_bits differ = value ^ dp_bits_load(held->values + id * held->words, held->bits);
+        int distance = dp_bits_count(differ);
+        if (distance <= held->distance && !found_before(held, probe->table, differ))
+            finder->hits[finder->hit_count++] = (dp_held_hit){probe->query, id, (uint32_t)distance};
     }
     return true;
 }
 
-static bool compare_part(dp_held_finder *finder, const part *p, const uint64_t *value) {
-    const dp_held *held = finder->held;
-    size_t near = held->words == 1 ? dp_near64_kernel()(p->column, p->count, value[0], held->distance, finder->near)
-                                   : dp_near128_kernel()(p->column, p->count, value, held->distance, finder->near);
-    finder->candidates += p->count;
-    return !near || add_hits(finder, p, value, near);
+/* Compares a part of a column; gives how many are near. */
+static size_t compare(dp_held_finder *finder, const uint64_t *column, size_t count, const uint64_t *value) {
+    int distance = finder->held->distance;
+    return finder->held->words == 1 ? dp_near64_kernel()(column, count, value[0], distance, finder->near)
+                                    : dp_near128_kernel()(column, count, value, distance, finder->near);
 }
 
-static bool compare_bucket(dp_held_finder *finder, const dp_held_probe *probe, const uint64_t *value) {
+static bool compare_bucket(dp_held_finder *finder, const dp_held_probe *probe) {
     const dp_held *held = finder->held;
     const dp_held_table *table = &held->table[probe->table];
+    const uint64_t *value = finder->queries + probe->query * held->words;
+    finder->candidates += probe->end - probe->key;
     for (uint32_t at = probe->key, count; at < probe->end; at += count) {
         count = probe->end - at < DP_HELD_PIECE ? probe->end - at : DP_HELD_PIECE;
-        part p = {.column = table->column + (size_t)at * held->words, .ids = table->ids + at, .count = count};
-        p.query = probe->query;
-        p.table = probe->table;
-        if (!compare_part(finder, &p, value))
+        size_t near = table->filter ? dp_near32_kernel()(table->filter + at, count, (uint32_t)(*value >> table->from),
+                                                         held->distance, finder->near)
+                                    : compare(finder, table->column + at * held->words, count, value);
+        if (near && !add_hits(finder, probe, table->ids, at, near))
             return false;
     }
     return true;
 }
 
 /* Without tables. */
-static bool compare_all(dp_held_finder *finder, const uint64_t *value, uint32_t query) {
+static bool compare_all(dp_held_finder *finder, uint32_t query) {
     const dp_held *held = finder->held;
+    const uint64_t *value = finder->queries + query * held->words;
+    dp_held_probe probe = {.query = query};
+    finder->candidates += held->distinct;
     for (uint32_t at = 0, count; at < held->distinct; at += count) {
         count = held->distinct - at < DP_HELD_PIECE ? held->distinct - at : DP_HELD_PIECE;
-        part p = {.column = held->values + (size_t)at * held->words, .first = at, .count = count, .query = query};
-        if (!compare_part(finder, &p, value))
+        size_t near = compare(finder, held->values + at * held->words, count, value);
+        if (near && !add_hits(finder, &probe, NULL, at, near))
             return false;
     }
     return true;
@@ -117,19 +116,17 @@ static bool compare_all(dp_held_finder *finder, const uint64_t *value, uint32_t 
 
 bool dp_held_finder_run(dp_held_finder *finder, const uint64_t *queries, size_t count) {
     const dp_held *held = finder->held;
-    finder->hit_count = 0;
-    if (!held->tables) {
-        for (uint32_t q = 0; q < count; q++)
-            if (!compare_all(finder, queries + q * held->words, q))
-                return false;
-        return true;
-    }
     size_t probes = 0;
-    for (uint32_t q = 0; q < count; q++)
+    finder->hit_count = 0;
+    finder->queries = queries;
+    for (uint32_t q = 0; q < count && !held->tables; q++)
+        if (!compare_all(finder, q))
+            return false;
+    for (uint32_t q = 0; q < count && held->tables; q++)
         probes += write_probes(held, dp_bits_load(queries + q * held->words, held->bits), q, finder->probes + probes);
     find_buckets(held, finder->probes, probes);
     for (size_t i = 0; i < probes; i++)
-        if (!compare_bucket(finder, &finder->probes[i], queries + finder->probes[i].query * held->words))
+        if (!compare_bucket(finder, &finder->probes[i]))
             return false;
     return true;
 }

@@ -3,6 +3,7 @@
 #include "index/flips.h"
 #include "index/held.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Comparing so many takes less than looking into a few tables: some 30 ns. */
@@ -21,6 +22,19 @@ static void set_key(const dp_table_layout *layout, dp_held_table *table) {
         table->piece[table->pieces++] = (dp_cut){(uint8_t)(cut.from + cut.width - width), (uint8_t)width};
         left -= width;
     }
+}
+
+/* Up to this share of a bucket may pass its filter and be looked at in full. */
+#define FILTER_SHARE (1.0 / 64)
+
+/* Filters by the 32 low or high bits, whichever have fewer bits of the key; unless too many would pass. */
+static void set_filter(const dp_held *held, dp_held_table *table) {
+    int high = held->bits > 32 ? held->bits - 32 : 0;
+    uint32_t in_low = (uint32_t)table->key_mask, in_high = (uint32_t)(table->key_mask >> high);
+    table->from = __builtin_popcount(in_high) < __builtin_popcount(in_low) ? high : 0;
+    int tell = (held->bits < 32 ? held->bits : 32) - __builtin_popcount(table->from ? in_high : in_low);
+    if (held->words > 1 || dp_ball(tell, held->distance) > ldexp(FILTER_SHARE, tell))
+        table->from = -1;
 }
 
 /* Chooses the tables. An entry takes its fingerprint and its id in each; the plans of an index count a little less, so
@@ -42,6 +56,7 @@ static void plan(dp_held *held, uint64_t memory) {
         if (radius[t] >= 0) {
             dp_held_table *table = &held->table[held->tables++];
             set_key(&layout.table[t], table);
+            set_filter(held, table);
             table->radius = radius[t];
             table->flip_count = (size_t)dp_ball(table->key_bits, radius[t]);
             held->probes += table->flip_count;
@@ -49,7 +64,8 @@ static void plan(dp_held *held, uint64_t memory) {
 }
 
 static uint64_t table_bytes(const dp_held *held, const dp_held_table *table) {
-    return (uint64_t)held->distinct * (held->words * 8 + 4) + ((uint64_t)4 << table->key_bits) + 4 * table->flip_count;
+    uint64_t each = table->from < 0 ? held->words * 8 + 4 : 8;
+    return held->distinct * each + ((uint64_t)4 << table->key_bits) + 4 * table->flip_count;
 }
 
 uint64_t dp_held_bytes(const dp_held *held) {
@@ -64,9 +80,12 @@ uint64_t dp_held_bytes(const dp_held *held) {
 static bool allocate(const dp_held *held, dp_held_table *table) {
     table->flips = malloc(table->flip_count * sizeof *table->flips);
     table->directory = dp_big_alloc((((size_t)1 << table->key_bits) + 2) * sizeof *table->directory);
-    table->column = dp_big_alloc(((size_t)held->distinct + 1) * held->words * sizeof *table->column);
     table->ids = dp_big_alloc(((size_t)held->distinct + 1) * sizeof *table->ids);
-    return table->flips && table->directory && table->column && table->ids;
+    if (table->from < 0)
+        table->column = dp_big_alloc(((size_t)held->distinct + 1) * held->words * sizeof *table->column);
+    else
+        table->filter = dp_big_alloc(((size_t)held->distinct + 1) * sizeof *table->filter);
+    return table->flips && table->directory && table->ids && (table->column || table->filter);
 }
 
 static void set_flips(dp_held_table *table) {
@@ -90,8 +109,11 @@ static void fill(const dp_held *held, dp_held_table *table) {
     for (uint32_t id = 0; id < held->distinct; id++) {
         const uint64_t *value = held->values + id * words;
         uint32_t at = directory[dp_held_key(table, dp_bits_load(value, held->bits)) + 1]++;
-        memcpy(table->column + at * words, value, words * sizeof *value);
         table->ids[at] = id;
+        if (table->filter)
+            table->filter[at] = (uint32_t)(*value >> table->from);
+        else
+            memcpy(table->column + at * words, value, words * sizeof *value);
     }
 }
 
