@@ -61,7 +61,8 @@ static bool make_keyed(const copying *c, keyed *k, uint64_t count) {
 
 /* Arranges and appends numbers, for which there is room. */
 static void append(const copying *c, keyed *k, const uint64_t *numbers, uint64_t count) {
-    dp_fill_arrange(c->f, numbers, count, k->number + k->count * c->words);
+    if (count)
+        dp_fill_arrange(c->f, numbers, count, k->number + k->count * c->words);
     k->count += count;
 }
 
