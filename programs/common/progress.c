@@ -65,14 +65,17 @@ void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *use
 
 void progress_part(uint64_t done, uint64_t total, void *user) {
     (void)user;
-    double time = line.active ? now() : 0;
-    if (!line.active || !total || time - line.last < INTERVAL)
+    double time = line.active ? now() : 0, seconds = time - line.begun;
+    if (!line.active || time - line.last < INTERVAL)
         return;
     progress_clear();
-    double share = done < total ? (double)done / (double)total : 1;
-    fprintf(stderr, "%.0f %%", 100 * share);
-    if (share > 0)
-        print_left((time - line.begun) * (1 - share) / share);
+    double share = total && done < total ? (double)done / (double)total : 1;
+    if (total)
+        fprintf(stderr, "%.0f %%", 100 * share);
+    else
+        fprintf(stderr, "%.1f million, %.1f million/s", (double)done * 1e-6, (double)done * 1e-6 / seconds);
+    if (total && share > 0)
+        print_left(seconds * (1 - share) / share);
     fflush(stderr);
     line.shown = true;
     line.last = time;

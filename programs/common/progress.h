@@ -10,7 +10,8 @@ void progress_begin(void);
 /* Shows the state, a few times a second at most. `total` 0: unknown. The shape of doppel_input_options.progress. */
 void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user);
 
-/* The same where work is counted in parts of the whole. The shape of doppel_join_options.progress. */
+/* The same where work is counted in parts of the whole, or in fingerprints where `total` is 0. The shape of
+ * doppel_join_options.progress. */
 void progress_part(uint64_t done, uint64_t total, void *user);
 
 /* Takes the line off the terminal, before something else is written there. */
