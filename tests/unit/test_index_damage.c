@@ -446,6 +446,7 @@ static void disorder_does_not_lead_a_merge_astray(void **state) {
     numbers_out_of_order(&f);
     end_forgery(&f, path);
     index = open_index(path);
+    add_one(index, 64, 1, 0);
     doppel_error error;
     assert_int_equal(doppel_index_compact(index, &error), DOPPEL_ERROR_STORE);
     assert_string_equal(error.file, path);
