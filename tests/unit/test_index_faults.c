@@ -384,8 +384,10 @@ static doppel_status join(uint64_t *result) {
     doppel_source source = join_source(&at);
     doppel_join_options options = join_options(result);
     doppel_error error = {0};
-    doppel_status status = doppel_join(&source, joined.distance, &options, NULL, &error);
+    doppel_join_counts counts = {0};
+    doppel_status status = doppel_join(&source, joined.distance, &options, &counts, &error);
     assert_true(!status || error.message[0]);
+    assert_true(status || !joined.memory || counts.spilled_bytes);
     return status;
 }
 
@@ -395,6 +397,18 @@ static doppel_status join_two(uint64_t *result) {
     doppel_join_options options = join_options(result);
     doppel_error error = {0};
     doppel_status status = doppel_join_two(&held, &source, joined.distance, &options, NULL, &error);
+    assert_true(!status || error.message[0]);
+    return status;
+}
+
+static doppel_status rotate(uint64_t *result) {
+    size_t at;
+    doppel_source source = join_source(&at);
+    doppel_join_options options = join_options(result);
+    doppel_rotation rotation = {.size = sizeof rotation, .count = 4};
+    doppel_error error = {0};
+    double recall = 0;
+    doppel_status status = doppel_join_rotate(&source, joined.distance, &rotation, &options, &recall, NULL, &error);
     assert_true(!status || error.message[0]);
     return status;
 }
@@ -466,6 +480,8 @@ static void check_joins(void) {
     without_memory(join_two);
     without(SYSTEM | FILES, join_two, DOPPEL_ERROR_IO);
     without(THREADS, join_two, DOPPEL_ERROR_MEMORY);
+    without_memory(rotate);
+    without(SYSTEM | FILES, rotate, DOPPEL_ERROR_IO);
 }
 
 static void joins_by_one_thread(void **state) {
@@ -488,12 +504,23 @@ static void joins_at_wide_distances(void **state) {
     check_joins();
 }
 
+/* What the message asks for when there is too little. */
+static uint64_t least_memory(void) {
+    const doppel_source source = {.size = sizeof source, .array = joined.prints, .count = joined.count};
+    uint64_t sum;
+    doppel_join_options options = join_options(&sum);
+    doppel_error error = {0};
+    options.memory = 1;
+    assert_int_equal(doppel_join(&source, joined.distance, &options, NULL, &error), DOPPEL_ERROR_USAGE);
+    return strtoull(strpbrk(error.message, "0123456789"), NULL, 10) << 20;
+}
+
 /* So many pairs that they are written to files. */
 static void joins_with_little_memory(void **state) {
     (void)state;
     static uint64_t equal[800];
     joined = (join_case){.prints = equal, .bits = 64, .threads = 2, .distance = 1, .count = 800, .all = true};
-    joined.memory = (uint64_t)13 << 20;
+    joined.memory = least_memory();
     without_memory(join);
     without(SYSTEM | FILES, join, DOPPEL_ERROR_IO);
 }

@@ -125,12 +125,12 @@ static void check_every_shape(int bits, size_t count, size_t dense_count) {
 
 static void every_distance_at_64_bits(void **state) {
     (void)state;
-    check_every_shape(64, full_suite() ? 200000 : 2000, full_suite() ? 3000 : 250);
+    check_every_shape(64, full_suite() ? 200000 : 1500, full_suite() ? 3000 : 250);
 }
 
 static void every_distance_at_128_bits(void **state) {
     (void)state;
-    check_every_shape(128, full_suite() ? 200000 : 2000, full_suite() ? 3000 : 250);
+    check_every_shape(128, full_suite() ? 200000 : 1500, full_suite() ? 3000 : 250);
 }
 
 /* The narrower, the more equal ones. */
@@ -149,7 +149,7 @@ static void larger_sets(void **state) {
     (void)state;
     for (int bits = 64; bits <= 128; bits += 64)
         for (size_t s = 0; s < 3; s++) {
-            fingerprints set = make_prints(&shapes[s], bits, 12000, s);
+            fingerprints set = make_prints(&shapes[s], bits, 8000, s);
             truth t = find_truth(shapes[s].name, &set, 6);
             for (int k = 0; k <= 6; k++)
                 check_join(&t, &(join_run){.distance = k, .all = k % 2, .threads = 1 + k % 2});

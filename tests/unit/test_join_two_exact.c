@@ -64,10 +64,86 @@ static void odd_widths_between_two_sets(void **state) {
         check_between_shapes(widths[i], widths[i] < 20 ? 100 : 400, widths[i] < 20 ? 150 : 600, widths[i] < 20 ? 1 : 2);
 }
 
+/* ---- planted truth ---- */
+
+/* The streamed side is made as it is read: one in a hundred is near a held one. */
+typedef struct stream {
+    const fingerprints *held;
+    uint64_t count, at;
+    bool *found; /* for each planted one */
+    doppel_pair last;
+    uint64_t wrong;
+} stream;
+
+/* Fingerprint b of the stream, and the held one it is near; held->count: none. */
+static size_t streamed(const stream *s, uint64_t b, uint64_t *value) {
+    uint64_t seed = b * 0x9E3779B97F4A7C15u;
+    make_random(s->held, value, &seed);
+    if (b % 100)
+        return s->held->count;
+    size_t a = random_below(&seed, s->held->count);
+    make_near(s->held, value, print_at(s->held, a), random_below(&seed, 6), &seed);
+    return a;
+}
+
+static doppel_status read_stream(void *user, uint64_t *to, size_t room, size_t *count) {
+    stream *s = user;
+    *count = s->count - s->at < room ? (size_t)(s->count - s->at) : room;
+    for (size_t i = 0; i < *count; i++)
+        streamed(s, s->at++, to + i * s->held->words);
+    return DOPPEL_OK;
+}
+
+static doppel_status look_at_pairs(const doppel_pair *pairs, size_t count, void *user) {
+    stream *s = user;
+    for (size_t i = 0; i < count; i++) {
+        const doppel_pair *pair = &pairs[i];
+        uint64_t value[2];
+        bool first = s->last.distance < 0;
+        bool in_order = first || s->last.b < pair->b || (s->last.b == pair->b && s->last.a < pair->a);
+        bool is_planted = streamed(s, pair->b, value) == pair->a;
+        int distance = plain_distance(value, print_at(s->held, pair->a), s->held->words);
+        s->wrong += !in_order || pair->distance != distance || distance > 3;
+        if (is_planted)
+            s->found[pair->b / 100] = true;
+        s->last = *pair;
+    }
+    return DOPPEL_OK;
+}
+
+static void check_planted(int bits, size_t held_count, uint64_t count, int threads) {
+    fingerprints held = make_prints(&shapes[0], bits, held_count, 4);
+    stream s = {.held = &held, .count = count, .found = calloc(count / 100 + 1, 1), .last = {.distance = -1}};
+    assert_non_null(s.found);
+    doppel_source a = {.size = sizeof a, .array = held.values, .count = held.count};
+    doppel_source b = {.size = sizeof b, .read = read_stream, .user = &s};
+    doppel_join_options options = {
+        .size = sizeof options, .bits = bits, .threads = threads, .pairs = look_at_pairs, .user = &s};
+    assert_int_equal(doppel_join_two(&a, &b, 3, &options, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(s.wrong, 0);
+    for (uint64_t i = 0; i < count; i += 100) {
+        uint64_t value[2];
+        size_t near = streamed(&s, i, value);
+        assert_int_equal(s.found[i / 100], plain_distance(value, print_at(&held, near), held.words) <= 3);
+    }
+    free(s.found);
+    free_prints(&held);
+}
+
+static void every_planted_pair_is_found(void **state) {
+    (void)state;
+    size_t held = full_suite() ? 1000000 : 30000;
+    uint64_t count = full_suite() ? 20000000 : 300000;
+    check_planted(64, held, count, 1);
+    check_planted(64, held, count, 2);
+    check_planted(128, held, count, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_distance_between_two_sets),
         cmocka_unit_test(odd_widths_between_two_sets),
+        cmocka_unit_test(every_planted_pair_is_found),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
