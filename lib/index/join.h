@@ -208,6 +208,9 @@ bool dp_join_reserve(dp_joiner *joiner, size_t count);
 
 /* ---- join_check.c ---- */
 
+/* Tells a pair, where pairs are kept. */
+bool dp_join_tell(dp_joiner *joiner, uint32_t a, uint32_t b, int distance);
+
 /* A candidate: numbers i and j of a cell are compared in full, and told if they are near and this is the place. */
 bool dp_join_check(dp_joiner *joiner, const dp_cell *cell, size_t i, size_t j, uint64_t chosen);
 

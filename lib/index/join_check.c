@@ -15,14 +15,18 @@ static uint64_t pairs_of_copies(const dp_joiner *joiner, uint32_t a, uint32_t b)
     return groups->count ? dp_group_size(groups, a) * dp_group_size(groups, b) : 1;
 }
 
-static bool tell(dp_joiner *joiner, uint32_t a, uint32_t b, int distance) {
+bool dp_join_tell(dp_joiner *joiner, uint32_t a, uint32_t b, int distance) {
     dp_join *join = joiner->join;
-    joiner->near++;
-    joiner->all_pairs = dp_add_sure(joiner->all_pairs, pairs_of_copies(joiner, a, b));
     if (!join->keeps_pairs ||
         dp_pairs_add(&join->pairs.buffers[joiner->number], a < b ? a : b, a < b ? b : a, distance))
         return true;
     return dp_join_fail(join, join->pairs.status, &join->pairs.error);
+}
+
+static bool tell_near(dp_joiner *joiner, uint32_t a, uint32_t b, int distance) {
+    joiner->near++;
+    joiner->all_pairs = dp_add_sure(joiner->all_pairs, pairs_of_copies(joiner, a, b));
+    return dp_join_tell(joiner, a, b, distance);
 }
 
 /* A candidate: numbers i and j of a cell. */
@@ -36,7 +40,7 @@ bool dp_join_check(dp_joiner *joiner, const dp_cell *cell, size_t i, size_t j, u
     if (!agree_first(join, differ, chosen))
         return true;
     int distance = dp_bits_count(differ);
-    return distance > join->distance || tell(joiner, cell->positions[i], cell->positions[j], distance);
+    return distance > join->distance || tell_near(joiner, cell->positions[i], cell->positions[j], distance);
 }
 
 bool dp_join_compare_one(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, size_t i, size_t from,

@@ -8,10 +8,8 @@ bool dp_copy_add(dp_joiner *joiner, uint32_t first, uint32_t copy) {
     dp_join *join = joiner->join;
     joiner->copies++;
     atomic_fetch_or_explicit(&join->marks[copy / 64], (uint64_t)1 << (copy % 64), memory_order_relaxed);
-    if (!join->keeps_pairs)
-        return true;
-    if (!join->options.all)
-        return dp_pairs_add(&join->pairs.buffers[joiner->number], first, copy, 0);
+    if (!join->keeps_pairs || !join->options.all)
+        return dp_join_tell(joiner, first, copy, 0);
     if (!dp_reserve(&joiner->members, &joiner->member_capacity, joiner->member_count + 1, sizeof(uint64_t)))
         return dp_join_no_memory(join);
     joiner->members[joiner->member_count++] = (uint64_t)first << 32 | copy;
