@@ -15,8 +15,8 @@ static const doppel_costs builtin = {
     .probe = 85,
     .candidate = 0.3,
     .query = 90,
-    .move = 8,
-    .place = 6.5,
+    .move = 10.5,
+    .place = 2.8,
     .pair = 0.12,
 };
 

@@ -6,24 +6,26 @@
  * goes through each of them. For the first level that is a pass over memory (a move), for the others a table inside the
  * cache (a place); what is together at the end is compared (a pair):
  *
- *     (k + 1) * count * move  +  (choices of levels 2 and on) * count * place  +  candidates * pair
+ *     (k + 2) * count * move  +  (choices of levels 2 and on) * count * place  +  candidates * pair
  *
- * Narrower blocks, for a greater s, mean more choices and fewer candidates. Against them stands the scan: all with all.
- * It wins for few fingerprints, and for distances so wide that no blocks tell them apart. */
+ * The first pass counts twice: it reads, reorders and finds equal ones, too; for k = 0 that is all. Moves and places of
+ * 128 bits cost twice. Narrower blocks, for a greater s, mean more choices and fewer candidates. Against them stands
+ * the scan: all with all. It wins for few fingerprints, and for distances so wide that no blocks tell them apart. */
 #include "index/plan.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
-/* As join.c has them: the bits of a block by which the first level sorts are so many that a cell has about CELL
- * numbers, and at most MOST_SORTED; a cell is compared at once up to AT_ONCE numbers a table; tables have buckets of
- * LOAD; a level that others follow splits by at most SPLIT bits. */
-enum { CELL = 2048, MOST_SORTED = 12, AT_ONCE = 24, LOAD = 5, SPLIT = 10 };
+/* As the join has them: the bits of a block by which the first level sorts are so many that a cell has about CELL
+ * numbers, SORT_BITS at most, or one more where cells are larger than LARGE_CELL; a cell is compared at once up to
+ * AT_ONCE numbers a table; tables have buckets of LOAD; a level that others follow splits by at most SPLIT bits. */
+enum { CELL = 2048, SORT_BITS = 12, LARGE_CELL = 1 << 15, AT_ONCE = 24, LOAD = 5, SPLIT = 10 };
 enum { MOST_BLOCKS = 64, MOST_SHARED = 8 };
 
-/* A table that is sorted first, and a split into cells, cost so many tables that compare while they are filled. */
-enum { SORTED_COST = 3, SPLIT_COST = 2 };
+/* Tables that compare while they are filled cost a place. Those that are sorted first cost ROWS of them, and NUMBERS
+ * where 32 bits tell too little and whole numbers are sorted; a split into cells costs CELLS. */
+enum { ROWS = 2, NUMBERS = 4, CELLS = 2 };
 
 static double smaller(double a, double b) {
     return a < b ? a : b;
@@ -38,15 +40,16 @@ typedef struct join_work {
 /* Bits by which the first level sorts. */
 static int sorted_bits(uint64_t count) {
     int bits = 1;
-    while (bits < MOST_SORTED && count >> (bits + 1) >= CELL)
+    while (bits < SORT_BITS && count >> (bits + 1) >= CELL)
         bits++;
-    return bits;
+    return bits + (bits == SORT_BITS && count >> bits > LARGE_CELL);
 }
 
-/* Whether a table compares while it is filled: the blocks are wide enough for the buckets, and 32 bits, about two of
- * them in the blocks, tell enough. */
-static bool fills_and_compares(const dp_question *question, double cell, double width) {
-    return cell / exp2(width) <= LOAD && dp_ball(30, question->distance) / exp2(30) * LOAD < 1.0 / 16;
+/* Places that a table costs: small buckets are compared while they are filled, if 32 bits, about two of them in the
+ * blocks, tell enough. */
+static double table_places(const dp_question *question, double cell, double width) {
+    bool tells = dp_ball(30, question->distance) / exp2(30) * LOAD < 1.0 / 16;
+    return !tells ? NUMBERS : cell / exp2(width) <= LOAD ? 1 : ROWS;
 }
 
 /* Fingerprints that stand together in a bucket of a table. */
@@ -61,8 +64,8 @@ static double table_load(double cell, double width) {
 static join_work blocks_work(const dp_question *question, double width, int shared) {
     double count = (double)question->count, k = question->distance, choices = k + 1;
     double cell = count / exp2(smaller(width, sorted_bits(question->count)));
-    join_work work = {choices * count, 0, 0};
-    if (!question->distance) /* equal ones are found on the way */
+    join_work work = {(choices + 1) * count, 0, 0};
+    if (!question->distance)
         return work;
     for (int level = 1;; level++) {
         double next = choices * (k + level + 1) / (level + 1);
@@ -73,10 +76,7 @@ static join_work blocks_work(const dp_question *question, double width, int shar
         }
         choices = next;
         bool leaf = level + 1 == shared || cell / exp2(width) <= LOAD;
-        work.places += choices * count *
-                       (!leaf                                       ? SPLIT_COST
-                        : fills_and_compares(question, cell, width) ? 1
-                                                                    : SORTED_COST);
+        work.places += choices * count * (leaf ? table_places(question, cell, width) : CELLS);
         if (leaf) {
             work.candidates = choices * count * table_load(cell, width) / 2;
             return work;
@@ -85,11 +85,11 @@ static join_work blocks_work(const dp_question *question, double width, int shar
     }
 }
 
-static double blocks_microseconds(const dp_question *question, join_work work, double rounds) {
+static double blocks_microseconds(const dp_question *question, int bits, join_work work, double rounds) {
     const doppel_costs *costs = question->costs;
     /* A round that is not a fingerprint's own only reads it: about a third of a move. */
-    double moves = work.moves * (1 + (rounds - 1) / 3);
-    return (moves * costs->move + work.places * costs->place + work.candidates * costs->pair) / 1000;
+    double moves = work.moves * (1 + (rounds - 1) / 3), words = bits > 64 ? 2 : 1;
+    return (words * (moves * costs->move + work.places * costs->place) + work.candidates * costs->pair) / 1000;
 }
 
 /* The number of equal blocks to go by that costs least; 0: there are fewer than k + 2 bits. */
@@ -100,7 +100,7 @@ static int best_shared(const dp_question *question, int bits) {
         int blocks = question->distance + shared;
         if (blocks > bits || blocks > MOST_BLOCKS)
             break;
-        double cost = blocks_microseconds(question, blocks_work(question, (double)bits / blocks, shared), 1);
+        double cost = blocks_microseconds(question, bits, blocks_work(question, (double)bits / blocks, shared), 1);
         if (!best || cost < least) {
             best = shared;
             least = cost;
@@ -120,7 +120,7 @@ static double all_pairs(uint64_t count) {
  * fixed; the rest is for pairs. Fixed are a bit a fingerprint, and what a thread has open. */
 #define LINE 64.0
 #define FIXED (2 << 20)
-#define LEAST (8 << 20)
+#define LEAST (2 << 20)
 
 static double line_bytes(const dp_plan_search *search) {
     double keys = exp2(sorted_bits(search->question.count));
@@ -181,7 +181,7 @@ static doppel_plan blocks_plan(const dp_plan_search *search, int shared, double 
     snprintf(plan.layout, sizeof plan.layout, "%dc%dx%d", plan.blocks, shared, key);
     plan.probes = work.moves + work.places;
     plan.candidates = work.candidates;
-    plan.microseconds = blocks_microseconds(question, work, rounds);
+    plan.microseconds = blocks_microseconds(question, search->bits, work, rounds);
     set_memory(&plan, memory_for(search, rounds));
     return plan;
 }
@@ -224,7 +224,7 @@ double dp_join_nanoseconds(const dp_question *question, int bits, int blocks) {
     if (!blocks)
         return all_pairs(question->count) * question->costs->pair;
     join_work work = blocks_work(question, (double)bits / blocks, blocks - question->distance);
-    return 1000 * blocks_microseconds(question, work, 1);
+    return 1000 * blocks_microseconds(question, bits, work, 1);
 }
 
 int dp_plan_join(uint64_t count, int distance, int bits) {
