@@ -94,7 +94,7 @@ static bool can_copy(const copying *c, const dp_merging *merging, int i) {
 /* The numbers of a run that are not gone; both ascend. */
 static doppel_status add_fresh(copying *c, const dp_run *run, const dp_buffer *gone) {
     uint64_t numbers[2 * DP_BATCH], bucket = 0;
-    const char *next = gone->data, *end = gone->data + gone->size;
+    const char *next = gone->data, *end = gone->size ? next + gone->size : next; /* no sum with NULL */
     size_t bytes = c->words * 8;
     for (uint64_t from = 0; from < run->count; from += DP_BATCH) {
         uint64_t count = run->count - from < DP_BATCH ? run->count - from : DP_BATCH, kept = 0;
