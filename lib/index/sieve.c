@@ -18,12 +18,14 @@
 #define SLICED_BATCH ((size_t)1 << 24)
 #define WHOLE_BATCH ((size_t)1 << 14)
 #define LEAST_SLICED_BATCH ((size_t)1 << 16)
+/* A thread gets at least so many batches of a stream: the memory of a batch is slow when it is fresh. */
+#define BATCHES 4
 
 /* Nanoseconds, measured on one thread: a test in a map inside the cache; counting, dealing and testing in slices;
  * bringing a byte of a map into the cache, once a batch; setting a bit in the cache and beyond; a byte of fresh memory.
  */
 #define TEST_WHOLE 1.3
-#define TEST_SLICED 7.0
+#define TEST_SLICED 5.5
 #define LOAD_BYTE 0.1
 #define SET_NEAR 1.5
 #define SET_FAR 6.0
@@ -59,7 +61,7 @@ static bool cut(dp_sieve *sieve, const dp_held *held, const dp_sieve_options *op
     }
     if (sieve->sliced) {
         fingerprint += 8;
-        uint64_t share = options->stream / options->threads + 1;
+        uint64_t share = options->stream / options->threads / BATCHES + 1;
         sieve->batch = share < LEAST_SLICED_BATCH ? LEAST_SLICED_BATCH : share > SLICED_BATCH ? SLICED_BATCH : share;
     }
     uint64_t room = maps < options->memory ? (options->memory - maps) / options->threads / fingerprint : 0;

@@ -1,7 +1,8 @@
 /* deal.c - deals keys and their numbers into slices, by the top bits of the key.
  *
- * A line of a slice is filled in the cache and goes to memory whole. The variants differ in that last step alone: they
- * write past the caches. */
+ * A line of a slice is filled in the cache and goes to memory whole: 256 bytes at once, as memory is slow at changing
+ * from place to place, and several hundred slices take turns. The variants differ in that last step alone: they write
+ * past the caches. */
 #include "kernel/kernel.h"
 
 typedef void (*flush_fn)(uint64_t *to, const uint64_t *from);
@@ -39,7 +40,8 @@ static void deal_portable(const dp_deal *deal, const uint64_t *values, uint32_t 
 /* The fences make the lines visible to whoever waits for the thread. */
 
 DP_TARGET_AVX512 static inline void flush_avx512(uint64_t *to, const uint64_t *from) {
-    _mm512_stream_si512((void *)to, _mm512_load_si512(from));
+    for (int i = 0; i < DP_DEAL_LINE; i += 8)
+        _mm512_stream_si512((void *)(to + i), _mm512_load_si512(from + i));
 }
 
 DP_TARGET_AVX512 static void deal_avx512(const dp_deal *deal, const uint64_t *values, uint32_t first, uint32_t count) {
@@ -48,8 +50,8 @@ DP_TARGET_AVX512 static void deal_avx512(const dp_deal *deal, const uint64_t *va
 }
 
 DP_TARGET_AVX2 static inline void flush_avx2(uint64_t *to, const uint64_t *from) {
-    _mm256_stream_si256((__m256i *)to, _mm256_load_si256((const __m256i *)from));
-    _mm256_stream_si256((__m256i *)to + 1, _mm256_load_si256((const __m256i *)from + 1));
+    for (int i = 0; i < DP_DEAL_LINE; i += 4)
+        _mm256_stream_si256((__m256i *)(to + i), _mm256_load_si256((const __m256i *)(from + i)));
 }
 
 DP_TARGET_AVX2 static void deal_avx2(const dp_deal *deal, const uint64_t *values, uint32_t first, uint32_t count) {

@@ -305,7 +305,7 @@ DP_KERNEL(crowd, size_t, (dp_crowd * crowd))
 
 /* Deals keys into slices by their top bits: deal.c. A slice is a piece of `entries`, each entry a key (high half) and
  * its number (low half), in the order they came. */
-enum { DP_DEAL_LINE = 8 }; /* entries that go to memory together */
+enum { DP_DEAL_LINE = 32 }; /* entries that go to memory together: 256 bytes, of one row of it */
 typedef struct dp_deal {
     size_t stride;     /* the key of number i is in values[i * stride] */
     int shift, width;  /* `width` bits (at most 32) from bit `shift` on */
