@@ -49,7 +49,7 @@ bool dp_area_get(dp_area *area, size_t size) {
 
 void dp_area_trim(dp_area *area, size_t size) {
     size_t keep = round_up(size ? size : 1, HUGE_PAGE);
-    if (area->mapped > POOLED_MOST && keep < area->mapped) {
+    if (keep < area->mapped) {
         munmap((char *)area->data + keep, area->mapped - keep);
         area->mapped = keep;
     }
@@ -104,6 +104,11 @@ void dp_pool_give(dp_pool *pool, dp_area *area) {
             return;
         }
     dp_area_free(area);
+}
+
+void dp_pool_trim(const dp_pool *pool, dp_area *area, size_t size) {
+    if (!pool || area->mapped > POOLED_MOST)
+        dp_area_trim(area, size);
 }
 
 void dp_pool_free(dp_pool *pool) {

@@ -9,10 +9,17 @@ enum { STRETCH = 512 };
 
 /* The newest entries are looked through: a reader has no hash of them. */
 static bool head_contains(const dp_head *head, dp_bits value, uint64_t owner) {
-    uint64_t count = atomic_load_explicit(&head->count, memory_order_acquire);
-    for (uint64_t i = 0; i < count; i++)
-        if (head->owners[i] == owner && dp_head_value(head, i) == value)
-            return !atomic_load_explicit(&head->dead[i], memory_order_acquire);
+    uint32_t hits[STRETCH + 16];
+    uint64_t all = atomic_load_explicit(&head->count, memory_order_acquire);
+    for (uint64_t from = 0; from < all; from += STRETCH) {
+        size_t count = all - from < STRETCH ? (size_t)(all - from) : STRETCH;
+        size_t found = dp_near32_kernel()(head->filter + from, count, (uint32_t)value, 0, hits);
+        for (size_t i = 0; i < found; i++) {
+            uint64_t at = from + hits[i];
+            if (head->owners[at] == owner && dp_head_value(head, at) == value)
+                return !atomic_load_explicit(&head->dead[at], memory_order_acquire);
+        }
+    }
     return false;
 }
 

@@ -134,7 +134,15 @@ static doppel_status run_flush(flush *f, bool all) {
     return status == DOPPEL_OK ? publish(f) : status;
 }
 
+/* Whether everything is in one run already, and all of it alive. */
+static bool is_compact(const dp_version *version) {
+    return version->runs <= 1 && !atomic_load_explicit(&version->head->count, memory_order_relaxed) &&
+           (!version->runs || !atomic_load_explicit(&version->run[0]->dead_count, memory_order_relaxed));
+}
+
 doppel_status dp_index_flush(doppel_index *index, dp_run *more, bool all) {
+    if (!more && all && is_compact(atomic_load_explicit(&index->current, memory_order_relaxed)))
+        return DOPPEL_OK;
     flush *f = calloc(1, sizeof *f);
     if (!f) {
         dp_run_free(more);

@@ -40,6 +40,8 @@ typedef struct dp_pool {
 } dp_pool;
 bool dp_pool_get(dp_pool *pool, dp_area *area, size_t size);
 void dp_pool_give(dp_pool *pool, dp_area *area);
+/* Trims an area that the pool will not keep. */
+void dp_pool_trim(const dp_pool *pool, dp_area *area, size_t size);
 void dp_pool_free(dp_pool *pool);
 
 /* ---- a run ---- */

@@ -175,7 +175,7 @@ doppel_status dp_run_build(dp_run *run, const dp_layout *layout, const dp_mergin
             return status;
         memset(f.rest + run->count * (size_t)f.table->rest_bytes, 0, DP_REST_PADDING);
     }
-    dp_area_trim(&run->area[DP_AREA_VALUES], dp_filter_bytes(run));
+    dp_pool_trim(run->pool, &run->area[DP_AREA_VALUES], dp_filter_bytes(run));
     run->values = NULL;
     return DOPPEL_OK;
 }

@@ -305,8 +305,8 @@ static doppel_status finish(merger *m) {
     run->list_count = m->lists.size / 8;
     if (m->times && !join_times(m))
         return DOPPEL_ERROR_MEMORY;
-    dp_area_trim(&run->area[DP_AREA_VALUES], run->count * (size_t)m->words * 8);
-    dp_area_trim(&run->area[DP_AREA_IDS], run->count * 8);
+    dp_pool_trim(run->pool, &run->area[DP_AREA_VALUES], run->count * (size_t)m->words * 8);
+    dp_pool_trim(run->pool, &run->area[DP_AREA_IDS], run->count * 8);
     run->area[DP_AREA_LISTS] = (dp_area){m->lists.data, m->lists.size, 0};
     m->lists = (dp_buffer){0};
     run->values = m->values;
