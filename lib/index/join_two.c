@@ -187,9 +187,11 @@ static doppel_status set_up(dp_two *two, const doppel_source *a, int distance, d
     uint64_t used = dp_held_bytes(&two->held), rest = memory > used ? memory - used : 0;
     dp_sieve_options sieve = {.threads = two->threads, .memory = rest / 8 * 7, .stream = expected};
     dp_sieve_plan(&two->sieve, &two->held, &sieve);
-    if (!create_results(two, rest / 8) || !dp_sieve_build(&two->sieve, &two->held, two->threads))
+    if (!dp_sieve_build(&two->sieve, &two->held, two->threads))
         return dp_no_memory(error);
-    return DOPPEL_OK;
+    if (two->total && two->total / two->sieve.batch < two->threads)
+        two->threads = (size_t)(two->total / two->sieve.batch) + 1; /* no more than there are batches */
+    return create_results(two, rest / 8) ? DOPPEL_OK : dp_no_memory(error);
 }
 
 static void free_all(dp_two *two) {

@@ -18,6 +18,7 @@
 #define SLICED_BATCH ((size_t)1 << 24)
 #define WHOLE_BATCH ((size_t)1 << 14)
 #define LEAST_SLICED_BATCH ((size_t)1 << 16)
+#define LEAST_BATCH ((size_t)64)
 /* A thread gets at least so many batches of a stream: the memory of a batch is slow when it is fresh. */
 #define BATCHES 4
 
@@ -50,10 +51,17 @@ static dp_sieve_part part_of(const dp_held *held, int m, int i, int bits) {
     return part;
 }
 
+/* A thread's share of the stream in BATCHES, between bounds. */
+static size_t batch_of(const dp_sieve_options *options, size_t least, size_t most) {
+    uint64_t share = options->stream / options->threads / BATCHES + 1;
+    return share < least ? least : share > most ? most : (size_t)share;
+}
+
 /* Cuts into m parts; sets the batch that the memory allows. False when it does not fit. */
 static bool cut(dp_sieve *sieve, const dp_held *held, const dp_sieve_options *options, int m, int bits) {
     uint64_t maps = 0, fingerprint = held->words * 8 + 1;
-    *sieve = (dp_sieve){.words = held->words, .parts = m, .batch = WHOLE_BATCH};
+    *sieve = (dp_sieve){.words = held->words, .parts = m};
+    sieve->batch = batch_of(options, LEAST_BATCH, WHOLE_BATCH);
     for (int i = 0; i < m; i++) {
         sieve->part[i] = part_of(held, m, i, bits);
         sieve->sliced = sieve->sliced || sieve->part[i].slice_bits;
@@ -61,13 +69,12 @@ static bool cut(dp_sieve *sieve, const dp_held *held, const dp_sieve_options *op
     }
     if (sieve->sliced) {
         fingerprint += 8;
-        uint64_t share = options->stream / options->threads / BATCHES + 1;
-        sieve->batch = share < LEAST_SLICED_BATCH ? LEAST_SLICED_BATCH : share > SLICED_BATCH ? SLICED_BATCH : share;
+        sieve->batch = batch_of(options, LEAST_SLICED_BATCH, SLICED_BATCH);
     }
     uint64_t room = maps < options->memory ? (options->memory - maps) / options->threads / fingerprint : 0;
     if (sieve->batch > room)
         sieve->batch = (size_t)room;
-    return sieve->batch >= (sieve->sliced ? LEAST_SLICED_BATCH : 64);
+    return sieve->batch >= (sieve->sliced ? LEAST_SLICED_BATCH : LEAST_BATCH);
 }
 
 /* Nanoseconds that building and a stream take. */
@@ -86,7 +93,7 @@ static double cost_of(const dp_sieve *sieve, const dp_held *held, const dp_sieve
 }
 
 void dp_sieve_plan(dp_sieve *sieve, const dp_held *held, const dp_sieve_options *options) {
-    dp_sieve none = {.words = held->words, .batch = WHOLE_BATCH}, candidate;
+    dp_sieve none = {.words = held->words, .batch = batch_of(options, LEAST_BATCH, WHOLE_BATCH)}, candidate;
     double best = held->nanoseconds * (double)options->stream / (double)options->threads;
     *sieve = none;
     for (int m = 1; m <= DP_SIEVE_PARTS && m <= held->distance + 1 && m <= held->bits; m++) {

@@ -21,7 +21,7 @@ typedef struct dp_feed {
     dp_scratch spool; /* what `settle` wrote */
 } dp_feed;
 
-/* How many fingerprints to ask for at once: 1 MiB of them keeps the disk busy and stays in the cache. */
+/* How many fingerprints to ask for at once: 512 KiB (or twice that) keep the disk busy and stay in the cache. */
 enum { DP_FEED_BATCH = 1 << 16 };
 
 /* Errors: DOPPEL_ERROR_USAGE when not exactly one of array, path and callback is given (an array of none may be NULL),
