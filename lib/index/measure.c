@@ -16,7 +16,7 @@
 #define BYTES_EACH 128
 
 /* How long each find is repeated, in seconds. */
-#define LONG_ENOUGH 0.25
+#define LONG_ENOUGH 0.1
 
 /* ---- least squares ---- */
 
