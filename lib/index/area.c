@@ -43,8 +43,12 @@ bool dp_area_get(dp_area *area, size_t size) {
     } else {
         area->data = aligned_alloc(CACHE_LINE, round_up(size ? size : 1, CACHE_LINE));
     }
+    if (!area->data) {
+        *area = (dp_area){0}; /* nothing to free, and nothing for a pool to keep */
+        return false;
+    }
     area->size = size;
-    return area->data;
+    return true;
 }
 
 void dp_area_trim(dp_area *area, size_t size) {

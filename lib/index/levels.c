@@ -41,6 +41,8 @@ typedef struct flush {
     uint64_t total; /* positions that are merged, at most */
 } flush;
 
+_Static_assert(DP_MERGE_MOST == DP_MAX_RUNS + 2, "all runs, what comes, and the head");
+
 static bool choose(flush *f, int i) {
     uint64_t count = f->version->run[i]->count;
     if (f->chosen[i] || f->total + count > DP_RUN_MOST)

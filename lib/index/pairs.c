@@ -94,6 +94,10 @@ static bool spill(dp_pair_buffer *buffer) {
     dp_pair_run run;
     if (!buffer->count)
         return true;
+    if (dp_stopped(pairs->options.stop)) {
+        dp_fail(&error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+        return fail(pairs, &error);
+    }
     if (!sort_buffer(buffer))
         return false;
     pthread_mutex_lock(&pairs->lock);

@@ -68,7 +68,7 @@ typedef struct dp_schedule {
     int table[DP_MAX_TABLES], radius[DP_MAX_TABLES];
 } dp_schedule;
 
-enum { DP_MAX_BITS = 128, DP_REST_PADDING = 8, DP_MERGE_MOST = 65 };
+enum { DP_MAX_BITS = 128, DP_REST_PADDING = 8, DP_MERGE_MOST = 66 };
 
 /* What a run in memory is made of. The filter of table 0 takes the place of the values. */
 enum { DP_AREA_VALUES, DP_AREA_IDS, DP_AREA_LISTS, DP_AREA_SHARED, DP_AREA_TABLES, DP_RUN_AREAS };

@@ -225,6 +225,22 @@ static void a_full_disk_is_an_error(void **state) {
     assert_int_equal(out.count, 0);
 }
 
+static void stop_ends_it_before_more_is_written(void **state) {
+    (void)state;
+    int stop = 0;
+    dp_pairs pairs;
+    doppel_error error = {0};
+    uint64_t given;
+    dp_pairs_options options = {.threads = 1, .memory = 1, .stop = &stop};
+    assert_int_equal(dp_pairs_init(&pairs, &options, &error), DOPPEL_OK);
+    size_t added = 0;
+    for (; added < 1000000 && dp_pairs_add(&pairs.buffers[0], 1, 2, 0); added++)
+        stop = added >= 10000;
+    assert_in_range(added, 10000, 20000);
+    assert_int_equal(dp_pairs_finish(&pairs, NULL, NULL, &given, &error), DOPPEL_ERROR_INTERRUPTED);
+    dp_pairs_free(&pairs);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_go_out_in_order),
@@ -235,6 +251,7 @@ int main(void) {
         cmocka_unit_test(counting_gives_no_pairs),
         cmocka_unit_test(a_callback_ends_it),
         cmocka_unit_test(stop_ends_it),
+        cmocka_unit_test(stop_ends_it_before_more_is_written),
         cmocka_unit_test(a_folder_that_is_not_there_is_named),
         cmocka_unit_test(a_full_disk_is_an_error),
     };
