@@ -334,6 +334,12 @@ DOPPEL_API doppel_status doppel_titles_scan(const doppel_titles *titles, const c
 
 /* ---- 7. Documents from files ---- */
 
+/* Some bytes. */
+typedef struct doppel_slice {
+    const char *data;
+    size_t length;
+} doppel_slice;
+
 /* A document as it was read; everything is borrowed for the time of the call that got it. */
 typedef struct doppel_document {
     const char *id; /* as the record gives it; else FILE:LINE; for a plain file its path as given */
@@ -342,10 +348,18 @@ typedef struct doppel_document {
     size_t text_length;
     const char *url, *title; /* NULL when the record has none */
     size_t url_length, title_length;
-    const char *record; /* the whole record as it stands in the file, without its line end; for a plain file the text */
+    const char *record; /* JSONL: the whole record as it stands in the file, without its line end; else NULL */
     size_t record_length;
     const char *file; /* as given, or below a given folder */
-    uint64_t line;    /* 0 for a plain file */
+    uint64_t line;    /* of its first line, from 1; 0 for a file that is one document; WARC: the record's number */
+    /* A page: its bytes as they came, for doppel_page_read, which makes text (and a title) of them. Then `text` is
+     * empty, unless the record has both. NULL: not a page. */
+    const char *html;
+    size_t html_length;
+    const char *charset; /* what the page's carrier says it is written in, e.g. "windows-1252"; NULL: nothing */
+    const char *alias;   /* the target of a redirect, as it stands: the document is another name of it; else NULL */
+    size_t alias_length; /* such a document has no text */
+    const doppel_slice *extra; /* what `extra_keys` asked for, in that order; data NULL: the record has none */
 } doppel_document;
 
 typedef struct doppel_input_options {
@@ -361,6 +375,10 @@ typedef struct doppel_input_options {
     void (*progress)(uint64_t bytes, uint64_t total, uint64_t documents, void *user);
     void *user;
     const volatile int *stop; /* may be NULL; once it is not 0, the run ends with DOPPEL_ERROR_INTERRUPTED */
+    const char *html_key;     /* NULL: html */
+    /* More fields of each record that are wanted, strings and numbers alike, as doppel_document.extra gives them. */
+    const char *const *extra_keys;
+    size_t extra_count; /* at most 16 */
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -396,6 +414,68 @@ typedef struct doppel_work {
 DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count,
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
+
+/* Pages: HTML to content. */
+
+typedef enum doppel_content {
+    DOPPEL_CONTENT_MAIN, /* without navigation, headers, footers, asides, banners and blocks of links */
+    DOPPEL_CONTENT_ALL   /* all visible text */
+} doppel_content;
+
+/* What a page says. Everything is borrowed from the reader until its next call, and UTF-8. NULL: not there. */
+typedef struct doppel_page {
+    const char *text; /* white space where blocks break */
+    size_t text_length;
+    const char *title;
+    size_t title_length;
+    const char *canonical; /* the page's own canonical link, as it stands */
+    size_t canonical_length;
+    const char *language; /* of the html element, as it stands */
+    size_t language_length;
+    const char *charset; /* the name of the charset that it was read in */
+} doppel_page;
+
+typedef struct doppel_page_reader doppel_page_reader;
+
+/* A reader for one thread. */
+DOPPEL_API doppel_status doppel_page_reader_create(doppel_page_reader **reader);
+DOPPEL_API void doppel_page_reader_free(doppel_page_reader *reader);
+
+/* Reads a page of any bytes: broken nesting, any charset (a byte-order mark, then `charset`, then the page's own meta,
+ * then valid UTF-8, then a guess). `charset` may be NULL. Errors: DOPPEL_ERROR_MEMORY. */
+DOPPEL_API doppel_status doppel_page_read(doppel_page_reader *reader, const char *html, size_t length,
+                                          const char *charset, doppel_content content, doppel_page *page);
+
+/* Addresses. */
+
+/* Rules of canonical URLs; or those together that are NOT to be applied. docs/FORMAT.md lists what each does. */
+enum {
+    DOPPEL_URL_SCHEME = 1,     /* http and https are one */
+    DOPPEL_URL_WWW = 2,        /* a leading `www.` is dropped */
+    DOPPEL_URL_PORT = 4,       /* the scheme's own port is dropped */
+    DOPPEL_URL_DOTS = 8,       /* `.` and `..` segments are resolved */
+    DOPPEL_URL_ESCAPES = 16,   /* percent-encoding is as short as can be, in capitals */
+    DOPPEL_URL_INDEX = 32,     /* index.html and its like are dropped */
+    DOPPEL_URL_FRAGMENT = 64,  /* what follows # is dropped */
+    DOPPEL_URL_QUERY = 128,    /* the parts of the query are sorted, an empty one is dropped */
+    DOPPEL_URL_TRACKING = 256, /* parameters that only track are dropped */
+    DOPPEL_URL_IDN = 512,      /* host names are in their ASCII form */
+    DOPPEL_URL_SLASH = 1024    /* one slash at the end of the path is dropped */
+};
+
+/* The canonical form of a URL, at most `length` * 3 + 64 bytes, written to `to`, which has `room`; *written is how many
+ * it needs. What is no absolute http or https URL is given as it is, without white space at its ends. `base` (NULL:
+ * none) is what a relative one is resolved against. Errors: DOPPEL_ERROR_USAGE when there is too little room. */
+DOPPEL_API doppel_status doppel_url_canonical(const char *url, size_t length, const doppel_slice *base,
+                                              unsigned without, char *to, size_t room, size_t *written);
+
+/* Parts of a URL in canonical form, borrowed from it; empty when it has none. */
+typedef struct doppel_url_parts {
+    doppel_slice host;   /* "news.example.co.uk" */
+    doppel_slice domain; /* what was registered: "example.co.uk", by the public suffix list; an address: itself */
+    doppel_slice path;   /* from its slash on, with the query */
+} doppel_url_parts;
+DOPPEL_API void doppel_url_split(const char *canonical, size_t length, doppel_url_parts *parts);
 
 /* ---- 8. The Hamming index: every fingerprint within k bits ---- */
 
