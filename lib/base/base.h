@@ -118,4 +118,8 @@ int dp_cpu_level(void);
 /* The level this machine has, whatever DOPPEL_CPU says: what tests of the variants go by. */
 int dp_cpu_best(void);
 
+/* ---- threads, memory, files that vanish: machine.c ---- */
+
+#include "base/machine.h"
+
 #endif

@@ -5,7 +5,7 @@
 #ifndef DP_INDEX_PAIRS_H
 #define DP_INDEX_PAIRS_H
 
-#include "index/machine.h"
+#include "base/base.h"
 
 #include <pthread.h>
 

@@ -6,7 +6,7 @@
 #ifndef DP_INDEX_SOURCE_H
 #define DP_INDEX_SOURCE_H
 
-#include "index/machine.h"
+#include "base/base.h"
 
 typedef struct dp_feed {
     doppel_source source;

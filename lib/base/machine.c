@@ -1,5 +1,5 @@
-/* machine.c - threads, memory and nameless files for the joins. */
-#include "index/machine.h"
+/* machine.c - threads, memory and nameless files. */
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-/* machine.h - what a join asks of the machine: threads, memory, files that vanish. */
-#ifndef DP_INDEX_MACHINE_H
-#define DP_INDEX_MACHINE_H
+/* machine.h - what is asked of the machine: threads, memory, files that vanish. */
+#ifndef DP_MACHINE_H
+#define DP_MACHINE_H
 
-#include "base/base.h"
+#include "doppel.h"
 
 /* How many threads to use: as many as asked (up to DP_MAX_THREADS), or for 0 one for each CPU of this process. */
 enum { DP_MAX_THREADS = 1024 };
