@@ -735,6 +735,128 @@ DOPPEL_API doppel_status doppel_plan_widen(const doppel_plan *plan, int distance
 DOPPEL_API void doppel_costs_get(doppel_costs *costs);
 DOPPEL_API doppel_status doppel_costs_measure(uint64_t memory, doppel_costs *costs, doppel_error *error);
 
+/* ---- 11. Batch: documents in, one of each out, and why ---- */
+
+/* Create, read (once or more), then either pairs, or decide and then get and write. Positions count documents from 0 in
+ * the order in which they were read. Whether two documents are near depends on those two alone.
+ *
+ *     doppel_batch *batch;
+ *     doppel_batch_create(NULL, &batch, &error);
+ *     doppel_batch_read(batch, paths, count, false, NULL, &error);
+ *     doppel_batch_decide(batch, &error);
+ *     doppel_batch_write(batch, take_document, user, &error);
+ *
+ * Memory: at most 200 bytes a document and 512 MiB, whatever the documents' length: feature hashes and ids are kept in
+ * files of `tmp`. At most 2^32 - 2 documents. One thread at a time may use a batch; it uses `threads` itself. */
+typedef struct doppel_batch doppel_batch;
+
+typedef enum doppel_method {
+    DOPPEL_METHOD_AUTO,    /* every pair with similarity of at least `similarity`, verified */
+    DOPPEL_METHOD_SIMHASH, /* every pair of fingerprints within `distance` bits */
+    DOPPEL_METHOD_MINHASH, /* as auto, with candidates by `bands` bands of `rows` rows */
+    DOPPEL_METHOD_EXACT    /* the same words */
+} doppel_method;
+
+/* What makes documents copies, besides their content; or them together. */
+enum {
+    DOPPEL_BY_CONTENT = 1,
+    DOPPEL_BY_URL = 2,  /* the same canonical URL */
+    DOPPEL_BY_TITLE = 4 /* titles of at least 10 code points, 90 % similar (Levenshtein) */
+};
+
+typedef struct doppel_batch_options {
+    size_t size;                 /* sizeof(doppel_batch_options) */
+    const doppel_recipe *recipe; /* NULL: page; it must outlive the batch */
+    doppel_method method;
+    double similarity;  /* 0: 0.8 */
+    int distance;       /* 0: 3; -1: 0, the same fingerprint */
+    int bands, rows;    /* 0: chosen by `similarity` */
+    uint64_t min_words; /* documents with fewer are near only if their words are the same; 0: 5 */
+    /* Features that are found in more than so great a share of the groups (and at least 8 of them) are left out, and
+     * similarity is that of the others; 0: none are. */
+    double boilerplate;
+    unsigned by;        /* 0: DOPPEL_BY_CONTENT */
+    const char *keep;   /* which document of a group stays: "first" (NULL), or rules in order, divided by commas: first,
+                           last, longest, shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD,
+                           smallest:FIELD */
+    bool link_any;      /* near any document of the group, not only the one that stays: chains are one group */
+    const char *within; /* only documents of one "host", "domain" or of one value of a field are near; NULL: all */
+    const char *across; /* only documents of different ones are near */
+    doppel_content content;
+    unsigned url_without; /* rules that are not applied to URLs */
+    const char *work;     /* a folder that keeps what was read, for `resume` and reports; NULL: nothing is kept */
+    bool resume;          /* go on with what is in `work` */
+    const char *tmp;      /* NULL: the environment's TMPDIR, else /tmp */
+    uint64_t memory;      /* bytes; 0: half of what the machine has free */
+    const doppel_input_options *input; /* how to read: threads, keys, bad, progress, stop; NULL: the defaults */
+    /* What is going on ("pairs", ...) and how far it is, now and then. May be NULL. */
+    void (*progress)(const char *stage, uint64_t done, uint64_t total, void *user);
+    void *user;
+} doppel_batch_options;
+
+/* `options` may be NULL. What they point to must live as long as the batch. Errors: DOPPEL_ERROR_USAGE with a message
+ * that says what is allowed, DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO (tmp, work). */
+DOPPEL_API doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_batch **batch,
+                                             doppel_error *error);
+DOPPEL_API void doppel_batch_free(doppel_batch *batch);
+
+/* Reads every document of the paths, as doppel_input_run does. With `known` they are what others are compared with:
+ * they all stay, before all others, and are not given out. `counts` may be NULL. */
+DOPPEL_API doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
+                                           doppel_input_counts *counts, doppel_error *error);
+
+/* Two documents, and what was measured. In `pairs` a < b. */
+typedef struct doppel_near {
+    uint64_t a, b;
+    int distance;       /* differing bits of the fingerprints; -1: one has no words */
+    double similarity;  /* NaN: not known (simhash) */
+    const char *reason; /* "exact_url", "content_hash" or "title_similarity" */
+} doppel_near;
+
+/* Gives every pair of near documents, in order of (a, b). With `collapse`, documents whose words equal an earlier one's
+ * are paired with the first of their kind only. A status of the callback other than DOPPEL_OK ends it. */
+DOPPEL_API doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
+                                            doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user),
+                                            void *user, doppel_error *error);
+
+/* Decides which documents stay: in the order of `keep`, a document stays unless it is near an earlier one that stays.
+ * Its original is that with the strongest evidence: the same URL, then the same words, then the most similar content,
+ * then the most similar title; the first in order, where there are several. */
+DOPPEL_API doppel_status doppel_batch_decide(doppel_batch *batch, doppel_error *error);
+
+DOPPEL_API uint64_t doppel_batch_count(const doppel_batch *batch);
+
+/* What was decided of a document: near->b is the document, near->a its original (itself: it stays, and the rest is 0,
+ * NULL, NaN). */
+DOPPEL_API void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near *near);
+
+/* A document's id, written to `buffer` up to `room`; gives its length. 0 when it cannot be read back. */
+DOPPEL_API size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffer, size_t room);
+
+/* Reads the inputs once more (those not `known`) and gives every document with what was decided, in order: `record` is
+ * the record as it stands in the file or, where a document is not from JSONL, one made of its id, url, title and text.
+ * Errors: as reading; DOPPEL_ERROR_INPUT when the inputs are not what they were. */
+DOPPEL_API doppel_status doppel_batch_write(doppel_batch *batch,
+                                            doppel_status (*document)(doppel_slice record, const doppel_near *near,
+                                                                      void *user),
+                                            void *user, doppel_error *error);
+
+/* What was done, in figures. */
+typedef struct doppel_batch_stats {
+    uint64_t documents, known;
+    uint64_t empty, few_words; /* without words; with fewer than min_words */
+    uint64_t copies;           /* with the same words as an earlier one */
+    uint64_t kept, groups;     /* that stay; of more than one. Both without known ones that nothing is a copy of */
+    uint64_t candidates;       /* pairs that came up */
+    uint64_t verified;         /* of those, compared feature by feature */
+    uint64_t frequent;         /* features left out as boilerplate */
+    int bands, rows;           /* 0: not used */
+    double recall;             /* expected, of pairs at the very threshold */
+    uint64_t spilled_bytes;
+    double seconds_read, seconds_candidates, seconds_decide;
+} doppel_batch_stats;
+DOPPEL_API void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif
