@@ -280,7 +280,9 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
     size_t threads = thread_count(r.options.threads);
     if (r.options.progress)
         r.total = dp_source_total(&r.job);
-    if (create_units(&r, threads))
+    if (r.options.extra_count > DP_EXTRA)
+        r.status = dp_fail(&r.error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
+    else if (create_units(&r, threads))
         run_threads(&r, threads);
     else
         set_status(&r, DOPPEL_ERROR_MEMORY, NULL);

@@ -1,8 +1,8 @@
 /* input.h - documents from files: what the rest of the library sees of lib/input.
  *
  * doppel_input_run (doppel.h) is dp_input_run with the usual sizes. How a document comes in:
- * paths -> walk.c (files) -> stream.c (bytes) -> lines.c (blocks of lines) -> source.c (units of work)
- * -> input.c (threads, order) -> reader.c and record.c (documents). */
+ * paths -> walk.c (files) -> stream.c (bytes) -> format.c (which format?) -> cut.c (blocks of records)
+ * -> source.c (units of work) -> input.c (threads, order) -> reader.c and the formats (documents). */
 #ifndef DP_INPUT_H
 #define DP_INPUT_H
 
@@ -15,7 +15,7 @@ static inline bool dp_stop_asked(const volatile int *stop) {
 
 /* How the work is cut. Results do not depend on it. */
 typedef struct dp_input_sizes {
-    size_t block;       /* bytes of lines given to a thread at a time */
+    size_t block;       /* bytes of records given to a thread at a time */
     size_t small_file;  /* files up to this are given out several at a time */
     size_t batch_files; /* at most so many of them */
     size_t pending;     /* bytes of output, and 1/1000 of it of reports, that a unit may hold until its turn */

@@ -185,6 +185,28 @@ static bool is_wanted(std::string_view key, const dp_json_field *fields, size_t 
     return false;
 }
 
+/* A checked array or object, whole: up to the bracket that closes the one it starts with. */
+static std::string_view whole_value(const char *start) {
+    size_t depth = 0, i = 0;
+    bool in_string = false;
+    do {
+        char c = start[i++];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '{' || c == '['))
+            depth++;
+        else if (!in_string && (c == '}' || c == ']'))
+            depth--;
+    } while (depth);
+    return std::string_view(start, i);
+}
+
+static bool is_nested(std::string_view token) {
+    return !token.empty() && (token[0] == '[' || token[0] == '{');
+}
+
 static dp_json_result read_field(dp_json *json, ondemand::field field, dp_json_field *fields, size_t count) {
     std::string_view key = raw_key(field);
     if (has_escape(key))
@@ -192,11 +214,16 @@ static dp_json_result read_field(dp_json *json, ondemand::field field, dp_json_f
             return result;
     bool wanted = is_wanted(key, fields, count);
     std::string_view token = trimmed(field.value().raw_json_token());
-    for (size_t i = 0; wanted && !token.empty() && i < count; i++)
+    /* The escapes of a wanted string are checked by whoever makes text of it. */
+    if (!wanted || token.empty() || token[0] != '"')
+        if (dp_json_result result = check_value(json, field.value(), 1))
+            return result;
+    if (wanted && is_nested(token))
+        token = whole_value(token.data());
+    for (size_t i = 0; wanted && i < count; i++)
         if (has_key(&fields[i], key))
             fill(&fields[i], token);
-    /* The escapes of a wanted string are checked by whoever makes text of it. */
-    return wanted && !token.empty() && token[0] == '"' ? DP_JSON_OK : check_value(json, field.value(), 1);
+    return DP_JSON_OK;
 }
 
 /* A line that is no object: JSON of another kind, going by its start, or none at all. */

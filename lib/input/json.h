@@ -34,7 +34,7 @@ typedef struct dp_json_field {
     const char *key; /* in: without escapes */
     size_t key_length;
     dp_json_kind kind; /* out */
-    const char *raw;   /* out: a number as it stands; a string without its quotes, still escaped */
+    const char *raw;   /* out: the value as it stands; a string without its quotes, still escaped */
     size_t raw_length;
 } dp_json_field;
 

@@ -1,10 +1,8 @@
-/* reader.c - the documents of a unit: blocks of lines, whole small files, plain files. */
+/* reader.c - the documents of a unit: blocks of big files, whole big files, small files. The formats do the reading;
+ * here is what they have in common. */
 #include "input/reader.h"
 
 #include <stdio.h>
-
-/* A NUL in the first bytes of a plain file says that it is not text. */
-#define BINARY_LOOK ((size_t)8 << 10)
 
 static void set_key(dp_json_field *field, const char *key, const char *usual) {
     field->key = key ? key : usual;
@@ -17,8 +15,11 @@ bool dp_reader_init(dp_reader *reader) {
     set_key(&reader->fields[DP_FIELD_URL], options->url_key, "url");
     set_key(&reader->fields[DP_FIELD_TITLE], options->title_key, "title");
     set_key(&reader->fields[DP_FIELD_TEXT], options->text_key, "text");
-    reader->lines.target = reader->sizes->block;
-    reader->lines.max_line = options->max_record;
+    set_key(&reader->fields[DP_FIELD_HTML], options->html_key, "html");
+    for (size_t i = 0; i < options->extra_count; i++)
+        set_key(&reader->fields[DP_FIELDS + i], options->extra_keys[i], "");
+    reader->cutter.target = reader->sizes->block;
+    reader->cutter.max_record = options->max_record;
     reader->json = dp_json_create();
     return reader->json != NULL;
 }
@@ -28,7 +29,9 @@ void dp_reader_free(dp_reader *reader) {
     dp_buffer_free(&reader->text);
     dp_buffer_free(&reader->repaired);
     dp_buffer_free(&reader->id);
-    dp_buffer_free(&reader->lines.rest);
+    for (size_t i = 0; i < DP_SPARE; i++)
+        dp_buffer_free(&reader->spare[i]);
+    dp_cutter_free(&reader->cutter);
 }
 
 bool dp_reader_no_memory(dp_unit *unit) {
@@ -44,10 +47,18 @@ static void end_if_strict(const dp_reader *reader, dp_unit *unit) {
     dp_unit_fail(unit, DOPPEL_ERROR_INPUT, last->file, last->line, last->message);
 }
 
+/* A unit that holds much waits for its turn and emits it. */
+static void flush_if_full(const dp_reader *reader, dp_unit *unit) {
+    size_t pending = reader->sizes->pending;
+    if (unit->output.bytes.size > pending || unit->report_count > pending / 1000)
+        reader->flush(reader->run, unit);
+}
+
 bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_place *at, const char *why) {
     unit->counts.bad++;
     dp_unit_report(unit, DOPPEL_ERROR_INPUT, at->file, at->line, "%s", why);
     end_if_strict(reader, unit);
+    flush_if_full(reader, unit);
     return false;
 }
 
@@ -58,10 +69,45 @@ static void bad_file(const dp_reader *reader, dp_unit *unit, const char *file, c
     end_if_strict(reader, unit);
 }
 
-static bool too_long(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
     char why[120];
     snprintf(why, sizeof why, "longer than the limit of %zu bytes; --max-record sets it", reader->options->max_record);
     return dp_reader_bad_record(reader, unit, at, why);
+}
+
+bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit) {
+    return unit->status != DOPPEL_OK || dp_stop_asked(reader->options->stop);
+}
+
+/* ---- documents ---- */
+
+bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
+    reader->id.size = 0;
+    if (!dp_buffer_printf(&reader->id, "%s:%llu", at->file, (unsigned long long)at->line))
+        return dp_reader_no_memory(unit);
+    document->id = reader->id.data;
+    document->id_length = reader->id.size;
+    return true;
+}
+
+doppel_document dp_reader_document(dp_reader *reader, const dp_place *at) {
+    memset(reader->extra, 0, sizeof reader->extra);
+    return (doppel_document){.id = at->file,
+                             .id_length = strlen(at->file),
+                             .text = "",
+                             .file = at->file,
+                             .line = at->line,
+                             .extra = reader->extra};
+}
+
+void dp_reader_plain_text(dp_unit *unit, const dp_place *at, doppel_document *document) {
+    document->text = at->bytes;
+    document->text_length = at->length;
+    if (dp_json_is_utf8(at->bytes, at->length))
+        return;
+    unit->counts.repaired++;
+    dp_unit_report(unit, DOPPEL_OK, at->file, at->line,
+                   "invalid UTF-8 separates words; is it Latin-1? iconv -f latin1 -t utf8");
 }
 
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document) {
@@ -69,66 +115,31 @@ void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *doc
     doppel_status status = reader->work->document(reader->state, document, &unit->output);
     if (status != DOPPEL_OK)
         dp_unit_fail(unit, status, document->file, document->line, doppel_status_name(status));
-    if (unit->output.bytes.size > reader->sizes->pending)
-        reader->flush(reader->run, unit);
+    flush_if_full(reader, unit);
 }
 
-/* ---- lines ---- */
+/* ---- blocks ---- */
 
-static bool is_blank(const char *p, size_t length) {
-    while (length && (*p == ' ' || *p == '\t' || *p == '\r')) {
-        p++;
-        length--;
-    }
-    return !length;
-}
-
-static bool stopped(const dp_reader *reader, const dp_unit *unit) {
-    return unit->status != DOPPEL_OK || dp_stop_asked(reader->options->stop);
-}
-
-/* One line, without its line end. */
-static void read_line(dp_reader *reader, dp_unit *unit, dp_place *at) {
-    if (at->line == 1 && at->length >= 3 && !memcmp(at->bytes, "\xEF\xBB\xBF", 3)) {
-        at->bytes += 3;
-        at->length -= 3;
-    }
-    if (at->length && at->bytes[at->length - 1] == '\r')
-        at->length--;
-    if (at->length > reader->options->max_record)
-        too_long(reader, unit, at);
-    else if (!is_blank(at->bytes, at->length))
-        dp_reader_record(reader, unit, at);
-    if (unit->report_count > reader->sizes->pending / 1000)
-        reader->flush(reader->run, unit);
-}
-
+/* The records of a block, and what is to be said of those behind it. */
 static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
     const dp_block *block = &unit->block;
-    const char *p = block->data, *end = p + block->size;
     dp_place at = {.file = file};
     unit->counts.bytes += block->size;
-    for (uint64_t line = block->first_line; p < end && !stopped(reader, unit); line++) {
-        const char *stop = memchr(p, '\n', (size_t)(end - p));
-        if (!stop)
-            stop = end;
-        at.line = line;
-        at.bytes = p;
-        at.length = (size_t)(stop - p);
-        read_line(reader, unit, &at);
-        p = stop + 1;
-    }
-    if (block->long_line && !stopped(reader, unit)) {
+    unit->format->read(reader, unit, file);
+    if (block->long_line && !dp_reader_stopped(reader, unit)) {
         at.line = block->long_line;
-        too_long(reader, unit, &at);
+        dp_reader_too_long(reader, unit, &at);
     }
-    if (block->cut_line && !stopped(reader, unit)) {
+    if (block->cut_line && !dp_reader_stopped(reader, unit)) {
         at.line = block->cut_line;
-        dp_reader_bad_record(reader, unit, &at, "the file breaks off within this line");
+        dp_reader_bad_record(reader, unit, &at,
+                             unit->format->by_lines || unit->format == &dp_format_jsonl
+                                 ? "the file breaks off within this line"
+                                 : "the file breaks off within this record");
     }
 }
 
-/* ---- plain files ---- */
+/* ---- whole files ---- */
 
 /* Reads the rest of the file behind what the block has of it, up to one byte more than a record may have. */
 static bool read_rest(dp_reader *reader, dp_unit *unit) {
@@ -150,93 +161,59 @@ static bool read_rest(dp_reader *reader, dp_unit *unit) {
     return true;
 }
 
-/* Whether the file at hand is no text: says so, and leaves it out. */
-static bool is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
-    char why[80];
-    size_t look = at->length < BINARY_LOOK ? at->length : BINARY_LOOK;
-    const char *nul = look ? memchr(at->bytes, 0, look) : NULL;
-    if (dp_is_utf16(at->bytes, at->length))
-        snprintf(why, sizeof why, "%s", DP_WHY_UTF16);
-    else if (nul)
-        snprintf(why, sizeof why, "binary, not text: byte %zu is NUL", (size_t)(nul - at->bytes) + 1);
-    else
-        return false;
-    dp_reader_bad_record(reader, unit, at, why);
-    return true;
-}
-
-/* A plain file is used as it is; its invalid UTF-8, which separates words, counts as repaired. */
-static void give_plain(dp_reader *reader, dp_unit *unit, const dp_place *at) {
-    doppel_document document = {.id = at->file,
-                                .id_length = strlen(at->file),
-                                .text = at->bytes,
-                                .text_length = at->length,
-                                .record = at->bytes,
-                                .record_length = at->length,
-                                .file = at->file};
-    if (!dp_json_is_utf8(at->bytes, at->length)) {
-        unit->counts.repaired++;
-        dp_unit_report(unit, DOPPEL_OK, at->file, 0,
-                       "invalid UTF-8 separates words; is it Latin-1? iconv -f latin1 -t utf8");
-    }
-    dp_reader_give(reader, unit, &document);
-}
-
-static void read_plain(dp_reader *reader, dp_unit *unit, const char *file) {
+static void read_whole(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_block *block = &unit->block;
-    if (!read_rest(reader, unit) || stopped(reader, unit))
+    if (!read_rest(reader, unit) || dp_reader_stopped(reader, unit))
         return;
-    dp_place at = {.file = file, .bytes = block->data ? block->data : "", .length = block->size};
     unit->counts.bytes += block->size;
     if (unit->stream.failed)
         bad_file(reader, unit, file, unit->stream.failure);
-    else if (is_binary(reader, unit, &at))
-        return;
     else if (block->size > reader->options->max_record)
-        too_long(reader, unit, &at);
+        dp_reader_too_long(reader, unit, &(dp_place){.file = file});
     else
-        give_plain(reader, unit, &at);
+        unit->format->read(reader, unit, file);
 }
 
-/* ---- units ---- */
+/* ---- small files ---- */
 
-static void read_small_jsonl(dp_reader *reader, dp_unit *unit, const char *file) {
-    dp_lines_begin(&reader->lines, &unit->stream);
-    while (!reader->lines.ended && !stopped(reader, unit)) {
+static void read_small_records(dp_reader *reader, dp_unit *unit, const char *file) {
+    dp_cutter *cutter = &reader->cutter;
+    dp_cutter_begin(cutter, unit->format, &unit->stream);
+    while (!cutter->ended && !dp_reader_stopped(reader, unit)) {
         unit->block.size = 0;
         unit->block.long_line = unit->block.cut_line = 0;
-        if (!dp_lines_next(&reader->lines, &unit->block)) {
+        if (!dp_cutter_next(cutter, &unit->block) || !dp_unit_set_header(unit, &cutter->header)) {
             dp_reader_no_memory(unit);
             return;
         }
         read_block(reader, unit, file);
     }
-    if (unit->stream.failed && !stopped(reader, unit))
+    if (unit->stream.failed && !dp_reader_stopped(reader, unit))
         bad_file(reader, unit, file, unit->stream.failure);
 }
 
-/* A small plain file, of which `head` was read. */
-static void read_small_plain(dp_reader *reader, dp_unit *unit, const char *file, const dp_buffer *head) {
+/* A small file that is one document, of which `head` was read. */
+static void read_small_whole(dp_reader *reader, dp_unit *unit, const char *file, const dp_buffer *head) {
     if (!dp_block_reserve(&unit->block, head->size)) {
         dp_reader_no_memory(unit);
         return;
     }
     memcpy(unit->block.data, head->data, head->size);
     unit->block.size = head->size;
-    read_plain(reader, unit, file);
+    read_whole(reader, unit, file);
 }
 
 static void read_file(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_stream *stream = &unit->stream;
-    dp_buffer *head = &reader->lines.rest;
+    dp_buffer *head = &reader->cutter.rest;
     if (!dp_stream_open(stream, file))
         bad_file(reader, unit, file, stream->failure);
-    else if (!dp_read_head(stream, head))
+    else if (!(unit->format = dp_format_read(stream, file, head)))
         dp_reader_no_memory(unit);
-    else if (dp_is_jsonl(file, head->data, head->size))
-        read_small_jsonl(reader, unit, file);
+    else if (unit->format->end)
+        read_small_records(reader, unit, file);
     else
-        read_small_plain(reader, unit, file, head);
+        read_small_whole(reader, unit, file, head);
     unit->raw_bytes += stream->raw_bytes;
     dp_stream_close(stream);
     dp_block_reset(&unit->block, reader->sizes->block);
@@ -244,15 +221,15 @@ static void read_file(dp_reader *reader, dp_unit *unit, const char *file) {
 
 void dp_reader_run(dp_reader *reader, dp_unit *unit) {
     const char *file = unit->names.data;
-    if (unit->kind == DP_UNIT_LINES) {
+    if (unit->kind == DP_UNIT_BLOCK) {
         read_block(reader, unit, file);
-        if (unit->failure[0] && !stopped(reader, unit))
+        if (unit->failure[0] && !dp_reader_stopped(reader, unit))
             bad_file(reader, unit, file, unit->failure);
     } else if (unit->kind == DP_UNIT_WHOLE) {
-        read_plain(reader, unit, file);
+        read_whole(reader, unit, file);
         unit->raw_bytes += unit->stream.raw_bytes;
     } else {
-        for (size_t i = 0; i < unit->files && !stopped(reader, unit); i++, file += strlen(file) + 1)
+        for (size_t i = 0; i < unit->files && !dp_reader_stopped(reader, unit); i++, file += strlen(file) + 1)
             read_file(reader, unit, file);
     }
 }

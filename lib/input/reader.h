@@ -5,7 +5,13 @@
 #include "input/json.h"
 #include "input/source.h"
 
-enum { DP_FIELD_ID, DP_FIELD_URL, DP_FIELD_TITLE, DP_FIELD_TEXT, DP_FIELDS };
+enum { DP_FIELD_ID, DP_FIELD_URL, DP_FIELD_TITLE, DP_FIELD_TEXT, DP_FIELD_HTML, DP_FIELDS };
+
+/* The most of doppel_input_options.extra_count. */
+#define DP_EXTRA 16
+
+/* Buffers for any format. */
+#define DP_SPARE 4
 
 typedef struct dp_reader {
     const doppel_input_options *options;
@@ -17,11 +23,14 @@ typedef struct dp_reader {
     void *run;
 
     dp_json *json;
-    dp_json_field fields[DP_FIELDS];
-    dp_buffer text;     /* strings of the record at hand, unescaped */
-    dp_buffer repaired; /* the line at hand, if its UTF-8 was not valid */
-    dp_buffer id;       /* FILE:LINE */
-    dp_lines lines;     /* the small JSONL file at hand */
+    /* The keys of a record: one for each field of a document, then options->extra_count more. */
+    dp_json_field fields[DP_FIELDS + DP_EXTRA];
+    doppel_slice extra[DP_EXTRA]; /* of the document at hand */
+    dp_buffer text;               /* strings of the record at hand, unescaped */
+    dp_buffer repaired;           /* the line at hand, if its UTF-8 was not valid */
+    dp_buffer id;                 /* FILE:LINE */
+    dp_buffer spare[DP_SPARE];    /* of the format at hand, as it likes */
+    dp_cutter cutter;             /* the small file at hand */
     /* What was repaired in the record at hand. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
@@ -29,7 +38,7 @@ typedef struct dp_reader {
 /* A record as it stands in the file. */
 typedef struct dp_place {
     const char *file;
-    uint64_t line; /* 0: a plain file */
+    uint64_t line; /* 0: a file that is one document */
     const char *bytes;
     size_t length;
 } dp_place;
@@ -41,7 +50,7 @@ void dp_reader_free(dp_reader *reader);
 /* Gives every document of the unit to the work. How that went is in the unit. */
 void dp_reader_run(dp_reader *reader, dp_unit *unit);
 
-/* ---- between reader.c and record.c ---- */
+/* ---- for the formats ---- */
 
 /* Whether text starts with the byte-order mark of UTF-16, and what to say then. */
 static inline bool dp_is_utf16(const char *text, size_t length) {
@@ -49,14 +58,27 @@ static inline bool dp_is_utf16(const char *text, size_t length) {
 }
 #define DP_WHY_UTF16 "UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8"
 
+/* Whether the run is over: a format then gives no more documents. */
+bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit);
+
+/* A document without text and extra fields (reader->extra is emptied; fill it), its id the file. */
+doppel_document dp_reader_document(dp_reader *reader, const dp_place *at);
+
+/* Sets the id to FILE:LINE, kept in reader->id; false: no memory. */
+bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document);
+
+/* Sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported. */
+void dp_reader_plain_text(dp_unit *unit, const dp_place *at, doppel_document *document);
+
 /* Makes a document of a line of JSON and gives it to the work. */
 void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at);
 
 /* Gives a document to the work. */
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document);
 
-/* Leaves a record out, or ends the run for want of memory. Both give false, so that one line does it. */
+/* Leaves a record out, or ends the run for want of memory. All give false, so that one line does it. */
 bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_place *at, const char *why);
+bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_place *at);
 bool dp_reader_no_memory(dp_unit *unit);
 
 #endif

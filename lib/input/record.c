@@ -29,15 +29,6 @@ static bool get_optional(dp_reader *reader, int which, const char **text, size_t
     return true;
 }
 
-static bool make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
-    reader->id.size = 0;
-    if (!dp_buffer_printf(&reader->id, "%s:%llu", at->file, (unsigned long long)at->line))
-        return dp_reader_no_memory(unit);
-    document->id = reader->id.data;
-    document->id_length = reader->id.size;
-    return true;
-}
-
 static bool bad_escape(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
     return dp_reader_bad_record(reader, unit, at, "not JSON: an escape in a string that JSON does not have");
 }
@@ -47,7 +38,7 @@ static bool get_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_
     char why[160];
     switch (field->kind) {
     case DP_JSON_ABSENT:
-    case DP_JSON_NULL: return make_id(reader, unit, at, document);
+    case DP_JSON_NULL: return dp_reader_make_id(reader, unit, at, document);
     case DP_JSON_NUMBER:
         document->id = field->raw;
         document->id_length = field->raw_length;
@@ -68,16 +59,51 @@ static const char *kind_name(const dp_json_field *field) {
     }
 }
 
-static bool get_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
-    const dp_json_field *field = &reader->fields[DP_FIELD_TEXT];
+static bool not_string(const dp_reader *reader, dp_unit *unit, const dp_place *at, const dp_json_field *field) {
     char why[160];
-    if (field->kind == DP_JSON_STRING)
-        return get_string(reader, field, &document->text, &document->text_length) || bad_escape(reader, unit, at);
-    if (field->kind == DP_JSON_ABSENT)
-        snprintf(why, sizeof why, "has no field \"%.60s\"", field->key);
-    else
-        snprintf(why, sizeof why, "field \"%.60s\" is %s, not a string", field->key, kind_name(field));
+    snprintf(why, sizeof why, "field \"%.60s\" is %s, not a string", field->key, kind_name(field));
     return dp_reader_bad_record(reader, unit, at, why);
+}
+
+static bool is_missing(const dp_json_field *field) {
+    return field->kind == DP_JSON_ABSENT || field->kind == DP_JSON_NULL;
+}
+
+/* A record has a text, or a page, or both. */
+static bool get_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
+    const dp_json_field *text = &reader->fields[DP_FIELD_TEXT], *html = &reader->fields[DP_FIELD_HTML];
+    char why[240];
+    if (html->kind == DP_JSON_STRING && !get_string(reader, html, &document->html, &document->html_length))
+        return bad_escape(reader, unit, at);
+    if (text->kind == DP_JSON_STRING)
+        return get_string(reader, text, &document->text, &document->text_length) || bad_escape(reader, unit, at);
+    document->text = "";
+    if (is_missing(text) && html->kind == DP_JSON_STRING)
+        return true;
+    if (text->kind != DP_JSON_ABSENT)
+        return not_string(reader, unit, at, text);
+    if (html->kind != DP_JSON_ABSENT)
+        return not_string(reader, unit, at, html);
+    if (strcmp(text->key, html->key) != 0)
+        snprintf(why, sizeof why, "has no field \"%.60s\" or \"%.60s\"", text->key, html->key);
+    else
+        snprintf(why, sizeof why, "has no field \"%.60s\"", text->key);
+    return dp_reader_bad_record(reader, unit, at, why);
+}
+
+/* The fields that the options ask for besides. */
+static bool get_extra(dp_reader *reader, doppel_document *document) {
+    document->extra = reader->extra;
+    for (size_t i = 0; i < reader->options->extra_count; i++) {
+        const dp_json_field *field = &reader->fields[DP_FIELDS + i];
+        doppel_slice *slice = &reader->extra[i];
+        *slice = (doppel_slice){0};
+        if (field->kind == DP_JSON_STRING && !get_string(reader, field, &slice->data, &slice->length))
+            return false;
+        if (field->kind == DP_JSON_NUMBER || field->kind == DP_JSON_OTHER)
+            *slice = (doppel_slice){field->raw, field->raw_length};
+    }
+    return true;
 }
 
 /* What a line that is no record looks like part of; NULL: nothing known. */
@@ -112,7 +138,8 @@ static bool not_record(const dp_reader *reader, dp_unit *unit, const dp_place *a
 /* Reads the JSON of a line, repaired first if it has to be. */
 static bool read_json(dp_reader *reader, dp_unit *unit, const dp_place *at) {
     static const char padding[DP_JSON_PADDING];
-    dp_json_result result = dp_json_read(reader->json, at->bytes, at->length, reader->fields, DP_FIELDS);
+    size_t fields = DP_FIELDS + reader->options->extra_count;
+    dp_json_result result = dp_json_read(reader->json, at->bytes, at->length, reader->fields, fields);
     if (result == DP_JSON_NOT_UTF8) {
         reader->repaired.size = 0;
         reader->invalid_utf8 = true;
@@ -120,7 +147,7 @@ static bool read_json(dp_reader *reader, dp_unit *unit, const dp_place *at) {
             !dp_buffer_add(&reader->repaired, padding, DP_JSON_PADDING))
             return dp_reader_no_memory(unit);
         size_t length = reader->repaired.size - DP_JSON_PADDING;
-        result = dp_json_read(reader->json, reader->repaired.data, length, reader->fields, DP_FIELDS);
+        result = dp_json_read(reader->json, reader->repaired.data, length, reader->fields, fields);
     }
     switch (result) {
     case DP_JSON_OK: return true;
@@ -132,7 +159,7 @@ static bool read_json(dp_reader *reader, dp_unit *unit, const dp_place *at) {
 /* Room for the text of all strings: unescaping never makes one longer. It must not move once it is used. */
 static bool reserve_text(dp_reader *reader) {
     size_t room = 0;
-    for (int i = 0; i < DP_FIELDS; i++)
+    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++)
         if (reader->fields[i].kind == DP_JSON_STRING)
             room += reader->fields[i].raw_length;
     reader->text.size = 0;
@@ -161,7 +188,8 @@ void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at) {
     if (!get_id(reader, unit, at, &document) || !get_text(reader, unit, at, &document))
         return;
     if (!get_optional(reader, DP_FIELD_URL, &document.url, &document.url_length) ||
-        !get_optional(reader, DP_FIELD_TITLE, &document.title, &document.title_length)) {
+        !get_optional(reader, DP_FIELD_TITLE, &document.title, &document.title_length) ||
+        !get_extra(reader, &document)) {
         bad_escape(reader, unit, at);
         return;
     }

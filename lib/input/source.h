@@ -1,7 +1,7 @@
 /* source.h - the next unit of work: what is done under the lock, so as little as can be.
  *
- * Small files are only named; the thread that takes the unit opens and reads them. A big JSONL file is read here, a
- * block a unit; of any other big file only the start is read here. */
+ * Small files are only named; the thread that takes the unit opens and reads them. A big file of records is read here,
+ * a block a unit; of a big file that is one document only the start is read here. */
 #ifndef DP_SOURCE_H
 #define DP_SOURCE_H
 
@@ -15,16 +15,10 @@ typedef struct dp_source {
     dp_walk_file file; /* the next one */
     bool has_file;     /* it was looked at, but not used yet */
     dp_stream stream;  /* the big file that is open */
-    dp_lines lines;
-    bool reading; /* blocks of `lines` come next */
+    dp_cutter cutter;
+    bool reading; /* blocks of `cutter` come next */
     dp_buffer name;
 } dp_source;
-
-/* JSONL by name, or by a first byte `{` (behind a byte-order mark). */
-bool dp_is_jsonl(const char *path, const char *head, size_t length);
-
-/* Reads at least the 4 bytes that dp_is_jsonl looks at, if the file has them, into an empty buffer. */
-bool dp_read_head(dp_stream *stream, dp_buffer *head);
 
 void dp_source_init(dp_source *source, const dp_input_job *job);
 

@@ -11,7 +11,7 @@
 void dp_unit_reset(dp_unit *unit, size_t block_size) {
     dp_stream_close(&unit->stream);
     dp_block_reset(&unit->block, block_size);
-    unit->names.size = unit->files = 0;
+    unit->names.size = unit->files = unit->header.size = 0;
     unit->failure[0] = 0;
     if (unit->output.bytes.capacity > KEEP_OUTPUT)
         dp_buffer_free(&unit->output.bytes);
@@ -26,6 +26,7 @@ void dp_unit_free(dp_unit *unit) {
     dp_stream_free(&unit->stream);
     dp_block_free(&unit->block);
     dp_buffer_free(&unit->names);
+    dp_buffer_free(&unit->header);
     dp_buffer_free(&unit->output.bytes);
     free(unit->reports);
 }
@@ -33,6 +34,11 @@ void dp_unit_free(dp_unit *unit) {
 bool dp_unit_add_file(dp_unit *unit, const char *path) {
     unit->files++;
     return dp_buffer_add(&unit->names, path, strlen(path) + 1);
+}
+
+bool dp_unit_set_header(dp_unit *unit, const dp_buffer *header) {
+    unit->header.size = 0;
+    return dp_buffer_add(&unit->header, header->data, header->size);
 }
 
 void dp_unit_report(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *format, ...) {

@@ -2,8 +2,8 @@
 #ifndef DP_UNIT_H
 #define DP_UNIT_H
 
+#include "input/format.h"
 #include "input/input.h"
-#include "input/lines.h"
 
 struct doppel_output {
     dp_buffer bytes;
@@ -11,17 +11,19 @@ struct doppel_output {
 
 typedef enum dp_unit_kind {
     DP_UNIT_FILES, /* whole small files, still to be opened */
-    DP_UNIT_LINES, /* a block of lines of a big one */
-    DP_UNIT_WHOLE  /* the start of a big plain file; `stream` has the rest */
+    DP_UNIT_BLOCK, /* a block of records of a big one */
+    DP_UNIT_WHOLE  /* the start of a big file that is one document; `stream` has the rest */
 } dp_unit_kind;
 
 typedef struct dp_unit {
     dp_unit_kind kind;
     dp_buffer names; /* of its files, each NUL-ended; one only unless kind is FILES */
     size_t files;
+    const dp_format *format; /* of the block, or of the file at hand */
+    dp_buffer header;        /* of the file, where the format has one */
     dp_block block;
     dp_stream stream;
-    char failure[160]; /* LINES: why the stream ended too early; empty: it did not */
+    char failure[160]; /* BLOCK: why the stream ended too early; empty: it did not */
 
     doppel_output output;
     doppel_error *reports; /* for `bad` */
@@ -41,6 +43,9 @@ void dp_unit_free(dp_unit *unit);
 
 /* Adds a file's name; false when there is no memory. */
 bool dp_unit_add_file(dp_unit *unit, const char *path);
+
+/* Copies the header of its file; false when there is no memory. */
+bool dp_unit_set_header(dp_unit *unit, const dp_buffer *header);
 
 /* Notes something for `bad`: code DOPPEL_OK is a repair. */
 void dp_unit_report(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *format, ...)
