@@ -11,6 +11,8 @@ struct dp_reader;
 struct dp_unit;
 
 typedef struct dp_format {
+    const char *record; /* what messages call a record of it, e.g. "row"; not for files that are one document */
+
     /* Endings of names that tell it, each with its dot, NULL at the end; or NULL. Names count before content. */
     const char *const *endings;
 

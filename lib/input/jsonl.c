@@ -53,4 +53,5 @@ static void read_lines(dp_reader *reader, dp_unit *unit, const char *file) {
     }
 }
 
-const dp_format dp_format_jsonl = {.endings = endings, .tells = tells, .end = line_end, .read = read_lines};
+const dp_format dp_format_jsonl = {
+    .record = "line", .endings = endings, .tells = tells, .end = line_end, .read = read_lines};

@@ -132,10 +132,9 @@ static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
     }
     if (block->cut_line && !dp_reader_stopped(reader, unit)) {
         at.line = block->cut_line;
-        dp_reader_bad_record(reader, unit, &at,
-                             unit->format->by_lines || unit->format == &dp_format_jsonl
-                                 ? "the file breaks off within this line"
-                                 : "the file breaks off within this record");
+        char why[80];
+        snprintf(why, sizeof why, "the file breaks off within this %s", unit->format->record);
+        dp_reader_bad_record(reader, unit, &at, why);
     }
 }
 
