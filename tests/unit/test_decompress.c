@@ -1,0 +1,300 @@
+/* test_decompress.c - decompressing ahead by threads gives the bytes and the failures of reading in order, whatever the
+ * file is made of and wherever it is cut or damaged. */
+#include "input_runs.h"
+
+#include "input/stream.h"
+
+/* Small, so that a file of some KiB has many pieces. */
+static const dp_ahead_sizes tiny = {.piece = 300, .most = 5000, .held = 8000, .least = 1};
+
+/* ---- files ---- */
+
+/* Text that does not compress to nothing, and differs with `seed`. */
+static char *make_text(uint64_t *seed, size_t size) {
+    char *text = malloc(size + 1);
+    for (size_t i = 0; i < size; i++)
+        text[i] = (char)('a' + random_below(seed, 6));
+    text[size] = 0;
+    return text;
+}
+
+typedef struct shape {
+    bool zstd;
+    int level;            /* 0: gzip stores what it gets */
+    size_t members, most; /* how many, and the bytes of the longest */
+} shape;
+
+static void add_member(dp_buffer *file, const shape *what, const char *text, size_t size) {
+    size_t room = ZSTD_compressBound(size) + compressBound(size) + 64;
+    char *out = malloc(room);
+    if (what->zstd) {
+        size = ZSTD_compress(out, room, text, size, what->level);
+    } else {
+        z_stream z = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = (uInt)size, .next_out = (Bytef *)out};
+        z.avail_out = (uInt)room;
+        assert_int_equal(deflateInit2(&z, what->level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+        assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+        size = room - z.avail_out;
+        deflateEnd(&z);
+    }
+    assert_true(dp_buffer_add(file, out, size));
+    free(out);
+}
+
+/* Members of random length; every seventh is empty. */
+static dp_buffer make_file(const shape *what) {
+    dp_buffer file = {0};
+    uint64_t seed = what->members;
+    for (size_t i = 0; i < what->members; i++) {
+        size_t size = i % 7 == 5 ? 0 : 1 + random_below(&seed, what->most);
+        char *text = make_text(&seed, size);
+        add_member(&file, what, text, size);
+        free(text);
+    }
+    return file;
+}
+
+/* ---- reading ---- */
+
+typedef struct contents {
+    dp_buffer bytes;
+    char failure[160];
+    uint64_t raw_bytes;
+    bool helped; /* threads had a part in it */
+} contents;
+
+static contents read_file(const char *path, int threads, const dp_ahead_sizes *sizes, size_t room) {
+    contents c = {0};
+    dp_stream stream;
+    char *some = malloc(room);
+    dp_stream_init(&stream, NULL);
+    dp_stream_set_threads(&stream, threads);
+    stream.ahead_sizes = sizes;
+    assert_true(dp_stream_open(&stream, path));
+    for (size_t got; (got = dp_stream_read(&stream, some, room));) {
+        assert_true(dp_buffer_add(&c.bytes, some, got));
+        c.helped = c.helped || stream.piece;
+    }
+    if (stream.failed)
+        strcpy(c.failure, stream.failure);
+    c.raw_bytes = stream.raw_bytes;
+    dp_stream_free(&stream);
+    free(some);
+    return c;
+}
+
+/* Reads a file with and without threads; gives whether they helped. */
+static bool check_same(const char *bytes, size_t size, const dp_ahead_sizes *sizes) {
+    static const size_t rooms[] = {1 << 16, 7, 1000};
+    bool helped = false;
+    write_bytes("a", bytes, size);
+    contents plain = read_file("a", 1, NULL, 1 << 16);
+    assert_false(plain.helped);
+    for (int threads = 2; threads <= 4; threads++) {
+        contents ahead = read_file("a", threads, sizes, rooms[threads - 2]);
+        assert_int_equal(ahead.bytes.size, plain.bytes.size);
+        assert_true(!plain.bytes.size || !memcmp(ahead.bytes.data, plain.bytes.data, plain.bytes.size));
+        assert_string_equal(ahead.failure, plain.failure);
+        if (!plain.failure[0])
+            assert_int_equal(ahead.raw_bytes, plain.raw_bytes);
+        helped = helped || ahead.helped;
+        dp_buffer_free(&ahead.bytes);
+    }
+    dp_buffer_free(&plain.bytes);
+    return helped;
+}
+
+static bool check_shape(shape what) {
+    dp_buffer file = make_file(&what);
+    bool helped = check_same(file.data, file.size, &tiny);
+    dp_buffer_free(&file);
+    return helped;
+}
+
+/* ---- tests ---- */
+
+static void many_members_are_the_same_bytes(void **state) {
+    (void)state;
+    for (int zstd = 0; zstd < 2; zstd++)
+        for (int level = 0; level < 4; level += 3) {
+            assert_true(check_shape((shape){zstd, level, 200, 400}));
+            assert_true(check_shape((shape){zstd, level, 400, 10}));
+            assert_true(check_shape((shape){zstd, level, 50, 3000}));
+            check_shape((shape){zstd, level, 20, 20000}); /* longer than a piece may become */
+            check_shape((shape){zstd, level, 2, 2000});
+        }
+}
+
+static void one_member_is_read_without_threads(void **state) {
+    (void)state;
+    for (int zstd = 0; zstd < 2; zstd++)
+        for (size_t most = 1; most < 100000; most *= 9)
+            assert_false(check_shape((shape){zstd, 3, 1, most}));
+}
+
+static void usual_sizes_are_the_same_bytes(void **state) {
+    (void)state;
+    for (int zstd = 0; zstd < 2; zstd++) {
+        dp_buffer file = make_file(&(shape){zstd, 1, 300, 60000});
+        assert_true(check_same(file.data, file.size, NULL));
+        dp_buffer_free(&file);
+    }
+}
+
+/* bgzip: each member tells its own size in an extra field, and an empty one ends the file. */
+static void add_block(dp_buffer *file, const char *text, size_t size) {
+    dp_buffer member = {0};
+    add_member(&member, &(shape){.level = 6}, text, size);
+    size_t whole = member.size + 8 - 1;
+    const char head[] = {0x1F,      (char)0x8B, 8, 4,   0,   0, 0, 0,           0,
+                         (char)255, 6,          0, 'B', 'C', 2, 0, (char)whole, (char)(whole >> 8)};
+    assert_true(dp_buffer_add(file, head, sizeof head));
+    assert_true(dp_buffer_add(file, member.data + 10, member.size - 10));
+    dp_buffer_free(&member);
+}
+
+static void bgzip_is_the_same_bytes(void **state) {
+    (void)state;
+    dp_buffer file = {0};
+    uint64_t seed = 1;
+    char *text = make_text(&seed, 60000);
+    for (size_t i = 0; i < 60; i++)
+        add_block(&file, text + i * 1000, 1000);
+    add_block(&file, "", 0);
+    assert_true(check_same(file.data, file.size, &tiny));
+    free(text);
+    dp_buffer_free(&file);
+}
+
+static void files_may_be_cut_anywhere(void **state) {
+    (void)state;
+    for (int zstd = 0; zstd < 2; zstd++) {
+        dp_buffer file = make_file(&(shape){zstd, 3, 40, 200});
+        for (size_t length = 6; length < file.size; length += 1 + length % 13)
+            check_same(file.data, length, &tiny);
+        dp_buffer_free(&file);
+    }
+}
+
+static void files_may_be_damaged_anywhere(void **state) {
+    (void)state;
+    uint64_t seed = 5;
+    for (int zstd = 0; zstd < 2; zstd++) {
+        dp_buffer file = make_file(&(shape){zstd, 3, 40, 200});
+        for (size_t i = 0; i < 200; i++) {
+            size_t where = 6 + random_below(&seed, file.size - 6);
+            char before = file.data[where];
+            file.data[where] ^= (char)(1 << random_below(&seed, 8));
+            check_same(file.data, file.size, &tiny);
+            file.data[where] = before;
+        }
+        dp_buffer_free(&file);
+    }
+}
+
+static void what_stands_behind_is_found(void **state) {
+    (void)state;
+    static const char zeros[2000];
+    for (int zstd = 0; zstd < 2; zstd++) {
+        dp_buffer file = make_file(&(shape){zstd, 3, 100, 200});
+        size_t size = file.size;
+        dp_buffer_add(&file, "garbage", 7);
+        check_same(file.data, file.size, &tiny);
+        file.size = size;
+        dp_buffer_add(&file, zeros, sizeof zeros);
+        check_same(file.data, file.size, &tiny);
+        dp_buffer_add(&file, "x", 1);
+        check_same(file.data, file.size, &tiny);
+        dp_buffer_free(&file);
+    }
+}
+
+/* Members that hold whole members, as they stand, and starts of some. */
+static void members_within_members_are_not_taken(void **state) {
+    (void)state;
+    for (int zstd = 0; zstd < 2; zstd++) {
+        dp_buffer file = {0};
+        uint64_t seed = 9;
+        for (size_t i = 0; i < 60; i++) {
+            shape inner = {zstd, 3, 1 + random_below(&seed, 12), 300};
+            dp_buffer held = make_file(&inner);
+            dp_buffer_add(&held, zstd ? "\x28\xB5\x2F\xFD" : "\x1F\x8B\x08\0", 4);
+            /* zstd stores what does not compress */
+            add_member(&file, &(shape){zstd, zstd ? 1 : 0, 0, 0}, held.data, held.size - i % 3);
+            dp_buffer_free(&held);
+        }
+        assert_true(check_same(file.data, file.size, &tiny));
+        dp_buffer_free(&file);
+    }
+}
+
+static void frames_to_skip_are_skipped(void **state) {
+    (void)state;
+    dp_buffer file = {0};
+    uint64_t seed = 3;
+    char *text = make_text(&seed, 50000);
+    for (size_t i = 0; i < 50; i++) {
+        assert_true(dp_buffer_add(&file, "\x50\x2A\x4D\x18\x04\0\0\0abcd", 12));
+        add_member(&file, &(shape){.zstd = true, .level = 3}, text + i * 1000, 1000);
+    }
+    assert_true(check_same(file.data, file.size, &tiny));
+    free(text);
+    dp_buffer_free(&file);
+}
+
+static void a_stream_is_used_again_and_closed_early(void **state) {
+    (void)state;
+    dp_stream stream;
+    char some[100];
+    dp_stream_init(&stream, NULL);
+    dp_stream_set_threads(&stream, 3);
+    stream.ahead_sizes = &tiny;
+    for (int i = 0; i < 40; i++) {
+        dp_buffer file = make_file(&(shape){i & 1, 3, 100, 200});
+        write_bytes("a", file.data, file.size);
+        assert_true(dp_stream_open(&stream, "a"));
+        for (int reads = 0; reads < i; reads++)
+            assert_true(dp_stream_read(&stream, some, sizeof some));
+        dp_stream_close(&stream);
+        dp_buffer_free(&file);
+    }
+    dp_stream_free(&stream);
+}
+
+/* A redirected file need not be at its start. */
+static void stdin_that_was_read_before_goes_on_where_it_is(void **state) {
+    (void)state;
+    dp_buffer file = {0}, plain = make_file(&(shape){false, 3, 100, 200});
+    dp_buffer_add(&file, "first line\n", 11);
+    dp_buffer_add(&file, plain.data, plain.size);
+    write_bytes("plain", plain.data, plain.size);
+    write_bytes("a", file.data, file.size);
+    assert_non_null(freopen("a", "rb", stdin));
+    assert_int_equal(lseek(STDIN_FILENO, 11, SEEK_SET), 11);
+    contents expected = read_file("plain", 1, NULL, 100), found = read_file("-", 4, &tiny, 100);
+    assert_false(found.helped);
+    assert_string_equal(found.failure, "");
+    assert_int_equal(found.bytes.size, expected.bytes.size);
+    assert_memory_equal(found.bytes.data, expected.bytes.data, found.bytes.size);
+    dp_buffer_free(&expected.bytes);
+    dp_buffer_free(&found.bytes);
+    dp_buffer_free(&file);
+    dp_buffer_free(&plain);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(many_members_are_the_same_bytes),
+        TEST(one_member_is_read_without_threads),
+        TEST(usual_sizes_are_the_same_bytes),
+        TEST(bgzip_is_the_same_bytes),
+        TEST(files_may_be_cut_anywhere),
+        TEST(files_may_be_damaged_anywhere),
+        TEST(what_stands_behind_is_found),
+        TEST(members_within_members_are_not_taken),
+        TEST(frames_to_skip_are_skipped),
+        TEST(a_stream_is_used_again_and_closed_early),
+        TEST(stdin_that_was_read_before_goes_on_where_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
