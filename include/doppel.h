@@ -460,12 +460,14 @@ enum {
     DOPPEL_URL_QUERY = 128,    /* the parts of the query are sorted, an empty one is dropped */
     DOPPEL_URL_TRACKING = 256, /* parameters that only track are dropped */
     DOPPEL_URL_IDN = 512,      /* host names are in their ASCII form */
-    DOPPEL_URL_SLASH = 1024    /* one slash at the end of the path is dropped */
+    DOPPEL_URL_SLASH = 1024    /* slashes at the end of the path are dropped */
 };
 
-/* The canonical form of a URL, at most `length` * 3 + 64 bytes, written to `to`, which has `room`; *written is how many
- * it needs. What is no absolute http or https URL is given as it is, without white space at its ends. `base` (NULL:
- * none) is what a relative one is resolved against. Errors: DOPPEL_ERROR_USAGE when there is too little room. */
+/* The canonical form of a URL, written to `to`, which has `room`; *written is how many bytes it needs, at most 3 *
+ * (`length` + the length of `base`) + 64. With room for that, ordinary URLs need no allocation. What is no absolute http
+ * or https URL is given as it is, without white space at its ends. `base` (NULL: none) is what a relative one is
+ * resolved against. The canonical form of a canonical form is itself. Errors: DOPPEL_ERROR_USAGE when there is too
+ * little room, DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_url_canonical(const char *url, size_t length, const doppel_slice *base,
                                               unsigned without, char *to, size_t room, size_t *written);
 
