@@ -25,9 +25,10 @@ static bool is_name(const char *name, size_t size) {
 }
 
 static bool options_make_sense(const dp_file_header *header) {
-    return (header->bits == 128 || (header->bits >= 1 && header->bits <= 64)) && header->distance <= header->bits &&
-           header->runs <= DP_MAX_RUNS && header->secret && isfinite(header->bytes_per_entry) &&
-           header->bytes_per_entry >= 0 && is_name(header->layout, sizeof header->layout);
+    return (header->bits == 128 || (header->bits >= 1 && header->bits <= 64)) && header->distance >= 1 &&
+           header->distance <= header->bits && header->runs <= DP_MAX_RUNS && header->secret &&
+           isfinite(header->bytes_per_entry) && header->bytes_per_entry >= 0 &&
+           is_name(header->layout, sizeof header->layout);
 }
 
 static doppel_status check_header(dp_file *file, doppel_error *error) {
@@ -140,8 +141,8 @@ static doppel_status read_bits(const reading *r, int number, dp_run *run, doppel
     doppel_status status = run->shared ? dp_run_touch(run, run->shared, dp_shared_bytes(run)) : DOPPEL_OK;
     if (!status && words)
         status = dp_run_touch(run, words, length);
-    if (!status && words && !dp_run_can_die(run))
-        status = DOPPEL_ERROR_MEMORY;
+    if (!status && words)
+        status = dp_run_prepare_dead(run);
     if (status)
         return dp_version_explain(&(dp_version){.runs = 1, .run = {run}}, status, error);
     for (uint64_t i = 0; run->shared && i < dp_shared_bytes(run) / sizeof(uint64_t); i++)

@@ -1,8 +1,10 @@
 /* file_save.c - doppel_index_save: writes what one version holds.
  *
- * Every run goes out as it is, and the head as a small run of its own: nothing is merged, and beside the directory only
- * a block is held. The writer of the index may go on meanwhile. Times and dead bits, which it changes in place, are
- * therefore copied number by number before their checksum is taken; an entry is saved as it was at that moment. */
+ * Every run goes out as it is, and the head as a small run of its own: nothing is merged, and only the directory, the
+ * dead bits and a block are held. The writer of the index may go on meanwhile, and changes dead bits and times in
+ * place. The dead bits are therefore copied first of all, and times number by number, before their checksum is taken:
+ * what was alive then is saved with a time that it had then or later. The other way round, an entry that was removed,
+ * and inserted again meanwhile, would be saved with the time it had before. */
 #include "index/file.h"
 
 #include <errno.h>
@@ -15,6 +17,7 @@
 /* A run with its sections: where they lie in memory, and where they go. */
 typedef struct saved_run {
     const dp_run *run;
+    uint64_t *dead; /* a copy of its dead bits; NULL: none are */
     int count;
     dp_file_part parts[DP_FILE_MAX_SECTIONS];
     dp_file_section sections[DP_FILE_MAX_SECTIONS];
@@ -29,6 +32,13 @@ typedef struct content {
     uint64_t directory_size;
     uint64_t *checks; /* inside the directory */
 } content;
+
+static void free_content(content *c) {
+    for (int i = 0; i < c->run_count; i++)
+        free(c->runs[i].dead);
+    free(c->runs);
+    free(c->directory);
+}
 
 static void place_sections(content *c, saved_run *saved) {
     for (int i = 0; i < saved->count; i++) {
@@ -60,6 +70,29 @@ static void write_directory(const content *c) {
     }
 }
 
+/* Acquire: whoever sees that an entry was inserted again sees its new time. */
+static bool copy_dead(saved_run *saved) {
+    const _Atomic uint64_t *dead = atomic_load_explicit(&saved->run->dead, memory_order_acquire);
+    uint64_t words = (dp_run_slots(saved->run) + 63) / 64;
+    if (!dead)
+        return true;
+    if (!(saved->dead = malloc(words * sizeof *saved->dead)))
+        return false;
+    for (uint64_t i = 0; i < words; i++)
+        saved->dead[i] = atomic_load_explicit(&dead[i], memory_order_acquire);
+    return true;
+}
+
+/* The dead bits, then what else a run has. */
+static doppel_status list_parts(saved_run *saved) {
+    if (!copy_dead(saved))
+        return DOPPEL_ERROR_MEMORY;
+    uint64_t words = saved->dead ? (dp_run_slots(saved->run) + 63) / 64 : 0;
+    saved->count = dp_file_parts(saved->run, saved->parts);
+    saved->parts[saved->count - 1] = (dp_file_part){saved->dead, words * sizeof *saved->dead, false};
+    return dp_run_touch(saved->run, saved->run->shared, dp_shared_bytes(saved->run));
+}
+
 /* Where everything goes. */
 static doppel_status plan(content *c, const dp_version *version, const dp_run *head) {
     c->runs = calloc((size_t)version->runs + 1, sizeof *c->runs);
@@ -72,12 +105,11 @@ static doppel_status plan(content *c, const dp_version *version, const dp_run *h
             continue;
         saved_run *saved = &c->runs[c->run_count++];
         saved->run = run;
-        saved->count = dp_file_parts(saved->run, saved->parts);
-        place_sections(c, saved);
-        records += sizeof(dp_file_run) + (uint64_t)saved->count * sizeof(dp_file_section);
-        doppel_status status = dp_run_touch(saved->run, saved->run->shared, dp_shared_bytes(saved->run));
+        doppel_status status = list_parts(saved);
         if (status)
             return status;
+        place_sections(c, saved);
+        records += sizeof(dp_file_run) + (uint64_t)saved->count * sizeof(dp_file_section);
     }
     c->directory_size = dp_file_align(records + dp_file_blocks(c->data_size) * sizeof(uint64_t));
     c->directory = calloc(1, c->directory_size + 1);
@@ -205,8 +237,7 @@ static doppel_status save_version(const doppel_index *index, const dp_version *v
         status = dp_newfile_finish(&file, write_content(&c, file.number, &damage), error);
         status = damage ? dp_version_explain(version, damage, error) : status;
     }
-    free(c.runs);
-    free(c.directory);
+    free_content(&c);
     dp_run_free(head);
     return status;
 }

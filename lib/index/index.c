@@ -93,13 +93,12 @@ dp_state dp_place_state(const dp_place *place) {
     return (dp_state){dp_run_expires(place->run, place->slot), dp_run_is_dead(place->run, place->slot)};
 }
 
-bool dp_place_prepare(const dp_place *place, dp_state state) {
+doppel_status dp_place_prepare(const dp_place *place, dp_state state) {
     if (place->head)
-        return true;
+        return DOPPEL_OK;
     dp_state now = dp_place_state(place);
-    if (state.expires != now.expires && !dp_run_can_expire(place->run))
-        return false;
-    return state.dead == now.dead || dp_run_can_die(place->run);
+    doppel_status status = state.expires != now.expires ? dp_run_prepare_expires(place->run) : DOPPEL_OK;
+    return status == DOPPEL_OK && state.dead != now.dead ? dp_run_prepare_dead(place->run) : status;
 }
 
 void dp_place_set(doppel_index *index, const dp_place *place, dp_state state) {
@@ -133,10 +132,9 @@ doppel_status doppel_index_insert(doppel_index *index, const uint64_t *fingerpri
         return status;
     if (place.head || place.run) {
         dp_state state = {expires, false};
-        if (!dp_place_prepare(&place, state))
-            return DOPPEL_ERROR_MEMORY;
-        dp_place_set(index, &place, state);
-        return DOPPEL_OK;
+        if ((status = dp_place_prepare(&place, state)) == DOPPEL_OK)
+            dp_place_set(index, &place, state);
+        return status;
     }
     dp_head *head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
     if (atomic_load_explicit(&head->count, memory_order_relaxed) == DP_HEAD_ROOM) {
@@ -169,8 +167,8 @@ doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerpri
     if (state.dead)
         return DOPPEL_OK;
     state.dead = true;
-    if (!dp_place_prepare(&place, state))
-        return DOPPEL_ERROR_MEMORY;
+    if ((status = dp_place_prepare(&place, state)) != DOPPEL_OK)
+        return status;
     dp_place_set(index, &place, state);
     if (removed)
         *removed = true;
@@ -201,8 +199,8 @@ static doppel_status purge_run(doppel_index *index, dp_run *run, uint64_t now, u
     doppel_status status = column == run->expires_memory ? DOPPEL_OK : dp_run_touch(run, column, slots * 8);
     if (status != DOPPEL_OK)
         return status;
-    if (!dp_run_can_die(run))
-        return DOPPEL_ERROR_MEMORY;
+    if ((status = dp_run_prepare_dead(run)) != DOPPEL_OK)
+        return status;
     /* Slots that hold no entry, but where a list begins or how long it is, have no time. */
     for (uint64_t slot = 0; slot < slots; slot++) {
         uint64_t expires = dp_run_expires(run, slot);

@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-/* So few go into the head; more than that many in one call cannot be sorted. */
+/* So few go into the head. More than so many in one call may not fit one run together with the head. */
 #define FEW ((uint64_t)DP_HEAD_ROOM / 4)
-#define MOST DP_RUN_MOST
+#define MOST (DP_RUN_MOST - DP_HEAD_ROOM)
 
 enum { BATCH = 256 };
 
@@ -95,8 +95,11 @@ static doppel_status change(adding *a, const dp_place *place, dp_state state) {
     dp_state before = dp_place_state(place);
     if (before.expires == state.expires && before.dead == state.dead)
         return DOPPEL_OK;
-    if (!dp_reserve(&a->changed, &a->room, a->changes + 1, sizeof *a->changed) || !dp_place_prepare(place, state))
+    if (!dp_reserve(&a->changed, &a->room, a->changes + 1, sizeof *a->changed))
         return DOPPEL_ERROR_MEMORY;
+    doppel_status status = dp_place_prepare(place, state);
+    if (status != DOPPEL_OK)
+        return status;
     a->changed[a->changes++] = (changed){*place, before};
     dp_place_set(a->index, place, state);
     return DOPPEL_OK;
@@ -175,7 +178,7 @@ doppel_status doppel_index_insert_many(doppel_index *index, const uint64_t *fing
     if (!count)
         return DOPPEL_OK;
     if (count > MOST)
-        return DOPPEL_ERROR_MEMORY;
+        return DOPPEL_ERROR_USAGE;
     doppel_status status = check_widths(index, &g);
     if (status != DOPPEL_OK)
         return status;
@@ -210,10 +213,16 @@ doppel_status doppel_index_merge(doppel_index *index, const doppel_index *from, 
     collecting c = {.fingerprint_bytes = index->bits > 64 ? 16 : 8};
     const doppel_index *damaged = from;
     doppel_status status = doppel_index_each(from, collect, &c);
-    if (status == DOPPEL_OK) {
-        damaged = index;
+    uint64_t count = c.owners.size / 8;
+    if (status == DOPPEL_OK && count > MOST) {
+        status = dp_fail(error, DOPPEL_ERROR_USAGE, "%llu entries are too many to merge at once; the most is %llu",
+                         (unsigned long long)count, (unsigned long long)MOST);
+    } else if (status == DOPPEL_OK) {
         status = doppel_index_insert_many(index, (const void *)c.fingerprints.data, (const void *)c.owners.data,
-                                          (const void *)c.expires.data, c.owners.size / 8);
+                                          (const void *)c.expires.data, count);
+        /* Bits beyond the width can only come from a file that was made to deceive. */
+        damaged = status == DOPPEL_ERROR_USAGE ? from : index;
+        status = status == DOPPEL_ERROR_USAGE ? DOPPEL_ERROR_STORE : status;
     }
     dp_buffer_free(&c.fingerprints);
     dp_buffer_free(&c.owners);

@@ -311,31 +311,33 @@ const dp_schedule *dp_run_schedule(const dp_run *run, int distance) {
 
 /* ---- changes ---- */
 
-bool dp_run_can_expire(dp_run *run) {
+doppel_status dp_run_prepare_expires(dp_run *run) {
     _Atomic uint64_t *there = atomic_load_explicit(&run->expires, memory_order_relaxed);
     if (there && (!run->backing || (void *)there == run->expires_memory))
-        return true;
+        return DOPPEL_OK;
     uint64_t slots = dp_run_slots(run);
     /* What a file holds was written as plain numbers, and has been checked before it is copied. */
-    if (there && dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) != DOPPEL_OK)
-        return false;
+    doppel_status status = there ? dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) : DOPPEL_OK;
+    if (status != DOPPEL_OK)
+        return status;
     _Atomic uint64_t *column = calloc(slots ? slots : 1, sizeof *column);
     if (!column)
-        return false;
+        return DOPPEL_ERROR_MEMORY;
     for (uint64_t i = 0; there && i < slots; i++)
         atomic_init(&column[i], atomic_load_explicit(&there[i], memory_order_relaxed));
     run->expires_memory = column;
     atomic_store_explicit(&run->expires, column, memory_order_release);
-    return true;
+    return DOPPEL_OK;
 }
 
-bool dp_run_can_die(dp_run *run) {
+doppel_status dp_run_prepare_dead(dp_run *run) {
     if (atomic_load_explicit(&run->dead, memory_order_relaxed))
-        return true;
+        return DOPPEL_OK;
     _Atomic uint64_t *dead = calloc(dp_run_slots(run) / 64 + 1, sizeof *dead);
-    if (dead)
-        atomic_store_explicit(&run->dead, dead, memory_order_release);
-    return dead;
+    if (!dead)
+        return DOPPEL_ERROR_MEMORY;
+    atomic_store_explicit(&run->dead, dead, memory_order_release);
+    return DOPPEL_OK;
 }
 
 void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires) {

@@ -220,9 +220,10 @@ const dp_schedule *dp_run_schedule(const dp_run *run, int distance);
 
 /* ---- changing: the writer's ---- */
 
-/* Makes room for times and for dead bits, so that setting them cannot fail. */
-bool dp_run_can_expire(dp_run *run);
-bool dp_run_can_die(dp_run *run);
+/* Make room for times and for dead bits, so that setting them cannot fail: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or
+ * DOPPEL_ERROR_STORE where the times of a file are damaged. */
+doppel_status dp_run_prepare_expires(dp_run *run);
+doppel_status dp_run_prepare_dead(dp_run *run);
 void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires);
 void dp_run_set_dead(dp_run *run, uint64_t slot, bool dead);
 

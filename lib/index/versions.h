@@ -122,8 +122,8 @@ typedef struct dp_state {
     bool dead;
 } dp_state;
 dp_state dp_place_state(const dp_place *place);
-/* Makes sure that a state can be set; false when there is no memory. */
-bool dp_place_prepare(const dp_place *place, dp_state state);
+/* Makes sure that a state can be set: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
+doppel_status dp_place_prepare(const dp_place *place, dp_state state);
 /* Sets a state that was prepared, and counts the entry. */
 void dp_place_set(doppel_index *index, const dp_place *place, dp_state state);
 
