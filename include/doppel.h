@@ -859,6 +859,109 @@ typedef struct doppel_batch_stats {
 } doppel_batch_stats;
 DOPPEL_API void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats);
 
+/* ---- 12. Mirrors and overlap ---- */
+
+/* Two documents of which one contains much of the other, or a long run of it. */
+typedef struct doppel_overlap {
+    uint64_t a, b; /* positions in the order of reading, those of `against` first */
+    doppel_slice a_id, b_id;
+    double containment_ab, containment_ba; /* the share of A's features that are in B, and the other way round */
+    const doppel_passage *passages;        /* in the order of A */
+    const doppel_slice *begins;            /* how each begins in A: its first words, at most 80 bytes */
+    size_t passage_count;
+} doppel_overlap;
+
+typedef struct doppel_overlap_options {
+    size_t size;                 /* sizeof(doppel_overlap_options) */
+    const doppel_recipe *recipe; /* NULL: page */
+    /* A pair is given when either containment is at least `containment`, or when it shares a run of at least `words`
+     * words. 0: not by it; both 0: by containment 0.5. */
+    double containment;
+    uint64_t words; /* at least the recipe's; not with chars= */
+    /* Containment is looked for by the features that are 0 mod `sample`: a pair that shares s features is missed with
+     * probability (1 - 1/sample)^s. 0: 4; 1 misses none. Runs of `words` words are never missed. */
+    uint64_t sample;
+    const char *const *against; /* only pairs with a document of these paths are given: b is theirs */
+    size_t against_count;
+    doppel_content content;
+    uint64_t memory;                   /* bytes; 0: half of what the machine has free. Past it, files in `tmp`. */
+    const char *tmp;                   /* NULL: the environment's TMPDIR, else /tmp */
+    const doppel_input_options *input; /* how to read: threads, keys, bad, progress, stop; NULL: the defaults */
+    /* Each pair, in order of (a, b), from one thread at a time; everything is borrowed for the call. A status other
+     * than DOPPEL_OK ends it. */
+    doppel_status (*pair)(const doppel_overlap *pair, void *user);
+    void *user;
+} doppel_overlap_options;
+
+typedef struct doppel_overlap_counts {
+    doppel_input_counts input, against;
+    uint64_t copies;     /* documents with the same words as an earlier one */
+    uint64_t samples;    /* hashes that were looked up */
+    uint64_t frequent;   /* of those, distinct ones that stand in more than 64 documents */
+    uint64_t candidates; /* pairs that were compared word for word */
+    uint64_t pairs;
+    uint64_t spilled_bytes;
+} doppel_overlap_counts;
+
+/* Finds the documents of the paths that overlap: sampled hashes of runs of words through an inverted index, then the
+ * texts themselves, so that nothing that is given is a guess. A hash that stands in more than 64 documents pairs each
+ * of them with the first only; of documents with the same words, those after the first are paired with the first, and
+ * with no other (with `against`: those of `against` are not paired). Texts are kept, compressed, in a file of `tmp`;
+ * memory is some 16 bytes a document and what `memory` says. At most 2^31 - 1 documents. The pairs do not depend on
+ * threads or memory. Errors: those of doppel_input_run, DOPPEL_ERROR_USAGE with a message that says what is allowed.
+ * `counts` and `error` may be NULL. */
+DOPPEL_API doppel_status doppel_overlap_find(const char *const *paths, size_t path_count,
+                                             const doppel_overlap_options *options, doppel_overlap_counts *counts,
+                                             doppel_error *error);
+
+/* Two hosts, or prefixes of hosts, whose pages at equal paths are near-identical. */
+typedef struct doppel_mirror {
+    const char *a, *b; /* "host" or "host/prefix", a before b in byte order (with `page`: the page is in a) */
+    uint64_t shared;   /* paths that both have */
+    uint64_t matching; /* of those, with near-identical pages */
+    double score;      /* matching / shared */
+    const char *page;  /* with options.page: the same page in b, its URL as it was read; NULL: b does not have it */
+} doppel_mirror;
+
+typedef struct doppel_mirrors_options {
+    size_t size;                 /* sizeof(doppel_mirrors_options) */
+    const doppel_recipe *recipe; /* NULL: page */
+    uint64_t min_paths;          /* shared paths, at least; 0: 3 */
+    double min_score;            /* 0: 0.5 */
+    double similarity;           /* pages are near-identical from this estimate of Jaccard on; 0: 0.8 */
+    const char *page;            /* only mirrors of this URL's page; NULL: all */
+    unsigned url_without;        /* rules that are not applied to URLs */
+    doppel_content content;
+    uint64_t memory; /* bytes; 0: half of what the machine has free. Past it, files in `tmp`. */
+    const char *tmp; /* NULL: the environment's TMPDIR, else /tmp */
+    const doppel_input_options *input;
+    /* Each pair, in byte order of (a, b). A status other than DOPPEL_OK ends it. */
+    doppel_status (*mirror)(const doppel_mirror *mirror, void *user);
+    void *user;
+} doppel_mirrors_options;
+
+typedef struct doppel_mirrors_counts {
+    doppel_input_counts input;
+    uint64_t pages;      /* with words and an http URL; of several with one URL the first counts */
+    uint64_t frequent;   /* contents found at paths with one end on so many pages that those were paired with the first
+                            only */
+    uint64_t candidates; /* pairs of prefixes whose paths were compared */
+    uint64_t mirrors;
+    uint64_t spilled_bytes;
+} doppel_mirrors_counts;
+
+/* Finds the mirrors among the pages of the paths. Pages meet by the last segment of their path and their content; how
+ * far their paths agree from the end says which prefixes may mirror each other, and then all paths below these are
+ * compared. Of nested prefixes the longest is given that holds all matching paths, but none that would leave out no
+ * page. Where more than 64 pages with one end of their path have one content (parked hosts), each meets only those with
+ * the last two segments in common, and of those, if they still are more than 64, the first. A prefix has at most 11
+ * segments. Crawls of any size: everything is sorted, in files of `tmp` beyond `memory`. Errors: as
+ * doppel_overlap_find.
+ */
+DOPPEL_API doppel_status doppel_mirrors_find(const char *const *paths, size_t path_count,
+                                             const doppel_mirrors_options *options, doppel_mirrors_counts *counts,
+                                             doppel_error *error);
+
 #ifdef __cplusplus
 }
 #endif
