@@ -24,6 +24,9 @@ const dp_ahead_sizes dp_ahead_usual = {
 /* So many wrong guesses in a row, and there is no use. */
 #define MOST_WRONG 4
 
+/* Memory of so many pieces is kept for the next ones: fresh memory costs as much as copying does. */
+#define SPARES 4
+
 enum { PIECE_FREE, PIECE_BUSY, PIECE_DONE };
 
 typedef struct worker {
@@ -43,6 +46,8 @@ struct dp_ahead {
     uint64_t wrong_piece;        /* the last that was guessed wrong, from 1; the reader's, as is `wrong` */
     int wrong;                   /* how many since a right guess */
     dp_ahead_piece pieces[WINDOW];
+    dp_buffer spares[SPARES];
+    int spare_count;
     worker workers[MOST_THREADS];
     int worker_count;
 };
@@ -54,7 +59,10 @@ static dp_ahead_piece *piece_of(dp_ahead *ahead, uint64_t number) {
 /* Forgets a piece. */
 static void release(dp_ahead *ahead, dp_ahead_piece *piece) {
     ahead->held -= piece->out.size;
-    dp_buffer_free(&piece->out);
+    if (piece->out.data && ahead->spare_count < SPARES)
+        ahead->spares[ahead->spare_count++] = piece->out;
+    else
+        dp_buffer_free(&piece->out);
     piece->out = (dp_buffer){0};
     piece->state = PIECE_FREE;
 }
@@ -72,6 +80,8 @@ static void do_next(dp_ahead *ahead, dp_members *members) {
     uint64_t number = ahead->next++, from = ahead->file.from + number * ahead->sizes.piece;
     dp_ahead_piece *piece = piece_of(ahead, number);
     piece->state = PIECE_BUSY;
+    if (ahead->spare_count)
+        piece->out = ahead->spares[--ahead->spare_count];
     pthread_mutex_unlock(&ahead->lock);
     dp_members_read(members, from, from + ahead->sizes.piece, ahead->sizes.most, piece);
     pthread_mutex_lock(&ahead->lock);
@@ -180,6 +190,8 @@ void dp_ahead_free(dp_ahead *ahead) {
     }
     for (size_t i = 0; i < WINDOW; i++)
         dp_buffer_free(&ahead->pieces[i].out);
+    while (ahead->spare_count)
+        dp_buffer_free(&ahead->spares[--ahead->spare_count]);
     pthread_cond_destroy(&ahead->moved);
     pthread_mutex_destroy(&ahead->lock);
     free(ahead);
