@@ -18,7 +18,8 @@ def unescape(cell):
 def rows(heading):
     """The cells of each row of a table, without their backquotes."""
     with open(FORMAT, encoding="utf-8") as file:
-        section = file.read().partition("## 8. Test vectors")[2].partition(f"### {heading}\n")[2].partition("###")[0]
+        vectors = file.read().partition("## 8. Test vectors")[2].partition("\n## ")[0]
+    section = vectors.partition(f"### {heading}\n")[2].partition("###")[0]
     found = [line[3:-3].split("` | `") for line in section.splitlines() if line.startswith("| `")]
     assert len(found) >= 6, heading
     return found
