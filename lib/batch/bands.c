@@ -1,0 +1,193 @@
+/* bands.c - candidates by bands of signatures: documents with the same rows in some band stand in one bucket.
+ *
+ * A signature of bands * rows slots (docs/FORMAT.md section 5) agrees in a slot with probability J, the similarity, so
+ * two documents share some band with probability 1 - (1 - J^rows)^bands. A band's rows are hashed to 32 bits: documents
+ * that share a key by chance are told apart when they are verified.
+ *
+ * Keys are kept in blocks of DP_BAND_BLOCK rows, band after band, so that a band can be read by itself. Each band is
+ * sorted by key on its own, on as many threads as there are: 16 bytes a row and thread. */
+#include "batch/batch.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Of pairs at the very threshold so many shall be found; those above it are found more often. */
+#define RECALL 0.995
+/* More rows let fewer pairs through that are not near enough, but need more bands. */
+#define USUAL_BANDS 32
+
+double dp_bands_recall(double similarity, int bands, int rows) {
+    return 1 - pow(1 - pow(similarity, rows), bands);
+}
+
+/* How many bands of so many rows reach the recall. */
+static double bands_for(double similarity, int rows) {
+    double one = pow(similarity, rows);
+    return one >= 1 ? 1 : ceil(log(1 - RECALL) / log1p(-one));
+}
+
+bool dp_bands_plan(double similarity, int *bands, int *rows) {
+    if (*bands < 0 || *rows < 0 || (*bands && *rows && (long long)*bands * *rows > DP_MOST_SLOTS) ||
+        *bands > DP_MOST_BANDS || *rows > DP_MOST_SLOTS)
+        return false;
+    if (!*rows) {
+        double most = *bands ? *bands : USUAL_BANDS;
+        for (*rows = 1; *rows < 16 && bands_for(similarity, *rows + 1) <= most;)
+            ++*rows;
+    }
+    if (!*bands) {
+        double need = bands_for(similarity, *rows);
+        *bands = need > DP_MOST_BANDS ? DP_MOST_BANDS : (int)need;
+    }
+    return (long long)*bands * *rows <= DP_MOST_SLOTS;
+}
+
+doppel_status dp_bands_keys(const doppel_batch *batch, const uint64_t *set, size_t count, uint32_t *keys) {
+    uint32_t signature[DP_MOST_SLOTS];
+    size_t rows = (size_t)batch->stats.rows, bands = (size_t)batch->stats.bands;
+    doppel_status status = doppel_minhash(set, count, bands * rows, signature);
+    for (size_t b = 0; b < bands && status == DOPPEL_OK; b++) {
+        uint64_t hash = b;
+        for (size_t r = 0; r < rows; r++) {
+            hash = (hash ^ signature[b * rows + r]) * 0x9E3779B97F4A7C15u;
+            hash ^= hash >> 32;
+        }
+        keys[b] = (uint32_t)(hash >> 16);
+    }
+    return status;
+}
+
+/* ---- keys in blocks ---- */
+
+static doppel_status write_block(doppel_batch *batch, doppel_error *error) {
+    size_t bands = (size_t)batch->stats.bands;
+    return dp_spill_add(&batch->keys, batch->block, bands * DP_BAND_BLOCK * sizeof *batch->block, error);
+}
+
+doppel_status dp_bands_add(doppel_batch *batch, uint32_t document, const uint32_t *keys, doppel_error *error) {
+    size_t bands = (size_t)batch->stats.bands, at = batch->row_count % DP_BAND_BLOCK;
+    if (!batch->block && !(batch->block = malloc(bands * DP_BAND_BLOCK * sizeof *batch->block)))
+        return dp_no_memory(error);
+    if (!dp_reserve(&batch->rows, &batch->row_room, batch->row_count + 1, sizeof *batch->rows))
+        return dp_no_memory(error);
+    for (size_t b = 0; b < bands; b++)
+        batch->block[b * DP_BAND_BLOCK + at] = keys[b];
+    batch->rows[batch->row_count++] = document;
+    return at == DP_BAND_BLOCK - 1 ? write_block(batch, error) : DOPPEL_OK;
+}
+
+doppel_status dp_bands_flush(doppel_batch *batch, doppel_error *error) {
+    doppel_status status = DOPPEL_OK;
+    if (batch->row_count % DP_BAND_BLOCK)
+        status = write_block(batch, error);
+    return status == DOPPEL_OK ? dp_spill_flush(&batch->keys, error) : status;
+}
+
+/* ---- buckets ---- */
+
+typedef struct banding {
+    doppel_batch *batch;
+    dp_buckets *buckets;
+    atomic_int next;
+    pthread_mutex_t lock; /* of all below, and of the buckets */
+    int done;
+    doppel_status status;
+    doppel_error *error;
+} banding;
+
+/* What a thread sorts with. */
+typedef struct sorting {
+    uint64_t *entry, *scratch; /* key << 32 | row */
+    uint32_t *column, *member;
+} sorting;
+
+static void fail(banding *b, doppel_status status, const doppel_error *error) {
+    pthread_mutex_lock(&b->lock);
+    if (b->status == DOPPEL_OK) {
+        b->status = status;
+        if (b->error)
+            *b->error = *error;
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+static doppel_status load_band(const doppel_batch *batch, size_t band, sorting *s, doppel_error *error) {
+    size_t bands = (size_t)batch->stats.bands;
+    for (size_t from = 0; from < batch->row_count; from += DP_BAND_BLOCK) {
+        size_t count = batch->row_count - from < DP_BAND_BLOCK ? batch->row_count - from : DP_BAND_BLOCK;
+        uint64_t at = (from / DP_BAND_BLOCK * bands + band) * DP_BAND_BLOCK * sizeof *s->column;
+        doppel_status status = dp_spill_read(&batch->keys, at, s->column, count * sizeof *s->column, error);
+        if (status != DOPPEL_OK)
+            return status;
+        for (size_t i = 0; i < count; i++)
+            s->entry[from + i] = (uint64_t)s->column[i] << 32 | (from + i);
+    }
+    return DOPPEL_OK;
+}
+
+/* Adds the stretches of equal keys, under the lock. */
+static bool add_stretches(banding *b, const sorting *s) {
+    const doppel_batch *batch = b->batch;
+    size_t count = batch->row_count;
+    for (size_t from = 0, to; from < count; from = to) {
+        for (to = from + 1; to < count && s->entry[to] >> 32 == s->entry[from] >> 32;)
+            to++;
+        if (to - from < 2)
+            continue;
+        for (size_t i = from; i < to; i++)
+            s->member[i - from] = batch->rows[(uint32_t)s->entry[i]];
+        if (!dp_buckets_add(b->buckets, s->member, to - from))
+            return false;
+    }
+    return true;
+}
+
+static bool sort_band(banding *b, size_t band, sorting *s) {
+    doppel_error error = {0};
+    doppel_status status = load_band(b->batch, band, s, &error);
+    if (status == DOPPEL_OK) {
+        dp_sort64(s->entry, b->batch->row_count, s->scratch);
+        pthread_mutex_lock(&b->lock);
+        bool added = add_stretches(b, s);
+        dp_batch_tell(b->batch, "candidates", (uint64_t)++b->done, (uint64_t)b->batch->stats.bands);
+        pthread_mutex_unlock(&b->lock);
+        if (!added)
+            status = dp_no_memory(&error);
+    }
+    if (status != DOPPEL_OK)
+        fail(b, status, &error);
+    return status == DOPPEL_OK;
+}
+
+static void run(void *user, size_t thread) {
+    banding *b = user;
+    size_t rows = b->batch->row_count;
+    (void)thread;
+    sorting s = {dp_big_alloc(rows * 8 + 8), dp_big_alloc(rows * 8 + 8), malloc(DP_BAND_BLOCK * 4),
+                 malloc(rows * 4 + 4)};
+    if (!s.entry || !s.scratch || !s.column || !s.member) {
+        doppel_error error = {0};
+        fail(b, dp_no_memory(&error), &error);
+    } else {
+        for (int band; (band = atomic_fetch_add(&b->next, 1)) < b->batch->stats.bands;)
+            if (dp_stopped(b->batch->input.stop) || !sort_band(b, (size_t)band, &s))
+                break;
+    }
+    free(s.entry);
+    free(s.scratch);
+    free(s.column);
+    free(s.member);
+}
+
+doppel_status dp_bands_buckets(doppel_batch *batch, dp_buckets *buckets, doppel_error *error) {
+    banding b = {.batch = batch, .buckets = buckets, .error = error};
+    size_t bands = (size_t)batch->stats.bands;
+    pthread_mutex_init(&b.lock, NULL);
+    if (batch->row_count)
+        dp_run_threads(batch->threads < bands ? batch->threads : bands, run, &b);
+    pthread_mutex_destroy(&b.lock);
+    if (b.status == DOPPEL_OK && dp_stopped(batch->input.stop))
+        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+    return b.status;
+}

@@ -1,0 +1,203 @@
+/* batch.c - a batch as a whole: create, free, what was decided, figures. read.c comes next. */
+#include "batch/batch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define USUAL_SIMILARITY 0.8
+#define USUAL_DISTANCE 3
+#define USUAL_MIN_WORDS 5
+
+double dp_batch_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- options ---- */
+
+static doppel_status check_numbers(doppel_batch *batch, doppel_error *error) {
+    doppel_batch_options *o = &batch->options;
+    o->similarity = o->similarity == 0 ? USUAL_SIMILARITY : o->similarity;
+    o->min_words = o->min_words ? o->min_words : USUAL_MIN_WORDS;
+    batch->distance = o->distance == 0 ? USUAL_DISTANCE : o->distance < 0 ? 0 : o->distance;
+    batch->by = o->by ? o->by : DOPPEL_BY_CONTENT;
+    if (!(o->similarity > 0 && o->similarity <= 1))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "similarity %g: above 0 and up to 1 is possible", o->similarity);
+    if (o->method == DOPPEL_METHOD_SIMHASH && batch->distance > batch->bits)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", batch->distance,
+                       batch->bits, batch->bits);
+    if (!(o->boilerplate >= 0 && o->boilerplate < 1))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate %g: a share from 0 to below 1 is possible",
+                       o->boilerplate);
+    if (o->boilerplate > 0 && !batch->has_sets)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate needs method auto or minhash");
+    return DOPPEL_OK;
+}
+
+static doppel_status check_bands(doppel_batch *batch, doppel_error *error) {
+    const doppel_batch_options *o = &batch->options;
+    bool given = o->method == DOPPEL_METHOD_MINHASH;
+    int bands = given ? o->bands : 0, rows = given ? o->rows : 0;
+    if (!batch->has_sets)
+        return DOPPEL_OK;
+    if (!dp_bands_plan(o->similarity, &bands, &rows))
+        return dp_fail(error, DOPPEL_ERROR_USAGE,
+                       "%d bands of %d rows: up to %d bands and %d slots in all are possible", o->bands, o->rows,
+                       DP_MOST_BANDS, DP_MOST_SLOTS);
+    batch->stats.bands = bands;
+    batch->stats.rows = rows;
+    batch->stats.recall = dp_bands_recall(o->similarity, bands, rows);
+    return DOPPEL_OK;
+}
+
+static doppel_status check_scope(doppel_batch *batch, doppel_error *error) {
+    const doppel_batch_options *o = &batch->options;
+    const char *name = o->within ? o->within : o->across;
+    if (o->within && o->across)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "within and across cannot be asked for together");
+    if (o->across && o->link_any)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "across and chains (link any) cannot be asked for together");
+    if (!name)
+        return DOPPEL_OK;
+    batch->scope_kind = !strcmp(name, "host")     ? DP_SCOPE_HOST
+                        : !strcmp(name, "domain") ? DP_SCOPE_DOMAIN
+                                                  : DP_SCOPE_FIELD;
+    if (batch->scope_kind == DP_SCOPE_FIELD &&
+        (batch->scope_field = dp_fields_add(&batch->fields, name, strlen(name))) == DP_BATCH_FIELDS)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "%s: the field's name is empty or too long", name);
+    return DOPPEL_OK;
+}
+
+static doppel_status set_options(doppel_batch *batch, const doppel_batch_options *given, doppel_error *error) {
+    doppel_batch_options *o = &batch->options;
+    doppel_status status = DOPPEL_OK;
+    if (given)
+        dp_copy_options(o, given, sizeof *o);
+    if (o->input)
+        dp_copy_options(&batch->input, o->input, sizeof batch->input);
+    batch->input.size = sizeof batch->input;
+    batch->threads = dp_thread_count(batch->input.threads);
+    batch->bits = o->recipe ? doppel_recipe_bits(o->recipe) : 64;
+    batch->has_sets = o->method == DOPPEL_METHOD_AUTO || o->method == DOPPEL_METHOD_MINHASH;
+    if ((status = check_numbers(batch, error)) != DOPPEL_OK || (status = check_bands(batch, error)) != DOPPEL_OK ||
+        (status = check_scope(batch, error)) != DOPPEL_OK)
+        return status;
+    status = o->keep ? dp_keep_parse(o->keep, &batch->keep, &batch->fields, error) : DOPPEL_OK;
+    batch->input.extra_keys = batch->fields.key;
+    batch->input.extra_count = batch->fields.count;
+    return status;
+}
+
+/* ---- create and free ---- */
+
+static doppel_status open_files(doppel_batch *batch, doppel_error *error) {
+    const char *tmp = batch->options.tmp;
+    doppel_status status = dp_spill_open(&batch->ids, NULL, NULL, tmp, error);
+    if (status == DOPPEL_OK)
+        status = dp_spill_open(&batch->sets, NULL, NULL, tmp, error);
+    if (status == DOPPEL_OK)
+        status = dp_spill_open(&batch->keys, NULL, NULL, tmp, error);
+    return status;
+}
+
+doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_batch **made, doppel_error *error) {
+    doppel_batch *batch = calloc(1, sizeof *batch);
+    *made = NULL;
+    if (!batch)
+        return dp_no_memory(error);
+    batch->ids.file.fd = batch->sets.file.fd = batch->keys.file.fd = -1;
+    doppel_status status = set_options(batch, options, error);
+    if (status == DOPPEL_OK)
+        status = open_files(batch, error);
+    if (status == DOPPEL_OK)
+        *made = batch;
+    else
+        doppel_batch_free(batch);
+    return status;
+}
+
+static void free_readings(doppel_batch *batch) {
+    for (size_t i = 0; i < batch->reading_count; i++) {
+        for (size_t j = 0; j < batch->readings[i].count; j++)
+            free(batch->readings[i].paths[j]);
+        free(batch->readings[i].paths);
+    }
+    free(batch->readings);
+}
+
+void doppel_batch_free(doppel_batch *batch) {
+    if (!batch)
+        return;
+    free_readings(batch);
+    dp_spill_close(&batch->ids);
+    dp_spill_close(&batch->sets);
+    dp_spill_close(&batch->keys);
+    free(batch->docs);
+    free(batch->scope);
+    free(batch->url);
+    free(batch->ranks);
+    free(batch->firsts);
+    free(batch->rows);
+    free(batch->block);
+    free(batch->original);
+    free(batch->similarity);
+    free(batch->reason);
+    free(batch);
+}
+
+/* ---- what is known ---- */
+
+uint64_t doppel_batch_count(const doppel_batch *batch) {
+    return batch->count;
+}
+
+size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffer, size_t room) {
+    const dp_doc *doc = &batch->docs[position];
+    size_t length = doc->id_length < room ? doc->id_length : room;
+    if (dp_spill_read(&batch->ids, doc->id_at, buffer, length, NULL) != DOPPEL_OK)
+        return 0;
+    return doc->id_length;
+}
+
+void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near *near) {
+    static const char *const reasons[] = {NULL, "exact_url", "content_hash", "content_hash", "title_similarity"};
+    uint32_t d = (uint32_t)position, original = batch->decided ? batch->original[d] : d;
+    *near = (doppel_near){.a = original, .b = d, .similarity = NAN};
+    if (original == d)
+        return;
+    near->reason = reasons[batch->reason[d]];
+    near->similarity = batch->similarity[d] < 0 ? NAN : (double)batch->similarity[d];
+    near->distance = -1;
+    if (dp_doc_has_words(&batch->docs[d]) && dp_doc_has_words(&batch->docs[original]))
+        near->distance = dp_batch_distance(batch, original, d);
+}
+
+void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats) {
+    *stats = batch->stats;
+    stats->documents = batch->count;
+    stats->known = batch->known;
+    stats->spilled_bytes += batch->ids.file.size + batch->sets.file.size + batch->keys.file.size;
+}
+
+/* ---- candidates ---- */
+
+doppel_status dp_batch_candidates(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error) {
+    double begun = dp_batch_clock();
+    doppel_status status = dp_batch_end_reading(batch, error);
+    if (status != DOPPEL_OK)
+        return status;
+    if (batch->options.method == DOPPEL_METHOD_SIMHASH) {
+        status = dp_near_buckets(batch, buckets, looks, error);
+    } else {
+        if (batch->has_sets)
+            status = dp_bands_buckets(batch, buckets, error);
+        free(buckets->seen);
+        buckets->seen = NULL;
+        if (status == DOPPEL_OK && !dp_looks_make(looks, buckets, batch->count))
+            status = dp_no_memory(error);
+    }
+    batch->stats.seconds_candidates = dp_batch_clock() - begun;
+    return status;
+}

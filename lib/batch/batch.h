@@ -1,0 +1,257 @@
+/* batch.h - the batch line: documents -> read.c (sketches) -> bands.c or near.c (who may be near?) -> verify.c (how
+ * near, really?) -> group.c (which one stays?) or pairs.c (all of them) -> write.c (documents).
+ *
+ * A document is known by its number, in the order of reading. Those with the same words are twins: the first of them
+ * stands for all, and only firsts are looked for in bands. Documents that may be near stand together in a bucket
+ * (buckets.c); buckets that hold the same documents are one. */
+#ifndef DP_BATCH_H
+#define DP_BATCH_H
+
+#include "base/base.h"
+
+#define DP_NO_DOCUMENT UINT32_MAX
+
+/* ---- what is known of a document ---- */
+
+typedef struct dp_doc {
+    uint8_t digest[16]; /* half of SHA-256 of its words; all 0: it has none */
+    uint64_t fingerprint[2];
+    uint64_t id_at;  /* in `ids` */
+    uint64_t set_at; /* in `sets`, in numbers */
+    uint32_t id_length;
+    uint32_t set_count; /* 0: no set is kept: a twin, too few words, or a method that needs none */
+    uint32_t twin;      /* the first document with the same words (and scope, with `within`); itself: it is the first */
+    uint32_t words;     /* at most UINT32_MAX */
+} dp_doc;
+
+/* ---- files that only grow: spill.c ---- */
+
+typedef struct dp_spill {
+    dp_scratch file; /* size: what was written */
+    dp_buffer pending;
+} dp_spill;
+
+/* A nameless file in `tmp` or, with `folder`, the file `name` there. */
+doppel_status dp_spill_open(dp_spill *spill, const char *folder, const char *name, const char *tmp,
+                            doppel_error *error);
+void dp_spill_close(dp_spill *spill);
+static inline uint64_t dp_spill_size(const dp_spill *spill) {
+    return spill->file.size + spill->pending.size;
+}
+doppel_status dp_spill_add(dp_spill *spill, const void *bytes, size_t length, doppel_error *error);
+/* Writes what is pending; then any number of threads may read. */
+doppel_status dp_spill_flush(dp_spill *spill, doppel_error *error);
+doppel_status dp_spill_read(const dp_spill *spill, uint64_t at, void *bytes, size_t length, doppel_error *error);
+
+/* ---- which one stays: keep.c ---- */
+
+enum { DP_KEEP_RULES = 8 };
+typedef enum dp_keep_kind {
+    DP_KEEP_FIRST,
+    DP_KEEP_LAST,
+    DP_KEEP_LONGEST,
+    DP_KEEP_SHORTEST,
+    DP_KEEP_HTTPS,
+    DP_KEEP_SHORTEST_URL,
+    DP_KEEP_NEWEST,
+    DP_KEEP_OLDEST,
+    DP_KEEP_LARGEST,
+    DP_KEEP_SMALLEST
+} dp_keep_kind;
+
+typedef struct dp_keep_rule {
+    dp_keep_kind kind;
+    size_t field; /* of the extra fields, for the last four */
+} dp_keep_rule;
+
+typedef struct dp_keep {
+    size_t count;
+    dp_keep_rule rule[DP_KEEP_RULES];
+} dp_keep;
+
+/* ---- extra fields that the batch itself asks for ---- */
+
+enum { DP_BATCH_FIELDS = 16, DP_FIELD_NAME = 128 };
+typedef struct dp_fields {
+    size_t count;
+    char name[DP_BATCH_FIELDS][DP_FIELD_NAME];
+    const char *key[DP_BATCH_FIELDS];
+} dp_fields;
+
+/* The number of a field, which is added if it is not there; DP_BATCH_FIELDS when there are too many or its name is too
+ * long. */
+size_t dp_fields_add(dp_fields *fields, const char *name, size_t length);
+
+doppel_status dp_keep_parse(const char *text, dp_keep *keep, dp_fields *fields, doppel_error *error);
+/* The rank of a document by each rule: less is better. */
+void dp_keep_rank(const dp_keep *keep, const doppel_document *document, uint64_t text_length, double *rank);
+
+/* ---- the batch ---- */
+
+typedef enum dp_scope_kind { DP_SCOPE_NONE, DP_SCOPE_HOST, DP_SCOPE_DOMAIN, DP_SCOPE_FIELD } dp_scope_kind;
+
+/* Inputs that were read, to be read again. */
+typedef struct dp_reading {
+    char **paths;
+    size_t count;
+    bool known;
+    doppel_input_counts counts;
+} dp_reading;
+
+/* Documents that may be near each other. */
+typedef struct dp_buckets {
+    uint32_t *member; /* of all buckets, one after the other */
+    size_t member_count, member_room;
+    uint64_t *start; /* count + 1, where each begins */
+    size_t count, start_room;
+    uint64_t *seen; /* hashes of what buckets hold, to tell repeats; 0: free */
+    size_t seen_room, seen_count;
+    bool own_first; /* a document looks at all its buckets, but stands only in the first of them */
+} dp_buckets;
+
+/* Which buckets a document looks at: bucket[start[d]] ... bucket[start[d + 1] - 1]. */
+typedef struct dp_looks {
+    uint64_t *start;
+    uint32_t *bucket;
+} dp_looks;
+
+struct doppel_batch {
+    doppel_batch_options options;
+    doppel_input_options input;
+    doppel_error *last_error;
+    size_t threads;
+    int bits;
+    int distance; /* as meant: 0 is 0 */
+    unsigned by;
+    dp_keep keep;
+    dp_fields fields;
+    dp_scope_kind scope_kind;
+    size_t scope_field;
+    bool has_sets; /* similarity is verified */
+    bool ended;    /* reading has: what was pending is written */
+
+    dp_doc *docs;
+    size_t count, room, known;
+    uint64_t *scope;    /* by document; NULL: not used */
+    uint64_t (*url)[2]; /* hashes of canonical URLs, 0: none; NULL: not used */
+    double *ranks;      /* keep.count of them a document; NULL: the order of reading */
+    size_t scope_room, url_room, rank_room;
+    uint32_t *firsts; /* numbers + 1 of documents by digest, a hash table; 0: free */
+    size_t firsts_room, firsts_count;
+
+    uint32_t *rows; /* documents that are looked for by content, in order */
+    size_t row_count, row_room;
+    uint32_t *block; /* keys of the last rows, band after band */
+    dp_spill ids, sets, keys;
+    dp_reading *readings;
+    size_t reading_count, reading_room;
+
+    uint32_t *original; /* once decided */
+    float *similarity;  /* of it; negative: not known */
+    uint8_t *reason;
+    bool decided;
+    doppel_batch_stats stats;
+};
+
+enum { DP_BAND_BLOCK = 1 << 16, DP_MOST_BANDS = 64, DP_MOST_SLOTS = 1024 };
+
+enum { DP_REASON_NONE, DP_REASON_URL, DP_REASON_DIGEST, DP_REASON_CONTENT, DP_REASON_TITLE };
+
+static inline bool dp_doc_has_words(const dp_doc *doc) {
+    static const uint8_t none[16];
+    return memcmp(doc->digest, none, sizeof none) != 0;
+}
+
+/* Whether two documents may be near at all, by `within` and `across`. */
+static inline bool dp_batch_allows(const doppel_batch *batch, uint32_t a, uint32_t b) {
+    if (!batch->scope)
+        return true;
+    return (batch->scope[a] == batch->scope[b]) == (batch->options.within != NULL);
+}
+
+static inline int dp_batch_distance(const doppel_batch *batch, uint32_t a, uint32_t b) {
+    const uint64_t *x = batch->docs[a].fingerprint, *y = batch->docs[b].fingerprint;
+    return __builtin_popcountll(x[0] ^ y[0]) + __builtin_popcountll(x[1] ^ y[1]);
+}
+
+/* Tells how far a stage is. */
+static inline void dp_batch_tell(const doppel_batch *batch, const char *stage, uint64_t done, uint64_t total) {
+    if (batch->options.progress)
+        batch->options.progress(stage, done, total, batch->options.user);
+}
+
+/* Seconds of a clock that only grows. */
+double dp_batch_clock(void);
+
+/* ---- candidates ---- */
+
+/* bands.c: rows and bands for a threshold; false when they were given and make no sense. */
+bool dp_bands_plan(double similarity, int *bands, int *rows);
+double dp_bands_recall(double similarity, int bands, int rows);
+/* The keys of a document's bands, from its features. */
+doppel_status dp_bands_keys(const doppel_batch *batch, const uint64_t *set, size_t count, uint32_t *keys);
+/* read.c adds a row; dp_bands_flush ends the last block. */
+doppel_status dp_bands_add(doppel_batch *batch, uint32_t document, const uint32_t *keys, doppel_error *error);
+doppel_status dp_bands_flush(doppel_batch *batch, doppel_error *error);
+doppel_status dp_bands_buckets(doppel_batch *batch, dp_buckets *buckets, doppel_error *error);
+
+/* near.c: the same from fingerprints within the distance. Fills the looks too. */
+doppel_status dp_near_buckets(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error);
+
+/* buckets.c */
+void dp_buckets_free(dp_buckets *buckets);
+/* Adds a bucket of ascending documents, unless there is one of the same. False: no memory. */
+bool dp_buckets_add(dp_buckets *buckets, const uint32_t *members, size_t count);
+/* Who looks where. */
+bool dp_looks_make(dp_looks *looks, const dp_buckets *buckets, size_t documents);
+void dp_looks_free(dp_looks *looks);
+
+/* What the content says: buckets and looks, for `decide` and `pairs`. */
+doppel_status dp_batch_candidates(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error);
+
+/* ---- verification: verify.c ---- */
+
+/* Sets of feature hashes as one thread reads them back. */
+typedef struct dp_verifier dp_verifier;
+dp_verifier *dp_verifier_create(const doppel_batch *batch);
+void dp_verifier_free(dp_verifier *verifier);
+
+/* Whether two documents are near by content, and in *similarity how near (negative: not known). Errors:
+ * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO. */
+doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool *near, float *similarity);
+/* The similarity alone, however small it is. */
+doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, float *similarity);
+uint64_t dp_verifier_count(const dp_verifier *verifier);
+
+/* ---- order and kin: order.c ---- */
+
+/* In which order documents are asked whether they stay. Both NULL: by number. */
+typedef struct dp_keep_order {
+    uint32_t *document; /* by rank */
+    uint32_t *rank;     /* by document */
+} dp_keep_order;
+bool dp_keep_order_make(const doppel_batch *batch, dp_keep_order *order);
+void dp_keep_order_free(dp_keep_order *order);
+static inline uint32_t dp_rank(const dp_keep_order *order, uint32_t document) {
+    return order->rank ? order->rank[document] : document;
+}
+
+/* of[d]: the first document with d's URL (and scope, with `within`); DP_NO_DOCUMENT: it has none. */
+bool dp_url_classes(const doppel_batch *batch, uint32_t **of);
+
+/* Sets that grow together: parent[d], a document of the same set; itself: the set is known by it. */
+static inline uint32_t dp_root(uint32_t *parent, uint32_t d) {
+    while (parent[d] != d)
+        d = parent[d] = parent[parent[d]];
+    return d;
+}
+static inline void dp_unite(uint32_t *parent, uint32_t a, uint32_t b) {
+    a = dp_root(parent, a);
+    b = dp_root(parent, b);
+    parent[a < b ? b : a] = a < b ? a : b;
+}
+
+/* ---- reading: read.c ---- */
+doppel_status dp_batch_end_reading(doppel_batch *batch, doppel_error *error);
+
+#endif

@@ -1,0 +1,223 @@
+/* group.c - which documents stay.
+ *
+ * In the order of keeping, a document stays unless it is near one that stays already. Only those that stay are looked
+ * at again: a bucket lists them, so that a page with a million near copies costs one comparison a copy. Documents with
+ * the same URL, or the same words, need no list: the first one that stays is what the others are copies of; with
+ * `across` also the first of another host.
+ *
+ * Documents that no bucket, URL or text connects know nothing of each other, so connected ones (components) are decided
+ * on different threads, and the outcome does not depend on who does it. */
+#include "batch/group.h"
+
+#include <stdlib.h>
+
+/* ---- one document ---- */
+
+typedef struct verdict {
+    uint32_t original;
+    uint8_t reason;
+    float similarity; /* negative: not known */
+    int distance;
+} verdict;
+
+/* The first one that stays of a class, which d may be a copy of. */
+static uint32_t kept_of(const dp_deciding *g, const dp_kept *kept, uint32_t class, uint32_t d) {
+    for (int i = 0; i < 2 && kept->first[i]; i++) {
+        uint32_t k = kept->first[i][class];
+        if (k != DP_NO_DOCUMENT && dp_batch_allows(g->batch, k, d))
+            return k;
+    }
+    return DP_NO_DOCUMENT;
+}
+
+/* Notes one that stays; false when its class needs no more of them. */
+static bool keep_in(const dp_deciding *g, const dp_kept *kept, uint32_t class, uint32_t d) {
+    int i = kept->first[0][class] == DP_NO_DOCUMENT ? 0 : 1;
+    if (i && (!kept->first[1] || kept->first[1][class] != DP_NO_DOCUMENT ||
+              !dp_batch_allows(g->batch, kept->first[0][class], d)))
+        return false;
+    kept->first[i][class] = d;
+    return true;
+}
+
+/* By URL, or by words. */
+static bool find_same(const dp_deciding *g, uint32_t d, verdict *v) {
+    const doppel_batch *batch = g->batch;
+    uint32_t url = g->url_class ? g->url_class[d] : DP_NO_DOCUMENT, twin = batch->docs[d].twin;
+    if (url != DP_NO_DOCUMENT && (v->original = kept_of(g, &g->kept_url, url, d)) != DP_NO_DOCUMENT) {
+        v->reason = DP_REASON_URL;
+        v->similarity = dp_doc_has_words(&batch->docs[d]) && batch->docs[v->original].twin == twin ? 1 : -1;
+        return true;
+    }
+    if (!dp_doc_has_words(&batch->docs[d]) || (v->original = kept_of(g, &g->kept_twin, twin, d)) == DP_NO_DOCUMENT)
+        return false;
+    v->reason = DP_REASON_DIGEST;
+    v->similarity = 1;
+    return true;
+}
+
+static bool is_better(const dp_deciding *g, const verdict *a, const verdict *b) {
+    if (b->original == DP_NO_DOCUMENT)
+        return true;
+    if (a->similarity != b->similarity)
+        return a->similarity > b->similarity;
+    if (a->distance != b->distance && !g->batch->has_sets)
+        return a->distance < b->distance;
+    return dp_rank(&g->order, a->original) < dp_rank(&g->order, b->original);
+}
+
+/* By content: the nearest of those that stay. */
+static doppel_status find_near(dp_deciding *g, dp_verifier *verifier, uint32_t d, verdict *best) {
+    uint32_t twin = g->batch->docs[d].twin;
+    for (uint64_t i = g->looks.start[twin]; i < g->looks.start[twin + 1]; i++) {
+        uint32_t b = g->looks.bucket[i];
+        const uint32_t *member = dp_deciding_bucket(g, b);
+        for (uint32_t k = 0; k < g->fill[b]; k++) {
+            verdict v = {member[k], DP_REASON_CONTENT, -1, 0};
+            bool near = false;
+            if (g->stamp[v.original] == d + 1 || !dp_batch_allows(g->batch, v.original, d))
+                continue;
+            g->stamp[v.original] = d + 1;
+            atomic_fetch_add_explicit(&g->candidates, 1, memory_order_relaxed);
+            doppel_status status = dp_verify(verifier, v.original, d, &near, &v.similarity);
+            if (status != DOPPEL_OK)
+                return status;
+            v.distance = dp_batch_distance(g->batch, v.original, d);
+            if (near && is_better(g, &v, best))
+                *best = v;
+        }
+    }
+    return DOPPEL_OK;
+}
+
+/* Notes that d stays, where others will look. Of those with the same words one is enough, which is why a bucket has
+ * room for them; with `across`, one more of another scope. */
+static void keep(dp_deciding *g, uint32_t d) {
+    const doppel_batch *batch = g->batch;
+    uint32_t twin = batch->docs[d].twin;
+    if (g->url_class && g->url_class[d] != DP_NO_DOCUMENT)
+        keep_in(g, &g->kept_url, g->url_class[d], d);
+    if (dp_doc_has_words(&batch->docs[d]) && keep_in(g, &g->kept_twin, twin, d))
+        dp_deciding_enter(g, d);
+}
+
+static doppel_status decide(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
+    doppel_batch *batch = g->batch;
+    verdict v = {DP_NO_DOCUMENT, 0, -1, 0};
+    doppel_status status = DOPPEL_OK;
+    if (d >= batch->known && !find_same(g, d, &v))
+        status = find_near(g, verifier, d, &v);
+    if (status != DOPPEL_OK)
+        return status;
+    if (v.original == DP_NO_DOCUMENT) {
+        keep(g, d);
+        return DOPPEL_OK;
+    }
+    batch->original[d] = v.original;
+    batch->reason[d] = v.reason;
+    batch->similarity[d] = v.similarity;
+    return DOPPEL_OK;
+}
+
+/* ---- components on threads ---- */
+
+/* The next documents to decide: whole components, of some hundred documents together. */
+static bool take(dp_deciding *g, size_t *from, size_t *to) {
+    enum { SOME = 256 };
+    pthread_mutex_lock(&g->lock);
+    *from = *to = g->next;
+    while (*to < g->entries && (*to - *from < SOME || g->entry[*to] >> 32 == g->entry[*to - 1] >> 32))
+        ++*to;
+    g->next = *to;
+    bool more = *to > *from && g->status == DOPPEL_OK;
+    if (more)
+        dp_batch_tell(g->batch, "decide", g->next, g->entries);
+    pthread_mutex_unlock(&g->lock);
+    return more;
+}
+
+static void fail(dp_deciding *g, doppel_status status) {
+    pthread_mutex_lock(&g->lock);
+    g->status = status;
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void run(void *user, size_t thread) {
+    dp_deciding *g = user;
+    dp_verifier *verifier = dp_verifier_create(g->batch);
+    doppel_status status = verifier ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    size_t from, to;
+    (void)thread;
+    while (status == DOPPEL_OK && take(g, &from, &to)) {
+        if (g->batch->options.link_any)
+            status = dp_link_any(g, verifier, from, to);
+        for (; from < to && status == DOPPEL_OK && !g->batch->options.link_any; from++)
+            status = decide(g, verifier, dp_deciding_document(g, from));
+        if (dp_stopped(g->batch->input.stop))
+            status = DOPPEL_ERROR_INTERRUPTED;
+    }
+    if (verifier)
+        atomic_fetch_add(&g->verified, dp_verifier_count(verifier));
+    dp_verifier_free(verifier);
+    if (status != DOPPEL_OK)
+        fail(g, status);
+}
+
+/* ---- the whole ---- */
+
+static bool start(doppel_batch *batch) {
+    size_t count = batch->count;
+    free(batch->original);
+    free(batch->similarity);
+    free(batch->reason);
+    batch->original = malloc((count + 1) * sizeof *batch->original);
+    batch->similarity = malloc((count + 1) * sizeof *batch->similarity);
+    batch->reason = calloc(count + 1, 1);
+    if (!batch->original || !batch->similarity || !batch->reason)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        batch->original[i] = (uint32_t)i;
+        batch->similarity[i] = -1;
+    }
+    return true;
+}
+
+/* What stays, and the groups of more than one. */
+static void count_groups(doppel_batch *batch) {
+    doppel_batch_stats *stats = &batch->stats;
+    stats->kept = stats->groups = 0;
+    for (size_t i = batch->known; i < batch->count; i++) {
+        uint32_t original = batch->original[i];
+        stats->kept += original == i;
+        /* The reason of one that stays serves to mark it as counted, and is cleared below. */
+        if (original != i && !batch->reason[original]) {
+            batch->reason[original] = DP_REASON_TITLE;
+            stats->groups++;
+        }
+    }
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->original[i] == i)
+            batch->reason[i] = DP_REASON_NONE;
+}
+
+doppel_status doppel_batch_decide(doppel_batch *batch, doppel_error *error) {
+    dp_deciding g = {.batch = batch};
+    doppel_status status = dp_batch_candidates(batch, &g.buckets, &g.looks, error);
+    double begun = dp_batch_clock();
+    if (status == DOPPEL_OK && (!start(batch) || !dp_deciding_init(&g)))
+        status = dp_no_memory(error);
+    if (status == DOPPEL_OK) {
+        pthread_mutex_init(&g.lock, NULL);
+        dp_run_threads(batch->threads, run, &g);
+        pthread_mutex_destroy(&g.lock);
+        status = g.status == DOPPEL_OK ? DOPPEL_OK : dp_fail(error, g.status, "%s", doppel_status_name(g.status));
+    }
+    batch->decided = status == DOPPEL_OK;
+    if (batch->decided)
+        count_groups(batch);
+    batch->stats.candidates = atomic_load(&g.candidates);
+    batch->stats.verified = atomic_load(&g.verified);
+    batch->stats.seconds_decide = dp_batch_clock() - begun;
+    dp_deciding_free(&g);
+    return status;
+}

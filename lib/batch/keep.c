@@ -1,0 +1,147 @@
+/* keep.c - which document of a group stays: rules, in order, each a number that is better the less it is. What the
+ * rules leave open, the order of reading decides. */
+#include "batch/batch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+static const struct {
+    const char *name;
+    dp_keep_kind kind;
+    bool field;
+} names[] = {
+    {"first", DP_KEEP_FIRST, false},     {"last", DP_KEEP_LAST, false},
+    {"longest", DP_KEEP_LONGEST, false}, {"shortest", DP_KEEP_SHORTEST, false},
+    {"https", DP_KEEP_HTTPS, false},     {"shortest-url", DP_KEEP_SHORTEST_URL, false},
+    {"newest", DP_KEEP_NEWEST, true},    {"oldest", DP_KEEP_OLDEST, true},
+    {"largest", DP_KEEP_LARGEST, true},  {"smallest", DP_KEEP_SMALLEST, true},
+};
+
+size_t dp_fields_add(dp_fields *fields, const char *name, size_t length) {
+    for (size_t i = 0; i < fields->count; i++)
+        if (strlen(fields->name[i]) == length && !memcmp(fields->name[i], name, length))
+            return i;
+    if (fields->count == DP_BATCH_FIELDS || length >= DP_FIELD_NAME || !length)
+        return DP_BATCH_FIELDS;
+    memcpy(fields->name[fields->count], name, length);
+    fields->name[fields->count][length] = 0;
+    fields->key[fields->count] = fields->name[fields->count];
+    return fields->count++;
+}
+
+static doppel_status parse_rule(const char *text, size_t length, dp_keep *keep, dp_fields *fields,
+                                doppel_error *error) {
+    const char *colon = memchr(text, ':', length);
+    size_t name = colon ? (size_t)(colon - text) : length;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i].name) != name || strncmp(names[i].name, text, name) != 0)
+            continue;
+        if (names[i].field != (colon != NULL))
+            break;
+        dp_keep_rule rule = {.kind = names[i].kind};
+        if (colon && (rule.field = dp_fields_add(fields, colon + 1, length - name - 1)) == DP_BATCH_FIELDS)
+            return dp_fail(error, DOPPEL_ERROR_USAGE,
+                           "keep: the field of \"%.*s\" cannot be used: its name is empty or "
+                           "too long, or there are too many",
+                           (int)length, text);
+        keep->rule[keep->count++] = rule;
+        return DOPPEL_OK;
+    }
+    return dp_fail(error, DOPPEL_ERROR_USAGE,
+                   "keep: \"%.*s\" is none of first, last, longest, shortest, https, shortest-url, newest:FIELD, "
+                   "oldest:FIELD, largest:FIELD, smallest:FIELD",
+                   (int)(length < 60 ? length : 60), text);
+}
+
+doppel_status dp_keep_parse(const char *text, dp_keep *keep, dp_fields *fields, doppel_error *error) {
+    keep->count = 0;
+    for (doppel_status status; text; text = *text ? text + 1 : NULL) {
+        size_t length = strcspn(text, ",");
+        if (keep->count == DP_KEEP_RULES)
+            return dp_fail(error, DOPPEL_ERROR_USAGE, "keep: more than %d rules", DP_KEEP_RULES);
+        if ((status = parse_rule(text, length, keep, fields, error)) != DOPPEL_OK)
+            return status;
+        text += length;
+    }
+    /* What follows `first` has nothing left to decide, and by itself it needs no numbers. */
+    if (keep->count == 1 && keep->rule[0].kind == DP_KEEP_FIRST)
+        keep->count = 0;
+    return DOPPEL_OK;
+}
+
+/* ---- fields as numbers ---- */
+
+/* Days from 1970-01-01 of a date of the Gregorian calendar. */
+static double days(int year, int month, int day) {
+    year -= month <= 2;
+    int era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
+    int of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097.0 + (of_era * 365 + of_era / 4 - of_era / 100 + of_year) - 719468;
+}
+
+/* The seconds that a zone is ahead: Z, +hh:mm, -hhmm; 0 for anything else. */
+static double zone(const char *text) {
+    int hours = 0, minutes = 0;
+    if ((*text != '+' && *text != '-') || sscanf(text + 1, "%2d%*[:]%2d", &hours, &minutes) < 1)
+        return 0;
+    if (!minutes)
+        sscanf(text + 1, "%2d%2d", &hours, &minutes);
+    return (*text == '-' ? -1 : 1) * (hours * 3600.0 + minutes * 60.0);
+}
+
+/* Seconds since 1970 of an ISO 8601 date, with or without a time. */
+static bool parse_date(const char *text, double *seconds) {
+    int year, month, day, hour = 0, minute = 0, used = 0;
+    double second = 0;
+    if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &used) < 3 || used < 8)
+        return false;
+    const char *rest = text + used;
+    if (*rest == 'T' || *rest == 't' || *rest == ' ') {
+        used = 0;
+        if (sscanf(rest + 1, "%2d:%2d%n", &hour, &minute, &used) < 2)
+            return false;
+        rest += 1 + used;
+        used = 0;
+        if (*rest == ':' && sscanf(rest + 1, "%lf%n", &second, &used) == 1)
+            rest += 1 + used;
+    }
+    *seconds = days(year, month, day) * 86400 + hour * 3600.0 + minute * 60.0 + second - zone(rest);
+    return true;
+}
+
+/* A date or a number; NaN for anything else. */
+static double field_number(doppel_slice field) {
+    char text[64], *end;
+    double number;
+    if (!field.data || !field.length || field.length >= sizeof text)
+        return NAN;
+    memcpy(text, field.data, field.length);
+    text[field.length] = 0;
+    if (parse_date(text, &number))
+        return number;
+    number = strtod(text, &end);
+    return end == text || *end ? NAN : number;
+}
+
+static double rank_of(const dp_keep_rule *rule, const doppel_document *document, uint64_t text_length) {
+    double number;
+    switch (rule->kind) {
+    case DP_KEEP_LONGEST: return -(double)text_length;
+    case DP_KEEP_SHORTEST: return (double)text_length;
+    case DP_KEEP_HTTPS: return document->url_length < 6 || strncasecmp(document->url, "https:", 6) != 0;
+    case DP_KEEP_SHORTEST_URL: return document->url ? (double)document->url_length : INFINITY;
+    case DP_KEEP_NEWEST:
+    case DP_KEEP_LARGEST: number = -field_number(document->extra[rule->field]); break;
+    case DP_KEEP_OLDEST:
+    case DP_KEEP_SMALLEST: number = field_number(document->extra[rule->field]); break;
+    default: return 0; /* the order of reading, which the sort knows */
+    }
+    return isnan(number) ? INFINITY : number;
+}
+
+void dp_keep_rank(const dp_keep *keep, const doppel_document *document, uint64_t text_length, double *rank) {
+    for (size_t i = 0; i < keep->count; i++)
+        rank[i] = rank_of(&keep->rule[i], document, text_length);
+}

@@ -1,0 +1,88 @@
+/* link.c - groups of everything that is near any of the group, so that chains are one group.
+ *
+ * Documents whose connection is known already are not compared. A bucket whose documents are all of one group is passed
+ * over once a document belongs to that group. */
+#include "batch/group.h"
+
+/* The group's first document in the order of keeping leads it. */
+static void join_groups(const dp_deciding *g, uint32_t a, uint32_t b) {
+    a = dp_root(g->chain, a);
+    b = dp_root(g->chain, b);
+    bool first = dp_rank(&g->order, a) < dp_rank(&g->order, b);
+    g->chain[first ? b : a] = first ? a : b;
+}
+
+/* Compares d with those of a bucket that came before it. Once it belongs to the group of all of them (`one` names any,
+ * see enter), there is nothing more to learn there. */
+static doppel_status link_bucket(dp_deciding *g, dp_verifier *verifier, uint32_t d, uint32_t b) {
+    const uint32_t *member = dp_deciding_bucket(g, b);
+    for (uint32_t i = 0; i < g->fill[b]; i++) {
+        uint32_t k = member[i];
+        bool near = false;
+        float similarity;
+        if (dp_root(g->chain, k) == dp_root(g->chain, d)) {
+            if (g->whole[b])
+                return DOPPEL_OK;
+            continue;
+        }
+        atomic_fetch_add_explicit(&g->candidates, 1, memory_order_relaxed);
+        doppel_status status = dp_verify(verifier, k, d, &near, &similarity);
+        if (status != DOPPEL_OK)
+            return status;
+        if (near)
+            join_groups(g, k, d);
+    }
+    return DOPPEL_OK;
+}
+
+/* Lists d in its buckets, and notes in which of them all are of one group: groups only grow, so that stays true. */
+static void enter(dp_deciding *g, uint32_t d) {
+    dp_deciding_enter(g, d);
+    uint64_t from = g->looks.start[d], to = g->looks.start[d + 1];
+    for (uint64_t i = from; i < to && (i == from || !g->buckets.own_first); i++) {
+        uint32_t b = g->looks.bucket[i];
+        bool same = dp_root(g->chain, dp_deciding_bucket(g, b)[0]) == dp_root(g->chain, d);
+        g->whole[b] = g->fill[b] == 1 || (g->whole[b] && same);
+    }
+}
+
+static doppel_status link_document(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
+    uint32_t twin = g->batch->docs[d].twin, url = g->url_class ? g->url_class[d] : DP_NO_DOCUMENT;
+    doppel_status status = DOPPEL_OK;
+    if (url != DP_NO_DOCUMENT && url != d)
+        join_groups(g, url, d);
+    if (twin != d) {
+        join_groups(g, twin, d); /* near whatever its twin is near */
+        return DOPPEL_OK;
+    }
+    for (uint64_t i = g->looks.start[d]; i < g->looks.start[d + 1] && status == DOPPEL_OK; i++)
+        status = link_bucket(g, verifier, d, g->looks.bucket[i]);
+    enter(g, d);
+    return status;
+}
+
+/* The leader is the original, and the evidence is theirs. */
+static doppel_status settle(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
+    doppel_batch *batch = g->batch;
+    uint32_t leader = dp_root(g->chain, d);
+    if (leader == d || d < batch->known)
+        return DOPPEL_OK;
+    bool same_url = g->url_class && g->url_class[d] != DP_NO_DOCUMENT && g->url_class[d] == g->url_class[leader];
+    bool same_words = dp_doc_has_words(&batch->docs[d]) && batch->docs[d].twin == batch->docs[leader].twin;
+    batch->original[d] = leader;
+    batch->reason[d] = same_url ? DP_REASON_URL : same_words ? DP_REASON_DIGEST : DP_REASON_CONTENT;
+    return dp_verify_similarity(verifier, leader, d, &batch->similarity[d]);
+}
+
+doppel_status dp_link_any(dp_deciding *g, dp_verifier *verifier, size_t from, size_t to) {
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = from; i < to; i++) {
+        uint32_t d = dp_deciding_document(g, i);
+        g->chain[d] = d;
+    }
+    for (size_t i = from; i < to && status == DOPPEL_OK; i++)
+        status = link_document(g, verifier, dp_deciding_document(g, i));
+    for (size_t i = from; i < to && status == DOPPEL_OK; i++)
+        status = settle(g, verifier, dp_deciding_document(g, i));
+    return status;
+}

@@ -1,0 +1,235 @@
+/* pairs.c - every pair of near documents, in order.
+ *
+ * Documents are taken in blocks, each block's share by one thread, and what they find is given out block after block. A
+ * document is compared with the firsts of the buckets it looks at; their twins follow without a comparison. */
+#include "batch/batch.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Documents a thread takes at a time. */
+enum { SHARE = 1024 };
+
+typedef struct finding {
+    doppel_near *pair;
+    size_t count, room;
+    dp_verifier *verifier;
+    uint32_t *stamp; /* by document: who looked at it last, + 1 */
+    uint64_t candidates;
+    doppel_status status;
+} finding;
+
+typedef struct pairing {
+    doppel_batch *batch;
+    dp_buckets buckets;
+    dp_looks looks;
+    uint32_t *next_twin, *next_url; /* the next document with the same; DP_NO_DOCUMENT: none */
+    uint32_t *url_class;
+    bool collapse;
+    finding *finding; /* one a thread */
+    size_t from;      /* of the block at hand */
+} pairing;
+
+/* ---- one document ---- */
+
+static bool add(pairing *p, finding *f, const doppel_near *pair) {
+    if (!dp_reserve(&f->pair, &f->room, f->count + 1, sizeof *f->pair))
+        return false;
+    f->pair[f->count] = *pair;
+    f->pair[f->count].distance = dp_batch_distance(p->batch, (uint32_t)pair->a, (uint32_t)pair->b);
+    f->count++;
+    return true;
+}
+
+/* Adds `from` and what follows it in a chain, as far as it stands behind a. */
+static bool add_chain(pairing *p, finding *f, doppel_near *pair, uint32_t from, const uint32_t *next) {
+    bool added = true;
+    for (; from != DP_NO_DOCUMENT && added; from = next[from]) {
+        if (from <= pair->a || !dp_batch_allows(p->batch, (uint32_t)pair->a, from))
+            continue;
+        pair->b = from;
+        added = add(p, f, pair);
+    }
+    return added;
+}
+
+/* Those that are near by content, each with its twins. */
+static doppel_status add_near(pairing *p, finding *f, uint32_t a) {
+    const doppel_batch *batch = p->batch;
+    uint32_t twin = batch->docs[a].twin;
+    doppel_near pair = {.a = a, .reason = "content_hash"};
+    for (uint64_t i = p->looks.start[twin]; i < p->looks.start[twin + 1]; i++) {
+        uint32_t b = p->looks.bucket[i];
+        for (uint64_t m = p->buckets.start[b]; m < p->buckets.start[b + 1]; m++) {
+            uint32_t k = p->buckets.member[m];
+            bool near = false;
+            float similarity;
+            if (k == twin || f->stamp[k] == a + 1 || (p->collapse && k < a))
+                continue;
+            f->stamp[k] = a + 1;
+            f->candidates++;
+            doppel_status status = dp_verify(f->verifier, twin, k, &near, &similarity);
+            if (status != DOPPEL_OK)
+                return status;
+            pair.similarity = similarity < 0 ? NAN : (double)similarity;
+            if (near && !add_chain(p, f, &pair, k, p->next_twin))
+                return DOPPEL_ERROR_MEMORY;
+        }
+    }
+    return DOPPEL_OK;
+}
+
+static int compare_pairs(const void *x, const void *y) {
+    const doppel_near *a = x, *b = y;
+    if (a->b != b->b)
+        return a->b < b->b ? -1 : 1;
+    /* "exact_url" says more than "content_hash", and stands before it. */
+    return a->reason == b->reason ? 0 : strcmp(b->reason, a->reason);
+}
+
+/* Sorts the pairs of one document, and leaves out those that were found in two ways. */
+static void sort_pairs(finding *f, size_t from) {
+    size_t kept = from;
+    if (f->count > from)
+        qsort(f->pair + from, f->count - from, sizeof *f->pair, compare_pairs);
+    for (size_t i = from; i < f->count; i++)
+        if (i == from || f->pair[i].b != f->pair[kept - 1].b)
+            f->pair[kept++] = f->pair[i];
+        else if (isnan(f->pair[kept - 1].similarity))
+            f->pair[kept - 1].similarity = f->pair[i].similarity;
+    f->count = kept;
+}
+
+static doppel_status find_pairs(pairing *p, finding *f, uint32_t a) {
+    const doppel_batch *batch = p->batch;
+    size_t from = f->count;
+    bool copy = batch->docs[a].twin != a;
+    doppel_near same = {.a = a, .reason = "content_hash", .similarity = 1};
+    doppel_near url = {.a = a, .reason = "exact_url", .similarity = NAN};
+    if (!(p->collapse && copy) && !add_chain(p, f, &same, p->next_twin[a], p->next_twin))
+        return DOPPEL_ERROR_MEMORY;
+    if (p->next_url && !add_chain(p, f, &url, p->next_url[a], p->next_url))
+        return DOPPEL_ERROR_MEMORY;
+    doppel_status status = p->collapse && copy ? DOPPEL_OK : add_near(p, f, a);
+    sort_pairs(f, from);
+    return status;
+}
+
+/* ---- blocks ---- */
+
+static void run(void *user, size_t thread) {
+    pairing *p = user;
+    finding *f = &p->finding[thread];
+    size_t from = p->from + thread * SHARE, to = from + SHARE;
+    f->count = 0;
+    for (size_t a = from; a < to && a < p->batch->count && f->status == DOPPEL_OK; a++) {
+        f->status = find_pairs(p, f, (uint32_t)a);
+        if (dp_stopped(p->batch->input.stop))
+            f->status = DOPPEL_ERROR_INTERRUPTED;
+    }
+}
+
+/* A pair of two known documents is nobody's business. */
+static size_t drop_known(const doppel_batch *batch, finding *f) {
+    size_t kept = 0;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->pair[i].b >= batch->known)
+            f->pair[kept++] = f->pair[i];
+    return f->count = kept;
+}
+
+static doppel_status give_all(pairing *p, doppel_status (*pairs)(const doppel_near *, size_t, void *), void *user) {
+    doppel_batch *batch = p->batch;
+    doppel_status status = DOPPEL_OK;
+    for (; p->from < batch->count && status == DOPPEL_OK; p->from += batch->threads * SHARE) {
+        dp_run_threads(batch->threads, run, p);
+        dp_batch_tell(batch, "pairs", p->from, batch->count);
+        for (size_t t = 0; t < batch->threads && status == DOPPEL_OK; t++) {
+            finding *f = &p->finding[t];
+            status = f->status;
+            if (status == DOPPEL_OK && drop_known(batch, f))
+                status = pairs(f->pair, f->count, user);
+        }
+    }
+    return status;
+}
+
+/* ---- beginning and end ---- */
+
+/* next[d]: the next document of d's class. */
+static bool make_chain(size_t count, uint32_t **next, uint32_t (*class_of)(const pairing *, uint32_t),
+                       const pairing *p) {
+    uint32_t *head = malloc((count + 1) * sizeof *head);
+    *next = malloc((count + 1) * sizeof **next);
+    bool made = head && *next;
+    for (size_t i = 0; made && i < count; i++)
+        head[i] = DP_NO_DOCUMENT;
+    for (size_t d = count; made && d-- > 0;) {
+        uint32_t class = class_of(p, (uint32_t)d);
+        (*next)[d] = class == DP_NO_DOCUMENT ? DP_NO_DOCUMENT : head[class];
+        if (class != DP_NO_DOCUMENT)
+            head[class] = (uint32_t)d;
+    }
+    free(head);
+    return made;
+}
+
+static uint32_t twin_of(const pairing *p, uint32_t d) {
+    return dp_doc_has_words(&p->batch->docs[d]) ? p->batch->docs[d].twin : DP_NO_DOCUMENT;
+}
+
+static uint32_t url_of(const pairing *p, uint32_t d) {
+    return p->url_class[d];
+}
+
+static bool start(pairing *p) {
+    doppel_batch *batch = p->batch;
+    if (!make_chain(batch->count, &p->next_twin, twin_of, p))
+        return false;
+    if (batch->url && (!dp_url_classes(batch, &p->url_class) || !make_chain(batch->count, &p->next_url, url_of, p)))
+        return false;
+    if (!(p->finding = calloc(batch->threads, sizeof *p->finding)))
+        return false;
+    for (size_t t = 0; t < batch->threads; t++) {
+        finding *f = &p->finding[t];
+        f->verifier = dp_verifier_create(batch);
+        f->stamp = calloc(batch->count + 1, sizeof *f->stamp);
+        if (!f->verifier || !f->stamp)
+            return false;
+    }
+    return true;
+}
+
+static void finish(pairing *p) {
+    doppel_batch *batch = p->batch;
+    batch->stats.candidates = batch->stats.verified = 0;
+    for (size_t t = 0; p->finding && t < batch->threads; t++) {
+        finding *f = &p->finding[t];
+        batch->stats.candidates += f->candidates;
+        batch->stats.verified += f->verifier ? dp_verifier_count(f->verifier) : 0;
+        dp_verifier_free(f->verifier);
+        free(f->stamp);
+        free(f->pair);
+    }
+    free(p->finding);
+    free(p->next_twin);
+    free(p->next_url);
+    free(p->url_class);
+    dp_buckets_free(&p->buckets);
+    dp_looks_free(&p->looks);
+}
+
+doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
+                                 doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user), void *user,
+                                 doppel_error *error) {
+    pairing p = {.batch = batch, .collapse = collapse};
+    doppel_status status = dp_batch_candidates(batch, &p.buckets, &p.looks, error);
+    double begun = dp_batch_clock();
+    if (status == DOPPEL_OK && !start(&p))
+        status = dp_no_memory(error);
+    else if (status == DOPPEL_OK && (status = give_all(&p, pairs, user)) != DOPPEL_OK)
+        dp_fail(error, status, "%s", doppel_status_name(status));
+    finish(&p);
+    batch->stats.seconds_decide = dp_batch_clock() - begun;
+    return status;
+}

@@ -1,0 +1,98 @@
+/* write.c - documents out: the inputs are read once more, and each document is given with what was decided.
+ *
+ * A thread writes records, a line each; in order, take_records gives them out by number. */
+#include "batch/batch.h"
+
+#include <stdlib.h>
+
+typedef struct writing {
+    doppel_batch *batch;
+    uint64_t position;
+    bool too_many; /* more documents came than before */
+    doppel_status (*document)(doppel_slice record, const doppel_near *near, void *user);
+    void *user;
+} writing;
+
+static doppel_status begin(void *user, void **state) {
+    doppel_page_reader *pages;
+    (void)user;
+    doppel_status status = doppel_page_reader_create(&pages);
+    *state = status == DOPPEL_OK ? pages : NULL;
+    return status;
+}
+
+static void end(void *user, void *state) {
+    (void)user;
+    doppel_page_reader_free(state);
+}
+
+static doppel_status write_member(doppel_output *output, const char *name, const char *value, size_t length) {
+    doppel_status status = doppel_output_write(output, name, strlen(name));
+    return status == DOPPEL_OK ? doppel_output_json(output, value, length) : status;
+}
+
+/* A record of a document that does not come as one. */
+static doppel_status make_record(doppel_page_reader *pages, const doppel_document *d, doppel_output *output) {
+    doppel_page page;
+    doppel_status status = doppel_document_text(pages, d, DOPPEL_CONTENT_MAIN, &page);
+    if (status == DOPPEL_OK)
+        status = write_member(output, "{\"id\":", d->id, d->id_length);
+    if (status == DOPPEL_OK && d->url)
+        status = write_member(output, ",\"url\":", d->url, d->url_length);
+    if (status == DOPPEL_OK && page.title)
+        status = write_member(output, ",\"title\":", page.title, page.title_length);
+    if (status == DOPPEL_OK)
+        status = write_member(output, ",\"text\":", page.text, page.text_length);
+    return status == DOPPEL_OK ? doppel_output_write(output, "}\n", 2) : status;
+}
+
+static doppel_status write_record(void *state, const doppel_document *d, doppel_output *output) {
+    if (!d->record)
+        return make_record(state, d, output);
+    doppel_status status = doppel_output_write(output, d->record, d->record_length);
+    return status == DOPPEL_OK ? doppel_output_write(output, "\n", 1) : status;
+}
+
+/* doppel_work.emit */
+static doppel_status take_records(void *user, const char *bytes, size_t length) {
+    writing *w = user;
+    const char *end_of_all = bytes + length;
+    doppel_status status = DOPPEL_OK;
+    while (bytes < end_of_all && status == DOPPEL_OK) {
+        const char *line_end = memchr(bytes, '\n', (size_t)(end_of_all - bytes));
+        doppel_near near;
+        if (w->position >= w->batch->count) {
+            w->too_many = true;
+            return DOPPEL_ERROR_INPUT;
+        }
+        doppel_batch_get(w->batch, w->position++, &near);
+        status = w->document((doppel_slice){bytes, (size_t)(line_end - bytes)}, &near, w->user);
+        bytes = line_end + 1;
+    }
+    return status;
+}
+
+static doppel_status write_reading(writing *w, const dp_reading *reading, doppel_error *error) {
+    doppel_input_options options = w->batch->input;
+    doppel_input_counts counts;
+    doppel_work work = {.user = w, .begin = begin, .document = write_record, .end = end, .emit = take_records};
+    options.bad = NULL;
+    options.strict = false;
+    doppel_status status =
+        doppel_input_run((const char *const *)reading->paths, reading->count, &options, &work, &counts, error);
+    if (w->too_many || (status == DOPPEL_OK &&
+                        (counts.documents != reading->counts.documents || counts.bytes != reading->counts.bytes)))
+        return dp_fail(error, DOPPEL_ERROR_INPUT, "the inputs have changed since they were read: start again");
+    return status;
+}
+
+doppel_status doppel_batch_write(doppel_batch *batch,
+                                 doppel_status (*document)(doppel_slice record, const doppel_near *near, void *user),
+                                 void *user, doppel_error *error) {
+    writing w = {.batch = batch, .document = document, .user = user, .position = batch->known};
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0; i < batch->reading_count && status == DOPPEL_OK; i++)
+        if (!batch->readings[i].known)
+            status = write_reading(&w, &batch->readings[i], error);
+    return status;
+}
