@@ -1,0 +1,204 @@
+/* test_writer.c - output files: compressed by name, the same bytes with any number of threads, whole or absent. */
+#include "files.h"
+
+#include "input/stream.h"
+#include "input/writer.h"
+
+#include <signal.h>
+
+/* What a file holds, decompressed. */
+static dp_buffer read_back(const char *path) {
+    dp_buffer all = {0};
+    dp_stream stream;
+    char some[5000];
+    dp_stream_init(&stream, NULL);
+    assert_true(dp_stream_open(&stream, path));
+    for (size_t got; (got = dp_stream_read(&stream, some, sizeof some));)
+        assert_true(dp_buffer_add(&all, some, got));
+    assert_false(stream.failed);
+    dp_stream_free(&stream);
+    return all;
+}
+
+/* Lines of different lengths, `size` bytes at least. */
+static dp_buffer make_lines(size_t size) {
+    dp_buffer lines = {0};
+    uint64_t seed = size;
+    while (lines.size < size)
+        assert_true(dp_buffer_printf(&lines, "{\"id\":%zu,\"text\":\"%llx\"}\n", lines.size,
+                                     (unsigned long long)random_next(&seed)));
+    return lines;
+}
+
+static void write_file(const char *path, const dp_buffer *lines, int threads) {
+    dp_writer *writer;
+    doppel_error error;
+    uint64_t seed = 7;
+    assert_int_equal(dp_writer_open(&writer, path, threads, &error), DOPPEL_OK);
+    for (size_t at = 0; at < lines->size;) {
+        size_t part = random_below(&seed, 2) ? random_below(&seed, 300) : random_below(&seed, 400000);
+        if (part > lines->size - at)
+            part = lines->size - at;
+        assert_int_equal(dp_writer_write(writer, lines->data + at, part, &error), DOPPEL_OK);
+        at += part;
+    }
+    assert_int_equal(dp_writer_finish(writer, true, &error), DOPPEL_OK);
+}
+
+static const char *const names[] = {"a.jsonl", "a.jsonl.gz", "a.JSONL.ZST"};
+
+static void what_was_written_is_read_back(void **state) {
+    static const size_t sizes[] = {0, 1, 100000, 3 << 20, 9 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t name = 0; name < 3; name++) {
+            dp_buffer lines = make_lines(sizes[i]);
+            write_file(in(state, names[name]), &lines, 2);
+            dp_buffer back = read_back(in(state, names[name]));
+            assert_int_equal(back.size, lines.size);
+            assert_true(!back.size || !memcmp(back.data, lines.data, back.size));
+            dp_buffer_free(&back);
+            dp_buffer_free(&lines);
+        }
+    assert_int_equal(entries(*state, false), 3);
+}
+
+static void names_tell_the_compression(void **state) {
+    dp_buffer lines = make_lines(1000);
+    static const char *const magic[] = {"{\"id", "\x1F\x8B\x08", "\x28\xB5\x2F\xFD"};
+    for (size_t name = 0; name < 3; name++) {
+        write_file(in(state, names[name]), &lines, 1);
+        dp_buffer bytes = slurp(in(state, names[name]));
+        assert_memory_equal(bytes.data, magic[name], strlen(magic[name]));
+        dp_buffer_free(&bytes);
+    }
+    dp_buffer_free(&lines);
+}
+
+static void threads_do_not_change_the_bytes(void **state) {
+    static const char *const other[] = {"b", "b.gz", "b.zst"};
+    dp_buffer lines = make_lines(9 << 20);
+    for (size_t name = 0; name < 3; name++) {
+        write_file(in(state, names[name]), &lines, 1);
+        for (int threads = 0; threads < 6; threads += threads ? 3 : 2) {
+            write_file(in(state, other[name]), &lines, threads);
+            same_files(in(state, names[name]), in(state, other[name]));
+        }
+    }
+    dp_buffer_free(&lines);
+}
+
+static void a_file_that_is_given_up_is_not_there(void **state) {
+    dp_buffer lines = make_lines(6 << 20);
+    spit(in(state, "a.gz"), "old", 3);
+    for (size_t name = 0; name < 3; name++) {
+        dp_writer *writer;
+        const char *path = name == 1 ? in(state, "a.gz") : in(state, names[name]);
+        assert_int_equal(dp_writer_open(&writer, path, 3, NULL), DOPPEL_OK);
+        assert_int_equal(dp_writer_write(writer, lines.data, lines.size, NULL), DOPPEL_OK);
+        assert_int_equal(dp_writer_finish(writer, false, NULL), DOPPEL_OK);
+    }
+    assert_int_equal(entries(*state, false), 1);
+    dp_buffer old = slurp(in(state, "a.gz"));
+    assert_memory_equal(old.data, "old", 3);
+    dp_buffer_free(&old);
+    dp_buffer_free(&lines);
+}
+
+/* Writes until it fails; gives the status of the end. */
+static doppel_status write_too_much(const char *path, const dp_buffer *lines, doppel_error *error) {
+    dp_writer *writer;
+    assert_int_equal(dp_writer_open(&writer, path, 2, error), DOPPEL_OK);
+    doppel_status written = DOPPEL_OK;
+    for (int i = 0; i < 4 && written == DOPPEL_OK; i++)
+        written = dp_writer_write(writer, lines->data, lines->size, error);
+    doppel_status finished = dp_writer_finish(writer, written == DOPPEL_OK, error);
+    return written != DOPPEL_OK ? written : finished;
+}
+
+static void a_full_disk_is_reported_and_leaves_nothing(void **state) {
+    dp_buffer lines = make_lines(5 << 20);
+    doppel_error error;
+    signal(SIGXFSZ, SIG_IGN);
+    limit_files(100000);
+    for (size_t name = 0; name < 3; name++) {
+        const char *path = in(state, names[name]);
+        assert_int_equal(write_too_much(path, &lines, &error), DOPPEL_ERROR_IO);
+        assert_string_equal(error.message, "cannot be written: File too large");
+        assert_string_equal(error.file, path);
+    }
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(entries(*state, false), 0);
+    assert_int_equal(write_too_much("/dev/full", &lines, &error), DOPPEL_ERROR_IO);
+    assert_string_equal(error.message, "cannot be written: No space left on device");
+    dp_buffer_free(&lines);
+}
+
+static void a_full_disk_at_the_very_end_is_reported(void **state) {
+    dp_writer *writer;
+    doppel_error error;
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t name = 0; name < 3; name++) {
+        assert_int_equal(dp_writer_open(&writer, in(state, names[name]), 2, &error), DOPPEL_OK);
+        assert_int_equal(dp_writer_write(writer, "some text", 9, &error), DOPPEL_OK);
+        limit_files(4);
+        assert_int_equal(dp_writer_finish(writer, true, &error), DOPPEL_ERROR_IO);
+        limit_files(RLIM_INFINITY);
+    }
+    assert_int_equal(entries(*state, false), 0);
+}
+
+static void a_place_that_cannot_be_is_reported(void **state) {
+    dp_writer *writer;
+    doppel_error error;
+    assert_int_equal(dp_writer_open(&writer, in(state, "no/such/a.gz"), 2, &error), DOPPEL_ERROR_IO);
+    assert_null(writer);
+    assert_string_equal(error.message, "cannot be written: No such file or directory");
+    assert_int_equal(dp_writer_open(&writer, *state, 2, &error), DOPPEL_ERROR_IO);
+    assert_string_equal(error.message, "cannot be written: Is a directory");
+}
+
+static void devices_are_written_and_stay(void **state) {
+    (void)state;
+    struct stat status;
+    dp_buffer lines = make_lines(100000);
+    write_file("/dev/null", &lines, 2);
+    assert_int_equal(stat("/dev/null", &status), 0);
+    assert_true(S_ISCHR(status.st_mode));
+    dp_buffer_free(&lines);
+}
+
+static void stdout_is_written_as_it_is(void **state) {
+    dp_buffer lines = make_lines(100000);
+    fflush(stdout);
+    int before = dup(STDOUT_FILENO);
+    FILE *file = fopen(in(state, "out"), "wb");
+    assert_non_null(file);
+    dup2(fileno(file), STDOUT_FILENO);
+    write_file("-", &lines, 2);
+    write_file(NULL, &lines, 2);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    fclose(file);
+    dp_buffer out = slurp(in(state, "out"));
+    assert_int_equal(out.size, 2 * lines.size);
+    assert_memory_equal(out.data + lines.size, lines.data, lines.size);
+    dp_buffer_free(&out);
+    dp_buffer_free(&lines);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_written_is_read_back),
+        TEST(names_tell_the_compression),
+        TEST(threads_do_not_change_the_bytes),
+        TEST(a_file_that_is_given_up_is_not_there),
+        TEST(a_full_disk_is_reported_and_leaves_nothing),
+        TEST(a_full_disk_at_the_very_end_is_reported),
+        TEST(a_place_that_cannot_be_is_reported),
+        TEST(devices_are_written_and_stay),
+        TEST(stdout_is_written_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
