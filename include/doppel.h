@@ -442,9 +442,15 @@ DOPPEL_API doppel_status doppel_page_reader_create(doppel_page_reader **reader);
 DOPPEL_API void doppel_page_reader_free(doppel_page_reader *reader);
 
 /* Reads a page of any bytes: broken nesting, any charset (a byte-order mark, then `charset`, then the page's own meta,
- * then valid UTF-8, then a guess). `charset` may be NULL. Errors: DOPPEL_ERROR_MEMORY. */
+ * then valid UTF-8, then a guess). `charset` may be NULL. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a page of
+ * over 2 GiB, or when the system has no converter (iconv) for its charset. */
 DOPPEL_API doppel_status doppel_page_read(doppel_page_reader *reader, const char *html, size_t length,
                                           const char *charset, doppel_content content, doppel_page *page);
+
+/* What a document says, whichever form it has: the text of the record where it has one (borrowed from the document),
+ * else that of its page; and the title of the record, else that of its page. Errors: as doppel_page_read. */
+DOPPEL_API doppel_status doppel_document_text(doppel_page_reader *reader, const doppel_document *document,
+                                              doppel_content content, doppel_page *page);
 
 /* Addresses. */
 

@@ -1,0 +1,42 @@
+/* charset.h - the charset of a page, and its bytes as clean UTF-8.
+ *
+ * dp_charset_of (which charset?), then dp_decoder_run (its text). */
+#ifndef DP_CHARSET_H
+#define DP_CHARSET_H
+
+#include "base/base.h"
+
+#include <iconv.h>
+
+typedef struct dp_charset {
+    const char *name;      /* as browsers name it */
+    const char *converter; /* what iconv calls it; NULL: UTF-8, which needs none */
+    size_t unit;           /* bytes that are skipped where they are invalid */
+} dp_charset;
+
+/* The charset that a label stands for, in any case and with white space around; NULL for an unknown one. */
+const dp_charset *dp_charset_by_label(const char *label, size_t length);
+
+/* What the page itself says, in its byte-order mark or not: its xml declaration or meta; NULL: nothing known. */
+const dp_charset *dp_charset_declared(const char *bytes, size_t length);
+
+/* The charset of a page, in this order: byte-order mark (*mark is its length, else 0), the carrier's label (may be
+ * NULL), what the page says, valid UTF-8, a guess, windows-1252. NULL: no memory. */
+const dp_charset *dp_charset_of(const char *bytes, size_t length, const char *carrier, size_t *mark);
+
+/* Turns bytes into UTF-8. Zero is a new one. */
+typedef struct dp_decoder {
+    const dp_charset *charset; /* that `converter` is open for; NULL: none is */
+    iconv_t converter;
+    dp_buffer text;
+} dp_decoder;
+
+/* The text of some bytes: valid UTF-8 without control characters other than white space. Invalid sequences become
+ * U+FFFD, form feeds and vertical tabs spaces, other control characters vanish. Borrowed from `bytes` where nothing has
+ * to change, else from the decoder. Errors: DOPPEL_ERROR_MEMORY; DOPPEL_ERROR_INPUT when the system has no converter
+ * for the charset. */
+doppel_status dp_decoder_run(dp_decoder *decoder, const dp_charset *charset, const char *bytes, size_t length,
+                             doppel_slice *text);
+void dp_decoder_close(dp_decoder *decoder);
+
+#endif
