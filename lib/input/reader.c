@@ -18,6 +18,7 @@ bool dp_reader_init(dp_reader *reader) {
     set_key(&reader->fields[DP_FIELD_HTML], options->html_key, "html");
     for (size_t i = 0; i < options->extra_count; i++)
         set_key(&reader->fields[DP_FIELDS + i], options->extra_keys[i], "");
+    reader->decoder.limit = options->max_record;
     reader->cutter.target = reader->sizes->block;
     reader->cutter.max_record = options->max_record;
     reader->json = dp_json_create();
@@ -32,6 +33,7 @@ void dp_reader_free(dp_reader *reader) {
     for (size_t i = 0; i < DP_SPARE; i++)
         dp_buffer_free(&reader->spare[i]);
     dp_cutter_free(&reader->cutter);
+    dp_decoder_free(&reader->decoder);
 }
 
 bool dp_reader_no_memory(dp_unit *unit) {
@@ -62,11 +64,21 @@ bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_place
     return false;
 }
 
-/* A file could not be read to its end. */
-static void bad_file(const dp_reader *reader, dp_unit *unit, const char *file, const char *why) {
+void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file, const char *why) {
     unit->counts.unopened++;
     dp_unit_report(unit, DOPPEL_ERROR_IO, file, 0, "%s", why);
     end_if_strict(reader, unit);
+}
+
+static void breaks_off(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+    char why[80];
+    snprintf(why, sizeof why, "the file breaks off within this %s", unit->format->record);
+    dp_reader_bad_record(reader, unit, at, why);
+}
+
+void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+    breaks_off(reader, unit, at);
+    dp_reader_bad_file(reader, unit, at->file, "cut short");
 }
 
 bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
@@ -132,9 +144,7 @@ static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
     }
     if (block->cut_line && !dp_reader_stopped(reader, unit)) {
         at.line = block->cut_line;
-        char why[80];
-        snprintf(why, sizeof why, "the file breaks off within this %s", unit->format->record);
-        dp_reader_bad_record(reader, unit, &at, why);
+        breaks_off(reader, unit, &at);
     }
 }
 
@@ -166,7 +176,7 @@ static void read_whole(dp_reader *reader, dp_unit *unit, const char *file) {
         return;
     unit->counts.bytes += block->size;
     if (unit->stream.failed)
-        bad_file(reader, unit, file, unit->stream.failure);
+        dp_reader_bad_file(reader, unit, file, unit->stream.failure);
     else if (block->size > reader->options->max_record)
         dp_reader_too_long(reader, unit, &(dp_place){.file = file});
     else
@@ -188,7 +198,7 @@ static void read_small_records(dp_reader *reader, dp_unit *unit, const char *fil
         read_block(reader, unit, file);
     }
     if (unit->stream.failed && !dp_reader_stopped(reader, unit))
-        bad_file(reader, unit, file, unit->stream.failure);
+        dp_reader_bad_file(reader, unit, file, unit->stream.failure);
 }
 
 /* A small file that is one document, of which `head` was read. */
@@ -206,7 +216,7 @@ static void read_file(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_stream *stream = &unit->stream;
     dp_buffer *head = &reader->cutter.rest;
     if (!dp_stream_open(stream, file))
-        bad_file(reader, unit, file, stream->failure);
+        dp_reader_bad_file(reader, unit, file, stream->failure);
     else if (!(unit->format = dp_format_read(stream, file, head)))
         dp_reader_no_memory(unit);
     else if (unit->format->end)
@@ -223,7 +233,7 @@ void dp_reader_run(dp_reader *reader, dp_unit *unit) {
     if (unit->kind == DP_UNIT_BLOCK) {
         read_block(reader, unit, file);
         if (unit->failure[0] && !dp_reader_stopped(reader, unit))
-            bad_file(reader, unit, file, unit->failure);
+            dp_reader_bad_file(reader, unit, file, unit->failure);
     } else if (unit->kind == DP_UNIT_WHOLE) {
         read_whole(reader, unit, file);
         unit->raw_bytes += unit->stream.raw_bytes;
