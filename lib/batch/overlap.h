@@ -1,0 +1,108 @@
+/* overlap.h - documents that contain much of one another: doppel_overlap_find() (overlap.c) is
+ * documents -> overlap_read.c (texts to a file, hashes by overlap_samples.c) -> overlap_hits.c (who shares hashes?)
+ * -> overlap_verify.c (what do they share, really?). Inside lib/batch only.
+ *
+ * A document is known by its number in the order of reading; those of `against` come first. */
+#ifndef DP_BATCH_OVERLAP_H
+#define DP_BATCH_OVERLAP_H
+
+#include "batch/batch.h"
+#include "batch/sorter.h"
+
+/* A hash that stands in more documents pairs each of them with the first only: so a hash makes at most half as many
+ * pairs as this, a document. */
+enum { DP_OVERLAP_CROWD = 64 };
+
+/* A hit has two numbers and a flag in 64 bits. */
+#define DP_OVERLAP_MOST_DOCUMENTS (((uint64_t)1 << 31) - 1)
+
+/* What is looked for, and by which hashes. */
+typedef struct dp_overlap_plan {
+    double containment; /* 0: not by it */
+    uint64_t sample;    /* features that are 0 mod it tell containment; 0: none */
+    size_t words;       /* runs of so many words; 0: none */
+    size_t gram;        /* features of a gram, the unit of runs */
+    size_t window;      /* of so many grams in a row, one is looked up */
+    size_t passage;     /* words of a passage, at least */
+} dp_overlap_plan;
+
+/* ---- overlap_samples.c ---- */
+
+doppel_status dp_overlap_plan_make(const doppel_overlap_options *options, const doppel_recipe *recipe,
+                                   dp_overlap_plan *plan, doppel_error *error);
+
+/* Distinct hashes, ascending; those of runs are odd, those for containment even. */
+typedef struct dp_overlap_samples {
+    uint64_t *hash;
+    size_t count, room;
+} dp_overlap_samples;
+
+static inline bool dp_overlap_of_run(uint64_t hash) {
+    return hash & 1;
+}
+
+/* The hashes by which a document is looked up, from its features in order. False: no memory. */
+bool dp_overlap_sample(const dp_overlap_plan *plan, const uint64_t *features, size_t count,
+                       dp_overlap_samples *samples);
+
+/* ---- the work ---- */
+
+typedef struct dp_overlap_seen {
+    uint64_t digest[2];
+} dp_overlap_seen;
+
+typedef struct dp_overlap_work {
+    doppel_overlap_options options;
+    doppel_input_options input;
+    const doppel_recipe *recipe;
+    dp_overlap_plan plan;
+    size_t threads;
+    uint64_t memory;
+    dp_spill texts; /* of each document: dp_overlap_head, its id, its text packed */
+    uint64_t *at;   /* where each begins */
+    size_t count, room;
+    size_t against;        /* documents of `against` */
+    dp_overlap_seen *seen; /* digests of earlier documents, some of them: to leave out the hashes of copies early */
+    dp_sorter digests;     /* digest (2 words), document */
+    dp_sorter samples;     /* hash, document */
+    dp_sorter hits;        /* a << 33 | b << 2 | whether it is a candidate by itself */
+    uint32_t *first;       /* the first document with the same words, of those that are not paired by hashes */
+    uint32_t *live;        /* sampled features of each document that make all their pairs */
+    doppel_overlap_counts counts;
+    doppel_error error; /* of a callback */
+} dp_overlap_work;
+
+typedef struct dp_overlap_head {
+    uint64_t id_length, text_length, packed_length, sample_count;
+    uint64_t digest[2]; /* both 0: no words */
+} dp_overlap_head;
+
+/* Whether the documents before `against` stand on the one side, the others on the other. */
+static inline bool dp_overlap_two_sides(const dp_overlap_work *work) {
+    return work->options.against_count;
+}
+
+/* overlap_read.c: reads documents. */
+doppel_status dp_overlap_read(dp_overlap_work *work, const char *const *paths, size_t count,
+                              doppel_input_counts *counts, doppel_error *error);
+
+/* overlap_hits.c: fills work->hits. */
+doppel_status dp_overlap_find_hits(dp_overlap_work *work, doppel_error *error);
+
+/* overlap_verify.c: compares the candidates among the hits, and gives those that are pairs. */
+doppel_status dp_overlap_verify(dp_overlap_work *work, doppel_error *error);
+
+/* overlap_text.c: reading documents back. */
+
+typedef struct dp_overlap_text {
+    dp_overlap_head head;
+    dp_buffer packed; /* the id, and behind it the text packed */
+    dp_buffer text;   /* text.size is its length */
+} dp_overlap_text;
+
+/* `unpacker` is a ZSTD_DCtx. */
+doppel_status dp_overlap_text_read(const dp_overlap_work *work, size_t document, void *unpacker, dp_overlap_text *text,
+                                   doppel_error *error);
+void dp_overlap_text_free(dp_overlap_text *text);
+
+#endif

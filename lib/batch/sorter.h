@@ -1,0 +1,67 @@
+/* sorter.h - records sorted on any amount of memory: init, add ..., finish, next ..., free.
+ *
+ * A record is a few 64-bit numbers, of which the first `keys` count, in order; equal ones come out in the order in
+ * which they came in. Beyond `memory`, sorted runs go to a nameless file of `tmp`, and are merged while they are read.
+ */
+#ifndef DP_BATCH_SORTER_H
+#define DP_BATCH_SORTER_H
+
+#include "base/base.h"
+
+typedef struct dp_sorter_options {
+    size_t words; /* numbers of a record */
+    size_t keys;  /* so many of them, the first ones, are compared */
+    uint64_t memory;
+    const char *tmp;          /* NULL: TMPDIR, else /tmp */
+    const volatile int *stop; /* may be NULL */
+} dp_sorter_options;
+
+/* A record of the buffer, by its number, and the word that is being sorted by. */
+typedef struct dp_sorter_item {
+    uint64_t key, number;
+} dp_sorter_item;
+
+/* A sorted run in the file, and the part of it that is being read. */
+typedef struct dp_sorter_run {
+    uint64_t at, left; /* in records */
+    uint64_t *part;
+    size_t part_count, part_next;
+} dp_sorter_run;
+
+typedef struct dp_sorter {
+    dp_sorter_options options;
+    uint64_t *records;
+    size_t count, room, share; /* share: records that are held before they are written */
+    dp_sorter_item *order, *scratch;
+    size_t next; /* record to be given, where all are in memory */
+    dp_scratch file;
+    uint64_t written; /* records in the file */
+    dp_sorter_run *runs;
+    size_t run_count, run_room, fan_in;
+    size_t *heap; /* numbers of the runs that are being read, that with the least record on top */
+    size_t heap_count;
+    bool taken; /* the record on top has been given */
+} dp_sorter;
+
+/* Cannot fail: memory is taken when it is needed. */
+void dp_sorter_init(dp_sorter *sorter, const dp_sorter_options *options);
+void dp_sorter_free(dp_sorter *sorter);
+
+/* Errors, here and below: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO, DOPPEL_ERROR_INTERRUPTED. */
+doppel_status dp_sorter_add(dp_sorter *sorter, const uint64_t *record, doppel_error *error);
+doppel_status dp_sorter_finish(dp_sorter *sorter, doppel_error *error);
+
+/* The next record, valid until the next call; NULL at the end. */
+doppel_status dp_sorter_next(dp_sorter *sorter, const uint64_t **record, doppel_error *error);
+
+/* Bytes that were written to the file. */
+static inline uint64_t dp_sorter_spilled(const dp_sorter *sorter) {
+    return sorter->written * sorter->options.words * 8;
+}
+
+/* sorter_runs.c, for sorter.c: writes the sorted buffer as a run; begins to read the runs; the next record of them. */
+doppel_status dp_sorter_write_run(dp_sorter *sorter, doppel_error *error);
+doppel_status dp_sorter_merge(dp_sorter *sorter, doppel_error *error);
+doppel_status dp_sorter_merged(dp_sorter *sorter, const uint64_t **record, doppel_error *error);
+
+#endif
