@@ -10,12 +10,6 @@
 
 #include <stdlib.h>
 
-/* A cell should hold about so many numbers: with its tables it stays in the second cache, and tables of fewer would
- * cost more than they compare. */
-enum { CELL_TARGET = 2048 };
-/* More keys are too many lines to fill at once: 4096 of them are 256 KiB, with 8192 a pass takes half as long again.
- * That still pays where a cell would not fit the second cache. */
-enum { KEY_BITS = 12, MOST_KEY_BITS = 13, LARGE_CELL = 1 << 15 };
 /* Rows that a thread compares at a time where all are compared with all. */
 enum { ROWS = 256 };
 
@@ -48,140 +42,6 @@ bool dp_join_advance(dp_joiner *joiner, uint64_t work) {
         join->options.progress(join->told, join->total, join->options.user);
     }
     return !atomic_load_explicit(&join->status, memory_order_relaxed);
-}
-
-/* ---- what to do ---- */
-
-static void cut_blocks(dp_join *join) {
-    int from = join->bits;
-    for (int b = 0; b < join->blocks; b++) {
-        int width = (from + join->blocks - b - 1) / (join->blocks - b);
-        from -= width;
-        join->block[b] = (dp_join_block){from, width, (((dp_bits)1 << width) - 1) << from};
-    }
-}
-
-static void plan(dp_join *join) {
-    int blocks = dp_plan_join(join->count, join->distance, join->bits);
-    if (blocks <= join->distance + 1 || blocks > join->bits || blocks > DP_JOIN_BLOCKS)
-        blocks = 0;
-    if (blocks > join->distance + DP_JOIN_LEVELS)
-        blocks = join->distance + DP_JOIN_LEVELS;
-    join->blocks = blocks;
-    join->shared = blocks ? blocks - join->distance : 0;
-    cut_blocks(join);
-    join->key_bits = 1;
-    while (join->key_bits < KEY_BITS && join->count >> (join->key_bits + 1) >= CELL_TARGET)
-        join->key_bits++;
-    while (join->key_bits < MOST_KEY_BITS && join->count >> join->key_bits > LARGE_CELL)
-        join->key_bits++;
-    join->total = join->count * (blocks ? 1 : 2);
-    for (int pass = 0; blocks && pass <= join->distance; pass++)
-        join->total += join->count * (uint64_t)(1 + blocks - pass);
-}
-
-/* What is held whatever the data: keys and open lines of each thread, and marks. */
-static uint64_t fixed_bytes(const dp_join *join) {
-    uint64_t keys = (uint64_t)1 << join->key_bits, passes = (uint64_t)join->distance + 1;
-    uint64_t thread = keys * (sizeof(dp_line) + 8 + 4 * passes) + ((uint64_t)2 << 20);
-    return join->threads * thread + join->count / 8;
-}
-
-/* Shares the memory: what is fixed, lines for as many as fit, the rest for pairs. */
-static doppel_status share_memory(dp_join *join, uint64_t *for_pairs, doppel_error *error) {
-    const uint64_t least = (uint64_t)1 << 20; /* lines and pairs below this are more trouble than memory */
-    uint64_t fixed = fixed_bytes(join), per_line = join->words == 1 ? DP_LINE_NARROW : DP_LINE_WIDE;
-    uint64_t want = join->blocks ? (join->count / per_line + (join->threads << join->key_bits)) * sizeof(dp_line) : 0;
-    if (join->memory < fixed + 2 * least)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "too little memory: this join needs at least %llu MiB",
-                       (unsigned long long)((fixed + 2 * least) >> 20) + 1);
-    uint64_t rest = join->memory - fixed;
-    uint64_t lines = want < rest / 4 * 3 ? want : rest / 4 * 3;
-    join->line_room = lines / sizeof(dp_line);
-    *for_pairs = rest - lines;
-    return DOPPEL_OK;
-}
-
-/* ---- making and freeing ---- */
-
-/* Lines begin where cache lines do. */
-static dp_line *alloc_lines(size_t count) {
-    const size_t big = (size_t)4 << 20; /* bytes: from there dp_big_alloc gives whole pages */
-    size_t bytes = count * sizeof(dp_line);
-    return bytes < big ? aligned_alloc(sizeof(dp_line), bytes) : dp_big_alloc(bytes);
-}
-
-static doppel_status init(dp_join *join, doppel_error *error) {
-    uint64_t for_pairs = 0;
-    doppel_status status = share_memory(join, &for_pairs, error);
-    if (status)
-        return status;
-    if (join->keeps_pairs) {
-        bool twice = join->options.all; /* pairs of copies are sorted again */
-        dp_pairs_options options = {join->threads, twice ? for_pairs / 2 : for_pairs, join->options.tmp,
-                                    join->options.stop, false};
-        status = dp_pairs_init(&join->pairs, &options, error);
-        if (status)
-            return status;
-    }
-    size_t keys = (size_t)1 << join->key_bits, passes = (size_t)join->distance + 1;
-    join->joiners = calloc(join->threads, sizeof *join->joiners);
-    join->marks = calloc((size_t)join->count / 64 + 1, sizeof *join->marks);
-    join->counts = calloc(join->blocks ? join->threads * passes * keys : 1, sizeof *join->counts);
-    join->starts = calloc(join->threads * keys, sizeof *join->starts);
-    join->ends = calloc(join->threads * keys, sizeof *join->ends);
-    join->lines = alloc_lines(join->line_room + 1);
-    if (!join->joiners || !join->marks || !join->counts || !join->starts || !join->ends || !join->lines)
-        return dp_no_memory(error);
-    for (size_t thread = 0; thread < join->threads; thread++) {
-        dp_joiner *joiner = &join->joiners[thread];
-        *joiner = (dp_joiner){.join = join, .number = thread};
-        joiner->open = alloc_lines(keys);
-        if (!joiner->open || !dp_batch_init(joiner))
-            return dp_no_memory(error);
-    }
-    return DOPPEL_OK;
-}
-
-static void free_joiner(dp_joiner *joiner) {
-    dp_batch_free(&joiner->batch);
-    free(joiner->open);
-    for (int level = 0; level <= DP_JOIN_LEVELS; level++) {
-        free(joiner->cells[level].values);
-        free(joiner->cells[level].positions);
-    }
-    free(joiner->extra);
-    free(joiner->heads);
-    free(joiner->groups);
-    free(joiner->cell_groups.entries);
-    free(joiner->members);
-    free(joiner->crowd.fills);
-    free(joiner->crowd.slots);
-    free(joiner->crowd.ids);
-    free(joiner->column);
-    free(joiner->sorted);
-    free(joiner->ids);
-    free(joiner->bounds);
-    free(joiner->hits);
-    free(joiner->row_hits);
-}
-
-/* What the comparing needs, and emitting does not. */
-static void free_work(dp_join *join) {
-    for (size_t thread = 0; join->joiners && thread < join->threads; thread++)
-        free_joiner(&join->joiners[thread]);
-    free(join->joiners);
-    free(join->window);
-    free(join->counts);
-    free(join->starts);
-    free(join->ends);
-    free(join->lines);
-    free(join->marks);
-    join->joiners = NULL;
-    join->window = NULL;
-    join->counts = join->starts = join->ends = NULL;
-    join->lines = NULL;
-    join->marks = NULL;
 }
 
 /* ---- comparing ---- */
@@ -273,7 +133,8 @@ static doppel_status emit(dp_join *join, doppel_join_counts *counts, doppel_erro
 }
 
 static doppel_status join_set(dp_join *join, doppel_join_counts *counts, doppel_error *error) {
-    doppel_status status = dp_feed_settle(&join->feed, join->options.tmp, join->options.stop, error);
+    dp_feed_keeping keeping = {join->memory, join->options.tmp, join->options.stop};
+    doppel_status status = dp_feed_settle(&join->feed, &keeping, error);
     if (status)
         return status;
     join->count = join->feed.count;
@@ -281,8 +142,7 @@ static doppel_status join_set(dp_join *join, doppel_join_counts *counts, doppel_
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "a set of more than 4294967295 fingerprints cannot be joined; cut it "
                        "into parts and join them one with another");
-    plan(join);
-    status = init(join, error);
+    status = dp_join_make(join, error);
     if (status)
         return status;
     run(join);
@@ -293,7 +153,7 @@ static doppel_status join_set(dp_join *join, doppel_join_counts *counts, doppel_
     }
     add_up(join, counts);
     counts->spilled_bytes = join->feed.spool.size;
-    free_work(join);
+    dp_join_free_work(join);
     if (join->options.progress)
         join->options.progress(join->total, join->total, join->options.user);
     return join->keeps_pairs ? emit(join, counts, error) : DOPPEL_OK;
@@ -326,7 +186,7 @@ doppel_status doppel_join(const doppel_source *source, int distance, const doppe
         set_order(&join);
         status = join_set(&join, &found, error);
     }
-    free_work(&join);
+    dp_join_free_work(&join);
     free(join.groups.entries);
     free(join.members);
     dp_pairs_free(&join.pairs);

@@ -1,7 +1,7 @@
-/* join.h - the parts of the join of one set: join.c leads; join_batch.c reads; join_move.c sorts by one block into
- * lines of memory; join_cell.c takes the lines of one key into the cache, without copies; join_table.c chooses the
- * blocks, join_bucket.c makes buckets by them, join_check.c compares in full; join_copies.c knows how many copies there
- * are.
+/* join.h - the parts of the join of one set: join.c leads; join_make.c makes what it works with; join_batch.c reads;
+ * join_move.c sorts by one block into lines of memory; join_cell.c takes the lines of one key into the cache, without
+ * copies; join_table.c chooses the blocks, join_bucket.c makes buckets by them, join_check.c compares in full;
+ * join_copies.c knows how many copies there are.
  *
  * The reordered bits are cut into `blocks` blocks. A pair within the distance can differ in at most `distance` of them,
  * so it agrees in at least `shared` = blocks - distance whole ones. Where the blocks c[1] < ... < c[l] (l <= shared)
@@ -11,12 +11,10 @@
 #ifndef DP_INDEX_JOIN_H
 #define DP_INDEX_JOIN_H
 
-#include "index/index.h"
+#include "index/join_plan.h"
 #include "index/pairs.h"
 #include "index/source.h"
 #include "kernel/kernel.h"
-
-enum { DP_JOIN_BLOCKS = 64, DP_JOIN_LEVELS = 8 };
 
 typedef struct dp_join_block {
     int shift, width; /* the bits from `shift` on */
@@ -144,6 +142,13 @@ bool dp_join_no_memory(dp_join *join);
 /* Adds to the work done, tells progress from the calling thread; false when the join has to end. */
 bool dp_join_advance(dp_joiner *joiner, uint64_t work);
 
+/* ---- join_make.c ---- */
+
+/* Decides how to join `count` fingerprints, shares the memory, and makes what is needed. */
+doppel_status dp_join_make(dp_join *join, doppel_error *error);
+/* Frees what the comparing needs, and emitting does not. */
+void dp_join_free_work(dp_join *join);
+
 /* ---- join_batch.c ---- */
 
 bool dp_batch_init(dp_joiner *joiner);
@@ -187,9 +192,6 @@ bool dp_tables_run(dp_joiner *joiner);
 bool dp_tables_all(dp_joiner *joiner, const dp_cell *cell, size_t first, size_t last);
 
 /* ---- join_bucket.c ---- */
-
-/* A bucket of the crowd kernel should hold so many: with 5 of 16 places taken on average, one in 10^5 is too small. */
-enum { DP_BUCKET_LOAD = 5 };
 
 /* Compares the numbers of a cell that agree in block b too; `chosen` has it already, and `last` before it. */
 bool dp_join_table(dp_joiner *joiner, const dp_cell *cell, int last, int b, uint64_t chosen);

@@ -7,23 +7,7 @@
 
 #include <stdlib.h>
 
-/* The bits a cell is split by at once, when more blocks follow: what one array on the stack holds. */
-enum { SPLIT_BITS = 10 };
-/* A cell is compared at once up to so many numbers a table that it would need: there the tables cost more. */
-enum { AT_ONCE = 24 };
-
 /* ---- preparing ---- */
-
-/* How often `bits` random bits are within the distance. */
-static double chance_within(int bits, int distance) {
-    double ways = 1, all = 1, size = 1;
-    for (int i = 1; i <= bits; i++) {
-        ways = ways * (bits - i + 1) / i;
-        all += i <= distance ? ways : 0;
-        size += ways;
-    }
-    return all / size;
-}
 
 static dp_join_window plan_window(const dp_join *join, int last, int b) {
     const dp_join_block *block = &join->block[b];
@@ -43,8 +27,7 @@ static dp_join_window plan_window(const dp_join *join, int last, int b) {
             window.rotate = rotate;
         }
     }
-    /* A false hit costs a few times what a bucket does. */
-    window.crowd = chance_within(32 - best, join->distance) * DP_BUCKET_LOAD < 1.0 / 16;
+    window.crowd = dp_join_bits_tell(32 - best, join->distance);
     return window;
 }
 
@@ -65,9 +48,9 @@ static bool descend(dp_joiner *joiner, const dp_cell *cell, int level, uint64_t 
 /* Makes each bucket of a block a cell of its own. */
 static bool split(dp_joiner *joiner, const dp_cell *cell, int level, int b, uint64_t chosen) {
     const dp_join *join = joiner->join;
-    uint32_t bounds[(1 << SPLIT_BITS) + 2];
+    uint32_t bounds[(1 << DP_SPLIT_BITS) + 2];
     size_t words = join->words;
-    int bits = join->block[b].width < SPLIT_BITS ? join->block[b].width : SPLIT_BITS;
+    int bits = join->block[b].width < DP_SPLIT_BITS ? join->block[b].width : DP_SPLIT_BITS;
     dp_cell *sorted = &joiner->cells[level];
     if (!dp_join_reserve(joiner, cell->count) || !dp_cell_reserve(joiner, sorted, cell->count))
         return false;
@@ -87,7 +70,7 @@ static bool split(dp_joiner *joiner, const dp_cell *cell, int level, int b, uint
 static bool descend(dp_joiner *joiner, const dp_cell *cell, int level, uint64_t chosen) {
     const dp_join *join = joiner->join;
     int last = 63 - __builtin_clzll(chosen), end = join->blocks - join->shared + level;
-    if (level == join->shared || cell->count <= (size_t)(AT_ONCE * (end - last))) {
+    if (level == join->shared || cell->count <= (size_t)(DP_AT_ONCE * (end - last))) {
         dp_join_queue all = {cell->values, NULL, cell->count};
         return dp_join_reserve(joiner, cell->count) && dp_join_compare(joiner, cell, &all, chosen);
     }

@@ -1,27 +1,23 @@
 /* plan_join.c - how all pairs of a set are found, and what that costs.
  *
  * The bits are cut into m = k + s blocks. A pair within k bits differs in at most k of them, so at least s are equal:
- * join.c brings together what agrees in a first block, then in a second behind it, and so on for s blocks, or until so
- * few are together that they can be compared at once. Level l has C(k + l, l) choices of blocks, and every fingerprint
- * goes through each of them. For the first level that is a pass over memory (a move), for the others a table inside the
- * cache (a place); what is together at the end is compared (a pair):
+ * the join brings together what agrees in a first block, then in a second behind it, and so on for s blocks, or until
+ * so few are together that they can be compared at once. Level l has C(k + l, l) choices of blocks, and every
+ * fingerprint goes through each of them. For the first level that is a pass over memory (a move), for the others a
+ * table inside the cache (a place); what is together at the end is compared (a pair):
  *
  *     (k + 2) * count * move  +  (choices of levels 2 and on) * count * place  +  candidates * pair
  *
  * The first pass counts twice: it reads, reorders and finds equal ones, too; for k = 0 that is all. Moves and places of
  * 128 bits cost twice. Narrower blocks, for a greater s, mean more choices and fewer candidates. Against them stands
  * the scan: all with all. It wins for few fingerprints, and for distances so wide that no blocks tell them apart. */
+#include "index/join_plan.h"
 #include "index/plan.h"
+#include "kernel/kernel.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
-
-/* As the join has them: the bits of a block by which the first level sorts are so many that a cell has about CELL
- * numbers, SORT_BITS at most, or one more where cells are larger than LARGE_CELL; a cell is compared at once up to
- * AT_ONCE numbers a table; tables have buckets of LOAD; a level that others follow splits by at most SPLIT bits. */
-enum { CELL = 2048, SORT_BITS = 12, LARGE_CELL = 1 << 15, AT_ONCE = 24, LOAD = 5, SPLIT = 10 };
-enum { MOST_BLOCKS = 64, MOST_SHARED = 8 };
 
 /* Tables that compare while they are filled cost a place. Those that are sorted first cost ROWS of them, and NUMBERS
  * where 32 bits tell too little and whole numbers are sorted; a split into cells costs CELLS. */
@@ -31,31 +27,49 @@ static double smaller(double a, double b) {
     return a < b ? a : b;
 }
 
+/* ---- what the join goes by, too ---- */
+
+int dp_join_sorted_bits(uint64_t count) {
+    int bits = 1;
+    while (bits < DP_KEY_BITS && count >> (bits + 1) >= DP_CELL_TARGET)
+        bits++;
+    while (bits < DP_MOST_KEY_BITS && count >> bits > DP_LARGE_CELL)
+        bits++;
+    return bits;
+}
+
+bool dp_join_bits_tell(int bits, int distance) {
+    return dp_ball(bits, distance) / exp2(bits) * DP_BUCKET_LOAD < 1.0 / 16;
+}
+
+double dp_join_fixed_bytes(const dp_join_size *size) {
+    const double batches = 2 << 20; /* of a thread */
+    double keys = exp2(dp_join_sorted_bits(size->count)), passes = size->distance + 1;
+    return (double)size->threads * (keys * (sizeof(dp_line) + 8 + 4 * passes) + batches) + (double)size->count / 8;
+}
+
+double dp_join_line_bytes(const dp_join_size *size) {
+    double keys = exp2(dp_join_sorted_bits(size->count)), each = size->bits > 64 ? DP_LINE_WIDE : DP_LINE_NARROW;
+    return ((double)size->count / each + (double)size->threads * keys) * sizeof(dp_line);
+}
+
 /* ---- work ---- */
 
 typedef struct join_work {
     double moves, places, candidates;
 } join_work;
 
-/* Bits by which the first level sorts. */
-static int sorted_bits(uint64_t count) {
-    int bits = 1;
-    while (bits < SORT_BITS && count >> (bits + 1) >= CELL)
-        bits++;
-    return bits + (bits == SORT_BITS && count >> bits > LARGE_CELL);
-}
-
 /* Places that a table costs: small buckets are compared while they are filled, if 32 bits, about two of them in the
  * blocks, tell enough. */
 static double table_places(const dp_question *question, double cell, double width) {
-    bool tells = dp_ball(30, question->distance) / exp2(30) * LOAD < 1.0 / 16;
-    return !tells ? NUMBERS : cell / exp2(width) <= LOAD ? 1 : ROWS;
+    bool tells = dp_join_bits_tell(30, question->distance);
+    return !tells ? NUMBERS : cell / exp2(width) <= DP_BUCKET_LOAD ? 1 : ROWS;
 }
 
 /* Fingerprints that stand together in a bucket of a table. */
 static double table_load(double cell, double width) {
     double load = cell;
-    for (int bits = 1; bits <= width && load >= LOAD; bits++)
+    for (int bits = 1; bits <= width && load >= DP_BUCKET_LOAD; bits++)
         load /= 2;
     return load;
 }
@@ -63,25 +77,25 @@ static double table_load(double cell, double width) {
 /* The work of `shared` levels over blocks of `width` bits, for random fingerprints. */
 static join_work blocks_work(const dp_question *question, double width, int shared) {
     double count = (double)question->count, k = question->distance, choices = k + 1;
-    double cell = count / exp2(smaller(width, sorted_bits(question->count)));
+    double cell = count / exp2(smaller(width, dp_join_sorted_bits(question->count)));
     join_work work = {(choices + 1) * count, 0, 0};
     if (!question->distance)
         return work;
     for (int level = 1;; level++) {
         double next = choices * (k + level + 1) / (level + 1);
-        if (level == shared || cell <= AT_ONCE * next / choices) {
+        if (level == shared || cell <= DP_AT_ONCE * next / choices) {
             work.places += choices * count;
             work.candidates = choices * count * cell / 2;
             return work;
         }
         choices = next;
-        bool leaf = level + 1 == shared || cell / exp2(width) <= LOAD;
+        bool leaf = level + 1 == shared || cell / exp2(width) <= DP_BUCKET_LOAD;
         work.places += choices * count * (leaf ? table_places(question, cell, width) : CELLS);
         if (leaf) {
             work.candidates = choices * count * table_load(cell, width) / 2;
             return work;
         }
-        cell /= exp2(smaller(width, SPLIT));
+        cell /= exp2(smaller(width, DP_SPLIT_BITS));
     }
 }
 
@@ -96,9 +110,9 @@ static double blocks_microseconds(const dp_question *question, int bits, join_wo
 static int best_shared(const dp_question *question, int bits) {
     int best = 0;
     double least = 0;
-    for (int shared = 2; shared <= MOST_SHARED; shared++) {
+    for (int shared = 2; shared <= DP_JOIN_LEVELS; shared++) {
         int blocks = question->distance + shared;
-        if (blocks > bits || blocks > MOST_BLOCKS)
+        if (blocks > bits || blocks > DP_JOIN_BLOCKS)
             break;
         double cost = blocks_microseconds(question, bits, blocks_work(question, (double)bits / blocks, shared), 1);
         if (!best || cost < least) {
@@ -116,30 +130,21 @@ static double all_pairs(uint64_t count) {
 
 /* ---- memory ---- */
 
-/* Lines of 64 bytes hold 5 fingerprints with their positions (3 of 128 bits), and have three quarters of what is not
- * fixed; the rest is for pairs. Fixed are a bit a fingerprint, and what a thread has open. */
-#define LINE 64.0
-#define FIXED (2 << 20)
-#define LEAST (2 << 20)
-
-static double line_bytes(const dp_plan_search *search) {
-    double keys = exp2(sorted_bits(search->question.count));
-    return ((double)search->question.count / (search->bits > 64 ? 3 : 5) + keys) * LINE;
-}
-
-static double fixed_bytes(const dp_plan_search *search) {
-    double keys = exp2(sorted_bits(search->question.count));
-    return FIXED + keys * (LINE + 8 + 4 * (search->question.distance + 1)) + (double)search->question.count / 8;
+/* One thread's. */
+static dp_join_size size_of(const dp_plan_search *search) {
+    return (dp_join_size){search->question.count, search->bits, search->question.distance, 1};
 }
 
 static double memory_for(const dp_plan_search *search, double rounds) {
-    return fixed_bytes(search) + fmax(LEAST, line_bytes(search) / rounds * 4 / 3);
+    dp_join_size size = size_of(search);
+    return dp_join_fixed_bytes(&size) + fmax(DP_JOIN_LEAST, dp_join_line_bytes(&size) / rounds * 4 / 3);
 }
 
 /* Rounds in which the lines go through `memory`, or through the least there can be. */
 static double rounds_in(const dp_plan_search *search, double memory) {
-    double room = fmax(LEAST, memory - fixed_bytes(search));
-    return fmax(1, ceil(line_bytes(search) * 4 / 3 / room));
+    dp_join_size size = size_of(search);
+    double room = fmax(DP_JOIN_LEAST, memory - dp_join_fixed_bytes(&size));
+    return fmax(1, ceil(dp_join_line_bytes(&size) * 4 / 3 / room));
 }
 
 /* ---- plans ---- */
@@ -188,22 +193,23 @@ static doppel_plan blocks_plan(const dp_plan_search *search, int shared, double 
 
 static doppel_plan scan_plan(const dp_plan_search *search) {
     doppel_plan plan = begin_plan(search);
+    dp_join_size size = size_of(search);
     strcpy(plan.layout, "scan");
     plan.blocks = plan.tables = 1;
     plan.candidates = all_pairs(plan.count);
     plan.microseconds = plan.candidates * search->question.costs->pair / 1000;
     /* Fingerprints with their positions, once. */
-    set_memory(&plan, fixed_bytes(search) + LEAST + (double)plan.count * (search->bits > 64 ? 20 : 12));
+    set_memory(&plan, dp_join_fixed_bytes(&size) + DP_JOIN_LEAST + (double)plan.count * (search->bits > 64 ? 20 : 12));
     return plan;
 }
 
 doppel_status dp_plans_join(dp_plan_search *search, const char *layout, uint64_t memory, doppel_error *error) {
-    doppel_plan plans[2 * MOST_SHARED + 1] = {scan_plan(search)};
+    doppel_plan plans[2 * DP_JOIN_LEVELS + 1] = {scan_plan(search)};
     int count = 1, given = 0, best = best_shared(&search->question, search->bits);
     double rounds = memory ? rounds_in(search, (double)memory) : 1;
-    for (int shared = 2; best && shared <= MOST_SHARED; shared++) {
+    for (int shared = 2; best && shared <= DP_JOIN_LEVELS; shared++) {
         int blocks = search->question.distance + shared;
-        if (blocks > search->bits || blocks > MOST_BLOCKS)
+        if (blocks > search->bits || blocks > DP_JOIN_BLOCKS)
             break;
         plans[count++] = blocks_plan(search, shared, 1);
         if (rounds > 1)

@@ -186,7 +186,7 @@ static doppel_status check(rotate *r, const doppel_rotation *rotation, doppel_er
 
 /* Threads that the memory has room for, and what is left for pairs. */
 static doppel_status share_memory(rotate *r, uint64_t count, uint64_t *for_pairs, doppel_error *error) {
-    uint64_t memory = r->options.memory ? r->options.memory : dp_memory_default();
+    uint64_t memory = r->options.memory;
     uint64_t raw = count * r->words * 8, each = count * 2 * sizeof(item), need = raw + each + LEAST_PAIRS;
     if (count > MOST)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "%llu fingerprints are too many; the most is %llu",
@@ -255,16 +255,17 @@ static doppel_status measure_recall(const rotate *r, uint64_t found, double *rec
 
 static doppel_status join(rotate *r, dp_feed *feed, double *recall, doppel_join_counts *counts, doppel_error *error) {
     uint64_t for_pairs = 0;
-    doppel_status status = dp_feed_settle(feed, r->options.tmp, r->options.stop, error);
+    dp_feed_keeping keeping = {r->options.memory, r->options.tmp, r->options.stop};
+    doppel_status status = dp_feed_settle(feed, &keeping, error);
     counts->spilled_bytes = feed->spool.size;
     if (status == DOPPEL_OK)
         status = share_memory(r, feed->count, &for_pairs, error);
     if (status == DOPPEL_OK)
         status = read_all(r, feed, error);
+    dp_feed_close(feed);
     if (status != DOPPEL_OK)
         return status;
-    dp_pairs_options options = {.threads = r->threads, .memory = for_pairs, .tmp = r->options.tmp, .unique = true};
-    options.stop = r->options.stop;
+    dp_pairs_options options = {r->threads, for_pairs, r->options.tmp, r->options.stop, true};
     status = dp_pairs_init(&r->pairs, &options, error);
     if (status != DOPPEL_OK)
         return status;
@@ -284,6 +285,7 @@ doppel_status doppel_join_rotate(const doppel_source *source, int distance, cons
     doppel_status status = dp_feed_open(&feed, source, r.options.bits, error);
     if (status != DOPPEL_OK)
         return status;
+    r.options.memory = r.options.memory ? r.options.memory : dp_memory_default();
     r.bits = feed.bits;
     r.words = feed.words;
     status = check(&r, rotation, error);

@@ -7,10 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static size_t item_size(const dp_feed *feed) {
-    return feed->words * sizeof(uint64_t);
-}
-
 /* ---- opening ---- */
 
 static doppel_status open_file(dp_feed *feed, doppel_error *error) {
@@ -25,13 +21,13 @@ static doppel_status open_file(dp_feed *feed, doppel_error *error) {
     if (feed->pipe)
         return DOPPEL_OK;
     uint64_t bytes = (uint64_t)about.st_size;
-    if (bytes % item_size(feed))
+    if (bytes % dp_feed_item(feed))
         return dp_fail_at(error, DOPPEL_ERROR_INPUT, path, 0,
                           "has %llu bytes, which is not a number of fingerprints of %zu bytes: it is cut short, or its "
                           "fingerprints have another width",
-                          (unsigned long long)bytes, item_size(feed));
+                          (unsigned long long)bytes, dp_feed_item(feed));
     posix_fadvise(feed->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    feed->count = bytes / item_size(feed);
+    feed->count = bytes / dp_feed_item(feed);
     feed->settled = true;
     return DOPPEL_OK;
 }
@@ -73,6 +69,8 @@ void dp_feed_close(dp_feed *feed) {
     if (feed->fd >= 0)
         close(feed->fd);
     feed->fd = -1;
+    free(feed->held);
+    feed->held = NULL;
     dp_scratch_close(&feed->spool);
 }
 
@@ -115,8 +113,8 @@ static void from_little_endian(uint64_t *numbers, size_t count) {
 
 static doppel_status read_file(const dp_feed *feed, uint64_t from, size_t count, uint64_t *room, doppel_error *error) {
     char *to = (char *)room;
-    size_t left = count * item_size(feed);
-    uint64_t at = from * item_size(feed);
+    size_t left = count * dp_feed_item(feed);
+    uint64_t at = from * dp_feed_item(feed);
     while (left) {
         ssize_t got = pread(feed->fd, to, left, (off_t)at);
         if (got < 0 && errno == EINTR)
@@ -137,11 +135,11 @@ doppel_status dp_feed_read(const dp_feed *feed, uint64_t from, size_t count, uin
     doppel_status status = DOPPEL_OK;
     *got = room;
     if (feed->spool.open) /* was checked on its way in */
-        return dp_scratch_read(&feed->spool, room, count * item_size(feed), from * item_size(feed), error);
-    if (feed->source.path)
-        status = read_file(feed, from, count, room, error);
-    else if (count)
+        return dp_scratch_read(&feed->spool, room, count * dp_feed_item(feed), from * dp_feed_item(feed), error);
+    if (feed->source.array)
         *got = feed->source.array + from * feed->words;
+    else if (count)
+        status = read_file(feed, from, count, room, error);
     return status == DOPPEL_OK ? check_width(feed, *got, count, from, error) : status;
 }
 
@@ -165,17 +163,17 @@ static doppel_status fill_from_pipe(dp_feed *feed, char *room, size_t *bytes, do
 }
 
 static doppel_status next_from_pipe(dp_feed *feed, uint64_t *room, size_t *count, doppel_error *error) {
-    size_t bytes = *count * item_size(feed), over;
+    size_t bytes = *count * dp_feed_item(feed), over;
     doppel_status status = fill_from_pipe(feed, (char *)room, &bytes, error);
     if (status != DOPPEL_OK)
         return status;
-    over = bytes % item_size(feed);
+    over = bytes % dp_feed_item(feed);
     if (over)
         return dp_fail_at(error, DOPPEL_ERROR_INPUT, feed->source.path, 0,
                           "ends %zu bytes into a fingerprint of %zu bytes: it is cut short, or its fingerprints have "
                           "another width",
-                          over, item_size(feed));
-    *count = bytes / item_size(feed);
+                          over, dp_feed_item(feed));
+    *count = bytes / dp_feed_item(feed);
     from_little_endian(room, *count * feed->words);
     return DOPPEL_OK;
 }
@@ -221,45 +219,4 @@ doppel_status dp_feed_next(dp_feed *feed, uint64_t *room, size_t *count, const u
     if (status == DOPPEL_OK)
         feed->taken += *count;
     return status;
-}
-
-/* ---- settling ---- */
-
-static doppel_status spool(dp_feed *feed, dp_scratch *file, const volatile int *stop, doppel_error *error) {
-    uint64_t *room = malloc(DP_FEED_BATCH * item_size(feed));
-    doppel_status status = room ? DOPPEL_OK : dp_no_memory(error);
-    size_t count = 1;
-    while (status == DOPPEL_OK && count) {
-        const uint64_t *got;
-        count = DP_FEED_BATCH;
-        if (dp_stopped(stop))
-            status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
-        else
-            status = dp_feed_next(feed, room, &count, &got, error);
-        if (status == DOPPEL_OK)
-            status = dp_scratch_write(file, room, count * item_size(feed), file->size, error);
-        if (status == DOPPEL_OK)
-            file->size += count * item_size(feed);
-    }
-    free(room);
-    return status;
-}
-
-doppel_status dp_feed_settle(dp_feed *feed, const char *tmp, const volatile int *stop, doppel_error *error) {
-    if (feed->settled)
-        return DOPPEL_OK;
-    dp_scratch file;
-    doppel_status status = dp_scratch_open(&file, tmp, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = spool(feed, &file, stop, error);
-    if (status != DOPPEL_OK) {
-        dp_scratch_close(&file);
-        return status;
-    }
-    feed->spool = file;
-    feed->count = feed->taken;
-    feed->taken = 0;
-    feed->settled = true;
-    return DOPPEL_OK;
 }

@@ -80,6 +80,26 @@ static void rounds_in_little_memory_give_the_same(void **state) {
 }
 
 /* All in one key, more than memory holds: but only one of them stays. */
+/* What comes only once is held in memory, or in a file where it takes too much of it. */
+static void a_callback_is_held_while_memory_allows(void **state) {
+    (void)state;
+    for (int bits = 64; bits <= 128; bits += 64)
+        for (size_t count = MANY / 4; count <= MANY; count += MANY / 4) {
+            fingerprints set = make_planted(bits, count);
+            join_run run = {.distance = 3, .threads = 1, .secret = SECRET};
+            result array = join(&set, &run);
+            run.source = FROM_CALLBACK;
+            result held = join(&set, &run);
+            check_same(&array, &held);
+            assert_int_equal(held.counts.spilled_bytes, 0);
+            run.memory = least_memory(&set, run);
+            result kept = join(&set, &run);
+            check_same(&array, &kept);
+            assert_true(count < MANY || kept.counts.spilled_bytes >= count * set.words * 8);
+            free_prints(&set);
+        }
+}
+
 static void many_equal_ones_need_no_memory(void **state) {
     (void)state;
     fingerprints set = make_prints(&shapes[4], 64, MANY, 3);
@@ -290,6 +310,7 @@ static void without_options_it_counts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_in_little_memory_give_the_same),
+        cmocka_unit_test(a_callback_is_held_while_memory_allows),
         cmocka_unit_test(many_equal_ones_need_no_memory),
         cmocka_unit_test(a_key_that_does_not_fit_is_refused_with_what_it_needs),
         cmocka_unit_test(a_key_that_is_larger_than_a_round_is_taken_alone),
