@@ -170,6 +170,11 @@ static void a_damaged_time_is_noticed_where_it_is_read(void **state) {
         *(status ? &bad : &good) += 1;
     }
     assert_true(good > 0 && bad > 0);
+    /* To change one time, all are read. */
+    uint64_t first[2];
+    fingerprint(64, 0, first);
+    assert_int_equal(doppel_index_insert(opened, first, 0, 7), DOPPEL_ERROR_STORE);
+    assert_int_equal(doppel_index_insert_many(opened, first, NULL, (uint64_t[]){7}, 1), DOPPEL_ERROR_STORE);
     doppel_matches_free(&x);
     doppel_index_free(index);
     doppel_index_free(opened);
@@ -223,6 +228,9 @@ static void next_version(forged *f) {
 }
 static void no_such_width(forged *f) {
     f->header->bits = 65;
+}
+static void no_distance(forged *f) {
+    f->header->distance = 0;
 }
 static void many_runs(forged *f) {
     f->header->runs = 2;
@@ -287,6 +295,7 @@ static void a_checksum_does_not_make_an_index(void **state) {
         const char *reason;
     } cases[] = {{next_version, "version 2"},
                  {no_such_width, "no sense"},
+                 {no_distance, "no sense"},
                  {many_runs, "no sense"},
                  {no_such_layout, "layout"},
                  {another_layout, "length"},

@@ -149,6 +149,65 @@ static void *read_on(void *argument) {
     return NULL;
 }
 
+/* ---- times of what comes and goes ---- */
+
+enum { BESIDE = 200000 }; /* entries that give a save something to do */
+
+/* One entry is removed and inserted again, each time with a later time. */
+typedef struct reviving {
+    doppel_index *index;
+    atomic_bool done;
+    _Atomic uint64_t removed; /* the time it had when it was removed last */
+} reviving;
+
+static void *revive(void *argument) {
+    reviving *r = argument;
+    uint64_t fingerprint = 0;
+    for (uint64_t time = 2; !atomic_load(&r->done); time++) {
+        doppel_index_remove(r->index, &fingerprint, 0, NULL);
+        atomic_store(&r->removed, time - 1);
+        doppel_index_insert(r->index, &fingerprint, 0, time);
+    }
+    return NULL;
+}
+
+/* What was gone when a save began is not saved. */
+static void check_saved_time(reviving *r, const char *path) {
+    doppel_index *copy;
+    doppel_matches matches = {0};
+    uint64_t fingerprint = 0, removed = atomic_load(&r->removed);
+    assert_int_equal(doppel_index_save(r->index, path, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_index_open(path, &copy, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_index_find(copy, &fingerprint, 0, NULL, &matches, NULL), DOPPEL_OK);
+    assert_true(matches.count <= 1);
+    assert_true(!matches.count || matches.match[0].expires > removed);
+    doppel_matches_free(&matches);
+    doppel_index_free(copy);
+}
+
+static void a_save_mixes_no_times(void **state) {
+    (void)state;
+    reviving r = {0};
+    uint64_t *fingerprints = calloc(BESIDE, sizeof *fingerprints), random = 5;
+    char path[80];
+    pthread_t writer;
+    assert_non_null(fingerprints);
+    for (size_t i = 1; i < BESIDE; i++)
+        fingerprints[i] = random_next(&random);
+    snprintf(path, sizeof path, "/tmp/doppel-times.%ld", (long)getpid());
+    assert_int_equal(doppel_index_create(NULL, &r.index, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_index_insert_many(r.index, fingerprints, NULL, NULL, BESIDE), DOPPEL_OK);
+    assert_int_equal(doppel_index_insert(r.index, fingerprints, 0, 1), DOPPEL_OK);
+    assert_int_equal(pthread_create(&writer, NULL, revive, &r), 0);
+    for (int i = 0; i < 30; i++)
+        check_saved_time(&r, path);
+    atomic_store(&r.done, true);
+    pthread_join(writer, NULL);
+    unlink(path);
+    doppel_index_free(r.index);
+    free(fingerprints);
+}
+
 /* ---- the writer ---- */
 
 static void insert_many(scene *s, uint64_t first, size_t count) {
@@ -313,6 +372,7 @@ int main(void) {
         cmocka_unit_test(eight_read_while_one_writes_128_bits),
         cmocka_unit_test(eight_read_while_one_writes_to_an_opened_file),
         cmocka_unit_test(eight_read_a_file_that_was_just_opened),
+        cmocka_unit_test(a_save_mixes_no_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
