@@ -181,6 +181,7 @@ bool dp_cutter_next(dp_cutter *cutter, dp_block *block) {
         memcpy(block->data, cutter->rest.data, held);
     cutter->rest.size = 0;
     bool filled = fill(cutter, block);
+    block->last = cutter->ended;
     block->raw_bytes = cutter->stream->raw_bytes - cutter->raw_bytes;
     cutter->raw_bytes = cutter->stream->raw_bytes;
     if (!filled || (block->first && cutter->format->headed && !take_header(cutter, block)))

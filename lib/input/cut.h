@@ -14,7 +14,7 @@ typedef struct dp_block {
     uint64_t long_line;  /* a record behind the block that is too long; 0: none */
     uint64_t cut_line;   /* a record behind the block that lacks its end because the stream failed; 0: none */
     uint64_t raw_bytes;  /* read from the file for this block */
-    bool first;          /* of its file */
+    bool first, last;    /* of its file */
 } dp_block;
 
 /* What a format knows of the record at hand. All zero where one starts. */

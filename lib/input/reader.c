@@ -18,6 +18,7 @@ bool dp_reader_init(dp_reader *reader) {
     set_key(&reader->fields[DP_FIELD_HTML], options->html_key, "html");
     for (size_t i = 0; i < options->extra_count; i++)
         set_key(&reader->fields[DP_FIELDS + i], options->extra_keys[i], "");
+    reader->decoder.limit = options->max_record;
     reader->cutter.target = reader->sizes->block;
     reader->cutter.max_record = options->max_record;
     reader->json = dp_json_create();
@@ -32,6 +33,7 @@ void dp_reader_free(dp_reader *reader) {
     for (size_t i = 0; i < DP_SPARE; i++)
         dp_buffer_free(&reader->spare[i]);
     dp_cutter_free(&reader->cutter);
+    dp_decoder_free(&reader->decoder);
 }
 
 bool dp_reader_no_memory(dp_unit *unit) {
@@ -66,6 +68,17 @@ void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file
     unit->counts.unopened++;
     dp_unit_report(unit, DOPPEL_ERROR_IO, file, 0, "%s", why);
     end_if_strict(reader, unit);
+}
+
+static void breaks_off(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+    char why[80];
+    snprintf(why, sizeof why, "the file breaks off within this %s", unit->format->record);
+    dp_reader_bad_record(reader, unit, at, why);
+}
+
+void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+    breaks_off(reader, unit, at);
+    dp_reader_bad_file(reader, unit, at->file, "cut short");
 }
 
 bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
@@ -131,9 +144,7 @@ static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
     }
     if (block->cut_line && !dp_reader_stopped(reader, unit)) {
         at.line = block->cut_line;
-        char why[80];
-        snprintf(why, sizeof why, "the file breaks off within this %s", unit->format->record);
-        dp_reader_bad_record(reader, unit, &at, why);
+        breaks_off(reader, unit, &at);
     }
 }
 

@@ -2,6 +2,7 @@
 #ifndef DP_READER_H
 #define DP_READER_H
 
+#include "input/http.h"
 #include "input/json.h"
 #include "input/source.h"
 
@@ -31,6 +32,7 @@ typedef struct dp_reader {
     dp_buffer id;                 /* FILE:LINE */
     dp_buffer spare[DP_SPARE];    /* of the format at hand, as it likes */
     dp_cutter cutter;             /* the small file at hand */
+    dp_decoder decoder;           /* for bodies of HTTP */
     /* What was repaired in the record at hand. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
@@ -75,6 +77,13 @@ void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at);
 
 /* Gives a document to the work. */
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document);
+
+/* Whether the bytes at hand are no text, by a NUL among the first or the mark of UTF-16: says so, and leaves them out.
+ */
+bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at);
+
+/* Leaves the last record of a file out, which breaks off; the file counts as not read to its end. */
+void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_place *at);
 
 /* Says that a file cannot be read, or not to its end. */
 void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file, const char *why);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* A NUL in the first bytes of a plain file says that it is not text. */
+/* A NUL in the first bytes of a text says that it is not text. */
 #define BINARY_LOOK ((size_t)8 << 10)
 
 /* The file at hand. */
@@ -35,7 +35,7 @@ static bool at_word(const char *p, const char *end, const char *word) {
 }
 
 /* White space, comments and processing instructions may stand ahead of a page. */
-static bool html_tells(const char *head, size_t length) {
+bool dp_html_tells(const char *head, size_t length) {
     for (const char *p = head, *end = p + length; p && p < end;) {
         if (is_space(*p))
             p++;
@@ -57,12 +57,11 @@ static void html_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_reader_give(reader, unit, &document);
 }
 
-const dp_format dp_format_html = {.endings = html_endings, .tells = html_tells, .read = html_read};
+const dp_format dp_format_html = {.endings = html_endings, .tells = dp_html_tells, .read = html_read};
 
 /* ---- plain ---- */
 
-/* Whether the file at hand is no text: says so, and leaves it out. */
-static bool is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
     char why[80];
     size_t look = at->length < BINARY_LOOK ? at->length : BINARY_LOOK;
     const char *nul = memchr(at->bytes, 0, look);
@@ -78,7 +77,7 @@ static bool is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at
 
 static void plain_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_place at = place_of(unit, file);
-    if (is_binary(reader, unit, &at))
+    if (dp_reader_is_binary(reader, unit, &at))
         return;
     doppel_document document = dp_reader_document(reader, &at);
     dp_reader_plain_text(unit, &at, &document);
