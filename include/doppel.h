@@ -396,8 +396,8 @@ DOPPEL_API doppel_status doppel_output_write(doppel_output *output, const void *
 DOPPEL_API doppel_status doppel_output_json(doppel_output *output, const char *bytes, size_t length);
 
 /* What to do with documents. `begin` makes a thread's own state, `document` uses it, `end` frees it; `emit` gets the
- * written bytes in input order, from one thread at a time. `begin`, `end` and `emit` may be NULL. A status other than
- * DOPPEL_OK from any of them ends the run with it. */
+ * written bytes, those of whole documents, in input order, from one thread at a time. `begin`, `end` and `emit` may be
+ * NULL. A status other than DOPPEL_OK from any of them ends the run with it. */
 typedef struct doppel_work {
     void *user;
     doppel_status (*begin)(void *user, void **state);
@@ -470,8 +470,8 @@ enum {
 };
 
 /* The canonical form of a URL, written to `to`, which has `room`; *written is how many bytes it needs, at most 3 *
- * (`length` + the length of `base`) + 64. With room for that, ordinary URLs need no allocation. What is no absolute http
- * or https URL is given as it is, without white space at its ends. `base` (NULL: none) is what a relative one is
+ * (`length` + the length of `base`) + 64. With room for that, ordinary URLs need no allocation. What is no absolute
+ * http or https URL is given as it is, without white space at its ends. `base` (NULL: none) is what a relative one is
  * resolved against. The canonical form of a canonical form is itself. Errors: DOPPEL_ERROR_USAGE when there is too
  * little room, DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_url_canonical(const char *url, size_t length, const doppel_slice *base,
@@ -501,7 +501,8 @@ DOPPEL_API void doppel_url_split(const char *canonical, size_t length, doppel_ur
  *
  * Threads: one thread at a time may call what changes an index (insert, insert_many, remove, purge, compact, merge);
  * any number may find, contains, each, save and stats meanwhile, and none waits for another. What a find sees is what
- * was there at some moment during the call. */
+ * was there at some moment during the call. An index is validated while nothing changes it, and freed when no call on
+ * it is under way. */
 typedef struct doppel_index doppel_index;
 
 typedef struct doppel_index_options {
@@ -527,7 +528,8 @@ DOPPEL_API doppel_status doppel_index_insert(doppel_index *index, const uint64_t
                                              uint64_t expires);
 
 /* Adds many at once, much faster: `fingerprints` one after the other; owners NULL: 0, 1, 2, ... ; expires NULL: never.
- * All are added or, on an error, none. */
+ * Of several entries alike the last counts. All are added or, on an error, none. Errors: as insert, and
+ * DOPPEL_ERROR_USAGE for more than 2^32 - 4098 in one call. */
 DOPPEL_API doppel_status doppel_index_insert_many(doppel_index *index, const uint64_t *fingerprints,
                                                   const uint64_t *owners, const uint64_t *expires, uint64_t count);
 
@@ -577,22 +579,32 @@ DOPPEL_API doppel_status doppel_index_each(const doppel_index *index,
 /* Removes what expires at or before `now`; *purged (may be NULL) tells how many. */
 DOPPEL_API doppel_status doppel_index_purge(doppel_index *index, uint64_t now, uint64_t *purged);
 
-/* Adds every entry of `from`, which must have the same width and not be `index` itself. */
+/* Adds every entry of `from`, which must have the same width and not be `index` itself. Errors: DOPPEL_ERROR_USAGE
+ * (also for more than 2^32 - 4098 entries), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when a file of either is damaged.
+ */
 DOPPEL_API doppel_status doppel_index_merge(doppel_index *index, const doppel_index *from, doppel_error *error);
 
 /* Puts everything into one run, planned for its size: the smallest and fastest form. */
 DOPPEL_API doppel_status doppel_index_compact(doppel_index *index, doppel_error *error);
 
-/* Writes the index beside `path` and renames it into place, so that it is whole or absent.
- * Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY. */
+/* Writes the index beside `path` and renames it into place, so that it is whole or absent; the file it was opened from
+ * may be at that path. docs/FORMAT.md section 9 has the format. The file holds the secret order of bits: who can read
+ * it can choose fingerprints that make finds slow.
+ * Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when a block of the file it was opened from is
+ * damaged. */
 DOPPEL_API doppel_status doppel_index_save(const doppel_index *index, const char *path, doppel_error *error);
 
 /* Maps a saved index; it can be changed further (in memory: the file stays as it is). The header and the directory are
- * checked at once, each block when it is first touched.
- * Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_STORE when it is not an index, is cut short or was altered. */
+ * checked at once, each block when it is first touched. While it is open the file must not be cut short or written to
+ * in place: the process would get SIGBUS, or answers of altered blocks. To remove it, or to rename another one into its
+ * place, does no harm.
+ * Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when it is not an index, is cut short or was
+ * altered.
+ */
 DOPPEL_API doppel_status doppel_index_open(const char *path, doppel_index **index, doppel_error *error);
 
-/* Checks everything there is to check, each block included: DOPPEL_OK, or DOPPEL_ERROR_STORE and the reason. */
+/* Checks everything there is to check, each block included: DOPPEL_OK, or DOPPEL_ERROR_STORE and the reason. Not while
+ * another thread changes the index: counts that change meanwhile would look wrong. */
 DOPPEL_API doppel_status doppel_index_validate(const doppel_index *index, doppel_error *reason);
 
 typedef struct doppel_index_stats {
@@ -608,7 +620,8 @@ DOPPEL_API void doppel_index_get_stats(const doppel_index *index, doppel_index_s
 /* ---- 9. Joins: every pair within k bits ---- */
 
 /* Where fingerprints come from: an array, a raw file of little-endian fingerprints (8 bytes each up to 64 bits, 16 for
- * 128) that is read as often as needed, or a callback that is read once. Exactly one of the three. */
+ * 128) that is read as often as needed, or a callback (or a path that is no plain file) that is read once, and kept in
+ * up to a quarter of the memory, past that in `tmp`, unless it is streamed. Exactly one of the three. */
 typedef struct doppel_source {
     size_t size; /* sizeof(doppel_source) */
     const uint64_t *array;
@@ -656,14 +669,15 @@ typedef struct doppel_join_counts {
 } doppel_join_counts;
 
 /* All pairs within `distance` in one set, in order of (a, b). Exact for every distance; every number of threads, memory
- * and secret gives the same pairs. Errors: DOPPEL_ERROR_USAGE (bits, distance, memory too small: the message says what
- * is needed), DOPPEL_ERROR_INPUT (a file whose size does not divide, a fingerprint with bits beyond the width),
- * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO, DOPPEL_ERROR_INTERRUPTED. `counts` and `error` may be NULL. */
+ * and secret gives the same pairs. Errors: DOPPEL_ERROR_USAGE (bits, distance, more than 2^32 - 1 fingerprints, memory
+ * too small: the message says what is needed), DOPPEL_ERROR_INPUT (a file whose size does not divide, a fingerprint
+ * with bits beyond the width), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO, DOPPEL_ERROR_INTERRUPTED. `counts` and `error` may
+ * be NULL. */
 DOPPEL_API doppel_status doppel_join(const doppel_source *source, int distance, const doppel_join_options *options,
                                      doppel_join_counts *counts, doppel_error *error);
 
-/* All pairs between two sets, in order of (b, a). `a` is held in memory, `b` is streamed and never held. `all` has no
- * meaning: every pair is given. */
+/* All pairs between two sets, in order of (b, a). `a`, at most 2^32 - 2 fingerprints, is held in memory, `b` is
+ * streamed and never held. `all` has no meaning: every pair is given. Errors: as doppel_join. */
 DOPPEL_API doppel_status doppel_join_two(const doppel_source *a, const doppel_source *b, int distance,
                                          const doppel_join_options *options, doppel_join_counts *counts,
                                          doppel_error *error);
@@ -716,7 +730,7 @@ typedef struct doppel_plan {
     char layout[64];
     int bits, distance;
     uint64_t count;
-    int blocks, tables;
+    int blocks, tables; /* a join may have more than DOPPEL_PLAN_TABLES: then these are the first of them */
     int key_bits[DOPPEL_PLAN_TABLES]; /* of each table */
     int radius[DOPPEL_PLAN_TABLES];   /* keys within so many bits are probed; -1: not at all */
     double probes, candidates;        /* expected, a query (find) or in all (join) */
@@ -728,13 +742,15 @@ typedef struct doppel_plan {
     bool fits;                        /* in the memory that was given */
 } doppel_plan;
 
-/* The plans for `count` fingerprints within `distance`, those that fit first, each part cheapest first: up to `room`
- * are written to `plans`, *found is how many there are. Pure arithmetic. Errors: DOPPEL_ERROR_USAGE (bits, distance,
+/* The plans for `count` fingerprints within `distance`, those that fit first, each part cheapest first: by time, where
+ * half the memory is worth a tenth of the time. Up to `room` are written to `plans`, *found is how many there are. Pure
+ * arithmetic. Errors: DOPPEL_ERROR_USAGE (bits, distance,
  * layout); a memory that no plan fits is not an error here: plans[0].fits is false, and plans[0] the smallest. */
 DOPPEL_API doppel_status doppel_plan_list(uint64_t count, int distance, const doppel_plan_options *options,
                                           doppel_plan *plans, size_t room, size_t *found, doppel_error *error);
 
-/* The same layout asked for another distance: its radii, probes, candidates and microseconds are worked out anew. */
+/* The same layout, of a plan for finding, asked for another distance: its radii, probes, candidates and microseconds
+ * are worked out anew. */
 DOPPEL_API doppel_status doppel_plan_widen(const doppel_plan *plan, int distance, const doppel_costs *costs,
                                            doppel_plan *wider, doppel_error *error);
 
