@@ -28,12 +28,14 @@ enum {
     DP_WHOLE = 4096    /* cannot be dropped itself */
 };
 
-/* Why a region drops out of the main content. */
+/* Why a region drops out of the main content, and what else holds for all in it. */
 enum {
-    DP_FRAME = 1,  /* its element or role: navigation, header, footer, aside */
-    DP_NAMED = 2,  /* its class or id: a menu, breadcrumbs, share buttons */
-    DP_LINKS = 4,  /* nearly all of it is links */
-    DP_CONTROL = 8 /* buttons and choices of forms */
+    DP_FRAME = 1,       /* its element or role: navigation, header, footer, aside */
+    DP_NAMED = 2,       /* its class or id: a menu, breadcrumbs, share buttons */
+    DP_LINKS = 4,       /* nearly all of it is links */
+    DP_CONTROL = 8,     /* buttons and choices of forms */
+    DP_INTRODUCED = 16, /* a colon stands before it: what it lists belongs to the text */
+    DP_IN_MAIN = 32     /* the page says that its content is here */
 };
 
 typedef struct dp_element {

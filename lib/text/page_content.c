@@ -6,9 +6,11 @@
  *
  * - a region with a name (class or id) of the frame that holds more than half of the page is no frame, but what all of
  *   the page stands in;
- * - a block of links (see is_links) drops out;
+ * - a block of links (see is_links) drops out, unless a colon introduces it;
  * - if what is left is too little to be the content (see `enough`), some reasons are not good enough for this page, and
- *   it is tried again with fewer: an index of links keeps its links, and a page that is all navigation stays whole. */
+ *   it is tried again with fewer: an index of links keeps its links, and a page that is all navigation stays whole.
+ *   Where the page says what is its content (main, article), that part alone is looked at: a page of few words in a
+ *   large frame is no reason to keep the frame. */
 #include "text/page.h"
 
 #include <stdlib.h>
@@ -31,12 +33,19 @@ void dp_content_free(dp_content *content) {
     *content = (dp_content){0};
 }
 
+/* Whether the text ends with a colon, of the narrow kind or the wide one (U+FF1A). */
+static bool after_colon(const dp_buffer *text) {
+    const char *end = text->data + text->size;
+    return text->size && (end[-1] == ':' || (text->size >= 3 && !memcmp(end - 3, "\xEF\xBC\x9A", 3)));
+}
+
 bool dp_content_open(dp_content *content, uint32_t parent, const dp_region *region, uint32_t *number) {
     if (!dp_reserve(&content->regions, &content->region_capacity, content->region_count + 1, sizeof *content->regions))
         return false;
     *number = (uint32_t)content->region_count++;
     content->regions[*number] = *region;
     content->regions[*number].parent = parent;
+    content->regions[*number].reasons |= after_colon(&content->text) ? DP_INTRODUCED : 0;
     return true;
 }
 
@@ -92,10 +101,15 @@ static bool is_links(const dp_region *region) {
            (uint64_t)region->link_bytes * 10 >= (uint64_t)region->bytes * 7 && region->link_bytes / region->links <= 80;
 }
 
+/* Bytes of text: of a part that stays, and of all. */
+typedef struct share {
+    uint64_t kept, all;
+} share;
+
 /* 300 bytes are about 50 words, which make enough shingles to know a page by. Less will do for a page that has little
  * in all. */
-static bool enough(uint64_t kept, uint64_t all) {
-    return kept >= 300 || kept * 4 >= all;
+static bool enough(share of) {
+    return of.kept >= 300 || of.kept * 4 >= of.all;
 }
 
 /* Adds up what is in each region. */
@@ -108,20 +122,27 @@ static void add_up(dp_region *regions, size_t count) {
     }
 }
 
+/* What a region has from the one it stands in. */
+static uint8_t inherited(const dp_region *region, const dp_region *outer) {
+    uint8_t reasons = outer->reasons;
+    if (region->kind & DP_MAIN)
+        return DP_IN_MAIN;
+    if (region->kind & DP_ARTICLE)
+        reasons &= (uint8_t)~DP_NAMED;
+    if (region->kind & DP_ARTICLE && !(reasons & DP_FRAME))
+        reasons |= DP_IN_MAIN;
+    return reasons;
+}
+
 /* Gives each region its reasons, own and inherited. */
 static void give_reasons(dp_region *regions, size_t count) {
     for (size_t i = 1; i < count; i++) {
         dp_region *region = &regions[i];
-        uint8_t outer = regions[region->parent].reasons;
-        if (region->kind & DP_MAIN)
-            outer = 0;
-        if (region->kind & DP_ARTICLE)
-            outer &= (uint8_t)~DP_NAMED;
         if ((uint64_t)region->bytes * 2 > regions[0].bytes)
             region->reasons &= (uint8_t)~DP_NAMED;
-        if (is_links(region))
+        region->reasons |= inherited(region, &regions[region->parent]);
+        if (!(region->reasons & DP_INTRODUCED) && is_links(region))
             region->reasons |= DP_LINKS;
-        region->reasons |= outer;
     }
 }
 
@@ -129,12 +150,16 @@ static uint32_t run_end(const dp_content *content, size_t run) {
     return run + 1 < content->run_count ? content->runs[run + 1].start : (uint32_t)content->text.size;
 }
 
-static uint64_t left_with(const dp_content *content, uint8_t reasons) {
-    uint64_t kept = 0;
-    for (size_t i = 0; i < content->run_count; i++)
-        if (!(content->regions[content->runs[i].region].reasons & reasons))
-            kept += run_end(content, i) - content->runs[i].start;
-    return kept;
+/* How much is left without the regions that have one of `reasons`, of those that have all of `part`. */
+static share left_without(const dp_content *content, uint8_t reasons, uint8_t part) {
+    share of = {0, 0};
+    for (size_t i = 0; i < content->run_count; i++) {
+        uint8_t has = content->regions[content->runs[i].region].reasons;
+        uint32_t bytes = run_end(content, i) - content->runs[i].start;
+        of.all += (has & part) == part ? bytes : 0;
+        of.kept += (has & part) == part && !(has & reasons) ? bytes : 0;
+    }
+    return of;
 }
 
 /* Moves what stays together. White space that went with a run that drops out comes back before the next. */
@@ -165,7 +190,8 @@ void dp_content_finish(dp_content *content, doppel_content which) {
     size_t level = 0;
     add_up(content->regions, content->region_count);
     give_reasons(content->regions, content->region_count);
-    while (levels[level] && !enough(left_with(content, levels[level]), content->regions[0].bytes))
+    uint8_t part = left_without(content, 0, DP_IN_MAIN).all ? DP_IN_MAIN : 0;
+    while (levels[level] && !enough(left_without(content, levels[level], part)))
         level++;
     if (levels[level])
         keep_without(content, levels[level]);
