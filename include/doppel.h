@@ -580,8 +580,7 @@ DOPPEL_API doppel_status doppel_index_each(const doppel_index *index,
 DOPPEL_API doppel_status doppel_index_purge(doppel_index *index, uint64_t now, uint64_t *purged);
 
 /* Adds every entry of `from`, which must have the same width and not be `index` itself. Errors: DOPPEL_ERROR_USAGE
- * (also for more than 2^32 - 4098 entries), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when a file of either is damaged.
- */
+ * (more than 2^32 - 4098 entries, too), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when a file of either is damaged. */
 DOPPEL_API doppel_status doppel_index_merge(doppel_index *index, const doppel_index *from, doppel_error *error);
 
 /* Puts everything into one run, planned for its size: the smallest and fastest form. */
@@ -598,9 +597,7 @@ DOPPEL_API doppel_status doppel_index_save(const doppel_index *index, const char
  * checked at once, each block when it is first touched. While it is open the file must not be cut short or written to
  * in place: the process would get SIGBUS, or answers of altered blocks. To remove it, or to rename another one into its
  * place, does no harm.
- * Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when it is not an index, is cut short or was
- * altered.
- */
+ * Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when it is no index, is cut short or was altered. */
 DOPPEL_API doppel_status doppel_index_open(const char *path, doppel_index **index, doppel_error *error);
 
 /* Checks everything there is to check, each block included: DOPPEL_OK, or DOPPEL_ERROR_STORE and the reason. Not while
@@ -730,7 +727,7 @@ typedef struct doppel_plan {
     char layout[64];
     int bits, distance;
     uint64_t count;
-    int blocks, tables; /* a join may have more than DOPPEL_PLAN_TABLES: then these are the first of them */
+    int blocks, tables; /* a join can have more tables than DOPPEL_PLAN_TABLES: the arrays hold the first ones */
     int key_bits[DOPPEL_PLAN_TABLES]; /* of each table */
     int radius[DOPPEL_PLAN_TABLES];   /* keys within so many bits are probed; -1: not at all */
     double probes, candidates;        /* expected, a query (find) or in all (join) */
@@ -744,8 +741,8 @@ typedef struct doppel_plan {
 
 /* The plans for `count` fingerprints within `distance`, those that fit first, each part cheapest first: by time, where
  * half the memory is worth a tenth of the time. Up to `room` are written to `plans`, *found is how many there are. Pure
- * arithmetic. Errors: DOPPEL_ERROR_USAGE (bits, distance,
- * layout); a memory that no plan fits is not an error here: plans[0].fits is false, and plans[0] the smallest. */
+ * arithmetic. Errors: DOPPEL_ERROR_USAGE (bits, distance, layout), DOPPEL_ERROR_MEMORY; a memory that no plan fits is
+ * not an error here: plans[0].fits is false, and plans[0] the smallest. */
 DOPPEL_API doppel_status doppel_plan_list(uint64_t count, int distance, const doppel_plan_options *options,
                                           doppel_plan *plans, size_t room, size_t *found, doppel_error *error);
 
