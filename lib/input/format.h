@@ -35,7 +35,8 @@ typedef struct dp_format {
     void (*read)(struct dp_reader *reader, struct dp_unit *unit, const char *file);
 } dp_format;
 
-extern const dp_format dp_format_jsonl, dp_format_html, dp_format_plain, dp_format_warc, dp_format_arc;
+extern const dp_format dp_format_jsonl, dp_format_html, dp_format_plain, dp_format_warc, dp_format_arc, dp_format_csv,
+    dp_format_tsv;
 
 /* Whether a page begins so: what dp_format_html goes by. */
 bool dp_html_tells(const char *head, size_t length);

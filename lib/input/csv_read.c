@@ -1,0 +1,264 @@
+/* csv_read.c - the formats CSV and TSV: a header that names the columns, then a document a row.
+ *
+ * The delimiter is a tab in .tsv files and where the header has a tab outside of quotes, else a comma. The reading
+ * side, which cuts a file into blocks of rows, does not know it: there, both are taken as delimiters when they stand
+ * ahead of a quote, but for .tsv files. */
+#include "input/csv.h"
+#include "input/format.h"
+#include "input/reader.h"
+#include "input/utf8.h"
+
+#include <stdio.h>
+
+/* How a file is read: which column each field is in, from 1; 0: none. */
+typedef struct columns {
+    char delimiter;
+    size_t count;
+    size_t of[DP_FIELDS + DP_EXTRA];
+} columns;
+
+/* ---- rows ---- */
+
+/* Takes off the line end, and the byte-order mark at the start of a file. */
+static dp_place trim(dp_place at) {
+    if (at.length && at.bytes[at.length - 1] == '\n')
+        at.length--;
+    if (at.length && at.bytes[at.length - 1] == '\r')
+        at.length--;
+    if (at.line == 1 && at.length >= 3 && !memcmp(at.bytes, "\xEF\xBB\xBF", 3)) {
+        at.bytes += 3;
+        at.length -= 3;
+    }
+    return at;
+}
+
+/* Begins to read the cells of a row; false when there is no memory. */
+static bool begin_row(dp_reader *reader, const dp_place *at, char delimiter, dp_csv_row *row) {
+    reader->text.size = 0;
+    *row = (dp_csv_row){.p = at->bytes, .end = at->bytes + at->length, .delimiter = delimiter, .text = &reader->text};
+    return dp_reserve(&reader->text.data, &reader->text.capacity, at->length, 1);
+}
+
+static uint64_t count_lines(const char *p, const char *end) {
+    uint64_t count = 0;
+    for (; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        count++;
+    return count;
+}
+
+/* ---- the header ---- */
+
+static char find_delimiter(const dp_place *at) {
+    bool quoted = false;
+    for (size_t i = 0; i < at->length; i++) {
+        if (at->bytes[i] == '"')
+            quoted = !quoted;
+        else if (at->bytes[i] == '\t' && !quoted)
+            return '\t';
+    }
+    return ',';
+}
+
+static doppel_slice without_spaces(doppel_slice name) {
+    while (name.length && *name.data == ' ') {
+        name.data++;
+        name.length--;
+    }
+    while (name.length && name.data[name.length - 1] == ' ')
+        name.length--;
+    return name;
+}
+
+static void take_column(const dp_reader *reader, doppel_slice name, columns *found) {
+    found->count++;
+    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++) {
+        const dp_json_field *field = &reader->fields[i];
+        if (field->key_length == name.length && !memcmp(field->key, name.data, name.length))
+            found->of[i] = found->count;
+    }
+}
+
+/* Says what is wrong with a header, once for its file. */
+static bool bad_header(dp_reader *reader, dp_unit *unit, const dp_place *at, const char *why) {
+    if (unit->block.first)
+        dp_reader_bad_file(reader, unit, at->file, why);
+    return false;
+}
+
+static bool no_text_column(dp_reader *reader, dp_unit *unit, const dp_place *at, char delimiter) {
+    dp_csv_row row;
+    doppel_slice name;
+    char why[400];
+    const char *text = reader->fields[DP_FIELD_TEXT].key, *html = reader->fields[DP_FIELD_HTML].key;
+    if (!begin_row(reader, at, delimiter, &row))
+        return dp_reader_no_memory(unit);
+    int length = snprintf(why, sizeof why,
+                          "the header has no column \"%.60s\" or \"%.60s\"; --text-key names it. It has", text, html);
+    for (const char *before = ": "; dp_csv_cell(&row, &name) && (size_t)length < sizeof why; before = ", ")
+        length += snprintf(why + length, sizeof why - (size_t)length, "%s%.*s", before,
+                           (int)(name.length < 60 ? name.length : 60), name.data);
+    return bad_header(reader, unit, at, why);
+}
+
+static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, columns *found) {
+    dp_place at = trim((dp_place){file, 1, unit->header.data, unit->header.size});
+    dp_csv_row row;
+    doppel_slice name;
+    if (!unit->header.size)
+        return false;
+    if (!at.length)
+        return bad_header(reader, unit, &at, "the first line, which names the columns, is empty");
+    if (dp_is_utf16(at.bytes, at.length))
+        return bad_header(reader, unit, &at, DP_WHY_UTF16);
+    if (!found->delimiter)
+        found->delimiter = find_delimiter(&at);
+    if (!begin_row(reader, &at, found->delimiter, &row))
+        return dp_reader_no_memory(unit);
+    while (dp_csv_cell(&row, &name))
+        take_column(reader, without_spaces(name), found);
+    if (!found->of[DP_FIELD_TEXT] && !found->of[DP_FIELD_HTML])
+        return no_text_column(reader, unit, &at, found->delimiter);
+    return true;
+}
+
+/* ---- documents ---- */
+
+/* The cells that the columns ask for; gives how many cells the row has. */
+static size_t read_cells(dp_csv_row *row, const columns *found, doppel_slice cells[DP_FIELDS + DP_EXTRA]) {
+    doppel_slice cell;
+    size_t count = 0;
+    while (dp_csv_cell(row, &cell)) {
+        count++;
+        for (size_t i = 0; i < DP_FIELDS + DP_EXTRA; i++)
+            if (found->of[i] == count)
+                cells[i] = cell;
+    }
+    return count;
+}
+
+/* Repairs the UTF-8 of a row; false when there is no memory. */
+static bool repair(dp_reader *reader, dp_unit *unit, dp_place *at) {
+    if (dp_json_is_utf8(at->bytes, at->length))
+        return true;
+    reader->repaired.size = 0;
+    if (!dp_utf8_repair(at->bytes, at->length, &reader->repaired))
+        return dp_reader_no_memory(unit);
+    at->bytes = reader->repaired.data;
+    at->length = reader->repaired.size;
+    reader->invalid_utf8 = true;
+    return true;
+}
+
+/* Sets the fields of a document; an empty id, url or title is none. */
+static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_place *at, const doppel_slice *cells) {
+    doppel_document document = dp_reader_document(reader, at);
+    const doppel_slice *id = &cells[DP_FIELD_ID], *url = &cells[DP_FIELD_URL], *title = &cells[DP_FIELD_TITLE];
+    document.id = id->data;
+    document.id_length = id->length;
+    if (!id->length && !dp_reader_make_id(reader, unit, at, &document))
+        return false;
+    if (url->length) {
+        document.url = url->data;
+        document.url_length = url->length;
+    }
+    if (title->length) {
+        document.title = title->data;
+        document.title_length = title->length;
+    }
+    if (cells[DP_FIELD_TEXT].data) {
+        document.text = cells[DP_FIELD_TEXT].data;
+        document.text_length = cells[DP_FIELD_TEXT].length;
+    }
+    if (cells[DP_FIELD_HTML].length || !cells[DP_FIELD_TEXT].data) {
+        document.html = cells[DP_FIELD_HTML].data;
+        document.html_length = cells[DP_FIELD_HTML].length;
+    }
+    for (size_t i = 0; i < reader->options->extra_count; i++)
+        reader->extra[i] = cells[DP_FIELDS + i];
+    if (reader->invalid_utf8) {
+        unit->counts.repaired++;
+        dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "invalid UTF-8 became U+FFFD");
+    }
+    dp_reader_give(reader, unit, &document);
+    return true;
+}
+
+static bool read_row(dp_reader *reader, dp_unit *unit, const dp_place *row, const columns *found) {
+    doppel_slice cells[DP_FIELDS + DP_EXTRA] = {{0}};
+    dp_place at = trim(*row);
+    dp_csv_row cursor;
+    char why[120];
+    reader->invalid_utf8 = false;
+    if (!at.length)
+        return true;
+    if (at.length > reader->options->max_record)
+        return dp_reader_too_long(reader, unit, &at);
+    if (!repair(reader, unit, &at))
+        return false;
+    if (!begin_row(reader, &at, found->delimiter, &cursor))
+        return dp_reader_no_memory(unit);
+    size_t count = read_cells(&cursor, found, cells);
+    if (count == found->count)
+        return set_fields(reader, unit, &at, cells);
+    snprintf(why, sizeof why, "has %zu column%s, where the header has %zu", count, count == 1 ? "" : "s", found->count);
+    return dp_reader_bad_record(reader, unit, &at, why);
+}
+
+/* The last row of a file ends within quotes: says so at the line where they begin. */
+static void bad_quotes(dp_reader *reader, dp_unit *unit, dp_place at, char delimiter) {
+    dp_csv_row row;
+    doppel_slice cell;
+    if (!begin_row(reader, &at, delimiter, &row)) {
+        dp_reader_no_memory(unit);
+        return;
+    }
+    while (dp_csv_cell(&row, &cell))
+        ;
+    at.line += count_lines(at.bytes, row.opened);
+    dp_reader_bad_record(reader, unit, &at, "a quote that opens a field here is not closed before the end of the file");
+}
+
+static void read_rows(dp_reader *reader, dp_unit *unit, const char *file, columns *found) {
+    const char *p = unit->block.data, *end = p + unit->block.size;
+    uint64_t line = unit->block.first_line;
+    if (!read_header(reader, unit, file, found))
+        return;
+    const char delimiters[2] = {found->delimiter, found->delimiter};
+    while (p < end && !dp_reader_stopped(reader, unit)) {
+        dp_mark mark = {0};
+        size_t length = dp_csv_row_end(&mark, p, (size_t)(end - p), delimiters);
+        dp_place at = {file, line, p, length ? length : (size_t)(end - p)};
+        if (!length && dp_csv_within_quotes(&mark))
+            bad_quotes(reader, unit, at, found->delimiter);
+        else
+            read_row(reader, unit, &at, found);
+        line += count_lines(p, p + at.length);
+        p += at.length;
+    }
+}
+
+/* ---- the formats ---- */
+
+static const char *const csv_endings[] = {".csv", NULL};
+static const char *const tsv_endings[] = {".tsv", ".tab", NULL};
+
+static size_t csv_end(dp_mark *mark, const char *data, size_t size) {
+    return dp_csv_row_end(mark, data, size, ",\t");
+}
+
+static size_t tsv_end(dp_mark *mark, const char *data, size_t size) {
+    return dp_csv_row_end(mark, data, size, "\t\t");
+}
+
+static void csv_read(dp_reader *reader, dp_unit *unit, const char *file) {
+    read_rows(reader, unit, file, &(columns){0});
+}
+
+static void tsv_read(dp_reader *reader, dp_unit *unit, const char *file) {
+    read_rows(reader, unit, file, &(columns){.delimiter = '\t'});
+}
+
+const dp_format dp_format_csv = {
+    .record = "row", .endings = csv_endings, .end = csv_end, .by_lines = true, .headed = true, .read = csv_read};
+const dp_format dp_format_tsv = {
+    .record = "row", .endings = tsv_endings, .end = tsv_end, .by_lines = true, .headed = true, .read = tsv_read};
