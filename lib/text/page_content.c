@@ -5,12 +5,12 @@
  * is a function of the page alone:
  *
  * - a region with a name (class or id) of the frame that holds more than half of the page is no frame, but what all of
- *   the page stands in;
+ *   the page stands in (unless the page says what is its content: main, article);
  * - a block of links (see is_links) drops out, unless a colon introduces it;
  * - if what is left is too little to be the content (see `enough`), some reasons are not good enough for this page, and
  *   it is tried again with fewer: an index of links keeps its links, and a page that is all navigation stays whole.
- *   Where the page says what is its content (main, article), that part alone is looked at: a page of few words in a
- *   large frame is no reason to keep the frame. */
+ *   Where the page says what is its content, that part alone is looked at: a page of few words in a large frame is no
+ *   reason to keep the frame. */
 #include "text/page.h"
 
 #include <stdlib.h>
@@ -134,11 +134,20 @@ static uint8_t inherited(const dp_region *region, const dp_region *outer) {
     return reasons;
 }
 
+/* Whether the page says what is its content. */
+static bool has_main(const dp_region *regions, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (regions[i].kind & (DP_MAIN | DP_ARTICLE) && regions[i].bytes)
+            return true;
+    return false;
+}
+
 /* Gives each region its reasons, own and inherited. */
 static void give_reasons(dp_region *regions, size_t count) {
+    bool told = has_main(regions, count);
     for (size_t i = 1; i < count; i++) {
         dp_region *region = &regions[i];
-        if ((uint64_t)region->bytes * 2 > regions[0].bytes)
+        if (!told && (uint64_t)region->bytes * 2 > regions[0].bytes)
             region->reasons &= (uint8_t)~DP_NAMED;
         region->reasons |= inherited(region, &regions[region->parent]);
         if (!(region->reasons & DP_INTRODUCED) && is_links(region))
