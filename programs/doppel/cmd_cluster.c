@@ -1,228 +1,138 @@
-/* cmd_cluster.c - doppel cluster: which documents are copies of which, and which one of them is kept.
- *
- * In input order, a document is kept unless it is near an earlier one that is kept; its original is the nearest of
- * those, the earliest if there are several. Pairs come in order of their first document, so when those of `a` come, all
- * that came before `a` have been seen and it is known whether `a` is kept: nothing but the nearest kept one has to be
- * remembered.
- *
- * The join pairs a copy of a fingerprint with the first of its kind alone. If that one is kept, it is the original. If
- * not, the copy is near all that the first is near, so the pairs of such a first are put aside until it is known who is
- * kept. */
+/* cmd_cluster.c - doppel cluster: which documents are copies of which, and which one of them is kept. */
+#include "batching.h"
 #include "common/message.h"
-#include "documents.h"
+#include "common/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 const cli_option cluster_options[] = {
-    {"link", 0, OPTION_TEXT, "HOW",
-     "kept (the default): near a document that is kept; any: near any of the group, so that chains are one group"},
-    {"keep", 0, OPTION_TEXT, "POLICY", "which document of a group is kept: first (the default, and the only one yet)"},
-    DOCUMENT_OPTIONS,
+    {"top", 0, OPTION_COUNT, "N", "show the N largest groups only, largest first"},
+    KEEP_OPTIONS,
+    {"output", 'o', OPTION_FILE, "FILE", "write to this file, which is whole or absent, in place of stdout"},
+    BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* Farther than any fingerprint is from another. */
-#define FAR UINT8_MAX
-
 typedef struct cluster_job {
-    collection documents;
+    batching b;
     writer out;
-    uint64_t *original; /* of each document; itself: it is kept */
-    uint8_t *distance;  /* from it */
-    doppel_pair *aside; /* the pairs of firsts that are not kept and have copies */
-    size_t aside_count, aside_room;
-    size_t block; /* where the pairs of the document at hand begin in them */
-    bool block_has_copies;
-    uint64_t kept, groups;
 } cluster_job;
 
-/* ---- near a document that is kept ---- */
-
-/* The pairs of one document are all there: those without copies need not be put aside. */
-static void end_block(cluster_job *job) {
-    if (!job->block_has_copies)
-        job->aside_count = job->block;
-    job->block = job->aside_count;
-    job->block_has_copies = false;
-}
-
-static bool put_aside(cluster_job *job, const doppel_pair *pair) {
-    if (job->aside_count > job->block && job->aside[job->block].a != pair->a)
-        end_block(job);
-    if (!make_room(&job->aside, &job->aside_room, job->aside_count + 1, sizeof *job->aside))
-        return false;
-    job->aside[job->aside_count++] = *pair;
-    job->block_has_copies = job->block_has_copies || !pair->distance;
-    return true;
-}
-
-/* doppel_join_options.pairs */
-static doppel_status take_pairs(const doppel_pair *pairs, size_t count, void *user) {
-    cluster_job *job = user;
-    for (size_t i = 0; i < count; i++) {
-        doppel_pair pair = {place_of(&job->documents, pairs[i].a), place_of(&job->documents, pairs[i].b),
-                            pairs[i].distance};
-        if (job->original[pair.a] != pair.a) {
-            if (!put_aside(job, &pair))
-                return DOPPEL_ERROR_MEMORY;
-        } else if (pair.distance < job->distance[pair.b]) {
-            job->original[pair.b] = pair.a;
-            job->distance[pair.b] = (uint8_t)pair.distance;
-        }
-    }
-    return DOPPEL_OK;
-}
-
-/* Gives the copies of firsts that are not kept their originals. */
-static void settle_copies(cluster_job *job) {
-    uint64_t first = UINT64_MAX, nearest = 0;
-    int distance = 0;
-    end_block(job);
-    for (size_t i = 0; i < job->aside_count; i++) {
-        const doppel_pair *pair = &job->aside[i];
-        if (pair->a != first) {
-            first = pair->a;
-            nearest = job->original[first];
-            distance = job->distance[first];
-        }
-        if (!pair->distance) {
-            job->original[pair->b] = nearest;
-        } else if (job->original[pair->b] == pair->b && pair->distance < distance) {
-            nearest = pair->b;
-            distance = pair->distance;
-        }
-    }
-}
-
-/* ---- near any of the group: `original` leads to the first one of it, step by step ---- */
-
-static uint64_t first_of(cluster_job *job, uint64_t i) {
-    uint64_t *original = job->original;
-    while (original[i] != i)
-        i = original[i] = original[original[i]];
-    return i;
-}
-
-static doppel_status link_pairs(const doppel_pair *pairs, size_t count, void *user) {
-    cluster_job *job = user;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t a = first_of(job, place_of(&job->documents, pairs[i].a));
-        uint64_t b = first_of(job, place_of(&job->documents, pairs[i].b));
-        job->original[a < b ? b : a] = a < b ? a : b;
-    }
-    return DOPPEL_OK;
-}
-
-/* ---- groups ---- */
-
-static bool start(cluster_job *job) {
-    size_t count = job->documents.ids.count;
-    job->original = malloc((count + 1) * sizeof *job->original);
-    job->distance = malloc(count + 1);
-    if (!job->original || !job->distance)
-        return false;
-    memset(job->distance, FAR, count);
-    for (size_t i = 0; i < count; i++)
-        job->original[i] = i;
-    return true;
-}
-
-/* Twins are copies of the first with their words. */
-static void take_twins(cluster_job *job) {
-    const twin *twins = job->documents.twins;
-    for (size_t i = 0; i < job->documents.twin_count; i++)
-        for (uint64_t next = twins[i].next; !twins[i].copy && next != NO_TWIN; next = twins[next].next)
-            job->original[twins[next].position] = twins[i].position;
-}
-
-static int group(cluster_job *job, bool any) {
-    doppel_join_options options = {.size = sizeof options, .pairs = any ? link_pairs : take_pairs, .user = job};
-    if (!start(job)) {
-        message("no memory");
-        return EXIT_STORE;
-    }
-    int code = join_documents(&job->documents, &options);
-    if (code != EXIT_DONE)
-        return code;
-    if (!any)
-        settle_copies(job);
-    for (size_t i = 0; any && i < job->documents.ids.count; i++)
-        job->original[i] = first_of(job, i);
-    take_twins(job);
-    return EXIT_DONE;
-}
-
-/* ---- lines out ---- */
-
-static doppel_status write_document(cluster_job *job, uint64_t i) {
-    static const char kept[] = ",\"kept\":true,\"reason\":null,\"similarity\":null}\n";
-    static const char copy[] = ",\"kept\":false,\"reason\":\"content_hash\",\"similarity\":null}\n";
-    uint64_t original = job->original[i];
-    size_t id_length, group_length;
-    const char *id = ids_get(&job->documents.ids, i, &id_length);
-    const char *group_id = ids_get(&job->documents.ids, original, &group_length);
-    doppel_status status = writer_add(&job->out, "{\"id\":", 6);
+static doppel_status write_document(cluster_job *job, uint64_t position) {
+    doppel_near near;
+    doppel_batch_get(job->b.batch, position, &near);
+    bool kept = near.a == near.b;
+    doppel_status status = batching_write_id(&job->b, &job->out, "{\"id\":", position);
     if (status == DOPPEL_OK)
-        status = writer_add(&job->out, id, id_length);
+        status = batching_write_id(&job->b, &job->out, ",\"group\":", near.a);
     if (status == DOPPEL_OK)
-        status = writer_add(&job->out, ",\"group\":", 9);
+        status = add_text(&job->out,
+                          kept ? ",\"kept\":true,\"reason\":null,\"similarity\":" : ",\"kept\":false,\"reason\":\"");
+    if (status == DOPPEL_OK && !kept)
+        status = add_text(&job->out, near.reason);
+    if (status == DOPPEL_OK && !kept)
+        status = add_text(&job->out, "\",\"similarity\":");
     if (status == DOPPEL_OK)
-        status = writer_add(&job->out, group_id, group_length);
-    if (status != DOPPEL_OK)
-        return status;
-    return original == i ? writer_add(&job->out, kept, sizeof kept - 1) : writer_add(&job->out, copy, sizeof copy - 1);
+        status = add_share(&job->out, near.similarity);
+    return status == DOPPEL_OK ? add_text(&job->out, "}\n") : status;
 }
 
-/* Counts what is kept, and the groups of more than one; `distance` serves to mark those. */
-static void count_groups(cluster_job *job) {
-    size_t count = job->documents.ids.count;
-    memset(job->distance, 0, count);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t original = job->original[i];
-        job->kept += original == i;
-        job->groups += original != i && !job->distance[original];
-        job->distance[original] = job->distance[original] || original != i;
+/* ---- the largest groups ---- */
+
+/* A document, sorted by the size of its group, the group, and its position. */
+typedef struct placed {
+    uint64_t size, group, position;
+} placed;
+
+static int compare_placed(const void *x, const void *y) {
+    const placed *a = x, *b = y;
+    if (a->size != b->size)
+        return a->size > b->size ? -1 : 1;
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    bool a_leads = a->position == a->group, b_leads = b->position == b->group;
+    if (a_leads != b_leads)
+        return a_leads ? -1 : 1;
+    return a->position < b->position ? -1 : a->position > b->position;
+}
+
+/* Every document that is in a group of more than one, in order; NULL: no memory. */
+static placed *place_all(const doppel_batch *batch, size_t *count) {
+    size_t documents = (size_t)doppel_batch_count(batch);
+    uint64_t *size = calloc(documents + 1, sizeof *size);
+    placed *all = malloc((documents + 1) * sizeof *all);
+    doppel_near near;
+    *count = 0;
+    for (size_t i = 0; size && all && i < documents; i++) {
+        doppel_batch_get(batch, i, &near);
+        size[near.a]++;
     }
+    for (size_t i = 0; size && all && i < documents; i++) {
+        doppel_batch_get(batch, i, &near);
+        if (size[near.a] > 1)
+            all[(*count)++] = (placed){size[near.a], near.a, i};
+    }
+    if (!size) {
+        free(all);
+        all = NULL;
+    }
+    free(size);
+    if (all)
+        qsort(all, *count, sizeof *all, compare_placed);
+    return all;
 }
 
-static int write_groups(cluster_job *job) {
-    doppel_status status = DOPPEL_OK;
-    for (uint64_t i = 0; i < job->documents.ids.count && status == DOPPEL_OK; i++)
-        status = stop_asked ? DOPPEL_ERROR_INTERRUPTED : write_document(job, i);
-    return end_join(status, NULL);
-}
-
-static void print_summary(cluster_job *job) {
-    count_groups(job);
-    print_collection(&job->documents);
-    printf(",\"kept\":%llu,\"groups\":%llu}\n", (unsigned long long)job->kept, (unsigned long long)job->groups);
+static doppel_status write_top(cluster_job *job, uint64_t groups) {
+    size_t count;
+    placed *all = place_all(job->b.batch, &count);
+    doppel_status status = all ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
+        if ((!i || all[i].group != all[i - 1].group) && groups-- == 0)
+            break;
+        status = write_document(job, all[i].position);
+    }
+    free(all);
+    return status;
 }
 
 /* ---- the command ---- */
 
-static bool check(const cli_args *args) {
-    const char *link = args_text(args, "link"), *keep = args_text(args, "keep");
-    if (link && strcmp(link, "any") != 0 && strcmp(link, "kept") != 0)
-        message("--link takes kept or any, not %s", link);
-    else if (keep && strcmp(keep, "first") != 0)
-        message("--keep takes first, not %s", keep);
-    else
-        return true;
-    return false;
+static doppel_status write_all(cluster_job *job) {
+    doppel_status status = DOPPEL_OK;
+    for (uint64_t i = 0; i < doppel_batch_count(job->b.batch) && status == DOPPEL_OK; i++)
+        status = stop_asked ? DOPPEL_ERROR_INTERRUPTED : write_document(job, i);
+    return status;
+}
+
+static int write_groups(cluster_job *job) {
+    doppel_error error = {0};
+    uint64_t top = args_number(job->b.args, "top", 0);
+    doppel_status status = top ? write_top(job, top) : write_all(job);
+    if (status != DOPPEL_OK)
+        snprintf(error.message, sizeof error.message, "%s", doppel_status_name(status));
+    return batching_end(status, &error);
+}
+
+static void print_summary(cluster_job *job) {
+    doppel_batch_stats stats;
+    doppel_batch_get_stats(job->b.batch, &stats);
+    batching_print(&job->b);
+    printf(",\"kept\":%llu,\"groups\":%llu}\n", (unsigned long long)stats.kept, (unsigned long long)stats.groups);
 }
 
 int cmd_cluster(const cli_args *args) {
-    cluster_job job = {.kept = 0};
-    const char *link = args_text(args, "link");
-    bool usable;
-    if (!check(args))
-        return EXIT_USAGE;
-    int code = collect(&job.documents, args, false, &usable);
+    cluster_job job = {.out = {.file = -1}};
+    bool usable = false;
+    int code = batching_open(&job.b, args);
+    if (code == EXIT_DONE) {
+        batching_tell_plan(&job.b);
+        code = batching_read_all(&job.b, &usable);
+    }
     if (usable) {
         int written = writer_open(&job.out, args_text(args, "output"));
         if (written == EXIT_DONE)
-            written = group(&job, link && !strcmp(link, "any"));
+            written = batching_decide(&job.b);
         if (written == EXIT_DONE)
             written = write_groups(&job);
         written = writer_close(&job.out, written);
@@ -232,9 +142,6 @@ int cmd_cluster(const cli_args *args) {
             code = finish_stdout(code);
         }
     }
-    free(job.original);
-    free(job.distance);
-    free(job.aside);
-    free_collection(&job.documents);
+    batching_close(&job.b);
     return code;
 }

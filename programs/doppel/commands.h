@@ -11,13 +11,14 @@
 /* ---- commands (cmd_NAME.c): each is an entry of the table in main.c ---- */
 
 extern const cli_option fingerprint_options[], compare_options[], df_options[], pairs_options[], cluster_options[],
-    join_options[], plan_options[];
+    dedup_options[], join_options[], plan_options[];
 extern const cli_topic join_topic; /* the files that join takes */
 int cmd_fingerprint(const cli_args *args);
 int cmd_compare(const cli_args *args);
 int cmd_df(const cli_args *args);
 int cmd_pairs(const cli_args *args);
 int cmd_cluster(const cli_args *args);
+int cmd_dedup(const cli_args *args);
 int cmd_join(const cli_args *args);
 int cmd_plan(const cli_args *args);
 
@@ -36,6 +37,10 @@ int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_count
 /* The same over other paths and with options of the caller's. */
 int run_paths(const char *const *paths, size_t count, const doppel_input_options *options, const doppel_work *work,
               doppel_input_counts *counts);
+
+/* What run_paths does once documents are read: messages, and the exit code. */
+int reading_ended(doppel_status status, const doppel_input_options *options, const doppel_error *error,
+                  const doppel_input_counts *counts);
 
 /* The options of the command line as doppel_input_run takes them. */
 doppel_input_options reading_options(const cli_args *args);

@@ -35,21 +35,32 @@ static const cli_command commands[] = {
      "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
      "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
      df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df},
+    {"dedup", "INPUT... -o OUT", "Keep one of each: write the documents without their copies.",
+     "Documents are copies when their similarity, the Jaccard similarity of their 5-word shingles, is at least "
+     "--similarity; those with fewer than --min-words words when their words are the same. Every pair that is reported "
+     "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
+     "Kept records go to OUT as they stand; what was removed goes to --removed, each with its original.",
+     "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
+     "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
+     "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
+     dedup_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_dedup},
     {"pairs", "INPUT...", "Find the pairs of near documents: a JSON line each.",
-     "Documents are near when their fingerprints differ in at most --distance bits: those are found exactly, none is "
-     "missed. Each line has the ids a and b, in input order, and the distance; similarity is null, as it is not "
-     "measured.\n"
+     "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. What is "
+     "near is as in doppel dedup; with --method simhash it is the distance alone, found exactly, and similarity is "
+     "null, as it is not measured.\n"
      "Documents with fewer than --min-words words are near only if their words are the same; those without words never "
      "are.",
-     "doppel pairs news.jsonl.gz\ndoppel pairs --distance 6 --collapse docs/ -o pairs.jsonl", pairs_options, 1,
-     SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_pairs},
+     "doppel pairs news.jsonl.gz\ndoppel pairs --method simhash --distance 6 --collapse docs/ -o pairs.jsonl",
+     pairs_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_pairs},
     {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: a JSON line each.",
-     "In input order, a document is kept unless it is near an earlier one that is kept; then its group is the nearest "
-     "of those. Each line has the document's id, the id of the kept document as group, kept, and the reason why it is "
-     "not kept: content_hash, or null.\n"
-     "What is near is as in doppel pairs.",
-     "doppel cluster news.jsonl.gz\ndoppel cluster --link any --distance 6 docs/", cluster_options, 1, SIZE_MAX,
-     "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_cluster},
+     "In the order of --keep, a document is kept unless it is near one that is kept already; then its group is the "
+     "most "
+     "similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason why "
+     "it is not kept, and their similarity.\n"
+     "What is near is as in doppel dedup.",
+     "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
+     "spam.mbox",
+     cluster_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_cluster},
     {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
      "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "
      "fingerprints each is paired with the first only, and with nothing else, unless --all is given.\n"

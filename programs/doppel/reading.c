@@ -143,20 +143,25 @@ static int end_run(doppel_status status, bool strict, const doppel_error *error,
     return exit_code(status);
 }
 
+int reading_ended(doppel_status status, const doppel_input_options *options, const doppel_error *error,
+                  const doppel_input_counts *counts) {
+    progress_end();
+    if (!output_closed()) {
+        tell_unnamed();
+        tell_counts(counts);
+    }
+    return end_run(status, options->strict, error, counts);
+}
+
 int run_paths(const char *const *paths, size_t count, const doppel_input_options *options, const doppel_work *work,
               doppel_input_counts *counts) {
     doppel_input_counts counted = {0};
     doppel_error error;
     progress_begin();
     doppel_status status = doppel_input_run(paths, count, options, work, &counted, &error);
-    progress_end();
-    if (!output_closed()) {
-        tell_unnamed();
-        tell_counts(&counted);
-    }
     if (counts)
         *counts = counted;
-    return end_run(status, options->strict, &error, &counted);
+    return reading_ended(status, options, &error, &counted);
 }
 
 int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_counts *counts) {

@@ -1,0 +1,188 @@
+/* cmd_dedup.c - doppel dedup: the documents without their copies, and an account of what went.
+ *
+ * The inputs are read twice: once to decide, once to write. The output and the list of removed documents are whole or
+ * absent. */
+#include "batching.h"
+#include "common/message.h"
+#include "common/progress.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+const cli_option dedup_options[] = {
+    {"output", 'o', OPTION_FILE, "OUT", "where the kept documents go; .gz and .zst are compressed; - is stdout"},
+    {"removed", 0, OPTION_FILE, "FILE", "write a line for each removed document: its id, its original's, and why"},
+    {"against", 0, OPTION_FILE, "FILE", "remove what this file or folder has, too; its documents are not written"},
+    {"annotate", 0, OPTION_FLAG, NULL, "write all documents, with group, isDuplicate and originalId added to each"},
+    {"dry-run", 0, OPTION_FLAG, NULL, "decide, and say what would be removed, but write nothing"},
+    KEEP_OPTIONS,
+    BATCH_OPTIONS,
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+typedef struct dedup_job {
+    batching b;
+    writer out, removed;
+    bool writes_removed, annotates;
+    uint64_t kept, left_out;
+} dedup_job;
+
+/* ---- lines out ---- */
+
+static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
+    writer *w = &job->removed;
+    char distance[40];
+    doppel_status status = batching_write_id(&job->b, w, "{\"id\":", near->b);
+    if (status == DOPPEL_OK)
+        status = batching_write_id(&job->b, w, ",\"originalId\":", near->a);
+    if (status == DOPPEL_OK)
+        status = add_text(w, ",\"reason\":\"");
+    if (status == DOPPEL_OK)
+        status = add_text(w, near->reason);
+    if (status == DOPPEL_OK)
+        status = add_text(w, "\",\"similarity\":");
+    if (status == DOPPEL_OK)
+        status = add_share(w, near->similarity);
+    if (near->distance < 0)
+        snprintf(distance, sizeof distance, ",\"distance\":null}\n");
+    else
+        snprintf(distance, sizeof distance, ",\"distance\":%d}\n", near->distance);
+    return status == DOPPEL_OK ? add_text(w, distance) : status;
+}
+
+/* The record with three members more before its last brace. */
+static doppel_status write_annotated(dedup_job *job, doppel_slice record, const doppel_near *near) {
+    const char *end = record.data + record.length;
+    while (end > record.data && end[-1] != '}')
+        end--;
+    const char *last = end > record.data ? end - 1 : record.data;
+    const char *before = last;
+    while (before > record.data && strchr(" \t\r", before[-1]))
+        before--;
+    bool empty = before > record.data && before[-1] == '{';
+    doppel_status status = writer_add(&job->out, record.data, (size_t)(last - record.data));
+    if (status == DOPPEL_OK)
+        status = batching_write_id(&job->b, &job->out, empty ? "\"group\":" : ",\"group\":", near->a);
+    if (status == DOPPEL_OK && near->a == near->b)
+        return add_text(&job->out, ",\"isDuplicate\":false,\"originalId\":null}\n");
+    if (status == DOPPEL_OK)
+        status = batching_write_id(&job->b, &job->out, ",\"isDuplicate\":true,\"originalId\":", near->a);
+    return status == DOPPEL_OK ? add_text(&job->out, "}\n") : status;
+}
+
+/* doppel_batch_write */
+static doppel_status take_document(doppel_slice record, const doppel_near *near, void *user) {
+    dedup_job *job = user;
+    doppel_status status = DOPPEL_OK;
+    bool kept = near->a == near->b;
+    if (kept)
+        job->kept++;
+    else
+        job->left_out++;
+    if (!kept && job->writes_removed)
+        status = write_removed(job, near);
+    if (status != DOPPEL_OK || (!kept && !job->annotates))
+        return status;
+    if (job->annotates)
+        return write_annotated(job, record, near);
+    status = writer_add(&job->out, record.data, record.length);
+    return status == DOPPEL_OK ? writer_add(&job->out, "\n", 1) : status;
+}
+
+/* ---- before ---- */
+
+/* Whether the output is one of the inputs: it would be gone before it is read again. */
+static bool is_input(const cli_args *args, const char *option) {
+    const char *path = args_text(args, option);
+    struct stat out, in;
+    if (!path || !strcmp(path, "-") || stat(path, &out))
+        return false;
+    const char *against = args_text(args, "against");
+    for (size_t i = 0; i <= args->operand_count; i++) {
+        const char *operand = i < args->operand_count ? args->operands[i] : against;
+        if (operand && !stat(operand, &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino &&
+            S_ISREG(in.st_mode)) {
+            message("%s is read and would be written: choose another name for --%s", path, option);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check(const cli_args *args) {
+    bool dry = args_flag(args, "dry-run");
+    if (!args_text(args, "output") && !dry) {
+        message("where should the kept documents go? Give -o OUT (- for stdout), or --dry-run");
+        return EXIT_USAGE;
+    }
+    return is_input(args, "output") || is_input(args, "removed") ? EXIT_USAGE : EXIT_DONE;
+}
+
+/* ---- the command ---- */
+
+static int write_documents(dedup_job *job) {
+    doppel_error error = {0};
+    progress_begin();
+    doppel_status status = doppel_batch_write(job->b.batch, take_document, job, &error);
+    progress_end();
+    return batching_end(status, &error);
+}
+
+static int write_all(dedup_job *job) {
+    const cli_args *args = job->b.args;
+    const char *out = args_text(args, "output"), *removed = args_text(args, "removed");
+    job->annotates = args_flag(args, "annotate");
+    job->writes_removed = removed;
+    int code = writer_open(&job->out, strcmp(out, "-") ? out : NULL);
+    if (removed && code == EXIT_DONE)
+        code = writer_open(&job->removed, strcmp(removed, "-") ? removed : NULL);
+    if (code == EXIT_DONE)
+        code = write_documents(job);
+    if (removed)
+        code = writer_close(&job->removed, code);
+    return writer_close(&job->out, code);
+}
+
+static void tell(dedup_job *job) {
+    doppel_batch_stats s;
+    doppel_batch_get_stats(job->b.batch, &s);
+    uint64_t documents = s.documents - s.known, removed = documents - s.kept;
+    message("%llu documents: %llu kept, %llu removed (%.1f %%) in %llu group%s", (unsigned long long)documents,
+            (unsigned long long)s.kept, (unsigned long long)removed,
+            documents ? 100 * (double)removed / (double)documents : 0.0, (unsigned long long)s.groups,
+            s.groups == 1 ? "" : "s");
+}
+
+static void print_summary(dedup_job *job) {
+    doppel_batch_stats s;
+    doppel_batch_get_stats(job->b.batch, &s);
+    batching_print(&job->b);
+    printf(",\"kept\":%llu,\"removed\":%llu,\"groups\":%llu}\n", (unsigned long long)s.kept,
+           (unsigned long long)(s.documents - s.known - s.kept), (unsigned long long)s.groups);
+}
+
+int cmd_dedup(const cli_args *args) {
+    dedup_job job = {.kept = 0};
+    bool usable = false, dry = args_flag(args, "dry-run");
+    int code = check(args);
+    if (code == EXIT_DONE)
+        code = batching_open(&job.b, args);
+    if (code == EXIT_DONE) {
+        batching_tell_plan(&job.b);
+        code = batching_read_all(&job.b, &usable);
+    }
+    if (usable) {
+        int done = batching_decide(&job.b);
+        if (done == EXIT_DONE && !dry)
+            done = write_all(&job);
+        code = done ? done : code;
+        if (!done && !output_closed())
+            tell(&job);
+        if (!done && args_flag(args, "json")) {
+            print_summary(&job);
+            code = finish_stdout(code);
+        }
+    }
+    batching_close(&job.b);
+    return code;
+}
