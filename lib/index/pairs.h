@@ -65,12 +65,15 @@ static inline bool dp_pairs_add(dp_pair_buffer *buffer, uint32_t a, uint32_t b, 
 }
 
 /* Gives all pairs in order to `batch` (NULL: only counts them), several thousand at a time, from this thread; a status
- * other than DOPPEL_OK ends it. *given is how many, pairs->file.size how many bytes
- * were written to `tmp`. Once. */
+ * other than DOPPEL_OK ends it. *given is how many, pairs->file.size how many bytes were written to `tmp`. Once. */
 doppel_status dp_pairs_finish(dp_pairs *pairs, doppel_status (*batch)(const doppel_pair *, size_t, void *), void *user,
                               uint64_t *given, doppel_error *error);
 
-/* Sorts by (a, b), in linear time; `scratch` has room for as many. */
+/* pairs_merge.c: what finish does once every buffer is sorted, or all are written to the file. */
+doppel_status dp_pairs_merge(dp_pairs *pairs, doppel_status (*batch)(const doppel_pair *, size_t, void *), void *user,
+                             uint64_t *given, doppel_error *error);
+
+/* pairs_sort.c: sorts by (a, b), in linear time; `scratch` has room for as many. */
 void dp_pairs_sort(dp_pair *records, size_t count, dp_pair *scratch);
 
 #endif
