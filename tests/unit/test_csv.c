@@ -1,0 +1,216 @@
+/* test_csv.c - CSV and TSV: headers, quotes, line ends, rows that are wrong, blocks cut anywhere. */
+#include "input_runs.h"
+
+#include "input/csv.h"
+
+/* Compares what a file of this text gives. */
+static void check_text(const char *path, const char *text, const char *output, const char *reports) {
+    write_text(path, text);
+    check(path, output, reports);
+}
+
+/* ---- cells ---- */
+
+static void columns_are_found_by_the_header(void **state) {
+    (void)state;
+    check_text("a.csv", "title,other,text,id,url\nT,o,some text,1,http://a\n,,more,2,\n",
+               "1|some text|http://a|T\n2|more||\n", "");
+    check_text("a.csv", "id, text ,more\n1,a b,c", "1|a b||\n", "");
+}
+
+static void quotes_hold_delimiters_line_ends_and_quotes(void **state) {
+    (void)state;
+    check_text("a.csv",
+               "\"id\",\"text\"\n1,\"a,b\"\n\"2\",\"two\nlines\"\n3,\"he said \"\"no\"\"\"\n4,\"\"\n5,\"\"\"\"\n",
+               "1|a,b||\n2|two\nlines||\n3|he said \"no\"||\n4|||\n5|\"||\n", "");
+}
+
+static void quotes_elsewhere_are_text(void **state) {
+    (void)state;
+    check_text("a.csv", "id,text\n1,5\" disk\n2,a \"b\" c\n3,\"b\" and c\n4,\"a\"\"b\"c\"d\n",
+               "1|5\" disk||\n2|a \"b\" c||\n3|b and c||\n4|a\"bc\"d||\n", "");
+}
+
+static void lines_may_end_in_crlf_and_a_mark_may_stand_ahead(void **state) {
+    (void)state;
+    check_text("a.csv", "\xEF\xBB\xBF\"id\",text\r\n1,a\r\n2,\"b\r\nc\"\r\n\r\n3,d", "1|a||\n2|b\r\nc||\n3|d||\n", "");
+}
+
+static void tabs_divide_by_name_or_header(void **state) {
+    (void)state;
+    check_text("a.tsv", "id\ttext\n1\ta, b\n2\t\"c\td\"\n3\tx ,\"y\n", "1|a, b||\n2|c\td||\n3|x ,\"y||\n", "");
+    check_text("a.csv", "id\ttext\n1\ta, b\n2\t\"c\td\"\n", "1|a, b||\n2|c\td||\n", "");
+    check_text("a.tsv", "text\na, b\n", "a.tsv:2|a, b||\n", "");
+}
+
+static void ids_that_are_missing_name_the_first_line(void **state) {
+    (void)state;
+    check_text("a.csv", "text\na\n\"b\nb\"\n\nc\n", "a.csv:2|a||\na.csv:3|b\nb||\na.csv:6|c||\n", "");
+    check_text("a.csv", "id,text\n,a\n7,b\n", "a.csv:2|a||\n7|b||\n", "");
+}
+
+static void compressed_files_are_read_too(void **state) {
+    (void)state;
+    dp_buffer file = {0};
+    add_gzip(&file, "id,text\n1,\"a\n");
+    add_gzip(&file, "b\"\n2,c\n");
+    write_bytes("a.csv.gz", file.data, file.size);
+    check("a.csv.gz", "1|a\nb||\n2|c||\n", "");
+    dp_buffer_free(&file);
+}
+
+/* ---- fields ---- */
+
+static doppel_status write_fields(void *state, const doppel_document *d, doppel_output *output) {
+    (void)state;
+    doppel_output_write(output, d->id, d->id_length);
+    doppel_output_write(output, "|", 1);
+    doppel_output_write(output, d->text, d->text_length);
+    doppel_output_write(output, d->html ? "|html:" : "|", d->html ? 6 : 1);
+    doppel_output_write(output, d->html, d->html_length);
+    for (int i = 0; i < 2; i++) {
+        doppel_output_write(output, d->extra[i].data ? "|=" : "|", d->extra[i].data ? 2 : 1);
+        doppel_output_write(output, d->extra[i].data, d->extra[i].length);
+    }
+    return doppel_output_write(output, "\n", 1);
+}
+
+static void check_fields(const char *text, const doppel_input_options *options, const char *output) {
+    const char *path = "a.csv";
+    result r = {0};
+    doppel_work work = {.user = &r, .document = write_fields, .emit = collect};
+    doppel_input_counts counts;
+    write_text(path, text);
+    assert_int_equal(doppel_input_run(&path, 1, options, &work, &counts, NULL), DOPPEL_OK);
+    dp_buffer_add(&r.output, "", 1);
+    assert_string_equal(r.output.data, output);
+    free_result(&r);
+}
+
+static void keys_and_more_fields_are_given(void **state) {
+    (void)state;
+    const char *extra[] = {"date", "none"};
+    doppel_input_options options = {
+        .size = sizeof options, .extra_keys = extra, .extra_count = 2, .id_key = "key", .text_key = "body"};
+    check_fields("key,body,html,date\n1,a,,2020\n2,,<p>b,\n3,\"x\"\"y\",<i>,\"1\"\"2\"\n", &options,
+                 "1|a||=2020|\n2||html:<p>b|=|\n3|x\"y|html:<i>|=1\"2|\n");
+    check_fields("html,none\n,\n<b>,z\n", &options, "a.csv:2||html:||=\na.csv:3||html:<b>||=z\n");
+}
+
+/* ---- what is wrong ---- */
+
+static void rows_of_another_length_are_bad(void **state) {
+    (void)state;
+    check_text("a.csv", "id,text,x\n1,a,\n2,b\n\"3\n3\",c,d,e\n4\n5,f,g\n", "1|a||\n5|f||\n",
+               "a.csv:3: has 2 columns, where the header has 3\na.csv:4: has 4 columns, where the header has 3\n"
+               "a.csv:6: has 1 column, where the header has 3\n");
+}
+
+static void a_header_without_text_names_what_it_has(void **state) {
+    (void)state;
+    write_text("a.csv", "id,\"bo,dy\",date\n1,a,b\n2,c,d\n");
+    result r = run_path("a.csv");
+    assert_string_equal(r.reports.data, "a.csv:0: the header has no column \"text\" or \"html\"; --text-key names it. "
+                                        "It has: id, bo,dy, date\n");
+    assert_int_equal(r.counts.unopened, 1);
+    assert_int_equal(r.counts.documents, 0);
+    free_result(&r);
+    check_text("b.csv", "\nid,text\n1,a\n", "", "b.csv:0: the first line, which names the columns, is empty\n");
+    check_text("c.csv", "", "", "");
+    check_text("d.csv", "id,text", "", "");
+    write_bytes("e.csv", "\xFF\xFEi\0d\0", 6);
+    check("e.csv", "", "e.csv:0: UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8\n");
+}
+
+static void an_open_quote_is_reported_where_it_begins(void **state) {
+    (void)state;
+    check_text("a.csv", "id,text,x\n1,a,b\n\"2\n2\",\"b\nb\",\"c\n3,d,e\n4,f,g\n", "1|a||\n",
+               "a.csv:5: a quote that opens a field here is not closed before the end of the file\n");
+}
+
+static void invalid_utf8_is_repaired(void **state) {
+    (void)state;
+    check_text("a.csv", "id,text\n1,a\xFFz\n2,b\n", "1|a\xEF\xBF\xBDz||\n2|b||\n",
+               "a.csv:2: repaired: invalid UTF-8 became U+FFFD\n");
+}
+
+static void rows_that_are_too_long_are_passed_over(void **state) {
+    (void)state;
+    const char *path = "a.csv";
+    for (size_t block = 16; block < 200; block += 61) {
+        dp_input_sizes sizes = {.block = block, .small_file = 0, .batch_files = 1, .pending = 1 << 20};
+        doppel_input_options options = {.threads = 1, .max_record = 40};
+        write_text(
+            path,
+            "id,text\n1,a\n2,\"a text that is too long to be\ntaken, and has lines,\n\n and \"\"quotes\"\"\"\n3,b\n");
+        result r = run_job((dp_input_job){.paths = &path, .path_count = 1, .sizes = &sizes}, &options);
+        assert_string_equal(r.output.data, "1|a||\n3|b||\n");
+        assert_string_equal(r.reports.data, "a.csv:3: longer than the limit of 40 bytes; --max-record sets it\n");
+        free_result(&r);
+    }
+}
+
+/* ---- cutting ---- */
+
+static const char sample[] =
+    "\xEF\xBB\xBF\"id\",\"text\",\"x\"\r\n1,\"a,\r\nb\",\r\n2,\"c\"\"\nd\"\"\",\"\"\n\n3,e\"\nf,5\" g,\"h\ni\"\nshort\n"
+    "4,\"\n\n\n\",\"\"\"\"\n5,\",\",\"\n\"\n6,last,\"open\n";
+
+static void blocks_may_be_cut_anywhere(void **state) {
+    (void)state;
+    const char *path = "a.csv";
+    write_text(path, sample);
+    result whole = run_path(path);
+    assert_int_equal(whole.counts.documents, 5);
+    assert_int_equal(whole.counts.bad, 3);
+    for (size_t block = 1; block < sizeof sample + 2; block++)
+        for (int variant = 0; variant < 4; variant++) {
+            dp_input_sizes sizes = {block, variant & 1 ? 1 << 20 : 0, 2, 1 << 20};
+            doppel_input_options options = {.threads = variant & 2 ? 3 : 1};
+            result r = run_job((dp_input_job){.paths = &path, .path_count = 1, .sizes = &sizes}, &options);
+            assert_string_equal(r.output.data, whole.output.data);
+            assert_string_equal(r.reports.data, whole.reports.data);
+            free_result(&r);
+        }
+    free_result(&whole);
+}
+
+/* However the bytes of a row come, its end is the same; also where what was seen is dropped. */
+static void ends_do_not_depend_on_how_bytes_come(void **state) {
+    (void)state;
+    const char *p = sample;
+    for (size_t size = sizeof sample - 1, length; size; p += length, size -= length) {
+        length = dp_csv_row_end(&(dp_mark){0}, p, size, ",\t");
+        if (!length)
+            break;
+        for (size_t first = 0; first < length; first++) {
+            dp_mark mark = {0};
+            assert_int_equal(dp_csv_row_end(&mark, p, first, ",\t"), 0);
+            dp_mark dropped = {.state = mark.state};
+            assert_int_equal(dp_csv_row_end(&dropped, p + mark.seen, size - mark.seen, ",\t"), length - mark.seen);
+            assert_int_equal(dp_csv_row_end(&mark, p, size, ",\t"), length);
+        }
+    }
+    assert_string_equal(p, "6,last,\"open\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(columns_are_found_by_the_header),
+        TEST(quotes_hold_delimiters_line_ends_and_quotes),
+        TEST(quotes_elsewhere_are_text),
+        TEST(lines_may_end_in_crlf_and_a_mark_may_stand_ahead),
+        TEST(tabs_divide_by_name_or_header),
+        TEST(ids_that_are_missing_name_the_first_line),
+        TEST(compressed_files_are_read_too),
+        TEST(keys_and_more_fields_are_given),
+        TEST(rows_of_another_length_are_bad),
+        TEST(a_header_without_text_names_what_it_has),
+        TEST(an_open_quote_is_reported_where_it_begins),
+        TEST(invalid_utf8_is_repaired),
+        TEST(rows_that_are_too_long_are_passed_over),
+        TEST(blocks_may_be_cut_anywhere),
+        TEST(ends_do_not_depend_on_how_bytes_come),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
