@@ -35,7 +35,10 @@ static doppel_status plan_words(dp_overlap_plan *plan, uint64_t words, const dop
     window = window < features ? window : features;
     plan->window = window < WIDEST ? window : WIDEST;
     plan->gram = features - plan->window + 1;
-    plan->words = plan->passage = (size_t)words;
+    plan->words = (size_t)words;
+    /* Passages show why a pair is one: all that is shared, where it is one by containment. */
+    if (!plan->sample)
+        plan->passage = plan->words;
     return DOPPEL_OK;
 }
 
