@@ -278,6 +278,7 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
     pthread_cond_init(&r.moved, NULL);
     dp_source_init(&r.source, &r.job);
     size_t threads = thread_count(r.options.threads);
+    r.source.threads = (int)threads;
     if (r.options.progress)
         r.total = dp_source_total(&r.job);
     if (r.options.extra_count > DP_EXTRA)

@@ -66,6 +66,7 @@ static bool open_big(dp_source *source, dp_unit *unit) {
     source->name.size = 0;
     if (!dp_unit_add_file(unit, path) || !dp_buffer_add(&source->name, path, strlen(path) + 1))
         return no_memory(unit);
+    dp_stream_set_threads(&source->stream, source->threads);
     if (!dp_stream_open(&source->stream, path)) {
         dp_stream_close(&source->stream);
         return true;

@@ -18,6 +18,7 @@ typedef struct dp_source {
     dp_cutter cutter;
     bool reading; /* blocks of `cutter` come next */
     dp_buffer name;
+    int threads; /* that may decompress the open file */
 } dp_source;
 
 void dp_source_init(dp_source *source, const dp_input_job *job);
