@@ -1,6 +1,7 @@
 /* cmd_compare.c - doppel compare A B: every measure on two documents, and the passages they share. */
 #include "commands.h"
 #include "common/message.h"
+#include "pages.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 const cli_option compare_options[] = {
     RECIPE_OPTIONS,
     {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},
+    CONTENT_OPTION,
     {"min-words", 0, OPTION_COUNT, "N", "show passages of at least N words (default 5)"},
     {"json", 0, OPTION_FLAG, NULL, "print one JSON object; where passages start and end is counted in bytes"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -23,6 +25,8 @@ typedef struct compared_side {
     char *id, *text;
     size_t id_length, length;
     bool more; /* the file has another document */
+    doppel_content content;
+    doppel_page_reader *reader;
 } compared_side;
 
 typedef struct comparison {
@@ -47,9 +51,13 @@ static doppel_status keep(void *state, const doppel_document *document, doppel_o
         side->more = true;
         return DOPPEL_ERROR_INPUT;
     }
-    side->text = copy(document->text, document->text_length);
+    doppel_page page;
+    doppel_status status = doppel_document_text(side->reader, document, side->content, &page);
+    if (status != DOPPEL_OK)
+        return status;
+    side->text = copy(page.text, page.text_length);
     side->id = copy(document->id, document->id_length);
-    side->length = document->text_length;
+    side->length = page.text_length;
     side->id_length = document->id_length;
     return side->text && side->id ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
@@ -57,11 +65,14 @@ static doppel_status keep(void *state, const doppel_document *document, doppel_o
 static int read_side(const cli_args *args, const char *path, compared_side *side) {
     doppel_work work = {.user = side, .document = keep};
     doppel_input_options options = reading_options(args);
-    doppel_input_counts counts;
+    doppel_input_counts counts = {0};
     doppel_error error = {0};
     options.threads = 1;
     options.progress = NULL;
-    doppel_status status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
+    doppel_status status = doppel_page_reader_create(&side->reader);
+    if (status == DOPPEL_OK)
+        status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
+    doppel_page_reader_free(side->reader);
     tell_unnamed();
     if (side->more)
         message("%s: holds more than one document; compare takes one on each side", path);
@@ -310,6 +321,9 @@ int cmd_compare(const cli_args *args) {
         message("only one of the two can be stdin");
         return EXIT_USAGE;
     }
+    if (!content_option(args, &c.a.content))
+        return EXIT_USAGE;
+    c.b.content = c.a.content;
     int code = compare(args, &c);
     free_recipe(&c.loaded);
     free(c.a.id);

@@ -1,6 +1,7 @@
 /* cmd_fingerprint.c - doppel fingerprint: a line for each document, HEX<TAB>id or JSON. */
 #include "commands.h"
 #include "common/message.h"
+#include "pages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@ const cli_option fingerprint_options[] = {
     RECIPE_OPTIONS,
     {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},
     {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},
+    CONTENT_OPTION,
     {"json", 0, OPTION_FLAG, NULL,
      "print a JSON line for each document: id, fingerprint, words, digest; and signature and sample if the recipe "
      "has them"},
@@ -21,7 +23,36 @@ typedef struct fingerprint_job {
     sketch_job sketch;
     bool json;
     bool signatures, samples; /* the recipe has them */
+    doppel_content content;
 } fingerprint_job;
+
+/* A thread's own. */
+typedef struct fingerprint_worker {
+    void *sketch; /* a sketch_worker */
+    doppel_page_reader *reader;
+} fingerprint_worker;
+
+static void end(void *user, void *state) {
+    fingerprint_worker *worker = state;
+    if (worker->sketch)
+        end_sketching(user, worker->sketch);
+    doppel_page_reader_free(worker->reader);
+    free(worker);
+}
+
+static doppel_status begin(void *user, void **state) {
+    fingerprint_worker *made = calloc(1, sizeof *made);
+    if (!made)
+        return DOPPEL_ERROR_MEMORY;
+    doppel_status status = doppel_page_reader_create(&made->reader);
+    if (status == DOPPEL_OK)
+        status = begin_sketching(user, &made->sketch);
+    if (status == DOPPEL_OK)
+        *state = made;
+    else
+        end(user, made);
+    return status;
+}
 
 /* ceil(bits / 4) digits, the most significant first; gives how many. */
 static size_t hex_of(const uint64_t fingerprint[2], int bits, char *to) {
@@ -103,10 +134,14 @@ static doppel_status write_json(const fingerprint_job *job, const doppel_documen
 }
 
 static doppel_status document(void *state, const doppel_document *document, doppel_output *output) {
-    const sketch_worker *worker = state;
-    const fingerprint_job *job = worker->job;
+    const fingerprint_worker *worker = state;
+    const sketch_worker *sketcher = worker->sketch;
+    const fingerprint_job *job = sketcher->job;
+    doppel_page page;
     doppel_sketch sketch;
-    doppel_status status = doppel_sketcher_run(worker->sketcher, document->text, document->text_length, &sketch);
+    doppel_status status = doppel_document_text(worker->reader, document, job->content, &page);
+    if (status == DOPPEL_OK)
+        status = doppel_sketcher_run(sketcher->sketcher, page.text, page.text_length, &sketch);
     if (status != DOPPEL_OK)
         return status;
     return job->json ? write_json(job, document, &sketch, output) : write_line(job, document, &sketch, output);
@@ -114,6 +149,9 @@ static doppel_status document(void *state, const doppel_document *document, dopp
 
 int cmd_fingerprint(const cli_args *args) {
     loaded_recipe loaded;
+    doppel_content content;
+    if (!content_option(args, &content))
+        return EXIT_USAGE;
     int code = load_recipe(args, args_text(args, "recipe"), &loaded);
     if (code == EXIT_DONE) {
         const char *text = doppel_recipe_text(loaded.recipe);
@@ -121,9 +159,9 @@ int cmd_fingerprint(const cli_args *args) {
         fingerprint_job job = {{loaded.recipe, json ? DOPPEL_WANT_DIGEST : 0},
                                json,
                                strstr(text, ":minhash=") != NULL,
-                               strstr(text, ":sample=") != NULL};
-        doppel_work work = {
-            .user = &job, .begin = begin_sketching, .document = document, .end = end_sketching, .emit = write_stdout};
+                               strstr(text, ":sample=") != NULL,
+                               content};
+        doppel_work work = {.user = &job, .begin = begin, .document = document, .end = end, .emit = write_stdout};
         code = run_inputs(args, &work, NULL);
     }
     free_recipe(&loaded);
