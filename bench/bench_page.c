@@ -50,12 +50,12 @@ static uint64_t run_parser(void *user) {
         htmlParserCtxtPtr parser = htmlCreateMemoryParserCtxt(all->page[i].data, (int)all->page[i].length);
         if (!parser)
             bench_fail("no memory", "");
+        htmlCtxtUseOptions(parser, HTML_PARSE_RECOVER | HTML_PARSE_IGNORE_ENC);
         *parser->sax = (htmlSAXHandler){.startElement = count_start,
                                         .endElement = count_end,
                                         .characters = count_text,
                                         .ignorableWhitespace = count_text};
         parser->userData = &sum;
-        parser->options |= HTML_PARSE_IGNORE_ENC;
         parser->charset = XML_CHAR_ENCODING_UTF8;
         htmlParseDocument(parser);
         htmlFreeParserCtxt(parser);

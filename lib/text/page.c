@@ -8,6 +8,7 @@
 
 struct doppel_page_reader {
     dp_decoder decoder;
+    dp_buffer tame;
     dp_page_parts parts;
 };
 
@@ -24,6 +25,7 @@ void doppel_page_reader_free(doppel_page_reader *reader) {
     if (!reader)
         return;
     dp_decoder_close(&reader->decoder);
+    dp_buffer_free(&reader->tame);
     dp_content_free(&reader->parts.content);
     dp_buffer_free(&reader->parts.title);
     dp_buffer_free(&reader->parts.canonical);
@@ -57,7 +59,9 @@ doppel_status doppel_page_read(doppel_page_reader *reader, const char *html, siz
         return status;
     if (text.length > INT_MAX)
         return DOPPEL_ERROR_INPUT;
-    status = dp_page_parse(&reader->parts, text.data, text.length);
+    status = dp_page_tame(&reader->tame, &text);
+    if (status == DOPPEL_OK)
+        status = dp_page_parse(&reader->parts, text.data, text.length);
     if (status != DOPPEL_OK)
         return status;
     dp_content_finish(&reader->parts.content, content);

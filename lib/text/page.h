@@ -1,7 +1,7 @@
 /* page.h - HTML to content: what the parts of lib/text/page*.c share.
  *
- * page.c (charset, the public calls) -> page_parse.c (the parser's events, what is visible) -> page_rules.c (what an
- * element is, one table) -> page_content.c (which regions stay). */
+ * page.c (charset, the public calls) -> page_tame.c (what the parser cannot bear) -> page_parse.c (the parser's events,
+ * what is visible) -> page_rules.c (what an element is, one table) -> page_content.c (which regions stay). */
 #ifndef DP_PAGE_H
 #define DP_PAGE_H
 
@@ -101,6 +101,11 @@ void dp_content_finish(dp_content *content, doppel_content which);
 /* Appends text to a buffer, with each stretch of white space as one space, none at the start. *gap is what is due
  * before the next word. */
 bool dp_collapse(dp_buffer *out, const char *text, size_t length, char *gap);
+
+/* ---- page_tame.c ---- */
+
+/* Cuts tags of too many attributes: *html is then borrowed from `out`. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_page_tame(dp_buffer *out, doppel_slice *html);
 
 /* ---- page_parse.c ---- */
 

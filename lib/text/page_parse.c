@@ -246,10 +246,11 @@ doppel_status dp_page_parse(dp_page_parts *parts, const char *html, size_t lengt
     if (!parser)
         return DOPPEL_ERROR_MEMORY;
     parsing p = {.parts = parts, .parser = parser};
+    htmlCtxtUseOptions(parser, HTML_PARSE_RECOVER | HTML_PARSE_NONET | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
+                                   HTML_PARSE_IGNORE_ENC);
     *parser->sax = (htmlSAXHandler){
         .startElement = on_start, .endElement = on_end, .characters = on_text, .ignorableWhitespace = on_text};
     parser->userData = &p;
-    parser->options |= HTML_PARSE_IGNORE_ENC | HTML_PARSE_NONET;
     parser->charset = XML_CHAR_ENCODING_UTF8;
     htmlParseDocument(parser);
     bool failed = p.failed || parser->errNo == XML_ERR_NO_MEMORY;
