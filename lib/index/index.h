@@ -8,6 +8,7 @@
 #define DP_INDEX_H
 
 #include "base/base.h"
+#include "index/titles.h"
 
 /* A fingerprint of any width as one number. */
 typedef unsigned __int128 dp_bits;
@@ -41,6 +42,8 @@ void dp_order_init(dp_order *order, int bits, uint64_t seed);
 uint64_t dp_order_random(void);
 dp_bits dp_order_apply(const dp_order *order, dp_bits value);
 dp_bits dp_order_undo(const dp_order *order, dp_bits value);
+/* The same as apply for many, one or two words each; `to` may be `from`. */
+void dp_order_apply_many(const dp_order *order, const uint64_t *from, size_t count, uint64_t *to);
 
 /* ---- layouts: layout.c ---- */
 

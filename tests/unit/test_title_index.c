@@ -1,0 +1,313 @@
+/* test_title_index.c - the title index finds what comparing all titles finds: near, far, short, long, empty, equal and
+ * removed ones, in any script, at any threshold. */
+#include "support.h"
+
+#include "index/index.h"
+
+#include <stdio.h>
+
+enum { LONGEST = 400 };
+
+/* Titles as the test knows them. Owner i owns title i. */
+typedef struct model {
+    dp_titles_index *index;
+    char **titles;
+    size_t *lengths;
+    bool *there;
+    size_t count, room;
+} model;
+
+static model model_create(double min, size_t room) {
+    model made = {.room = room};
+    assert_int_equal(dp_titles_index_create(min, &made.index), DOPPEL_OK);
+    made.titles = calloc(room, sizeof *made.titles);
+    made.lengths = calloc(room, sizeof *made.lengths);
+    made.there = calloc(room, sizeof *made.there);
+    assert_true(made.titles && made.lengths && made.there);
+    return made;
+}
+
+static void model_free(model *what) {
+    for (size_t i = 0; i < what->count; i++)
+        free(what->titles[i]);
+    free(what->titles);
+    free(what->lengths);
+    free(what->there);
+    dp_titles_index_free(what->index);
+}
+
+static void model_add(model *to, const char *title, size_t length) {
+    assert_true(to->count < to->room);
+    char *copy = malloc(length + 1);
+    assert_non_null(copy);
+    memcpy(copy, title, length);
+    copy[length] = 0;
+    to->titles[to->count] = copy;
+    to->lengths[to->count] = length;
+    to->there[to->count] = true;
+    assert_int_equal(dp_titles_index_add(to->index, title, length, to->count), DOPPEL_OK);
+    to->count++;
+}
+
+static void model_remove(model *from, size_t i) {
+    bool removed;
+    assert_int_equal(dp_titles_index_remove(from->index, from->titles[i], from->lengths[i], i, &removed), DOPPEL_OK);
+    assert_int_equal(removed, from->there[i]);
+    from->there[i] = false;
+}
+
+/* What comparing all gives: the similarity of each, -1 for none. */
+typedef struct expected {
+    double *similarities;
+    size_t count;
+} expected;
+
+static bool note(size_t number, double similarity, void *user) {
+    expected *to = user;
+    to->similarities[number] = similarity;
+    to->count++;
+    return true;
+}
+
+static void check_find(const model *in, const doppel_titles *all, double min, const char *title, size_t length) {
+    expected want = {calloc(in->count + 1, sizeof(double)), 0};
+    assert_non_null(want.similarities);
+    for (size_t i = 0; i < in->count; i++)
+        want.similarities[i] = -1;
+    assert_int_equal(doppel_titles_scan(all, title, length, min, note, &want), DOPPEL_OK);
+    dp_title_matches found = {0};
+    assert_int_equal(dp_titles_index_find(in->index, title, length, &found), DOPPEL_OK);
+    size_t owners = 0;
+    for (size_t i = 0; i < found.count; i++) {
+        assert_true(!i || found.match[i - 1].similarity >= found.match[i].similarity);
+        for (size_t j = 0; j < found.match[i].owner_count; j++) {
+            uint64_t owner = found.match[i].owners[j];
+            assert_true(owner < in->count && in->there[owner]);
+            assert_true(want.similarities[owner] == found.match[i].similarity);
+            want.similarities[owner] = -1;
+            owners++;
+        }
+    }
+    for (size_t i = 0; i < in->count; i++)
+        assert_true(want.similarities[i] < 0 || !in->there[i]);
+    assert_true(owners <= want.count);
+    dp_title_matches_free(&found);
+    free(want.similarities);
+}
+
+/* Queries: the titles themselves, every `step`-th. */
+static void check_all(const model *in, double min, size_t step) {
+    doppel_titles *all;
+    assert_int_equal(doppel_titles_create(&all), DOPPEL_OK);
+    for (size_t i = 0; i < in->count; i++)
+        assert_int_equal(doppel_titles_add(all, in->titles[i], in->lengths[i]), DOPPEL_OK);
+    for (size_t i = 0; i < in->count; i += step)
+        check_find(in, all, min, in->titles[i], in->lengths[i]);
+    doppel_titles_free(all);
+}
+
+/* ---- random titles ---- */
+
+static const char *const latin[] = {"a", "b", "e", "n", " ", "t", "o", "r", "s", "i"};
+static const char *const mixed[] = {"a", "\xC3\xA9", "\xD0\xB6", "\xE6\x9D\xB1", "\xF0\x9F\x98\x80", " ", "z", "\xFF"};
+
+typedef struct letters {
+    const char *const *from;
+    size_t count;
+} letters;
+
+static size_t put_letter(uint64_t *random, letters of, char *to) {
+    const char *letter = of.from[random_below(random, of.count)];
+    memcpy(to, letter, strlen(letter));
+    return strlen(letter);
+}
+
+static size_t random_title(uint64_t *random, letters of, size_t count, char *to) {
+    size_t length = 0;
+    while (count--)
+        length += put_letter(random, of, to + length);
+    return length;
+}
+
+/* A copy with some edits, at places of their own or close together. */
+static size_t edit_title(uint64_t *random, letters of, const char *from, size_t length, char *to) {
+    size_t edits = random_below(random, length / 7 + 2), made = length;
+    memcpy(to, from, length);
+    while (edits--) {
+        size_t at = random_below(random, made + 1), kind = random_below(random, 3);
+        char letter[8];
+        size_t size = kind == 0 ? 0 : put_letter(random, of, letter), drop = kind == 2 || at == made ? 0 : 1;
+        memmove(to + at + size, to + at + drop, made - at - drop);
+        memcpy(to + at, letter, size);
+        made = made + size - drop;
+    }
+    return made;
+}
+
+static void fill(model *to, uint64_t *random, letters of, size_t most, size_t families) {
+    char title[4 * LONGEST + 64], copy[8 * LONGEST + 512];
+    size_t each = to->room / families;
+    for (size_t family = 0; family < families; family++) {
+        size_t length = random_title(random, of, random_below(random, most + 1), title);
+        for (size_t i = 0; i < each; i++)
+            model_add(to, copy, edit_title(random, of, title, length, copy));
+    }
+}
+
+static void near_titles_are_found(void **state) {
+    (void)state;
+    static const double mins[] = {0.9, 0.9, 0.8, 0.95, 0.5, 1, 0};
+    static const size_t most[] = {100, 30, 60, LONGEST, 40, 40, 20};
+    uint64_t random = 7;
+    for (size_t i = 0; i < 2 * sizeof mins / sizeof *mins; i++) {
+        size_t at = i / 2, size = full_suite() ? 20000 : at == 6 ? 400 : 3000;
+        model titles = model_create(mins[at], size);
+        fill(&titles, &random, i % 2 ? (letters){mixed, 8} : (letters){latin, 10}, most[at], 5 + 20 * (i % 2));
+        check_all(&titles, mins[at], full_suite() ? 40 : 12);
+        model_free(&titles);
+    }
+}
+
+/* All of one length and nearly one wording: every segment is shared by many. */
+static void titles_of_one_form(void **state) {
+    (void)state;
+    model titles = model_create(0.9, 4000);
+    char title[128];
+    for (size_t i = 0; i < 4000; i++)
+        model_add(&titles, title,
+                  (size_t)sprintf(title, "product number %06zu of the winter catalogue", i * 7919 % 1000000));
+    check_all(&titles, 0.9, 100);
+    model_free(&titles);
+}
+
+static void removed_titles_are_gone(void **state) {
+    (void)state;
+    uint64_t random = 11;
+    size_t size = 6000;
+    model titles = model_create(0.9, size);
+    fill(&titles, &random, (letters){latin, 10}, 60, 10);
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < size; i++)
+            if (random_below(&random, 10) < 7)
+                model_remove(&titles, i);
+        check_all(&titles, 0.9, 60);
+        for (size_t i = 0; i < size; i++) {
+            if (titles.there[i] || random_below(&random, 2))
+                continue;
+            assert_int_equal(dp_titles_index_add(titles.index, titles.titles[i], titles.lengths[i], i), DOPPEL_OK);
+            titles.there[i] = true;
+        }
+        check_all(&titles, 0.9, 60);
+    }
+    for (size_t i = 0; i < size; i++)
+        model_remove(&titles, i);
+    dp_titles_stats stats;
+    dp_titles_index_get_stats(titles.index, &stats);
+    assert_int_equal(stats.titles, 0);
+    assert_int_equal(stats.owners, 0);
+    check_all(&titles, 0.9, 600);
+    model_free(&titles);
+}
+
+static void empty_titles(void **state) {
+    (void)state;
+    model titles = model_create(0.9, 8);
+    check_all(&titles, 0.9, 1);
+    model_add(&titles, "", 0);
+    model_add(&titles, "", 0);
+    model_add(&titles, "a", 1);
+    check_all(&titles, 0.9, 1);
+    model_free(&titles);
+}
+
+static void long_titles(void **state) {
+    (void)state;
+    enum { POINTS = 10000 };
+    uint64_t random = 13;
+    char *title = malloc(POINTS * 4), *copy = malloc(POINTS * 8);
+    assert_true(title && copy);
+    model titles = model_create(0.9, 60);
+    for (size_t i = 0; i < 60; i++) {
+        if (i % 20 == 0)
+            random_title(&random, (letters){latin, 10}, POINTS, title);
+        model_add(&titles, copy, edit_title(&random, (letters){latin, 10}, title, POINTS, copy));
+    }
+    check_all(&titles, 0.9, 5);
+    free(title);
+    free(copy);
+    model_free(&titles);
+}
+
+static void a_million_equal_titles_are_one(void **state) {
+    (void)state;
+    static const char title[] = "the very same title for all of them";
+    size_t count = full_suite() ? 1000000 : 200000;
+    dp_titles_index *index;
+    assert_int_equal(dp_titles_index_create(0.9, &index), DOPPEL_OK);
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(dp_titles_index_add(index, title, sizeof title - 1, i), DOPPEL_OK);
+    assert_int_equal(dp_titles_index_add(index, title, sizeof title - 1, 5), DOPPEL_OK); /* again: nothing new */
+    dp_title_matches found = {0};
+    assert_int_equal(dp_titles_index_find(index, title, sizeof title - 2, &found), DOPPEL_OK);
+    assert_int_equal(found.count, 1);
+    assert_int_equal(found.match[0].owner_count, count);
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(found.match[0].owners[i], i);
+    dp_titles_stats stats;
+    dp_titles_index_get_stats(index, &stats);
+    assert_int_equal(stats.titles, 1);
+    assert_int_equal(stats.owners, count);
+    bool removed;
+    for (uint64_t i = count; i-- > 0;)
+        assert_int_equal(dp_titles_index_remove(index, title, sizeof title - 1, i, &removed), DOPPEL_OK);
+    assert_int_equal(dp_titles_index_remove(index, title, sizeof title - 1, 0, &removed), DOPPEL_OK);
+    assert_false(removed);
+    assert_int_equal(dp_titles_index_find(index, title, sizeof title - 1, &found), DOPPEL_OK);
+    assert_int_equal(found.count, 0);
+    dp_title_matches_free(&found);
+    dp_titles_index_free(index);
+}
+
+static void owners_in_any_order(void **state) {
+    (void)state;
+    static const uint64_t order[] = {5, 2, UINT64_MAX, 0, 9, 2, 5, 1};
+    static const uint64_t sorted[] = {0, 1, 2, 5, 9, UINT64_MAX};
+    dp_titles_index *index;
+    assert_int_equal(dp_titles_index_create(0.9, &index), DOPPEL_OK);
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(dp_titles_index_add(index, "some title", 10, order[i]), DOPPEL_OK);
+    dp_title_matches found = {0};
+    for (size_t left = 6; left; left--) {
+        assert_int_equal(dp_titles_index_find(index, "some title", 10, &found), DOPPEL_OK);
+        assert_int_equal(found.match[0].owner_count, left);
+        assert_memory_equal(found.match[0].owners, sorted + 6 - left, left * sizeof *sorted);
+        assert_int_equal(dp_titles_index_remove(index, "some title", 10, sorted[6 - left], NULL), DOPPEL_OK);
+    }
+    dp_title_matches_free(&found);
+    dp_titles_index_free(index);
+}
+
+static void thresholds_that_make_no_sense(void **state) {
+    (void)state;
+    static const double mins[] = {-0.1, 1.1, 0.0 / 0.0};
+    for (size_t i = 0; i < 3; i++) {
+        dp_titles_index *index;
+        assert_int_equal(dp_titles_index_create(mins[i], &index), DOPPEL_ERROR_USAGE);
+        assert_null(index);
+    }
+    dp_titles_index_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_titles_are_found),
+        cmocka_unit_test(titles_of_one_form),
+        cmocka_unit_test(removed_titles_are_gone),
+        cmocka_unit_test(empty_titles),
+        cmocka_unit_test(long_titles),
+        cmocka_unit_test(a_million_equal_titles_are_one),
+        cmocka_unit_test(owners_in_any_order),
+        cmocka_unit_test(thresholds_that_make_no_sense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
