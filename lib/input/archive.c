@@ -8,8 +8,9 @@
  */
 #define SEARCHING UINT64_MAX
 
-/* More line ends than this ahead of a record are not held. */
-#define MOST_BLANK ((size_t)64 << 10)
+/* So many line ends may stand ahead of a record and behind it; more are a record of their own, which is nothing. It is
+ * below what cut.c lets a record have beside its own bytes. */
+#define LINE_ENDS 8
 
 typedef enum verdict {
     GOOD,
@@ -28,8 +29,12 @@ typedef struct measured {
     size_t searched;    /* SEARCHING: where to go on; else 0 */
 } measured;
 
+static bool is_line_end(char c) {
+    return c == '\n' || c == '\r';
+}
+
 static size_t skip_line_ends(const char *data, size_t at, size_t size) {
-    while (at < size && (data[at] == '\n' || data[at] == '\r'))
+    for (int i = 0; i < LINE_ENDS && at < size && is_line_end(data[at]); i++)
         at++;
     return at;
 }
@@ -69,7 +74,9 @@ static size_t check_length(const dp_archive *archive, const char *data, size_t s
         return start;
     }
     size_t behind = skip_line_ends(data, (size_t)m->total, size);
-    dp_answer answer = behind < size ? archive->starts(data + behind, size - behind) : DP_UNSURE;
+    dp_answer answer = DP_UNSURE;
+    if (behind < size)
+        answer = is_line_end(data[behind]) ? DP_YES : archive->starts(data + behind, size - behind);
     m->verdict = GOOD;
     if (answer == DP_YES || (answer == DP_UNSURE && last))
         return behind;
@@ -84,8 +91,8 @@ static size_t measure(const dp_archive *archive, const char *data, size_t size, 
     *m = (measured){.verdict = BLANK, .start = skip_line_ends(data, 0, size)};
     const char *p = data + m->start;
     size_t left = size - m->start;
-    if (!left)
-        return 0;
+    if (!left || is_line_end(*p))
+        return left ? m->start : 0;
     uint64_t content;
     dp_answer answer = archive->starts(p, left);
     m->verdict = answer == DP_UNSURE ? CUT : GARBAGE;
@@ -110,9 +117,6 @@ static void note(dp_mark *mark, size_t size, const measured *m) {
         /* One byte is left to see, so that the record never ends with nothing. */
         mark->seen = m->total > size ? size : (size_t)m->total - 1;
         mark->state = m->total - mark->seen;
-    } else if (m->verdict == BLANK && size > MOST_BLANK) {
-        mark->state = SEARCHING;
-        mark->seen = size - 1;
     }
 }
 
@@ -151,13 +155,13 @@ static void read_record(const dp_archive *archive, dp_reader *reader, dp_unit *u
         archive->give(reader, unit, at, m->head_length);
     else if (m->verdict == GARBAGE)
         dp_reader_bad_record(reader, unit, at, "does not start as a record; passed over up to the next one");
-    else if (m->verdict == BROKEN)
+    else if (m->verdict == CUT && at_end)
+        dp_reader_cut_off(reader, unit, at);
+    else if (m->verdict == BROKEN || !m->total)
         dp_reader_bad_record(reader, unit, at,
                              "its head is broken, or tells no length; passed over up to the next one");
-    else if (m->verdict == WRONG || !at_end)
-        dp_reader_bad_record(reader, unit, at, "its length is wrong: no record starts behind it");
     else
-        dp_reader_cut_off(reader, unit, at);
+        dp_reader_bad_record(reader, unit, at, "its length is wrong: no record starts behind it");
 }
 
 void dp_archive_read(const dp_archive *archive, dp_reader *reader, dp_unit *unit, const char *file) {

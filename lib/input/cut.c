@@ -95,15 +95,17 @@ static bool skip(dp_cutter *cutter, dp_block *block) {
     block->long_line = cutter->line;
     for (;;) {
         drop(cutter, block);
-        if (!dp_block_reserve(block, block->size + cutter->target))
-            return false;
-        size_t got = dp_stream_read(cutter->stream, block->data + block->size, cutter->target);
-        block->size += got;
-        size_t length = got ? cutter->format->end(&cutter->mark, block->data, block->size) : block->size;
+        size_t got = 1, length = block->size ? cutter->format->end(&cutter->mark, block->data, block->size) : 0;
+        if (!length) {
+            if (!dp_block_reserve(block, block->size + cutter->target))
+                return false;
+            got = dp_stream_read(cutter->stream, block->data + block->size, cutter->target);
+            block->size += got;
+        }
         if (!got || length) {
             cutter->ended = !got;
             cutter->mark = (dp_mark){0};
-            bool kept = cut(cutter, block, &(found){length, 1});
+            bool kept = cut(cutter, block, &(found){got ? length : block->size, 1});
             block->size = 0;
             return kept;
         }
