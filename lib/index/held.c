@@ -1,8 +1,6 @@
 /* held.c - builds the held side of a join: read, sort, list the positions of each fingerprint, fill the tables. */
 #include "index/held.h"
 
-#include "kernel/kernel.h"
-
 #include <stdlib.h>
 
 /* Positions and ids are 32 bits wide. */
@@ -10,21 +8,6 @@
 
 static size_t item_size(const dp_held *held) {
     return held->words * sizeof(uint64_t);
-}
-
-void dp_held_reorder(const dp_held *held, const uint64_t *from, size_t count, uint64_t *to) {
-    if (held->words == 1) {
-        dp_reorder_kernel()(from, count, held->masks, to);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        dp_bits_store(dp_order_apply(&held->order, dp_bits_load(from + 2 * i, 128)), to + 2 * i);
-}
-
-static void set_order(dp_held *held, uint64_t secret) {
-    dp_order_init(&held->order, held->bits, secret);
-    for (int stage = 0; stage < 6; stage++)
-        held->masks[stage] = held->order.mask[stage][0];
 }
 
 /* ---- reading ---- */
@@ -65,7 +48,7 @@ static doppel_status read_all(dp_held *held, dp_feed *feed, const dp_held_option
         if (status == DOPPEL_OK && !dp_reserve(raw, &capacity, held->count + count, item_size(held)))
             status = dp_no_memory(error);
         if (status == DOPPEL_OK && count) {
-            dp_held_reorder(held, got, count, *raw + held->count * held->words);
+            dp_order_apply_many(&held->order, got, count, *raw + held->count * held->words);
             held->count += count;
         }
     }
@@ -217,7 +200,7 @@ doppel_status dp_held_build(dp_held *held, dp_feed *feed, const dp_held_options 
     held->bits = feed->bits;
     held->words = feed->words;
     held->distance = options->distance;
-    set_order(held, options->secret);
+    dp_order_init(&held->order, held->bits, options->secret);
     doppel_status status = build(held, feed, options, error);
     if (status != DOPPEL_OK)
         dp_held_free(held);

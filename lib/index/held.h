@@ -28,7 +28,6 @@ typedef struct dp_held {
     int bits, distance;
     size_t words; /* 64-bit numbers a fingerprint */
     dp_order order;
-    uint64_t masks[6];   /* the order of 64 bits, for the kernel */
     uint64_t count;      /* positions */
     uint32_t distinct;   /* fingerprints: their number is an id */
     uint64_t *values;    /* of each id, in secret order, ascending */
@@ -55,9 +54,6 @@ void dp_held_free(dp_held *held);
 
 /* Bytes it takes. */
 uint64_t dp_held_bytes(const dp_held *held);
-
-/* Puts fingerprints into the secret order; `to` may be `from`. */
-void dp_held_reorder(const dp_held *held, const uint64_t *from, size_t count, uint64_t *to);
 
 /* ---- tables: held_tables.c ---- */
 

@@ -4,7 +4,6 @@
  * others become a run, or, when they are few, go into the head. What was changed in place is noted and changed back
  * when memory runs out later, so that all are added or none. */
 #include "index/file.h"
-#include "kernel/kernel.h"
 
 #include <stdlib.h>
 
@@ -36,24 +35,12 @@ typedef struct adding {
 
 /* ---- items ---- */
 
-static void reorder(const doppel_index *index, const uint64_t *from, size_t count, uint64_t *to) {
-    if (index->bits <= 64) {
-        uint64_t masks[6];
-        for (int s = 0; s < 6; s++)
-            masks[s] = index->order.mask[s][0];
-        dp_reorder_kernel()(from, count, masks, to);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        dp_bits_store(dp_order_apply(&index->order, dp_bits_load(from + 2 * i, 128)), to + 2 * i);
-}
-
 static void fill_items(adding *a, const given *g) {
     size_t words = a->index->bits > 64 ? 2 : 1;
     uint64_t values[2 * BATCH], *item = a->items.item;
     for (uint64_t from = 0; from < g->count; from += BATCH) {
         size_t count = g->count - from < BATCH ? (size_t)(g->count - from) : BATCH;
-        reorder(a->index, g->fingerprints + from * words, count, values);
+        dp_order_apply_many(&a->index->order, g->fingerprints + from * words, count, values);
         for (size_t i = 0; i < count; i++) {
             for (size_t w = 0; w < words; w++)
                 *item++ = values[i * words + w];

@@ -159,13 +159,6 @@ static doppel_status join_set(dp_join *join, doppel_join_counts *counts, doppel_
     return join->keeps_pairs ? emit(join, counts, error) : DOPPEL_OK;
 }
 
-static void set_order(dp_join *join) {
-    dp_order_init(&join->order, join->bits, join->options.secret ? join->options.secret : dp_order_random());
-    for (int half = 0; half < 2; half++)
-        for (int stage = 0; stage < 6; stage++)
-            join->masks[half][stage] = join->order.mask[stage][half];
-}
-
 doppel_status doppel_join(const doppel_source *source, int distance, const doppel_join_options *options,
                           doppel_join_counts *counts, doppel_error *error) {
     dp_join join = {.distance = distance, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -183,7 +176,7 @@ doppel_status doppel_join(const doppel_source *source, int distance, const doppe
     if (distance < 0 || distance > join.bits) {
         status = dp_fail(error, DOPPEL_ERROR_USAGE, "a distance of %d: fingerprints have %d bits", distance, join.bits);
     } else {
-        set_order(&join);
+        dp_order_init(&join.order, join.bits, join.options.secret ? join.options.secret : dp_order_random());
         status = join_set(&join, &found, error);
     }
     dp_join_free_work(&join);

@@ -46,7 +46,6 @@ typedef struct dp_join {
     doppel_join_options options;
     dp_feed feed;
     dp_order order;
-    uint64_t masks[2][6]; /* of the order, as the reorder kernel has them: low half, high half */
     int bits, distance;
     size_t words; /* 64-bit numbers a fingerprint */
     uint64_t count, memory;
@@ -222,9 +221,12 @@ typedef struct dp_join_queue {
     const uint32_t *ids;
     size_t count;
 } dp_join_queue;
-/* Number i with from .. to - 1, and each with all behind it. */
-bool dp_join_compare_one(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, size_t i, size_t from,
-                         size_t to, uint64_t chosen);
+/* Number `one` with from .. to - 1, and each with all behind it. */
+typedef struct dp_join_row {
+    size_t one, from, to;
+} dp_join_row;
+bool dp_join_compare_one(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, dp_join_row row,
+                         uint64_t chosen);
 bool dp_join_compare(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, uint64_t chosen);
 
 /* ---- join_copies.c ---- */

@@ -25,27 +25,6 @@ void dp_batch_start(dp_batch *batch, uint64_t from, uint64_t to) {
     batch->left = 0;
 }
 
-/* Numbers of two halves are taken apart for the kernel, in pieces that the stack holds. */
-static void reorder_wide(const dp_join *join, const uint64_t *from, size_t count, uint64_t *to) {
-    enum { PIECE = 256 };
-    uint64_t low[PIECE], high[PIECE];
-    for (size_t done = 0; done < count; done += PIECE) {
-        size_t piece = count - done < PIECE ? count - done : PIECE;
-        for (size_t i = 0; i < piece; i++) {
-            uint64_t words[2] = {from[2 * (done + i)], from[2 * (done + i) + 1]};
-            uint64_t swapped = (words[0] ^ words[1]) & join->order.mask[6][0];
-            low[i] = words[0] ^ swapped;
-            high[i] = words[1] ^ swapped;
-        }
-        dp_reorder_kernel()(low, piece, join->masks[0], low);
-        dp_reorder_kernel()(high, piece, join->masks[1], high);
-        for (size_t i = 0; i < piece; i++) {
-            to[2 * (done + i)] = low[i];
-            to[2 * (done + i) + 1] = high[i];
-        }
-    }
-}
-
 /* Moves fingerprints from .. to - 1 of the batch down to `at`. */
 static void keep(const dp_join *join, dp_batch *batch, size_t at, size_t from, size_t to) {
     size_t words = join->words;
@@ -83,7 +62,8 @@ bool dp_batch_next(dp_joiner *joiner) {
         doppel_error error;
         uint64_t rest = batch->end - batch->at;
         size_t count = rest < DP_FEED_BATCH ? (size_t)rest : DP_FEED_BATCH;
-        doppel_status status = dp_feed_read(&join->feed, batch->at, count, batch->room, &batch->got, &error);
+        doppel_status status =
+            dp_feed_read(&join->feed, (dp_feed_part){batch->at, count}, batch->room, &batch->got, &error);
         if (status)
             return dp_join_fail(join, status, &error);
         batch->left = count;
@@ -91,10 +71,7 @@ bool dp_batch_next(dp_joiner *joiner) {
     }
     uint64_t from = batch->at - batch->left;
     batch->count = batch->left < DP_BATCH ? batch->left : DP_BATCH;
-    if (join->words == 1)
-        dp_reorder_kernel()(batch->got, batch->count, join->masks[0], batch->values);
-    else
-        reorder_wide(join, batch->got, batch->count, batch->values);
+    dp_order_apply_many(&join->order, batch->got, batch->count, batch->values);
     batch->got += batch->count * join->words;
     batch->left -= batch->count;
     for (size_t i = 0; i < batch->count; i++)

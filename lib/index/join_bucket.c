@@ -10,6 +10,13 @@
 /* Hits of the rows kernel at a time. */
 enum { ROW_HITS = 4096 };
 
+/* A table that is made. */
+typedef struct table {
+    int b, bits; /* the block, and how many of its first bits are the key */
+    uint64_t chosen;
+    const dp_join_window *window;
+} table;
+
 /* ---- memory ---- */
 
 bool dp_join_reserve(dp_joiner *joiner, size_t count) {
@@ -160,29 +167,28 @@ static bool sort_over(dp_joiner *joiner, const dp_cell *cell, int b, uint64_t ch
     return table_by_sort(joiner, aside, b, chosen);
 }
 
-static bool table_by_crowd(dp_joiner *joiner, const dp_cell *cell, const dp_join_window *window, int b, int bits,
-                           uint64_t chosen) {
+static bool table_by_crowd(dp_joiner *joiner, const dp_cell *cell, const table *t) {
     dp_crowd *crowd = &joiner->crowd;
-    if (!reserve_crowd(joiner, (size_t)1 << bits))
+    if (!reserve_crowd(joiner, (size_t)1 << t->bits))
         return false;
-    crowd->numbers = make_column(joiner, cell, window->turn);
+    crowd->numbers = make_column(joiner, cell, t->window->turn);
     crowd->count = cell->count;
-    crowd->shift = window->top - bits;
-    crowd->width = bits;
-    crowd->rotate = window->rotate;
+    crowd->shift = t->window->top - t->bits;
+    crowd->width = t->bits;
+    crowd->rotate = t->window->rotate;
     crowd->distance = joiner->join->distance;
     crowd->hits = joiner->hits;
     crowd->room = cell->count;
     size_t found = dp_crowd_kernel()(crowd);
     if (found == DP_CROWDED)
-        return table_by_sort(joiner, cell, b, chosen);
+        return table_by_sort(joiner, cell, t->b, t->chosen);
     joiner->candidates += count_compared(crowd);
     for (size_t hit = 0; hit < found; hit++) {
         size_t i = joiner->hits[hit] >> 16, j = joiner->hits[hit] & 0xFFFF;
-        if (!(crowd->over && is_over(crowd, i)) && !dp_join_check(joiner, cell, i, j, chosen))
+        if (!(crowd->over && is_over(crowd, i)) && !dp_join_check(joiner, cell, i, j, t->chosen))
             return false;
     }
-    return crowd->over == 0 || sort_over(joiner, cell, b, chosen);
+    return crowd->over == 0 || sort_over(joiner, cell, t->b, t->chosen);
 }
 
 /* 32 bits of each number and its place in the cell, sorted by bucket. */
@@ -217,21 +223,21 @@ static bool look_at_bounds(dp_joiner *joiner, const dp_cell *cell, size_t bucket
     return true;
 }
 
-static bool table_by_rows(dp_joiner *joiner, const dp_cell *cell, const dp_join_window *window, int b, int bits,
-                          uint64_t chosen) {
+static bool table_by_rows(dp_joiner *joiner, const dp_cell *cell, const table *t) {
     dp_cell *aside = &joiner->cells[DP_JOIN_LEVELS];
-    size_t buckets = (size_t)1 << bits;
+    size_t buckets = (size_t)1 << t->bits;
     if (!reserve_bounds(joiner, buckets + 2))
         return false;
-    sort_rows(joiner, cell, window, bits);
+    sort_rows(joiner, cell, t->window, t->bits);
     dp_rows rows = {joiner->sorted, joiner->bounds, buckets, joiner->join->distance, 0, joiner->row_hits, ROW_HITS};
     while (rows.next < buckets) {
         size_t found = dp_rows_kernel()(&rows);
         for (size_t hit = 0; hit < found; hit++)
-            if (!dp_join_check(joiner, cell, joiner->row_hits[hit] >> 32, (uint32_t)joiner->row_hits[hit], chosen))
+            if (!dp_join_check(joiner, cell, joiner->row_hits[hit] >> 32, (uint32_t)joiner->row_hits[hit], t->chosen))
                 return false;
     }
-    return look_at_bounds(joiner, cell, buckets) && (aside->count == 0 || table_by_sort(joiner, aside, b, chosen));
+    return look_at_bounds(joiner, cell, buckets) &&
+           (aside->count == 0 || table_by_sort(joiner, aside, t->b, t->chosen));
 }
 
 bool dp_join_table(dp_joiner *joiner, const dp_cell *cell, int last, int b, uint64_t chosen) {
@@ -245,6 +251,6 @@ bool dp_join_table(dp_joiner *joiner, const dp_cell *cell, int last, int b, uint
     if (!window->crowd || cell->count >> bits > DP_ROWS_MOST / 2)
         return table_by_sort(joiner, cell, b, chosen);
     bool small = cell->count <= DP_CROWD_MOST && cell->count >> bits <= DP_BUCKET_LOAD;
-    return small ? table_by_crowd(joiner, cell, window, b, bits, chosen)
-                 : table_by_rows(joiner, cell, window, b, bits, chosen);
+    table t = {b, bits, chosen, window};
+    return small ? table_by_crowd(joiner, cell, &t) : table_by_rows(joiner, cell, &t);
 }

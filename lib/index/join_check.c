@@ -43,17 +43,18 @@ bool dp_join_check(dp_joiner *joiner, const dp_cell *cell, size_t i, size_t j, u
     return distance > join->distance || tell_near(joiner, cell->positions[i], cell->positions[j], distance);
 }
 
-bool dp_join_compare_one(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, size_t i, size_t from,
-                         size_t to, uint64_t chosen) {
+bool dp_join_compare_one(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, dp_join_row row,
+                         uint64_t chosen) {
     const dp_join *join = joiner->join;
     const uint64_t *values = these->values;
+    size_t i = row.one, count = row.to - row.from;
     size_t found =
         join->words == 1
-            ? dp_near64_kernel()(values + from, to - from, values[i], join->distance, joiner->hits)
-            : dp_near128_kernel()(values + 2 * from, to - from, values + 2 * i, join->distance, joiner->hits);
-    joiner->candidates += to - from;
+            ? dp_near64_kernel()(values + row.from, count, values[i], join->distance, joiner->hits)
+            : dp_near128_kernel()(values + 2 * row.from, count, values + 2 * i, join->distance, joiner->hits);
+    joiner->candidates += count;
     for (size_t hit = 0; hit < found; hit++) {
-        size_t j = from + joiner->hits[hit];
+        size_t j = row.from + joiner->hits[hit];
         if (!dp_join_check(joiner, cell, these->ids ? these->ids[i] : i, these->ids ? these->ids[j] : j, chosen))
             return false;
     }
@@ -62,7 +63,7 @@ bool dp_join_compare_one(dp_joiner *joiner, const dp_cell *cell, const dp_join_q
 
 bool dp_join_compare(dp_joiner *joiner, const dp_cell *cell, const dp_join_queue *these, uint64_t chosen) {
     for (size_t i = 0; i + 1 < these->count; i++)
-        if (!dp_join_compare_one(joiner, cell, these, i, i + 1, these->count, chosen))
+        if (!dp_join_compare_one(joiner, cell, these, (dp_join_row){i, i + 1, these->count}, chosen))
             return false;
     return true;
 }

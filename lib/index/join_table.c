@@ -97,7 +97,7 @@ bool dp_tables_all(dp_joiner *joiner, const dp_cell *cell, size_t first, size_t 
     for (size_t from = first; from < cell->count; from += TILE)
         for (size_t i = first; i < last; i++) {
             size_t start = from > i + 1 ? from : i + 1, end = from + TILE < cell->count ? from + TILE : cell->count;
-            if (start < end && !dp_join_compare_one(joiner, cell, &all, i, start, end, 0))
+            if (start < end && !dp_join_compare_one(joiner, cell, &all, (dp_join_row){i, start, end}, 0))
                 return false;
         }
     return true;

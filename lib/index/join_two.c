@@ -36,7 +36,8 @@ static doppel_status read_next(dp_two_worker *worker, size_t room, const uint64_
 /* Adds fingerprints to the batch. */
 static void load(dp_two_worker *worker, const uint64_t *values, size_t count) {
     dp_sifter *sifter = &worker->sifter;
-    dp_held_reorder(&worker->two->held, values, count, sifter->values + sifter->count * worker->two->held.words);
+    const dp_held *held = &worker->two->held;
+    dp_order_apply_many(&held->order, values, count, sifter->values + sifter->count * held->words);
     dp_sifter_added(sifter, count);
 }
 
@@ -62,8 +63,8 @@ static doppel_status load_anywhere(dp_two_worker *worker, size_t count, doppel_e
     while (status == DOPPEL_OK && worker->sifter.count < count) {
         size_t left = count - worker->sifter.count, piece = left < DP_FEED_BATCH ? left : DP_FEED_BATCH;
         const uint64_t *got;
-        status =
-            dp_feed_read(&worker->two->stream, worker->first + worker->sifter.count, piece, worker->room, &got, error);
+        dp_feed_part part = {worker->first + worker->sifter.count, piece};
+        status = dp_feed_read(&worker->two->stream, part, worker->room, &got, error);
         if (status == DOPPEL_OK)
             load(worker, got, piece);
     }

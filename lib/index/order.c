@@ -4,6 +4,7 @@
  * A butterfly: from the widest stage to the narrowest, bit i and bit i + 2^s are swapped or not, by a random mask. Each
  * stage is its own inverse, so the way back is the same stages from the narrowest to the widest. */
 #include "index/index.h"
+#include "kernel/kernel.h"
 
 #include <sys/random.h>
 #include <time.h>
@@ -80,4 +81,45 @@ dp_bits dp_order_undo(const dp_order *order, dp_bits value) {
     if (order->bits > 64)
         swap_halves(words, order->mask[6][0]);
     return dp_bits_load(words, order->bits);
+}
+
+/* ---- many at once, by a kernel ---- */
+
+/* The masks of a half, as the kernel has them. */
+static void masks_of(const dp_order *order, int half, uint64_t masks[6]) {
+    for (int stage = 0; stage < 6; stage++)
+        masks[stage] = order->mask[stage][half];
+}
+
+/* Numbers of two halves are taken apart for the kernel, in pieces that the stack holds. */
+static void apply_wide(const dp_order *order, const uint64_t *from, size_t count, uint64_t *to) {
+    enum { PIECE = 256 };
+    uint64_t low[PIECE], high[PIECE], masks[2][6];
+    masks_of(order, 0, masks[0]);
+    masks_of(order, 1, masks[1]);
+    for (size_t done = 0; done < count; done += PIECE) {
+        size_t piece = count - done < PIECE ? count - done : PIECE;
+        for (size_t i = 0; i < piece; i++) {
+            uint64_t words[2] = {from[2 * (done + i)], from[2 * (done + i) + 1]};
+            swap_halves(words, order->mask[6][0]);
+            low[i] = words[0];
+            high[i] = words[1];
+        }
+        dp_reorder_kernel()(low, piece, masks[0], low);
+        dp_reorder_kernel()(high, piece, masks[1], high);
+        for (size_t i = 0; i < piece; i++) {
+            to[2 * (done + i)] = low[i];
+            to[2 * (done + i) + 1] = high[i];
+        }
+    }
+}
+
+void dp_order_apply_many(const dp_order *order, const uint64_t *from, size_t count, uint64_t *to) {
+    uint64_t masks[6];
+    if (order->bits > 64) {
+        apply_wide(order, from, count, to);
+        return;
+    }
+    masks_of(order, 0, masks);
+    dp_reorder_kernel()(from, count, masks, to);
 }

@@ -212,7 +212,7 @@ static doppel_status read_all(rotate *r, dp_feed *feed, doppel_error *error) {
         uint64_t left = feed->count - r->count, *to = r->raw + r->count * r->words;
         size_t piece = left < DP_FEED_BATCH ? (size_t)left : DP_FEED_BATCH;
         const uint64_t *got;
-        status = dp_feed_read(feed, r->count, piece, to, &got, error);
+        status = dp_feed_read(feed, (dp_feed_part){r->count, piece}, to, &got, error);
         if (status == DOPPEL_OK && got != to)
             memcpy(to, got, piece * r->words * sizeof *to);
         r->count += piece;

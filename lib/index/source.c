@@ -84,22 +84,21 @@ static size_t first_wide(const uint64_t *numbers, uint64_t beyond) {
     return at;
 }
 
-/* Checks that no fingerprint has bits beyond the width. `from` is the position of the first. */
-static doppel_status check_width(const dp_feed *feed, const uint64_t *numbers, size_t count, uint64_t from,
-                                 doppel_error *error) {
+/* Checks that no fingerprint has bits beyond the width. */
+static doppel_status check_width(const dp_feed *feed, const uint64_t *numbers, dp_feed_part part, doppel_error *error) {
     if (feed->bits >= 64)
         return DOPPEL_OK;
     uint64_t any = 0, beyond = ~(uint64_t)0 << feed->bits;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < part.count; i++)
         any |= numbers[i];
     if (!(any & beyond))
         return DOPPEL_OK;
     size_t at = first_wide(numbers, beyond);
     dp_fail_at(error, DOPPEL_ERROR_INPUT, feed->source.path ? feed->source.path : "", 0,
-               "fingerprint %llu (from 0), %llx, has bits beyond the width of %d", (unsigned long long)(from + at),
+               "fingerprint %llu (from 0), %llx, has bits beyond the width of %d", (unsigned long long)(part.from + at),
                (unsigned long long)numbers[at], feed->bits);
     if (error)
-        error->position = from + at + 1;
+        error->position = part.from + at + 1;
     return DOPPEL_ERROR_INPUT;
 }
 
@@ -111,10 +110,10 @@ static void from_little_endian(uint64_t *numbers, size_t count) {
 
 /* ---- reading anywhere ---- */
 
-static doppel_status read_file(const dp_feed *feed, uint64_t from, size_t count, uint64_t *room, doppel_error *error) {
+static doppel_status read_file(const dp_feed *feed, dp_feed_part part, uint64_t *room, doppel_error *error) {
     char *to = (char *)room;
-    size_t left = count * dp_feed_item(feed);
-    uint64_t at = from * dp_feed_item(feed);
+    size_t left = part.count * dp_feed_item(feed);
+    uint64_t at = part.from * dp_feed_item(feed);
     while (left) {
         ssize_t got = pread(feed->fd, to, left, (off_t)at);
         if (got < 0 && errno == EINTR)
@@ -126,21 +125,22 @@ static doppel_status read_file(const dp_feed *feed, uint64_t from, size_t count,
         at += (uint64_t)got;
         left -= (size_t)got;
     }
-    from_little_endian(room, count * feed->words);
+    from_little_endian(room, part.count * feed->words);
     return DOPPEL_OK;
 }
 
-doppel_status dp_feed_read(const dp_feed *feed, uint64_t from, size_t count, uint64_t *room, const uint64_t **got,
+doppel_status dp_feed_read(const dp_feed *feed, dp_feed_part part, uint64_t *room, const uint64_t **got,
                            doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     *got = room;
     if (feed->spool.open) /* was checked on its way in */
-        return dp_scratch_read(&feed->spool, room, count * dp_feed_item(feed), from * dp_feed_item(feed), error);
+        return dp_scratch_read(&feed->spool, room, part.count * dp_feed_item(feed), part.from * dp_feed_item(feed),
+                               error);
     if (feed->source.array)
-        *got = feed->source.array + from * feed->words;
-    else if (count)
-        status = read_file(feed, from, count, room, error);
-    return status == DOPPEL_OK ? check_width(feed, *got, count, from, error) : status;
+        *got = feed->source.array + part.from * feed->words;
+    else if (part.count)
+        status = read_file(feed, part, room, error);
+    return status == DOPPEL_OK ? check_width(feed, *got, part, error) : status;
 }
 
 /* ---- reading in turn ---- */
@@ -203,7 +203,7 @@ static doppel_status next_of_stream(dp_feed *feed, uint64_t *room, size_t *count
         status = next_from_callback(feed, room, count, error);
     if (status == DOPPEL_OK && !*count)
         feed->ended = true;
-    return status == DOPPEL_OK ? check_width(feed, room, *count, feed->taken, error) : status;
+    return status == DOPPEL_OK ? check_width(feed, room, (dp_feed_part){feed->taken, *count}, error) : status;
 }
 
 doppel_status dp_feed_next(dp_feed *feed, uint64_t *room, size_t *count, const uint64_t **got, doppel_error *error) {
@@ -212,7 +212,7 @@ doppel_status dp_feed_next(dp_feed *feed, uint64_t *room, size_t *count, const u
     if (feed->settled) {
         if (*count > feed->count - feed->taken)
             *count = (size_t)(feed->count - feed->taken);
-        status = dp_feed_read(feed, feed->taken, *count, room, got, error);
+        status = dp_feed_read(feed, (dp_feed_part){feed->taken, *count}, room, got, error);
     } else {
         status = next_of_stream(feed, room, count, error);
     }

@@ -37,10 +37,15 @@ enum { DP_FEED_BATCH = 1 << 16 };
 doppel_status dp_feed_open(dp_feed *feed, const doppel_source *source, int bits, doppel_error *error);
 void dp_feed_close(dp_feed *feed);
 
+typedef struct dp_feed_part {
+    uint64_t from;
+    size_t count;
+} dp_feed_part;
+
 /* The fingerprints from position `from` on, `count` of them, all within the count of a settled source. *got is the
  * array itself, or `room`, which has room for `count`. Any number of threads at once. Errors: DOPPEL_ERROR_IO,
  * DOPPEL_ERROR_INPUT for bits beyond the width (the message tells file and position). */
-doppel_status dp_feed_read(const dp_feed *feed, uint64_t from, size_t count, uint64_t *room, const uint64_t **got,
+doppel_status dp_feed_read(const dp_feed *feed, dp_feed_part part, uint64_t *room, const uint64_t **got,
                            doppel_error *error);
 
 /* The next fingerprints in turn, settled or not: *count comes in as how many there is room for and goes out as how many

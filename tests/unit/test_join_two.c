@@ -275,7 +275,7 @@ static void a_sieve_of_slices_loses_nothing(void **state) {
     dp_sifter sifter;
     assert_true(dp_sifter_init(&sifter, &sieve));
     dp_sifter_clear(&sifter);
-    dp_held_reorder(&held, b.numbers, b.count, sifter.values);
+    dp_order_apply_many(&held.order, b.numbers, b.count, sifter.values);
     dp_sifter_added(&sifter, b.count);
     dp_sifter_run(&sifter);
     list want = brute(&a, &b, 3);

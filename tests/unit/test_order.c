@@ -23,6 +23,30 @@ static void test_undo_is_the_way_back(void **state) {
     }
 }
 
+static void test_many_are_as_one_by_one(void **state) {
+    (void)state;
+    enum { COUNT = 700 };
+    uint64_t random = 8;
+    for (int w = 0; w < WIDTHS; w++) {
+        size_t words = widths[w] > 64 ? 2 : 1;
+        uint64_t from[2 * COUNT], to[2 * COUNT];
+        dp_order order;
+        dp_order_init(&order, widths[w], 1 + random_next(&random));
+        for (size_t i = 0; i < COUNT; i++) {
+            uint64_t value[2];
+            dp_bits_store(random_bits(&random, widths[w]), value);
+            memcpy(from + i * words, value, words * sizeof *value);
+        }
+        dp_order_apply_many(&order, from, COUNT, to);
+        for (size_t i = 0; i < COUNT; i++) {
+            dp_bits one = dp_order_apply(&order, dp_bits_load(from + i * words, widths[w]));
+            assert_true(one == dp_bits_load(to + i * words, widths[w]));
+        }
+        dp_order_apply_many(&order, from, COUNT, from);
+        assert_memory_equal(from, to, COUNT * words * sizeof *to);
+    }
+}
+
 static void test_distances_stay(void **state) {
     (void)state;
     uint64_t random = 2;
@@ -86,9 +110,10 @@ static void test_one_seed_gives_one_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_undo_is_the_way_back),        cmocka_unit_test(test_distances_stay),
-        cmocka_unit_test(test_bits_stay_within_the_width),  cmocka_unit_test(test_seed_0_changes_nothing),
-        cmocka_unit_test(test_a_bit_can_come_to_any_place), cmocka_unit_test(test_one_seed_gives_one_order),
+        cmocka_unit_test(test_undo_is_the_way_back),     cmocka_unit_test(test_many_are_as_one_by_one),
+        cmocka_unit_test(test_distances_stay),           cmocka_unit_test(test_bits_stay_within_the_width),
+        cmocka_unit_test(test_seed_0_changes_nothing),   cmocka_unit_test(test_a_bit_can_come_to_any_place),
+        cmocka_unit_test(test_one_seed_gives_one_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
