@@ -4,8 +4,8 @@
 #include <strings.h>
 
 /* In the order in which they are asked. Plain files are what no other format claims. */
-static const dp_format *const formats[] = {&dp_format_jsonl, &dp_format_warc, &dp_format_arc,
-                                           &dp_format_csv,   &dp_format_tsv,  &dp_format_html};
+static const dp_format *const formats[] = {&dp_format_jsonl, &dp_format_warc, &dp_format_arc, &dp_format_csv,
+                                           &dp_format_tsv,   &dp_format_mbox, &dp_format_html};
 
 /* What is read of a file at a time, and at most, to tell its format. */
 #define HEAD ((size_t)8 << 10)

@@ -36,7 +36,7 @@ typedef struct dp_format {
 } dp_format;
 
 extern const dp_format dp_format_jsonl, dp_format_html, dp_format_plain, dp_format_warc, dp_format_arc, dp_format_csv,
-    dp_format_tsv;
+    dp_format_tsv, dp_format_mbox;
 
 /* Whether a page begins so: what dp_format_html goes by. */
 bool dp_html_tells(const char *head, size_t length);
