@@ -63,6 +63,17 @@ size_t dp_csv_row_end(dp_mark *mark, const char *data, size_t size, const char d
     return 0;
 }
 
+char dp_csv_delimiter(const char *header, size_t length) {
+    bool quoted = false;
+    for (size_t i = 0; i < length; i++) {
+        if (header[i] == '"')
+            quoted = !quoted;
+        else if (header[i] == '\t' && !quoted)
+            return '\t';
+    }
+    return ',';
+}
+
 /* ---- cells ---- */
 
 /* Adds to a cell that is not as it stands. There is room. */

@@ -15,6 +15,9 @@ size_t dp_csv_row_end(dp_mark *mark, const char *data, size_t size, const char d
 /* Whether the row that was looked at, and had no end, stops within quotes. */
 bool dp_csv_within_quotes(const dp_mark *mark);
 
+/* The delimiter of a file with this header: a tab, if it has one outside of quotes, else a comma. */
+char dp_csv_delimiter(const char *header, size_t length);
+
 /* A row that is being read, without its line end. */
 typedef struct dp_csv_row {
     const char *p, *end; /* what is left; p NULL: nothing, not even an empty cell */

@@ -48,17 +48,6 @@ static uint64_t count_lines(const char *p, const char *end) {
 
 /* ---- the header ---- */
 
-static char find_delimiter(const dp_place *at) {
-    bool quoted = false;
-    for (size_t i = 0; i < at->length; i++) {
-        if (at->bytes[i] == '"')
-            quoted = !quoted;
-        else if (at->bytes[i] == '\t' && !quoted)
-            return '\t';
-    }
-    return ',';
-}
-
 static doppel_slice without_spaces(doppel_slice name) {
     while (name.length && *name.data == ' ') {
         name.data++;
@@ -111,7 +100,7 @@ static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, colu
     if (dp_is_utf16(at.bytes, at.length))
         return bad_header(reader, unit, &at, DP_WHY_UTF16);
     if (!found->delimiter)
-        found->delimiter = find_delimiter(&at);
+        found->delimiter = dp_csv_delimiter(unit->header.data, unit->header.size);
     if (!begin_row(reader, &at, found->delimiter, &row))
         return dp_reader_no_memory(unit);
     while (dp_csv_cell(&row, &name))
@@ -242,8 +231,14 @@ static void read_rows(dp_reader *reader, dp_unit *unit, const char *file, column
 static const char *const csv_endings[] = {".csv", NULL};
 static const char *const tsv_endings[] = {".tsv", ".tab", NULL};
 
+/* The header, which is the first row, tells the delimiter of the others. */
 static size_t csv_end(dp_mark *mark, const char *data, size_t size) {
-    return dp_csv_row_end(mark, data, size, ",\t");
+    if (mark->file)
+        return dp_csv_row_end(mark, data, size, (char[]){(char)mark->file, (char)mark->file});
+    size_t length = dp_csv_row_end(mark, data, size, ",\t");
+    if (length)
+        mark->file = (unsigned char)dp_csv_delimiter(data, length);
+    return length;
 }
 
 static size_t tsv_end(dp_mark *mark, const char *data, size_t size) {

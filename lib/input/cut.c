@@ -67,7 +67,7 @@ static void look(dp_cutter *cutter, const dp_block *block, found *whole) {
             return;
         whole->size += length;
         whole->records++;
-        cutter->mark = (dp_mark){0};
+        cutter->mark = (dp_mark){.file = cutter->mark.file};
     }
 }
 
@@ -104,7 +104,7 @@ static bool skip(dp_cutter *cutter, dp_block *block) {
         }
         if (!got || length) {
             cutter->ended = !got;
-            cutter->mark = (dp_mark){0};
+            cutter->mark = (dp_mark){.file = cutter->mark.file};
             bool kept = cut(cutter, block, &(found){got ? length : block->size, 1});
             block->size = 0;
             return kept;

@@ -17,10 +17,11 @@ typedef struct dp_block {
     bool first, last;    /* of its file */
 } dp_block;
 
-/* What a format knows of the record at hand. All zero where one starts. */
+/* What a format knows of the record at hand. All zero where one starts, but for `file`. */
 typedef struct dp_mark {
     size_t seen;    /* bytes that were looked at: the next look starts there */
     uint64_t state; /* anything; positions only relative to `seen` */
+    uint64_t file;  /* what it knows of the file: zero at its start, then as the format sets it */
 } dp_mark;
 
 /* Gives how many bytes the record at `data` has, its line end and all else that belongs to it included, if its end is
