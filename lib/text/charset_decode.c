@@ -38,9 +38,13 @@ static bool add_sequence(dp_buffer *out, const uint8_t *p, size_t length, bool w
     return *p == '\f' || *p == '\v' ? dp_buffer_add(out, " ", 1) : true;
 }
 
-/* The first place from p on that has to change; `end`: none. */
-static const uint8_t *clean_until(const uint8_t *p, const uint8_t *end) {
+/* The first place from p on that has to change; `end`: none. Without control characters ASCII is passed in leaps. */
+static const uint8_t *clean_until(const uint8_t *p, const uint8_t *end, bool controls) {
     while (p < end) {
+        if (!controls && end - p >= 8 && !(dp_load64(p) & 0x8080808080808080u)) {
+            p += 8;
+            continue;
+        }
         bool whole = !is_control(*p);
         size_t length = 1;
         if (*p >= 0x80)
@@ -59,7 +63,7 @@ static doppel_status clean(dp_buffer *out, doppel_slice *text) {
     out->size = 0;
     if (!found.high && !found.control)
         return DOPPEL_OK;
-    if ((dirty = clean_until(p, end)) == end)
+    if ((dirty = clean_until(p, end, found.control)) == end)
         return DOPPEL_OK;
     while (p < end) {
         bool whole = true;
@@ -72,7 +76,7 @@ static doppel_status clean(dp_buffer *out, doppel_slice *text) {
                 return DOPPEL_ERROR_MEMORY;
             p += length;
         }
-        dirty = clean_until(p, end);
+        dirty = clean_until(p, end, found.control);
     }
     *text = (doppel_slice){out->data, out->size};
     return DOPPEL_OK;
