@@ -2,8 +2,8 @@
  *
  * Each run is read by a cursor, a stretch of numbers at a time. The cursor with the smallest number gives all it has
  * below the smallest of the others; where nothing of that has lists, times or dead owners, it is copied as it stands,
- * else position by position. A number that several runs have gets the owners of all. */
-#include "index/run.h"
+ * else position by position. A number that several runs have gets the owners of all. merged.c writes what comes out. */
+#include "index/merged.h"
 
 #include <stdlib.h>
 
@@ -21,22 +21,11 @@ typedef struct cursor {
     uint64_t numbers[2 * STRETCH];
 } cursor;
 
-typedef struct owner_time {
-    uint64_t owner, expires;
-} owner_time;
-
 typedef struct merger {
     int words; /* of a number */
     int cursors;
     cursor *cursor;
-    dp_run *run; /* that is made */
-    uint64_t *values, *ids, *shared;
-    uint64_t shared_words;
-    uint64_t *times;   /* by position; NULL: nothing expires */
-    dp_buffer lists;   /* uint64_t */
-    dp_buffer listed;  /* the times of what is in lists, when there are times */
-    owner_time *owner; /* of the number at hand */
-    size_t owners, owner_room;
+    dp_merged merged;
 } merger;
 
 /* ---- cursors ---- */
@@ -80,71 +69,6 @@ static inline doppel_status advance(cursor *c, uint64_t count, int words) {
     return c->at == c->loaded ? load_more(c) : DOPPEL_OK;
 }
 
-/* ---- owners of one number ---- */
-
-/* Merges ascending owners into those gathered so far, from the end. */
-static bool gather(merger *m, const dp_run *run, const dp_owners *owners) {
-    if (!dp_reserve(&m->owner, &m->owner_room, m->owners + owners->count, sizeof *m->owner))
-        return false;
-    size_t alive = 0;
-    for (uint64_t i = 0; i < owners->count; i++)
-        alive += !dp_run_is_dead(run, owners->slot + i);
-    size_t to = m->owners + alive, old = m->owners;
-    m->owners = to;
-    for (uint64_t i = owners->count; i-- > 0;) {
-        if (dp_run_is_dead(run, owners->slot + i))
-            continue;
-        while (old && m->owner[old - 1].owner > owners->owner[i])
-            m->owner[--to] = m->owner[--old];
-        m->owner[--to] = (owner_time){owners->owner[i], dp_run_expires(run, owners->slot + i)};
-    }
-    return true;
-}
-
-static bool add_number(dp_buffer *buffer, uint64_t number) {
-    return dp_buffer_add(buffer, &number, sizeof number);
-}
-
-static bool get_shared(merger *m) {
-    if (m->shared)
-        return true;
-    if (!dp_area_get(&m->run->area[DP_AREA_SHARED], m->shared_words * 8))
-        return false;
-    m->shared = m->run->area[DP_AREA_SHARED].data;
-    memset(m->shared, 0, m->shared_words * 8);
-    return true;
-}
-
-static bool give_list(merger *m, uint64_t position) {
-    if (!get_shared(m) || !add_number(&m->lists, m->owners))
-        return false;
-    m->ids[position] = m->lists.size / 8 - 1;
-    m->shared[position / 64] |= (uint64_t)1 << (position % 64);
-    bool good = !m->times || add_number(&m->listed, 0);
-    for (size_t i = 0; i < m->owners && good; i++) {
-        good = add_number(&m->lists, m->owner[i].owner);
-        if (m->times && good)
-            good = add_number(&m->listed, m->owner[i].expires);
-    }
-    return good;
-}
-
-/* Writes a number with the owners that were gathered. */
-static bool give(merger *m, const uint64_t *number) {
-    uint64_t position = m->run->count;
-    memcpy(m->values + position * (uint64_t)m->words, number, (size_t)m->words * 8);
-    m->run->count++;
-    if (m->owners > 1) {
-        if (m->times)
-            m->times[position] = 0;
-        return give_list(m, position);
-    }
-    m->ids[position] = m->owner[0].owner;
-    if (m->times)
-        m->times[position] = m->owner[0].expires;
-    return true;
-}
-
 /* ---- the merge ---- */
 
 /* The number at the front of `lead` and of every cursor that has the same. */
@@ -152,7 +76,7 @@ static doppel_status give_front(merger *m, cursor *lead) {
     dp_bits number = number_at(lead->next, m->words);
     uint64_t copy[2];
     dp_bits_store(number, copy);
-    m->owners = 0;
+    m->merged.owners = 0;
     bool first = true;
     for (int i = 0; i < m->cursors; i++) {
         cursor *c = &m->cursor[i];
@@ -162,7 +86,8 @@ static doppel_status give_front(merger *m, cursor *lead) {
         doppel_status status = dp_run_owners(c->run, c->at, &owners);
         if (status != DOPPEL_OK)
             return status;
-        if (!gather(m, c->run, &owners) || (!first && !dp_buffer_add(c->gone, copy, (size_t)m->words * 8)))
+        if (!dp_merged_gather(&m->merged, c->run, &owners) ||
+            (!first && !dp_buffer_add(c->gone, copy, (size_t)m->words * 8)))
             return DOPPEL_ERROR_MEMORY;
         if (first)
             lead = c;
@@ -170,21 +95,17 @@ static doppel_status give_front(merger *m, cursor *lead) {
         if ((status = advance(c, 1, m->words)) != DOPPEL_OK)
             return status;
     }
-    bool good = m->owners ? give(m, copy) : dp_buffer_add(lead->gone, copy, (size_t)m->words * 8);
+    bool good =
+        m->merged.owners ? dp_merged_give(&m->merged, copy) : dp_buffer_add(lead->gone, copy, (size_t)m->words * 8);
     return good ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 /* `count` numbers of a cursor, as they stand. */
 static doppel_status give_stretch(merger *m, cursor *c, uint64_t count) {
-    uint64_t position = m->run->count;
     doppel_status status = dp_run_touch(c->run, c->run->ids + c->at, count * 8);
     if (status != DOPPEL_OK)
         return status;
-    memcpy(m->values + position * (uint64_t)m->words, c->next, count * (size_t)m->words * 8);
-    memcpy(m->ids + position, c->run->ids + c->at, count * 8);
-    if (m->times)
-        memset(m->times + position, 0, count * 8);
-    m->run->count += count;
+    dp_merged_give_stretch(&m->merged, c->next, c->run->ids + c->at, count);
     return advance(c, count, m->words);
 }
 
@@ -273,76 +194,34 @@ static doppel_status open_cursors(merger *m, dp_merging *merging, bool *timed) {
     return DOPPEL_OK;
 }
 
-static bool get_memory(merger *m, const dp_merging *merging, bool timed) {
-    uint64_t most = 0;
-    for (int i = 0; i < merging->count; i++)
-        most += merging->run[i]->count;
-    if (!dp_pool_get(m->run->pool, &m->run->area[DP_AREA_VALUES], most * (size_t)m->words * 8) ||
-        !dp_pool_get(m->run->pool, &m->run->area[DP_AREA_IDS], most * 8))
-        return false;
-    m->values = m->run->area[DP_AREA_VALUES].data;
-    m->ids = m->run->area[DP_AREA_IDS].data;
-    m->shared_words = (most + 63) / 64;
-    return !timed || (m->times = malloc(most * 8 + 8));
-}
-
-/* Times by position and times of lists become one column. */
-static bool join_times(merger *m) {
-    dp_run *run = m->run;
-    uint64_t *times = realloc(m->times, dp_run_slots(run) * 8 + 8);
-    if (!times)
-        return false;
-    m->times = NULL;
-    if (m->listed.size)
-        memcpy(times + run->count, m->listed.data, m->listed.size);
-    run->expires_memory = times;
-    atomic_init(&run->expires, (_Atomic uint64_t *)(void *)times);
-    return true;
-}
-
-static doppel_status finish(merger *m) {
-    dp_run *run = m->run;
-    run->list_count = m->lists.size / 8;
-    if (m->times && !join_times(m))
-        return DOPPEL_ERROR_MEMORY;
-    dp_pool_trim(run->pool, &run->area[DP_AREA_VALUES], run->count * (size_t)m->words * 8);
-    dp_pool_trim(run->pool, &run->area[DP_AREA_IDS], run->count * 8);
-    run->area[DP_AREA_LISTS] = (dp_area){m->lists.data, m->lists.size, 0};
-    m->lists = (dp_buffer){0};
-    run->values = m->values;
-    run->ids = m->ids;
-    run->lists = run->area[DP_AREA_LISTS].data;
-    run->shared = m->shared;
-    return DOPPEL_OK;
-}
-
-static doppel_status merge_into(merger *m, dp_merging *merging) {
+static doppel_status merge_into(merger *m, dp_merging *merging, dp_run *run) {
     bool timed;
+    uint64_t most = 0;
     doppel_status status = open_cursors(m, merging, &timed);
     if (status != DOPPEL_OK)
         return status;
-    if (!get_memory(m, merging, timed))
+    for (int i = 0; i < merging->count; i++)
+        most += merging->run[i]->count;
+    if (!dp_merged_init(&m->merged, run, most, timed))
         return DOPPEL_ERROR_MEMORY;
     status = merge_all(m);
-    return status == DOPPEL_OK ? finish(m) : status;
+    return status == DOPPEL_OK && !dp_merged_finish(&m->merged) ? DOPPEL_ERROR_MEMORY : status;
 }
 
 doppel_status dp_run_merge(dp_merging *merging, dp_run **merged) {
     int bits = merging->run[0]->bits;
-    merger m = {.words = bits > 64 ? 2 : 1, .run = dp_run_create(bits)};
-    if (!m.run)
+    merger m = {.words = bits > 64 ? 2 : 1};
+    dp_run *run = dp_run_create(bits);
+    if (!run)
         return DOPPEL_ERROR_MEMORY;
-    m.run->pool = merging->pool;
-    doppel_status status = merge_into(&m, merging);
+    run->pool = merging->pool;
+    doppel_status status = merge_into(&m, merging, run);
     free(m.cursor);
-    free(m.owner);
-    free(m.times);
-    dp_buffer_free(&m.lists);
-    dp_buffer_free(&m.listed);
+    dp_merged_free(&m.merged);
     if (status == DOPPEL_OK)
-        *merged = m.run;
+        *merged = run;
     else
-        dp_run_free(m.run);
+        dp_run_free(run);
     return status;
 }
 
