@@ -805,6 +805,7 @@ typedef struct doppel_batch_options {
     const char *across; /* only documents of different ones are near */
     doppel_content content;
     unsigned url_without; /* rules that are not applied to URLs */
+    uint64_t limit;       /* read so many documents at most (known ones not counted); 0: all */
     const char *work;     /* a folder that keeps what was read, for `resume` and reports; NULL: nothing is kept */
     bool resume;          /* go on with what is in `work` */
     const char *tmp;      /* NULL: the environment's TMPDIR, else /tmp */
@@ -825,6 +826,11 @@ DOPPEL_API void doppel_batch_free(doppel_batch *batch);
  * they all stay, before all others, and are not given out. `counts` may be NULL. */
 DOPPEL_API doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
                                            doppel_input_counts *counts, doppel_error *error);
+
+/* Writes what is known of the documents to a file, which is whole or absent: given to doppel_batch_read as a path of
+ * known documents, it stands for them, and their text is not read again. The options that shape sketches must be the
+ * same then: recipe, method, bands and rows (which follow from similarity), min_words, by, within, across, content. */
+DOPPEL_API doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_error *error);
 
 /* Two documents, and what was measured. In `pairs` a < b. */
 typedef struct doppel_near {

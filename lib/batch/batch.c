@@ -92,25 +92,16 @@ static doppel_status set_options(doppel_batch *batch, const doppel_batch_options
 
 /* ---- create and free ---- */
 
-static doppel_status open_files(doppel_batch *batch, doppel_error *error) {
-    const char *tmp = batch->options.tmp;
-    doppel_status status = dp_spill_open(&batch->ids, NULL, NULL, tmp, error);
-    if (status == DOPPEL_OK)
-        status = dp_spill_open(&batch->sets, NULL, NULL, tmp, error);
-    if (status == DOPPEL_OK)
-        status = dp_spill_open(&batch->keys, NULL, NULL, tmp, error);
-    return status;
-}
-
 doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_batch **made, doppel_error *error) {
     doppel_batch *batch = calloc(1, sizeof *batch);
     *made = NULL;
     if (!batch)
         return dp_no_memory(error);
-    batch->ids.file.fd = batch->sets.file.fd = batch->keys.file.fd = -1;
     doppel_status status = set_options(batch, options, error);
     if (status == DOPPEL_OK)
-        status = open_files(batch, error);
+        status = dp_spill_open(&batch->keys, NULL, NULL, batch->options.tmp, error);
+    if (status == DOPPEL_OK)
+        status = dp_journal_open(batch, error);
     if (status == DOPPEL_OK)
         *made = batch;
     else
@@ -123,6 +114,9 @@ static void free_readings(doppel_batch *batch) {
         for (size_t j = 0; j < batch->readings[i].count; j++)
             free(batch->readings[i].paths[j]);
         free(batch->readings[i].paths);
+        for (size_t j = 0; j < batch->readings[i].seen_count; j++)
+            free(batch->readings[i].seen[j]);
+        free(batch->readings[i].seen);
     }
     free(batch->readings);
 }
@@ -131,13 +125,13 @@ void doppel_batch_free(doppel_batch *batch) {
     if (!batch)
         return;
     free_readings(batch);
-    dp_spill_close(&batch->ids);
-    dp_spill_close(&batch->sets);
+    dp_spill_close(&batch->journal);
     dp_spill_close(&batch->keys);
     free(batch->docs);
     free(batch->scope);
     free(batch->url);
     free(batch->ranks);
+    free(batch->title);
     free(batch->firsts);
     free(batch->rows);
     free(batch->block);
@@ -156,7 +150,7 @@ uint64_t doppel_batch_count(const doppel_batch *batch) {
 size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffer, size_t room) {
     const dp_doc *doc = &batch->docs[position];
     size_t length = doc->id_length < room ? doc->id_length : room;
-    if (dp_spill_read(&batch->ids, doc->id_at, buffer, length, NULL) != DOPPEL_OK)
+    if (dp_spill_read(&batch->journal, doc->id_at, buffer, length, NULL) != DOPPEL_OK)
         return 0;
     return doc->id_length;
 }
@@ -178,7 +172,7 @@ void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats
     *stats = batch->stats;
     stats->documents = batch->count;
     stats->known = batch->known;
-    stats->spilled_bytes += batch->ids.file.size + batch->sets.file.size + batch->keys.file.size;
+    stats->spilled_bytes += batch->journal.file.size + batch->keys.file.size;
 }
 
 /* ---- candidates ---- */

@@ -1,5 +1,6 @@
-/* batch.h - the batch line: documents -> read.c (sketches) -> bands.c or near.c (who may be near?) -> verify.c (how
- * near, really?) -> group.c (which one stays?) or pairs.c (all of them) -> write.c (documents).
+/* batch.h - the batch line: documents -> read.c (sketches) -> note.c (columns, journal) -> bands.c or near.c (who may
+ * be near?) -> verify.c (how near, really?) -> group.c (which one stays?) or pairs.c (all of them) -> write.c
+ * (documents).
  *
  * A document is known by its number, in the order of reading. Those with the same words are twins: the first of them
  * stands for all, and only firsts are looked for in bands. Documents that may be near stand together in a bucket
@@ -16,8 +17,7 @@
 typedef struct dp_doc {
     uint8_t digest[16]; /* half of SHA-256 of its words; all 0: it has none */
     uint64_t fingerprint[2];
-    uint64_t id_at;  /* in `ids` */
-    uint64_t set_at; /* in `sets`, in numbers */
+    uint64_t id_at, set_at; /* in the journal */
     uint32_t id_length;
     uint32_t set_count; /* 0: no set is kept: a twin, too few words, or a method that needs none */
     uint32_t twin;      /* the first document with the same words (and scope, with `within`); itself: it is the first */
@@ -43,9 +43,39 @@ doppel_status dp_spill_add(dp_spill *spill, const void *bytes, size_t length, do
 doppel_status dp_spill_flush(dp_spill *spill, doppel_error *error);
 doppel_status dp_spill_read(const dp_spill *spill, uint64_t at, void *bytes, size_t length, doppel_error *error);
 
-/* ---- which one stays: keep.c ---- */
+/* ---- the journal: journal.c ----
+ *
+ * All that was found out about each document, in the order of reading, in one file: nameless in `tmp`, or `sketches` in
+ * the folder of `work`. It is written once and read back where something of it is needed; read from its beginning, it
+ * gives the batch again. A header, then entries (docs/FORMAT.md). */
+
+typedef enum dp_entry_kind { DP_ENTRY_READING = 1, DP_ENTRY_FILE, DP_ENTRY_DOCUMENT, DP_ENTRY_END } dp_entry_kind;
+
+typedef struct dp_entry {
+    uint64_t size;  /* of the whole entry, this included */
+    uint64_t check; /* XXH3 of what follows, seeded by its kind */
+    uint64_t kind;
+} dp_entry;
 
 enum { DP_KEEP_RULES = 8 };
+
+/* A document, followed by its id, its title, the keys of its bands and its set. */
+typedef struct dp_sketched {
+    dp_doc doc;
+    uint64_t scope, url[2];
+    double rank[DP_KEEP_RULES];
+    uint64_t line;
+    uint32_t keys, title_length;
+} dp_sketched;
+
+/* Where reading is: a file, and what it was like; followed by its name. */
+typedef struct dp_seen_file {
+    uint64_t bytes;
+    int64_t changed; /* nanoseconds since 1970 */
+} dp_seen_file;
+
+/* ---- which one stays: keep.c ---- */
+
 typedef enum dp_keep_kind {
     DP_KEEP_FIRST,
     DP_KEEP_LAST,
@@ -95,8 +125,21 @@ typedef struct dp_reading {
     char **paths;
     size_t count;
     bool known;
+    bool complete; /* it was read to its end */
     doppel_input_counts counts;
+    /* Of a run that is gone on with: the files that were seen, of which all but the last are done. */
+    char **seen;
+    size_t seen_count, seen_room;
+    uint64_t last_line;    /* of the last document, in the last file */
+    size_t resumed;        /* how many of the files a stopped run had seen, */
+    uint64_t resumed_line; /* and the line it came to in the last of them */
 } dp_reading;
+
+/* A title, in the journal. */
+typedef struct dp_title {
+    uint64_t at;
+    uint32_t length;
+} dp_title;
 
 /* Documents that may be near each other. */
 typedef struct dp_buckets {
@@ -135,16 +178,21 @@ struct doppel_batch {
     uint64_t *scope;    /* by document; NULL: not used */
     uint64_t (*url)[2]; /* hashes of canonical URLs, 0: none; NULL: not used */
     double *ranks;      /* keep.count of them a document; NULL: the order of reading */
-    size_t scope_room, url_room, rank_room;
+    dp_title *title;    /* where normalised titles stand; NULL: not used */
+    size_t scope_room, url_room, rank_room, title_room;
     uint32_t *firsts; /* numbers + 1 of documents by digest, a hash table; 0: free */
     size_t firsts_room, firsts_count;
 
     uint32_t *rows; /* documents that are looked for by content, in order */
     size_t row_count, row_room;
     uint32_t *block; /* keys of the last rows, band after band */
-    dp_spill ids, sets, keys;
+    dp_spill journal, keys;
+    uint64_t header; /* its bytes ahead of the first entry */
+    bool replaying;  /* what is noted stands in the journal already */
     dp_reading *readings;
     size_t reading_count, reading_room;
+    size_t reading_at; /* that is asked for next */
+    bool limit_reached;
 
     uint32_t *original; /* once decided */
     float *similarity;  /* of it; negative: not known */
@@ -251,7 +299,26 @@ static inline void dp_unite(uint32_t *parent, uint32_t a, uint32_t b) {
     parent[a < b ? b : a] = a < b ? a : b;
 }
 
-/* ---- reading: read.c ---- */
+/* ---- reading: read.c, sketch.c, note.c ---- */
+
+/* sketch.c: makes entries of documents. */
+doppel_work dp_sketch_work(doppel_batch *batch);
+
+/* note.c: takes entries, whole ones, one after the other; `at` is where the first stands in the journal, when that is
+ * read back. */
+doppel_status dp_note_entries(doppel_batch *batch, const char *bytes, size_t length, uint64_t at);
 doppel_status dp_batch_end_reading(doppel_batch *batch, doppel_error *error);
+
+/* journal.c: begins the journal, or reads back the one of `work`. */
+doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error);
+/* Appends an entry of some parts. */
+doppel_status dp_journal_add(doppel_batch *batch, dp_entry_kind kind, const doppel_slice *part, size_t parts);
+uint64_t dp_entry_check(dp_entry_kind kind, const char *head, size_t head_length, const char *rest, size_t rest_length);
+/* Takes the documents of another batch's journal, a saved file, as known ones. */
+bool dp_is_journal(const char *path);
+doppel_status dp_journal_take(doppel_batch *batch, const char *path, doppel_error *error);
+
+/* options.c: the options as text, those that shape sketches first, then (*shaping bytes on) the others; and back. */
+bool dp_options_print(const doppel_batch *batch, dp_buffer *text, size_t *shaping);
 
 #endif

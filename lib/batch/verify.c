@@ -51,8 +51,8 @@ static doppel_status load(const doppel_batch *batch, kept_set *set, uint32_t doc
     set->document = DP_NO_DOCUMENT;
     if (!dp_reserve(&set->hash, &set->room, doc->set_count, sizeof *set->hash))
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = dp_spill_read(&batch->sets, doc->set_at * sizeof *set->hash, set->hash,
-                                         doc->set_count * sizeof *set->hash, NULL);
+    doppel_status status =
+        dp_spill_read(&batch->journal, doc->set_at, set->hash, doc->set_count * sizeof *set->hash, NULL);
     if (status == DOPPEL_OK)
         set->document = document;
     return status;

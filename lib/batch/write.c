@@ -9,21 +9,36 @@ typedef struct writing {
     doppel_batch *batch;
     uint64_t position;
     bool too_many; /* more documents came than before */
+    bool limit;    /* as many were given as were read, and no more are wanted */
     doppel_status (*document)(doppel_slice record, const doppel_near *near, void *user);
     void *user;
 } writing;
 
-static doppel_status begin(void *user, void **state) {
+/* What a thread makes records with. */
+typedef struct maker {
     doppel_page_reader *pages;
-    (void)user;
-    doppel_status status = doppel_page_reader_create(&pages);
-    *state = status == DOPPEL_OK ? pages : NULL;
-    return status;
-}
+    doppel_content content;
+} maker;
 
 static void end(void *user, void *state) {
+    maker *m = state;
     (void)user;
-    doppel_page_reader_free(state);
+    doppel_page_reader_free(m->pages);
+    free(m);
+}
+
+static doppel_status begin(void *user, void **state) {
+    const writing *w = user;
+    maker *m = calloc(1, sizeof *m);
+    if (!m)
+        return DOPPEL_ERROR_MEMORY;
+    m->content = w->batch->options.content;
+    doppel_status status = doppel_page_reader_create(&m->pages);
+    if (status == DOPPEL_OK)
+        *state = m;
+    else
+        end(NULL, m);
+    return status;
 }
 
 static doppel_status write_member(doppel_output *output, const char *name, const char *value, size_t length) {
@@ -32,9 +47,9 @@ static doppel_status write_member(doppel_output *output, const char *name, const
 }
 
 /* A record of a document that does not come as one. */
-static doppel_status make_record(doppel_page_reader *pages, const doppel_document *d, doppel_output *output) {
+static doppel_status make_record(maker *m, const doppel_document *d, doppel_output *output) {
     doppel_page page;
-    doppel_status status = doppel_document_text(pages, d, DOPPEL_CONTENT_MAIN, &page);
+    doppel_status status = doppel_document_text(m->pages, d, m->content, &page);
     if (status == DOPPEL_OK)
         status = write_member(output, "{\"id\":", d->id, d->id_length);
     if (status == DOPPEL_OK && d->url)
@@ -62,8 +77,9 @@ static doppel_status take_records(void *user, const char *bytes, size_t length) 
         const char *line_end = memchr(bytes, '\n', (size_t)(end_of_all - bytes));
         doppel_near near;
         if (w->position >= w->batch->count) {
-            w->too_many = true;
-            return DOPPEL_ERROR_INPUT;
+            w->limit = w->batch->limit_reached;
+            w->too_many = !w->limit;
+            return DOPPEL_ERROR_INTERRUPTED;
         }
         doppel_batch_get(w->batch, w->position++, &near);
         status = w->document((doppel_slice){bytes, (size_t)(line_end - bytes)}, &near, w->user);
@@ -80,6 +96,8 @@ static doppel_status write_reading(writing *w, const dp_reading *reading, doppel
     options.strict = false;
     doppel_status status =
         doppel_input_run((const char *const *)reading->paths, reading->count, &options, &work, &counts, error);
+    if (w->limit)
+        return DOPPEL_OK;
     if (w->too_many || (status == DOPPEL_OK &&
                         (counts.documents != reading->counts.documents || counts.bytes != reading->counts.bytes)))
         return dp_fail(error, DOPPEL_ERROR_INPUT, "the inputs have changed since they were read: start again");

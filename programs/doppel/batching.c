@@ -115,6 +115,9 @@ static bool read_options(batching *b) {
     o->across = args_text(args, "across");
     o->tmp = args_text(args, "tmp");
     o->memory = args_number(args, "memory", 0);
+    o->limit = args_number(args, "limit", 0);
+    o->work = args_text(args, "work");
+    o->resume = args_flag(args, "resume");
     return good;
 }
 
@@ -129,6 +132,10 @@ int batching_open(batching *b, const cli_args *args) {
     b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input};
     if (args_flag(args, "json") && !args_text(args, "output")) {
         message("--json prints a summary, and goes with --output");
+        return EXIT_USAGE;
+    }
+    if (args_flag(args, "resume") && !args_text(args, "work")) {
+        message("--resume goes on with the run of a folder: name it with --work DIR");
         return EXIT_USAGE;
     }
     int code = load_recipe(args, args_text(args, "recipe"), &b->loaded);
@@ -180,6 +187,13 @@ int batching_read_all(batching *b, bool *usable) {
     if (!*usable)
         return known;
     int code = batching_read(b, b->args->operands, b->args->operand_count, false, usable);
+    const char *save = args_text(b->args, "save-sketches");
+    if (*usable && save) {
+        doppel_error error = {0};
+        int saved = batching_end(doppel_batch_save(b->batch, save, &error), &error);
+        *usable = saved == EXIT_DONE;
+        code = saved ? saved : code;
+    }
     return code ? code : known;
 }
 

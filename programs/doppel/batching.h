@@ -41,12 +41,21 @@ typedef struct batching {
         RECIPE_OPTIONS,                                                                                                \
         {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},    \
         {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},                              \
+        {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"},                                            \
         {"memory", 0, OPTION_SIZE, "BYTES",                                                                            \
          "use about this much memory, then files in --tmp (default: half of what is free)"},                           \
         {"tmp", 0, OPTION_FILE, "DIR",                                                                                 \
          "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},                              \
     {                                                                                                                  \
         "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"                              \
+    }
+
+/* Options that keep what was read. */
+#define WORK_OPTIONS                                                                                           \
+    {"work", 0, OPTION_FILE, "DIR", "keep what was read in this folder, for --resume and doppel report"},      \
+        {"resume", 0, OPTION_FLAG, NULL, "go on with the run of --work where it was stopped; same options"}, { \
+        "save-sketches", 0, OPTION_FILE, "FILE",                                                               \
+            "keep the sketches of the documents in this file, which --against takes in place of the documents" \
     }
 
 /* Options that say which one stays. */

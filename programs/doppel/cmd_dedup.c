@@ -16,6 +16,7 @@ const cli_option dedup_options[] = {
     {"annotate", 0, OPTION_FLAG, NULL, "write all documents, with group, isDuplicate and originalId added to each"},
     {"dry-run", 0, OPTION_FLAG, NULL, "decide, and say what would be removed, but write nothing"},
     KEEP_OPTIONS,
+    WORK_OPTIONS,
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };

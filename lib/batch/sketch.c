@@ -1,0 +1,216 @@
+/* sketch.c - what a thread does with a document: text, sketches, address, title, packed as entries of the journal. */
+#include "sketch/sketch.h"
+#include "batch/batch.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+typedef struct worker {
+    doppel_batch *batch;
+    doppel_sketcher *sketcher;
+    doppel_sketcher *titles; /* normalises titles; NULL: not needed */
+    doppel_page_reader *pages;
+    dp_buffer url;
+    dp_buffer file; /* the name of the file at hand, with its NUL */
+    bool file_seen; /* a stopped run had read all of it, or (file_last) some */
+    bool file_last;
+} worker;
+
+static void end(void *user, void *state) {
+    worker *w = state;
+    (void)user;
+    if (!w)
+        return;
+    doppel_sketcher_free(w->sketcher);
+    doppel_sketcher_free(w->titles);
+    doppel_page_reader_free(w->pages);
+    dp_buffer_free(&w->url);
+    dp_buffer_free(&w->file);
+    free(w);
+}
+
+static doppel_status begin(void *user, void **state) {
+    doppel_batch *batch = user;
+    worker *w = calloc(1, sizeof *w);
+    if (!w)
+        return DOPPEL_ERROR_MEMORY;
+    w->batch = batch;
+    unsigned wants = DOPPEL_WANT_DIGEST | (batch->has_sets ? DOPPEL_WANT_SET : 0U);
+    const doppel_recipe *recipe = batch->options.recipe ? batch->options.recipe : dp_recipe_default();
+    doppel_status status = doppel_sketcher_create(recipe, wants, &w->sketcher, NULL);
+    if (status == DOPPEL_OK && batch->by & DOPPEL_BY_TITLE)
+        status = doppel_sketcher_create(dp_recipe_default(), DOPPEL_WANT_TEXT, &w->titles, NULL);
+    if (status == DOPPEL_OK)
+        status = doppel_page_reader_create(&w->pages);
+    if (status == DOPPEL_OK)
+        *state = w;
+    else
+        end(NULL, w);
+    return status;
+}
+
+/* The canonical form of a URL, in w->url; empty when there is none. */
+static doppel_status canonical(worker *w, const char *url, size_t length, const doppel_slice *base) {
+    size_t room = 3 * (length + (base ? base->length : 0)) + 64;
+    w->url.size = 0;
+    if (!url || !length)
+        return DOPPEL_OK;
+    if (!dp_reserve(&w->url.data, &w->url.capacity, room, 1))
+        return DOPPEL_ERROR_MEMORY;
+    return doppel_url_canonical(url, length, base, w->batch->options.url_without, w->url.data, w->url.capacity,
+                                &w->url.size);
+}
+
+/* What of the address counts: the URL itself for scopes; the page's own canonical link, or where a redirect leads, for
+ * what is the same. */
+static doppel_status note_address(worker *w, const doppel_document *d, const doppel_page *page, dp_sketched *s) {
+    const doppel_batch *batch = w->batch;
+    doppel_slice base = {d->url, d->url_length};
+    doppel_url_parts parts;
+    doppel_status status = DOPPEL_OK;
+    if (batch->scope_kind == DP_SCOPE_HOST || batch->scope_kind == DP_SCOPE_DOMAIN) {
+        if ((status = canonical(w, d->url, d->url_length, NULL)) != DOPPEL_OK)
+            return status;
+        doppel_url_split(w->url.data, w->url.size, &parts);
+        const doppel_slice *part = batch->scope_kind == DP_SCOPE_HOST ? &parts.host : &parts.domain;
+        s->scope = part->length ? dp_murmur3(part->data, part->length, 0) : 0;
+    } else if (batch->scope_kind == DP_SCOPE_FIELD) {
+        doppel_slice value = d->extra[batch->scope_field];
+        s->scope = value.length ? dp_murmur3(value.data, value.length, 0) : 0;
+    }
+    if (!(batch->by & DOPPEL_BY_URL))
+        return status;
+    if (d->alias)
+        status = canonical(w, d->alias, d->alias_length, d->url ? &base : NULL);
+    else if (page->canonical_length)
+        status = canonical(w, page->canonical, page->canonical_length, d->url ? &base : NULL);
+    else
+        status = canonical(w, d->url, d->url_length, NULL);
+    if (status == DOPPEL_OK && w->url.size) {
+        s->url[0] = dp_murmur3(w->url.data, w->url.size, 0);
+        s->url[1] = dp_murmur3(w->url.data, w->url.size, 1);
+    }
+    return status;
+}
+
+static void note_sketch(const doppel_batch *batch, const doppel_sketch *sketch, dp_sketched *s) {
+    memcpy(s->doc.digest, sketch->digest, sizeof s->doc.digest);
+    memcpy(s->doc.fingerprint, sketch->fingerprint, sizeof s->doc.fingerprint);
+    s->doc.words = sketch->words < UINT32_MAX ? (uint32_t)sketch->words : UINT32_MAX;
+    if (batch->has_sets && sketch->words >= batch->options.min_words) {
+        s->doc.set_count = (uint32_t)sketch->set_count;
+        s->keys = (uint32_t)batch->stats.bands;
+    }
+}
+
+/* ---- where reading is ---- */
+
+/* Whether a stopped run had the file, and whether it was its last. */
+static void look_up_file(worker *w) {
+    const dp_reading *reading = &w->batch->readings[w->batch->reading_at];
+    w->file_seen = w->file_last = false;
+    for (size_t i = 0; i < reading->resumed && !w->file_seen; i++) {
+        w->file_seen = !strcmp(reading->seen[i], w->file.data);
+        w->file_last = w->file_seen && i == reading->resumed - 1;
+    }
+}
+
+/* Notes that documents of another file follow. */
+static doppel_status enter_file(worker *w, const char *name, doppel_output *output) {
+    struct stat known;
+    size_t length = strlen(name);
+    if (w->file.size && !strcmp(w->file.data, name))
+        return DOPPEL_OK;
+    w->file.size = 0;
+    if (!dp_buffer_add(&w->file, name, length + 1))
+        return DOPPEL_ERROR_MEMORY;
+    look_up_file(w);
+    dp_seen_file seen = {0};
+    if (!stat(name, &known))
+        seen = (dp_seen_file){(uint64_t)known.st_size, known.st_mtim.tv_sec * 1000000000LL + known.st_mtim.tv_nsec};
+    dp_entry entry = {.size = sizeof entry + sizeof seen + length, .kind = DP_ENTRY_FILE};
+    doppel_status status = doppel_output_write(output, &entry, sizeof entry);
+    if (status == DOPPEL_OK)
+        status = doppel_output_write(output, &seen, sizeof seen);
+    return status == DOPPEL_OK ? doppel_output_write(output, name, length) : status;
+}
+
+/* Whether the journal of a stopped run has the document. */
+static bool is_known(const worker *w, const doppel_document *d) {
+    const dp_reading *reading = &w->batch->readings[w->batch->reading_at];
+    return w->file_seen && (!w->file_last || d->line <= reading->resumed_line);
+}
+
+/* ---- a document ---- */
+
+static doppel_status pack(const dp_sketched *s, const doppel_slice *part, size_t parts, doppel_output *output) {
+    dp_entry entry = {.size = sizeof entry + sizeof *s, .kind = DP_ENTRY_DOCUMENT};
+    for (size_t i = 0; i < parts; i++)
+        entry.size += part[i].length;
+    doppel_status status = doppel_output_write(output, &entry, sizeof entry);
+    if (status == DOPPEL_OK)
+        status = doppel_output_write(output, s, sizeof *s);
+    for (size_t i = 0; i < parts && status == DOPPEL_OK; i++)
+        status = doppel_output_write(output, part[i].data, part[i].length);
+    return status;
+}
+
+/* The normalised title, which the other documents' are compared with. */
+static doppel_status normalise_title(worker *w, const doppel_page *page, doppel_slice *title) {
+    doppel_sketch sketch;
+    if (!w->titles || !page->title)
+        return DOPPEL_OK;
+    doppel_status status = doppel_sketcher_run(w->titles, page->title, page->title_length, &sketch);
+    if (status == DOPPEL_OK)
+        *title = (doppel_slice){sketch.text, sketch.text_length};
+    return status;
+}
+
+static doppel_status sketch_document(worker *w, const doppel_document *d, doppel_output *output) {
+    const doppel_batch *batch = w->batch;
+    uint32_t keys[DP_MOST_BANDS];
+    dp_sketched s;
+    doppel_sketch sketch;
+    doppel_page page;
+    doppel_slice title = {NULL, 0};
+    memset(&s, 0, sizeof s); /* what lies between its members goes to a file, too */
+    s.doc.id_length = (uint32_t)d->id_length;
+    s.line = d->line;
+    doppel_status status = doppel_document_text(w->pages, d, batch->options.content, &page);
+    if (status == DOPPEL_OK)
+        status = normalise_title(w, &page, &title);
+    if (status == DOPPEL_OK)
+        status = doppel_sketcher_run(w->sketcher, page.text, page.text_length, &sketch);
+    if (status != DOPPEL_OK)
+        return status;
+    note_sketch(batch, &sketch, &s);
+    s.title_length = (uint32_t)title.length;
+    dp_keep_rank(&batch->keep, d, page.text_length, s.rank);
+    if (s.keys)
+        status = dp_bands_keys(batch, sketch.set, sketch.set_count, keys);
+    if (status == DOPPEL_OK)
+        status = note_address(w, d, &page, &s);
+    doppel_slice part[] = {{d->id, d->id_length},
+                           title,
+                           {(const char *)keys, s.keys * sizeof *keys},
+                           {(const char *)sketch.set, s.doc.set_count * sizeof *sketch.set}};
+    return status == DOPPEL_OK ? pack(&s, part, sizeof part / sizeof *part, output) : status;
+}
+
+/* doppel_work.document */
+static doppel_status take_document(void *state, const doppel_document *d, doppel_output *output) {
+    worker *w = state;
+    doppel_status status = enter_file(w, d->file, output);
+    if (status != DOPPEL_OK || is_known(w, d))
+        return status;
+    return sketch_document(w, d, output);
+}
+
+/* doppel_work.emit */
+static doppel_status take_entries(void *user, const char *bytes, size_t length) {
+    return dp_note_entries(user, bytes, length, 0);
+}
+
+doppel_work dp_sketch_work(doppel_batch *batch) {
+    return (doppel_work){.user = batch, .begin = begin, .document = take_document, .end = end, .emit = take_entries};
+}
