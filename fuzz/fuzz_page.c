@@ -1,0 +1,78 @@
+/* fuzz_page.c - any bytes as a page. The first byte chooses the content and the carrier's charset; the rest is the
+ * page.
+ *
+ * Text, title and links are valid UTF-8 without control characters; white space stands only between words; the main
+ * content has no word that all of the page has not; and a reader gives the same for the same page again. */
+#include "fuzz.h"
+
+#include "doppel.h"
+#include "text/utf8.h"
+
+#include <string.h>
+
+static const char *const carriers[] = {NULL,     "utf-8",   "latin1",  "shift_jis",
+                                       "utf-16", "gb18030", "nothing", "iso-2022-jp"};
+
+static bool is_space(uint8_t c) {
+    return c == ' ' || c == '\n';
+}
+
+/* What a text of the reader's promises. `lines`: line feeds may part words, too. */
+static void check_text(const char *text, size_t length, bool lines) {
+    const uint8_t *p = (const uint8_t *)text, *end = p + length;
+    for (bool space = true; p < end;) {
+        int32_t code_point;
+        bool now = is_space(*p);
+        CHECK(!now || (!space && p + 1 < end && (lines || *p == ' ')));
+        CHECK(now || *p >= 0x20);
+        space = now;
+        p += dp_utf8_decode(p, end, &code_point);
+        CHECK(code_point >= 0);
+    }
+}
+
+static void check_page(const doppel_page *page) {
+    CHECK(page->text && page->charset);
+    CHECK(!page->title == !page->title_length && !page->canonical == !page->canonical_length &&
+          !page->language == !page->language_length);
+    check_text(page->text, page->text_length, true);
+    check_text(page->title, page->title_length, false);
+    check_text(page->canonical, page->canonical_length, false);
+    check_text(page->language, page->language_length, false);
+}
+
+/* How many bytes of a text are no white space. */
+static size_t inked(const doppel_page *page) {
+    size_t count = 0;
+    for (size_t i = 0; i < page->text_length; i++)
+        count += !is_space((uint8_t)page->text[i]);
+    return count;
+}
+
+/* A sum that differs with any byte. */
+static uint64_t sum_of(const doppel_page *page) {
+    uint64_t sum = page->text_length + page->title_length * 3 + page->canonical_length * 5 + page->language_length * 7;
+    for (size_t i = 0; i < page->text_length; i++)
+        sum = sum * 0x9E3779B97F4A7C15u + (uint8_t)page->text[i];
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size < 1)
+        return 0;
+    const char *html = (const char *)data + 1, *carrier = carriers[data[0] % 8];
+    doppel_page_reader *reader;
+    doppel_page page;
+    CHECK(!doppel_page_reader_create(&reader));
+    CHECK(!doppel_page_read(reader, html, size - 1, carrier, DOPPEL_CONTENT_ALL, &page));
+    check_page(&page);
+    size_t all = inked(&page);
+    CHECK(!doppel_page_read(reader, html, size - 1, carrier, DOPPEL_CONTENT_MAIN, &page));
+    check_page(&page);
+    CHECK(inked(&page) <= all);
+    uint64_t sum = sum_of(&page);
+    CHECK(!doppel_page_read(reader, html, size - 1, carrier, DOPPEL_CONTENT_MAIN, &page));
+    CHECK(sum == sum_of(&page));
+    doppel_page_reader_free(reader);
+    return 0;
+}
