@@ -72,8 +72,9 @@ static const char *read_word(const char *p, const char *end, doppel_slice stop, 
 
 bool dp_mime_parameter(doppel_slice value, const char *name, char *to, size_t room) {
     static const doppel_slice name_end = {"=; \t\r\n", 6}, word_end = {"; \t\r\n", 5};
-    const char *p = value.data, *end = p + value.length;
+    const char *p = value.data ? value.data : "", *end = p + value.length;
     char found[40];
+    *to = 0;
     while (p < end && (p = memchr(p, ';', (size_t)(end - p)))) {
         bool name_fits = true, fits = true;
         for (p++; p < end && is_space(*p);)
