@@ -44,8 +44,6 @@ dp_bits dp_order_apply(const dp_order *order, dp_bits value);
 dp_bits dp_order_undo(const dp_order *order, dp_bits value);
 /* The same as apply for many, one or two words each; `to` may be `from`. */
 void dp_order_apply_many(const dp_order *order, const uint64_t *from, size_t count, uint64_t *to);
-/* The same as apply for many, one or two words each; `to` may be `from`. */
-void dp_order_apply_many(const dp_order *order, const uint64_t *from, size_t count, uint64_t *to);
 
 /* ---- layouts: layout.c ---- */
 
