@@ -6,8 +6,10 @@
 
 #include <stdlib.h>
 
-/* How much of a stream of unknown length is read to see whether it is short. */
-#define AHEAD ((size_t)1 << 20)
+/* How much of a stream of unknown length is read to see whether it is short: so many fingerprints, or what an eighth of
+ * the memory holds. */
+#define AHEAD ((uint64_t)1 << 20)
+#define LEAST_AHEAD ((uint64_t)1 << 12)
 /* A stream that goes on behind that is taken to be this long: its sieve pays from about there on. */
 #define LONG_STREAM ((uint64_t)1 << 26)
 /* Pairs a batch keeps before it waits for its turn: 1.5 MiB. */
@@ -137,19 +139,22 @@ static void thread_main(void *user, size_t thread) {
 
 /* ---- setting up ---- */
 
-/* Finds out how long the stream is, or reads ahead to see whether it is short; gives what to plan for. */
-static doppel_status look_ahead(dp_two *two, uint64_t *expected, doppel_error *error) {
+/* Finds out how long the stream is, or reads ahead to see whether it is short; gives what to plan for. What that takes
+ * of the memory is taken off. */
+static doppel_status look_ahead(dp_two *two, uint64_t *memory, uint64_t *expected, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
-    size_t count = 1;
+    uint64_t room = *memory / 8 / item_size(two);
+    size_t count = 1, most = (size_t)(room < LEAST_AHEAD ? LEAST_AHEAD : room < AHEAD ? room : AHEAD);
     *expected = two->total = two->stream.count;
     if (two->stream.settled)
         return DOPPEL_OK;
-    two->ahead = malloc(AHEAD * item_size(two));
+    two->ahead = malloc(most * item_size(two));
     if (!two->ahead)
         return dp_no_memory(error);
-    while (status == DOPPEL_OK && count && two->ahead_count < AHEAD) {
+    *memory -= most * item_size(two) < *memory ? most * item_size(two) : *memory;
+    while (status == DOPPEL_OK && count && two->ahead_count < most) {
         const uint64_t *got;
-        count = AHEAD - two->ahead_count;
+        count = most - two->ahead_count;
         if (dp_stopped(two->options.stop))
             return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
         status = dp_feed_next(&two->stream, two->ahead + two->ahead_count * two->held.words, &count, &got, error);
@@ -181,11 +186,11 @@ static doppel_status set_up(dp_two *two, const doppel_source *a, int distance, d
         return status;
     status = dp_held_build(&two->held, &feed, &held, error);
     dp_feed_close(&feed);
+    uint64_t used = dp_held_bytes(&two->held), rest = memory > used ? memory - used : 0;
     if (status == DOPPEL_OK)
-        status = look_ahead(two, &expected, error);
+        status = look_ahead(two, &rest, &expected, error);
     if (status != DOPPEL_OK)
         return status;
-    uint64_t used = dp_held_bytes(&two->held), rest = memory > used ? memory - used : 0;
     dp_sieve_options sieve = {.threads = two->threads, .memory = rest / 8 * 7, .stream = expected};
     dp_sieve_plan(&two->sieve, &two->held, &sieve);
     if (!dp_sieve_build(&two->sieve, &two->held, two->threads))
