@@ -30,6 +30,7 @@ static const alias aliases[] = {
     {"koi8-u", "KOI8-U"},
     {"gb2312", "GB18030"},
     {"gbk", "GB18030"},
+    {"eucgb2312_cn", "GB18030"},
     {"gb18030", "GB18030"},
     {"big5", "BIG5-HKSCS"},
     {"big5-hkscs", "BIG5-HKSCS"},
