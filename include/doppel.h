@@ -407,10 +407,14 @@ typedef struct doppel_work {
 } doppel_work;
 
 /* Reads every document of the paths in order, and does the work on `threads` threads. A path is a file, a folder
- * (walked in byte order of names) or "-" for stdin; JSONL (.jsonl, .ndjson, .json, or a first byte `{`) and plain text
- * are told apart by name and content, .gz and .zst by content. The emitted bytes do not depend on the number of
- * threads. A bad record or file is reported and left out, and DOPPEL_OK is given (see counts); with `strict` the first
- * one ends the run with DOPPEL_ERROR_INPUT. `counts` and `error` may be NULL. */
+ * (walked in byte order of names), a pattern with *, ? or [ that is no file itself (those that match, in byte order) or
+ * "-" for stdin. Formats are told by the name, else by how the file begins: JSONL (.jsonl, .ndjson, .json, or a first
+ * byte `{`), CSV and TSV (.csv, .tsv), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox), HTML (.html, .htm,
+ * .xhtml), and plain text, which is everything else; .gz and .zst by content. In web archives, pages and texts that
+ * were answered with 200 are documents, and redirects and revisits are aliases; everything else is left out. The
+ * emitted bytes do not depend on the number of threads. A bad record or file is reported and left out, and DOPPEL_OK is
+ * given (see counts); with `strict` the first one ends the run with DOPPEL_ERROR_INPUT. `counts` and `error` may be
+ * NULL. */
 DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count,
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
@@ -821,6 +825,15 @@ typedef struct doppel_batch_options {
 DOPPEL_API doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_batch **batch,
                                              doppel_error *error);
 DOPPEL_API void doppel_batch_free(doppel_batch *batch);
+
+/* The batch of a finished run, as `work` keeps it, with the options it had: it can decide, give pairs and write again.
+ * `input` (NULL: the defaults) says how to read. Errors: DOPPEL_ERROR_STORE when there is none, it is damaged or was
+ * not finished; DOPPEL_ERROR_USAGE for a recipe that needs more than its text. */
+DOPPEL_API doppel_status doppel_batch_open(const char *work, const doppel_input_options *input, doppel_batch **batch,
+                                           doppel_error *error);
+
+/* The options as they are used, defaults filled in. */
+DOPPEL_API const doppel_batch_options *doppel_batch_get_options(const doppel_batch *batch);
 
 /* Reads every document of the paths, as doppel_input_run does. With `known` they are what others are compared with:
  * they all stay, before all others, and are not given out. `counts` may be NULL. */

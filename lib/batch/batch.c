@@ -38,7 +38,7 @@ static doppel_status check_numbers(doppel_batch *batch, doppel_error *error) {
 
 static doppel_status check_bands(doppel_batch *batch, doppel_error *error) {
     const doppel_batch_options *o = &batch->options;
-    bool given = o->method == DOPPEL_METHOD_MINHASH;
+    bool given = o->method == DOPPEL_METHOD_MINHASH || o->resume;
     int bands = given ? o->bands : 0, rows = given ? o->rows : 0;
     if (!batch->has_sets)
         return DOPPEL_OK;
@@ -109,6 +109,50 @@ doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_ba
     return status;
 }
 
+/* Whether everything was read; goes behind it. */
+static doppel_status check_complete(doppel_batch *batch, doppel_error *error) {
+    for (; batch->reading_at < batch->reading_count; batch->reading_at++)
+        if (!batch->readings[batch->reading_at].complete)
+            break;
+    if (batch->reading_at && batch->reading_at == batch->reading_count)
+        return DOPPEL_OK;
+    return dp_fail_at(error, DOPPEL_ERROR_STORE, batch->options.work, 0,
+                      "the run was not finished: go on with it first (--resume)");
+}
+
+doppel_status doppel_batch_open(const char *work, const doppel_input_options *input, doppel_batch **opened,
+                                doppel_error *error) {
+    dp_buffer text = {0};
+    doppel_input_options reading = {.size = sizeof reading};
+    doppel_batch_options options = {.size = sizeof options, .work = work, .resume = true, .input = &reading};
+    doppel_recipe *recipe = NULL;
+    const char *recipe_text;
+    *opened = NULL;
+    if (input)
+        dp_copy_options(&reading, input, sizeof reading);
+    reading.size = sizeof reading;
+    doppel_status status = dp_journal_options(work, &text, error);
+    if (status == DOPPEL_OK) {
+        dp_options_parse(text.data, &options, &recipe_text, &reading);
+        status = doppel_recipe_parse(recipe_text, NULL, &recipe, error);
+    }
+    options.recipe = recipe;
+    if (status == DOPPEL_OK)
+        status = doppel_batch_create(&options, opened, error);
+    if (status != DOPPEL_OK) {
+        doppel_recipe_free(recipe);
+        dp_buffer_free(&text);
+        return status;
+    }
+    (*opened)->own_recipe = recipe;
+    (*opened)->own_text = text;
+    if ((status = check_complete(*opened, error)) != DOPPEL_OK) {
+        doppel_batch_free(*opened);
+        *opened = NULL;
+    }
+    return status;
+}
+
 static void free_readings(doppel_batch *batch) {
     for (size_t i = 0; i < batch->reading_count; i++) {
         for (size_t j = 0; j < batch->readings[i].count; j++)
@@ -138,10 +182,16 @@ void doppel_batch_free(doppel_batch *batch) {
     free(batch->original);
     free(batch->similarity);
     free(batch->reason);
+    doppel_recipe_free(batch->own_recipe);
+    dp_buffer_free(&batch->own_text);
     free(batch);
 }
 
 /* ---- what is known ---- */
+
+const doppel_batch_options *doppel_batch_get_options(const doppel_batch *batch) {
+    return &batch->options;
+}
 
 uint64_t doppel_batch_count(const doppel_batch *batch) {
     return batch->count;

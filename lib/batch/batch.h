@@ -162,6 +162,8 @@ struct doppel_batch {
     doppel_batch_options options;
     doppel_input_options input;
     doppel_error *last_error;
+    doppel_recipe *own_recipe; /* of a batch that was opened, with the text that its options borrow from */
+    dp_buffer own_text;
     size_t threads;
     int bits;
     int distance; /* as meant: 0 is 0 */
@@ -320,5 +322,9 @@ doppel_status dp_journal_take(doppel_batch *batch, const char *path, doppel_erro
 
 /* options.c: the options as text, those that shape sketches first, then (*shaping bytes on) the others; and back. */
 bool dp_options_print(const doppel_batch *batch, dp_buffer *text, size_t *shaping);
+/* Options from such a text, which they borrow from and which is changed. */
+void dp_options_parse(char *text, doppel_batch_options *options, const char **recipe, doppel_input_options *input);
+/* The text of a journal in a folder. */
+doppel_status dp_journal_options(const char *work, dp_buffer *text, doppel_error *error);
 
 #endif

@@ -227,6 +227,21 @@ doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error) {
                       "holds a run already: go on with it (resume), or choose another folder");
 }
 
+doppel_status dp_journal_options(const char *work, dp_buffer *text, doppel_error *error) {
+    dp_spill file;
+    header h;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/sketches", work);
+    if (!dp_is_journal(path))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, work, 0,
+                          "holds no run: make one with doppel dedup --work, or cluster --work");
+    doppel_status status = dp_spill_open(&file, work, "sketches", NULL, error);
+    if (status == DOPPEL_OK)
+        status = read_header(&file, path, &h, text, error);
+    dp_spill_close(&file);
+    return status;
+}
+
 /* ---- that of another ---- */
 
 bool dp_is_journal(const char *path) {

@@ -2,6 +2,8 @@
 #include "batch/batch.h"
 #include "sketch/sketch.h"
 
+#include <stdlib.h>
+
 /* What shapes sketches. */
 static bool print_shaping(const doppel_batch *batch, dp_buffer *text) {
     const doppel_batch_options *o = &batch->options;
@@ -27,4 +29,49 @@ bool dp_options_print(const doppel_batch *batch, dp_buffer *text, size_t *shapin
                             o->link_any) &&
            dp_buffer_printf(text, "limit=%llu\nmax_record=%zu\n", (unsigned long long)o->limit,
                             batch->input.max_record);
+}
+
+/* The value of a line `name=value`, which ends with a NUL from now on; empty when there is none. */
+static char *value_of(char *text, const char *name) {
+    size_t length = strlen(name);
+    for (char *line = text; *line;) {
+        size_t whole = strcspn(line, "\n");
+        if (!strncmp(line, name, length) && line[length] == '=')
+            return line + length + 1;
+        line += whole + (line[whole] == '\n');
+    }
+    return text + strlen(text);
+}
+
+static const char *given(char *value) {
+    return *value ? value : NULL;
+}
+
+void dp_options_parse(char *text, doppel_batch_options *o, const char **recipe, doppel_input_options *input) {
+    /* All values are found before any line is ended. */
+    char *recipe_text = value_of(text, "recipe"), *keep = value_of(text, "keep");
+    char *within = value_of(text, "within"), *across = value_of(text, "across");
+    unsigned bands = (unsigned)strtoul(value_of(text, "bands"), NULL, 10);
+    unsigned rows = (unsigned)strtoul(value_of(text, "rows"), NULL, 10);
+    o->method = (doppel_method)strtol(value_of(text, "method"), NULL, 10);
+    o->similarity = strtod(value_of(text, "similarity"), NULL);
+    o->distance = (int)strtol(value_of(text, "distance"), NULL, 10);
+    o->distance = o->distance ? o->distance : -1;
+    o->bands = (int)bands;
+    o->rows = (int)rows;
+    o->min_words = strtoull(value_of(text, "min_words"), NULL, 10);
+    o->boilerplate = strtod(value_of(text, "boilerplate"), NULL);
+    o->by = (unsigned)strtoul(value_of(text, "by"), NULL, 10);
+    o->url_without = (unsigned)strtoul(value_of(text, "url_without"), NULL, 10);
+    o->content = !strncmp(value_of(text, "content"), "all", 3) ? DOPPEL_CONTENT_ALL : DOPPEL_CONTENT_MAIN;
+    o->link_any = *value_of(text, "link_any") == '1';
+    o->limit = strtoull(value_of(text, "limit"), NULL, 10);
+    input->max_record = (size_t)strtoull(value_of(text, "max_record"), NULL, 10);
+    for (size_t i = 0, length = strlen(text); i < length; i++)
+        if (text[i] == '\n')
+            text[i] = 0;
+    *recipe = recipe_text;
+    o->keep = given(keep);
+    o->within = given(within);
+    o->across = given(across);
 }
