@@ -11,7 +11,7 @@
 /* ---- commands (cmd_NAME.c): each is an entry of the table in main.c ---- */
 
 extern const cli_option fingerprint_options[], compare_options[], df_options[], pairs_options[], cluster_options[],
-    dedup_options[], join_options[], plan_options[];
+    dedup_options[], overlap_options[], mirrors_options[], join_options[], plan_options[];
 extern const cli_topic join_topic; /* the files that join takes */
 int cmd_fingerprint(const cli_args *args);
 int cmd_compare(const cli_args *args);
@@ -19,6 +19,8 @@ int cmd_df(const cli_args *args);
 int cmd_pairs(const cli_args *args);
 int cmd_cluster(const cli_args *args);
 int cmd_dedup(const cli_args *args);
+int cmd_overlap(const cli_args *args);
+int cmd_mirrors(const cli_args *args);
 int cmd_join(const cli_args *args);
 int cmd_plan(const cli_args *args);
 

@@ -1,0 +1,71 @@
+/* finding.c - what overlap and mirrors share. */
+#include "finding.h"
+
+#include "common/message.h"
+#include "common/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool share_option(const cli_args *args, const char *option, double *share) {
+    const char *given = args_text(args, option);
+    char *end;
+    if (!given)
+        return true;
+    *share = strtod(given, &end);
+    if (end != given && !*end && *share > 0 && *share <= 1)
+        return true;
+    message("--%s takes a share above 0 and up to 1, e.g. 0.5, not %s", option, given);
+    return false;
+}
+
+int finding_open(finding *f, const cli_args *args) {
+    *f = (finding){.args = args,
+                   .input = reading_options(args),
+                   .memory = args_number(args, "memory", 0),
+                   .tmp = args_text(args, "tmp"),
+                   .out = {.file = -1}};
+    if (args_flag(args, "json") && !args_text(args, "output")) {
+        message("--json prints a summary, and goes with --output");
+        return EXIT_USAGE;
+    }
+    if (!content_option(args, &f->content))
+        return EXIT_USAGE;
+    int code = load_recipe(args, args_text(args, "recipe"), &f->loaded);
+    if (code == EXIT_DONE)
+        code = writer_open(&f->out, args_text(args, "output"));
+    if (code != EXIT_DONE)
+        return code;
+    f->line = open_memstream(&f->text, &f->length);
+    if (!f->line) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    progress_begin();
+    return EXIT_DONE;
+}
+
+void finding_close(finding *f) {
+    if (f->out.bytes)
+        writer_close(&f->out, EXIT_USAGE);
+    if (f->line)
+        fclose(f->line);
+    free(f->text);
+    free_recipe(&f->loaded);
+}
+
+doppel_status finding_line(finding *f) {
+    if (fflush(f->line))
+        return DOPPEL_ERROR_MEMORY;
+    doppel_status status = writer_add(&f->out, f->text, f->length);
+    rewind(f->line);
+    return status;
+}
+
+int finding_end(finding *f, doppel_status status, const doppel_error *error, const doppel_input_counts *counts,
+                bool *whole) {
+    int code = reading_ended(status, &f->input, error, counts);
+    int written = writer_close(&f->out, status == DOPPEL_OK || output_closed() ? EXIT_DONE : code);
+    *whole = status == DOPPEL_OK && written == EXIT_DONE;
+    return written ? written : code;
+}
