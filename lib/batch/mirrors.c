@@ -19,6 +19,17 @@ static bool is_share(double share) {
     return share > 0 && share <= 1;
 }
 
+static doppel_status find_page(dp_mirrors_work *work, doppel_error *error) {
+    dp_buffer canonical = {0};
+    bool found = false;
+    doppel_slice url = {work->options.page, strlen(work->options.page)};
+    doppel_status status = dp_mirror_locate(&work->page, url, work->options.url_without, &canonical, &found);
+    dp_buffer_free(&canonical);
+    if (status != DOPPEL_OK)
+        return dp_fail(error, status, "%s", doppel_status_name(status));
+    return found ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_USAGE, "%s is no http URL", url.data);
+}
+
 static doppel_status prepare(dp_mirrors_work *work, const doppel_mirrors_options *given, doppel_error *error) {
     doppel_mirrors_options *options = &work->options;
     if (given)
@@ -39,7 +50,8 @@ static doppel_status prepare(dp_mirrors_work *work, const doppel_mirrors_options
                                                       .memory = work->memory,
                                                       .tmp = options->tmp,
                                                       .stop = work->input.stop});
-    return dp_spill_open(&work->urls, NULL, NULL, options->tmp, error);
+    doppel_status status = dp_spill_open(&work->urls, NULL, NULL, options->tmp, error);
+    return status == DOPPEL_OK && options->page ? find_page(work, error) : status;
 }
 
 /* ---- giving ---- */
@@ -88,10 +100,9 @@ static doppel_status give(dp_mirrors_work *work, const named *mirror, const char
 }
 
 /* Gives the mirror if the page is below A, with the same page of B. */
-static doppel_status give_page(dp_mirrors_work *work, const named *mirror, const dp_mirror_page *page,
-                               doppel_error *error) {
+static doppel_status give_page(dp_mirrors_work *work, const named *mirror, doppel_error *error) {
     const dp_mirror_pair *pair = &mirror->pair;
-    const dp_mirror_page *a = &work->table[pair->a];
+    const dp_mirror_page *a = &work->table[pair->a], *page = &work->page;
     dp_buffer url = {0};
     if (page->host != a->host || memcmp(page->segment, a->segment, pair->a_depth * sizeof *page->segment) != 0)
         return DOPPEL_OK;
@@ -106,20 +117,13 @@ static doppel_status give_page(dp_mirrors_work *work, const named *mirror, const
 }
 
 static doppel_status give_page_all(dp_mirrors_work *work, named *mirrors, doppel_error *error) {
-    dp_mirror_page page;
-    dp_buffer canonical = {0};
-    bool found;
-    doppel_slice url = {work->options.page, strlen(work->options.page)};
-    doppel_status status = dp_mirror_locate(&page, url, work->options.url_without, &canonical, &found);
-    if (status == DOPPEL_OK && !found)
-        status = dp_fail(error, DOPPEL_ERROR_USAGE, "%s is no http URL", work->options.page);
+    doppel_status status = DOPPEL_OK;
     for (size_t i = 0; i < work->pair_count && status == DOPPEL_OK; i++) {
-        status = give_page(work, &mirrors[i], &page, error);
+        status = give_page(work, &mirrors[i], error);
         turn(&mirrors[i]);
         if (status == DOPPEL_OK)
-            status = give_page(work, &mirrors[i], &page, error);
+            status = give_page(work, &mirrors[i], error);
     }
-    dp_buffer_free(&canonical);
     return status;
 }
 

@@ -46,6 +46,7 @@ typedef struct dp_mirrors_work {
     doppel_input_options input;
     const doppel_recipe *recipe;
     uint64_t memory;
+    dp_mirror_page page;  /* where options.page is */
     unsigned least_slots; /* equal slots of near-identical pages */
     dp_spill urls;
     dp_sorter pages; /* dp_mirror_page */
