@@ -231,6 +231,38 @@ static void read_rows(dp_reader *reader, dp_unit *unit, const char *file, column
 static const char *const csv_endings[] = {".csv", NULL};
 static const char *const tsv_endings[] = {".tsv", ".tab", NULL};
 
+/* Whether a cell is a word, as names of columns are that nobody has to look at twice. */
+static bool is_word(doppel_slice cell) {
+    for (size_t i = 0; i < cell.length; i++) {
+        char c = cell.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
+            return false;
+    }
+    return cell.length > 0;
+}
+
+static bool is_named(doppel_slice cell, const char *name) {
+    return cell.length == strlen(name) && !memcmp(cell.data, name, cell.length);
+}
+
+/* A file without a name that tells: its first line is two words or more, `text` or `html` among them. */
+static bool tells(const char *head, size_t length) {
+    const char *line = memchr(head, '\n', length);
+    dp_place at = trim((dp_place){.bytes = head, .length = line ? (size_t)(line - head) : 0});
+    dp_csv_row row = {.p = at.bytes, .end = at.bytes + at.length, .delimiter = dp_csv_delimiter(at.bytes, at.length)};
+    doppel_slice cell;
+    size_t count = 0;
+    bool found = false;
+    if (memchr(at.bytes, '"', at.length))
+        return false;
+    for (; dp_csv_cell(&row, &cell); count++) {
+        if (!is_word(cell))
+            return false;
+        found = found || is_named(cell, "text") || is_named(cell, "html");
+    }
+    return found && count > 1;
+}
+
 /* The header, which is the first row, tells the delimiter of the others. */
 static size_t csv_end(dp_mark *mark, const char *data, size_t size) {
     if (mark->file)
@@ -253,7 +285,12 @@ static void tsv_read(dp_reader *reader, dp_unit *unit, const char *file) {
     read_rows(reader, unit, file, &(columns){.delimiter = '\t'});
 }
 
-const dp_format dp_format_csv = {
-    .record = "row", .endings = csv_endings, .end = csv_end, .by_lines = true, .headed = true, .read = csv_read};
+const dp_format dp_format_csv = {.record = "row",
+                                 .endings = csv_endings,
+                                 .tells = tells,
+                                 .end = csv_end,
+                                 .by_lines = true,
+                                 .headed = true,
+                                 .read = csv_read};
 const dp_format dp_format_tsv = {
     .record = "row", .endings = tsv_endings, .end = tsv_end, .by_lines = true, .headed = true, .read = tsv_read};

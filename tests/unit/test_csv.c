@@ -43,6 +43,14 @@ static void tabs_divide_by_name_or_header(void **state) {
     check_text("a.tsv", "text\na, b\n", "a.tsv:2|a, b||\n", "");
 }
 
+static void files_without_a_name_are_told_by_their_header(void **state) {
+    (void)state;
+    check_text("a", "id,text\n1,a\n", "1|a||\n", "");
+    check_text("a", "id\ttext\n1\ta\n", "1|a||\n", "");
+    check_text("a", "some text, words\nmore\n", "a|some text, words\nmore\n||\n", "");
+    check_text("a", "text\nmore\n", "a|text\nmore\n||\n", "");
+}
+
 static void ids_that_are_missing_name_the_first_line(void **state) {
     (void)state;
     check_text("a.csv", "text\na\n\"b\nb\"\n\nc\n", "a.csv:2|a||\na.csv:3|b\nb||\na.csv:6|c||\n", "");
@@ -201,6 +209,7 @@ int main(void) {
         TEST(quotes_elsewhere_are_text),
         TEST(lines_may_end_in_crlf_and_a_mark_may_stand_ahead),
         TEST(tabs_divide_by_name_or_header),
+        TEST(files_without_a_name_are_told_by_their_header),
         TEST(ids_that_are_missing_name_the_first_line),
         TEST(compressed_files_are_read_too),
         TEST(keys_and_more_fields_are_given),
