@@ -1,0 +1,187 @@
+/* test_input_faults.c - reading and writing files without memory, threads or a system that works: a clear error or the
+ * same result, no leak, no part of a file, and the same call works afterwards. */
+#include "faults.h"
+
+#include "input/stream.h"
+#include "input/writer.h"
+
+#include <sys/stat.h>
+#include <zlib.h>
+
+static char folder[] = "/tmp/doppel-test-faults-XXXXXX";
+
+static int enter_folder(void **state) {
+    (void)state;
+    strcpy(folder, "/tmp/doppel-test-faults-XXXXXX");
+    return !mkdtemp(folder) || chdir(folder);
+}
+
+static int leave_folder(void **state) {
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return chdir("/") || system(command);
+}
+
+static void put_file(const char *path, const void *bytes, size_t length) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+static uint64_t mixed_bytes(uint64_t result, const char *bytes, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        result = mixed(result, (unsigned char)bytes[i]);
+    return result;
+}
+
+/* ---- documents ---- */
+
+static doppel_status take(void *state, const doppel_document *document, doppel_output *output) {
+    (void)output;
+    uint64_t *result = state;
+    *result = mixed_bytes(*result, document->id, document->id_length);
+    *result = mixed_bytes(*result, document->text, document->text_length);
+    *result = mixed_bytes(*result, document->title, document->title_length);
+    *result = mixed_bytes(*result, document->extra->data, document->extra->length);
+    return DOPPEL_OK;
+}
+
+/* A file that could not be read for want of memory counts as one that cannot be read. */
+static doppel_status read_documents(const char *path, uint64_t *result) {
+    static const char *const extra[] = {"date"};
+    doppel_input_options options = {.size = sizeof options, .threads = 1, .extra_keys = extra, .extra_count = 1};
+    doppel_work work = {.user = result, .document = take};
+    doppel_input_counts counts = {0};
+    doppel_error error;
+    doppel_status status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
+    if (status != DOPPEL_OK)
+        assert_int_equal(error.code, status);
+    return status == DOPPEL_OK && counts.unopened ? DOPPEL_ERROR_MEMORY : status;
+}
+
+static doppel_status read_csv(uint64_t *result) {
+    return read_documents("a.csv", result);
+}
+
+static doppel_status read_mbox(uint64_t *result) {
+    return read_documents("a.mbox", result);
+}
+
+static void documents(void **state) {
+    (void)state;
+    static const char csv[] = "id,text,title,date\n1,\"a \"\"b\"\" c\",T,2020\n,bad\n2,inva\xFFlid,,\n3,\"open\n";
+    static const char mbox[] =
+        "From a@b Thu Jan  1 00:00:00 1970\nMessage-ID: <1>\nDate: today\n"
+        "Subject: =?koi8-r?B?8NI=?= and =?utf-8?Q?=C3=A9?=\n"
+        "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain; charset=koi8-r\n"
+        "Content-Transfer-Encoding: base64\n\n8NLJ18XU\n--b--\n\n"
+        "From a@b Thu Jan  1 00:00:00 1970\n\n>From here\n";
+    put_file("a.csv", csv, sizeof csv - 1);
+    put_file("a.mbox", mbox, sizeof mbox - 1);
+    for (int go_on = 0; go_on < 2; go_on++) {
+        fault_plan plan = {.kinds = MEMORY, .go_on = go_on, .expected = DOPPEL_ERROR_MEMORY, .may_pass = true};
+        run_with(read_csv, plan);
+        run_with(read_mbox, plan);
+    }
+}
+
+/* ---- writing ---- */
+
+static const char *target;
+static int target_lines; /* enough for several blocks */
+
+static doppel_status write_file(uint64_t *result) {
+    dp_writer *writer;
+    doppel_error error;
+    char line[1000];
+    doppel_status status = dp_writer_open(&writer, target, 3, &error);
+    memset(line, 'a', sizeof line);
+    for (int i = 0; status == DOPPEL_OK && i < target_lines; i++) {
+        line[i % 1000] = (char)('a' + i % 26);
+        status = dp_writer_write(writer, line, sizeof line, &error);
+    }
+    doppel_status finished = dp_writer_finish(writer, status == DOPPEL_OK, &error);
+    status = status != DOPPEL_OK ? status : finished;
+    if (status != DOPPEL_OK)
+        assert_int_equal(error.code, status);
+    int kinds = pause_faults();
+    /* A file whose folder could not be synced is there, as it is whole. */
+    struct stat stat_of;
+    if (!stat(target, &stat_of) && status == DOPPEL_OK)
+        *result = mixed(*result, (uint64_t)stat_of.st_size);
+    unlink(target);
+    assert_int_equal(rmdir(folder), 0); /* nothing else was left in it */
+    assert_int_equal(mkdir(folder, 0777) || chdir(folder), 0);
+    resume_faults(kinds);
+    return status;
+}
+
+static void output_files(void **state) {
+    (void)state;
+    static const char *const names[] = {"out", "out.gz", "out.zst"};
+    static const int lines[] = {600, 2500, 5000};
+    for (int i = 0; i < 3; i++) {
+        target = names[i];
+        target_lines = lines[i];
+        run_with(write_file, (fault_plan){.kinds = MEMORY, .expected = DOPPEL_ERROR_MEMORY, .may_pass = true});
+        run_with(write_file, (fault_plan){.kinds = SYSTEM | FILES, .expected = DOPPEL_ERROR_IO, .may_pass = true});
+        run_with(write_file, (fault_plan){.kinds = THREADS, .expected = DOPPEL_ERROR_IO, .may_pass = true});
+        run_with(write_file, (fault_plan){.kinds = THREADS, .go_on = true, .may_pass = true});
+    }
+}
+
+/* ---- decompressing ahead ---- */
+
+static doppel_status read_stream(uint64_t *result) {
+    static const dp_ahead_sizes tiny = {.piece = 300, .most = 5000, .held = 8000, .least = 1};
+    dp_stream stream;
+    char some[777];
+    dp_stream_init(&stream, NULL);
+    dp_stream_set_threads(&stream, 3);
+    stream.ahead_sizes = &tiny;
+    bool opened = dp_stream_open(&stream, "members");
+    for (size_t got; opened && (got = dp_stream_read(&stream, some, sizeof some));)
+        *result = mixed_bytes(*result, some, got);
+    doppel_status status = stream.failed ? DOPPEL_ERROR_IO : DOPPEL_OK;
+    dp_stream_free(&stream);
+    return status;
+}
+
+static void make_members(void) {
+    dp_buffer file = {0};
+    uint64_t seed = 1;
+    for (int i = 0; i < 60; i++) {
+        char text[400], out[1000];
+        size_t size = random_below(&seed, sizeof text);
+        for (size_t k = 0; k < size; k++)
+            text[k] = (char)('a' + random_below(&seed, 9));
+        z_stream z = {.next_in = (Bytef *)text, .avail_in = (uInt)size, .next_out = (Bytef *)out};
+        z.avail_out = sizeof out;
+        assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+        assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+        assert_true(dp_buffer_add(&file, out, sizeof out - z.avail_out));
+        deflateEnd(&z);
+    }
+    put_file("members", file.data, file.size);
+    dp_buffer_free(&file);
+}
+
+static void streams(void **state) {
+    (void)state;
+    make_members();
+    static const int kinds[] = {MEMORY, FILES, THREADS};
+    for (int i = 0; i < 6; i++)
+        run_with(
+            read_stream,
+            (fault_plan){
+                .kinds = kinds[i / 2], .go_on = i % 2, .expected = DOPPEL_ERROR_IO, .may_pass = true, .sparse = true});
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(documents), TEST(output_files), TEST(streams)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
