@@ -3,6 +3,7 @@
 #include "input/reader.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static void set_key(dp_json_field *field, const char *key, const char *usual) {
     field->key = key ? key : usual;
@@ -212,11 +213,16 @@ static void read_small_whole(dp_reader *reader, dp_unit *unit, const char *file,
     read_whole(reader, unit, file);
 }
 
+/* A file that cannot be opened may be a pattern. */
+static const char *why_unopened(const char *file, const dp_stream *stream) {
+    return dp_walk_is_pattern(file) && access(file, F_OK) ? "no file matches this pattern" : stream->failure;
+}
+
 static void read_file(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_stream *stream = &unit->stream;
     dp_buffer *head = &reader->cutter.rest;
     if (!dp_stream_open(stream, file))
-        dp_reader_bad_file(reader, unit, file, stream->failure);
+        dp_reader_bad_file(reader, unit, file, why_unopened(file, stream));
     else if (!(unit->format = dp_format_read(stream, file, head)))
         dp_reader_no_memory(unit);
     else if (unit->format->end)

@@ -18,7 +18,15 @@ static void free_folder(dp_walk_folder *folder) {
     free(folder->sorted);
 }
 
+static void free_matches(dp_walk *walk) {
+    if (walk->matches.gl_pathv)
+        globfree(&walk->matches);
+    walk->matches = (glob_t){0};
+    walk->next_match = 0;
+}
+
 void dp_walk_free(dp_walk *walk) {
+    free_matches(walk);
     while (walk->depth)
         free_folder(&walk->folders[--walk->depth]);
     free(walk->folders);
@@ -117,17 +125,48 @@ static bool give(dp_walk *walk, dp_walk_file *file, const struct stat *status) {
     return true;
 }
 
-/* The next given path: true when it is a file (or cannot be opened as anything else). */
-static bool next_path(dp_walk *walk, dp_walk_file *file) {
+bool dp_walk_is_pattern(const char *path) {
+    return strpbrk(path, "*?[") != NULL;
+}
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Finds what matches a pattern; false when nothing does. */
+static bool expand(dp_walk *walk, const char *pattern) {
+    free_matches(walk);
+    int result = glob(pattern, GLOB_NOSORT, NULL, &walk->matches);
+    walk->no_memory = result == GLOB_NOSPACE;
+    if (result)
+        return false;
+    qsort(walk->matches.gl_pathv, walk->matches.gl_pathc, sizeof *walk->matches.gl_pathv, by_bytes);
+    return true;
+}
+
+/* One path, given or matched: true when it is a file (or cannot be opened as anything else). */
+static bool take_path(dp_walk *walk, const char *path, dp_walk_file *file) {
     struct stat status = {0};
-    if (!set_path(walk, 0, walk->paths[walk->next_path++])) {
+    if (!set_path(walk, 0, path)) {
         walk->no_memory = true;
         return false;
     }
-    bool is_stdin = !strcmp(walk->path.data, "-");
-    if (!is_stdin && !stat(walk->path.data, &status) && S_ISDIR(status.st_mode) && (enter(walk) || walk->no_memory))
+    bool is_stdin = !strcmp(path, "-");
+    bool there = !is_stdin && !stat(path, &status);
+    if (there && S_ISDIR(status.st_mode) && (enter(walk) || walk->no_memory))
         return false;
     return give(walk, file, &status);
+}
+
+/* The next given path, or the next that matches it. */
+static bool next_path(dp_walk *walk, dp_walk_file *file) {
+    struct stat status;
+    if (walk->next_match < walk->matches.gl_pathc)
+        return take_path(walk, walk->matches.gl_pathv[walk->next_match++], file);
+    const char *path = walk->paths[walk->next_path++];
+    if (dp_walk_is_pattern(path) && lstat(path, &status) && (expand(walk, path) || walk->no_memory))
+        return false;
+    return take_path(walk, path, file);
 }
 
 /* The next name of the top folder: true when it is a file. */
@@ -151,7 +190,8 @@ static bool next_name(dp_walk *walk, dp_walk_file *file) {
 }
 
 bool dp_walk_next(dp_walk *walk, dp_walk_file *file) {
-    while (!walk->no_memory && (walk->depth || walk->next_path < walk->path_count))
+    while (!walk->no_memory &&
+           (walk->depth || walk->next_match < walk->matches.gl_pathc || walk->next_path < walk->path_count))
         if (walk->depth ? next_name(walk, file) : next_path(walk, file))
             return true;
     return false;

@@ -1,5 +1,5 @@
 /* walk.h - the files behind a list of paths, in order: each path itself, or all that is below a folder, by byte order
- * of names.
+ * of names. A path with *, ? or [ that is not there stands for those that match it, in byte order.
  *
  * Below a folder, links to files are followed, links to folders are not (so there are no cycles); what is neither file
  * nor folder (devices, sockets, pipes, links that lead nowhere) is left out. A path that was given is taken as it is.
@@ -8,6 +8,8 @@
 #define DP_WALK_H
 
 #include "base/base.h"
+
+#include <glob.h>
 
 /* One folder on the way down: its names, sorted, and how far it is done. */
 typedef struct dp_walk_folder {
@@ -20,6 +22,8 @@ typedef struct dp_walk_folder {
 typedef struct dp_walk {
     const char *const *paths;
     size_t path_count, next_path;
+    glob_t matches; /* of the pattern at hand */
+    size_t next_match;
     dp_walk_folder *folders;
     size_t depth, capacity;
     dp_buffer path; /* of the file that was given last, NUL-ended */
@@ -33,6 +37,9 @@ typedef struct dp_walk_file {
 } dp_walk_file;
 
 void dp_walk_init(dp_walk *walk, const char *const *paths, size_t path_count);
+
+/* Whether a path that is not there is a pattern, which nothing matches. */
+bool dp_walk_is_pattern(const char *path);
 
 /* The next file; false at the end, or when there is no memory (`no_memory`). A folder that cannot be read is given like
  * a file, and opening it will tell why. */

@@ -137,7 +137,7 @@ static bool check_operands(const cli_args *args) {
 }
 
 bool args_parse(cli_args *args, const cli_command *command, const cli_option *common, int argc, char **argv) {
-    *args = (struct cli_args){.command = command, .common = common};
+    *args = (struct cli_args){.command = command, .common = common, .failure = EXIT_USAGE};
     args->values = calloc(option_total(args), sizeof *args->values);
     args->operands = calloc((size_t)argc + 1, sizeof *args->operands);
     if (!args->values || !args->operands) {
@@ -153,12 +153,14 @@ bool args_parse(cli_args *args, const cli_command *command, const cli_option *co
         else if (!take_option(args, argc, argv, &i))
             return false;
     }
-    return check_operands(args);
+    const char *list = args_text(args, "files-from");
+    return (!list || args_flag(args, "help") || args_add_operands(args, list)) && check_operands(args);
 }
 
 void args_free(cli_args *args) {
     free(args->values);
     free(args->operands);
+    free(args->listed);
 }
 
 const char *args_text(const cli_args *args, const char *name) {

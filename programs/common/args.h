@@ -59,11 +59,17 @@ typedef struct cli_args {
     const char **values;      /* of the command's options and then the common ones; NULL: not given */
     const char **operands;
     size_t operand_count;
+    char *listed; /* the operands that came from a file */
+    int failure;  /* the exit code when parsing has failed */
 } cli_args;
 
-/* Parses what follows the command's name. Complains and gives false when it makes no sense. Free with args_free. */
+/* Parses what follows the command's name; the lines of --files-from FILE are operands behind the others. Complains and
+ * gives false when it makes no sense. Free with args_free. */
 bool args_parse(cli_args *args, const cli_command *command, const cli_option *common, int argc, char **argv);
 void args_free(cli_args *args);
+
+/* Adds the lines of a file (operands.c), blank ones left out. Complains and gives false when that cannot be. */
+bool args_add_operands(cli_args *args, const char *path);
 
 /* The value of an option; NULL when it was not given, or the command has no such option. */
 const char *args_text(const cli_args *args, const char *name);

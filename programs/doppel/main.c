@@ -12,6 +12,8 @@ static const cli_option common_options[] = {
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
     {"id-key", 0, OPTION_TEXT, "KEY", "the field with a record's id (default id; without one it is FILE:LINE)"},
     {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
+    {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
+    {"files-from", 0, OPTION_FILE, "FILE", "read more INPUTs from FILE, a path a line; - is stdin"},
     {"help", 'h', OPTION_FLAG, NULL, "show this help"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -61,6 +63,25 @@ static const cli_command commands[] = {
      "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
      "spam.mbox",
      cluster_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_cluster},
+    {"overlap", "INPUT...", "Find documents that contain much of another: a JSON line each, with the passages.",
+     "Each line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
+     "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing "
+     "is a guess: what comes up by sampled hashes is compared word for word.\n"
+     "Of documents with the same words, those after the first are paired with the first only. A hash that stands in "
+     "more than 64 documents pairs each of them with the first only: a quote that all have is shown once for each.",
+     "doppel overlap essays/\ndoppel overlap --words 13 --against evaluation.jsonl corpus.jsonl.zst\n"
+     "doppel overlap --containment 0.3 --words 40 news.jsonl.gz -o overlap.jsonl",
+     overlap_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_overlap},
+    {"mirrors", "INPUT...", "Find hosts, or prefixes of them, that mirror each other: a JSON line each.",
+     "Two hosts, or a host and a path prefix, are mirrors when their pages at equal paths are near-identical. Each "
+     "line "
+     "has both as a and b, how many paths both have, how many of those match, and the share that does, the score. "
+     "Documents need a URL; of several with one URL the first counts.\n"
+     "The longest prefixes are given that hold all matching paths. Where more than 64 pages with paths that end alike "
+     "have one content, as on parked hosts, each is compared with the first of them only.",
+     "doppel mirrors crawl.warc.gz\ndoppel mirrors --min-paths 10 --min-score 0.9 pages.jsonl.zst\n"
+     "doppel mirrors --page https://example.org/docs/intro crawl/",
+     mirrors_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_mirrors},
     {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
      "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "
      "fingerprints each is paired with the first only, and with nothing else, unless --all is given.\n"
@@ -83,9 +104,14 @@ static const cli_manual manual_of_doppel = {
     "find the documents you have already seen",
     commands,
     common_options,
-    "INPUT is a file, a folder (everything below it, in byte order of names) or - for stdin. JSONL is told by its name "
-    "(.jsonl, .ndjson, .json) or a first byte {; gzip and zstd by their content; any other file is one document, its "
-    "id the path as given.\n"
+    "INPUT is a file, a folder (everything below it, in byte order of names), a pattern with *, ? or [ (the files that "
+    "match it, in byte order) or - for stdin. Formats are told by the name or else by how a file begins: JSONL "
+    "(.jsonl, "
+    ".ndjson, .json, or a first byte {), CSV and TSV with a header (.csv, .tsv), WARC and WET (.warc, .wet), ARC "
+    "(.arc), "
+    "mail (.mbox) and HTML (.html, .htm, .xhtml); gzip and zstd by their content. Any other file is one document, and "
+    "so "
+    "is one of HTML; its id is the path as given.\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
     "A bad record is named on stderr with file and line, left out and counted; when a key stands twice in a record, "
     "the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates words. A file with a "
@@ -143,14 +169,14 @@ static int run_option(int argc, char **argv) {
 
 static int run_command(const cli_command *command, int argc, char **argv) {
     cli_args args;
-    int code = EXIT_USAGE;
-    if (args_parse(&args, command, common_options, argc, argv)) {
-        if (args_flag(&args, "help")) {
-            help_command(stdout, &manual_of_doppel, command);
-            code = finish_stdout(EXIT_DONE);
-        } else {
-            code = command->run(&args);
-        }
+    int code;
+    if (!args_parse(&args, command, common_options, argc, argv)) {
+        code = args.failure;
+    } else if (args_flag(&args, "help")) {
+        help_command(stdout, &manual_of_doppel, command);
+        code = finish_stdout(EXIT_DONE);
+    } else {
+        code = command->run(&args);
     }
     args_free(&args);
     return code;

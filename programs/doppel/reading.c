@@ -103,6 +103,7 @@ doppel_input_options reading_options(const cli_args *args) {
         .url_key = args_text(args, "url-key"),
         .title_key = args_text(args, "title-key"),
         .text_key = args_text(args, "text-key"),
+        .html_key = args_text(args, "html-key"),
         .bad = on_bad,
         .user = (void *)args,
         .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
