@@ -19,7 +19,7 @@ static bool is_space(uint8_t c) {
 
 /* What a text of the reader's promises. `lines`: line feeds may part words, too. */
 static void check_text(const char *text, size_t length, bool lines) {
-    const uint8_t *p = (const uint8_t *)text, *end = p + length;
+    const uint8_t *p = (const uint8_t *)(text ? text : ""), *end = p + length;
     for (bool space = true; p < end;) {
         int32_t code_point;
         bool now = is_space(*p);

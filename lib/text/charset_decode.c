@@ -78,7 +78,7 @@ static doppel_status clean(dp_buffer *out, doppel_slice *text) {
         }
         dirty = clean_until(p, end, found.control);
     }
-    *text = (doppel_slice){out->data, out->size};
+    *text = (doppel_slice){out->size ? out->data : "", out->size};
     return DOPPEL_OK;
 }
 

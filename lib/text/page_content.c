@@ -35,8 +35,8 @@ void dp_content_free(dp_content *content) {
 
 /* Whether the text ends with a colon, of the narrow kind or the wide one (U+FF1A). */
 static bool after_colon(const dp_buffer *text) {
-    const char *end = text->data + text->size;
-    return text->size && (end[-1] == ':' || (text->size >= 3 && !memcmp(end - 3, "\xEF\xBC\x9A", 3)));
+    size_t size = text->size;
+    return (size && text->data[size - 1] == ':') || (size >= 3 && !memcmp(text->data + size - 3, "\xEF\xBC\x9A", 3));
 }
 
 bool dp_content_open(dp_content *content, uint32_t parent, const dp_region *region, uint32_t *number) {

@@ -193,6 +193,6 @@ doppel_status dp_page_tame(dp_buffer *out, doppel_slice *html) {
     if (t.from == html->data && !out->size)
         return t.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
     dp_taming_cut(&t, t.end, t.end);
-    *html = (doppel_slice){out->data, out->size};
+    *html = (doppel_slice){out->size ? out->data : "", out->size};
     return t.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
 }
