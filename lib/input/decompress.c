@@ -10,9 +10,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* 512 KiB are some 10 ms of work: enough that locks cost nothing, and there are many pieces in a file of some MiB. */
+/* 256 KiB are some ms of work: enough that locks cost nothing, and what comes of them mostly stays in a cache. */
 const dp_ahead_sizes dp_ahead_usual = {
-    .piece = (size_t)512 << 10, .most = (size_t)16 << 20, .held = (size_t)32 << 20, .least = (size_t)1 << 20};
+    .piece = (size_t)256 << 10, .most = (size_t)16 << 20, .held = (size_t)32 << 20, .least = (size_t)1 << 20};
 
 /* A member may span many pieces; those behind its first one have no start, and cost only the search. 64 pieces reach
  * over members of 16 MiB, which is what one piece may become. */
