@@ -282,6 +282,35 @@ static void stdin_that_was_read_before_goes_on_where_it_is(void **state) {
     dp_buffer_free(&plain);
 }
 
+/* Lines of JSON, over members that do not care for lines. */
+static void runs_read_the_same_with_any_number_of_threads(void **state) {
+    (void)state;
+    dp_buffer lines = {0}, file = {0};
+    uint64_t seed = 4;
+    for (int i = 0; i < 4000; i++) {
+        char *text = make_text(&seed, 1000);
+        assert_true(dp_buffer_printf(&lines, "{\"id\":%d,\"text\":\"%s\"}\n", i, text));
+        free(text);
+    }
+    for (size_t at = 0, size; at < lines.size; at += size) {
+        size = 1 + random_below(&seed, 30000);
+        if (size > lines.size - at)
+            size = lines.size - at;
+        add_member(&file, &(shape){.level = 1}, lines.data + at, size);
+    }
+    write_bytes("a.jsonl.gz", file.data, file.size);
+    const char *path = "a.jsonl.gz";
+    result one = run_paths(&path, 1, &(doppel_input_options){.threads = 1});
+    result four = run_paths(&path, 1, &(doppel_input_options){.threads = 4});
+    assert_int_equal(one.counts.documents, 4000);
+    assert_string_equal(one.output.data, four.output.data);
+    assert_string_equal(four.reports.data, "");
+    free_result(&one);
+    free_result(&four);
+    dp_buffer_free(&file);
+    dp_buffer_free(&lines);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(many_members_are_the_same_bytes),
@@ -294,6 +323,7 @@ int main(void) {
         TEST(members_within_members_are_not_taken),
         TEST(frames_to_skip_are_skipped),
         TEST(a_stream_is_used_again_and_closed_early),
+        TEST(runs_read_the_same_with_any_number_of_threads),
         TEST(stdin_that_was_read_before_goes_on_where_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
