@@ -917,7 +917,8 @@ typedef struct doppel_overlap_options {
     double containment;
     uint64_t words; /* at least the recipe's; not with chars= */
     /* Containment is looked for by the features that are 0 mod `sample`: a pair that shares s features is missed with
-     * probability (1 - 1/sample)^s. 0: 4; 1 misses none. Runs of `words` words are never missed. */
+     * probability (1 - 1/sample)^s, and one at the very threshold once in 30,000 times. 0: 4. Runs of `words` words
+     * are not missed by sampling. */
     uint64_t sample;
     const char *const *against; /* only pairs with a document of these paths are given: b is theirs */
     size_t against_count;
@@ -935,17 +936,17 @@ typedef struct doppel_overlap_counts {
     doppel_input_counts input, against;
     uint64_t copies;     /* documents with the same words as an earlier one */
     uint64_t samples;    /* hashes that were looked up */
-    uint64_t frequent;   /* of those, distinct ones that stand in more than 64 documents */
+    uint64_t frequent;   /* of those, distinct ones that stand in more than 128 documents */
     uint64_t candidates; /* pairs that were compared word for word */
     uint64_t pairs;
     uint64_t spilled_bytes;
 } doppel_overlap_counts;
 
 /* Finds the documents of the paths that overlap: sampled hashes of runs of words through an inverted index, then the
- * texts themselves, so that nothing that is given is a guess. A hash that stands in more than 64 documents pairs each
+ * texts themselves, so that nothing that is given is a guess. A hash that stands in more than 128 documents pairs each
  * of them with the first only; of documents with the same words, those after the first are paired with the first, and
  * with no other (with `against`: those of `against` are not paired). Texts are kept, compressed, in a file of `tmp`;
- * memory is some 16 bytes a document and what `memory` says. At most 2^31 - 1 documents. The pairs do not depend on
+ * memory is some 20 bytes a document and what `memory` says. At most 2^31 - 1 documents. The pairs do not depend on
  * threads or memory. Errors: those of doppel_input_run, DOPPEL_ERROR_USAGE with a message that says what is allowed.
  * `counts` and `error` may be NULL. */
 DOPPEL_API doppel_status doppel_overlap_find(const char *const *paths, size_t path_count,

@@ -49,6 +49,7 @@ static void free_work(dp_overlap_work *work) {
     free(work->seen);
     free(work->first);
     free(work->live);
+    free(work->frequent);
 }
 
 doppel_status doppel_overlap_find(const char *const *paths, size_t path_count, const doppel_overlap_options *options,

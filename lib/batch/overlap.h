@@ -11,15 +11,19 @@
 
 /* A hash that stands in more documents pairs each of them with the first only: so a hash makes at most half as many
  * pairs as this, a document. */
-enum { DP_OVERLAP_CROWD = 64 };
+enum { DP_OVERLAP_CROWD = 128 };
 
-/* A hit has two numbers and a flag in 64 bits. */
+/* What a hit counts for: two numbers of documents and this are 64 bits. */
+enum { DP_OVERLAP_SURE = 0, DP_OVERLAP_KEY_A = 1, DP_OVERLAP_KEY_B = 2 };
+
+/* So that a number is 31 bits. */
 #define DP_OVERLAP_MOST_DOCUMENTS (((uint64_t)1 << 31) - 1)
 
 /* What is looked for, and by which hashes. */
 typedef struct dp_overlap_plan {
     double containment; /* 0: not by it */
     uint64_t sample;    /* features that are 0 mod it tell containment; 0: none */
+    size_t keys;        /* of these the first so many of a document are counted */
     size_t words;       /* runs of so many words; 0: none */
     size_t gram;        /* features of a gram, the unit of runs */
     size_t window;      /* of so many grams in a row, one is looked up */
@@ -64,10 +68,11 @@ typedef struct dp_overlap_work {
     size_t against;        /* documents of `against` */
     dp_overlap_seen *seen; /* digests of earlier documents, some of them: to leave out the hashes of copies early */
     dp_sorter digests;     /* digest (2 words), document */
-    dp_sorter samples;     /* hash, document */
-    dp_sorter hits;        /* a << 33 | b << 2 | whether it is a candidate by itself */
+    dp_sorter samples;     /* hash, document << 1 | whether it is one of the document's keys */
+    dp_sorter hits;        /* a << 33 | b << 2 | what it counts for */
     uint32_t *first;       /* the first document with the same words, of those that are not paired by hashes */
-    uint32_t *live;        /* sampled features of each document that make all their pairs */
+    uint32_t *live;        /* keys of each document that hit all their pairs, */
+    uint32_t *frequent;    /* and those that do not */
     doppel_overlap_counts counts;
     doppel_error error; /* of a callback */
 } dp_overlap_work;

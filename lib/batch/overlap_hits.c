@@ -1,16 +1,16 @@
 /* overlap_hits.c - who shares hashes: the sorted hashes are gone through, and each that stands in several documents
  * hits their pairs.
  *
- * A hash of a run makes a candidate by itself, as the same words do. Hashes for containment are only counted: of the x
- * sampled features of a document whose containment is c, a number near c * x is shared (overlap_verify.c). A hash that
- * stands in more than DP_OVERLAP_CROWD documents hits only the pairs of each with the first, and is not among the x. */
+ * A hash of a run makes a candidate by itself, as the same words do. Hashes for containment are counted, where they are
+ * keys of one of the two documents: of the x keys of a document whose containment is c, a number near c * x is shared
+ * (overlap_verify.c). A hash that stands in more than DP_OVERLAP_CROWD documents hits only the pairs of each with the
+ * first; it is counted, apart, so that those it does not hit can be given the benefit of the doubt. */
 #include "batch/overlap.h"
 
 #include <stdlib.h>
 
-/* A pair that shares a hash; `candidate`: it is to be compared whatever else it shares. */
-static doppel_status hit(dp_overlap_work *work, uint64_t a, uint64_t b, bool candidate, doppel_error *error) {
-    uint64_t record = a << 33 | b << 2 | candidate;
+static doppel_status hit(dp_overlap_work *work, uint64_t a, uint64_t b, unsigned counts, doppel_error *error) {
+    uint64_t record = a << 33 | b << 2 | counts;
     return dp_sorter_add(&work->hits, &record, error);
 }
 
@@ -24,8 +24,8 @@ static doppel_status pair_copy(dp_overlap_work *work, uint32_t first, uint32_t d
     if (!other_side)
         work->first[document] = first;
     if (!dp_overlap_two_sides(work))
-        return hit(work, first, document, true, error);
-    return other_side && first < work->against ? hit(work, document, first, true, error) : DOPPEL_OK;
+        return hit(work, first, document, DP_OVERLAP_SURE, error);
+    return other_side && first < work->against ? hit(work, document, first, DP_OVERLAP_SURE, error) : DOPPEL_OK;
 }
 
 static doppel_status find_copies(dp_overlap_work *work, doppel_error *error) {
@@ -47,58 +47,72 @@ static doppel_status find_copies(dp_overlap_work *work, doppel_error *error) {
 
 /* ---- the same hashes ---- */
 
+/* A document with the hash. */
+typedef struct member {
+    uint32_t document;
+    bool key; /* the hash is one of its keys */
+} member;
+
 /* The documents with one hash: the first of them, of the side that is held. */
 typedef struct crowd {
     uint64_t hash;
-    uint32_t held[DP_OVERLAP_CROWD];
+    member held[DP_OVERLAP_CROWD];
     size_t count;
     bool frequent; /* there are more, and only the first counts */
 } crowd;
 
-static void count_live(dp_overlap_work *work, const crowd *c, uint32_t document) {
-    if (!c->frequent && !dp_overlap_of_run(c->hash))
-        work->live[document]++;
+static void count_key(dp_overlap_work *work, const crowd *c, member m) {
+    uint32_t *counter = c->frequent ? work->frequent : work->live;
+    counter[m.document] += m.key;
+}
+
+static doppel_status pair_up(dp_overlap_work *work, const crowd *c, member a, member b, doppel_error *error) {
+    if (dp_overlap_of_run(c->hash))
+        return hit(work, a.document, b.document, DP_OVERLAP_SURE, error);
+    unsigned counts = (a.key ? DP_OVERLAP_KEY_A : 0) | (b.key ? DP_OVERLAP_KEY_B : 0);
+    return counts ? hit(work, a.document, b.document, counts, error) : DOPPEL_OK;
 }
 
 /* A document of the side that is not held: it is paired with all that are held. */
-static doppel_status pair_other(dp_overlap_work *work, const crowd *c, uint32_t document, doppel_error *error) {
+static doppel_status pair_other(dp_overlap_work *work, const crowd *c, member m, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
-    count_live(work, c, document);
+    count_key(work, c, m);
     for (size_t i = 0; i < (c->frequent ? 1 : c->count) && status == DOPPEL_OK; i++)
-        status = hit(work, document, c->held[i], dp_overlap_of_run(c->hash), error);
+        status = pair_up(work, c, m, c->held[i], error);
     return status;
 }
 
-static doppel_status pair_with_first(dp_overlap_work *work, const crowd *c, uint32_t document, doppel_error *error) {
-    return dp_overlap_two_sides(work) ? DOPPEL_OK : hit(work, c->held[0], document, dp_overlap_of_run(c->hash), error);
-}
-
-static doppel_status add_document(dp_overlap_work *work, crowd *c, uint32_t document, doppel_error *error) {
+/* One more than are held, or many more. */
+static doppel_status add_frequent(dp_overlap_work *work, crowd *c, member m, doppel_error *error) {
+    bool one_side = !dp_overlap_two_sides(work);
     doppel_status status = DOPPEL_OK;
-    if (work->first[document] != document)
-        return DOPPEL_OK;
-    if (dp_overlap_two_sides(work) && document >= work->against)
-        return pair_other(work, c, document, error);
-    if (c->count < DP_OVERLAP_CROWD) {
-        c->held[c->count++] = document;
-        return DOPPEL_OK;
-    }
-    if (!c->frequent)
-        for (size_t i = 1; i < c->count && status == DOPPEL_OK; i++)
-            status = pair_with_first(work, c, c->held[i], error);
+    for (size_t i = 1; i < c->count && one_side && !c->frequent && status == DOPPEL_OK; i++)
+        status = pair_up(work, c, c->held[0], c->held[i], error);
     work->counts.frequent += !c->frequent;
     c->frequent = true;
-    return status == DOPPEL_OK ? pair_with_first(work, c, document, error) : status;
+    count_key(work, c, m);
+    return status == DOPPEL_OK && one_side ? pair_up(work, c, c->held[0], m, error) : status;
+}
+
+static doppel_status add_document(dp_overlap_work *work, crowd *c, member m, doppel_error *error) {
+    if (work->first[m.document] != m.document)
+        return DOPPEL_OK;
+    if (dp_overlap_two_sides(work) && m.document >= work->against)
+        return pair_other(work, c, m, error);
+    if (c->count == DP_OVERLAP_CROWD)
+        return add_frequent(work, c, m, error);
+    c->held[c->count++] = m;
+    return DOPPEL_OK;
 }
 
 /* All documents with the hash have come. */
 static doppel_status end_crowd(dp_overlap_work *work, crowd *c, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
-    bool one_side = !dp_overlap_two_sides(work) && !c->frequent;
+    bool all_pairs = !dp_overlap_two_sides(work) && !c->frequent;
     for (size_t i = 0; i < c->count; i++) {
-        count_live(work, c, c->held[i]);
-        for (size_t j = i + 1; j < c->count && one_side && status == DOPPEL_OK; j++)
-            status = hit(work, c->held[i], c->held[j], dp_overlap_of_run(c->hash), error);
+        count_key(work, c, c->held[i]);
+        for (size_t j = i + 1; j < c->count && all_pairs && status == DOPPEL_OK; j++)
+            status = pair_up(work, c, c->held[i], c->held[j], error);
     }
     c->count = 0;
     c->frequent = false;
@@ -115,7 +129,7 @@ static doppel_status find_shared(dp_overlap_work *work, doppel_error *error) {
             c.hash = record[0];
         }
         if (status == DOPPEL_OK)
-            status = add_document(work, &c, (uint32_t)record[1], error);
+            status = add_document(work, &c, (member){(uint32_t)(record[1] >> 1), record[1] & 1}, error);
     }
     return status == DOPPEL_OK ? end_crowd(work, &c, error) : status;
 }
@@ -123,7 +137,8 @@ static doppel_status find_shared(dp_overlap_work *work, doppel_error *error) {
 doppel_status dp_overlap_find_hits(dp_overlap_work *work, doppel_error *error) {
     work->first = malloc((work->count + 1) * sizeof *work->first);
     work->live = calloc(work->count + 1, sizeof *work->live);
-    if (!work->first || !work->live)
+    work->frequent = calloc(work->count + 1, sizeof *work->frequent);
+    if (!work->first || !work->live || !work->frequent)
         return dp_no_memory(error);
     for (size_t i = 0; i < work->count; i++)
         work->first[i] = (uint32_t)i;

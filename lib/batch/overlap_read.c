@@ -122,9 +122,11 @@ static doppel_status sort_hashes(dp_overlap_work *work, const dp_overlap_head *h
         dp_sorter_add(&work->digests, (uint64_t[3]){head->digest[0], head->digest[1], work->count}, &work->error);
     if (status != DOPPEL_OK || is_known_copy(work, head))
         return status;
+    size_t keys = 0;
     for (size_t i = 0; i < head->sample_count && status == DOPPEL_OK; i++) {
-        uint64_t record[2] = {0, work->count};
+        uint64_t record[2] = {0, (uint64_t)work->count << 1};
         memcpy(record, hashes + 8 * i, 8);
+        record[1] |= !dp_overlap_of_run(record[0]) && keys++ < work->plan.keys;
         status = dp_sorter_add(&work->samples, record, &work->error);
     }
     work->counts.samples += head->sample_count;

@@ -1,7 +1,8 @@
 /* overlap_samples.c - the hashes by which documents meet.
  *
  * For containment: the features that are 0 mod `sample`. Whether one is chosen depends on itself alone, so a feature
- * that two documents share is chosen in both or in neither, and the share of chosen ones tells the containment.
+ * that two documents share is chosen in both or in neither. The least of a document's are its keys; the share of the
+ * keys that another document has, whether as keys or not, tells the containment in it.
  *
  * For runs of N words: of every `window` grams in a row the one with the least hash (winnowing). A gram is a run of
  * N - window + 1 words, so a run of N words holds `window` grams in a row, and in both documents the same one of them
@@ -9,6 +10,8 @@
  */
 #include "batch/overlap.h"
 #include "sketch/sketch.h"
+
+#include <math.h>
 
 /* Wider windows save little: at 32 one gram of 16 is chosen. */
 #define WIDEST 32
@@ -19,6 +22,10 @@
 #define USUAL_CONTAINMENT 0.5
 #define USUAL_SAMPLE 4
 #define USUAL_PASSAGE 5
+
+/* Keys of a document: at containment C about KEYS_SHARED of them are shared, so that one always is. */
+#define KEYS_SHARED 32
+#define LEAST_KEYS 64
 
 static doppel_status plan_words(dp_overlap_plan *plan, uint64_t words, const doppel_recipe *recipe,
                                 doppel_error *error) {
@@ -49,8 +56,11 @@ doppel_status dp_overlap_plan_make(const doppel_overlap_options *options, const 
         return dp_fail(error, DOPPEL_ERROR_USAGE, "containment is above 0 and at most 1, not %g", options->containment);
     if (!options->words && !plan->containment)
         plan->containment = USUAL_CONTAINMENT;
-    if (plan->containment > 0)
+    if (plan->containment > 0) {
         plan->sample = options->sample ? options->sample : USUAL_SAMPLE;
+        double keys = ceil(KEYS_SHARED / plan->containment);
+        plan->keys = keys < LEAST_KEYS ? LEAST_KEYS : keys > UINT32_MAX ? UINT32_MAX : (size_t)keys;
+    }
     plan->passage = recipe->text.chars ? USUAL_PASSAGE : recipe->n;
     return options->words ? plan_words(plan, options->words, recipe, error) : DOPPEL_OK;
 }

@@ -1,13 +1,17 @@
 /* overlap_verify.c - candidates are compared on their texts, and those that are pairs are given in order.
  *
- * Hits come sorted, so that those of one pair stand together. A pair that only shares samples is a candidate when it
- * shares as many as containment C lets expect, less three standard deviations: of x samples C * x, deviation
- * sqrt(C (1 - C) x). A batch of candidates is compared by all threads, then given by this one. */
+ * Hits come sorted, so that those of one pair stand together. A pair that only shares keys is a candidate when one side
+ * shares as many as containment C lets expect, less four standard deviations: of x keys C * x, deviation
+ * sqrt(C (1 - C) x). Keys that are so frequent that they do not hit all pairs count as shared. A batch of candidates is
+ * compared by all threads, then given by this one. */
 #include "batch/overlap.h"
 #include "batch/overlap_pair.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+/* One pair of 30,000 at the very threshold is farther off. */
+#define DEVIATIONS 4
 
 /* Candidates a thread takes at a time: neighbours have the same A, which is then read once. */
 #define CHUNK 8
@@ -25,15 +29,15 @@ typedef struct verification {
 
 /* ---- candidates ---- */
 
-/* How many shared samples make a candidate of a document that has x. */
-static double least_shared(const dp_overlap_plan *plan, uint32_t x) {
-    double c = plan->containment, least = c * x - 3 * sqrt(c * (1 - c) * x);
-    return least > 1 ? least : 1;
-}
+/* The keys of one side that the other has. */
+typedef struct shared_keys {
+    uint64_t a, b;
+} shared_keys;
 
-static bool is_candidate(const dp_overlap_work *work, uint32_t a, uint32_t b, uint64_t shared) {
-    uint32_t x = work->live[a] < work->live[b] ? work->live[a] : work->live[b];
-    return work->plan.containment > 0 && (double)shared >= least_shared(&work->plan, x);
+/* Whether so many shared keys of a document may be containment enough. */
+static bool may_contain(const dp_overlap_work *work, uint32_t document, uint64_t shared) {
+    double c = work->plan.containment, frequent = work->frequent[document], x = work->live[document] + frequent;
+    return shared && (double)shared + frequent >= c * x - DEVIATIONS * sqrt(c * (1 - c) * x);
 }
 
 /* The next candidate; *found is false when there is none. */
@@ -41,14 +45,16 @@ static doppel_status next_candidate(verification *v, dp_overlap_pair *pair, bool
     doppel_status status = DOPPEL_OK;
     *found = false;
     while (v->hit && !*found && status == DOPPEL_OK) {
-        uint64_t both = *v->hit >> 2, shared = 0;
-        bool sure = false;
-        for (; v->hit && *v->hit >> 2 == both && status == DOPPEL_OK; shared++) {
-            sure |= *v->hit & 1;
+        uint64_t both = *v->hit >> 2;
+        shared_keys shared = {0, 0};
+        while (v->hit && *v->hit >> 2 == both && status == DOPPEL_OK) {
+            *found |= (*v->hit & 3) == DP_OVERLAP_SURE;
+            shared.a += (*v->hit & DP_OVERLAP_KEY_A) != 0;
+            shared.b += (*v->hit & DP_OVERLAP_KEY_B) != 0;
             status = dp_sorter_next(&v->work->hits, &v->hit, error);
         }
         *pair = (dp_overlap_pair){.a = (uint32_t)(both >> 31), .b = (uint32_t)(both & DP_OVERLAP_MOST_DOCUMENTS)};
-        *found = sure || is_candidate(v->work, pair->a, pair->b, shared);
+        *found = *found || may_contain(v->work, pair->a, shared.a) || may_contain(v->work, pair->b, shared.b);
     }
     return status;
 }

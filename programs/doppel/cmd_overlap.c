@@ -11,7 +11,8 @@ const cli_option overlap_options[] = {
     {"against", 0, OPTION_FILE, "FILE",
      "only pairs of a document of INPUT, a, and one of this file or folder, b: e.g. evaluation texts"},
     {"sample", 0, OPTION_COUNT, "P",
-     "for --containment: look pairs up by one shingle of P (default 4); 1 misses none, and costs more"},
+     "for --containment: look pairs up by one shingle of P (default 4): of pairs that share s shingles, (1 - 1/P)^s "
+     "are missed"},
     FINDING_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };

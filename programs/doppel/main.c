@@ -68,7 +68,7 @@ static const cli_command commands[] = {
      "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing "
      "is a guess: what comes up by sampled hashes is compared word for word.\n"
      "Of documents with the same words, those after the first are paired with the first only. A hash that stands in "
-     "more than 64 documents pairs each of them with the first only: a quote that all have is shown once for each.",
+     "more than 128 documents pairs each of them with the first only: a quote that all have is shown once for each.",
      "doppel overlap essays/\ndoppel overlap --words 13 --against evaluation.jsonl corpus.jsonl.zst\n"
      "doppel overlap --containment 0.3 --words 40 news.jsonl.gz -o overlap.jsonl",
      overlap_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_overlap},
