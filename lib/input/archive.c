@@ -39,12 +39,20 @@ static size_t skip_line_ends(const char *data, size_t at, size_t size) {
     return at;
 }
 
-/* Where the next record starts, at a line start behind `from`. 0: not in these bytes, or (m->searched) not surely. */
+/* Whether reading can go on at p: a record starts there, and its head is good. */
+static dp_answer can_go_on(const dp_archive *archive, const char *p, size_t size) {
+    size_t length;
+    uint64_t content;
+    dp_answer answer = archive->starts(p, size);
+    return answer == DP_YES ? archive->head(p, size, &length, &content) : answer;
+}
+
+/* Where reading can go on, at a line start behind `from`. 0: not in these bytes, or (m->searched) not surely. */
 static size_t find_start(const dp_archive *archive, const char *data, size_t from, size_t size, measured *m) {
     const char *p;
     while (from < size && (p = memchr(data + from, '\n', size - from))) {
         size_t at = (size_t)(p - data) + 1;
-        dp_answer answer = archive->starts(data + at, size - at);
+        dp_answer answer = can_go_on(archive, data + at, size - at);
         if (answer == DP_YES)
             return at;
         m->searched = at - 1;

@@ -3,7 +3,8 @@
  * content that came by HTTP becomes a document.
  *
  * A length is believed when a record (or the end of the file) follows the content. If not, the record is bad, and the
- * next line that starts a record, looked for from behind the bad one's head, is where reading goes on. */
+ * next line that starts a record with a good head, looked for from behind the bad one's head, is where reading goes on.
+ */
 #ifndef DP_ARCHIVE_H
 #define DP_ARCHIVE_H
 
