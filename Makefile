@@ -2,6 +2,7 @@
 #
 # The work is done by CMake (CMakePresets.json) and by scripts/; this file only names it.
 PREFIX ?= /usr/local
+PLANTED ?= 100000
 
 all: ## build build/doppel, build/libdoppel.a and build/libdoppel.so (the default)
 	@scripts/install-deps --check build
@@ -25,6 +26,11 @@ bench: ## measure, beside the peers
 	@scripts/build release product bench
 	@bench/run
 
+accuracy: ## measure precision and recall: labelled sets in $$DOPPEL_DATA, planted copies (PLANTED=100000), common claims
+	@scripts/install-deps build test
+	@scripts/build release product accuracy
+	@tests/accuracy/run build --planted $(PLANTED)
+
 install: all ## install into PREFIX (/usr/local): header, libraries, pkg-config file, command, man pages, completion
 	@cmake --install build --prefix '$(PREFIX)'
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
@@ -41,4 +47,4 @@ clean: ## remove build/
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-.PHONY: all demo test test-full bench install format deps clean help
+.PHONY: all demo test test-full bench accuracy install format deps clean help

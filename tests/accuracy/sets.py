@@ -1,0 +1,123 @@
+"""sets.py - the figures of one labelled set: every method and setting, and what is required of them.
+
+`figures(s, report)` gives rows for results.csv and calls report(text) for each requirement that is not met.
+"""
+from measure import NO_TEXT, wrong
+
+THRESHOLDS = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95]
+SHINGLES = [f"{unit}={n}" for unit in ("words", "chars") for n in (3, 4, 5, 7, 9)] + ["chars=20"]
+SIMHASH = [f"simhash64:{features}:weight={weight}" for features in ("words=5", "words=3", "words=1")
+           for weight in ("tf", "set", "tf2")] + ["simhash128:words=5:weight=tf", "article"]
+DISTANCES = [3, 6, 9, 12]
+SHARES = [0.005, 0.02]  # of the texts; shingles that more have are boilerplate
+
+
+def row(s, method, settings, figures, answer=None):
+    return {"set": s.name, "documents": s.count, "method": method, "settings": settings, **figures,
+            "candidates": answer.summary["candidates"] if answer else None,
+            "command": answer.command if answer else "all_pairs"}
+
+
+def check_similarity(s, truth, answer, threshold, report):
+    """At least 99 % of the pairs at or above the threshold, none below, and the similarity itself."""
+    near, missed, extra, unequal = wrong(truth, answer, threshold)
+    if len(missed) > 0.01 * near:
+        report(f"{s.name}: {answer.command}: {len(missed)} of {near} pairs were missed")
+    if extra:
+        report(f"{s.name}: {answer.command}: {len(extra)} pairs are not near, e.g. {min(extra)}")
+    if unequal:
+        report(f"{s.name}: {answer.command}: {len(unequal)} similarities are wrong, e.g. {unequal[0]}")
+
+
+def by_similarity(s, truth, settings, thresholds, report, *options):
+    """Exact similarity by comparing each with each, and method auto, at some thresholds and at the best one."""
+    best, best_figures = s.best(truth)
+    rows, best_auto = [], 0
+    for threshold in sorted({*thresholds, best}):
+        exact = s.score(set(truth.near(threshold)))
+        answer = s.answer("--similarity", threshold, *options)
+        check_similarity(s, truth, answer, threshold, report)
+        figures = s.score(set(answer.pairs))
+        best_auto = max(best_auto, figures["f1"] or 0)
+        name = f"{settings} similarity={threshold}" + (" (best)" if threshold == best else "")
+        rows += [row(s, "all pairs", name, exact), row(s, "auto", name, figures, answer)]
+    if best_auto < (best_figures["f1"] or 0) - 0.01:
+        report(f"{s.name}: {settings}: the best F1 of auto is {best_auto:.3f}, of exact similarity "
+               f"{best_figures['f1']:.3f}")
+    return rows
+
+
+def by_shingles(s, report):
+    rows = []
+    for features in SHINGLES:
+        recipe = f"simhash64:{features}"
+        thresholds = THRESHOLDS if features == "words=5" else [0.5, 0.8]
+        rows += by_similarity(s, s.truth(recipe), features, thresholds, report, "--recipe", recipe)
+    return rows
+
+
+def by_boilerplate(s, report):
+    rows = []
+    for share in SHARES:
+        options = "--boilerplate", share
+        rows += by_similarity(s, s.truth(share=share), f"words=5 boilerplate={share}", [0.5, 0.8], report, *options)
+    return rows
+
+
+def by_simhash(s, report):
+    """Exactly the pairs within so many bits."""
+    rows = []
+    for recipe in SIMHASH:
+        truth = s.truth(recipe)
+        for distance in DISTANCES:
+            answer = s.answer("--method", "simhash", "--distance", distance, "--recipe", recipe)
+            fingerprints = truth.fingerprints
+            near = {(a, b) for b in range(s.count) for a in range(b) if truth.words[a] and truth.words[b]
+                    and truth.may_be_near(a, b) and (fingerprints[a] ^ fingerprints[b]).bit_count() <= distance}
+            if near != answer.pairs.keys():
+                report(f"{s.name}: {answer.command}: not exactly the pairs within {distance} bits")
+            rows.append(row(s, "simhash", f"{recipe} distance={distance}", s.score(set(answer.pairs)), answer))
+    return rows
+
+
+def by_minhash_and_digest(s, report):
+    rows = []
+    for bands, rows_each in ((9, 13), (14, 8), (20, 5), (32, 4)):
+        answer = s.answer("--method", "minhash", "--bands", bands, "--rows", rows_each, "--similarity", 0.8)
+        if wrong(s.truth(), answer, 0.8)[2]:
+            report(f"{s.name}: {answer.command}: pairs are reported that are not near")
+        settings = f"words=5 similarity=0.8 bands={bands} rows={rows_each}"
+        rows.append(row(s, "minhash", settings, s.score(set(answer.pairs)), answer))
+    answer = s.answer("--method", "exact")
+    return rows + [row(s, "exact", "digest", s.score(set(answer.pairs)), answer)]
+
+
+def by_content(s, report):
+    """A set with pages: what reading them finds, beside the text that came with them."""
+    rows, truths = [], {}
+    for content in ("main", "all"):
+        truths[content] = s.truth("page", content, NO_TEXT)
+        options = "--content", content, "--text-key", NO_TEXT
+        rows += by_similarity(s, truths[content], f"words=5 content={content}", THRESHOLDS, report, *options)
+    for threshold in THRESHOLDS:
+        found = {content: truth.near(threshold).keys() & s.labelled for content, truth in truths.items()}
+        lost = (s.truth().near(threshold).keys() & s.labelled) - found["main"]
+        if threshold == 0.8 and lost:
+            report(f"{s.name}: content=main loses {len(lost)} labelled pairs at {threshold}, e.g. {min(lost)}")
+    frames = {content: frame_pairs(s, truth) for content, truth in truths.items()}
+    if frames["main"] > frames["all"] / 2:
+        report(f"{s.name}: content=main leaves {frames['main']} of {frames['all']} template pairs")
+    for content, count in frames.items():
+        rows.append(row(s, "template pairs", f"words=5 content={content}", {"pairs": count}))
+    return rows
+
+
+def frame_pairs(s, truth):
+    """Pairs that share little but their frame: without a label, at 0.5 to 0.8."""
+    return sum(0.5 <= similarity < 0.8 and pair not in s.true for pair, similarity in truth.similarity.items())
+
+
+def figures(s, report):
+    rows = by_shingles(s, report) + by_simhash(s, report) + by_minhash_and_digest(s, report)
+    rows += by_boilerplate(s, report)
+    return rows + by_content(s, report) if s.has_html else rows
