@@ -1,6 +1,7 @@
 /* fuzz_stream.c - compressed files: with threads that decompress ahead, the bytes and the failure are those of reading
- * in order. The first byte chooses the sizes and what the rest is: the file as it is, or text that is compressed in
- * members, with one byte of the file changed. */
+ * in order; but for the bytes of a damaged zstd block, where the decoder may find the damage sooner or later. The first
+ * byte chooses the sizes and what the rest is: the file as it is, or text that is compressed in members, with one byte
+ * of the file changed. */
 #include "fuzz.h"
 
 #include "input/stream.h"
@@ -82,8 +83,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CHECK(dp_buffer_add(&made, data + 1, size - 1));
     CHECK(!ftruncate(file, 0) && pwrite(file, made.data, made.size, 0) == (ssize_t)made.size);
     contents plain = read_file(path, 1, 5000), ahead = read_file(path, 2, data[0] & 4 ? 5000 : 17);
-    CHECK(plain.bytes.size == ahead.bytes.size && !strcmp(plain.failure, ahead.failure));
-    CHECK(!plain.bytes.size || !memcmp(plain.bytes.data, ahead.bytes.data, plain.bytes.size));
+    size_t common = plain.bytes.size < ahead.bytes.size ? plain.bytes.size : ahead.bytes.size;
+    CHECK(!strcmp(plain.failure, ahead.failure));
+    CHECK(plain.bytes.size == ahead.bytes.size || strstr(plain.failure, "zstd data is damaged"));
+    CHECK(!common || !memcmp(plain.bytes.data, ahead.bytes.data, common));
     dp_buffer_free(&plain.bytes);
     dp_buffer_free(&ahead.bytes);
     dp_buffer_free(&made);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 /* What every zstd frame begins with: the magic number and a byte that tells the length of its header. */
 #define ZSTD_FRAME_START 5
@@ -112,6 +113,14 @@ static size_t zstd_share(const dp_stream *stream) {
     return have < share ? have : share;
 }
 
+/* The decoder makes its own room, by what the head of a frame says and by what it has from frames before. A block that
+ * does not fit is damaged, as is one that fits but is longer than its frame: which of the two is found must not matter.
+ */
+static const char *zstd_reason(size_t result) {
+    bool no_room = ZSTD_getErrorCode(result) == ZSTD_error_dstSize_tooSmall;
+    return ZSTD_getErrorString(no_room ? ZSTD_error_corruption_detected : ZSTD_getErrorCode(result));
+}
+
 size_t dp_stream_read_zstd(dp_stream *stream, char *to, size_t room) {
     ZSTD_outBuffer out = {to, room, 0};
     /* What the decoder still holds of its output comes without input. */
@@ -123,7 +132,7 @@ size_t dp_stream_read_zstd(dp_stream *stream, char *to, size_t room) {
     bool was_full = stream->full;
     stream->full = out.pos == out.size;
     if (ZSTD_isError(result)) {
-        dp_stream_fail(stream, "the zstd data is damaged: %s", ZSTD_getErrorName(result));
+        dp_stream_fail(stream, "the zstd data is damaged: %s", zstd_reason(result));
         return out.pos;
     }
     stream->inside = result != 0;
