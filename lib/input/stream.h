@@ -38,8 +38,8 @@ void dp_stream_init(dp_stream *stream, const volatile int *stop);
 
 /* Lets so many threads decompress the members or frames of big files ahead, from the next opening on. With 0 or 1,
  * which is so at first, none does. The bytes and the failures are the same, but that of a damaged zstd block more or
- * less may come. gzip data of one member, and a zstd file of
- * one frame, can only be read from start to end: there threads do not help. */
+ * less may come. gzip data of one member, and a zstd file of one frame, can only be read from start to end: there
+ * threads do not help. */
 void dp_stream_set_threads(dp_stream *stream, int threads);
 
 /* Opens a path, or stdin for "-"; false, with `failure`, when that cannot be. */
