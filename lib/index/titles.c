@@ -25,7 +25,7 @@ doppel_status dp_titles_index_create(double min, dp_titles_index **index) {
 static void free_parts(dp_titles_index *index) {
     dp_titles_table_free(&index->table);
     for (size_t i = 0; i < index->group_count; i++)
-        free(index->groups[i].entries);
+        dp_titles_group_free(index->groups[i]);
     for (size_t i = 0; i < index->block_count; i++)
         free(index->blocks[i]);
     free(index->entries);
@@ -53,7 +53,7 @@ void dp_titles_index_get_stats(const dp_titles_index *index, dp_titles_stats *st
         if (index->entries[i].owner_count > 1)
             stats->bytes += sizeof(uint64_t) << (64 - __builtin_clzll(index->entries[i].owner_count - 1u));
     for (size_t i = 0; i < index->group_count; i++)
-        stats->bytes += sizeof *index->groups + index->groups[i].capacity * sizeof *index->groups->entries;
+        stats->bytes += sizeof **index->groups + index->groups[i]->capacity * sizeof *index->groups[i]->entries;
 }
 
 /* ---- owners ---- */

@@ -4,7 +4,7 @@
  * 1 - d / max(length), d being the Levenshtein distance on code points. Exact: no title at or above the threshold is
  * missed, none below is given. Equal titles are one entry with many owners.
  *
- * Memory, for titles of 80 letters: about 300 bytes a distinct title, and 8 bytes an owner from the second on.
+ * Memory, for titles of 80 letters: about 300 bytes a distinct title, and 8 to 16 bytes an owner from the second on.
  * Threads: one at a time may change an index, and none may find meanwhile; any number may find at once, each with its
  * own matches. */
 #ifndef DP_TITLES_H

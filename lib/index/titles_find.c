@@ -102,14 +102,13 @@ static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) {
 /* Notes the places where segment i of a group's titles can stand in the text, within distance d. */
 static void note_segment(const dp_titles_index *index, struct dp_titles_work *work, const dp_titles_group *group,
                          size_t i, size_t d) {
-    size_t start = dp_titles_cut(group->length, group->segments, i);
-    size_t size = dp_titles_cut(group->length, group->segments, i + 1) - start;
+    size_t start = group->cuts.at[i], size = group->cuts.at[i + 1] - start;
     ptrdiff_t longer = (ptrdiff_t)work->text.points.count - (ptrdiff_t)group->length;
     ptrdiff_t before = (ptrdiff_t)i, behind = (ptrdiff_t)(d - i);
     ptrdiff_t last = (ptrdiff_t)work->text.points.count - (ptrdiff_t)size;
     ptrdiff_t low = larger((ptrdiff_t)start + larger(-before, longer - behind), 0);
     ptrdiff_t high = smaller((ptrdiff_t)start + smaller(before, longer + behind), last);
-    uint64_t power = dp_titles_power(size), seed = dp_titles_seed(index, group->length, i);
+    uint64_t power = dp_titles_power(size), seed = dp_titles_seed(index, group->length, group->cuts.version, i);
     for (ptrdiff_t at = low; at <= high; at++) {
         uint32_t hash = dp_titles_hash(work->text.sums, (size_t)at, (size_t)at + size, power, seed);
         work->probes[work->probe_count++] = (struct probe){hash, (uint32_t)(2 * d)};
@@ -158,7 +157,7 @@ static bool collect(const dp_titles_index *index, struct dp_titles_work *work) {
     if (!dp_edit_allowed(length, index->min, &allowed))
         return true;
     for (size_t at = dp_titles_group_at(index, length - allowed); at < index->group_count; at++) {
-        const dp_titles_group *group = &index->groups[at];
+        const dp_titles_group *group = index->groups[at];
         if (group->length > length &&
             (!dp_edit_allowed(group->length, index->min, &allowed) || group->length - length > allowed))
             break;
@@ -177,7 +176,7 @@ static doppel_status measure(const dp_titles_index *index, dp_title_matches *mat
     size_t allowed, distance;
     if (!dp_edit_allowed(length, index->min, &allowed))
         return DOPPEL_OK;
-    if (!dp_reserve(&work->other, &work->other_capacity, entry->length, sizeof *work->other) ||
+    if (!dp_reserve(&work->other, &work->other_capacity, (size_t)entry->length + 1, sizeof *work->other) ||
         !dp_reserve(&matches->match, &matches->capacity, matches->count + 1, sizeof *matches->match))
         return DOPPEL_ERROR_MEMORY;
     dp_titles_unpack(entry, work->other);

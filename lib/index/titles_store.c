@@ -1,4 +1,4 @@
-/* titles_store.c - the entries of the title index and the groups they form by length. */
+/* titles_store.c - titles as they come, and the entries that the title index makes of them. */
 #include "index/titles_store.h"
 
 #include <stdlib.h>
@@ -45,48 +45,7 @@ void dp_titles_text_free(dp_titles_text *text) {
 }
 
 uint32_t dp_titles_whole(const dp_titles_index *index, const uint64_t *sums, size_t length) {
-    return dp_titles_hash(sums, 0, length, 0, dp_titles_seed(index, length, DP_TITLES_WHOLE));
-}
-
-/* ---- groups ---- */
-
-size_t dp_titles_group_at(const dp_titles_index *index, size_t length) {
-    size_t low = 0, high = index->group_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (index->groups[middle].length < length)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* One segment more than the largest distance that a title of this length can have to one that is found: then one of
- * them is untouched by the edits. The longer of the two, of length n, allows d(n), and must be within d(n) of this
- * length; n - d(n) never falls, so that the first n that is not within is the end. */
-static uint32_t segments_for(size_t length, double min) {
-    size_t most = 0, allowed;
-    for (size_t longer = length; dp_edit_allowed(longer, min, &allowed) && longer - length <= allowed; longer++) {
-        most = allowed > most ? allowed : most;
-        if (most + 1 > DP_TITLES_SEGMENTS || (most + 1) * DP_TITLES_SHORTEST > length)
-            return 0;
-    }
-    return (uint32_t)most + 1;
-}
-
-/* The group of a length, with room for one more entry; NULL: no memory. */
-static dp_titles_group *group_for(dp_titles_index *index, size_t length) {
-    size_t at = dp_titles_group_at(index, length);
-    if (at == index->group_count || index->groups[at].length != length) {
-        if (!dp_reserve(&index->groups, &index->group_capacity, index->group_count + 1, sizeof *index->groups))
-            return NULL;
-        memmove(index->groups + at + 1, index->groups + at, (index->group_count - at) * sizeof *index->groups);
-        index->groups[at] = (dp_titles_group){.length = (uint32_t)length, .segments = segments_for(length, index->min)};
-        index->group_count++;
-    }
-    dp_titles_group *group = &index->groups[at];
-    return dp_reserve(&group->entries, &group->capacity, group->count + 1, sizeof *group->entries) ? group : NULL;
+    return dp_titles_hash(sums, 0, length, 0, dp_titles_seed(index, length, 0, DP_TITLES_WHOLE));
 }
 
 /* ---- entries ---- */
@@ -174,23 +133,22 @@ dp_titles_entry *dp_titles_entry_get(const dp_titles_index *index, dp_points tex
     return NULL;
 }
 
-/* Puts an entry into the table under each of its segments, and last under the whole. */
-static bool add_keys(dp_titles_index *index, uint32_t number, const dp_titles_group *group, const uint64_t *sums) {
-    size_t length = group->length;
+bool dp_titles_add_segments(dp_titles_index *index, const dp_titles_group *group, const dp_titles_cuts *cuts,
+                            uint32_t number, const uint64_t *sums) {
     for (size_t i = 0; i < group->segments; i++) {
-        size_t start = dp_titles_cut(length, group->segments, i), end = dp_titles_cut(length, group->segments, i + 1);
-        uint64_t seed = dp_titles_seed(index, length, i);
+        size_t start = cuts->at[i], end = cuts->at[i + 1];
+        uint64_t seed = dp_titles_seed(index, group->length, cuts->version, i);
         uint32_t hash = dp_titles_hash(sums, start, end, dp_titles_power(end - start), seed);
         if (!dp_titles_table_add(&index->table, hash, number))
             return false;
     }
-    return dp_titles_table_add(&index->table, dp_titles_whole(index, sums, length), number);
+    return true;
 }
 
 /* An entry that fails half-way has no owner and is not found as a whole, so that nobody comes to own it. */
 dp_titles_entry *dp_titles_entry_add(dp_titles_index *index, dp_points text, const uint64_t *sums) {
     uint8_t width = width_of(text);
-    dp_titles_group *group = group_for(index, text.count);
+    dp_titles_group *group = dp_titles_group_for(index, text.count);
     if (!group || !dp_titles_table_reserve(&index->table, (size_t)group->segments + 1) ||
         !dp_reserve(&index->entries, &index->capacity, index->count + 1, sizeof *index->entries))
         return NULL;
@@ -203,5 +161,10 @@ dp_titles_entry *dp_titles_entry_add(dp_titles_index *index, dp_points text, con
     *entry = (dp_titles_entry){.points = points, .length = (uint32_t)text.count, .width = width};
     dp_title_bag(text, entry->bag);
     group->entries[group->count++] = number;
-    return add_keys(index, number, group, sums) ? entry : NULL;
+    if (!dp_titles_add_segments(index, group, &group->cuts, number, sums) ||
+        !dp_titles_table_add(&index->table, dp_titles_whole(index, sums, text.count), number))
+        return NULL;
+    if (group->count >= group->recut_at)
+        dp_titles_group_recut(index, group);
+    return entry;
 }

@@ -58,8 +58,16 @@ typedef struct dp_titles_entry {
  * are those over about 500 code points: the look-ups grow with the third power of the segments. */
 enum { DP_TITLES_SEGMENTS = 57, DP_TITLES_SHORTEST = 2 };
 
+/* Where the segments of a length start, and last the length. Other cuts of one length have another version. */
+typedef struct dp_titles_cuts {
+    uint32_t version, at[DP_TITLES_SEGMENTS + 1];
+} dp_titles_cuts;
+
 typedef struct dp_titles_group {
     uint32_t length, segments; /* 0: none */
+    dp_titles_cuts cuts;
+    uint32_t versions; /* so many were tried */
+    size_t recut_at;   /* with so many entries, cuts are chosen anew */
     uint32_t *entries;
     size_t count, capacity;
 } dp_titles_group;
@@ -70,7 +78,7 @@ struct dp_titles_index {
     dp_titles_table table;
     dp_titles_entry *entries;
     size_t count, capacity, live;
-    dp_titles_group *groups; /* ascending by length */
+    dp_titles_group **groups; /* ascending by length */
     size_t group_count, group_capacity;
     char **blocks; /* the code points of all titles */
     size_t block_count, block_capacity;
@@ -78,11 +86,6 @@ struct dp_titles_index {
     size_t room_left;
     uint64_t owners, bytes; /* bytes: of the blocks */
 };
-
-/* Segment i of n starts here. */
-static inline size_t dp_titles_cut(size_t length, size_t segments, size_t i) {
-    return length * i / segments;
-}
 
 /* Texts are hashed by sums: sums[0] is 0, and each is the last times this base plus the next code point plus 1. So any
  * part of a text can be hashed at once. */
@@ -107,15 +110,32 @@ static inline uint32_t dp_titles_hash(const uint64_t *sums, size_t start, size_t
     return (uint32_t)(x >> 32);
 }
 
-static inline uint64_t dp_titles_seed(const dp_titles_index *index, size_t length, size_t number) {
-    return ((uint64_t)length << 20 | number) * 0xA0761D6478BD642Fu ^ index->secret;
+/* Versions are few: each comes with four times the entries. */
+static inline uint64_t dp_titles_seed(const dp_titles_index *index, size_t length, uint32_t version, size_t number) {
+    return ((uint64_t)length << 32 | version << 8 | number) * 0xA0761D6478BD642Fu ^ index->secret;
 }
 
 /* The number of the segment that is the whole. */
-enum { DP_TITLES_WHOLE = (1 << 20) - 1 };
+enum { DP_TITLES_WHOLE = 255 };
+
+/* ---- groups: titles_groups.c ---- */
 
 /* The first group of at least this length. */
 size_t dp_titles_group_at(const dp_titles_index *index, size_t length);
+
+/* The group of a length, with room for one more entry; NULL: no memory. */
+dp_titles_group *dp_titles_group_for(dp_titles_index *index, size_t length);
+void dp_titles_group_free(dp_titles_group *group);
+
+/* Chooses the cuts of a group anew, if others are much better; without the memory for that, all stays as it is. */
+void dp_titles_group_recut(dp_titles_index *index, dp_titles_group *group);
+
+/* Puts an entry of a group into the table under each of its segments by these cuts; there must be a place. False: no
+ * memory. */
+bool dp_titles_add_segments(dp_titles_index *index, const dp_titles_group *group, const dp_titles_cuts *cuts,
+                            uint32_t number, const uint64_t *sums);
+
+/* ---- entries ---- */
 
 /* The hash of a whole title. */
 uint32_t dp_titles_whole(const dp_titles_index *index, const uint64_t *sums, size_t length);
