@@ -14,8 +14,10 @@
 
 /* Of pairs at the very threshold so many shall be found; those above it are found more often. */
 #define RECALL 0.995
-/* More rows let fewer pairs through that are not near enough, but need more bands. */
+/* More rows let fewer pairs through that are not near enough, but need more bands. Few rows let so many through that
+ * more bands are worth it. */
 #define USUAL_BANDS 32
+#define FEW_ROWS 4
 
 double dp_bands_recall(double similarity, int bands, int rows) {
     return 1 - pow(1 - pow(similarity, rows), bands);
@@ -32,9 +34,11 @@ bool dp_bands_plan(double similarity, int *bands, int *rows) {
         *bands > DP_MOST_BANDS || *rows > DP_MOST_SLOTS)
         return false;
     if (!*rows) {
-        double most = *bands ? *bands : USUAL_BANDS;
-        for (*rows = 1; *rows < 16 && bands_for(similarity, *rows + 1) <= most;)
-            ++*rows;
+        for (*rows = 1; *rows < 16; ++*rows) {
+            double most = *bands ? *bands : *rows < FEW_ROWS ? DP_MOST_BANDS : USUAL_BANDS;
+            if (bands_for(similarity, *rows + 1) > most)
+                break;
+        }
     }
     if (!*bands) {
         double need = bands_for(similarity, *rows);

@@ -179,6 +179,8 @@ void doppel_batch_free(doppel_batch *batch) {
     free(batch->firsts);
     free(batch->rows);
     free(batch->block);
+    doppel_df_close(batch->frequent);
+    free(batch->left);
     free(batch->original);
     free(batch->similarity);
     free(batch->reason);

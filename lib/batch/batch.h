@@ -196,6 +196,9 @@ struct doppel_batch {
     size_t reading_at; /* that is asked for next */
     bool limit_reached;
 
+    doppel_df *frequent; /* features that are left out; NULL: none */
+    uint32_t *left;      /* by document, the size of its set without them */
+
     uint32_t *original; /* once decided */
     float *similarity;  /* of it; negative: not known */
     uint8_t *reason;
@@ -256,6 +259,9 @@ bool dp_buckets_add(dp_buckets *buckets, const uint32_t *members, size_t count);
 bool dp_looks_make(dp_looks *looks, const dp_buckets *buckets, size_t documents);
 void dp_looks_free(dp_looks *looks);
 
+/* group.c: the first half of a decision with boilerplate: who stays when nothing is left out. */
+doppel_status dp_batch_prepare(doppel_batch *batch, doppel_error *error);
+
 /* What the content says: buckets and looks, for `decide` and `pairs`. */
 doppel_status dp_batch_candidates(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error);
 
@@ -272,6 +278,18 @@ doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool *nea
 /* The similarity alone, however small it is. */
 doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, float *similarity);
 uint64_t dp_verifier_count(const dp_verifier *verifier);
+
+/* ---- frames: boilerplate.c ---- */
+
+/* Finds the frequent features of the documents that stay, and makes bands without them. */
+doppel_status dp_boilerplate_leave_out(doppel_batch *batch, doppel_error *error);
+/* Takes them out of a set; gives how many numbers are left. */
+size_t dp_boilerplate_drop(const doppel_batch *batch, uint64_t *set, size_t count);
+
+/* The size of the set that counts. */
+static inline uint32_t dp_set_size(const doppel_batch *batch, uint32_t document) {
+    return batch->left ? batch->left[document] : batch->docs[document].set_count;
+}
 
 /* ---- order and kin: order.c ---- */
 

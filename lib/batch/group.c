@@ -200,7 +200,7 @@ static void count_groups(doppel_batch *batch) {
             batch->reason[i] = DP_REASON_NONE;
 }
 
-doppel_status doppel_batch_decide(doppel_batch *batch, doppel_error *error) {
+static doppel_status decide_all(doppel_batch *batch, doppel_error *error) {
     dp_deciding g = {.batch = batch};
     doppel_status status = dp_batch_candidates(batch, &g.buckets, &g.looks, error);
     double begun = dp_batch_clock();
@@ -220,4 +220,17 @@ doppel_status doppel_batch_decide(doppel_batch *batch, doppel_error *error) {
     batch->stats.seconds_decide = dp_batch_clock() - begun;
     dp_deciding_free(&g);
     return status;
+}
+
+doppel_status dp_batch_prepare(doppel_batch *batch, doppel_error *error) {
+    if (batch->options.boilerplate <= 0 || batch->frequent)
+        return DOPPEL_OK;
+    doppel_status status = decide_all(batch, error);
+    batch->decided = false;
+    return status == DOPPEL_OK ? dp_boilerplate_leave_out(batch, error) : status;
+}
+
+doppel_status doppel_batch_decide(doppel_batch *batch, doppel_error *error) {
+    doppel_status status = dp_batch_prepare(batch, error);
+    return status == DOPPEL_OK ? decide_all(batch, error) : status;
 }

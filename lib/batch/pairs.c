@@ -223,7 +223,9 @@ doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
                                  doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user), void *user,
                                  doppel_error *error) {
     pairing p = {.batch = batch, .collapse = collapse};
-    doppel_status status = dp_batch_candidates(batch, &p.buckets, &p.looks, error);
+    doppel_status status = dp_batch_prepare(batch, error);
+    if (status == DOPPEL_OK)
+        status = dp_batch_candidates(batch, &p.buckets, &p.looks, error);
     double begun = dp_batch_clock();
     if (status == DOPPEL_OK && !start(&p))
         status = dp_no_memory(error);

@@ -53,8 +53,10 @@ static doppel_status load(const doppel_batch *batch, kept_set *set, uint32_t doc
         return DOPPEL_ERROR_MEMORY;
     doppel_status status =
         dp_spill_read(&batch->journal, doc->set_at, set->hash, doc->set_count * sizeof *set->hash, NULL);
-    if (status == DOPPEL_OK)
+    if (status == DOPPEL_OK) {
+        dp_boilerplate_drop(batch, set->hash, doc->set_count);
         set->document = document;
+    }
     return status;
 }
 
@@ -75,14 +77,14 @@ static doppel_status measure(dp_verifier *v, uint32_t a, uint32_t b, double *jac
     if (status == DOPPEL_OK)
         status = get(v, b, 1, a, &b_hash);
     if (status == DOPPEL_OK)
-        *jaccard = doppel_jaccard(a_hash, batch->docs[a].set_count, b_hash, batch->docs[b].set_count);
+        *jaccard = doppel_jaccard(a_hash, dp_set_size(batch, a), b_hash, dp_set_size(batch, b));
     v->verified++;
     return status;
 }
 
 /* Whether the similarity can be so great: the smaller set may be all of what they share. */
 static bool can_be(const doppel_batch *batch, uint32_t a, uint32_t b) {
-    double x = batch->docs[a].set_count, y = batch->docs[b].set_count;
+    double x = dp_set_size(batch, a), y = dp_set_size(batch, b);
     return x && y && (x < y ? x / y : y / x) >= batch->options.similarity;
 }
 
@@ -113,7 +115,7 @@ doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b
     b = batch->docs[b].twin;
     if (a == b)
         jaccard = 1;
-    else if (batch->docs[a].set_count && batch->docs[b].set_count)
+    else if (dp_set_size(batch, a) && dp_set_size(batch, b))
         status = measure(verifier, a, b, &jaccard);
     *similarity = (float)jaccard;
     return status;
