@@ -20,6 +20,8 @@ static doppel_status link_bucket(dp_deciding *g, dp_verifier *verifier, uint32_t
         uint32_t k = member[i];
         bool near = false;
         float similarity;
+        if (!dp_batch_allows(g->batch, k, d))
+            continue;
         if (dp_root(g->chain, k) == dp_root(g->chain, d)) {
             if (g->whole[b])
                 return DOPPEL_OK;
