@@ -5,6 +5,7 @@
 #include "text/page.h"
 
 #include <libxml/HTMLparser.h>
+#include <setjmp.h>
 #include <strings.h>
 
 /* Deeper than this the middle of the stack is forgotten, as browsers flatten at 512: an end that matches nothing is
@@ -31,7 +32,10 @@ typedef struct parsing {
     size_t links;     /* open ones */
     size_t mains;     /* open elements whose headers are theirs, not the page's */
     char title_gap;
-    bool failed; /* no memory */
+    bool failed;              /* no memory */
+    jmp_buf out_of_parser;    /* for when it has none, and would not come back */
+    const xmlChar *complaint; /* where the parser complained last, and how often in a row */
+    size_t complaints;
     struct {
         const xmlChar *name;
         const dp_element *element;
@@ -231,29 +235,63 @@ static void on_text(void *user, const xmlChar *text, int length) {
 
 /* ---- the parser ---- */
 
+/* The parser complains where it repairs a page, which is nobody's business; and when it has no memory, which it may
+ * also not notice, and then stays where it is for ever, told to stop or not: it is left by a jump. */
+#define COMPLAINTS 10000
+
+static void on_error(void *user, xmlErrorPtr error) {
+    parsing *p = user;
+    const xmlChar *at = p->parser && p->parser->input ? p->parser->input->cur : NULL;
+    p->complaints = at == p->complaint ? p->complaints + 1 : 0;
+    p->complaint = at;
+    p->failed |= error->code == XML_ERR_NO_MEMORY || p->complaints >= COMPLAINTS;
+    if (p->failed && p->parser)
+        longjmp(p->out_of_parser, 1);
+}
+
 static bool parts_reset(dp_page_parts *parts) {
     parts->title.size = parts->canonical.size = parts->language.size = 0;
     parts->has_title = parts->has_canonical = parts->has_language = false;
     return dp_content_reset(&parts->content);
 }
 
+static void set_up(parsing *p) {
+    htmlParserCtxtPtr parser = p->parser;
+    htmlCtxtUseOptions(parser, HTML_PARSE_RECOVER | HTML_PARSE_NONET | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
+                                   HTML_PARSE_IGNORE_ENC);
+    *parser->sax = (htmlSAXHandler){
+        .startElement = on_start, .endElement = on_end, .characters = on_text, .ignorableWhitespace = on_text};
+    parser->userData = p;
+    parser->charset = XML_CHAR_ENCODING_UTF8;
+}
+
+/* False: no memory. */
+static bool parse(parsing *p, const char *html, size_t length) {
+    p->parser = htmlCreateMemoryParserCtxt(html, (int)length);
+    if (!p->parser)
+        return false;
+    if (!setjmp(p->out_of_parser)) {
+        set_up(p);
+        htmlParseDocument(p->parser);
+        p->failed |= p->parser->errNo == XML_ERR_NO_MEMORY;
+    }
+    htmlParserCtxtPtr parser = p->parser;
+    p->parser = NULL; /* what goes wrong now is told, and no reason to jump */
+    htmlFreeParserCtxt(parser);
+    return !p->failed;
+}
+
+/* Who is told of errors is said for the thread, so that it is said back afterwards. */
 doppel_status dp_page_parse(dp_page_parts *parts, const char *html, size_t length) {
     if (!parts_reset(parts))
         return DOPPEL_ERROR_MEMORY;
     if (!length)
         return DOPPEL_OK;
-    htmlParserCtxtPtr parser = htmlCreateMemoryParserCtxt(html, (int)length);
-    if (!parser)
-        return DOPPEL_ERROR_MEMORY;
-    parsing p = {.parts = parts, .parser = parser};
-    htmlCtxtUseOptions(parser, HTML_PARSE_RECOVER | HTML_PARSE_NONET | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
-                                   HTML_PARSE_IGNORE_ENC);
-    *parser->sax = (htmlSAXHandler){
-        .startElement = on_start, .endElement = on_end, .characters = on_text, .ignorableWhitespace = on_text};
-    parser->userData = &p;
-    parser->charset = XML_CHAR_ENCODING_UTF8;
-    htmlParseDocument(parser);
-    bool failed = p.failed || parser->errNo == XML_ERR_NO_MEMORY;
-    htmlFreeParserCtxt(parser);
-    return failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
+    parsing p = {.parts = parts};
+    xmlStructuredErrorFunc told = xmlStructuredError;
+    void *told_user = xmlStructuredErrorContext;
+    xmlSetStructuredErrorFunc(&p, on_error);
+    bool parsed = parse(&p, html, length);
+    xmlSetStructuredErrorFunc(told_user, told);
+    return parsed ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
