@@ -26,7 +26,7 @@ bench: ## measure, beside the peers
 	@scripts/build release product bench
 	@bench/run
 
-accuracy: ## measure precision and recall: labelled sets in $$DOPPEL_DATA, planted copies (PLANTED=100000), common claims
+accuracy: ## measure precision and recall: labelled sets in $DOPPEL_DATA, planted copies (PLANTED=100000), common claims
 	@scripts/install-deps build test
 	@scripts/build release product accuracy
 	@tests/accuracy/run build --planted $(PLANTED)

@@ -25,6 +25,11 @@ foreach(source ${references})
              ENVIRONMENT DOPPEL_LIB=${builds}/libdoppel.so DOPPEL_BUILD=${builds})
 endforeach()
 
+# Accuracy: method auto against comparing each with each, on invented documents.
+if(TARGET doppel)
+  suite_test(accuracy.quick reference COMMAND tests/accuracy/quick ${builds})
+endif()
+
 # Sanitizers: the unit tests in the builds asan (at each CPU level) and tsan, and the command tests.
 foreach(name ${unit_names})
   foreach(level ${cpu_levels})

@@ -104,6 +104,14 @@ class Set:
     def answer(self, *options):
         return Answer(self.build, self.path, self.positions, options, self.folder)
 
+    def reduced(self, change):
+        """The same set with other texts."""
+        path = os.path.join(self.folder, self.name + ".reduced.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            for record in records(self.path):
+                file.write(json.dumps({"id": record["id"], "text": change(record["text"])}) + "\n")
+        return Set(self.build, path, self.folder)
+
     def score(self, reported):
         """Figures of a set of pairs; None where there is nothing to count."""
         right = len(self.true & reported)

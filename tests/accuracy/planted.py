@@ -7,6 +7,7 @@ probability a method finds a pair of a given similarity, beside what arithmetic 
 import math
 import os
 
+import claims
 from measure import Answer, run
 
 CURVE_COLUMNS = ["date", "set", "curve", "from", "to", "pairs", "expected", "measured"]
@@ -126,7 +127,7 @@ def curve(name, pairs, expected, is_found):
                    "measured": sum(is_found(pair) for pair, _ in inside) / len(inside)}
 
 
-def curve_figures(given, folder):
+def curve_figures(given, folder, report):
     p = Planted(given.build, folder, CURVE_DOCUMENTS, CURVE_DOCUMENTS, 0.1)
     rows, curves = [], []
     for bands, each in PLANS:
@@ -136,10 +137,11 @@ def curve_figures(given, folder):
     for distance in (3, 6, 9):
         curves += curve(f"simhash within {distance}", p.pairs, bit_curve(distance),
                         lambda pair, k=distance: p.pairs[pair][1] <= k)
+    curves += claims.figures(p, report)
     os.remove(p.path)
     return rows, curves
 
 
 def figures(given, folder, report):
     yield "planted", *planted_figures(given, folder, report)
-    yield "curves", *curve_figures(given, folder)
+    yield "curves", *curve_figures(given, folder, report)

@@ -2,6 +2,8 @@
 
 `figures(s, report)` gives rows for results.csv and calls report(text) for each requirement that is not met.
 """
+import re
+
 from measure import NO_TEXT, wrong
 
 THRESHOLDS = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95]
@@ -117,7 +119,20 @@ def frame_pairs(s, truth):
     return sum(0.5 <= similarity < 0.8 and pair not in s.true for pair, similarity in truth.similarity.items())
 
 
+def by_ascii(s, report):
+    """Text that was first reduced to a-z, 0-9 and white space, as is often done: what is left, and what is found."""
+    plain = s.reduced(lambda text: re.sub(r"[^a-z0-9\s]", "", text.lower()))
+    answer = plain.answer("--similarity", 0.8)
+    if wrong(plain.truth(), answer, 0.8)[2]:
+        report(f"{s.name}: {answer.command}: pairs are reported that are not near")
+    fewer = [words for words, before in zip(plain.truth().words, s.truth().words) if words < before / 2]
+    return [row(s, "auto", "words=5 similarity=0.8 of ASCII", s.score(set(answer.pairs)), answer),
+            row(s, "words lost", "documents that ASCII takes half of the words of", {"pairs": len(fewer)})]
+
+
 def figures(s, report):
+    if not s.true:
+        return by_ascii(s, report)
     rows = by_shingles(s, report) + by_simhash(s, report) + by_minhash_and_digest(s, report)
-    rows += by_boilerplate(s, report)
+    rows += by_boilerplate(s, report) + by_ascii(s, report)
     return rows + by_content(s, report) if s.has_html else rows
