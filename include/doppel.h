@@ -419,6 +419,22 @@ DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
 
+/* An output file, compressed by its name: .gz with gzip, .zst with zstd, else plain. It appears under its name once it
+ * is whole, and not at all if it does not get there; what is not a plain file, a pipe or a device, is written as it
+ * comes. Compressed files are made of parts, by several threads; their bytes do not depend on the number of threads. */
+typedef struct doppel_writer doppel_writer;
+
+/* `path` is copied; NULL or "-" is stdout, which is not compressed. threads: for compression; 0 or 1: the caller's. */
+DOPPEL_API doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int threads, doppel_error *error);
+
+/* By one thread at a time. After a failure only finish is left to be called. */
+DOPPEL_API doppel_status doppel_writer_write(doppel_writer *writer, const void *bytes, size_t length,
+                                             doppel_error *error);
+
+/* Ends the file and frees the writer (NULL is fine). With `ok` the file takes its place, if all of it could be written;
+ * without, it is removed, and *error is left as it is. */
+DOPPEL_API doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error *error);
+
 /* Pages: HTML to content. */
 
 typedef enum doppel_content {

@@ -195,6 +195,8 @@ struct doppel_batch {
     size_t reading_count, reading_room;
     size_t reading_at; /* that is asked for next */
     bool limit_reached;
+    bool stdin_kept; /* stdin can be read again, from stdin_start on */
+    int64_t stdin_start;
 
     doppel_df *frequent; /* features that are left out; NULL: none */
     uint32_t *left;      /* by document, the size of its set without them */
@@ -320,6 +322,9 @@ static inline void dp_unite(uint32_t *parent, uint32_t a, uint32_t b) {
 }
 
 /* ---- reading: read.c, sketch.c, note.c ---- */
+
+/* stdin.c: makes stdin readable from its beginning, if the reading has it. */
+doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error);
 
 /* sketch.c: makes entries of documents. */
 doppel_work dp_sketch_work(doppel_batch *batch);

@@ -71,6 +71,8 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
         else
             paths[others++] = reading->paths[i];
     }
+    if (status == DOPPEL_OK)
+        status = dp_stdin_rewind(batch, reading, error);
     if (status == DOPPEL_OK && others)
         status = doppel_input_run(paths, others, &batch->input, &work, &reading->counts, error);
     free(paths);

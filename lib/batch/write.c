@@ -94,8 +94,10 @@ static doppel_status write_reading(writing *w, const dp_reading *reading, doppel
     doppel_work work = {.user = w, .begin = begin, .document = write_record, .end = end, .emit = take_records};
     options.bad = NULL;
     options.strict = false;
-    doppel_status status =
-        doppel_input_run((const char *const *)reading->paths, reading->count, &options, &work, &counts, error);
+    doppel_status status = dp_stdin_rewind(w->batch, reading, error);
+    if (status != DOPPEL_OK)
+        return status;
+    status = doppel_input_run((const char *const *)reading->paths, reading->count, &options, &work, &counts, error);
     if (w->limit)
         return DOPPEL_OK;
     if (w->too_many || (status == DOPPEL_OK &&

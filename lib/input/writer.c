@@ -11,7 +11,7 @@
 /* Plain bytes are written when so many are there. */
 #define GATHER ((size_t)256 << 10)
 
-struct dp_writer {
+struct doppel_writer {
     char *name;      /* for messages, and where it goes */
     dp_newfile file; /* if `beside` */
     int number;      /* to write to */
@@ -26,7 +26,7 @@ static bool ends_in(const char *path, const char *ending) {
     return length > size && !strcasecmp(path + length - size, ending);
 }
 
-static doppel_status fail(const dp_writer *writer, doppel_error *error) {
+static doppel_status fail(const doppel_writer *writer, doppel_error *error) {
     if (writer->reason == ENOMEM)
         return dp_no_memory(error);
     return dp_fail_at(error, DOPPEL_ERROR_IO, writer->name, 0, "cannot be written: %s", strerror(writer->reason));
@@ -34,7 +34,7 @@ static doppel_status fail(const dp_writer *writer, doppel_error *error) {
 
 /* Writes all of it; gives 0 or an errno. */
 static int put(void *user, const char *bytes, size_t length) {
-    const dp_writer *writer = user;
+    const doppel_writer *writer = user;
     while (length) {
         ssize_t written = write(writer->number, bytes, length);
         if (written < 0 && errno != EINTR)
@@ -50,7 +50,7 @@ static int put(void *user, const char *bytes, size_t length) {
 /* ---- opening ---- */
 
 /* A new file beside its place, unless something stands there that is not a file. */
-static doppel_status open_file(dp_writer *writer, doppel_error *error) {
+static doppel_status open_file(doppel_writer *writer, doppel_error *error) {
     struct stat status;
     if (!stat(writer->name, &status) && !S_ISREG(status.st_mode)) {
         writer->number = open(writer->name, O_WRONLY | O_CLOEXEC);
@@ -63,7 +63,7 @@ static doppel_status open_file(dp_writer *writer, doppel_error *error) {
     return opened;
 }
 
-static doppel_status open_place(dp_writer *writer, const char *path, int threads, doppel_error *error) {
+static doppel_status open_place(doppel_writer *writer, const char *path, int threads, doppel_error *error) {
     bool to_stdout = !path || !strcmp(path, "-");
     writer->number = -1;
     writer->name = strdup(to_stdout ? "stdout" : path);
@@ -82,13 +82,13 @@ static doppel_status open_place(dp_writer *writer, const char *path, int threads
     return writer->packer ? DOPPEL_OK : dp_no_memory(error);
 }
 
-doppel_status dp_writer_open(dp_writer **writer, const char *path, int threads, doppel_error *error) {
+doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int threads, doppel_error *error) {
     *writer = calloc(1, sizeof **writer);
     if (!*writer)
         return dp_no_memory(error);
     doppel_status opened = open_place(*writer, path, threads, error);
     if (opened != DOPPEL_OK) {
-        dp_writer_finish(*writer, false, NULL);
+        doppel_writer_finish(*writer, false, NULL);
         *writer = NULL;
     }
     return opened;
@@ -96,14 +96,14 @@ doppel_status dp_writer_open(dp_writer **writer, const char *path, int threads, 
 
 /* ---- writing ---- */
 
-static int flush_plain(dp_writer *writer) {
+static int flush_plain(doppel_writer *writer) {
     int reason = put(writer, writer->plain.data, writer->plain.size);
     writer->plain.size = 0;
     return reason;
 }
 
 /* Small pieces are gathered, large ones go straight out. */
-static int write_plain(dp_writer *writer, const char *bytes, size_t length) {
+static int write_plain(doppel_writer *writer, const char *bytes, size_t length) {
     int reason = writer->plain.size + length > GATHER ? flush_plain(writer) : 0;
     if (reason || !length)
         return reason;
@@ -112,7 +112,7 @@ static int write_plain(dp_writer *writer, const char *bytes, size_t length) {
     return dp_buffer_add(&writer->plain, bytes, length) ? 0 : ENOMEM;
 }
 
-doppel_status dp_writer_write(dp_writer *writer, const void *bytes, size_t length, doppel_error *error) {
+doppel_status doppel_writer_write(doppel_writer *writer, const void *bytes, size_t length, doppel_error *error) {
     if (!writer->reason)
         writer->reason =
             writer->packer ? dp_packer_add(writer->packer, bytes, length) : write_plain(writer, bytes, length);
@@ -122,13 +122,13 @@ doppel_status dp_writer_write(dp_writer *writer, const void *bytes, size_t lengt
 /* ---- the end ---- */
 
 /* What was written straight to its place. */
-static doppel_status close_place(dp_writer *writer, bool ok, doppel_error *error) {
+static doppel_status close_place(doppel_writer *writer, bool ok, doppel_error *error) {
     if (writer->number >= 0 && close(writer->number) && !writer->reason)
         writer->reason = errno;
     return ok && writer->reason ? fail(writer, error) : DOPPEL_OK;
 }
 
-doppel_status dp_writer_finish(dp_writer *writer, bool ok, doppel_error *error) {
+doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     if (!writer)
         return DOPPEL_OK;

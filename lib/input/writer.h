@@ -1,4 +1,4 @@
-/* writer.h - an output file: dp_writer_open, dp_writer_write ..., dp_writer_finish.
+/* writer.h - an output file: doppel_writer_open, doppel_writer_write ..., doppel_writer_finish (doppel.h).
  *
  * It is compressed by its name: .gz with gzip, .zst with zstd, else plain. Compressed files are made of blocks that are
  * compressed each by itself, by several threads, so that they can be read by several threads too; their bytes do not
@@ -8,18 +8,6 @@
 #define DP_WRITER_H
 
 #include "base/base.h"
-
-typedef struct dp_writer dp_writer;
-
-/* `path` is copied; NULL or "-" is stdout, which is not compressed. threads: for compression; 0 or 1: the caller's. */
-doppel_status dp_writer_open(dp_writer **writer, const char *path, int threads, doppel_error *error);
-
-/* By one thread at a time. After a failure only finish is left to be called. */
-doppel_status dp_writer_write(dp_writer *writer, const void *bytes, size_t length, doppel_error *error);
-
-/* Ends the file and frees the writer (NULL is fine). With `ok` the file takes its place, if all of it could be written;
- * without, it is removed, and *error is left as it is. */
-doppel_status dp_writer_finish(dp_writer *writer, bool ok, doppel_error *error);
 
 /* ---- between writer.c and writer_pack.c ---- */
 

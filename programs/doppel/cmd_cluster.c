@@ -123,7 +123,7 @@ static void print_summary(cluster_job *job) {
 }
 
 int cmd_cluster(const cli_args *args) {
-    cluster_job job = {.out = {.file = -1}};
+    cluster_job job = {.out = {0}};
     bool usable = false;
     int code = batching_open(&job.b, args);
     if (code == EXIT_DONE) {

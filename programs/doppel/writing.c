@@ -1,15 +1,12 @@
-/* writing.c - output: to stdout, or to a file that is written beside its place and renamed once it is whole. What is no
- * plain file, such as a device or a pipe, is written in its place. */
+/* writing.c - output: to stdout, or to a file that is whole or absent. */
 #include "writing.h"
 
 #include "common/message.h"
 #include "common/progress.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* As much as is written at once: a system call costs nothing beside filling it. */
@@ -74,50 +71,34 @@ doppel_status write_id(const doppel_document *document, doppel_output *output) {
 
 /* ---- writers ---- */
 
-/* Opens a file beside the path, with the rights a new file gets. */
-static int open_beside(writer *w) {
-    size_t room = strlen(w->path) + sizeof ".XXXXXX";
-    mode_t mask = umask(0);
-    umask(mask);
-    w->beside = malloc(room);
-    if (!w->beside)
-        return -1;
-    snprintf(w->beside, room, "%s.XXXXXX", w->path);
-    int file = mkstemp(w->beside);
-    if (file >= 0 && !fchmod(file, 0666 & ~mask))
-        return file;
-    int kept = errno;
-    if (file >= 0) {
-        close(file);
-        unlink(w->beside);
-    }
-    free(w->beside);
-    w->beside = NULL;
-    errno = kept;
-    return -1;
-}
+/* Threads that compress: more than so many wait for one another. */
+enum { PACKERS = 4 };
 
 int writer_open(writer *w, const char *path) {
-    struct stat there;
-    *w = (writer){.file = -1, .path = path, .bytes = malloc(ROOM)};
+    doppel_error error = {0};
+    *w = (writer){.bytes = malloc(ROOM)};
     if (!w->bytes) {
         message("no memory");
         return EXIT_STORE;
     }
-    if (!path)
+    if (!path || doppel_writer_open(&w->file, path, PACKERS, &error) == DOPPEL_OK)
         return EXIT_DONE;
-    bool in_place = !stat(path, &there) && !S_ISREG(there.st_mode);
-    w->file = in_place ? open(path, O_WRONLY | O_CLOEXEC) : open_beside(w);
-    if (w->file >= 0)
-        return EXIT_DONE;
-    message("%s: cannot be written: %s", path, strerror(errno));
+    message_error(&error);
     return EXIT_STORE;
 }
 
 static doppel_status flush(writer *w) {
+    doppel_error error = {0};
     size_t length = w->used;
     w->used = 0;
-    return w->path ? write_all(w->file, w->path, w->bytes, length) : write_stdout(NULL, w->bytes, length);
+    if (!w->file)
+        return write_stdout(NULL, w->bytes, length);
+    doppel_status status = doppel_writer_write(w->file, w->bytes, length, &error);
+    if (status == DOPPEL_OK)
+        return DOPPEL_OK;
+    message_error(&error);
+    failure_told = true;
+    return DOPPEL_ERROR_STORE;
 }
 
 doppel_status writer_add(writer *w, const void *bytes, size_t length) {
@@ -140,30 +121,18 @@ char *writer_line(writer *w) {
     return w->bytes + w->used;
 }
 
-/* Puts the file into its place. */
-static int settle(writer *w) {
-    bool whole = !close(w->file);
-    w->file = -1;
-    if (whole && (!w->beside || !rename(w->beside, w->path)))
-        return EXIT_DONE;
-    message("cannot write to %s: %s", w->path, strerror(errno));
-    return EXIT_STORE;
-}
-
 int writer_close(writer *w, int code) {
-    if (code == EXIT_DONE) {
+    doppel_error error = {0};
+    if (code == EXIT_DONE && w->bytes) {
         doppel_status status = flush(w);
         if (status != DOPPEL_OK && !closed)
             code = exit_code(status);
-        else if (w->file >= 0)
-            code = settle(w);
     }
-    if (w->file >= 0)
-        close(w->file);
-    if (code != EXIT_DONE && w->beside)
-        unlink(w->beside);
-    free(w->beside);
+    if (doppel_writer_finish(w->file, code == EXIT_DONE, &error) != DOPPEL_OK && code == EXIT_DONE) {
+        message_error(&error);
+        code = EXIT_STORE;
+    }
     free(w->bytes);
-    *w = (writer){.file = -1};
+    *w = (writer){0};
     return code;
 }

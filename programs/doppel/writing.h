@@ -19,9 +19,7 @@ bool output_closed(void);
 
 /* Lines on their way out, many at a time. */
 typedef struct writer {
-    int file;         /* -1: stdout */
-    const char *path; /* NULL: stdout */
-    char *beside;     /* the name it has until it is whole; NULL: it is written in its place */
+    doppel_writer *file; /* NULL: stdout */
     char *bytes;
     size_t used;
 } writer;

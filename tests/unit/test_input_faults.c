@@ -93,16 +93,16 @@ static const char *target;
 static int target_lines; /* enough for several blocks */
 
 static doppel_status write_file(uint64_t *result) {
-    dp_writer *writer;
+    doppel_writer *writer;
     doppel_error error;
     char line[1000];
-    doppel_status status = dp_writer_open(&writer, target, 3, &error);
+    doppel_status status = doppel_writer_open(&writer, target, 3, &error);
     memset(line, 'a', sizeof line);
     for (int i = 0; status == DOPPEL_OK && i < target_lines; i++) {
         line[i % 1000] = (char)('a' + i % 26);
-        status = dp_writer_write(writer, line, sizeof line, &error);
+        status = doppel_writer_write(writer, line, sizeof line, &error);
     }
-    doppel_status finished = dp_writer_finish(writer, status == DOPPEL_OK, &error);
+    doppel_status finished = doppel_writer_finish(writer, status == DOPPEL_OK, &error);
     status = status != DOPPEL_OK ? status : finished;
     if (status != DOPPEL_OK)
         assert_int_equal(error.code, status);

@@ -31,18 +31,18 @@ static dp_buffer make_lines(size_t size) {
 }
 
 static void write_file(const char *path, const dp_buffer *lines, int threads) {
-    dp_writer *writer;
+    doppel_writer *writer;
     doppel_error error;
     uint64_t seed = 7;
-    assert_int_equal(dp_writer_open(&writer, path, threads, &error), DOPPEL_OK);
+    assert_int_equal(doppel_writer_open(&writer, path, threads, &error), DOPPEL_OK);
     for (size_t at = 0; at < lines->size;) {
         size_t part = random_below(&seed, 2) ? random_below(&seed, 300) : random_below(&seed, 400000);
         if (part > lines->size - at)
             part = lines->size - at;
-        assert_int_equal(dp_writer_write(writer, lines->data + at, part, &error), DOPPEL_OK);
+        assert_int_equal(doppel_writer_write(writer, lines->data + at, part, &error), DOPPEL_OK);
         at += part;
     }
-    assert_int_equal(dp_writer_finish(writer, true, &error), DOPPEL_OK);
+    assert_int_equal(doppel_writer_finish(writer, true, &error), DOPPEL_OK);
 }
 
 static const char *const names[] = {"a.jsonl", "a.jsonl.gz", "a.JSONL.ZST"};
@@ -91,11 +91,11 @@ static void a_file_that_is_given_up_is_not_there(void **state) {
     dp_buffer lines = make_lines(6 << 20);
     spit(in(state, "a.gz"), "old", 3);
     for (size_t name = 0; name < 3; name++) {
-        dp_writer *writer;
+        doppel_writer *writer;
         const char *path = name == 1 ? in(state, "a.gz") : in(state, names[name]);
-        assert_int_equal(dp_writer_open(&writer, path, 3, NULL), DOPPEL_OK);
-        assert_int_equal(dp_writer_write(writer, lines.data, lines.size, NULL), DOPPEL_OK);
-        assert_int_equal(dp_writer_finish(writer, false, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_writer_open(&writer, path, 3, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_writer_write(writer, lines.data, lines.size, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_writer_finish(writer, false, NULL), DOPPEL_OK);
     }
     assert_int_equal(entries(*state, false), 1);
     dp_buffer old = slurp(in(state, "a.gz"));
@@ -106,12 +106,12 @@ static void a_file_that_is_given_up_is_not_there(void **state) {
 
 /* Writes until it fails; gives the status of the end. */
 static doppel_status write_too_much(const char *path, const dp_buffer *lines, doppel_error *error) {
-    dp_writer *writer;
-    assert_int_equal(dp_writer_open(&writer, path, 2, error), DOPPEL_OK);
+    doppel_writer *writer;
+    assert_int_equal(doppel_writer_open(&writer, path, 2, error), DOPPEL_OK);
     doppel_status written = DOPPEL_OK;
     for (int i = 0; i < 4 && written == DOPPEL_OK; i++)
-        written = dp_writer_write(writer, lines->data, lines->size, error);
-    doppel_status finished = dp_writer_finish(writer, written == DOPPEL_OK, error);
+        written = doppel_writer_write(writer, lines->data, lines->size, error);
+    doppel_status finished = doppel_writer_finish(writer, written == DOPPEL_OK, error);
     return written != DOPPEL_OK ? written : finished;
 }
 
@@ -134,26 +134,26 @@ static void a_full_disk_is_reported_and_leaves_nothing(void **state) {
 }
 
 static void a_full_disk_at_the_very_end_is_reported(void **state) {
-    dp_writer *writer;
+    doppel_writer *writer;
     doppel_error error;
     signal(SIGXFSZ, SIG_IGN);
     for (size_t name = 0; name < 3; name++) {
-        assert_int_equal(dp_writer_open(&writer, in(state, names[name]), 2, &error), DOPPEL_OK);
-        assert_int_equal(dp_writer_write(writer, "some text", 9, &error), DOPPEL_OK);
+        assert_int_equal(doppel_writer_open(&writer, in(state, names[name]), 2, &error), DOPPEL_OK);
+        assert_int_equal(doppel_writer_write(writer, "some text", 9, &error), DOPPEL_OK);
         limit_files(4);
-        assert_int_equal(dp_writer_finish(writer, true, &error), DOPPEL_ERROR_IO);
+        assert_int_equal(doppel_writer_finish(writer, true, &error), DOPPEL_ERROR_IO);
         limit_files(RLIM_INFINITY);
     }
     assert_int_equal(entries(*state, false), 0);
 }
 
 static void a_place_that_cannot_be_is_reported(void **state) {
-    dp_writer *writer;
+    doppel_writer *writer;
     doppel_error error;
-    assert_int_equal(dp_writer_open(&writer, in(state, "no/such/a.gz"), 2, &error), DOPPEL_ERROR_IO);
+    assert_int_equal(doppel_writer_open(&writer, in(state, "no/such/a.gz"), 2, &error), DOPPEL_ERROR_IO);
     assert_null(writer);
     assert_string_equal(error.message, "cannot be written: No such file or directory");
-    assert_int_equal(dp_writer_open(&writer, *state, 2, &error), DOPPEL_ERROR_IO);
+    assert_int_equal(doppel_writer_open(&writer, *state, 2, &error), DOPPEL_ERROR_IO);
     assert_string_equal(error.message, "cannot be written: Is a directory");
 }
 
