@@ -57,7 +57,7 @@ int read_jsonl(fingerprint_file *f) {
     if (!options.text_key)
         options.text_key = "fingerprint";
     options.html_key = options.text_key; /* no pages here */
-    options.strict = true; /* a record that is left out would shift the positions of those behind it */
+    options.strict = true;               /* a record that is left out would shift the positions of those behind it */
     int code = run_paths(&f->path, 1, &options, &work, NULL);
     if (!f->bits)
         f->bits = 64;
