@@ -72,7 +72,7 @@ bool dp_url_classes(const doppel_batch *batch, uint32_t **of) {
     for (size_t i = 0; made && i < batch->count; i++) {
         (*of)[i] = DP_NO_DOCUMENT;
         if (batch->url[i][0] || batch->url[i][1])
-            entry[count++] = batch->url[i][0] << 32 | i;
+            entry[count++] = (batch->url[i][0] ^ (batch->options.within ? batch->scope[i] : 0)) << 32 | i;
     }
     if (made)
         dp_sort64(entry, count, scratch);

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Documents a thread takes at a time. */
-enum { SHARE = 1024 };
+/* Documents a thread takes at a time, at most; and the pairs after which it takes no more of them. */
+enum { SHARE = 1024, MOST_PAIRS = 1 << 18 };
 
 typedef struct finding {
     doppel_near *pair;
@@ -16,6 +16,7 @@ typedef struct finding {
     dp_verifier *verifier;
     uint32_t *stamp; /* by document: who looked at it last, + 1 */
     uint64_t candidates;
+    size_t next; /* the document after the last whose pairs were found */
     doppel_status status;
 } finding;
 
@@ -28,6 +29,7 @@ typedef struct pairing {
     bool collapse;
     finding *finding; /* one a thread */
     size_t from;      /* of the block at hand */
+    size_t share;     /* documents of it for each thread */
 } pairing;
 
 /* ---- one document ---- */
@@ -35,17 +37,20 @@ typedef struct pairing {
 static bool add(pairing *p, finding *f, const doppel_near *pair) {
     if (!dp_reserve(&f->pair, &f->room, f->count + 1, sizeof *f->pair))
         return false;
+    const doppel_batch *batch = p->batch;
+    uint32_t a = (uint32_t)pair->a, b = (uint32_t)pair->b;
+    bool have_words = dp_doc_has_words(&batch->docs[a]) && dp_doc_has_words(&batch->docs[b]);
     f->pair[f->count] = *pair;
-    f->pair[f->count].distance = dp_batch_distance(p->batch, (uint32_t)pair->a, (uint32_t)pair->b);
-    f->count++;
+    f->pair[f->count++].distance = have_words ? dp_batch_distance(batch, a, b) : -1;
     return true;
 }
 
-/* Adds `from` and what follows it in a chain, as far as it stands behind a. */
+/* Adds `from` and what follows it in a chain, as far as it stands behind a. A pair of two known documents is nobody's
+ * business. */
 static bool add_chain(pairing *p, finding *f, doppel_near *pair, uint32_t from, const uint32_t *next) {
     bool added = true;
     for (; from != DP_NO_DOCUMENT && added; from = next[from]) {
-        if (from <= pair->a || !dp_batch_allows(p->batch, (uint32_t)pair->a, from))
+        if (from <= pair->a || from < p->batch->known || !dp_batch_allows(p->batch, (uint32_t)pair->a, from))
             continue;
         pair->b = from;
         added = add(p, f, pair);
@@ -120,36 +125,46 @@ static doppel_status find_pairs(pairing *p, finding *f, uint32_t a) {
 static void run(void *user, size_t thread) {
     pairing *p = user;
     finding *f = &p->finding[thread];
-    size_t from = p->from + thread * SHARE, to = from + SHARE;
+    size_t to = p->from + (thread + 1) * p->share, count = p->batch->count;
     f->count = 0;
-    for (size_t a = from; a < to && a < p->batch->count && f->status == DOPPEL_OK; a++) {
-        f->status = find_pairs(p, f, (uint32_t)a);
-        if (dp_stopped(p->batch->input.stop))
-            f->status = DOPPEL_ERROR_INTERRUPTED;
+    for (f->next = to - p->share; f->next < to && f->next < count && f->count < MOST_PAIRS; f->next++) {
+        f->status = dp_stopped(p->batch->input.stop) ? DOPPEL_ERROR_INTERRUPTED : find_pairs(p, f, (uint32_t)f->next);
+        if (f->status != DOPPEL_OK)
+            return;
     }
 }
 
-/* A pair of two known documents is nobody's business. */
-static size_t drop_known(const doppel_batch *batch, finding *f) {
-    size_t kept = 0;
-    for (size_t i = 0; i < f->count; i++)
-        if (f->pair[i].b >= batch->known)
-            f->pair[kept++] = f->pair[i];
-    return f->count = kept;
+/* Gives what the threads have found. A thread that took no more documents ends the block, and those behind it find
+ * theirs once more, in smaller shares: memory stays within bounds whatever the documents are. */
+static doppel_status give_block(pairing *p, doppel_status (*pairs)(const doppel_near *, size_t, void *), void *user) {
+    size_t threads = p->batch->threads, end = p->from;
+    for (size_t t = 0; t < threads && end < p->batch->count; t++) {
+        finding *f = &p->finding[t];
+        doppel_status status = f->status;
+        if (status == DOPPEL_OK && f->count)
+            status = pairs(f->pair, f->count, user);
+        if (status != DOPPEL_OK)
+            return status;
+        end += p->share;
+        if (f->next < end && f->next < p->batch->count) {
+            p->from = f->next;
+            p->share -= p->share / 2;
+            return DOPPEL_OK;
+        }
+    }
+    p->from = end;
+    p->share = p->share < SHARE / 2 ? 2 * p->share : SHARE;
+    return DOPPEL_OK;
 }
 
 static doppel_status give_all(pairing *p, doppel_status (*pairs)(const doppel_near *, size_t, void *), void *user) {
     doppel_batch *batch = p->batch;
     doppel_status status = DOPPEL_OK;
-    for (; p->from < batch->count && status == DOPPEL_OK; p->from += batch->threads * SHARE) {
+    p->share = SHARE;
+    while (p->from < batch->count && status == DOPPEL_OK) {
         dp_run_threads(batch->threads, run, p);
         dp_batch_tell(batch, "pairs", p->from, batch->count);
-        for (size_t t = 0; t < batch->threads && status == DOPPEL_OK; t++) {
-            finding *f = &p->finding[t];
-            status = f->status;
-            if (status == DOPPEL_OK && drop_known(batch, f))
-                status = pairs(f->pair, f->count, user);
-        }
+        status = give_block(p, pairs, user);
     }
     return status;
 }

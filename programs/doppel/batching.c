@@ -3,6 +3,7 @@
 
 #include "common/message.h"
 #include "common/progress.h"
+#include "outputs.h"
 
 #include <limits.h>
 #include <math.h>
@@ -130,10 +131,13 @@ int batching_open(batching *b, const cli_args *args) {
     doppel_error error = {0};
     *b = (batching){.args = args, .input = reading_options(args)};
     b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input};
-    if (args_flag(args, "json") && !args_text(args, "output")) {
-        message("--json prints a summary, and goes with --output");
+    const char *output = args_text(args, "output");
+    if (args_flag(args, "json") && (!output || !strcmp(output, "-")) && !args_flag(args, "dry-run")) {
+        message("--json prints a summary, and goes with --output FILE");
         return EXIT_USAGE;
     }
+    if (!check_outputs(args))
+        return EXIT_USAGE;
     if (args_flag(args, "resume") && !args_text(args, "work")) {
         message("--resume goes on with the run of a folder: name it with --work DIR");
         return EXIT_USAGE;

@@ -7,7 +7,6 @@
 #include "common/progress.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 const cli_option dedup_options[] = {
     {"output", 'o', OPTION_FILE, "OUT", "where the kept documents go; .gz and .zst are compressed; - is stdout"},
@@ -92,31 +91,13 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
 
 /* ---- before ---- */
 
-/* Whether the output is one of the inputs: it would be gone before it is read again. */
-static bool is_input(const cli_args *args, const char *option) {
-    const char *path = args_text(args, option);
-    struct stat out, in;
-    if (!path || !strcmp(path, "-") || stat(path, &out))
-        return false;
-    const char *against = args_text(args, "against");
-    for (size_t i = 0; i <= args->operand_count; i++) {
-        const char *operand = i < args->operand_count ? args->operands[i] : against;
-        if (operand && !stat(operand, &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino &&
-            S_ISREG(in.st_mode)) {
-            message("%s is read and would be written: choose another name for --%s", path, option);
-            return true;
-        }
-    }
-    return false;
-}
-
 static int check(const cli_args *args) {
     bool dry = args_flag(args, "dry-run");
     if (!args_text(args, "output") && !dry) {
         message("where should the kept documents go? Give -o OUT (- for stdout), or --dry-run");
         return EXIT_USAGE;
     }
-    return is_input(args, "output") || is_input(args, "removed") ? EXIT_USAGE : EXIT_DONE;
+    return EXIT_DONE;
 }
 
 /* ---- the command ---- */
@@ -134,9 +115,9 @@ static int write_all(dedup_job *job) {
     const char *out = args_text(args, "output"), *removed = args_text(args, "removed");
     job->annotates = args_flag(args, "annotate");
     job->writes_removed = removed;
-    int code = writer_open(&job->out, strcmp(out, "-") ? out : NULL);
+    int code = writer_open(&job->out, out);
     if (removed && code == EXIT_DONE)
-        code = writer_open(&job->removed, strcmp(removed, "-") ? removed : NULL);
+        code = writer_open(&job->removed, removed);
     if (code == EXIT_DONE)
         code = write_documents(job);
     if (removed)
@@ -163,7 +144,7 @@ static void print_summary(dedup_job *job) {
 }
 
 int cmd_dedup(const cli_args *args) {
-    dedup_job job = {.kept = 0};
+    dedup_job job = {.out = {.file = -1}, .removed = {.file = -1}};
     bool usable = false, dry = args_flag(args, "dry-run");
     int code = check(args);
     if (code == EXIT_DONE)

@@ -23,7 +23,10 @@ static doppel_status write_pairs(const doppel_near *pairs, size_t count, void *u
     doppel_status status = DOPPEL_OK;
     for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
         char distance[64];
-        snprintf(distance, sizeof distance, ",\"distance\":%d,\"similarity\":", pairs[i].distance);
+        if (pairs[i].distance < 0)
+            snprintf(distance, sizeof distance, ",\"distance\":null,\"similarity\":");
+        else
+            snprintf(distance, sizeof distance, ",\"distance\":%d,\"similarity\":", pairs[i].distance);
         status = batching_write_id(&job->b, &job->out, "{\"a\":", pairs[i].a);
         if (status == DOPPEL_OK)
             status = batching_write_id(&job->b, &job->out, ",\"b\":", pairs[i].b);

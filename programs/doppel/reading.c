@@ -24,6 +24,7 @@ void catch_signals(void) {
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is like a full disk */
 }
 
 /* So many records of a file are named of each kind, left out and repaired, and so many plain files that have invalid

@@ -1,0 +1,10 @@
+/* outputs.h - whether what is written and what is read keep out of each other's way. */
+#ifndef OUTPUTS_H
+#define OUTPUTS_H
+
+#include "commands.h"
+
+/* Complains when --output or --removed is an input, stands in a folder that is one, or when they are the same. */
+bool check_outputs(const cli_args *args);
+
+#endif
