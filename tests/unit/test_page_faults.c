@@ -6,7 +6,7 @@
 /* ---- the parser's own allocations ---- */
 
 /* The parser leaks some of what it has when it gets no more. What the library has is counted by faults.h. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "detect_leaks=0";
 }
