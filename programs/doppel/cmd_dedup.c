@@ -144,7 +144,7 @@ static void print_summary(dedup_job *job) {
 }
 
 int cmd_dedup(const cli_args *args) {
-    dedup_job job = {.out = {.file = -1}, .removed = {.file = -1}};
+    dedup_job job = {.kept = 0};
     bool usable = false, dry = args_flag(args, "dry-run");
     int code = check(args);
     if (code == EXIT_DONE)

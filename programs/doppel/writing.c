@@ -81,7 +81,7 @@ int writer_open(writer *w, const char *path) {
         message("no memory");
         return EXIT_STORE;
     }
-    if (!path || doppel_writer_open(&w->file, path, PACKERS, &error) == DOPPEL_OK)
+    if (!path || !strcmp(path, "-") || doppel_writer_open(&w->file, path, PACKERS, &error) == DOPPEL_OK)
         return EXIT_DONE;
     message_error(&error);
     return EXIT_STORE;
