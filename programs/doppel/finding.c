@@ -23,8 +23,7 @@ int finding_open(finding *f, const cli_args *args) {
     *f = (finding){.args = args,
                    .input = reading_options(args),
                    .memory = args_number(args, "memory", 0),
-                   .tmp = args_text(args, "tmp"),
-                   .out = {.file = -1}};
+                   .tmp = args_text(args, "tmp")};
     if (args_flag(args, "json") && !args_text(args, "output")) {
         message("--json prints a summary, and goes with --output");
         return EXIT_USAGE;
