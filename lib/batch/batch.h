@@ -309,6 +309,21 @@ static inline uint32_t dp_rank(const dp_keep_order *order, uint32_t document) {
 /* of[d]: the first document with d's URL (and scope, with `within`); DP_NO_DOCUMENT: it has none. */
 bool dp_url_classes(const doppel_batch *batch, uint32_t **of);
 
+/* ---- titles: titles.c ---- */
+
+/* Documents of one title are of one class; classes from start[c] on to start[c + 1] are near class c. */
+typedef struct dp_titles {
+    uint32_t *of; /* by document; DP_NO_DOCUMENT: none */
+    size_t count;
+    uint32_t *first; /* by class, its first document */
+    uint64_t *start; /* count + 1 */
+    uint32_t *near;
+    float *similarity; /* of the two titles */
+    size_t near_count, first_room, start_room, near_room, similarity_room;
+} dp_titles;
+doppel_status dp_titles_find(const doppel_batch *batch, dp_titles *titles, doppel_error *error);
+void dp_titles_free(dp_titles *titles);
+
 /* Sets that grow together: parent[d], a document of the same set; itself: the set is known by it. */
 static inline uint32_t dp_root(uint32_t *parent, uint32_t d) {
     while (parent[d] != d)

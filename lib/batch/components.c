@@ -22,7 +22,12 @@ static void unite_all(const dp_deciding *g, uint32_t *parent) {
         dp_unite(parent, (uint32_t)d, batch->docs[d].twin);
         if (g->url_class && g->url_class[d] != DP_NO_DOCUMENT)
             dp_unite(parent, (uint32_t)d, g->url_class[d]);
+        if (g->titles.of && g->titles.of[d] != DP_NO_DOCUMENT)
+            dp_unite(parent, (uint32_t)d, g->titles.first[g->titles.of[d]]);
     }
+    for (size_t c = 0; c < g->titles.count; c++)
+        for (uint64_t i = g->titles.start[c]; i < g->titles.start[c + 1]; i++)
+            dp_unite(parent, g->titles.first[c], g->titles.first[g->titles.near[i]]);
 }
 
 /* Lists the documents that are not alone, component by component, in the order of keeping. */
@@ -76,6 +81,8 @@ bool dp_deciding_init(dp_deciding *g) {
                 make_kept(batch, &g->kept_twin);
     if (made && batch->url)
         made = dp_url_classes(batch, &g->url_class) && make_kept(batch, &g->kept_url);
+    if (made && g->titles.of)
+        made = make_kept(batch, &g->kept_title);
     if (made && batch->options.link_any)
         made =
             (g->chain = malloc((batch->count + 1) * sizeof *g->chain)) && (g->whole = calloc(g->buckets.count + 1, 1));
@@ -95,9 +102,11 @@ void dp_deciding_free(dp_deciding *g) {
     free(g->listed);
     free(g->fill);
     free(g->url_class);
+    dp_titles_free(&g->titles);
     for (int i = 0; i < 2; i++) {
         free(g->kept_url.first[i]);
         free(g->kept_twin.first[i]);
+        free(g->kept_title.first[i]);
     }
     free(g->stamp);
     free(g->chain);

@@ -90,6 +90,22 @@ static doppel_status find_near(dp_deciding *g, dp_verifier *verifier, uint32_t d
     return DOPPEL_OK;
 }
 
+/* By title: the most similar of those that stay. */
+static void find_title(const dp_deciding *g, uint32_t d, verdict *best) {
+    uint32_t class = g->titles.of ? g->titles.of[d] : DP_NO_DOCUMENT;
+    if (class == DP_NO_DOCUMENT)
+        return;
+    verdict v = {kept_of(g, &g->kept_title, class, d), DP_REASON_TITLE, 1, 0};
+    if (v.original != DP_NO_DOCUMENT)
+        *best = v;
+    for (uint64_t i = g->titles.start[class]; i < g->titles.start[class + 1]; i++) {
+        v.original = kept_of(g, &g->kept_title, g->titles.near[i], d);
+        v.similarity = g->titles.similarity[i];
+        if (v.original != DP_NO_DOCUMENT && is_better(g, &v, best))
+            *best = v;
+    }
+}
+
 /* Notes that d stays, where others will look. Of those with the same words one is enough, which is why a bucket has
  * room for them; with `across`, one more of another scope. */
 static void keep(dp_deciding *g, uint32_t d) {
@@ -97,6 +113,8 @@ static void keep(dp_deciding *g, uint32_t d) {
     uint32_t twin = batch->docs[d].twin;
     if (g->url_class && g->url_class[d] != DP_NO_DOCUMENT)
         keep_in(g, &g->kept_url, g->url_class[d], d);
+    if (g->titles.of && g->titles.of[d] != DP_NO_DOCUMENT)
+        keep_in(g, &g->kept_title, g->titles.of[d], d);
     if (dp_doc_has_words(&batch->docs[d]) && keep_in(g, &g->kept_twin, twin, d))
         dp_deciding_enter(g, d);
 }
@@ -109,6 +127,8 @@ static doppel_status decide(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
         status = find_near(g, verifier, d, &v);
     if (status != DOPPEL_OK)
         return status;
+    if (d >= batch->known && v.original == DP_NO_DOCUMENT)
+        find_title(g, d, &v);
     if (v.original == DP_NO_DOCUMENT) {
         keep(g, d);
         return DOPPEL_OK;
@@ -204,6 +224,8 @@ static doppel_status decide_all(doppel_batch *batch, doppel_error *error) {
     dp_deciding g = {.batch = batch};
     doppel_status status = dp_batch_candidates(batch, &g.buckets, &g.looks, error);
     double begun = dp_batch_clock();
+    if (status == DOPPEL_OK && batch->by & DOPPEL_BY_TITLE)
+        status = dp_titles_find(batch, &g.titles, error);
     if (status == DOPPEL_OK && (!start(batch) || !dp_deciding_init(&g)))
         status = dp_no_memory(error);
     if (status == DOPPEL_OK) {

@@ -21,7 +21,8 @@ typedef struct dp_deciding {
     uint32_t *fill;
     dp_keep_order order;
     uint32_t *url_class; /* NULL: not used */
-    dp_kept kept_url, kept_twin;
+    dp_titles titles;    /* of NULL: not used */
+    dp_kept kept_url, kept_twin, kept_title;
     uint32_t *stamp; /* by document: who looked at it last, + 1 */
     uint32_t *chain; /* link.c: sets of documents, by their first in the order of keeping; NULL: not used */
     bool *whole;     /* link.c: by bucket, whether all its documents are of one group; NULL: not used */

@@ -48,11 +48,25 @@ static void enter(dp_deciding *g, uint32_t d) {
     }
 }
 
+/* Documents of one title, and of titles near it. */
+static void link_title(const dp_deciding *g, uint32_t d) {
+    uint32_t class = g->titles.of ? g->titles.of[d] : DP_NO_DOCUMENT;
+    if (class == DP_NO_DOCUMENT)
+        return;
+    uint32_t first = g->titles.first[class];
+    if (dp_batch_allows(g->batch, first, d))
+        join_groups(g, first, d);
+    for (uint64_t i = g->titles.start[class]; i < g->titles.start[class + 1]; i++)
+        if (dp_batch_allows(g->batch, g->titles.first[g->titles.near[i]], d))
+            join_groups(g, g->titles.first[g->titles.near[i]], d);
+}
+
 static doppel_status link_document(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
     uint32_t twin = g->batch->docs[d].twin, url = g->url_class ? g->url_class[d] : DP_NO_DOCUMENT;
     doppel_status status = DOPPEL_OK;
     if (url != DP_NO_DOCUMENT && url != d)
         join_groups(g, url, d);
+    link_title(g, d);
     if (twin != d) {
         join_groups(g, twin, d); /* near whatever its twin is near */
         return DOPPEL_OK;
@@ -72,7 +86,11 @@ static doppel_status settle(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
     bool same_url = g->url_class && g->url_class[d] != DP_NO_DOCUMENT && g->url_class[d] == g->url_class[leader];
     bool same_words = dp_doc_has_words(&batch->docs[d]) && batch->docs[d].twin == batch->docs[leader].twin;
     batch->original[d] = leader;
-    batch->reason[d] = same_url ? DP_REASON_URL : same_words ? DP_REASON_DIGEST : DP_REASON_CONTENT;
+    bool same_title = g->titles.of && g->titles.of[d] != DP_NO_DOCUMENT && g->titles.of[d] == g->titles.of[leader];
+    batch->reason[d] = same_url     ? DP_REASON_URL
+                       : same_words ? DP_REASON_DIGEST
+                       : same_title ? DP_REASON_TITLE
+                                    : DP_REASON_CONTENT;
     return dp_verify_similarity(verifier, leader, d, &batch->similarity[d]);
 }
 
