@@ -26,6 +26,8 @@ typedef struct pairing {
     dp_looks looks;
     uint32_t *next_twin, *next_url; /* the next document with the same; DP_NO_DOCUMENT: none */
     uint32_t *url_class;
+    dp_titles titles;
+    uint32_t *next_title;
     bool collapse;
     finding *finding; /* one a thread */
     size_t from;      /* of the block at hand */
@@ -84,12 +86,16 @@ static doppel_status add_near(pairing *p, finding *f, uint32_t a) {
     return DOPPEL_OK;
 }
 
+/* What says more stands first: the URL, then the content, then the title. */
+static int strength(const char *reason) {
+    return *reason == 'e' ? 0 : *reason == 'c' ? 1 : 2;
+}
+
 static int compare_pairs(const void *x, const void *y) {
     const doppel_near *a = x, *b = y;
     if (a->b != b->b)
         return a->b < b->b ? -1 : 1;
-    /* "exact_url" says more than "content_hash", and stands before it. */
-    return a->reason == b->reason ? 0 : strcmp(b->reason, a->reason);
+    return strength(a->reason) - strength(b->reason);
 }
 
 /* Sorts the pairs of one document, and leaves out those that were found in two ways. */
@@ -100,9 +106,24 @@ static void sort_pairs(finding *f, size_t from) {
     for (size_t i = from; i < f->count; i++)
         if (i == from || f->pair[i].b != f->pair[kept - 1].b)
             f->pair[kept++] = f->pair[i];
-        else if (isnan(f->pair[kept - 1].similarity))
+        else if (isnan(f->pair[kept - 1].similarity) && strength(f->pair[i].reason) == 1)
             f->pair[kept - 1].similarity = f->pair[i].similarity;
     f->count = kept;
+}
+
+/* Those with the title, or one near it. */
+static bool add_titles(pairing *p, finding *f, uint32_t a) {
+    const dp_titles *titles = &p->titles;
+    doppel_near pair = {.a = a, .reason = "title_similarity", .similarity = 1};
+    uint32_t class = titles->of ? titles->of[a] : DP_NO_DOCUMENT;
+    if (class == DP_NO_DOCUMENT)
+        return true;
+    bool added = add_chain(p, f, &pair, p->next_title[a], p->next_title);
+    for (uint64_t i = titles->start[class]; i < titles->start[class + 1] && added; i++) {
+        pair.similarity = (double)titles->similarity[i];
+        added = add_chain(p, f, &pair, titles->first[titles->near[i]], p->next_title);
+    }
+    return added;
 }
 
 static doppel_status find_pairs(pairing *p, finding *f, uint32_t a) {
@@ -114,6 +135,8 @@ static doppel_status find_pairs(pairing *p, finding *f, uint32_t a) {
     if (!(p->collapse && copy) && !add_chain(p, f, &same, p->next_twin[a], p->next_twin))
         return DOPPEL_ERROR_MEMORY;
     if (p->next_url && !add_chain(p, f, &url, p->next_url[a], p->next_url))
+        return DOPPEL_ERROR_MEMORY;
+    if (!add_titles(p, f, a))
         return DOPPEL_ERROR_MEMORY;
     doppel_status status = p->collapse && copy ? DOPPEL_OK : add_near(p, f, a);
     sort_pairs(f, from);
@@ -197,11 +220,17 @@ static uint32_t url_of(const pairing *p, uint32_t d) {
     return p->url_class[d];
 }
 
+static uint32_t title_of(const pairing *p, uint32_t d) {
+    return p->titles.of[d];
+}
+
 static bool start(pairing *p) {
     doppel_batch *batch = p->batch;
     if (!make_chain(batch->count, &p->next_twin, twin_of, p))
         return false;
     if (batch->url && (!dp_url_classes(batch, &p->url_class) || !make_chain(batch->count, &p->next_url, url_of, p)))
+        return false;
+    if (p->titles.of && !make_chain(batch->count, &p->next_title, title_of, p))
         return false;
     if (!(p->finding = calloc(batch->threads, sizeof *p->finding)))
         return false;
@@ -230,6 +259,8 @@ static void finish(pairing *p) {
     free(p->next_twin);
     free(p->next_url);
     free(p->url_class);
+    free(p->next_title);
+    dp_titles_free(&p->titles);
     dp_buckets_free(&p->buckets);
     dp_looks_free(&p->looks);
 }
@@ -242,6 +273,8 @@ doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
     if (status == DOPPEL_OK)
         status = dp_batch_candidates(batch, &p.buckets, &p.looks, error);
     double begun = dp_batch_clock();
+    if (status == DOPPEL_OK && batch->by & DOPPEL_BY_TITLE)
+        status = dp_titles_find(batch, &p.titles, error);
     if (status == DOPPEL_OK && !start(&p))
         status = dp_no_memory(error);
     else if (status == DOPPEL_OK && (status = give_all(&p, pairs, user)) != DOPPEL_OK)
