@@ -44,6 +44,7 @@ static doppel_status take(void *state, const doppel_document *document, doppel_o
     *result = mixed_bytes(*result, document->id, document->id_length);
     *result = mixed_bytes(*result, document->text, document->text_length);
     *result = mixed_bytes(*result, document->title, document->title_length);
+    *result = mixed_bytes(*result, document->html, document->html_length);
     *result = mixed_bytes(*result, document->extra->data, document->extra->length);
     return DOPPEL_OK;
 }
@@ -69,8 +70,43 @@ static doppel_status read_mbox(uint64_t *result) {
     return read_documents("a.mbox", result);
 }
 
+static doppel_status read_warc(uint64_t *result) {
+    return read_documents("a.w*c", result);
+}
+
+/* A page in chunks, in gzip, and in gzip and chunks, and a text without an id. */
+static void put_warc(void) {
+    static const char *const codings[] = {"", "Transfer-Encoding: chunked\r\n", "Content-Encoding: gzip\r\n",
+                                          "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"};
+    char page[600], packed[600];
+    dp_buffer warc = {0};
+    for (int i = 0; i < 4; i++) {
+        z_stream z = {.next_in = (Bytef *)page, .next_out = (Bytef *)packed, .avail_out = sizeof packed};
+        z.avail_in = (uInt)snprintf(page, sizeof page, "<p>page %d", i);
+        assert_int_equal(deflateInit2(&z, i > 1 ? 6 : 0, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+        assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+        deflateEnd(&z);
+        dp_buffer body = {0};
+        size_t size = i > 1 ? z.total_out : strlen(page);
+        bool chunked = i % 2;
+        dp_buffer_printf(&body, "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n%s\r\n", codings[i]);
+        if (chunked)
+            dp_buffer_printf(&body, "%zx\r\n", size);
+        dp_buffer_add(&body, i > 1 ? packed : page, size);
+        if (chunked)
+            dp_buffer_printf(&body, "\r\n0\r\n\r\n");
+        dp_buffer_printf(&warc, "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %zu\r\n\r\n", body.size);
+        dp_buffer_add(&warc, body.data, body.size);
+        dp_buffer_printf(&warc, "\r\n\r\n");
+        dp_buffer_free(&body);
+    }
+    put_file("a.warc", warc.data, warc.size);
+    dp_buffer_free(&warc);
+}
+
 static void documents(void **state) {
     (void)state;
+    put_warc();
     static const char csv[] = "id,text,title,date\n1,\"a \"\"b\"\" c\",T,2020\n,bad\n2,inva\xFFlid,,\n3,\"open\n";
     static const char mbox[] =
         "From a@b Thu Jan  1 00:00:00 1970\nMessage-ID: <1>\nDate: today\n"
@@ -84,6 +120,7 @@ static void documents(void **state) {
         fault_plan plan = {.kinds = MEMORY, .go_on = go_on, .expected = DOPPEL_ERROR_MEMORY, .may_pass = true};
         run_with(read_csv, plan);
         run_with(read_mbox, plan);
+        run_with(read_warc, plan);
     }
 }
 
