@@ -1,13 +1,13 @@
 /* all_pairs.c - every pair of documents and their similarity, by comparing each with each: the truth that doppel's
  * methods are measured against.
  *
- *     all_pairs RECIPE CONTENT TEXT_KEY MIN SHARE INPUT...
+ *     all_pairs RECIPE CONTENT TEXT_KEY MIN SHARE NEAR INPUT...
  *
  * The documents and their shingles are those of the library (tests/reference checks them against another
  * implementation); what two sets share is counted here by a plain merge, without the library's kernels, bands or
  * buckets. CONTENT is main or all, TEXT_KEY the field with the text (one that no record has: the page is read), MIN the
- * least similarity that is printed. With SHARE above 0, shingles that more than max(8, SHARE * texts) texts have are
- * left out first, where documents with the same words are one text.
+ * least similarity that is printed. With SHARE above 0, shingles that more than max(8, SHARE * groups) groups have are
+ * left out first; of each group the first document counts, which is one that is not NEAR any earlier such one.
  *
  * Prints, divided by tabs, `d words shingles fingerprint digest id` for each document, then `p i j shared union
  * distance` for each pair, i and j counting documents from 0. The id is a JSON string, the fingerprint and the first 8
@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MIN_WORDS = 5 };
 
 typedef struct text {
     char *id; /* as JSON */
@@ -108,6 +110,19 @@ static void read_corpus(corpus *c, const char *text_key, char **paths, int count
     free(ids);
 }
 
+/* ---- what is shared ---- */
+
+static size_t shared_by(const text *a, const text *b) {
+    size_t i = 0, j = 0, shared = 0;
+    while (i < a->count && j < b->count) {
+        uint64_t x = a->set[i], y = b->set[j];
+        shared += x == y;
+        i += x <= y;
+        j += y <= x;
+    }
+    return shared;
+}
+
 /* ---- boilerplate ---- */
 
 static int compare_numbers(const void *x, const void *y) {
@@ -115,29 +130,40 @@ static int compare_numbers(const void *x, const void *y) {
     return a < b ? -1 : a > b;
 }
 
-static int compare_digests(const void *x, const void *y) {
-    return memcmp((*(text *const *)x)->digest, (*(text *const *)y)->digest, sizeof((text *)0)->digest);
+static bool is_near(const text *a, const text *b, double near) {
+    if (a->words < MIN_WORDS || b->words < MIN_WORDS)
+        return memcmp(a->digest, b->digest, sizeof a->digest) == 0;
+    size_t shared = shared_by(a, b);
+    return (double)shared >= near * (double)(a->count + b->count - shared);
 }
 
-/* All shingles of all texts, sorted: one that stands in k texts stands there k times. */
-static uint64_t *all_shingles(corpus *c, size_t *count, size_t *distinct) {
-    text **order = need(malloc((c->count + 1) * sizeof *order));
+/* The first documents of groups; gives how many there are. */
+static size_t firsts_of_groups(const corpus *c, double near, const text **firsts) {
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        bool first = c->texts[i].words >= MIN_WORDS;
+        for (size_t k = 0; k < count && first; k++)
+            first = !is_near(firsts[k], &c->texts[i], near);
+        if (first)
+            firsts[count++] = &c->texts[i];
+    }
+    return count;
+}
+
+/* All shingles of the groups, sorted: one that stands in k groups stands there k times. */
+static uint64_t *all_shingles(const corpus *c, double near, size_t *count, size_t *groups) {
+    const text **firsts = need(malloc((c->count + 1) * sizeof *firsts));
     size_t total = 0;
-    for (size_t i = 0; i < c->count; i++) {
-        order[i] = &c->texts[i];
-        total += c->texts[i].count;
-    }
-    qsort(order, c->count, sizeof *order, compare_digests);
+    *groups = firsts_of_groups(c, near, firsts);
+    for (size_t i = 0; i < *groups; i++)
+        total += firsts[i]->count;
     uint64_t *all = need(malloc((total + 1) * sizeof *all));
-    *count = *distinct = 0;
-    for (size_t i = 0; i < c->count; i++) {
-        if (i && compare_digests(&order[i - 1], &order[i]) == 0)
-            continue;
-        memcpy(all + *count, order[i]->set, order[i]->count * sizeof *all);
-        *count += order[i]->count;
-        ++*distinct;
+    *count = 0;
+    for (size_t i = 0; i < *groups; i++) {
+        memcpy(all + *count, firsts[i]->set, firsts[i]->count * sizeof *all);
+        *count += firsts[i]->count;
     }
-    free(order);
+    free(firsts);
     qsort(all, *count, sizeof *all, compare_numbers);
     return all;
 }
@@ -150,10 +176,10 @@ static void leave_out(text *t, const uint64_t *frequent, size_t count) {
     t->count = kept;
 }
 
-static void leave_out_frequent(corpus *c, double share) {
-    size_t total, distinct, frequent = 0;
-    uint64_t *all = all_shingles(c, &total, &distinct);
-    double most = share * (double)distinct < 8 ? 8 : share * (double)distinct;
+static void leave_out_frequent(corpus *c, double share, double near) {
+    size_t total, groups, frequent = 0;
+    uint64_t *all = all_shingles(c, near, &total, &groups);
+    double most = share * (double)groups < 8 ? 8 : share * (double)groups;
     for (size_t i = 0, next; i < total; i = next) {
         for (next = i + 1; next < total && all[next] == all[i];)
             next++;
@@ -166,17 +192,6 @@ static void leave_out_frequent(corpus *c, double share) {
 }
 
 /* ---- pairs ---- */
-
-static size_t shared_by(const text *a, const text *b) {
-    size_t i = 0, j = 0, shared = 0;
-    while (i < a->count && j < b->count) {
-        uint64_t x = a->set[i], y = b->set[j];
-        shared += x == y;
-        i += x <= y;
-        j += y <= x;
-    }
-    return shared;
-}
 
 static void print_pair(const corpus *c, size_t i, size_t j, double min) {
     const text *a = &c->texts[i], *b = &c->texts[j];
@@ -207,8 +222,8 @@ int main(int count, char **arguments) {
     corpus c = {0};
     doppel_error error = {0};
     doppel_recipe *recipe;
-    if (count < 7)
-        fail("usage: all_pairs RECIPE main|all TEXT_KEY MIN SHARE INPUT...");
+    if (count < 8)
+        fail("usage: all_pairs RECIPE main|all TEXT_KEY MIN SHARE NEAR INPUT...");
     if (doppel_recipe_parse(arguments[1], NULL, &recipe, &error) != DOPPEL_OK)
         fail(error.message);
     if (doppel_sketcher_create(recipe, DOPPEL_WANT_SET | DOPPEL_WANT_DIGEST, &c.sketcher, &error) != DOPPEL_OK)
@@ -216,9 +231,9 @@ int main(int count, char **arguments) {
     if (doppel_page_reader_create(&c.reader) != DOPPEL_OK)
         fail("no memory");
     c.content = strcmp(arguments[2], "all") == 0 ? DOPPEL_CONTENT_ALL : DOPPEL_CONTENT_MAIN;
-    read_corpus(&c, arguments[3], arguments + 6, count - 6);
+    read_corpus(&c, arguments[3], arguments + 7, count - 7);
     if (atof(arguments[5]) > 0)
-        leave_out_frequent(&c, atof(arguments[5]));
+        leave_out_frequent(&c, atof(arguments[5]), atof(arguments[6]));
     print_all(&c, atof(arguments[4]));
     for (size_t i = 0; i < c.count; i++) {
         free(c.texts[i].id);

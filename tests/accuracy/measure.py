@@ -36,11 +36,11 @@ def records(path):
 class Truth:
     """Every pair with similarity of at least `least`, by comparing each with each (all_pairs.c)."""
 
-    def __init__(self, build, path, recipe="page", content="main", text_key="text", least=0.1, share=0):
+    def __init__(self, build, path, recipe="page", content="main", text_key="text", least=0.1, share=0, near=1):
         self.words, self.shingles, self.fingerprints, self.digests, self.ids = [], [], [], [], []
         self.similarity, self.distance = {}, {}
         program = os.path.join(build, "tests", "all_pairs")
-        for line in run(program, recipe, content, text_key, least, share, path).splitlines():
+        for line in run(program, recipe, content, text_key, least, share, near, path).splitlines():
             kind, *parts = line.split("\t")
             if kind == "d":
                 self.words.append(int(parts[0]))
@@ -95,10 +95,10 @@ class Set:
         self.similarity = self.truth().similarity
         self.true = self.labelled | {pair for pair, s in self.similarity.items() if s >= 0.8}
 
-    def truth(self, recipe="page", content="main", text_key="text", share=0):
-        key = recipe, content, text_key, share
+    def truth(self, recipe="page", content="main", text_key="text", share=0, near=1):
+        key = recipe, content, text_key, share, near
         if key not in self.truths:
-            self.truths[key] = Truth(self.build, self.path, recipe, content, text_key, share=share)
+            self.truths[key] = Truth(self.build, self.path, recipe, content, text_key, share=share, near=near)
         return self.truths[key]
 
     def answer(self, *options):
@@ -125,10 +125,11 @@ class Set:
         return figures
 
     def best(self, truth):
-        """The threshold with the best F1 of exact similarity, and its figures."""
-        thresholds = [step / 100 for step in range(10, 100)]
-        scored = [(self.score(set(truth.near(t))), t) for t in thresholds]
-        return max(scored, key=lambda item: (item[0]["f1"] or 0, item[1]))[::-1]
+        """The threshold with the best F1 of exact similarity (the middle one, where several have it), and its figures."""
+        scored = {step / 100: self.score(set(truth.near(step / 100))) for step in range(10, 100)}
+        most = max(figures["f1"] or 0 for figures in scored.values())
+        best = [threshold for threshold, figures in scored.items() if (figures["f1"] or 0) == most]
+        return best[len(best) // 2], scored[best[len(best) // 2]]
 
 
 def wrong(truth, answer, threshold):

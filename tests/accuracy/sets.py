@@ -11,7 +11,8 @@ SHINGLES = [f"{unit}={n}" for unit in ("words", "chars") for n in (3, 4, 5, 7, 9
 SIMHASH = [f"simhash64:{features}:weight={weight}" for features in ("words=5", "words=3", "words=1")
            for weight in ("tf", "set", "tf2")] + ["simhash128:words=5:weight=tf", "article"]
 DISTANCES = [3, 6, 9, 12]
-SHARES = [0.005, 0.02]  # of the texts; shingles that more have are boilerplate
+SHARES = [0.005, 0.02, 0.05]  # of the groups; shingles that more have are boilerplate
+BOILERPLATE_THRESHOLDS = [0.2, 0.3, 0.5, 0.7, 0.8]
 
 
 def row(s, method, settings, figures, answer=None):
@@ -59,10 +60,16 @@ def by_shingles(s, report):
 
 
 def by_boilerplate(s, report):
+    """Frequent shingles left out: which those are depends on the threshold, as groups do."""
     rows = []
     for share in SHARES:
-        options = "--boilerplate", share
-        rows += by_similarity(s, s.truth(share=share), f"words=5 boilerplate={share}", [0.5, 0.8], report, *options)
+        for threshold in BOILERPLATE_THRESHOLDS:
+            truth = s.truth(share=share, near=threshold)
+            settings = f"words=5 boilerplate={share} similarity={threshold}"
+            answer = s.answer("--similarity", threshold, "--boilerplate", share)
+            check_similarity(s, truth, answer, threshold, report)
+            rows += [row(s, "all pairs", settings, s.score(set(truth.near(threshold)))),
+                     row(s, "auto", settings, s.score(set(answer.pairs)), answer)]
     return rows
 
 
