@@ -435,6 +435,14 @@ DOPPEL_API doppel_status doppel_writer_write(doppel_writer *writer, const void *
  * without, it is removed, and *error is left as it is. */
 DOPPEL_API doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error *error);
 
+/* A document from one record, a JSON object in memory, by the keys of `options` (NULL: the defaults), read as a line of
+ * JSONL is: invalid UTF-8 becomes U+FFFD. A field that is missing or no string (an id may be a number) is NULL; `id`
+ * and `text` are empty then. Free it with doppel_document_free. Errors: DOPPEL_ERROR_INPUT when it is no JSON object,
+ * DOPPEL_ERROR_MEMORY. */
+DOPPEL_API doppel_status doppel_document_parse(const char *record, size_t length, const doppel_input_options *options,
+                                               doppel_document **document, doppel_error *error);
+DOPPEL_API void doppel_document_free(doppel_document *document);
+
 /* Pages: HTML to content. */
 
 typedef enum doppel_content {
@@ -463,7 +471,8 @@ DOPPEL_API void doppel_page_reader_free(doppel_page_reader *reader);
 
 /* Reads a page of any bytes: broken nesting, any charset (a byte-order mark, then `charset`, then the page's own meta,
  * then valid UTF-8, then a guess). `charset` may be NULL. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a page of
- * over 2 GiB, or when the system has no converter (iconv) for its charset. */
+ * over 2 GiB, or when the system has no converter (iconv) for its charset. Memory: some three times the page, ten times
+ * at worst; it is used again for the next one. */
 DOPPEL_API doppel_status doppel_page_read(doppel_page_reader *reader, const char *html, size_t length,
                                           const char *charset, doppel_content content, doppel_page *page);
 
@@ -855,6 +864,17 @@ DOPPEL_API const doppel_batch_options *doppel_batch_get_options(const doppel_bat
  * they all stay, before all others, and are not given out. `counts` may be NULL. */
 DOPPEL_API doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
                                            doppel_input_counts *counts, doppel_error *error);
+
+/* What one call of doppel_batch_read was given, and what it found. */
+typedef struct doppel_batch_reading {
+    const char *const *paths;
+    size_t path_count;
+    bool known;
+    doppel_input_counts counts;
+} doppel_batch_reading;
+
+/* The readings of a batch, from 0; false: there are not so many. */
+DOPPEL_API bool doppel_batch_get_reading(const doppel_batch *batch, size_t number, doppel_batch_reading *reading);
 
 /* Writes what is known of the documents to a file, which is whole or absent: given to doppel_batch_read as a path of
  * known documents, it stands for them, and their text is not read again. The options that shape sketches must be the

@@ -1,0 +1,88 @@
+/* test_parse.c - one document from one record in memory. */
+#include "doppel.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static doppel_document *parse(const char *record) {
+    doppel_document *document;
+    doppel_error error;
+    assert_int_equal(doppel_document_parse(record, strlen(record), NULL, &document, &error), DOPPEL_OK);
+    return document;
+}
+
+static void check(const char *bytes, size_t length, const char *expected) {
+    assert_int_equal(length, strlen(expected));
+    assert_memory_equal(bytes, expected, length);
+}
+
+static void fields_are_unescaped(void **state) {
+    (void)state;
+    doppel_document *d =
+        parse("{\"text\":\"a\\nb\\u00e9\",\"id\":\"x\\\"y\",\"url\":\"http://e.example/\",\"title\":\"T\","
+              "\"html\":\"<p>\",\"more\":[1,{}]}");
+    check(d->id, d->id_length, "x\"y");
+    check(d->url, d->url_length, "http://e.example/");
+    check(d->title, d->title_length, "T");
+    check(d->text, d->text_length, "a\nb\xc3\xa9");
+    check(d->html, d->html_length, "<p>");
+    doppel_document_free(d);
+}
+
+static void what_is_missing_is_null_or_empty(void **state) {
+    (void)state;
+    doppel_document *d = parse("{\"id\":17,\"title\":null,\"text\":[],\"url\":3}");
+    check(d->id, d->id_length, "17");
+    check(d->text, d->text_length, "");
+    assert_null(d->title);
+    assert_null(d->url);
+    assert_null(d->html);
+    doppel_document_free(d);
+    d = parse("{}");
+    check(d->id, d->id_length, "");
+    doppel_document_free(d);
+}
+
+static void keys_are_those_of_the_options(void **state) {
+    (void)state;
+    static const char record[] = "{\"body\":\"B\",\"text\":\"T\",\"key\":\"K\"}";
+    doppel_input_options options = {.size = sizeof options, .id_key = "key", .text_key = "body"};
+    doppel_document *d;
+    assert_int_equal(doppel_document_parse(record, strlen(record), &options, &d, NULL), DOPPEL_OK);
+    check(d->id, d->id_length, "K");
+    check(d->text, d->text_length, "B");
+    doppel_document_free(d);
+}
+
+static void invalid_utf8_is_repaired(void **state) {
+    (void)state;
+    doppel_document *d = parse("{\"text\":\"a\xff z\"}");
+    check(d->text, d->text_length, "a\xef\xbf\xbd z");
+    doppel_document_free(d);
+}
+
+static void what_is_no_object_is_refused(void **state) {
+    (void)state;
+    static const char *const records[] = {"", "17", "[1]", "{\"text\":\"a", "{\"text\":\"\\q\"}", "{} x", "null"};
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        doppel_document *d;
+        doppel_error error = {0};
+        assert_int_equal(doppel_document_parse(records[i], strlen(records[i]), NULL, &d, &error), DOPPEL_ERROR_INPUT);
+        assert_null(d);
+        assert_true(error.message[0]);
+    }
+    doppel_document_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_are_unescaped),          cmocka_unit_test(what_is_missing_is_null_or_empty),
+        cmocka_unit_test(keys_are_those_of_the_options), cmocka_unit_test(invalid_utf8_is_repaired),
+        cmocka_unit_test(what_is_no_object_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
