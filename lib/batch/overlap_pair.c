@@ -34,6 +34,7 @@ static doppel_status read_a(dp_overlap_comparer *c, size_t number) {
     if (c->a_number == number)
         return DOPPEL_OK;
     c->a_number = SIZE_MAX;
+    c->a_whole.words = 0;
     doppel_status status = dp_overlap_text_read(c->work, number, c->unpacker, &c->a, &c->error);
     if (status != DOPPEL_OK)
         return status;
@@ -51,24 +52,34 @@ static doppel_status read_a(dp_overlap_comparer *c, size_t number) {
 
 /* ---- what is shared ---- */
 
-/* Both have the same words: the one passage is all of them. */
+/* Where the words of a text begin and end. */
+static doppel_status find_whole(const doppel_recipe *recipe, const dp_buffer *text, dp_overlap_whole *whole) {
+    uint64_t *ranges;
+    size_t words;
+    doppel_status status = doppel_word_ranges(recipe, text->data, text->size, &ranges, &words);
+    if (status != DOPPEL_OK)
+        return status;
+    *whole = (dp_overlap_whole){words ? ranges[0] : 0, words ? ranges[2 * words - 1] : 0, words};
+    free(ranges);
+    return DOPPEL_OK;
+}
+
+/* Both have the same words: the one passage is all of them. Copies to the byte need not be looked at. */
 static doppel_status match_whole(dp_overlap_comparer *c, dp_overlap_pair *pair) {
-    const doppel_recipe *recipe = c->work->recipe;
-    uint64_t *a = NULL, *b = NULL;
-    size_t a_words, b_words;
+    dp_overlap_whole *a = &c->a_whole, b;
+    bool same = c->a.text.size == c->b.text.size && !memcmp(c->a.text.data, c->b.text.data, c->a.text.size);
+    doppel_status status = a->words ? DOPPEL_OK : find_whole(c->work->recipe, &c->a.text, a);
+    b = *a;
+    if (status == DOPPEL_OK && !same)
+        status = find_whole(c->work->recipe, &c->b.text, &b);
+    if (status != DOPPEL_OK)
+        return status;
     pair->passages = malloc(sizeof *pair->passages);
-    doppel_status status = pair->passages ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
-    if (status == DOPPEL_OK)
-        status = doppel_word_ranges(recipe, c->a.text.data, c->a.text.size, &a, &a_words);
-    if (status == DOPPEL_OK)
-        status = doppel_word_ranges(recipe, c->b.text.data, c->b.text.size, &b, &b_words);
-    if (status == DOPPEL_OK && a_words && a_words == b_words) {
-        *pair->passages = (doppel_passage){a[0], a[2 * a_words - 1], b[0], b[2 * b_words - 1], a_words};
-        pair->passage_count = 1;
-    }
-    free(a);
-    free(b);
-    return status;
+    if (!pair->passages)
+        return DOPPEL_ERROR_MEMORY;
+    *pair->passages = (doppel_passage){a->start, a->end, b.start, b.end, a->words};
+    pair->passage_count = a->words && a->words == b.words;
+    return DOPPEL_OK;
 }
 
 static bool same_words(const dp_overlap_comparer *c) {

@@ -17,6 +17,11 @@ typedef struct dp_overlap_pair {
 
 void dp_overlap_pair_free(dp_overlap_pair *pair);
 
+/* Where the words of a text begin and end, and how many there are. */
+typedef struct dp_overlap_whole {
+    uint64_t start, end, words;
+} dp_overlap_whole;
+
 /* What one thread compares with. */
 typedef struct dp_overlap_comparer {
     const dp_overlap_work *work;
@@ -26,6 +31,7 @@ typedef struct dp_overlap_comparer {
     size_t a_number; /* the document that `a` and `a_set` are of; SIZE_MAX: none */
     uint64_t *a_set;
     size_t a_count, a_room;
+    dp_overlap_whole a_whole; /* of `a`; words 0: not known */
     doppel_status status;
     doppel_error error;
 } dp_overlap_comparer;
