@@ -151,8 +151,9 @@ size_t dp_archive_end(const dp_archive *archive, dp_mark *mark, const char *data
 /* ---- the threads ---- */
 
 static void read_record(const dp_archive *archive, dp_reader *reader, dp_unit *unit, dp_place *at, const measured *m) {
-    /* Of the last record of a file nobody knows whether it was to have more. */
-    bool at_end = unit->block.last && at->bytes + at->length == unit->block.data + unit->block.size;
+    const dp_block *block = &unit->block;
+    bool ends_block = at->bytes + at->length == block->data + block->size;
+    bool at_end = ends_block && block->last && !block->cut_line && !block->long_line;
     at->bytes += m->start;
     at->length -= m->start;
     if (m->verdict == GOOD)
