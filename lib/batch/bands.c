@@ -18,6 +18,8 @@
  * more bands are worth it. */
 #define USUAL_BANDS 32
 #define FEW_ROWS 4
+/* What a thread sorts a band with, a row: entry, scratch and member. */
+#define ROW_BYTES 20
 
 double dp_bands_recall(double similarity, int bands, int rows) {
     return 1 - pow(1 - pow(similarity, rows), bands);
@@ -184,12 +186,20 @@ static void run(void *user, size_t thread) {
     free(s.member);
 }
 
+/* As many threads as there are bands, and as the memory that is allowed has room for. */
+static size_t thread_count(const doppel_batch *batch) {
+    uint64_t memory = batch->options.memory ? batch->options.memory : dp_memory_default();
+    uint64_t room = memory / (batch->row_count * ROW_BYTES + 1) + 1;
+    size_t threads = batch->threads, bands = (size_t)batch->stats.bands;
+    threads = threads < bands ? threads : bands;
+    return threads < room ? threads : (size_t)room;
+}
+
 doppel_status dp_bands_buckets(doppel_batch *batch, dp_buckets *buckets, doppel_error *error) {
     banding b = {.batch = batch, .buckets = buckets, .error = error};
-    size_t bands = (size_t)batch->stats.bands;
     pthread_mutex_init(&b.lock, NULL);
     if (batch->row_count)
-        dp_run_threads(batch->threads < bands ? batch->threads : bands, run, &b);
+        dp_run_threads(thread_count(batch), run, &b);
     pthread_mutex_destroy(&b.lock);
     if (b.status == DOPPEL_OK && dp_stopped(batch->input.stop))
         return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
