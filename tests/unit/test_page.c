@@ -11,7 +11,7 @@ static doppel_page_reader *reader;
 
 static int open_reader(void **state) {
     (void)state;
-    return doppel_page_reader_create(&reader);
+    return doppel_page_reader_create(&reader) != DOPPEL_OK;
 }
 
 static int close_reader(void **state) {
