@@ -80,17 +80,19 @@ static doppel_status read_page(void *state, const doppel_document *document, dop
 
 /* ---- in input order ---- */
 
-/* doppel_work.emit: whole pages, each with its URL. */
+/* doppel_work.emit: whole pages, each with its URL, but where there was no memory to write one: that ends the run. */
 static doppel_status take_pages(void *user, const char *bytes, size_t length) {
     dp_mirrors_work *work = user;
     doppel_status status = DOPPEL_OK;
-    while (length && status == DOPPEL_OK) {
+    while (length >= sizeof(dp_mirror_page) && status == DOPPEL_OK) {
         union {
             dp_mirror_page page;
             uint64_t words[sizeof(dp_mirror_page) / 8];
         } taken;
         memcpy(&taken.page, bytes, sizeof taken.page);
         size_t url_length = (size_t)taken.page.url_length;
+        if (sizeof taken.page + url_length > length)
+            break;
         taken.page.url_at = dp_spill_size(&work->urls);
         status = dp_spill_add(&work->urls, bytes + sizeof taken.page, url_length, &work->error);
         if (status == DOPPEL_OK)

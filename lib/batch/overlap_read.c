@@ -133,17 +133,14 @@ static doppel_status sort_hashes(dp_overlap_work *work, const dp_overlap_head *h
     return status;
 }
 
-static doppel_status take_document(dp_overlap_work *work, const char *bytes, size_t *taken) {
-    dp_overlap_head head;
-    memcpy(&head, bytes, sizeof head);
-    size_t kept = sizeof head + (size_t)(head.id_length + head.packed_length);
-    *taken = kept + (size_t)head.sample_count * sizeof(uint64_t);
+static doppel_status take_document(dp_overlap_work *work, const dp_overlap_head *head, const char *bytes) {
+    size_t kept = sizeof *head + (size_t)(head->id_length + head->packed_length);
     if (work->count == DP_OVERLAP_MOST_DOCUMENTS)
         return dp_fail(&work->error, DOPPEL_ERROR_INPUT, "there are more than %llu documents",
                        (unsigned long long)DP_OVERLAP_MOST_DOCUMENTS);
     if (!dp_reserve(&work->at, &work->room, work->count + 1, sizeof *work->at))
         return dp_no_memory(&work->error);
-    doppel_status status = sort_hashes(work, &head, bytes + kept);
+    doppel_status status = sort_hashes(work, head, bytes + kept);
     work->at[work->count] = dp_spill_size(&work->texts);
     if (status == DOPPEL_OK)
         status = dp_spill_add(&work->texts, bytes, kept, &work->error);
@@ -151,11 +148,17 @@ static doppel_status take_document(dp_overlap_work *work, const char *bytes, siz
     return status;
 }
 
-/* doppel_work.emit: whole documents. */
+/* doppel_work.emit: whole documents, but where there was no memory to write one: that ends the run. */
 static doppel_status take_documents(void *user, const char *bytes, size_t length) {
     doppel_status status = DOPPEL_OK;
-    for (size_t taken; length && status == DOPPEL_OK; bytes += taken, length -= taken)
-        status = take_document(user, bytes, &taken);
+    dp_overlap_head head;
+    for (size_t taken; length >= sizeof head && status == DOPPEL_OK; bytes += taken, length -= taken) {
+        memcpy(&head, bytes, sizeof head);
+        taken = sizeof head + (size_t)(head.id_length + head.packed_length + head.sample_count * sizeof(uint64_t));
+        if (taken > length)
+            break;
+        status = take_document(user, &head, bytes);
+    }
     return status;
 }
 
