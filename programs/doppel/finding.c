@@ -3,6 +3,7 @@
 
 #include "common/message.h"
 #include "common/progress.h"
+#include "outputs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ int finding_open(finding *f, const cli_args *args) {
         message("--json prints a summary, and goes with --output");
         return EXIT_USAGE;
     }
-    if (!content_option(args, &f->content))
+    if (!content_option(args, &f->content) || !check_outputs(args))
         return EXIT_USAGE;
     int code = load_recipe(args, args_text(args, "recipe"), &f->loaded);
     if (code == EXIT_DONE)

@@ -35,3 +35,5 @@ for options in "--page nonsense" "--min-score 0" "--similarity 1.1" "--json"; do
     doppel mirrors $options crawl.jsonl
     echo "exit $?"
 done
+doppel mirrors crawl.jsonl -o crawl.jsonl
+echo "exit $?"

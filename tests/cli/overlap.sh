@@ -37,3 +37,5 @@ for options in "--words 3" "--containment 2" "--containment much" "--json" "--co
     doppel overlap $options a.jsonl
     echo "exit $?"
 done
+doppel overlap a.jsonl -o a.jsonl
+echo "exit $?"
