@@ -66,9 +66,12 @@ doppel_status dp_bands_keys(const doppel_batch *batch, const uint64_t *set, size
 
 /* ---- keys in blocks ---- */
 
-static doppel_status write_block(doppel_batch *batch, doppel_error *error) {
+/* The last block may have fewer rows: then its bands move together. */
+static doppel_status write_block(doppel_batch *batch, size_t count, doppel_error *error) {
     size_t bands = (size_t)batch->stats.bands;
-    return dp_spill_add(&batch->keys, batch->block, bands * DP_BAND_BLOCK * sizeof *batch->block, error);
+    for (size_t b = 1; b < bands && count < DP_BAND_BLOCK; b++)
+        memmove(batch->block + b * count, batch->block + b * DP_BAND_BLOCK, count * sizeof *batch->block);
+    return dp_spill_add(&batch->keys, batch->block, bands * count * sizeof *batch->block, error);
 }
 
 doppel_status dp_bands_add(doppel_batch *batch, uint32_t document, const uint32_t *keys, doppel_error *error) {
@@ -80,13 +83,13 @@ doppel_status dp_bands_add(doppel_batch *batch, uint32_t document, const uint32_
     for (size_t b = 0; b < bands; b++)
         batch->block[b * DP_BAND_BLOCK + at] = keys[b];
     batch->rows[batch->row_count++] = document;
-    return at == DP_BAND_BLOCK - 1 ? write_block(batch, error) : DOPPEL_OK;
+    return at == DP_BAND_BLOCK - 1 ? write_block(batch, DP_BAND_BLOCK, error) : DOPPEL_OK;
 }
 
 doppel_status dp_bands_flush(doppel_batch *batch, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     if (batch->row_count % DP_BAND_BLOCK)
-        status = write_block(batch, error);
+        status = write_block(batch, batch->row_count % DP_BAND_BLOCK, error);
     return status == DOPPEL_OK ? dp_spill_flush(&batch->keys, error) : status;
 }
 
@@ -122,7 +125,7 @@ static doppel_status load_band(const doppel_batch *batch, size_t band, sorting *
     size_t bands = (size_t)batch->stats.bands;
     for (size_t from = 0; from < batch->row_count; from += DP_BAND_BLOCK) {
         size_t count = batch->row_count - from < DP_BAND_BLOCK ? batch->row_count - from : DP_BAND_BLOCK;
-        uint64_t at = (from / DP_BAND_BLOCK * bands + band) * DP_BAND_BLOCK * sizeof *s->column;
+        uint64_t at = (from * bands + band * count) * sizeof *s->column;
         doppel_status status = dp_spill_read(&batch->keys, at, s->column, count * sizeof *s->column, error);
         if (status != DOPPEL_OK)
             return status;

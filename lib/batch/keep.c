@@ -81,9 +81,10 @@ static double days(int year, int month, int day) {
     return era * 146097.0 + (of_era * 365 + of_era / 4 - of_era / 100 + of_year) - 719468;
 }
 
-/* The seconds that a zone is ahead: Z, +hh:mm, -hhmm; 0 for anything else. */
+/* The seconds that a zone is ahead: Z, +hh:mm, -hhmm, perhaps after a space; 0 for anything else. */
 static double zone(const char *text) {
     int hours = 0, minutes = 0;
+    text += *text == ' ';
     if ((*text != '+' && *text != '-') || sscanf(text + 1, "%2d%*[:]%2d", &hours, &minutes) < 1)
         return 0;
     if (!minutes)
@@ -107,6 +108,8 @@ static bool parse_date(const char *text, double *seconds) {
         if (*rest == ':' && sscanf(rest + 1, "%lf%n", &second, &used) == 1)
             rest += 1 + used;
     }
+    if (month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 24 || minute < 0 || minute > 59)
+        return false;
     *seconds = days(year, month, day) * 86400 + hour * 3600.0 + minute * 60.0 + second - zone(rest);
     return true;
 }

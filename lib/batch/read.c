@@ -79,37 +79,48 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
     return status;
 }
 
+/* What a reading has left to read. */
+static doppel_status read_rest(doppel_batch *batch, dp_reading *reading, doppel_error *error) {
+    if (reading->complete)
+        return DOPPEL_OK;
+    reading->resumed = reading->seen_count;
+    reading->resumed_line = reading->last_line;
+    doppel_status status = read_paths(batch, reading, error);
+    return status == DOPPEL_OK || batch->limit_reached ? end_reading(batch, reading) : status;
+}
+
+/* Begins a reading, or finds it in the journal; and reads. */
+static doppel_status read_all(doppel_batch *batch, const char *const *paths, size_t count, bool known,
+                              doppel_error *error) {
+    doppel_status status = DOPPEL_OK;
+    if (batch->reading_at < batch->reading_count)
+        status = check_reading(&batch->readings[batch->reading_at], paths, count, known, error);
+    else
+        status = begin_reading(batch, paths, count, known);
+    if (status != DOPPEL_OK)
+        return status;
+    status = read_rest(batch, &batch->readings[batch->reading_at], error);
+    batch->reading_at++;
+    return status;
+}
+
 doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
                                 doppel_input_counts *counts, doppel_error *error) {
     doppel_error own = {0};
     double begun = dp_batch_clock();
-    doppel_status status = DOPPEL_OK;
+    size_t number = batch->reading_at;
     if (batch->ended)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be read once pairs were asked for");
-    if (known && batch->reading_at && !batch->readings[batch->reading_at - 1].known)
+    if (known && number && !batch->readings[number - 1].known)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "known documents have to be read before all others");
     batch->last_error = &own;
-    if (batch->reading_at < batch->reading_count)
-        status = check_reading(&batch->readings[batch->reading_at], paths, path_count, known, error);
-    else
-        status = begin_reading(batch, paths, path_count, known);
-    dp_reading *reading = &batch->readings[batch->reading_at];
-    if (status == DOPPEL_OK && !reading->complete) {
-        reading->resumed = reading->seen_count;
-        reading->resumed_line = reading->last_line;
-        status = read_paths(batch, reading, error);
-        if (batch->limit_reached)
-            status = DOPPEL_OK;
-        if (status == DOPPEL_OK)
-            status = end_reading(batch, reading);
-    }
-    batch->reading_at++;
+    doppel_status status = read_all(batch, paths, path_count, known, error);
     if (own.code != DOPPEL_OK && status != DOPPEL_OK && error)
         *error = own;
     if (known)
         batch->known = batch->count;
     if (counts)
-        *counts = reading->counts;
+        *counts = number < batch->reading_at ? batch->readings[number].counts : (doppel_input_counts){0};
     /* What was read stays, whatever happens next. */
     doppel_status kept =
         batch->options.work ? dp_spill_flush(&batch->journal, status == DOPPEL_OK ? error : NULL) : DOPPEL_OK;

@@ -124,10 +124,13 @@ void dp_reader_plain_text(dp_unit *unit, const dp_place *at, doppel_document *do
 }
 
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document) {
+    size_t before = unit->output.bytes.size;
     unit->counts.documents++;
     doppel_status status = reader->work->document(reader->state, document, &unit->output);
-    if (status != DOPPEL_OK)
+    if (status != DOPPEL_OK) {
+        unit->output.bytes.size = before; /* half of a document is no use to anyone */
         dp_unit_fail(unit, status, document->file, document->line, doppel_status_name(status));
+    }
     flush_if_full(reader, unit);
 }
 
