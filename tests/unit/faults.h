@@ -219,13 +219,13 @@ static void run_with(scenario run, fault_plan plan) {
 }
 
 /* What a test looks at between two faults does not fail. */
-static int pause_faults(void) {
+static inline int pause_faults(void) {
     int kinds = faults.kinds;
     faults.kinds = 0;
     return kinds;
 }
 
-static void resume_faults(int kinds) {
+static inline void resume_faults(int kinds) {
     faults.kinds = kinds;
 }
 

@@ -1,0 +1,169 @@
+/* test_keep.c - which document of a group stays: rules, and fields as numbers. */
+#include "support.h"
+
+#include "batch/batch.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- parsing ---- */
+
+static void rules_are_read_in_order(void **state) {
+    (void)state;
+    dp_keep keep = {0};
+    dp_fields fields = {0};
+    assert_int_equal(
+        dp_keep_parse("https,shortest-url,newest:date,largest:size,oldest:date,last", &keep, &fields, NULL), DOPPEL_OK);
+    static const dp_keep_kind kinds[] = {DP_KEEP_HTTPS,   DP_KEEP_SHORTEST_URL, DP_KEEP_NEWEST,
+                                         DP_KEEP_LARGEST, DP_KEEP_OLDEST,       DP_KEEP_LAST};
+    assert_int_equal(keep.count, 6);
+    for (size_t i = 0; i < keep.count; i++)
+        assert_int_equal(keep.rule[i].kind, kinds[i]);
+    /* A field is asked for once. */
+    assert_int_equal(fields.count, 2);
+    assert_string_equal(fields.key[0], "date");
+    assert_string_equal(fields.key[1], "size");
+    assert_int_equal(keep.rule[2].field, 0);
+    assert_int_equal(keep.rule[3].field, 1);
+    assert_int_equal(keep.rule[4].field, 0);
+}
+
+static void the_first_needs_no_numbers(void **state) {
+    (void)state;
+    dp_keep keep = {0};
+    dp_fields fields = {0};
+    assert_int_equal(dp_keep_parse("first", &keep, &fields, NULL), DOPPEL_OK);
+    assert_int_equal(keep.count, 0);
+    assert_int_equal(dp_keep_parse("longest,first", &keep, &fields, NULL), DOPPEL_OK);
+    assert_int_equal(keep.count, 2);
+}
+
+static void what_is_no_rule_is_refused(void **state) {
+    (void)state;
+    char long_name[200];
+    memset(long_name, 'x', sizeof long_name - 1);
+    memcpy(long_name, "newest:", 7);
+    long_name[sizeof long_name - 1] = 0;
+    const char *bad[] = {"",
+                         ",",
+                         "first,",
+                         ",first",
+                         "newest",
+                         "newest:",
+                         "longest:size",
+                         "firsts",
+                         "First",
+                         "first last",
+                         "shortest_url",
+                         " first",
+                         "first:",
+                         "newest:a,,last",
+                         long_name,
+                         "last,last,last,last,last,last,last,last,last"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        dp_keep keep = {0};
+        dp_fields fields = {0};
+        doppel_error error = {0};
+        assert_int_equal(dp_keep_parse(bad[i], &keep, &fields, &error), DOPPEL_ERROR_USAGE);
+        assert_true(!strncmp(error.message, "keep: ", 6));
+    }
+}
+
+static void fields_are_counted(void **state) {
+    (void)state;
+    dp_fields fields = {0};
+    for (size_t i = 0; i < DP_BATCH_FIELDS; i++) {
+        char name[8];
+        int length = snprintf(name, sizeof name, "f%zu", i);
+        assert_int_equal(dp_fields_add(&fields, name, (size_t)length), i);
+    }
+    assert_int_equal(dp_fields_add(&fields, "f3", 2), 3);
+    assert_int_equal(dp_fields_add(&fields, "more", 4), DP_BATCH_FIELDS);
+}
+
+/* ---- ranks ---- */
+
+/* The rank of a document with one field. */
+static double rank_of(dp_keep_kind kind, const char *value) {
+    dp_keep keep = {1, {{kind, 0}}};
+    doppel_slice extra = {value, value ? strlen(value) : 0};
+    doppel_document document = {.extra = &extra};
+    double rank;
+    dp_keep_rank(&keep, &document, 7, &rank);
+    return rank;
+}
+
+static void dates_are_moments(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double seconds;
+    } dates[] = {
+        {"1970-01-01", 0},
+        {"1970-01-02", 86400},
+        {"1969-12-31T23:59:59Z", -1},
+        {"2000-02-29", 951782400},
+        {"2024-03-01T00:00:00Z", 1709251200},
+        {"2024-03-01T00:00:00", 1709251200},
+        {"2024-03-01 00:00", 1709251200},
+        {"2024-03-01t01:30:15.5z", 1709251200 + 5415.5},
+        {"2024-03-01T02:00:00+02:00", 1709251200},
+        {"2024-02-29T18:30:00-0530", 1709251200},
+        {"2024-03-01T05:45+05:45", 1709251200},
+        {"2024-03-01T02:00:00+02", 1709251200},
+        {"2024-03-01 02:00:00 +0200", 1709251200},
+        {"1709251200", 1709251200},
+        {"-1e3", -1000},
+    };
+    for (size_t i = 0; i < sizeof dates / sizeof *dates; i++) {
+        if (rank_of(DP_KEEP_OLDEST, dates[i].text) != dates[i].seconds)
+            fail_msg("%s: %f, not %f", dates[i].text, rank_of(DP_KEEP_OLDEST, dates[i].text), dates[i].seconds);
+        assert_true(rank_of(DP_KEEP_NEWEST, dates[i].text) == -dates[i].seconds);
+    }
+}
+
+/* What is no date and no number comes last, whichever way it is sorted. */
+static void what_is_no_number_comes_last(void **state) {
+    (void)state;
+    static const char *const bad[] = {NULL,
+                                      "",
+                                      "soon",
+                                      "12 apples",
+                                      "2024-13-01",
+                                      "2024-00-10",
+                                      "2024-01-32",
+                                      "nan",
+                                      "2024-01-xx",
+                                      "2024-01-01Tx",
+                                      "2024-01-01T25:00",
+                                      "1111111111222222222233333333334444444444555555555566666666667777"};
+    static const dp_keep_kind kinds[] = {DP_KEEP_NEWEST, DP_KEEP_OLDEST, DP_KEEP_LARGEST, DP_KEEP_SMALLEST};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        for (size_t k = 0; k < 4; k++)
+            if (rank_of(kinds[k], bad[i]) != (double)INFINITY)
+                fail_msg("\"%s\" by rule %d: %f", bad[i] ? bad[i] : "(none)", (int)kinds[k], rank_of(kinds[k], bad[i]));
+}
+
+static void urls_and_lengths_are_ranked(void **state) {
+    (void)state;
+    dp_keep keep = {4, {{DP_KEEP_HTTPS, 0}, {DP_KEEP_SHORTEST_URL, 0}, {DP_KEEP_LONGEST, 0}, {DP_KEEP_SHORTEST, 0}}};
+    doppel_document secure = {.url = "HTTPS://a/b", .url_length = 11}, plain = {.url = "http://a", .url_length = 8};
+    doppel_document none = {.id = "x"};
+    double a[4], b[4], c[4];
+    dp_keep_rank(&keep, &secure, 100, a);
+    dp_keep_rank(&keep, &plain, 50, b);
+    dp_keep_rank(&keep, &none, 50, c);
+    assert_true(a[0] < b[0] && b[0] == c[0]);
+    assert_true(b[1] < a[1] && a[1] < c[1]);
+    assert_true(a[2] < b[2] && b[3] < a[3]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_are_read_in_order),     cmocka_unit_test(the_first_needs_no_numbers),
+        cmocka_unit_test(what_is_no_rule_is_refused),  cmocka_unit_test(fields_are_counted),
+        cmocka_unit_test(dates_are_moments),           cmocka_unit_test(what_is_no_number_comes_last),
+        cmocka_unit_test(urls_and_lengths_are_ranked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
