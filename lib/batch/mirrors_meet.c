@@ -6,6 +6,7 @@
  * DP_MIRROR_CROWD pages have a key, only those meet whose last but one segments agree too; where these still are more,
  * each meets the first. */
 #include "batch/mirrors.h"
+#include "kernel/kernel.h"
 
 /* Pages under one key, or of those, with one last but one segment. */
 typedef struct crowd {
@@ -16,18 +17,12 @@ typedef struct crowd {
     bool star;  /* there still were: each meets the first */
 } crowd;
 
-static uint64_t mix(uint64_t x) {
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
 /* ---- two pages ---- */
 
 static uint64_t hash_prefix(const dp_mirror_page *page, unsigned depth) {
-    uint64_t hash = mix(page->host + depth);
+    uint64_t hash = dp_hash_mix(page->host + depth);
     for (unsigned i = 0; i < depth; i++)
-        hash = mix(hash ^ page->segment[i]) + i;
+        hash = dp_hash_mix(hash ^ page->segment[i]) + i;
     return hash;
 }
 
@@ -134,7 +129,7 @@ static doppel_status add_keys(dp_mirrors_work *work, dp_sorter *keys, uint64_t n
     uint64_t parent = page->depth > 1 ? page->segment[page->depth - 2] : 0;
     for (size_t band = 0; band < DP_MIRROR_BANDS && status == DOPPEL_OK; band++) {
         uint64_t slots = dp_load_tail(page->slot + band * DP_MIRROR_ROWS, DP_MIRROR_ROWS);
-        uint64_t record[3] = {mix(mix(last) ^ (slots << 8 | band)), parent, number};
+        uint64_t record[3] = {dp_hash_mix(dp_hash_mix(last) ^ (slots << 8 | band)), parent, number};
         status = dp_sorter_add(keys, record, error);
     }
     return status;

@@ -12,7 +12,8 @@ static void init_sorters(dp_overlap_work *work) {
     dp_sorter_init(&work->digests, &options);
     options.words = 2, options.keys = 1, options.memory = work->memory / 2;
     dp_sorter_init(&work->samples, &options);
-    options.words = 1, options.memory = work->memory / 8 * 3;
+    /* Where hits are not counted, one of each pair is enough. */
+    options.words = 1, options.unique = !work->plan.sample, options.memory = work->memory / 8 * 3;
     dp_sorter_init(&work->hits, &options);
 }
 

@@ -9,6 +9,7 @@
  * is chosen: no shared run is missed. Long grams make few false candidates, wide windows few hashes (2 of window + 1).
  */
 #include "batch/overlap.h"
+#include "kernel/kernel.h"
 #include "sketch/sketch.h"
 
 #include <math.h>
@@ -72,24 +73,18 @@ static void add_sampled(const dp_overlap_plan *plan, const uint64_t *features, s
             samples->hash[samples->count++] = features[i] & ~(uint64_t)1;
 }
 
-/* Spreads a sum over all bits. */
-static uint64_t mix(uint64_t x) {
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return (x ^ x >> 31) | 1;
-}
-
-/* Writes the hash of each gram: the sum of its features, each multiplied by how far it is from the end. */
+/* Writes the hash of each gram, an odd number: the sum of its features, each multiplied by how far it is from the end,
+ * spread over all bits. */
 static void make_grams(const uint64_t *features, size_t grams, size_t gram, uint64_t *to) {
     uint64_t sum = 0, power = 1;
     for (size_t i = 0; i < gram; i++) {
         sum = sum * MULTIPLIER + features[i];
         power *= MULTIPLIER;
     }
-    to[0] = mix(sum);
+    to[0] = dp_hash_mix(sum) | 1;
     for (size_t i = 1; i < grams; i++) {
         sum = sum * MULTIPLIER + features[i + gram - 1] - features[i - 1] * power;
-        to[i] = mix(sum);
+        to[i] = dp_hash_mix(sum) | 1;
     }
 }
 

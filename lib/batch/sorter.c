@@ -1,8 +1,8 @@
 /* sorter.c - records in memory: held, and sorted when there are enough of them.
  *
- * Not the records are moved but their numbers, each with one word of its record: sorted by the first word (by bytes,
- * the least first, leaving out those that are the same in all), then each run of equal ones by the next word, and so
- * on. */
+ * Records of one number are sorted as they stand. Else not the records are moved but their numbers, each with one word
+ * of its record: sorted by the first word (by bytes, the least first, leaving out those that are the same in all), then
+ * each run of equal ones by the next word, and so on. */
 #include "batch/sorter.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 void dp_sorter_init(dp_sorter *sorter, const dp_sorter_options *options) {
     *sorter = (dp_sorter){.options = *options};
-    uint64_t record = options->words * 8 + 2 * sizeof(dp_sorter_item);
+    uint64_t record = options->words == 1 ? 16 : options->words * 8 + 2 * sizeof(dp_sorter_item);
     uint64_t share = options->memory / record, fan_in = options->memory / LEAST_PART;
     sorter->share = share < LEAST_SHARE ? LEAST_SHARE : share > SIZE_MAX / record ? SIZE_MAX / record : (size_t)share;
     sorter->fan_in = fan_in < 8 ? 8 : fan_in > 1024 ? 1024 : (size_t)fan_in;
@@ -110,7 +110,20 @@ static void sort_items(const dp_sorter *sorter, dp_sorter_item *items, size_t co
     }
 }
 
+static doppel_status sort_numbers(dp_sorter *sorter, doppel_error *error) {
+    uint64_t *scratch = malloc((sorter->count + 1) * sizeof *scratch);
+    if (!scratch)
+        return dp_no_memory(error);
+    dp_sort64(sorter->records, sorter->count, scratch);
+    if (sorter->options.unique)
+        sorter->count = dp_unique64(sorter->records, sorter->count);
+    free(scratch);
+    return DOPPEL_OK;
+}
+
 static doppel_status sort_buffer(dp_sorter *sorter, doppel_error *error) {
+    if (!sorter->count || sorter->options.words == 1)
+        return sorter->count ? sort_numbers(sorter, error) : DOPPEL_OK;
     free(sorter->order);
     sorter->order = malloc((sorter->count + 1) * sizeof *sorter->order);
     sorter->scratch = malloc((sorter->count + 1) * sizeof *sorter->scratch);
@@ -127,10 +140,13 @@ static doppel_status sort_buffer(dp_sorter *sorter, doppel_error *error) {
 
 /* ---- the calls ---- */
 
-static doppel_status spill(dp_sorter *sorter, doppel_error *error) {
+/* Sorts the buffer and writes it out, but where half of it or more were repeats, and it need not be `emptied`. */
+static doppel_status spill(dp_sorter *sorter, bool emptied, doppel_error *error) {
     if (dp_stopped(sorter->options.stop))
         return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
     doppel_status status = sort_buffer(sorter, error);
+    if (status == DOPPEL_OK && !emptied && sorter->count <= sorter->share / 2)
+        return DOPPEL_OK;
     if (status == DOPPEL_OK)
         status = dp_sorter_write_run(sorter, error);
     sorter->count = 0;
@@ -140,7 +156,7 @@ static doppel_status spill(dp_sorter *sorter, doppel_error *error) {
 doppel_status dp_sorter_add(dp_sorter *sorter, const uint64_t *record, doppel_error *error) {
     size_t words = sorter->options.words;
     if (sorter->count == sorter->share) {
-        doppel_status status = spill(sorter, error);
+        doppel_status status = spill(sorter, false, error);
         if (status != DOPPEL_OK)
             return status;
     }
@@ -160,7 +176,7 @@ doppel_status dp_sorter_add(dp_sorter *sorter, const uint64_t *record, doppel_er
 doppel_status dp_sorter_finish(dp_sorter *sorter, doppel_error *error) {
     if (!sorter->run_count)
         return sort_buffer(sorter, error);
-    doppel_status status = sorter->count ? spill(sorter, error) : DOPPEL_OK;
+    doppel_status status = sorter->count ? spill(sorter, true, error) : DOPPEL_OK;
     free(sorter->records);
     free(sorter->order);
     sorter->records = NULL;
@@ -171,6 +187,6 @@ doppel_status dp_sorter_finish(dp_sorter *sorter, doppel_error *error) {
 doppel_status dp_sorter_next(dp_sorter *sorter, const uint64_t **record, doppel_error *error) {
     if (sorter->run_count)
         return dp_sorter_merged(sorter, record, error);
-    *record = sorter->next < sorter->count ? record_of(sorter, sorter->order[sorter->next++].number) : NULL;
+    *record = sorter->next < sorter->count ? dp_sorter_record(sorter, sorter->next++) : NULL;
     return DOPPEL_OK;
 }

@@ -11,6 +11,7 @@
 typedef struct dp_sorter_options {
     size_t words; /* numbers of a record */
     size_t keys;  /* so many of them, the first ones, are compared */
+    bool unique;  /* equal records come out once; only for records of one number */
     uint64_t memory;
     const char *tmp;          /* NULL: TMPDIR, else /tmp */
     const volatile int *stop; /* may be NULL */
@@ -31,16 +32,17 @@ typedef struct dp_sorter_run {
 typedef struct dp_sorter {
     dp_sorter_options options;
     uint64_t *records;
-    size_t count, room, share; /* share: records that are held before they are written */
-    dp_sorter_item *order, *scratch;
-    size_t next; /* record to be given, where all are in memory */
+    size_t count, room, share;       /* share: records that are held before they are written */
+    dp_sorter_item *order, *scratch; /* order NULL: as the records stand */
+    size_t next;                     /* record to be given, where all are in memory */
     dp_scratch file;
     uint64_t written; /* records in the file */
     dp_sorter_run *runs;
     size_t run_count, run_room, fan_in;
     size_t *heap; /* numbers of the runs that are being read, that with the least record on top */
     size_t heap_count;
-    bool taken; /* the record on top has been given */
+    bool taken;    /* the record on top has been given, */
+    uint64_t last; /* and this was its first number */
 } dp_sorter;
 
 /* Cannot fail: memory is taken when it is needed. */
@@ -53,6 +55,11 @@ doppel_status dp_sorter_finish(dp_sorter *sorter, doppel_error *error);
 
 /* The next record, valid until the next call; NULL at the end. */
 doppel_status dp_sorter_next(dp_sorter *sorter, const uint64_t **record, doppel_error *error);
+
+/* A record of the buffer once it is sorted. */
+static inline const uint64_t *dp_sorter_record(const dp_sorter *sorter, size_t i) {
+    return sorter->records + (sorter->order ? sorter->order[i].number : i) * sorter->options.words;
+}
 
 /* Bytes that were written to the file. */
 static inline uint64_t dp_sorter_spilled(const dp_sorter *sorter) {

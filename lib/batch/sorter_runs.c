@@ -55,7 +55,7 @@ doppel_status dp_sorter_write_run(dp_sorter *sorter, doppel_error *error) {
         return dp_no_memory(error);
     doppel_status status = writer_open(&writer, sorter, error);
     for (size_t i = 0; i < sorter->count && status == DOPPEL_OK; i++)
-        status = writer_add(&writer, sorter->records + sorter->order[i].number * sorter->options.words, error);
+        status = writer_add(&writer, dp_sorter_record(sorter, i), error);
     if (status == DOPPEL_OK)
         status = writer_flush(&writer, error);
     if (status == DOPPEL_OK)
@@ -150,8 +150,12 @@ static doppel_status pass_top(dp_sorter *sorter, doppel_error *error) {
 
 doppel_status dp_sorter_merged(dp_sorter *sorter, const uint64_t **record, doppel_error *error) {
     doppel_status status = sorter->taken ? pass_top(sorter, error) : DOPPEL_OK;
+    while (sorter->taken && sorter->options.unique && status == DOPPEL_OK && sorter->heap_count &&
+           *head_of(sorter, sorter->heap[0]) == sorter->last)
+        status = pass_top(sorter, error);
     sorter->taken = sorter->heap_count;
     *record = status == DOPPEL_OK && sorter->heap_count ? head_of(sorter, sorter->heap[0]) : NULL;
+    sorter->last = *record ? **record : 0;
     return status;
 }
 

@@ -188,7 +188,7 @@ static void test_against(void **state) {
           "dirty question 0.440 1.000 15\ndirty2 question 0.440 1.000 15\nsame question 1.000 1.000 15\n");
 }
 
-/* 200 documents share a run that no pair is told by but those with the first. */
+/* 200 documents share a run: each is paired with the first, and few others are (by hashes that not all have chosen). */
 static void test_frequent_runs_pair_with_the_first(void **state) {
     dp_buffer file = {0}, text = {0};
     uint64_t random = 5;
@@ -204,9 +204,12 @@ static void test_frequent_runs_pair_with_the_first(void **state) {
     save(&file, in(state, "a.jsonl"));
     doppel_overlap_counts counts;
     dp_buffer lines = run(in(state, "a.jsonl"), (doppel_overlap_options){.words = 20}, &counts);
-    assert_int_equal(counts.pairs, 199);
+    assert_in_range(counts.pairs, 199, 2000);
     assert_true(counts.frequent > 0);
-    assert_memory_equal(lines.data, "d0 d1 ", 6);
+    size_t with_first = 0;
+    for (const char *line = lines.data; *line; line = strchr(line, '\n') + 1)
+        with_first += !memcmp(line, "d0 ", 3);
+    assert_int_equal(with_first, 199);
     dp_buffer_free(&lines);
 }
 

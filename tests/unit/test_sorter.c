@@ -51,6 +51,40 @@ static void test_spilled(void **state) {
     check_sorted(400000, 1000, 0, true); /* 98 runs, merged in two rounds */
 }
 
+/* Numbers below `values`, many times each: those that were there come out once, or as often as they came in. */
+static void check_numbers(size_t count, uint64_t values, uint64_t memory, bool unique) {
+    uint64_t state = values, last = 0;
+    uint32_t *seen = calloc(values, sizeof *seen);
+    dp_sorter sorter;
+    const uint64_t *record;
+    dp_sorter_init(&sorter, &(dp_sorter_options){.words = 1, .keys = 1, .unique = unique, .memory = memory});
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = random_next(&state) % values;
+        seen[number] = unique ? 1 : seen[number] + 1;
+        assert_int_equal(dp_sorter_add(&sorter, &number, NULL), DOPPEL_OK);
+    }
+    assert_int_equal(dp_sorter_finish(&sorter, NULL), DOPPEL_OK);
+    while (dp_sorter_next(&sorter, &record, NULL) == DOPPEL_OK && record) {
+        assert_true(*record >= last);
+        assert_true(seen[*record]-- > 0);
+        last = *record;
+    }
+    for (size_t i = 0; i < values; i++)
+        assert_int_equal(seen[i], 0);
+    free(seen);
+    dp_sorter_free(&sorter);
+}
+
+static void test_numbers(void **state) {
+    (void)state;
+    for (int unique = 0; unique < 2; unique++) {
+        check_numbers(0, 10, 0, unique);
+        check_numbers(30000, 1000, 0, unique);
+        check_numbers(100000, 50000, 0, unique);
+        check_numbers(100000, 50000, 1 << 22, unique);
+    }
+}
+
 static void test_no_folder(void **state) {
     (void)state;
     dp_sorter sorter;
@@ -79,10 +113,8 @@ static void test_stopped(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_memory),
-        cmocka_unit_test(test_spilled),
-        cmocka_unit_test(test_no_folder),
-        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_in_memory), cmocka_unit_test(test_spilled), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_no_folder), cmocka_unit_test(test_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
