@@ -241,11 +241,9 @@ void batching_tell_plan(const batching *b) {
     doppel_batch_get_stats(b->batch, &stats);
     double similarity = b->options.similarity > 0 ? b->options.similarity : 0.8;
     if (stats.bands)
-        message(
-            "similarity of at least %g, by %d bands of %d rows: expected to find %.1f %% of the pairs at %g, %.2f %% "
-            "at %.3g",
-            similarity, stats.bands, stats.rows, found_at(&stats, similarity), similarity,
-            found_at(&stats, (1 + similarity) / 2), (1 + similarity) / 2);
+        message("%d bands of %d rows are expected to find %.1f %% of the pairs at similarity %g, %.4g %% at %.3g",
+                stats.bands, stats.rows, found_at(&stats, similarity), similarity,
+                found_at(&stats, (1 + similarity) / 2), (1 + similarity) / 2);
 }
 
 static const char *method_name(doppel_method method) {
