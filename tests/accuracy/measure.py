@@ -54,7 +54,7 @@ class Truth:
                 self.distance[a, b] = distance
 
     def near(self, threshold):
-        """What a perfect search reports: {pair: similarity}. Documents of few words are near if their words are equal."""
+        """What a perfect search reports: {pair: similarity}. Texts of few words are near if they are equal."""
         return {(a, b): s for (a, b), s in self.similarity.items() if s >= threshold and self.may_be_near(a, b)}
 
     def may_be_near(self, a, b):
@@ -125,7 +125,7 @@ class Set:
         return figures
 
     def best(self, truth):
-        """The threshold with the best F1 of exact similarity (the middle one, where several have it), and its figures."""
+        """The threshold with the best F1 of exact similarity (of several, the middle one), and its figures."""
         scored = {step / 100: self.score(set(truth.near(step / 100))) for step in range(10, 100)}
         most = max(figures["f1"] or 0 for figures in scored.values())
         best = [threshold for threshold, figures in scored.items() if (figures["f1"] or 0) == most]
@@ -133,7 +133,7 @@ class Set:
 
 
 def wrong(truth, answer, threshold):
-    """How an answer by similarity differs from the truth: pairs missed, pairs that are not there, wrong similarities."""
+    """How an answer by similarity differs from the truth: pairs missed, pairs not there, wrong similarities."""
     near = truth.near(threshold)
     missed = near.keys() - answer.pairs.keys()
     extra = answer.pairs.keys() - near.keys()

@@ -106,8 +106,8 @@ def band_curve(bands, rows):
 
 
 def bit_curve(distance, bits=64):
-    """The probability of at most so many differing bits, by similarity, for sets of equal size whose shingles each count
-    once: a bit differs with probability angle / pi, and the cosine is 2 J / (1 + J)."""
+    """The probability of at most so many differing bits, by similarity, for sets of equal size whose shingles each
+    count once: a bit differs with probability angle / pi, and the cosine is 2 J / (1 + J)."""
 
     def probability(similarity):
         p = math.acos(min(1, 2 * similarity / (1 + similarity))) / math.pi
