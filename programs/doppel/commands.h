@@ -11,7 +11,7 @@
 /* ---- commands (cmd_NAME.c): each is an entry of the table in main.c ---- */
 
 extern const cli_option fingerprint_options[], compare_options[], df_options[], pairs_options[], cluster_options[],
-    dedup_options[], overlap_options[], mirrors_options[], join_options[], plan_options[];
+    dedup_options[], overlap_options[], mirrors_options[], join_options[], plan_options[], report_options[];
 extern const cli_topic join_topic; /* the files that join takes */
 int cmd_fingerprint(const cli_args *args);
 int cmd_compare(const cli_args *args);
@@ -23,6 +23,7 @@ int cmd_overlap(const cli_args *args);
 int cmd_mirrors(const cli_args *args);
 int cmd_join(const cli_args *args);
 int cmd_plan(const cli_args *args);
+int cmd_report(const cli_args *args);
 
 /* ---- reading inputs (reading.c) ---- */
 

@@ -82,6 +82,13 @@ static const cli_command commands[] = {
      "doppel mirrors crawl.warc.gz\ndoppel mirrors --min-paths 10 --min-score 0.9 pages.jsonl.zst\n"
      "doppel mirrors --page https://example.org/docs/intro crawl/",
      mirrors_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_mirrors},
+    {"report", "--work DIR -o FILE",
+     "Make one page about a finished run: figures, pictures, groups and how they differ.",
+     "The run is one of doppel dedup or doppel cluster with --work DIR, and its inputs must be as they were: they are "
+     "read once more. If they were read with --text-key or the like, give the same here.\n"
+     "The page is one file of HTML that needs nothing else: no script, and no network.",
+     "doppel dedup news.jsonl.gz -o unique.jsonl --work run && doppel report --work run -o report.html", report_options,
+     0, 0, "takes no operands", NULL, cmd_report},
     {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
      "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "
      "fingerprints each is paired with the first only, and with nothing else, unless --all is given.\n"

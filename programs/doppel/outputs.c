@@ -42,7 +42,7 @@ static bool is_below(const char *path, const char *folder) {
     return below;
 }
 
-static bool is_good(const char *option, const char *path, const char *input) {
+bool check_output(const char *option, const char *path, const char *input) {
     struct stat there;
     if (!is_file(path) || !is_file(input) || (!stat(path, &there) && !S_ISREG(there.st_mode)))
         return true;
@@ -65,9 +65,9 @@ bool check_outputs(const cli_args *args) {
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const char *path = args_text(args, options[i]);
         for (size_t j = 0; j < args->operand_count; j++)
-            if (!is_good(options[i], path, args->operands[j]))
+            if (!check_output(options[i], path, args->operands[j]))
                 return false;
-        if (!is_good(options[i], path, args_text(args, "against")))
+        if (!check_output(options[i], path, args_text(args, "against")))
             return false;
     }
     return true;

@@ -7,4 +7,7 @@
 /* Complains when --output or --removed is an input, stands in a folder that is one, or when they are the same. */
 bool check_outputs(const cli_args *args);
 
+/* The same for one path, the value of an option, and one input; both may be NULL. */
+bool check_output(const char *option, const char *path, const char *input);
+
 #endif

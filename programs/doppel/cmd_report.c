@@ -1,0 +1,100 @@
+/* cmd_report.c - doppel report: one page about a finished run.
+ *
+ * The sketches of the run are opened and decided again, which gives what the run gave; the inputs are read once more
+ * for the texts that are shown. */
+#include "batching.h"
+#include "common/message.h"
+#include "common/progress.h"
+#include "outputs.h"
+#include "report.h"
+
+#include <time.h>
+
+enum { USUAL_GROUPS = 20, MOST_GROUPS = 500 };
+
+const cli_option report_options[] = {
+    {"work", 0, OPTION_FILE, "DIR", "the folder of the run, made by doppel dedup --work or doppel cluster --work"},
+    {"output", 'o', OPTION_FILE, "FILE", "where the page goes; - is stdout"},
+    {"groups", 0, OPTION_COUNT, "N", "show the N largest groups (default 20, at most 500)"},
+    {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
+    {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int check(const cli_args *args) {
+    if (!args_text(args, "work"))
+        message("which run? Give its folder: --work DIR, as it was given to doppel dedup");
+    else if (!args_text(args, "output"))
+        message("where should the page go? Give -o report.html (- for stdout)");
+    else if (args_number(args, "groups", USUAL_GROUPS) > MOST_GROUPS)
+        message("--groups: at most %d can be shown", MOST_GROUPS);
+    else
+        return EXIT_DONE;
+    return EXIT_USAGE;
+}
+
+/* The inputs of the run, and what it keeps, are not to be written over. */
+static bool check_inputs(const report *r) {
+    doppel_batch_reading reading;
+    char kept[4096];
+    snprintf(kept, sizeof kept, "%s/sketches", args_text(r->args, "work"));
+    if (!check_output("output", args_text(r->args, "output"), kept))
+        return false;
+    for (size_t i = 0; doppel_batch_get_reading(r->batch, i, &reading); i++)
+        for (size_t j = 0; j < reading.path_count; j++)
+            if (!check_output("output", args_text(r->args, "output"), reading.paths[j]))
+                return false;
+    return true;
+}
+
+static int gather(report *r) {
+    doppel_error error = {.message = "no memory"};
+    double begun = seconds_now();
+    doppel_status status = doppel_batch_open(args_text(r->args, "work"), &r->input, &r->batch, &error);
+    r->seconds_open = seconds_now() - begun;
+    if (status != DOPPEL_OK)
+        return batching_end(status, &error);
+    if (!check_inputs(r))
+        return EXIT_USAGE;
+    progress_begin();
+    status = doppel_batch_decide(r->batch, &error);
+    if (status == DOPPEL_OK) {
+        doppel_batch_get_stats(r->batch, &r->stats);
+        r->options = doppel_batch_get_options(r->batch);
+        status = report_gather(r);
+    }
+    begun = seconds_now();
+    if (status == DOPPEL_OK)
+        status = report_read_texts(r, &error);
+    r->seconds_texts = seconds_now() - begun;
+    progress_end();
+    return batching_end(status, &error);
+}
+
+static int write_page(report *r) {
+    writer out = {0};
+    html page = {.out = &out};
+    int code = writer_open(&out, args_text(r->args, "output"));
+    if (code == EXIT_DONE) {
+        report_write(r, &page);
+        code = batching_end(page.status, &(doppel_error){.code = page.status, .message = "no memory"});
+    }
+    return writer_close(&out, code);
+}
+
+int cmd_report(const cli_args *args) {
+    report r = {.args = args, .input = reading_options(args), .wanted = args_number(args, "groups", USUAL_GROUPS)};
+    int code = check(args);
+    if (code == EXIT_DONE)
+        code = gather(&r);
+    if (code == EXIT_DONE)
+        code = write_page(&r);
+    report_free(&r);
+    return code;
+}

@@ -1,0 +1,153 @@
+/* report_hosts.c - the hosts of documents in groups, and how many copies one has of what is kept on another. */
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool hosts_begin(report_hosts *hosts, uint64_t documents) {
+    hosts->of = calloc(documents + 1, sizeof *hosts->of);
+    return hosts->of;
+}
+
+void hosts_free(report_hosts *hosts) {
+    for (size_t i = 0; i < hosts->count; i++)
+        free(hosts->name[i]);
+    free(hosts->name);
+    free(hosts->table);
+    free(hosts->of);
+    free(hosts->pair);
+}
+
+/* ---- names ---- */
+
+static size_t hash_of(const char *name, size_t length, size_t room) {
+    uint64_t hash = 14695981039346656037U; /* FNV-1a: names are short */
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 1099511628211U;
+    return (size_t)(hash ^ hash >> 32) & (room - 1);
+}
+
+/* The place of a name in the table: where it is, or where it may go. */
+static uint32_t *place_of(const report_hosts *hosts, const char *name, size_t length) {
+    size_t i = hash_of(name, length, hosts->table_room);
+    for (; hosts->table[i]; i = (i + 1) & (hosts->table_room - 1)) {
+        const char *there = hosts->name[hosts->table[i] - 1];
+        if (!strncmp(there, name, length) && !there[length])
+            break;
+    }
+    return &hosts->table[i];
+}
+
+/* Room for one name more; the table is never more than half full. */
+static bool make_room(report_hosts *hosts) {
+    if (hosts->count < hosts->room)
+        return true;
+    size_t room = hosts->room ? 2 * hosts->room : 64;
+    char **name = realloc(hosts->name, room * sizeof *name);
+    if (!name)
+        return false;
+    hosts->name = name;
+    uint32_t *table = calloc(2 * room, sizeof *table);
+    if (!table)
+        return false;
+    free(hosts->table);
+    hosts->table = table;
+    hosts->table_room = 2 * room;
+    hosts->room = room;
+    for (size_t i = 0; i < hosts->count; i++)
+        *place_of(hosts, name[i], strlen(name[i])) = (uint32_t)i + 1;
+    return true;
+}
+
+static bool note_host(report_hosts *hosts, uint64_t document, doppel_slice host) {
+    if (!make_room(hosts))
+        return false;
+    uint32_t *place = place_of(hosts, host.data, host.length);
+    if (!*place) {
+        char *name = strndup(host.data, host.length);
+        if (!name)
+            return false;
+        hosts->name[hosts->count++] = name;
+        *place = (uint32_t)hosts->count;
+    }
+    hosts->of[document] = *place;
+    return true;
+}
+
+bool hosts_add(report_hosts *hosts, uint64_t document, const char *url, size_t length) {
+    size_t room = 3 * length + 64, written;
+    char *canonical = malloc(room);
+    doppel_url_parts parts;
+    bool good = canonical && doppel_url_canonical(url, length, NULL, 0, canonical, room, &written) == DOPPEL_OK;
+    if (good) {
+        doppel_url_split(canonical, written, &parts);
+        good = !parts.host.length || note_host(hosts, document, parts.host);
+    }
+    free(canonical);
+    return good;
+}
+
+/* ---- pairs ---- */
+
+static int by_hosts(const void *x, const void *y) {
+    const host_pair *a = x, *b = y;
+    if (a->kept != b->kept)
+        return a->kept < b->kept ? -1 : 1;
+    return a->copy < b->copy ? -1 : a->copy > b->copy;
+}
+
+static int by_copies(const void *x, const void *y) {
+    const host_pair *a = x, *b = y;
+    return a->copies != b->copies ? (a->copies > b->copies ? -1 : 1) : by_hosts(x, y);
+}
+
+/* Adds equal pairs up. */
+static size_t merge(host_pair *pair, size_t count) {
+    size_t used = 0;
+    qsort(pair, count, sizeof *pair, by_hosts);
+    for (size_t i = 0; i < count; i++)
+        if (used && !by_hosts(&pair[used - 1], &pair[i]))
+            pair[used - 1].copies += pair[i].copies;
+        else
+            pair[used++] = pair[i];
+    return used;
+}
+
+static bool add_pair(report_hosts *hosts, size_t *room, host_pair pair) {
+    if (hosts->pairs == *room) {
+        hosts->pairs = merge(hosts->pair, hosts->pairs);
+        if (hosts->pairs > *room / 2 || !*room) {
+            size_t more = *room ? 2 * *room : 1024;
+            host_pair *grown = realloc(hosts->pair, more * sizeof *grown);
+            if (!grown)
+                return false;
+            hosts->pair = grown;
+            *room = more;
+        }
+    }
+    hosts->pair[hosts->pairs++] = pair;
+    return true;
+}
+
+bool hosts_count(report_hosts *hosts, const doppel_batch *batch) {
+    uint64_t count = doppel_batch_count(batch);
+    size_t room = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        doppel_near near;
+        doppel_batch_get(batch, i, &near);
+        uint32_t kept = hosts->of[near.a], copy = hosts->of[i];
+        if (near.a == i || !kept || !copy)
+            continue;
+        if (kept == copy)
+            hosts->inside++;
+        else
+            hosts->between++;
+        if (kept != copy && !add_pair(hosts, &room, (host_pair){kept - 1, copy - 1, 1}))
+            return false;
+    }
+    if (hosts->pairs) {
+        hosts->pairs = merge(hosts->pair, hosts->pairs);
+        qsort(hosts->pair, hosts->pairs, sizeof *hosts->pair, by_copies);
+    }
+    return true;
+}
