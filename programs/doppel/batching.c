@@ -44,7 +44,11 @@ static bool refuse(const char *option, const word *words, const char *name, size
     char list[200];
     size_t used = 0;
     for (const word *w = words; w->name && used < sizeof list; w++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", w == words ? "" : ", ", w->name);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
+                                 w == words  ? ""
+                                 : w[1].name ? ", "
+                                             : " or ",
+                                 w->name);
     message("--%s takes %s, not %.*s", option, list, (int)length, name);
     return false;
 }
