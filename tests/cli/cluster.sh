@@ -20,8 +20,18 @@ doppel cluster --distance 3 a.jsonl
 echo "== --link any"
 doppel cluster --distance 3 --link any --keep first a.jsonl
 echo "== --output, --json"
-doppel cluster --distance 3 --link kept a.jsonl -o groups.jsonl --json
+summary() {
+    sed 's/,"spilledBytes":[0-9]*//' summary
+}
+doppel cluster --distance 3 --link kept a.jsonl -o groups.jsonl --json >summary
+summary
 doppel cluster --distance 3 a.jsonl --threads 3 | cmp - groups.jsonl && echo same
 echo "== a missing file"
-doppel cluster --distance 0 a.jsonl missing.jsonl -o groups.jsonl --json
+doppel cluster --distance 0 a.jsonl missing.jsonl -o groups.jsonl --json >summary
 echo "exit $?"
+summary
+echo "== by similarity"
+doppel cluster a.jsonl
+doppel cluster --similarity 0.98 --keep last a.jsonl
+echo "== --top"
+doppel cluster --top 1 a.jsonl

@@ -24,13 +24,13 @@ try df --merge a b
 try df --show
 try df --show a b
 try pairs
-try pairs --method minhash x
+try pairs --method magic x
 try pairs --distance 65 x
 try pairs --distance 17 --bits 16 x
 try pairs --json x
 try cluster
 try cluster --link all x
-try cluster --keep longest x
+try cluster --keep best x
 try cluster --json x
 doppel 2>/dev/null
 echo "exit $?: nothing"
