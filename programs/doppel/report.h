@@ -101,9 +101,12 @@ void report_write_counts(const report *r, html *page);     /* report_counts.c: w
 void report_write_histograms(const report *r, html *page); /* report_histograms.c */
 void report_write_groups(report *r, html *page);           /* report_groups.c */
 void report_write_hosts(const report *r, html *page);      /* report_copying.c */
+void report_write_inputs(const report *r, html *page);     /* report_counts.c */
 void report_write_plan(const report *r, html *page);       /* report_plan.c: the plan and its timings */
 
-/* A row of a table of two columns: its head, then (the cell's content,) its end. */
+/* A table of two columns, and a row of it: its head, (the cell's content,) its end. What is given is markup. */
+void table_begin(html *page, const char *caption);
+void table_end(html *page);
 void row_begin(html *page, const char *name);
 void row_end(html *page);
 

@@ -10,9 +10,11 @@ static void write_host(html *page, const report_hosts *hosts, uint32_t number) {
 }
 
 static void write_table(const report_hosts *hosts, html *page) {
-    html_put(page, "<table class=\"card hosts\"><caption>Pairs of hosts with the most copies</caption><thead><tr>"
-                   "<th scope=\"col\">Kept on</th><th scope=\"col\">Copied on</th><th scope=\"col\" class=\"number\">"
-                   "Copies</th></tr></thead><tbody>");
+    html_put(
+        page,
+        "<div class=\"card\"><table class=\"hosts\"><caption>Pairs of hosts with the most copies</caption><thead><tr>"
+        "<th scope=\"col\">Kept on</th><th scope=\"col\">Copied on</th><th scope=\"col\" class=\"number\">"
+        "Copies</th></tr></thead><tbody>");
     for (size_t i = 0; i < hosts->pairs && i < SHOWN_PAIRS; i++) {
         html_put(page, "<tr>");
         write_host(page, hosts, hosts->pair[i].kept);
@@ -22,7 +24,7 @@ static void write_table(const report_hosts *hosts, html *page) {
         picture_share(page, (double)hosts->pair[i].copies / (double)hosts->pair[0].copies);
         html_put(page, "</td></tr>");
     }
-    html_put(page, "</tbody></table>");
+    html_put(page, "</tbody></table></div>");
 }
 
 void report_write_hosts(const report *r, html *page) {

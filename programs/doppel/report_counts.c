@@ -1,7 +1,16 @@
 /* report_counts.c - what came in and went out. */
 #include "report.h"
 
+#include <stdio.h>
 #include <string.h>
+
+void table_begin(html *page, const char *caption) {
+    html_format(page, "<div class=\"card\"><table class=\"rows\"><caption>%s</caption><tbody>", caption);
+}
+
+void table_end(html *page) {
+    html_put(page, "</tbody></table></div>");
+}
 
 void row_begin(html *page, const char *name) {
     html_put(page, "<tr><th scope=\"row\">");
@@ -103,9 +112,7 @@ static void write_count(html *page, const char *name, uint64_t count) {
 
 static void write_reading(const doppel_batch_reading *reading, html *page) {
     const doppel_input_counts *counts = &reading->counts;
-    html_put(page, "<table class=\"card rows\"><caption>");
-    html_put(page, reading->known ? "Known documents, which the others were compared with" : "What was read");
-    html_put(page, "</caption><tbody>");
+    table_begin(page, reading->known ? "Known documents, which the others were compared with" : "What was read");
     row_begin(page, "From");
     write_paths(reading, page);
     row_end(page);
@@ -120,27 +127,34 @@ static void write_reading(const doppel_batch_reading *reading, html *page) {
     write_count(page, "Bad records, left out", counts->bad);
     write_count(page, "Records repaired", counts->repaired);
     write_count(page, "Files not read to their end", counts->unopened);
-    html_put(page, "</tbody></table>");
+    table_end(page);
+}
+
+/* Documents that are compared otherwise than by their content. */
+static void write_remarks(const report *r, html *page) {
+    char few[64];
+    snprintf(few, sizeof few, "With fewer than %llu words", (unsigned long long)r->options->min_words);
+    if (!r->stats.empty && !r->stats.few_words && !r->stats.copies)
+        return;
+    table_begin(page, "Among all documents");
+    write_count(page, "With the same words as an earlier one", r->stats.copies);
+    write_count(page, few, r->stats.few_words);
+    write_count(page, "Without words", r->stats.empty);
+    table_end(page);
 }
 
 void report_write_counts(const report *r, html *page) {
-    doppel_batch_reading reading;
     html_put(page, "<section><h2>In and out</h2>");
     write_tiles(&r->figures, page);
     write_parts(&r->figures, page);
-    html_put(page, "</section><section><h2>Inputs</h2>");
+    html_put(page, "</section>");
+}
+
+void report_write_inputs(const report *r, html *page) {
+    doppel_batch_reading reading;
+    html_put(page, "<section><h2>Inputs</h2><div class=\"two\">");
     for (size_t i = 0; doppel_batch_get_reading(r->batch, i, &reading); i++)
         write_reading(&reading, page);
-    html_put(page, "<table class=\"card rows\"><caption>Documents that need a remark</caption><tbody>");
-    row_begin(page, "Without words");
-    html_number(page, r->stats.empty);
-    row_end(page);
-    html_format(page, "<tr><th scope=\"row\">With fewer than %llu words</th><td>",
-                (unsigned long long)r->options->min_words);
-    html_number(page, r->stats.few_words);
-    row_end(page);
-    row_begin(page, "With the same words as an earlier one");
-    html_number(page, r->stats.copies);
-    row_end(page);
-    html_put(page, "</tbody></table></section>");
+    write_remarks(r, page);
+    html_put(page, "</div></section>");
 }

@@ -36,10 +36,10 @@ static void write_words(html *page, const diff_text *t, size_t first, size_t end
         html_put(page, " ");
 }
 
-static void write_skip(html *page, size_t words, const char *what) {
+static void write_skip(html *page, size_t words, const char *one, const char *many) {
     html_put(page, "<span class=\"skip\">[\xE2\x80\xA6 ");
-    html_count(page, words, "word", "words");
-    html_format(page, "%s \xE2\x80\xA6]</span> ", what);
+    html_count(page, words, one, many);
+    html_put(page, " \xE2\x80\xA6]</span> ");
 }
 
 /* A run of words, without its middle if it is long. */
@@ -52,7 +52,7 @@ static void write_run(html *page, const diff_text *t, const diff_run *run, const
         return;
     }
     write_words(page, t, run->first, run->first + shown, tags);
-    write_skip(page, run->count - 2 * shown, same ? " the same" : "");
+    write_skip(page, run->count - 2 * shown, same ? "word the same" : "word", same ? "words the same" : "words");
     write_words(page, t, end - shown, end, tags);
 }
 
@@ -68,11 +68,8 @@ static void write_changes(html *page, const diff_text *a, const diff_text *b, co
         if (!left)
             write_run(page, run->kind == DIFF_NEW ? b : a, run, tags[run->kind]);
     }
-    if (left) {
-        html_put(page, "<span class=\"skip\">[\xE2\x80\xA6 and ");
-        html_count(page, left, "more change", "more changes");
-        html_put(page, " \xE2\x80\xA6]</span>");
-    }
+    if (left)
+        write_skip(page, left, "more change", "more changes");
     html_put(page, "</p>");
 }
 
@@ -113,7 +110,7 @@ static void write_kept(report *r, html *page, const shown_document *kept, const 
     size_t shown = text->words < BEGINNING + 10 ? text->words : BEGINNING;
     write_words(page, text, 0, shown, none);
     if (shown < text->words)
-        write_skip(page, text->words - shown, " more");
+        write_skip(page, text->words - shown, "more word", "more words");
     html_put(page, "</p></div>");
 }
 
@@ -138,8 +135,8 @@ static void write_counted(html *page, const diff *d) {
         new += d->run[i].kind == DIFF_NEW ? d->run[i].count : 0;
     }
     html_put(page, " \xC2\xB7 ");
-    html_number(page, gone);
-    html_put(page, " words only in the kept one, ");
+    html_count(page, gone, "word", "words");
+    html_put(page, " only in the kept one, ");
     html_number(page, new);
     html_put(page, " only here");
     if (d->unaligned)
@@ -223,8 +220,8 @@ static void write_group(report *r, html *page, const shown_group *g) {
     write_identical(r, page, g);
     if (g->size - 1 > g->identical + g->copies) {
         html_put(page, "<p class=\"soft\">");
-        html_number(page, g->size - 1 - g->identical - g->copies);
-        html_put(page, " more near copies are not shown: they are more similar than these, or as similar.</p>");
+        html_count(page, g->size - 1 - g->identical - g->copies, "more near copy is", "more near copies are");
+        html_put(page, " not shown: at least as similar as these.</p>");
     }
     html_put(page, "</div>");
     diff_text_free(&kept);

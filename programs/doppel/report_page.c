@@ -25,6 +25,8 @@ void report_write(report *r, html *page) {
     html_put(page, "\n");
     report_write_hosts(r, page);
     html_put(page, "\n");
+    report_write_inputs(r, page);
+    html_put(page, "\n");
     report_write_plan(r, page);
     html_format(page, "</main>\n<footer><p>doppel %s, CPU level %s, Unicode %s.</p></footer></body></html>\n",
                 doppel_version(), doppel_cpu_level(), doppel_unicode_version());

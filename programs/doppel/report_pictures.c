@@ -134,7 +134,5 @@ void picture_curve(html *page, int bands, int rows, double threshold) {
     write_line(page, bands, rows);
     html_format(page, "<circle class=\"point\" cx=\"%.2f%%\" cy=\"%.1f\" r=\"4\"/>", across(threshold),
                 PLOT_TOP + PLOT_TALL * (1 - share));
-    html_format(page, "<text class=\"%s\" x=\"%.2f%%\" y=\"%d\" dx=\"%d\">threshold %g</text></svg>",
-                threshold > 0.5 ? "side" : "begin", across(threshold), PLOT_TOP + PLOT_TALL - 10,
-                threshold > 0.5 ? -8 : 8, threshold);
+    html_put(page, "</svg>");
 }

@@ -67,8 +67,11 @@ static void write_options(const report *r, html *page) {
 static void write_curve(const report *r, html *page) {
     html_put(page, "<figure class=\"card\"><h3>What bands find</h3>");
     picture_curve(page, r->stats.bands, r->stats.rows, r->options->similarity);
-    html_put(page, "<figcaption>The share of pairs that become candidates, by their similarity. Each candidate is then "
-                   "verified, so that none below the threshold is reported.</figcaption></figure>");
+    html_format(page,
+                "<figcaption>The share of pairs that become candidates, by their similarity. The dashed line is the "
+                "threshold, %g: %.2f %% of the pairs there are found. Each candidate is then verified, so that none "
+                "below the threshold is reported.</figcaption></figure>",
+                r->options->similarity, 100 * r->stats.recall);
 }
 
 /* ---- timings ---- */
@@ -92,14 +95,14 @@ static void write_timings(const report *r, html *page) {
     double most = 0;
     for (size_t i = 0; i < PARTS; i++)
         most = part[i].seconds > most ? part[i].seconds : most;
-    html_put(page, "<table class=\"card rows\"><caption>Time, measured while this page was made</caption><tbody>");
+    table_begin(page, "Time, measured while this page was made");
     for (size_t i = 0; i < PARTS; i++)
         write_time(page, part[i].name, part[i].seconds, most);
-    html_put(page, "</tbody></table>");
+    table_end(page);
 }
 
 static void write_work(const report *r, html *page) {
-    html_put(page, "<table class=\"card rows\"><caption>Work</caption><tbody>");
+    table_begin(page, "Work");
     row_begin(page, "Pairs that came up");
     html_number(page, r->stats.candidates);
     row_end(page);
@@ -109,15 +112,15 @@ static void write_work(const report *r, html *page) {
     row_begin(page, "Kept in files");
     html_bytes(page, r->stats.spilled_bytes);
     row_end(page);
-    html_put(page, "</tbody></table>");
+    table_end(page);
 }
 
 void report_write_plan(const report *r, html *page) {
-    html_put(page, "<section><h2>The plan and its timings</h2><div class=\"two\">"
-                   "<table class=\"card rows\"><caption>How copies were looked for</caption><tbody>");
+    html_put(page, "<section><h2>The plan and its timings</h2><div class=\"two\">");
+    table_begin(page, "How copies were looked for");
     write_method(r, page);
     write_options(r, page);
-    html_put(page, "</tbody></table>");
+    table_end(page);
     if (r->stats.bands)
         write_curve(r, page);
     html_put(page, "</div><div class=\"two\">");

@@ -1,0 +1,135 @@
+"""Opens pages of `doppel report` in a real browser, at the width of a desk and of a phone, light and dark.
+
+    build/venv/bin/python tests/browser/test_report.py BUILD_DIR
+
+Each page must be legible, with nothing cut off (check.js says what that means), ask for nothing but its own file, write
+nothing to the console, and tell the figures that `doppel dedup` told. Screenshots are left in BUILD_DIR/browser.
+"""
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from playwright.sync_api import sync_playwright
+
+import corpus
+
+HERE = pathlib.Path(__file__).parent
+WIDTHS = (1280, 390)
+SCHEMES = ("light", "dark")
+
+
+def prose_of(rng, count):
+    return [{"id": i, "text": corpus.prose(rng, 40)} for i in range(count)]
+
+
+def alike(rng, count):
+    """Half of the words of a document differ from each other's: similarities of all sizes."""
+    text = corpus.prose(rng, 300)
+    return [{"id": f"d{i}", "url": f"http://h{i % 40}.example/", "text": corpus.edited(rng, text, i % 60)} for i in range(count)]
+
+
+def long_texts(rng):
+    """A text that is longer than is compared, and one that has nothing in common with its namesake."""
+    text = corpus.prose(rng, 6000)
+    return [{"id": "long", "title": "Much longer than the others", "text": text * 30},
+            {"id": "longer", "title": "Much longer than the others", "text": text * 30 + " and more"},
+            {"id": "other", "title": "Much longer than the others", "text": corpus.prose(rng, 9000)}]
+
+
+def runs():
+    """(name, documents, options of dedup)"""
+    rng = random.Random(7)
+    yield "usual", list(corpus.groups(rng)) + list(corpus.hostile(rng)), []
+    yield "nothing", [], []
+    yield "unique", prose_of(rng, 30), []
+    yield "one", prose_of(rng, 1), []
+    yield "identical", [{"id": i, "text": "the same words again and again"} for i in range(3000)], []
+    yield "wide", alike(rng, 400), ["--similarity", "0.3", "--keep", "longest"]
+    yield "simhash", alike(rng, 200), ["--method", "simhash", "--distance", "20"]
+    yield "evidence", long_texts(rng) + list(corpus.groups(rng)), ["--by", "content,url,title", "--link", "any"]
+
+
+def make_page(doppel, folder, documents, options):
+    """Gives the path of the page and the summary of the run."""
+    inputs = folder / "in.jsonl"
+    inputs.write_text("".join(json.dumps(d) + "\n" for d in documents), encoding="utf-8")
+    done = subprocess.run([doppel, "dedup", inputs, "-o", folder / "out.jsonl", "--work", folder / "run", "--json", *options],
+                          check=True, capture_output=True, text=True)
+    page = folder / "report.html"
+    subprocess.run([doppel, "report", "--work", folder / "run", "-o", page], check=True)
+    return page, json.loads(done.stdout)
+
+
+def look(browser, address, width, scheme, picture):
+    """Gives what is wrong with a page, and its text."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page, found, asked = context.new_page(), [], []
+    page.on("console", lambda message: found.append("console: " + message.text))
+    page.on("pageerror", lambda error: found.append(f"error: {error}"))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    page.screenshot(path=picture, full_page=True)
+    script = (HERE / "check.js").read_text(encoding="utf-8")
+    found += page.evaluate(script)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    found += ["all open: " + what for what in page.evaluate(script) if what not in found]
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0] < 128")
+    if dark != (scheme == "dark"):
+        found.append(f"the ground is not {scheme}")
+    found += ["asks for " + url for url in asked if url != address]
+    text = page.evaluate("document.body.innerText")
+    context.close()
+    return found, text
+
+
+def check_figures(text, summary):
+    """The page says what the run said."""
+    for name in ("documents", "kept", "removed", "groups"):
+        if f"{summary[name]:,}\n" not in text + "\n":
+            yield f"does not say that {name} is {summary[name]:,}"
+    headings = ["In and out", "How similar, and how many", "Inputs", "The plan and its timings"]
+    if summary["groups"]:
+        headings.append("The largest groups")
+    for heading in headings:
+        if heading not in text:
+            yield f"has no part \"{heading}\""
+
+
+def check_run(browser, doppel, pictures, run):
+    name, documents, options = run
+    with tempfile.TemporaryDirectory() as folder:
+        page, summary = make_page(doppel, pathlib.Path(folder), documents, options)
+        for width in WIDTHS:
+            for scheme in SCHEMES:
+                found, text = look(browser, page.as_uri(), width, scheme, pictures / f"{name}-{width}-{scheme}.png")
+                for what in [*found, *check_figures(text, summary)]:
+                    yield f"{name}, {width} px, {scheme}: {what}"
+        if name == "usual":
+            yield from ("usual: does not show " + repr(title) for _, title in corpus.HOSTILE if title not in text)
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    pictures = build / "browser"
+    shutil.rmtree(pictures, ignore_errors=True)
+    pictures.mkdir(parents=True)
+    chromium = shutil.which("chromium")
+    if not chromium:
+        sys.exit("there is no chromium: `make deps` installs it")
+    wrong = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, chromium_sandbox=os.getuid() != 0)
+        for run in runs():
+            wrong += check_run(browser, build / "doppel", pictures, run)
+        browser.close()
+    print("\n".join(wrong) or f"every page is as it should be; {pictures} has pictures")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
