@@ -226,7 +226,7 @@ static void threads_and_files_make_no_difference(void **state) {
         size_t end = i == 2 ? bytes.size : bytes.size * (size_t)(i + 1) / 3;
         while (end < bytes.size && bytes.data[end - 1] != '\n')
             end++;
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "part%d.jsonl", i);
         parts[i] = in(state, name);
         spit(parts[i], bytes.data + cut, end - cut);
