@@ -55,7 +55,7 @@ doppel_status dp_overlap_plan_make(const doppel_overlap_options *options, const 
     *plan = (dp_overlap_plan){.containment = options->containment};
     if (!(options->containment >= 0 && options->containment <= 1))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "containment is above 0 and at most 1, not %g", options->containment);
-    if (!options->words && !plan->containment)
+    if (!options->words && plan->containment <= 0)
         plan->containment = USUAL_CONTAINMENT;
     if (plan->containment > 0) {
         plan->sample = options->sample ? options->sample : USUAL_SAMPLE;

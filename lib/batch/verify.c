@@ -85,7 +85,7 @@ static doppel_status measure(dp_verifier *v, uint32_t a, uint32_t b, double *jac
 /* Whether the similarity can be so great: the smaller set may be all of what they share. */
 static bool can_be(const doppel_batch *batch, uint32_t a, uint32_t b) {
     double x = dp_set_size(batch, a), y = dp_set_size(batch, b);
-    return x && y && (x < y ? x / y : y / x) >= batch->options.similarity;
+    return x > 0 && y > 0 && (x < y ? x / y : y / x) >= batch->options.similarity;
 }
 
 doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool *near, float *similarity) {
