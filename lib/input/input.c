@@ -11,7 +11,6 @@
 #include "input/reader.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -23,7 +22,6 @@ static const dp_input_sizes usual_sizes = {
 #define USUAL_MAX_RECORD ((size_t)64 << 20)
 /* Sums with it do not overflow. */
 #define MOST_MAX_RECORD (SIZE_MAX / 4)
-#define MAX_THREADS 1024
 
 typedef struct run {
     dp_input_job job;
@@ -230,13 +228,6 @@ static void run_threads(run *r, size_t threads) {
     free(others);
 }
 
-static size_t thread_count(int asked) {
-    cpu_set_t cpus;
-    if (asked > 0)
-        return asked < MAX_THREADS ? (size_t)asked : MAX_THREADS;
-    return sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : (size_t)CPU_COUNT(&cpus);
-}
-
 /* ---- the call ---- */
 
 /* Copies as much of the options as the caller knows of, and sets defaults. */
@@ -277,7 +268,7 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
     pthread_mutex_init(&r.order, NULL);
     pthread_cond_init(&r.moved, NULL);
     dp_source_init(&r.source, &r.job);
-    size_t threads = thread_count(r.options.threads);
+    size_t threads = dp_thread_count(r.options.threads);
     r.source.threads = (int)threads;
     if (r.options.progress)
         r.total = dp_source_total(&r.job);
