@@ -124,8 +124,9 @@ static doppel_status convert(dp_decoder *decoder, const char *bytes, size_t leng
         bool last = !left; /* what the converter still holds */
         size_t failed = iconv(decoder->converter, last ? NULL : &in, last ? NULL : &left, &to, &room);
         out->size = (size_t)(to - out->data);
-        done = last && failed != (size_t)-1;
-        if (failed == (size_t)-1 && !go_on(decoder, errno, &in, &left, out))
+        int reason = failed == (size_t)-1 ? errno : 0;
+        done = last && reason != E2BIG;
+        if (reason && !done && !go_on(decoder, reason, &in, &left, out))
             return DOPPEL_ERROR_MEMORY;
     }
     return DOPPEL_OK;

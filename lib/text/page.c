@@ -57,9 +57,9 @@ doppel_status doppel_page_read(doppel_page_reader *reader, const char *html, siz
     doppel_status status = dp_decoder_run(&reader->decoder, found, html + mark, length - mark, &text);
     if (status != DOPPEL_OK)
         return status;
-    if (text.length > INT_MAX)
-        return DOPPEL_ERROR_INPUT;
     status = dp_page_tame(&reader->tame, &text);
+    if (status == DOPPEL_OK && text.length > INT_MAX)
+        status = DOPPEL_ERROR_INPUT;
     if (status == DOPPEL_OK)
         status = dp_page_parse(&reader->parts, text.data, text.length);
     if (status != DOPPEL_OK)
