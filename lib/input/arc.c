@@ -102,7 +102,8 @@ static void give(dp_reader *reader, dp_unit *unit, const dp_place *at, size_t he
     for (size_t i = 0; i < reader->options->extra_count; i++)
         if (!strcmp(reader->options->extra_keys[i], "date"))
             reader->extra[i] = line.date;
-    dp_content content = {.bytes = {at->bytes + head_length, at->length - head_length}, .type = line.type};
+    dp_archived content = {
+        .bytes = {at->bytes + head_length, at->length - head_length}, .type = line.type, .http = DP_UNSURE};
     dp_archive_content(reader, unit, &content, &document);
 }
 

@@ -30,14 +30,14 @@ size_t dp_archive_end(const dp_archive *archive, dp_mark *mark, const char *data
 void dp_archive_read(const dp_archive *archive, dp_reader *reader, dp_unit *unit, const char *file);
 
 /* What a record says of its content. */
-typedef struct dp_content {
+typedef struct dp_archived {
     doppel_slice bytes; /* with the head of HTTP, if it came with one */
     doppel_slice type;  /* where there is no such head */
-    bool http;          /* it must have one */
-} dp_content;
+    dp_answer http;     /* whether it has one; DP_UNSURE: if it begins so */
+} dp_archived;
 
 /* Gives the document if its content is text, a page or a redirect; content of other kinds and failures that the server
  * tells of are left out. `document` has an id and a URL. */
-void dp_archive_content(dp_reader *reader, dp_unit *unit, const dp_content *content, doppel_document *document);
+void dp_archive_content(dp_reader *reader, dp_unit *unit, const dp_archived *content, doppel_document *document);
 
 #endif

@@ -1,5 +1,6 @@
 /* archive_content.c - what a web archive holds becomes a document: a page, a text, or a redirect to another. */
 #include "input/archive.h"
+#include "input/mime.h"
 
 #include <strings.h>
 
@@ -30,6 +31,18 @@ static bool set_charset(dp_reader *reader, doppel_slice type, doppel_document *d
     return true;
 }
 
+/* Sets the text, out of the charset it is said to be in; false: it was left out, for being no text. */
+static bool set_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
+    const char *charset = document->charset, *known = charset ? dp_mime_charset(charset) : NULL;
+    document->charset = NULL;
+    if (known && strcmp(known, "UTF-8") != 0)
+        return dp_reader_charset_text(unit, at, charset, &reader->spare[1], document);
+    if (dp_reader_is_binary(reader, unit, at))
+        return false;
+    dp_reader_plain_text(unit, at, document);
+    return true;
+}
+
 /* Gives content that is text or a page. `at` has its bytes. */
 static void give(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_slice type, doppel_document *document) {
     kind what = kind_of(type);
@@ -44,10 +57,8 @@ static void give(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_sl
     if (what == KIND_HTML) {
         document->html = at->bytes;
         document->html_length = at->length;
-    } else {
-        if (dp_reader_is_binary(reader, unit, at))
-            return;
-        dp_reader_plain_text(unit, at, document);
+    } else if (!set_text(reader, unit, at, document)) {
+        return;
     }
     dp_reader_give(reader, unit, document);
 }
@@ -99,10 +110,10 @@ static void give_response(dp_reader *reader, dp_unit *unit, dp_place *at, doppel
         give(reader, unit, at, type, document);
 }
 
-void dp_archive_content(dp_reader *reader, dp_unit *unit, const dp_content *content, doppel_document *document) {
+void dp_archive_content(dp_reader *reader, dp_unit *unit, const dp_archived *content, doppel_document *document) {
     dp_place at = {document->file, document->line, content->bytes.data, content->bytes.length};
-    bool is_http = at.length >= 5 && !strncasecmp(at.bytes, "HTTP/", 5);
-    if (is_http || content->http)
+    bool begins_so = at.length >= 5 && !strncasecmp(at.bytes, "HTTP/", 5);
+    if (content->http == DP_YES || (content->http == DP_UNSURE && begins_so))
         give_response(reader, unit, &at, document);
     else
         give(reader, unit, &at, content->type, document);

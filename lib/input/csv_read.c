@@ -48,16 +48,6 @@ static uint64_t count_lines(const char *p, const char *end) {
 
 /* ---- the header ---- */
 
-static doppel_slice without_spaces(doppel_slice name) {
-    while (name.length && *name.data == ' ') {
-        name.data++;
-        name.length--;
-    }
-    while (name.length && name.data[name.length - 1] == ' ')
-        name.length--;
-    return name;
-}
-
 static void take_column(const dp_reader *reader, doppel_slice name, columns *found) {
     found->count++;
     for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++) {
@@ -72,6 +62,12 @@ static bool bad_header(dp_reader *reader, dp_unit *unit, const dp_place *at, con
     if (unit->block.first)
         dp_reader_bad_file(reader, unit, at->file, why);
     return false;
+}
+
+/* It counts as a row that is too long, too; one that was not held is reported as such with its block. */
+static bool long_header(dp_reader *reader, dp_unit *unit, const dp_place *at) {
+    bad_header(reader, unit, at, "the first line, which names the columns, is longer than the limit");
+    return at->length && unit->block.first && dp_reader_too_long(reader, unit, at);
 }
 
 static bool no_text_column(dp_reader *reader, dp_unit *unit, const dp_place *at, char delimiter) {
@@ -93,6 +89,8 @@ static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, colu
     dp_place at = trim((dp_place){file, 1, unit->header.data, unit->header.size});
     dp_csv_row row;
     doppel_slice name;
+    if (at.length > reader->options->max_record || (!at.length && unit->block.long_line))
+        return long_header(reader, unit, &at);
     if (!unit->header.size)
         return false;
     if (!at.length)
@@ -104,7 +102,7 @@ static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, colu
     if (!begin_row(reader, &at, found->delimiter, &row))
         return dp_reader_no_memory(unit);
     while (dp_csv_cell(&row, &name))
-        take_column(reader, without_spaces(name), found);
+        take_column(reader, dp_slice_trim(name), found);
     if (!found->of[DP_FIELD_TEXT] && !found->of[DP_FIELD_HTML])
         return no_text_column(reader, unit, &at, found->delimiter);
     return true;

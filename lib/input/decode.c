@@ -15,7 +15,10 @@
 /* Buffers above this are given back after use. */
 #define KEEP ((size_t)16 << 20)
 
-void dp_decoder_free(dp_decoder *decoder) {
+/* What is looked at of a body to tell text. */
+#define TEXT_LOOK 512
+
+void dp_http_decoder_free(dp_http_decoder *decoder) {
     dp_buffer_free(&decoder->bytes[0]);
     dp_buffer_free(&decoder->bytes[1]);
     if (decoder->zlib)
@@ -28,7 +31,7 @@ void dp_decoder_free(dp_decoder *decoder) {
 
 /* One step: from `in` to `out`, which is empty. */
 typedef struct step {
-    dp_decoder *decoder;
+    dp_http_decoder *decoder;
     doppel_slice in;
     dp_buffer *out;
 } step;
@@ -105,7 +108,7 @@ static dp_decoded take_chunks(step *s) {
 
 /* ---- gzip and deflate ---- */
 
-static bool start_zlib(dp_decoder *decoder, int window) {
+static bool start_zlib(dp_http_decoder *decoder, int window) {
     if (decoder->zlib)
         return inflateReset2(decoder->zlib, window) == Z_OK;
     decoder->zlib = calloc(1, sizeof *decoder->zlib);
@@ -181,7 +184,7 @@ static dp_decoded take_brotli(step *s) {
 }
 
 static dp_decoded take_zstd(step *s) {
-    dp_decoder *decoder = s->decoder;
+    dp_http_decoder *decoder = s->decoder;
     if (!decoder->zstd && !(decoder->zstd = ZSTD_createDCtx()))
         return DP_DECODED_NO_MEMORY;
     ZSTD_DCtx_reset(decoder->zstd, ZSTD_reset_session_only);
@@ -193,7 +196,7 @@ static dp_decoded take_zstd(step *s) {
         s->out->size += out.pos;
         if (ZSTD_isError(hint))
             return DP_DECODED_PART;
-        if (in.pos == in.size && out.pos < out.size)
+        if (in.pos == in.size && (!hint || out.pos < out.size))
             return hint ? DP_DECODED_PART : DP_DECODED_ALL;
     }
     return result;
@@ -220,12 +223,22 @@ static const struct coding *find_coding(doppel_slice name) {
     return NULL;
 }
 
-/* Takes one coding off. What does not begin as the coding does stays as it is. */
-static dp_decoded take_coding(dp_decoder *decoder, doppel_slice name, doppel_slice *body) {
+/* Whether a body begins as text does: among so many bytes, what is packed has control characters. */
+static bool is_text(doppel_slice body) {
+    size_t look = body.length < TEXT_LOOK ? body.length : TEXT_LOOK;
+    for (size_t i = 0; i < look; i++)
+        if ((unsigned char)body.data[i] < ' ' && !memchr("\t\n\f\r\x1B", body.data[i], 5))
+            return false;
+    return true;
+}
+
+/* Takes one coding off. What does not begin as the coding does stays as it is, and so does text that cannot be read as
+ * it is said to be packed; but chunks are text themselves. */
+static dp_decoded take_coding(dp_http_decoder *decoder, doppel_slice name, doppel_slice *body) {
     dp_buffer *out = &decoder->bytes[body->data && body->data == decoder->bytes[0].data];
     const struct coding *coding = find_coding(name);
     if (!coding)
-        return DP_DECODED_UNKNOWN;
+        return is_text(*body) ? DP_DECODED_ALL : DP_DECODED_UNKNOWN;
     size_t magic = strlen(coding->magic);
     if (!coding->take || body->length <= magic || memcmp(body->data, coding->magic, magic) != 0)
         return DP_DECODED_ALL;
@@ -233,7 +246,7 @@ static dp_decoded take_coding(dp_decoder *decoder, doppel_slice name, doppel_sli
     dp_decoded result = coding->take(&(step){decoder, *body, out});
     if (out->size > decoder->limit)
         return DP_DECODED_TOO_LONG;
-    if (result == DP_DECODED_PART && !out->size && !magic)
+    if (result == DP_DECODED_PART && !magic && (!out->size || (coding->take != take_chunks && is_text(*body))))
         return DP_DECODED_ALL;
     *body = (doppel_slice){out->size ? out->data : "", out->size};
     return result;
@@ -254,7 +267,7 @@ static bool add_codings(doppel_slice list, doppel_slice *names, size_t *count) {
     return true;
 }
 
-dp_decoded dp_http_decode(dp_decoder *decoder, const dp_http *http, doppel_slice *body) {
+dp_decoded dp_http_decode(dp_http_decoder *decoder, const dp_http *http, doppel_slice *body) {
     doppel_slice names[MOST_CODINGS];
     size_t count = 0;
     bool part = false;

@@ -36,19 +36,19 @@ typedef enum dp_decoded {
 } dp_decoded;
 
 /* What one thread decodes with. Zero is a fresh one. */
-typedef struct dp_decoder {
+typedef struct dp_http_decoder {
     dp_buffer bytes[2];      /* steps of decoding go from one to the other */
     struct z_stream_s *zlib; /* kept for the next body */
-    int window;              /* what it was set up for */
     struct ZSTD_DCtx_s *zstd;
     size_t limit; /* bytes that a body may come to */
-} dp_decoder;
+} dp_http_decoder;
 
-void dp_decoder_free(dp_decoder *decoder);
+void dp_http_decoder_free(dp_http_decoder *decoder);
 
 /* The body without chunks (Transfer-Encoding) and without gzip, deflate, br and zstd (both). A body that does not begin
- * as its coding does was unwrapped before it was archived, as is common: it is given as it stands. `body` is borrowed
- * from the response or the decoder. */
-dp_decoded dp_http_decode(dp_decoder *decoder, const dp_http *http, doppel_slice *body);
+ * as its coding does was unwrapped before it was archived, as is common: it is given as it stands. So is text with a
+ * coding that is not known, as names of charsets and the like are found there. `body` is borrowed from the response or
+ * the decoder. */
+dp_decoded dp_http_decode(dp_http_decoder *decoder, const dp_http *http, doppel_slice *body);
 
 #endif

@@ -67,8 +67,9 @@ static size_t message_end(dp_mark *mark, const char *data, size_t size) {
 /* A field of a head: a name of printable characters, and a colon. */
 static bool is_field(const char *p, const char *end) {
     const char *start = p;
-    while (p<end && * p> ' ' && *p < 0x7F && *p != ':')
-        p++;
+    for (; p < end && *p != ':'; p++)
+        if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7F)
+            return false;
     return p > start && p < end && *p == ':';
 }
 
@@ -104,29 +105,16 @@ static bool unescape(dp_reader *reader, doppel_slice *message) {
     return true;
 }
 
-/* What was lost of the text, if something was. */
-static void report(dp_unit *unit, const dp_place *at, dp_mime_result result, const char *charset) {
-    if (result == DP_MIME_CLEAN)
-        return;
-    unit->counts.repaired++;
-    if (result == DP_MIME_UNKNOWN)
-        dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "charset \"%s\" is not known: read as windows-1252",
-                       charset);
-    else
-        dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "bytes that are not %s became U+FFFD",
-                       *charset ? charset : "windows-1252");
-}
-
 /* Sets the text, or the page, of a document; false when there is no memory. */
 static bool set_text(dp_reader *reader, dp_unit *unit, const dp_place *at, const dp_mime_content *content,
                      doppel_document *document) {
     dp_buffer *decoded = &reader->spare[DECODED], *text = &reader->spare[TEXT];
     const dp_mime_text *part = content->plain.body.data ? &content->plain : &content->html;
-    decoded->size = text->size = 0;
+    decoded->size = 0;
     if (!part->body.data)
         return true;
     if (!dp_mime_transfer(part->body, part->encoding, decoded))
-        return false;
+        return dp_reader_no_memory(unit);
     doppel_slice bytes = {decoded->data ? decoded->data : "", decoded->size};
     if (part == &content->html) {
         document->html = bytes.data;
@@ -134,13 +122,8 @@ static bool set_text(dp_reader *reader, dp_unit *unit, const dp_place *at, const
         document->charset = *part->charset ? part->charset : NULL;
         return true;
     }
-    dp_mime_result result = dp_mime_utf8(bytes, part->charset, text);
-    if (result == DP_MIME_NO_MEMORY)
-        return false;
-    report(unit, at, result, part->charset);
-    document->text = text->data ? text->data : "";
-    document->text_length = text->size;
-    return true;
+    return dp_reader_charset_text(unit, &(dp_place){at->file, at->line, bytes.data, bytes.length}, part->charset, text,
+                                  document);
 }
 
 /* ---- fields ---- */
@@ -231,9 +214,7 @@ static bool read_message(dp_reader *reader, dp_unit *unit, const dp_place *at) {
     dp_mime_part whole = dp_mime_split(message);
     doppel_document document = dp_reader_document(reader, at);
     dp_mime_find(whole, &content);
-    if (!set_text(reader, unit, at, &content, &document))
-        return dp_reader_no_memory(unit);
-    if (!set_fields(reader, unit, at, whole.head, &document))
+    if (!set_text(reader, unit, at, &content, &document) || !set_fields(reader, unit, at, whole.head, &document))
         return false;
     dp_reader_give(reader, unit, &document);
     return true;

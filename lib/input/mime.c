@@ -116,8 +116,9 @@ static const char *find_boundary(const char *p, const char *end, const char *bou
     return NULL;
 }
 
+/* The first part that is not blank: many messages have an empty text beside their page. */
 static void take_text(dp_mime_part part, doppel_slice type, dp_mime_text *text) {
-    if (text->body.data)
+    if (text->body.data || !trim(part.body.data, part.body.data + part.body.length).length)
         return;
     text->body = part.body;
     text->encoding = dp_mime_field(part.head, "Content-Transfer-Encoding");

@@ -119,17 +119,20 @@ static dp_mime_result convert(doppel_slice text, const char *charset, dp_buffer 
         return errno == ENOMEM ? DP_MIME_NO_MEMORY : DP_MIME_UNKNOWN;
     if (!dp_reserve(&out->data, &out->capacity, out->size + left + left / 2 + 64, 1))
         result = DP_MIME_NO_MEMORY;
-    while (left && result != DP_MIME_NO_MEMORY) {
+    for (bool done = result == DP_MIME_NO_MEMORY; !done;) {
         char *to = out->data + out->size;
-        size_t room = out->capacity - out->size, done = iconv(converter, &in, &left, &to, &room);
-        int reason = errno;
+        size_t room = out->capacity - out->size;
+        bool last = !left; /* what the converter still holds */
+        size_t failed = iconv(converter, last ? NULL : &in, last ? NULL : &left, &to, &room);
+        int reason = failed == (size_t)-1 ? errno : 0;
         out->size = (size_t)(to - out->data);
-        if (done != (size_t)-1)
-            break;
-        if (reason != E2BIG)
+        done = last && reason != E2BIG;
+        if (reason && reason != E2BIG)
             result = DP_MIME_LOST;
-        if (!step_over(&in, &left, reason, out))
+        if (reason && !done && !step_over(&in, &left, reason, out)) {
             result = DP_MIME_NO_MEMORY;
+            done = true;
+        }
     }
     iconv_close(converter);
     return result;

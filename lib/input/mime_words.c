@@ -5,6 +5,10 @@
 
 #include <strings.h>
 
+/* The text of an encoded word is not longer: RFC 5322 allows 998 bytes a line. Looking no farther keeps a field of many
+ * words without an end from costing more than it should. */
+#define LONGEST_WORD ((size_t)1000)
+
 /* The field that is being read. */
 typedef struct words {
     dp_buffer *out;
@@ -48,7 +52,9 @@ static bool parse_word(const char *p, const char *end, encoded *word) {
     size_t length = (size_t)((language ? language : mark) - charset);
     if (!length || length >= sizeof word->charset)
         return false;
-    const char *text = mark + 3, *stop = memmem(text, (size_t)(end - text), "?=", 2);
+    const char *text = mark + 3;
+    size_t left = (size_t)(end - text);
+    const char *stop = memmem(text, left < LONGEST_WORD ? left : LONGEST_WORD, "?=", 2);
     if (!stop || memchr(text, '\n', (size_t)(stop - text)))
         return false;
     memcpy(word->charset, charset, length);

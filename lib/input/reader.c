@@ -34,7 +34,7 @@ void dp_reader_free(dp_reader *reader) {
     for (size_t i = 0; i < DP_SPARE; i++)
         dp_buffer_free(&reader->spare[i]);
     dp_cutter_free(&reader->cutter);
-    dp_decoder_free(&reader->decoder);
+    dp_http_decoder_free(&reader->decoder);
 }
 
 bool dp_reader_no_memory(dp_unit *unit) {
@@ -111,16 +111,6 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_place *at) {
                              .file = at->file,
                              .line = at->line,
                              .extra = reader->extra};
-}
-
-void dp_reader_plain_text(dp_unit *unit, const dp_place *at, doppel_document *document) {
-    document->text = at->bytes;
-    document->text_length = at->length;
-    if (dp_json_is_utf8(at->bytes, at->length))
-        return;
-    unit->counts.repaired++;
-    dp_unit_report(unit, DOPPEL_OK, at->file, at->line,
-                   "invalid UTF-8 separates words; is it Latin-1? iconv -f latin1 -t utf8");
 }
 
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document) {

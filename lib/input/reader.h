@@ -32,7 +32,7 @@ typedef struct dp_reader {
     dp_buffer id;                 /* FILE:LINE */
     dp_buffer spare[DP_SPARE];    /* of the format at hand, as it likes */
     dp_cutter cutter;             /* the small file at hand */
-    dp_decoder decoder;           /* for bodies of HTTP */
+    dp_http_decoder decoder;      /* for bodies of HTTP */
     /* What was repaired in the record at hand. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
@@ -69,8 +69,14 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_place *at);
 /* Sets the id to FILE:LINE, kept in reader->id; false: no memory. */
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document);
 
-/* Sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported. */
+/* reader_text.c: sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported.
+ */
 void dp_reader_plain_text(dp_unit *unit, const dp_place *at, doppel_document *document);
+
+/* The same with bytes in a charset (empty: none is given; see dp_mime_utf8): the text is kept in `out`, and what was
+ * lost of it is counted and reported. False: no memory. */
+bool dp_reader_charset_text(dp_unit *unit, const dp_place *at, const char *charset, dp_buffer *out,
+                            doppel_document *document);
 
 /* Makes a document of a line of JSON and gives it to the work. */
 void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at);

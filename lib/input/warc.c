@@ -86,9 +86,10 @@ static void give(dp_reader *reader, dp_unit *unit, const dp_place *at, size_t he
     document.url = url.length ? url.data : NULL;
     document.url_length = url.length;
     set_extra(reader, head);
-    dp_content content = {.bytes = {at->bytes + head_length, at->length - head_length},
-                          .type = dp_http_field(head, "Content-Type")};
-    content.http = response && dp_slice_is(dp_http_media_type(content.type), "application/http");
+    dp_archived content = {.bytes = {at->bytes + head_length, at->length - head_length},
+                           .type = dp_http_field(head, "Content-Type")};
+    if (response)
+        content.http = dp_slice_is(dp_http_media_type(content.type), "application/http") ? DP_YES : DP_UNSURE;
     if (conversion)
         content.type = (doppel_slice){"text/plain", 10};
     if (revisit)

@@ -3,11 +3,7 @@
 
 #include "input/reader.h"
 
-#include <stdio.h>
 #include <strings.h>
-
-/* A NUL in the first bytes of a text says that it is not text. */
-#define BINARY_LOOK ((size_t)8 << 10)
 
 /* The file at hand. */
 static dp_place place_of(const dp_unit *unit, const char *file) {
@@ -34,8 +30,12 @@ static bool at_word(const char *p, const char *end, const char *word) {
     return (size_t)(end - p) > length && !strncasecmp(p, word, length) && (is_space(p[length]) || p[length] == '>');
 }
 
-/* White space, comments and processing instructions may stand ahead of a page. */
+/* A byte-order mark, white space, comments and processing instructions may stand ahead of a page. */
 bool dp_html_tells(const char *head, size_t length) {
+    if (length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) {
+        head += 3;
+        length -= 3;
+    }
     for (const char *p = head, *end = p + length; p && p < end;) {
         if (is_space(*p))
             p++;
@@ -60,20 +60,6 @@ static void html_read(dp_reader *reader, dp_unit *unit, const char *file) {
 const dp_format dp_format_html = {.endings = html_endings, .tells = dp_html_tells, .read = html_read};
 
 /* ---- plain ---- */
-
-bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
-    char why[80];
-    size_t look = at->length < BINARY_LOOK ? at->length : BINARY_LOOK;
-    const char *nul = memchr(at->bytes, 0, look);
-    if (dp_is_utf16(at->bytes, at->length))
-        snprintf(why, sizeof why, "%s", DP_WHY_UTF16);
-    else if (nul)
-        snprintf(why, sizeof why, "binary, not text: byte %zu is NUL", (size_t)(nul - at->bytes) + 1);
-    else
-        return false;
-    dp_reader_bad_record(reader, unit, at, why);
-    return true;
-}
 
 static void plain_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_place at = place_of(unit, file);

@@ -158,6 +158,20 @@ static void rows_that_are_too_long_are_passed_over(void **state) {
     }
 }
 
+static void a_header_that_is_too_long_is_told_once(void **state) {
+    (void)state;
+    const char *path = "a.csv";
+    dp_input_sizes sizes = {.block = 16, .small_file = 0, .batch_files = 1, .pending = 1 << 20};
+    doppel_input_options options = {.threads = 1, .max_record = 40};
+    write_text(path, "id,text,and_more_columns_than_anyone_could_ever_want_to_have,other\n1,a,b,c\n2,d,e,f\n");
+    result r = run_job((dp_input_job){.paths = &path, .path_count = 1, .sizes = &sizes}, &options);
+    assert_string_equal(r.output.data, "");
+    assert_string_equal(r.reports.data, "a.csv:0: the first line, which names the columns, is longer than the limit\n"
+                                        "a.csv:1: longer than the limit of 40 bytes; --max-record sets it\n");
+    assert_int_equal(r.counts.unopened, 1);
+    free_result(&r);
+}
+
 /* ---- cutting ---- */
 
 static const char sample[] =
@@ -218,6 +232,7 @@ int main(void) {
         TEST(an_open_quote_is_reported_where_it_begins),
         TEST(invalid_utf8_is_repaired),
         TEST(rows_that_are_too_long_are_passed_over),
+        TEST(a_header_that_is_too_long_is_told_once),
         TEST(blocks_may_be_cut_anywhere),
         TEST(ends_do_not_depend_on_how_bytes_come),
     };

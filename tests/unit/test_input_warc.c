@@ -122,6 +122,37 @@ static void resources_and_conversions_are_used(void **state) {
            "a.warc.wet:4: repaired: invalid UTF-8 separates words; is it Latin-1? iconv -f latin1 -t utf8\n");
 }
 
+static void only_responses_have_a_head_of_http(void **state) {
+    (void)state;
+    add("conversion", "", "HTTP/1.1 404 is what servers say");
+    add("resource", "Content-Type: text/plain\r\n", "HTTP/2 explained");
+    add("response", "", "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nbody");
+    expect("a", "1 id=a:1 text=HTTP/1.1 404 is what servers say\n2 id=a:2 text=HTTP/2 explained\n3 id=a:3 text=body\n",
+           "");
+}
+
+static void texts_are_read_in_their_charset(void **state) {
+    (void)state;
+    const char *head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=";
+    char latin[100], wide[100], other[100];
+    snprintf(latin, sizeof latin, "%siso-8859-1", head);
+    snprintf(wide, sizeof wide, "%sutf-16", head);
+    snprintf(other, sizeof other, "%sx-none", head);
+    add_page("u", latin, "caf\xE9", 4);
+    add_page("u", wide,
+             "\xFF\xFE"
+             "a\0\xE9\0",
+             6);
+    add_page("u", other, "plain", 5);
+    expect("a", "1 id=a:1 url=u text=caf\xC3\xA9\n2 id=a:2 url=u text=a\xC3\xA9\n3 id=a:3 url=u text=plain\n", "");
+}
+
+static void a_page_that_is_not_told_may_begin_with_a_mark(void **state) {
+    (void)state;
+    add_page("u", "HTTP/1.1 200 OK", "\xEF\xBB\xBF<html>", 9);
+    expect("a", "1 id=a:1 url=u html=\xEF\xBB\xBF<html>\n", "");
+}
+
 static void redirects_and_revisits_are_aliases(void **state) {
     (void)state;
     add_page("http://a/", "HTTP/1.1 301 Moved\r\nlocation:  /b \r\nContent-Type: text/html", "moved", 5);
@@ -234,7 +265,7 @@ static void damaged_bodies_give_what_they_have(void **state) {
     add_page("u", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked", "5\r\n<p>ab\r\n9\r\ncd",
              15);
     add_page("u", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip", "\x1F\x8B\x08", 3);
-    add_page("u", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: compress", "x", 1);
+    add_page("u", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: compress", "\x1F\x9D\x90x", 4);
     add("response", HTTP, "no status");
     expect("a", "1 id=a:1 url=u html=<p>abcd\n2 id=a:2 url=u html=\n",
            "a:1: repaired: its encoded body breaks off or is damaged; what comes before that is used\n"
@@ -371,6 +402,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ARCHIVE_TEST(responses_become_pages_and_texts),
         ARCHIVE_TEST(resources_and_conversions_are_used),
+        ARCHIVE_TEST(only_responses_have_a_head_of_http),
+        ARCHIVE_TEST(texts_are_read_in_their_charset),
+        ARCHIVE_TEST(a_page_that_is_not_told_may_begin_with_a_mark),
         ARCHIVE_TEST(redirects_and_revisits_are_aliases),
         ARCHIVE_TEST(arc_is_read),
         ARCHIVE_TEST(extra_fields_come_from_both_heads),
