@@ -1,25 +1,25 @@
 /* parse.c - one document from one record of JSON that is in memory already. */
 #include "base/base.h"
-#include "input/json.h"
+#include "input/reader.h"
 #include "input/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { ID, URL, TITLE, TEXT, HTML, FIELDS };
 
 /* A document with the memory its fields stand in. */
 typedef struct owned {
     doppel_document document; /* first: it is what the caller holds */
     dp_buffer record;         /* with the padding that the parser wants */
     char *strings;
+    doppel_slice extra[DP_EXTRA];
 } owned;
 
 typedef struct parse {
     owned *own;
     dp_json *json;
-    dp_json_field field[FIELDS];
-    size_t used; /* of own->strings */
+    dp_json_field field[DP_FIELDS + DP_EXTRA];
+    size_t fields; /* of these */
+    size_t used;   /* of own->strings */
     doppel_error *error;
 } parse;
 
@@ -27,15 +27,26 @@ static doppel_status bad(const parse *p, const char *why) {
     return dp_fail(p->error, DOPPEL_ERROR_INPUT, "%s", why);
 }
 
-static void name_fields(parse *p, const doppel_input_options *given) {
+static void name_field(parse *p, const char *key, const char *usual) {
+    const char *name = key ? key : usual;
+    p->field[p->fields++] = (dp_json_field){.key = name, .key_length = strlen(name)};
+}
+
+/* In the order of DP_FIELD_ID and the others, then what else is asked for. */
+static doppel_status name_fields(parse *p, const doppel_input_options *given) {
     doppel_input_options o = {0};
     if (given)
         dp_copy_options(&o, given, sizeof o);
-    const char *const keys[FIELDS] = {o.id_key ? o.id_key : "id", o.url_key ? o.url_key : "url",
-                                      o.title_key ? o.title_key : "title", o.text_key ? o.text_key : "text",
-                                      o.html_key ? o.html_key : "html"};
-    for (int i = 0; i < FIELDS; i++)
-        p->field[i] = (dp_json_field){.key = keys[i], .key_length = strlen(keys[i])};
+    if (o.extra_count > DP_EXTRA)
+        return dp_fail(p->error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
+    name_field(p, o.id_key, "id");
+    name_field(p, o.url_key, "url");
+    name_field(p, o.title_key, "title");
+    name_field(p, o.text_key, "text");
+    name_field(p, o.html_key, "html");
+    for (size_t i = 0; i < o.extra_count; i++)
+        name_field(p, o.extra_keys[i], "");
+    return DOPPEL_OK;
 }
 
 static doppel_status copy_record(parse *p, const char *record, size_t length) {
@@ -49,7 +60,7 @@ static doppel_status copy_record(parse *p, const char *record, size_t length) {
 static doppel_status read_record(parse *p) {
     size_t length = p->own->record.size - DP_JSON_PADDING;
     char why[200];
-    switch (dp_json_read(p->json, p->own->record.data, length, p->field, FIELDS)) {
+    switch (dp_json_read(p->json, p->own->record.data, length, p->field, p->fields)) {
     case DP_JSON_OK: return DOPPEL_OK;
     case DP_JSON_NO_MEMORY: return dp_no_memory(p->error);
     case DP_JSON_NOT_OBJECT: return bad(p, "not a JSON object");
@@ -58,13 +69,14 @@ static doppel_status read_record(parse *p) {
     }
 }
 
-/* A string field; one that is no string (but for a number as id) counts as missing. */
-static bool take(parse *p, int which, const char **text, size_t *length) {
+/* A string field; one that is no string counts as missing, but for what may be something else: an id a number, and an
+ * extra field anything but null. */
+static bool take(parse *p, size_t which, const char **text, size_t *length) {
     const dp_json_field *f = &p->field[which];
-    bool repaired;
+    bool repaired, other = which >= DP_FIELDS && f->kind == DP_JSON_OTHER;
     *text = NULL;
     *length = 0;
-    if (which == ID && f->kind == DP_JSON_NUMBER) {
+    if (other || ((which == DP_FIELD_ID || which >= DP_FIELDS) && f->kind == DP_JSON_NUMBER)) {
         *text = f->raw;
         *length = f->raw_length;
     }
@@ -77,20 +89,32 @@ static bool take(parse *p, int which, const char **text, size_t *length) {
     return *length != SIZE_MAX;
 }
 
+/* False: an escape is wrong. */
+static bool take_all(parse *p) {
+    doppel_document *d = &p->own->document;
+    bool taken = take(p, DP_FIELD_ID, &d->id, &d->id_length) && take(p, DP_FIELD_URL, &d->url, &d->url_length) &&
+                 take(p, DP_FIELD_TITLE, &d->title, &d->title_length) &&
+                 take(p, DP_FIELD_TEXT, &d->text, &d->text_length) && take(p, DP_FIELD_HTML, &d->html, &d->html_length);
+    for (size_t i = DP_FIELDS; taken && i < p->fields; i++) {
+        doppel_slice *extra = &p->own->extra[i - DP_FIELDS];
+        taken = take(p, i, &extra->data, &extra->length);
+    }
+    return taken;
+}
+
 static doppel_status take_fields(parse *p) {
     doppel_document *d = &p->own->document;
     size_t room = 1;
-    for (int i = 0; i < FIELDS; i++)
+    for (size_t i = 0; i < p->fields; i++)
         room += p->field[i].kind == DP_JSON_STRING ? p->field[i].raw_length : 0;
     if (!(p->own->strings = malloc(room)))
         return dp_no_memory(p->error);
-    if (!take(p, ID, &d->id, &d->id_length) || !take(p, URL, &d->url, &d->url_length) ||
-        !take(p, TITLE, &d->title, &d->title_length) || !take(p, TEXT, &d->text, &d->text_length) ||
-        !take(p, HTML, &d->html, &d->html_length))
+    if (!take_all(p))
         return bad(p, "not JSON: an escape in a string that JSON does not have");
     d->id = d->id ? d->id : "";
     d->text = d->text ? d->text : "";
     d->file = "";
+    d->extra = p->own->extra;
     d->record = p->own->record.data;
     d->record_length = p->own->record.size - DP_JSON_PADDING;
     return DOPPEL_OK;
@@ -101,7 +125,8 @@ doppel_status doppel_document_parse(const char *record, size_t length, const dop
     parse p = {.own = calloc(1, sizeof *p.own), .json = dp_json_create(), .error = error};
     *document = NULL;
     doppel_status status = p.own && p.json ? DOPPEL_OK : dp_no_memory(error);
-    name_fields(&p, options);
+    if (status == DOPPEL_OK)
+        status = name_fields(&p, options);
     if (status == DOPPEL_OK)
         status = copy_record(&p, record, length);
     if (status == DOPPEL_OK)

@@ -58,6 +58,25 @@ static void keys_are_those_of_the_options(void **state) {
     doppel_document_free(d);
 }
 
+static void more_fields_are_given_as_they_are_asked_for(void **state) {
+    (void)state;
+    static const char record[] = "{\"text\":\"T\",\"a\":\"x\\ty\",\"b\":17,\"c\":[1, 2],\"d\":null}";
+    static const char *const keys[] = {"b", "none", "a", "d", "c"};
+    doppel_input_options options = {.size = sizeof options, .extra_keys = keys, .extra_count = 5};
+    doppel_document *d;
+    assert_int_equal(doppel_document_parse(record, strlen(record), &options, &d, NULL), DOPPEL_OK);
+    check(d->extra[0].data, d->extra[0].length, "17");
+    assert_null(d->extra[1].data);
+    check(d->extra[2].data, d->extra[2].length, "x\ty");
+    assert_null(d->extra[3].data);
+    check(d->extra[4].data, d->extra[4].length, "[1, 2]");
+    check(d->text, d->text_length, "T");
+    doppel_document_free(d);
+    options.extra_count = 17;
+    assert_int_equal(doppel_document_parse(record, strlen(record), &options, &d, NULL), DOPPEL_ERROR_USAGE);
+    assert_null(d);
+}
+
 static void invalid_utf8_is_repaired(void **state) {
     (void)state;
     doppel_document *d = parse("{\"text\":\"a\xff z\"}");
@@ -81,8 +100,8 @@ static void what_is_no_object_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_are_unescaped),          cmocka_unit_test(what_is_missing_is_null_or_empty),
-        cmocka_unit_test(keys_are_those_of_the_options), cmocka_unit_test(invalid_utf8_is_repaired),
-        cmocka_unit_test(what_is_no_object_is_refused),
+        cmocka_unit_test(keys_are_those_of_the_options), cmocka_unit_test(more_fields_are_given_as_they_are_asked_for),
+        cmocka_unit_test(invalid_utf8_is_repaired),      cmocka_unit_test(what_is_no_object_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
