@@ -8,18 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool share_option(const cli_args *args, const char *option, double *share) {
-    const char *given = args_text(args, option);
-    char *end;
-    if (!given)
-        return true;
-    *share = strtod(given, &end);
-    if (end != given && !*end && *share > 0 && *share <= 1)
-        return true;
-    message("--%s takes a share above 0 and up to 1, e.g. 0.5, not %s", option, given);
-    return false;
-}
-
 int finding_open(finding *f, const cli_args *args) {
     *f = (finding){.args = args,
                    .input = reading_options(args),
