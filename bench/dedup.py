@@ -10,6 +10,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import dedup_data as data
@@ -56,17 +57,18 @@ def into_cache(path):
 def run(command):
     """(seconds, peak memory in bytes) of a command. The peak is asked for while it runs: what the system tells
     afterwards counts the memory of this script too, from before it became the command."""
-    started, memory, done = time.perf_counter(), 0, 0
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    while not done:
-        with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
-            memory = max([memory] + [int(line.split()[1]) for line in file if line.startswith("VmHWM")])
-        time.sleep(0.005)
-        done, status, _ = os.wait4(process.pid, os.WNOHANG)
-    taken = time.perf_counter() - started
-    if status:
-        sys.exit(f"bench: {' '.join(command)} failed: {process.stderr.read().decode()}")
-    process.stderr.close()
+    with tempfile.TemporaryFile() as said:
+        started, memory, done = time.perf_counter(), 0, 0
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        while not done:
+            with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+                memory = max([memory] + [int(line.split()[1]) for line in file if line.startswith("VmHWM")])
+            time.sleep(0.005)
+            done, status, _ = os.wait4(process.pid, os.WNOHANG)
+        taken = time.perf_counter() - started
+        said.seek(0)
+        if status:
+            sys.exit(f"bench: {' '.join(command)} failed: {said.read().decode()}")
     return taken, memory * 1024
 
 

@@ -16,6 +16,7 @@ import sys
 import time
 
 SLOTS, SIMILARITY, CORES = 128, 0.8, 2
+BANDS = 16  # for rensa, whose own choice finds three quarters of the near pairs where 16 find nearly all it can
 OTHER = re.compile(r"[^a-z0-9\s]")
 
 
@@ -90,7 +91,7 @@ def rensa(source, folder):
     """Two processes read JSON and sketch, this one asks rensa which are new, and writes."""
     from rensa import RMinHashDeduplicator
     kept, number, started = [], 0, time.perf_counter()
-    deduplicator = RMinHashDeduplicator(threshold=SIMILARITY, num_perm=SLOTS, use_lsh=True)
+    deduplicator = RMinHashDeduplicator(threshold=SIMILARITY, num_perm=SLOTS, use_lsh=True, num_bands=BANDS)
     with multiprocessing.Pool(CORES) as pool, open(source, "rb") as file, \
             open(source, "rb") as again, open(os.path.join(folder, "out.jsonl"), "wb") as out:
         for name, made in pool.imap(sketch, file, 64):
@@ -106,7 +107,7 @@ def rensa_alone(source, folder):
     """The same in one process, a batch at a time, as its own example does it."""
     from rensa import RMinHashDeduplicator
     kept, number, started = [], 0, time.perf_counter()
-    deduplicator = RMinHashDeduplicator(threshold=SIMILARITY, num_perm=SLOTS, use_lsh=True)
+    deduplicator = RMinHashDeduplicator(threshold=SIMILARITY, num_perm=SLOTS, use_lsh=True, num_bands=BANDS)
     with open(source, "rb") as file, open(os.path.join(folder, "out.jsonl"), "wb") as out:
         while lines := file.readlines(1 << 20):
             records = [json.loads(line) for line in lines]
