@@ -8,6 +8,10 @@
 #include "outputs.h"
 #include "report.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { USUAL_GROUPS = 20, MOST_GROUPS = 500 };
@@ -39,18 +43,32 @@ static int check(const cli_args *args) {
     return EXIT_USAGE;
 }
 
-/* The inputs of the run, and what it keeps, are not to be written over. */
-static bool check_inputs(const report *r) {
+/* Whether an input is where it was; a pattern is left to the reading. */
+static bool is_there(const char *path) {
+    struct stat found;
+    if (strpbrk(path, "*?[") || !stat(path, &found))
+        return true;
+    message("%s: %s; a report reads the inputs of the run again: make it in the folder where the run was started", path,
+            strerror(errno));
+    return false;
+}
+
+/* The inputs of the run are there; they, and what it keeps, are not to be written over. */
+static int check_inputs(const report *r) {
+    const char *output = args_text(r->args, "output");
     doppel_batch_reading reading;
     char kept[4096];
     snprintf(kept, sizeof kept, "%s/sketches", args_text(r->args, "work"));
-    if (!check_output("output", args_text(r->args, "output"), kept))
-        return false;
+    if (!check_output("output", output, kept))
+        return EXIT_USAGE;
     for (size_t i = 0; doppel_batch_get_reading(r->batch, i, &reading); i++)
-        for (size_t j = 0; j < reading.path_count; j++)
-            if (!check_output("output", args_text(r->args, "output"), reading.paths[j]))
-                return false;
-    return true;
+        for (size_t j = 0; j < reading.path_count; j++) {
+            if (!check_output("output", output, reading.paths[j]))
+                return EXIT_USAGE;
+            if (!reading.known && !reading.counts.unopened && !is_there(reading.paths[j]))
+                return EXIT_INPUT;
+        }
+    return EXIT_DONE;
 }
 
 static int gather(report *r) {
@@ -60,8 +78,9 @@ static int gather(report *r) {
     r->seconds_open = seconds_now() - begun;
     if (status != DOPPEL_OK)
         return batching_end(status, &error);
-    if (!check_inputs(r))
-        return EXIT_USAGE;
+    int code = check_inputs(r);
+    if (code != EXIT_DONE)
+        return code;
     progress_begin();
     status = doppel_batch_decide(r->batch, &error);
     if (status == DOPPEL_OK) {

@@ -84,10 +84,11 @@ static const cli_command commands[] = {
      mirrors_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_mirrors},
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
-     "The run is one of doppel dedup or doppel cluster with --work DIR, and its inputs must be as they were: they are "
-     "read once more. If they were read with --text-key or the like, give the same here.\n"
+     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the folder "
+     "where it was started, and must be as they were. If they were read with --text-key or the like, give the same "
+     "here.\n"
      "The page is one file of HTML that needs nothing else: no script, and no network.",
-     "doppel dedup news.jsonl.gz -o unique.jsonl --work run && doppel report --work run -o report.html", report_options,
+     "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
      0, 0, "takes no operands", NULL, cmd_report},
     {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
      "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "

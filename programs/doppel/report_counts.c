@@ -64,8 +64,11 @@ static void write_tiles(const report_figures *f, html *page) {
 /* ---- parts ---- */
 
 static void write_parts(const report_figures *f, html *page) {
-    static const char *const names[] = {"kept", "identical copies, removed", "near copies, removed",
-                                        "removed by their address", "removed by their title"};
+    static const char *const names[][2] = {{"kept", "kept"},
+                                           {"identical copy, removed", "identical copies, removed"},
+                                           {"near copy, removed", "near copies, removed"},
+                                           {"removed by its address", "removed by their address"},
+                                           {"removed by its title", "removed by their title"}};
     const uint64_t part[] = {f->kept, f->identical, f->near, f->by_url, f->by_title};
     enum { PARTS = sizeof part / sizeof *part };
     if (!f->documents)
@@ -79,8 +82,8 @@ static void write_parts(const report_figures *f, html *page) {
                     "<li><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect class=\"part%zu\" width=\"12\" "
                     "height=\"12\" rx=\"3\"/></svg><span>",
                     i);
-        html_number(page, part[i]);
-        html_format(page, " %s (%.1f %%)</span></li>", names[i], percent(part[i], f->documents));
+        html_count(page, part[i], names[i][0], names[i][1]);
+        html_format(page, " (%.1f %%)</span></li>", percent(part[i], f->documents));
     }
     html_put(page, "</ul>");
 }

@@ -86,6 +86,12 @@ static void show_id(report *r, html *page, uint64_t document) {
     html_put(page, "</bdi>");
 }
 
+static void show_title(html *page, const shown_document *d) {
+    html_put(page, "<bdi>");
+    html_text(page, d->title, d->title_length);
+    html_put(page, d->title_cut ? "\xE2\x80\xA6</bdi>" : "</bdi>");
+}
+
 static void write_url(html *page, const shown_document *d) {
     if (!d->url_length)
         return;
@@ -187,12 +193,12 @@ static void write_identical(report *r, html *page, const shown_group *g) {
 
 static void write_summary(report *r, html *page, const shown_group *g) {
     uint64_t others = g->size - 1 - g->identical;
-    html_put(page, "<summary><h3><bdi>");
+    html_put(page, "<summary><h3>");
     if (g->kept.title_length)
-        html_text(page, g->kept.title, g->kept.title_length);
+        show_title(page, &g->kept);
     else
         show_id(r, page, g->original);
-    html_put(page, "</bdi></h3><span class=\"soft\">");
+    html_put(page, "</h3><span class=\"soft\">");
     html_count(page, g->size, "document", "documents");
     html_put(page, ": 1 kept");
     if (g->identical) {

@@ -7,6 +7,9 @@
 /* More of a text is not compared: about 150,000 words of English. */
 #define MOST_TEXT ((size_t)1 << 20)
 
+/* A few lines on a phone. */
+enum { MOST_TITLE = 200, MOST_URL = 400 };
+
 typedef struct text_reading {
     report *r;
     shown_document **shown; /* by number */
@@ -55,9 +58,10 @@ static doppel_status take_shown(text_reading *in, shown_document *shown, const d
         return status;
     bool copied = copy_text(page.text ? page.text : "", page.text_length, MOST_TEXT, &shown->text, &shown->text_length);
     if (copied && page.title)
-        copied = copy_text(page.title, page.title_length, 300, &shown->title, &shown->title_length);
+        copied = copy_text(page.title, page.title_length, MOST_TITLE, &shown->title, &shown->title_length);
+    shown->title_cut = page.title && shown->title_length < page.title_length;
     if (copied && d->url)
-        copied = copy_text(d->url, d->url_length, 500, &shown->url, &shown->url_length);
+        copied = copy_text(d->url, d->url_length, MOST_URL, &shown->url, &shown->url_length);
     shown->found = copied;
     return copied ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }

@@ -110,7 +110,7 @@ def check_run(browser, doppel, pictures, run):
                 for what in [*found, *check_figures(text, summary)]:
                     yield f"{name}, {width} px, {scheme}: {what}"
         if name == "usual":
-            yield from ("usual: does not show " + repr(title) for _, title in corpus.HOSTILE if title not in text)
+            yield from ("usual: does not show " + repr(title) for _, title in corpus.HOSTILE if title[:150] not in text)
 
 
 def main():

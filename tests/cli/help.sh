@@ -1,6 +1,6 @@
 # Help of the command and of each of its commands.
 doppel --help
-for command in fingerprint compare df dedup pairs cluster overlap mirrors join plan; do
+for command in fingerprint compare df dedup pairs cluster overlap mirrors report join plan; do
     echo "== $command"
     doppel $command --help
 done
