@@ -177,3 +177,15 @@ uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise)
     uint64_t number;
     return text && parse_number(text, true, &number) ? number : otherwise;
 }
+
+bool args_share(const cli_args *args, const char *name, double *share) {
+    const char *given = args_text(args, name);
+    char *end;
+    if (!given)
+        return true;
+    *share = strtod(given, &end);
+    if (end != given && !*end && *share > 0 && *share <= 1)
+        return true;
+    message("--%s takes a share above 0 and up to 1, e.g. 0.8, not %s", name, given);
+    return false;
+}

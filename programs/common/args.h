@@ -77,6 +77,10 @@ bool args_flag(const cli_args *args, const char *name);
 /* The value of a COUNT or SIZE option, or `otherwise`. */
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
 
+/* The value of an option that takes a share above 0 and up to 1; *share stays when it is not given. Complains and gives
+ * false for anything else. */
+bool args_share(const cli_args *args, const char *name, double *share);
+
 /* Reads a whole number, with K, M, G or T (times 1024 each) behind it if `size`. */
 bool parse_number(const char *text, bool size, uint64_t *number);
 

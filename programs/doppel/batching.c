@@ -76,18 +76,6 @@ static bool some_of(const cli_args *args, const char *option, const word *words,
     return true;
 }
 
-static bool share_of(const cli_args *args, const char *option, double *value) {
-    const char *given = args_text(args, option);
-    char *end;
-    if (!given)
-        return true;
-    *value = strtod(given, &end);
-    if (end != given && !*end && *value > 0 && *value <= 1)
-        return true;
-    message("--%s takes a share above 0 and up to 1, e.g. 0.8, not %s", option, given);
-    return false;
-}
-
 static bool number_of(const cli_args *args, const char *option, int *value) {
     uint64_t given = args_number(args, option, 0);
     *value = given < INT_MAX ? (int)given : INT_MAX;
@@ -100,9 +88,10 @@ static bool read_options(batching *b) {
     unsigned method = DOPPEL_METHOD_AUTO, content = DOPPEL_CONTENT_MAIN, any = false;
     bool good = one_of(args, "method", methods, &method) && one_of(args, "content", contents, &content) &&
                 one_of(args, "link", links, &any) && some_of(args, "by", evidence, &o->by) &&
-                some_of(args, "url-keep", url_rules, &o->url_without) && share_of(args, "similarity", &o->similarity) &&
-                share_of(args, "boilerplate", &o->boilerplate) && number_of(args, "bands", &o->bands) &&
-                number_of(args, "rows", &o->rows) && number_of(args, "distance", &o->distance);
+                some_of(args, "url-keep", url_rules, &o->url_without) &&
+                args_share(args, "similarity", &o->similarity) && args_share(args, "boilerplate", &o->boilerplate) &&
+                number_of(args, "bands", &o->bands) && number_of(args, "rows", &o->rows) &&
+                number_of(args, "distance", &o->distance);
     if (args_text(args, "distance") && !o->distance)
         o->distance = -1;
     o->method = (doppel_method)method;

@@ -61,7 +61,7 @@ static int find(finding *f) {
     doppel_mirrors_counts counts = {0};
     doppel_error error = {0};
     bool whole;
-    if (!share_option(args, "min-score", &options.min_score) || !share_option(args, "similarity", &options.similarity))
+    if (!args_share(args, "min-score", &options.min_score) || !args_share(args, "similarity", &options.similarity))
         return EXIT_USAGE;
     doppel_status status = doppel_mirrors_find(args->operands, args->operand_count, &options, &counts, &error);
     int code = finding_end(f, status, &error, &counts.input, &whole);

@@ -78,7 +78,7 @@ static int find(finding *f) {
     doppel_overlap_counts counts = {0};
     doppel_error error = {0};
     bool whole;
-    if (!share_option(args, "containment", &options.containment))
+    if (!args_share(args, "containment", &options.containment))
         return EXIT_USAGE;
     doppel_status status = doppel_overlap_find(args->operands, args->operand_count, &options, &counts, &error);
     doppel_input_counts read = add_counts(&counts.input, &counts.against);

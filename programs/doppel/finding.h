@@ -41,8 +41,4 @@ doppel_status finding_line(finding *f);
 int finding_end(finding *f, doppel_status status, const doppel_error *error, const doppel_input_counts *counts,
                 bool *whole);
 
-/* The value of an option that is a share above 0 and up to 1; *share stays where it is not given. Complains and gives
- * false when it is none. */
-bool share_option(const cli_args *args, const char *option, double *share);
-
 #endif
