@@ -30,6 +30,11 @@ if(TARGET doppel)
   suite_test(accuracy.quick reference COMMAND tests/accuracy/quick ${builds})
 endif()
 
+# Pages, in a real browser.
+if(TARGET doppel)
+  suite_test(browser.report browser COMMAND ${builds}/venv/bin/python tests/browser/test_report.py ${builds})
+endif()
+
 # Sanitizers: the unit tests in the builds asan (at each CPU level) and tsan, and the command tests.
 foreach(name ${unit_names})
   foreach(level ${cpu_levels})

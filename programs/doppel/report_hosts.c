@@ -104,7 +104,8 @@ static int by_copies(const void *x, const void *y) {
 /* Adds equal pairs up. */
 static size_t merge(host_pair *pair, size_t count) {
     size_t used = 0;
-    qsort(pair, count, sizeof *pair, by_hosts);
+    if (count)
+        qsort(pair, count, sizeof *pair, by_hosts);
     for (size_t i = 0; i < count; i++)
         if (used && !by_hosts(&pair[used - 1], &pair[i]))
             pair[used - 1].copies += pair[i].copies;
