@@ -101,8 +101,10 @@ static void read_corpus(corpus *c, const char *text_key, char **paths, int count
     doppel_input_options options = {.size = sizeof options, .threads = 1, .strict = true, .text_key = text_key};
     doppel_work work = {.user = c, .begin = begin, .document = read_document, .emit = take_ids};
     c->ids = need(open_memstream(&ids, &length));
-    if (doppel_input_run((const char *const *)paths, (size_t)count, &options, &work, &counts, &error) != DOPPEL_OK)
-        fail(error.message);
+    if (doppel_input_run((const char *const *)paths, (size_t)count, &options, &work, &counts, &error) != DOPPEL_OK) {
+        fprintf(stderr, "all_pairs: %s:%llu: %s\n", error.file, (unsigned long long)error.line, error.message);
+        exit(2);
+    }
     fclose(c->ids);
     line = strtok(ids, "\n");
     for (size_t i = 0; i < c->count; i++, line = strtok(NULL, "\n"))
@@ -222,7 +224,7 @@ int main(int count, char **arguments) {
     corpus c = {0};
     doppel_error error = {0};
     doppel_recipe *recipe;
-    if (count < 8)
+    if (count < 8 || (strcmp(arguments[2], "main") && strcmp(arguments[2], "all")))
         fail("usage: all_pairs RECIPE main|all TEXT_KEY MIN SHARE NEAR INPUT...");
     if (doppel_recipe_parse(arguments[1], NULL, &recipe, &error) != DOPPEL_OK)
         fail(error.message);
