@@ -53,9 +53,12 @@ static void write_similarity(const report *r, html *page) {
         html_put(page, "<p>No removed document has a similarity below 1.</p>");
     html_put(page, "<figcaption>");
     html_put(page, less ? "Documents by similarity; a bar begins at the number below it. " : "");
-    html_put(page, "Not drawn: ");
-    html_count(page, f->measured - less, "document", "documents");
-    html_put(page, " with a similarity of 1.</figcaption></figure>");
+    if (f->measured > less) {
+        html_put(page, less ? "Not drawn: " : "With a similarity of 1: ");
+        html_count(page, f->measured - less, "document", "documents");
+        html_put(page, less ? " with a similarity of 1." : ".");
+    }
+    html_put(page, "</figcaption></figure>");
 }
 
 /* ---- distance, where similarity was not measured ---- */
@@ -138,14 +141,16 @@ static void write_sizes(const report *r, html *page) {
 void report_write_histograms(const report *r, html *page) {
     html_put(page, "<section><h2>How similar, and how many</h2>");
     if (!r->figures.groups) {
-        html_put(page, "<p class=\"card\">Nothing was found twice: every document is kept.</p></section>");
+        html_put(page, r->figures.documents
+                           ? "<p class=\"card\">Nothing was found twice: every document is kept.</p></section>"
+                           : "<p class=\"card\">There is no document.</p></section>");
         return;
     }
     html_put(page, "<div class=\"two\">");
-    if (r->figures.measured)
-        write_similarity(r, page);
-    else if (r->figures.identical + r->figures.near)
+    if (r->options->method == DOPPEL_METHOD_SIMHASH)
         write_distance(r, page);
+    else
+        write_similarity(r, page);
     write_sizes(r, page);
     html_put(page, "</div></section>");
 }

@@ -40,7 +40,7 @@ head -1 in.jsonl >single.jsonl
 for input in empty single; do
     doppel dedup $input.jsonl -o out.jsonl --work w-$input 2>/dev/null
     doppel report --work w-$input -o $input.html
-    show $input.html | grep 'Nothing was found twice'
+    show $input.html | grep 'Nothing was found twice\|There is no document'
 done
 echo "== refused"
 try() {
