@@ -47,11 +47,11 @@ static bool add(pairing *p, finding *f, const doppel_near *pair) {
     return true;
 }
 
-/* Adds `from` and what follows it in a chain, as far as it stands behind a. A pair of two known documents is nobody's
- * business. */
+/* Adds `from` and what follows it in a chain (NULL: nothing does), as far as it stands behind a. A pair of two known
+ * documents is nobody's business. */
 static bool add_chain(pairing *p, finding *f, doppel_near *pair, uint32_t from, const uint32_t *next) {
     bool added = true;
-    for (; from != DP_NO_DOCUMENT && added; from = next[from]) {
+    for (; from != DP_NO_DOCUMENT && added; from = next ? next[from] : DP_NO_DOCUMENT) {
         if (from <= pair->a || from < p->batch->known || !dp_batch_allows(p->batch, (uint32_t)pair->a, from))
             continue;
         pair->b = from;
@@ -79,7 +79,7 @@ static doppel_status add_near(pairing *p, finding *f, uint32_t a) {
             if (status != DOPPEL_OK)
                 return status;
             pair.similarity = similarity < 0 ? NAN : (double)similarity;
-            if (near && !add_chain(p, f, &pair, k, p->next_twin))
+            if (near && !add_chain(p, f, &pair, k, p->collapse ? NULL : p->next_twin))
                 return DOPPEL_ERROR_MEMORY;
         }
     }
