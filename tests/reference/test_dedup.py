@@ -195,6 +195,20 @@ def test_pairs_are_those_that_are_near():
         same(got, expected, c)
 
 
+def test_collapsed_copies_are_paired_with_the_first_of_their_kind_only():
+    for c in collections():
+        if c.rules.by != ["content"] or c.rules.across:
+            continue
+        got = [json.loads(line) for line in run("pairs", "--collapse", *c.near_options, *c.against, c.path)]
+        first = {}
+        scope = [grouping.scope_of(d, c.rules.within) if c.rules.within else None for d in c.documents]
+        first_of = [first.setdefault((d.digest or d.position, scope[d.position]), d) for d in c.documents]
+        expected = [{"a": a.id, "b": b.id, "distance": grouping.apart(a, b), "similarity": shown(similarity)}
+                    for a, b, similarity in grouping.pairs(c.documents, c.rules)
+                    if first_of[a.position] is a and first_of[b.position] in (a, b)]
+        same(got, expected, c)
+
+
 def test_groups_are_those_of_dedup():
     for c in collections():
         if c.known:
