@@ -12,7 +12,7 @@ enum { SAME_END = 10, SAME_WHOLE = 28, CHANGE_END = 24, CHANGE_WHOLE = 60, BEGIN
 /* Changes shown of a copy. */
 enum { MOST_CHANGES = 16 };
 
-/* Groups that are open when the page opens. */
+/* Groups that are open when the page opens: the first with differences to show. */
 enum { OPEN_GROUPS = 3 };
 
 static bool is_space(char c) {
@@ -245,8 +245,10 @@ void report_write_groups(report *r, html *page) {
     html_put(page, " largest. In a copy, <del>struck out</del> is what only the kept document has, "
                    "<ins>underlined</ins> what only the copy has; case and punctuation do not count. The least similar "
                    "copies come first.</p>");
-    for (size_t i = 0; i < r->groups; i++) {
-        html_put(page, i < OPEN_GROUPS ? "<details class=\"group\" open>" : "<details class=\"group\">");
+    for (size_t i = 0, open = 0; i < r->groups; i++) {
+        bool opens = r->group[i].copies && open < OPEN_GROUPS;
+        open += opens;
+        html_put(page, opens ? "<details class=\"group\" open>" : "<details class=\"group\">");
         write_group(r, page, &r->group[i]);
         html_put(page, "</details>");
     }
