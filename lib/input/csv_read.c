@@ -159,6 +159,7 @@ static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_place *at, con
     if (cells[DP_FIELD_HTML].length || !cells[DP_FIELD_TEXT].data) {
         document.html = cells[DP_FIELD_HTML].data;
         document.html_length = cells[DP_FIELD_HTML].length;
+        document.charset = DP_CHARSET_UTF8;
     }
     for (size_t i = 0; i < reader->options->extra_count; i++)
         reader->extra[i] = cells[DP_FIELDS + i];

@@ -114,6 +114,7 @@ static doppel_status take_fields(parse *p) {
     d->id = d->id ? d->id : "";
     d->text = d->text ? d->text : "";
     d->file = "";
+    d->charset = d->html ? DP_CHARSET_UTF8 : NULL;
     d->extra = p->own->extra;
     d->record = p->own->record.data;
     d->record_length = p->own->record.size - DP_JSON_PADDING;

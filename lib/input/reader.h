@@ -60,6 +60,9 @@ static inline bool dp_is_utf16(const char *text, size_t length) {
 }
 #define DP_WHY_UTF16 "UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8"
 
+/* The charset of pages that stand in records of UTF-8; what they say of themselves was so before. */
+#define DP_CHARSET_UTF8 "utf-8"
+
 /* Whether the run is over: a format then gives no more documents. */
 bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit);
 

@@ -69,10 +69,11 @@ static bool is_missing(const dp_json_field *field) {
     return field->kind == DP_JSON_ABSENT || field->kind == DP_JSON_NULL;
 }
 
-/* A record has a text, or a page, or both. */
+/* A record has a text, or a page, or both. JSON is UTF-8, whatever its pages say of themselves. */
 static bool get_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
     const dp_json_field *text = &reader->fields[DP_FIELD_TEXT], *html = &reader->fields[DP_FIELD_HTML];
     char why[240];
+    document->charset = html->kind == DP_JSON_STRING ? DP_CHARSET_UTF8 : NULL;
     if (html->kind == DP_JSON_STRING && !get_string(reader, html, &document->html, &document->html_length))
         return bad_escape(reader, unit, at);
     if (text->kind == DP_JSON_STRING)

@@ -75,6 +75,7 @@ static doppel_status write_fields(void *state, const doppel_document *d, doppel_
     doppel_output_write(output, "|", 1);
     doppel_output_write(output, d->text, d->text_length);
     doppel_output_write(output, d->html ? "|html:" : "|", d->html ? 6 : 1);
+    assert_string_equal(d->charset ? d->charset : "none", d->html ? "utf-8" : "none");
     doppel_output_write(output, d->html, d->html_length);
     for (int i = 0; i < 2; i++) {
         doppel_output_write(output, d->extra[i].data ? "|=" : "|", d->extra[i].data ? 2 : 1);

@@ -12,6 +12,7 @@ static doppel_status write_parts(void *state, const doppel_document *d, doppel_o
     doppel_output_write(output, " text=", 6);
     doppel_output_write(output, d->text, d->text_length);
     if (d->html) {
+        assert_string_equal(d->charset ? d->charset : "none", d->record ? "utf-8" : "none");
         doppel_output_write(output, " html=", 6);
         doppel_output_write(output, d->html, d->html_length);
     }

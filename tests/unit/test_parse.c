@@ -77,6 +77,19 @@ static void more_fields_are_given_as_they_are_asked_for(void **state) {
     assert_null(d);
 }
 
+/* A page that was converted for JSON may still name the charset it had. */
+static void pages_of_records_are_utf8_whatever_they_say(void **state) {
+    (void)state;
+    doppel_page_reader *reader;
+    doppel_page page;
+    doppel_document *d = parse("{\"html\":\"<meta charset=windows-1251><p>caf\xC3\xA9 \\u041f\"}");
+    assert_int_equal(doppel_page_reader_create(&reader), DOPPEL_OK);
+    assert_int_equal(doppel_document_text(reader, d, DOPPEL_CONTENT_ALL, &page), DOPPEL_OK);
+    check(page.text, page.text_length, "caf\xC3\xA9 \xD0\x9F");
+    doppel_page_reader_free(reader);
+    doppel_document_free(d);
+}
+
 static void invalid_utf8_is_repaired(void **state) {
     (void)state;
     doppel_document *d = parse("{\"text\":\"a\xff z\"}");
@@ -99,9 +112,13 @@ static void what_is_no_object_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_are_unescaped),          cmocka_unit_test(what_is_missing_is_null_or_empty),
-        cmocka_unit_test(keys_are_those_of_the_options), cmocka_unit_test(more_fields_are_given_as_they_are_asked_for),
-        cmocka_unit_test(invalid_utf8_is_repaired),      cmocka_unit_test(what_is_no_object_is_refused),
+        cmocka_unit_test(fields_are_unescaped),
+        cmocka_unit_test(what_is_missing_is_null_or_empty),
+        cmocka_unit_test(keys_are_those_of_the_options),
+        cmocka_unit_test(more_fields_are_given_as_they_are_asked_for),
+        cmocka_unit_test(pages_of_records_are_utf8_whatever_they_say),
+        cmocka_unit_test(invalid_utf8_is_repaired),
+        cmocka_unit_test(what_is_no_object_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
