@@ -356,7 +356,8 @@ typedef struct doppel_document {
      * empty, unless the record has both. NULL: not a page. */
     const char *html;
     size_t html_length;
-    const char *charset; /* what the page's carrier says it is written in, e.g. "windows-1252"; NULL: nothing */
+    const char *charset; /* what the page's carrier says it is written in, e.g. "windows-1252" (JSONL and CSV: "utf-8",
+                            whatever the page says of itself); NULL: nothing */
     const char *alias;   /* the target of a redirect, as it stands: the document is another name of it; else NULL */
     size_t alias_length; /* such a document has no text */
     const doppel_slice *extra; /* what `extra_keys` asked for, in that order; data NULL: the record has none */
@@ -384,8 +385,9 @@ typedef struct doppel_input_options {
 typedef struct doppel_input_counts {
     uint64_t documents, bytes; /* bytes: after decompression */
     uint64_t bad;              /* records left out */
-    uint64_t repaired; /* records with invalid UTF-8 or lone surrogates, which became U+FFFD; and plain files with
-                          invalid UTF-8, which are given as they are */
+    uint64_t repaired; /* records with invalid UTF-8 or lone surrogates, which became U+FFFD; plain files with invalid
+                          UTF-8, which are given as they are; mail and archived texts in a charset that is not known or
+                          does not fit, and archived bodies that break off, of which what could be read is given */
     uint64_t unopened; /* files that could not be opened or read to the end */
 } doppel_input_counts;
 
@@ -438,7 +440,7 @@ DOPPEL_API doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, do
 /* A document from one record, a JSON object in memory, by the keys of `options` (NULL: the defaults), read as a line of
  * JSONL is: invalid UTF-8 becomes U+FFFD. A field that is missing or no string (an id may be a number) is NULL; `id`
  * and `text` are empty then. Free it with doppel_document_free. Errors: DOPPEL_ERROR_INPUT when it is no JSON object,
- * DOPPEL_ERROR_MEMORY. */
+ * DOPPEL_ERROR_USAGE for more than 16 extra keys, DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_document_parse(const char *record, size_t length, const doppel_input_options *options,
                                                doppel_document **document, doppel_error *error);
 DOPPEL_API void doppel_document_free(doppel_document *document);
