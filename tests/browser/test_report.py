@@ -22,6 +22,9 @@ HERE = pathlib.Path(__file__).parent
 # How pages are looked at: the first one in every way, the others in two.
 WAYS = ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light"))
 
+# Milliseconds: other tests may keep the machine busy.
+PATIENCE = 120000
+
 
 def prose_of(rng, count):
     return [{"id": i, "text": corpus.prose(rng, 40)} for i in range(count)]
@@ -68,6 +71,7 @@ def make_page(doppel, folder, documents, options):
 def look(browser, address, width, scheme, picture):
     """Gives what is wrong with a page, and its text."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.set_default_timeout(PATIENCE)
     page, found, asked = context.new_page(), [], []
     page.on("console", lambda message: found.append("console: " + message.text))
     page.on("pageerror", lambda error: found.append(f"error: {error}"))
