@@ -190,6 +190,12 @@ static void pages_and_more_fields_are_given(void **state) {
 
 /* ---- subjects ---- */
 
+static void charsets_have_many_names(void **state) {
+    (void)state;
+    check_words("=?cp1251?Q?=CF?= =?x-gbk?Q?=C4=E3?= =?latin2?Q?=B1?=", "\xD0\x9F\xE4\xBD\xA0\xC4\x85");
+    check_words("=?SJIS?Q?=82=A0?= =?cp949?Q?=B0=A1?= =?iso-8859-11?Q?=A1?=", "\xE3\x81\x82\xEA\xB0\x80\xE0\xB8\x81");
+}
+
 static void encoded_words_are_decoded(void **state) {
     (void)state;
     check_words("plain  text\r\n\tfolded", "plain text folded");
@@ -288,6 +294,7 @@ int main(void) {
         TEST(a_page_beside_an_empty_text_is_used),
         TEST(pages_and_more_fields_are_given),
         TEST(encoded_words_are_decoded),
+        TEST(charsets_have_many_names),
         TEST(broken_words_stay),
         TEST(many_words_without_an_end_take_little_time),
         TEST(blocks_may_be_cut_anywhere),
