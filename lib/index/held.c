@@ -1,4 +1,4 @@
-/* held.c - builds the held side of a join: read, sort, list the positions of each fingerprint, fill the tables. */
+/* held.c - builds the held side of a join: read, sort, list the positions of each fingerprint, plan the tables. */
 #include "index/held.h"
 
 #include <stdlib.h>
@@ -192,7 +192,7 @@ static doppel_status build(dp_held *held, dp_feed *feed, const dp_held_options *
     if (status == DOPPEL_OK && !(sort_values(held, raw) && list_positions(held, raw)))
         status = dp_no_memory(error);
     free(raw);
-    return status == DOPPEL_OK ? dp_held_build_tables(held, options, error) : status;
+    return status == DOPPEL_OK ? dp_held_plan_tables(held, options, error) : status;
 }
 
 doppel_status dp_held_build(dp_held *held, dp_feed *feed, const dp_held_options *options, doppel_error *error) {

@@ -1,7 +1,8 @@
 /* held_find.c - looks queries up in the held side, several at once.
  *
- * Three rounds over all probes of a group of queries, so that memory is asked for long before it is needed: the keys,
- * the places of the buckets, the buckets. What several tables find counts in the first of them. */
+ * Rounds over all probes of a group of queries, so that memory is asked for long before it is needed: the keys, the
+ * places of the buckets, the buckets, the ids of what is near in them, and the fingerprints of those. What several
+ * tables find counts in the first of them that the query is looked up in. */
 #include "index/held.h"
 #include "kernel/kernel.h"
 
@@ -24,10 +25,14 @@ void dp_held_finder_free(dp_held_finder *finder) {
 }
 
 /* Writes the probes of one query; gives how many. */
-static size_t write_probes(const dp_held *held, dp_bits value, uint32_t query, dp_held_probe *probes) {
+static size_t write_probes(const dp_held_finder *finder, uint32_t query, dp_held_probe *probes) {
+    const dp_held *held = finder->held;
+    dp_bits value = dp_bits_load(finder->queries + query * held->words, held->bits);
     size_t count = 0;
     for (int t = 0; t < held->tables; t++) {
         const dp_held_table *table = &held->table[t];
+        if (!(table->parts & finder->parts[query]))
+            continue;
         uint32_t key = dp_held_key(table, value);
         for (size_t i = 0; i < table->flip_count; i++) {
             probes[count] = (dp_held_probe){query, (uint32_t)t, key ^ table->flips[i], 0};
@@ -51,27 +56,49 @@ static void find_buckets(const dp_held *held, dp_held_probe *probes, size_t coun
     }
 }
 
-/* Whether an earlier table finds the two as well. */
-static bool found_before(const dp_held *held, uint32_t table, dp_bits differ) {
-    for (uint32_t t = 0; t < table; t++)
-        if (dp_bits_count(differ & held->table[t].key_mask) <= held->table[t].radius)
+/* Whether an earlier table that the query is looked up in finds the two as well. */
+static bool found_before(const dp_held_finder *finder, const dp_held_near *near, dp_bits differ) {
+    const dp_held *held = finder->held;
+    for (uint32_t t = 0; t < near->table; t++)
+        if (held->table[t].parts & finder->parts[near->query] &&
+            dp_bits_count(differ & held->table[t].key_mask) <= held->table[t].radius)
             return true;
     return false;
 }
 
-/* Adds those that the last comparison found: entries of a bucket, or (ids NULL) of all from `first` on. */
-static bool add_hits(dp_held_finder *finder, const dp_held_probe *probe, const uint32_t *ids, uint32_t first,
-                     size_t near) {
+/* Looks at what waits: adds those that are near and not found before. */
+static bool settle(dp_held_finder *finder) {
     const dp_held *held = finder->held;
-    dp_bits value = dp_bits_load(finder->queries + probe->query * held->words, held->bits);
-    if (!dp_reserve(&finder->hits, &finder->hit_capacity, finder->hit_count + near, sizeof *finder->hits))
+    dp_held_near *waiting = finder->waiting;
+    size_t count = finder->waiting_count;
+    if (!dp_reserve(&finder->hits, &finder->hit_capacity, finder->hit_count + count, sizeof *finder->hits))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (held->tables)
+            waiting[i].at = held->table[waiting[i].table].ids[waiting[i].at];
+        __builtin_prefetch(held->values + waiting[i].at * held->words);
+    }
+    for (size_t i = 0; i < count; i++) {
+        dp_bits differ = dp_bits_load(finder->queries + waiting[i].query * held->words, held->bits) ^
+                         dp_bits_load(held->values + waiting[i].at * held->words, held->bits);
+        int distance = dp_bits_count(differ);
+        if (distance <= held->distance && !found_before(finder, &waiting[i], differ))
+            finder->hits[finder->hit_count++] = (dp_held_hit){waiting[i].query, waiting[i].at, (uint32_t)distance};
+    }
+    finder->waiting_count = 0;
+    return true;
+}
+
+/* Keeps what the last comparison found, entries from `first` on, and asks for their ids. */
+static bool add_near(dp_held_finder *finder, const dp_held_probe *probe, uint32_t first, size_t near) {
+    const dp_held *held = finder->held;
+    if (finder->waiting_count > DP_HELD_PIECE && !settle(finder))
         return false;
     for (size_t i = 0; i < near; i++) {
-        uint32_t at = first + finder->near[i], id = ids ? ids[at] : at;
-        dp_bits differ = value ^ dp_bits_load(held->values + id * held->words, held->bits);
-        int distance = dp_bits_count(differ);
-        if (distance <= held->distance && !found_before(held, probe->table, differ))
-            finder->hits[finder->hit_count++] = (dp_held_hit){probe->query, id, (uint32_t)distance};
+        uint32_t at = first + finder->near[i];
+        finder->waiting[finder->waiting_count++] = (dp_held_near){probe->query, probe->table, at};
+        if (held->tables)
+            __builtin_prefetch(&held->table[probe->table].ids[at]);
     }
     return true;
 }
@@ -93,7 +120,7 @@ static bool compare_bucket(dp_held_finder *finder, const dp_held_probe *probe) {
         size_t near = table->filter ? dp_near32_kernel()(table->filter + at, count, (uint32_t)(*value >> table->from),
                                                          held->distance, finder->near)
                                     : compare(finder, table->column + at * held->words, count, value);
-        if (near && !add_hits(finder, probe, table->ids, at, near))
+        if (near && !add_near(finder, probe, at, near))
             return false;
     }
     return true;
@@ -108,25 +135,26 @@ static bool compare_all(dp_held_finder *finder, uint32_t query) {
     for (uint32_t at = 0, count; at < held->distinct; at += count) {
         count = held->distinct - at < DP_HELD_PIECE ? held->distinct - at : DP_HELD_PIECE;
         size_t near = compare(finder, held->values + at * held->words, count, value);
-        if (near && !add_hits(finder, &probe, NULL, at, near))
+        if (near && !add_near(finder, &probe, at, near))
             return false;
     }
     return true;
 }
 
-bool dp_held_finder_run(dp_held_finder *finder, const uint64_t *queries, size_t count) {
+bool dp_held_finder_run(dp_held_finder *finder, const uint64_t *queries, const uint8_t *parts, size_t count) {
     const dp_held *held = finder->held;
     size_t probes = 0;
-    finder->hit_count = 0;
+    finder->hit_count = finder->waiting_count = 0;
     finder->queries = queries;
+    finder->parts = parts;
     for (uint32_t q = 0; q < count && !held->tables; q++)
         if (!compare_all(finder, q))
             return false;
     for (uint32_t q = 0; q < count && held->tables; q++)
-        probes += write_probes(held, dp_bits_load(queries + q * held->words, held->bits), q, finder->probes + probes);
+        probes += write_probes(finder, q, finder->probes + probes);
     find_buckets(held, finder->probes, probes);
     for (size_t i = 0; i < probes; i++)
         if (!compare_bucket(finder, &finder->probes[i]))
             return false;
-    return true;
+    return settle(finder);
 }

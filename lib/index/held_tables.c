@@ -11,17 +11,17 @@
 
 /* ---- planning ---- */
 
+void dp_held_add_piece(dp_held_table *table, dp_cut cut, int left) {
+    int width = cut.width < left ? cut.width : left, from = cut.from + cut.width - width;
+    table->piece[table->pieces++] = (dp_cut){(uint8_t)from, (uint8_t)width};
+    table->key_bits += width;
+    table->key_mask |= (((dp_bits)1 << width) - 1) << from;
+}
+
 /* The key is made of the first cuts, the last of them by its top. */
 static void set_key(const dp_table_layout *layout, dp_held_table *table) {
-    int left = layout->key_bits;
-    table->key_bits = layout->key_bits;
-    table->key_mask = layout->key_mask;
-    for (int i = 0; i < layout->cuts && left > 0; i++) {
-        dp_cut cut = layout->cut[i];
-        int width = cut.width < left ? cut.width : left;
-        table->piece[table->pieces++] = (dp_cut){(uint8_t)(cut.from + cut.width - width), (uint8_t)width};
-        left -= width;
-    }
+    for (int i = 0; i < layout->cuts && table->key_bits < layout->key_bits; i++)
+        dp_held_add_piece(table, layout->cut[i], layout->key_bits - table->key_bits);
 }
 
 /* Up to this share of a bucket may pass its filter and be looked at in full. */
@@ -35,6 +35,14 @@ static void set_filter(const dp_held *held, dp_held_table *table) {
     int tell = (held->bits < 32 ? held->bits : 32) - __builtin_popcount(table->from ? in_high : in_low);
     if (held->words > 1 || dp_ball(tell, held->distance) > ldexp(FILTER_SHARE, tell))
         table->from = -1;
+}
+
+void dp_held_add_table(dp_held *held, const dp_held_table *made) {
+    dp_held_table *table = &held->table[held->tables++];
+    *table = *made;
+    set_filter(held, table);
+    table->flip_count = (size_t)dp_ball(table->key_bits, table->radius);
+    held->probes += table->flip_count;
 }
 
 /* Chooses the tables. An entry takes its fingerprint and its id in each; the plans of an index count a little less, so
@@ -54,12 +62,9 @@ static void plan(dp_held *held, uint64_t memory) {
     held->nanoseconds = effort.nanoseconds;
     for (int t = 0; t < layout.tables; t++)
         if (radius[t] >= 0) {
-            dp_held_table *table = &held->table[held->tables++];
-            set_key(&layout.table[t], table);
-            set_filter(held, table);
-            table->radius = radius[t];
-            table->flip_count = (size_t)dp_ball(table->key_bits, radius[t]);
-            held->probes += table->flip_count;
+            dp_held_table table = {.radius = radius[t], .parts = ~0U};
+            set_key(&layout.table[t], &table);
+            dp_held_add_table(held, &table);
         }
 }
 
@@ -68,11 +73,15 @@ static uint64_t table_bytes(const dp_held *held, const dp_held_table *table) {
     return held->distinct * each + ((uint64_t)4 << table->key_bits) + 4 * table->flip_count;
 }
 
-uint64_t dp_held_bytes(const dp_held *held) {
-    uint64_t bytes = held->count * 4 + (uint64_t)held->distinct * (held->words * 8 + 4);
+uint64_t dp_held_table_bytes(const dp_held *held) {
+    uint64_t bytes = 0;
     for (int t = 0; t < held->tables; t++)
         bytes += table_bytes(held, &held->table[t]);
     return bytes;
+}
+
+uint64_t dp_held_bytes(const dp_held *held) {
+    return held->count * 4 + (uint64_t)held->distinct * (held->words * 8 + 4) + dp_held_table_bytes(held);
 }
 
 /* ---- filling ---- */
@@ -137,15 +146,19 @@ static void fill_tables(void *user, size_t thread) {
     }
 }
 
-doppel_status dp_held_build_tables(dp_held *held, const dp_held_options *options, doppel_error *error) {
+bool dp_held_fill(dp_held *held, size_t threads) {
+    filling f = {.held = held};
+    if (held->tables)
+        dp_run_threads(threads, fill_tables, &f);
+    return !atomic_load(&f.failed);
+}
+
+doppel_status dp_held_plan_tables(dp_held *held, const dp_held_options *options, doppel_error *error) {
     uint64_t lists = dp_held_bytes(held);
     held->nanoseconds = FEW / 10.0;
     if (held->distinct > FEW)
         plan(held, options->memory > lists ? options->memory - lists : 0);
     if (dp_held_bytes(held) > options->memory)
         return dp_held_too_little(held->count, dp_held_bytes(held), error);
-    filling f = {.held = held};
-    if (held->tables)
-        dp_run_threads(options->threads, fill_tables, &f);
-    return atomic_load(&f.failed) ? dp_no_memory(error) : DOPPEL_OK;
+    return DOPPEL_OK;
 }

@@ -193,7 +193,9 @@ static doppel_status set_up(dp_two *two, const doppel_source *a, int distance, d
         return status;
     dp_sieve_options sieve = {.threads = two->threads, .memory = rest / 8 * 7, .stream = expected};
     dp_sieve_plan(&two->sieve, &two->held, &sieve);
-    if (!dp_sieve_build(&two->sieve, &two->held, two->threads))
+    if (two->sieve.nested)
+        dp_held_use_parts(&two->held, two->sieve.found, two->sieve.parts);
+    if (!dp_held_fill(&two->held, two->threads) || !dp_sieve_build(&two->sieve, &two->held, two->threads))
         return dp_no_memory(error);
     if (two->total && two->total / two->sieve.batch < two->threads)
         two->threads = (size_t)(two->total / two->sieve.batch) + 1; /* no more than there are batches */

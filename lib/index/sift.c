@@ -35,19 +35,22 @@ static bool init_slices(dp_sifter *sifter) {
 bool dp_sifter_init(dp_sifter *sifter, const dp_sieve *sieve) {
     *sifter = (dp_sifter){.sieve = sieve};
     sifter->values = dp_big_alloc(sieve->batch * sieve->words * sizeof *sifter->values);
-    sifter->passed = dp_big_alloc((sieve->batch / 64 + 1) * sizeof *sifter->passed);
-    return sifter->values && sifter->passed && (!sieve->sliced || init_slices(sifter));
+    bool made = sifter->values;
+    for (int i = 0; i < sieve->parts; i++)
+        made = (sifter->passed[i] = dp_big_alloc((sieve->batch / 64 + 1) * sizeof(uint64_t))) && made;
+    return made && (!sieve->sliced || init_slices(sifter));
 }
 
 void dp_sifter_free(dp_sifter *sifter) {
     free(sifter->values);
-    free(sifter->passed);
     free(sifter->entries);
     free(sifter->open);
     free(sifter->starts);
     free(sifter->fills);
-    for (int i = 0; i < DP_SIEVE_PARTS; i++)
+    for (int i = 0; i < DP_SIEVE_PARTS; i++) {
         free(sifter->counts[i]);
+        free(sifter->passed[i]);
+    }
 }
 
 /* ---- loading ---- */
@@ -80,42 +83,47 @@ void dp_sifter_added(dp_sifter *sifter, size_t count) {
 
 /* ---- testing ---- */
 
-static uint64_t bit_of(const uint64_t *map, uint64_t key) {
-    return map[key >> 6] >> (key & 63) & 1;
-}
-
 /* A map that the cache holds as a whole. */
-static void test_whole(dp_sifter *sifter, const dp_sieve_part *part) {
+static void test_whole(dp_sifter *sifter, const dp_sieve_part *part, uint64_t *passed) {
     const uint64_t *values = sifter->values + part->word, *map = part->map;
     uint64_t mask = ((uint64_t)1 << part->bits) - 1;
     size_t words = sifter->sieve->words;
     for (size_t from = 0; from < sifter->count; from += 64) {
         size_t end = sifter->count - from < 64 ? sifter->count : from + 64;
-        uint64_t passed = 0;
+        uint64_t bits = 0;
         for (size_t i = from; i < end; i++)
-            passed |= bit_of(map, values[i * words] >> part->shift & mask) << (i - from);
-        sifter->passed[from / 64] |= passed;
+            bits |= dp_sieve_test(map, part->squeeze, (uint32_t)(values[i * words] >> part->shift & mask))
+                    << (i - from);
+        passed[from / 64] = bits;
     }
 }
 
-/* The numbers of those of up to PIECE entries whose bit is set; gives how many. */
-static size_t test_piece(const uint64_t *map, const uint64_t *entries, size_t count, uint32_t *list) {
+/* Some entries of a slice. */
+typedef struct piece {
+    const uint64_t *entries;
+    size_t count;
+} piece;
+
+/* The numbers of those of up to PIECE entries whose mark is there; gives how many. What is behind the last entry of a
+ * slice may be anything: a prefetch may miss. */
+static inline size_t test_piece(const uint64_t *map, int squeeze, piece p, uint32_t *list) {
     size_t found = 0;
-    for (size_t i = 0; i < count; i++) {
-        __builtin_prefetch(&map[entries[i + AHEAD] >> 38]);
-        list[found] = (uint32_t)entries[i];
-        found += bit_of(map, entries[i] >> 32);
+    for (size_t i = 0; i < p.count; i++) {
+        __builtin_prefetch(&map[dp_sieve_word(squeeze, (uint32_t)(p.entries[i + AHEAD] >> 32))]);
+        list[found] = (uint32_t)p.entries[i];
+        found += dp_sieve_test(map, squeeze, (uint32_t)(p.entries[i] >> 32));
     }
     return found;
 }
 
-static void test_slice(dp_sifter *sifter, const uint64_t *map, const uint64_t *entries, size_t count) {
+static void test_slice(const dp_sieve_part *part, piece slice, uint64_t *passed) {
     uint32_t list[PIECE];
-    for (size_t from = 0, size; from < count; from += size) {
-        size = count - from < PIECE ? count - from : PIECE;
-        size_t found = test_piece(map, entries + from, size, list);
+    for (size_t from = 0; from < slice.count; from += PIECE) {
+        piece p = {slice.entries + from, slice.count - from < PIECE ? slice.count - from : PIECE};
+        size_t found =
+            part->squeeze ? test_piece(part->map, part->squeeze, p, list) : test_piece(part->map, 0, p, list);
         for (size_t i = 0; i < found; i++)
-            sifter->passed[list[i] / 64] |= (uint64_t)1 << list[i] % 64;
+            passed[list[i] / 64] |= (uint64_t)1 << list[i] % 64;
     }
 }
 
@@ -144,15 +152,16 @@ static void deal(dp_sifter *sifter, const dp_sieve_part *part, const uint32_t *c
 
 void dp_sifter_run(dp_sifter *sifter) {
     const dp_sieve *sieve = sifter->sieve;
-    memset(sifter->passed, sieve->parts ? 0 : 255, (sifter->count / 64 + 1) * sizeof *sifter->passed);
     for (int i = 0; i < sieve->parts; i++) {
         const dp_sieve_part *part = &sieve->part[i];
+        uint64_t *passed = sifter->passed[i];
         if (!part->slice_bits) {
-            test_whole(sifter, part);
+            test_whole(sifter, part, passed);
             continue;
         }
+        memset(passed, 0, (sifter->count / 64 + 1) * sizeof *passed);
         deal(sifter, part, sifter->counts[i]);
         for (size_t s = 0; s < (size_t)1 << part->slice_bits; s++)
-            test_slice(sifter, part->map, sifter->entries + sifter->starts[s], sifter->counts[i][s]);
+            test_slice(part, (piece){sifter->entries + sifter->starts[s], sifter->counts[i][s]}, passed);
     }
 }

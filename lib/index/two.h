@@ -61,8 +61,9 @@ typedef struct dp_two_worker {
     dp_two *two;
     dp_sifter sifter;
     dp_held_finder finder;
-    uint64_t *queries; /* finder.group of them, and their numbers in the batch */
+    uint64_t *queries; /* finder.group of them, their numbers in the batch, and the parts in which they may be near */
     uint32_t *numbers;
+    uint8_t *parts;
     uint64_t *keys, *scratch; /* to sort the pairs of one fingerprint */
     size_t key_capacity, scratch_capacity;
     uint64_t *room; /* for reading */

@@ -9,8 +9,9 @@ bool dp_two_worker_init(dp_two_worker *worker, dp_two *two) {
     made = dp_sifter_init(&worker->sifter, &two->sieve) && made;
     worker->queries = malloc(worker->finder.group * two->held.words * sizeof *worker->queries);
     worker->numbers = malloc(worker->finder.group * sizeof *worker->numbers);
+    worker->parts = malloc(worker->finder.group);
     worker->room = malloc(DP_FEED_BATCH * two->held.words * sizeof *worker->room);
-    return made && worker->queries && worker->numbers && worker->room;
+    return made && worker->queries && worker->numbers && worker->parts && worker->room;
 }
 
 void dp_two_worker_free(dp_two_worker *worker) {
@@ -18,6 +19,7 @@ void dp_two_worker_free(dp_two_worker *worker) {
     dp_sifter_free(&worker->sifter);
     free(worker->queries);
     free(worker->numbers);
+    free(worker->parts);
     free(worker->room);
     free(worker->keys);
     free(worker->scratch);
@@ -105,11 +107,27 @@ static bool find_group(dp_two_worker *worker, size_t count) {
         dp_two_fail(worker->two, DOPPEL_ERROR_INTERRUPTED, NULL);
         return false;
     }
-    if (!dp_held_finder_run(finder, worker->queries, count))
+    if (!dp_held_finder_run(finder, worker->queries, worker->parts, count))
         return no_memory(worker);
     worker->result->candidates += finder->candidates;
     finder->candidates = 0;
     return !finder->hit_count || add_hits(worker);
+}
+
+/* Those of 64 fingerprints, from number `from` on, that passed some map. Without a sieve, all are taken to be near in
+ * the first part. */
+static uint64_t passed_any(const dp_sifter *sifter, size_t from) {
+    uint64_t passed = sifter->sieve->parts ? 0 : ~(uint64_t)0;
+    for (int i = 0; i < sifter->sieve->parts; i++)
+        passed |= sifter->passed[i][from / 64];
+    return sifter->count - from < 64 ? passed & (((uint64_t)1 << (sifter->count - from)) - 1) : passed;
+}
+
+static uint8_t parts_of(const dp_sifter *sifter, size_t number) {
+    unsigned parts = !sifter->sieve->parts;
+    for (int i = 0; i < sifter->sieve->parts; i++)
+        parts |= (unsigned)(sifter->passed[i][number / 64] >> number % 64 & 1) << i;
+    return (uint8_t)parts;
 }
 
 void dp_two_check(dp_two_worker *worker) {
@@ -117,11 +135,10 @@ void dp_two_check(dp_two_worker *worker) {
     size_t words = worker->two->held.words, group = worker->finder.group, filled = 0;
     dp_sifter_run(&worker->sifter);
     for (size_t from = 0; from < sifter->count; from += 64)
-        for (uint64_t passed = sifter->passed[from / 64]; passed; passed &= passed - 1) {
+        for (uint64_t passed = passed_any(sifter, from); passed; passed &= passed - 1) {
             size_t number = from + (size_t)__builtin_ctzll(passed);
-            if (number >= sifter->count)
-                break;
             memcpy(worker->queries + filled * words, sifter->values + number * words, words * sizeof(uint64_t));
+            worker->parts[filled] = parts_of(sifter, number);
             worker->numbers[filled++] = (uint32_t)number;
             if (filled == group && !find_group(worker, filled))
                 return;
