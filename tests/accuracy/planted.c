@@ -207,8 +207,7 @@ typedef struct plan {
 } plan;
 
 static void keep(const text *t, uint32_t **kept) {
-    *kept = malloc((t->count + 2) * sizeof **kept);
-    if (!*kept)
+    if (!(*kept = malloc((t->count + 2) * sizeof **kept)))
         fail("no memory");
     (*kept)[0] = (uint32_t)t->script;
     (*kept)[1] = (uint32_t)t->count;
