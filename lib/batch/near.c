@@ -4,11 +4,16 @@
 
 #include <stdlib.h>
 
+/* Two rows, each the first with its fingerprint. */
+typedef struct row_pair {
+    uint32_t a, b;
+} row_pair;
+
 typedef struct joining {
     doppel_batch *batch;
     uint32_t *first; /* of each row: the first row with its fingerprint */
-    doppel_pair *pairs;
-    size_t count, room; /* pairs of firsts */
+    row_pair *pairs;
+    size_t count, room;
 } joining;
 
 /* doppel_join_options.pairs */
@@ -21,7 +26,7 @@ static doppel_status take_pairs(const doppel_pair *pairs, size_t count, void *us
         }
         if (!dp_reserve(&j->pairs, &j->room, j->count + 1, sizeof *j->pairs))
             return DOPPEL_ERROR_MEMORY;
-        j->pairs[j->count++] = pairs[i];
+        j->pairs[j->count++] = (row_pair){(uint32_t)pairs[i].a, (uint32_t)pairs[i].b};
     }
     return DOPPEL_OK;
 }
@@ -124,8 +129,8 @@ static bool fill_looks(joining *j, const uint32_t *which, dp_looks *looks) {
     for (size_t i = 2; made && i < rows + 2; i++)
         near[i] += near[i - 1];
     for (size_t i = 0; made && i < j->count; i++) {
-        other[near[j->pairs[i].a + 1]++] = (uint32_t)j->pairs[i].b;
-        other[near[j->pairs[i].b + 1]++] = (uint32_t)j->pairs[i].a;
+        other[near[j->pairs[i].a + 1]++] = j->pairs[i].b;
+        other[near[j->pairs[i].b + 1]++] = j->pairs[i].a;
     }
     for (size_t i = 0; made && i < rows; i++)
         if (which[j->first[i]] != DP_NO_DOCUMENT)
