@@ -13,7 +13,7 @@ typedef struct shown_document {
     bool found;       /* its record was read; known ones have none */
     char *text, *title, *url;
     size_t text_length, title_length, url_length;
-    bool title_cut; /* only its beginning is there */
+    bool text_cut, title_cut; /* only its beginning is there */
 } shown_document;
 
 /* Copies of a group that are shown with their differences, and ids of those that have none. */

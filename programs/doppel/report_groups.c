@@ -109,7 +109,8 @@ static void write_kept(report *r, html *page, const shown_document *kept, const 
         html_put(page, "<p class=\"meta\">A known document: its text is not read for a report.</p></div>");
         return;
     }
-    html_put(page, "<p class=\"meta\">");
+    html_put(page, kept->text_cut ? "<p class=\"meta\">a long text, of which this page has the first "
+                                  : "<p class=\"meta\">");
     html_count(page, text->words, "word", "words");
     write_url(page, kept);
     html_put(page, "</p><p class=\"text\" dir=\"auto\">");
@@ -161,6 +162,8 @@ static doppel_status write_copy(report *r, html *page, const shown_document *cop
     write_evidence(page, &copy->near);
     if (status == DOPPEL_OK && kept)
         write_counted(page, &d);
+    if (copy->text_cut)
+        html_put(page, " \xC2\xB7 a long text, of which only the beginning is compared");
     write_url(page, copy);
     html_put(page, "</p>");
     if (status == DOPPEL_OK && kept)

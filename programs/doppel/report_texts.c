@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More of a text is not compared: about 150,000 words of English. */
-#define MOST_TEXT ((size_t)1 << 20)
+/* More of a text is not compared: about 40,000 words of English. */
+#define MOST_TEXT ((size_t)256 << 10)
 
 /* A few lines on a phone. */
 enum { MOST_TITLE = 200, MOST_URL = 400 };
@@ -59,6 +59,7 @@ static doppel_status take_shown(text_reading *in, shown_document *shown, const d
     bool copied = copy_text(page.text ? page.text : "", page.text_length, MOST_TEXT, &shown->text, &shown->text_length);
     if (copied && page.title)
         copied = copy_text(page.title, page.title_length, MOST_TITLE, &shown->title, &shown->title_length);
+    shown->text_cut = shown->text_length < page.text_length;
     shown->title_cut = page.title && shown->title_length < page.title_length;
     if (copied && d->url)
         copied = copy_text(d->url, d->url_length, MOST_URL, &shown->url, &shown->url_length);

@@ -19,7 +19,8 @@ show report.html | sed -n '/In and out/,/How similar/p'
 echo "== groups and hosts"
 show report.html | sed -n '/The largest groups/,/Inputs/p'
 echo "== the plan"
-show report.html | sed -n '/The plan/,/Time, measured/p'
+show report.html | sed -n '/The plan/,/Time, measured/p' |
+    sed 's/[0-9]* bands of [0-9]* rows/B bands of R rows/; s/99\.[0-9]* %/99.N %/'
 echo "== stdout, compressed, the same again"
 doppel report --work run -o - | sed 's/[0-9.]* s</N s</g; s/width="[0-9.]*%"//g' >first
 doppel report --work run -o report.html.gz --threads 1
