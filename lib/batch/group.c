@@ -68,8 +68,8 @@ static bool is_better(const dp_deciding *g, const verdict *a, const verdict *b) 
 
 /* By content: the nearest of those that stay. */
 static doppel_status find_near(dp_deciding *g, dp_verifier *verifier, uint32_t d, verdict *best) {
-    uint32_t twin = g->batch->docs[d].twin;
-    for (uint64_t i = g->looks.start[twin]; i < g->looks.start[twin + 1]; i++) {
+    uint32_t of = dp_looks_of(&g->looks, g->batch->docs[d].twin);
+    for (uint64_t i = g->looks.start[of]; i < g->looks.start[of + 1]; i++) {
         uint32_t b = g->looks.bucket[i];
         const uint32_t *member = dp_deciding_bucket(g, b);
         for (uint32_t k = 0; k < g->fill[b]; k++) {
@@ -244,10 +244,17 @@ static doppel_status decide_all(doppel_batch *batch, doppel_error *error) {
     return status;
 }
 
+/* Groups that features are counted by are at least so alike. */
+#define FRAMED 0.8
+
 doppel_status dp_batch_prepare(doppel_batch *batch, doppel_error *error) {
     if (batch->options.boilerplate <= 0 || batch->frequent)
         return DOPPEL_OK;
+    /* At a low threshold the frame alone would make one group of all, and count once. */
+    double asked = batch->options.similarity;
+    batch->options.similarity = asked > FRAMED ? asked : FRAMED;
     doppel_status status = decide_all(batch, error);
+    batch->options.similarity = asked;
     batch->decided = false;
     return status == DOPPEL_OK ? dp_boilerplate_leave_out(batch, error) : status;
 }

@@ -18,6 +18,15 @@ static bool print_shaping(const doppel_batch *batch, dp_buffer *text) {
            dp_buffer_printf(text, "within=%s\nacross=%s\n", o->within ? o->within : "", o->across ? o->across : "");
 }
 
+/* How documents are read. */
+static bool print_reading(const doppel_batch *batch, dp_buffer *text) {
+    const doppel_input_options *i = &batch->input;
+    return dp_buffer_printf(text, "max_record=%zu\nid_key=%s\nurl_key=%s\n", i->max_record, i->id_key ? i->id_key : "",
+                            i->url_key ? i->url_key : "") &&
+           dp_buffer_printf(text, "title_key=%s\ntext_key=%s\nhtml_key=%s\n", i->title_key ? i->title_key : "",
+                            i->text_key ? i->text_key : "", i->html_key ? i->html_key : "");
+}
+
 bool dp_options_print(const doppel_batch *batch, dp_buffer *text, size_t *shaping) {
     const doppel_batch_options *o = &batch->options;
     if (!print_shaping(batch, text))
@@ -27,8 +36,7 @@ bool dp_options_print(const doppel_batch *batch, dp_buffer *text, size_t *shapin
                             batch->distance) &&
            dp_buffer_printf(text, "boilerplate=%.17g\nkeep=%s\nlink_any=%d\n", o->boilerplate, o->keep ? o->keep : "",
                             o->link_any) &&
-           dp_buffer_printf(text, "limit=%llu\nmax_record=%zu\n", (unsigned long long)o->limit,
-                            batch->input.max_record);
+           dp_buffer_printf(text, "limit=%llu\n", (unsigned long long)o->limit) && print_reading(batch, text);
 }
 
 /* The value of a line `name=value`, which ends with a NUL from now on; empty when there is none. */
@@ -67,10 +75,17 @@ void dp_options_parse(char *text, doppel_batch_options *o, const char **recipe, 
     o->link_any = *value_of(text, "link_any") == '1';
     o->limit = strtoull(value_of(text, "limit"), NULL, 10);
     input->max_record = (size_t)strtoull(value_of(text, "max_record"), NULL, 10);
+    char *keys[] = {value_of(text, "id_key"), value_of(text, "url_key"), value_of(text, "title_key"),
+                    value_of(text, "text_key"), value_of(text, "html_key")};
     for (size_t i = 0, length = strlen(text); i < length; i++)
         if (text[i] == '\n')
             text[i] = 0;
     *recipe = recipe_text;
+    input->id_key = given(keys[0]);
+    input->url_key = given(keys[1]);
+    input->title_key = given(keys[2]);
+    input->text_key = given(keys[3]);
+    input->html_key = given(keys[4]);
     o->keep = given(keep);
     o->within = given(within);
     o->across = given(across);
