@@ -152,11 +152,16 @@ typedef struct dp_buckets {
     bool own_first; /* a document looks at all its buckets, but stands only in the first of them */
 } dp_buckets;
 
-/* Which buckets a document looks at: bucket[start[d]] ... bucket[start[d + 1] - 1]. */
+/* Which buckets a document looks at: bucket[start[d]] ... bucket[start[d + 1] - 1], with d = dp_looks_of(document). */
 typedef struct dp_looks {
     uint64_t *start;
     uint32_t *bucket;
+    uint32_t *of; /* whose looks a document has, when it has no list of its own; NULL: all have */
 } dp_looks;
+
+static inline uint32_t dp_looks_of(const dp_looks *looks, uint32_t document) {
+    return looks->of ? looks->of[document] : document;
+}
 
 struct doppel_batch {
     doppel_batch_options options;

@@ -88,5 +88,6 @@ bool dp_looks_make(dp_looks *looks, const dp_buckets *buckets, size_t documents)
 void dp_looks_free(dp_looks *looks) {
     free(looks->start);
     free(looks->bucket);
+    free(looks->of);
     *looks = (dp_looks){0};
 }

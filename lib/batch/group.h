@@ -49,8 +49,8 @@ static inline uint32_t *dp_deciding_bucket(const dp_deciding *g, uint32_t b) {
 
 /* Lists d in the buckets it stands in. */
 static inline void dp_deciding_enter(dp_deciding *g, uint32_t d) {
-    uint32_t twin = g->batch->docs[d].twin;
-    uint64_t from = g->looks.start[twin], to = g->looks.start[twin + 1];
+    uint32_t of = dp_looks_of(&g->looks, g->batch->docs[d].twin);
+    uint64_t from = g->looks.start[of], to = g->looks.start[of + 1];
     if (g->buckets.own_first && to > from)
         to = from + 1;
     for (; from < to; from++) {

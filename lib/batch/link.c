@@ -40,7 +40,8 @@ static doppel_status link_bucket(dp_deciding *g, dp_verifier *verifier, uint32_t
 /* Lists d in its buckets, and notes in which of them all are of one group: groups only grow, so that stays true. */
 static void enter(dp_deciding *g, uint32_t d) {
     dp_deciding_enter(g, d);
-    uint64_t from = g->looks.start[d], to = g->looks.start[d + 1];
+    uint32_t of = dp_looks_of(&g->looks, d);
+    uint64_t from = g->looks.start[of], to = g->looks.start[of + 1];
     for (uint64_t i = from; i < to && (i == from || !g->buckets.own_first); i++) {
         uint32_t b = g->looks.bucket[i];
         bool same = dp_root(g->chain, dp_deciding_bucket(g, b)[0]) == dp_root(g->chain, d);
@@ -71,7 +72,8 @@ static doppel_status link_document(dp_deciding *g, dp_verifier *verifier, uint32
         join_groups(g, twin, d); /* near whatever its twin is near */
         return DOPPEL_OK;
     }
-    for (uint64_t i = g->looks.start[d]; i < g->looks.start[d + 1] && status == DOPPEL_OK; i++)
+    uint32_t of = dp_looks_of(&g->looks, d);
+    for (uint64_t i = g->looks.start[of]; i < g->looks.start[of + 1] && status == DOPPEL_OK; i++)
         status = link_bucket(g, verifier, d, g->looks.bucket[i]);
     enter(g, d);
     return status;

@@ -114,43 +114,41 @@ static bool fill_buckets(joining *j, dp_buckets *buckets, const uint32_t *which)
     return next && buckets->member;
 }
 
-/* The buckets that a row's fingerprint is near: its own, then those of pairs. */
-static bool fill_looks(joining *j, const uint32_t *which, dp_looks *looks) {
+/* Counts the looks of each first row, its own bucket and those of pairs, two ahead as dp_looks_make does; gives all. */
+static uint64_t count_looks(const joining *j, const uint32_t *which, uint64_t *start) {
     const doppel_batch *batch = j->batch;
-    size_t rows = batch->row_count;
-    uint64_t *near = calloc(rows + 2, sizeof *near), total = 0;
-    uint32_t *other = malloc((2 * j->count + 1) * sizeof *other);
+    for (size_t i = 0; i < batch->row_count; i++)
+        start[batch->rows[i] + 2] += j->first[i] == i && which[i] != DP_NO_DOCUMENT;
+    for (size_t i = 0; i < j->count; i++) {
+        start[batch->rows[j->pairs[i].a] + 2]++;
+        start[batch->rows[j->pairs[i].b] + 2]++;
+    }
+    for (size_t d = 2; d < batch->count + 2; d++)
+        start[d] += start[d - 1];
+    return start[batch->count + 1];
+}
+
+/* The buckets that a fingerprint is near: its own, then those of pairs. The first row with it has the list. */
+static bool fill_looks(const joining *j, const uint32_t *which, dp_looks *looks) {
+    const doppel_batch *batch = j->batch;
     looks->start = calloc(batch->count + 2, sizeof *looks->start);
-    bool made = near && other && looks->start;
-    for (size_t i = 0; made && i < j->count; i++) {
-        near[j->pairs[i].a + 2]++;
-        near[j->pairs[i].b + 2]++;
+    looks->of = malloc((batch->count + 1) * sizeof *looks->of);
+    if (!looks->start || !looks->of ||
+        !(looks->bucket = malloc((count_looks(j, which, looks->start) + 1) * sizeof *looks->bucket)))
+        return false;
+    for (size_t d = 0; d < batch->count; d++)
+        looks->of[d] = (uint32_t)d;
+    for (size_t i = 0; i < batch->row_count; i++) {
+        looks->of[batch->rows[i]] = batch->rows[j->first[i]];
+        if (j->first[i] == i && which[i] != DP_NO_DOCUMENT)
+            looks->bucket[looks->start[batch->rows[i] + 1]++] = which[i];
     }
-    for (size_t i = 2; made && i < rows + 2; i++)
-        near[i] += near[i - 1];
-    for (size_t i = 0; made && i < j->count; i++) {
-        other[near[j->pairs[i].a + 1]++] = j->pairs[i].b;
-        other[near[j->pairs[i].b + 1]++] = j->pairs[i].a;
+    for (size_t i = 0; i < j->count; i++) {
+        uint32_t a = j->pairs[i].a, b = j->pairs[i].b;
+        looks->bucket[looks->start[batch->rows[a] + 1]++] = which[b];
+        looks->bucket[looks->start[batch->rows[b] + 1]++] = which[a];
     }
-    for (size_t i = 0; made && i < rows; i++)
-        if (which[j->first[i]] != DP_NO_DOCUMENT)
-            total += 1 + near[j->first[i] + 1] - near[j->first[i]];
-    made = made && (looks->bucket = malloc((total + 1) * sizeof *looks->bucket));
-    uint64_t at = 0;
-    for (size_t i = 0, d = 0; made && d <= batch->count; d++) {
-        looks->start[d] = at;
-        if (i >= rows || batch->rows[i] != d)
-            continue;
-        uint32_t first = j->first[i++];
-        if (which[first] == DP_NO_DOCUMENT)
-            continue;
-        looks->bucket[at++] = which[first];
-        for (uint64_t n = near[first]; n < near[first + 1]; n++)
-            looks->bucket[at++] = which[other[n]];
-    }
-    free(near);
-    free(other);
-    return made;
+    return true;
 }
 
 doppel_status dp_near_buckets(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error) {

@@ -65,7 +65,8 @@ static doppel_status add_near(pairing *p, finding *f, uint32_t a) {
     const doppel_batch *batch = p->batch;
     uint32_t twin = batch->docs[a].twin;
     doppel_near pair = {.a = a, .reason = "content_hash"};
-    for (uint64_t i = p->looks.start[twin]; i < p->looks.start[twin + 1]; i++) {
+    uint32_t of = dp_looks_of(&p->looks, twin);
+    for (uint64_t i = p->looks.start[of]; i < p->looks.start[of + 1]; i++) {
         uint32_t b = p->looks.bucket[i];
         for (uint64_t m = p->buckets.start[b]; m < p->buckets.start[b + 1]; m++) {
             uint32_t k = p->buckets.member[m];
