@@ -21,6 +21,10 @@
 /* Room for output grows by at least this. */
 #define ROOM ((size_t)256 << 10)
 
+/* Windows of 16 MiB, which is what one piece may become. Every decoder holds one, so that larger ones, up to 128 MiB,
+ * would add up; frames that ask for them are left to the reader. */
+#define WINDOW_LOG 24
+
 #define NOWHERE UINT64_MAX
 
 struct dp_members {
@@ -37,8 +41,8 @@ dp_members *dp_members_create(const dp_ahead_file *file) {
     if (!members)
         return NULL;
     members->file = *file;
-    if (file->zstd)
-        members->decoder = ZSTD_createDCtx();
+    if (file->zstd && (members->decoder = ZSTD_createDCtx()))
+        ZSTD_DCtx_setParameter(members->decoder, ZSTD_d_windowLogMax, WINDOW_LOG);
     /* 15: the largest window; 16: a gzip header and no other */
     if (file->zstd ? members->decoder != NULL : inflateInit2(&members->gzip, 15 + 16) == Z_OK)
         return members;

@@ -242,6 +242,29 @@ static void frames_to_skip_are_skipped(void **state) {
     dp_buffer_free(&file);
 }
 
+/* Their decoders would take much memory, one for each thread. */
+static void frames_of_large_windows_are_left_to_the_reader(void **state) {
+    (void)state;
+    for (int window = 24; window <= 25; window++) {
+        dp_buffer file = {0};
+        uint64_t seed = 2;
+        char *text = make_text(&seed, 60000), out[10000];
+        ZSTD_CCtx *packer = ZSTD_createCCtx();
+        ZSTD_CCtx_setParameter(packer, ZSTD_c_windowLog, window);
+        for (size_t i = 0; i < 60; i++) {
+            ZSTD_inBuffer in = {text + i * 1000, 999, 0}, rest = {text + i * 1000 + 999, 1, 0};
+            ZSTD_outBuffer to = {out, sizeof out, 0};
+            ZSTD_compressStream2(packer, &to, &in, ZSTD_e_continue); /* so that its size is not known */
+            assert_int_equal(ZSTD_compressStream2(packer, &to, &rest, ZSTD_e_end), 0);
+            assert_true(dp_buffer_add(&file, out, to.pos));
+        }
+        assert_int_equal(check_same(file.data, file.size, &tiny), window == 24);
+        ZSTD_freeCCtx(packer);
+        free(text);
+        dp_buffer_free(&file);
+    }
+}
+
 static void a_stream_is_used_again_and_closed_early(void **state) {
     (void)state;
     dp_stream stream;
@@ -322,6 +345,7 @@ int main(void) {
         TEST(what_stands_behind_is_found),
         TEST(members_within_members_are_not_taken),
         TEST(frames_to_skip_are_skipped),
+        TEST(frames_of_large_windows_are_left_to_the_reader),
         TEST(a_stream_is_used_again_and_closed_early),
         TEST(runs_read_the_same_with_any_number_of_threads),
         TEST(stdin_that_was_read_before_goes_on_where_it_is),
