@@ -7,8 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A slice of 2^22 bits is 512 KiB: with the entries that stream by it stays in a second-level cache of 1 MiB. */
-#define SLICE_BITS 22
+/* A slice of 2^21 bits is 256 KiB: with the entries that stream by it stays in a second-level cache of 1 MiB, and what
+ * a squeezed map moves a word by (6 + MOST_SQUEEZE bits) is less than a slice has (15). */
+#define SLICE_BITS 21
 /* Key bits: a number of 32 bits and the number of its fingerprint make an entry. */
 #define MOST_BITS 32
 #define LEAST_BITS 6
