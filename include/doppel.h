@@ -348,7 +348,8 @@ typedef struct doppel_document {
     size_t text_length;
     const char *url, *title; /* NULL when the record has none */
     size_t url_length, title_length;
-    const char *record; /* JSONL: the whole record as it stands in the file, without its line end; else NULL */
+    const char *record; /* JSONL: the whole record as it stands in the file, without its line end (of which one byte may
+                           be read behind it); else NULL */
     size_t record_length;
     const char *file; /* as given, or below a given folder */
     uint64_t line;    /* of its first line, from 1; 0 for a file that is one document; WARC: the record's number */
@@ -924,6 +925,7 @@ typedef struct doppel_batch_stats {
     uint64_t documents, known;
     uint64_t empty, few_words; /* without words; with fewer than min_words */
     uint64_t copies;           /* with the same words as an earlier one */
+    uint64_t same_ids;         /* with the id of an earlier one: they are kept apart by position */
     uint64_t kept, groups;     /* that stay; of more than one. Both without known ones that nothing is a copy of */
     uint64_t candidates;       /* pairs that came up */
     uint64_t verified;         /* of those, compared feature by feature */

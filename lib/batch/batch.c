@@ -177,6 +177,7 @@ void doppel_batch_free(doppel_batch *batch) {
     free(batch->ranks);
     free(batch->title);
     free(batch->firsts);
+    free(batch->id_hash);
     free(batch->rows);
     free(batch->block);
     doppel_df_close(batch->frequent);

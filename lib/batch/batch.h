@@ -190,6 +190,9 @@ struct doppel_batch {
     uint32_t *firsts; /* numbers + 1 of documents by digest, a hash table; 0: free */
     size_t firsts_room, firsts_count;
 
+    uint64_t *id_hash; /* of each id, while documents are read */
+    size_t id_hash_room;
+
     uint32_t *rows; /* documents that are looked for by content, in order */
     size_t row_count, row_room;
     uint32_t *block; /* keys of the last rows, band after band */

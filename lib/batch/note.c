@@ -55,6 +55,7 @@ static bool find_twin(doppel_batch *batch, uint32_t document) {
 static bool reserve_columns(doppel_batch *batch, size_t count) {
     size_t rules = batch->keep.count;
     return dp_reserve(&batch->docs, &batch->room, count, sizeof *batch->docs) &&
+           dp_reserve(&batch->id_hash, &batch->id_hash_room, count, sizeof *batch->id_hash) &&
            (!batch->scope_kind || dp_reserve(&batch->scope, &batch->scope_room, count, sizeof *batch->scope)) &&
            (!(batch->by & DOPPEL_BY_URL) || dp_reserve(&batch->url, &batch->url_room, count, sizeof *batch->url)) &&
            (!(batch->by & DOPPEL_BY_TITLE) ||
@@ -120,6 +121,7 @@ static doppel_status note_document_entry(doppel_batch *batch, const char *body, 
     s.doc.set_at = s.doc.id_at + named + s.keys * sizeof(uint32_t);
     if (!note_document(batch, &s))
         return dp_no_memory(batch->last_error);
+    batch->id_hash[batch->count - 1] = dp_murmur3(body + sizeof s, s.doc.id_length, 0);
     doppel_status status = note_content(batch, body + sizeof s + named);
     if (status != DOPPEL_OK || batch->replaying)
         return status;

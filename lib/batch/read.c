@@ -128,6 +128,21 @@ doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, s
     return status == DOPPEL_OK ? kept : status;
 }
 
+/* Counts documents whose id an earlier one has, known ones aside. Ids are told by 64 bits of their hash. */
+static bool count_same_ids(doppel_batch *batch) {
+    size_t count = batch->id_hash ? batch->count - batch->known : 0;
+    uint64_t *scratch = malloc((count + 1) * sizeof *scratch);
+    if (scratch && count) {
+        uint64_t *hash = batch->id_hash + batch->known;
+        dp_sort64(hash, count, scratch);
+        batch->stats.same_ids = count - dp_unique64(hash, count);
+    }
+    free(scratch);
+    free(batch->id_hash);
+    batch->id_hash = NULL;
+    return scratch;
+}
+
 doppel_status dp_batch_end_reading(doppel_batch *batch, doppel_error *error) {
     if (batch->ended)
         return DOPPEL_OK;
@@ -137,6 +152,8 @@ doppel_status dp_batch_end_reading(doppel_batch *batch, doppel_error *error) {
     doppel_status status = dp_spill_flush(&batch->journal, error);
     if (status == DOPPEL_OK && batch->has_sets)
         status = dp_bands_flush(batch, error);
+    if (status == DOPPEL_OK && !count_same_ids(batch))
+        status = dp_no_memory(error);
     batch->ended = status == DOPPEL_OK;
     return status;
 }

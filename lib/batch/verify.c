@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-/* Sets that are kept, by document modulo so many, and how large they may be: 16 MiB a thread at most. */
-enum { KEPT = 512, KEPT_COUNT = 4096 };
+/* Sets that are kept, by document modulo so many, and how large they may be: 128 MiB a thread at most, a tenth of it
+ * with documents of a page each. */
+enum { KEPT = 8192, KEPT_COUNT = 2048 };
 
 typedef struct kept_set {
     uint32_t document;

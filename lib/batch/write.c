@@ -64,7 +64,9 @@ static doppel_status make_record(maker *m, const doppel_document *d, doppel_outp
 static doppel_status write_record(void *state, const doppel_document *d, doppel_output *output) {
     if (!d->record)
         return make_record(state, d, output);
-    doppel_status status = doppel_output_write(output, d->record, d->record_length);
+    /* Where lines end in CR LF, they do so in the output. */
+    size_t length = d->record_length + (d->record[d->record_length] == '\r');
+    doppel_status status = doppel_output_write(output, d->record, length);
     return status == DOPPEL_OK ? doppel_output_write(output, "\n", 1) : status;
 }
 

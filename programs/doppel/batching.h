@@ -31,6 +31,8 @@ typedef struct batching {
         {"boilerplate", 0, OPTION_TEXT, "SHARE",                                                                       \
          "leave out shingles that more than SHARE of all groups have, e.g. 0.005: menus and frames (default: none)"},  \
         {"by", 0, OPTION_TEXT, "LIST", "what makes copies: content (the default), url, title, divided by commas"},     \
+        {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},                             \
+        {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},                              \
         {"within", 0, OPTION_TEXT, "FIELD", "only documents of one host, domain or value of FIELD are near"},          \
         {"across", 0, OPTION_TEXT, "FIELD", "only documents of different hosts, domains or values of FIELD are near"}, \
         {"content", 0, OPTION_TEXT, "PART",                                                                            \
@@ -71,6 +73,13 @@ typedef struct batching {
 
 /* Makes a batch of the options. Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
 int batching_open(batching *b, const cli_args *args);
+
+/* Reads the options of the command line into b->options. false: one makes no sense, with a message. */
+bool batching_options(batching *b);
+
+/* As --method takes it. */
+const char *method_name(doppel_method method);
+
 void batching_close(batching *b);
 
 /* Reads paths. Gives an exit code; *usable tells whether there is something to go on with. */
@@ -81,6 +90,9 @@ int batching_read_all(batching *b, bool *usable);
 
 /* The exit code of a call on the batch, with a message where it failed. */
 int batching_end(doppel_status status, const doppel_error *error);
+
+/* Says how many documents have an id that an earlier one has, if any. */
+void batching_tell_ids(const batching *b);
 
 /* Decides, with progress. Gives an exit code. */
 int batching_decide(batching *b);

@@ -43,10 +43,12 @@ static doppel_status write_pairs(const doppel_near *pairs, size_t count, void *u
 
 static int find_pairs(pairs_job *job) {
     doppel_error error = {0};
-    progress_begin();
+    progress_begin("comparing");
     doppel_status status =
         doppel_batch_pairs(job->b.batch, args_flag(job->b.args, "collapse"), write_pairs, job, &error);
     progress_end();
+    if (status == DOPPEL_OK)
+        batching_tell_ids(&job->b);
     return batching_end(status, &error);
 }
 
