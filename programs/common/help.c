@@ -57,7 +57,10 @@ static void print_options(FILE *file, const cli_option *options) {
         int length = snprintf(left, sizeof left, "  %s--%s%s%s", letter, options->name, options->value ? " " : "",
                               options->value ? options->value : "");
         fputs(left, file);
-        fprintf(file, "%*s", length < INDENT ? INDENT - length : 1, "");
+        if (length < INDENT)
+            fprintf(file, "%*s", INDENT - length, "");
+        else
+            fprintf(file, "\n%*s", INDENT, "");
         print_wrapped(file, options->help, INDENT, INDENT);
     }
 }

@@ -11,6 +11,7 @@
 
 /* The state of the one progress line a terminal has; used by one thread at a time. */
 static struct {
+    const char *what;
     bool active, shown;
     double begun, last;
 } line;
@@ -21,7 +22,8 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-void progress_begin(void) {
+void progress_begin(const char *what) {
+    line.what = what;
     line.active = isatty(STDERR_FILENO);
     line.begun = line.last = line.active ? now() : 0;
 }
@@ -54,7 +56,7 @@ void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *use
         return;
     progress_clear();
     double seconds = time - line.begun, megabytes = (double)bytes * 1e-6;
-    fprintf(stderr, "%llu documents, %.0f MB, %.0f MB/s", (unsigned long long)documents, megabytes,
+    fprintf(stderr, "%s: %llu documents, %.0f MB, %.0f MB/s", line.what, (unsigned long long)documents, megabytes,
             megabytes / seconds);
     if (total > bytes && bytes)
         print_left((double)(total - bytes) / ((double)bytes / seconds));
@@ -71,9 +73,10 @@ void progress_part(uint64_t done, uint64_t total, void *user) {
     progress_clear();
     double share = total && done < total ? (double)done / (double)total : 1;
     if (total)
-        fprintf(stderr, "%.0f %%", 100 * share);
+        fprintf(stderr, "%s: %.0f %%", line.what, 100 * share);
     else
-        fprintf(stderr, "%.1f million, %.1f million/s", (double)done * 1e-6, (double)done * 1e-6 / seconds);
+        fprintf(stderr, "%s: %.1f million, %.1f million/s", line.what, (double)done * 1e-6,
+                (double)done * 1e-6 / seconds);
     if (total && share > 0)
         print_left(seconds * (1 - share) / share);
     fflush(stderr);

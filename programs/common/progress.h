@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Begins. Without it the other calls do nothing. */
-void progress_begin(void);
+/* Begins; `what` is done, e.g. "reading", stands first in the line. Without it the other calls do nothing. */
+void progress_begin(const char *what);
 
 /* Shows the state, a few times a second at most. `total` 0: unknown. The shape of doppel_input_options.progress. */
 void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user);

@@ -5,6 +5,7 @@
 #include "batching.h"
 #include "common/message.h"
 #include "common/progress.h"
+#include "outputs.h"
 
 #include <string.h>
 
@@ -97,14 +98,14 @@ static int check(const cli_args *args) {
         message("where should the kept documents go? Give -o OUT (- for stdout), or --dry-run");
         return EXIT_USAGE;
     }
-    return EXIT_DONE;
+    return dry || check_jsonl_name(args_text(args, "output")) ? EXIT_DONE : EXIT_USAGE;
 }
 
 /* ---- the command ---- */
 
 static int write_documents(dedup_job *job) {
     doppel_error error = {0};
-    progress_begin();
+    progress_begin("writing");
     doppel_status status = doppel_batch_write(job->b.batch, take_document, job, &error);
     progress_end();
     return batching_end(status, &error);
@@ -129,8 +130,8 @@ static void tell(dedup_job *job) {
     doppel_batch_stats s;
     doppel_batch_get_stats(job->b.batch, &s);
     uint64_t documents = s.documents - s.known, removed = documents - s.kept;
-    message("%llu documents: %llu kept, %llu removed (%.1f %%) in %llu group%s", (unsigned long long)documents,
-            (unsigned long long)s.kept, (unsigned long long)removed,
+    message("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s", (unsigned long long)documents,
+            documents == 1 ? "" : "s", (unsigned long long)s.kept, (unsigned long long)removed,
             documents ? 100 * (double)removed / (double)documents : 0.0, (unsigned long long)s.groups,
             s.groups == 1 ? "" : "s");
 }

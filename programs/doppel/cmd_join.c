@@ -134,7 +134,7 @@ static int join(join_job *job) {
     options.count_only = args_flag(job->args, "count");
     options.pairs = write_pairs;
     options.user = job;
-    progress_begin();
+    progress_begin("comparing");
     doppel_status status = run_join(job, &options, &error);
     progress_end();
     int code = writer_close(&job->out, end_join(status, &error));

@@ -29,7 +29,7 @@ int finding_open(finding *f, const cli_args *args) {
         message("no memory");
         return EXIT_STORE;
     }
-    progress_begin();
+    progress_begin("reading");
     return EXIT_DONE;
 }
 

@@ -19,29 +19,12 @@ static const cli_option common_options[] = {
 };
 
 static const cli_command commands[] = {
-    {"fingerprint", "INPUT...", "Print the fingerprint of each document: HEX<TAB>id.",
-     "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
-     "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"
-     "zstdcat crawl.jsonl.zst | doppel fingerprint --bits 128 -",
-     fingerprint_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", &recipe_topic,
-     cmd_fingerprint},
-    {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
-     "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
-     "off).",
-     "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
-     2, "takes two documents", NULL, cmd_compare},
-    {"df", "INPUT...", "Count in how many documents each feature occurs: a table for weight=tfidf.",
-     "With --merge the inputs are tables of one recipe, and are added up. With --show the input is one table, and is "
-     "described.",
-     "doppel df corpus.jsonl.gz -o corpus.df\n"
-     "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
-     "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
-     df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df},
     {"dedup", "INPUT... -o OUT", "Keep one of each: write the documents without their copies.",
      "Documents are copies when their similarity, the Jaccard similarity of their 5-word shingles, is at least "
      "--similarity; those with fewer than --min-words words when their words are the same. Every pair that is reported "
      "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
-     "Kept records go to OUT as they stand; what was removed goes to --removed, each with its original.",
+     "Kept records of JSONL go to OUT as they stand, documents of other formats as JSONL with id, url, title and text; "
+     "what was removed goes to --removed, each with its original.",
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
      "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
@@ -56,13 +39,21 @@ static const cli_command commands[] = {
      pairs_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_pairs},
     {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: a JSON line each.",
      "In the order of --keep, a document is kept unless it is near one that is kept already; then its group is the "
-     "most "
-     "similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason why "
+     "most similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason "
+     "why "
      "it is not kept, and their similarity.\n"
      "What is near is as in doppel dedup.",
      "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
      "spam.mbox",
      cluster_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_cluster},
+    {"report", "--work DIR -o FILE",
+     "Make one page about a finished run: figures, pictures, groups and how they differ.",
+     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the folder "
+     "where it was started, and must be as they were. If they were read with --text-key or the like, give the same "
+     "here.\n"
+     "The page is one file of HTML that needs nothing else: no script, and no network.",
+     "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
+     0, 0, "takes no operands", NULL, cmd_report},
     {"overlap", "INPUT...", "Find documents that contain much of another: a JSON line each, with the passages.",
      "Each line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
      "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing "
@@ -74,22 +65,24 @@ static const cli_command commands[] = {
      overlap_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_overlap},
     {"mirrors", "INPUT...", "Find hosts, or prefixes of them, that mirror each other: a JSON line each.",
      "Two hosts, or a host and a path prefix, are mirrors when their pages at equal paths are near-identical. Each "
-     "line "
-     "has both as a and b, how many paths both have, how many of those match, and the share that does, the score. "
+     "line has both as a and b, how many paths both have, how many of those match, and the share that does, the score. "
      "Documents need a URL; of several with one URL the first counts.\n"
      "The longest prefixes are given that hold all matching paths. Where more than 64 pages with paths that end alike "
      "have one content, as on parked hosts, each is compared with the first of them only.",
      "doppel mirrors crawl.warc.gz\ndoppel mirrors --min-paths 10 --min-score 0.9 pages.jsonl.zst\n"
      "doppel mirrors --page https://example.org/docs/intro crawl/",
      mirrors_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_mirrors},
-    {"report", "--work DIR -o FILE",
-     "Make one page about a finished run: figures, pictures, groups and how they differ.",
-     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the folder "
-     "where it was started, and must be as they were. If they were read with --text-key or the like, give the same "
-     "here.\n"
-     "The page is one file of HTML that needs nothing else: no script, and no network.",
-     "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
-     0, 0, "takes no operands", NULL, cmd_report},
+    {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
+     "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
+     "off).",
+     "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
+     2, "takes two documents", NULL, cmd_compare},
+    {"fingerprint", "INPUT...", "Print the fingerprint of each document: HEX<TAB>id.",
+     "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
+     "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"
+     "zstdcat crawl.jsonl.zst | doppel fingerprint --bits 128 -",
+     fingerprint_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", &recipe_topic,
+     cmd_fingerprint},
     {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
      "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "
      "fingerprints each is paired with the first only, and with nothing else, unless --all is given.\n"
@@ -100,11 +93,17 @@ static const cli_command commands[] = {
     {"plan", "", "Say what an index or a join of so many fingerprints costs, and why.",
      "Nothing is built: the plans are arithmetic over a cost model. A layout names how the bits are cut: 4x16 is 4 "
      "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has "
-     "two "
-     "levels; scan has no table. Every plan is exact: radii say how many bits of a key may differ.",
+     "two levels; scan has no table. Every plan is exact: radii say how many bits of a key may differ.",
      "doppel plan --count 10M --distance 3\ndoppel plan --for join --count 1000000000 --distance 3 --memory 20G\n"
      "doppel plan --count 1M --distance 9 --bits 128 --calibrate",
      plan_options, 0, 0, "takes no operands", NULL, cmd_plan},
+    {"df", "INPUT...", "Count in how many documents each feature occurs: a table for weight=tfidf.",
+     "With --merge the inputs are tables of one recipe, and are added up. With --show the input is one table, and is "
+     "described.",
+     "doppel df corpus.jsonl.gz -o corpus.df\n"
+     "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
+     "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
+     df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df},
     {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
 };
 

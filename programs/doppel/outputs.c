@@ -1,11 +1,13 @@
-/* outputs.c - which outputs are refused: one that is read too, and one that stands in a folder which is read, for it
- * would be found there when the folder is read again. */
+/* outputs.c - which outputs are refused: one that is read too; one that stands in a folder which is read, for it would
+ * be found there when the folder is read again; one with the name of another format; one that cannot be written. */
 #include "outputs.h"
 
 #include "common/message.h"
 
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 static bool is_file(const char *path) {
@@ -42,11 +44,23 @@ static bool is_below(const char *path, const char *folder) {
     return below;
 }
 
+/* Whether a file is one of those that a pattern stands for. */
+static bool is_matched(const char *path, const char *pattern) {
+    glob_t found = {0};
+    bool matched = false;
+    struct stat there;
+    if (!stat(path, &there) && !glob(pattern, GLOB_NOSORT, NULL, &found))
+        for (size_t i = 0; i < found.gl_pathc && !matched; i++)
+            matched = same_file(path, found.gl_pathv[i]);
+    globfree(&found);
+    return matched;
+}
+
 bool check_output(const char *option, const char *path, const char *input) {
     struct stat there;
     if (!is_file(path) || !is_file(input) || (!stat(path, &there) && !S_ISREG(there.st_mode)))
         return true;
-    if (same_file(path, input))
+    if (same_file(path, input) || (strpbrk(input, "*?[") && is_matched(path, input)))
         message("%s is read and would be written: choose another name for --%s", path, option);
     else if (is_below(path, input))
         message("%s stands in %s, which is read: choose another folder for --%s", path, input, option);
@@ -71,4 +85,39 @@ bool check_outputs(const cli_args *args) {
             return false;
     }
     return true;
+}
+
+static bool ends_in(const char *path, size_t length, const char *ending) {
+    size_t size = strlen(ending);
+    return length > size && !strncasecmp(path + length - size, ending, size);
+}
+
+bool check_jsonl_name(const char *path) {
+    static const char *const others[] = {".csv", ".tsv", ".warc", ".wet", ".arc", ".mbox", ".html", ".htm", ".xhtml"};
+    size_t length = strlen(path);
+    const char *packed = ends_in(path, length, ".gz") ? ".gz" : ends_in(path, length, ".zst") ? ".zst" : "";
+    length -= strlen(packed);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (ends_in(path, length, others[i])) {
+            message("%s: documents are written as JSONL: choose a name such as %.*s.jsonl%s", path,
+                    (int)(length - strlen(others[i])), path, packed);
+            return false;
+        }
+    return true;
+}
+
+int try_outputs(const cli_args *args) {
+    static const char *const options[] = {"output", "removed"};
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < sizeof options / sizeof *options && code == EXIT_DONE; i++) {
+        const char *path = args_text(args, options[i]);
+        struct stat there;
+        writer w;
+        /* Who reads from a pipe takes its closing for the end. */
+        if (!is_file(path) || (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
+            continue;
+        code = writer_open(&w, path);
+        writer_close(&w, EXIT_STORE);
+    }
+    return code;
 }

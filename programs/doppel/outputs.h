@@ -10,4 +10,11 @@ bool check_outputs(const cli_args *args);
 /* The same for one path, the value of an option, and one input; both may be NULL. */
 bool check_output(const char *option, const char *path, const char *input);
 
+/* Complains when JSONL would go under the name of another format. */
+bool check_jsonl_name(const char *path);
+
+/* Opens --output and --removed and leaves them as they were, so that one that cannot be written is known before all
+ * the work. Gives an exit code, with a message unless it is EXIT_DONE. */
+int try_outputs(const cli_args *args);
+
 #endif

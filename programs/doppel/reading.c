@@ -159,7 +159,7 @@ int run_paths(const char *const *paths, size_t count, const doppel_input_options
               doppel_input_counts *counts) {
     doppel_input_counts counted = {0};
     doppel_error error;
-    progress_begin();
+    progress_begin("reading");
     doppel_status status = doppel_input_run(paths, count, options, work, &counted, &error);
     if (counts)
         *counts = counted;
