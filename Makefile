@@ -31,7 +31,7 @@ accuracy: ## measure precision and recall: labelled sets in $DOPPEL_DATA, plante
 	@scripts/build release product accuracy
 	@tests/accuracy/run build --planted $(PLANTED)
 
-install: all ## install into PREFIX (/usr/local): header, libraries, pkg-config file, command, man pages, completion
+install: all ## install into PREFIX (/usr/local): header, libraries, pkg-config file, command, man page, completion
 	@cmake --install build --prefix '$(PREFIX)'
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
