@@ -112,15 +112,16 @@ class Set:
                 file.write(json.dumps({"id": record["id"], "text": change(record["text"])}) + "\n")
         return Set(self.build, path, self.folder)
 
-    def score(self, reported):
-        """Figures of a set of pairs; None where there is nothing to count."""
-        right = len(self.true & reported)
+    def score(self, reported, true=None):
+        """Figures of a set of pairs; None where there is nothing to count. Without `true`, all the true pairs count."""
+        true = self.true if true is None else true
+        right = len(true & reported)
         precision = right / len(reported) if reported else None
-        recall = right / len(self.true) if self.true else None
+        recall = right / len(true) if true else None
         figures = {"pairs": len(reported), "precision": precision, "recall": recall,
-                   "f1": 2 * right / (len(reported) + len(self.true)) if self.true else None}
+                   "f1": 2 * right / (len(reported) + len(true)) if true else None}
         for name, (low, high) in BANDS.items():
-            band = {pair for pair in self.true if low <= self.similarity.get(pair, 0) < high}
+            band = {pair for pair in true if low <= self.similarity.get(pair, 0) < high}
             figures[name] = len(band & reported) / len(band) if band else None
         return figures
 

@@ -12,7 +12,8 @@ SIMHASH = [f"simhash64:{features}:weight={weight}" for features in ("words=5", "
            for weight in ("tf", "set", "tf2")] + ["simhash128:words=5:weight=tf", "article"]
 DISTANCES = [3, 6, 9, 12]
 SHARES = [0.005, 0.05]  # of the groups; shingles that more have are boilerplate
-BOILERPLATE_THRESHOLDS = [0.2, 0.3, 0.5, 0.7, 0.8]
+BOILERPLATE_THRESHOLDS = [0.2, 0.3, 0.5, 0.7, 0.8, 0.9]
+FRAMED = 0.8  # groups that shingles are counted by are at least so alike, whatever is asked for
 
 
 def row(s, method, settings, figures, answer=None):
@@ -59,12 +60,19 @@ def by_shingles(s, report):
     return rows
 
 
+def by_labels(s):
+    """At the default threshold, with only the labels as truth: similar pages of different origin count as wrong."""
+    answer = s.answer("--similarity", 0.8)
+    figures = s.score(set(answer.pairs), s.labelled)
+    return [row(s, "auto", "words=5 similarity=0.8 by labels alone", figures, answer)] if s.labelled else []
+
+
 def by_boilerplate(s, report):
-    """Frequent shingles left out: which those are depends on the threshold, as groups do."""
+    """Frequent shingles left out: which those are depends on the groups, and so on thresholds above FRAMED."""
     rows = []
     for share in SHARES:
         for threshold in BOILERPLATE_THRESHOLDS:
-            truth = s.truth(share=share, near=threshold)
+            truth = s.truth(share=share, near=max(threshold, FRAMED))
             settings = f"words=5 boilerplate={share} similarity={threshold}"
             answer = s.answer("--similarity", threshold, "--boilerplate", share)
             check_similarity(s, truth, answer, threshold, report)
@@ -141,5 +149,5 @@ def figures(s, report):
     if not s.true:
         return by_ascii(s, report)
     rows = by_shingles(s, report) + by_simhash(s, report) + by_minhash_and_digest(s, report)
-    rows += by_boilerplate(s, report) + by_ascii(s, report)
+    rows += by_labels(s) + by_boilerplate(s, report) + by_ascii(s, report)
     return rows + by_content(s, report) if s.has_html else rows
