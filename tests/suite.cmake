@@ -35,9 +35,15 @@ if(TARGET doppel)
   suite_test(browser.report browser COMMAND ${builds}/venv/bin/python tests/browser/test_report.py ${builds})
 endif()
 
-# Sanitizers: the unit tests in the builds asan (at each CPU level) and tsan, and the command tests.
+# Sanitizers: the unit tests in the builds asan and tsan, and the command tests. What tests kernels runs at each CPU level,
+# the rest at the best one, and at each at full size.
+list(GET cpu_levels -1 best_level)
 foreach(name ${unit_names})
-  foreach(level ${cpu_levels})
+  set(levels ${best_level})
+  if(name MATCHES "kernel" OR DOPPEL_SUITE STREQUAL full)
+    set(levels ${cpu_levels})
+  endif()
+  foreach(level ${levels})
     suite_test(asan.${name}.${level} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_CPU=${level}
                DOPPEL_SUITE=quick)
   endforeach()
