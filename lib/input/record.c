@@ -86,7 +86,7 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppe
     if (html->kind != DP_JSON_ABSENT)
         return not_string(reader, unit, at, html);
     if (strcmp(text->key, html->key) != 0)
-        snprintf(why, sizeof why, "has no field \"%.60s\" or \"%.60s\"", text->key, html->key);
+        snprintf(why, sizeof why, "has no field \"%.60s\" or \"%.60s\"; --text-key names it", text->key, html->key);
     else
         snprintf(why, sizeof why, "has no field \"%.60s\"", text->key);
     return dp_reader_bad_record(reader, unit, at, why);
