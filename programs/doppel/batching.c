@@ -63,6 +63,11 @@ int batching_end(doppel_status status, const doppel_error *error) {
     return exit_code(status);
 }
 
+void batching_tell_resume(const batching *b, int code) {
+    if (code == EXIT_INTERRUPTED && b->options.work)
+        message("the same command with --resume goes on with it");
+}
+
 int batching_read(batching *b, const char *const *paths, size_t count, bool known, bool *usable) {
     doppel_input_counts counts = {0};
     doppel_error error = {0};
@@ -70,8 +75,7 @@ int batching_read(batching *b, const char *const *paths, size_t count, bool know
     doppel_status status = doppel_batch_read(b->batch, paths, count, known, &counts, &error);
     int code = reading_ended(status, &b->input, &error, &counts);
     *usable = code == EXIT_DONE || (code == EXIT_INPUT && !b->input.strict);
-    if (status == DOPPEL_ERROR_INTERRUPTED && b->options.work)
-        message("the same command with --resume goes on with it");
+    batching_tell_resume(b, code);
     if (!known)
         b->counts = counts;
     return code;
@@ -132,7 +136,9 @@ int batching_decide(batching *b) {
     progress_end();
     if (status == DOPPEL_OK)
         batching_tell_ids(b);
-    return batching_end(status, &error);
+    int code = batching_end(status, &error);
+    batching_tell_resume(b, code);
+    return code;
 }
 
 /* ---- what is said ---- */

@@ -91,6 +91,9 @@ int batching_read_all(batching *b, bool *usable);
 /* The exit code of a call on the batch, with a message where it failed. */
 int batching_end(doppel_status status, const doppel_error *error);
 
+/* Says how to go on with an interrupted run that is kept. */
+void batching_tell_resume(const batching *b, int code);
+
 /* Says how many documents have an id that an earlier one has, if any. */
 void batching_tell_ids(const batching *b);
 

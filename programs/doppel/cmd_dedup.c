@@ -108,7 +108,9 @@ static int write_documents(dedup_job *job) {
     progress_begin("writing");
     doppel_status status = doppel_batch_write(job->b.batch, take_document, job, &error);
     progress_end();
-    return batching_end(status, &error);
+    int code = batching_end(status, &error);
+    batching_tell_resume(&job->b, code);
+    return code;
 }
 
 static int write_all(dedup_job *job) {

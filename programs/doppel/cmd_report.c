@@ -81,7 +81,7 @@ static int gather(report *r) {
     int code = check_inputs(r);
     if (code != EXIT_DONE)
         return code;
-    progress_begin("comparing");
+    progress_begin("reading");
     status = doppel_batch_decide(r->batch, &error);
     if (status == DOPPEL_OK) {
         doppel_batch_get_stats(r->batch, &r->stats);
