@@ -53,7 +53,8 @@ doppel_status finding_line(finding *f) {
 int finding_end(finding *f, doppel_status status, const doppel_error *error, const doppel_input_counts *counts,
                 bool *whole) {
     int code = reading_ended(status, &f->input, error, counts);
-    int written = writer_close(&f->out, status == DOPPEL_OK || output_closed() ? EXIT_DONE : code);
-    *whole = status == DOPPEL_OK && written == EXIT_DONE;
+    bool done = status == DOPPEL_OK && !nothing_read(f->args, counts);
+    int written = writer_close(&f->out, done || output_closed() ? EXIT_DONE : code);
+    *whole = done && written == EXIT_DONE;
     return written ? written : code;
 }

@@ -121,3 +121,11 @@ int try_outputs(const cli_args *args) {
     }
     return code;
 }
+
+bool nothing_read(const cli_args *args, const doppel_input_counts *counts) {
+    if (!counts->unopened || counts->documents || args_flag(args, "resume"))
+        return false;
+    if (is_file(args_text(args, "output")))
+        message("no document was read; %s is not written", args_text(args, "output"));
+    return true;
+}

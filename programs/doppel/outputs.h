@@ -17,4 +17,8 @@ bool check_jsonl_name(const char *path);
  * the work. Gives an exit code, with a message unless it is EXIT_DONE. */
 int try_outputs(const cli_args *args);
 
+/* Whether inputs could not be opened, and no others gave a document: then the output stays as it was. With a message if
+ * there is one. */
+bool nothing_read(const cli_args *args, const doppel_input_counts *counts);
+
 #endif

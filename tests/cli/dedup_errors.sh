@@ -59,10 +59,10 @@ seq 1 2000 | sed "s/.*/{\"id\":\"&\",\"text\":\"& $long\"}/" >many.jsonl
 echo "== inputs that cannot be read"
 try missing.jsonl -o out.jsonl
 echo broken >>a.jsonl
+try a.jsonl --against missing.jsonl -o out.jsonl
 try a.jsonl missing.jsonl -o some.jsonl
 try --strict a.jsonl -o out.jsonl
 ls ./*.jsonl*
-rm out.jsonl
 echo "== interrupted"
 mkfifo pipe
 {
