@@ -825,8 +825,8 @@ typedef struct doppel_batch_options {
     int distance;       /* 0: 3; -1: 0, the same fingerprint */
     int bands, rows;    /* 0: chosen by `similarity` */
     uint64_t min_words; /* documents with fewer are near only if their words are the same; 0: 5 */
-    /* Features that are found in more than so great a share of the groups (and at least 8 of them) are left out, and
-     * similarity is that of the others; 0: none are. */
+    /* Features that are found in more than so great a share of the groups (those of max(similarity, 0.8)), and in more
+     * than 8 of them, are left out, and similarity is that of the others; 0: none are. */
     double boilerplate;
     unsigned by;        /* 0: DOPPEL_BY_CONTENT */
     const char *keep;   /* which document of a group stays: "first" (NULL), or rules in order, divided by commas: first,
