@@ -151,7 +151,8 @@ void batching_tell_plan(const batching *b) {
     doppel_batch_stats stats;
     doppel_batch_get_stats(b->batch, &stats);
     double similarity = b->options.similarity > 0 ? b->options.similarity : 0.8;
-    if (stats.bands)
+    bool by_content = !b->options.by || b->options.by & DOPPEL_BY_CONTENT;
+    if (stats.bands && by_content)
         message("%d band%s of %d row%s are expected to find %.1f %% of the pairs at similarity %g, %.4g %% at %.3g",
                 stats.bands, stats.bands == 1 ? "" : "s", stats.rows, stats.rows == 1 ? "" : "s",
                 found_at(&stats, similarity), similarity, found_at(&stats, (1 + similarity) / 2), (1 + similarity) / 2);
