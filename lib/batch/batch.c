@@ -161,6 +161,7 @@ static void free_readings(doppel_batch *batch) {
         for (size_t j = 0; j < batch->readings[i].seen_count; j++)
             free(batch->readings[i].seen[j]);
         free(batch->readings[i].seen);
+        free(batch->readings[i].by_name);
     }
     free(batch->readings);
 }

@@ -120,6 +120,8 @@ void dp_keep_rank(const dp_keep *keep, const doppel_document *document, uint64_t
 
 typedef enum dp_scope_kind { DP_SCOPE_NONE, DP_SCOPE_HOST, DP_SCOPE_DOMAIN, DP_SCOPE_FIELD } dp_scope_kind;
 
+#define DP_NO_LINE UINT64_MAX
+
 /* Inputs that were read, to be read again. */
 typedef struct dp_reading {
     char **paths;
@@ -130,8 +132,10 @@ typedef struct dp_reading {
     /* Of a run that is gone on with: the files that were seen, of which all but the last are done. */
     char **seen;
     size_t seen_count, seen_room;
-    uint64_t last_line;    /* of the last document, in the last file */
-    size_t resumed;        /* how many of the files a stopped run had seen, */
+    uint64_t last_line; /* of the last document, in the last file; DP_NO_LINE: it has none yet */
+    size_t resumed;     /* how many of the files a stopped run had seen, */
+    uint32_t *by_name;  /* their numbers + 1 by hash of the name; 0: free */
+    size_t name_room;
     uint64_t resumed_line; /* and the line it came to in the last of them */
 } dp_reading;
 
@@ -346,11 +350,16 @@ static inline void dp_unite(uint32_t *parent, uint32_t a, uint32_t b) {
 
 /* ---- reading: read.c, sketch.c, note.c ---- */
 
+/* read.c: the number of a file that a stopped run had seen; SIZE_MAX: it had not. */
+size_t dp_reading_find(const dp_reading *reading, const char *name);
+
 /* stdin.c: makes stdin readable from its beginning, if the reading has it. */
 doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error);
 
 /* sketch.c: makes entries of documents. */
 doppel_work dp_sketch_work(doppel_batch *batch);
+/* What a file is like now; zeros when it is not there. */
+void dp_seen_file_get(const char *name, dp_seen_file *seen);
 
 /* note.c: takes entries, whole ones, one after the other; `at` is where the first stands in the journal, when that is
  * read back. */

@@ -2,7 +2,7 @@
  *
  * Read back after the process was killed, it is good up to the first entry that is not whole; what follows is cut off,
  * and reading goes on behind the last document. */
-#include "batch/batch.h"
+#include "batch/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,19 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-
-#define MAGIC "DOPPELSK"
-#define VERSION 1
-
-typedef struct header {
-    char magic[8];
-    uint32_t version, text_length;
-    uint64_t shaping; /* bytes of the text that shape sketches */
-    uint64_t check;   /* XXH3 of the text */
-} header;
-
-/* Read at once, if entries are not longer. */
-#define PIECE ((size_t)4 << 20)
 
 uint64_t dp_entry_check(dp_entry_kind kind, const char *head, size_t head_length, const char *rest,
                         size_t rest_length) {
@@ -44,15 +31,6 @@ doppel_status dp_journal_add(doppel_batch *batch, dp_entry_kind kind, const dopp
 }
 
 /* ---- reading back ---- */
-
-typedef struct replay {
-    doppel_batch *batch;
-    const dp_spill *file;
-    uint64_t at, end;
-    dp_buffer bytes;
-    /* What to do with a whole entry. */
-    doppel_status (*take)(doppel_batch *batch, const char *entry, size_t length, uint64_t at);
-} replay;
 
 /* How the parts of an entry are cut for its check. */
 static size_t head_length(const dp_entry *entry) {
@@ -88,7 +66,7 @@ static bool is_sound(const char *bytes, const dp_entry *entry) {
 }
 
 /* Reads the next entry into `bytes`; false at the end, or where there is none that is sound. */
-static bool next_entry(replay *r, dp_entry *entry, doppel_status *status) {
+static bool next_entry(dp_replay *r, dp_entry *entry, doppel_status *status) {
     if (r->end - r->at < sizeof *entry)
         return false;
     if ((*status = dp_spill_read(r->file, r->at, entry, sizeof *entry, r->batch->last_error)) != DOPPEL_OK)
@@ -103,7 +81,7 @@ static bool next_entry(replay *r, dp_entry *entry, doppel_status *status) {
     return *status == DOPPEL_OK && is_sound(r->bytes.data, entry);
 }
 
-static doppel_status run_replay(replay *r) {
+doppel_status dp_replay_run(dp_replay *r) {
     doppel_status status = DOPPEL_OK;
     dp_entry entry;
     while (status == DOPPEL_OK && next_entry(r, &entry, &status)) {
@@ -117,14 +95,14 @@ static doppel_status run_replay(replay *r) {
 }
 
 /* Reads the header; the text, without its check, goes to `text`. */
-static doppel_status read_header(const dp_spill *file, const char *path, header *h, dp_buffer *text,
+static doppel_status read_header(const dp_spill *file, const char *path, dp_journal_header *h, dp_buffer *text,
                                  doppel_error *error) {
     if (file->file.size < sizeof *h || dp_spill_read(file, 0, h, sizeof *h, NULL) != DOPPEL_OK ||
-        memcmp(h->magic, MAGIC, sizeof h->magic) != 0)
+        memcmp(h->magic, DP_JOURNAL_MAGIC, sizeof h->magic) != 0)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is no file of sketches");
-    if (h->version != VERSION)
+    if (h->version != DP_JOURNAL_VERSION)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "has version %u of sketches; this is version %u",
-                          h->version, VERSION);
+                          h->version, DP_JOURNAL_VERSION);
     if (h->text_length > file->file.size - sizeof *h || h->shaping > h->text_length ||
         !dp_reserve(&text->data, &text->capacity, h->text_length + 1U, 1) ||
         dp_spill_read(file, sizeof *h, text->data, h->text_length, NULL) != DOPPEL_OK ||
@@ -141,8 +119,10 @@ static void tell_difference(const char *path, const char *theirs, const char *ou
         size_t a = strcspn(theirs, "\n"), b = strcspn(ours, "\n");
         if (a != b || memcmp(theirs, ours, a) != 0) {
             dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
-                       "was made with %.*s, and this run has %.*s: give the same options", (int)(a < 150 ? a : 150),
-                       theirs, (int)(b < 150 ? b : 150), ours);
+                       "was made with %.*s, and this run has %.*s%s: give the same options", (int)(a < 150 ? a : 150),
+                       theirs, (int)(b < 150 ? b : 150), ours,
+                       strncmp(ours, "bands=", 6) && strncmp(ours, "rows=", 5) ? ""
+                                                                               : ", which follow from the similarity");
             return;
         }
         theirs += a + (theirs[a] == '\n');
@@ -152,13 +132,12 @@ static void tell_difference(const char *path, const char *theirs, const char *ou
 }
 
 /* Whether a journal was made with options like those of the batch; `all`, or those that shape sketches. */
-static doppel_status check_options(doppel_batch *batch, const dp_spill *file, const char *path, bool all,
-                                   uint64_t *first, doppel_error *error) {
-    header h;
+doppel_status dp_replay_check(dp_replay *r, const char *path, bool all, doppel_error *error) {
+    dp_journal_header h;
     dp_buffer theirs = {0}, ours = {0};
     size_t shaping;
-    doppel_status status = read_header(file, path, &h, &theirs, error);
-    if (status == DOPPEL_OK && (!dp_options_print(batch, &ours, &shaping) || !dp_buffer_add(&ours, "", 1)))
+    doppel_status status = read_header(r->file, path, &h, &theirs, error);
+    if (status == DOPPEL_OK && (!dp_options_print(r->batch, &ours, &shaping) || !dp_buffer_add(&ours, "", 1)))
         status = dp_no_memory(error);
     if (status == DOPPEL_OK) {
         size_t length = all ? h.text_length : (size_t)h.shaping, own = all ? ours.size - 1 : shaping;
@@ -166,7 +145,7 @@ static doppel_status check_options(doppel_batch *batch, const dp_spill *file, co
             tell_difference(path, theirs.data, ours.data, error);
             status = DOPPEL_ERROR_USAGE;
         }
-        *first = sizeof h + h.text_length;
+        r->at = sizeof h + h.text_length;
     }
     dp_buffer_free(&theirs);
     dp_buffer_free(&ours);
@@ -182,8 +161,8 @@ static doppel_status write_header(doppel_batch *batch, doppel_error *error) {
         dp_buffer_free(&text);
         return dp_no_memory(error);
     }
-    header h = {.version = VERSION, .text_length = (uint32_t)text.size, .shaping = shaping};
-    memcpy(h.magic, MAGIC, sizeof h.magic);
+    dp_journal_header h = {.version = DP_JOURNAL_VERSION, .text_length = (uint32_t)text.size, .shaping = shaping};
+    memcpy(h.magic, DP_JOURNAL_MAGIC, sizeof h.magic);
     h.check = XXH3_64bits(text.data, text.size);
     doppel_status status = dp_spill_add(&batch->journal, &h, sizeof h, error);
     if (status == DOPPEL_OK)
@@ -197,19 +176,29 @@ static doppel_status write_header(doppel_batch *batch, doppel_error *error) {
 static doppel_status go_on(doppel_batch *batch, doppel_error *error) {
     char path[4096];
     snprintf(path, sizeof path, "%s/sketches", batch->options.work);
-    replay r = {.batch = batch, .file = &batch->journal, .end = batch->journal.file.size, .take = dp_note_entries};
-    doppel_status status = check_options(batch, &batch->journal, path, true, &r.at, error);
+    dp_replay r = {.batch = batch, .file = &batch->journal, .end = batch->journal.file.size, .take = dp_note_entries};
+    doppel_status status = dp_replay_check(&r, path, true, error);
     if (status != DOPPEL_OK)
         return status;
     batch->header = r.at;
     batch->replaying = true;
     batch->last_error = error;
-    status = run_replay(&r);
+    status = dp_replay_run(&r);
     batch->replaying = false;
     if (status == DOPPEL_OK && ftruncate(batch->journal.file.fd, (off_t)r.at))
         status = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be cut: %s", strerror(errno));
     batch->journal.file.size = r.at;
     return status;
+}
+
+/* Whether the journal of a run that was stopped at its very beginning has not even a header. */
+static bool is_stub(const doppel_batch *batch) {
+    dp_journal_header h;
+    uint64_t size = batch->journal.file.size;
+    if (size < sizeof h)
+        return true;
+    return dp_spill_read(&batch->journal, 0, &h, sizeof h, NULL) == DOPPEL_OK &&
+           !memcmp(h.magic, DP_JOURNAL_MAGIC, sizeof h.magic) && size - sizeof h < h.text_length;
 }
 
 doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error) {
@@ -219,17 +208,19 @@ doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error) {
     doppel_status status = dp_spill_open(&batch->journal, o->work, "sketches", o->tmp, error);
     if (status != DOPPEL_OK)
         return status;
+    if (o->resume && !is_stub(batch))
+        return go_on(batch, error);
+    if (o->resume)
+        batch->journal.file.size = 0;
     if (!batch->journal.file.size)
         return write_header(batch, error);
-    if (o->resume)
-        return go_on(batch, error);
     return dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
-                      "holds a run already: go on with it (resume), or choose another folder");
+                      "holds a run already: go on with it (--resume), or choose another folder");
 }
 
 doppel_status dp_journal_options(const char *work, dp_buffer *text, doppel_error *error) {
     dp_spill file;
-    header h;
+    dp_journal_header h;
     char path[4096];
     snprintf(path, sizeof path, "%s/sketches", work);
     if (!dp_is_journal(path))
@@ -240,69 +231,4 @@ doppel_status dp_journal_options(const char *work, dp_buffer *text, doppel_error
         status = read_header(&file, path, &h, text, error);
     dp_spill_close(&file);
     return status;
-}
-
-/* ---- that of another ---- */
-
-bool dp_is_journal(const char *path) {
-    char magic[8] = {0};
-    struct stat known;
-    if (stat(path, &known) || !S_ISREG(known.st_mode))
-        return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool is = fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic && !memcmp(magic, MAGIC, sizeof magic);
-    if (fd >= 0)
-        close(fd);
-    return is;
-}
-
-/* Documents alone: they are this batch's own from now on. */
-static doppel_status take_foreign(doppel_batch *batch, const char *entry, size_t length, uint64_t at) {
-    dp_entry head;
-    (void)at;
-    memcpy(&head, entry, sizeof head);
-    return head.kind == DP_ENTRY_DOCUMENT ? dp_note_entries(batch, entry, length, 0) : DOPPEL_OK;
-}
-
-doppel_status dp_journal_take(doppel_batch *batch, const char *path, doppel_error *error) {
-    dp_spill file = {.file = {.open = true, .fd = open(path, O_RDONLY | O_CLOEXEC)}};
-    struct stat known;
-    if (file.file.fd < 0 || fstat(file.file.fd, &known)) {
-        doppel_status failed = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be opened: %s", strerror(errno));
-        if (file.file.fd >= 0)
-            close(file.file.fd);
-        return failed;
-    }
-    file.file.size = (uint64_t)known.st_size;
-    snprintf(file.file.folder, sizeof file.file.folder, "%.200s", path);
-    replay r = {.batch = batch, .file = &file, .end = file.file.size, .take = take_foreign};
-    doppel_status status = check_options(batch, &file, path, false, &r.at, error);
-    if (status == DOPPEL_OK && (status = run_replay(&r)) == DOPPEL_OK && r.at != r.end)
-        status = dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is cut short or was altered at byte %llu",
-                            (unsigned long long)r.at);
-    dp_spill_close(&file);
-    return status;
-}
-
-doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_error *error) {
-    dp_newfile to;
-    char *piece = malloc(PIECE);
-    doppel_status status = dp_spill_flush(&batch->journal, error);
-    if (status != DOPPEL_OK || !piece || (status = dp_newfile_create(&to, path, error)) != DOPPEL_OK) {
-        free(piece);
-        return status == DOPPEL_OK ? dp_no_memory(error) : status;
-    }
-    int reason = 0;
-    for (uint64_t at = 0; at < batch->journal.file.size && !reason && status == DOPPEL_OK;) {
-        uint64_t left = batch->journal.file.size - at;
-        size_t length = left < PIECE ? (size_t)left : PIECE;
-        status = dp_spill_read(&batch->journal, at, piece, length, error);
-        ssize_t done = status == DOPPEL_OK ? write(to.number, piece, length) : 0;
-        if (done < 0 && errno != EINTR)
-            reason = errno;
-        at += done > 0 ? (uint64_t)done : 0;
-    }
-    free(piece);
-    doppel_status finished = dp_newfile_finish(&to, status == DOPPEL_OK ? reason : EIO, error);
-    return status == DOPPEL_OK ? finished : status;
 }

@@ -138,6 +138,16 @@ static dp_reading *last_reading(doppel_batch *batch) {
     return batch->reading_count ? &batch->readings[batch->reading_count - 1] : NULL;
 }
 
+/* Whether a file that a stopped run has read is what it was. */
+static doppel_status check_file(doppel_batch *batch, const dp_seen_file *seen, const char *name) {
+    dp_seen_file now;
+    dp_seen_file_get(name, &now);
+    if (!memcmp(&now, seen, sizeof now))
+        return DOPPEL_OK;
+    return dp_fail_at(batch->last_error, DOPPEL_ERROR_INPUT, name, 0,
+                      "has changed since it was read: begin again, with another folder");
+}
+
 /* A file, which is where reading is now. */
 static doppel_status note_file(doppel_batch *batch, const char *body, size_t length) {
     dp_reading *reading = last_reading(batch);
@@ -148,10 +158,17 @@ static doppel_status note_file(doppel_batch *batch, const char *body, size_t len
         return dp_no_memory(batch->last_error);
     }
     bool again = reading->seen_count && !strcmp(reading->seen[reading->seen_count - 1], name);
-    if (again)
+    if (again) {
         free(name);
-    else
+    } else {
         reading->seen[reading->seen_count++] = name;
+        reading->last_line = DP_NO_LINE;
+    }
+    if (batch->replaying && !again) {
+        dp_seen_file seen;
+        memcpy(&seen, body, sizeof seen);
+        return check_file(batch, &seen, name);
+    }
     if (again || batch->replaying)
         return DOPPEL_OK;
     doppel_slice part[] = {{body, head}, {body + head, length - head}};

@@ -49,6 +49,41 @@ static doppel_status check_reading(const dp_reading *reading, const char *const 
                    reading->count ? reading->paths[0] : "none", reading->count > 1 ? ", ..." : "");
 }
 
+/* ---- files that a stopped run had seen ---- */
+
+static size_t place_of(const dp_reading *reading, const char *name) {
+    return (size_t)dp_murmur3(name, strlen(name), 0) & (reading->name_room - 1);
+}
+
+size_t dp_reading_find(const dp_reading *reading, const char *name) {
+    if (!reading->name_room)
+        return SIZE_MAX;
+    size_t at = place_of(reading, name);
+    for (; reading->by_name[at]; at = (at + 1) & (reading->name_room - 1))
+        if (!strcmp(reading->seen[reading->by_name[at] - 1], name))
+            return reading->by_name[at] - 1;
+    return SIZE_MAX;
+}
+
+/* Goes on behind what the journal has. */
+static bool resume(dp_reading *reading) {
+    size_t room = 16;
+    reading->resumed = reading->seen_count;
+    reading->resumed_line = reading->last_line;
+    while (room < 2 * reading->resumed)
+        room *= 2;
+    if (!(reading->by_name = calloc(room, sizeof *reading->by_name)))
+        return false;
+    reading->name_room = room;
+    for (size_t i = 0; i < reading->resumed; i++) {
+        size_t at = place_of(reading, reading->seen[i]);
+        while (reading->by_name[at])
+            at = (at + 1) & (room - 1);
+        reading->by_name[at] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
 /* ---- reading ---- */
 
 static doppel_status end_reading(doppel_batch *batch, dp_reading *reading) {
@@ -83,8 +118,8 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
 static doppel_status read_rest(doppel_batch *batch, dp_reading *reading, doppel_error *error) {
     if (reading->complete)
         return DOPPEL_OK;
-    reading->resumed = reading->seen_count;
-    reading->resumed_line = reading->last_line;
+    if (!resume(reading))
+        return dp_no_memory(error);
     doppel_status status = read_paths(batch, reading, error);
     return status == DOPPEL_OK || batch->limit_reached ? end_reading(batch, reading) : status;
 }

@@ -14,6 +14,7 @@ typedef struct worker {
     dp_buffer file; /* the name of the file at hand, with its NUL */
     bool file_seen; /* a stopped run had read all of it, or (file_last) some */
     bool file_last;
+    bool file_told; /* to the journal */
 } worker;
 
 static void end(void *user, void *state) {
@@ -108,37 +109,54 @@ static void note_sketch(const doppel_batch *batch, const doppel_sketch *sketch, 
 /* Whether a stopped run had the file, and whether it was its last. */
 static void look_up_file(worker *w) {
     const dp_reading *reading = &w->batch->readings[w->batch->reading_at];
-    w->file_seen = w->file_last = false;
-    for (size_t i = 0; i < reading->resumed && !w->file_seen; i++) {
-        w->file_seen = !strcmp(reading->seen[i], w->file.data);
-        w->file_last = w->file_seen && i == reading->resumed - 1;
-    }
+    size_t number = dp_reading_find(reading, w->file.data);
+    w->file_seen = number < reading->resumed;
+    w->file_last = w->file_seen && number == reading->resumed - 1;
 }
 
-/* Notes that documents of another file follow. */
-static doppel_status enter_file(worker *w, const char *name, doppel_output *output) {
+void dp_seen_file_get(const char *name, dp_seen_file *seen) {
     struct stat known;
-    size_t length = strlen(name);
-    if (w->file.size && !strcmp(w->file.data, name))
+    *seen = (dp_seen_file){0};
+    if (!stat(name, &known))
+        *seen = (dp_seen_file){(uint64_t)known.st_size, known.st_mtim.tv_sec * 1000000000LL + known.st_mtim.tv_nsec};
+}
+
+/* Notes which file is at hand. */
+static doppel_status enter_file(worker *w, const char *name) {
+    /* Only a run that may be stopped needs to know. */
+    if (!w->batch->options.work || (w->file.size && !strcmp(w->file.data, name)))
         return DOPPEL_OK;
     w->file.size = 0;
-    if (!dp_buffer_add(&w->file, name, length + 1))
+    if (!dp_buffer_add(&w->file, name, strlen(name) + 1))
         return DOPPEL_ERROR_MEMORY;
+    w->file_told = false;
     look_up_file(w);
-    dp_seen_file seen = {0};
-    if (!stat(name, &known))
-        seen = (dp_seen_file){(uint64_t)known.st_size, known.st_mtim.tv_sec * 1000000000LL + known.st_mtim.tv_nsec};
+    return DOPPEL_OK;
+}
+
+/* Tells the journal, ahead of the first document that it gets of the file. */
+static doppel_status tell_file(worker *w, doppel_output *output) {
+    if (!w->file.size || w->file_told)
+        return DOPPEL_OK;
+    dp_seen_file seen;
+    size_t length = w->file.size - 1;
+    dp_seen_file_get(w->file.data, &seen);
     dp_entry entry = {.size = sizeof entry + sizeof seen + length, .kind = DP_ENTRY_FILE};
     doppel_status status = doppel_output_write(output, &entry, sizeof entry);
     if (status == DOPPEL_OK)
         status = doppel_output_write(output, &seen, sizeof seen);
-    return status == DOPPEL_OK ? doppel_output_write(output, name, length) : status;
+    if (status == DOPPEL_OK)
+        status = doppel_output_write(output, w->file.data, length);
+    w->file_told = status == DOPPEL_OK;
+    return status;
 }
 
 /* Whether the journal of a stopped run has the document. */
 static bool is_known(const worker *w, const doppel_document *d) {
     const dp_reading *reading = &w->batch->readings[w->batch->reading_at];
-    return w->file_seen && (!w->file_last || d->line <= reading->resumed_line);
+    if (!w->file_last)
+        return w->file_seen;
+    return reading->resumed_line != DP_NO_LINE && d->line <= reading->resumed_line;
 }
 
 /* ---- a document ---- */
@@ -200,8 +218,10 @@ static doppel_status sketch_document(worker *w, const doppel_document *d, doppel
 /* doppel_work.document */
 static doppel_status take_document(void *state, const doppel_document *d, doppel_output *output) {
     worker *w = state;
-    doppel_status status = enter_file(w, d->file, output);
+    doppel_status status = enter_file(w, d->file);
     if (status != DOPPEL_OK || is_known(w, d))
+        return status;
+    if ((status = tell_file(w, output)) != DOPPEL_OK)
         return status;
     return sketch_document(w, d, output);
 }
