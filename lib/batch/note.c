@@ -117,6 +117,10 @@ static doppel_status note_document_entry(doppel_batch *batch, const char *body, 
         at = dp_spill_size(&batch->journal);
     if (batch->count >= DP_NO_DOCUMENT - 1)
         return dp_fail(batch->last_error, DOPPEL_ERROR_INPUT, "more than 2^32 - 2 documents: split the input");
+    uint32_t bands = batch->has_sets ? (uint32_t)batch->stats.bands : 0;
+    if (s.doc.set_count ? !bands || s.keys != bands : s.keys)
+        return dp_fail(batch->last_error, DOPPEL_ERROR_STORE,
+                       "sketches that are not whole: a document has %u keys of %u", s.keys, bands);
     s.doc.id_at = at + sizeof(dp_entry) + sizeof s;
     s.doc.set_at = s.doc.id_at + named + s.keys * sizeof(uint32_t);
     if (!note_document(batch, &s))

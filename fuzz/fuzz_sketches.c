@@ -1,0 +1,68 @@
+/* fuzz_sketches.c - files of sketches, as --against takes them: any entries, with right checks, behind a right header.
+ *
+ * The input is a row of entries: a byte for the kind, two for the length, and the content. A kind beyond those there
+ * are stands for bytes that are no entry. No file does more than be refused; what is taken can be decided on. */
+#include "fuzz.h"
+
+#include "batch/batch.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const doppel_batch_options options = {.size = sizeof options,
+                                             .by = DOPPEL_BY_CONTENT | DOPPEL_BY_URL | DOPPEL_BY_TITLE};
+
+/* The header of a batch that has read nothing. */
+static dp_buffer header_bytes(void) {
+    dp_buffer bytes = {0};
+    doppel_batch *batch;
+    CHECK(!doppel_batch_create(&options, &batch, NULL));
+    CHECK(dp_buffer_add(&bytes, batch->journal.pending.data, batch->journal.pending.size));
+    doppel_batch_free(batch);
+    return bytes;
+}
+
+static void add_entry(dp_buffer *file, uint8_t kind, const char *body, size_t length) {
+    size_t head = kind == DP_ENTRY_DOCUMENT ? sizeof(dp_sketched)
+                  : kind == DP_ENTRY_FILE   ? sizeof(dp_seen_file)
+                                            : length;
+    head = head < length ? head : length;
+    dp_entry entry = {.size = sizeof entry + length, .kind = kind};
+    entry.check = dp_entry_check((dp_entry_kind)kind, body, head, body + head, length - head);
+    CHECK(dp_buffer_add(file, &entry, sizeof entry) && dp_buffer_add(file, body, length));
+}
+
+static void add_entries(dp_buffer *file, const uint8_t *data, size_t size) {
+    while (size >= 3) {
+        size_t length = data[1] | (size_t)data[2] << 8;
+        length = length < size - 3 ? length : size - 3;
+        if (data[0] >= DP_ENTRY_READING && data[0] <= DP_ENTRY_END)
+            add_entry(file, data[0], (const char *)data + 3, length);
+        else
+            CHECK(dp_buffer_add(file, data + 3, length));
+        data += 3 + length;
+        size -= 3 + length;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    dp_buffer file = header_bytes();
+    doppel_batch *batch;
+    doppel_error error;
+    char name[64];
+    int memory = memfd_create("sketches", 0);
+    const char *path = name;
+    add_entries(&file, data, size);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", memory);
+    CHECK(memory >= 0 && write(memory, file.data, file.size) == (ssize_t)file.size);
+    CHECK(!doppel_batch_create(&options, &batch, &error));
+    doppel_status status = doppel_batch_read(batch, &path, 1, true, NULL, &error);
+    CHECK(!status || (status == DOPPEL_ERROR_STORE && error.message[0]));
+    if (!status)
+        CHECK(!doppel_batch_decide(batch, &error));
+    doppel_batch_free(batch);
+    dp_buffer_free(&file);
+    close(memory);
+    return 0;
+}
