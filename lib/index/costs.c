@@ -11,10 +11,10 @@
 /* Measured on one core with AVX-512 at 2.8 GHz, memory of 13 GB/s. */
 static const doppel_costs builtin = {
     .size = sizeof(doppel_costs),
-    .probe_cached = 22,
-    .probe = 85,
-    .candidate = 0.3,
-    .query = 90,
+    .probe_cached = 18,
+    .probe = 68,
+    .candidate = 0.24,
+    .query = 72,
     .move = 10.5,
     .place = 2.8,
     .pair = 0.12,
