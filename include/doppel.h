@@ -2,7 +2,8 @@
  *
  * Read from the top: one call turns a text into a fingerprint, one compares two texts. Below them stand the parts those
  * calls are made of: recipes, sketchers, the caller's own features, document-frequency tables, measures, documents from
- * files; then what finds near fingerprints: the index, joins, and the plans of both.
+ * files; then what finds near fingerprints: the index, joins, and the plans of both; at the end what uses all of it:
+ * batches of documents, and the engine that remembers them.
  *
  * Ownership, for all of this header: what a `create`, `parse` or `open` gives is the caller's, and ends with the `free`
  * or `close` of the same noun (which accept NULL); what any other call gives is borrowed from the object it came from,
@@ -10,8 +11,8 @@
  * bytes.
  *
  * Threads: objects that are only read (recipes, frequency tables once opened) may be shared; everything that is written
- * (sketchers, inputs) belongs to one thread at a time, but for an index, which one may write while many read. There is
- * no global state but the choice of CPU level, made once.
+ * (sketchers, inputs) belongs to one thread at a time, but for an index, which one may write while many read, and an
+ * engine, which any number may use. There is no global state but the choice of CPU level, made once.
  *
  * Errors: a call that can fail gives a doppel_status. Where it takes a doppel_error, that may be NULL; otherwise it is
  * filled on failure with a message that says what was wrong, where, and what to do. */
@@ -1040,6 +1041,302 @@ typedef struct doppel_mirrors_counts {
 DOPPEL_API doppel_status doppel_mirrors_find(const char *const *paths, size_t path_count,
                                              const doppel_mirrors_options *options, doppel_mirrors_counts *counts,
                                              doppel_error *error);
+
+/* ---- 13. The engine: documents that were seen ---- */
+
+/* Remembers documents and says of a new one whether it was seen, how sure that is and why. In a folder (LMDB), or in
+ * memory.
+ *
+ *     doppel_engine *engine;
+ *     doppel_engine_open("seen", NULL, &engine, &error);
+ *     doppel_item item = {.size = sizeof item, .document = document};
+ *     doppel_verdict verdict = {0};
+ *     doppel_engine_add(engine, &item, &verdict, &error);
+ *     if (verdict.is_duplicate) ...
+ *     doppel_verdict_free(&verdict);
+ *     doppel_engine_close(engine);
+ *
+ * Evidence is looked for in order: the same canonical URL, the same words, near content, a similar title. The first
+ * kind that some document answers decides; of several documents the most similar one is the original, then the one that
+ * was added first. Only originals are looked for: a copy is never the original of another.
+ *
+ * Threads: any number may use an engine at once. A check never waits for an add to reach the disk, and does not see
+ * what has not. Of any number of simultaneous adds of copies exactly one is unique and the others name it. An add is
+ * acknowledged, by returning, when it is durable. One process may write to a folder, any number may read it: they
+ * follow what is written. */
+typedef struct doppel_engine doppel_engine;
+
+/* In options that a preset sets, 0 means: as the preset (or, of a folder that is there, as it was made) has it. */
+typedef enum doppel_near_by {
+    DOPPEL_NEAR_PRESET,
+    DOPPEL_NEAR_DISTANCE,  /* fingerprints within `distance` bits */
+    DOPPEL_NEAR_SIMILARITY /* similarity of at least `similarity`, verified on the kept feature hashes */
+} doppel_near_by;
+
+typedef enum doppel_switch { DOPPEL_SWITCH_PRESET, DOPPEL_SWITCH_ON, DOPPEL_SWITCH_OFF } doppel_switch;
+
+typedef enum doppel_on_duplicate {
+    DOPPEL_DUPLICATE_PRESET,
+    DOPPEL_DUPLICATE_SKIP, /* it is counted at its original, no more */
+    DOPPEL_DUPLICATE_LINK, /* its id, URL, title and fields are remembered under the original */
+    DOPPEL_DUPLICATE_STORE /* it is stored like any other, but is no original */
+} doppel_on_duplicate;
+
+typedef enum doppel_on_same_url {
+    DOPPEL_SAME_URL_PRESET,
+    DOPPEL_SAME_URL_DUPLICATE, /* the same URL is a duplicate, whatever the text */
+    DOPPEL_SAME_URL_REFRESH    /* other text at the same URL takes the place of what was there */
+} doppel_on_same_url;
+
+typedef enum doppel_durability {
+    DOPPEL_DURABLE_PRESET, /* batch */
+    DOPPEL_DURABLE_NONE,   /* acknowledged at once, on the disk within a second; never damaged, but the last may be lost
+                            */
+    DOPPEL_DURABLE_BATCH,  /* acknowledged once it is on the disk; adds under way at the same time share one commit */
+    DOPPEL_DURABLE_EACH    /* every document has a commit of its own */
+} doppel_durability;
+
+typedef enum doppel_log_level { DOPPEL_LOG_ERROR, DOPPEL_LOG_WARNING, DOPPEL_LOG_INFO } doppel_log_level;
+
+#define DOPPEL_NEVER UINT64_MAX
+
+typedef struct doppel_engine_options {
+    size_t size;        /* sizeof(doppel_engine_options) */
+    const char *preset; /* "general" (NULL): recipe page, near by similarity 0.8, titles on, no expiry;
+                           "crawl": recipe page, near by distance 3, titles off, 30 days;
+                           "article": recipe article, near by distance 3, titles on, no expiry.
+                           Of a folder that is there: must be NULL or the one it was made with. */
+    /* What a folder is made with: it is refused with others, and a message names both. */
+    const doppel_recipe *recipe; /* must outlive the engine */
+    doppel_near_by near;
+    double similarity;  /* 0.8 */
+    int distance;       /* 3; -1: 0 */
+    uint64_t min_words; /* documents with fewer are near only if their words are the same; 5 */
+    doppel_switch titles;
+    double title_similarity; /* 0.9 */
+    doppel_switch keep_text; /* off; compressed */
+    doppel_content content;
+    unsigned url_without; /* rules that are not applied to URLs */
+    const char *fields;   /* fields of a document that are kept with it (extra of doppel_document, in this order),
+                             divided by commas; NULL: "source,date"; at most 16 */
+    /* What can be different each time it is opened. */
+    doppel_on_duplicate on_duplicate; /* skip */
+    doppel_on_same_url on_same_url;   /* duplicate */
+    uint64_t ttl;                     /* seconds that a document is remembered; DOPPEL_NEVER: for ever */
+    double title_share;               /* a title that more than this share of the documents have, and more than 8, is no
+                                         evidence; 0.001 */
+    doppel_durability durability;
+    bool read_only;
+    bool must_exist; /* do not make a folder */
+    int threads;     /* for batches and opening; 0: one for each CPU this process may use */
+    uint64_t count;  /* documents to expect; 0: not known */
+    uint64_t memory; /* bytes for fingerprints of `count` documents; 0: about 40 bytes each */
+    uint64_t map;    /* bytes of address space to begin with; grows by itself; 0: 64 GiB */
+    /* Seconds since 1970, in place of the system's clock; never taken backwards. */
+    uint64_t (*now)(void *user);
+    /* A line of the log, without its end: "[DeduplicationService] CHECK_START ...". From any thread. NULL: none. */
+    void (*log)(doppel_log_level level, const char *line, void *user);
+    doppel_log_level log_level; /* lines above it are not made */
+    bool log_json;              /* lines are JSON objects */
+    void *user;
+} doppel_engine_options;
+
+/* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in
+ * memory. `options` may be NULL. Errors: DOPPEL_ERROR_USAGE for options that make no sense, DOPPEL_ERROR_STORE when the
+ * folder is another process's to write (the message names it), was made with another recipe or a newer version, is cut
+ * short or damaged, DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY. */
+DOPPEL_API doppel_status doppel_engine_open(const char *path, const doppel_engine_options *options,
+                                            doppel_engine **engine, doppel_error *error);
+/* Waits for what is not yet durable. No other call may be under way. */
+DOPPEL_API void doppel_engine_close(doppel_engine *engine);
+
+/* The options as they are in use, defaults filled in. */
+DOPPEL_API const doppel_engine_options *doppel_engine_get_options(const doppel_engine *engine);
+
+/* A document to check or add. */
+typedef struct doppel_item {
+    size_t size; /* sizeof(doppel_item) */
+    /* `id`, `url`, `title`, `text` or `html`, and in `extra` the values of options.fields (NULL: none). A missing id
+     * is, in an add, the canonical URL, else 16 hex digits of the digest. */
+    doppel_document document;
+    /* Sketches in place of a text, of the engine's recipe; NULL: they are made of the text. With similarity only
+     * together with `set`. */
+    const uint64_t *fingerprint; /* one number, or two for 128 bits */
+    const uint8_t *digest;       /* 32 bytes; NULL with a fingerprint: no digest */
+    const uint64_t *set;         /* distinct feature hashes, ascending */
+    size_t set_count;
+    uint64_t words; /* with a fingerprint: how many words the text has; 0: enough */
+    uint64_t ttl;   /* seconds; 0: the engine's; DOPPEL_NEVER */
+} doppel_item;
+
+/* What was measured on a pair. NaN and -1: not known. */
+typedef struct doppel_evidence {
+    int distance;
+    double similarity;  /* Jaccard of the feature sets */
+    double containment; /* the share of the new document's features that the original has */
+    double title_similarity;
+    bool same_url, same_digest;
+    bool verified; /* similarity is that of the very sets (or the words are the same) */
+} doppel_evidence;
+
+/* Zero is empty; the memory of a verdict is used again by the next call that fills it. */
+typedef struct doppel_verdict {
+    bool is_duplicate;
+    bool known;         /* add: the id was there with the same words, and this is its first verdict again */
+    bool replaced;      /* add: it took the place of an earlier version */
+    double confidence;  /* 1 for the same URL or words; the similarity, else 1 - distance/bits; of titles */
+    const char *reason; /* "exact_url", "content_hash", "title_similarity" or NULL */
+    doppel_evidence evidence;
+    doppel_slice id;          /* of the document, as given or derived */
+    doppel_slice original_id; /* data NULL: none */
+    char *held;               /* what both point into */
+    size_t held_room;
+} doppel_verdict;
+DOPPEL_API void doppel_verdict_free(doppel_verdict *verdict);
+
+/* A verdict as a JSON object, written to `to` up to `room` bytes with a NUL at its end; gives its length without it,
+ * which may be more than there was room for. With `lead` it begins with "id". */
+DOPPEL_API size_t doppel_verdict_json(const doppel_verdict *verdict, bool lead, char *to, size_t room);
+
+/* Whether a document was seen; changes nothing. Errors: DOPPEL_ERROR_USAGE (fingerprint of the wrong kind),
+ * DOPPEL_ERROR_INPUT (an id or URL of over 64 KiB, a page that cannot be read), DOPPEL_ERROR_MEMORY,
+ * DOPPEL_ERROR_STORE. */
+DOPPEL_API doppel_status doppel_engine_check(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
+                                             doppel_error *error);
+
+/* Checks and adds, in one step. An id that is there: with the same words, the first verdict again; with others, the new
+ * version takes its place and is checked against all but itself. After DOPPEL_ERROR_IO or DOPPEL_ERROR_STORE the
+ * document is not there, and the engine can go on. */
+DOPPEL_API doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
+                                           doppel_error *error);
+
+/* Many at once, sketched on several threads; verdicts as if they had been given one after the other. `status` (NULL:
+ * the first that is not DOPPEL_OK ends the call with it) gets the status of each; a bad item then leaves the others
+ * alone. All are durable when it returns, in one commit. */
+DOPPEL_API doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item *items, size_t count,
+                                                   doppel_verdict *verdicts, doppel_status *status,
+                                                   doppel_error *error);
+DOPPEL_API doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,
+                                                 doppel_verdict *verdicts, doppel_status *status, doppel_error *error);
+
+/* Forgets a document; what was linked to it does not match any more. *removed (may be NULL): whether it was there. */
+DOPPEL_API doppel_status doppel_engine_remove(doppel_engine *engine, const char *id, size_t length, bool *removed,
+                                              doppel_error *error);
+
+/* A document as it is remembered. Everything is borrowed from the list or the call it came in. */
+typedef struct doppel_stored {
+    uint64_t number;                     /* in the order of adding, from 1 */
+    doppel_slice id, url, title, fields; /* url as given; fields: a JSON object; data NULL: none */
+    doppel_slice canonical;              /* the canonical URL */
+    doppel_slice text;                   /* with keep_text; data NULL: not kept */
+    doppel_slice original_id;            /* of a copy (link, store): its original; data NULL: it is one */
+    const char *reason;                  /* of a copy */
+    doppel_evidence evidence;            /* of a copy */
+    uint64_t added, expires;             /* seconds since 1970; expires 0: never */
+    uint64_t words;
+    uint64_t fingerprint[2];
+    uint8_t digest[32];
+    const uint64_t *set; /* with near by similarity; NULL: none kept */
+    size_t set_count;
+    uint64_t duplicates, duplicates_by[3]; /* copies that were counted: all; by URL, content, title */
+    uint64_t last_duplicate;               /* when the last came; 0: none has */
+    const doppel_slice *aliases;           /* URLs that are linked to it, in the order of adding */
+    size_t alias_count;
+    double similarity, containment; /* in a list of similar ones: to what was asked; NaN: not known */
+    int distance;
+} doppel_stored;
+
+/* Documents that a call found. Zero is empty. */
+typedef struct doppel_stored_list {
+    doppel_stored *stored;
+    size_t count;
+    void *held; /* what they point into */
+} doppel_stored_list;
+DOPPEL_API void doppel_stored_list_free(doppel_stored_list *list);
+
+/* The document with this id or, if there is none, with this URL: none or one. */
+DOPPEL_API doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, size_t length,
+                                           doppel_stored_list *list, doppel_error *error);
+
+typedef struct doppel_similar_options {
+    size_t size;       /* sizeof(doppel_similar_options) */
+    uint64_t limit;    /* 0: 10 */
+    double similarity; /* more than this; 0: 0.85. Where no feature hashes are kept: 1 - distance/bits */
+    int distance;      /* fingerprints within so many bits instead; 0: by similarity; -1: 0 */
+} doppel_similar_options;
+
+/* The originals most similar to an item, the most similar first, then those that were added first. An item that has
+ * only an id or a URL and is remembered is that document, which is left out of its own list. Below the similarity (or
+ * beyond the distance) that the engine was made for it may compare all documents. Errors: as check, DOPPEL_ERROR_INPUT
+ * for an id that is not there. */
+DOPPEL_API doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *item,
+                                               const doppel_similar_options *options, doppel_stored_list *list,
+                                               doppel_error *error);
+
+/* Every document, copies too, in the order of adding, as they are when it is called; `document` gives false to end it
+ * with DOPPEL_ERROR_INTERRUPTED. Records that are damaged are left out; *damaged (may be NULL) counts them. */
+DOPPEL_API doppel_status doppel_engine_each(doppel_engine *engine,
+                                            bool (*document)(const doppel_stored *stored, void *user), void *user,
+                                            uint64_t *damaged, doppel_error *error);
+
+/* The originals with the most copies, the largest first. */
+DOPPEL_API doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel_stored_list *list,
+                                              doppel_error *error);
+
+/* Removes what has expired; happens by itself every minute while documents are added. *expired may be NULL. */
+DOPPEL_API doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, doppel_error *error);
+
+/* Brings the folder to its smallest form: removed documents and links to them leave no trace, the file shrinks. Adds
+ * wait meanwhile. */
+DOPPEL_API doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error);
+
+/* Writes a whole copy of the folder, as it is at this moment, to a new folder, while the engine goes on. */
+DOPPEL_API doppel_status doppel_engine_backup(doppel_engine *engine, const char *path, doppel_error *error);
+
+/* Checks a whole folder, every record, in a child process, so that a damaged file cannot harm this one. Each finding is
+ * told to `finding` (may be NULL), a sentence each. DOPPEL_ERROR_STORE when there is any. */
+typedef struct doppel_verified {
+    uint64_t documents, copies, removed; /* records that are right */
+    uint64_t damaged;                    /* documents that are lost or cannot be read whole */
+    uint64_t bytes;
+} doppel_verified;
+DOPPEL_API doppel_status doppel_engine_verify(const char *path, void (*finding)(const char *what, void *user),
+                                              void *user, doppel_verified *verified, doppel_error *error);
+
+/* A histogram: bucket i counts what was less than 2^i (microseconds or candidates), the last all the rest. */
+#define DOPPEL_BUCKETS 24
+typedef struct doppel_histogram {
+    uint64_t bucket[DOPPEL_BUCKETS];
+    uint64_t count, sum;
+} doppel_histogram;
+
+typedef struct doppel_engine_stats {
+    /* What is there. */
+    uint64_t documents, copies; /* originals; linked or stored copies */
+    uint64_t titles;
+    uint64_t duplicates_by[3];       /* ever counted: by URL, content, title */
+    uint64_t oldest, newest;         /* when they were added */
+    uint64_t disk_bytes, free_bytes; /* the file; of it, what can be used again */
+    uint64_t memory_bytes;           /* all below */
+    uint64_t keys_bytes, near_bytes, title_bytes;
+    char plan[64]; /* the layout of the Hamming index, or "BANDSxROWS" */
+    uint64_t last; /* the last number that was given */
+    /* Since it was opened. */
+    uint64_t checks, adds, removes, expired, damaged, commits, failed_commits;
+    uint64_t verdicts_by[4];                            /* of checks and adds: unique, by URL, content, title */
+    doppel_histogram check_time, add_time, commit_time; /* microseconds */
+    doppel_histogram candidates;                        /* a check or add */
+    doppel_histogram distances;                         /* of duplicates by content */
+    double open_seconds;
+} doppel_engine_stats;
+DOPPEL_API void doppel_engine_get_stats(doppel_engine *engine, doppel_engine_stats *stats);
+
+/* Search results, folded: fold[i] is the number of the result that i is a near-copy of, or i itself if it is to be
+ * shown. In the order given a result is shown unless it is near an earlier shown one. `options` are those of an engine
+ * (NULL: the defaults) and nothing is kept; `verdicts` (NULL: not wanted) has `count` places. */
+DOPPEL_API doppel_status doppel_dedupe_results(const doppel_item *results, size_t count,
+                                               const doppel_engine_options *options, size_t *fold,
+                                               doppel_verdict *verdicts, doppel_error *error);
 
 #ifdef __cplusplus
 }

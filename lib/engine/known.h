@@ -1,0 +1,106 @@
+/* known.h - what the engine has in memory of the documents it knows: who has this key, this fingerprint, these bands,
+ * this title, and which numbers are alive.
+ *
+ * keys.c: a number by a hash of its id, URL or digest, and by the keys of its bands: 8 bytes a key and some air; what
+ * it gives may be wrong (hashes are cut), never incomplete: the caller compares with what is stored. Fingerprints are
+ * in a doppel_index, titles in a dp_titles_index. alive.c: when each number ends, in pages that go when all of theirs
+ * are gone.
+ *
+ * One thread at a time changes it (add, remove, load); any number read at any time and wait at most for one step of the
+ * change, never for all of it. */
+#ifndef DP_KNOWN_H
+#define DP_KNOWN_H
+
+#include "index/index.h"
+#include "store/store.h"
+
+typedef struct dp_known dp_known;
+
+typedef struct dp_known_options {
+    int bits, distance;
+    bool by_similarity; /* keys of bands are kept in place of fingerprints */
+    bool titles;
+    double title_similarity;
+    uint64_t count, memory; /* as in doppel_engine_options */
+    int threads;
+} dp_known_options;
+
+doppel_status dp_known_create(const dp_known_options *options, dp_known **known, doppel_error *error);
+void dp_known_free(dp_known *known);
+
+/* Takes in a trace: a document (all its evidence), a copy (id and URL only) or a removal, which needs the trace of what
+ * is gone: dp_known_remove. On an error (DOPPEL_ERROR_MEMORY) nothing has changed. */
+doppel_status dp_known_add(dp_known *known, const dp_trace *trace);
+/* Takes a number out again. It must be given as it was added. Nothing happens when it is not there. */
+doppel_status dp_known_remove(dp_known *known, const dp_trace *trace);
+
+/* Many traces at once, on several threads, for opening: begin; add from any number of threads (traces are copied as
+ * needed); end, which builds what is built at once. Of traces that expire before `now` nothing is taken. */
+typedef struct dp_known_load dp_known_load;
+doppel_status dp_known_load_begin(dp_known *known, dp_known_load **load);
+doppel_status dp_known_load_add(dp_known_load *load, const dp_trace *trace);
+doppel_status dp_known_load_end(dp_known_load *load);
+
+/* ---- reading ---- */
+
+/* Numbers that a look-up gave; memory that is used again. Zero is empty. */
+typedef struct dp_numbers {
+    uint64_t *number;
+    size_t count, room;
+} dp_numbers;
+void dp_numbers_free(dp_numbers *numbers);
+
+typedef enum dp_key { DP_KEY_ID, DP_KEY_URL, DP_KEY_DIGEST } dp_key;
+/* A digest as a key. */
+static inline uint64_t dp_digest_hash(const uint8_t digest[32]) {
+    return dp_load64(digest);
+}
+
+/* Whoever may have this key, ascending; *numbers is emptied first. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_known_find_key(dp_known *known, dp_key key, uint64_t hash, dp_numbers *numbers);
+/* Whoever may share a band, each once, ascending. */
+doppel_status dp_known_find_bands(dp_known *known, const uint32_t *keys, size_t count, dp_numbers *numbers);
+/* Whoever is within the distance, as doppel_index_find gives them: owners are numbers. Not with by_similarity. */
+doppel_status dp_known_find_near(dp_known *known, const uint64_t *fingerprint, int distance, doppel_matches *matches,
+                                 doppel_error *error);
+
+/* Whether a number is known and has not expired. */
+bool dp_known_alive(dp_known *known, uint64_t number, uint64_t now);
+
+/* ---- titles ---- */
+
+typedef struct dp_title_query {
+    doppel_slice title;  /* normalised */
+    uint64_t now, below; /* owners that are not alive, or have a number of `below` or more, do not count */
+    uint64_t except;     /* neither does this one; 0: none */
+    double share;        /* titles that more than this share of the documents have had, and more than 8, do not count */
+} dp_title_query;
+
+typedef struct dp_title_hit {
+    uint64_t number; /* 0: none */
+    double similarity;
+} dp_title_hit;
+
+/* The owner of the most similar title at or above the threshold, the lowest number where there are several. `matches`
+ * is memory to use again. */
+doppel_status dp_known_find_title(dp_known *known, const dp_title_query *query, dp_title_matches *matches,
+                                  dp_title_hit *hit);
+/* Whether a normalised title can be evidence at all: 10 code points, and not one of those that say nothing ("breaking
+ * news", "page not found", ...). */
+bool dp_title_counts(doppel_slice title);
+/* A document with this title came, but was not added (it was a duplicate by its title). */
+doppel_status dp_known_title_seen(dp_known *known, doppel_slice title, uint64_t times);
+
+/* ---- numbers ---- */
+
+/* Numbers that have expired by `now`: up to `room`, ascending; gives how many. A scan of 4 bytes a document. */
+size_t dp_known_expired(dp_known *known, uint64_t now, uint64_t *numbers, size_t room);
+
+typedef struct dp_known_stats {
+    uint64_t documents, copies, titles;
+    uint64_t keys_bytes, near_bytes, title_bytes;
+    char plan[64];
+} dp_known_stats;
+void dp_known_get_stats(dp_known *known, dp_known_stats *stats);
+
+#endif

@@ -1,0 +1,154 @@
+/* store.h - what is remembered of documents, by number: in memory (memory.c) or in a folder (lmdb*.c).
+ *
+ * A store keeps, it never computes. Everything has a number, given by the writer, that only grows: documents, copies
+ * that are linked or stored, and removals, so that whoever reads what came after the last number he knows is up to
+ * date. A document leaves up to four parts: a trace (all that must be in memory to find it again), a record (who it
+ * is), a set (its feature hashes) and its text. docs/FORMAT.md has the bytes of each.
+ *
+ * One thread at a time writes; any number read, each through a view of its own, and none waits for another. */
+#ifndef DP_STORE_H
+#define DP_STORE_H
+
+#include "base/base.h"
+
+/* ---- parts ---- */
+
+typedef enum dp_part { DP_PART_TRACE, DP_PART_RECORD, DP_PART_SET, DP_PART_TEXT } dp_part;
+enum { DP_PARTS = 4 };
+
+typedef enum dp_trace_kind { DP_TRACE_DOCUMENT = 1, DP_TRACE_COPY, DP_TRACE_REMOVAL } dp_trace_kind;
+
+/* What memory must know. */
+typedef struct dp_trace {
+    uint64_t number;
+    dp_trace_kind kind;
+    uint64_t of;      /* a copy: the number of its original; a removal: the number that is gone */
+    uint64_t expires; /* seconds since 1970; 0: never */
+    uint64_t added;
+    uint64_t id_hash;   /* XXH3 of the id */
+    uint64_t url_hash;  /* XXH3 of the canonical URL; 0: it has none */
+    uint8_t digest[32]; /* all 0: no words */
+    uint64_t fingerprint[2];
+    bool content;         /* words enough to be near others */
+    const uint32_t *keys; /* of bands; may be unaligned in a decoded trace: copy before use */
+    size_t key_count;
+    doppel_slice title; /* normalised; empty: it does not count */
+} dp_trace;
+
+/* Who a document is. */
+typedef struct dp_record {
+    doppel_slice id, url, canonical, title, fields; /* url and title as given; fields: a JSON object; data NULL: none */
+    doppel_slice original_id;                       /* of a copy */
+    uint64_t words, set_count, text_length;         /* text_length: before compression */
+    uint8_t reason;                                 /* a dp_reason of decide.h, of a copy; 0: an original */
+    doppel_evidence evidence;                       /* of a copy */
+} dp_record;
+
+/* Bytes of a trace and a record, added to a buffer; false: no memory. */
+bool dp_trace_encode(const dp_trace *trace, dp_buffer *to);
+bool dp_record_encode(const dp_record *record, dp_buffer *to);
+/* And back: slices point into `bytes`. False when they are not what encode makes: any bytes may be given. */
+bool dp_trace_decode(doppel_slice bytes, dp_trace *trace);
+bool dp_record_decode(doppel_slice bytes, dp_record *record);
+
+/* ---- stores ---- */
+
+typedef struct dp_store dp_store;
+
+typedef struct dp_store_options {
+    bool read_only, must_exist;
+    uint64_t map;         /* bytes of address space to begin with; 0: 64 GiB */
+    const char *settings; /* kept with a new store, a text of lines "name=value" */
+} dp_store_options;
+
+/* Opens the store of a folder, which is made if it is not there, or a new one in memory (path NULL). Errors:
+ * DOPPEL_ERROR_STORE: another process writes to it (named), a newer version, cut short, not a store;
+ * DOPPEL_ERROR_IO. */
+doppel_status dp_store_open(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
+void dp_store_close(dp_store *store);
+
+/* The settings it was made with; borrowed. */
+const char *dp_store_settings(const dp_store *store);
+
+/* One change. Several kinds may be in one: a new version of a document is `number` with its parts and `remove`. */
+typedef struct dp_change {
+    uint64_t number;             /* of what is new, above all before it; 0: nothing is */
+    doppel_slice part[DP_PARTS]; /* its parts; data NULL: it has none */
+    uint64_t link;               /* what is new is a copy of this number; 0: it is not */
+    uint64_t remove;             /* all parts, links and counts of this number go; 0: none */
+    uint64_t count;              /* a duplicate is counted at this number; 0: none */
+    uint64_t count_at;           /* when, seconds since 1970 */
+    uint8_t count_reason;        /* 1 to 3, a dp_reason */
+} dp_change;
+
+/* Makes all changes durable, or, on an error, none. `clock` is kept as the latest time that was seen. Grows the map by
+ * itself. Errors: DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY,
+ * DOPPEL_ERROR_STORE. */
+doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count, uint64_t clock,
+                             doppel_error *error);
+
+/* Duplicates that were counted. */
+typedef struct dp_counts {
+    uint64_t by[3]; /* URL, content, title */
+    uint64_t last;  /* when the last came */
+} dp_counts;
+
+/* What a store is like; in a view, at its moment. */
+typedef struct dp_store_info {
+    uint64_t last;       /* the last number that was written */
+    uint64_t clock;      /* the latest time that was seen */
+    uint64_t generation; /* how often it was compacted: numbers a reader has seen may be gone without a removal */
+    dp_counts total;     /* of all that was ever counted */
+    uint64_t entries[DP_PARTS];
+    uint64_t disk_bytes, free_bytes, memory_bytes;
+} dp_store_info;
+
+/* ---- views: what one thread reads at a time ---- */
+
+typedef struct dp_view dp_view;
+doppel_status dp_view_create(dp_store *store, dp_view **view, doppel_error *error);
+void dp_view_free(dp_view *view);
+
+/* From begin to end a view shows one moment, and what it gives is borrowed until end. A reader process that finds the
+ * store compacted by its writer moves on to the new one in begin (the generation tells). */
+doppel_status dp_view_begin(dp_view *view, doppel_error *error);
+void dp_view_end(dp_view *view);
+void dp_view_info(dp_view *view, dp_store_info *info);
+
+/* A part of a number; data NULL: there is none. Errors: DOPPEL_ERROR_STORE when its checksum is wrong (the message
+ * names the number and the part). */
+doppel_status dp_view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
+/* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
+ * *found is how many there are. */
+doppel_status dp_view_counts(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error);
+doppel_status dp_view_links(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
+                            doppel_error *error);
+
+/* Each value of a part with a number of at least `from` and at most `to`, ascending; `damaged` (of `user`, may be NULL)
+ * gets those whose checksum is wrong. A status of `value` other than DOPPEL_OK ends it. */
+typedef struct dp_each {
+    dp_part part;
+    uint64_t from, to;
+    doppel_status (*value)(uint64_t number, doppel_slice bytes, void *user);
+    void (*damaged)(uint64_t number, void *user);
+    void *user;
+} dp_each;
+doppel_status dp_view_each(dp_view *view, const dp_each *each, doppel_error *error);
+/* Each number that has a count. */
+doppel_status dp_view_each_count(dp_view *view,
+                                 doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
+                                 void *user, doppel_error *error);
+
+/* ---- as a whole ---- */
+
+/* Rewrites the store without removals and without what `keep` (given each trace) says no to, and goes on with that. No
+ * view may be between begin and end in this process, and nothing is written meanwhile. */
+doppel_status dp_store_compact(dp_store *store, bool (*keep)(const dp_trace *trace, void *user), void *user,
+                               doppel_error *error);
+/* A copy as of now, in a new folder. */
+doppel_status dp_store_backup(dp_store *store, const char *path, doppel_error *error);
+/* Walks all of a folder in a child process: doppel_engine_verify (doppel.h) is this. */
+doppel_status dp_store_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
+                              doppel_verified *verified, doppel_error *error);
+
+#endif
