@@ -1,68 +1,15 @@
-/* bands.c - candidates by bands of signatures: documents with the same rows in some band stand in one bucket.
- *
- * A signature of bands * rows slots (docs/FORMAT.md section 5) agrees in a slot with probability J, the similarity, so
- * two documents share some band with probability 1 - (1 - J^rows)^bands. A band's rows are hashed to 32 bits: documents
- * that share a key by chance are told apart when they are verified.
+/* bands.c - candidates by bands of signatures (lib/index/bands.h): documents with the same key in some band stand in
+ * one bucket.
  *
  * Keys are kept in blocks of DP_BAND_BLOCK rows, band after band, so that a band can be read by itself. Each band is
  * sorted by key on its own, on as many threads as there are: 16 bytes a row and thread. */
 #include "batch/batch.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Of pairs at the very threshold so many shall be found; those above it are found more often. */
-#define RECALL 0.999
-/* More rows let fewer pairs through that are not near enough, but need more bands. Few rows let so many through that
- * more bands are worth it. */
-#define USUAL_BANDS 32
-#define FEW_ROWS 4
 /* What a thread sorts a band with, a row: entry, scratch and member. */
 #define ROW_BYTES 20
-
-double dp_bands_recall(double similarity, int bands, int rows) {
-    return 1 - pow(1 - pow(similarity, rows), bands);
-}
-
-/* How many bands of so many rows reach the recall. */
-static double bands_for(double similarity, int rows) {
-    double one = pow(similarity, rows);
-    return one >= 1 ? 1 : ceil(log(1 - RECALL) / log1p(-one));
-}
-
-bool dp_bands_plan(double similarity, int *bands, int *rows) {
-    if (*bands < 0 || *rows < 0 || (*bands && *rows && (long long)*bands * *rows > DP_MOST_SLOTS) ||
-        *bands > DP_MOST_BANDS || *rows > DP_MOST_SLOTS)
-        return false;
-    if (!*rows) {
-        for (*rows = 1; *rows < 16; ++*rows) {
-            double most = *bands ? *bands : *rows < FEW_ROWS ? DP_MOST_BANDS : USUAL_BANDS;
-            if (bands_for(similarity, *rows + 1) > most)
-                break;
-        }
-    }
-    if (!*bands) {
-        double need = bands_for(similarity, *rows);
-        *bands = need > DP_MOST_BANDS ? DP_MOST_BANDS : (int)need;
-    }
-    return (long long)*bands * *rows <= DP_MOST_SLOTS;
-}
-
-doppel_status dp_bands_keys(const doppel_batch *batch, const uint64_t *set, size_t count, uint32_t *keys) {
-    uint32_t signature[DP_MOST_SLOTS];
-    size_t rows = (size_t)batch->stats.rows, bands = (size_t)batch->stats.bands;
-    doppel_status status = doppel_minhash(set, count, bands * rows, signature);
-    for (size_t b = 0; b < bands && status == DOPPEL_OK; b++) {
-        uint64_t hash = b;
-        for (size_t r = 0; r < rows; r++) {
-            hash = (hash ^ signature[b * rows + r]) * 0x9E3779B97F4A7C15u;
-            hash ^= hash >> 32;
-        }
-        keys[b] = (uint32_t)(hash >> 16);
-    }
-    return status;
-}
 
 /* ---- keys in blocks ---- */
 

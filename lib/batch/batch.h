@@ -9,6 +9,7 @@
 #define DP_BATCH_H
 
 #include "base/base.h"
+#include "index/index.h"
 
 #define DP_NO_DOCUMENT UINT32_MAX
 
@@ -220,7 +221,7 @@ struct doppel_batch {
     doppel_batch_stats stats;
 };
 
-enum { DP_BAND_BLOCK = 1 << 16, DP_MOST_BANDS = 64, DP_MOST_SLOTS = 1024 };
+enum { DP_BAND_BLOCK = 1 << 16 };
 
 enum { DP_REASON_NONE, DP_REASON_URL, DP_REASON_DIGEST, DP_REASON_CONTENT, DP_REASON_TITLE };
 
@@ -252,12 +253,7 @@ double dp_batch_clock(void);
 
 /* ---- candidates ---- */
 
-/* bands.c: rows and bands for a threshold; false when they were given and make no sense. */
-bool dp_bands_plan(double similarity, int *bands, int *rows);
-double dp_bands_recall(double similarity, int bands, int rows);
-/* The keys of a document's bands, from its features. */
-doppel_status dp_bands_keys(const doppel_batch *batch, const uint64_t *set, size_t count, uint32_t *keys);
-/* read.c adds a row; dp_bands_flush ends the last block. */
+/* bands.c: read.c adds a row of keys; dp_bands_flush ends the last block. */
 doppel_status dp_bands_add(doppel_batch *batch, uint32_t document, const uint32_t *keys, doppel_error *error);
 doppel_status dp_bands_flush(doppel_batch *batch, doppel_error *error);
 doppel_status dp_bands_buckets(doppel_batch *batch, dp_buckets *buckets, doppel_error *error);

@@ -86,7 +86,8 @@ static doppel_status band_row(banding *b, size_t i, uint64_t **set, size_t *room
     size_t left = dp_boilerplate_drop(batch, *set, doc->set_count);
     batch->left[d] = (uint32_t)left;
     if (status == DOPPEL_OK && left)
-        status = dp_bands_keys(batch, *set, left, b->keys + i * (size_t)batch->stats.bands);
+        status =
+            dp_bands_keys(*set, left, batch->stats.bands, batch->stats.rows, b->keys + i * (size_t)batch->stats.bands);
     return status;
 }
 

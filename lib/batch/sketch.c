@@ -205,7 +205,7 @@ static doppel_status sketch_document(worker *w, const doppel_document *d, doppel
     s.title_length = (uint32_t)title.length;
     dp_keep_rank(&batch->keep, d, page.text_length, s.rank);
     if (s.keys)
-        status = dp_bands_keys(batch, sketch.set, sketch.set_count, keys);
+        status = dp_bands_keys(sketch.set, sketch.set_count, batch->stats.bands, batch->stats.rows, keys);
     if (status == DOPPEL_OK)
         status = note_address(w, d, &page, &s);
     doppel_slice part[] = {{d->id, d->id_length},

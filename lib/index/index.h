@@ -8,6 +8,7 @@
 #define DP_INDEX_H
 
 #include "base/base.h"
+#include "index/bands.h"
 #include "index/titles.h"
 
 /* A fingerprint of any width as one number. */

@@ -50,14 +50,6 @@ static void what_makes_no_sense_is_refused(void **state) {
 
 enum { BANDS = 16, ROWS = 2 };
 
-static doppel_batch *plain_batch(void) {
-    doppel_batch_options options = {
-        .size = sizeof options, .method = DOPPEL_METHOD_MINHASH, .bands = BANDS, .rows = ROWS};
-    doppel_batch *batch;
-    assert_int_equal(doppel_batch_create(&options, &batch, NULL), DOPPEL_OK);
-    return batch;
-}
-
 static int compare_hashes(const void *x, const void *y) {
     uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
     return a < b ? -1 : a > b;
@@ -73,7 +65,6 @@ static void random_set(uint64_t *set, size_t count, uint64_t *random) {
 static void keys_are_those_of_their_rows(void **state) {
     (void)state;
     enum { SETS = 300, COUNT = 40 };
-    doppel_batch *batch = plain_batch();
     static uint32_t keys[SETS][BANDS], slots[SETS][BANDS * ROWS];
     uint64_t set[COUNT], random = 7;
     size_t shared = 0;
@@ -81,7 +72,7 @@ static void keys_are_those_of_their_rows(void **state) {
     for (size_t s = 0; s < SETS; s++) {
         set[random_below(&random, COUNT)] = random_next(&random);
         qsort(set, COUNT, sizeof *set, compare_hashes);
-        assert_int_equal(dp_bands_keys(batch, set, COUNT, keys[s]), DOPPEL_OK);
+        assert_int_equal(dp_bands_keys(set, COUNT, BANDS, ROWS, keys[s]), DOPPEL_OK);
         assert_int_equal(doppel_minhash(set, COUNT, BANDS * ROWS, slots[s]), DOPPEL_OK);
         for (size_t t = 0; t < s; t++)
             for (size_t b = 0; b < BANDS; b++) {
@@ -91,22 +82,27 @@ static void keys_are_those_of_their_rows(void **state) {
             }
     }
     assert_true(shared > 1000);
-    doppel_batch_free(batch);
 }
 
 /* Where all slots are the same, the keys still differ from band to band. */
 static void bands_have_keys_of_their_own(void **state) {
     (void)state;
-    doppel_batch *batch = plain_batch();
     uint32_t keys[BANDS];
-    assert_int_equal(dp_bands_keys(batch, NULL, 0, keys), DOPPEL_OK);
+    assert_int_equal(dp_bands_keys(NULL, 0, BANDS, ROWS, keys), DOPPEL_OK);
     for (size_t a = 0; a < BANDS; a++)
         for (size_t b = 0; b < a; b++)
             assert_int_not_equal(keys[a], keys[b]);
-    doppel_batch_free(batch);
 }
 
 /* ---- buckets ---- */
+
+static doppel_batch *plain_batch(void) {
+    doppel_batch_options options = {
+        .size = sizeof options, .method = DOPPEL_METHOD_MINHASH, .bands = BANDS, .rows = ROWS};
+    doppel_batch *batch;
+    assert_int_equal(doppel_batch_create(&options, &batch, NULL), DOPPEL_OK);
+    return batch;
+}
 
 /* Rows beyond a block: those that are put together are found together, by every number of threads. */
 static void rows_with_one_key_stand_together(void **state) {
