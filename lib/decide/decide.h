@@ -44,9 +44,12 @@ double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppe
 bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, dp_reason reason_a, const dp_candidate *b,
                         dp_reason reason_b);
 
-/* Fills a verdict: flags, reason, confidence, evidence and copies of both ids (original NULL: none). Memory that the
+/* Fills a verdict: flags (known and replaced are cleared), reason, confidence, evidence (NULL: none) and copies of both
+ * ids (the document's own, the original's; data NULL: none), which may not be the verdict's own. Memory that the
  * verdict holds is used again. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_verdict_set(doppel_verdict *verdict, const dp_rules *rules, dp_reason reason,
                              const doppel_evidence *evidence, const doppel_slice ids[2]);
+/* Only the ids. */
+doppel_status dp_verdict_name(doppel_verdict *verdict, const doppel_slice ids[2]);
 
 #endif

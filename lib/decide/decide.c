@@ -1,0 +1,67 @@
+/* decide.c - evidence to verdict: which kind of evidence counts, how sure it makes, and which of two documents is the
+ * better original. */
+#include "decide/decide.h"
+
+#include <math.h>
+
+const char *dp_reason_name(dp_reason reason) {
+    static const char *const names[DP_REASONS] = {NULL, "exact_url", "content_hash", "title_similarity"};
+    return names[reason];
+}
+
+doppel_evidence dp_evidence_none(void) {
+    return (doppel_evidence){.distance = -1, .similarity = NAN, .containment = NAN, .title_similarity = NAN};
+}
+
+/* What is not known, NaN or -1, is never near. */
+static bool is_near(const dp_rules *rules, const doppel_evidence *evidence) {
+    if (rules->by_similarity)
+        return evidence->similarity >= rules->similarity;
+    return evidence->distance >= 0 && evidence->distance <= rules->distance;
+}
+
+dp_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate) {
+    const doppel_evidence *evidence = &candidate->evidence;
+    if (evidence->same_url)
+        return DP_SAME_URL;
+    if (evidence->same_digest || (candidate->content && is_near(rules, evidence)))
+        return DP_SAME_CONTENT;
+    if (rules->titles && candidate->title && evidence->title_similarity >= rules->title_similarity)
+        return DP_SAME_TITLE;
+    return DP_UNIQUE;
+}
+
+/* Of content that is near but not the same. */
+static double content_confidence(const dp_rules *rules, const doppel_evidence *evidence) {
+    if (!isnan(evidence->similarity) && (evidence->verified || evidence->distance < 0))
+        return evidence->similarity;
+    return evidence->distance < 0 ? 0 : 1 - (double)evidence->distance / rules->bits;
+}
+
+double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence) {
+    switch (reason) {
+    case DP_UNIQUE: return 0;
+    case DP_SAME_URL: return 1;
+    case DP_SAME_CONTENT: return evidence->same_digest ? 1 : content_confidence(rules, evidence);
+    case DP_SAME_TITLE: return evidence->title_similarity;
+    }
+    return 0;
+}
+
+/* Less is nearer; what is not known is farthest. */
+static double farness(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence) {
+    double similarity = reason == DP_SAME_TITLE ? evidence->title_similarity : evidence->similarity;
+    if (reason != DP_SAME_TITLE && !rules->by_similarity)
+        return evidence->distance < 0 ? INFINITY : evidence->distance;
+    return isnan(similarity) ? INFINITY : -similarity;
+}
+
+bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, dp_reason reason_a, const dp_candidate *b,
+                        dp_reason reason_b) {
+    if (reason_a != reason_b)
+        return reason_a != DP_UNIQUE && (reason_b == DP_UNIQUE || reason_a < reason_b);
+    if (a->evidence.same_digest != b->evidence.same_digest)
+        return a->evidence.same_digest;
+    double far_a = farness(rules, reason_a, &a->evidence), far_b = farness(rules, reason_b, &b->evidence);
+    return far_a != far_b ? far_a < far_b : a->number < b->number;
+}
