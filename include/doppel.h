@@ -382,6 +382,7 @@ typedef struct doppel_input_options {
     /* More fields of each record that are wanted, strings and numbers alike, as doppel_document.extra gives them. */
     const char *const *extra_keys;
     size_t extra_count; /* at most 16 */
+    bool no_made_ids;   /* the id of a record that has none stays empty, in place of FILE:LINE */
 } doppel_input_options;
 
 typedef struct doppel_input_counts {

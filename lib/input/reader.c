@@ -96,6 +96,10 @@ bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit) {
 
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
     reader->id.size = 0;
+    document->id = "";
+    document->id_length = 0;
+    if (reader->options->no_made_ids)
+        return true;
     if (!dp_buffer_printf(&reader->id, "%s:%llu", at->file, (unsigned long long)at->line))
         return dp_reader_no_memory(unit);
     document->id = reader->id.data;

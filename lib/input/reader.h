@@ -69,7 +69,7 @@ bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit);
 /* A document without text and extra fields (reader->extra is emptied; fill it), its id the file. */
 doppel_document dp_reader_document(dp_reader *reader, const dp_place *at);
 
-/* Sets the id to FILE:LINE, kept in reader->id; false: no memory. */
+/* Sets the id to FILE:LINE, kept in reader->id, or with no_made_ids to nothing; false: no memory. */
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document);
 
 /* reader_text.c: sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported.
