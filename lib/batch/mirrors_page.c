@@ -1,5 +1,6 @@
 /* mirrors_page.c - addresses of pages: cut into host and segments, and named again. */
 #include "batch/mirrors.h"
+#include "text/text.h"
 
 /* An address in canonical form, cut. */
 typedef struct address {
@@ -7,14 +8,6 @@ typedef struct address {
     const char *path;  /* behind its first slash */
     const char *end;
 } address;
-
-static doppel_status make_canonical(doppel_slice url, unsigned without, dp_buffer *canonical) {
-    size_t room = 3 * url.length + 64;
-    if (url.length > SIZE_MAX / 4 || !dp_reserve(&canonical->data, &canonical->capacity, room, 1))
-        return DOPPEL_ERROR_MEMORY;
-    return doppel_url_canonical(url.data, url.length, NULL, without, canonical->data, canonical->capacity,
-                                &canonical->size);
-}
 
 static bool cut(const dp_buffer *canonical, address *cut) {
     doppel_url_parts parts;
@@ -45,7 +38,7 @@ doppel_status dp_mirror_locate(dp_mirror_page *page, doppel_slice url, unsigned 
     address where;
     memset(page, 0, sizeof *page);
     *found = false;
-    doppel_status status = make_canonical(url, without, canonical);
+    doppel_status status = dp_url_make(url, NULL, without, canonical);
     if (status != DOPPEL_OK || !cut(canonical, &where))
         return status;
     page->host = hash_of(where.host.data, where.host.data + where.host.length);
@@ -73,7 +66,7 @@ doppel_status dp_mirror_name(const dp_mirrors_work *work, const dp_mirror_page *
     address where;
     doppel_status status = dp_mirror_url(work, page, &url, error);
     if (status == DOPPEL_OK)
-        status = make_canonical((doppel_slice){url.data, url.size}, work->options.url_without, &canonical);
+        status = dp_url_make((doppel_slice){url.data, url.size}, NULL, work->options.url_without, &canonical);
     name->size = 0;
     if (status == DOPPEL_OK && cut(&canonical, &where)) {
         const char *end = where.host.data + where.host.length, *from = where.path;

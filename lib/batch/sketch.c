@@ -40,7 +40,7 @@ static doppel_status begin(void *user, void **state) {
     const doppel_recipe *recipe = batch->options.recipe ? batch->options.recipe : dp_recipe_default();
     doppel_status status = doppel_sketcher_create(recipe, wants, &w->sketcher, NULL);
     if (status == DOPPEL_OK && batch->by & DOPPEL_BY_TITLE)
-        status = doppel_sketcher_create(dp_recipe_default(), DOPPEL_WANT_TEXT, &w->titles, NULL);
+        status = dp_title_sketcher_create(&w->titles, NULL);
     if (status == DOPPEL_OK)
         status = doppel_page_reader_create(&w->pages);
     if (status == DOPPEL_OK)
@@ -50,27 +50,15 @@ static doppel_status begin(void *user, void **state) {
     return status;
 }
 
-/* The canonical form of a URL, in w->url; empty when there is none. */
-static doppel_status canonical(worker *w, const char *url, size_t length, const doppel_slice *base) {
-    size_t room = 3 * (length + (base ? base->length : 0)) + 64;
-    w->url.size = 0;
-    if (!url || !length)
-        return DOPPEL_OK;
-    if (!dp_reserve(&w->url.data, &w->url.capacity, room, 1))
-        return DOPPEL_ERROR_MEMORY;
-    return doppel_url_canonical(url, length, base, w->batch->options.url_without, w->url.data, w->url.capacity,
-                                &w->url.size);
-}
-
 /* What of the address counts: the URL itself for scopes; the page's own canonical link, or where a redirect leads, for
  * what is the same. */
 static doppel_status note_address(worker *w, const doppel_document *d, const doppel_page *page, dp_sketched *s) {
     const doppel_batch *batch = w->batch;
-    doppel_slice base = {d->url, d->url_length};
+    unsigned without = batch->options.url_without;
     doppel_url_parts parts;
     doppel_status status = DOPPEL_OK;
     if (batch->scope_kind == DP_SCOPE_HOST || batch->scope_kind == DP_SCOPE_DOMAIN) {
-        if ((status = canonical(w, d->url, d->url_length, NULL)) != DOPPEL_OK)
+        if ((status = dp_url_make((doppel_slice){d->url, d->url_length}, NULL, without, &w->url)) != DOPPEL_OK)
             return status;
         doppel_url_split(w->url.data, w->url.size, &parts);
         const doppel_slice *part = batch->scope_kind == DP_SCOPE_HOST ? &parts.host : &parts.domain;
@@ -81,12 +69,7 @@ static doppel_status note_address(worker *w, const doppel_document *d, const dop
     }
     if (!(batch->by & DOPPEL_BY_URL))
         return status;
-    if (d->alias)
-        status = canonical(w, d->alias, d->alias_length, d->url ? &base : NULL);
-    else if (page->canonical_length)
-        status = canonical(w, page->canonical, page->canonical_length, d->url ? &base : NULL);
-    else
-        status = canonical(w, d->url, d->url_length, NULL);
+    status = dp_document_address(d, page, without, &w->url);
     if (status == DOPPEL_OK && w->url.size) {
         s->url[0] = dp_murmur3(w->url.data, w->url.size, 0);
         s->url[1] = dp_murmur3(w->url.data, w->url.size, 1);
@@ -173,17 +156,6 @@ static doppel_status pack(const dp_sketched *s, const doppel_slice *part, size_t
     return status;
 }
 
-/* The normalised title, which the other documents' are compared with. */
-static doppel_status normalise_title(worker *w, const doppel_page *page, doppel_slice *title) {
-    doppel_sketch sketch;
-    if (!w->titles || !page->title)
-        return DOPPEL_OK;
-    doppel_status status = doppel_sketcher_run(w->titles, page->title, page->title_length, &sketch);
-    if (status == DOPPEL_OK)
-        *title = (doppel_slice){sketch.text, sketch.text_length};
-    return status;
-}
-
 static doppel_status sketch_document(worker *w, const doppel_document *d, doppel_output *output) {
     const doppel_batch *batch = w->batch;
     uint32_t keys[DP_MOST_BANDS];
@@ -195,8 +167,8 @@ static doppel_status sketch_document(worker *w, const doppel_document *d, doppel
     s.doc.id_length = (uint32_t)d->id_length;
     s.line = d->line;
     doppel_status status = doppel_document_text(w->pages, d, batch->options.content, &page);
-    if (status == DOPPEL_OK)
-        status = normalise_title(w, &page, &title);
+    if (status == DOPPEL_OK && w->titles)
+        status = dp_title_normalise(w->titles, page.title, page.title_length, &title);
     if (status == DOPPEL_OK)
         status = doppel_sketcher_run(w->sketcher, page.text, page.text_length, &sketch);
     if (status != DOPPEL_OK)

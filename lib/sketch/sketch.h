@@ -28,6 +28,12 @@ struct doppel_recipe {
 /* The recipe that NULL stands for. */
 const doppel_recipe *dp_recipe_default(void);
 
+/* ---- titles: title.c ---- */
+
+/* A sketcher for titles, and a title as it is compared with others; borrowed from the sketcher. `title` NULL: none. */
+doppel_status dp_title_sketcher_create(doppel_sketcher **sketcher, doppel_error *error);
+doppel_status dp_title_normalise(doppel_sketcher *sketcher, const char *title, size_t length, doppel_slice *normalised);
+
 /* ---- named hashes ---- */
 
 /* A named hash, ready to run. One thread's. */

@@ -58,4 +58,14 @@ typedef struct dp_word_list {
 doppel_status dp_word_list_make(const dp_words_options *options, const char *text, size_t length, dp_word_list *list);
 void dp_word_list_free(dp_word_list *list);
 
+/* ---- addresses: address.c ---- */
+
+/* The canonical form of a URL (doppel_url_canonical) in place of what `to` has; empty when there is none. Errors:
+ * DOPPEL_ERROR_MEMORY. */
+doppel_status dp_url_make(doppel_slice url, const doppel_slice *base, unsigned without, dp_buffer *to);
+
+/* The address that a document is known by: where a redirect leads, else the page's own canonical link, else its URL. */
+doppel_status dp_document_address(const doppel_document *document, const doppel_page *page, unsigned without,
+                                  dp_buffer *to);
+
 #endif
