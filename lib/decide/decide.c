@@ -52,7 +52,7 @@ double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppe
 static double farness(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence) {
     double similarity = reason == DP_SAME_TITLE ? evidence->title_similarity : evidence->similarity;
     if (reason != DP_SAME_TITLE && !rules->by_similarity)
-        return evidence->distance < 0 ? INFINITY : evidence->distance;
+        return evidence->distance < 0 ? INFINITY : (double)evidence->distance;
     return isnan(similarity) ? INFINITY : -similarity;
 }
 

@@ -19,7 +19,10 @@ typedef struct dp_asking {
     size_t field_count;
 } dp_asking;
 
-/* Everything is the worker's until its next query. */
+/* A name, an id or a canonical URL, as a key: XXH3, never 0. */
+uint64_t dp_name_hash(doppel_slice name);
+
+/* Everything is borrowed: from the item, or from the worker until its next query. */
 typedef struct dp_query {
     doppel_slice id; /* as given, or derived: the canonical URL, else 16 hex digits of the digest; empty: none */
     bool id_given;
@@ -27,14 +30,14 @@ typedef struct dp_query {
     doppel_slice title;          /* as given, or of the page */
     doppel_slice title_key;      /* normalised; empty: it does not count */
     doppel_slice fields;         /* a JSON object of the item's fields; data NULL: it has none */
-    doppel_slice text;           /* what the fingerprint is of; empty when sketches were given */
-    uint64_t id_hash, url_hash;  /* XXH3; url_hash 0: no URL */
+    doppel_slice text;           /* with keep_text, what the fingerprint is of; empty when sketches were given */
+    uint64_t id_hash, url_hash;  /* dp_name_hash; url_hash 0: no URL */
     bool has_digest;
     uint8_t digest[32];
     uint64_t fingerprint[2];
     uint64_t words;
-    bool content; /* words enough to be near others */
-    const uint64_t *set;
+    bool content;        /* words enough to be near others */
+    const uint64_t *set; /* when content and by_similarity */
     size_t set_count;
     const uint32_t *keys; /* of bands; `bands` of them, when content and by_similarity */
     size_t key_count;
@@ -45,8 +48,9 @@ typedef struct dp_asker dp_asker;
 doppel_status dp_asker_create(const dp_asking *asking, dp_asker **asker, doppel_error *error);
 void dp_asker_free(dp_asker *asker);
 
-/* Errors: DOPPEL_ERROR_INPUT (an id, URL or title of over DP_NAME_LIMIT bytes; a page that cannot be read; a text with
- * a word too long), DOPPEL_ERROR_USAGE (sketches that do not fit the recipe), DOPPEL_ERROR_MEMORY. */
+/* Errors: DOPPEL_ERROR_INPUT (an id, URL, title or field of over DP_NAME_LIMIT bytes; a page that cannot be read; a
+ * text with a word too long), with the file and line of the document, DOPPEL_ERROR_USAGE (sketches that do not fit the
+ * recipe), DOPPEL_ERROR_MEMORY. */
 enum { DP_NAME_LIMIT = 65536 };
 doppel_status dp_ask(dp_asker *asker, const doppel_item *item, dp_query *query, doppel_error *error);
 

@@ -1,0 +1,275 @@
+/* query.c - an item to what the engine asks with: dp_asker_create, dp_ask for each item, dp_asker_free.
+ *
+ * Names first (id, address, title, fields; all have limits), then sketches: of the text, or as they were given. */
+#include "engine/query.h"
+#include "input/input.h"
+#include "sketch/sketch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+enum { HEX_DIGITS = 16 };
+
+struct dp_asker {
+    dp_asking asking;
+    doppel_sketcher *sketcher;
+    doppel_sketcher *titles; /* NULL: titles are no evidence */
+    doppel_page_reader *pages;
+    dp_buffer url, fields;
+    char hex[HEX_DIGITS + 1];
+    uint32_t keys[DP_MOST_BANDS];
+};
+
+uint64_t dp_name_hash(doppel_slice name) {
+    uint64_t hash = XXH3_64bits(name.data, name.length);
+    return hash ? hash : 1;
+}
+
+doppel_status dp_asker_create(const dp_asking *asking, dp_asker **asker, doppel_error *error) {
+    unsigned wants = DOPPEL_WANT_DIGEST | (asking->by_similarity ? DOPPEL_WANT_SET : 0U);
+    *asker = NULL;
+    dp_asker *a = calloc(1, sizeof *a);
+    if (!a)
+        return dp_no_memory(error);
+    a->asking = *asking;
+    if (!a->asking.recipe)
+        a->asking.recipe = dp_recipe_default();
+    doppel_status status = doppel_sketcher_create(a->asking.recipe, wants, &a->sketcher, error);
+    if (status == DOPPEL_OK && asking->titles)
+        status = dp_title_sketcher_create(&a->titles, error);
+    if (status == DOPPEL_OK && (status = doppel_page_reader_create(&a->pages)) != DOPPEL_OK)
+        dp_no_memory(error);
+    if (status == DOPPEL_OK)
+        *asker = a;
+    else
+        dp_asker_free(a);
+    return status;
+}
+
+void dp_asker_free(dp_asker *asker) {
+    if (!asker)
+        return;
+    doppel_sketcher_free(asker->sketcher);
+    doppel_sketcher_free(asker->titles);
+    doppel_page_reader_free(asker->pages);
+    dp_buffer_free(&asker->url);
+    dp_buffer_free(&asker->fields);
+    free(asker);
+}
+
+/* ---- names ---- */
+
+static const char *file_of(const doppel_document *d) {
+    return d->file ? d->file : "";
+}
+
+static doppel_status check_length(const doppel_document *d, const char *name, size_t length, doppel_error *error) {
+    if (length <= DP_NAME_LIMIT)
+        return DOPPEL_OK;
+    return dp_fail_at(error, DOPPEL_ERROR_INPUT, file_of(d), d->line,
+                      "%s of %zu bytes: at most %d are allowed; shorten it or leave it out", name, length,
+                      (int)DP_NAME_LIMIT);
+}
+
+/* The names that are given, before anything is made of them. */
+static doppel_status check_names(const doppel_document *d, doppel_error *error) {
+    doppel_status status = check_length(d, "an id", d->id ? d->id_length : 0, error);
+    if (status == DOPPEL_OK)
+        status = check_length(d, "a URL", d->url ? d->url_length : 0, error);
+    if (status == DOPPEL_OK)
+        status = check_length(d, "the target of a redirect", d->alias ? d->alias_length : 0, error);
+    return status == DOPPEL_OK ? check_length(d, "a title", d->title ? d->title_length : 0, error) : status;
+}
+
+/* Where it is: its URL, and the address that it is known by. */
+static doppel_status ask_address(dp_asker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
+                                 doppel_error *error) {
+    doppel_status status = check_length(d, "a page's canonical link", page->canonical_length, error);
+    if (status != DOPPEL_OK)
+        return status;
+    if (d->url && d->url_length)
+        q->url = (doppel_slice){d->url, d->url_length};
+    if (dp_document_address(d, page, a->asking.url_without, &a->url) != DOPPEL_OK)
+        return dp_no_memory(error);
+    if (a->url.size) {
+        q->canonical = (doppel_slice){a->url.data, a->url.size};
+        q->url_hash = dp_name_hash(q->canonical);
+    }
+    return check_length(d, "a canonical URL", a->url.size, error);
+}
+
+static doppel_status ask_title(dp_asker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
+                               doppel_error *error) {
+    doppel_slice key = {NULL, 0};
+    doppel_status status = check_length(d, "a page's title", page->title_length, error);
+    if (status != DOPPEL_OK || !page->title)
+        return status;
+    q->title = (doppel_slice){page->title, page->title_length};
+    if (!a->titles)
+        return DOPPEL_OK;
+    if (dp_title_normalise(a->titles, page->title, page->title_length, &key) != DOPPEL_OK)
+        return dp_no_memory(error);
+    if (dp_title_counts(key))
+        q->title_key = key;
+    return DOPPEL_OK;
+}
+
+/* Adds a field that the item has, behind those before it. */
+static bool add_field(dp_buffer *to, const char *name, doppel_slice value) {
+    return dp_buffer_add(to, to->size ? "," : "{", 1) && dp_json_add(to, name, strlen(name)) &&
+           dp_buffer_add(to, ":", 1) && dp_json_add(to, value.data, value.length);
+}
+
+static doppel_status ask_fields(dp_asker *a, const doppel_document *d, dp_query *q, doppel_error *error) {
+    a->fields.size = 0;
+    for (size_t i = 0; d->extra && i < a->asking.field_count; i++) {
+        char name[160];
+        if (!d->extra[i].data)
+            continue;
+        snprintf(name, sizeof name, "a field `%s`", a->asking.fields[i]);
+        doppel_status status = check_length(d, name, d->extra[i].length, error);
+        if (status != DOPPEL_OK)
+            return status;
+        if (!add_field(&a->fields, a->asking.fields[i], d->extra[i]))
+            return dp_no_memory(error);
+    }
+    if (!a->fields.size)
+        return DOPPEL_OK;
+    if (!dp_buffer_add(&a->fields, "}", 1))
+        return dp_no_memory(error);
+    q->fields = (doppel_slice){a->fields.data, a->fields.size};
+    return DOPPEL_OK;
+}
+
+/* Who it is: as it says, else its address, else its words. */
+static void ask_id(dp_asker *a, const doppel_document *d, dp_query *q) {
+    if (d->id && d->id_length) {
+        q->id = (doppel_slice){d->id, d->id_length};
+        q->id_given = true;
+    } else if (q->canonical.length) {
+        q->id = q->canonical;
+    } else if (q->has_digest) {
+        for (int i = 0; i < HEX_DIGITS / 2; i++)
+            snprintf(a->hex + 2 * i, 3, "%02x", q->digest[i]);
+        q->id = (doppel_slice){a->hex, HEX_DIGITS};
+    }
+    q->id_hash = q->id.length ? dp_name_hash(q->id) : 0;
+}
+
+/* ---- sketches ---- */
+
+/* Sketches that were given, or made. */
+static doppel_status take_sketch(dp_asker *a, const doppel_sketch *sketch, dp_query *q, doppel_error *error) {
+    static const uint8_t none[32];
+    q->words = sketch->words;
+    q->has_digest = memcmp(sketch->digest, none, sizeof none) != 0;
+    memcpy(q->digest, sketch->digest, sizeof q->digest);
+    memcpy(q->fingerprint, sketch->fingerprint, sizeof q->fingerprint);
+    if (!q->content || !a->asking.by_similarity)
+        return DOPPEL_OK;
+    q->set = sketch->set;
+    q->set_count = sketch->set_count;
+    q->keys = a->keys;
+    q->key_count = (size_t)a->asking.bands;
+    doppel_status status = dp_bands_keys(q->set, q->set_count, a->asking.bands, a->asking.rows, a->keys);
+    return status == DOPPEL_OK ? DOPPEL_OK : dp_fail(error, status, "%s", doppel_status_name(status));
+}
+
+static doppel_status ask_text(dp_asker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
+                              doppel_error *error) {
+    doppel_sketch sketch;
+    doppel_status status = doppel_sketcher_run(a->sketcher, page->text, page->text_length, &sketch);
+    if (status == DOPPEL_ERROR_INPUT)
+        return dp_fail_at(error, status, file_of(d), d->line, "a text with a word of over 2 GiB cannot be sketched");
+    if (status != DOPPEL_OK)
+        return dp_fail(error, status, "%s", doppel_status_name(status));
+    if (a->asking.keep_text)
+        q->text = (doppel_slice){page->text, page->text_length};
+    q->content = sketch.words && sketch.words >= a->asking.min_words;
+    return take_sketch(a, &sketch, q, error);
+}
+
+static doppel_status check_sketches(const dp_asker *a, const doppel_item *item, doppel_error *error) {
+    int bits = doppel_recipe_bits(a->asking.recipe);
+    if (!item->fingerprint)
+        return dp_fail(error, DOPPEL_ERROR_USAGE,
+                       "an item with a digest or feature hashes but no fingerprint: give that, too");
+    if (bits < 64 && item->fingerprint[0] >> bits)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "a fingerprint of more than the %d bits of the recipe: %016" PRIx64,
+                       bits, item->fingerprint[0]);
+    for (size_t i = 1; item->set && i < item->set_count; i++)
+        if (item->set[i - 1] >= item->set[i])
+            return dp_fail(error, DOPPEL_ERROR_USAGE,
+                           "feature hashes that are not ascending and distinct, at number %zu: give them as "
+                           "DOPPEL_WANT_SET does",
+                           i);
+    return DOPPEL_OK;
+}
+
+/* A digest of zeros is what a sketch without words has. */
+static bool has_no_words(const doppel_item *item) {
+    static const uint8_t none[32];
+    return item->digest && !memcmp(item->digest, none, sizeof none);
+}
+
+static doppel_status ask_sketches(dp_asker *a, const doppel_item *item, dp_query *q, doppel_error *error) {
+    doppel_sketch sketch = {.words = item->words, .set = item->set, .set_count = item->set ? item->set_count : 0};
+    doppel_status status = check_sketches(a, item, error);
+    if (status != DOPPEL_OK || has_no_words(item))
+        return status;
+    q->content = !item->words || item->words >= a->asking.min_words;
+    if (a->asking.by_similarity && q->content && !sketch.set_count)
+        return dp_fail(
+            error, DOPPEL_ERROR_USAGE,
+            "a fingerprint alone does not tell similarity: give the feature hashes (`set`) or the text, too");
+    sketch.fingerprint[0] = item->fingerprint[0];
+    sketch.fingerprint[1] = doppel_recipe_bits(a->asking.recipe) > 64 ? item->fingerprint[1] : 0;
+    if (item->digest)
+        memcpy(sketch.digest, item->digest, sizeof sketch.digest);
+    return take_sketch(a, &sketch, q, error);
+}
+
+/* Whether the item's own sketches are used: by similarity a text tells more than a fingerprint without a set. */
+static bool is_sketched(const dp_asker *a, const doppel_item *item, const doppel_page *page) {
+    if (!item->fingerprint && !item->digest && !item->set)
+        return false;
+    return !item->fingerprint || item->set || !a->asking.by_similarity || !page->text_length;
+}
+
+/* ---- items ---- */
+
+static doppel_status read_text(dp_asker *a, const doppel_document *d, doppel_page *page, doppel_error *error) {
+    doppel_status status = doppel_document_text(a->pages, d, a->asking.content, page);
+    if (status == DOPPEL_ERROR_INPUT)
+        return dp_fail_at(error, status, file_of(d), d->line,
+                          "a page that cannot be read: it is over 2 GiB, or the system has no converter (iconv) for "
+                          "its charset");
+    return status == DOPPEL_OK ? DOPPEL_OK : dp_fail(error, status, "%s", doppel_status_name(status));
+}
+
+doppel_status dp_ask(dp_asker *asker, const doppel_item *given, dp_query *query, doppel_error *error) {
+    doppel_item item = {0};
+    doppel_page page;
+    if (given->size < offsetof(doppel_item, fingerprint))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "an item without its size: set `size` to sizeof(doppel_item)");
+    dp_copy_options(&item, given, sizeof item);
+    const doppel_document *d = &item.document;
+    *query = (dp_query){.ttl = item.ttl};
+    doppel_status status = check_names(d, error);
+    if (status == DOPPEL_OK)
+        status = read_text(asker, d, &page, error);
+    if (status == DOPPEL_OK)
+        status = ask_address(asker, d, &page, query, error);
+    if (status == DOPPEL_OK)
+        status = ask_title(asker, d, &page, query, error);
+    if (status == DOPPEL_OK)
+        status = ask_fields(asker, d, query, error);
+    if (status == DOPPEL_OK)
+        status = is_sketched(asker, &item, &page) ? ask_sketches(asker, &item, query, error)
+                                                  : ask_text(asker, d, &page, query, error);
+    if (status == DOPPEL_OK)
+        ask_id(asker, d, query);
+    return status;
+}
