@@ -31,6 +31,7 @@ typedef struct dp_query {
     doppel_slice title_key;      /* normalised; empty: it does not count */
     doppel_slice fields;         /* a JSON object of the item's fields; data NULL: it has none */
     doppel_slice text;           /* with keep_text, what the fingerprint is of; empty when sketches were given */
+    uint64_t text_length;        /* of it, once the engine has packed it; 0: it is not kept */
     uint64_t id_hash, url_hash;  /* dp_name_hash; url_hash 0: no URL */
     bool has_digest;
     uint8_t digest[32];
