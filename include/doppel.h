@@ -1274,8 +1274,9 @@ DOPPEL_API doppel_status doppel_engine_similar(doppel_engine *engine, const dopp
                                                const doppel_similar_options *options, doppel_stored_list *list,
                                                doppel_error *error);
 
-/* Every document, copies too, in the order of adding, as they are when it is called; `document` gives false to end it
- * with DOPPEL_ERROR_INTERRUPTED. Records that are damaged are left out; *damaged (may be NULL) counts them. */
+/* Every document, copies too, in the order of adding; what is added or removed meanwhile may be given or not.
+ * `document` gives false to end it with DOPPEL_ERROR_INTERRUPTED. Records that are damaged are left out; *damaged (may
+ * be NULL) counts them. */
 DOPPEL_API doppel_status doppel_engine_each(doppel_engine *engine,
                                             bool (*document)(const doppel_stored *stored, void *user), void *user,
                                             uint64_t *damaged, doppel_error *error);

@@ -1,0 +1,260 @@
+/* add.c - what follows from a verdict: a new document, a copy that is linked or stored, a count at its original, a new
+ * version in the place of an old one. All of it under `order`, so that of copies that come at once one is first. */
+#include "engine/engine.h"
+
+/* A document that is being decided about. */
+typedef struct adding {
+    doppel_engine *engine;
+    dp_worker *worker;
+    const dp_query *query;
+    dp_look look;
+    dp_finding finding;
+    dp_trace gone[2]; /* that this one takes the place of */
+    size_t gone_count;
+    doppel_error *error;
+} adding;
+
+/* Whether what left this trace had the same words (or, where digests are not known, the same fingerprint and URL). */
+static bool same_words(const dp_query *query, const dp_trace *trace) {
+    static const uint8_t none[32];
+    bool has = memcmp(trace->digest, none, sizeof none) != 0;
+    if (query->has_digest || has)
+        return query->has_digest && has && !memcmp(query->digest, trace->digest, sizeof trace->digest);
+    return query->url_hash == trace->url_hash && query->fingerprint[0] == trace->fingerprint[0] &&
+           query->fingerprint[1] == trace->fingerprint[1];
+}
+
+/* The verdict that a number had when it came. */
+static doppel_status give_again(adding *a, uint64_t number, doppel_verdict *verdict, bool *found) {
+    dp_record record;
+    doppel_status status = dp_read_record(a->engine, a->worker, &a->look, number, &record, found, a->error);
+    if (status != DOPPEL_OK || !*found)
+        return status;
+    const doppel_slice ids[2] = {record.id, record.original_id};
+    a->finding.reason = (dp_reason)record.reason;
+    doppel_evidence evidence = record.reason ? record.evidence : dp_evidence_none();
+    status = dp_verdict_set(verdict, &a->engine->rules, a->finding.reason, &evidence, ids);
+    verdict->known = status == DOPPEL_OK;
+    return status == DOPPEL_OK ? status : dp_no_memory(a->error);
+}
+
+/* Whether the id is there: with the same words *again is its number, with others it goes. */
+static doppel_status look_up_id(adding *a, uint64_t *again) {
+    uint64_t number;
+    bool found;
+    *again = 0;
+    if (!a->query->id_given)
+        return DOPPEL_OK;
+    doppel_status status = dp_find_id(a->engine, a->worker, a->query->id, &a->look, &number, a->error);
+    if (status != DOPPEL_OK || !number)
+        return status;
+    dp_trace *trace = &a->gone[a->gone_count];
+    status = dp_read_trace(a->engine, a->worker, &a->look, number, trace, &found, a->error);
+    if (status != DOPPEL_OK || !found)
+        return status;
+    if (same_words(a->query, trace)) {
+        *again = number;
+    } else {
+        a->look.except = number;
+        a->gone_count++;
+    }
+    return DOPPEL_OK;
+}
+
+/* Other text at a URL that is there: what was there goes, and the search begins anew. */
+static doppel_status refresh(adding *a) {
+    uint64_t number;
+    bool found;
+    doppel_status status = dp_find_url(a->engine, a->worker, a->query->canonical, &a->look, &number, a->error);
+    if (status != DOPPEL_OK || !number || a->gone_count == 2)
+        return status;
+    dp_trace *trace = &a->gone[a->gone_count];
+    status = dp_read_trace(a->engine, a->worker, &a->look, number, trace, &found, a->error);
+    if (status != DOPPEL_OK || !found || same_words(a->query, trace))
+        return status;
+    a->gone_count++;
+    /* An id that goes as well is another's: the same URL twice cannot be. */
+    a->look.except = number;
+    return dp_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
+}
+
+/* ---- what is stored ---- */
+
+static bool encode(adding *a, dp_pending *p, const dp_trace *trace, const dp_record *record) {
+    const dp_query *q = a->query;
+    dp_buffer *bytes = a->worker->bytes;
+    for (int i = 0; i < DP_PARTS; i++)
+        bytes[i].size = 0;
+    if (!dp_trace_encode(trace, &bytes[DP_PART_TRACE]) || !dp_record_encode(record, &bytes[DP_PART_RECORD]))
+        return false;
+    bool whole = trace->kind == DP_TRACE_DOCUMENT || a->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
+    for (size_t i = 0; i < q->set_count && whole && trace->content; i++) {
+        uint8_t number[8];
+        for (int b = 0; b < 8; b++)
+            number[b] = (uint8_t)(q->set[i] >> (8 * b));
+        if (!dp_buffer_add(&bytes[DP_PART_SET], number, sizeof number))
+            return false;
+    }
+    if (whole && q->text_length && !dp_buffer_add(&bytes[DP_PART_TEXT], q->text.data, q->text.length))
+        return false;
+    for (int i = 0; i < DP_PARTS; i++)
+        if (bytes[i].size)
+            p->change.part[i] = (doppel_slice){bytes[i].data, bytes[i].size};
+    return true;
+}
+
+static dp_trace make_trace(const adding *a, uint64_t number) {
+    const dp_query *q = a->query;
+    const doppel_engine_options *options = &a->engine->options;
+    uint64_t ttl = q->ttl ? q->ttl : options->ttl;
+    dp_trace trace = {.number = number,
+                      .kind = DP_TRACE_DOCUMENT,
+                      .added = a->look.now,
+                      .expires = ttl >= UINT64_MAX - a->look.now ? 0 : a->look.now + ttl,
+                      .id_hash = q->id_hash,
+                      .url_hash = q->url_hash,
+                      .fingerprint = {q->fingerprint[0], q->fingerprint[1]},
+                      .content = q->content,
+                      .keys = q->keys,
+                      .key_count = q->key_count,
+                      .title = q->title_key};
+    if (q->has_digest)
+        memcpy(trace.digest, q->digest, sizeof trace.digest);
+    if (a->finding.reason != DP_UNIQUE) {
+        trace.kind = DP_TRACE_COPY;
+        trace.of = a->finding.best.number;
+        trace.key_count = 0;
+        trace.title = (doppel_slice){NULL, 0};
+    }
+    return trace;
+}
+
+static doppel_status queue_document(adding *a, dp_pending *p) {
+    const dp_query *q = a->query;
+    bool copy = a->finding.reason != DP_UNIQUE;
+    p->trace = make_trace(a, a->engine->next++);
+    dp_record record = {.id = q->id,
+                        .url = q->url,
+                        .canonical = q->canonical,
+                        .title = q->title,
+                        .fields = q->fields,
+                        .original_id = a->finding.original_id,
+                        .words = q->words,
+                        .reason = (uint8_t)a->finding.reason,
+                        .evidence = a->finding.best.evidence};
+    bool whole = !copy || a->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
+    record.set_count = whole && q->content ? q->set_count : 0;
+    record.text_length = whole ? q->text_length : 0;
+    if (!encode(a, p, &p->trace, &record))
+        return dp_no_memory(a->error);
+    p->added = true;
+    p->change.number = p->trace.number;
+    p->change.link = copy ? p->trace.of : 0;
+    doppel_status status = dp_commit_queue(a->engine, p, a->error);
+    if (status == DOPPEL_OK)
+        dp_latest(&a->engine->newest, a->look.now);
+    return status;
+}
+
+doppel_status dp_engine_forget(doppel_engine *engine, const dp_trace *trace, bool expire, doppel_error *error) {
+    dp_buffer bytes = {0};
+    dp_pending p = {.removed = true, .trace = *trace};
+    dp_trace removal = *trace;
+    removal.kind = DP_TRACE_REMOVAL;
+    removal.of = trace->number;
+    removal.number = expire ? 0 : engine->next++;
+    p.change.remove = trace->number;
+    doppel_status status = DOPPEL_OK;
+    if (!expire && !dp_trace_encode(&removal, &bytes))
+        status = dp_no_memory(error);
+    if (!expire) {
+        p.change.number = removal.number;
+        p.change.part[DP_PART_TRACE] = (doppel_slice){bytes.data, bytes.size};
+    }
+    if (status == DOPPEL_OK)
+        status = dp_commit_queue(engine, &p, error);
+    dp_buffer_free(&bytes);
+    return status;
+}
+
+/* A title that many have says nothing in the end: what came with it is counted. */
+static doppel_status count_title(adding *a) {
+    dp_trace trace;
+    bool found;
+    doppel_status status =
+        dp_read_trace(a->engine, a->worker, &a->look, a->finding.best.number, &trace, &found, a->error);
+    if (status == DOPPEL_OK && found)
+        status = dp_known_title_seen(a->engine->known, trace.title, 1);
+    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(a->error) : status;
+}
+
+/* Whether the document itself is to be remembered. A copy without a name of its own has nothing to add. */
+static doppel_status is_kept(adding *a, bool *kept) {
+    uint64_t number = 0;
+    doppel_status status = DOPPEL_OK;
+    bool copy = a->finding.reason != DP_UNIQUE;
+    *kept = !copy || a->engine->options.on_duplicate != DOPPEL_DUPLICATE_SKIP;
+    if (*kept && copy && !a->query->id_given)
+        status = dp_find_id(a->engine, a->worker, a->query->id, &a->look, &number, a->error);
+    *kept = *kept && !number;
+    return status;
+}
+
+static doppel_status queue_all(adding *a) {
+    dp_pending p = {.added = false};
+    bool kept;
+    size_t mark = dp_commit_mark(a->engine);
+    doppel_status status = is_kept(a, &kept);
+    if (a->finding.reason != DP_UNIQUE) {
+        p.change.count = a->finding.best.number;
+        p.change.count_at = a->look.now;
+        p.change.count_reason = (uint8_t)a->finding.reason;
+    }
+    if (status == DOPPEL_OK && kept)
+        status = queue_document(a, &p);
+    else if (status == DOPPEL_OK && p.change.count)
+        status = dp_commit_queue(a->engine, &p, a->error);
+    for (size_t i = 0; i < a->gone_count && status == DOPPEL_OK; i++)
+        status = dp_engine_forget(a->engine, &a->gone[i], false, a->error);
+    if (status == DOPPEL_OK && a->finding.reason == DP_SAME_TITLE)
+        status = count_title(a);
+    if (status != DOPPEL_OK)
+        dp_commit_back(a->engine, mark);
+    return status;
+}
+
+static doppel_status decide(adding *a, doppel_verdict *verdict) {
+    uint64_t again;
+    bool found = false;
+    doppel_status status = look_up_id(a, &again);
+    if (status == DOPPEL_OK && again)
+        status = give_again(a, again, verdict, &found);
+    if (status != DOPPEL_OK || found)
+        return status;
+    status = dp_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
+    if (status == DOPPEL_OK && a->finding.reason == DP_SAME_URL &&
+        a->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH)
+        status = refresh(a);
+    if (status != DOPPEL_OK)
+        return status;
+    const doppel_slice ids[2] = {a->query->id, a->finding.original_id};
+    status = dp_verdict_set(verdict, &a->engine->rules, a->finding.reason, &a->finding.best.evidence, ids);
+    if (status != DOPPEL_OK)
+        return dp_no_memory(a->error);
+    verdict->replaced = a->gone_count > 0;
+    return queue_all(a);
+}
+
+doppel_status dp_engine_decide(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
+                               doppel_error *error) {
+    adding a = {.engine = engine, .worker = worker, .query = query, .error = error};
+    a.look = (dp_look){.below = UINT64_MAX, .now = dp_engine_now(engine), .deciding = true};
+    doppel_status status = dp_view_begin(worker->view, error);
+    if (status != DOPPEL_OK)
+        return status;
+    status = decide(&a, verdict);
+    dp_view_end(worker->view);
+    if (status == DOPPEL_OK)
+        dp_engine_note(engine, &a.finding);
+    return status;
+}

@@ -1,0 +1,257 @@
+/* engine.h - the online line: item -> query.c (who is it?) -> find.c (who is near? how near, really?) -> lib/decide (is
+ * it a copy?) -> engine.c (what follows from that) -> commit.c (until it is durable).
+ *
+ * What is decided goes into `known` at once, so that the next add sees it, and into the group of changes that the next
+ * commit writes. Whoever adds waits for that commit; if it fails, all that was decided since the last one is taken
+ * back. Numbers above `durable` are invisible to checks.
+ *
+ * Locks, in the order in which they are taken: `shape` (held to read by every call; to write by what replaces the store
+ * or `known` as a whole), `order` (held by whoever decides: adds, removals, expiry; never while the disk is written,
+ * but with DOPPEL_DURABLE_EACH), `pool`. */
+#ifndef DP_ENGINE_H
+#define DP_ENGINE_H
+
+#include "decide/decide.h"
+#include "engine/query.h"
+
+#include <pthread.h>
+
+/* ---- changes that are not durable yet: commit.c ---- */
+
+/* A change and what it did to `known`, so that it can be taken back. */
+typedef struct dp_pending {
+    dp_change change;
+    bool added;     /* its trace went into `known` */
+    bool removed;   /* the trace of what it removes went out of it */
+    dp_trace trace; /* of change.number, or, of a removal, what it removes */
+    char *bytes;    /* what all of it points to */
+    uint64_t at;    /* the number that it has, or stands behind: in a group they never fall */
+} dp_pending;
+
+/* What one commit writes. Whoever waits for it holds it. */
+typedef struct dp_group {
+    dp_pending *pending;
+    size_t count, room, bytes;
+    size_t holders;
+    bool done;
+    doppel_status status;
+    doppel_error error;
+} dp_group;
+
+/* ---- threads' own things ---- */
+
+typedef struct dp_worker {
+    dp_asker *asker;
+    dp_view *view;
+    doppel_matches near;
+    dp_title_matches titles;
+    dp_numbers keyed, banded;
+    uint64_t *set; /* a copy of a set that is compared, aligned */
+    size_t set_room;
+    dp_buffer packed;          /* a text */
+    dp_buffer bytes[DP_PARTS]; /* parts that are being made */
+    struct dp_worker *next;    /* in the pool */
+} dp_worker;
+
+/* ---- counters: stats.c ---- */
+
+typedef struct dp_tally {
+    _Atomic uint64_t bucket[DOPPEL_BUCKETS];
+    _Atomic uint64_t count, sum;
+} dp_tally;
+
+typedef struct dp_engine_counters {
+    _Atomic uint64_t checks, adds, removes, expired, damaged, commits, failed_commits;
+    _Atomic uint64_t verdicts_by[DP_REASONS];
+    dp_tally check_time, add_time, commit_time, candidates, distances;
+} dp_engine_counters;
+
+struct doppel_engine {
+    doppel_engine_options options; /* as they are in use */
+    dp_buffer settings;            /* what the folder keeps of them, with a NUL */
+    char *path;                    /* NULL: in memory */
+    char *fields_text, *fields_copy, *field_names[16];
+    char preset[64];
+    doppel_recipe *own_recipe; /* NULL: the caller's */
+    dp_asking asking;
+    dp_rules rules;
+
+    dp_store *store;
+    dp_known *known;
+    pthread_rwlock_t shape;
+
+    pthread_mutex_t order; /* of all down to `failed` */
+    pthread_cond_t settled;
+    uint64_t next;     /* number */
+    dp_group *current; /* takes changes */
+    dp_group *writing; /* is being written; NULL: none is */
+    uint64_t followed_generation;
+    uint64_t followed; /* a reader process: the last number it has taken in */
+    uint64_t expired_at;
+    doppel_status failed; /* DOPPEL_DURABLE_NONE: what a commit in the background ended with */
+    doppel_error failed_error;
+    bool closing;
+    pthread_t background;
+    bool has_background;
+
+    _Atomic uint64_t durable; /* numbers up to it are on the disk */
+    _Atomic uint64_t clock;   /* the latest time that was seen */
+
+    pthread_mutex_t pool_lock;
+    dp_worker *pool;
+
+    dp_engine_counters counters;
+    double open_seconds;
+    _Atomic uint64_t newest; /* when the last document was added */
+};
+
+/* ---- settings: options.c ---- */
+
+/* Fills engine->options, asking and rules from what was given and, of a store that is there, from what it keeps. */
+doppel_status dp_engine_set_up(doppel_engine *engine, const doppel_engine_options *given, doppel_error *error);
+/* The same against the settings of the store: refuses what does not fit. */
+doppel_status dp_engine_agree(doppel_engine *engine, const doppel_engine_options *given, const char *text,
+                              doppel_error *error);
+
+/* ---- open.c ---- */
+
+uint64_t dp_engine_now(doppel_engine *engine);
+/* Reads all traces of the store into a new `known`. */
+doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error);
+/* A worker of the pool, and back. NULL: no memory, or the store has no view left; *error says so. */
+dp_worker *dp_worker_take(doppel_engine *engine, doppel_error *error);
+void dp_worker_give(doppel_engine *engine, dp_worker *worker);
+
+/* Every call is between these two: a reader process takes in what is new, `shape` is held to read, *worker is one of
+ * the pool. */
+doppel_status dp_engine_enter(doppel_engine *engine, dp_worker **worker, doppel_error *error);
+void dp_engine_leave(doppel_engine *engine, dp_worker *worker);
+/* An item's query, with its text packed if it is to be kept. */
+doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const doppel_item *item, dp_query *query,
+                            doppel_error *error);
+/* Checks a query against what is durable. */
+doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
+                               doppel_error *error);
+
+/* follow.c: a reader process takes in what its writer has written since. Takes no lock but `order`; `shape` must be
+ * held by nobody of this thread. */
+doppel_status dp_engine_follow(doppel_engine *engine, doppel_error *error);
+
+/* ---- find.c ---- */
+
+/* What may be found. */
+typedef struct dp_look {
+    uint64_t below;  /* numbers from here on do not count */
+    uint64_t except; /* nor does this one; 0: none */
+    uint64_t now;
+    bool deciding; /* `order` is held: what is pending counts too */
+} dp_look;
+
+/* An original, as it was found. */
+typedef struct dp_finding {
+    dp_reason reason;
+    dp_candidate best;
+    doppel_slice original_id; /* the worker's, until its view ends */
+    uint64_t candidates;
+} dp_finding;
+
+/* The worker's view must have begun, after `order` was taken if it is held. */
+doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
+                      dp_finding *finding, doppel_error *error);
+
+/* Who has this id, document or copy; 0: nobody. */
+doppel_status dp_find_id(doppel_engine *engine, dp_worker *worker, doppel_slice id, const dp_look *look,
+                         uint64_t *number, doppel_error *error);
+/* The same by canonical URL. */
+doppel_status dp_find_url(doppel_engine *engine, dp_worker *worker, doppel_slice url, const dp_look *look,
+                          uint64_t *number, doppel_error *error);
+
+/* A part of a number, from what is pending or from the view; data NULL: it is gone. */
+doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,
+                           doppel_slice *bytes, doppel_error *error);
+/* The same, decoded. False in *found: it is gone, or damaged (which is counted and logged). */
+doppel_status dp_read_trace(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
+                            dp_trace *trace, bool *found, doppel_error *error);
+doppel_status dp_read_record(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
+                             dp_record *record, bool *found, doppel_error *error);
+/* Its set, aligned, in the worker's memory: until the next call. NULL: none is kept. */
+doppel_status dp_read_set(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
+                          const uint64_t **set, size_t *count, doppel_error *error);
+
+/* ---- commit.c: `order` is held for all of these ---- */
+
+/* Takes the bytes of all that a change points to, gives the change to the next commit and does to `known` what the
+ * flags say. On an error nothing has changed. */
+doppel_status dp_commit_queue(doppel_engine *engine, const dp_pending *pending, doppel_error *error);
+/* Where the queue ends, and back to there: takes what came after it out again. `order` is held from one to the other.
+ */
+size_t dp_commit_mark(const doppel_engine *engine);
+void dp_commit_back(doppel_engine *engine, size_t mark);
+/* Of what is pending, the one with this number; NULL: it is not there. */
+const dp_pending *dp_commit_find(const doppel_engine *engine, uint64_t number);
+/* Waits until all that is pending now is durable. `order` is let go meanwhile. */
+doppel_status dp_commit_wait(doppel_engine *engine, doppel_error *error);
+/* Writes what is pending without letting `order` go. */
+doppel_status dp_commit_now(doppel_engine *engine, doppel_error *error);
+/* The thread that writes for DOPPEL_DURABLE_NONE. */
+doppel_status dp_commit_start(doppel_engine *engine, doppel_error *error);
+void dp_commit_stop(doppel_engine *engine);
+
+/* Refuses to change what was opened to be read. */
+doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error);
+/* Adds a query: decides, and with DOPPEL_DURABLE_EACH writes. `order` is held. */
+doppel_status dp_engine_add_query(doppel_engine *engine, dp_worker *worker, const dp_query *query,
+                                  doppel_verdict *verdict, doppel_error *error);
+/* add.c: looks up, decides and queues what follows; *verdict is what the caller gets once it is durable. On an error
+ * nothing has changed. */
+doppel_status dp_engine_decide(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
+                               doppel_error *error);
+
+/* Queues the removal of a number; `trace` is what it left. `order` is held. expire: it leaves no removal behind. */
+doppel_status dp_engine_forget(doppel_engine *engine, const dp_trace *trace, bool expire, doppel_error *error);
+
+/* expire.c: removes up to `most` of what has expired; `order` is held. */
+doppel_status dp_engine_expire_some(doppel_engine *engine, dp_worker *worker, size_t most, uint64_t *expired,
+                                    doppel_error *error);
+
+/* ---- lists of documents: stored.c ---- */
+
+/* Reads all there is of a number, which is copied into the list. False in *found: it is gone. With `text` the kept text
+ * is unpacked, with `set` the set is read. */
+typedef struct dp_wanted {
+    bool text, set;
+} dp_wanted;
+doppel_status dp_stored_add(doppel_engine *engine, dp_worker *worker, uint64_t number, const dp_wanted *wanted,
+                            doppel_stored_list *list, bool *found, doppel_error *error);
+
+/* get.c: the number of an id, else of a URL; 0: neither is known. The worker's view has begun. */
+doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, doppel_slice name, uint64_t *number,
+                                doppel_error *error);
+/* Empties a list, whose memory is used again. */
+void dp_stored_list_clear(doppel_stored_list *list);
+
+/* ---- stats.c, log.c ---- */
+
+/* *latest = max(*latest, time) */
+static inline void dp_latest(_Atomic uint64_t *latest, uint64_t time) {
+    uint64_t seen = atomic_load(latest);
+    while (time > seen && !atomic_compare_exchange_weak(latest, &seen, time))
+        ;
+}
+
+double dp_engine_clock(void); /* seconds that only grow */
+void dp_tally_add(dp_tally *tally, uint64_t value);
+/* Counts a verdict. */
+void dp_engine_note(doppel_engine *engine, const dp_finding *finding);
+
+bool dp_engine_logs(const doppel_engine *engine, doppel_log_level level);
+void dp_log_begin(doppel_engine *engine, const char *what, const doppel_item *item);
+/* The last line about an item, and what its call gives: the status, and why in *error (may be NULL). began 0: no time.
+ */
+doppel_status dp_log_end(doppel_engine *engine, const char *what, doppel_status status, const doppel_error *why,
+                         const doppel_verdict *verdict, double began, doppel_error *error);
+void dp_log_error(doppel_engine *engine, const char *what, const doppel_error *error);
+void dp_log_line(doppel_engine *engine, doppel_log_level level, const char *what, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,268 @@
+/* find.c - the original of a query: whoever has its URL, else its words, else near content, else a similar title.
+ *
+ * Look-ups in `known` give numbers that may have what is asked; what is stored of them says whether they do. The first
+ * kind of evidence that finds someone decides (lib/decide), and only then is the rest measured on that one. */
+#include "engine/engine.h"
+
+/* Numbers that came up but could not be read: removed meanwhile, or damaged. More than a few at once would be odd. */
+enum { LOST = 8 };
+
+typedef struct search {
+    doppel_engine *engine;
+    dp_worker *worker;
+    const dp_query *query;
+    const dp_look *look;
+    dp_finding *finding;
+    doppel_error *error;
+    uint64_t lost[LOST];
+    int lost_count;
+} search;
+
+static bool counts(const search *s, uint64_t number) {
+    if (!number || number >= s->look->below || number == s->look->except)
+        return false;
+    for (int i = 0; i < s->lost_count; i++)
+        if (s->lost[i] == number)
+            return false;
+    return dp_known_alive(s->engine->known, number, s->look->now);
+}
+
+static void consider(search *s, const dp_candidate *candidate) {
+    dp_finding *f = s->finding;
+    const dp_rules *rules = &s->engine->rules;
+    dp_reason reason = dp_decide(rules, candidate);
+    if (reason == DP_UNIQUE)
+        return;
+    if (f->reason == DP_UNIQUE || dp_decide_stronger(rules, candidate, reason, &f->best, f->reason)) {
+        f->reason = reason;
+        f->best = *candidate;
+    }
+}
+
+/* ---- ids and URLs ---- */
+
+/* Who has this very name, by a key of `known`: the lowest number. */
+static doppel_status find_name(search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
+    dp_numbers *keyed = &s->worker->keyed;
+    doppel_status status = dp_known_find_key(s->engine->known, key, dp_name_hash(name), keyed);
+    *number = 0;
+    for (size_t i = 0; i < keyed->count && status == DOPPEL_OK; i++) {
+        dp_record record;
+        bool found = counts(s, keyed->number[i]);
+        if (found)
+            status = dp_read_record(s->engine, s->worker, s->look, keyed->number[i], &record, &found, s->error);
+        if (status != DOPPEL_OK || !found)
+            continue;
+        const doppel_slice *has = key == DP_KEY_ID ? &record.id : &record.canonical;
+        if (has->length != name.length || memcmp(has->data, name.data, name.length) != 0)
+            continue;
+        status = dp_read_trace(s->engine, s->worker, s->look, keyed->number[i], trace, &found, s->error);
+        if (status == DOPPEL_OK && found) {
+            *number = keyed->number[i];
+            return DOPPEL_OK;
+        }
+    }
+    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
+}
+
+static doppel_status find_named(doppel_engine *engine, dp_worker *worker, dp_key key, doppel_slice name,
+                                const dp_look *look, uint64_t *number, doppel_error *error) {
+    search s = {.engine = engine, .worker = worker, .look = look, .error = error};
+    dp_trace trace;
+    return find_name(&s, key, name, number, &trace);
+}
+
+doppel_status dp_find_id(doppel_engine *engine, dp_worker *worker, doppel_slice id, const dp_look *look,
+                         uint64_t *number, doppel_error *error) {
+    return find_named(engine, worker, DP_KEY_ID, id, look, number, error);
+}
+
+doppel_status dp_find_url(doppel_engine *engine, dp_worker *worker, doppel_slice url, const dp_look *look,
+                          uint64_t *number, doppel_error *error) {
+    return find_named(engine, worker, DP_KEY_URL, url, look, number, error);
+}
+
+static doppel_status find_same_url(search *s) {
+    uint64_t number;
+    dp_trace trace;
+    if (!s->query->canonical.length)
+        return DOPPEL_OK;
+    doppel_status status = find_name(s, DP_KEY_URL, s->query->canonical, &number, &trace);
+    if (status != DOPPEL_OK || !number)
+        return status;
+    if (trace.kind == DP_TRACE_COPY)
+        number = trace.of;
+    if (!counts(s, number))
+        return DOPPEL_OK;
+    dp_candidate candidate = {.number = number, .evidence = dp_evidence_none()};
+    candidate.evidence.same_url = true;
+    s->finding->candidates++;
+    consider(s, &candidate);
+    return DOPPEL_OK;
+}
+
+/* ---- content ---- */
+
+static doppel_status find_same_words(search *s) {
+    dp_numbers *keyed = &s->worker->keyed;
+    if (!s->query->has_digest)
+        return DOPPEL_OK;
+    doppel_status status = dp_known_find_key(s->engine->known, DP_KEY_DIGEST, dp_digest_hash(s->query->digest), keyed);
+    for (size_t i = 0; i < keyed->count && status == DOPPEL_OK && s->finding->reason == DP_UNIQUE; i++) {
+        dp_trace trace;
+        bool found = counts(s, keyed->number[i]);
+        if (found)
+            status = dp_read_trace(s->engine, s->worker, s->look, keyed->number[i], &trace, &found, s->error);
+        if (status != DOPPEL_OK || !found || memcmp(trace.digest, s->query->digest, sizeof trace.digest) != 0)
+            continue;
+        dp_candidate candidate = {.number = keyed->number[i], .evidence = dp_evidence_none()};
+        candidate.evidence.same_digest = true;
+        s->finding->candidates++;
+        consider(s, &candidate);
+    }
+    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
+}
+
+static doppel_status find_by_distance(search *s) {
+    doppel_matches *near = &s->worker->near;
+    doppel_status status =
+        dp_known_find_near(s->engine->known, s->query->fingerprint, s->engine->rules.distance, near, s->error);
+    if (status != DOPPEL_OK)
+        return status;
+    s->finding->candidates += near->candidates;
+    for (size_t i = 0; i < near->count; i++) {
+        if (s->finding->reason != DP_UNIQUE && near->match[i].distance > s->finding->best.evidence.distance)
+            break;
+        if (!counts(s, near->match[i].owner))
+            continue;
+        dp_candidate candidate = {.number = near->match[i].owner, .evidence = dp_evidence_none(), .content = true};
+        candidate.evidence.distance = near->match[i].distance;
+        consider(s, &candidate);
+    }
+    return DOPPEL_OK;
+}
+
+/* The similarity of the query's set and a stored one; NaN members stay when it has none. */
+static doppel_status measure_sets(search *s, uint64_t number, double least, doppel_evidence *evidence) {
+    const dp_query *q = s->query;
+    const uint64_t *set;
+    size_t count;
+    doppel_status status = dp_read_set(s->engine, s->worker, s->look, number, &set, &count, s->error);
+    if (status != DOPPEL_OK || !set || !count || !q->set_count)
+        return status;
+    double x = (double)count, y = (double)q->set_count;
+    if ((x < y ? x / y : y / x) < least)
+        return DOPPEL_OK;
+    size_t shared = doppel_set_shared(q->set, q->set_count, set, count);
+    evidence->similarity = (double)shared / (double)(count + q->set_count - shared);
+    evidence->containment = (double)shared / y;
+    evidence->verified = true;
+    return DOPPEL_OK;
+}
+
+static doppel_status find_by_similarity(search *s) {
+    dp_numbers *banded = &s->worker->banded;
+    doppel_status status = dp_known_find_bands(s->engine->known, s->query->keys, s->query->key_count, banded);
+    for (size_t i = 0; i < banded->count && status == DOPPEL_OK; i++) {
+        if (!counts(s, banded->number[i]))
+            continue;
+        dp_candidate candidate = {.number = banded->number[i], .evidence = dp_evidence_none(), .content = true};
+        s->finding->candidates++;
+        status = measure_sets(s, candidate.number, s->engine->rules.similarity, &candidate.evidence);
+        if (status == DOPPEL_OK && candidate.evidence.verified)
+            consider(s, &candidate);
+    }
+    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
+}
+
+/* ---- titles ---- */
+
+static doppel_status find_same_title(search *s) {
+    dp_title_hit hit = {0};
+    const dp_title_query query = {.title = s->query->title_key,
+                                  .now = s->look->now,
+                                  .below = s->look->below,
+                                  .except = s->look->except,
+                                  .share = s->engine->options.title_share};
+    if (!s->engine->rules.titles || !s->query->title_key.length)
+        return DOPPEL_OK;
+    doppel_status status = dp_known_find_title(s->engine->known, &query, &s->worker->titles, &hit);
+    if (status != DOPPEL_OK)
+        return dp_no_memory(s->error);
+    s->finding->candidates += s->worker->titles.candidates;
+    if (!counts(s, hit.number))
+        return DOPPEL_OK;
+    dp_candidate candidate = {.number = hit.number, .evidence = dp_evidence_none(), .title = true};
+    candidate.evidence.title_similarity = hit.similarity;
+    consider(s, &candidate);
+    return DOPPEL_OK;
+}
+
+/* ---- all together ---- */
+
+/* Measures on the original what has not been yet; false in *found: it is gone. */
+static doppel_status complete(search *s, bool *found) {
+    const dp_query *q = s->query;
+    doppel_evidence *e = &s->finding->best.evidence;
+    static const uint8_t none[32];
+    dp_trace trace;
+    dp_record record;
+    uint64_t number = s->finding->best.number;
+    doppel_status status = dp_read_trace(s->engine, s->worker, s->look, number, &trace, found, s->error);
+    if (status == DOPPEL_OK && *found)
+        status = dp_read_record(s->engine, s->worker, s->look, number, &record, found, s->error);
+    if (status != DOPPEL_OK || !*found)
+        return status;
+    s->finding->original_id = record.id;
+    bool words = memcmp(trace.digest, none, sizeof none) != 0;
+    e->same_url = e->same_url || (q->url_hash && q->url_hash == trace.url_hash);
+    e->same_digest = q->has_digest && !memcmp(q->digest, trace.digest, sizeof trace.digest);
+    if ((q->has_digest || q->content) && (words || trace.content))
+        e->distance = doppel_distance128(q->fingerprint, trace.fingerprint);
+    if (e->same_digest) {
+        e->similarity = e->containment = 1;
+        e->verified = true;
+    } else if (s->engine->rules.by_similarity && !e->verified && q->content && trace.content) {
+        status = measure_sets(s, number, 0, e);
+    }
+    if (status == DOPPEL_OK && q->title_key.length && trace.title.length && e->title_similarity != e->title_similarity)
+        status = doppel_edit_similarity(q->title_key.data, q->title_key.length, trace.title.data, trace.title.length, 0,
+                                        &e->title_similarity);
+    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
+}
+
+static doppel_status find_once(search *s) {
+    const dp_query *q = s->query;
+    dp_finding *f = s->finding;
+    f->reason = DP_UNIQUE;
+    doppel_status status = find_same_url(s);
+    if (status == DOPPEL_OK && f->reason == DP_UNIQUE)
+        status = find_same_words(s);
+    if (status == DOPPEL_OK && f->reason == DP_UNIQUE && q->content)
+        status = s->engine->rules.by_similarity ? find_by_similarity(s) : find_by_distance(s);
+    if (status == DOPPEL_OK && f->reason == DP_UNIQUE)
+        status = find_same_title(s);
+    return status;
+}
+
+doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
+                      dp_finding *finding, doppel_error *error) {
+    search s = {.engine = engine, .worker = worker, .query = query, .look = look, .finding = finding, .error = error};
+    *finding = (dp_finding){.reason = DP_UNIQUE};
+    finding->best.evidence = dp_evidence_none();
+    doppel_status status;
+    bool found;
+    do {
+        found = true;
+        status = find_once(&s);
+        if (status == DOPPEL_OK && finding->reason != DP_UNIQUE)
+            status = complete(&s, &found);
+        if (!found)
+            s.lost[s.lost_count++] = finding->best.number;
+    } while (status == DOPPEL_OK && !found && s.lost_count < LOST);
+    if (!found) {
+        finding->reason = DP_UNIQUE;
+        finding->best.evidence = dp_evidence_none();
+    }
+    return status;
+}

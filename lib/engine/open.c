@@ -1,0 +1,309 @@
+/* open.c - an engine from its folder: settings, store, and everything that must be in memory, read from the traces on
+ * several threads; the pool of workers; and the end of all that. */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- time ---- */
+
+uint64_t dp_engine_now(doppel_engine *engine) {
+    uint64_t now = engine->options.now ? engine->options.now(engine->options.user) : (uint64_t)time(NULL);
+    dp_latest(&engine->clock, now);
+    return atomic_load(&engine->clock);
+}
+
+/* ---- workers ---- */
+
+static void worker_free(dp_worker *worker) {
+    if (!worker)
+        return;
+    dp_asker_free(worker->asker);
+    dp_view_free(worker->view);
+    doppel_matches_free(&worker->near);
+    dp_title_matches_free(&worker->titles);
+    dp_numbers_free(&worker->keyed);
+    dp_numbers_free(&worker->banded);
+    dp_buffer_free(&worker->packed);
+    for (int i = 0; i < DP_PARTS; i++)
+        dp_buffer_free(&worker->bytes[i]);
+    free(worker->set);
+    free(worker);
+}
+
+static dp_worker *worker_create(doppel_engine *engine, doppel_error *error) {
+    dp_worker *worker = calloc(1, sizeof *worker);
+    if (!worker) {
+        dp_no_memory(error);
+        return NULL;
+    }
+    doppel_status status = dp_asker_create(&engine->asking, &worker->asker, error);
+    if (status == DOPPEL_OK)
+        status = dp_view_create(engine->store, &worker->view, error);
+    if (status == DOPPEL_OK)
+        return worker;
+    worker_free(worker);
+    return NULL;
+}
+
+dp_worker *dp_worker_take(doppel_engine *engine, doppel_error *error) {
+    pthread_mutex_lock(&engine->pool_lock);
+    dp_worker *worker = engine->pool;
+    if (worker)
+        engine->pool = worker->next;
+    pthread_mutex_unlock(&engine->pool_lock);
+    return worker ? worker : worker_create(engine, error);
+}
+
+void dp_worker_give(doppel_engine *engine, dp_worker *worker) {
+    pthread_mutex_lock(&engine->pool_lock);
+    worker->next = engine->pool;
+    engine->pool = worker;
+    pthread_mutex_unlock(&engine->pool_lock);
+}
+
+/* ---- loading ---- */
+
+/* Numbers are read in pieces of so many, by whichever thread is free. */
+enum { PIECE = 1 << 16 };
+
+typedef struct loading {
+    doppel_engine *engine;
+    dp_known *known; /* that is being made */
+    dp_known_load *load;
+    uint64_t last, now;
+    _Atomic uint64_t next; /* number that is not read yet */
+    pthread_mutex_t lock;
+    doppel_status status;
+    doppel_error why;
+} loading;
+
+static void load_failed(loading *l, doppel_status status, const doppel_error *why) {
+    pthread_mutex_lock(&l->lock);
+    if (l->status == DOPPEL_OK) {
+        l->status = status;
+        l->why = *why;
+        if (l->why.code == DOPPEL_OK)
+            dp_fail(&l->why, status, "%s", doppel_status_name(status));
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void on_damaged(uint64_t number, void *user) {
+    loading *l = user;
+    atomic_fetch_add(&l->engine->counters.damaged, 1);
+    dp_log_line(l->engine, DOPPEL_LOG_ERROR, "OPEN_ERROR",
+                "document %llu is damaged and left out; `doppel verify` tells more", (unsigned long long)number);
+}
+
+static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
+    loading *l = user;
+    dp_trace trace;
+    if (!dp_trace_decode(bytes, &trace) || trace.number != number) {
+        on_damaged(number, user);
+        return DOPPEL_OK;
+    }
+    if (trace.kind == DP_TRACE_REMOVAL || (trace.expires && trace.expires <= l->now && l->engine->options.read_only))
+        return DOPPEL_OK;
+    dp_latest(&l->engine->newest, trace.added);
+    return dp_known_load_add(l->load, &trace);
+}
+
+static void load_pieces(void *user, size_t thread) {
+    loading *l = user;
+    doppel_error why = {0};
+    dp_view *view = NULL;
+    (void)thread;
+    doppel_status status = dp_view_create(l->engine->store, &view, &why);
+    for (uint64_t from; status == DOPPEL_OK && (from = atomic_fetch_add(&l->next, PIECE)) <= l->last;) {
+        const dp_each each = {.part = DP_PART_TRACE,
+                              .from = from,
+                              .to = from + PIECE - 1 < l->last ? from + PIECE - 1 : l->last,
+                              .value = on_trace,
+                              .damaged = on_damaged,
+                              .user = l};
+        status = dp_view_begin(view, &why);
+        if (status == DOPPEL_OK) {
+            status = dp_view_each(view, &each, &why);
+            dp_view_end(view);
+        }
+    }
+    dp_view_free(view);
+    if (status != DOPPEL_OK)
+        load_failed(l, status, &why);
+}
+
+/* Titles that duplicates came with count as often as they came. */
+static doppel_status on_count(uint64_t number, const dp_counts *counts, void *user) {
+    loading *l = user;
+    dp_worker *worker = l->engine->pool;
+    dp_trace trace;
+    bool found;
+    const dp_look look = {.below = UINT64_MAX, .now = l->now};
+    if (!counts->by[DP_SAME_TITLE - 1])
+        return DOPPEL_OK;
+    doppel_status status = dp_read_trace(l->engine, worker, &look, number, &trace, &found, NULL);
+    if (status != DOPPEL_OK || !found)
+        return status;
+    return dp_known_title_seen(l->known, trace.title, counts->by[DP_SAME_TITLE - 1]);
+}
+
+static doppel_status load_titles(loading *l, doppel_error *error) {
+    if (!l->engine->rules.titles)
+        return DOPPEL_OK;
+    dp_view *view = l->engine->pool->view;
+    doppel_status status = dp_view_begin(view, error);
+    if (status != DOPPEL_OK)
+        return status;
+    status = dp_view_each_count(view, on_count, l, error);
+    dp_view_end(view);
+    return status;
+}
+
+static doppel_status make_known(const doppel_engine *engine, dp_known **known, doppel_error *error) {
+    const dp_known_options options = {.bits = engine->rules.bits,
+                                      .distance = engine->rules.distance,
+                                      .by_similarity = engine->rules.by_similarity,
+                                      .titles = engine->rules.titles,
+                                      .title_similarity = engine->rules.title_similarity,
+                                      .count = engine->options.count,
+                                      .memory = engine->options.memory,
+                                      .threads = engine->options.threads};
+    return dp_known_create(&options, known, error);
+}
+
+/* What the store is like now, in the pool's first worker's view. */
+static doppel_status read_moment(doppel_engine *engine, dp_moment *moment, doppel_error *error) {
+    doppel_status status = dp_view_begin(engine->pool->view, error);
+    if (status != DOPPEL_OK)
+        return status;
+    dp_view_moment(engine->pool->view, moment);
+    dp_view_end(engine->pool->view);
+    return DOPPEL_OK;
+}
+
+/* Reads all traces up to l->last. */
+static doppel_status load_traces(loading *l, doppel_error *error) {
+    doppel_status status = dp_known_load_begin(l->known, &l->load);
+    if (status != DOPPEL_OK)
+        return dp_no_memory(error);
+    pthread_mutex_init(&l->lock, NULL);
+    size_t threads = dp_thread_count(l->engine->options.threads), pieces = (size_t)(l->last / PIECE + 1);
+    dp_run_threads(threads < pieces ? threads : pieces, load_pieces, l);
+    doppel_status ended = dp_known_load_end(l->load);
+    if (ended != DOPPEL_OK)
+        load_failed(l, ended, &l->why);
+    pthread_mutex_destroy(&l->lock);
+    if (l->status != DOPPEL_OK && error)
+        *error = l->why;
+    return l->status;
+}
+
+doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error) {
+    dp_moment moment;
+    loading l = {.engine = engine, .next = 1};
+    doppel_status status = make_known(engine, &l.known, error);
+    if (status == DOPPEL_OK)
+        status = read_moment(engine, &moment, error);
+    if (status == DOPPEL_OK) {
+        dp_latest(&engine->clock, moment.clock);
+        l.last = moment.last;
+        l.now = dp_engine_now(engine);
+        status = load_traces(&l, error);
+    }
+    if (status == DOPPEL_OK && (status = load_titles(&l, error)) == DOPPEL_ERROR_MEMORY)
+        dp_no_memory(error);
+    if (status != DOPPEL_OK) {
+        dp_known_free(l.known);
+        return status;
+    }
+    dp_known_free(engine->known);
+    engine->known = l.known;
+    engine->next = moment.last + 1;
+    engine->followed = moment.last;
+    engine->followed_generation = moment.generation;
+    atomic_store(&engine->durable, moment.last);
+    return DOPPEL_OK;
+}
+
+/* ---- opening and closing ---- */
+
+static void init_locks(doppel_engine *engine) {
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&engine->shape, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+    pthread_mutex_init(&engine->order, NULL);
+    pthread_mutex_init(&engine->pool_lock, NULL);
+    pthread_cond_init(&engine->settled, NULL);
+}
+
+static doppel_status open_store(doppel_engine *engine, const char *path, const doppel_engine_options *given,
+                                doppel_error *error) {
+    const dp_store_options options = {.read_only = given->read_only,
+                                      .must_exist = given->must_exist || given->read_only,
+                                      .map = given->map,
+                                      .settings = engine->settings.data};
+    if (path && !(engine->path = strdup(path)))
+        return dp_no_memory(error);
+    doppel_status status = dp_store_open(path, &options, &engine->store, error);
+    return status == DOPPEL_OK ? dp_engine_agree(engine, given, dp_store_settings(engine->store), error) : status;
+}
+
+doppel_status doppel_engine_open(const char *path, const doppel_engine_options *options, doppel_engine **engine,
+                                 doppel_error *error) {
+    double began = dp_engine_clock();
+    doppel_engine_options given = {.size = sizeof given};
+    if (options)
+        dp_copy_options(&given, options, sizeof given);
+    *engine = NULL;
+    if (!path && given.read_only)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "an engine in memory that is only read has nothing to say");
+    doppel_engine *made = calloc(1, sizeof *made);
+    if (!made)
+        return dp_no_memory(error);
+    init_locks(made);
+    doppel_status status = dp_engine_set_up(made, &given, error);
+    if (status == DOPPEL_OK)
+        status = open_store(made, path, &given, error);
+    if (status == DOPPEL_OK && !(made->pool = worker_create(made, error)))
+        status = error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
+    if (status == DOPPEL_OK)
+        status = dp_engine_load(made, error);
+    if (status == DOPPEL_OK)
+        status = dp_commit_start(made, error);
+    made->open_seconds = dp_engine_clock() - began;
+    if (status == DOPPEL_OK)
+        *engine = made;
+    else
+        doppel_engine_close(made);
+    return status;
+}
+
+void doppel_engine_close(doppel_engine *engine) {
+    if (!engine)
+        return;
+    if (engine->store && engine->known)
+        dp_commit_stop(engine);
+    for (dp_worker *worker = engine->pool, *next; worker; worker = next) {
+        next = worker->next;
+        worker_free(worker);
+    }
+    dp_known_free(engine->known);
+    dp_store_close(engine->store);
+    doppel_recipe_free(engine->own_recipe);
+    dp_buffer_free(&engine->settings);
+    pthread_rwlock_destroy(&engine->shape);
+    pthread_mutex_destroy(&engine->order);
+    pthread_mutex_destroy(&engine->pool_lock);
+    pthread_cond_destroy(&engine->settled);
+    free(engine->path);
+    free(engine->fields_text);
+    free(engine->fields_copy);
+    free(engine);
+}
+
+const doppel_engine_options *doppel_engine_get_options(const doppel_engine *engine) {
+    return &engine->options;
+}

@@ -1,0 +1,57 @@
+/* read.c - what is stored of a number, from what is not durable yet or from the worker's view.
+ *
+ * A part that is damaged counts as gone: it is counted and logged, and everything else goes on. */
+#include "engine/engine.h"
+
+doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,
+                           doppel_slice *bytes, doppel_error *error) {
+    const dp_pending *pending = look->deciding ? dp_commit_find(engine, number) : NULL;
+    if (pending) {
+        *bytes = pending->change.part[part];
+        return DOPPEL_OK;
+    }
+    doppel_error why = {0};
+    doppel_status status = dp_view_get(worker->view, part, number, bytes, &why);
+    if (status == DOPPEL_ERROR_STORE) {
+        atomic_fetch_add(&engine->counters.damaged, 1);
+        dp_log_error(engine, "READ", &why);
+        *bytes = (doppel_slice){NULL, 0};
+        return DOPPEL_OK;
+    }
+    if (status != DOPPEL_OK && error)
+        *error = why;
+    return status;
+}
+
+doppel_status dp_read_trace(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
+                            dp_trace *trace, bool *found, doppel_error *error) {
+    doppel_slice bytes;
+    doppel_status status = dp_read_part(engine, worker, look, DP_PART_TRACE, number, &bytes, error);
+    *found = status == DOPPEL_OK && bytes.data && dp_trace_decode(bytes, trace);
+    return status;
+}
+
+doppel_status dp_read_record(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
+                             dp_record *record, bool *found, doppel_error *error) {
+    doppel_slice bytes;
+    doppel_status status = dp_read_part(engine, worker, look, DP_PART_RECORD, number, &bytes, error);
+    *found = status == DOPPEL_OK && bytes.data && dp_record_decode(bytes, record);
+    return status;
+}
+
+doppel_status dp_read_set(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
+                          const uint64_t **set, size_t *count, doppel_error *error) {
+    doppel_slice bytes;
+    doppel_status status = dp_read_part(engine, worker, look, DP_PART_SET, number, &bytes, error);
+    *set = NULL;
+    *count = 0;
+    if (status != DOPPEL_OK || !bytes.data)
+        return status;
+    *count = bytes.length / sizeof **set;
+    if (!dp_reserve(&worker->set, &worker->set_room, *count + 1, sizeof *worker->set))
+        return dp_no_memory(error);
+    for (size_t i = 0; i < *count; i++)
+        worker->set[i] = dp_load64(bytes.data + 8 * i);
+    *set = worker->set;
+    return DOPPEL_OK;
+}

@@ -1,0 +1,293 @@
+/* similar.c - the originals most like an item: by fingerprints or by feature sets, through the tables where they can
+ * answer, else by comparing all.
+ *
+ * The Hamming index answers any distance. Bands answer a similarity as long as they find 99 % of the pairs at it; below
+ * that every kept set is compared. */
+#include "engine/engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The least share of pairs that bands must find. */
+#define RECALL 0.99
+#define USUAL_SIMILARITY 0.85
+enum { USUAL_LIMIT = 10 };
+
+typedef struct hit {
+    uint64_t number;
+    double similarity, containment;
+    int distance;
+} hit;
+
+typedef struct search {
+    doppel_engine *engine;
+    dp_worker *worker;
+    dp_query query;
+    dp_look look;
+    uint64_t copy;            /* the item is this copy, linked, of `original`; 0: it is not */
+    uint64_t original;        /* whose feature hashes stand for it */
+    doppel_evidence evidence; /* of the copy */
+    uint64_t *set;            /* the query's, when it was read from the store */
+    uint32_t keys[DP_MOST_BANDS];
+    bool by_distance;
+    int distance;
+    double above;
+    uint64_t limit;
+    hit *hits;
+    size_t count, room;
+    doppel_error *error;
+} search;
+
+/* ---- who is asked about ---- */
+
+static bool is_name_only(const doppel_item *item) {
+    const doppel_document *d = &item->document;
+    return !item->fingerprint && !item->set && !d->text_length && !d->html && !d->alias;
+}
+
+static doppel_status take_set(search *s, uint64_t number) {
+    const uint64_t *set;
+    size_t count;
+    doppel_status status = dp_read_set(s->engine, s->worker, &s->look, number, &set, &count, s->error);
+    if (status != DOPPEL_OK || !set)
+        return status;
+    if (!(s->set = malloc((count + 1) * sizeof *s->set)))
+        return dp_no_memory(s->error);
+    memcpy(s->set, set, count * sizeof *s->set);
+    s->query.set = s->set;
+    s->query.set_count = count;
+    s->query.keys = s->keys;
+    s->query.key_count = (size_t)s->engine->asking.bands;
+    return dp_bands_keys(s->set, count, s->engine->asking.bands, s->engine->asking.rows, s->keys);
+}
+
+/* The query of a document that is remembered. */
+static doppel_status ask_number(search *s, uint64_t number) {
+    dp_trace trace;
+    dp_record record;
+    bool found;
+    doppel_status status = dp_read_trace(s->engine, s->worker, &s->look, number, &trace, &found, s->error);
+    if (status == DOPPEL_OK && found)
+        status = dp_read_record(s->engine, s->worker, &s->look, number, &record, &found, s->error);
+    if (status != DOPPEL_OK)
+        return status;
+    if (!found)
+        return dp_fail(s->error, DOPPEL_ERROR_STORE, "document %llu cannot be read", (unsigned long long)number);
+    static const uint8_t none[32];
+    s->query = (dp_query){.content = trace.content};
+    memcpy(s->query.fingerprint, trace.fingerprint, sizeof trace.fingerprint);
+    memcpy(s->query.digest, trace.digest, sizeof trace.digest);
+    s->query.has_digest = memcmp(trace.digest, none, sizeof none) != 0;
+    s->look.except = number;
+    s->original = number;
+    if (trace.kind == DP_TRACE_COPY && !record.set_count) {
+        s->copy = number;
+        s->original = trace.of;
+        s->evidence = record.evidence;
+    }
+    return s->engine->rules.by_similarity ? take_set(s, s->original) : DOPPEL_OK;
+}
+
+static doppel_status ask(search *s, const doppel_item *item) {
+    const doppel_document *d = &item->document;
+    uint64_t number = 0;
+    doppel_status status = DOPPEL_OK;
+    if (!is_name_only(item))
+        return dp_engine_ask(s->engine, s->worker, item, &s->query, s->error);
+    if (d->id_length)
+        status = dp_engine_resolve(s->engine, s->worker, (doppel_slice){d->id, d->id_length}, &number, s->error);
+    if (status == DOPPEL_OK && !number && d->url_length)
+        status = dp_engine_resolve(s->engine, s->worker, (doppel_slice){d->url, d->url_length}, &number, s->error);
+    if (status != DOPPEL_OK)
+        return status;
+    if (!number) {
+        doppel_slice name = d->id_length ? (doppel_slice){d->id, d->id_length} : (doppel_slice){d->url, d->url_length};
+        return dp_fail(s->error, DOPPEL_ERROR_INPUT, "no document has the id or URL `%.*s`",
+                       (int)(name.length < 200 ? name.length : 200), name.data ? name.data : "");
+    }
+    return ask_number(s, number);
+}
+
+/* ---- who is near ---- */
+
+static bool counts(const search *s, uint64_t number) {
+    return number < s->look.below && number != s->look.except && dp_known_alive(s->engine->known, number, s->look.now);
+}
+
+static doppel_status add_hit(search *s, const hit *one) {
+    if (!dp_reserve(&s->hits, &s->room, s->count + 1, sizeof *s->hits))
+        return dp_no_memory(s->error);
+    s->hits[s->count++] = *one;
+    return DOPPEL_OK;
+}
+
+static doppel_status compare_set(search *s, uint64_t number, doppel_slice bytes, const uint64_t *set, size_t count) {
+    (void)bytes;
+    if (!count || !s->query.set_count)
+        return DOPPEL_OK;
+    size_t shared = doppel_set_shared(s->query.set, s->query.set_count, set, count);
+    hit one = {.number = number,
+               .similarity = (double)shared / (double)(count + s->query.set_count - shared),
+               .containment = (double)shared / (double)s->query.set_count,
+               .distance = -1};
+    if (s->copy && number == s->original) {
+        one.similarity = s->evidence.similarity;
+        one.containment = s->evidence.containment;
+    }
+    return one.similarity > s->above ? add_hit(s, &one) : DOPPEL_OK;
+}
+
+static doppel_status compare_number(search *s, uint64_t number) {
+    const uint64_t *set;
+    size_t count;
+    if (!counts(s, number))
+        return DOPPEL_OK;
+    doppel_status status = dp_read_set(s->engine, s->worker, &s->look, number, &set, &count, s->error);
+    if (status != DOPPEL_OK || !set)
+        return status;
+    return compare_set(s, number, (doppel_slice){NULL, 0}, set, count);
+}
+
+static doppel_status on_set(uint64_t number, doppel_slice bytes, void *user) {
+    (void)bytes;
+    return compare_number(user, number);
+}
+
+static doppel_status find_similar(search *s) {
+    const dp_asking *asking = &s->engine->asking;
+    if (!s->query.content || !s->query.set_count)
+        return DOPPEL_OK;
+    if (dp_bands_recall(s->above, asking->bands, asking->rows) < RECALL) {
+        const dp_each each = {.part = DP_PART_SET, .from = 1, .to = UINT64_MAX, .value = on_set, .user = s};
+        return dp_view_each(s->worker->view, &each, s->error);
+    }
+    dp_numbers *banded = &s->worker->banded;
+    doppel_status status = dp_known_find_bands(s->engine->known, s->query.keys, s->query.key_count, banded);
+    if (status != DOPPEL_OK)
+        return dp_no_memory(s->error);
+    for (size_t i = 0; i < banded->count && status == DOPPEL_OK; i++)
+        status = compare_number(s, banded->number[i]);
+    return status;
+}
+
+static doppel_status add_near(search *s, uint64_t number, int distance) {
+    hit one = {.number = number, .similarity = NAN, .containment = NAN, .distance = distance};
+    return counts(s, number) ? add_hit(s, &one) : DOPPEL_OK;
+}
+
+static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
+    search *s = user;
+    dp_trace trace;
+    if (!dp_trace_decode(bytes, &trace) || trace.kind != DP_TRACE_DOCUMENT || !trace.content)
+        return DOPPEL_OK;
+    int distance = doppel_distance128(trace.fingerprint, s->query.fingerprint);
+    return distance <= s->distance ? add_near(s, number, distance) : DOPPEL_OK;
+}
+
+static doppel_status find_near(search *s) {
+    if (!s->query.content)
+        return DOPPEL_OK;
+    if (s->engine->rules.by_similarity) {
+        const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = on_trace, .user = s};
+        return dp_view_each(s->worker->view, &each, s->error);
+    }
+    doppel_matches *near = &s->worker->near;
+    doppel_status status = dp_known_find_near(s->engine->known, s->query.fingerprint, s->distance, near, s->error);
+    for (size_t i = 0; status == DOPPEL_OK && i < near->count; i++)
+        status = add_near(s, near->match[i].owner, near->match[i].distance);
+    return status;
+}
+
+/* Texts too short to be near others are alike when their words are the same. */
+static doppel_status find_same(search *s) {
+    dp_numbers *keyed = &s->worker->keyed;
+    if (s->query.content || !s->query.has_digest)
+        return DOPPEL_OK;
+    doppel_status status = dp_known_find_key(s->engine->known, DP_KEY_DIGEST, dp_digest_hash(s->query.digest), keyed);
+    if (status != DOPPEL_OK)
+        return dp_no_memory(s->error);
+    for (size_t i = 0; i < keyed->count && status == DOPPEL_OK; i++) {
+        dp_trace trace;
+        bool found = counts(s, keyed->number[i]);
+        if (found)
+            status = dp_read_trace(s->engine, s->worker, &s->look, keyed->number[i], &trace, &found, s->error);
+        hit one = {.number = keyed->number[i], .similarity = 1, .containment = 1, .distance = 0};
+        if (status == DOPPEL_OK && found && !memcmp(trace.digest, s->query.digest, sizeof trace.digest))
+            status = add_hit(s, &one);
+    }
+    return status;
+}
+
+/* ---- the list ---- */
+
+static int compare_hits(const void *left, const void *right) {
+    const hit *a = left, *b = right;
+    bool known = !isnan(a->similarity) && !isnan(b->similarity);
+    if (known && a->similarity != b->similarity)
+        return a->similarity > b->similarity ? -1 : 1;
+    if (!known && a->distance != b->distance)
+        return a->distance < b->distance ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static doppel_status list_hits(search *s, doppel_stored_list *list) {
+    const dp_wanted wanted = {.text = true};
+    doppel_status status = DOPPEL_OK;
+    qsort(s->hits, s->count, sizeof *s->hits, compare_hits);
+    for (size_t i = 0; i < s->count && list->count < s->limit && status == DOPPEL_OK; i++) {
+        bool found;
+        status = dp_stored_add(s->engine, s->worker, s->hits[i].number, &wanted, list, &found, s->error);
+        if (status != DOPPEL_OK || !found)
+            continue;
+        doppel_stored *to = &list->stored[list->count - 1];
+        to->similarity = s->hits[i].similarity;
+        to->containment = s->hits[i].containment;
+        to->distance = doppel_distance128(to->fingerprint, s->query.fingerprint);
+    }
+    return status;
+}
+
+static doppel_status set_options(search *s, const doppel_similar_options *given) {
+    doppel_similar_options o = {.size = sizeof o};
+    int bits = s->engine->rules.bits;
+    if (given)
+        dp_copy_options(&o, given, sizeof o);
+    if (!(o.similarity >= 0 && o.similarity <= 1))
+        return dp_fail(s->error, DOPPEL_ERROR_USAGE, "a similarity is a number from 0 to 1");
+    if (o.distance < -1 || o.distance > bits)
+        return dp_fail(s->error, DOPPEL_ERROR_USAGE, "a distance of %d bits, in fingerprints of %d", o.distance, bits);
+    s->limit = o.limit ? o.limit : USUAL_LIMIT;
+    s->above = o.similarity > 0 ? o.similarity : USUAL_SIMILARITY;
+    s->by_distance = o.distance || !s->engine->rules.by_similarity;
+    /* 1 - distance/bits is to be more than the similarity. */
+    s->distance = o.distance > 0 ? o.distance : o.distance < 0 ? 0 : (int)ceil(bits * (1 - s->above) - 1e-9) - 1;
+    return DOPPEL_OK;
+}
+
+doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *item,
+                                    const doppel_similar_options *options, doppel_stored_list *list,
+                                    doppel_error *error) {
+    search s = {.engine = engine, .error = error};
+    dp_stored_list_clear(list);
+    doppel_status status = set_options(&s, options);
+    if (status == DOPPEL_OK)
+        status = dp_engine_enter(engine, &s.worker, error);
+    if (status != DOPPEL_OK)
+        return status;
+    s.look = (dp_look){.below = atomic_load(&engine->durable) + 1, .now = dp_engine_now(engine)};
+    status = dp_view_begin(s.worker->view, error);
+    if (status == DOPPEL_OK) {
+        status = ask(&s, item);
+        if (status == DOPPEL_OK)
+            status = s.by_distance ? find_near(&s) : find_similar(&s);
+        if (status == DOPPEL_OK)
+            status = find_same(&s);
+        if (status == DOPPEL_OK)
+            status = list_hits(&s, list);
+        dp_view_end(s.worker->view);
+    }
+    dp_engine_leave(engine, s.worker);
+    free(s.set);
+    free(s.hits);
+    return status;
+}
