@@ -28,14 +28,21 @@ typedef struct dp_known_options {
 doppel_status dp_known_create(const dp_known_options *options, dp_known **known, doppel_error *error);
 void dp_known_free(dp_known *known);
 
-/* Takes in a trace: a document (all its evidence), a copy (id and URL only) or a removal, which needs the trace of what
- * is gone: dp_known_remove. On an error (DOPPEL_ERROR_MEMORY) nothing has changed. */
+/* Takes in a trace: a document (all its evidence) or a copy (id and URL only); one that is there stays. A removal is
+ * passed over: it needs the trace of what is gone, for dp_known_remove. On an error nothing has changed:
+ * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE for a number above DP_KNOWN_NUMBERS, DOPPEL_ERROR_USAGE for number 0, a
+ * fingerprint wider than it should be or too many bands. */
+#define DP_KNOWN_NUMBERS (((uint64_t)1 << 40) - 1)
 doppel_status dp_known_add(dp_known *known, const dp_trace *trace);
-/* Takes a number out again. It must be given as it was added. Nothing happens when it is not there. */
+/* Takes a number out again. It must be given as it was added. Nothing happens when it is not there. On an error
+ * (DOPPEL_ERROR_MEMORY) it is still there. A title of over 500 bytes may stay when memory is wanting; it does not
+ * count, as its number is not alive: so a number that was refused or taken out must not become another document's. */
 doppel_status dp_known_remove(dp_known *known, const dp_trace *trace);
 
 /* Many traces at once, on several threads, for opening: begin; add from any number of threads (traces are copied as
- * needed); end, which builds what is built at once. Of traces that expire before `now` nothing is taken. */
+ * needed); end, which builds what is built at once, and ends the load whatever it gives. Nobody reads meanwhile, and no
+ * number is given twice. What has expired is taken too: dp_known_expired gives it, to be removed. On an error of add or
+ * end, all that is left to do is dp_known_load_end and dp_known_free. */
 typedef struct dp_known_load dp_known_load;
 doppel_status dp_known_load_begin(dp_known *known, dp_known_load **load);
 doppel_status dp_known_load_add(dp_known_load *load, const dp_trace *trace);
@@ -99,7 +106,7 @@ size_t dp_known_expired(dp_known *known, uint64_t now, uint64_t *numbers, size_t
 typedef struct dp_known_stats {
     uint64_t documents, copies, titles;
     uint64_t keys_bytes, near_bytes, title_bytes;
-    char plan[64];
+    char plan[64]; /* the layout of the fingerprints; empty with by_similarity */
 } dp_known_stats;
 void dp_known_get_stats(dp_known *known, dp_known_stats *stats);
 

@@ -48,6 +48,11 @@ void dp_title_matches_free(dp_title_matches *matches);
 doppel_status dp_titles_index_find(const dp_titles_index *index, const char *title, size_t length,
                                    dp_title_matches *matches);
 
+/* A hash, never 0, that stands for a title as long as the index lives: of any title, there or not, and of one that was
+ * found. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a title of over 2 GiB. */
+doppel_status dp_titles_index_hash(const dp_titles_index *index, const char *title, size_t length, uint64_t *hash);
+uint64_t dp_titles_index_hash_of(const dp_titles_index *index, const dp_title_match *match);
+
 typedef struct dp_titles_stats {
     uint64_t titles, owners; /* distinct titles */
     uint64_t bytes;

@@ -1,0 +1,236 @@
+/* known.c - what the engine has in memory: adding, removing and finding.
+ *
+ * A number comes alive last when it is added: what is found of it before does not count. */
+#include "engine/known_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* 1,024 segments of keys: at ten million documents with three keys each a key meets another's number once in 280
+ * look-ups. Bands are looked up many at a time, and have more. */
+enum { KEY_SEGMENTS = 10, BAND_SEGMENTS = 12 };
+
+/* ---- creating ---- */
+
+static doppel_status create_near(dp_known *known, doppel_error *error) {
+    const dp_known_options *o = &known->options;
+    doppel_index_options options = {
+        .size = sizeof options, .bits = o->bits, .distance = o->distance, .count = o->count, .memory = o->memory};
+    if (!o->by_similarity)
+        return doppel_index_create(&options, &known->near, error);
+    return (known->bands = dp_keys_create(BAND_SEGMENTS)) ? DOPPEL_OK : dp_no_memory(error);
+}
+
+doppel_status dp_known_create(const dp_known_options *options, dp_known **known, doppel_error *error) {
+    dp_known *k = calloc(1, sizeof *k);
+    *known = NULL;
+    if (!k || !dp_alive_init(&k->alive)) {
+        free(k);
+        return dp_no_memory(error);
+    }
+    k->options = *options;
+    doppel_status status = DOPPEL_OK;
+    if (!(k->keys = dp_keys_create(KEY_SEGMENTS)))
+        status = dp_no_memory(error);
+    if (status == DOPPEL_OK)
+        status = create_near(k, error);
+    if (status == DOPPEL_OK && options->titles &&
+        (status = dp_known_titles_create(options->title_similarity, &k->titles)) != DOPPEL_OK)
+        dp_fail(error, status, "titles of a similarity of %g: %s", options->title_similarity,
+                doppel_status_name(status));
+    if (status == DOPPEL_OK)
+        *known = k;
+    else
+        dp_known_free(k);
+    return status;
+}
+
+void dp_known_free(dp_known *known) {
+    if (!known)
+        return;
+    dp_keys_free(known->keys);
+    dp_keys_free(known->bands);
+    doppel_index_free(known->near);
+    dp_known_titles_free(known->titles);
+    dp_alive_free(&known->alive);
+    free(known);
+}
+
+/* ---- keys ---- */
+
+/* Keys of one kind shall not meet those of another. */
+static uint64_t key_hash(dp_key key, uint64_t hash) {
+    return hash + (uint64_t)key * 0x9E3779B97F4A7C15u;
+}
+
+static uint64_t band_hash(size_t band, uint32_t key) {
+    return (uint64_t)band << 32 | key;
+}
+
+size_t dp_known_keys(const dp_trace *trace, uint64_t hashes[DP_KEY_KINDS]) {
+    static const uint8_t none[sizeof trace->digest];
+    size_t count = 0;
+    hashes[count++] = key_hash(DP_KEY_ID, trace->id_hash);
+    if (trace->url_hash)
+        hashes[count++] = key_hash(DP_KEY_URL, trace->url_hash);
+    if (trace->kind == DP_TRACE_DOCUMENT && memcmp(trace->digest, none, sizeof none))
+        hashes[count++] = key_hash(DP_KEY_DIGEST, dp_digest_hash(trace->digest));
+    return count;
+}
+
+size_t dp_known_bands(const dp_known *known, const dp_trace *trace, uint64_t hashes[DP_MOST_BANDS]) {
+    if (!known->bands || trace->kind != DP_TRACE_DOCUMENT || !trace->content)
+        return 0;
+    uint32_t keys[DP_MOST_BANDS];
+    if (trace->key_count)
+        memcpy(keys, trace->keys, trace->key_count * sizeof *keys); /* they may be unaligned */
+    for (size_t i = 0; i < trace->key_count; i++)
+        hashes[i] = band_hash(i, keys[i]);
+    return trace->key_count;
+}
+
+/* All or none. */
+static bool add_all(dp_keys *keys, const uint64_t *hashes, size_t count, uint64_t number) {
+    for (size_t i = 0; i < count; i++) {
+        if (!dp_keys_add(keys, hashes[i], number)) {
+            while (i--)
+                dp_keys_remove(keys, hashes[i], number);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void remove_all(dp_keys *keys, const uint64_t *hashes, size_t count, uint64_t number) {
+    for (size_t i = 0; i < count; i++)
+        dp_keys_remove(keys, hashes[i], number);
+}
+
+/* ---- changing ---- */
+
+doppel_status dp_known_check(const dp_trace *trace) {
+    if (trace->number > DP_KNOWN_NUMBERS)
+        return DOPPEL_ERROR_STORE;
+    return trace->number && trace->key_count <= DP_MOST_BANDS ? DOPPEL_OK : DOPPEL_ERROR_USAGE;
+}
+
+/* Title and fingerprint. */
+static doppel_status add_content(dp_known *known, const dp_trace *trace) {
+    bool titled = dp_known_titled(known, trace);
+    doppel_status status = DOPPEL_OK;
+    if (titled)
+        status = dp_known_titles_add(known->titles, trace->title, trace->number);
+    if (status != DOPPEL_OK || !dp_known_near(known, trace))
+        return status;
+    status = doppel_index_insert(known->near, trace->fingerprint, trace->number, 0);
+    if (status != DOPPEL_OK && titled)
+        dp_known_titles_remove(known->titles, trace->title, trace->number);
+    return status;
+}
+
+doppel_status dp_known_add(dp_known *known, const dp_trace *trace) {
+    doppel_status status = dp_known_check(trace);
+    uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
+    if (status != DOPPEL_OK || trace->kind == DP_TRACE_REMOVAL || dp_alive_has(&known->alive, trace->number))
+        return status;
+    size_t key_count = dp_known_keys(trace, keys), band_count = dp_known_bands(known, trace, bands);
+    if (!dp_alive_reserve(&known->alive, trace->number) || !add_all(known->keys, keys, key_count, trace->number))
+        return DOPPEL_ERROR_MEMORY;
+    if (!add_all(known->bands, bands, band_count, trace->number))
+        status = DOPPEL_ERROR_MEMORY;
+    else if ((status = add_content(known, trace)) != DOPPEL_OK)
+        remove_all(known->bands, bands, band_count, trace->number);
+    if (status != DOPPEL_OK) {
+        remove_all(known->keys, keys, key_count, trace->number);
+        return status;
+    }
+    dp_alive_set(&known->alive, trace->number, trace->expires);
+    atomic_fetch_add(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, 1);
+    return DOPPEL_OK;
+}
+
+/* What can fail comes first. */
+doppel_status dp_known_remove(dp_known *known, const dp_trace *trace) {
+    uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
+    doppel_status status = dp_known_check(trace);
+    if (status != DOPPEL_OK || trace->kind == DP_TRACE_REMOVAL || !dp_alive_has(&known->alive, trace->number))
+        return status;
+    if (dp_known_near(known, trace))
+        status = doppel_index_remove(known->near, trace->fingerprint, trace->number, NULL);
+    if (status != DOPPEL_OK)
+        return status;
+    dp_alive_clear(&known->alive, trace->number);
+    remove_all(known->keys, keys, dp_known_keys(trace, keys), trace->number);
+    remove_all(known->bands, bands, dp_known_bands(known, trace, bands), trace->number);
+    if (dp_known_titled(known, trace))
+        dp_known_titles_remove(known->titles, trace->title, trace->number);
+    atomic_fetch_sub(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, 1);
+    return DOPPEL_OK;
+}
+
+/* ---- finding ---- */
+
+void dp_numbers_free(dp_numbers *numbers) {
+    free(numbers->number);
+    *numbers = (dp_numbers){0};
+}
+
+/* Brings numbers into order, each once. */
+static doppel_status arrange(dp_numbers *numbers) {
+    uint64_t few[64], *scratch = few, *number = numbers->number;
+    size_t sorted = 1, count = numbers->count;
+    while (sorted < count && number[sorted - 1] < number[sorted])
+        sorted++;
+    if (sorted >= count)
+        return DOPPEL_OK;
+    if (count > sizeof few / sizeof *few && !(scratch = malloc(count * sizeof *scratch)))
+        return DOPPEL_ERROR_MEMORY;
+    dp_sort64(number, count, scratch);
+    numbers->count = dp_unique64(number, count);
+    if (scratch != few)
+        free(scratch);
+    return DOPPEL_OK;
+}
+
+doppel_status dp_known_find_key(dp_known *known, dp_key key, uint64_t hash, dp_numbers *numbers) {
+    numbers->count = 0;
+    return dp_keys_find(known->keys, key_hash(key, hash), numbers) ? arrange(numbers) : DOPPEL_ERROR_MEMORY;
+}
+
+doppel_status dp_known_find_bands(dp_known *known, const uint32_t *keys, size_t count, dp_numbers *numbers) {
+    numbers->count = 0;
+    for (size_t i = 0; i < count; i++)
+        dp_keys_prefetch(known->bands, band_hash(i, keys[i]));
+    for (size_t i = 0; i < count; i++)
+        if (!dp_keys_find(known->bands, band_hash(i, keys[i]), numbers))
+            return DOPPEL_ERROR_MEMORY;
+    return arrange(numbers);
+}
+
+doppel_status dp_known_find_near(dp_known *known, const uint64_t *fingerprint, int distance, doppel_matches *matches,
+                                 doppel_error *error) {
+    return doppel_index_find(known->near, fingerprint, distance, NULL, matches, error);
+}
+
+bool dp_known_alive(dp_known *known, uint64_t number, uint64_t now) {
+    return dp_alive_at(&known->alive, number, now);
+}
+
+size_t dp_known_expired(dp_known *known, uint64_t now, uint64_t *numbers, size_t room) {
+    return dp_alive_ended(&known->alive, now, numbers, room);
+}
+
+void dp_known_get_stats(dp_known *known, dp_known_stats *stats) {
+    *stats = (dp_known_stats){.documents = atomic_load(&known->documents), .copies = atomic_load(&known->copies)};
+    stats->keys_bytes = dp_keys_bytes(known->keys) + dp_alive_bytes(&known->alive);
+    if (known->bands)
+        stats->near_bytes = dp_keys_bytes(known->bands);
+    if (known->near) {
+        doppel_index_stats near;
+        doppel_index_get_stats(known->near, &near);
+        stats->near_bytes = near.bytes;
+        snprintf(stats->plan, sizeof stats->plan, "%s", near.layout);
+    }
+    if (known->titles)
+        dp_known_titles_stats(known->titles, stats);
+}

@@ -1,0 +1,269 @@
+/* known_load.c - many traces at once. Each thread fills a desk of its own: keys in stages (keys_stage.c), fingerprints
+ * and titles as they come. At the end the keys are built on all threads, and beside them, one after the other, the
+ * index of the fingerprints and the titles. */
+#include "engine/known_parts.h"
+
+#include <stdlib.h>
+
+/* Owners of a title are best added in the order of their numbers: titles of numbers that differ in no higher bit stand
+ * together in a stretch, and the stretches are sorted. */
+enum { STRETCH_BITS = 12 };
+typedef struct stretch {
+    uint64_t number; /* of its first title */
+    const struct desk *desk;
+    size_t start, end; /* in the desk's titles */
+} stretch;
+
+typedef struct desk {
+    pthread_mutex_t lock;
+    dp_keys_stage *keys, *bands;
+    uint64_t *fingerprints, *owners;
+    size_t count, fingerprint_room, owner_room;
+    dp_buffer titles; /* number, length, bytes */
+    stretch *stretches;
+    size_t stretch_count, stretch_room;
+} desk;
+
+struct dp_known_load {
+    dp_known *known;
+    size_t desks, threads;
+    _Atomic doppel_status status; /* the first that went wrong */
+    _Atomic size_t next;          /* task of the end */
+    desk desk[];
+};
+
+static doppel_status fail(dp_known_load *load, doppel_status status) {
+    doppel_status none = DOPPEL_OK;
+    atomic_compare_exchange_strong(&load->status, &none, status);
+    return status;
+}
+
+/* ---- desks ---- */
+
+static void clear_desk(desk *d) {
+    dp_keys_stage_free(d->keys);
+    dp_keys_stage_free(d->bands);
+    free(d->fingerprints);
+    free(d->owners);
+    free(d->stretches);
+    dp_buffer_free(&d->titles);
+    pthread_mutex_destroy(&d->lock);
+}
+
+doppel_status dp_known_load_begin(dp_known *known, dp_known_load **load) {
+    size_t threads = dp_thread_count(known->options.threads);
+    dp_known_load *l = calloc(1, sizeof *l + threads * sizeof *l->desk);
+    *load = NULL;
+    if (!l)
+        return DOPPEL_ERROR_MEMORY;
+    l->known = known;
+    l->threads = threads;
+    for (; l->desks < threads && !pthread_mutex_init(&l->desk[l->desks].lock, NULL); l->desks++)
+        ;
+    if (!l->desks) {
+        free(l);
+        return DOPPEL_ERROR_MEMORY;
+    }
+    *load = l;
+    return DOPPEL_OK;
+}
+
+/* A desk that is free, the same for the same thread where that is possible. */
+static desk *take_desk(dp_known_load *load) {
+    static _Atomic size_t threads;
+    static _Thread_local size_t mine;
+    if (!mine)
+        mine = atomic_fetch_add(&threads, 1) + 1;
+    for (size_t i = 0; i < load->desks; i++) {
+        desk *d = &load->desk[(mine + i) % load->desks];
+        if (!pthread_mutex_trylock(&d->lock))
+            return d;
+    }
+    desk *d = &load->desk[mine % load->desks];
+    pthread_mutex_lock(&d->lock);
+    return d;
+}
+
+/* Stages are made when they are needed: a desk may find nobody to sit at it. */
+static bool stage_all(dp_keys_stage **stage, dp_keys *keys, const uint64_t *hashes, size_t count, uint64_t number) {
+    if (count && !*stage && !(*stage = dp_keys_stage_create(keys)))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!dp_keys_stage_add(*stage, hashes[i], number))
+            return false;
+    return true;
+}
+
+static bool put_fingerprint(desk *d, const dp_trace *trace, size_t words) {
+    if (!dp_reserve(&d->owners, &d->owner_room, d->count + 1, sizeof *d->owners) ||
+        !dp_reserve(&d->fingerprints, &d->fingerprint_room, (d->count + 1) * words, sizeof *d->fingerprints))
+        return false;
+    memcpy(d->fingerprints + d->count * words, trace->fingerprint, words * sizeof *d->fingerprints);
+    d->owners[d->count++] = trace->number;
+    return true;
+}
+
+static bool put_title(desk *d, const dp_trace *trace) {
+    stretch *last = d->stretch_count ? &d->stretches[d->stretch_count - 1] : NULL;
+    if (!last || last->number >> STRETCH_BITS != trace->number >> STRETCH_BITS) {
+        if (!dp_reserve(&d->stretches, &d->stretch_room, d->stretch_count + 1, sizeof *d->stretches))
+            return false;
+        last = &d->stretches[d->stretch_count++];
+        *last = (stretch){.number = trace->number, .desk = d, .start = d->titles.size};
+    }
+    uint64_t head[2] = {trace->number, trace->title.length};
+    bool put = dp_buffer_add(&d->titles, head, sizeof head) &&
+               dp_buffer_add(&d->titles, trace->title.data, trace->title.length);
+    if (put)
+        last->end = d->titles.size;
+    return put;
+}
+
+static bool put(dp_known_load *load, desk *d, const dp_trace *trace) {
+    dp_known *known = load->known;
+    uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
+    if (!dp_alive_reserve(&known->alive, trace->number) ||
+        !stage_all(&d->keys, known->keys, keys, dp_known_keys(trace, keys), trace->number) ||
+        !stage_all(&d->bands, known->bands, bands, dp_known_bands(known, trace, bands), trace->number) ||
+        (dp_known_near(known, trace) && !put_fingerprint(d, trace, known->options.bits > 64 ? 2 : 1)) ||
+        (dp_known_titled(known, trace) && !put_title(d, trace)))
+        return false;
+    dp_alive_set(&known->alive, trace->number, trace->expires);
+    atomic_fetch_add_explicit(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, 1,
+                              memory_order_relaxed);
+    return true;
+}
+
+doppel_status dp_known_load_add(dp_known_load *load, const dp_trace *trace) {
+    doppel_status status = dp_known_check(trace);
+    if (status != DOPPEL_OK)
+        return fail(load, status);
+    if (trace->kind == DP_TRACE_REMOVAL)
+        return DOPPEL_OK;
+    desk *d = take_desk(load);
+    bool taken = put(load, d, trace);
+    pthread_mutex_unlock(&d->lock);
+    return taken ? DOPPEL_OK : fail(load, DOPPEL_ERROR_MEMORY);
+}
+
+/* ---- the end ---- */
+
+/* Brings all fingerprints to the first desk: what is inserted at once is one run, and found the fastest. */
+static bool gather(dp_known_load *load) {
+    desk *first = &load->desk[0];
+    size_t words = load->known->options.bits > 64 ? 2 : 1;
+    for (desk *d = first + 1; d < load->desk + load->desks; d++) {
+        if (!dp_reserve(&first->owners, &first->owner_room, first->count + d->count, sizeof *first->owners) ||
+            !dp_reserve(&first->fingerprints, &first->fingerprint_room, (first->count + d->count) * words,
+                        sizeof *first->fingerprints))
+            return false;
+        if (d->count) {
+            memcpy(first->owners + first->count, d->owners, d->count * sizeof *d->owners);
+            memcpy(first->fingerprints + first->count * words, d->fingerprints,
+                   d->count * words * sizeof *d->fingerprints);
+        }
+        first->count += d->count;
+        free(d->owners);
+        free(d->fingerprints);
+        d->owners = d->fingerprints = NULL;
+    }
+    return true;
+}
+
+static doppel_status insert_fingerprints(dp_known_load *load) {
+    desk *first = &load->desk[0];
+    if (!load->known->near)
+        return DOPPEL_OK;
+    if (!gather(load))
+        return DOPPEL_ERROR_MEMORY;
+    doppel_status status = DOPPEL_OK;
+    if (first->count)
+        status = doppel_index_insert_many(load->known->near, first->fingerprints, first->owners, NULL, first->count);
+    free(first->owners);
+    free(first->fingerprints);
+    first->owners = first->fingerprints = NULL;
+    return status;
+}
+
+static int compare_stretches(const void *first, const void *second) {
+    const stretch *a = first, *b = second;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static doppel_status add_stretch(dp_known *known, const stretch *s) {
+    doppel_status status = DOPPEL_OK;
+    for (size_t at = s->start; at < s->end && status == DOPPEL_OK;) {
+        uint64_t head[2];
+        memcpy(head, s->desk->titles.data + at, sizeof head);
+        at += sizeof head;
+        status = dp_titles_index_add(known->titles->index, s->desk->titles.data + at, (size_t)head[1], head[0]);
+        at += (size_t)head[1];
+    }
+    return status;
+}
+
+static doppel_status add_titles(dp_known_load *load) {
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < load->desks; i++)
+        count += load->desk[i].stretch_count;
+    if (!count)
+        return DOPPEL_OK;
+    stretch *all = malloc(count * sizeof *all);
+    if (!all)
+        return DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < load->desks; i++) {
+        memcpy(all + at, load->desk[i].stretches, load->desk[i].stretch_count * sizeof *all);
+        at += load->desk[i].stretch_count;
+    }
+    qsort(all, count, sizeof *all, compare_stretches);
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0; i < count && status == DOPPEL_OK; i++)
+        status = add_stretch(load->known, &all[i]);
+    free(all);
+    return status;
+}
+
+/* Titles and fingerprints are one task each, and come first; keys are cut into many. */
+enum { TITLES, FINGERPRINTS, FIRST_KEYS, KEY_PARTS = 64, TASKS = FIRST_KEYS + KEY_PARTS };
+
+static doppel_status run_task(dp_known_load *load, size_t task) {
+    const dp_known *known = load->known;
+    if (task == TITLES)
+        return add_titles(load);
+    if (task == FINGERPRINTS)
+        return insert_fingerprints(load);
+    bool built = dp_keys_build(known->keys, task - FIRST_KEYS, KEY_PARTS) &&
+                 (!known->bands || dp_keys_build(known->bands, task - FIRST_KEYS, KEY_PARTS));
+    return built ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
+static void run_tasks(void *user, size_t thread) {
+    dp_known_load *load = user;
+    (void)thread;
+    for (size_t task; (task = atomic_fetch_add(&load->next, 1)) < TASKS;) {
+        doppel_status status = atomic_load(&load->status) == DOPPEL_OK ? run_task(load, task) : DOPPEL_OK;
+        if (status != DOPPEL_OK)
+            fail(load, status);
+    }
+}
+
+static bool flush_desk(desk *d) {
+    bool flushed = (!d->keys || dp_keys_stage_flush(d->keys)) && (!d->bands || dp_keys_stage_flush(d->bands));
+    dp_keys_stage_free(d->keys);
+    dp_keys_stage_free(d->bands);
+    d->keys = d->bands = NULL;
+    return flushed;
+}
+
+doppel_status dp_known_load_end(dp_known_load *load) {
+    for (size_t i = 0; i < load->desks && atomic_load(&load->status) == DOPPEL_OK; i++)
+        if (!flush_desk(&load->desk[i]))
+            fail(load, DOPPEL_ERROR_MEMORY);
+    if (atomic_load(&load->status) == DOPPEL_OK)
+        dp_run_threads(load->threads, run_tasks, load);
+    doppel_status status = atomic_load(&load->status);
+    for (size_t i = 0; i < load->desks; i++)
+        clear_desk(&load->desk[i]);
+    free(load);
+    return status;
+}
