@@ -1,0 +1,258 @@
+/* test_engine_cases.c - a table of cases and their verdicts, for each preset. docs/ENGINE.md shows the same table:
+ * `test_engine_cases --table` prints it. */
+#include "engine_cases.h"
+#include "files.h"
+
+enum { PRESETS = 3, SPELLINGS = 10 };
+static const char *const presets[PRESETS] = {"general", "crawl", "article"};
+
+typedef struct page {
+    const char *url, *title, *text, *html;
+} page;
+
+typedef enum event { NOTHING, EXPIRES, REMOVED } event;
+
+typedef struct engine_case {
+    const char *name;
+    page first;
+    event then;
+    page second;
+    const char *spellings[SPELLINGS]; /* of the second's URL, in its place */
+    const char *verdict[PRESETS];
+} engine_case;
+
+#define UNIQUE "unique"
+#define SAME_URL "exact_url, 1.00"
+#define SAME_WORDS "content_hash, 1.00"
+
+static const engine_case cases[] = {
+    {.name = "the same URL in ten spellings, each with another text",
+     .first = {.url = "https://example.com/news/bridge?id=7&page=2", .text = ARTICLE},
+     .second = {.text = OTHER_ARTICLE},
+     .spellings = {"https://example.com/news/bridge?id=7&page=2", "http://example.com/news/bridge?id=7&page=2",
+                   "https://www.example.com/news/bridge?id=7&page=2", "HTTPS://EXAMPLE.COM/news/bridge?id=7&page=2",
+                   "https://example.com:443/news/bridge?id=7&page=2", "https://example.com/news/bridge?page=2&id=7",
+                   "https://example.com/news/bridge/?id=7&page=2", "https://example.com/news/bridge?id=7&page=2#top",
+                   "https://example.com/news/x/../%62ridge?id=7&page=2",
+                   "https://example.com/news/bridge?utm_source=mail&id=7&page=2"},
+     .verdict = {SAME_URL, SAME_URL, SAME_URL}},
+    {.name = "the same text under another URL",
+     .first = {.url = "https://example.com/bridge", .text = ARTICLE},
+     .second = {.url = "https://mirror.example/a/4711", .text = ARTICLE},
+     .verdict = {SAME_WORDS, SAME_WORDS, SAME_WORDS}},
+    {.name = "one word of 249 changed",
+     .first = {.text = ARTICLE},
+     .second = {.text = ARTICLE_CHANGED},
+     .verdict = {"content_hash, 0.96", UNIQUE, "content_hash, 0.98"}},
+    {.name = "a paragraph moved",
+     .first = {.text = ARTICLE},
+     .second = {.text = ARTICLE_MOVED},
+     .verdict = {"content_hash, 0.91", UNIQUE, "content_hash, 1.00"}},
+    {.name = "other ads around the same article",
+     .first = {.url = "https://example.com/bridge", .html = FRAMED("", ADS_OF_MAY, ARTICLE)},
+     .second = {.url = "https://example.com/print/bridge", .html = FRAMED("", ADS_OF_JUNE, ARTICLE)},
+     .verdict = {SAME_WORDS, SAME_WORDS, SAME_WORDS}},
+    {.name = "the same title with a typo, and another text",
+     .first = {.title = "Harbour bridge opens after nine years", .text = ARTICLE},
+     .second = {.title = "Harbor bridge opens after nine years", .text = OTHER_ARTICLE},
+     .verdict = {"title_similarity, 0.97", UNIQUE, "title_similarity, 0.97"}},
+    {.name = "\"Breaking News\" over two texts",
+     .first = {.title = "Breaking News", .text = ARTICLE},
+     .second = {.title = "Breaking News", .text = OTHER_ARTICLE},
+     .verdict = {UNIQUE, UNIQUE, UNIQUE}},
+    {.name = "an empty page, twice",
+     .first = {.url = "https://example.com/empty", .html = "<html><body></body></html>"},
+     .second = {.url = "https://example.com/void", .html = "<html><body></body></html>"},
+     .verdict = {UNIQUE, UNIQUE, UNIQUE}},
+    {.name = "a page that has expired, again",
+     .first = {.url = "https://example.com/bridge", .text = ARTICLE},
+     .then = EXPIRES,
+     .second = {.url = "https://example.com/bridge", .text = ARTICLE},
+     .verdict = {UNIQUE, UNIQUE, UNIQUE}},
+    {.name = "a page that was removed, again",
+     .first = {.url = "https://example.com/bridge", .text = ARTICLE},
+     .then = REMOVED,
+     .second = {.url = "https://example.com/bridge", .text = ARTICLE},
+     .verdict = {UNIQUE, UNIQUE, UNIQUE}},
+    {.name = "a translated page",
+     .first = {.url = "https://example.com/en/bridge", .title = "Harbour bridge opened", .text = ARTICLE},
+     .second = {.url = "https://example.com/de/bridge", .title = "Hafenbruecke freigegeben", .text = TRANSLATED},
+     .verdict = {UNIQUE, UNIQUE, UNIQUE}},
+    {.name = "two pages of one template",
+     .first = {.url = "https://example.com/1", .html = FRAMED("Bridge opened", ADS_OF_MAY, ARTICLE)},
+     .second = {.url = "https://example.com/2", .html = FRAMED("Kilns of the hills", ADS_OF_MAY, OTHER_ARTICLE)},
+     .verdict = {UNIQUE, UNIQUE, UNIQUE}},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* ---- running a case ---- */
+
+static uint64_t clock_now(void *user) {
+    return *(const uint64_t *)user;
+}
+
+static size_t length_of(const char *text) {
+    return text ? strlen(text) : 0;
+}
+
+static doppel_item item_of(const char *id, const page *p) {
+    doppel_item item = {.size = sizeof item};
+    item.document = (doppel_document){.id = id,
+                                      .id_length = strlen(id),
+                                      .url = p->url,
+                                      .url_length = length_of(p->url),
+                                      .title = p->title,
+                                      .title_length = length_of(p->title),
+                                      .text = p->text,
+                                      .text_length = length_of(p->text),
+                                      .html = p->html,
+                                      .html_length = length_of(p->html)};
+    return item;
+}
+
+/* The verdict as the table shows it. */
+static void say(const doppel_verdict *v, char to[64]) {
+    if (v->is_duplicate)
+        snprintf(to, 64, "%s, %.2f", v->reason, v->confidence);
+    else
+        snprintf(to, 64, UNIQUE);
+}
+
+/* Checks and adds the second page: both say the same. */
+static void ask_second(doppel_engine *engine, const page *second, char verdict[64]) {
+    doppel_verdict v = {0};
+    doppel_item item = item_of("second", second);
+    char added[64];
+    assert_int_equal(doppel_engine_check(engine, &item, &v, NULL), DOPPEL_OK);
+    say(&v, verdict);
+    if (v.is_duplicate) {
+        assert_int_equal(v.original_id.length, 5);
+        assert_memory_equal(v.original_id.data, "first", 5);
+    }
+    assert_int_equal(doppel_engine_add(engine, &item, &v, NULL), DOPPEL_OK);
+    say(&v, added);
+    assert_string_equal(added, verdict);
+    doppel_verdict_free(&v);
+}
+
+static void begin_case(doppel_engine *engine, const engine_case *c, uint64_t *now) {
+    doppel_verdict v = {0};
+    doppel_item item = item_of("first", &c->first);
+    bool removed = false;
+    item.ttl = c->then == EXPIRES ? 3600 : 0;
+    assert_int_equal(doppel_engine_add(engine, &item, &v, NULL), DOPPEL_OK);
+    assert_false(v.is_duplicate);
+    doppel_verdict_free(&v);
+    if (c->then == EXPIRES)
+        *now += 3601;
+    if (c->then == REMOVED) {
+        assert_int_equal(doppel_engine_remove(engine, "first", 5, &removed, NULL), DOPPEL_OK);
+        assert_true(removed);
+    }
+}
+
+static doppel_engine *open_engine(const char *folder, size_t preset, uint64_t *now) {
+    doppel_engine_options options = {.size = sizeof options, .preset = presets[preset], .now = clock_now, .user = now};
+    doppel_engine *engine;
+    doppel_error error = {0};
+    if (doppel_engine_open(folder, &options, &engine, &error) != DOPPEL_OK)
+        fail_msg("%s", error.message);
+    return engine;
+}
+
+/* With a folder the engine is closed and opened again in between. */
+static void run_second(const engine_case *c, const page *second, size_t preset, const char *folder, char verdict[64]) {
+    uint64_t now = 1700000000;
+    doppel_engine *engine = open_engine(folder, preset, &now);
+    begin_case(engine, c, &now);
+    if (folder) {
+        doppel_engine_close(engine);
+        engine = open_engine(folder, preset, &now);
+    }
+    ask_second(engine, second, verdict);
+    doppel_engine_close(engine);
+    if (folder) {
+        entries(folder, true);
+        assert_int_equal(rmdir(folder), 0);
+    }
+}
+
+static void run_case(const engine_case *c, size_t preset, const char *folder, char verdict[64]) {
+    page second = c->second;
+    if (!c->spellings[0])
+        run_second(c, &second, preset, folder, verdict);
+    for (size_t i = 0; i < SPELLINGS && c->spellings[i]; i++) {
+        char said[64];
+        second.url = c->spellings[i];
+        run_second(c, &second, preset, folder, said);
+        if (i)
+            assert_string_equal(said, verdict);
+        memcpy(verdict, said, sizeof said);
+    }
+}
+
+/* ---- the table ---- */
+
+/* A line of the document: the name of a case and its verdict by each preset. */
+static void make_line(const engine_case *c, char *line, size_t room) {
+    size_t length = (size_t)snprintf(line, room, "| %s |", c->name);
+    for (size_t p = 0; p < PRESETS; p++) {
+        char verdict[64];
+        run_case(c, p, NULL, verdict);
+        length += (size_t)snprintf(line + length, room - length, " %s |", verdict);
+    }
+    snprintf(line + length, room - length, "\n");
+}
+
+static void check_cases(const char *folder) {
+    for (size_t i = 0; i < CASES; i++)
+        for (size_t p = 0; p < PRESETS; p++) {
+            char verdict[64];
+            run_case(&cases[i], p, folder, verdict);
+            if (strcmp(verdict, cases[i].verdict[p]))
+                fail_msg("%s, %s: `%s` in place of `%s`", cases[i].name, presets[p], verdict, cases[i].verdict[p]);
+        }
+}
+
+static void each_case_has_its_verdict(void **state) {
+    (void)state;
+    check_cases(NULL);
+}
+
+static void each_case_has_its_verdict_after_opening_again(void **state) {
+    check_cases(in(state, "index"));
+}
+
+/* All lines, one after the other. */
+static const char *make_table(void) {
+    static char table[CASES * 512];
+    size_t length = (size_t)snprintf(table, sizeof table, "| case | general | crawl | article |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < CASES; i++) {
+        make_line(&cases[i], table + length, sizeof table - length);
+        length += strlen(table + length);
+    }
+    return table;
+}
+
+static void the_document_shows_the_table(void **state) {
+    (void)state;
+    static char document[1 << 16];
+    FILE *file = fopen("docs/ENGINE.md", "r");
+    assert_non_null(file);
+    document[fread(document, 1, sizeof document - 1, file)] = 0;
+    fclose(file);
+    const char *table = make_table(), *found = strstr(document, table);
+    if (!found || found[strlen(table)] != '\n')
+        fail_msg("docs/ENGINE.md has another table than this: test_engine_cases --table prints it");
+}
+
+int main(int count, char **arguments) {
+    if (count > 1 && !strcmp(arguments[1], "--table"))
+        return fputs(make_table(), stdout) < 0;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_case_has_its_verdict),
+        cmocka_unit_test_setup_teardown(each_case_has_its_verdict_after_opening_again, setup, teardown),
+        cmocka_unit_test(the_document_shows_the_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
