@@ -212,7 +212,8 @@ static doppel_status add_titles(dp_known_load *load) {
     if (!all)
         return DOPPEL_ERROR_MEMORY;
     for (size_t i = 0; i < load->desks; i++) {
-        memcpy(all + at, load->desk[i].stretches, load->desk[i].stretch_count * sizeof *all);
+        if (load->desk[i].stretch_count)
+            memcpy(all + at, load->desk[i].stretches, load->desk[i].stretch_count * sizeof *all);
         at += load->desk[i].stretch_count;
     }
     qsort(all, count, sizeof *all, compare_stretches);
