@@ -82,7 +82,8 @@ typedef struct dp_change {
 } dp_change;
 
 /* Makes all changes durable, or, on an error, none. `clock` is kept as the latest time that was seen. Grows the map by
- * itself. Errors: DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY,
+ * itself, and waits then until no view is between begin and end: the thread that writes must not be inside a view of
+ * its own. Errors: DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY,
  * DOPPEL_ERROR_STORE. */
 doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count, uint64_t clock,
                              doppel_error *error);
@@ -113,10 +114,17 @@ void dp_view_free(dp_view *view);
  * store compacted by its writer moves on to the new one in begin (the generation tells). */
 doppel_status dp_view_begin(dp_view *view, doppel_error *error);
 void dp_view_end(dp_view *view);
+
+/* What a reader follows; cheap. */
+typedef struct dp_moment {
+    uint64_t last, clock, generation; /* as in dp_store_info */
+} dp_moment;
+void dp_view_moment(dp_view *view, dp_moment *moment);
+/* All of it; may walk a list of what is free. */
 void dp_view_info(dp_view *view, dp_store_info *info);
 
-/* A part of a number; data NULL: there is none. Errors: DOPPEL_ERROR_STORE when its checksum is wrong (the message
- * names the number and the part). */
+/* A part of a number, which may stand at any address; data NULL: there is none. Errors: DOPPEL_ERROR_STORE when its
+ * checksum is wrong (the message names the number and the part). */
 doppel_status dp_view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
 /* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
  * *found is how many there are. */

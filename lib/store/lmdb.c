@@ -1,0 +1,239 @@
+/* lmdb.c - stores in a folder: opening one as it is, making one, finishing one that was half made. */
+#include "store/lmdb.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_MAP ((uint64_t)64 << 30)
+
+static bool takes(const char *path) {
+    return path != NULL;
+}
+
+/* ---- a new file ---- */
+
+static int write_first(const dp_env *env, const char *settings) {
+    MDB_txn *txn;
+    const dp_state state = {0};
+    int reason = mdb_txn_begin(env->env, NULL, 0, &txn);
+    if (reason)
+        return reason;
+    if (!(reason = dp_meta_put(txn, env, DP_SEED_SETTINGS, (doppel_slice){settings, strlen(settings)})) &&
+        !(reason = dp_state_put(txn, env, &state)))
+        return mdb_txn_commit(txn);
+    mdb_txn_abort(txn);
+    return reason;
+}
+
+static doppel_status make_first(dp_lmdb *store, const char *settings, doppel_error *error) {
+    char *path = dp_folder_file(store->folder, 1);
+    store->generation = 1;
+    if (!path)
+        return dp_no_memory(error);
+    dp_folder_clear(store->folder, 0);
+    doppel_status status = dp_env_open(&store->env, path, DP_ENV_NEW, store->map, error);
+    int reason = status ? 0 : write_first(&store->env, settings);
+    if (reason)
+        status = dp_env_fail(path, reason, error);
+    free(path);
+    if (status || (status = dp_folder_sync(store->folder, error)))
+        return status;
+    if ((status = dp_folder_set_generation(store->folder, 1, error)))
+        return status;
+    return dp_folder_sync_parent(store->folder, error);
+}
+
+/* ---- a file that is there ---- */
+
+static doppel_status read_settings(dp_lmdb *store, doppel_error *error) {
+    MDB_txn *txn;
+    doppel_slice settings = {0};
+    int reason = mdb_txn_begin(store->env.env, NULL, MDB_RDONLY, &txn);
+    if (reason)
+        return dp_env_fail(store->env.path, reason, error);
+    reason = dp_meta_get(txn, &store->env, DP_SEED_SETTINGS, &settings);
+    if (!reason && !(store->settings = strndup(settings.data, settings.length)))
+        reason = ENOMEM;
+    mdb_txn_abort(txn);
+    return reason ? dp_env_fail(store->env.path, reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason, error) : DOPPEL_OK;
+}
+
+doppel_status dp_lmdb_open_generation(dp_lmdb *store, dp_env *env, uint64_t generation, doppel_error *error) {
+    char *path = dp_folder_file(store->folder, generation);
+    doppel_status status =
+        path ? dp_env_open(env, path, store->read_only ? DP_ENV_READ : DP_ENV_WRITE, store->map, error)
+             : dp_no_memory(error);
+    free(path);
+    return status;
+}
+
+/* The file is gone, and doppel.index names another. */
+doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generation, doppel_error *error) {
+    for (;;) {
+        uint64_t named;
+        doppel_status status = dp_lmdb_open_generation(store, env, *generation, error);
+        if (!status || !store->read_only || dp_folder_generation(store->folder, &named, NULL) || named == *generation ||
+            !named)
+            return status;
+        *generation = named;
+    }
+}
+
+/* ---- folders without doppel.index ---- */
+
+/* So much a file can have whose making was interrupted. */
+#define HALF_MADE ((off_t)1 << 20)
+
+static doppel_status no_index(const dp_lmdb *store, const char *why, doppel_error *error) {
+    return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0, "is not an index folder: %s", why);
+}
+
+/* There are documents, but nothing says so: with documents in it the file is whole, for that is how it begins; without
+ * it is made again. */
+static doppel_status finish_folder(dp_lmdb *store, const dp_folder_content *content, const char *settings,
+                                   doppel_error *error) {
+    if (content->files > 1)
+        return no_index(store, "it has several documents-N.mdb, but no doppel.index; put back a copy of that", error);
+    char *path = dp_folder_file(store->folder, content->generation);
+    struct stat known = {0};
+    if (!path)
+        return dp_no_memory(error);
+    doppel_status status = dp_lmdb_open_generation(store, &store->env, content->generation, error);
+    bool small = !stat(path, &known) && known.st_size < HALF_MADE;
+    free(path);
+    dp_state state = {0};
+    MDB_txn *txn;
+    if (!status && !mdb_txn_begin(store->env.env, NULL, MDB_RDONLY, &txn)) {
+        (void)dp_state_get(txn, &store->env, &state);
+        mdb_txn_abort(txn);
+    }
+    if (state.last) {
+        store->generation = content->generation;
+        return dp_folder_set_generation(store->folder, store->generation, error);
+    }
+    dp_env_close(&store->env);
+    return small    ? make_first(store, settings, error)
+           : status ? status
+                    : no_index(store, "doppel.index is missing", error);
+}
+
+static doppel_status make_folder(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
+    dp_folder_content content;
+    const char *settings = options->settings ? options->settings : "";
+    doppel_status status = dp_folder_look(store->folder, &content, error);
+    if (status)
+        return status;
+    return content.files ? finish_folder(store, &content, settings, error) : make_first(store, settings, error);
+}
+
+/* ---- opening ---- */
+
+/* Before anything is written: may there be an index here? */
+static doppel_status look_first(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
+    dp_folder_content content;
+    doppel_status status = dp_folder_look(store->folder, &content, error);
+    if (!status && !content.missing)
+        status = dp_folder_generation(store->folder, &store->generation, error);
+    if (status || store->generation)
+        return status;
+    bool make = !options->read_only && !options->must_exist;
+    if (content.missing && !make)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, store->folder, 0, "there is no such folder");
+    if (*content.foreign)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0,
+                          "is not an index folder, but has `%s` in it; name an empty or a new folder", content.foreign);
+    if (!make)
+        return no_index(store, "there is no doppel.index in it", error);
+    if (content.missing && mkdir(store->folder, 0777) && errno != EEXIST)
+        return dp_env_fail(store->folder, errno, error);
+    return DOPPEL_OK;
+}
+
+static doppel_status open_folder(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
+    doppel_status status = look_first(store, options, error);
+    if (status || (status = dp_folder_claim(store->folder, &store->claim, error)))
+        return status;
+    store->claimed = true;
+    if (store->read_only)
+        return dp_lmdb_open_named(store, &store->env, &store->generation, error);
+    if ((status = dp_folder_lock(store->folder, &store->lock, error)) ||
+        (status = dp_folder_generation(store->folder, &store->generation, error)))
+        return status;
+    if (!store->generation)
+        return make_folder(store, options, error);
+    if ((status = dp_lmdb_open_generation(store, &store->env, store->generation, error)))
+        return status;
+    dp_folder_clear(store->folder, store->generation);
+    return DOPPEL_OK;
+}
+
+static void close_store(dp_store *store) {
+    dp_lmdb *s = dp_lmdb_of(store);
+    dp_env_close(&s->env);
+    if (s->lock >= 0)
+        close(s->lock);
+    if (s->claimed)
+        dp_folder_unclaim(&s->claim);
+    pthread_rwlock_destroy(&s->gate);
+    pthread_mutex_destroy(&s->views_mutex);
+    free(s->folder);
+    free(s->settings);
+    free(s);
+}
+
+/* Whoever wants the gate to write gets it before those who come after him. */
+static void make_gate(pthread_rwlock_t *gate) {
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(gate, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+}
+
+static doppel_status open_store(const char *path, const dp_store_options *options, dp_store **store,
+                                doppel_error *error) {
+    dp_lmdb *made = calloc(1, sizeof *made);
+    if (!made)
+        return dp_no_memory(error);
+    *made = (dp_lmdb){.store.kind = &dp_store_lmdb, .lock = -1, .read_only = options->read_only};
+    made->map = options->map ? options->map : DEFAULT_MAP;
+    make_gate(&made->gate);
+    pthread_mutex_init(&made->views_mutex, NULL);
+    doppel_status status = (made->folder = strdup(path)) ? open_folder(made, options, error) : dp_no_memory(error);
+    if (!status)
+        status = read_settings(made, error);
+    if (status)
+        close_store(&made->store);
+    else
+        *store = &made->store;
+    return status;
+}
+
+static const char *settings_of(const dp_store *store) {
+    return dp_lmdb_of(store)->settings;
+}
+
+const dp_store_kind dp_store_lmdb = {
+    .version = DP_STORE_KIND_VERSION,
+    .name = "lmdb",
+    .takes = takes,
+    .open = open_store,
+    .close = close_store,
+    .settings = settings_of,
+    .write = dp_lmdb_write,
+    .view_create = dp_lmdb_view_create,
+    .view_free = dp_lmdb_view_free,
+    .view_begin = dp_lmdb_view_begin,
+    .view_end = dp_lmdb_view_end,
+    .view_moment = dp_lmdb_view_moment,
+    .view_info = dp_lmdb_view_info,
+    .view_get = dp_lmdb_view_get,
+    .view_counts = dp_lmdb_view_counts,
+    .view_links = dp_lmdb_view_links,
+    .view_each = dp_lmdb_view_each,
+    .view_each_count = dp_lmdb_view_each_count,
+    .compact = dp_lmdb_compact,
+    .backup = dp_lmdb_backup,
+};

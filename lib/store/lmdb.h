@@ -1,0 +1,186 @@
+/* lmdb.h - stores in a folder, and what their files share.
+ *
+ * lmdb_file.c: whether a file is one of LMDB's and whole, before it is mapped. lmdb_env.c: opening it, its databases
+ * and errors. lmdb_values.c: checksums. lmdb_folder.c: the folder's other files. lmdb.c, lmdb_switch.c: the store.
+ * lmdb_write.c, lmdb_view.c: its changes and its views. lmdb_compact.c, lmdb_backup.c: the whole of it anew. */
+#ifndef DP_LMDB_H
+#define DP_LMDB_H
+
+#include "store/kind.h"
+
+#include <lmdb.h>
+#include <pthread.h>
+
+/* ---- one file ---- */
+
+/* Databases: the parts by number, then these. */
+enum { DP_DB_LINKS = DP_PARTS, DP_DB_COUNTS, DP_DB_META, DP_DBS };
+
+/* What a checksum is seeded with beside the number: a dp_part, or one of these. */
+typedef enum dp_seed { DP_SEED_COUNTS = DP_PARTS, DP_SEED_SETTINGS, DP_SEED_STATE, DP_SEED_SUCCESSOR } dp_seed;
+
+enum { DP_CHECKSUM = 8 };
+
+typedef enum dp_env_mode { DP_ENV_READ, DP_ENV_WRITE, DP_ENV_NEW } dp_env_mode;
+
+/* A file that is open. Zero is none. */
+typedef struct dp_env {
+    MDB_env *env;
+    MDB_dbi db[DP_DBS];
+    char *path;
+    dp_env_mode mode;
+} dp_env;
+
+/* Opens a file with `map` bytes of address space, or with less if the system refuses them. Errors: DOPPEL_ERROR_STORE
+ * for a file that is not one, or is cut short; DOPPEL_ERROR_IO. */
+doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint64_t map, doppel_error *error);
+void dp_env_close(dp_env *env);
+
+/* Whether the file can be mapped and read: LMDB's, of its version, and as long as it says. */
+doppel_status dp_file_check(const char *path, doppel_error *error);
+
+/* Turns what LMDB or the system says into an error that tells what to do. */
+doppel_status dp_env_fail(const char *path, int reason, doppel_error *error);
+
+/* ---- values: an XXH3 checksum, seeded by the number and what it is, then the bytes ---- */
+
+uint64_t dp_value_checksum(uint64_t number, int seed, const void *bytes, size_t length);
+/* Puts a value into a database by number; gives what LMDB says. */
+int dp_value_put(MDB_txn *txn, MDB_dbi db, uint64_t number, int seed, doppel_slice bytes, unsigned flags);
+/* The bytes of a value; false: its checksum is wrong. */
+bool dp_value_open(const MDB_val *value, uint64_t number, int seed, doppel_slice *bytes);
+
+/* The value of a name in the database `meta`: MDB_NOTFOUND, or MDB_CORRUPTED when its checksum is wrong. */
+int dp_meta_get(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice *bytes);
+int dp_meta_put(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice bytes);
+
+/* What changes with every write. */
+typedef struct dp_state {
+    uint64_t last, clock;
+    dp_counts total;
+} dp_state;
+int dp_state_get(MDB_txn *txn, const dp_env *env, dp_state *state);
+int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_state *state);
+/* The bytes of counts and back; false: not their length. */
+enum { DP_COUNTS_SIZE = 32 };
+void dp_counts_encode(const dp_counts *counts, char bytes[DP_COUNTS_SIZE]);
+bool dp_counts_decode(doppel_slice bytes, dp_counts *counts);
+
+static inline MDB_val dp_key(const uint64_t *number) {
+    return (MDB_val){sizeof *number, (void *)(uintptr_t)number};
+}
+
+/* ---- the folder ---- */
+
+/* documents-GENERATION.mdb there; free() it. NULL: no memory. */
+char *dp_folder_file(const char *folder, uint64_t generation);
+/* NAME there. */
+char *dp_folder_name(const char *folder, const char *name);
+
+/* The generation that doppel.index names; 0: there is no such file. */
+doppel_status dp_folder_generation(const char *folder, uint64_t *generation, doppel_error *error);
+doppel_status dp_folder_set_generation(const char *folder, uint64_t generation, doppel_error *error);
+
+/* What else is there. */
+typedef struct dp_folder_content {
+    uint64_t files;      /* documents-N.mdb */
+    uint64_t generation; /* N of the last of them that was seen */
+    char foreign[256];   /* the name of something that is not ours; empty: there is none */
+    bool missing, empty; /* there is no folder; there is nothing in it */
+} dp_folder_content;
+doppel_status dp_folder_look(const char *folder, dp_folder_content *content, doppel_error *error);
+/* Removes all files of ours but doppel.index, writer.lock and what belongs to `generation`. */
+void dp_folder_clear(const char *folder, uint64_t generation);
+/* Makes the names in it durable. */
+doppel_status dp_folder_sync(const char *folder, doppel_error *error);
+/* Makes its own name durable. */
+doppel_status dp_folder_sync_parent(const char *folder, doppel_error *error);
+
+/* Who writes holds a lock; the error names him. close() it. */
+doppel_status dp_folder_lock(const char *folder, int *lock, doppel_error *error);
+
+/* A process opens a folder once, as LMDB asks: a second opening fails. */
+typedef struct dp_claim {
+    uint64_t device, file;
+    struct dp_claim *next;
+} dp_claim;
+doppel_status dp_folder_claim(const char *folder, dp_claim *claim, doppel_error *error);
+void dp_folder_unclaim(dp_claim *claim);
+
+/* ---- the store ---- */
+
+typedef struct dp_lmdb_view dp_lmdb_view;
+
+typedef struct dp_lmdb {
+    dp_store store;
+    char *folder, *settings;
+    bool read_only, claimed;
+    dp_claim claim;
+    int lock;     /* writer.lock; -1: not held */
+    uint64_t map; /* bytes of address space */
+    /* Whoever uses the environment holds the gate to read; whoever puts another in its place, or changes its map, holds
+     * it to write. */
+    pthread_rwlock_t gate;
+    dp_env env;
+    uint64_t generation;
+    uint64_t writes;
+    pthread_mutex_t views_mutex;
+    dp_lmdb_view *views; /* all there are */
+} dp_lmdb;
+
+struct dp_lmdb_view {
+    dp_view view;
+    MDB_txn *txn;    /* NULL: none since the environment was opened */
+    uint64_t id;     /* of the transaction that `state` was read in; 0: none */
+    uint64_t looked; /* when a reader looked at doppel.index, in seconds */
+    dp_state state;
+    dp_lmdb_view *next, **place;
+};
+
+static inline dp_lmdb *dp_lmdb_of(const dp_store *store) {
+    return (dp_lmdb *)(uintptr_t)store;
+}
+
+/* Opens the file of a generation for what the store was opened for. */
+doppel_status dp_lmdb_open_generation(dp_lmdb *store, dp_env *env, uint64_t generation, doppel_error *error);
+/* A reader may meet a writer that compacts: then *generation is the one that doppel.index names now. */
+doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generation, doppel_error *error);
+
+/* ---- changing the environment: nobody may hold the gate in this thread ---- */
+
+/* Takes the place of the store's environment, which is closed; with the gate held to write. */
+void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation);
+/* A map of twice the size. */
+doppel_status dp_lmdb_grow(dp_lmdb *store, doppel_error *error);
+/* Another process has grown it. */
+doppel_status dp_lmdb_follow_map(dp_lmdb *store, doppel_error *error);
+/* After a failed commit: LMDB refuses everything until it is opened again. Nothing happens when it does not. */
+doppel_status dp_lmdb_recover(dp_lmdb *store, doppel_error *error);
+/* The gate to read, with an environment behind it. */
+doppel_status dp_lmdb_enter(dp_lmdb *store, doppel_error *error);
+/* A reader moves on to the generation that doppel.index names. */
+doppel_status dp_lmdb_follow(dp_lmdb *store, doppel_error *error);
+
+/* ---- the rest of its functions, by file ---- */
+
+doppel_status dp_lmdb_write(dp_store *store, const dp_change *changes, size_t count, uint64_t clock,
+                            doppel_error *error);
+
+doppel_status dp_lmdb_view_create(dp_store *store, dp_view **view, doppel_error *error);
+void dp_lmdb_view_free(dp_view *view);
+doppel_status dp_lmdb_view_begin(dp_view *view, doppel_error *error);
+void dp_lmdb_view_end(dp_view *view);
+
+void dp_lmdb_view_moment(dp_view *view, dp_moment *moment);
+void dp_lmdb_view_info(dp_view *view, dp_store_info *info);
+doppel_status dp_lmdb_view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
+doppel_status dp_lmdb_view_counts(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error);
+doppel_status dp_lmdb_view_links(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
+                                 doppel_error *error);
+doppel_status dp_lmdb_view_each(dp_view *view, const dp_each *each, doppel_error *error);
+doppel_status dp_lmdb_view_each_count(dp_view *view, dp_counted *counted, void *user, doppel_error *error);
+
+doppel_status dp_lmdb_compact(dp_store *store, dp_keep *keep, void *user, doppel_error *error);
+doppel_status dp_lmdb_backup(dp_store *store, const char *path, doppel_error *error);
+
+#endif

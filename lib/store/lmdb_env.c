@@ -1,0 +1,137 @@
+/* lmdb_env.c - one file of LMDB's: opened with its databases, and what its errors mean. */
+#include "store/lmdb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+/* ---- errors ---- */
+
+/* What to do about an error of the system; NULL: nothing more than its text. */
+static const char *advice(int reason) {
+    switch (reason) {
+    case ENOSPC:
+    case EDQUOT: return "make room on the disk and try again";
+    case EFBIG: return "the file system, or the limit of the process (ulimit -f), allows no larger file";
+    case EROFS: return "the file system is read-only: open it for reading only";
+    case EACCES:
+    case EPERM: return "change the permissions, or open it for reading only";
+    case EIO: return "the disk is full or fails: check it and try again";
+    }
+    return NULL;
+}
+
+static const char *meaning(int reason) {
+    switch (reason) {
+    case MDB_READERS_FULL: return "1024 views are open in all processes; close some";
+    case MDB_MAP_FULL: return "its map is full";
+    case MDB_VERSION_MISMATCH: return "is in use by another version of LMDB";
+    case MDB_INVALID: return "is not a file of LMDB";
+    }
+    return NULL;
+}
+
+doppel_status dp_env_fail(const char *path, int reason, doppel_error *error) {
+    const char *what = reason > 0 ? advice(reason) : meaning(reason);
+    if (reason == ENOMEM)
+        return dp_no_memory(error);
+    if (reason > 0)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "%s%s%s", strerror(reason), what ? ": " : "",
+                          what ? what : "");
+    if (what)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "%s", what);
+    return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
+                      "is damaged (%s): `doppel verify` tells what is lost; put back a copy of the folder",
+                      mdb_strerror(reason));
+}
+
+/* ---- databases ---- */
+
+static int open_databases(dp_env *env) {
+    static const struct {
+        const char *name;
+        unsigned flags;
+    } list[DP_DBS] = {
+        [DP_PART_TRACE] = {"traces", MDB_INTEGERKEY},
+        [DP_PART_RECORD] = {"records", MDB_INTEGERKEY},
+        [DP_PART_SET] = {"sets", MDB_INTEGERKEY},
+        [DP_PART_TEXT] = {"texts", MDB_INTEGERKEY},
+        [DP_DB_LINKS] = {"links", MDB_INTEGERKEY | MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP},
+        [DP_DB_COUNTS] = {"counts", MDB_INTEGERKEY},
+        [DP_DB_META] = {"meta", 0},
+    };
+    MDB_txn *txn;
+    int reason = mdb_txn_begin(env->env, NULL, env->mode == DP_ENV_NEW ? 0 : MDB_RDONLY, &txn);
+    if (reason)
+        return reason;
+    for (int i = 0; i < DP_DBS && !reason; i++)
+        reason =
+            mdb_dbi_open(txn, list[i].name, list[i].flags | (env->mode == DP_ENV_NEW ? MDB_CREATE : 0), &env->db[i]);
+    if (!reason)
+        return mdb_txn_commit(txn);
+    mdb_txn_abort(txn);
+    return reason == MDB_NOTFOUND || reason == MDB_INCOMPATIBLE ? MDB_CORRUPTED : reason;
+}
+
+/* ---- the environment ---- */
+
+enum { READERS = 1024 };
+
+static int open_environment(dp_env *env, uint64_t map, unsigned flags) {
+    int reason = mdb_env_create(&env->env);
+    if (reason)
+        return reason;
+    (void)(mdb_env_set_maxdbs(env->env, DP_DBS) || mdb_env_set_maxreaders(env->env, READERS));
+    reason = mdb_env_set_mapsize(env->env, (size_t)map);
+    if (!reason)
+        reason = mdb_env_open(env->env, env->path, flags | MDB_NOSUBDIR | MDB_NOTLS, 0666);
+    int number;
+    if (!reason && !mdb_env_get_fd(env->env, &number))
+        fcntl(number, F_SETFD, FD_CLOEXEC);
+    if (!reason)
+        return 0;
+    mdb_env_close(env->env);
+    env->env = NULL;
+    return reason;
+}
+
+#define LEAST_MAP ((uint64_t)64 << 20)
+
+/* With less and less address space, and where the lock cannot be had, without it: then nobody else can be kept from
+ * using pages again that are being read, but neither can he write to a file that is read-only. */
+static int open_anyhow(dp_env *env, uint64_t map) {
+    unsigned flags = env->mode == DP_ENV_READ ? MDB_RDONLY : 0;
+    for (;;) {
+        int reason = open_environment(env, map, flags);
+        if (reason == ENOMEM && map / 2 >= LEAST_MAP)
+            map /= 2;
+        else if ((reason == EACCES || reason == EPERM || reason == EROFS) && flags == MDB_RDONLY)
+            flags |= MDB_NOLOCK;
+        else
+            return reason;
+    }
+}
+
+doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint64_t map, doppel_error *error) {
+    *env = (dp_env){.mode = mode};
+    doppel_status status = mode == DP_ENV_NEW ? DOPPEL_OK : dp_file_check(path, error);
+    if (status)
+        return status;
+    if (!(env->path = strdup(path)))
+        return dp_no_memory(error);
+    int reason = open_anyhow(env, map);
+    if (!reason && mode != DP_ENV_READ)
+        reason = mdb_reader_check(env->env, NULL);
+    if (!reason)
+        reason = open_databases(env);
+    if (!reason)
+        return DOPPEL_OK;
+    dp_env_close(env);
+    return dp_env_fail(path, reason, error);
+}
+
+void dp_env_close(dp_env *env) {
+    mdb_env_close(env->env);
+    free(env->path);
+    *env = (dp_env){0};
+}

@@ -1,0 +1,239 @@
+/* lmdb_folder.c - what an index folder has beside its documents:
+ *   doppel.index            a few lines: what this is, the version of the format, and the generation in use
+ *   documents-N.mdb         generation N, and beside it LMDB's own lock, documents-N.mdb-lock
+ *   writer.lock             locked, with the number of the process that writes
+ * doppel.index is written last: with it a folder is an index, without it it is not. */
+#include "store/lmdb.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define INDEX "doppel.index"
+#define LOCK "writer.lock"
+#define FORMAT 1
+
+/* ---- names ---- */
+
+char *dp_folder_name(const char *folder, const char *name) {
+    dp_buffer path = {0};
+    if (dp_buffer_printf(&path, "%s/%s", folder, name) && dp_buffer_add(&path, "", 1))
+        return path.data;
+    dp_buffer_free(&path);
+    return NULL;
+}
+
+char *dp_folder_file(const char *folder, uint64_t generation) {
+    char name[64];
+    snprintf(name, sizeof name, "documents-%" PRIu64 ".mdb", generation);
+    return dp_folder_name(folder, name);
+}
+
+/* ---- doppel.index ---- */
+
+static doppel_status parse_index(const char *path, const char *text, uint64_t *generation, doppel_error *error) {
+    uint64_t format = 0;
+    int end = 0;
+    *generation = 0;
+    if (sscanf(text, "doppel index\nformat %" SCNu64 "\n", &format) != 1)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is not the file of an index folder, or is damaged");
+    if (format != FORMAT)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
+                          "is of format %" PRIu64 "; this program reads format %d: use the program that made it",
+                          format, FORMAT);
+    if (sscanf(text, "doppel index\nformat %*u\ngeneration %" SCNu64 "\n%n", generation, &end) != 1 || !*generation ||
+        text[end])
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is damaged: it names no generation");
+    return DOPPEL_OK;
+}
+
+static doppel_status read_index(const char *path, uint64_t *generation, doppel_error *error) {
+    char text[256] = "";
+    int number = open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (number < 0)
+        return errno == ENOENT ? DOPPEL_OK : dp_env_fail(path, errno, error);
+    ssize_t length = read(number, text, sizeof text - 1);
+    int reason = errno;
+    close(number);
+    if (length < 0)
+        return dp_env_fail(path, reason, error);
+    return parse_index(path, text, generation, error);
+}
+
+doppel_status dp_folder_generation(const char *folder, uint64_t *generation, doppel_error *error) {
+    char *path = dp_folder_name(folder, INDEX);
+    *generation = 0;
+    doppel_status status = path ? read_index(path, generation, error) : dp_no_memory(error);
+    free(path);
+    return status;
+}
+
+doppel_status dp_folder_set_generation(const char *folder, uint64_t generation, doppel_error *error) {
+    char *path = dp_folder_name(folder, INDEX), text[128];
+    int length = snprintf(text, sizeof text, "doppel index\nformat %d\ngeneration %" PRIu64 "\n", FORMAT, generation);
+    dp_newfile file;
+    doppel_status status = path ? dp_newfile_create(&file, path, error) : dp_no_memory(error);
+    if (!status) {
+        ssize_t done = write(file.number, text, (size_t)length);
+        int reason = done == length ? 0 : done < 0 ? errno : ENOSPC;
+        status = dp_newfile_finish(&file, reason, error);
+    }
+    free(path);
+    return status;
+}
+
+/* ---- what is there ---- */
+
+/* Ours: documents-N.mdb, its lock and what either leaves when it is being made; N is 0 for the others. */
+static bool is_ours(const char *name, uint64_t *generation, bool *whole) {
+    int end = 0;
+    *generation = 0;
+    *whole = false;
+    if (sscanf(name, "documents-%" SCNu64 ".mdb%n", generation, &end) == 1 && end) {
+        *whole = !name[end];
+        return *whole || !strcmp(name + end, "-lock") || !strcmp(name + strlen(name) - 4, ".tmp");
+    }
+    *generation = 0;
+    return !strcmp(name, LOCK) || !strncmp(name, INDEX, strlen(INDEX));
+}
+
+doppel_status dp_folder_look(const char *folder, dp_folder_content *content, doppel_error *error) {
+    *content = (dp_folder_content){.empty = true};
+    DIR *open = opendir(folder);
+    content->missing = !open && errno == ENOENT;
+    if (content->missing)
+        return DOPPEL_OK;
+    if (!open && errno == ENOTDIR)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0, "is not a folder");
+    if (!open)
+        return dp_env_fail(folder, errno, error);
+    for (struct dirent *entry; (entry = readdir(open));) {
+        uint64_t generation;
+        bool whole;
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+            continue;
+        content->empty = false;
+        if (!is_ours(entry->d_name, &generation, &whole))
+            snprintf(content->foreign, sizeof content->foreign, "%s", entry->d_name);
+        content->files += whole;
+        if (whole)
+            content->generation = generation;
+    }
+    closedir(open);
+    return DOPPEL_OK;
+}
+
+void dp_folder_clear(const char *folder, uint64_t keep) {
+    DIR *open = opendir(folder);
+    for (struct dirent *entry; open && (entry = readdir(open));) {
+        uint64_t generation;
+        bool whole, ours = is_ours(entry->d_name, &generation, &whole);
+        bool unfinished = strlen(entry->d_name) > 4 && !strcmp(entry->d_name + strlen(entry->d_name) - 4, ".tmp");
+        if (ours && (unfinished || (generation && generation != keep)))
+            unlinkat(dirfd(open), entry->d_name, 0);
+    }
+    if (open)
+        closedir(open);
+}
+
+doppel_status dp_folder_sync(const char *folder, doppel_error *error) {
+    int number = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    /* A folder that can be written but not read, and a file system that cannot sync folders, are no reason to fail. */
+    if (number < 0)
+        return errno == ENOMEM || errno == EMFILE || errno == ENFILE ? dp_env_fail(folder, errno, error) : DOPPEL_OK;
+    int reason = fsync(number) && errno != EINVAL ? errno : 0;
+    close(number);
+    return reason ? dp_env_fail(folder, reason, error) : DOPPEL_OK;
+}
+
+doppel_status dp_folder_sync_parent(const char *folder, doppel_error *error) {
+    char *parent = dp_folder_name(folder, "..");
+    doppel_status status = parent ? dp_folder_sync(parent, error) : dp_no_memory(error);
+    free(parent);
+    return status;
+}
+
+/* ---- who writes ---- */
+
+static doppel_status name_writer(const char *folder, int lock, doppel_error *error) {
+    char text[32] = "", command[64] = "", path[64];
+    ssize_t length = pread(lock, text, sizeof text - 1, 0);
+    long process = length > 0 ? strtol(text, NULL, 10) : 0;
+    snprintf(path, sizeof path, "/proc/%ld/comm", process);
+    int number = process ? open(path, O_RDONLY | O_CLOEXEC, 0) : -1;
+    if (number >= 0) {
+        length = read(number, command, sizeof command - 1);
+        command[length > 0 ? length - 1 : 0] = 0;
+        close(number);
+    }
+    close(lock);
+    if (!process)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
+                          "another process writes to it; it can be read meanwhile");
+    return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
+                      "process %ld%s%s%s writes to it; end that, or open it for reading only", process,
+                      *command ? " (" : "", command, *command ? ")" : "");
+}
+
+doppel_status dp_folder_lock(const char *folder, int *lock, doppel_error *error) {
+    char *path = dp_folder_name(folder, LOCK), text[32];
+    *lock = -1;
+    if (!path)
+        return dp_no_memory(error);
+    int number = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    doppel_status status = number < 0 ? dp_env_fail(path, errno, error) : DOPPEL_OK;
+    free(path);
+    if (status)
+        return status;
+    if (flock(number, LOCK_EX | LOCK_NB)) {
+        if (errno == EWOULDBLOCK)
+            return name_writer(folder, number, error);
+        status = dp_env_fail(folder, errno, error);
+        close(number);
+        return status;
+    }
+    int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    /* The number is for messages only: a full disk does not matter. */
+    (void)!(ftruncate(number, 0) || pwrite(number, text, (size_t)length, 0));
+    *lock = number;
+    return DOPPEL_OK;
+}
+
+/* ---- once in a process ---- */
+
+static pthread_mutex_t claims_mutex = PTHREAD_MUTEX_INITIALIZER;
+static dp_claim *claims;
+
+doppel_status dp_folder_claim(const char *folder, dp_claim *claim, doppel_error *error) {
+    struct stat known;
+    bool taken = false;
+    if (stat(folder, &known))
+        return dp_env_fail(folder, errno, error);
+    *claim = (dp_claim){.device = known.st_dev, .file = known.st_ino};
+    pthread_mutex_lock(&claims_mutex);
+    for (const dp_claim *other = claims; other; other = other->next)
+        taken = taken || (other->device == claim->device && other->file == claim->file);
+    if (!taken) {
+        claim->next = claims;
+        claims = claim;
+    }
+    pthread_mutex_unlock(&claims_mutex);
+    return taken ? dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
+                              "this process has it open already: use it there, for reading, too")
+                 : DOPPEL_OK;
+}
+
+void dp_folder_unclaim(dp_claim *claim) {
+    pthread_mutex_lock(&claims_mutex);
+    dp_claim **at = &claims;
+    while (*at != claim)
+        at = &(*at)->next;
+    *at = claim->next;
+    pthread_mutex_unlock(&claims_mutex);
+}

@@ -1,0 +1,210 @@
+/* parts.c - the bytes of traces and records: docs/FORMAT.md has them.
+ *
+ * Flags say what is there, numbers are varints (seven bits a byte, the lowest first), nothing is padded. There is one
+ * way only to write a value, and decoding takes no other: what it accepts, encoding makes again. */
+#include "store/bytes.h"
+#include "store/store.h"
+
+/* ---- traces ---- */
+
+enum trace_flag {
+    HAS_CONTENT = 1,
+    HAS_DIGEST = 2,
+    HAS_FINGERPRINT = 4,
+    HAS_SECOND = 8, /* the second half of a fingerprint */
+    HAS_ID = 16,
+    HAS_URL = 32,
+    HAS_EXPIRY = 64,
+    HAS_KEYS = 128,
+    HAS_TITLE = 256,
+    TRACE_FLAGS = 511
+};
+
+static bool is_zero(const uint8_t digest[32]) {
+    uint8_t any = 0;
+    for (int i = 0; i < 32; i++)
+        any |= digest[i];
+    return !any;
+}
+
+static unsigned trace_flags(const dp_trace *trace) {
+    return (trace->content ? HAS_CONTENT : 0U) | (is_zero(trace->digest) ? 0 : HAS_DIGEST) |
+           (trace->fingerprint[0] ? HAS_FINGERPRINT : 0) | (trace->fingerprint[1] ? HAS_SECOND : 0) |
+           (trace->id_hash ? HAS_ID : 0) | (trace->url_hash ? HAS_URL : 0) | (trace->expires ? HAS_EXPIRY : 0) |
+           (trace->key_count ? HAS_KEYS : 0) | (trace->title.length ? HAS_TITLE : 0);
+}
+
+bool dp_trace_encode(const dp_trace *trace, dp_buffer *to) {
+    size_t before = to->size;
+    unsigned flags = trace_flags(trace);
+    writer w = {to, false};
+    put_fixed(&w, (uint64_t)trace->kind, 1);
+    put_fixed(&w, flags, 2);
+    put_varint(&w, trace->number);
+    if (trace->kind != DP_TRACE_DOCUMENT)
+        put_varint(&w, trace->of);
+    put_varint(&w, trace->added);
+    if (flags & HAS_EXPIRY)
+        put_varint(&w, trace->expires);
+    if (flags & HAS_ID)
+        put_fixed(&w, trace->id_hash, 8);
+    if (flags & HAS_URL)
+        put_fixed(&w, trace->url_hash, 8);
+    if (flags & HAS_DIGEST)
+        put_bytes(&w, trace->digest, 32);
+    if (flags & HAS_FINGERPRINT)
+        put_fixed(&w, trace->fingerprint[0], 8);
+    if (flags & HAS_SECOND)
+        put_fixed(&w, trace->fingerprint[1], 8);
+    if (flags & HAS_KEYS) {
+        put_varint(&w, trace->key_count);
+        put_bytes(&w, trace->keys, 4 * trace->key_count);
+    }
+    if (flags & HAS_TITLE)
+        put_slice(&w, trace->title);
+    return finish(&w, before);
+}
+
+static void take_digest(reader *r, uint8_t digest[32]) {
+    const uint8_t *from = take_bytes(r, 32);
+    if (from)
+        memcpy(digest, from, 32);
+    r->failed = r->failed || is_zero(digest);
+}
+
+static void take_keys(reader *r, dp_trace *trace) {
+    uint64_t count = take_nonzero(r, take_varint(r));
+    if (count > (uint64_t)(r->end - r->at) / 4)
+        r->failed = true;
+    trace->keys = (const void *)take_bytes(r, 4 * count);
+    trace->key_count = trace->keys ? (size_t)count : 0;
+}
+
+/* Behind the number and what it is of. */
+static void take_evidence(reader *r, unsigned flags, dp_trace *trace) {
+    trace->content = flags & HAS_CONTENT;
+    if (flags & HAS_EXPIRY)
+        trace->expires = take_nonzero(r, take_varint(r));
+    if (flags & HAS_ID)
+        trace->id_hash = take_nonzero(r, take_fixed(r, 8));
+    if (flags & HAS_URL)
+        trace->url_hash = take_nonzero(r, take_fixed(r, 8));
+    if (flags & HAS_DIGEST)
+        take_digest(r, trace->digest);
+    if (flags & HAS_FINGERPRINT)
+        trace->fingerprint[0] = take_nonzero(r, take_fixed(r, 8));
+    if (flags & HAS_SECOND)
+        trace->fingerprint[1] = take_nonzero(r, take_fixed(r, 8));
+    if (flags & HAS_KEYS)
+        take_keys(r, trace);
+    if (flags & HAS_TITLE) {
+        trace->title = take_slice(r);
+        take_nonzero(r, trace->title.length);
+    }
+}
+
+bool dp_trace_decode(doppel_slice bytes, dp_trace *trace) {
+    reader r = {(const uint8_t *)bytes.data, (const uint8_t *)bytes.data + bytes.length, !bytes.data};
+    *trace = (dp_trace){0};
+    uint64_t kind = take_fixed(&r, 1);
+    unsigned flags = (unsigned)take_fixed(&r, 2);
+    if (r.failed || kind < DP_TRACE_DOCUMENT || kind > DP_TRACE_REMOVAL || flags & ~(unsigned)TRACE_FLAGS)
+        return false;
+    trace->kind = (dp_trace_kind)kind;
+    trace->number = take_varint(&r);
+    if (trace->kind != DP_TRACE_DOCUMENT)
+        trace->of = take_varint(&r);
+    trace->added = take_varint(&r);
+    take_evidence(&r, flags, trace);
+    return !r.failed && r.at == r.end;
+}
+
+/* ---- records ---- */
+
+enum record_flag {
+    EVIDENCE_URL = 1,
+    EVIDENCE_DIGEST = 2,
+    EVIDENCE_VERIFIED = 4,
+    EVIDENCE_SIMILARITY = 8,
+    EVIDENCE_CONTAINMENT = 16,
+    EVIDENCE_TITLE = 32,
+    EVIDENCE_FLAGS = 63
+};
+
+enum { RECORD_SLICES = 6, LAST_REASON = 3 };
+
+/* The slices, in their order. */
+static void list_slices(const dp_record *record, doppel_slice slices[RECORD_SLICES]) {
+    const doppel_slice all[RECORD_SLICES] = {record->id,    record->url,    record->canonical,
+                                             record->title, record->fields, record->original_id};
+    memcpy(slices, all, sizeof all);
+}
+
+static void put_evidence(writer *w, const doppel_evidence *evidence) {
+    const double measures[3] = {evidence->similarity, evidence->containment, evidence->title_similarity};
+    unsigned flags = (evidence->same_url ? EVIDENCE_URL : 0U) | (evidence->same_digest ? EVIDENCE_DIGEST : 0) |
+                     (evidence->verified ? EVIDENCE_VERIFIED : 0);
+    for (unsigned i = 0; i < 3; i++)
+        flags |= isnan(measures[i]) ? 0U : (unsigned)EVIDENCE_SIMILARITY << i;
+    put_fixed(w, flags, 1);
+    put_varint(w, evidence->distance < 0 ? 0 : (uint64_t)evidence->distance + 1);
+    for (unsigned i = 0; i < 3; i++)
+        if (flags & (unsigned)EVIDENCE_SIMILARITY << i)
+            put_double(w, measures[i]);
+}
+
+bool dp_record_encode(const dp_record *record, dp_buffer *to) {
+    size_t before = to->size;
+    doppel_slice slices[RECORD_SLICES];
+    unsigned flags = 0;
+    writer w = {to, false};
+    list_slices(record, slices);
+    for (unsigned i = 0; i < RECORD_SLICES; i++)
+        flags |= slices[i].data ? 1U << i : 0;
+    put_fixed(&w, flags, 1);
+    put_fixed(&w, record->reason, 1);
+    put_varint(&w, record->words);
+    put_varint(&w, record->set_count);
+    put_varint(&w, record->text_length);
+    for (unsigned i = 0; i < RECORD_SLICES; i++)
+        if (slices[i].data)
+            put_slice(&w, slices[i]);
+    if (record->reason)
+        put_evidence(&w, &record->evidence);
+    return finish(&w, before);
+}
+
+static void take_record_evidence(reader *r, doppel_evidence *evidence) {
+    double *measures[3] = {&evidence->similarity, &evidence->containment, &evidence->title_similarity};
+    unsigned flags = (unsigned)take_fixed(r, 1);
+    uint64_t distance = take_varint(r);
+    if (flags & ~(unsigned)EVIDENCE_FLAGS || distance > INT32_MAX)
+        r->failed = true;
+    evidence->distance = r->failed ? -1 : (int)distance - 1;
+    evidence->same_url = flags & EVIDENCE_URL;
+    evidence->same_digest = flags & EVIDENCE_DIGEST;
+    evidence->verified = flags & EVIDENCE_VERIFIED;
+    for (unsigned i = 0; i < 3; i++)
+        if (flags & (unsigned)EVIDENCE_SIMILARITY << i)
+            *measures[i] = take_double(r);
+}
+
+bool dp_record_decode(doppel_slice bytes, dp_record *record) {
+    reader r = {(const uint8_t *)bytes.data, (const uint8_t *)bytes.data + bytes.length, !bytes.data};
+    *record = (dp_record){.evidence = {.distance = -1, .similarity = NAN, .containment = NAN, .title_similarity = NAN}};
+    doppel_slice *slices[RECORD_SLICES] = {&record->id,    &record->url,    &record->canonical,
+                                           &record->title, &record->fields, &record->original_id};
+    unsigned flags = (unsigned)take_fixed(&r, 1);
+    record->reason = (uint8_t)take_fixed(&r, 1);
+    if (r.failed || flags >> RECORD_SLICES || record->reason > LAST_REASON)
+        return false;
+    record->words = take_varint(&r);
+    record->set_count = take_varint(&r);
+    record->text_length = take_varint(&r);
+    for (unsigned i = 0; i < RECORD_SLICES; i++)
+        if (flags & 1U << i)
+            *slices[i] = take_slice(&r);
+    if (record->reason)
+        take_record_evidence(&r, &record->evidence);
+    return !r.failed && r.at == r.end;
+}
