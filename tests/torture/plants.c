@@ -1,0 +1,88 @@
+/* plants.c - invented documents. All of a document follows from a few numbers, so that whoever finds it later can tell
+ * what it must be. */
+#include "torture.h"
+
+#include <inttypes.h>
+
+/* A word of three to eight letters: over 10^11 of them, so that two texts share none but by chance, and no run of five.
+ */
+static size_t put_word(char *to, uint64_t seed) {
+    size_t length = 3 + (size_t)(seed % 6);
+    seed /= 6;
+    for (size_t i = 0; i < length; i++, seed /= 26)
+        to[i] = (char)('a' + seed % 26);
+    return length;
+}
+
+/* Word `i` of a text; the changed one is another. */
+static uint64_t word_of(const tt_plant *plant, uint32_t i) {
+    uint64_t state = plant->text * 1000003 + i;
+    if (plant->change && plant->change % PLANT_WORDS == i)
+        state += (uint64_t)plant->change << 40;
+    return next_random(&state);
+}
+
+static size_t put_words(char *to, const tt_plant *plant, uint32_t from, uint32_t count) {
+    size_t at = 0;
+    for (uint32_t i = from; i < from + count; i++) {
+        at += put_word(to + at, word_of(plant, i));
+        to[at++] = ' ';
+    }
+    to[--at] = 0;
+    return at;
+}
+
+doppel_item plant_item(const tt_plant *plant, plant_room *room) {
+    doppel_document document = {.id = room->id, .url = room->url, .title = room->title, .text = room->text};
+    document.id_length = (size_t)snprintf(room->id, sizeof room->id, "plant-%" PRIu64, plant->id);
+    document.url_length = (size_t)snprintf(room->url, sizeof room->url, "https://site%" PRIu64 ".example/page/%" PRIu64,
+                                           plant->id % 97, plant->id);
+    document.text_length = put_words(room->text, plant, 0, PLANT_WORDS);
+    /* Words that stand behind the text, so that no change meets them. */
+    document.title_length = put_words(room->title, plant, PLANT_WORDS, 6);
+    room->fields[0] = (doppel_slice){room->title, 3};
+    room->fields[1] = (doppel_slice){"2026-01-01", 10};
+    document.extra = room->fields;
+    return (doppel_item){.size = sizeof(doppel_item), .document = document, .ttl = plant->ttl};
+}
+
+bool plant_number(doppel_slice id, uint64_t *number) {
+    char text[32], again[32];
+    if (id.length >= sizeof text)
+        return false;
+    memcpy(text, id.data, id.length);
+    text[id.length] = 0;
+    if (sscanf(text, "plant-%" SCNu64, number) != 1)
+        return false;
+    snprintf(again, sizeof again, "plant-%" PRIu64, *number);
+    return !strcmp(text, again);
+}
+
+static bool same(doppel_slice a, const char *data, size_t length) {
+    return a.length == length && (!length || !memcmp(a.data, data, length));
+}
+
+const char *plant_differs(const tt_plant *plant, const doppel_stored *stored) {
+    plant_room room;
+    doppel_item item = plant_item(plant, &room);
+    const doppel_document *document = &item.document;
+    bool copy = stored->original_id.data != NULL;
+    if (!same(stored->id, document->id, document->id_length))
+        return "id";
+    if (!same(stored->url, document->url, document->url_length))
+        return "URL";
+    if (!same(stored->title, document->title, document->title_length))
+        return "title";
+    if (!stored->fields.data || !memmem(stored->fields.data, stored->fields.length, "2026-01-01", 10))
+        return "fields";
+    /* A copy that is linked keeps no text. */
+    if ((stored->text.data || !copy) && !same(stored->text, document->text, document->text_length))
+        return "text";
+    if (!copy && stored->words != PLANT_WORDS)
+        return "number of words";
+    if (stored->added != plant->at)
+        return "time of adding";
+    if (stored->expires != (plant->ttl ? plant->at + plant->ttl : 0))
+        return "time of ending";
+    return NULL;
+}

@@ -1,0 +1,197 @@
+/* torture_readers.c - one process writes, three read: what was acknowledged they see a moment later, what was never
+ * offered they do not see, and what was removed they see no more, while the writer compacts.
+ *
+ * All share a state for each document, which the writer sets before and after each call. */
+#include "torture.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { READERS = 3, MOST = 200000, AHEAD = 20 };
+/* A moment: what a reader sees late is later than it should be on a machine that is busy. */
+#define MOMENT 10.0
+
+enum { NOT_OFFERED, OFFERED, THERE, REMOVING, GONE };
+
+typedef struct tt_shared {
+    _Atomic uint64_t last; /* that was offered */
+    _Atomic bool end;
+    _Atomic uint8_t state[MOST];
+    _Atomic uint64_t compacted;
+    struct {
+        uint64_t checks, opened;
+        double worst; /* seconds until something was seen */
+    } reader[READERS];
+} tt_shared;
+
+static tt_shared *shared;
+
+static tt_setup setup_of(const char *folder, bool read_only) {
+    return (tt_setup){.folder = folder, .by_similarity = true, .read_only = read_only, .now = 1700000000};
+}
+
+static tt_plant plant_of(uint64_t number) {
+    return (tt_plant){.id = number, .text = number, .at = 1700000000};
+}
+
+/* ---- the writer ---- */
+
+static void add(doppel_engine *engine, uint64_t number) {
+    plant_room room;
+    tt_plant plant = plant_of(number);
+    doppel_item item = plant_item(&plant, &room);
+    doppel_verdict verdict = {0};
+    doppel_error error;
+    shared->state[number] = OFFERED;
+    shared->last = number;
+    must(doppel_engine_add(engine, &item, &verdict, &error), &error, "add");
+    if (verdict.is_duplicate)
+        wrong("plant %" PRIu64 " is called a copy", number);
+    shared->state[number] = THERE;
+    doppel_verdict_free(&verdict);
+}
+
+static void forget(doppel_engine *engine, uint64_t number) {
+    plant_room room;
+    tt_plant plant = plant_of(number);
+    doppel_error error;
+    plant_item(&plant, &room);
+    shared->state[number] = REMOVING;
+    must(doppel_engine_remove(engine, room.id, strlen(room.id), NULL, &error), &error, "remove");
+    shared->state[number] = GONE;
+}
+
+static void *compact(void *given) {
+    doppel_error error;
+    while (!shared->end) {
+        usleep(150000);
+        must(doppel_engine_compact(given, &error), &error, "compact");
+        shared->compacted++;
+    }
+    return NULL;
+}
+
+static int write_all(const char *folder, double seconds) {
+    tt_setup setup = setup_of(folder, false);
+    doppel_engine *engine = setup_open(&setup);
+    pthread_t thread;
+    double until = seconds_now() + seconds;
+    if (pthread_create(&thread, NULL, compact, engine))
+        wrong("no thread");
+    for (uint64_t i = 1; i < MOST && seconds_now() < until; i++) {
+        add(engine, i);
+        if (i > 10 && i % 5 == 0)
+            forget(engine, i - 7);
+    }
+    sleep(1); /* readers catch up */
+    shared->end = true;
+    pthread_join(thread, NULL);
+    doppel_engine_close(engine);
+    return 0;
+}
+
+/* ---- readers ---- */
+
+static bool sees(doppel_engine *engine, uint64_t number) {
+    plant_room room;
+    tt_plant plant = plant_of(number);
+    doppel_item item = plant_item(&plant, &room);
+    doppel_verdict verdict = {0};
+    doppel_error error;
+    item.document.id = item.document.url = item.document.title = NULL;
+    item.document.id_length = item.document.url_length = item.document.title_length = 0;
+    must(doppel_engine_check(engine, &item, &verdict, &error), &error, "check");
+    uint64_t original = 0;
+    if (verdict.is_duplicate && (!plant_number(verdict.original_id, &original) || original != number))
+        wrong("plant %" PRIu64 " is called a copy of another", number);
+    doppel_verdict_free(&verdict);
+    return original != 0;
+}
+
+static void get_whole(doppel_engine *engine, uint64_t number) {
+    plant_room room;
+    tt_plant plant = plant_of(number);
+    doppel_stored_list list = {0};
+    doppel_error error;
+    plant_item(&plant, &room);
+    must(doppel_engine_get(engine, room.id, strlen(room.id), &list, &error), &error, "get");
+    if (list.count && plant_differs(&plant, &list.stored[0]))
+        wrong("plant %" PRIu64 " as a reader gets it has another %s", number, plant_differs(&plant, &list.stored[0]));
+    doppel_stored_list_free(&list);
+}
+
+/* Looks at one document; gives how long it took until it was seen as it should be. */
+static double look(doppel_engine *engine, uint64_t number) {
+    double from = seconds_now();
+    for (;;) {
+        uint8_t before = shared->state[number];
+        bool seen = sees(engine, number);
+        uint8_t after = shared->state[number];
+        if (seen && after == NOT_OFFERED)
+            wrong("a reader sees plant %" PRIu64 ", which was never offered", number);
+        bool settled = before == after && (before == THERE || before == GONE);
+        if (!settled || seen == (before == THERE))
+            return seconds_now() - from;
+        if (seconds_now() - from > MOMENT)
+            wrong("after %.0f s a reader %s plant %" PRIu64, MOMENT, seen ? "still sees" : "does not see", number);
+        usleep(1000);
+    }
+}
+
+static int read_all(const char *folder, int number) {
+    tt_setup setup = setup_of(folder, true);
+    uint64_t draw = (uint64_t)number;
+    while (shared->last < 2)
+        usleep(1000);
+    while (!shared->end) {
+        doppel_engine *engine = setup_open(&setup);
+        shared->reader[number].opened++;
+        double until = seconds_now() + 0.5 + number;
+        while (!shared->end && seconds_now() < until) {
+            uint64_t last = shared->last, one = 1 + below(&draw, last + AHEAD);
+            if (below(&draw, 2)) /* something new */
+                one = last > AHEAD ? last - AHEAD + below(&draw, 2 * AHEAD) : one;
+            double took = look(engine, one < MOST ? one : 1);
+            if (took > shared->reader[number].worst)
+                shared->reader[number].worst = took;
+            if (++shared->reader[number].checks % 16 == 0)
+                get_whole(engine, one);
+        }
+        doppel_engine_close(engine);
+    }
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+int main(void) {
+    char scratch[256], folder[300];
+    int children[READERS + 1];
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        wrong("no memory");
+    scratch_create(scratch, sizeof scratch);
+    snprintf(folder, sizeof folder, "%s/index", scratch);
+    for (int i = 0; i <= READERS; i++) {
+        children[i] = fork();
+        if (!children[i])
+            _exit(i < READERS ? read_all(folder, i) : write_all(folder, full_suite() ? 60 : 6));
+    }
+    for (int i = READERS; i >= 0; i--) {
+        int end = child_end(children[i]);
+        shared->end = true;
+        if (end)
+            wrong("%s ended with %d", i < READERS ? "a reader" : "the writer", end);
+    }
+    folder_verify(folder);
+    printf("%" PRIu64 " documents written, compacted %" PRIu64 " times\n", (uint64_t)shared->last,
+           (uint64_t)shared->compacted);
+    for (int i = 0; i < READERS; i++)
+        printf("reader %d: %" PRIu64 " looks, opened %" PRIu64 " times, waited %.3f s at most\n", i + 1,
+               shared->reader[i].checks, shared->reader[i].opened, shared->reader[i].worst);
+    tree_remove(scratch);
+    return 0;
+}
