@@ -866,7 +866,11 @@ DOPPEL_API doppel_status doppel_batch_open(const char *work, const doppel_input_
 DOPPEL_API const doppel_batch_options *doppel_batch_get_options(const doppel_batch *batch);
 
 /* Reads every document of the paths, as doppel_input_run does. With `known` they are what others are compared with:
- * they all stay, before all others, and are not given out. `counts` may be NULL. */
+ * they all stay, before all others, and are not given out. A known path may be the index folder of an engine (section
+ * 13), which is only asked, by what `by` says: what it has is a copy, and out of the batch, whatever else it is near.
+ * The index must have been made with the same recipe, content and min_words, and for no more similarity (distance: no
+ * less) than the batch asks; one that goes by distance has its own for DOPPEL_METHOD_AUTO. Not with within, across,
+ * link_any, boilerplate and doppel_batch_pairs. `counts` may be NULL. */
 DOPPEL_API doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
                                            doppel_input_counts *counts, doppel_error *error);
 
@@ -892,6 +896,7 @@ typedef struct doppel_near {
     int distance;       /* differing bits of the fingerprints; -1: one has no words */
     double similarity;  /* NaN: not known (simhash) */
     const char *reason; /* "exact_url", "content_hash" or "title_similarity" */
+    bool verified;      /* false: the original is in an index, and what is left of it there was not enough to compare */
 } doppel_near;
 
 /* Gives every pair of near documents, in order of (a, b). With `collapse`, documents whose words equal an earlier one's
@@ -908,10 +913,11 @@ DOPPEL_API doppel_status doppel_batch_decide(doppel_batch *batch, doppel_error *
 DOPPEL_API uint64_t doppel_batch_count(const doppel_batch *batch);
 
 /* What was decided of a document: near->b is the document, near->a its original (itself: it stays, and the rest is 0,
- * NULL, NaN). */
+ * NULL, NaN). An original in an index has a position from doppel_batch_count on, below that + in_index of the stats. */
 DOPPEL_API void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near *near);
 
-/* A document's id, written to `buffer` up to `room`; gives its length. 0 when it cannot be read back. */
+/* The id of a document, or of an original in an index, written to `buffer` up to `room`; gives its length. 0 when it
+ * cannot be read back. */
 DOPPEL_API size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffer, size_t room);
 
 /* Reads the inputs once more (those not `known`) and gives every document with what was decided, in order: `record` is
@@ -936,6 +942,7 @@ typedef struct doppel_batch_stats {
     double recall;             /* expected, of pairs at the very threshold */
     uint64_t spilled_bytes;
     double seconds_read, seconds_candidates, seconds_decide;
+    uint64_t in_index; /* documents that an index has */
 } doppel_batch_stats;
 DOPPEL_API void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats);
 

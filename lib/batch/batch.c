@@ -170,6 +170,8 @@ void doppel_batch_free(doppel_batch *batch) {
     if (!batch)
         return;
     free_readings(batch);
+    dp_against_close(batch->against);
+    dp_finds_free(&batch->finds);
     dp_spill_close(&batch->journal);
     dp_spill_close(&batch->keys);
     free(batch->docs);
@@ -202,17 +204,30 @@ uint64_t doppel_batch_count(const doppel_batch *batch) {
 }
 
 size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffer, size_t room) {
-    const dp_doc *doc = &batch->docs[position];
-    size_t length = doc->id_length < room ? doc->id_length : room;
-    if (dp_spill_read(&batch->journal, doc->id_at, buffer, length, NULL) != DOPPEL_OK)
-        return 0;
-    return doc->id_length;
+    bool own = position < batch->count;
+    const dp_found_original *original = own ? NULL : &batch->finds.original[position - batch->count];
+    size_t whole = own ? batch->docs[position].id_length : original->id_length;
+    uint64_t at = own ? batch->docs[position].id_at : original->id_at;
+    return dp_spill_read(&batch->journal, at, buffer, whole < room ? whole : room, NULL) == DOPPEL_OK ? whole : 0;
+}
+
+static const char *const reasons[] = {NULL, "exact_url", "content_hash", "content_hash", "title_similarity"};
+
+/* A document that an index has. */
+static void get_found(const doppel_batch *batch, const dp_found *found, doppel_near *near) {
+    near->a = batch->count + found->original;
+    near->reason = reasons[found->reason];
+    near->similarity = found->similarity < 0 ? NAN : (double)found->similarity;
+    near->distance = found->distance;
+    near->verified = found->verified;
 }
 
 void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near *near) {
-    static const char *const reasons[] = {NULL, "exact_url", "content_hash", "content_hash", "title_similarity"};
     uint32_t d = (uint32_t)position, original = batch->decided ? batch->original[d] : d;
-    *near = (doppel_near){.a = original, .b = d, .similarity = NAN};
+    const dp_found *found = batch->decided ? dp_finds_get(&batch->finds, d) : NULL;
+    *near = (doppel_near){.a = original, .b = d, .similarity = NAN, .verified = true};
+    if (found)
+        get_found(batch, found, near);
     if (original == d)
         return;
     near->reason = reasons[batch->reason[d]];
@@ -226,6 +241,11 @@ void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats
     *stats = batch->stats;
     stats->documents = batch->count;
     stats->known = batch->known;
+    stats->in_index = batch->finds.count;
+    if (batch->decided) {
+        stats->kept -= batch->finds.count;
+        stats->groups += batch->finds.original_count;
+    }
     stats->spilled_bytes += batch->journal.file.size + batch->keys.file.size;
 }
 

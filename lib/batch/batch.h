@@ -9,6 +9,7 @@
 #define DP_BATCH_H
 
 #include "base/base.h"
+#include "batch/found.h"
 #include "index/index.h"
 
 #define DP_NO_DOCUMENT UINT32_MAX
@@ -60,13 +61,14 @@ typedef struct dp_entry {
 
 enum { DP_KEEP_RULES = 8 };
 
-/* A document, followed by its id, its title, the keys of its bands and its set. */
+/* A document, followed by its id, its title, the id of its original in an index, the keys of its bands and its set. */
 typedef struct dp_sketched {
     dp_doc doc;
     uint64_t scope, url[2];
     double rank[DP_KEEP_RULES];
     uint64_t line;
     uint32_t keys, title_length;
+    dp_found found; /* in an index; id_length 0: it was not */
 } dp_sketched;
 
 /* Where reading is: a file, and what it was like; followed by its name. */
@@ -128,7 +130,8 @@ typedef struct dp_reading {
     char **paths;
     size_t count;
     bool known;
-    bool complete; /* it was read to its end */
+    uint64_t indexes; /* so many of the paths are index folders, of a known reading */
+    bool complete;    /* it was read to its end */
     doppel_input_counts counts;
     /* Of a run that is gone on with: the files that were seen, of which all but the last are done. */
     char **seen;
@@ -210,6 +213,9 @@ struct doppel_batch {
     bool limit_reached;
     bool stdin_kept; /* stdin can be read again, from stdin_start on */
     int64_t stdin_start;
+
+    dp_against *against; /* index folders; NULL: none */
+    dp_finds finds;      /* what they have */
 
     doppel_df *frequent; /* features that are left out; NULL: none */
     uint32_t *left;      /* by document, the size of its set without them */
@@ -318,6 +324,9 @@ static inline uint32_t dp_rank(const dp_keep_order *order, uint32_t document) {
 bool dp_url_classes(const doppel_batch *batch, uint32_t **of);
 
 /* ---- titles: titles.c ---- */
+
+/* Titles are near from this similarity on. */
+#define DP_TITLE_SIMILARITY 0.9
 
 /* Documents of one title are of one class; classes from start[c] on to start[c + 1] are near class c. */
 typedef struct dp_titles {

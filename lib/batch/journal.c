@@ -47,9 +47,10 @@ static bool is_document(const dp_entry *entry, const char *bytes) {
     if (entry->size < sizeof *entry + sizeof s)
         return false;
     memcpy(&s, bytes + sizeof *entry, sizeof s);
-    return s.keys <= DP_MOST_BANDS && entry->size == sizeof *entry + sizeof s + s.doc.id_length + s.title_length +
-                                                         s.keys * sizeof(uint32_t) +
-                                                         (uint64_t)s.doc.set_count * sizeof(uint64_t);
+    uint64_t named = (uint64_t)s.doc.id_length + s.title_length + s.found.id_length;
+    return s.keys <= DP_MOST_BANDS && s.found.reason <= DP_REASON_TITLE && !s.found.id_length == !s.found.reason &&
+           entry->size == sizeof *entry + sizeof s + named + s.keys * sizeof(uint32_t) +
+                              (uint64_t)s.doc.set_count * sizeof(uint64_t);
 }
 
 /* Whether a whole and sound entry stands at the beginning of the bytes. */

@@ -6,7 +6,7 @@
 #include "batch/batch.h"
 
 #define DP_JOURNAL_MAGIC "DOPPELSK"
-#define DP_JOURNAL_VERSION 1
+#define DP_JOURNAL_VERSION 2
 
 typedef struct dp_journal_header {
     char magic[8];

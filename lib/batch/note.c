@@ -63,8 +63,8 @@ static bool reserve_columns(doppel_batch *batch, size_t count) {
            (!rules || dp_reserve(&batch->ranks, &batch->rank_room, count * rules, sizeof *batch->ranks));
 }
 
-/* Appends a document to the columns. */
-static bool note_document(doppel_batch *batch, const dp_sketched *s) {
+/* Appends a document to the columns. One that an index has is known by its id alone. */
+static bool note_document(doppel_batch *batch, const dp_sketched *s, bool found) {
     uint32_t document = (uint32_t)batch->count;
     if (!reserve_columns(batch, batch->count + 1))
         return false;
@@ -74,26 +74,26 @@ static bool note_document(doppel_batch *batch, const dp_sketched *s) {
     if (batch->scope)
         batch->scope[document] = s->scope;
     if (batch->url)
-        memcpy(batch->url[document], s->url, sizeof s->url);
+        memcpy(batch->url[document], found ? (uint64_t[2]){0} : s->url, sizeof s->url);
     if (batch->ranks)
         memcpy(batch->ranks + batch->count * batch->keep.count, s->rank, batch->keep.count * sizeof *s->rank);
     if (batch->by & DOPPEL_BY_TITLE)
-        batch->title[document] = (dp_title){doc->id_at + doc->id_length, s->title_length};
+        batch->title[document] = (dp_title){doc->id_at + doc->id_length, found ? 0 : s->title_length};
     batch->count++;
     batch->stats.empty += !dp_doc_has_words(doc);
     batch->stats.few_words += dp_doc_has_words(doc) && doc->words < batch->options.min_words;
-    if (!(batch->by & DOPPEL_BY_CONTENT) || !dp_doc_has_words(doc))
+    if (!(batch->by & DOPPEL_BY_CONTENT) || !dp_doc_has_words(doc) || found)
         return true;
     return find_twin(batch, document);
 }
 
 /* Keeps the keys of a document that may be near others; the set stands in the journal. */
-static doppel_status note_content(doppel_batch *batch, const char *packed_keys) {
+static doppel_status note_content(doppel_batch *batch, const char *packed_keys, bool found) {
     uint32_t document = (uint32_t)batch->count - 1, keys[DP_MOST_BANDS];
     dp_doc *doc = &batch->docs[document];
     bool first = doc->twin == document;
     batch->stats.copies += !first;
-    if (!(batch->by & DOPPEL_BY_CONTENT) || !first || doc->words < batch->options.min_words)
+    if (!(batch->by & DOPPEL_BY_CONTENT) || !first || doc->words < batch->options.min_words || found)
         doc->set_count = 0;
     else if (batch->options.method == DOPPEL_METHOD_SIMHASH) {
         if (!dp_reserve(&batch->rows, &batch->row_room, batch->row_count + 1, sizeof *batch->rows))
@@ -108,11 +108,25 @@ static doppel_status note_content(doppel_batch *batch, const char *packed_keys) 
 
 /* ---- entries ---- */
 
+static dp_reading *last_reading(doppel_batch *batch) {
+    return batch->reading_count ? &batch->readings[batch->reading_count - 1] : NULL;
+}
+
+/* The last document, whose original in an index has this id. */
+static bool note_found(doppel_batch *batch, const dp_sketched *s, const char *id) {
+    const dp_found_document document = {.document = (uint32_t)batch->count - 1, .found = s->found};
+    return dp_finds_add(&batch->finds, &document, (doppel_slice){id, s->found.id_length},
+                        s->doc.id_at + s->doc.id_length + s->title_length);
+}
+
 /* A document: `body` is its dp_sketched and what follows it. */
 static doppel_status note_document_entry(doppel_batch *batch, const char *body, size_t length, uint64_t at) {
     dp_sketched s;
     memcpy(&s, body, sizeof s);
-    size_t named = (size_t)s.doc.id_length + s.title_length;
+    const dp_reading *reading = last_reading(batch);
+    size_t own = (size_t)s.doc.id_length + s.title_length, named = own + s.found.id_length;
+    /* Known documents are all there, whatever another batch has found. */
+    bool found = s.found.id_length && !(reading && reading->known);
     if (!batch->replaying)
         at = dp_spill_size(&batch->journal);
     if (batch->count >= DP_NO_DOCUMENT - 1)
@@ -123,23 +137,19 @@ static doppel_status note_document_entry(doppel_batch *batch, const char *body, 
                        "sketches that are not whole: a document has %u keys of %u", s.keys, bands);
     s.doc.id_at = at + sizeof(dp_entry) + sizeof s;
     s.doc.set_at = s.doc.id_at + named + s.keys * sizeof(uint32_t);
-    if (!note_document(batch, &s))
+    if (!note_document(batch, &s, found) || (found && !note_found(batch, &s, body + sizeof s + own)))
         return dp_no_memory(batch->last_error);
     batch->id_hash[batch->count - 1] = dp_murmur3(body + sizeof s, s.doc.id_length, 0);
-    doppel_status status = note_content(batch, body + sizeof s + named);
+    doppel_status status = note_content(batch, body + sizeof s + named, found);
     if (status != DOPPEL_OK || batch->replaying)
         return status;
-    /* What is known by its twin needs no set of its own. */
-    if (!batch->docs[batch->count - 1].set_count) {
+    /* What is known by its twin needs no set of its own; what an index has may be wanted of a saved file. */
+    if (!batch->docs[batch->count - 1].set_count && !found) {
         s.keys = s.doc.set_count = 0;
         length = sizeof s + named;
     }
     doppel_slice part[] = {{(const char *)&s, sizeof s}, {body + sizeof s, length - sizeof s}};
     return dp_journal_add(batch, DP_ENTRY_DOCUMENT, part, 2);
-}
-
-static dp_reading *last_reading(doppel_batch *batch) {
-    return batch->reading_count ? &batch->readings[batch->reading_count - 1] : NULL;
 }
 
 /* Whether a file that a stopped run has read is what it was. One that is gone is told when it is opened. */
@@ -179,14 +189,15 @@ static doppel_status note_file(doppel_batch *batch, const char *body, size_t len
     return dp_journal_add(batch, DP_ENTRY_FILE, part, 2);
 }
 
-/* The beginning of a reading that is read back: whether it is of known documents, and its paths. */
+/* The beginning of a reading that is read back: whether it is of known documents, how many of its paths are index
+ * folders, and the paths. */
 static doppel_status note_reading(doppel_batch *batch, const char *body, size_t length) {
     uint64_t known;
     if (!dp_reserve(&batch->readings, &batch->reading_room, batch->reading_count + 1, sizeof *batch->readings))
         return dp_no_memory(batch->last_error);
     dp_reading *reading = &batch->readings[batch->reading_count++];
     memcpy(&known, body, sizeof known);
-    *reading = (dp_reading){.known = known};
+    *reading = (dp_reading){.known = known & 1, .indexes = known >> 1};
     for (const char *path = body + sizeof known; path < body + length; path += strlen(path) + 1) {
         char **more = realloc(reading->paths, (reading->count + 1) * sizeof *more);
         if (!more || !(more[reading->count] = strdup(path)))

@@ -270,6 +270,9 @@ doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
                                  doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user), void *user,
                                  doppel_error *error) {
     pairing p = {.batch = batch, .collapse = collapse};
+    if (batch->against || batch->finds.count)
+        return dp_fail(error, DOPPEL_ERROR_USAGE,
+                       "an index tells originals, not all pairs: decide (doppel dedup) goes with one");
     doppel_status status = dp_batch_prepare(batch, error);
     if (status == DOPPEL_OK)
         status = dp_batch_candidates(batch, &p.buckets, &p.looks, error);

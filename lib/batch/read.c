@@ -16,17 +16,20 @@ static dp_reading *add_reading(doppel_batch *batch, const char *const *paths, si
     if (!reading->paths)
         return NULL;
     batch->reading_count++;
-    for (; reading->count < count; reading->count++)
+    for (; reading->count < count; reading->count++) {
         if (!(reading->paths[reading->count] = strdup(paths[reading->count])))
             return NULL;
+        reading->indexes += known && dp_is_index(paths[reading->count]);
+    }
     return reading;
 }
 
 /* Notes in the journal what is read now. */
 static doppel_status begin_reading(doppel_batch *batch, const char *const *paths, size_t count, bool known) {
     dp_buffer body = {0};
-    uint64_t flag = known;
-    bool made = add_reading(batch, paths, count, known) && dp_buffer_add(&body, &flag, sizeof flag);
+    const dp_reading *reading = add_reading(batch, paths, count, known);
+    uint64_t flag = reading ? known | reading->indexes << 1 : 0;
+    bool made = reading && dp_buffer_add(&body, &flag, sizeof flag);
     for (size_t i = 0; i < count && made; i++)
         made = dp_buffer_add(&body, paths[i], strlen(paths[i]) + 1);
     if (made && !count)
@@ -92,15 +95,17 @@ static doppel_status end_reading(doppel_batch *batch, dp_reading *reading) {
     return dp_journal_add(batch, DP_ENTRY_END, &part, 1);
 }
 
-/* Files of sketches are taken as they are, all others are read. */
+/* Index folders are asked while others are read, files of sketches are taken as they are, all others are read. */
 static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel_error *error) {
     doppel_work work = dp_sketch_work(batch);
-    doppel_status status = DOPPEL_OK;
+    doppel_status status = dp_against_open(batch, error);
     size_t others = 0;
     const char **paths = malloc((reading->count + 1) * sizeof *paths);
     if (!paths)
         return dp_no_memory(error);
     for (size_t i = 0; i < reading->count && status == DOPPEL_OK; i++) {
+        if (reading->indexes && dp_is_index(reading->paths[i]))
+            continue;
         if (reading->known && dp_is_journal(reading->paths[i]))
             status = dp_journal_take(batch, reading->paths[i], error);
         else
@@ -110,6 +115,7 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
         status = dp_stdin_rewind(batch, reading, error);
     if (status == DOPPEL_OK && others)
         status = doppel_input_run(paths, others, &batch->input, &work, &reading->counts, error);
+    dp_against_end(batch, status, error);
     free(paths);
     return status;
 }

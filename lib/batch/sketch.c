@@ -11,8 +11,9 @@ typedef struct worker {
     doppel_sketcher *titles; /* normalises titles; NULL: not needed */
     doppel_page_reader *pages;
     dp_buffer url;
-    dp_buffer file; /* the name of the file at hand, with its NUL */
-    bool file_seen; /* a stopped run had read all of it, or (file_last) some */
+    doppel_verdict verdict; /* of an index */
+    dp_buffer file;         /* the name of the file at hand, with its NUL */
+    bool file_seen;         /* a stopped run had read all of it, or (file_last) some */
     bool file_last;
     bool file_told; /* to the journal */
 } worker;
@@ -26,6 +27,7 @@ static void end(void *user, void *state) {
     doppel_sketcher_free(w->titles);
     doppel_page_reader_free(w->pages);
     dp_buffer_free(&w->url);
+    doppel_verdict_free(&w->verdict);
     dp_buffer_free(&w->file);
     free(w);
 }
@@ -67,6 +69,7 @@ static doppel_status note_address(worker *w, const doppel_document *d, const dop
         doppel_slice value = d->extra[batch->scope_field];
         s->scope = value.length ? dp_murmur3(value.data, value.length, 0) : 0;
     }
+    w->url.size = 0;
     if (!(batch->by & DOPPEL_BY_URL))
         return status;
     status = dp_document_address(d, page, without, &w->url);
@@ -85,6 +88,16 @@ static void note_sketch(const doppel_batch *batch, const doppel_sketch *sketch, 
         s->doc.set_count = (uint32_t)sketch->set_count;
         s->keys = (uint32_t)batch->stats.bands;
     }
+}
+
+/* Whether an index has the document, whose address was noted last. */
+static doppel_status look_up(worker *w, const doppel_sketch *sketch, doppel_slice title, dp_found *found) {
+    const doppel_batch *batch = w->batch;
+    const dp_asked asked = {
+        .url = {w->url.data, w->url.size}, .title = title, .sketch = batch->by & DOPPEL_BY_CONTENT ? sketch : NULL};
+    if (!batch->against || batch->readings[batch->reading_at].known)
+        return DOPPEL_OK;
+    return dp_against_find(batch, &asked, &w->verdict, found);
 }
 
 /* ---- where reading is ---- */
@@ -180,8 +193,11 @@ static doppel_status sketch_document(worker *w, const doppel_document *d, doppel
         status = dp_bands_keys(sketch.set, sketch.set_count, batch->stats.bands, batch->stats.rows, keys);
     if (status == DOPPEL_OK)
         status = note_address(w, d, &page, &s);
+    if (status == DOPPEL_OK)
+        status = look_up(w, &sketch, title, &s.found);
     doppel_slice part[] = {{d->id, d->id_length},
                            title,
+                           {w->verdict.original_id.data, s.found.id_length},
                            {(const char *)keys, s.keys * sizeof *keys},
                            {(const char *)sketch.set, s.doc.set_count * sizeof *sketch.set}};
     return status == DOPPEL_OK ? pack(&s, part, sizeof part / sizeof *part, output) : status;

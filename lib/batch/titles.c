@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 enum { LEAST = 10 };
-#define SIMILAR 0.9
 
 void dp_titles_free(dp_titles *titles) {
     free(titles->of);
@@ -123,7 +122,7 @@ static doppel_status find_all(const doppel_batch *batch, const dp_titles_index *
 doppel_status dp_titles_find(const doppel_batch *batch, dp_titles *titles, doppel_error *error) {
     dp_titles_index *index = NULL;
     *titles = (dp_titles){.of = malloc((batch->count + 1) * sizeof *titles->of)};
-    if (!titles->of || dp_titles_index_create(SIMILAR, &index) != DOPPEL_OK)
+    if (!titles->of || dp_titles_index_create(DP_TITLE_SIMILARITY, &index) != DOPPEL_OK)
         return dp_no_memory(error);
     memset(titles->of, 255, (batch->count + 1) * sizeof *titles->of); /* DP_NO_DOCUMENT */
     doppel_status status = fill_index(batch, index, error);
