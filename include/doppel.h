@@ -1342,7 +1342,9 @@ DOPPEL_API void doppel_engine_get_stats(doppel_engine *engine, doppel_engine_sta
 
 /* Search results, folded: fold[i] is the number of the result that i is a near-copy of, or i itself if it is to be
  * shown. In the order given a result is shown unless it is near an earlier shown one. `options` are those of an engine
- * (NULL: the defaults) and nothing is kept; `verdicts` (NULL: not wanted) has `count` places. */
+ * (NULL: the defaults) and nothing is kept; `verdicts` (NULL: not wanted) has `count` places. There a result without an
+ * id is called by its URL, else by its number. Errors: as doppel_engine_open and doppel_engine_add; the message names
+ * the result. */
 DOPPEL_API doppel_status doppel_dedupe_results(const doppel_item *results, size_t count,
                                                const doppel_engine_options *options, size_t *fold,
                                                doppel_verdict *verdicts, doppel_error *error);
