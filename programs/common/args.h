@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Exit codes, as DESIGN fixes them; the same numbers as doppel_status up to 5. */
-enum { EXIT_DONE = 0, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_STORE = 4, EXIT_INTERRUPTED = 5 };
+/* Exit codes, as DESIGN fixes them; from 2 to 5 the same numbers as doppel_status. */
+enum { EXIT_DONE = 0, EXIT_FOUND = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_STORE = 4, EXIT_INTERRUPTED = 5 };
 
 typedef enum cli_kind {
     OPTION_FLAG,

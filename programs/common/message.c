@@ -103,10 +103,23 @@ static size_t valid_sequence(const unsigned char *p, size_t length) {
     return 0;
 }
 
+/* How many bytes at p a JSON string holds as they are. */
+static size_t plain_run(const unsigned char *p, const unsigned char *end) {
+    const unsigned char *start = p;
+    while (p < end && *p >= 0x20 && *p < 0x7F && *p != '"' && *p != '\\')
+        p++;
+    return (size_t)(p - start);
+}
+
 void print_json(FILE *file, const char *text, size_t length) {
     const unsigned char *p = (const unsigned char *)text, *end = p + length;
     fputc('"', file);
     while (p < end) {
+        size_t run = plain_run(p, end);
+        fwrite(p, 1, run, file);
+        p += run;
+        if (p == end)
+            break;
         size_t size = *p >= 0x80 ? valid_sequence(p, (size_t)(end - p)) : 1;
         const char *letter = *p >= 0x08 && *p <= 0x0D && *p != 0x0B ? &"btn?fr"[*p - 0x08] : NULL;
         if (!size)

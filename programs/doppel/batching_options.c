@@ -1,78 +1,21 @@
 /* batching_options.c - the options that say what is near and which document stays, as the batch takes them. */
 #include "batching.h"
+#include "choices.h"
 #include "common/message.h"
 
 #include <limits.h>
-#include <string.h>
 
-typedef struct word {
-    const char *name;
-    unsigned value;
-} word;
-
-static const word methods[] = {{"auto", DOPPEL_METHOD_AUTO},
-                               {"simhash", DOPPEL_METHOD_SIMHASH},
-                               {"minhash", DOPPEL_METHOD_MINHASH},
-                               {"exact", DOPPEL_METHOD_EXACT},
-                               {NULL, 0}};
-static const word evidence[] = {
+static const choice methods[] = {{"auto", DOPPEL_METHOD_AUTO},
+                                 {"simhash", DOPPEL_METHOD_SIMHASH},
+                                 {"minhash", DOPPEL_METHOD_MINHASH},
+                                 {"exact", DOPPEL_METHOD_EXACT},
+                                 {NULL, 0}};
+static const choice evidence[] = {
     {"content", DOPPEL_BY_CONTENT}, {"url", DOPPEL_BY_URL}, {"title", DOPPEL_BY_TITLE}, {NULL, 0}};
-static const word contents[] = {{"main", DOPPEL_CONTENT_MAIN}, {"all", DOPPEL_CONTENT_ALL}, {NULL, 0}};
-static const word links[] = {{"kept", false}, {"any", true}, {NULL, 0}};
-static const word url_rules[] = {
-    {"scheme", DOPPEL_URL_SCHEME},     {"www", DOPPEL_URL_WWW},         {"port", DOPPEL_URL_PORT},
-    {"dots", DOPPEL_URL_DOTS},         {"escapes", DOPPEL_URL_ESCAPES}, {"index", DOPPEL_URL_INDEX},
-    {"fragment", DOPPEL_URL_FRAGMENT}, {"query", DOPPEL_URL_QUERY},     {"tracking", DOPPEL_URL_TRACKING},
-    {"idn", DOPPEL_URL_IDN},           {"slash", DOPPEL_URL_SLASH},     {NULL, 0}};
+static const choice links[] = {{"kept", false}, {"any", true}, {NULL, 0}};
 
 const char *method_name(doppel_method method) {
-    for (const word *w = methods; w->name; w++)
-        if (w->value == (unsigned)method)
-            return w->name;
-    return "";
-}
-
-static const word *find_word(const word *words, const char *name, size_t length) {
-    for (; words->name; words++)
-        if (strlen(words->name) == length && !memcmp(words->name, name, length))
-            return words;
-    return NULL;
-}
-
-static bool refuse(const char *option, const word *words, const char *name, size_t length) {
-    char list[200];
-    size_t used = 0;
-    for (const word *w = words; w->name && used < sizeof list; w++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
-                                 w == words  ? ""
-                                 : w[1].name ? ", "
-                                             : " or ",
-                                 w->name);
-    message("--%s takes %s, not %.*s", option, list, (int)length, name);
-    return false;
-}
-
-/* The value of an option that takes one of some words; *value stays where it is not given. */
-static bool one_of(const cli_args *args, const char *option, const word *words, unsigned *value) {
-    const char *given = args_text(args, option);
-    const word *found = given ? find_word(words, given, strlen(given)) : NULL;
-    if (given && !found)
-        return refuse(option, words, given, strlen(given));
-    *value = found ? found->value : *value;
-    return true;
-}
-
-/* The same for several, divided by commas. */
-static bool some_of(const cli_args *args, const char *option, const word *words, unsigned *value) {
-    for (const char *at = args_text(args, option); at; at = *at ? at + 1 : NULL) {
-        size_t length = strcspn(at, ",");
-        const word *found = find_word(words, at, length);
-        if (!found)
-            return refuse(option, words, at, length);
-        *value |= found->value;
-        at += length;
-    }
-    return true;
+    return choice_name(methods, (unsigned)method);
 }
 
 static bool number_of(const cli_args *args, const char *option, int *value) {
@@ -103,9 +46,10 @@ bool batching_options(batching *b) {
     const cli_args *args = b->args;
     doppel_batch_options *o = &b->options;
     unsigned method = DOPPEL_METHOD_AUTO, content = DOPPEL_CONTENT_MAIN, any = false;
-    bool good = one_of(args, "method", methods, &method) && one_of(args, "content", contents, &content) &&
-                one_of(args, "link", links, &any) && some_of(args, "by", evidence, &o->by) &&
-                some_of(args, "url-keep", url_rules, &o->url_without) &&
+    bool good = choose_one(args, "method", methods, &method) &&
+                choose_one(args, "content", content_choices, &content) && choose_one(args, "link", links, &any) &&
+                choose_some(args, "by", evidence, &o->by) &&
+                choose_some(args, "url-keep", url_rule_choices, &o->url_without) &&
                 args_share(args, "similarity", &o->similarity) && args_share(args, "boilerplate", &o->boilerplate) &&
                 number_of(args, "bands", &o->bands) && number_of(args, "rows", &o->rows) &&
                 number_of(args, "distance", &o->distance);

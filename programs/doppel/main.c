@@ -1,4 +1,4 @@
-/* main.c - doppel COMMAND [options] INPUT... The table of commands stands here; each command has its own cmd_NAME.c. */
+/* main.c - doppel COMMAND [options] INPUT... The table of commands is in table.c; each has its own cmd_NAME.c. */
 #include "commands.h"
 #include "common/help.h"
 #include "common/message.h"
@@ -6,142 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cli_option common_options[] = {
-    {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
-    {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
-    {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
-    {"id-key", 0, OPTION_TEXT, "KEY", "the field with a record's id (default id; without one it is FILE:LINE)"},
-    {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
-    {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
-    {"files-from", 0, OPTION_FILE, "FILE", "read more INPUTs from FILE, a path a line; - is stdin"},
-    {"help", 'h', OPTION_FLAG, NULL, "show this help"},
-    {NULL, 0, OPTION_FLAG, NULL, NULL},
-};
-
-static const cli_command commands[] = {
-    {"dedup", "INPUT... -o OUT", "Keep one of each: write the documents without their copies.",
-     "Documents are copies when their similarity, the Jaccard similarity of their 5-word shingles, is at least "
-     "--similarity; those with fewer than --min-words words when their words are the same. Every pair that is reported "
-     "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
-     "Kept records of JSONL go to OUT as they stand, documents of other formats as JSONL with id, url, title and text; "
-     "what was removed goes to --removed, each with its original.",
-     "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
-     "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
-     "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
-     dedup_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_dedup},
-    {"pairs", "INPUT...", "Find the pairs of near documents: a JSON line each.",
-     "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. What is "
-     "near is as in doppel dedup; with --method simhash it is the distance alone, found exactly, and similarity is "
-     "null, as it is not measured.\n"
-     "Documents with fewer than --min-words words are near only if their words are the same; those without words never "
-     "are.",
-     "doppel pairs news.jsonl.gz\ndoppel pairs --method simhash --distance 6 --collapse docs/ -o pairs.jsonl",
-     pairs_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_pairs},
-    {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: a JSON line each.",
-     "In the order of --keep, a document is kept unless it is near one that is kept already; then its group is the "
-     "most similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason "
-     "why "
-     "it is not kept, and their similarity.\n"
-     "What is near is as in doppel dedup.",
-     "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
-     "spam.mbox",
-     cluster_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_cluster},
-    {"report", "--work DIR -o FILE",
-     "Make one page about a finished run: figures, pictures, groups and how they differ.",
-     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the folder "
-     "where it was started, and must be as they were. If they were read with --text-key or the like, give the same "
-     "here.\n"
-     "The page is one file of HTML that needs nothing else: no script, and no network.",
-     "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
-     0, 0, "takes no operands", NULL, cmd_report},
-    {"overlap", "INPUT...", "Find documents that contain much of another: a JSON line each, with the passages.",
-     "Each line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
-     "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing "
-     "is a guess: what comes up by sampled hashes is compared word for word.\n"
-     "Of documents with the same words, those after the first are paired with the first only. A hash that stands in "
-     "more than 128 documents pairs each of them with the first only: a quote that all have is shown once for each.",
-     "doppel overlap essays/\ndoppel overlap --words 13 --against evaluation.jsonl corpus.jsonl.zst\n"
-     "doppel overlap --containment 0.3 --words 40 news.jsonl.gz -o overlap.jsonl",
-     overlap_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_overlap},
-    {"mirrors", "INPUT...", "Find hosts, or prefixes of them, that mirror each other: a JSON line each.",
-     "Two hosts, or a host and a path prefix, are mirrors when their pages at equal paths are near-identical. Each "
-     "line has both as a and b, how many paths both have, how many of those match, and the share that does, the score. "
-     "Documents need a URL; of several with one URL the first counts.\n"
-     "The longest prefixes are given that hold all matching paths. Where more than 64 pages with paths that end alike "
-     "have one content, as on parked hosts, each is compared with the first of them only.",
-     "doppel mirrors crawl.warc.gz\ndoppel mirrors --min-paths 10 --min-score 0.9 pages.jsonl.zst\n"
-     "doppel mirrors --page https://example.org/docs/intro crawl/",
-     mirrors_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", NULL, cmd_mirrors},
-    {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
-     "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
-     "off).",
-     "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
-     2, "takes two documents", NULL, cmd_compare},
-    {"fingerprint", "INPUT...", "Print the fingerprint of each document: HEX<TAB>id.",
-     "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
-     "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"
-     "zstdcat crawl.jsonl.zst | doppel fingerprint --bits 128 -",
-     fingerprint_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin", &recipe_topic,
-     cmd_fingerprint},
-    {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
-     "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "
-     "fingerprints each is paired with the first only, and with nothing else, unless --all is given.\n"
-     "Between two, every i of A that is near a j of B, in order of j. A is held in memory; B may be of any size.",
-     "doppel join --distance 3 prints.u64\ndoppel join queries.hex huge.u64 --count\n"
-     "doppel fingerprint docs/ | doppel join --names -",
-     join_options, 1, 2, "takes one or two files of fingerprints", &join_topic, cmd_join},
-    {"plan", "", "Say what an index or a join of so many fingerprints costs, and why.",
-     "Nothing is built: the plans are arithmetic over a cost model. A layout names how the bits are cut: 4x16 is 4 "
-     "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has "
-     "two levels; scan has no table. Every plan is exact: radii say how many bits of a key may differ.",
-     "doppel plan --count 10M --distance 3\ndoppel plan --for join --count 1000000000 --distance 3 --memory 20G\n"
-     "doppel plan --count 1M --distance 9 --bits 128 --calibrate",
-     plan_options, 0, 0, "takes no operands", NULL, cmd_plan},
-    {"df", "INPUT...", "Count in how many documents each feature occurs: a table for weight=tfidf.",
-     "With --merge the inputs are tables of one recipe, and are added up. With --show the input is one table, and is "
-     "described.",
-     "doppel df corpus.jsonl.gz -o corpus.df\n"
-     "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
-     "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
-     df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df},
-    {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
-};
-
-static const cli_manual manual_of_doppel = {
-    "find the documents you have already seen",
-    commands,
-    common_options,
-    "INPUT is a file, a folder (everything below it, in byte order of names), a pattern with *, ? or [ (the files that "
-    "match it, in byte order) or - for stdin. Formats are told by the name or else by how a file begins: JSONL "
-    "(.jsonl, .ndjson, .json, or a first byte {), CSV and TSV with a header (.csv, .tsv), WARC and WET (.warc, .wet), "
-    "ARC (.arc), mail (.mbox) and HTML (.html, .htm, .xhtml); gzip and zstd by their content. Any other file is one "
-    "document, and so is one of HTML; its id is the path as given.\n"
-    "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
-    "A bad record is named on stderr with file and line, left out and counted; when a key stands twice in a record, "
-    "the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates words. A file with a "
-    "NUL byte in its first 8 KiB is binary, and left out.\n"
-    "In lines of output, control characters and backslashes in an id are written as \\t, \\n, \\r, \\\\ or \\xHH.\n"
-    "Exit codes: 0 done, 2 wrong usage, 3 an input could not be read, a file that was named was left out, or --strict "
-    "found a bad record, 4 a table or the output could not be read or written, 5 interrupted.",
-};
-
 static int print_version(void) {
     printf("doppel %s (CPU level %s, Unicode %s)\n", doppel_version(), doppel_cpu_level(), doppel_unicode_version());
     return finish_stdout(EXIT_DONE);
 }
 
 static const cli_command *find_command(const char *name) {
-    for (const cli_command *command = commands; command->name; command++)
+    for (const cli_command *command = doppel_manual.commands; command->name; command++)
         if (!strcmp(command->name, name))
             return command;
     return NULL;
 }
 
 static int unknown_command(const char *name) {
-    const char *names[sizeof commands / sizeof *commands];
+    const char *names[64];
     size_t count = 0;
-    for (; commands[count].name; count++)
-        names[count] = commands[count].name;
+    for (const cli_command *command = doppel_manual.commands; command->name && count < 64; command++)
+        names[count++] = command->name;
     const char *meant = nearest_name(name, names, count);
     if (meant)
         message("there is no command %s; did you mean %s?", name, meant);
@@ -155,16 +36,16 @@ static int run_option(int argc, char **argv) {
     const char *option = argv[1];
     if (!strcmp(option, "--version") || !strcmp(option, "-V"))
         return print_version();
-    if (!strcmp(option, "--generate") && argc == 3 && help_generate(stdout, &manual_of_doppel, argv[2]))
+    if (!strcmp(option, "--generate") && argc == 3 && help_generate(stdout, &doppel_manual, argv[2]))
         return finish_stdout(EXIT_DONE);
     if (!strcmp(option, "--help") || !strcmp(option, "-h") || !strcmp(option, "help")) {
         const cli_command *command = argc > 2 ? find_command(argv[2]) : NULL;
         if (argc > 2 && !command)
             return unknown_command(argv[2]);
         if (command)
-            help_command(stdout, &manual_of_doppel, command);
+            help_command(stdout, &doppel_manual, command);
         else
-            help_overview(stdout, &manual_of_doppel);
+            help_overview(stdout, &doppel_manual);
         return finish_stdout(EXIT_DONE);
     }
     return unknown_command(option);
@@ -173,10 +54,10 @@ static int run_option(int argc, char **argv) {
 static int run_command(const cli_command *command, int argc, char **argv) {
     cli_args args;
     int code;
-    if (!args_parse(&args, command, common_options, argc, argv)) {
+    if (!args_parse(&args, command, doppel_manual.common, argc, argv)) {
         code = args.failure;
     } else if (args_flag(&args, "help")) {
-        help_command(stdout, &manual_of_doppel, command);
+        help_command(stdout, &doppel_manual, command);
         code = finish_stdout(EXIT_DONE);
     } else {
         code = command->run(&args);
@@ -188,7 +69,7 @@ static int run_command(const cli_command *command, int argc, char **argv) {
 int main(int argc, char **argv) {
     catch_signals();
     if (argc < 2) {
-        help_overview(stderr, &manual_of_doppel);
+        help_overview(stderr, &doppel_manual);
         return EXIT_USAGE;
     }
     const cli_command *command = find_command(argv[1]);

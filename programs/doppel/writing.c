@@ -87,10 +87,12 @@ int writer_open(writer *w, const char *path) {
     return EXIT_STORE;
 }
 
-static doppel_status flush(writer *w) {
+doppel_status writer_flush(writer *w) {
     doppel_error error = {0};
     size_t length = w->used;
     w->used = 0;
+    if (!length)
+        return DOPPEL_OK;
     if (!w->file)
         return write_stdout(NULL, w->bytes, length);
     doppel_status status = doppel_writer_write(w->file, w->bytes, length, &error);
@@ -110,13 +112,13 @@ doppel_status writer_add(writer *w, const void *bytes, size_t length) {
         bytes = (const char *)bytes + part;
         length -= part;
         if (w->used == ROOM)
-            status = flush(w);
+            status = writer_flush(w);
     }
     return status;
 }
 
 char *writer_line(writer *w) {
-    if (ROOM - w->used < WRITER_LINE && flush(w) != DOPPEL_OK)
+    if (ROOM - w->used < WRITER_LINE && writer_flush(w) != DOPPEL_OK)
         return NULL;
     return w->bytes + w->used;
 }
@@ -124,7 +126,7 @@ char *writer_line(writer *w) {
 int writer_close(writer *w, int code) {
     doppel_error error = {0};
     if (code == EXIT_DONE && w->bytes) {
-        doppel_status status = flush(w);
+        doppel_status status = writer_flush(w);
         if (status != DOPPEL_OK && !closed)
             code = exit_code(status);
     }

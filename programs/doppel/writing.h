@@ -30,6 +30,9 @@ int writer_open(writer *w, const char *path);
 
 doppel_status writer_add(writer *w, const void *bytes, size_t length);
 
+/* Writes what waits. */
+doppel_status writer_flush(writer *w);
+
 /* Room for a line of up to WRITER_LINE bytes, to be written there and then taken; NULL when what was before cannot be
  * written. */
 enum { WRITER_LINE = 64 };

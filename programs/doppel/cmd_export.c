@@ -1,0 +1,173 @@
+/* cmd_export.c - doppel export: an index as JSONL, with all that doppel import needs to make it again. */
+#include "common/message.h"
+#include "engine_cli.h"
+#include "exported.h"
+#include "outputs.h"
+#include "settings.h"
+#include "stored.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const cli_option export_options[] = {
+    INDEX_OPTION,
+    {"output", 'o', OPTION_FILE, "FILE", "write to this file, which is whole or absent, in place of stdout"},
+    {"json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"},
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+typedef struct export_job {
+    engine_cli cli;
+    writer out;
+    FILE *line; /* the line at hand, in memory: */
+    char *bytes;
+    size_t length;
+    int bits;
+    bool copies; /* this time */
+    uint64_t documents, linked, damaged;
+    doppel_status status;
+} export_job;
+
+/* ---- lines ---- */
+
+/* Writes the line at hand and begins the next. */
+static doppel_status end_line(export_job *job) {
+    fputc('\n', job->line);
+    if (fflush(job->line) || ferror(job->line))
+        return DOPPEL_ERROR_MEMORY;
+    doppel_status status = writer_add(&job->out, job->bytes, job->length);
+    rewind(job->line);
+    return status;
+}
+
+static doppel_status write_head(export_job *job) {
+    fprintf(job->line, "{\"doppel\":\"%s\",\"version\":%s,", EXPORT_KIND, EXPORT_VERSION);
+    print_settings(job->line, doppel_engine_get_options(job->cli.engine), "");
+    fprintf(job->line, ",\"text\":\"\"}");
+    return end_line(job);
+}
+
+/* 16 digits each, the most significant first. */
+static void print_set(FILE *file, const doppel_stored *stored) {
+    static const char digits[] = "0123456789abcdef";
+    fputs(",\"set\":\"", file);
+    for (size_t i = 0; i < stored->set_count; i++) {
+        char text[16];
+        for (int k = 0; k < 16; k++)
+            text[k] = digits[stored->set[i] >> (60 - 4 * k) & 15];
+        fwrite(text, 1, sizeof text, file);
+    }
+    fputc('"', file);
+}
+
+static void print_sketches(const export_job *job, const doppel_stored *stored) {
+    print_fingerprint(job->line, ",\"fingerprint\":", stored->fingerprint, job->bits);
+    print_digest(job->line, ",\"digest\":", stored->digest);
+    fprintf(job->line, ",\"words\":%llu", (unsigned long long)stored->words);
+    if (stored->set)
+        print_set(job->line, stored);
+}
+
+static doppel_status write_document(export_job *job, const doppel_stored *stored) {
+    bool copy = stored->original_id.data;
+    print_slice(job->line, "{\"id\":", stored->id);
+    if (stored->url.data)
+        print_slice(job->line, ",\"url\":", stored->url);
+    if (stored->title.data)
+        print_slice(job->line, ",\"title\":", stored->title);
+    print_slice(job->line, ",\"text\":", stored->text.data ? stored->text : (doppel_slice){"", 0});
+    if (stored->fields.data) {
+        fputs(",\"fields\":", job->line);
+        fwrite(stored->fields.data, 1, stored->fields.length, job->line);
+    }
+    print_sketches(job, stored);
+    fprintf(job->line, ",\"added\":%llu,\"expires\":%llu", (unsigned long long)stored->added,
+            (unsigned long long)stored->expires);
+    if (copy) {
+        print_slice(job->line, ",\"originalId\":", stored->original_id);
+        fprintf(job->line, ",\"reason\":\"%s\"", stored->reason ? stored->reason : "");
+    }
+    fputc('}', job->line);
+    return end_line(job);
+}
+
+/* For doppel_engine_each. */
+static bool export_one(const doppel_stored *stored, void *user) {
+    export_job *job = user;
+    if (stop_asked)
+        job->status = DOPPEL_ERROR_INTERRUPTED;
+    else if ((stored->original_id.data != NULL) == job->copies) {
+        job->status = write_document(job, stored);
+        job->documents += !job->copies;
+        job->linked += job->copies;
+    }
+    return job->status == DOPPEL_OK;
+}
+
+/* ---- the run ---- */
+
+static int export_all(export_job *job) {
+    doppel_error error = {0};
+    uint64_t damaged = 0;
+    doppel_status status = write_head(job);
+    for (int pass = 0; pass < 2 && status == DOPPEL_OK; pass++) {
+        job->copies = pass;
+        status = doppel_engine_each(job->cli.engine, export_one, job, &damaged, &error);
+        job->damaged = damaged > job->damaged ? damaged : job->damaged;
+        status = job->status != DOPPEL_OK ? job->status : status;
+    }
+    if (status == DOPPEL_ERROR_MEMORY && !error.message[0])
+        snprintf(error.message, sizeof error.message, "no memory");
+    if (output_closed())
+        return EXIT_DONE;
+    int code = engine_ended(status, &error);
+    if (job->damaged)
+        message("%s: %llu damaged record%s left out; doppel verify names them", job->cli.path,
+                (unsigned long long)job->damaged, job->damaged == 1 ? "" : "s");
+    return code;
+}
+
+static int tell_summary(const export_job *job, int code) {
+    if (code != EXIT_DONE || !args_flag(job->cli.args, "json"))
+        return code;
+    printf("{\"index\":");
+    print_json(stdout, job->cli.path, strlen(job->cli.path));
+    printf(",\"documents\":%llu,\"copies\":%llu,\"damaged\":%llu}\n", (unsigned long long)job->documents,
+           (unsigned long long)job->linked, (unsigned long long)job->damaged);
+    return finish_stdout(code);
+}
+
+static int check_usage(const cli_args *args) {
+    const char *output = args_text(args, "output");
+    if (args_flag(args, "json") && (!output || !strcmp(output, "-"))) {
+        message("--json prints a summary, and goes with --output FILE");
+        return EXIT_USAGE;
+    }
+    if (!check_output("output", output, args_text(args, "index")) || (output && !check_jsonl_name(output)))
+        return EXIT_USAGE;
+    return EXIT_DONE;
+}
+
+int cmd_export(const cli_args *args) {
+    export_job job = {.status = DOPPEL_OK};
+    int code = check_usage(args);
+    if (code != EXIT_DONE)
+        return code;
+    code = engine_open(&job.cli, args, ENGINE_READ);
+    if (code == EXIT_DONE && !(job.line = open_memstream(&job.bytes, &job.length))) {
+        message("no memory");
+        code = EXIT_STORE;
+    }
+    if (code == EXIT_DONE)
+        code = writer_open(&job.out, args_text(args, "output"));
+    if (code == EXIT_DONE) {
+        job.bits = doppel_recipe_bits(doppel_engine_get_options(job.cli.engine)->recipe);
+        code = export_all(&job);
+    }
+    code = tell_summary(&job, writer_close(&job.out, code));
+    if (job.line)
+        fclose(job.line);
+    free(job.bytes);
+    code = code == EXIT_DONE && job.damaged ? EXIT_STORE : code;
+    return engine_close(&job.cli, code);
+}

@@ -1,0 +1,197 @@
+/* cmd_import.c - doppel import: what doppel export wrote, or plain records, into an index. */
+#include "common/message.h"
+#include "importing.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const cli_option import_options[] = {
+    INDEX_OPTION,
+    {"batch", 0, OPTION_COUNT, "N", "give the engine N documents at once (default 1000)"},
+    {"json", 0, OPTION_FLAG, NULL, "print a summary as one JSON object"},
+    {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
+    {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
+    {"on-duplicate", 0, OPTION_TEXT, "DO", "as of doppel add; the default is link for an export"},
+    DECIDE_OPTIONS,
+    WRITE_OPTIONS,
+    MAKE_OPTIONS,
+    LOG_OPTIONS,
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+/* ---- opening ---- */
+
+/* Whether there is something in the folder. */
+static bool has_files(const char *path) {
+    DIR *folder = opendir(path);
+    bool found = false;
+    for (const struct dirent *entry; folder && !found && (entry = readdir(folder));)
+        found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+/* Ends the command. */
+static feed_answer end_with(import_job *job, int code) {
+    job->feed.code = code;
+    return FEED_END;
+}
+
+static feed_answer start(import_job *job) {
+    int code = engine_start(&job->cli);
+    if (code != EXIT_DONE)
+        return end_with(job, code);
+    if (split_names(&job->fields, doppel_engine_get_options(job->cli.engine)->fields))
+        return FEED_SKIP;
+    message("no memory");
+    return end_with(job, EXIT_STORE);
+}
+
+/* For an export: a new folder is made with its settings; then copies are to be copies again, whatever the folder does
+ * with duplicates otherwise. */
+static feed_answer start_exported(import_job *job, const settings *exported) {
+    engine_cli *e = &job->cli;
+    if (!has_files(e->path)) {
+        int code = use_settings(exported, e);
+        if (code == EXIT_DONE)
+            code = engine_start(e);
+        if (code != EXIT_DONE)
+            return end_with(job, code);
+        doppel_engine_close(e->engine);
+        e->engine = NULL;
+    }
+    if (!args_text(e->args, "on-duplicate"))
+        e->options.on_duplicate = DOPPEL_DUPLICATE_LINK;
+    return start(job);
+}
+
+/* Whether the sketches of an export are of the index's kind. */
+static bool fits(const import_job *job, const settings *exported) {
+    const doppel_engine_options *o = doppel_engine_get_options(job->cli.engine), *from = &exported->options;
+    if (strcmp(doppel_recipe_text(o->recipe), exported->recipe) != 0) {
+        message("the export has recipe %s and %s has %s; sketches of different recipes are never mixed",
+                exported->recipe, job->cli.path, doppel_recipe_text(o->recipe));
+        return false;
+    }
+    if (o->near == DOPPEL_NEAR_SIMILARITY && from->near == DOPPEL_NEAR_DISTANCE &&
+        from->keep_text != DOPPEL_SWITCH_ON) {
+        message("the export is of an index with near=distance, and has neither texts nor shingles; %s has "
+                "near=similarity, and needs them",
+                job->cli.path);
+        return false;
+    }
+    return true;
+}
+
+/* Whether the first line of an export is one that can be read. */
+static feed_answer check_head(import_job *job, const doppel_document *from, doppel_error *why) {
+    doppel_slice version = from->extra[EXPORT_FORMAT];
+    if (!export_is(from, EXPORT_DOPPEL, EXPORT_KIND)) {
+        snprintf(why->message, sizeof why->message, "field \"doppel\" is not \"%s\"", EXPORT_KIND);
+        return FEED_BAD;
+    }
+    if (export_is(from, EXPORT_FORMAT, EXPORT_VERSION))
+        return FEED_SKIP;
+    message("%s:%llu: an export of version %.*s; this doppel reads version %s", from->file,
+            (unsigned long long)from->line, (int)(version.length < 20 ? version.length : 20),
+            version.data ? version.data : "", EXPORT_VERSION);
+    return end_with(job, EXIT_STORE);
+}
+
+/* The first line of an export: a new index is made as it says. */
+static feed_answer take_head(import_job *job, const doppel_document *from, doppel_error *why) {
+    settings exported;
+    feed_answer answer = check_head(job, from, why);
+    if (answer != FEED_SKIP)
+        return answer;
+    bool good = read_settings(&exported, from->record, from->record_length);
+    if (good && !job->cli.engine)
+        answer = start_exported(job, &exported);
+    if (!good)
+        answer = end_with(job, EXIT_INPUT);
+    else if (answer == FEED_SKIP && !fits(job, &exported))
+        answer = end_with(job, EXIT_STORE);
+    if (job->settings.recipe)
+        settings_free(&exported);
+    else
+        job->settings = exported;
+    return answer;
+}
+
+static feed_answer turn(feed *f, const doppel_document *from, doppel_item *item, doppel_error *why) {
+    import_job *job = (import_job *)f;
+    if (from->extra[EXPORT_DOPPEL].data && from->record)
+        return take_head(job, from, why);
+    if (!job->cli.engine) {
+        feed_answer answer = start(job);
+        if (answer != FEED_SKIP)
+            return answer;
+    }
+    return import_item(job, from, item, why);
+}
+
+/* ---- the end ---- */
+
+static doppel_status count_verdict(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
+    import_job *job = (import_job *)f;
+    bool copy = job->held[item - f->items].copy;
+    job->copies += copy && verdict->is_duplicate;
+    job->documents += !verdict->is_duplicate;
+    job->duplicates += !copy && verdict->is_duplicate;
+    return DOPPEL_OK;
+}
+
+static int tell_summary(const import_job *job, int code) {
+    unsigned long long documents = job->documents, copies = job->copies, duplicates = job->duplicates,
+                       expired = job->expired, orphans = job->orphans;
+    message("%llu document%s and %llu cop%s came in", documents, documents == 1 ? "" : "s", copies,
+            copies == 1 ? "y" : "ies");
+    if (duplicates)
+        message("%llu %s of what is there", duplicates, duplicates == 1 ? "is a duplicate" : "are duplicates");
+    if (expired || orphans)
+        message("left out: %llu expired, %llu whose original is not there", expired, orphans);
+    if (!args_flag(job->cli.args, "json"))
+        return code;
+    printf("{\"index\":");
+    print_json(stdout, job->cli.path, strlen(job->cli.path));
+    printf(",\"documents\":%llu,\"copies\":%llu,\"duplicates\":%llu,\"expired\":%llu,\"orphans\":%llu,"
+           "\"bad\":%llu,\"unopened\":%llu}\n",
+           documents, copies, duplicates, expired, orphans, (unsigned long long)job->feed.counts.bad,
+           (unsigned long long)job->feed.counts.unopened);
+    return finish_stdout(code);
+}
+
+static int run(import_job *job) {
+    static const char *const keys[] = EXPORT_NAMES;
+    job->feed.keys = keys;
+    job->feed.key_count = EXPORT_KEYS;
+    job->held = calloc(job->feed.batch, sizeof *job->held);
+    if (!job->held) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    int code = feed_run(&job->feed);
+    import_over(&job->feed);
+    return job->feed.code ? code : tell_summary(job, code);
+}
+
+int cmd_import(const cli_args *args) {
+    import_job job = {.feed = {.record = true, .turn = turn, .told = count_verdict, .over = import_over},
+                      .now = (uint64_t)time(NULL)};
+    job.feed.cli = &job.cli;
+    job.feed.batch = batch_option(args);
+    if (!job.feed.batch)
+        return EXIT_USAGE;
+    int code = engine_prepare(&job.cli, args, ENGINE_MAKE);
+    if (code == EXIT_DONE)
+        code = run(&job);
+    feed_free(&job.feed);
+    free(job.held);
+    free(job.fields.text);
+    code = engine_close(&job.cli, code);
+    settings_free(&job.settings);
+    return code;
+}

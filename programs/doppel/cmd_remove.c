@@ -1,0 +1,29 @@
+/* cmd_remove.c - doppel remove: documents out of an index, a JSON line each. */
+#include "common/message.h"
+#include "engine_cli.h"
+
+#include <string.h>
+
+const cli_option remove_options[] = {
+    INDEX_OPTION,
+    LOG_OPTIONS,
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+int cmd_remove(const cli_args *args) {
+    engine_cli e;
+    int code = engine_open(&e, args, ENGINE_WRITE);
+    for (size_t i = 0; i < args->operand_count && code == EXIT_DONE; i++) {
+        const char *id = args->operands[i];
+        bool removed = false;
+        doppel_error error = {0};
+        code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error)
+                          : engine_ended(doppel_engine_remove(e.engine, id, strlen(id), &removed, &error), &error);
+        if (code != EXIT_DONE)
+            break;
+        printf("{\"id\":");
+        print_json(stdout, id, strlen(id));
+        printf(",\"removed\":%s}\n", removed ? "true" : "false");
+    }
+    return engine_close(&e, finish_stdout(code));
+}

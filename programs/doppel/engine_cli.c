@@ -1,0 +1,122 @@
+/* engine_cli.c - an index folder of a command line: opening and closing it. */
+#include "engine_cli.h"
+
+#include "common/message.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int engine_ended(doppel_status status, const doppel_error *error) {
+    if (status == DOPPEL_ERROR_INTERRUPTED)
+        message("interrupted");
+    else if (status != DOPPEL_OK && !failure_told)
+        message_error(error);
+    return exit_code(status);
+}
+
+const char *index_folder(const cli_args *args) {
+    const char *path = args_text(args, "index"), *name = args->command->name, *operands = args->command->arguments;
+    if (path && *path)
+        return path;
+    message("%s needs the folder of an index: doppel %s %s", name, name, operands);
+    return NULL;
+}
+
+bool is_folder(const char *path) {
+    struct stat there;
+    if (stat(path, &there))
+        message("%s: %s; make an index with doppel add --index %s INPUT...", path,
+                errno == ENOENT ? "there is no such folder" : strerror(errno), path);
+    else if (!S_ISDIR(there.st_mode))
+        message("%s: not a folder; an index is one, made with doppel add --index DIR INPUT...", path);
+    else
+        return true;
+    return false;
+}
+
+/* ---- the log ---- */
+
+/* doppel_engine_options.log; a line in one call is whole, whatever other threads write. */
+static void write_log(doppel_log_level level, const char *line, void *user) {
+    (void)level;
+    fprintf(((const engine_cli *)user)->log, "%s\n", line);
+}
+
+static int open_log(engine_cli *e) {
+    e->log_path = args_text(e->args, "log");
+    if (!e->log_path)
+        return EXIT_DONE;
+    e->log = strcmp(e->log_path, "-") != 0 ? fopen(e->log_path, "a") : stderr;
+    if (!e->log) {
+        message("%s: cannot open: %s", e->log_path, strerror(errno));
+        return EXIT_STORE;
+    }
+    if (e->log != stderr)
+        setvbuf(e->log, NULL, _IOLBF, 0);
+    e->options.log = write_log;
+    e->options.user = e;
+    return EXIT_DONE;
+}
+
+static int close_log(engine_cli *e, int code) {
+    if (!e->log || e->log == stderr)
+        return code;
+    bool failed = ferror(e->log);
+    failed = fclose(e->log) || failed;
+    if (!failed)
+        return code;
+    message("%s: cannot write all of the log", e->log_path);
+    return code == EXIT_DONE || code == EXIT_FOUND ? EXIT_STORE : code;
+}
+
+/* ---- opening ---- */
+
+static int read_recipe(engine_cli *e) {
+    const char *text = args_text(e->args, "recipe");
+    if (!text && (args_text(e->args, "stop-words") || args_text(e->args, "df"))) {
+        message("--%s goes with --recipe RECIPE", args_text(e->args, "df") ? "df" : "stop-words");
+        return EXIT_USAGE;
+    }
+    int code = text ? load_recipe(e->args, text, &e->loaded) : EXIT_DONE;
+    e->options.recipe = e->loaded.recipe;
+    return code;
+}
+
+int engine_prepare(engine_cli *e, const cli_args *args, engine_use use) {
+    *e = (engine_cli){.args = args, .path = index_folder(args)};
+    e->options = (doppel_engine_options){
+        .size = sizeof e->options, .read_only = use == ENGINE_READ, .must_exist = use != ENGINE_MAKE};
+    if (!e->path || !engine_options(e))
+        return EXIT_USAGE;
+    if (use != ENGINE_MAKE && !is_folder(e->path))
+        return EXIT_STORE;
+    int code = read_recipe(e);
+    return code == EXIT_DONE ? open_log(e) : code;
+}
+
+int engine_start(engine_cli *e) {
+    doppel_error error = {0};
+    doppel_status status = doppel_engine_open(e->path, &e->options, &e->engine, &error);
+    if (status == DOPPEL_ERROR_STORE && !error.file[0] && !strstr(error.message, e->path))
+        snprintf(error.file, sizeof error.file, "%s", e->path);
+    if (status != DOPPEL_OK)
+        return engine_ended(status, &error);
+    const doppel_recipe *recipe = doppel_engine_get_options(e->engine)->recipe;
+    if (!e->loaded.recipe && doppel_recipe_warning(recipe))
+        message("warning: %s: %s", e->path, doppel_recipe_warning(recipe));
+    return EXIT_DONE;
+}
+
+int engine_open(engine_cli *e, const cli_args *args, engine_use use) {
+    int code = engine_prepare(e, args, use);
+    return code == EXIT_DONE ? engine_start(e) : code;
+}
+
+int engine_close(engine_cli *e, int code) {
+    doppel_engine_close(e->engine);
+    free_recipe(&e->loaded);
+    code = close_log(e, code);
+    *e = (engine_cli){0};
+    return code;
+}

@@ -1,0 +1,109 @@
+/* engine_cli.h - what the commands on an index folder share: their options, opening and closing it, what they say. */
+#ifndef ENGINE_CLI_H
+#define ENGINE_CLI_H
+
+#include "commands.h"
+
+/* An engine of a command line: prepare, (other options,) start, the command's own work, close. */
+typedef struct engine_cli {
+    const cli_args *args;
+    const char *path; /* of the folder */
+    loaded_recipe loaded;
+    doppel_engine_options options;
+    doppel_engine *engine;
+    FILE *log;
+    const char *log_path;
+} engine_cli;
+
+typedef enum engine_use {
+    ENGINE_READ,  /* a folder that is there, beside whoever writes to it */
+    ENGINE_WRITE, /* a folder that is there, as its writer */
+    ENGINE_MAKE   /* as its writer; it is made if it is not there */
+} engine_use;
+
+#define INDEX_OPTION \
+    { "index", 'i', OPTION_FILE, "DIR", "the folder of the index" }
+
+/* Options of commands that make sketches, for folders of a recipe that needs them. */
+#define ENGINE_RECIPE_OPTIONS                                                                                     \
+    {"recipe", 'r', OPTION_TEXT, "RECIPE",                                                                        \
+     "how text becomes a fingerprint: page, article, literal, or a text form; `doppel fingerprint --help` lists " \
+     "its parts (default: as the preset or the folder has it)"},                                                  \
+        {"stop-words", 0, OPTION_FILE, "FILE", "with --recipe: leave out the words of this file"}, {              \
+        "df", 0, OPTION_FILE, "TABLE", "with --recipe: the table for weight=tfidf, made by doppel df"             \
+    }
+
+/* Options that a folder is made with. */
+#define MAKE_OPTIONS                                                                                               \
+    {"preset", 'p', OPTION_TEXT, "NAME",                                                                           \
+     "what a new index is for: general (the default): similarity 0.8, titles, no expiry; crawl: distance 3, no "   \
+     "titles, 30 days; article: recipe article, distance 3, titles"},                                              \
+        ENGINE_RECIPE_OPTIONS,                                                                                     \
+        {"near", 0, OPTION_TEXT, "BY",                                                                             \
+         "what near content is: similarity (verified, of at least --similarity) or distance (of fingerprints, at " \
+         "most --distance)"},                                                                                      \
+        {"similarity", 's', OPTION_TEXT, "T", "near: the Jaccard similarity of the shingles is at least T (0.8)"}, \
+        {"distance", 'd', OPTION_COUNT, "K", "near: fingerprints differ in at most K bits (3)"},                   \
+        {"min-words", 0, OPTION_COUNT, "N",                                                                        \
+         "documents with fewer words are near only if their words are the same (5)"},                              \
+        {"titles", 0, OPTION_TEXT, "ON", "on or off: whether a similar title makes a duplicate"},                  \
+        {"title-similarity", 0, OPTION_TEXT, "T", "how similar: 1 - edits / length of at least T (0.9)"},          \
+        {"keep-text", 0, OPTION_FLAG, NULL, "keep the texts, compressed"},                                         \
+        {"fields", 0, OPTION_TEXT, "NAMES",                                                                        \
+         "fields of a record that are kept with it, divided by commas (source,date)"},                             \
+        {"content", 0, OPTION_TEXT, "PART",                                                                        \
+         "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},             \
+    {                                                                                                              \
+        "url-keep", 0, OPTION_TEXT, "RULES",                                                                       \
+            "rules that are not applied to URLs, divided by commas: scheme, www, port, dots, escapes, index, "     \
+            "fragment, "                                                                                           \
+            "query, tracking, idn, slash"                                                                          \
+    }
+
+/* Options of whoever writes, each time. */
+#define WRITE_OPTIONS                                                                                                \
+    {"ttl", 0, OPTION_TEXT, "TIME", "how long a document is remembered: 30d, 12h, 90m, seconds, or never"},          \
+        {"durability", 0, OPTION_TEXT, "WHEN",                                                                       \
+         "a line is printed once its document is on the disk: batch (the default), those of a batch in one commit; " \
+         "each, with a commit of its own; none: within a second"},                                                   \
+        {"count", 0, OPTION_COUNT, "N", "how many documents to expect, for the plan of the index"}, {                \
+        "memory", 0, OPTION_SIZE, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)"     \
+    }
+
+#define DECIDE_OPTIONS                                                                                        \
+    {"on-same-url", 0, OPTION_TEXT, "DO",                                                                     \
+     "other text at a known URL: duplicate (the default), or refresh: it takes the place of what was there"}, \
+    {                                                                                                         \
+        "title-share", 0, OPTION_TEXT, "SHARE",                                                               \
+            "titles that more than SHARE of the documents have, and more than 8, say nothing (default 0.001)" \
+    }
+
+#define LOG_OPTIONS                                                                                            \
+    {"log", 0, OPTION_FILE, "FILE", "write what is asked and answered to this file, at its end; - is stderr"}, \
+        {"log-level", 0, OPTION_TEXT, "LEVEL", "error, warning or info (the default)"}, {                      \
+        "log-format", 0, OPTION_TEXT, "FORM", "text (the default) or json"                                     \
+    }
+
+/* Reads the options. Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
+int engine_prepare(engine_cli *e, const cli_args *args, engine_use use);
+/* Opens the engine. */
+int engine_start(engine_cli *e);
+/* Both. */
+int engine_open(engine_cli *e, const cli_args *args, engine_use use);
+/* Gives `code`, or what went wrong here. */
+int engine_close(engine_cli *e, int code);
+
+/* engine_options.c: reads the options that say what an engine does into e->options. false: one makes no sense, with a
+ * message. */
+bool engine_options(engine_cli *e);
+
+/* The exit code of a call on the engine, with a message where it failed. */
+int engine_ended(doppel_status status, const doppel_error *error);
+
+/* The value of --index. NULL, with a message, when it is not given. */
+const char *index_folder(const cli_args *args);
+
+/* Whether there is a folder at this path; complains when there is not. */
+bool is_folder(const char *path);
+
+#endif

@@ -1,0 +1,33 @@
+/* exported.h - the lines of an export, which doppel export writes and doppel import reads.
+ *
+ * The first line says what the index was made with: {"doppel":"index","version":1,"recipe":...,...}. Then come the
+ * documents in the order they were added, then the copies that are linked to them or stored; each is a record of JSONL
+ * like any other, with these members more. */
+#ifndef EXPORTED_H
+#define EXPORTED_H
+
+#define EXPORT_KIND "index"
+#define EXPORT_VERSION "1"
+
+/* Members beside id, url, title and text. */
+enum {
+    EXPORT_DOPPEL,      /* first line: EXPORT_KIND */
+    EXPORT_FORMAT,      /* first line: EXPORT_VERSION */
+    EXPORT_FIELDS,      /* an object */
+    EXPORT_FINGERPRINT, /* hexadecimal digits, the high half first */
+    EXPORT_DIGEST,      /* 64 of them; null: no words */
+    EXPORT_WORDS,
+    EXPORT_SET,      /* 16 of them for each feature hash, ascending */
+    EXPORT_ADDED,    /* seconds since 1970 */
+    EXPORT_EXPIRES,  /* the same; 0: never */
+    EXPORT_ORIGINAL, /* of a copy */
+    EXPORT_REASON,   /* of a copy */
+    EXPORT_KEYS
+};
+#define EXPORT_NAMES                                                                                              \
+    {                                                                                                             \
+        "doppel", "version", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "originalId", \
+            "reason"                                                                                              \
+    }
+
+#endif

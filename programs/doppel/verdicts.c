@@ -1,0 +1,150 @@
+/* verdicts.c - doppel add and doppel check: documents in, a verdict a line out. */
+#include "verdicts.h"
+
+#include "common/message.h"
+#include "feeding.h"
+#include "ids.h"
+#include "outputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More is no faster, and waits in memory. */
+#define MOST_BATCH 1000000
+
+typedef struct verdict_job {
+    feed feed; /* first: the feed's calls get it */
+    engine_cli cli;
+    writer out;
+    char *line; /* a verdict as JSON */
+    size_t room;
+    uint64_t documents, by[3]; /* by: duplicates by URL, content, title */
+    uint64_t known, known_unique, replaced;
+} verdict_job;
+
+size_t batch_option(const cli_args *args) {
+    uint64_t batch = args_number(args, "batch", 1000);
+    if (batch && batch <= MOST_BATCH)
+        return (size_t)batch;
+    message("--batch takes a number from 1 to %d", MOST_BATCH);
+    return 0;
+}
+
+bool split_names(name_list *list, const char *names) {
+    *list = (name_list){.text = strdup(names)};
+    char *rest = list->text;
+    for (char *name; rest && list->count < sizeof list->names / sizeof *list->names && (name = strsep(&rest, ","));)
+        if (*name)
+            list->names[list->count++] = name;
+    return list->text != NULL;
+}
+
+/* ---- lines ---- */
+
+static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
+    job->documents++;
+    job->known += verdict->known;
+    job->known_unique += verdict->known && !verdict->is_duplicate;
+    job->replaced += verdict->replaced;
+    if (verdict->is_duplicate && verdict->reason)
+        job->by[!strcmp(verdict->reason, "exact_url") ? 0 : !strcmp(verdict->reason, "content_hash") ? 1 : 2]++;
+}
+
+static doppel_status write_line(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
+    verdict_job *job = (verdict_job *)f;
+    (void)item;
+    count_verdict(job, verdict);
+    size_t length = doppel_verdict_json(verdict, true, job->line, job->room);
+    if (length >= job->room) {
+        if (!make_room(&job->line, &job->room, length + 1, 1))
+            return DOPPEL_ERROR_MEMORY;
+        doppel_verdict_json(verdict, true, job->line, job->room);
+    }
+    job->line[length] = '\n';
+    return writer_add(&job->out, job->line, length + 1);
+}
+
+/* What is on the disk is said at once. */
+static doppel_status flush_lines(feed *f) {
+    return writer_flush(&((verdict_job *)f)->out);
+}
+
+/* ---- the end ---- */
+
+static uint64_t all_duplicates(const verdict_job *job) {
+    return job->by[0] + job->by[1] + job->by[2];
+}
+
+/* With --output: in a sentence on stderr, and with --json on stdout. */
+static int tell_summary(const verdict_job *job, int code) {
+    const cli_args *args = job->cli.args;
+    const char *output = args_text(args, "output");
+    unsigned long long documents = job->documents, duplicates = all_duplicates(job);
+    if (!output || !strcmp(output, "-"))
+        return code;
+    char known[48] = "";
+    if (job->known_unique)
+        snprintf(known, sizeof known, "%llu there already, ", (unsigned long long)job->known_unique);
+    message("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title)", documents,
+            documents == 1 ? "" : "s", documents - duplicates - job->known_unique, known, duplicates,
+            duplicates == 1 ? "" : "s", (unsigned long long)job->by[0], (unsigned long long)job->by[1],
+            (unsigned long long)job->by[2]);
+    if (!args_flag(args, "json"))
+        return code;
+    printf("{\"index\":");
+    print_json(stdout, job->cli.path, strlen(job->cli.path));
+    print_counts(stdout, &job->feed.counts);
+    printf(",\"unique\":%llu,\"duplicates\":%llu,\"byUrl\":%llu,\"byContent\":%llu,\"byTitle\":%llu",
+           documents - duplicates, duplicates, (unsigned long long)job->by[0], (unsigned long long)job->by[1],
+           (unsigned long long)job->by[2]);
+    printf(",\"known\":%llu,\"replaced\":%llu}\n", (unsigned long long)job->known, (unsigned long long)job->replaced);
+    return finish_stdout(code);
+}
+
+/* ---- the run ---- */
+
+static int check_usage(const cli_args *args) {
+    const char *output = args_text(args, "output");
+    if (args_flag(args, "json") && (!output || !strcmp(output, "-"))) {
+        message("--json prints a summary, and goes with --output FILE");
+        return EXIT_USAGE;
+    }
+    return check_outputs(args) && batch_option(args) ? EXIT_DONE : EXIT_USAGE;
+}
+
+static int run(verdict_job *job) {
+    name_list fields;
+    if (!split_names(&fields, doppel_engine_get_options(job->cli.engine)->fields)) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    job->feed.keys = fields.names;
+    job->feed.key_count = fields.count;
+    int code = feed_run(&job->feed);
+    free(fields.text);
+    return code;
+}
+
+int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
+    verdict_job job = {.feed = {.check = check, .told = write_line, .over = flush_lines}};
+    *duplicates = 0;
+    int code = check_usage(args);
+    if (code != EXIT_DONE)
+        return code;
+    job.feed.cli = &job.cli;
+    job.feed.batch = batch_option(args);
+    code = engine_open(&job.cli, args, check ? ENGINE_READ : ENGINE_MAKE);
+    if (code == EXIT_DONE && (code = writer_open(&job.out, args_text(args, "output"))) == EXIT_DONE) {
+        code = run(&job);
+        /* What was said of documents stays said, however it ended. */
+        int written = writer_close(&job.out, EXIT_DONE);
+        code = code ? code : written;
+        code = tell_summary(&job, code);
+    } else {
+        writer_close(&job.out, code);
+    }
+    *duplicates = all_duplicates(&job);
+    feed_free(&job.feed);
+    free(job.line);
+    return engine_close(&job.cli, code);
+}
