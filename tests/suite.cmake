@@ -54,6 +54,13 @@ if(TEST cli)
   suite_test(tsan.cli sanitizer COMMAND tests/cli/run ${builds}/tsan)
 endif()
 
+# Of the tortures those that need no shim; with the thread sanitizer fewer documents.
+foreach(name torture_kill torture_readers torture_limits)
+  suite_test(asan.${name} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_SUITE=quick)
+endforeach()
+suite_test(tsan.torture_threads sanitizer COMMAND ${builds}/tsan/tests/torture_threads 1000
+           ENVIRONMENT DOPPEL_SUITE=quick)
+
 # Fuzz targets: ten seconds each, ten minutes at full size.
 set(fuzz_seconds 10)
 if(DOPPEL_SUITE STREQUAL full)

@@ -149,10 +149,11 @@ static void look(tt_worker *worker, const tt_own *of) {
     item.document.id_length = item.document.url_length = 0;
     must(doppel_engine_check(worker->load->engine, &item, &verdict, &error), &error, "check");
     uint64_t original;
-    if (!verdict.is_duplicate || !plant_number(verdict.original_id, &original) || original != of->plant.id)
+    bool right = verdict.is_duplicate && plant_number(verdict.original_id, &original) && original == of->plant.id;
+    if (!right && (verdict.is_duplicate || !worker->load->lossy))
         wrong("a check does not find %s, which was acknowledged", room.id);
     must(doppel_engine_similar(worker->load->engine, &item, NULL, &list, &error), &error, "similar");
-    if (!list.count)
+    if (!list.count && !worker->load->lossy)
         wrong("nothing is similar to %s, which was acknowledged", room.id);
     doppel_stored_list_free(&list);
     doppel_verdict_free(&verdict);

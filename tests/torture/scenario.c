@@ -91,10 +91,11 @@ static void add_batch(tt_run *run) {
         record(run, &steps[i]);
     }
     doppel_status all = doppel_engine_add_batch(run->engine, items, BATCH, verdicts, status, &error);
-    bool fine = well(run, all, &error, "add_batch");
+    bool fine = well(run, all, &error, "add_batch"), whole = true;
+    for (int i = 0; i < BATCH; i++)
+        whole &= status[i] == DOPPEL_OK;
+    run->out->refusals += fine && !whole;
     for (int i = 0; i < BATCH; i++) {
-        if (fine && status[i] != DOPPEL_OK)
-            run->out->refusals++;
         done(run, &steps[i], fine && status[i] == DOPPEL_OK, &verdicts[i]);
         expect(run, steps[i].duplicate == (i == BATCH - 1), "the verdict in a batch", steps[i].plant.id);
         doppel_verdict_free(&verdicts[i]);

@@ -29,8 +29,9 @@ uint64_t next_random(uint64_t *state);
 /* A number below `limit`. */
 uint64_t below(uint64_t *state, uint64_t limit);
 
-/* A new folder for temporary files, and a folder with all that is in it gone (nothing when it is not there). */
-void scratch_create(char *path, size_t room);
+/* A new folder for temporary files, `quick`: where nothing waits for a disk, if there is such a place; and a folder
+ * with all that is in it gone (nothing when it is not there). */
+void scratch_create(char *path, size_t room, bool quick);
 void tree_remove(const char *path);
 /* path/name, in one of eight buffers that take turns (each thread has its own). */
 const char *beside(const char *path, const char *name);
@@ -106,6 +107,7 @@ typedef struct tt_load {
     uint64_t now;        /* what the engine's clock says */
     bool by_similarity;  /* texts with a changed word are duplicates */
     bool keeps_copies;   /* on_duplicate is link or store */
+    bool lossy;          /* what is acknowledged need not be on the disk, where checks see it */
     const char *backups; /* a folder for them; NULL: none are made, and nothing is compacted */
     void (*report)(const tt_step *step, void *user);
     void *user;

@@ -22,7 +22,7 @@ static tt_setup setup_of(const char *folder, uint64_t round) {
                                                      DOPPEL_DURABLE_NONE};
     static const doppel_on_duplicate ways[] = {DOPPEL_DUPLICATE_SKIP, DOPPEL_DUPLICATE_LINK, DOPPEL_DUPLICATE_STORE};
     return (tt_setup){.folder = folder,
-                      .by_similarity = round / ROUNDS_A_FOLDER % 2 == 0,
+                      .by_similarity = (round - 1) / ROUNDS_A_FOLDER % 2 == 0,
                       .durability = durabilities[round % 4],
                       .on_duplicate = ways[round % 3],
                       .now = 1700000000 + 1000 * round};
@@ -45,6 +45,7 @@ static int run_child(char **given) {
                     .threads = THREADS,
                     .now = setup.now,
                     .by_similarity = setup.by_similarity,
+                    .lossy = setup.durability == DOPPEL_DURABLE_NONE,
                     .keeps_copies = setup.on_duplicate != DOPPEL_DUPLICATE_SKIP,
                     .backups = given[1],
                     .report = report,
@@ -187,7 +188,7 @@ int main(int count, char **arguments) {
         return run_child(arguments + 2);
     tt_torture torture = {.state = count > 1 ? strtoull(arguments[1], NULL, 10) : 1};
     uint64_t rounds = full_suite() ? 200 : 20;
-    scratch_create(torture.scratch, sizeof torture.scratch);
+    scratch_create(torture.scratch, sizeof torture.scratch, false);
     char folder[300], backups[300];
     torture.folder = strcpy(folder, beside(torture.scratch, "index"));
     torture.backups = strcpy(backups, beside(torture.scratch, "backups"));

@@ -194,7 +194,9 @@ static void replay_all(tt_replay *replay) {
                 one_state(replay, moment, (disk_left)left);
         way = (way + 1) % LEFT_KINDS;
     }
-    disk_compare(replay->disk, beside(replay->scratch, "root"));
+    char root[300];
+    snprintf(root, sizeof root, "%s/root", replay->scratch);
+    disk_compare(replay->disk, root);
 }
 
 int main(int count, char **arguments) {
@@ -203,7 +205,7 @@ int main(int count, char **arguments) {
     if (count != 2)
         wrong("torture_powerloss SHIM");
     tt_replay replay = {.disk = disk_create(), .model = model_create()};
-    scratch_create(replay.scratch, sizeof replay.scratch);
+    scratch_create(replay.scratch, sizeof replay.scratch, true);
     run_work(&replay, arguments[1]);
     read_log(&replay);
     replay_all(&replay);

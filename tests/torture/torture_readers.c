@@ -173,7 +173,7 @@ int main(void) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         wrong("no memory");
-    scratch_create(scratch, sizeof scratch);
+    scratch_create(scratch, sizeof scratch, false);
     snprintf(folder, sizeof folder, "%s/index", scratch);
     for (int i = 0; i <= READERS; i++) {
         children[i] = fork();

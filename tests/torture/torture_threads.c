@@ -194,7 +194,7 @@ int main(int count, char **arguments) {
     char scratch[256];
     size_t documents = full_suite() ? 100000 : 5000;
     plant_all(&torture, count > 1 ? strtoull(arguments[1], NULL, 10) : documents);
-    scratch_create(scratch, sizeof scratch);
+    scratch_create(scratch, sizeof scratch, false);
     one_engine(&torture, NULL, DOPPEL_NEAR_DISTANCE);
     one_engine(&torture, NULL, DOPPEL_NEAR_SIMILARITY);
     one_engine(&torture, beside(scratch, "distance"), DOPPEL_NEAR_DISTANCE);
