@@ -252,16 +252,16 @@ static doppel_status refuse(const char *name, const char *has, const char *given
 
 static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_options *given, const char *text,
                                     char **recipe, doppel_error *error) {
-    char preset[VALUE], fields[1024], unicode[VALUE];
+    char name[VALUE], fields[1024], unicode[VALUE];
     size_t room = strlen(text) + 1;
     if (!(*recipe = malloc(room)))
         return dp_no_memory(error);
-    if (!find_line(text, "preset", preset, sizeof preset) || !find_preset(preset) ||
+    if (!find_line(text, "preset", name, sizeof name) || !find_preset(name) ||
         !find_line(text, "recipe", *recipe, room) || !find_line(text, "fields", fields, sizeof fields) ||
         !find_line(text, "unicode", unicode, sizeof unicode))
         return dp_fail(error, DOPPEL_ERROR_STORE, "the settings of the index cannot be read");
-    if (given->preset && strcmp(given->preset, preset) != 0)
-        return refuse("preset", preset, given->preset, error);
+    if (given->preset && strcmp(given->preset, name) != 0)
+        return refuse("preset", name, given->preset, error);
     if (given->recipe && strcmp(doppel_recipe_text(given->recipe), *recipe) != 0)
         return refuse("recipe", *recipe, doppel_recipe_text(given->recipe), error);
     if (given->fields && strcmp(given->fields, fields) != 0)
@@ -270,7 +270,7 @@ static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_o
         dp_log_line(engine, DOPPEL_LOG_WARNING, "OPEN_WARNING",
                     "the index was made with Unicode %s, this is %s: words may be cut otherwise", unicode,
                     doppel_unicode_version());
-    snprintf(engine->preset, sizeof engine->preset, "%s", preset);
+    snprintf(engine->preset, sizeof engine->preset, "%s", name);
     engine->options.preset = engine->preset;
     free(engine->fields_text);
     engine->options.fields = engine->fields_text = strdup(fields);

@@ -1,0 +1,350 @@
+/* bench_engine.c - the engine that remembers: durable adds, checks, memory a document, opening.
+ *
+ *   bench_engine given NEAR COUNT FOLDER     documents with an id, a URL and sketches of their own; NEAR is distance or
+ *                                            similarity (sets of 50 feature hashes)
+ *   bench_engine text COUNT FOLDER TEXTS.bin checks of texts of 5 KB (cut from a set of bench/corpus) among COUNT
+ *                                            documents, beside what fingerprint, digest and look-up cost alone
+ *
+ * The folder must not be there; it is left behind. Each line is a name, a tab and a number. */
+#include "doppel.h"
+#include "measure.h"
+#include "process.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 1000, SET = 50, TEXT = 5000 };
+
+static uint64_t mix(uint64_t x) {
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+static void check(doppel_status status, const doppel_error *error) {
+    if (status != DOPPEL_OK)
+        bench_fail(error->message, "engine");
+}
+
+/* ---- documents with sketches of their own ---- */
+
+typedef struct given {
+    char id[24], url[80];
+    uint64_t fingerprint[2], digest[4], set[SET];
+    doppel_item item;
+} given;
+
+static int compare(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Document `number`; those of different numbers have nothing in common. */
+static void make(given *g, uint64_t number, bool sets) {
+    int id = snprintf(g->id, sizeof g->id, "document-%012llu", (unsigned long long)number);
+    int url = snprintf(g->url, sizeof g->url, "https://www.site-%u.example/news/%u/page-%012llu.html",
+                       (unsigned)(mix(number) % 5000), (unsigned)(mix(~number) % 100), (unsigned long long)number);
+    g->fingerprint[0] = mix(number * 2 + 1);
+    for (int i = 0; i < 4; i++)
+        g->digest[i] = mix(number * 8 + (uint64_t)i + (1ULL << 60));
+    for (int i = 0; sets && i < SET; i++)
+        g->set[i] = mix(number * SET + (uint64_t)i + (1ULL << 61));
+    if (sets)
+        qsort(g->set, SET, sizeof *g->set, compare);
+    g->item = (doppel_item){.size = sizeof g->item,
+                            .fingerprint = g->fingerprint,
+                            .digest = (const uint8_t *)g->digest,
+                            .set = sets ? g->set : NULL,
+                            .set_count = sets ? SET : 0,
+                            .words = 500};
+    g->item.document.id = g->id;
+    g->item.document.id_length = (size_t)id;
+    g->item.document.url = g->url;
+    g->item.document.url_length = (size_t)url;
+}
+
+static doppel_engine *open_engine(const char *folder, bool sets) {
+    doppel_error error;
+    doppel_engine *engine;
+    const doppel_engine_options options = {.size = sizeof options,
+                                           .near = sets ? DOPPEL_NEAR_SIMILARITY : DOPPEL_NEAR_DISTANCE,
+                                           .titles = DOPPEL_SWITCH_OFF,
+                                           .ttl = DOPPEL_NEVER};
+    check(doppel_engine_open(folder, &options, &engine, &error), &error);
+    return engine;
+}
+
+/* Bytes of memory that are this process's own: what is mapped from files is not. */
+static uint64_t own_memory(void) {
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[128];
+    unsigned long long kibibytes = 0;
+    while (file && fgets(line, sizeof line, file))
+        sscanf(line, "RssAnon: %llu", &kibibytes);
+    if (file)
+        fclose(file);
+    return kibibytes * 1024;
+}
+
+static void add_batches(doppel_engine *engine, uint64_t from, uint64_t to, bool sets) {
+    given *g = calloc(BATCH, sizeof *g);
+    doppel_item *items = calloc(BATCH, sizeof *items);
+    doppel_verdict *verdicts = calloc(BATCH, sizeof *verdicts);
+    doppel_error error;
+    if (!g || !items || !verdicts)
+        bench_fail("no memory", "engine");
+    for (uint64_t number = from; number < to; number += BATCH) {
+        size_t count = to - number < BATCH ? (size_t)(to - number) : BATCH;
+        for (size_t i = 0; i < count; i++) {
+            make(&g[i], number + i, sets);
+            items[i] = g[i].item;
+        }
+        check(doppel_engine_add_batch(engine, items, count, verdicts, NULL, &error), &error);
+        for (size_t i = 0; i < count; i++)
+            if (verdicts[i].is_duplicate)
+                bench_fail("a duplicate where there is none", g[i].id);
+    }
+    for (int i = 0; i < BATCH; i++)
+        doppel_verdict_free(&verdicts[i]);
+    free(verdicts);
+    free(items);
+    free(g);
+}
+
+/* ---- checks ---- */
+
+typedef struct checks {
+    doppel_engine *engine;
+    uint64_t known; /* documents there are */
+    size_t count;
+    bool sets;
+    double *seconds; /* of each; NULL: not wanted */
+    uint64_t duplicates;
+} checks;
+
+/* One in five was seen. */
+static void run_checks(checks *c, const given *made) {
+    doppel_verdict verdict = {0};
+    doppel_error error;
+    for (size_t i = 0; i < c->count; i++) {
+        double began = c->seconds ? process_now() : 0;
+        check(doppel_engine_check(c->engine, &made[i].item, &verdict, &error), &error);
+        if (c->seconds)
+            c->seconds[i] = process_now() - began;
+        c->duplicates += verdict.is_duplicate;
+    }
+    doppel_verdict_free(&verdict);
+}
+
+static given *make_checks(const checks *c) {
+    given *made = calloc(c->count, sizeof *made);
+    if (!made)
+        bench_fail("no memory", "checks");
+    for (size_t i = 0; i < c->count; i++) {
+        uint64_t random = mix(i + (1ULL << 50));
+        make(&made[i], i % 5 ? (1ULL << 40) + random % (1ULL << 38) : random % c->known, c->sets);
+    }
+    return made;
+}
+
+typedef struct adding {
+    doppel_engine *engine;
+    uint64_t next;
+    bool sets;
+    atomic_bool stop;
+} adding;
+
+static void *add_meanwhile(void *user) {
+    adding *a = user;
+    while (!atomic_load(&a->stop)) {
+        add_batches(a->engine, a->next, a->next + BATCH, a->sets);
+        a->next += BATCH;
+    }
+    return NULL;
+}
+
+static int compare_seconds(const void *a, const void *b) {
+    const double *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static void measure_checks(doppel_engine *engine, uint64_t known, bool sets) {
+    checks c = {.engine = engine, .known = known, .count = 300000, .sets = sets};
+    given *made = make_checks(&c);
+    run_checks(&c, made);
+    c.duplicates = 0;
+    double began = process_now();
+    run_checks(&c, made);
+    process_tell("checks", (double)c.count / (process_now() - began));
+    process_tell("duplicates", (double)c.duplicates / (double)c.count);
+    adding a = {.engine = engine, .next = known, .sets = sets};
+    pthread_t thread;
+    if (!(c.seconds = calloc(c.count, sizeof *c.seconds)) || pthread_create(&thread, NULL, add_meanwhile, &a))
+        bench_fail("no memory", "checks");
+    began = process_now();
+    run_checks(&c, made);
+    double took = process_now() - began;
+    atomic_store(&a.stop, true);
+    pthread_join(thread, NULL);
+    qsort(c.seconds, c.count, sizeof *c.seconds, compare_seconds);
+    process_tell("checks while adding", (double)c.count / took);
+    process_tell("adds meanwhile", (double)(a.next - known) / took);
+    process_tell("p50 while adding", c.seconds[c.count / 2]);
+    process_tell("p99 while adding", c.seconds[c.count / 100 * 99]);
+    free(c.seconds);
+    free(made);
+}
+
+/* Two threads adding batches of a thousand. */
+typedef struct share {
+    doppel_engine *engine;
+    uint64_t from, to;
+    bool sets;
+} share;
+
+static void *add_share(void *user) {
+    share *s = user;
+    add_batches(s->engine, s->from, s->to, s->sets);
+    return NULL;
+}
+
+static void measure_adds(doppel_engine *engine, uint64_t count, bool sets) {
+    share half = {engine, count / 2, count, sets};
+    pthread_t thread;
+    double began = process_now();
+    if (pthread_create(&thread, NULL, add_share, &half))
+        bench_fail("no thread", "adds");
+    add_batches(engine, 0, count / 2, sets);
+    pthread_join(thread, NULL);
+    process_tell("adds", (double)count / (process_now() - began));
+}
+
+static void tell_memory(doppel_engine *engine, uint64_t count, uint64_t before) {
+    doppel_engine_stats stats;
+    doppel_engine_get_stats(engine, &stats);
+    process_tell("bytes as counted", (double)stats.memory_bytes / (double)count);
+    process_tell("bytes of keys", (double)stats.keys_bytes / (double)count);
+    process_tell("bytes of near", (double)stats.near_bytes / (double)count);
+    process_tell("bytes", (double)(own_memory() - before) / (double)count);
+    process_tell("disk bytes", (double)stats.disk_bytes / (double)count);
+}
+
+static void measure_given(bool sets, uint64_t count, const char *folder) {
+    uint64_t before = own_memory();
+    doppel_engine *engine = open_engine(folder, sets);
+    measure_adds(engine, count, sets);
+    doppel_engine_stats stats;
+    doppel_engine_get_stats(engine, &stats);
+    process_tell("seconds of a commit", (double)stats.commit_time.sum / 1e6 / (double)stats.commits);
+    doppel_engine_close(engine);
+    double began = process_now();
+    engine = open_engine(folder, sets);
+    process_tell("seconds to open", process_now() - began);
+    tell_memory(engine, count, before);
+    measure_checks(engine, count, sets);
+    doppel_engine_close(engine);
+}
+
+/* ---- texts ---- */
+
+typedef struct texts {
+    char **text;
+    size_t count;
+} texts;
+
+/* Texts of 5 KB, cut from longer ones put together. */
+static texts cut_texts(const char *path) {
+    bench_documents documents;
+    texts t = {0};
+    bench_documents_load(&documents, path, 200000000);
+    t.text = calloc(documents.bytes / TEXT + 1, sizeof *t.text);
+    char *text = malloc(TEXT + 1);
+    size_t filled = 0;
+    for (size_t i = 0; i < documents.count && t.text && text; i++)
+        for (size_t at = 0; at < documents.lengths[i] && text;) {
+            size_t some = documents.lengths[i] - at < TEXT - filled ? documents.lengths[i] - at : TEXT - filled;
+            memcpy(text + filled, documents.texts[i] + at, some);
+            at += some;
+            if ((filled += some) == TEXT) {
+                t.text[t.count++] = text;
+                text = malloc(TEXT + 1);
+                filled = 0;
+            }
+        }
+    free(text);
+    bench_documents_free(&documents);
+    if (!t.count)
+        bench_fail("too small", path);
+    return t;
+}
+
+/* What the parts cost alone: fingerprint, digest, and a look-up with both given. */
+static double alone(doppel_engine *engine, const texts *t) {
+    doppel_recipe *recipe;
+    doppel_sketcher *plain, *digested;
+    doppel_sketch sketch;
+    doppel_verdict verdict = {0};
+    doppel_error error;
+    check(doppel_recipe_parse("page", NULL, &recipe, &error), &error);
+    check(doppel_sketcher_create(recipe, DOPPEL_WANT_DIGEST, &digested, &error), &error);
+    check(doppel_sketcher_create(recipe, 0, &plain, &error), &error);
+    given *made = calloc(t->count, sizeof *made);
+    for (size_t i = 0; i < t->count && made; i++)
+        make(&made[i], (1ULL << 40) + mix(i) % (1ULL << 38), false);
+    double began = process_now();
+    for (size_t i = 0; i < t->count; i++)
+        doppel_sketcher_run(digested, t->text[i], TEXT, &sketch);
+    double sketching = process_now() - began;
+    began = process_now();
+    for (size_t i = 0; i < t->count && made; i++)
+        check(doppel_engine_check(engine, &made[i].item, &verdict, &error), &error);
+    double looking = process_now() - began;
+    process_tell("sketch microseconds", sketching / (double)t->count * 1e6);
+    process_tell("look-up microseconds", looking / (double)t->count * 1e6);
+    doppel_verdict_free(&verdict);
+    doppel_sketcher_free(plain);
+    doppel_sketcher_free(digested);
+    doppel_recipe_free(recipe);
+    free(made);
+    return sketching + looking;
+}
+
+static void measure_text(uint64_t count, const char *folder, const char *path) {
+    doppel_engine *engine = open_engine(folder, false);
+    texts t = cut_texts(path);
+    doppel_verdict verdict = {0};
+    doppel_error error;
+    add_batches(engine, 0, count, false);
+    double apart = alone(engine, &t), best = 0;
+    for (int run = 0; run < 3; run++) {
+        double began = process_now();
+        for (size_t i = 0; i < t.count; i++) {
+            char url[64];
+            doppel_item item = {.size = sizeof item};
+            item.document.text = t.text[i];
+            item.document.text_length = TEXT;
+            item.document.url = url;
+            item.document.url_length = (size_t)snprintf(url, sizeof url, "https://new.example/%zu.html", i);
+            check(doppel_engine_check(engine, &item, &verdict, &error), &error);
+        }
+        double took = process_now() - began;
+        best = !run || took < best ? took : best;
+    }
+    process_tell("text checks", (double)t.count / best);
+    process_tell("share of the parts' speed", apart / best);
+    doppel_verdict_free(&verdict);
+    doppel_engine_close(engine);
+}
+
+int main(int count, char **arguments) {
+    if (count == 5 && !strcmp(arguments[1], "given"))
+        measure_given(!strcmp(arguments[2], "similarity"), process_number(arguments[3]), arguments[4]);
+    else if (count == 5 && !strcmp(arguments[1], "text"))
+        measure_text(process_number(arguments[2]), arguments[3], arguments[4]);
+    else
+        bench_fail("given NEAR COUNT FOLDER, or text COUNT FOLDER TEXTS.bin", "usage");
+    return 0;
+}
