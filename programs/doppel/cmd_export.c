@@ -106,6 +106,13 @@ static bool export_one(const doppel_stored *stored, void *user) {
 
 /* ---- the run ---- */
 
+/* Documents of which nothing could be read (`lost`), or not all. */
+static uint64_t count_damaged(const export_job *job, uint64_t lost) {
+    doppel_engine_stats stats;
+    doppel_engine_get_stats(job->cli.engine, &stats);
+    return lost > stats.damaged ? lost : stats.damaged;
+}
+
 static int export_all(export_job *job) {
     doppel_error error = {0};
     uint64_t damaged = 0;
@@ -113,18 +120,15 @@ static int export_all(export_job *job) {
     for (int pass = 0; pass < 2 && status == DOPPEL_OK; pass++) {
         job->copies = pass;
         status = doppel_engine_each(job->cli.engine, export_one, job, &damaged, &error);
-        job->damaged = damaged > job->damaged ? damaged : job->damaged;
+        if (!pass)
+            job->damaged = count_damaged(job, damaged);
         status = job->status != DOPPEL_OK ? job->status : status;
     }
     if (status == DOPPEL_ERROR_MEMORY && !error.message[0])
         snprintf(error.message, sizeof error.message, "no memory");
     if (output_closed())
         return EXIT_DONE;
-    int code = engine_ended(status, &error);
-    if (job->damaged)
-        message("%s: %llu damaged record%s left out; doppel verify names them", job->cli.path,
-                (unsigned long long)job->damaged, job->damaged == 1 ? "" : "s");
-    return code;
+    return engine_ended(status, &error);
 }
 
 static int tell_summary(const export_job *job, int code) {

@@ -43,10 +43,20 @@ static void write_log(doppel_log_level level, const char *line, void *user) {
     fprintf(((const engine_cli *)user)->log, "%s\n", line);
 }
 
+/* Without a log: warnings are told, errors come back from the calls. */
+static void tell_warning(doppel_log_level level, const char *line, void *user) {
+    (void)user;
+    if (level == DOPPEL_LOG_WARNING)
+        message("%s", line);
+}
+
 static int open_log(engine_cli *e) {
     e->log_path = args_text(e->args, "log");
-    if (!e->log_path)
+    if (!e->log_path) {
+        e->options.log = tell_warning;
+        e->options.log_level = DOPPEL_LOG_WARNING;
         return EXIT_DONE;
+    }
     e->log = strcmp(e->log_path, "-") != 0 ? fopen(e->log_path, "a") : stderr;
     if (!e->log) {
         message("%s: cannot open: %s", e->log_path, strerror(errno));
@@ -113,7 +123,17 @@ int engine_open(engine_cli *e, const cli_args *args, engine_use use) {
     return code == EXIT_DONE ? engine_start(e) : code;
 }
 
+/* Records that could not be read were passed over. */
+static void tell_damage(const engine_cli *e) {
+    doppel_engine_stats stats = {0};
+    if (e->engine)
+        doppel_engine_get_stats(e->engine, &stats);
+    if (stats.damaged)
+        message("%s: damaged records were passed over; doppel verify --index %s names them", e->path, e->path);
+}
+
 int engine_close(engine_cli *e, int code) {
+    tell_damage(e);
     doppel_engine_close(e->engine);
     free_recipe(&e->loaded);
     code = close_log(e, code);
