@@ -880,6 +880,7 @@ typedef struct doppel_batch_reading {
     size_t path_count;
     bool known;
     doppel_input_counts counts;
+    uint64_t indexes; /* so many of the paths are index folders */
 } doppel_batch_reading;
 
 /* The readings of a batch, from 0; false: there are not so many. */

@@ -158,7 +158,8 @@ doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, s
     doppel_status status = read_all(batch, paths, path_count, known, error);
     if (own.code != DOPPEL_OK && status != DOPPEL_OK && error)
         *error = own;
-    if (known)
+    /* Behind a reading that the journal has stand the documents of the next one. */
+    if (known && batch->reading_at == batch->reading_count)
         batch->known = batch->count;
     if (counts)
         *counts = number < batch->reading_at ? batch->readings[number].counts : (doppel_input_counts){0};

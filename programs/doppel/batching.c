@@ -81,12 +81,24 @@ int batching_read(batching *b, const char *const *paths, size_t count, bool know
     return code;
 }
 
+/* Reads the documents of --against. */
+static int read_known(batching *b, const char *against, bool *usable) {
+    doppel_batch_reading reading;
+    int code = batching_read(b, &against, 1, true, usable);
+    if (*usable && b->all_pairs && doppel_batch_get_reading(b->batch, 0, &reading) && reading.indexes) {
+        message("%s: an index names one original of a document, not all pairs: use doppel dedup --against", against);
+        *usable = false;
+        return EXIT_USAGE;
+    }
+    return code;
+}
+
 int batching_read_all(batching *b, bool *usable) {
     const char *against = args_text(b->args, "against");
     int known = EXIT_DONE;
     *usable = true;
     if (against)
-        known = batching_read(b, &against, 1, true, usable);
+        known = read_known(b, against, usable);
     if (!*usable)
         return known;
     int code = batching_read(b, b->args->operands, b->args->operand_count, false, usable);

@@ -12,7 +12,8 @@ typedef struct batching {
     doppel_batch_options options;
     doppel_batch *batch;
     doppel_input_counts counts;
-    char *id; /* of the document that was asked for last */
+    bool all_pairs; /* the command gives every pair, which no index can tell */
+    char *id;       /* of the document that was asked for last */
     size_t id_room;
 } batching;
 

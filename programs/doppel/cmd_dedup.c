@@ -12,7 +12,8 @@
 const cli_option dedup_options[] = {
     {"output", 'o', OPTION_FILE, "OUT", "where the kept documents go; .gz and .zst are compressed; - is stdout"},
     {"removed", 0, OPTION_FILE, "FILE", "write a line for each removed document: its id, its original's, and why"},
-    {"against", 0, OPTION_FILE, "FILE", "remove what this file or folder has, too; its documents are not written"},
+    {"against", 0, OPTION_FILE, "FILE",
+     "remove what this file or folder, or this index folder (see doppel add), has, too; its documents are not written"},
     {"annotate", 0, OPTION_FLAG, NULL, "write all documents, with group, isDuplicate and originalId added to each"},
     {"dry-run", 0, OPTION_FLAG, NULL, "decide, and say what would be removed, but write nothing"},
     KEEP_OPTIONS,
@@ -45,10 +46,12 @@ static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
     if (status == DOPPEL_OK)
         status = add_share(w, near->similarity);
     if (near->distance < 0)
-        snprintf(distance, sizeof distance, ",\"distance\":null}\n");
+        snprintf(distance, sizeof distance, ",\"distance\":null");
     else
-        snprintf(distance, sizeof distance, ",\"distance\":%d}\n", near->distance);
-    return status == DOPPEL_OK ? add_text(w, distance) : status;
+        snprintf(distance, sizeof distance, ",\"distance\":%d", near->distance);
+    if (status == DOPPEL_OK)
+        status = add_text(w, distance);
+    return status == DOPPEL_OK ? add_text(w, near->verified ? "}\n" : ",\"verified\":false}\n") : status;
 }
 
 /* The record with three members more before its last brace. */
@@ -136,14 +139,18 @@ static void tell(dedup_job *job) {
             documents == 1 ? "" : "s", (unsigned long long)s.kept, (unsigned long long)removed,
             documents ? 100 * (double)removed / (double)documents : 0.0, (unsigned long long)s.groups,
             s.groups == 1 ? "" : "s");
+    if (s.in_index)
+        message("of those removed, %llu %s in the index", (unsigned long long)s.in_index,
+                s.in_index == 1 ? "is" : "are");
 }
 
 static void print_summary(dedup_job *job) {
     doppel_batch_stats s;
     doppel_batch_get_stats(job->b.batch, &s);
     batching_print(&job->b);
-    printf(",\"kept\":%llu,\"removed\":%llu,\"groups\":%llu}\n", (unsigned long long)s.kept,
-           (unsigned long long)(s.documents - s.known - s.kept), (unsigned long long)s.groups);
+    printf(",\"kept\":%llu,\"removed\":%llu,\"groups\":%llu,\"inIndex\":%llu}\n", (unsigned long long)s.kept,
+           (unsigned long long)(s.documents - s.known - s.kept), (unsigned long long)s.groups,
+           (unsigned long long)s.in_index);
 }
 
 int cmd_dedup(const cli_args *args) {

@@ -56,6 +56,7 @@ int cmd_pairs(const cli_args *args) {
     pairs_job job = {.pairs = 0};
     bool usable = false;
     int code = batching_open(&job.b, args);
+    job.b.all_pairs = true;
     if (code == EXIT_DONE) {
         batching_tell_plan(&job.b);
         code = batching_read_all(&job.b, &usable);

@@ -78,13 +78,14 @@ static void count_all(report *r) {
     for (uint64_t i = 0; i < count; i++) {
         doppel_near near;
         doppel_batch_get(r->batch, i, &near);
-        r->size[near.a]++;
+        /* An original in an index is no document of the batch, but is of the group. */
+        r->size[near.a] += near.a >= count && !r->size[near.a] ? 2 : 1;
         if (near.a != i)
             count_removed(f, &near);
         else if (i >= f->known)
             f->kept++;
     }
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count + r->stats.in_index; i++) {
         if (r->size[i] < 2)
             continue;
         f->groups++;
@@ -146,7 +147,7 @@ static void take_copy(shown_group *g, const doppel_near *near) {
 
 static void choose(report *r) {
     uint64_t count = doppel_batch_count(r->batch);
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count + r->stats.in_index; i++)
         if (r->size[i] > 1)
             place_group(r, i);
     uint64_t least = r->groups ? r->group[r->groups - 1].size : UINT64_MAX;
@@ -161,7 +162,7 @@ static void choose(report *r) {
 
 doppel_status report_gather(report *r) {
     uint64_t count = doppel_batch_count(r->batch);
-    r->size = calloc(count + 1, sizeof *r->size);
+    r->size = calloc(count + r->stats.in_index + 1, sizeof *r->size);
     r->group = calloc(r->wanted + 1, sizeof *r->group);
     if (!r->size || !r->group)
         return DOPPEL_ERROR_MEMORY;

@@ -124,7 +124,7 @@ static void write_sizes(const report *r, html *page) {
     bar bars[MOST_BARS];
     uint64_t last[MOST_BARS], from = 2;
     size_t count = size_bars(r->figures.largest, bars, last);
-    for (uint64_t i = 0, documents = doppel_batch_count(r->batch); i < documents; i++)
+    for (uint64_t i = 0, documents = doppel_batch_count(r->batch) + r->stats.in_index; i < documents; i++)
         for (size_t j = 0; r->size[i] > 1 && j < count; j++)
             if (r->size[i] <= last[j]) {
                 bars[j].count++;

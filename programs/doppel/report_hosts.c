@@ -136,7 +136,7 @@ bool hosts_count(report_hosts *hosts, const doppel_batch *batch) {
     for (uint64_t i = 0; i < count; i++) {
         doppel_near near;
         doppel_batch_get(batch, i, &near);
-        uint32_t kept = hosts->of[near.a], copy = hosts->of[i];
+        uint32_t kept = near.a < count ? hosts->of[near.a] : 0, copy = hosts->of[i];
         if (near.a == i || !kept || !copy)
             continue;
         if (kept == copy)
