@@ -544,7 +544,7 @@ static void a_folder_that_cannot_be_written_can_be_read(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown_folders)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_folders, teardown_folders)
     const struct CMUnitTest tests[] = {
         TEST(a_folder_is_made_and_opened_again),
         TEST(what_is_not_an_index_is_refused),
