@@ -36,6 +36,7 @@ typedef struct file {
     uint64_t size, page_size, last, free_root;
     uint64_t absent; /* the first page that is not there */
     uint64_t found;  /* pages from there on that are free */
+    uint64_t left;   /* bytes that the walk may read: pages of a damaged tree may lead to each other for ever */
     const char *path;
     doppel_error *error;
 } file;
@@ -50,7 +51,10 @@ static doppel_status cut_short(const file *f) {
                       (f->last + 1) * f->page_size);
 }
 
-static doppel_status read_at(const file *f, void *to, uint64_t length, uint64_t at) {
+static doppel_status read_at(file *f, void *to, uint64_t length, uint64_t at) {
+    if (length > f->left)
+        return cut_short(f);
+    f->left -= length;
     for (char *next = to; length;) {
         ssize_t done = pread(f->number, next, length, (off_t)at);
         if (done < 0 && errno == EINTR)
@@ -164,6 +168,7 @@ static doppel_status read_meta(file *f, int number, uint64_t *transaction) {
 /* The length is asked for behind the meta pages: meanwhile a file only grows. */
 static doppel_status read_metas(file *f, uint64_t *transaction) {
     struct stat known;
+    f->left = 2 * META_END;
     doppel_status status = read_meta(f, 0, transaction);
     if (!status)
         status = read_meta(f, 1, transaction);
@@ -178,6 +183,7 @@ static doppel_status read_metas(file *f, uint64_t *transaction) {
 
 static doppel_status check_pages(file *f) {
     f->found = 0;
+    f->left = f->size;
     if (f->absent > f->last)
         return DOPPEL_OK;
     doppel_status status = f->free_root == NO_PAGE ? DOPPEL_OK : walk_free(f, f->free_root, 0);
