@@ -55,8 +55,7 @@ static doppel_status look_up_id(adding *a, uint64_t *again) {
     if (same_words(a->query, trace)) {
         *again = number;
     } else {
-        a->look.except = number;
-        a->gone_count++;
+        a->look.except[a->gone_count++] = number;
     }
     return DOPPEL_OK;
 }
@@ -72,9 +71,7 @@ static doppel_status refresh(adding *a) {
     status = dp_read_trace(a->engine, a->worker, &a->look, number, trace, &found, a->error);
     if (status != DOPPEL_OK || !found || same_words(a->query, trace))
         return status;
-    a->gone_count++;
-    /* An id that goes as well is another's: the same URL twice cannot be. */
-    a->look.except = number;
+    a->look.except[a->gone_count++] = number;
     return dp_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
 }
 
@@ -121,6 +118,9 @@ static dp_trace make_trace(const adding *a, uint64_t number) {
     if (q->has_digest)
         memcpy(trace.digest, q->digest, sizeof trace.digest);
     if (a->finding.reason != DP_UNIQUE) {
+        /* Whoever has the URL already is found by it; a second one would only make its list longer. */
+        if (a->finding.reason == DP_SAME_URL)
+            trace.url_hash = 0;
         trace.kind = DP_TRACE_COPY;
         trace.of = a->finding.best.number;
         trace.key_count = 0;

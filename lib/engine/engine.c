@@ -56,8 +56,8 @@ doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const dopp
 doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error) {
     dp_finding finding;
-    const dp_look look = {.below = atomic_load(&engine->durable) + 1, .now = dp_engine_now(engine)};
-    doppel_status status = dp_view_begin(worker->view, error);
+    dp_look look;
+    doppel_status status = dp_look_begin(engine, worker, &look, error);
     if (status != DOPPEL_OK)
         return status;
     status = dp_find(engine, worker, query, &look, &finding, error);
@@ -67,7 +67,7 @@ doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const d
         if (status != DOPPEL_OK)
             status = dp_no_memory(error);
     }
-    dp_view_end(worker->view);
+    dp_look_end(engine, worker, &look);
     if (status == DOPPEL_OK)
         dp_engine_note(engine, &finding);
     return status;

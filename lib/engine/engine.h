@@ -141,8 +141,8 @@ doppel_status dp_engine_follow(doppel_engine *engine, doppel_error *error);
 
 /* What may be found. */
 typedef struct dp_look {
-    uint64_t below;  /* numbers from here on do not count */
-    uint64_t except; /* nor does this one; 0: none */
+    uint64_t below;     /* numbers from here on do not count */
+    uint64_t except[2]; /* nor do these; 0: none */
     uint64_t now;
     bool deciding; /* `order` is held: what is pending counts too */
 } dp_look;
@@ -154,6 +154,11 @@ typedef struct dp_finding {
     doppel_slice original_id; /* the worker's, until its view ends */
     uint64_t candidates;
 } dp_finding;
+
+/* Begins a look at what is durable or, where nobody waits for that (DOPPEL_DURABLE_NONE), at all that was acknowledged:
+ * then `order` is held until dp_look_end. */
+doppel_status dp_look_begin(doppel_engine *engine, dp_worker *worker, dp_look *look, doppel_error *error);
+void dp_look_end(doppel_engine *engine, dp_worker *worker, const dp_look *look);
 
 /* The worker's view must have begun, after `order` was taken if it is held. */
 doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
@@ -219,14 +224,15 @@ doppel_status dp_engine_expire_some(doppel_engine *engine, dp_worker *worker, si
 /* Reads all there is of a number, which is copied into the list. False in *found: it is gone. With `text` the kept text
  * is unpacked, with `set` the set is read. */
 typedef struct dp_wanted {
+    const dp_look *look;
     bool text, set;
 } dp_wanted;
 doppel_status dp_stored_add(doppel_engine *engine, dp_worker *worker, uint64_t number, const dp_wanted *wanted,
                             doppel_stored_list *list, bool *found, doppel_error *error);
 
 /* get.c: the number of an id, else of a URL; 0: neither is known. The worker's view has begun. */
-doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, doppel_slice name, uint64_t *number,
-                                doppel_error *error);
+doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, const dp_look *look, doppel_slice name,
+                                uint64_t *number, doppel_error *error);
 /* Empties a list, whose memory is used again. */
 void dp_stored_list_clear(doppel_stored_list *list);
 

@@ -19,7 +19,8 @@ typedef struct search {
 } search;
 
 static bool counts(const search *s, uint64_t number) {
-    if (!number || number >= s->look->below || number == s->look->except)
+    const dp_look *look = s->look;
+    if (!number || number >= look->below || number == look->except[0] || number == look->except[1])
         return false;
     for (int i = 0; i < s->lost_count; i++)
         if (s->lost[i] == number)
@@ -182,7 +183,7 @@ static doppel_status find_same_title(search *s) {
     const dp_title_query query = {.title = s->query->title_key,
                                   .now = s->look->now,
                                   .below = s->look->below,
-                                  .except = s->look->except,
+                                  .except = {s->look->except[0], s->look->except[1]},
                                   .share = s->engine->options.title_share};
     if (!s->engine->rules.titles || !s->query->title_key.length)
         return DOPPEL_OK;

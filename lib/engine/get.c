@@ -5,11 +5,10 @@
 
 /* ---- one ---- */
 
-doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, doppel_slice name, uint64_t *number,
-                                doppel_error *error) {
-    const dp_look look = {.below = atomic_load(&engine->durable) + 1, .now = dp_engine_now(engine)};
+doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, const dp_look *look, doppel_slice name,
+                                uint64_t *number, doppel_error *error) {
     dp_buffer *url = &worker->packed;
-    doppel_status status = dp_find_id(engine, worker, name, &look, number, error);
+    doppel_status status = dp_find_id(engine, worker, name, look, number, error);
     if (status != DOPPEL_OK || *number || !name.length)
         return status;
     if (!dp_reserve(&url->data, &url->capacity, 3 * name.length + 64, 1))
@@ -18,12 +17,13 @@ doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, doppel
                                   &url->size);
     if (status != DOPPEL_OK)
         return dp_fail(error, status, "%s", doppel_status_name(status));
-    return dp_find_url(engine, worker, (doppel_slice){url->data, url->size}, &look, number, error);
+    return dp_find_url(engine, worker, (doppel_slice){url->data, url->size}, look, number, error);
 }
 
 doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, size_t length, doppel_stored_list *list,
                                 doppel_error *error) {
-    const dp_wanted wanted = {.text = true, .set = true};
+    dp_look look;
+    const dp_wanted wanted = {.look = &look, .text = true, .set = true};
     dp_worker *worker;
     uint64_t number = 0;
     bool found;
@@ -31,12 +31,12 @@ doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, si
     doppel_status status = dp_engine_enter(engine, &worker, error);
     if (status != DOPPEL_OK)
         return status;
-    status = dp_view_begin(worker->view, error);
+    status = dp_look_begin(engine, worker, &look, error);
     if (status == DOPPEL_OK) {
-        status = dp_engine_resolve(engine, worker, (doppel_slice){id_or_url, length}, &number, error);
+        status = dp_engine_resolve(engine, worker, &look, (doppel_slice){id_or_url, length}, &number, error);
         if (status == DOPPEL_OK && number)
             status = dp_stored_add(engine, worker, number, &wanted, list, &found, error);
-        dp_view_end(worker->view);
+        dp_look_end(engine, worker, &look);
     }
     dp_engine_leave(engine, worker);
     return status;
@@ -69,7 +69,8 @@ static void on_damaged(uint64_t number, void *user) {
 /* Reads the next documents from `*from` on, in a view that has begun. */
 static doppel_status read_chunk(doppel_engine *engine, dp_worker *worker, uint64_t *from, chunk *c,
                                 doppel_stored_list *list, doppel_error *error) {
-    const dp_wanted wanted = {.text = true, .set = true};
+    const dp_look look = {.below = UINT64_MAX, .now = dp_engine_now(engine)};
+    const dp_wanted wanted = {.look = &look, .text = true, .set = true};
     const dp_each each = {
         .part = DP_PART_TRACE, .from = *from, .to = UINT64_MAX, .value = on_number, .damaged = on_damaged, .user = c};
     c->count = 0;
@@ -169,13 +170,14 @@ static int compare_groups(const void *a, const void *b) {
 
 doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel_stored_list *list,
                                    doppel_error *error) {
-    const dp_wanted wanted = {.text = false};
+    const dp_look look = {.below = UINT64_MAX, .now = dp_engine_now(engine)};
+    const dp_wanted wanted = {.look = &look};
     dp_worker *worker;
     dp_stored_list_clear(list);
     doppel_status status = dp_engine_enter(engine, &worker, error);
     if (status != DOPPEL_OK)
         return status;
-    largest l = {.engine = engine, .now = dp_engine_now(engine), .room = limit < 1U << 20 ? (size_t)limit : 1U << 20};
+    largest l = {.engine = engine, .now = look.now, .room = limit < 1U << 20 ? (size_t)limit : 1U << 20};
     if (!(l.group = calloc(l.room + 1, sizeof *l.group)))
         status = dp_no_memory(error);
     if (status == DOPPEL_OK)

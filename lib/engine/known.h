@@ -79,7 +79,7 @@ bool dp_known_alive(dp_known *known, uint64_t number, uint64_t now);
 typedef struct dp_title_query {
     doppel_slice title;  /* normalised */
     uint64_t now, below; /* owners that are not alive, or have a number of `below` or more, do not count */
-    uint64_t except;     /* neither does this one; 0: none */
+    uint64_t except[2];  /* neither do these; 0: none */
     double share;        /* titles that more than this share of the documents have had, and more than 8, do not count */
 } dp_title_query;
 

@@ -121,7 +121,7 @@ static uint64_t first_owner(dp_known *known, const dp_title_query *query, const 
         uint64_t owner = match->owners[i];
         if (owner >= query->below)
             break;
-        if (owner != query->except && dp_alive_at(&known->alive, owner, query->now))
+        if (owner != query->except[0] && owner != query->except[1] && dp_alive_at(&known->alive, owner, query->now))
             return owner;
     }
     return 0;

@@ -80,6 +80,22 @@ static bool is_given(const setting *s, const doppel_engine_options *options) {
     return false;
 }
 
+/* Real numbers from 0 to 1 with twelve digits, whatever the locale says of points. */
+#define REAL_DIGITS 12
+#define REAL_UNIT 1000000000000ULL
+
+static void print_real(double real, char value[VALUE]) {
+    unsigned long long units = (unsigned long long)(real * (double)REAL_UNIT + 0.5);
+    snprintf(value, VALUE, "%llu.%0*llu", units / REAL_UNIT, REAL_DIGITS, units % REAL_UNIT);
+}
+
+static double parse_real(const char *value, char **end) {
+    unsigned long long whole = strtoull(value, end, 10);
+    if (**end != '.' || strlen(*end) != REAL_DIGITS + 1)
+        return 0;
+    return (double)(whole * REAL_UNIT + strtoull(*end + 1, end, 10)) / (double)REAL_UNIT;
+}
+
 static void print_setting(const setting *s, const doppel_engine_options *options, char value[VALUE]) {
     const char *at = (const char *)options + s->offset;
     switch (s->kind) {
@@ -87,7 +103,7 @@ static void print_setting(const setting *s, const doppel_engine_options *options
     case INTEGER: snprintf(value, VALUE, "%d", *(const int *)(const void *)at); break;
     case BITS: snprintf(value, VALUE, "%u", *(const unsigned *)(const void *)at); break;
     case COUNT: snprintf(value, VALUE, "%" PRIu64, *(const uint64_t *)(const void *)at); break;
-    case REAL: snprintf(value, VALUE, "%.17g", *(const double *)(const void *)at); break;
+    case REAL: print_real(*(const double *)(const void *)at, value); break;
     }
 }
 
@@ -104,7 +120,7 @@ static bool parse_setting(const setting *s, const char *value, doppel_engine_opt
     case INTEGER: *(int *)(void *)at = (int)strtol(value, &end, 10); break;
     case BITS: *(unsigned *)(void *)at = (unsigned)strtoul(value, &end, 10); break;
     case COUNT: *(uint64_t *)(void *)at = strtoull(value, &end, 10); break;
-    case REAL: *(double *)(void *)at = strtod(value, &end); break;
+    case REAL: *(double *)(void *)at = parse_real(value, &end); break;
     }
     return end && end != value && !*end;
 }

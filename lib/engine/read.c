@@ -3,6 +3,25 @@
  * A part that is damaged counts as gone: it is counted and logged, and everything else goes on. */
 #include "engine/engine.h"
 
+doppel_status dp_look_begin(doppel_engine *engine, dp_worker *worker, dp_look *look, doppel_error *error) {
+    *look = (dp_look){.below = atomic_load(&engine->durable) + 1, .now = dp_engine_now(engine)};
+    if (engine->has_background) {
+        look->below = UINT64_MAX;
+        look->deciding = true;
+        pthread_mutex_lock(&engine->order);
+    }
+    doppel_status status = dp_view_begin(worker->view, error);
+    if (status != DOPPEL_OK && look->deciding)
+        pthread_mutex_unlock(&engine->order);
+    return status;
+}
+
+void dp_look_end(doppel_engine *engine, dp_worker *worker, const dp_look *look) {
+    dp_view_end(worker->view);
+    if (look->deciding)
+        pthread_mutex_unlock(&engine->order);
+}
+
 doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,
                            doppel_slice *bytes, doppel_error *error) {
     const dp_pending *pending = look->deciding ? dp_commit_find(engine, number) : NULL;

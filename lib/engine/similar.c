@@ -78,7 +78,7 @@ static doppel_status ask_number(search *s, uint64_t number) {
     memcpy(s->query.fingerprint, trace.fingerprint, sizeof trace.fingerprint);
     memcpy(s->query.digest, trace.digest, sizeof trace.digest);
     s->query.has_digest = memcmp(trace.digest, none, sizeof none) != 0;
-    s->look.except = number;
+    s->look.except[0] = number;
     s->original = number;
     if (trace.kind == DP_TRACE_COPY && !record.set_count) {
         s->copy = number;
@@ -95,9 +95,11 @@ static doppel_status ask(search *s, const doppel_item *item) {
     if (!is_name_only(item))
         return dp_engine_ask(s->engine, s->worker, item, &s->query, s->error);
     if (d->id_length)
-        status = dp_engine_resolve(s->engine, s->worker, (doppel_slice){d->id, d->id_length}, &number, s->error);
+        status =
+            dp_engine_resolve(s->engine, s->worker, &s->look, (doppel_slice){d->id, d->id_length}, &number, s->error);
     if (status == DOPPEL_OK && !number && d->url_length)
-        status = dp_engine_resolve(s->engine, s->worker, (doppel_slice){d->url, d->url_length}, &number, s->error);
+        status =
+            dp_engine_resolve(s->engine, s->worker, &s->look, (doppel_slice){d->url, d->url_length}, &number, s->error);
     if (status != DOPPEL_OK)
         return status;
     if (!number) {
@@ -111,7 +113,8 @@ static doppel_status ask(search *s, const doppel_item *item) {
 /* ---- who is near ---- */
 
 static bool counts(const search *s, uint64_t number) {
-    return number < s->look.below && number != s->look.except && dp_known_alive(s->engine->known, number, s->look.now);
+    return number < s->look.below && number != s->look.except[0] &&
+           dp_known_alive(s->engine->known, number, s->look.now);
 }
 
 static doppel_status add_hit(search *s, const hit *one) {
@@ -121,8 +124,7 @@ static doppel_status add_hit(search *s, const hit *one) {
     return DOPPEL_OK;
 }
 
-static doppel_status compare_set(search *s, uint64_t number, doppel_slice bytes, const uint64_t *set, size_t count) {
-    (void)bytes;
+static doppel_status compare_set(search *s, uint64_t number, const uint64_t *set, size_t count) {
     if (!count || !s->query.set_count)
         return DOPPEL_OK;
     size_t shared = doppel_set_shared(s->query.set, s->query.set_count, set, count);
@@ -145,7 +147,7 @@ static doppel_status compare_number(search *s, uint64_t number) {
     doppel_status status = dp_read_set(s->engine, s->worker, &s->look, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set)
         return status;
-    return compare_set(s, number, (doppel_slice){NULL, 0}, set, count);
+    return compare_set(s, number, set, count);
 }
 
 static doppel_status on_set(uint64_t number, doppel_slice bytes, void *user) {
@@ -231,7 +233,7 @@ static int compare_hits(const void *left, const void *right) {
 }
 
 static doppel_status list_hits(search *s, doppel_stored_list *list) {
-    const dp_wanted wanted = {.text = true};
+    const dp_wanted wanted = {.look = &s->look, .text = true};
     doppel_status status = DOPPEL_OK;
     qsort(s->hits, s->count, sizeof *s->hits, compare_hits);
     for (size_t i = 0; i < s->count && list->count < s->limit && status == DOPPEL_OK; i++) {
@@ -274,8 +276,7 @@ doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *it
         status = dp_engine_enter(engine, &s.worker, error);
     if (status != DOPPEL_OK)
         return status;
-    s.look = (dp_look){.below = atomic_load(&engine->durable) + 1, .now = dp_engine_now(engine)};
-    status = dp_view_begin(s.worker->view, error);
+    status = dp_look_begin(engine, s.worker, &s.look, error);
     if (status == DOPPEL_OK) {
         status = ask(&s, item);
         if (status == DOPPEL_OK)
@@ -284,7 +285,7 @@ doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *it
             status = find_same(&s);
         if (status == DOPPEL_OK)
             status = list_hits(&s, list);
-        dp_view_end(s.worker->view);
+        dp_look_end(engine, s.worker, &s.look);
     }
     dp_engine_leave(engine, s.worker);
     free(s.set);

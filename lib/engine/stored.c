@@ -200,7 +200,7 @@ static doppel_status read_number(reading *r, const dp_wanted *wanted, bool *foun
 doppel_status dp_stored_add(doppel_engine *engine, dp_worker *worker, uint64_t number, const dp_wanted *wanted,
                             doppel_stored_list *list, bool *found, doppel_error *error) {
     reading r = {.engine = engine, .worker = worker, .number = number, .list = list, .error = error};
-    r.look = (dp_look){.below = UINT64_MAX, .now = dp_engine_now(engine)};
+    r.look = *wanted->look;
     *found = false;
     if (!list->held && !take(list, 0))
         return dp_no_memory(error);

@@ -204,8 +204,21 @@ static void titles_that_are_everywhere_do_not_count(void **state) {
     doppel_engine_close(engine);
 }
 
+/* An item that replaces one document by its id and another by its URL is a copy of neither. */
+static void what_goes_is_no_original(void **state) {
+    (void)state;
+    doppel_engine *engine = open_engine(&(doppel_engine_options){.on_same_url = DOPPEL_SAME_URL_REFRESH});
+    adding_says(engine, item_of("x", "http://x.example/", ARTICLE), "unique");
+    adding_says(engine, item_of("y", "http://y.example/", OTHER_ARTICLE), "unique");
+    adding_says(engine, item_of("x", "http://y.example/", ARTICLE_CHANGED), "unique replaced");
+    checking_says(engine, item_of("z", NULL, OTHER_ARTICLE), "unique");
+    checking_says(engine, item_of("z", NULL, ARTICLE_CHANGED), "content_hash x");
+    doppel_engine_close(engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_goes_is_no_original),
         cmocka_unit_test(an_id_that_is_there_is_known_or_replaced),
         cmocka_unit_test(a_missing_id_is_derived),
         cmocka_unit_test(skipped_copies_are_counted),

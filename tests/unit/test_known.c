@@ -166,7 +166,7 @@ static dp_title_hit best_title(const scene *s, const dp_title_query *query) {
         const document *d = &s->document[i];
         doppel_slice title = d->trace.title;
         size_t distance;
-        if (!d->there || d->trace.kind != DP_TRACE_DOCUMENT || !title.length || i + 1 == query->except ||
+        if (!d->there || d->trace.kind != DP_TRACE_DOCUMENT || !title.length || i + 1 == query->except[0] ||
             i + 1 >= query->below || (d->trace.expires && d->trace.expires <= query->now))
             continue;
         assert_int_equal(
@@ -184,7 +184,7 @@ static void check_title(scene *s, const document *asked, dp_title_matches *match
     dp_title_query query = {.title = {asked->title, strlen(asked->title)},
                             .now = 1500,
                             .below = 1 + random_below(&s->random, MOST),
-                            .except = random_below(&s->random, 2) ? asked->trace.number : 0,
+                            .except = {random_below(&s->random, 2) ? asked->trace.number : 0},
                             .share = 1};
     dp_title_hit hit, best = best_title(s, &query);
     assert_int_equal(dp_known_find_title(s->known, &query, matches, &hit), DOPPEL_OK);
