@@ -1,5 +1,5 @@
 /* batch.c - a batch as a whole: create, free, what was decided, figures. read.c comes next. */
-#include "batch/batch.h"
+#include "batch/crowd.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,6 +80,7 @@ static doppel_status set_options(doppel_batch *batch, const doppel_batch_options
     batch->input.size = sizeof batch->input;
     batch->threads = dp_thread_count(batch->input.threads);
     batch->bits = o->recipe ? doppel_recipe_bits(o->recipe) : 64;
+    batch->crowd = DP_CROWD;
     batch->has_sets = o->method == DOPPEL_METHOD_AUTO || o->method == DOPPEL_METHOD_MINHASH;
     if ((status = check_numbers(batch, error)) != DOPPEL_OK || (status = check_bands(batch, error)) != DOPPEL_OK ||
         (status = check_scope(batch, error)) != DOPPEL_OK)

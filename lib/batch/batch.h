@@ -1,6 +1,6 @@
 /* batch.h - the batch line: documents -> read.c (sketches) -> note.c (columns, journal) -> bands.c or near.c (who may
- * be near?) -> verify.c (how near, really?) -> group.c (which one stays?) or pairs.c (all of them) -> write.c
- * (documents).
+ * be near?) -> crowd.c (who in a crowd?) -> verify.c (how near, really?) -> group.c (which one stays?) or pairs.c (all
+ * of them) -> write.c (documents).
  *
  * A document is known by its number, in the order of reading. Those with the same words are twins: the first of them
  * stands for all, and only firsts are looked for in bands. Documents that may be near stand together in a bucket
@@ -186,6 +186,7 @@ struct doppel_batch {
     dp_scope_kind scope_kind;
     size_t scope_field;
     bool has_sets; /* similarity is verified */
+    size_t crowd;  /* a bucket of more documents is not compared each with each, see crowd.h */
     bool ended;    /* reading has: what was pending is written */
 
     dp_doc *docs;
@@ -294,6 +295,8 @@ doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool *nea
 /* The similarity alone, however small it is. */
 doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, float *similarity);
 uint64_t dp_verifier_count(const dp_verifier *verifier);
+/* The set of a document that is the first of its twins, dp_set_size() features ascending; valid until the next call. */
+doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const uint64_t **set);
 
 /* ---- frames: boilerplate.c ---- */
 

@@ -1,9 +1,9 @@
 /* group.c - which documents stay.
  *
  * In the order of keeping, a document stays unless it is near one that stays already. Only those that stay are looked
- * at again: a bucket lists them, so that a page with a million near copies costs one comparison a copy. Documents with
- * the same URL, or the same words, need no list: the first one that stays is what the others are copies of; with
- * `across` also the first of another host.
+ * at again: a bucket lists them, so that a page with a million near copies costs one comparison a copy; where many
+ * stay, the few that may be near are found otherwise (crowd.h). Documents with the same URL, or the same words, need no
+ * list: the first one that stays is what the others are copies of; with `across` also the first of another host.
  *
  * Documents that no bucket, URL or text connects know nothing of each other, so connected ones (components) are decided
  * on different threads, and the outcome does not depend on who does it. */
@@ -66,28 +66,48 @@ static bool is_better(const dp_deciding *g, const verdict *a, const verdict *b) 
     return dp_rank(&g->order, a->original) < dp_rank(&g->order, b->original);
 }
 
-/* By content: the nearest of those that stay. */
-static doppel_status find_near(dp_deciding *g, dp_verifier *verifier, uint32_t d, verdict *best) {
-    uint32_t of = dp_looks_of(&g->looks, g->batch->docs[d].twin);
-    for (uint64_t i = g->looks.start[of]; i < g->looks.start[of + 1]; i++) {
-        uint32_t b = g->looks.bucket[i];
-        const uint32_t *member = dp_deciding_bucket(g, b);
-        for (uint32_t k = 0; k < g->fill[b]; k++) {
-            verdict v = {member[k], DP_REASON_CONTENT, -1, 0};
-            bool near = false;
-            if (g->stamp[v.original] == d + 1 || !dp_batch_allows(g->batch, v.original, d))
-                continue;
-            g->stamp[v.original] = d + 1;
-            atomic_fetch_add_explicit(&g->candidates, 1, memory_order_relaxed);
-            doppel_status status = dp_verify(verifier, v.original, d, &near, &v.similarity);
-            if (status != DOPPEL_OK)
-                return status;
-            v.distance = dp_batch_distance(g->batch, v.original, d);
-            if (near && is_better(g, &v, best))
-                *best = v;
-        }
+/* Of some that stay, the nearest. */
+static doppel_status compare(const dp_decider *w, uint32_t d, const uint32_t *kept, size_t count, verdict *best) {
+    dp_deciding *g = w->g;
+    for (size_t k = 0; k < count; k++) {
+        verdict v = {kept[k], DP_REASON_CONTENT, -1, 0};
+        bool near = false;
+        if (g->stamp[v.original] == d + 1 || !dp_batch_allows(g->batch, v.original, d))
+            continue;
+        g->stamp[v.original] = d + 1;
+        atomic_fetch_add_explicit(&g->candidates, 1, memory_order_relaxed);
+        doppel_status status = dp_verify(w->finder.verifier, v.original, d, &near, &v.similarity);
+        if (status != DOPPEL_OK)
+            return status;
+        v.distance = dp_batch_distance(g->batch, v.original, d);
+        if (near && is_better(g, &v, best))
+            *best = v;
     }
     return DOPPEL_OK;
+}
+
+/* The same in the buckets that d looks at, either the crowded ones or the others. */
+static doppel_status compare_buckets(const dp_decider *w, uint32_t d, bool crowded, verdict *best) {
+    const dp_deciding *g = w->g;
+    uint32_t of = dp_looks_of(&g->looks, g->batch->docs[d].twin);
+    doppel_status status = DOPPEL_OK;
+    for (uint64_t i = g->looks.start[of]; i < g->looks.start[of + 1] && status == DOPPEL_OK; i++) {
+        uint32_t b = g->looks.bucket[i];
+        if (dp_decider_crowded(w, b) == crowded)
+            status = compare(w, d, dp_deciding_bucket(g, b), g->fill[b], best);
+    }
+    return status;
+}
+
+/* By content: the nearest of those that stay. */
+static doppel_status find_near(dp_decider *w, uint32_t d, verdict *best) {
+    bool found = true;
+    doppel_status status = compare_buckets(w, d, false, best);
+    if (status != DOPPEL_OK || !w->crowd)
+        return status;
+    if ((status = dp_decider_find(w, d, &found)) != DOPPEL_OK)
+        return status;
+    return found ? compare(w, d, w->finder.found, w->finder.found_count, best) : compare_buckets(w, d, true, best);
 }
 
 /* By title: the most similar of those that stay. */
@@ -108,7 +128,8 @@ static void find_title(const dp_deciding *g, uint32_t d, verdict *best) {
 
 /* Notes that d stays, where others will look. Of those with the same words one is enough, which is why a bucket has
  * room for them; with `across`, one more of another scope. */
-static void keep(dp_deciding *g, uint32_t d) {
+static doppel_status keep(dp_decider *w, uint32_t d) {
+    const dp_deciding *g = w->g;
     const doppel_batch *batch = g->batch;
     uint32_t twin = batch->docs[d].twin;
     if (g->url_class && g->url_class[d] != DP_NO_DOCUMENT)
@@ -116,23 +137,23 @@ static void keep(dp_deciding *g, uint32_t d) {
     if (g->titles.of && g->titles.of[d] != DP_NO_DOCUMENT)
         keep_in(g, &g->kept_title, g->titles.of[d], d);
     if (dp_doc_has_words(&batch->docs[d]) && keep_in(g, &g->kept_twin, twin, d))
-        dp_deciding_enter(g, d);
+        return dp_decider_enter(w, d);
+    return DOPPEL_OK;
 }
 
-static doppel_status decide(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
+static doppel_status decide(dp_decider *w, uint32_t d) {
+    const dp_deciding *g = w->g;
     doppel_batch *batch = g->batch;
     verdict v = {DP_NO_DOCUMENT, 0, -1, 0};
     doppel_status status = DOPPEL_OK;
     if (d >= batch->known && !find_same(g, d, &v))
-        status = find_near(g, verifier, d, &v);
+        status = find_near(w, d, &v);
     if (status != DOPPEL_OK)
         return status;
     if (d >= batch->known && v.original == DP_NO_DOCUMENT)
         find_title(g, d, &v);
-    if (v.original == DP_NO_DOCUMENT) {
-        keep(g, d);
-        return DOPPEL_OK;
-    }
+    if (v.original == DP_NO_DOCUMENT)
+        return keep(w, d);
     batch->original[d] = v.original;
     batch->reason[d] = v.reason;
     batch->similarity[d] = v.similarity;
@@ -164,21 +185,19 @@ static void fail(dp_deciding *g, doppel_status status) {
 
 static void run(void *user, size_t thread) {
     dp_deciding *g = user;
-    dp_verifier *verifier = dp_verifier_create(g->batch);
-    doppel_status status = verifier ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    dp_decider w;
+    doppel_status status = dp_decider_init(&w, g) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
     size_t from, to;
     (void)thread;
     while (status == DOPPEL_OK && take(g, &from, &to)) {
+        dp_decider_begin(&w, from, to);
         if (g->batch->options.link_any)
-            status = dp_link_any(g, verifier, from, to);
+            status = dp_link_any(&w);
         for (; from < to && status == DOPPEL_OK && !g->batch->options.link_any; from++)
-            status = decide(g, verifier, dp_deciding_document(g, from));
-        if (dp_stopped(g->batch->input.stop))
-            status = DOPPEL_ERROR_INTERRUPTED;
+            status =
+                dp_stopped(g->batch->input.stop) ? DOPPEL_ERROR_INTERRUPTED : decide(&w, dp_deciding_document(g, from));
     }
-    if (verifier)
-        atomic_fetch_add(&g->verified, dp_verifier_count(verifier));
-    dp_verifier_free(verifier);
+    dp_decider_free(&w);
     if (status != DOPPEL_OK)
         fail(g, status);
 }

@@ -1,9 +1,9 @@
-/* group.h - deciding which documents stay: group.c leads, components.c finds what is connected, link.c makes chains one
- * group. */
+/* group.h - deciding which documents stay: group.c leads, components.c finds what is connected, decider.c lists those
+ * that stay, link.c makes chains one group. */
 #ifndef DP_BATCH_GROUP_H
 #define DP_BATCH_GROUP_H
 
-#include "batch/batch.h"
+#include "batch/crowd.h"
 
 #include <pthread.h>
 
@@ -47,19 +47,36 @@ static inline uint32_t *dp_deciding_bucket(const dp_deciding *g, uint32_t b) {
     return g->listed + g->buckets.start[b] * g->width;
 }
 
-/* Lists d in the buckets it stands in. */
-static inline void dp_deciding_enter(dp_deciding *g, uint32_t d) {
-    uint32_t of = dp_looks_of(&g->looks, g->batch->docs[d].twin);
-    uint64_t from = g->looks.start[of], to = g->looks.start[of + 1];
-    if (g->buckets.own_first && to > from)
-        to = from + 1;
-    for (; from < to; from++) {
-        uint32_t b = g->looks.bucket[from];
-        dp_deciding_bucket(g, b)[g->fill[b]++] = d;
-    }
-}
+/* ---- what one thread decides with: decider.c ---- */
 
-/* Makes groups of everything that is near, step by step, among entries from .. to - 1, which are whole components. */
-doppel_status dp_link_any(dp_deciding *g, dp_verifier *verifier, size_t from, size_t to);
+typedef struct dp_decider {
+    dp_deciding *g;
+    dp_crowd_place place;
+    dp_crowd_finder finder;
+    dp_crowd *crowd; /* of those listed in crowded buckets; NULL: they are few */
+    size_t from, to; /* the entries at hand, whole components */
+} dp_decider;
+
+/* False: no memory. Free it in any case. */
+bool dp_decider_init(dp_decider *w, dp_deciding *g);
+void dp_decider_free(dp_decider *w);
+/* Goes on to other entries. */
+void dp_decider_begin(dp_decider *w, size_t from, size_t to);
+
+/* Lists d in the buckets it stands in, and in the crowd. */
+doppel_status dp_decider_enter(dp_decider *w, uint32_t d);
+
+/* Whether a bucket's documents are found through the crowd. */
+static inline bool dp_decider_crowded(const dp_decider *w, uint32_t bucket) {
+    return w->crowd && dp_crowded(&w->place, bucket);
+}
+/* The documents in crowded buckets that d is compared with: finder.found, or, when *found is false, all of them. All
+ * other buckets have been looked through. */
+doppel_status dp_decider_find(dp_decider *w, uint32_t d, bool *found);
+
+/* ---- link.c ---- */
+
+/* Makes groups of everything that is near, step by step, among the entries at hand. */
+doppel_status dp_link_any(dp_decider *w);
 
 #endif

@@ -12,23 +12,23 @@ static void join_groups(const dp_deciding *g, uint32_t a, uint32_t b) {
     g->chain[first ? b : a] = first ? a : b;
 }
 
-/* Compares d with those of a bucket that came before it. Once it belongs to the group of all of them (`one` names any,
- * see enter), there is nothing more to learn there. */
-static doppel_status link_bucket(dp_deciding *g, dp_verifier *verifier, uint32_t d, uint32_t b) {
-    const uint32_t *member = dp_deciding_bucket(g, b);
-    for (uint32_t i = 0; i < g->fill[b]; i++) {
-        uint32_t k = member[i];
+/* Compares d with some that came before it. Once it belongs to the group of all of them, if they are of one (`whole`),
+ * there is nothing more to learn there. */
+static doppel_status link_with(const dp_decider *w, uint32_t d, const uint32_t *others, size_t count, bool whole) {
+    dp_deciding *g = w->g;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t k = others[i];
         bool near = false;
         float similarity;
         if (!dp_batch_allows(g->batch, k, d))
             continue;
         if (dp_root(g->chain, k) == dp_root(g->chain, d)) {
-            if (g->whole[b])
+            if (whole)
                 return DOPPEL_OK;
             continue;
         }
         atomic_fetch_add_explicit(&g->candidates, 1, memory_order_relaxed);
-        doppel_status status = dp_verify(verifier, k, d, &near, &similarity);
+        doppel_status status = dp_verify(w->finder.verifier, k, d, &near, &similarity);
         if (status != DOPPEL_OK)
             return status;
         if (near)
@@ -37,9 +37,33 @@ static doppel_status link_bucket(dp_deciding *g, dp_verifier *verifier, uint32_t
     return DOPPEL_OK;
 }
 
+/* The same with the buckets that d looks at, either the crowded ones or the others. */
+static doppel_status link_buckets(const dp_decider *w, uint32_t d, bool crowded) {
+    const dp_deciding *g = w->g;
+    uint32_t of = dp_looks_of(&g->looks, d);
+    doppel_status status = DOPPEL_OK;
+    for (uint64_t i = g->looks.start[of]; i < g->looks.start[of + 1] && status == DOPPEL_OK; i++) {
+        uint32_t b = g->looks.bucket[i];
+        if (dp_decider_crowded(w, b) == crowded)
+            status = link_with(w, d, dp_deciding_bucket(g, b), g->fill[b], g->whole[b]);
+    }
+    return status;
+}
+
+static doppel_status link_near(dp_decider *w, uint32_t d) {
+    bool found = true;
+    doppel_status status = link_buckets(w, d, false);
+    if (status != DOPPEL_OK || !w->crowd)
+        return status;
+    if ((status = dp_decider_find(w, d, &found)) != DOPPEL_OK)
+        return status;
+    return found ? link_with(w, d, w->finder.found, w->finder.found_count, false) : link_buckets(w, d, true);
+}
+
 /* Lists d in its buckets, and notes in which of them all are of one group: groups only grow, so that stays true. */
-static void enter(dp_deciding *g, uint32_t d) {
-    dp_deciding_enter(g, d);
+static doppel_status enter(dp_decider *w, uint32_t d) {
+    const dp_deciding *g = w->g;
+    doppel_status status = dp_decider_enter(w, d);
     uint32_t of = dp_looks_of(&g->looks, d);
     uint64_t from = g->looks.start[of], to = g->looks.start[of + 1];
     for (uint64_t i = from; i < to && (i == from || !g->buckets.own_first); i++) {
@@ -47,6 +71,7 @@ static void enter(dp_deciding *g, uint32_t d) {
         bool same = dp_root(g->chain, dp_deciding_bucket(g, b)[0]) == dp_root(g->chain, d);
         g->whole[b] = g->fill[b] == 1 || (g->whole[b] && same);
     }
+    return status;
 }
 
 /* Documents of one title, and of titles near it. */
@@ -62,9 +87,9 @@ static void link_title(const dp_deciding *g, uint32_t d) {
             join_groups(g, g->titles.first[g->titles.near[i]], d);
 }
 
-static doppel_status link_document(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
+static doppel_status link_document(dp_decider *w, uint32_t d) {
+    const dp_deciding *g = w->g;
     uint32_t twin = g->batch->docs[d].twin, url = g->url_class ? g->url_class[d] : DP_NO_DOCUMENT;
-    doppel_status status = DOPPEL_OK;
     if (url != DP_NO_DOCUMENT && url != d)
         join_groups(g, url, d);
     link_title(g, d);
@@ -72,15 +97,13 @@ static doppel_status link_document(dp_deciding *g, dp_verifier *verifier, uint32
         join_groups(g, twin, d); /* near whatever its twin is near */
         return DOPPEL_OK;
     }
-    uint32_t of = dp_looks_of(&g->looks, d);
-    for (uint64_t i = g->looks.start[of]; i < g->looks.start[of + 1] && status == DOPPEL_OK; i++)
-        status = link_bucket(g, verifier, d, g->looks.bucket[i]);
-    enter(g, d);
-    return status;
+    doppel_status status = link_near(w, d);
+    return status == DOPPEL_OK ? enter(w, d) : status;
 }
 
 /* The leader is the original, and the evidence is theirs. */
-static doppel_status settle(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
+static doppel_status settle(const dp_decider *w, uint32_t d) {
+    const dp_deciding *g = w->g;
     doppel_batch *batch = g->batch;
     uint32_t leader = dp_root(g->chain, d);
     if (leader == d || d < batch->known)
@@ -93,18 +116,20 @@ static doppel_status settle(dp_deciding *g, dp_verifier *verifier, uint32_t d) {
                        : same_words ? DP_REASON_DIGEST
                        : same_title ? DP_REASON_TITLE
                                     : DP_REASON_CONTENT;
-    return dp_verify_similarity(verifier, leader, d, &batch->similarity[d]);
+    return dp_verify_similarity(w->finder.verifier, leader, d, &batch->similarity[d]);
 }
 
-doppel_status dp_link_any(dp_deciding *g, dp_verifier *verifier, size_t from, size_t to) {
+doppel_status dp_link_any(dp_decider *w) {
+    const dp_deciding *g = w->g;
     doppel_status status = DOPPEL_OK;
-    for (size_t i = from; i < to; i++) {
+    for (size_t i = w->from; i < w->to; i++) {
         uint32_t d = dp_deciding_document(g, i);
         g->chain[d] = d;
     }
-    for (size_t i = from; i < to && status == DOPPEL_OK; i++)
-        status = link_document(g, verifier, dp_deciding_document(g, i));
-    for (size_t i = from; i < to && status == DOPPEL_OK; i++)
-        status = settle(g, verifier, dp_deciding_document(g, i));
+    for (size_t i = w->from; i < w->to && status == DOPPEL_OK; i++)
+        status =
+            dp_stopped(g->batch->input.stop) ? DOPPEL_ERROR_INTERRUPTED : link_document(w, dp_deciding_document(g, i));
+    for (size_t i = w->from; i < w->to && status == DOPPEL_OK; i++)
+        status = settle(w, dp_deciding_document(g, i));
     return status;
 }

@@ -71,6 +71,10 @@ static doppel_status get(dp_verifier *v, uint32_t document, int side, uint32_t o
     return status;
 }
 
+doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const uint64_t **set) {
+    return get(verifier, document, 0, document + 1, set);
+}
+
 static doppel_status measure(dp_verifier *v, uint32_t a, uint32_t b, double *jaccard) {
     const doppel_batch *batch = v->batch;
     const uint64_t *a_hash, *b_hash;
