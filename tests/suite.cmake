@@ -55,9 +55,10 @@ if(TEST cli)
 endif()
 
 # Of the tortures those that need no shim; with the thread sanitizer fewer documents.
-foreach(name torture_kill torture_readers torture_limits)
+foreach(name torture_kill torture_load torture_readers torture_limits)
   suite_test(asan.${name} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_SUITE=quick)
 endforeach()
+suite_test(tsan.torture_load sanitizer COMMAND ${builds}/tsan/tests/torture_load ENVIRONMENT DOPPEL_SUITE=quick)
 suite_test(tsan.torture_threads sanitizer COMMAND ${builds}/tsan/tests/torture_threads 1000
            ENVIRONMENT DOPPEL_SUITE=quick)
 
