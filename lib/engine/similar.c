@@ -235,7 +235,8 @@ static int compare_hits(const void *left, const void *right) {
 static doppel_status list_hits(search *s, doppel_stored_list *list) {
     const dp_wanted wanted = {.look = &s->look, .text = true};
     doppel_status status = DOPPEL_OK;
-    qsort(s->hits, s->count, sizeof *s->hits, compare_hits);
+    if (s->count)
+        qsort(s->hits, s->count, sizeof *s->hits, compare_hits);
     for (size_t i = 0; i < s->count && list->count < s->limit && status == DOPPEL_OK; i++) {
         bool found;
         status = dp_stored_add(s->engine, s->worker, s->hits[i].number, &wanted, list, &found, s->error);
