@@ -157,17 +157,31 @@ static doppel_status write_group(doppel_engine *engine, const dp_group *group, d
     return status;
 }
 
+/* Whether a commit that failed is there all the same: the system may refuse the very last step. Then nothing is
+ * acknowledged, but what is there must be known. */
+static bool is_written(doppel_engine *engine, uint64_t last) {
+    dp_view *view = NULL;
+    dp_moment moment = {0};
+    if (dp_view_create(engine->store, &view, NULL) == DOPPEL_OK && dp_view_begin(view, NULL) == DOPPEL_OK) {
+        dp_view_moment(view, &moment);
+        dp_view_end(view);
+    }
+    dp_view_free(view);
+    return last && moment.last >= last;
+}
+
 /* Ends the commit that was under way: numbers become visible, or all that is pending goes. `order` is held. */
 static void settle(doppel_engine *engine, doppel_status status, const doppel_error *error) {
     dp_group *group = engine->writing;
+    uint64_t last = group->pending[group->count - 1].at;
+    bool written = status == DOPPEL_OK || is_written(engine, last);
     engine->writing = NULL;
-    if (status == DOPPEL_OK) {
-        uint64_t last = group->pending[group->count - 1].at;
-        if (last > atomic_load(&engine->durable))
-            atomic_store(&engine->durable, last);
-    } else {
+    if (written)
+        dp_latest(&engine->durable, last);
+    if (status != DOPPEL_OK) {
         group_undo(engine, engine->current);
-        group_undo(engine, group);
+        if (!written)
+            group_undo(engine, group);
         if (engine->current) {
             group_end(engine->current, status, error);
             group_let_go(engine->current);
