@@ -177,6 +177,20 @@ static void a_pattern_without_a_match_is_named(void **state) {
     expect(paths, 2, (doppel_input_options){0}, "a:0 text=a\n", "*.none:0: no file matches this pattern\n");
 }
 
+/* ---- ids ---- */
+
+static void ids_that_are_missing_can_stay_so(void **state) {
+    (void)state;
+    const char *const paths[] = {"a.jsonl", "b.csv", "c.txt"};
+    doppel_input_options options = {.size = sizeof options, .no_made_ids = true};
+    write_text("a.jsonl", "{\"text\":\"a\"}\n{\"id\":null,\"text\":\"b\"}\n{\"id\":\"x\",\"text\":\"c\"}\n");
+    write_text("b.csv", "id,text\n,d\ny,e\n");
+    write_text("c.txt", "f");
+    result r = run_paths(paths, 3, &options);
+    assert_string_equal(r.output.data, "|a||\n|b||\nx|c||\n|d||\ny|e||\nc.txt|f||\n");
+    free_result(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(html_is_told_by_name),
@@ -187,6 +201,7 @@ int main(void) {
         TEST(there_is_a_limit_of_extra_fields),
         TEST(patterns_stand_for_what_matches),
         TEST(a_pattern_without_a_match_is_named),
+        TEST(ids_that_are_missing_can_stay_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
