@@ -897,7 +897,7 @@ typedef struct doppel_near {
     int distance;       /* differing bits of the fingerprints; -1: one has no words */
     double similarity;  /* NaN: not known (simhash) */
     const char *reason; /* "exact_url", "content_hash" or "title_similarity" */
-    bool verified;      /* false: the original is in an index, and what is left of it there was not enough to compare */
+    bool verified;      /* false: the original is in an index that keeps no features, and its words are not the same */
 } doppel_near;
 
 /* Gives every pair of near documents, in order of (a, b). With `collapse`, documents whose words equal an earlier one's

@@ -78,14 +78,14 @@ static doppel_status ask(const doppel_batch *batch, doppel_engine *engine, const
     return status;
 }
 
-static void note(const doppel_verdict *verdict, dp_found *found) {
+static void note(const doppel_engine *engine, const doppel_verdict *verdict, dp_found *found) {
     const doppel_evidence *e = &verdict->evidence;
     bool title = !strcmp(verdict->reason, dp_reason_name(DP_SAME_TITLE));
     double similarity = title ? e->title_similarity : e->similarity;
     found->id_length = (uint32_t)verdict->original_id.length;
     found->similarity = similarity >= 0 ? (float)similarity : -1;
     found->distance = (int16_t)e->distance;
-    found->verified = e->verified;
+    found->verified = e->verified || engine->rules.by_similarity;
     found->reason = title                                                   ? DP_REASON_TITLE
                     : !strcmp(verdict->reason, dp_reason_name(DP_SAME_URL)) ? DP_REASON_URL
                     : e->same_digest                                        ? DP_REASON_DIGEST
@@ -100,7 +100,7 @@ doppel_status dp_against_find(const doppel_batch *batch, const dp_asked *asked, 
     for (size_t i = 0; i < against->count && status == DOPPEL_OK && !found->id_length; i++) {
         status = ask(batch, against->folder[i].engine, asked, verdict, &why);
         if (status == DOPPEL_OK && verdict->is_duplicate)
-            note(verdict, found);
+            note(against->folder[i].engine, verdict, found);
         if (status == DOPPEL_OK)
             continue;
         pthread_mutex_lock(&against->lock);

@@ -15,7 +15,7 @@ typedef struct dp_found {
     float similarity;   /* negative: not known */
     int16_t distance;   /* -1: not known */
     uint8_t reason;     /* DP_REASON_... of batch.h */
-    uint8_t verified;
+    uint8_t verified;   /* false: the index keeps no features, and the words are not the same */
 } dp_found;
 
 /* ---- what was found: found.c ---- */
