@@ -12,7 +12,8 @@ enum { MOST_OWN = 1 << 12, BATCH = 5, MOST_THREADS = 64 };
 typedef struct tt_own {
     tt_plant plant;
     int replaced; /* how often */
-    bool gone;
+    bool gone;    /* removed, or another version has its place */
+    bool removed; /* and can be added again */
 } tt_own;
 
 typedef struct tt_worker {
@@ -115,7 +116,7 @@ static void add_copy(tt_worker *worker, tt_own *of, bool near) {
 
 static void replace(tt_worker *worker, tt_own *of) {
     tt_plant plant = of->plant;
-    if (of->replaced++ == 2)
+    if (of->replaced++ >= 2)
         return;
     plant.text = plant.id + ((uint64_t)of->replaced << 56);
     of->gone = true; /* the new version is remembered in its place */
@@ -137,6 +138,15 @@ static void forget(tt_worker *worker, tt_own *of) {
     if (!removed)
         wrong("%s was not there to be removed", room.id);
     of->gone = true;
+    of->removed = of->replaced < 3;
+}
+
+/* What was removed comes again, and is new. */
+static void revive(tt_worker *worker, tt_own *of) {
+    of->removed = false;
+    bool duplicate = add(worker, of->plant, false, worker->load->by_similarity ? 0 : UINT64_MAX);
+    if (!duplicate)
+        worker->own[worker->count - 1].replaced = 3; /* once only */
 }
 
 static void look(tt_worker *worker, const tt_own *of) {
@@ -171,6 +181,10 @@ static void step_clique(tt_worker *worker) {
 static void step_once(tt_worker *worker) {
     tt_own *of = worker->count ? &worker->own[below(&worker->state, worker->count)] : NULL;
     uint64_t choice = below(&worker->state, 100);
+    if (of && of->removed && choice >= 55 && worker->count < MOST_OWN) {
+        revive(worker, of);
+        return;
+    }
     if (of && of->gone)
         of = NULL;
     if (choice < 8) {
