@@ -1,0 +1,125 @@
+"""index_folder.py - reads an index folder by docs/FORMAT.md section 13 alone, with the package lmdb."""
+import re
+import struct
+
+import lmdb
+import xxhash
+
+PARTS = ["traces", "records", "sets", "texts"]
+CODES = {"traces": 0, "records": 1, "sets": 2, "texts": 3, "counts": 4, b"settings": 5, b"state": 6, b"successor": 7}
+SLICES = ["id", "url", "canonical", "title", "fields", "original_id"]
+MEASURES = ["similarity", "containment", "title_similarity"]
+
+
+class Bytes:
+    """Bytes that are taken from the front."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, length):
+        assert self.at + length <= len(self.data), "cut short"
+        self.at += length
+        return self.data[self.at - length:self.at]
+
+    def fixed(self, length):
+        return int.from_bytes(self.take(length), "little")
+
+    def varint(self):
+        number = shift = 0
+        while True:
+            byte = self.fixed(1)
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                assert number < 2**64 and (byte or shift == 7), "not the shortest form"
+                return number
+
+    def slice(self):
+        return self.take(self.varint())
+
+    def double(self):
+        return struct.unpack("<d", self.take(8))[0]
+
+    def end(self):
+        assert self.at == len(self.data), "bytes behind the end"
+
+
+def trace(data):
+    b = Bytes(data)
+    kind, flags = b.fixed(1), b.fixed(2)
+    assert kind in (1, 2, 3) and flags < 512
+    found = {"kind": kind, "content": bool(flags & 1), "number": b.varint(), "of": b.varint() if kind > 1 else 0,
+             "added": b.varint()}
+    found["expires"] = b.varint() if flags & 64 else 0
+    found["id_hash"] = b.fixed(8) if flags & 16 else 0
+    found["url_hash"] = b.fixed(8) if flags & 32 else 0
+    found["digest"] = b.take(32) if flags & 2 else bytes(32)
+    low = b.fixed(8) if flags & 4 else 0
+    found["fingerprint"] = low + ((b.fixed(8) if flags & 8 else 0) << 64)
+    found["keys"] = [b.fixed(4) for _ in range(b.varint())] if flags & 128 else []
+    found["title"] = b.slice() if flags & 256 else b""
+    b.end()
+    return found
+
+
+def record(data):
+    b = Bytes(data)
+    flags, found = b.fixed(1), {"reason": b.fixed(1)}
+    assert flags < 64 and found["reason"] < 4
+    for name in ("words", "set_count", "text_length"):
+        found[name] = b.varint()
+    for i, name in enumerate(SLICES):
+        found[name] = b.slice() if flags & 1 << i else None
+    if found["reason"]:
+        known, distance = b.fixed(1), b.varint()
+        assert known < 64
+        found["evidence"] = {"same_url": bool(known & 1), "same_digest": bool(known & 2), "verified": bool(known & 4),
+                             "distance": distance - 1 if distance else None}
+        for i, name in enumerate(MEASURES):
+            found["evidence"][name] = b.double() if known & 8 << i else None
+    b.end()
+    return found
+
+
+def counts(data):
+    assert len(data) == 32
+    url, content, title, last = struct.unpack("<4Q", data)
+    return {"by": [url, content, title], "last": last}
+
+
+def checked(value, number, code):
+    """The bytes behind the checksum."""
+    assert xxhash.xxh3_64_intdigest(value[8:], (8 * number + code) % 2**64) == int.from_bytes(value[:8], "little")
+    return value[8:]
+
+
+class Folder:
+    """Everything a folder holds: dictionaries by number."""
+
+    def __init__(self, path):
+        with open(f"{path}/doppel.index", encoding="ascii") as file:
+            self.generation = int(re.fullmatch(r"doppel index\nformat 1\ngeneration (\d+)\n", file.read())[1])
+        with lmdb.open(f"{path}/documents-{self.generation}.mdb", subdir=False, readonly=True, lock=False, max_dbs=8) as env:
+            databases = {name: env.open_db(name.encode(), create=False) for name in [*PARTS, "links", "counts", "meta"]}
+            with env.begin() as txn:
+                self.read(txn, databases)
+
+    def read(self, txn, databases):
+        values = {}
+        for name in [*PARTS, "counts"]:
+            pairs = [(int.from_bytes(key, "little"), value) for key, value in txn.cursor(databases[name])]
+            assert [number for number, _ in pairs] == sorted({number for number, _ in pairs})
+            values[name] = {number: checked(value, number, CODES[name]) for number, value in pairs}
+        self.traces = {number: trace(value) for number, value in values["traces"].items()}
+        self.records = {number: record(value) for number, value in values["records"].items()}
+        self.sets = {number: list(struct.unpack(f"<{len(value) // 8}Q", value)) for number, value in values["sets"].items()}
+        self.texts = values["texts"]
+        self.counts = {number: counts(value) for number, value in values["counts"].items()}
+        self.links = [(int.from_bytes(key, "little"), int.from_bytes(value, "little"))
+                      for key, value in txn.cursor(databases["links"])]
+        meta = {key: checked(value, 0, CODES[key]) for key, value in txn.cursor(databases["meta"])}
+        self.settings = dict(line.split("=", 1) for line in meta[b"settings"].decode().splitlines())
+        self.last, self.clock = struct.unpack("<2Q", meta[b"state"][:16])
+        self.total = counts(meta[b"state"][16:])
+        self.successor = meta.get(b"successor")
