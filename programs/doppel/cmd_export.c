@@ -73,6 +73,8 @@ static doppel_status write_document(export_job *job, const doppel_stored *stored
     print_slice(job->line, "{\"id\":", stored->id);
     if (stored->url.data)
         print_slice(job->line, ",\"url\":", stored->url);
+    if (stored->canonical.data)
+        print_slice(job->line, ",\"canonicalUrl\":", stored->canonical);
     if (stored->title.data)
         print_slice(job->line, ",\"title\":", stored->title);
     print_slice(job->line, ",\"text\":", stored->text.data ? stored->text : (doppel_slice){"", 0});

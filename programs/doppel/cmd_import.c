@@ -165,7 +165,7 @@ static int tell_summary(const import_job *job, int code) {
 }
 
 static int run(import_job *job) {
-    static const char *const keys[] = EXPORT_NAMES;
+    static const char *const keys[EXPORT_KEYS] = EXPORT_NAMES;
     job->feed.keys = keys;
     job->feed.key_count = EXPORT_KEYS;
     job->held = calloc(job->feed.batch, sizeof *job->held);

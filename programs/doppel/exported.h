@@ -17,17 +17,18 @@ enum {
     EXPORT_FINGERPRINT, /* hexadecimal digits, the high half first */
     EXPORT_DIGEST,      /* 64 of them; null: no words */
     EXPORT_WORDS,
-    EXPORT_SET,      /* 16 of them for each feature hash, ascending */
-    EXPORT_ADDED,    /* seconds since 1970 */
-    EXPORT_EXPIRES,  /* the same; 0: never */
-    EXPORT_ORIGINAL, /* of a copy */
-    EXPORT_REASON,   /* of a copy */
+    EXPORT_SET,       /* 16 of them for each feature hash, ascending */
+    EXPORT_ADDED,     /* seconds since 1970 */
+    EXPORT_EXPIRES,   /* the same; 0: never */
+    EXPORT_ORIGINAL,  /* of a copy */
+    EXPORT_REASON,    /* of a copy */
+    EXPORT_CANONICAL, /* the canonical URL, which may be one that the page gave for its own */
     EXPORT_KEYS
 };
 #define EXPORT_NAMES                                                                                              \
     {                                                                                                             \
         "doppel", "version", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "originalId", \
-            "reason"                                                                                              \
+            "reason", "canonicalUrl"                                                                              \
     }
 
 #endif

@@ -164,6 +164,9 @@ feed_answer import_item(import_job *job, const doppel_document *from, doppel_ite
         return FEED_SKIP;
     }
     item->ttl = expires ? expires - job->now : DOPPEL_NEVER;
+    /* A page may have named another address for its own, which is not to be seen in its URL. */
+    item->document.alias = from->extra[EXPORT_CANONICAL].data;
+    item->document.alias_length = from->extra[EXPORT_CANONICAL].length;
     feed_answer answer = take_fields(job, from->extra[EXPORT_FIELDS], held, item, why);
     if (answer == FEED_TAKE)
         answer = copy ? take_copy(job, from, item, why) : take_sketches(from, held, item, why);
