@@ -2,6 +2,8 @@
  * same call works afterwards. */
 #include "faults.h"
 
+#include "batch/batch.h"
+
 #include <math.h>
 
 static char folder[] = "/tmp/doppel-test-faults-XXXXXX";
@@ -82,8 +84,10 @@ static doppel_status run_batch(doppel_batch_options options, bool pairs, uint64_
     options.input = &input;
     options.tmp = folder;
     doppel_status status = doppel_batch_create(&options, &batch, &error);
-    if (status == DOPPEL_OK)
+    if (status == DOPPEL_OK) {
+        batch->crowd = 0; /* every bucket is a crowd: so more can fail */
         status = read_all(batch, &error);
+    }
     if (status == DOPPEL_OK && pairs)
         status = doppel_batch_pairs(batch, false, take_pairs, result, &error);
     if (status == DOPPEL_OK && !pairs)
