@@ -4,8 +4,8 @@
  *
  * Loads COUNT documents (100,000 if not given), each with an id, a URL, a digest and a planted fingerprint
  * (bench/planted.h), or the keys of 20 bands, or a title of some words, on THREADS threads (2), and asks QUERIES (a
- * million) of each kind on one. Prints a line a figure: name, tab, number: seconds to load, nanoseconds for a look-up,
- * bytes a document, by what it counts itself and by what the process has more. */
+ * million) of each kind on one. Prints a line a figure: name, tab, number: seconds to load (and of all CPUs),
+ * nanoseconds for a look-up, bytes a document, by what it counts itself and by what the process has more. */
 #include "engine/known.h"
 #include "measure.h"
 #include "planted.h"
@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { BANDS = 20 };
 
@@ -86,24 +87,29 @@ static void load_some(void *user, size_t thread) {
         }
 }
 
+static void tell_bytes(const bench *b, uint64_t count) {
+    dp_known_stats stats;
+    dp_known_get_stats(b->known, &stats);
+    process_tell("bytes_keys", (double)stats.keys_bytes / (double)count);
+    process_tell("bytes_near", (double)stats.near_bytes / (double)count);
+    if (b->titles)
+        process_tell("bytes_titles", (double)stats.title_bytes / (double)count);
+}
+
 static void load_all(bench *b, int threads) {
     uint64_t before = process_memory();
     double start = process_now();
+    clock_t used = clock();
     check(dp_known_load_begin(b->known, &b->load), "load");
     dp_run_threads((size_t)threads, load_some, b);
     double added = process_now();
     check(dp_known_load_end(b->load), "load");
     process_tell("load_traces", added - start);
     process_tell("load_building", process_now() - added);
+    process_tell("load_cpu", (double)(clock() - used) / CLOCKS_PER_SEC);
     process_tell("bytes_process", (double)(process_memory() - before) / (double)b->count);
     process_tell("bytes_peak", (double)(process_peak() - before) / (double)b->count);
-    dp_known_stats stats;
-    double documents = (double)b->count;
-    dp_known_get_stats(b->known, &stats);
-    process_tell("bytes_keys", (double)stats.keys_bytes / documents);
-    process_tell("bytes_near", (double)stats.near_bytes / documents);
-    if (b->titles)
-        process_tell("bytes_titles", (double)stats.title_bytes / documents);
+    tell_bytes(b, b->count);
 }
 
 /* ---- asking ---- */
@@ -176,7 +182,7 @@ static void ask_all(const bench *b, const char *name, question ask, uint64_t que
 
 static void change(bench *b) {
     document d;
-    uint64_t some = b->queries < b->count ? b->queries : b->count;
+    uint64_t some = b->queries;
     double worst = 0, start = bench_now(), before = start;
     for (uint64_t n = b->count + 1; n <= b->count + some; n++) {
         make(b, &d, n);
@@ -187,8 +193,10 @@ static void change(bench *b) {
     }
     process_tell("add", (bench_now() - start) / (double)some * 1e9);
     process_tell("add_longest", worst * 1e9);
+    process_tell("bytes_process_added", (double)process_memory() / (double)(b->count + some));
+    tell_bytes(b, b->count + some);
     start = bench_now();
-    for (uint64_t n = 1; n <= some; n++) {
+    for (uint64_t n = b->count + 1; n <= b->count + some; n++) {
         make(b, &d, n);
         check(dp_known_remove(b->known, &d.trace), "remove");
     }

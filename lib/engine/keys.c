@@ -28,7 +28,7 @@ void dp_keys_free(dp_keys *keys) {
     for (size_t i = 0; i < keys->count; i++) {
         pthread_rwlock_destroy(&keys->segment[i].lock);
         dp_table_free(&keys->segment[i].table);
-        free(keys->segment[i].staged);
+        dp_slots_free(keys->segment[i].staged, keys->segment[i].staged_room);
     }
     free(keys->segment);
     free(keys);

@@ -36,14 +36,17 @@ void dp_keys_stage_free(dp_keys_stage *stage) {
     free(stage);
 }
 
-/* Grows by a quarter: what is staged may be most of the memory there is. */
+/* Grows by a half: what is staged may be most of the memory there is. */
 static bool make_room(dp_segment *segment, size_t need) {
     if (need <= segment->staged_room)
         return true;
-    size_t room = need + need / 4;
-    uint64_t *staged = realloc(segment->staged, room * sizeof *staged);
+    size_t room = need + need / 2;
+    uint64_t *staged = dp_slots_get(room);
     if (!staged)
         return false;
+    if (segment->staged_count)
+        memcpy(staged, segment->staged, segment->staged_count * sizeof *staged);
+    dp_slots_free(segment->staged, segment->staged_room);
     segment->staged = staged;
     segment->staged_room = room;
     return true;
@@ -88,7 +91,7 @@ static bool build(dp_segment *segment, uint64_t **scratch, size_t *room) {
     dp_sort64(segment->staged, count, *scratch);
     pthread_rwlock_wrlock(&segment->lock);
     bool built = dp_table_build(&segment->table, segment->staged, count);
-    free(segment->staged);
+    dp_slots_free(segment->staged, segment->staged_room);
     segment->staged = NULL;
     segment->staged_count = segment->staged_room = 0;
     pthread_rwlock_unlock(&segment->lock);

@@ -16,7 +16,7 @@ static size_t room_for(size_t homes) {
 
 void dp_table_free(dp_table *table) {
     dp_lists_free(table);
-    free(dp_table_slots(table));
+    dp_slots_free(dp_table_slots(table), table->room);
 }
 
 /* ---- the size ---- */
@@ -40,13 +40,13 @@ static bool spread(const uint64_t *entries, size_t count, uint64_t *to, size_t h
  * changed. */
 static bool rebuild(dp_table *table, const uint64_t *entries, size_t count, size_t homes) {
     uint64_t *slots;
-    while ((slots = calloc(room_for(homes), sizeof *slots)) && !spread(entries, count, slots, homes)) {
-        free(slots);
+    while ((slots = dp_slots_get(room_for(homes))) && !spread(entries, count, slots, homes)) {
+        dp_slots_free(slots, room_for(homes));
         homes += homes / 4 + 1;
     }
     if (!slots)
         return false;
-    free(dp_table_slots(table));
+    dp_slots_free(dp_table_slots(table), table->room);
     atomic_store_explicit(&table->slots, slots, memory_order_relaxed);
     atomic_store_explicit(&table->homes, homes, memory_order_relaxed);
     table->room = room_for(homes);

@@ -67,6 +67,12 @@ static inline size_t dp_table_home(const dp_table *table, uint64_t tag) {
     return (size_t)(tag * atomic_load_explicit(&table->homes, memory_order_relaxed) >> DP_TAG_BITS);
 }
 
+/* ---- memory of slots: keys_memory.c ---- */
+
+/* Room for so many numbers, all 0; NULL: no memory. */
+uint64_t *dp_slots_get(size_t count);
+void dp_slots_free(uint64_t *slots, size_t count);
+
 /* ---- lists: keys_lists.c ---- */
 
 void dp_lists_free(dp_table *table);

@@ -89,6 +89,12 @@ size_t dp_known_bands(const dp_known *known, const dp_trace *trace, uint64_t has
     return trace->key_count;
 }
 
+/* Memory is slow, and many places are asked for at once faster than one after the other. */
+static void fetch_all(dp_keys *keys, const uint64_t *hashes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        dp_keys_prefetch(keys, hashes[i]);
+}
+
 /* All or none. */
 static bool add_all(dp_keys *keys, const uint64_t *hashes, size_t count, uint64_t number) {
     for (size_t i = 0; i < count; i++) {
@@ -134,6 +140,8 @@ doppel_status dp_known_add(dp_known *known, const dp_trace *trace) {
     if (status != DOPPEL_OK || trace->kind == DP_TRACE_REMOVAL || dp_alive_has(&known->alive, trace->number))
         return status;
     size_t key_count = dp_known_keys(trace, keys), band_count = dp_known_bands(known, trace, bands);
+    fetch_all(known->keys, keys, key_count);
+    fetch_all(known->bands, bands, band_count);
     if (!dp_alive_reserve(&known->alive, trace->number) || !add_all(known->keys, keys, key_count, trace->number))
         return DOPPEL_ERROR_MEMORY;
     if (!add_all(known->bands, bands, band_count, trace->number))
@@ -160,8 +168,11 @@ doppel_status dp_known_remove(dp_known *known, const dp_trace *trace) {
     if (status != DOPPEL_OK)
         return status;
     dp_alive_clear(&known->alive, trace->number);
-    remove_all(known->keys, keys, dp_known_keys(trace, keys), trace->number);
-    remove_all(known->bands, bands, dp_known_bands(known, trace, bands), trace->number);
+    size_t key_count = dp_known_keys(trace, keys), band_count = dp_known_bands(known, trace, bands);
+    fetch_all(known->keys, keys, key_count);
+    fetch_all(known->bands, bands, band_count);
+    remove_all(known->keys, keys, key_count, trace->number);
+    remove_all(known->bands, bands, band_count, trace->number);
     if (dp_known_titled(known, trace))
         dp_known_titles_remove(known->titles, trace->title, trace->number);
     atomic_fetch_sub(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, 1);
