@@ -43,15 +43,21 @@ void dp_titles_index_free(dp_titles_index *index) {
     free(index);
 }
 
+/* Lists of owners, those skipped included, have room for the next power of two. */
+static size_t owner_room(const dp_titles_entry *entry) {
+    size_t count = (size_t)entry->skipped + entry->owner_count;
+    return (size_t)1 << (64 - __builtin_clzll(count - 1));
+}
+
 void dp_titles_index_get_stats(const dp_titles_index *index, dp_titles_stats *stats) {
     stats->titles = index->live;
     stats->owners = index->owners;
     stats->bytes = index->bytes + index->capacity * sizeof *index->entries +
                    index->table.size * sizeof *index->table.slots +
                    index->table.word_capacity * sizeof *index->table.words;
-    for (size_t i = 0; i < index->count; i++) /* lists of owners have room for a power of two */
+    for (size_t i = 0; i < index->count; i++)
         if (index->entries[i].owner_count > 1)
-            stats->bytes += sizeof(uint64_t) << (64 - __builtin_clzll(index->entries[i].owner_count - 1u));
+            stats->bytes += sizeof(uint64_t) * owner_room(&index->entries[i]);
     for (size_t i = 0; i < index->group_count; i++)
         stats->bytes += sizeof **index->groups + index->groups[i]->capacity * sizeof *index->groups[i]->entries;
 }
@@ -59,7 +65,7 @@ void dp_titles_index_get_stats(const dp_titles_index *index, dp_titles_stats *st
 /* ---- owners ---- */
 
 const uint64_t *dp_titles_owners(const dp_titles_entry *entry) {
-    return entry->owner_count == 1 ? &entry->owners.one : entry->owners.many;
+    return entry->owner_count == 1 ? &entry->owners.one : entry->owners.many + entry->skipped;
 }
 
 /* Where an owner stands (*there) or belongs. */
@@ -79,36 +85,64 @@ static size_t owner_at(const dp_titles_entry *entry, uint64_t owner, bool *there
     return low;
 }
 
-/* Lists have room for the next power of two: one is full when its count is one. */
+/* Moves the owners to the beginning of their list. Without the memory to make it smaller it stays larger. */
+static void close_up(dp_titles_entry *entry) {
+    uint64_t *many = entry->owners.many;
+    memmove(many, many + entry->skipped, entry->owner_count * sizeof *many);
+    entry->skipped = 0;
+    uint64_t *smaller = realloc(many, owner_room(entry) * sizeof *many);
+    entry->owners.many = smaller ? smaller : many;
+}
+
+/* Makes room for one more: a list is full when it has a power of two. */
+static bool owner_reserve(dp_titles_entry *entry) {
+    size_t count = entry->owner_count;
+    if (count > 1 && entry->skipped >= count)
+        close_up(entry);
+    count += entry->skipped;
+    if (count & (count - 1))
+        return true;
+    uint64_t one = entry->owners.one, *many = count > 1 ? entry->owners.many : NULL;
+    if (!(many = realloc(many, 2 * count * sizeof *many)))
+        return false;
+    if (count == 1)
+        many[0] = one;
+    entry->owners.many = many;
+    return true;
+}
+
 static bool owner_add(dp_titles_entry *entry, size_t at, uint64_t owner) {
     size_t count = entry->owner_count;
     if (!count) {
         entry->owners.one = owner;
     } else {
-        uint64_t *many = count > 1 ? entry->owners.many : NULL;
-        if (!(count & (count - 1)) && !(many = realloc(many, 2 * count * sizeof *many)))
+        if (!owner_reserve(entry))
             return false;
-        if (count == 1)
-            many[0] = entry->owners.one;
+        uint64_t *many = entry->owners.many + entry->skipped;
         memmove(many + at + 1, many + at, (count - at) * sizeof *many);
         many[at] = owner;
-        entry->owners.many = many;
     }
     entry->owner_count++;
     return true;
 }
 
+/* The first is mostly the one to go: it is skipped, until half of the list is such. */
 static void owner_remove(dp_titles_entry *entry, size_t at) {
     size_t count = --entry->owner_count;
     if (!count)
         return;
-    uint64_t *many = entry->owners.many;
-    memmove(many + at, many + at + 1, (count - at) * sizeof *many);
+    uint64_t *many = entry->owners.many, *first = many + entry->skipped;
     if (count == 1) {
-        entry->owners.one = many[0];
+        entry->owners.one = first[!at];
+        entry->skipped = 0;
         free(many);
-    } else if (!(count & (count - 1))) {
-        uint64_t *smaller = realloc(many, count * sizeof *many);
+    } else if (!at) {
+        entry->skipped++;
+        if (entry->skipped > count)
+            close_up(entry);
+    } else {
+        memmove(first + at, first + at + 1, (count - at) * sizeof *first);
+        uint64_t *smaller = realloc(many, owner_room(entry) * sizeof *many);
         entry->owners.many = smaller ? smaller : many;
     }
 }
@@ -151,6 +185,7 @@ static bool move_entry(const dp_titles_entry *from, dp_titles_index *to) {
         return false;
     entry->owners = from->owners;
     entry->owner_count = from->owner_count;
+    entry->skipped = from->skipped;
     return true;
 }
 

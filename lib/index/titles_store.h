@@ -52,6 +52,7 @@ typedef struct dp_titles_entry {
         uint64_t *many; /* ascending; room for a power of two */
     } owners;
     uint8_t width;
+    uint32_t skipped; /* so many before the first of `many` were removed */
 } dp_titles_entry;
 
 /* Lengths whose titles would be cut into more segments, or into shorter ones, are compared one by one. At 90 % these
