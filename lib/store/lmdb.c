@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define DEFAULT_MAP ((uint64_t)64 << 30)
+#define SMALLEST_MAP ((uint64_t)1 << 20) /* a new file has to fit */
 
 static bool takes(const char *path) {
     return path != NULL;
@@ -198,7 +199,7 @@ static doppel_status open_store(const char *path, const dp_store_options *option
     if (!made)
         return dp_no_memory(error);
     *made = (dp_lmdb){.store.kind = &dp_store_lmdb, .lock = -1, .read_only = options->read_only};
-    made->map = options->map ? options->map : DEFAULT_MAP;
+    made->map = !options->map ? DEFAULT_MAP : options->map < SMALLEST_MAP ? SMALLEST_MAP : options->map;
     make_gate(&made->gate);
     pthread_mutex_init(&made->views_mutex, NULL);
     doppel_status status = (made->folder = strdup(path)) ? open_folder(made, options, error) : dp_no_memory(error);

@@ -10,6 +10,7 @@
 
 #include <lmdb.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 /* ---- one file ---- */
 
@@ -99,9 +100,10 @@ doppel_status dp_folder_sync_parent(const char *folder, doppel_error *error);
 /* Who writes holds a lock; the error names him. close() it. */
 doppel_status dp_folder_lock(const char *folder, int *lock, doppel_error *error);
 
-/* A process opens a folder once, as LMDB asks: a second opening fails. */
+/* A process opens a folder once, as LMDB asks: a second opening fails. What its parent had open is not its own. */
 typedef struct dp_claim {
     uint64_t device, file;
+    pid_t process;
     struct dp_claim *next;
 } dp_claim;
 doppel_status dp_folder_claim(const char *folder, dp_claim *claim, doppel_error *error);

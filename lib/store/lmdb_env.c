@@ -82,7 +82,8 @@ static int open_environment(dp_env *env, uint64_t map, unsigned flags) {
     if (reason)
         return reason;
     (void)(mdb_env_set_maxdbs(env->env, DP_DBS) || mdb_env_set_maxreaders(env->env, READERS));
-    reason = mdb_env_set_mapsize(env->env, (size_t)map);
+    /* A multiple of all sizes of pages. */
+    reason = mdb_env_set_mapsize(env->env, (size_t)map / 65536 * 65536);
     if (!reason)
         reason = mdb_env_open(env->env, env->path, flags | MDB_NOSUBDIR | MDB_NOTLS, 0666);
     int number;

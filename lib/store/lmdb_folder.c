@@ -215,10 +215,11 @@ doppel_status dp_folder_claim(const char *folder, dp_claim *claim, doppel_error 
     bool taken = false;
     if (stat(folder, &known))
         return dp_env_fail(folder, errno, error);
-    *claim = (dp_claim){.device = known.st_dev, .file = known.st_ino};
+    *claim = (dp_claim){.device = known.st_dev, .file = known.st_ino, .process = getpid()};
     pthread_mutex_lock(&claims_mutex);
     for (const dp_claim *other = claims; other; other = other->next)
-        taken = taken || (other->device == claim->device && other->file == claim->file);
+        taken =
+            taken || (other->device == claim->device && other->file == claim->file && other->process == claim->process);
     if (!taken) {
         claim->next = claims;
         claims = claim;

@@ -110,8 +110,9 @@ typedef struct dp_view dp_view;
 doppel_status dp_view_create(dp_store *store, dp_view **view, doppel_error *error);
 void dp_view_free(dp_view *view);
 
-/* From begin to end a view shows one moment, and what it gives is borrowed until end. A reader process that finds the
- * store compacted by its writer moves on to the new one in begin (the generation tells). */
+/* From begin to end, in one thread, a view shows one moment, and what it gives is borrowed until end. A thread is
+ * inside one view at a time. A reader process that finds the store compacted by its writer moves on to the new one in
+ * begin (the generation tells). */
 doppel_status dp_view_begin(dp_view *view, doppel_error *error);
 void dp_view_end(dp_view *view);
 

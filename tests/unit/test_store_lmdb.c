@@ -1,7 +1,10 @@
 /* test_store_lmdb.c - index folders: in every state, with other processes, growing, compacted, copied, read-only. */
 #include "folders.h"
 
+#include "store/lmdb.h"
+
 #include <pthread.h>
+#include <sys/select.h>
 
 #define INDEX_TEXT "doppel index\nformat 1\ngeneration 1\n"
 
@@ -167,6 +170,38 @@ static void a_file_that_is_cut_short_is_refused(void **state) {
     spit(file, good.data, good.size);
     check_folder(path, 30, 700);
     dp_buffer_free(&good);
+}
+
+/* LMDB takes pages at the end of the file, gives them back in the same transaction and never writes them. */
+static void a_file_may_lack_pages_that_are_free(void **state) {
+    const char *path = in(state, "index");
+    dp_store *store = open_store(path, WRITING);
+    const dp_env *env = &dp_lmdb_of(store)->env;
+    uint64_t seed = 3;
+    size_t shorter = 0;
+    for (uint64_t number = 0; number < 20000 && shorter < 5;) {
+        parts all[8];
+        dp_change changes[8];
+        size_t count = 1 + random_below(&seed, 8);
+        for (size_t i = 0; i < count; i++) {
+            all[i] = make_parts(++number, 0, random_below(&seed, random_below(&seed, 4) ? 250 : 7500));
+            changes[i] = all[i].change;
+            changes[i].remove = number > 50 && random_below(&seed, 2) ? number - 1 - random_below(&seed, 40) : 0;
+        }
+        OK(dp_store_write(store, changes, count, 1, error));
+        while (count)
+            free_parts(&all[--count]);
+        struct stat known;
+        MDB_envinfo info;
+        assert_int_equal(stat(env->path, &known), 0);
+        assert_int_equal(mdb_env_info(env->env, &info), 0);
+        if ((off_t)(info.me_last_pgno + 1) * 4096 <= known.st_size)
+            continue;
+        OK(dp_file_check(env->path, error));
+        shorter++;
+    }
+    assert_true(shorter > 0);
+    dp_store_close(store);
 }
 
 /* Where the bytes of a part stand in the file. */
@@ -345,6 +380,50 @@ static void a_reader_process_follows(void **state) {
     assert_int_equal(end_other(&reader, 0), 0);
     dp_store_close(store);
     verified_clean(path, 20);
+}
+
+/* Opens and closes, while another writes. */
+static void open_often(int from, int to, const char *path) {
+    (void)from;
+    for (int i = 0; i < 300; i++) {
+        dp_store *store;
+        dp_view *view;
+        dp_moment moment;
+        doppel_slice bytes;
+        doppel_error error;
+        if (dp_store_open(path, &READING, &store, &error)) {
+            fprintf(stderr, "%s: %s\n", error.file, error.message);
+            _exit(4);
+        }
+        CHILD_NEEDS(!dp_view_create(store, &view, NULL) && !dp_view_begin(view, NULL));
+        dp_view_moment(view, &moment);
+        CHILD_NEEDS(!dp_view_get(view, DP_PART_SET, moment.last, &bytes, NULL) && bytes.data);
+        dp_view_end(view);
+        dp_view_free(view);
+        dp_store_close(store);
+    }
+    tell_byte(to);
+}
+
+static void a_folder_can_be_opened_while_it_is_written(void **state) {
+    const char *path = in(state, "index");
+    make_folder(path, 1, 10);
+    dp_store *store = open_store(path, WRITING);
+    other reader = start_other(open_often, path);
+    uint64_t seed = 9, number = 2;
+    struct timeval none = {0, 0};
+    fd_set wanted;
+    do {
+        parts p = make_parts(number, 0, 1 + random_below(&seed, random_below(&seed, 4) ? 250 : 7500));
+        p.change.remove = number > 50 && random_below(&seed, 3) ? number - 1 - random_below(&seed, 40) : 0;
+        write_one(store, p);
+        if (number++ % 100 == 0)
+            OK(dp_store_compact(store, keep_all, NULL, error));
+        FD_ZERO(&wanted);
+        FD_SET(reader.from, &wanted);
+    } while (!select(reader.from + 1, &wanted, NULL, NULL, &none));
+    assert_int_equal(end_other(&reader, 0), 0);
+    dp_store_close(store);
 }
 
 /* A reader with a small map meets a file that has outgrown it. */
@@ -554,10 +633,12 @@ int main(void) {
         TEST(documents_are_not_forgotten_without_doppel_index),
         TEST(leftovers_are_cleared_by_the_writer),
         TEST(a_file_that_is_cut_short_is_refused),
+        TEST(a_file_may_lack_pages_that_are_free),
         TEST(an_altered_value_is_reported_and_the_others_are_fine),
         TEST(verify_survives_any_page),
         TEST(another_writer_is_named),
         TEST(a_reader_process_follows),
+        TEST(a_folder_can_be_opened_while_it_is_written),
         TEST(the_map_grows_under_views),
         TEST(what_was_written_survives_a_kill),
         TEST(a_backup_is_made_while_writes_go_on),
