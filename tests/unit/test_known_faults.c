@@ -4,7 +4,7 @@
 
 #include "engine/known.h"
 
-enum { COUNT = 400, BANDS = 4 };
+enum { COUNT = 200, BANDS = 4 };
 
 typedef struct document {
     dp_trace trace;
