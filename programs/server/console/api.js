@@ -1,0 +1,81 @@
+// Calls of the server. A call gives the answer's JSON, or throws a Problem that can be shown as it is.
+import {session} from "./session.js";
+
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title || `The server answered ${status}.`);
+    this.status = status;
+    this.title = body.title || "That did not work";
+    this.pointer = body.pointer;
+    this.line = body.line;
+  }
+}
+
+// Asked for a token when the server wants one: gives true when there is a new one to try.
+let askToken = async () => false;
+export const onUnauthorized = ask => { askToken = ask; };
+
+async function problemOf(response) {
+  try {
+    return new Problem(response.status, await response.json());
+  } catch {
+    return new Problem(response.status, {});
+  }
+}
+
+async function send(method, path, body, signal) {
+  const headers = {Accept: "application/json"};
+  if (session.token) headers.Authorization = `Bearer ${session.token}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  try {
+    return await fetch(path, {method, headers, signal, cache: "no-store", body: body && JSON.stringify(body)});
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, {title: "The server does not answer", detail: "It may have been stopped, or the connection is gone."});
+  }
+}
+
+export async function call(method, path, {body, signal} = {}) {
+  for (;;) {
+    const used = session.token;
+    const response = await send(method, path, body, signal);
+    if (response.status === 401 && (used !== session.token || await askToken(used !== null))) continue;
+    if (!response.ok) throw await problemOf(response);
+    return {status: response.status, ...await response.json()};
+  }
+}
+
+const base = () => (session.index ? `/v1/indexes/${encodeURIComponent(session.index)}` : "/v1");
+const query = values => {
+  const text = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== undefined)).toString();
+  return text && `?${text}`;
+};
+const path = id => `${base()}/documents/${encodeURIComponent(id)}`;
+
+// Of the index that is looked at.
+export const check = (body, signal) => call("POST", `${base()}/check`, {body, signal});
+export const add = (body, signal) => call("POST", `${base()}/documents`, {body, signal});
+export const get = (id, signal) => call("GET", path(id), {signal});
+export const remove = (id, signal) => call("DELETE", path(id), {signal});
+export const similarTo = (id, values, signal) => call("GET", `${path(id)}/similar${query(values)}`, {signal});
+export const similar = (body, values, signal) => call("POST", `${base()}/similar${query(values)}`, {body, signal});
+export const groups = (limit, signal) => call("GET", `${base()}/groups${query({limit})}`, {signal});
+export const stats = signal => call("GET", `${base()}/stats`, {signal});
+export const backup = signal => call("POST", `${base()}/backups`, {body: {}, signal});
+export const expire = signal => call("POST", `${base()}/expire`, {body: {}, signal});
+export const compact = signal => call("POST", `${base()}/compact`, {body: {}, signal});
+// Of the server.
+export const compare = (body, signal) => call("POST", "/v1/compare", {body, signal});
+export const indexes = signal => call("GET", "/v1/indexes", {signal});
+export const createIndex = (name, body, signal) => call("PUT", `/v1/indexes/${encodeURIComponent(name)}`, {body, signal});
+export const dropIndex = (name, signal) => call("DELETE", `/v1/indexes/${encodeURIComponent(name)}`, {signal});
+
+// null in place of a 404.
+export async function orNull(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,100 @@
+// The console: which page is shown, of which index, for whom. A page is a module page_NAME.js with
+// show(root, route, signal): it fills `root`, and stops what it does when `signal` is aborted.
+import {indexes, onUnauthorized} from "./api.js";
+import {askToken} from "./dialogs.js";
+import {announce, el, options} from "./dom.js";
+import {problemCard} from "./problem.js";
+import {session} from "./session.js";
+import * as compare from "./page_compare.js";
+import * as documentPage from "./page_document.js";
+import * as find from "./page_find.js";
+import * as groups from "./page_groups.js";
+import * as index from "./page_index.js";
+import * as overview from "./page_overview.js";
+import * as tryPage from "./page_try.js";
+
+const PAGES = {overview, try: tryPage, compare, groups, find, document: documentPage, index};
+// The entry that is marked while a page without one is shown.
+const UNDER = {document: "find"};
+
+const main = document.getElementById("main");
+let current = new AbortController();
+
+// #/NAME/REST?QUERY
+function routeOf(hash) {
+  const [path, query] = hash.replace(/^#\/?/, "").split("?");
+  const slash = path.indexOf("/");
+  const name = slash < 0 ? path : path.slice(0, slash);
+  let rest = slash < 0 ? "" : path.slice(slash + 1);
+  try {
+    rest = decodeURIComponent(rest);
+  } catch {
+    // Not percent-encoded: taken as it is.
+  }
+  return {name: name in PAGES ? name : "overview", rest, query: new URLSearchParams(query || "")};
+}
+
+function mark(name) {
+  for (const link of document.querySelectorAll("#pages a")) {
+    if (link.hash === `#/${UNDER[name] || name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+async function open(moved) {
+  current.abort();
+  current = new AbortController();
+  const {signal} = current, route = routeOf(location.hash), root = el("div", {class: `page ${route.name}`});
+  mark(route.name);
+  main.setAttribute("aria-busy", "true");
+  main.replaceChildren(root);
+  try {
+    await PAGES[route.name].show(root, route, signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    if (!root.querySelector("h1")) root.prepend(el("h1", null, route.name === "document" ? "Document" : "doppel"));
+    root.append(problemCard(error), el("button", {type: "button", on: {click: () => open(true)}}, "Try again"));
+  }
+  if (signal.aborted) return;
+  main.removeAttribute("aria-busy");
+  const heading = root.querySelector("h1");
+  document.title = `${heading.textContent} - doppel`;
+  if (!moved) return;
+  heading.tabIndex = -1;
+  heading.focus({preventScroll: true});
+  scrollTo(0, 0);
+  announce(document.title);
+}
+
+// The chooser is there when there is something to choose.
+async function fillChooser() {
+  const chooser = document.getElementById("chooser"), select = document.getElementById("index");
+  const list = (await indexes()).indexes;
+  if (session.index && !list.some(one => one.name === session.index)) session.index = null;
+  chooser.hidden = list.length < 2;
+  select.replaceChildren(...options(list.map((one, i) => [i ? one.name : "", one.name]), session.index || ""));
+}
+
+const tokenButton = document.getElementById("token");
+const showToken = () => { tokenButton.hidden = !session.token; };
+
+document.getElementById("index").addEventListener("change", event => {
+  session.index = event.target.value || null;
+  open(false);
+});
+document.getElementById("skip").addEventListener("click", event => {
+  event.preventDefault();
+  main.focus();
+});
+tokenButton.addEventListener("click", () => {
+  session.token = null;
+  showToken();
+  open(true);
+});
+document.addEventListener("token", showToken);
+document.addEventListener("index", () => fillChooser().then(() => open(true)));
+addEventListener("hashchange", () => open(true));
+
+onUnauthorized(askToken);
+showToken();
+fillChooser().catch(() => {}).finally(() => open(false));

@@ -1,0 +1,72 @@
+// Makes elements. Text of documents goes in as text nodes only; there is no way here to put in markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, properties, children) {
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+// el("p", {class: "soft", on: {click}}, "text", element, ...); properties may be null.
+export const el = (tag, properties, ...children) => fill(document.createElement(tag), properties, children);
+export const svg = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
+
+// What comes from documents, for one line: characters that control the terminal or the direction of text are shown as
+// such, one for one, so that places in a text stay what they are.
+export const plain = text => String(text).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+// A name of a document, apart from the direction of what stands around it.
+export const name = text => el("bdi", null, plain(text));
+
+// Tells those who hear the page.
+export function announce(text) {
+  const live = document.getElementById("live");
+  live.textContent = "";
+  requestAnimationFrame(() => { live.textContent = text; });
+}
+
+let last = 0;
+// A label with its control below; the control gets an id.
+export function field(label, control, help) {
+  const id = control.id || `field-${++last}`;
+  control.id = id;
+  const about = help && el("p", {class: "help", id: `${id}-help`}, help);
+  if (about) control.setAttribute("aria-describedby", about.id);
+  return el("div", {class: "field"}, el("label", {for: id}, label), control, about);
+}
+
+export const options = (choices, chosen) =>
+  choices.map(([value, text]) => el("option", {value, selected: value === chosen}, text));
+
+// Facts as a list of names and values; values that are null are left out.
+export function facts(rows) {
+  const kept = rows.filter(row => row && row[1] !== null && row[1] !== undefined);
+  return el("dl", {class: "facts"}, kept.map(([title, ...values]) =>
+    el("div", null, el("dt", null, title), el("dd", null, ...values))));
+}
+
+export function table(caption, heads, rows, numbers = []) {
+  const kind = i => (numbers.includes(i) ? "number" : null);
+  return el("table", null,
+    el("caption", null, caption),
+    el("thead", null, el("tr", null, heads.map((head, i) => el("th", {scope: "col", class: kind(i)}, head)))),
+    el("tbody", null, rows.map(row => el("tr", null, row.map((cell, i) =>
+      i ? el("td", {class: kind(i)}, cell) : el("th", {scope: "row", class: kind(i)}, cell))))));
+}
+
+// A place for what a form brings: its heading gets the focus when it is there.
+export function outcome(root, ...children) {
+  root.replaceChildren(...children.flat().filter(Boolean));
+  const heading = root.querySelector("h2, h3");
+  if (!heading) return;
+  heading.tabIndex = -1;
+  heading.focus({preventScroll: true});
+  heading.scrollIntoView({block: "start", behavior: calm() ? "auto" : "smooth"});
+}
+
+export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,0 +1,114 @@
+// What figures mean, in words.
+import {bytes, count, many, seconds, share} from "./format.js";
+
+export const REASONS = {
+  exact_url: "the same URL",
+  content_hash: "the content",
+  title_similarity: "the title",
+};
+
+// One sentence on why a document is a copy.
+export function reasonInWords(reason, evidence) {
+  const e = evidence || {};
+  if (reason === "exact_url") return "It has the same URL, once both are brought to their canonical form.";
+  if (reason === "title_similarity") return `Its title is ${share(e.titleSimilarity)} the same as that of the document it is a copy of.`;
+  if (e.sameDigest) return "It has the very same words; case, punctuation and spaces do not count.";
+  if (e.similarity !== null && e.similarity !== undefined)
+    return `It shares ${share(e.similarity)} of its passages with the document it is a copy of.`;
+  return `Its fingerprint differs in only ${many(e.distance, "bit")} from that of the document it is a copy of.`;
+}
+
+export function headline(verdict) {
+  if (verdict.known) return "Known: it was added before under this id";
+  if (verdict.isDuplicate) return "A copy: this was seen before";
+  return verdict.replaced ? "A new version: it took the place of the old one" : "New: nothing like it is known";
+}
+
+const bitsOf = distance => (distance === 0 ? "the fingerprints are the same" : `${many(distance, "bit")} of the fingerprints differ`);
+
+// [name, value, what it means] of each thing that was measured; what was not is left out.
+export function evidenceRows(e) {
+  const known = value => value !== null && value !== undefined;
+  return [
+    ["Same URL", e.sameUrl ? "yes" : "no", "Canonical forms are compared: without tracking parameters, fragments and the like."],
+    ["Same words", e.sameDigest ? "yes" : "no", "The digests of all words are compared."],
+    known(e.similarity) && ["Similarity", share(e.similarity), e.verified ? "Runs of words that both have, of all that either has; counted, not estimated."
+      : "Runs of words that both have, of all that either has."],
+    known(e.containment) && ["Containment", share(e.containment), "How much of this document the other one has."],
+    known(e.distance) && ["Distance", count(e.distance), `${bitsOf(e.distance)}; few bits mean similar content.`],
+    known(e.titleSimilarity) && ["Title similarity", share(e.titleSimilarity), "1 less the share of characters that have to be changed."],
+  ].filter(Boolean);
+}
+
+// Every measure of a comparison: [name, value, what it means].
+export function measureRows(c) {
+  const part = value => (value === null ? "–" : share(value));
+  const number = (value, digits = 0) => (value === null ? "–" : digits ? value.toFixed(digits) : count(value));
+  return [
+    ["Similarity", part(c.similarity), `Jaccard: ${count(c.shinglesShared)} runs of words are in both, ${count(c.shinglesA)} in A, ${count(c.shinglesB)} in B.`],
+    ["A in B", part(c.containmentAB), "Containment: the share of A's runs of words that B has."],
+    ["B in A", part(c.containmentBA), "The same the other way round: high on one side only means that one holds the other."],
+    ["Distance", number(c.distance), `Bits of ${c.bits} in which the fingerprints differ; unrelated texts differ in about ${c.bits / 2}.`],
+    ["Signature similarity", part(c.signatureSimilarity), "The similarity, estimated from two MinHash signatures of 128 slots."],
+    ["Cosine", number(c.cosine, 4), "Of the vectors of word counts: 1 means the same words equally often, in any order."],
+    ["Angle", c.angle === null ? "–" : `${c.angle.toFixed(1)}°`, "Between those vectors: 0° the same, 90° no word in common."],
+    ["Euclidean distance", number(c.euclidean, 2), "Between those vectors; grows with the length of the texts."],
+    ["Edit distance", number(c.editDistance), "Characters to insert, delete or replace (Levenshtein), case and punctuation aside."],
+    ["Edits without replacing", number(c.indelDistance), "Characters to insert or delete."],
+    ["Edit similarity", part(c.editSimilarity), "1 less the edit distance as a share of the longer text."],
+    ["Same words", c.sameDigest ? "yes" : "no", "Whether the digests of all words are the same."],
+    ["Words", `${count(c.wordsA)} and ${count(c.wordsB)}`, "In A and in B."],
+    ["Fingerprints", `${c.fingerprintA} ${c.fingerprintB}`, `By the recipe ${c.recipe}.`],
+  ];
+}
+
+// How alike two texts are, in a sentence.
+export function likeness(c) {
+  if (c.sameDigest) return "The two have the very same words.";
+  if (!c.shinglesShared && !c.passages.length) return "The two have nothing in common.";
+  const most = Math.max(c.containmentAB || 0, c.containmentBA || 0);
+  if (c.similarity >= 0.8) return `Near-copies: they share ${share(c.similarity)} of their passages.`;
+  if (most >= 0.8) return `${c.containmentAB >= c.containmentBA ? "A is mostly contained in B" : "B is mostly contained in A"}: ${share(most)} of it is there.`;
+  return `They share ${share(c.similarity)} of their passages.`;
+}
+
+// ---- an index ----
+
+const PRESETS = {
+  general: "for documents of any kind",
+  crawl: "for crawlers: little memory, only hardly changed pages, 30 days",
+  article: "for articles: by their words, whatever the order",
+};
+export const presetInWords = preset => (preset ? `${preset}, ${PRESETS[preset] || "a preset"}` : "settings of its own");
+
+export function recipeInWords(recipe) {
+  const parts = Object.fromEntries(recipe.split(":").map(part => part.split("=")));
+  if (!parts.words) return recipe;
+  const runs = parts.words === "1" ? "single words" : `runs of ${parts.words} words`;
+  const first = parts.chars ? ` of the first ${count(+parts.chars)} characters` : "";
+  return `Fingerprints of ${runs}${first}, hashed by ${parts.hash}, weighted by ${parts.weight}`;
+}
+
+export const nearInWords = s => (s.near === "similarity"
+  ? `A copy shares at least ${share(s.similarity)} of the passages`
+  : `A copy's fingerprint differs in at most ${many(s.distance, "bit")}`);
+
+export const DUPLICATES = {
+  skip: "are counted at their original, no more",
+  link: "are remembered by id, URL and title under their original",
+  store: "are stored like any document, but are no originals",
+};
+export const DURABILITY = {
+  batch: "An add is answered once it is on the disk; adds at the same time share one commit",
+  each: "An add is answered once it is on the disk; each has a commit of its own",
+  none: "An add is answered at once and on the disk within a second",
+};
+
+export function planInWords(s) {
+  const bands = /^(\d+)x(\d+)$/.exec(s.plan);
+  if (bands) return `${bands[1]} bands of ${bands[2]} rows: documents that agree in one band are looked at closely`;
+  return s.plan;
+}
+
+export const rememberedFor = ttl => (ttl ? seconds(ttl) : "for ever");
+export const perDocument = (size, documents) => (documents ? `${bytes(size / documents)} a document` : null);

@@ -1,0 +1,30 @@
+// How near "near" is when similar documents are asked for. Below what an index was made for, a search may compare all
+// documents: that is done by itself only while they are few.
+import {similar, similarTo, stats} from "./api.js";
+import {el, field, options} from "./dom.js";
+import {nearList} from "./verdict.js";
+
+const FEW = 20000;
+
+async function usual(signal) {
+  const s = await stats(signal);
+  return s.documents <= FEW ? 0.3 : s.near === "similarity" ? s.similarity : 0.85;
+}
+
+// A section that lists what is similar to a document ({id}) or to a body that is not there ({body}).
+export async function nearSection(what, signal) {
+  const list = el("div", {"aria-live": "polite"});
+  const least = await usual(signal);
+  const choices = [...new Set([0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, least])].sort((x, y) => x - y);
+  const choose = el("select", null, options(choices.map(value => [String(value), `more than ${Math.round(100 * value)} %`]), String(least)));
+  async function fill() {
+    const values = {limit: 10, similarity: choose.value};
+    const found = await (what.body ? similar(what.body, values, signal) : similarTo(what.id, values, signal));
+    list.replaceChildren(nearList(found.results, "No document is as similar as that."));
+  }
+  choose.addEventListener("change", () => fill().catch(error => {
+    if (error.name !== "AbortError") list.replaceChildren(el("p", {class: "problem"}, error.message));
+  }));
+  await fill();
+  return el("section", {class: "card"}, el("h2", null, what.title || "The nearest documents"), field("Similar by", choose), list);
+}

@@ -1,0 +1,88 @@
+// Try: is this text or page known? And add it.
+import {add, check, compare, get, orNull} from "./api.js";
+import {announce, el, field, outcome} from "./dom.js";
+import {EXAMPLE, SECOND} from "./example.js";
+import {headline} from "./explain.js";
+import {nearSection} from "./near.js";
+import {sideBySide} from "./passages.js";
+import {problemCard, working} from "./problem.js";
+import {rememberedText, rememberText} from "./session.js";
+import {source} from "./source.js";
+import {verdictCard} from "./verdict.js";
+
+function makeForm() {
+  const text = source("Text or page", 12);
+  const input = (type, placeholder) => el("input", {type, placeholder, autocomplete: "off", spellcheck: "false"});
+  return {text, title: input("text"), url: input("url", "https://"), id: input("text")};
+}
+
+// The document as the form has it; null when it says nothing.
+function documentOf(form) {
+  const made = {...form.text.side()};
+  for (const name of ["title", "url", "id"])
+    if (form[name].value.trim()) made[name] = form[name].value.trim();
+  return Object.keys(made).some(name => name !== "id") ? made : null;
+}
+
+// The text of the original: as the index keeps it, or as it was added from this tab.
+async function originalSide(id, signal) {
+  const stored = await orNull(get(id, signal));
+  return stored && stored.text ? {text: stored.text} : rememberedText(id);
+}
+
+async function passagesCard(body, verdict, signal) {
+  const mine = body.html ? {html: body.html} : {text: body.text};
+  if (!verdict.isDuplicate || !(mine.html || mine.text)) return null;
+  const theirs = await originalSide(verdict.originalId, signal);
+  if (!theirs)
+    return el("p", {class: "card soft"}, "To see what the two share, the index has to keep texts (keep_text); this one does not. Compare lays any two texts side by side.");
+  const compared = await compare({a: theirs, b: mine}, signal);
+  return el("section", {class: "card"}, el("h2", null, "What the two share"), sideBySide(
+    {title: "A: the original", text: compared.textA || theirs.text}, {title: "B: what you gave", text: compared.textB || mine.text}, compared));
+}
+
+function addCard(again) {
+  return el("section", {class: "card act"}, el("h2", null, "Remember it?"),
+    el("p", {class: "soft"}, "So far it was only looked up. Once it is added, copies of it are found."),
+    el("button", {type: "button", class: "first", on: {click: again}}, "Add it"));
+}
+
+async function run(form, place, adds, signal) {
+  const body = documentOf(form);
+  if (!body) {
+    outcome(place, problemCard({title: "There is nothing to look up", message: "Give a text, a page, a title or a URL."}));
+    return;
+  }
+  const verdict = await (adds ? add(body, signal) : check(body, signal));
+  if (adds && !verdict.isDuplicate && !verdict.known && (body.text || body.html)) rememberText(verdict.id, body.html ? {html: body.html} : {text: body.text});
+  const extra = await passagesCard(body, verdict, signal);
+  const near = body.text || body.html ? await nearSection({body: {...body, id: undefined}}, signal) : null;
+  const again = event => working(event.currentTarget, place, () => run(form, place, true, signal));
+  outcome(place, verdictCard(verdict, adds), extra, !adds && addCard(again), near);
+  announce(headline(verdict));
+}
+
+function fillIn(form, example) {
+  form.text.set(example.text);
+  form.title.value = example.title;
+  form.url.value = example.url;
+  form.id.value = "";
+}
+
+export async function show(root, route, signal) {
+  const form = makeForm(), place = el("div", {class: "place"});
+  const act = adds => event => working(event.currentTarget, place, () => run(form, place, adds, signal));
+  const examples = [["an article", EXAMPLE], ["its second version", SECOND]].map(([text, example]) =>
+    el("button", {type: "button", class: "link", on: {click: () => fillIn(form, example)}}, text));
+  const checkIt = el("button", {type: "submit", class: "first"}, "Check");
+  root.append(el("h1", null, "Try"),
+    el("p", {class: "lead"}, "Is this known? Paste a text or a page, or drop a file. To see how it works, fill in ", examples[0], ", add it, and then ", examples[1], "."),
+    el("form", {class: "card", novalidate: true, on: {submit(event) {
+      event.preventDefault();
+      working(checkIt, place, () => run(form, place, false, signal));
+    }}},
+    form.text.box,
+    el("div", {class: "three"}, field("Title", form.title), field("URL", form.url), field("Id", form.id, "Without one, the URL or the text gives it.")),
+    el("div", {class: "buttons"}, checkIt, el("button", {type: "button", on: {click: act(true)}}, "Check and add"))),
+    place);
+}

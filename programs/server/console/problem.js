@@ -1,0 +1,36 @@
+// What went wrong, said kindly; and buttons whose work is under way.
+import {announce, el, outcome} from "./dom.js";
+
+const HINTS = {
+  401: "Sign in with a token that the server knows.",
+  403: "Your token does not allow this. Ask whoever runs the server for one that does.",
+  404: "It may have been removed, or have expired.",
+  409: "Something else is under way, or it is there already. Try again in a moment.",
+  413: "It is larger than the server takes.",
+  429: "Too many requests at once. Wait a moment.",
+  501: "The server was not started with what this needs.",
+  503: "The server is busy or about to stop. Try again in a moment.",
+};
+
+export function problemCard(error) {
+  const where = error.pointer && `In the field ${error.pointer.slice(1)}.`;
+  return el("section", {class: "card problem", role: "alert"},
+    el("h2", null, error.title || "That did not work"),
+    el("p", null, error.message || String(error)),
+    (where || HINTS[error.status]) && el("p", {class: "soft"}, [where, HINTS[error.status]].filter(Boolean).join(" ")));
+}
+
+// Runs `work` while the button cannot be used; a problem is shown in `place`.
+export async function working(button, place, work) {
+  button.disabled = true;
+  button.classList.add("busy");
+  announce("Working");
+  try {
+    await work();
+  } catch (error) {
+    if (error.name !== "AbortError") outcome(place, problemCard(error));
+  } finally {
+    button.disabled = false;
+    button.classList.remove("busy");
+  }
+}
