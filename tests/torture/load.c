@@ -35,6 +35,13 @@ static tt_plant new_plant(tt_worker *worker) {
     return (tt_plant){.id = id, .text = id + 1, .at = worker->load->now};
 }
 
+/* Whether a call went well; where none may fail, that is the end otherwise. */
+static bool well(const tt_worker *worker, doppel_status status, const doppel_error *error, const char *what) {
+    if (!worker->load->tolerant || status == DOPPEL_ERROR_USAGE || status == DOPPEL_ERROR_INPUT)
+        must(status, error, what);
+    return status == DOPPEL_OK;
+}
+
 static void report(const tt_worker *worker, const tt_step *step) {
     worker->load->report(step, worker->load->user);
 }
@@ -58,7 +65,9 @@ static void report_verdict(tt_worker *worker, tt_step *step, doppel_status statu
     report(worker, step);
 }
 
-/* Adds one; `expected` is the original it must name, 0: none, UINT64_MAX: whatever. */
+/* Adds one; `expected` is the original it must name, 0: none, UINT64_MAX: whatever. Gives whether it is no new
+ * original.
+ */
 static bool add(tt_worker *worker, tt_plant plant, bool clique, uint64_t expected) {
     plant_room room;
     doppel_item item = plant_item(&plant, &room);
@@ -69,8 +78,8 @@ static bool add(tt_worker *worker, tt_plant plant, bool clique, uint64_t expecte
     doppel_status status = doppel_engine_add(worker->load->engine, &item, &verdict, &error);
     report_verdict(worker, &step, status, &verdict);
     doppel_verdict_free(&verdict);
-    if (status != DOPPEL_OK)
-        wrong("add: %s", error.message);
+    if (!well(worker, status, &error, "add"))
+        return true;
     if (expected != UINT64_MAX && (step.duplicate ? step.original : 0) != expected)
         wrong("plant %" PRIu64 " is called a copy of %" PRIu64 ", not of %" PRIu64, plant.id,
               step.duplicate ? step.original : 0, expected);
@@ -92,12 +101,15 @@ static void add_batch(tt_worker *worker) {
         items[i] = plant_item(&steps[i].plant, &room[i]);
         report(worker, &steps[i]);
     }
-    must(doppel_engine_add_batch(worker->load->engine, items, BATCH, verdicts, status, &error), &error, "add_batch");
+    doppel_status all = doppel_engine_add_batch(worker->load->engine, items, BATCH, verdicts, status, &error);
+    well(worker, all, &error, "add_batch");
     for (int i = 0; i < BATCH; i++) {
-        report_verdict(worker, &steps[i], status[i], &verdicts[i]);
-        if (steps[i].duplicate != (i == BATCH - 1))
+        doppel_status one = all == DOPPEL_OK ? status[i] : all;
+        report_verdict(worker, &steps[i], one, &verdicts[i]);
+        if (!worker->load->tolerant && steps[i].duplicate != (i == BATCH - 1))
             wrong("document %d of a batch has the wrong verdict", i);
-        remember(worker, &steps[i]);
+        if (one == DOPPEL_OK)
+            remember(worker, &steps[i]);
         doppel_verdict_free(&verdicts[i]);
     }
 }
@@ -120,8 +132,8 @@ static void replace(tt_worker *worker, tt_own *of) {
         return;
     plant.text = plant.id + ((uint64_t)of->replaced << 56);
     of->gone = true; /* the new version is remembered in its place */
-    add(worker, plant, false, 0);
-    worker->own[worker->count - 1].replaced = of->replaced;
+    if (!add(worker, plant, false, 0))
+        worker->own[worker->count - 1].replaced = of->replaced;
 }
 
 static void forget(tt_worker *worker, tt_own *of) {
@@ -131,14 +143,15 @@ static void forget(tt_worker *worker, tt_own *of) {
     bool removed = false;
     tt_step step = {.kind = STEP_REMOVE, .plant = of->plant};
     report(worker, &step);
-    must(doppel_engine_remove(worker->load->engine, item.document.id, item.document.id_length, &removed, &error),
-         &error, "remove");
-    step.phase = STEP_DONE;
+    doppel_status status =
+        doppel_engine_remove(worker->load->engine, item.document.id, item.document.id_length, &removed, &error);
+    bool fine = well(worker, status, &error, "remove");
+    step.phase = fine ? STEP_DONE : STEP_REFUSED;
     report(worker, &step);
-    if (!removed)
+    if (fine && !removed)
         wrong("%s was not there to be removed", room.id);
     of->gone = true;
-    of->removed = of->replaced < 3;
+    of->removed = fine && of->replaced < 3;
 }
 
 /* What was removed comes again, and is new. */
@@ -157,13 +170,15 @@ static void look(tt_worker *worker, const tt_own *of) {
     doppel_error error;
     item.document.id = item.document.url = NULL;
     item.document.id_length = item.document.url_length = 0;
-    must(doppel_engine_check(worker->load->engine, &item, &verdict, &error), &error, "check");
-    uint64_t original;
-    bool right = verdict.is_duplicate && plant_number(verdict.original_id, &original) && original == of->plant.id;
-    if (!right && (verdict.is_duplicate || !worker->load->lossy))
-        wrong("a check does not find %s, which was acknowledged", room.id);
-    must(doppel_engine_similar(worker->load->engine, &item, NULL, &list, &error), &error, "similar");
-    if (!list.count && !worker->load->lossy)
+    if (well(worker, doppel_engine_check(worker->load->engine, &item, &verdict, &error), &error, "check")) {
+        uint64_t original;
+        bool right = verdict.is_duplicate && plant_number(verdict.original_id, &original) && original == of->plant.id;
+        if (!right && (verdict.is_duplicate || !worker->load->lossy))
+            wrong("a check does not find %s, which was acknowledged", room.id);
+    }
+    bool asked =
+        well(worker, doppel_engine_similar(worker->load->engine, &item, NULL, &list, &error), &error, "similar");
+    if (asked && !list.count && !worker->load->lossy)
         wrong("nothing is similar to %s, which was acknowledged", room.id);
     doppel_stored_list_free(&list);
     doppel_verdict_free(&verdict);
@@ -223,8 +238,8 @@ static void back_up(const tt_worker *worker, uint64_t number) {
     tt_step step = {.kind = STEP_BACKUP, .plant.id = worker->load->round << 32 | number};
     snprintf(name, sizeof name, "%" PRIu64, step.plant.id);
     report(worker, &step);
-    must(doppel_engine_backup(worker->load->engine, beside(worker->load->backups, name), &error), &error, "backup");
-    step.phase = STEP_DONE;
+    doppel_status status = doppel_engine_backup(worker->load->engine, beside(worker->load->backups, name), &error);
+    step.phase = well(worker, status, &error, "backup") ? STEP_DONE : STEP_REFUSED;
     report(worker, &step);
 }
 
@@ -236,9 +251,9 @@ static void *keep_house(void *given) {
         if (i % 3 == 0)
             back_up(worker, i);
         else if (i % 3 == 1)
-            must(doppel_engine_compact(worker->load->engine, &error), &error, "compact");
+            well(worker, doppel_engine_compact(worker->load->engine, &error), &error, "compact");
         else
-            must(doppel_engine_expire(worker->load->engine, NULL, &error), &error, "expire");
+            well(worker, doppel_engine_expire(worker->load->engine, NULL, &error), &error, "expire");
     }
     return NULL;
 }

@@ -8,6 +8,7 @@
 enum { MOST_STEPS = 256 };
 
 typedef struct tt_outcomes {
+    bool by_distance; /* how engines are opened; what follows came of it */
     size_t count;
     tt_step steps[MOST_STEPS];
     uint64_t refusals;  /* calls that reported an error */
@@ -23,6 +24,6 @@ typedef struct tt_outcomes {
 void scenario_run(const char *folder, const char *backup, tt_outcomes *out);
 
 /* How engines of the scenario are opened. */
-tt_setup scenario_setup(const char *folder);
+tt_setup scenario_setup(const char *folder, bool by_distance);
 
 #endif

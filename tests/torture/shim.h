@@ -25,8 +25,16 @@ enum {
     FAULT_THREAD = 256
 };
 
-/* From now on the n-th call of these kinds fails with `reason`; with `go_on` all from that one on. n = 0: none. */
-void shim_arm(int kinds, uint64_t n, int reason, bool go_on);
+typedef enum fault_when {
+    FAULT_ONCE, /* the n-th call */
+    FAULT_FROM, /* and all after it */
+    FAULT_EVERY /* each n-th */
+} fault_when;
+
+/* From now on calls of these kinds fail with `reason`. n = 0: none. */
+void shim_arm(int kinds, uint64_t n, int reason, fault_when when);
+/* Nothing fails in this thread until it is told otherwise. */
+void shim_pause(bool paused);
 /* Nothing fails any more; gives how many calls of these kinds there were. */
 uint64_t shim_disarm(void);
 /* Writes a note into the log. */

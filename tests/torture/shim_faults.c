@@ -1,5 +1,5 @@
-/* shim_faults.c - makes calls fail: the n-th one, or all from the n-th one on. Has the functions that give memory and
- * threads. */
+/* shim_faults.c - makes calls fail: the n-th one, all from the n-th one on, or each n-th. Has the functions that give
+ * memory and threads. */
 #include "shim.h"
 
 #include <dlfcn.h>
@@ -14,15 +14,21 @@ static struct {
     _Atomic uint64_t calls;
     uint64_t n;
     int reason;
-    bool go_on;
+    fault_when when;
 } faults;
 
-void shim_arm(int kinds, uint64_t n, int reason, bool go_on) {
+void shim_arm(int kinds, uint64_t n, int reason, fault_when when) {
     faults.calls = 0;
     faults.n = n;
     faults.reason = reason;
-    faults.go_on = go_on;
+    faults.when = when;
     faults.kinds = kinds;
+}
+
+static _Thread_local bool in_pause;
+
+void shim_pause(bool paused) {
+    in_pause = paused;
 }
 
 uint64_t shim_disarm(void) {
@@ -30,11 +36,16 @@ uint64_t shim_disarm(void) {
     return faults.calls;
 }
 
-bool shim_refuses(int kind) {
-    if (!(faults.kinds & kind))
+static bool is_turn(uint64_t call) {
+    if (!faults.n)
         return false;
-    uint64_t call = atomic_fetch_add(&faults.calls, 1) + 1;
-    if (!faults.n || (faults.go_on ? call < faults.n : call != faults.n))
+    if (faults.when == FAULT_EVERY)
+        return call % faults.n == 0;
+    return faults.when == FAULT_FROM ? call >= faults.n : call == faults.n;
+}
+
+bool shim_refuses(int kind) {
+    if (in_pause || !(faults.kinds & kind) || !is_turn(atomic_fetch_add(&faults.calls, 1) + 1))
         return false;
     errno = kind & (FAULT_MEMORY | FAULT_MAP) ? ENOMEM : faults.reason;
     return true;

@@ -38,7 +38,7 @@ static const struct tt_kind {
 typedef struct tt_torture {
     char scratch[256], folder[300], backup[300];
     tt_outcomes *out; /* shared with children */
-    void (*arm)(int kinds, uint64_t n, int reason, bool go_on);
+    void (*arm)(int kinds, uint64_t n, int reason, fault_when when);
     uint64_t (*disarm)(void);
     uint64_t runs, refused, harmless;
 } tt_torture;
@@ -55,11 +55,17 @@ __attribute__((noreturn)) static void blame(const tt_torture *torture, const tt_
           torture->scratch);
 }
 
+/* Engines are near by similarity or distance in turn. */
+static bool by_distance(const tt_fault *fault) {
+    return (fault->n + fault->go_on) % 2 == 0;
+}
+
 /* ---- with faults ---- */
 
 static void run_child(const tt_torture *torture, const tt_fault *fault) {
     alarm(60);
-    torture->arm(fault->kind->kinds, fault->n, fault->kind->reason, fault->go_on);
+    torture->out->by_distance = by_distance(fault);
+    torture->arm(fault->kind->kinds, fault->n, fault->kind->reason, fault->go_on ? FAULT_FROM : FAULT_ONCE);
     scenario_run(torture->folder, torture->backup, torture->out);
     torture->out->calls = torture->disarm();
     _exit(0);
@@ -87,8 +93,8 @@ static void judge(tt_torture *torture, const tt_fault *fault, int end) {
 
 /* ---- and without ---- */
 
-static void compare(tt_model *model, const char *folder) {
-    tt_setup setup = scenario_setup(folder);
+static void compare(const tt_torture *torture, tt_model *model, const char *folder) {
+    tt_setup setup = scenario_setup(folder, torture->out->by_distance);
     model_check check = {.engine = setup_open(&setup), .now = setup.now, .samples = 60, .seed = 1};
     model_compare(model, &check);
     doppel_engine_close(check.engine);
@@ -106,9 +112,9 @@ static void inspect(const tt_torture *torture) {
         model_step(model, step, false);
     }
     alarm(60);
-    compare(model, torture->folder);
+    compare(torture, model, torture->folder);
     if (backed_up)
-        compare(backed_up, torture->backup);
+        compare(torture, backed_up, torture->backup);
     _exit(0);
 }
 
