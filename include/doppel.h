@@ -1214,8 +1214,9 @@ DOPPEL_API doppel_status doppel_engine_check(doppel_engine *engine, const doppel
                                              doppel_error *error);
 
 /* Checks and adds, in one step. An id that is there: with the same words, the first verdict again; with others, the new
- * version takes its place and is checked against all but itself. After DOPPEL_ERROR_IO or DOPPEL_ERROR_STORE the
- * document is not there, and the engine can go on. */
+ * version takes its place and is checked against all but itself; what was linked to or counted at the old one goes with
+ * it. After DOPPEL_ERROR_IO or DOPPEL_ERROR_STORE the document is not acknowledged (it is absent or whole), and the
+ * engine can go on. */
 DOPPEL_API doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                            doppel_error *error);
 

@@ -38,7 +38,8 @@ static doppel_status give_again(adding *a, uint64_t number, doppel_verdict *verd
     return status == DOPPEL_OK ? status : dp_no_memory(a->error);
 }
 
-/* Whether the id is there: with the same words *again is its number, with others it goes. */
+/* Whether the id is there: with the same words *again is its number; with others, or when it is a copy of what is gone,
+ * it goes. */
 static doppel_status look_up_id(adding *a, uint64_t *again) {
     uint64_t number;
     bool found;
@@ -52,7 +53,8 @@ static doppel_status look_up_id(adding *a, uint64_t *again) {
     status = dp_read_trace(a->engine, a->worker, &a->look, number, trace, &found, a->error);
     if (status != DOPPEL_OK || !found)
         return status;
-    if (same_words(a->query, trace)) {
+    bool orphan = trace->kind == DP_TRACE_COPY && !dp_known_alive(a->engine->known, trace->of, a->look.now);
+    if (same_words(a->query, trace) && !orphan) {
         *again = number;
     } else {
         a->look.except[a->gone_count++] = number;

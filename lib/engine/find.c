@@ -42,6 +42,11 @@ static void consider(search *s, const dp_candidate *candidate) {
 
 /* ---- ids and URLs ---- */
 
+/* Whether a trace is a copy of what is gone: its URL says nothing any more. */
+static bool is_orphan(const search *s, const dp_trace *trace) {
+    return trace->kind == DP_TRACE_COPY && !counts(s, trace->of);
+}
+
 /* Who has this very name, by a key of `known`: the lowest number. */
 static doppel_status find_name(search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
     dp_numbers *keyed = &s->worker->keyed;
@@ -58,7 +63,7 @@ static doppel_status find_name(search *s, dp_key key, doppel_slice name, uint64_
         if (has->length != name.length || memcmp(has->data, name.data, name.length) != 0)
             continue;
         status = dp_read_trace(s->engine, s->worker, s->look, keyed->number[i], trace, &found, s->error);
-        if (status == DOPPEL_OK && found) {
+        if (status == DOPPEL_OK && found && !(key == DP_KEY_URL && is_orphan(s, trace))) {
             *number = keyed->number[i];
             return DOPPEL_OK;
         }
@@ -93,8 +98,6 @@ static doppel_status find_same_url(search *s) {
         return status;
     if (trace.kind == DP_TRACE_COPY)
         number = trace.of;
-    if (!counts(s, number))
-        return DOPPEL_OK;
     dp_candidate candidate = {.number = number, .evidence = dp_evidence_none()};
     candidate.evidence.same_url = true;
     s->finding->candidates++;

@@ -216,8 +216,23 @@ static void what_goes_is_no_original(void **state) {
     doppel_engine_close(engine);
 }
 
+/* A copy of what was removed does not stand in the way of who has its URL, or its id, next. */
+static void a_url_outlives_its_orphans(void **state) {
+    (void)state;
+    doppel_engine *engine = open_engine(&(doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    bool removed;
+    adding_says(engine, item_of("a", "http://a.example/", ARTICLE), "unique");
+    adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
+    assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_OK);
+    assert_true(removed);
+    adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "unique replaced");
+    adding_says(engine, item_of("d", "http://b.example/", OTHER_ARTICLE), "exact_url b");
+    doppel_engine_close(engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_url_outlives_its_orphans),
         cmocka_unit_test(what_goes_is_no_original),
         cmocka_unit_test(an_id_that_is_there_is_known_or_replaced),
         cmocka_unit_test(a_missing_id_is_derived),
