@@ -3,8 +3,8 @@
  * of them) -> write.c (documents).
  *
  * A document is known by its number, in the order of reading. Those with the same words are twins: the first of them
- * stands for all, and only firsts are looked for in bands. Documents that may be near stand together in a bucket
- * (buckets.c); buckets that hold the same documents are one. */
+ * stands for all, and only firsts are looked for in bands. What an index folder has (found.h) is not compared at all.
+ * Documents that may be near stand together in a bucket (buckets.c); buckets that hold the same documents are one. */
 #ifndef DP_BATCH_H
 #define DP_BATCH_H
 

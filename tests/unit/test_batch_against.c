@@ -349,7 +349,7 @@ static void saved_sketches_have_all_documents(void **state) {
     doppel_batch_free(batch);
 }
 
-/* ---- what does not go together ---- */
+/* ---- what does not go together, or is damaged ---- */
 
 static void check_refused(doppel_batch_options options, const char *index, const char *because) {
     doppel_batch *batch = NULL;
@@ -389,6 +389,29 @@ static void what_does_not_go_together_is_refused(void **state) {
     doppel_recipe_free(article);
 }
 
+static void note_complaint(const doppel_error *what, void *user) {
+    int *complaints = user;
+    assert_string_equal(what->file, "index");
+    assert_non_null(strstr(what->message, "damaged"));
+    ++*complaints;
+}
+
+static void what_is_damaged_is_told(void **state) {
+    (void)state;
+    int complaints = 0;
+    doppel_input_options input = {.size = sizeof input, .bad = note_complaint, .user = &complaints};
+    save_documents();
+    make_index("index", by_similarity, "old.jsonl");
+    dp_buffer file = slurp("index/documents-1.mdb");
+    char *at = memmem(file.data, file.size, "http://www.example.com/a", 24);
+    assert_non_null(at);
+    *at = 'x';
+    spit("index/documents-1.mdb", file.data, file.size);
+    dp_buffer_free(&file);
+    check_against((doppel_batch_options){.by = DOPPEL_BY_URL, .input = &input}, "index", "");
+    assert_int_equal(complaints, 1);
+}
+
 static doppel_status no_pairs(const doppel_near *pairs, size_t count, void *user) {
     (void)pairs, (void)count, (void)user;
     return DOPPEL_OK;
@@ -420,6 +443,7 @@ int main(void) {
         TEST(a_run_goes_on),
         TEST(saved_sketches_have_all_documents),
         TEST(what_does_not_go_together_is_refused),
+        TEST(what_is_damaged_is_told),
         TEST(pairs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
