@@ -1,10 +1,10 @@
 # The command. Programs see doppel.h and programs/common alone.
 file(GLOB common_sources CONFIGURE_DEPENDS programs/common/*.c)
 file(GLOB command_sources CONFIGURE_DEPENDS programs/doppel/*.c)
+include(cmake/server.cmake)
 if(command_sources)
-  add_executable(doppel ${command_sources} ${common_sources})
-  target_include_directories(doppel PRIVATE programs)
-  target_link_libraries(doppel PRIVATE doppel_static)
+  add_executable(doppel ${command_sources})
+  target_link_libraries(doppel PRIVATE doppel_server)
 endif()
 
 # Benchmarks, built by the target bench: bench/bench_NAME.c is a program, the other bench/*.c are parts of each of them.

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "common/help.h"
 #include "common/message.h"
+#include "server/serve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,8 @@ static int run_option(int argc, char **argv) {
         return print_version();
     if (!strcmp(option, "--generate") && argc == 3 && help_generate(stdout, &doppel_manual, argv[2]))
         return finish_stdout(EXIT_DONE);
+    if (!strcmp(option, "--generate") && argc == 3 && (!strcmp(argv[2], "http") || !strcmp(argv[2], "openapi")))
+        return finish_stdout(serve_generate(argv[2]));
     if (!strcmp(option, "--help") || !strcmp(option, "-h") || !strcmp(option, "help")) {
         const cli_command *command = argc > 2 ? find_command(argv[2]) : NULL;
         if (argc > 2 && !command)

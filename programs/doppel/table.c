@@ -122,6 +122,14 @@ static const cli_command commands[] = {
     {"verify", "--index DIR", "Check every record of an index, and say what is wrong.",
      "Each finding is a line on stderr; exit code 4 when there is any.", "doppel verify --index seen", verify_options,
      0, 0, "takes no operands", NULL, cmd_verify},
+    {"serve", "--index DIR", "Serve an index over HTTP, with a console in the browser.",
+     "Answers check, add, get, similar, batch, compare and more, as docs/HTTP.md and GET /openapi.json say; GET / is the "
+     "console, GET /metrics is for Prometheus. The folder is made if it is not there, as with doppel add.\n"
+     "Listens on loopback unless told otherwise. SIGTERM finishes what was accepted; SIGHUP reads the tokens again. A "
+     "socket that systemd hands over is used in place of --listen.",
+     "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
+     "doppel serve --config doppel.ini --listen 0.0.0.0:443 --tokens tokens --certificate cert.pem --key key.pem",
+     serve_options, 0, 0, "takes no operands", NULL, cmd_serve},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
      "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
      "off).",

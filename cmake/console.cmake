@@ -1,0 +1,18 @@
+# Writes the files of a folder as a table in C: cmake -DFOLDER=... -DTABLE=... -P console.cmake
+file(GLOB paths ${FOLDER}/*)
+list(SORT paths)
+set(arrays "")
+set(rows "")
+set(number 0)
+foreach(path ${paths})
+  get_filename_component(name ${path} NAME)
+  file(READ ${path} bytes HEX)
+  string(LENGTH "${bytes}" digits)
+  math(EXPR length "${digits} / 2")
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(APPEND arrays "static const unsigned char file_${number}[] = {${bytes}0};\n")
+  string(APPEND rows "    {\"${name}\", file_${number}, ${length}},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+file(WRITE ${TABLE} "/* The files of the console; made by cmake/console.cmake. */\n#include \"server/console.h\"\n\n${arrays}\n"
+     "const console_file console_files[] = {\n${rows}    {0, 0, 0},\n};\n")

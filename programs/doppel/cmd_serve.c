@@ -1,0 +1,49 @@
+/* cmd_serve.c - doppel serve: the HTTP server over an index. */
+#include "engine_cli.h"
+#include "server/serve.h"
+
+const cli_option serve_options[] = {
+    INDEX_OPTION,
+    {"listen", 'l', OPTION_TEXT, "HOST:PORT",
+     "where to listen (default 127.0.0.1:7700); anywhere but on loopback needs --tokens"},
+    {"indexes", 0, OPTION_FILE, "DIR", "the folder of further indexes, which are made and dropped by the API"},
+    {"backups", 0, OPTION_FILE, "DIR", "the folder that backups asked for by the API go to"},
+    {"tokens", 0, OPTION_FILE, "FILE",
+     "who may do what, a line each: NAME RIGHT TOKEN, with the right read, write or admin; read again at SIGHUP"},
+    {"certificate", 0, OPTION_FILE, "FILE", "serve TLS with this certificate (PEM), and --key"},
+    {"key", 0, OPTION_FILE, "FILE", "the key of --certificate"},
+    {"config", 0, OPTION_FILE, "FILE",
+     "read what is not given here from this file of lines NAME = VALUE; before that, from DOPPEL_NAME of the "
+     "environment"},
+    {"access-log", 0, OPTION_FILE, "FILE", "a JSON line for each request, at the file's end; - is stdout"},
+    {"rate", 0, OPTION_COUNT, "N", "at most N requests a second from one address (default: any number)"},
+    {"max-body", 0, OPTION_SIZE, "BYTES", "refuse larger bodies, and longer lines of a batch (default 16M)"},
+    {"max-buffered", 0, OPTION_SIZE, "BYTES", "hold at most so much of all bodies at a time (default 1G)"},
+    {"max-head", 0, OPTION_SIZE, "BYTES", "memory of a connection; heads are shorter (default 32K)"},
+    {"max-connections", 0, OPTION_COUNT, "N", "at most N connections (default 4096)"},
+    {"max-per-client", 0, OPTION_COUNT, "N", "at most N of them from one address (default: any number)"},
+    {"timeout", 0, OPTION_COUNT, "SECONDS", "shut connections that send or take nothing for so long (default 30)"},
+    {"receive-timeout", 0, OPTION_COUNT, "SECONDS", "shut those whose body is not there by then (default 60)"},
+    {"stop-timeout", 0, OPTION_COUNT, "SECONDS", "at SIGTERM, finish what was accepted for so long (default 30)"},
+    {"user", 0, OPTION_TEXT, "NAME", "become this user once the socket is open"},
+    {"sandbox", 0, OPTION_TEXT, "ON", "on (the default) or off: give up files and system calls that are not needed"},
+    {"tmp", 0, OPTION_FILE, "DIR", "where long answers are held (default: $TMPDIR, else /tmp)"},
+    {"on-duplicate", 0, OPTION_TEXT, "DO",
+     "skip (the default): count it at its original; link: remember its id, URL, title and fields there; store: keep "
+     "it like any other, but never as an original"},
+    DECIDE_OPTIONS,
+    WRITE_OPTIONS,
+    MAKE_OPTIONS,
+    LOG_OPTIONS,
+    {NULL, 0, OPTION_FLAG, NULL, NULL},
+};
+
+int cmd_serve(const cli_args *args) {
+    engine_cli e = {0};
+    int code = serve_configure(args);
+    if (code == EXIT_DONE)
+        code = engine_prepare(&e, args, ENGINE_MAKE);
+    if (code == EXIT_DONE)
+        code = serve(args, &e.options);
+    return engine_close(&e, code);
+}

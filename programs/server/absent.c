@@ -1,0 +1,25 @@
+/* absent.c - doppel serve where its libraries were not found at build time. */
+#include "server/serve.h"
+
+#include "common/message.h"
+
+int serve_configure(const cli_args *args) {
+    (void)args;
+    return EXIT_DONE;
+}
+
+static int absent(void) {
+    message("this doppel was built without the server: libmicrohttpd, inih and libseccomp are needed to build it");
+    return EXIT_USAGE;
+}
+
+int serve(const cli_args *args, const doppel_engine_options *engine) {
+    (void)args;
+    (void)engine;
+    return absent();
+}
+
+int serve_generate(const char *what) {
+    (void)what;
+    return absent();
+}

@@ -1,0 +1,110 @@
+/* body.c - a request's body as it comes: plain, gzip or zstd, unpacked a piece at a time. */
+#include "server/body.h"
+
+#include <stdlib.h>
+#include <strings.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum {
+    ROOM = 1 << 16,
+    GZIP_ONLY = 16 + MAX_WBITS,
+    WINDOW_LOG = 23 /* 8 MiB at most for a zstd window, as RFC 8878 asks a server to allow */
+};
+
+body_coding body_coding_of(const char *name) {
+    if (!name || !strcasecmp(name, "identity"))
+        return CODING_PLAIN;
+    if (!strcasecmp(name, "gzip") || !strcasecmp(name, "x-gzip"))
+        return CODING_GZIP;
+    return strcasecmp(name, "zstd") != 0 ? CODING_UNKNOWN : CODING_ZSTD;
+}
+
+static void *gzip_create(void) {
+    z_stream *stream = calloc(1, sizeof *stream);
+    if (stream && inflateInit2(stream, GZIP_ONLY) != Z_OK) {
+        free(stream);
+        return NULL;
+    }
+    return stream;
+}
+
+static void *zstd_create(void) {
+    ZSTD_DStream *stream = ZSTD_createDStream();
+    if (stream)
+        ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, WINDOW_LOG);
+    return stream;
+}
+
+body_result body_begin(body *b, body_coding coding) {
+    *b = (body){.coding = coding};
+    if (coding == CODING_PLAIN)
+        return BODY_FINE;
+    b->room = malloc(ROOM);
+    b->state = coding == CODING_GZIP ? gzip_create() : zstd_create();
+    return b->room && b->state ? BODY_FINE : BODY_NO_MEMORY;
+}
+
+void body_free(body *b) {
+    if (b->state && b->coding == CODING_GZIP) {
+        inflateEnd(b->state);
+        free(b->state);
+    } else if (b->state) {
+        ZSTD_freeDStream(b->state);
+    }
+    free(b->room);
+    *b = (body){0};
+}
+
+/* One step: unpacks from *bytes into b->room; gives how many bytes came out. */
+static body_result gzip_step(body *b, const char **bytes, size_t *length, size_t *out) {
+    z_stream *stream = b->state;
+    if (b->ended && inflateReset(stream) != Z_OK) /* the next member */
+        return BODY_BROKEN;
+    b->ended = false;
+    stream->next_in = (z_const Bytef *)*bytes;
+    stream->avail_in = (uInt)*length;
+    stream->next_out = (Bytef *)b->room;
+    stream->avail_out = ROOM;
+    int code = inflate(stream, Z_NO_FLUSH);
+    *bytes = (const char *)stream->next_in;
+    *length = stream->avail_in;
+    *out = ROOM - stream->avail_out;
+    b->ended = code == Z_STREAM_END;
+    if (code == Z_MEM_ERROR)
+        return BODY_NO_MEMORY;
+    return code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR ? BODY_FINE : BODY_BROKEN;
+}
+
+static body_result zstd_step(body *b, const char **bytes, size_t *length, size_t *out) {
+    ZSTD_inBuffer in = {*bytes, *length, 0};
+    ZSTD_outBuffer to = {b->room, ROOM, 0};
+    size_t code = ZSTD_decompressStream(b->state, &to, &in);
+    *bytes += in.pos;
+    *length -= in.pos;
+    *out = to.pos;
+    b->ended = !code;
+    return ZSTD_isError(code) ? BODY_BROKEN : BODY_FINE;
+}
+
+body_result body_add(body *b, const char *bytes, size_t length,
+                     bool (*take)(void *user, const char *bytes, size_t length), void *user) {
+    size_t out = 0;
+    b->started = b->started || length;
+    if (b->coding == CODING_PLAIN)
+        return take(user, bytes, length) ? BODY_FINE : BODY_STOPPED;
+    /* What was unpacked may fill the room exactly, with more to come of bytes that are all taken. */
+    while (length || out == ROOM) {
+        body_result result =
+            b->coding == CODING_GZIP ? gzip_step(b, &bytes, &length, &out) : zstd_step(b, &bytes, &length, &out);
+        if (result != BODY_FINE)
+            return result;
+        if (out && !take(user, b->room, out))
+            return BODY_STOPPED;
+    }
+    return BODY_FINE;
+}
+
+bool body_whole(const body *b) {
+    return b->coding == CODING_PLAIN || !b->started || b->ended;
+}

@@ -1,0 +1,225 @@
+/* compare.c - two texts or pages: every measure, and the passages they share. */
+#include "server/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct side {
+    doppel_slice text;
+    bool page; /* it is what a page says */
+    doppel_page_reader *reader;
+} side;
+
+typedef struct comparison {
+    side a, b;
+    doppel_recipe *recipe;
+    doppel_comparison measures;
+    doppel_passage *passages;
+    size_t count, min_words;
+} comparison;
+
+static doppel_status take_side(request *r, const char *name, side *s) {
+    const json_value *object = json_member(&r->json, r->json.values, name);
+    const json_value *content = json_member(&r->json, object, "text"), *html = json_member(&r->json, object, "html");
+    doppel_page page;
+    s->text = (doppel_slice){"", 0};
+    if (content && content->kind == JSON_STRING) {
+        s->text = content->text;
+        return DOPPEL_OK;
+    }
+    if (!html || html->kind != JSON_STRING)
+        return DOPPEL_ERROR_INPUT;
+    doppel_status status = doppel_page_reader_create(&s->reader);
+    if (status == DOPPEL_OK)
+        status = doppel_page_read(s->reader, html->text.data, html->text.length, "utf-8", DOPPEL_CONTENT_MAIN, &page);
+    if (status == DOPPEL_OK && page.text)
+        s->text = (doppel_slice){page.text, page.text_length};
+    s->page = true;
+    return status;
+}
+
+/* ---- the answer ---- */
+
+static void write_fingerprint(text *out, const uint64_t fingerprint[2], int bits) {
+    if (bits > 64)
+        text_format(out, "\"%016llx%016llx\"", (unsigned long long)fingerprint[1], (unsigned long long)fingerprint[0]);
+    else
+        text_format(out, "\"%0*llx\"", (bits + 3) / 4, (unsigned long long)fingerprint[0]);
+}
+
+static void write_side(text *out, const doppel_comparison *m, bool is_b) {
+    uint64_t words = is_b ? m->words_b : m->words_a;
+    text_member_count(out, is_b ? "wordsB" : "wordsA", words);
+    text_member_count(out, is_b ? "shinglesB" : "shinglesA", is_b ? m->shingles_b : m->shingles_a);
+    text_member(out, is_b ? "fingerprintB" : "fingerprintA");
+    write_fingerprint(out, is_b ? m->fingerprint_b : m->fingerprint_a, m->bits);
+    text_member(out, is_b ? "digestB" : "digestA");
+    text_put(out, words ? "\"" : "null");
+    if (words) {
+        text_hex(out, is_b ? m->digest_b : m->digest_a, 32);
+        text_put(out, "\"");
+    }
+}
+
+static void write_count(text *out, const char *name, int64_t value) {
+    text_member(out, name);
+    if (value < 0)
+        text_put(out, "null");
+    else
+        text_format(out, "%lld", (long long)value);
+}
+
+static void write_measures(text *out, const doppel_comparison *m) {
+    write_count(out, "bits", m->bits);
+    write_count(out, "distance", m->distance);
+    write_count(out, "shinglesShared", (int64_t)m->shingles_shared);
+    text_member_number(out, "similarity", m->similarity);
+    text_member_number(out, "containmentAB", m->containment_ab);
+    text_member_number(out, "containmentBA", m->containment_ba);
+    text_member_number(out, "signatureSimilarity", m->signature_similarity);
+    text_member_number(out, "cosine", m->cosine);
+    text_member_number(out, "angle", m->angle);
+    text_member_number(out, "euclidean", m->euclidean);
+    write_count(out, "editDistance", m->edit_distance);
+    write_count(out, "indelDistance", m->indel_distance);
+    text_member(out, "editSimilarity");
+    if (m->edit_distance < 0)
+        text_put(out, "null");
+    else
+        text_number(out, m->edit_similarity);
+    text_member_bool(out, "sameDigest", m->same_digest);
+}
+
+/* Counts UTF-16 units up to a byte; places have to be asked for in order, unless they go back to 0. */
+typedef struct units {
+    const char *text;
+    uint64_t bytes, units;
+} units;
+
+static uint64_t units_to(units *u, uint64_t bytes) {
+    if (bytes < u->bytes)
+        u->bytes = u->units = 0;
+    for (; u->bytes < bytes; u->bytes++) {
+        unsigned char c = (unsigned char)u->text[u->bytes];
+        u->units += (c & 0xC0) != 0x80 ? (c >= 0xF0 ? 2 : 1) : 0;
+    }
+    return u->units;
+}
+
+static int by_b(const void *left, const void *right) {
+    const doppel_passage *const *a = left, *const *b = right;
+    return ((*a)->b_start > (*b)->b_start) - ((*a)->b_start < (*b)->b_start);
+}
+
+/* Where passages begin and end in B in UTF-16 units, two numbers each; in one walk, though they may cross. */
+static uint64_t *units_of_b(const comparison *c) {
+    const doppel_passage **order = calloc(c->count + 1, sizeof *order);
+    uint64_t *places = calloc(c->count + 1, 2 * sizeof *places);
+    units walk = {c->b.text.data, 0, 0};
+    for (size_t i = 0; order && i < c->count; i++)
+        order[i] = &c->passages[i];
+    if (order && places) {
+        qsort(order, c->count, sizeof *order, by_b);
+        for (size_t i = 0; i < c->count; i++) {
+            size_t number = (size_t)(order[i] - c->passages);
+            places[2 * number] = units_to(&walk, order[i]->b_start);
+            places[2 * number + 1] = units_to(&walk, order[i]->b_end);
+        }
+    }
+    free(order);
+    return places;
+}
+
+static bool write_passages(text *out, const comparison *c) {
+    uint64_t *b = units_of_b(c);
+    units a = {c->a.text.data, 0, 0};
+    text_member(out, "passages");
+    text_put(out, "[");
+    for (size_t i = 0; b && i < c->count; i++) {
+        const doppel_passage *p = &c->passages[i];
+        text_put(out, i ? ",{" : "{");
+        text_member_count(out, "aStart", p->a_start);
+        text_member_count(out, "aEnd", p->a_end);
+        text_member_count(out, "bStart", p->b_start);
+        text_member_count(out, "bEnd", p->b_end);
+        text_member_count(out, "aFrom", units_to(&a, p->a_start));
+        text_member_count(out, "aTo", units_to(&a, p->a_end));
+        text_member_count(out, "bFrom", b[2 * i]);
+        text_member_count(out, "bTo", b[2 * i + 1]);
+        text_member_count(out, "words", p->words);
+        text_put(out, "}");
+    }
+    text_put(out, "]");
+    free(b);
+    return b;
+}
+
+static void answer(request *r, const comparison *c) {
+    text *out = &r->answer;
+    text_put(out, "{");
+    write_side(out, &c->measures, false);
+    write_side(out, &c->measures, true);
+    text_member_string(out, "recipe", slice_of(doppel_recipe_text(c->recipe)));
+    write_measures(out, &c->measures);
+    text_member_string(out, "textA", c->a.page ? c->a.text : (doppel_slice){NULL, 0});
+    text_member_string(out, "textB", c->b.page ? c->b.text : (doppel_slice){NULL, 0});
+    if (!write_passages(out, c))
+        out->failed = true;
+    text_put(out, "}");
+    request_answer(r, 200);
+}
+
+/* ---- the work ---- */
+
+static doppel_status take_recipe(request *r, comparison *c, doppel_error *error) {
+    const json_value *recipe = json_member(&r->json, r->json.values, "recipe");
+    char *name = recipe ? strndup(recipe->text.data, recipe->text.length) : strdup("page");
+    doppel_status status = name ? doppel_recipe_parse(name, NULL, &c->recipe, error) : DOPPEL_ERROR_MEMORY;
+    free(name);
+    return status;
+}
+
+/* Edits cost the product of both lengths; longer texts together would keep a worker for seconds. */
+enum { LONGEST = 4 << 20 };
+
+static void compare(request *r, comparison *c) {
+    doppel_error error = {0};
+    const json_value *min_words = json_member(&r->json, r->json.values, "minWords");
+    c->min_words = min_words ? (size_t)strtod(min_words->text.data, NULL) : 5;
+    doppel_status status = take_recipe(r, c, &error);
+    if (status != DOPPEL_OK) {
+        request_error(r, status, &error);
+        return;
+    }
+    doppel_status a = take_side(r, "a", &c->a), b = take_side(r, "b", &c->b);
+    if (a == DOPPEL_ERROR_INPUT || b == DOPPEL_ERROR_INPUT) {
+        request_problem(r, PROBLEM_WRONG_SHAPE, a ? "/a" : "/b", "it needs a text, or html that can be read");
+        return;
+    }
+    if (c->a.text.length + c->b.text.length > LONGEST) {
+        request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %d bytes of text together", LONGEST);
+        return;
+    }
+    status = a ? a : b;
+    if (status == DOPPEL_OK)
+        status =
+            doppel_compare(c->recipe, c->a.text.data, c->a.text.length, c->b.text.data, c->b.text.length, &c->measures);
+    if (status == DOPPEL_OK)
+        status = doppel_passages(c->recipe, c->a.text.data, c->a.text.length, c->b.text.data, c->b.text.length,
+                                 c->min_words, &c->passages, &c->count);
+    if (status == DOPPEL_OK)
+        answer(r, c);
+    else
+        request_error(r, status, &error);
+}
+
+void handle_compare(request *r) {
+    comparison c = {0};
+    if (!request_json(r))
+        return;
+    compare(r, &c);
+    doppel_page_reader_free(c.a.reader);
+    doppel_page_reader_free(c.b.reader);
+    doppel_recipe_free(c.recipe);
+    free(c.passages);
+}

@@ -1,0 +1,105 @@
+/* config.c - options from the environment and from a file of INI, for what the command line does not say. */
+#include "server/serve.h"
+
+#include "common/message.h"
+
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The option of a name in the table, or NULL; *place is that of its value. */
+static const cli_option *find(const cli_args *args, const char *name, const char ***place) {
+    size_t number = 0;
+    for (const cli_option *o = args->command->options; o->name; o++, number++)
+        if (!strcmp(o->name, name)) {
+            *place = &args->values[number];
+            return o;
+        }
+    return NULL;
+}
+
+static bool is_word(const char *value, const char *const *words) {
+    for (; *words; words++)
+        if (!strcmp(value, *words))
+            return true;
+    return false;
+}
+
+/* Sets an option that was not set yet; false, with a message: it has no such value. */
+static bool set(const cli_option *option, const char **place, const char *value, const char *where) {
+    static const char *const yes[] = {"on", "yes", "true", "1", NULL}, *const no[] = {"off", "no", "false", "0", NULL};
+    uint64_t number;
+    bool checked = option->kind == OPTION_COUNT || option->kind == OPTION_SIZE;
+    if (checked && !parse_number(value, option->kind == OPTION_SIZE, &number)) {
+        message("%s: %s is a number, not %s", where, option->name, value);
+        return false;
+    }
+    if (option->kind == OPTION_FLAG && !is_word(value, yes) && !is_word(value, no)) {
+        message("%s: %s is on or off, not %s", where, option->name, value);
+        return false;
+    }
+    if (*place || (option->kind == OPTION_FLAG && is_word(value, no)))
+        return true;
+    *place = strdup(value);
+    if (!*place)
+        message("no memory");
+    return *place;
+}
+
+/* ---- the environment ---- */
+
+static bool from_environment(const cli_args *args) {
+    size_t number = 0;
+    for (const cli_option *o = args->command->options; o->name; o++, number++) {
+        char name[64];
+        snprintf(name, sizeof name, "DOPPEL_%s", o->name);
+        for (char *p = name; *p; p++)
+            *p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p;
+        const char *value = getenv(name);
+        if (value && !set(o, &args->values[number], value, name))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the file ---- */
+
+typedef struct reading {
+    const cli_args *args;
+    const char *path;
+    bool told;
+} reading;
+
+/* Gives 0 for what makes no sense; the parser tells the line. */
+static int take(void *user, const char *section, const char *name, const char *value) {
+    reading *r = user;
+    const char **place;
+    const cli_option *option = find(r->args, name, &place);
+    r->told = true;
+    if (*section && strcmp(section, "serve") != 0)
+        message("%s: there is no section [%s]; all stands in [serve]", r->path, section);
+    else if (!option || !strcmp(name, "config"))
+        message("%s: there is no option %s; `doppel serve --help` lists them", r->path, name);
+    else if (set(option, place, value, r->path)) {
+        r->told = false;
+        return 1;
+    }
+    return 0;
+}
+
+static int from_file(const cli_args *args, const char *path) {
+    reading r = {args, path, false};
+    int code = ini_parse(path, take, &r);
+    if (code > 0)
+        message("%s:%d: %s", path, code, r.told ? "this line" : "this is not NAME = VALUE");
+    else if (code < 0)
+        message("%s: cannot read it", path);
+    return code ? EXIT_USAGE : EXIT_DONE;
+}
+
+int serve_configure(const cli_args *args) {
+    const char **place;
+    if (!from_environment(args))
+        return EXIT_USAGE;
+    return find(args, "config", &place) && *place ? from_file(args, *place) : EXIT_DONE;
+}

@@ -1,0 +1,210 @@
+/* documents.c - one document: check, add, get, forget, what is similar. */
+#include "server/service.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- check and add ---- */
+
+/* The document of the body; false: a problem is the answer. */
+static bool take_item(request *r) {
+    if (!request_json(r))
+        return false;
+    if (!item_says_something(&r->json, r->json.values)) {
+        request_problem(r, PROBLEM_WRONG_SHAPE, "", "a document needs one of url, title, text and html");
+        return false;
+    }
+    if (item_make(&r->json, r->json.values, r->index, &r->item, &r->extra))
+        return true;
+    request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+    return false;
+}
+
+void verdict_write(text *out, const doppel_verdict *verdict) {
+    size_t guess = 320;
+    for (int i = 0; i < 2 && text_reserve(out, guess + 1); i++) {
+        size_t length = doppel_verdict_json(verdict, true, out->data + out->length, guess + 1);
+        if (length <= guess) {
+            out->length += length;
+            return;
+        }
+        guess = length;
+    }
+}
+
+static void answer_verdict(request *r, int status) {
+    verdict_write(&r->answer, &r->verdict);
+    request_answer(r, status);
+}
+
+void handle_check(request *r) {
+    doppel_error error = {0};
+    if (!take_item(r))
+        return;
+    doppel_status status = doppel_engine_check(r->index->engine, &r->item, &r->verdict, &error);
+    if (status != DOPPEL_OK)
+        request_error(r, status, &error);
+    else
+        answer_verdict(r, 200);
+}
+
+/* What was answered to the same add, if it was sent before. */
+static bool answered_before(request *r) {
+    service *s = r->service;
+    if (!r->key_name)
+        return false;
+    const char *const parts[] = {r->key_name, r->token, r->index->name};
+    idempotency_make(&s->idempotency, parts, (doppel_slice){r->content.data, r->content.length}, &r->key);
+    int status = 0;
+    switch (idempotency_begin(&s->idempotency, &r->key, &status, &r->answer)) {
+    case KEY_NEW: r->has_key = true; return false;
+    case KEY_ANSWERED: request_answer(r, status); break;
+    case KEY_UNDER_WAY: request_problem(r, PROBLEM_IN_PROGRESS, NULL, "the add with this key is not done yet"); break;
+    case KEY_OTHER_BODY: request_problem(r, PROBLEM_KEY_REUSED, NULL, "use another key for another document"); break;
+    case KEY_NO_MEMORY: request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory"); break;
+    }
+    return true;
+}
+
+/* Prepares an add; add_together does it. */
+void handle_add(request *r) {
+    if (!take_item(r))
+        return;
+    r->adds = !answered_before(r);
+}
+
+static void end_add(request *r, doppel_status status, const doppel_error *error) {
+    r->adds = false;
+    if (status != DOPPEL_OK) {
+        request_error(r, status, error);
+        return;
+    }
+    answer_verdict(r, r->verdict.is_duplicate || r->verdict.known ? 200 : 201);
+    if (r->has_key && !r->answer.failed) {
+        idempotency_end(&r->service->idempotency, &r->key, r->status, &r->answer);
+        r->has_key = false;
+    }
+}
+
+/* Why one of many failed: asked once more by itself. Nothing was added, so that this is the same question. */
+static void add_alone(request *r) {
+    doppel_error error = {0};
+    doppel_status status = doppel_engine_add(r->index->engine, &r->item, &r->verdict, &error);
+    end_add(r, status, &error);
+}
+
+void add_together(request **list, size_t count) {
+    doppel_item items[WORKERS_MOST] = {0};
+    doppel_verdict verdicts[WORKERS_MOST];
+    doppel_status statuses[WORKERS_MOST];
+    doppel_error error = {0};
+    if (count <= 1) {
+        if (count)
+            add_alone(list[0]);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        items[i] = list[i]->item;
+        verdicts[i] = list[i]->verdict;
+        statuses[i] = DOPPEL_OK;
+    }
+    doppel_status status = doppel_engine_add_batch(list[0]->index->engine, items, count, verdicts, statuses, &error);
+    for (size_t i = 0; i < count; i++) {
+        list[i]->verdict = verdicts[i];
+        bool items_fault = statuses[i] == DOPPEL_ERROR_INPUT || statuses[i] == DOPPEL_ERROR_USAGE;
+        if (status == DOPPEL_OK && items_fault)
+            add_alone(list[i]);
+        else
+            end_add(list[i], statuses[i] != DOPPEL_OK ? statuses[i] : status, &error);
+    }
+}
+
+/* ---- get and forget ---- */
+
+static void no_document(request *r) {
+    request_problem(r, PROBLEM_NO_DOCUMENT, NULL, "no document has this id or URL");
+}
+
+void handle_get(request *r) {
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    doppel_status status = doppel_engine_get(r->index->engine, r->id, r->id_length, &list, &error);
+    if (status == DOPPEL_OK && list.count) {
+        stored_write(&r->answer, list.stored, r->index->bits, false);
+        request_answer(r, 200);
+    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
+        no_document(r);
+    } else {
+        request_error(r, status, &error);
+    }
+    doppel_stored_list_free(&list);
+}
+
+void handle_remove(request *r) {
+    bool removed = false;
+    doppel_error error = {0};
+    doppel_status status = doppel_engine_remove(r->index->engine, r->id, r->id_length, &removed, &error);
+    if (status != DOPPEL_OK && status != DOPPEL_ERROR_INPUT) {
+        request_error(r, status, &error);
+    } else if (!removed) {
+        no_document(r);
+    } else {
+        text_put(&r->answer, "{");
+        text_member_string(&r->answer, "id", (doppel_slice){r->id, r->id_length});
+        text_member_bool(&r->answer, "removed", true);
+        text_put(&r->answer, "}");
+        request_answer(r, 200);
+    }
+}
+
+/* ---- similar ---- */
+
+static void answer_similar(request *r, const doppel_item *item) {
+    const char *distance = request_choice(r, "distance");
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    doppel_similar_options options = {.size = sizeof options, .limit = (uint64_t)request_number(r, "limit")};
+    options.similarity = request_number(r, "similarity");
+    options.similarity = options.similarity > 0 ? options.similarity : 1e-9; /* 0 would be the default */
+    if (distance)
+        options.distance = (int)request_number(r, "distance") ? (int)request_number(r, "distance") : -1;
+    doppel_status status = doppel_engine_similar(r->index->engine, item, &options, &list, &error);
+    if (status != DOPPEL_OK) {
+        request_error(r, status, &error);
+        return;
+    }
+    text_put(&r->answer, "{\"results\":[");
+    for (size_t i = 0; i < list.count; i++) {
+        text_put(&r->answer, i ? "," : "");
+        stored_write(&r->answer, &list.stored[i], r->index->bits, true);
+    }
+    text_put(&r->answer, "]}");
+    request_answer(r, 200);
+    doppel_stored_list_free(&list);
+}
+
+void handle_similar(request *r) {
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    doppel_status status = doppel_engine_get(r->index->engine, r->id, r->id_length, &list, &error);
+    if (status == DOPPEL_OK && list.count) {
+        doppel_item item = {.size = sizeof item};
+        item.document.id = list.stored->id.data;
+        item.document.id_length = list.stored->id.length;
+        item.document.text = "";
+        answer_similar(r, &item);
+    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
+        no_document(r);
+    } else {
+        request_error(r, status, &error);
+    }
+    doppel_stored_list_free(&list);
+}
+
+void handle_similar_to(request *r) {
+    if (!take_item(r))
+        return;
+    r->item.document.id = "";
+    r->item.document.id_length = 0;
+    answer_similar(r, &r->item);
+}

@@ -1,0 +1,289 @@
+/* indexes.c - the indexes of a server, by name. */
+#include "server/indexes.h"
+
+#include "common/args.h"
+#include "common/message.h"
+#include "server/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool index_name_allowed(doppel_slice name) {
+    if (!name.length || name.length > INDEX_NAME)
+        return false;
+    for (size_t i = 0; i < name.length; i++) {
+        char c = name.data[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-')
+            return false;
+    }
+    return true;
+}
+
+/* ---- one index ---- */
+
+static void entry_free(index_entry *entry) {
+    if (!entry)
+        return;
+    doppel_engine_close(entry->engine);
+    doppel_recipe_free(entry->recipe);
+    for (size_t i = 0; i < entry->field_count; i++)
+        free(entry->fields[i]);
+    free(entry->fields);
+    free(entry->settings);
+    free(entry);
+}
+
+/* The names of the fields that it keeps, apart. */
+static bool split_fields(index_entry *entry) {
+    const char *at = doppel_engine_get_options(entry->engine)->fields;
+    entry->fields = calloc(16, sizeof *entry->fields);
+    while (entry->fields && at && *at && entry->field_count < 16) {
+        size_t length = strcspn(at, ",");
+        if (!(entry->fields[entry->field_count] = strndup(at, length)))
+            return false;
+        entry->field_count++;
+        at += at[length] ? length + 1 : length;
+    }
+    return entry->fields;
+}
+
+static index_entry *entry_create(doppel_slice name) {
+    index_entry *entry = calloc(1, sizeof *entry);
+    if (entry)
+        memcpy(entry->name, name.data, name.length);
+    return entry;
+}
+
+static doppel_status entry_open(index_entry *entry, const char *path, doppel_error *error) {
+    doppel_status status = doppel_engine_open(path, &entry->options, &entry->engine, error);
+    if (status != DOPPEL_OK)
+        return status;
+    entry->bits = doppel_recipe_bits(doppel_engine_get_options(entry->engine)->recipe);
+    if (split_fields(entry))
+        return DOPPEL_OK;
+    *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory"};
+    return DOPPEL_ERROR_MEMORY;
+}
+
+static bool add_entry(indexes *all, index_entry *entry) {
+    index_entry **grown = realloc(all->list, (all->count + 1) * sizeof(index_entry *));
+    if (!grown)
+        return false;
+    all->list = grown;
+    all->list[all->count++] = entry;
+    return true;
+}
+
+/* ---- opening ---- */
+
+static int complain(const char *path, doppel_status status, doppel_error *error) {
+    if (!error->file[0] && path && !strstr(error->message, path))
+        snprintf(error->file, sizeof error->file, "%s", path);
+    message_error(error);
+    return exit_code(status);
+}
+
+static int open_default(indexes *all, const char *path, const doppel_engine_options *options) {
+    doppel_error error = {.code = DOPPEL_ERROR_MEMORY, .message = "no memory"};
+    index_entry *entry = entry_create((doppel_slice){"default", 7});
+    doppel_status status = DOPPEL_ERROR_MEMORY;
+    if (entry) {
+        entry->options = options ? *options : (doppel_engine_options){.size = sizeof entry->options};
+        status = entry_open(entry, path, &error);
+    }
+    if (status == DOPPEL_OK && add_entry(all, entry))
+        return EXIT_DONE;
+    entry_free(entry);
+    return complain(path, status, &error);
+}
+
+/* Opens an index of the folder by its settings, which end in .json. */
+static doppel_status open_other(indexes *all, doppel_slice name, doppel_error *error) {
+    index_entry *entry = entry_create(name);
+    char *path = NULL, *settings = NULL;
+    size_t length = 0;
+    doppel_status status = DOPPEL_ERROR_MEMORY;
+    *error = (doppel_error){.code = status, .message = "no memory"};
+    if (entry && (path = folder_path(all->folder, entry->name, "")))
+        status = folder_read(all->folder, entry->name, ".json", &settings, &length, error);
+    if (status == DOPPEL_OK && !index_settings(entry, (doppel_slice){settings, length}, error))
+        status = error->code;
+    if (status == DOPPEL_OK) {
+        entry->options.must_exist = true;
+        status = entry_open(entry, path, error);
+    }
+    if (status == DOPPEL_OK && !add_entry(all, entry))
+        status = DOPPEL_ERROR_MEMORY;
+    if (status != DOPPEL_OK)
+        entry_free(entry);
+    free(path);
+    free(settings);
+    return status;
+}
+
+static int open_others(indexes *all) {
+    struct dirent *found;
+    doppel_error error;
+    int code = EXIT_DONE;
+    DIR *folder = opendir(all->folder);
+    if (!folder) {
+        message("%s: cannot read the folder of indexes: %s", all->folder, strerror(errno));
+        return EXIT_STORE;
+    }
+    while (code == EXIT_DONE && (found = readdir(folder))) {
+        size_t length = strlen(found->d_name);
+        doppel_slice name = {found->d_name, length > 5 ? length - 5 : 0};
+        if (length <= 5 || strcmp(found->d_name + length - 5, ".json") != 0 || !index_name_allowed(name))
+            continue;
+        doppel_status status = open_other(all, name, &error);
+        if (status != DOPPEL_OK)
+            code = complain(found->d_name, status, &error);
+    }
+    closedir(folder);
+    return code;
+}
+
+int indexes_open(indexes *all, const char *path, const char *folder, const doppel_engine_options *options) {
+    *all = (indexes){.folder = folder};
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_mutex_init(&all->changes, NULL);
+    pthread_cond_init(&all->idle, NULL);
+    int code = open_default(all, path, options);
+    return code == EXIT_DONE && folder ? open_others(all) : code;
+}
+
+void indexes_close(indexes *all) {
+    for (size_t i = 0; i < all->count; i++)
+        entry_free(all->list[i]);
+    free(all->list);
+    pthread_mutex_destroy(&all->lock);
+    pthread_mutex_destroy(&all->changes);
+    pthread_cond_destroy(&all->idle);
+    *all = (indexes){0};
+}
+
+/* ---- using ---- */
+
+/* The place of a name, or `count`; the lock is held. */
+static size_t find(const indexes *all, doppel_slice name) {
+    size_t i = 0;
+    while (i < all->count &&
+           (strlen(all->list[i]->name) != name.length || memcmp(all->list[i]->name, name.data, name.length) != 0))
+        i++;
+    return i;
+}
+
+index_entry *indexes_at(indexes *all, size_t n) {
+    pthread_mutex_lock(&all->lock);
+    index_entry *entry = n < all->count ? all->list[n] : NULL;
+    if (entry)
+        entry->users++;
+    pthread_mutex_unlock(&all->lock);
+    return entry;
+}
+
+index_entry *indexes_take(indexes *all, doppel_slice name) {
+    pthread_mutex_lock(&all->lock);
+    size_t i = name.data ? find(all, name) : 0;
+    index_entry *entry = i < all->count ? all->list[i] : NULL;
+    if (entry)
+        entry->users++;
+    pthread_mutex_unlock(&all->lock);
+    return entry;
+}
+
+void indexes_give(indexes *all, index_entry *entry) {
+    pthread_mutex_lock(&all->lock);
+    if (!--entry->users && entry->dropped)
+        pthread_cond_broadcast(&all->idle);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* ---- making and dropping ---- */
+
+/* Makes the folder and its settings; the settings come last: an index without them is none. */
+static doppel_status make(indexes *all, index_entry *entry, doppel_slice settings, doppel_error *error) {
+    char *path = folder_path(all->folder, entry->name, "");
+    doppel_status status = DOPPEL_ERROR_MEMORY;
+    *error = (doppel_error){.code = status, .message = "no memory"};
+    if (!path)
+        return status;
+    status = index_settings(entry, settings, error) ? DOPPEL_OK : error->code;
+    if (status == DOPPEL_OK) {
+        folder_remove(path); /* what a creation left that did not come to its end */
+        status = entry_open(entry, path, error);
+    }
+    if (status == DOPPEL_OK)
+        status = folder_write(all->folder, entry->name, ".json", settings, error);
+    pthread_mutex_lock(&all->lock);
+    if (status == DOPPEL_OK && !add_entry(all, entry))
+        status = DOPPEL_ERROR_MEMORY;
+    pthread_mutex_unlock(&all->lock);
+    free(path);
+    return status;
+}
+
+index_result indexes_create(indexes *all, doppel_slice name, doppel_slice settings, doppel_status *status,
+                            doppel_error *error) {
+    if (!all->folder)
+        return INDEX_OFF;
+    if (!index_name_allowed(name))
+        return INDEX_NO_NAME;
+    if (pthread_mutex_trylock(&all->changes))
+        return INDEX_BUSY;
+    pthread_mutex_lock(&all->lock);
+    index_result result = find(all, name) < all->count || all->count >= INDEX_MOST ? INDEX_EXISTS : INDEX_FAILED;
+    pthread_mutex_unlock(&all->lock);
+    if (result == INDEX_FAILED) {
+        *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory"};
+        index_entry *entry = entry_create(name);
+        *status = entry ? make(all, entry, settings, error) : DOPPEL_ERROR_MEMORY;
+        if (*status == DOPPEL_OK)
+            result = INDEX_FINE;
+        else
+            entry_free(entry);
+    }
+    pthread_mutex_unlock(&all->changes);
+    return result;
+}
+
+/* Takes an index out of the list, and waits until nobody uses it. NULL: there is none, or it is the default one. */
+static index_entry *take_out(indexes *all, doppel_slice name, index_result *result) {
+    index_entry *entry = NULL;
+    pthread_mutex_lock(&all->lock);
+    size_t i = find(all, name);
+    *result = !i ? INDEX_NO_NAME : i == all->count ? INDEX_ABSENT : INDEX_FINE;
+    if (*result == INDEX_FINE) {
+        entry = all->list[i];
+        memmove(&all->list[i], &all->list[i + 1], (all->count - i - 1) * sizeof(index_entry *));
+        all->count--;
+        entry->dropped = true;
+        while (entry->users)
+            pthread_cond_wait(&all->idle, &all->lock);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return entry;
+}
+
+index_result indexes_drop(indexes *all, doppel_slice name, doppel_status *status, doppel_error *error) {
+    index_result result;
+    if (!all->folder)
+        return INDEX_OFF;
+    if (pthread_mutex_trylock(&all->changes))
+        return INDEX_BUSY;
+    index_entry *entry = take_out(all, name, &result);
+    if (entry) {
+        char *path = folder_path(all->folder, entry->name, "");
+        /* The settings go first: from here on it is no index any more, whatever happens. */
+        *status = folder_unlink(all->folder, entry->name, ".json", error);
+        entry_free(entry);
+        if (path)
+            folder_remove(path);
+        free(path);
+        result = *status == DOPPEL_OK ? INDEX_FINE : INDEX_FAILED;
+    }
+    pthread_mutex_unlock(&all->changes);
+    return result;
+}

@@ -1,0 +1,70 @@
+/* indexes.h - the indexes of a server, by name: the default one, and those below the folder of the others.
+ *
+ * Names are checked before they come near the file system: [a-z0-9_-], at most 64 of them. Index NAME is the folder
+ * NAME, and NAME.json beside it holds what it was made with, as it was sent. */
+#ifndef SERVER_INDEXES_H
+#define SERVER_INDEXES_H
+
+#include "server/json.h"
+
+#include <pthread.h>
+
+enum { INDEX_NAME = 64, INDEX_MOST = 1000 };
+
+typedef struct index_entry {
+    char name[INDEX_NAME + 1];
+    doppel_engine *engine;
+    doppel_recipe *recipe; /* its own, where it was made with one by the API */
+    doppel_engine_options options;
+    char *settings; /* what the options' strings point into */
+    char **fields;  /* that it keeps */
+    size_t field_count;
+    int bits;
+    size_t users;
+    bool dropped;
+} index_entry;
+
+typedef struct indexes {
+    const char *folder; /* of the others; NULL: there are none */
+    index_entry **list; /* the first is the default one */
+    size_t count;
+    pthread_mutex_t lock;    /* of the list and of who uses what */
+    pthread_mutex_t changes; /* held by who makes or drops an index */
+    pthread_cond_t idle;     /* nobody uses an index that was dropped */
+} indexes;
+
+/* Opens the default index and all others. Complains and gives an exit code when it cannot. */
+int indexes_open(indexes *all, const char *path, const char *folder, const doppel_engine_options *options);
+void indexes_close(indexes *all);
+
+/* The index of a name (data NULL: the default one), to be given back; NULL: there is none. */
+index_entry *indexes_take(indexes *all, doppel_slice name);
+void indexes_give(indexes *all, index_entry *entry);
+
+/* The n-th index, to be given back; NULL: there are fewer. */
+index_entry *indexes_at(indexes *all, size_t n);
+
+typedef enum index_result {
+    INDEX_FINE,
+    INDEX_NO_NAME,
+    INDEX_EXISTS,
+    INDEX_ABSENT,
+    INDEX_OFF,
+    INDEX_BUSY,
+    INDEX_FAILED
+} index_result;
+
+/* Makes an index with the settings of a JSON object. INDEX_FAILED: *status and *error say why. */
+index_result indexes_create(indexes *all, doppel_slice name, doppel_slice settings, doppel_status *status,
+                            doppel_error *error);
+
+/* Forgets an index, with its folder, once nobody uses it. */
+index_result indexes_drop(indexes *all, doppel_slice name, doppel_status *status, doppel_error *error);
+
+bool index_name_allowed(doppel_slice name);
+
+/* index_settings.c: the options of an index by a checked JSON object; they point into the entry. False with an error.
+ */
+bool index_settings(index_entry *entry, doppel_slice json, doppel_error *error);
+
+#endif

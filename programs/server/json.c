@@ -1,0 +1,213 @@
+/* json.c - a request's JSON, read whole into a flat list of values. */
+#include "server/json_reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool json_fail(json_reader *r, const char *why) {
+    snprintf(r->j->why, sizeof r->j->why, "%s", why);
+    r->j->position = (size_t)(r->p - r->start);
+    return false;
+}
+
+bool json_no_memory(json_reader *r) {
+    r->j->no_memory = true;
+    return json_fail(r, "no memory");
+}
+
+static void skip_space(json_reader *r) {
+    while (r->p < r->end && (*r->p == ' ' || *r->p == '\n' || *r->p == '\t' || *r->p == '\r'))
+        r->p++;
+}
+
+/* ---- values ---- */
+
+static bool digits(json_reader *r) {
+    const unsigned char *from = r->p;
+    while (r->p < r->end && *r->p >= '0' && *r->p <= '9')
+        r->p++;
+    return r->p > from || json_fail(r, "a digit has to stand here");
+}
+
+static bool read_number(json_reader *r) {
+    if (*r->p == '-')
+        r->p++;
+    const unsigned char *from = r->p;
+    if (!digits(r))
+        return false;
+    if (*from == '0' && r->p - from > 1)
+        return json_fail(r, "a number may not begin with 0");
+    if (r->p < r->end && *r->p == '.') {
+        r->p++;
+        if (!digits(r))
+            return false;
+    }
+    if (r->p < r->end && (*r->p | 32) == 'e') {
+        r->p++;
+        if (r->p < r->end && (*r->p == '+' || *r->p == '-'))
+            r->p++;
+        return digits(r);
+    }
+    return true;
+}
+
+static bool read_word(json_reader *r, json_value *value) {
+    static const struct {
+        const char *word;
+        json_kind kind;
+    } words[] = {{"null", JSON_NULL}, {"false", JSON_FALSE}, {"true", JSON_TRUE}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i].word);
+        if ((size_t)(r->end - r->p) >= length && !memcmp(r->p, words[i].word, length)) {
+            value->kind = words[i].kind;
+            r->p += length;
+            return true;
+        }
+    }
+    return json_fail(r, r->p < r->end ? "a value has to stand here" : "it ends too early");
+}
+
+static bool read_value(json_reader *r, doppel_slice key);
+
+static bool new_key(json_reader *r, size_t object, doppel_slice key) {
+    const json *j = r->j;
+    for (size_t i = object + 1; i < j->count; i = j->values[i].behind)
+        if (j->values[i].key.length == key.length && !memcmp(j->values[i].key.data, key.data, key.length)) {
+            snprintf(r->j->why, sizeof r->j->why, "the key \"%.*s\" stands there twice",
+                     (int)(key.length < 100 ? key.length : 100), key.data);
+            r->j->position = (size_t)(r->p - r->start);
+            return false;
+        }
+    return j->values[object].count < JSON_MAX_MEMBERS || json_fail(r, "an object with more than 256 members");
+}
+
+static bool read_key(json_reader *r, size_t object, doppel_slice *key) {
+    skip_space(r);
+    if (r->p == r->end || *r->p != '"')
+        return json_fail(r, "a key in quotes has to stand here");
+    const unsigned char *at = r->p;
+    if (!json_string(r, key))
+        return false;
+    const unsigned char *behind = r->p;
+    r->p = at;
+    if (!new_key(r, object, *key))
+        return false;
+    r->p = behind;
+    skip_space(r);
+    if (r->p == r->end || *r->p != ':')
+        return json_fail(r, "a colon has to stand here");
+    r->p++;
+    return true;
+}
+
+/* r->p stands behind the opening bracket. */
+static bool read_inside(json_reader *r, size_t number, unsigned char closing) {
+    doppel_slice key = {NULL, 0};
+    skip_space(r);
+    if (r->p < r->end && *r->p == closing) {
+        r->p++;
+        return true;
+    }
+    for (;;) {
+        if (closing == '}' && !read_key(r, number, &key))
+            return false;
+        if (!read_value(r, key))
+            return false;
+        r->j->values[number].count++;
+        skip_space(r);
+        unsigned char c = r->p < r->end ? *r->p : 0;
+        if (c != ',' && c != closing)
+            return json_fail(r, closing == '}' ? "a comma or } has to stand here" : "a comma or ] has to stand here");
+        r->p++;
+        if (c == closing)
+            return true;
+    }
+}
+
+static bool add_value(json_reader *r) {
+    json *j = r->j;
+    if (j->count == JSON_MAX_VALUES)
+        return json_fail(r, "too many values");
+    if (j->count < j->room)
+        return true;
+    size_t room = j->room ? j->room * 2 : 16;
+    json_value *grown = realloc(j->values, room * sizeof *grown);
+    if (!grown)
+        return json_no_memory(r);
+    j->values = grown;
+    j->room = room;
+    return true;
+}
+
+static bool read_value(json_reader *r, doppel_slice key) {
+    json *j = r->j;
+    skip_space(r);
+    if (!add_value(r))
+        return false;
+    size_t number = j->count++;
+    json_value value = {.key = key};
+    const unsigned char *from = r->p;
+    unsigned char c = r->p < r->end ? *r->p : 0;
+    bool fine;
+    value.kind = c == '{' ? JSON_OBJECT : c == '[' ? JSON_ARRAY : c == '"' ? JSON_STRING : JSON_NUMBER;
+    j->values[number] = value;
+    if (c == '{' || c == '[') {
+        if (++r->depth > JSON_MAX_DEPTH)
+            return json_fail(r, "nested more than 64 deep");
+        r->p++;
+        fine = read_inside(r, number, c == '{' ? '}' : ']');
+        r->depth--;
+        value.count = j->values[number].count;
+    } else if (c == '"') {
+        fine = json_string(r, &value.text);
+    } else if (c == '-' || (c >= '0' && c <= '9')) {
+        fine = read_number(r);
+    } else {
+        fine = read_word(r, &value);
+    }
+    if (value.kind != JSON_STRING)
+        value.text = (doppel_slice){(const char *)from, (size_t)(r->p - from)};
+    value.behind = j->count;
+    j->values[number] = value;
+    return fine;
+}
+
+bool json_read(json *j, const char *bytes, size_t length) {
+    json_reader r = {j, (const unsigned char *)bytes, (const unsigned char *)bytes,
+                     (const unsigned char *)bytes + length, 0};
+    j->count = j->held_length = 0;
+    j->no_memory = false;
+    if (!read_value(&r, (doppel_slice){NULL, 0}))
+        return false;
+    skip_space(&r);
+    return r.p == r.end || json_fail(&r, "nothing may stand behind the value");
+}
+
+void json_free(json *j) {
+    free(j->values);
+    free(j->held);
+    *j = (json){0};
+}
+
+const json_value *json_first(const json_value *container) {
+    return container + 1;
+}
+
+const json_value *json_next(const json *j, const json_value *value) {
+    return j->values + value->behind;
+}
+
+const json_value *json_member(const json *j, const json_value *object, const char *key) {
+    size_t length = strlen(key);
+    const json_value *value = json_first(object);
+    for (size_t i = 0; i < object->count; i++, value = json_next(j, value))
+        if (value->key.length == length && !memcmp(value->key.data, key, length))
+            return value;
+    return NULL;
+}
+
+const char *json_kind_name(json_kind kind) {
+    static const char *const names[] = {"null", "false", "true", "a number", "a string", "an array", "an object"};
+    return names[kind];
+}

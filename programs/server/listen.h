@@ -1,0 +1,18 @@
+/* listen.h - where the server listens. */
+#ifndef SERVER_LISTEN_H
+#define SERVER_LISTEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct listening {
+    int socket; /* -1: none */
+    bool local; /* reached from this machine only */
+    char where[128];
+} listening;
+
+/* The socket that systemd hands over, if it does; else one of HOST:PORT ([::1]:7700, :7700 for every address; port 0:
+ * any that is free). Complains and gives false when it cannot. */
+bool listen_open(listening *l, const char *address);
+
+#endif

@@ -1,0 +1,176 @@
+/* routes.c - the table of routes, and how the route of a path is found. */
+#include "server/routes.h"
+
+#include "server/service.h"
+
+#include <string.h>
+
+const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
+
+#define LIMIT(otherwise_, most_) \
+    { .name = "limit", .help = "at most so many", .otherwise = otherwise_, .least = 1, .most = most_, .whole = true }
+#define SIMILARITY \
+    { .name = "similarity", .help = "more similar than this", .otherwise = "0.85", .most = 1 }
+#define DISTANCE \
+    { .name = "distance", .help = "in place of similarity: within so many bits", .most = 128, .whole = true }
+#define NO_DOCUMENT \
+    { 404, &shape_problem, "there is no such document" }
+#define INDEX_PROBLEMS                                                              \
+    {409, &shape_problem, "it is there already, or another change is under way"}, { \
+        501, &shape_problem, "the server has no folder of indexes"                  \
+    }
+
+const route_info routes[] = {
+    {"POST", "/v1/check", "Check a document", "Says whether it was seen; nothing changes.", RIGHT_READ, BODY_JSON,
+     &shape_document, true, RUN_QUICK, handle_check, .answers = {{200, &shape_verdict, "the verdict"}}},
+    {"POST", "/v1/documents", "Add a document",
+     "Checks and adds, in one step: of any number of copies sent at once exactly one is new. Answered once it is on "
+     "the disk. With the header Idempotency-Key an add can be sent again: it gets the answer of the first time.",
+     RIGHT_WRITE, BODY_JSON, &shape_document, true, RUN_ADD, handle_add,
+     .answers = {{201, &shape_verdict, "it is new"},
+                 {200, &shape_verdict, "it is a duplicate, or known by this id"},
+                 {409, &shape_problem, "an add with the same Idempotency-Key is under way"},
+                 {422, &shape_problem, "the Idempotency-Key was used with another body"}}},
+    {"GET", "/v1/documents/{id}", "Get a document", "By its id or, if there is none, by its URL.", RIGHT_READ,
+     BODY_NONE, NULL, true, RUN_QUICK, handle_get, .answers = {{200, &shape_stored, "the document"}, NO_DOCUMENT}},
+    {"DELETE", "/v1/documents/{id}", "Forget a document", "What was linked to it does not match any more.", RIGHT_WRITE,
+     BODY_NONE, NULL, true, RUN_WORKER, handle_remove, .answers = {{200, &shape_removed, "it is gone"}, NO_DOCUMENT}},
+    {"GET", "/v1/documents/{id}/similar", "Find documents similar to one that is there", "Originals only.", RIGHT_READ,
+     BODY_NONE, NULL, true, RUN_WORKER, handle_similar, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
+     .answers = {{200, &shape_similar, "what was found"}, NO_DOCUMENT}},
+    {"POST", "/v1/similar", "Find documents similar to a text or page", "Originals only.", RIGHT_READ, BODY_JSON,
+     &shape_document, true, RUN_WORKER, handle_similar_to, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
+     .answers = {{200, &shape_similar, "what was found"}}},
+    {"POST", "/v1/batch", "Check or add many documents",
+     "A document a line (NDJSON), worked on as they arrive; a verdict or a problem a line, in order. A bad line does "
+     "not stop the others. Lines of adds are durable when they are answered.",
+     RIGHT_READ, BODY_LINES, &shape_document, true, RUN_WORKER, handle_batch, "application/x-ndjson",
+     .parameters = {{.name = "op",
+                     .help = "what is done; add needs the right to write",
+                     .choices = "check|add",
+                     .required = true}},
+     .answers = {{200, &shape_line, "a line each"}}},
+    {"POST", "/v1/dedupe", "Fold near-copies among search results",
+     "In the order given, a result is shown unless it is near an earlier shown one. Nothing is kept.", RIGHT_READ,
+     BODY_JSON, &shape_results, false, RUN_WORKER, handle_dedupe,
+     .parameters = {{.name = "similarity",
+                     .help = "near: of at least this similarity",
+                     .otherwise = "0.8",
+                     .least = 0.01,
+                     .most = 1}},
+     .answers = {{200, &shape_folded, "those to show"}}},
+    {"POST", "/v1/compare", "Compare two texts or pages", "Every measure, and the passages they share.", RIGHT_READ,
+     BODY_JSON, &shape_comparison, false, RUN_WORKER, handle_compare,
+     .answers = {{200, &shape_compared, "the measures"}}},
+    {"GET", "/v1/groups", "List the largest groups", "Originals with the most copies.", RIGHT_READ, BODY_NONE, NULL,
+     true, RUN_WORKER, handle_groups, .parameters = {LIMIT("20", 1000)},
+     .answers = {{200, &shape_groups, "the groups"}}},
+    {"GET", "/v1/stats", "What an index holds and has done", "", RIGHT_READ, BODY_NONE, NULL, true, RUN_QUICK,
+     handle_stats, .answers = {{200, &shape_stats, "figures"}}},
+    {"POST", "/v1/expire", "Remove what has expired", "Happens by itself every minute while documents are added.",
+     RIGHT_WRITE, BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_expire,
+     .answers = {{200, &shape_done, "how many"}}},
+    {"POST", "/v1/compact", "Bring an index to its smallest form", "Adds wait meanwhile.", RIGHT_ADMIN,
+     BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_compact,
+     .answers = {{200, &shape_done, "done"}}},
+    {"POST", "/v1/backups", "Back an index up",
+     "Writes a whole copy to a new folder below that of --backups, while the index goes on.", RIGHT_ADMIN,
+     BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_backup,
+     .answers = {{201, &shape_backup, "where it is"},
+                 {501, &shape_problem, "the server was started without a folder for backups"}}},
+    {"GET", "/v1/indexes", "List the indexes", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_list_indexes,
+     .answers = {{200, &shape_indexes, "all"}}},
+    {"GET", "/v1/indexes/{name}", "Describe an index", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK,
+     handle_show_index, .answers = {{200, &shape_index, "the index"}, {404, &shape_problem, "there is none"}}},
+    {"PUT", "/v1/indexes/{name}", "Make an index", "Names are of a-z, 0-9, _ and -, at most 64 of them.", RIGHT_ADMIN,
+     BODY_JSON_OPTIONAL, &shape_index_options, false, RUN_WORKER, handle_create_index,
+     .answers = {{201, &shape_index, "it is made"}, INDEX_PROBLEMS}},
+    {"DELETE", "/v1/indexes/{name}", "Drop an index", "With all it remembers. Not the default one.", RIGHT_ADMIN,
+     BODY_NONE, NULL, false, RUN_WORKER, handle_drop_index,
+     .answers = {{200, &shape_removed, "it is gone"}, {404, &shape_problem, "there is none"}, INDEX_PROBLEMS}},
+    {"GET", "/metrics", "Figures for Prometheus", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_metrics,
+     "text/plain; version=0.0.4; charset=utf-8", .answers = {{200, NULL, "text"}}},
+    {"GET", "/healthz", "Whether the server runs", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK, handle_health,
+     .answers = {{200, &shape_health, "it does"}}},
+    {"GET", "/readyz", "Whether the server takes requests", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK,
+     handle_ready, .answers = {{200, &shape_health, "it does"}, {503, &shape_health, "it is about to stop"}}},
+    {"GET", "/openapi.json", "This description", "OpenAPI 3.0, made of the same table that requests are checked by.",
+     RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK, handle_openapi, .answers = {{200, NULL, "the description"}}},
+    {"GET", "/", "The console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK, handle_console, "text/html",
+     .answers = {{200, NULL, "a page"}}},
+    {"GET", "/console/{name}", "Files of the console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK,
+     handle_console, "application/octet-stream",
+     .answers = {{200, NULL, "a file"}, {404, &shape_problem, "there is none"}}},
+    {NULL},
+};
+
+size_t route_count(void) {
+    return sizeof routes / sizeof *routes - 1;
+}
+
+/* The next part of a path, from its slash on, taken off it. */
+static doppel_slice next_part(doppel_slice *path) {
+    const char *slash = path->length > 1 ? memchr(path->data + 1, '/', path->length - 1) : NULL;
+    doppel_slice part = {path->data, slash ? (size_t)(slash - path->data) : path->length};
+    path->data += part.length;
+    path->length -= part.length;
+    return part;
+}
+
+static bool same_part(doppel_slice a, doppel_slice b) {
+    return a.length == b.length && !memcmp(a.data, b.data, a.length);
+}
+
+/* Whether a path is that of a template; *open gets what stands in the place of {...}. */
+static bool matches(const char *template, doppel_slice path, doppel_slice *open) {
+    doppel_slice rest = {template, strlen(template)};
+    while (rest.length && path.length) {
+        doppel_slice want = next_part(&rest), part = next_part(&path);
+        if (want.length > 1 && want.data[1] == '{') {
+            *open = (doppel_slice){part.data + 1, part.length - 1};
+            if (part.length < 2)
+                return false;
+        } else if (!same_part(want, part)) {
+            return false;
+        }
+    }
+    return !rest.length && !path.length;
+}
+
+static unsigned method_bit(const char *method) {
+    for (unsigned i = 0; method_names[i]; i++)
+        if (!strcmp(method_names[i], method))
+            return 1u << i;
+    return 0;
+}
+
+/* Looks for the route of a path; `below`: of what stands behind /v1/indexes/NAME, which is what stands behind /v1. */
+static bool look(const char *method, doppel_slice path, bool below, route_match *match) {
+    for (const route_info *r = routes; r->method; r++) {
+        doppel_slice open = {NULL, 0};
+        if ((below && !r->of_index) || !matches(r->path + (below ? 3 : 0), path, &open))
+            continue;
+        if (!strcmp(r->method, method) || (!strcmp(method, "HEAD") && !strcmp(r->method, "GET"))) {
+            match->route = r;
+            match->id = open;
+            return true;
+        }
+        match->other_methods |= method_bit(r->method);
+    }
+    return false;
+}
+
+route_match route_find(const char *method, doppel_slice path) {
+    static const char prefix[] = "/v1/indexes";
+    size_t length = sizeof prefix - 1;
+    route_match match = {NULL, {NULL, 0}, {NULL, 0}, 0};
+    if (look(method, path, false, &match) || match.other_methods)
+        return match;
+    if (path.length <= length + 1 || memcmp(path.data, prefix, length) != 0 || path.data[length] != '/')
+        return match;
+    doppel_slice rest = {path.data + length, path.length - length};
+    doppel_slice name = next_part(&rest);
+    match.index = (doppel_slice){name.data + 1, name.length - 1};
+    look(method, rest, true, &match);
+    return match;
+}

@@ -1,0 +1,149 @@
+/* routes.h - what the server answers to, as data: the one table of routes (routes.c), the shapes of bodies and answers
+ * (shapes.c) and the kinds of problems (problem.c). Dispatch, validation, /openapi.json and docs/HTTP.md are made of
+ * them. */
+#ifndef SERVER_ROUTES_H
+#define SERVER_ROUTES_H
+
+#include "server/json.h"
+
+struct request;
+
+typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } right_kind;
+
+typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES } body_kind;
+
+/* Where a request is worked on: in the thread that got it (a worker for large bodies), by a worker, or together with
+ * other adds. */
+typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD } run_kind;
+
+/* ---- shapes ---- */
+
+#define KIND(kind) (1u << (kind))
+enum {
+    ANY_STRING = KIND(JSON_STRING),
+    ANY_NUMBER = KIND(JSON_NUMBER),
+    ANY_BOOL = KIND(JSON_TRUE) | KIND(JSON_FALSE),
+    ANY_OBJECT = KIND(JSON_OBJECT),
+    ANY_ARRAY = KIND(JSON_ARRAY),
+    OR_NULL = KIND(JSON_NULL)
+};
+
+typedef struct field {
+    const char *name; /* NULL ends a list */
+    unsigned kinds;
+    bool required;
+    const char *help;
+    const struct shape_info *shape; /* of an object, or of the objects of an array */
+    const char *choices;            /* of a string, divided by | */
+    double least, most;             /* of a number; both 0: any from 0 */
+    bool whole;                     /* a number without a fraction */
+} field;
+
+typedef struct shape_info {
+    const char *name, *help;
+    const field *fields;
+    bool open; /* other fields are allowed, and travel along */
+    bool kept; /* the fields that the index keeps are allowed */
+} shape_info;
+
+extern const shape_info shape_document, shape_comparison, shape_results, shape_index_options, shape_backup_options;
+extern const shape_info shape_verdict, shape_stored, shape_similar, shape_folded, shape_compared, shape_groups,
+    shape_stats, shape_index, shape_indexes, shape_backup, shape_health, shape_line, shape_problem, shape_removed,
+    shape_done;
+
+/* ---- problems ---- */
+
+typedef enum problem_kind {
+    PROBLEM_NOT_JSON,
+    PROBLEM_WRONG_SHAPE,
+    PROBLEM_BAD_DOCUMENT,
+    PROBLEM_BAD_PARAMETER,
+    PROBLEM_BAD_REQUEST,
+    PROBLEM_BAD_ENCODING,
+    PROBLEM_NO_TOKEN,
+    PROBLEM_NO_RIGHT,
+    PROBLEM_NO_ROUTE,
+    PROBLEM_NO_DOCUMENT,
+    PROBLEM_NO_INDEX,
+    PROBLEM_METHOD,
+    PROBLEM_SLOW,
+    PROBLEM_EXISTS,
+    PROBLEM_IN_PROGRESS,
+    PROBLEM_TOO_LARGE,
+    PROBLEM_TYPE,
+    PROBLEM_HOST,
+    PROBLEM_KEY_REUSED,
+    PROBLEM_RATE,
+    PROBLEM_FAILED,
+    PROBLEM_STORE,
+    PROBLEM_NO_MEMORY,
+    PROBLEM_OFF,
+    PROBLEM_KINDS
+} problem_kind;
+
+typedef struct problem_info {
+    const char *name; /* its type is urn:doppel:problem:NAME */
+    int status;
+    const char *title;
+} problem_info;
+
+extern const problem_info problems[PROBLEM_KINDS];
+
+/* ---- routes ---- */
+
+typedef struct parameter {
+    const char *name; /* NULL ends a list */
+    const char *help;
+    const char *choices;   /* divided by |; NULL: a number */
+    const char *otherwise; /* NULL: none */
+    double least, most;
+    bool whole, required;
+} parameter;
+
+enum { MAX_PARAMETERS = 4, MAX_ANSWERS = 6 };
+
+/* What can be answered beside what every route can (shared_problems). */
+typedef struct answer_info {
+    int status;              /* 0 ends a list */
+    const shape_info *shape; /* NULL: not JSON */
+    const char *help;
+} answer_info;
+
+typedef struct route_info {
+    const char *method; /* NULL ends the table */
+    const char *path;   /* {id} and {name} stand for any one part */
+    const char *summary, *help;
+    right_kind needs;
+    body_kind body;
+    const shape_info *takes; /* of the body, or of each of its lines */
+    bool of_index;           /* stands below /v1/indexes/{name}, too */
+    run_kind run;
+    void (*handle)(struct request *request);
+    const char *type; /* of the answer; NULL: application/json */
+    parameter parameters[MAX_PARAMETERS];
+    answer_info answers[MAX_ANSWERS];
+} route_info;
+
+extern const route_info routes[];
+size_t route_count(void);
+
+/* The parts of a path that a route leaves open, as they stand, still percent-encoded. */
+typedef struct route_match {
+    const route_info *route; /* NULL: none */
+    doppel_slice index;      /* data NULL: the default one */
+    doppel_slice id;
+    unsigned other_methods; /* there is none for this method, but for others: bits of method_names */
+} route_match;
+
+extern const char *const method_names[]; /* NULL ends it */
+
+/* Finds the route of a path without its query. HEAD is answered as GET. */
+route_match route_find(const char *method, doppel_slice path);
+
+/* ---- documents made of the tables (openapi.c, manual.c) ---- */
+
+struct text;
+void openapi_write(struct text *out);
+void manual_write(struct text *out);
+
+#endif

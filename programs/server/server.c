@@ -1,0 +1,300 @@
+/* server.c - the service on its sockets, by libmicrohttpd. */
+#include "server/server.h"
+
+#include "common/message.h"
+#include "server/console.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A request and its answer, from the first line on. */
+typedef struct exchange {
+    server *server;
+    connection *connection;
+    char *target;
+    request *request;
+    bool received; /* all of it */
+} exchange;
+
+/* ---- answers ---- */
+
+static ssize_t read_spool(void *user, uint64_t from, char *to, size_t length) {
+    long got = spool_read(user, from, to, length);
+    return got > 0 ? got : got ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void free_spool(void *user) {
+    spool_free(user);
+}
+
+/* What is sent belongs to the response from here on. */
+static struct MHD_Response *make_response(request *r) {
+    struct MHD_Response *response;
+    if (r->file) {
+        r->sent = r->file->length;
+        return MHD_create_response_from_buffer(r->file->length, (void *)(uintptr_t)r->file->bytes,
+                                               MHD_RESPMEM_PERSISTENT);
+    }
+    if (r->spool) {
+        r->sent = r->spool->length;
+        response = MHD_create_response_from_callback(r->spool->length, 1 << 16, read_spool, r->spool, free_spool);
+        r->spool = response ? NULL : r->spool;
+        return response;
+    }
+    r->sent = r->answer.length;
+    response = MHD_create_response_from_buffer(r->answer.length, r->answer.data, MHD_RESPMEM_MUST_FREE);
+    if (response)
+        r->answer = (text){0};
+    return response;
+}
+
+static void add_headers(struct MHD_Response *response, const request *r) {
+    char seconds[16];
+    MHD_add_response_header(response, "Content-Type", r->type);
+    MHD_add_response_header(response, "Cache-Control", r->file ? "no-cache" : "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (r->file) {
+        MHD_add_response_header(response, "Content-Security-Policy", CONSOLE_POLICY);
+        MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+        MHD_add_response_header(response, "X-Frame-Options", "DENY");
+        MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+    }
+    if (r->status == 401)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (r->allow[0])
+        MHD_add_response_header(response, "Allow", r->allow);
+    if (r->location[0])
+        MHD_add_response_header(response, "Location", r->location);
+    if (r->retry_after) {
+        snprintf(seconds, sizeof seconds, "%u", r->retry_after);
+        MHD_add_response_header(response, "Retry-After", seconds);
+    }
+    if (r->close || atomic_load(&r->service->draining))
+        MHD_add_response_header(response, "Connection", "close");
+}
+
+static enum MHD_Result send_answer(exchange *x, struct MHD_Connection *to) {
+    request *r = x->request;
+    struct MHD_Response *response = make_response(r);
+    if (!response)
+        return MHD_NO;
+    add_headers(response, r);
+    enum MHD_Result queued = MHD_queue_response(to, (unsigned)r->status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* ---- requests ---- */
+
+static const char *header(void *user, const char *name) {
+    return MHD_lookup_connection_value(user, MHD_HEADER_KIND, name);
+}
+
+/* Counts the headers that say how long the body is. */
+static enum MHD_Result count_lengths(void *user, enum MHD_ValueKind kind, const char *name, const char *value) {
+    int *count = user;
+    (void)kind;
+    (void)value;
+    *count += !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
+    return MHD_YES;
+}
+
+/* The head is here. */
+static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const char *method) {
+    const request_head head = {method, x->target, x->connection ? x->connection->client : "", header, from};
+    int lengths = 0;
+    request *r = x->request = request_create(x->server->service, &head);
+    if (!r)
+        return MHD_NO;
+    r->connection = from;
+    MHD_get_connection_values(from, MHD_HEADER_KIND, count_lengths, &lengths);
+    if (lengths > 1) {
+        r->close = true;
+        request_problem(r, PROBLEM_BAD_REQUEST, NULL, "the length of the body is told more than once");
+    }
+    connection_is(x->connection, r->route && r->route->body == BODY_LINES ? PHASE_LINES : PHASE_BODY);
+    /* A body that is too large, or that waits to be asked for, is not read. */
+    bool asks = header(from, "Expect");
+    return r->done && (r->close || asks) ? send_answer(x, from) : MHD_YES;
+}
+
+static enum MHD_Result hand_over(exchange *x, struct MHD_Connection *from, run_kind run) {
+    MHD_suspend_connection(from);
+    request_hand_over(x->request, run);
+    return MHD_YES;
+}
+
+/* All of it is here. */
+static enum MHD_Result work(exchange *x, struct MHD_Connection *from) {
+    request *r = x->request;
+    if (r->done)
+        return send_answer(x, from);
+    run_kind run = request_received(r);
+    x->received = true;
+    connection_is(x->connection, PHASE_WORK);
+    if (!r->done && run == RUN_ADD && r->content.length <= QUICK_BODY) {
+        r->work(r); /* prepares it */
+        if (r->adds)
+            return hand_over(x, from, RUN_ADD);
+    } else if (!r->done && run != RUN_QUICK) {
+        return hand_over(x, from, RUN_WORKER);
+    } else if (!r->done) {
+        request_run(r);
+    }
+    return send_answer(x, from);
+}
+
+static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const char *url, const char *method,
+                                  const char *version, const char *bytes, size_t *length, void **state) {
+    exchange *x = *state;
+    (void)user;
+    (void)url;
+    (void)version;
+    if (!x)
+        return MHD_NO;
+    if (!x->request)
+        return begin(x, from, method);
+    if (!*length)
+        return work(x, from);
+    bool worker = request_receive(x->request, bytes, *length);
+    *length = 0;
+    if (x->request->drop)
+        return MHD_NO;
+    return worker ? hand_over(x, from, RUN_WORKER) : MHD_YES;
+}
+
+static void wake(request *r) {
+    MHD_resume_connection(r->connection);
+}
+
+/* ---- connections ---- */
+
+static connection *connection_of(struct MHD_Connection *from) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(from, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+/* The first line of a request is here: what stands in it is kept as it came. */
+static void *on_target(void *user, const char *target, struct MHD_Connection *from) {
+    exchange *x = calloc(1, sizeof *x);
+    char *copy = strdup(target);
+    if (!x || !copy) {
+        free(x);
+        free(copy);
+        return NULL;
+    }
+    *x = (exchange){.server = user, .connection = connection_of(from), .target = copy};
+    connection_is(x->connection, PHASE_HEAD);
+    return x;
+}
+
+static void on_completed(void *user, struct MHD_Connection *from, void **state, enum MHD_RequestTerminationCode code) {
+    exchange *x = *state;
+    (void)user;
+    (void)from;
+    (void)code;
+    if (!x)
+        return;
+    connection_is(x->connection, PHASE_IDLE);
+    request_free(x->request);
+    free(x->target);
+    free(x);
+    *state = NULL;
+}
+
+static void on_connection(void *user, struct MHD_Connection *from, void **state,
+                          enum MHD_ConnectionNotificationCode code) {
+    server *s = user;
+    metrics *m = &s->service->metrics;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        atomic_fetch_sub(&m->connections, 1);
+        connection_remove(&s->connections, *state);
+        *state = NULL;
+        return;
+    }
+    const union MHD_ConnectionInfo *socket = MHD_get_connection_info(from, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *address = MHD_get_connection_info(from, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    atomic_fetch_add(&m->connections, 1);
+    atomic_fetch_add(&m->connected, 1);
+    *state = socket ? connection_add(&s->connections, socket->connect_fd, address ? address->client_addr : NULL,
+                                     sizeof(struct sockaddr_storage))
+                    : NULL;
+}
+
+/* Paths and queries stay percent-encoded: an id may hold a slash. */
+static size_t leave_encoded(void *user, struct MHD_Connection *from, char *encoded) {
+    (void)user;
+    (void)from;
+    return strlen(encoded);
+}
+
+/* ---- start and stop ---- */
+
+bool server_start(server *s, service *serves, const server_options *options) {
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    *s = (server){.service = serves, .options = *options};
+    serves->wake = wake;
+    if (!connections_open(&s->connections, 2 * options->timeout, options->timeout, options->receive_timeout)) {
+        message("no threads");
+        return false;
+    }
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->certificate},
+                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)options->key},
+                                   {MHD_OPTION_END, 0, NULL}};
+    if (options->certificate)
+        flags |= MHD_USE_TLS;
+    else
+        tls[0].option = MHD_OPTION_END;
+    s->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, options->socket, MHD_OPTION_THREAD_POOL_SIZE,
+        options->threads, MHD_OPTION_CONNECTION_LIMIT, options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        options->per_client, MHD_OPTION_CONNECTION_TIMEOUT, options->timeout, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        options->max_head, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+    if (!s->daemon)
+        message("the server cannot be started; is the certificate that of the key?");
+    return s->daemon;
+}
+
+/* Takes the connections that the system has accepted already. */
+static void take_waiting(server *s, int listening) {
+    struct sockaddr_storage address;
+    for (;;) {
+        socklen_t length = sizeof address;
+        int made = accept4(listening, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (made < 0)
+            return;
+        MHD_add_connection(s->daemon, made, (struct sockaddr *)&address, length);
+    }
+}
+
+static bool is_busy(server *s) {
+    bool busy = false;
+    pthread_mutex_lock(&s->connections.lock);
+    for (connection *c = s->connections.first; c && !busy; c = c->next)
+        busy = atomic_load(&c->phase) != PHASE_IDLE;
+    pthread_mutex_unlock(&s->connections.lock);
+    return busy || atomic_load(&s->service->metrics.under_way);
+}
+
+void server_stop(server *s) {
+    enum { STEP = 20000, QUIET = 10 };
+    uint64_t until = now_microseconds() + s->options.stop_timeout * 1000000ull;
+    atomic_store(&s->service->draining, true);
+    if (s->daemon) {
+        int listening = MHD_quiesce_daemon(s->daemon);
+        if (listening >= 0) {
+            take_waiting(s, listening);
+            close(listening);
+        }
+        /* What is on its way counts, too: nothing may be under way for a while. */
+        for (int quiet = 0; quiet < QUIET && now_microseconds() < until; quiet = is_busy(s) ? 0 : quiet + 1)
+            usleep(STEP);
+        MHD_stop_daemon(s->daemon);
+    }
+    connections_close(&s->connections);
+}

@@ -1,0 +1,240 @@
+/* service.h - the service without its sockets: everything between a request's head and its answer.
+ *
+ *     service_open       indexes, tokens, limits, workers
+ *     request_create     a request by its head: route, rights, parameters
+ *     request_receive    a piece of its body, unpacked; lines are worked on as they come
+ *     request_run        its work, on any thread
+ *     request_free       counted, logged, and gone
+ *     service_close
+ *
+ * server.c calls these from libmicrohttpd; the fuzz target and the unit tests without it. */
+#ifndef SERVER_SERVICE_H
+#define SERVER_SERVICE_H
+
+#include "server/body.h"
+#include "server/idempotency.h"
+#include "server/indexes.h"
+#include "server/limits.h"
+#include "server/metrics.h"
+#include "server/routes.h"
+#include "server/spool.h"
+#include "server/text.h"
+#include "server/tokens.h"
+#include "server/workers.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+typedef struct service_options {
+    const char *index;   /* NULL: in memory */
+    const char *indexes; /* the folder of the others; NULL: there are none */
+    const char *backups; /* NULL: no backups by the API */
+    const char *tokens;  /* NULL: everybody may do everything */
+    const char *access_log;
+    const char *tmp;
+    bool local_only;          /* the name a client calls it by has to be one of this machine */
+    uint64_t max_body;        /* bytes, unpacked; of a batch: of a line */
+    uint64_t max_buffered;    /* bytes of bodies that are held at a time */
+    uint64_t rate;            /* requests a second and client; 0: any */
+    unsigned receive_timeout; /* seconds until a body has to be there */
+    int threads;
+    const doppel_engine_options *engine; /* of the default index */
+} service_options;
+
+typedef struct service {
+    service_options options;
+    indexes indexes;
+    tokens tokens;
+    limits limits;
+    idempotency idempotency;
+    metrics metrics;
+    workers workers, adders;
+    atomic_uint_fast64_t buffered; /* bytes of bodies that are held */
+    FILE *access_log;
+    pthread_mutex_t log_lock;
+    atomic_bool draining; /* it is about to stop */
+    /* Lets a request go on whose work a worker has done; NULL: nobody waits. */
+    void (*wake)(struct request *request);
+} service;
+
+/* Complains and gives an exit code when it cannot. Close it in any case. */
+int service_open(service *s, const service_options *options);
+void service_close(service *s);
+/* Says on stderr what is wrong with an index; a client is not told. */
+void service_complain(service *s, doppel_status status, const doppel_error *error);
+/* Reads tokens again, and opens the log again; what cannot be read stays as it was. */
+void service_reload(service *s);
+
+/* The head of a request, as it came. */
+typedef struct request_head {
+    const char *method;
+    const char *target; /* path and query, still percent-encoded */
+    const char *client; /* its address */
+    const char *(*header)(void *user, const char *name);
+    void *user;
+} request_head;
+
+struct batch;
+
+typedef struct request {
+    struct service *service;
+    const route_info *route; /* NULL: none */
+    index_entry *index;      /* held; NULL: not of an index */
+    char *id;                /* what stands in the path, decoded */
+    size_t id_length;
+    doppel_slice index_name; /* in the path */
+    const char *given[MAX_PARAMETERS];
+    char *target; /* what ids and parameters point into */
+    size_t target_length;
+    char client[64];
+    char token[TOKEN_NAME]; /* the name of the one it showed */
+    right_kind right;
+    /* What comes. */
+    uint64_t began;    /* microseconds */
+    uint64_t received; /* bytes, as they came */
+    body body;
+    text content; /* JSON, unpacked */
+    json json;
+    struct batch *batch; /* of lines */
+    doppel_item item;    /* the document */
+    bool adds;           /* it is to be added: the handler has prepared it */
+    doppel_slice *extra; /* of the item */
+    doppel_verdict verdict;
+    char *key_name; /* Idempotency-Key */
+    idempotency_key key;
+    bool has_key; /* it is begun, and to be ended */
+    /* What goes. */
+    bool done, failed; /* there is an answer; it is a problem */
+    bool close;        /* the connection cannot go on behind the answer */
+    bool drop;         /* nor can it wait for the answer */
+    int status;
+    const char *type;
+    text answer;
+    spool *spool; /* in place of `answer` */
+    char allow[64], location[160];
+    unsigned retry_after;
+    const struct console_file *file; /* in place of both */
+    /* For those who work on it. */
+    struct request *next;
+    void (*work)(struct request *request);
+    void *connection;
+    bool head_only;
+    size_t sent;
+} request;
+
+enum { QUICK_BODY = 1 << 16 }; /* larger bodies are a worker's */
+
+/* NULL: no memory. Check `done` after it: then the body is of no interest. */
+request *request_create(service *s, const request_head *head);
+/* head.c: takes the head; afterwards `done`, or the body may come. */
+void request_take_head(request *r, const request_head *head);
+/* True: a worker has to run request->work before more can come. */
+bool request_receive(request *r, const char *bytes, size_t length);
+/* The body is here. Gives how the rest is to be done; RUN_QUICK: by request_run, now. */
+run_kind request_received(request *r);
+/* Works on the request in this thread, adds too, until it is done. */
+void request_run(request *r);
+/* Lets a worker do it; then `wake` is called. */
+void request_hand_over(request *r, run_kind run);
+void request_free(request *r);
+/* What workers and adders do with requests. */
+void work_on(request **list, size_t count);
+void work_on_adds(request **list, size_t count);
+
+/* The value of a parameter, as it was given or by its default. */
+double request_number(const request *r, const char *name);
+const char *request_choice(const request *r, const char *name);
+
+/* Reads the body as JSON of the route's shape; false: a problem is the answer. */
+bool request_json(request *r);
+
+/* An answer that is in r->answer. */
+void request_answer(request *r, int status);
+
+/* ---- problems (problem.c) ---- */
+
+typedef struct problem {
+    problem_kind kind;
+    char pointer[192];       /* empty: none */
+    uint64_t line, position; /* of a batch, and in bytes; from 1, 0: none */
+    char detail[640];
+} problem;
+
+/* Makes a problem of the request's answer, in place of what was there. `pointer` (NULL: none) says where in the body.
+ */
+void request_problem(request *r, problem_kind kind, const char *pointer, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void request_fail(request *r, const problem *p);
+/* The same for an error of the library. */
+void request_error(request *r, doppel_status status, const doppel_error *error);
+
+void problem_write(text *out, const problem *p);
+void problem_of_error(problem *p, doppel_status status, const doppel_error *error);
+
+/* ---- shapes (check.c) ---- */
+
+/* Whether an object has a shape; the fields that an index keeps (NULL: none) are allowed where the shape says so. */
+bool shape_check(const shape_info *shape, const json *j, const json_value *object, const index_entry *index,
+                 problem *p);
+
+/* ---- documents (items.c) ---- */
+
+/* Makes an item of a checked object. *extra is allocated, or NULL. */
+/* Whether a document has a URL, a title, a text or a page. */
+bool item_says_something(const json *j, const json_value *object);
+bool item_make(const json *j, const json_value *object, const index_entry *index, doppel_item *item,
+               doppel_slice **extra);
+
+/* ---- answers that several handlers give (stored.c) ---- */
+
+void verdict_write(text *out, const doppel_verdict *verdict);
+void stored_write(text *out, const doppel_stored *stored, int bits, bool ranked);
+
+/* ---- handlers ---- */
+
+void handle_check(request *r);
+void handle_add(request *r);
+void handle_get(request *r);
+void handle_remove(request *r);
+void handle_similar(request *r);
+void handle_similar_to(request *r);
+void handle_batch(request *r);
+void handle_dedupe(request *r);
+void handle_compare(request *r);
+void handle_groups(request *r);
+void handle_stats(request *r);
+void handle_list_indexes(request *r);
+void handle_show_index(request *r);
+void handle_create_index(request *r);
+void handle_drop_index(request *r);
+void handle_backup(request *r);
+void handle_expire(request *r);
+void handle_compact(request *r);
+void handle_metrics(request *r);
+void handle_health(request *r);
+void handle_ready(request *r);
+void handle_openapi(request *r);
+void handle_console(request *r);
+
+/* ---- adds (adding.c) ---- */
+
+/* Adds what a list of requests of one index ask for, all in one commit. */
+void add_together(request **list, size_t count);
+
+/* ---- batches (batch.c) ---- */
+
+bool batch_begin(request *r);
+/* Keeps what came. True: there is enough for a worker to run request->work. */
+bool batch_receive(request *r, const char *bytes, size_t length);
+void batch_free(struct batch *b);
+
+/* ---- the access log (access_log.c) ---- */
+
+bool access_log_open(service *s);
+void access_log_close(service *s);
+void access_log_write(service *s, const request *r, uint64_t microseconds);
+
+/* Microseconds of a clock that only grows. */
+uint64_t now_microseconds(void);
+
+#endif

@@ -1,0 +1,28 @@
+/* spool.h - an answer that is made before it can be sent: the first part in memory, the rest in a file that has no
+ * name. Written by one thread, then read by one. */
+#ifndef SERVER_SPOOL_H
+#define SERVER_SPOOL_H
+
+#include "server/text.h"
+
+enum { SPOOL_MEMORY = 1 << 20 };
+
+typedef struct spool {
+    text head;
+    int file; /* -1: none yet */
+    uint64_t length;
+    bool failed;
+    const char *tmp;
+} spool;
+
+/* NULL: no memory. `tmp`: where the file goes; borrowed. */
+spool *spool_create(const char *tmp);
+void spool_free(spool *s);
+
+/* After a failure nothing more is written, and `failed` is set. */
+void spool_write(spool *s, const char *bytes, size_t length);
+
+/* Reads up to `length` bytes from a place on; 0 at the end, -1 when it cannot. */
+long spool_read(spool *s, uint64_t from, char *to, size_t length);
+
+#endif

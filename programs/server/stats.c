@@ -1,0 +1,171 @@
+/* stats.c - what an index holds and has done; its largest groups; health. */
+#include "server/service.h"
+
+#include <string.h>
+
+void handle_groups(request *r) {
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    uint64_t limit = (uint64_t)request_number(r, "limit");
+    doppel_status status = doppel_engine_groups(r->index->engine, limit, &list, &error);
+    if (status != DOPPEL_OK) {
+        request_error(r, status, &error);
+        return;
+    }
+    text_put(&r->answer, "{\"groups\":[");
+    for (size_t i = 0; i < list.count; i++) {
+        text_put(&r->answer, i ? "," : "");
+        stored_write(&r->answer, &list.stored[i], r->index->bits, false);
+    }
+    text_put(&r->answer, "]}");
+    request_answer(r, 200);
+    doppel_stored_list_free(&list);
+}
+
+/* ---- stats ---- */
+
+static void write_histogram(text *out, const char *name, const doppel_histogram *h) {
+    text_member(out, name);
+    text_put(out, "{");
+    text_member_count(out, "count", h->count);
+    text_member_count(out, "sum", h->sum);
+    text_member(out, "buckets");
+    for (int i = 0; i < DOPPEL_BUCKETS; i++)
+        text_format(out, "%s%llu", i ? "," : "[", (unsigned long long)h->bucket[i]);
+    text_put(out, "]}");
+}
+
+static void write_by(text *out, const char *name, const uint64_t *by, bool unique) {
+    static const char *const names[] = {"unique", "url", "content", "title"};
+    text_member(out, name);
+    text_put(out, "{");
+    for (int i = unique ? 0 : 1; i < 4; i++)
+        text_member_count(out, names[i], by[unique ? i : i - 1]);
+    text_put(out, "}");
+}
+
+static const char *one_of(const char *const *names, int number) {
+    return names[number > 0 ? number - 1 : 0];
+}
+
+static void write_settings(text *out, const index_entry *index) {
+    static const char *const near_names[] = {"distance", "similarity"},
+                             *const duplicate_names[] = {"skip", "link", "store"},
+                             *const url_names[] = {"duplicate", "refresh"},
+                             *const durability_names[] = {"none", "batch", "each"};
+    const doppel_engine_options *o = doppel_engine_get_options(index->engine);
+    text_member_string(out, "index", slice_of(index->name));
+    text_member_string(out, "recipe", slice_of(doppel_recipe_text(o->recipe)));
+    text_member_string(out, "preset", slice_of(o->preset));
+    text_member_string(out, "near", slice_of(one_of(near_names, (int)o->near)));
+    text_member_number(out, "similarity", o->similarity);
+    text_member_count(out, "distance", o->distance > 0 ? (uint64_t)o->distance : 0);
+    text_member_count(out, "minWords", o->min_words);
+    text_member_bool(out, "titles", o->titles == DOPPEL_SWITCH_ON);
+    text_member_number(out, "titleSimilarity", o->title_similarity);
+    text_member_bool(out, "keepText", o->keep_text == DOPPEL_SWITCH_ON);
+    text_member(out, "fields");
+    text_put(out, "[");
+    for (size_t i = 0; i < index->field_count; i++) {
+        text_put(out, i ? "," : "");
+        text_json(out, index->fields[i], strlen(index->fields[i]));
+    }
+    text_put(out, "]");
+    text_member_string(out, "onDuplicate", slice_of(one_of(duplicate_names, (int)o->on_duplicate)));
+    text_member_string(out, "onSameUrl", slice_of(one_of(url_names, (int)o->on_same_url)));
+    text_member(out, "ttl");
+    if (!o->ttl || o->ttl == DOPPEL_NEVER)
+        text_put(out, "null");
+    else
+        text_format(out, "%llu", (unsigned long long)o->ttl);
+    text_member_string(out, "durability", slice_of(one_of(durability_names, (int)o->durability)));
+}
+
+static void write_held(text *out, const doppel_engine_stats *s) {
+    text_member_count(out, "documents", s->documents);
+    text_member_count(out, "copies", s->copies);
+    text_member_count(out, "titlesKnown", s->titles);
+    write_by(out, "duplicatesBy", s->duplicates_by, false);
+    text_member_time(out, "oldest", s->oldest);
+    text_member_time(out, "newest", s->newest);
+    text_member_count(out, "diskBytes", s->disk_bytes);
+    text_member_count(out, "freeBytes", s->free_bytes);
+    text_member_count(out, "memoryBytes", s->memory_bytes);
+    text_member_count(out, "keysBytes", s->keys_bytes);
+    text_member_count(out, "nearBytes", s->near_bytes);
+    text_member_count(out, "titleBytes", s->title_bytes);
+    text_member_string(out, "plan", slice_of(s->plan));
+    text_member_count(out, "last", s->last);
+}
+
+static void write_done(text *out, const doppel_engine_stats *s) {
+    text_member_count(out, "checks", s->checks);
+    text_member_count(out, "adds", s->adds);
+    text_member_count(out, "removes", s->removes);
+    text_member_count(out, "expired", s->expired);
+    text_member_count(out, "damaged", s->damaged);
+    text_member_count(out, "commits", s->commits);
+    text_member_count(out, "failedCommits", s->failed_commits);
+    write_by(out, "verdictsBy", s->verdicts_by, true);
+    write_histogram(out, "checkTime", &s->check_time);
+    write_histogram(out, "addTime", &s->add_time);
+    write_histogram(out, "commitTime", &s->commit_time);
+    write_histogram(out, "candidates", &s->candidates);
+    write_histogram(out, "distances", &s->distances);
+    text_member_number(out, "openSeconds", s->open_seconds);
+}
+
+void handle_stats(request *r) {
+    doppel_engine_stats s;
+    doppel_engine_get_stats(r->index->engine, &s);
+    text_put(&r->answer, "{");
+    write_settings(&r->answer, r->index);
+    write_held(&r->answer, &s);
+    write_done(&r->answer, &s);
+    text_member_number(&r->answer, "uptimeSeconds", (double)(now_microseconds() - r->service->metrics.started) * 1e-6);
+    text_member_string(&r->answer, "version", slice_of(doppel_version()));
+    text_put(&r->answer, "}");
+    request_answer(r, 200);
+}
+
+/* ---- upkeep ---- */
+
+void handle_expire(request *r) {
+    uint64_t expired = 0;
+    doppel_error error = {0};
+    if (!request_json(r))
+        return;
+    doppel_status status = doppel_engine_expire(r->index->engine, &expired, &error);
+    if (status != DOPPEL_OK) {
+        request_error(r, status, &error);
+        return;
+    }
+    text_format(&r->answer, "{\"expired\":%llu}", (unsigned long long)expired);
+    request_answer(r, 200);
+}
+
+void handle_compact(request *r) {
+    doppel_error error = {0};
+    if (!request_json(r))
+        return;
+    doppel_status status = doppel_engine_compact(r->index->engine, &error);
+    if (status != DOPPEL_OK) {
+        request_error(r, status, &error);
+        return;
+    }
+    text_put(&r->answer, "{\"compacted\":true}");
+    request_answer(r, 200);
+}
+
+/* ---- health ---- */
+
+void handle_health(request *r) {
+    text_put(&r->answer, "{\"status\":\"ok\"}");
+    request_answer(r, 200);
+}
+
+void handle_ready(request *r) {
+    bool stopping = atomic_load(&r->service->draining);
+    text_format(&r->answer, "{\"status\":\"%s\"}", stopping ? "stopping" : "ready");
+    request_answer(r, stopping ? 503 : 200);
+}
