@@ -1,27 +1,16 @@
 /* known_load.c - many traces at once. Each thread fills a desk of its own: keys in stages (keys_stage.c), fingerprints
- * and titles as they come. At the end the keys are built on all threads, and beside them, one after the other, the
- * index of the fingerprints and the titles. */
+ * and titles as they come. At the end keys and titles are built on all threads, and beside them the index of the
+ * fingerprints. */
 #include "engine/known_parts.h"
 
 #include <stdlib.h>
-
-/* Owners of a title are best added in the order of their numbers: titles of numbers that differ in no higher bit stand
- * together in a stretch, and the stretches are sorted. */
-enum { STRETCH_BITS = 12 };
-typedef struct stretch {
-    uint64_t number; /* of its first title */
-    const struct desk *desk;
-    size_t start, end; /* in the desk's titles */
-} stretch;
 
 typedef struct desk {
     pthread_mutex_t lock;
     dp_keys_stage *keys, *bands;
     uint64_t *fingerprints, *owners;
     size_t count, fingerprint_room, owner_room;
-    dp_buffer titles; /* number, length, bytes */
-    stretch *stretches;
-    size_t stretch_count, stretch_room;
+    dp_title_pile titles[DP_TITLE_SHARDS];
 } desk;
 
 struct dp_known_load {
@@ -45,8 +34,8 @@ static void clear_desk(desk *d) {
     dp_keys_stage_free(d->bands);
     free(d->fingerprints);
     free(d->owners);
-    free(d->stretches);
-    dp_buffer_free(&d->titles);
+    for (size_t i = 0; i < DP_TITLE_SHARDS; i++)
+        dp_title_pile_free(&d->titles[i]);
     pthread_mutex_destroy(&d->lock);
 }
 
@@ -103,22 +92,6 @@ static bool put_fingerprint(desk *d, const dp_trace *trace, size_t words) {
     return true;
 }
 
-static bool put_title(desk *d, const dp_trace *trace) {
-    stretch *last = d->stretch_count ? &d->stretches[d->stretch_count - 1] : NULL;
-    if (!last || last->number >> STRETCH_BITS != trace->number >> STRETCH_BITS) {
-        if (!dp_reserve(&d->stretches, &d->stretch_room, d->stretch_count + 1, sizeof *d->stretches))
-            return false;
-        last = &d->stretches[d->stretch_count++];
-        *last = (stretch){.number = trace->number, .desk = d, .start = d->titles.size};
-    }
-    uint64_t head[2] = {trace->number, trace->title.length};
-    bool put = dp_buffer_add(&d->titles, head, sizeof head) &&
-               dp_buffer_add(&d->titles, trace->title.data, trace->title.length);
-    if (put)
-        last->end = d->titles.size;
-    return put;
-}
-
 static bool put(dp_known_load *load, desk *d, const dp_trace *trace) {
     dp_known *known = load->known;
     uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
@@ -126,7 +99,8 @@ static bool put(dp_known_load *load, desk *d, const dp_trace *trace) {
         !stage_all(&d->keys, known->keys, keys, dp_known_keys(trace, keys), trace->number) ||
         !stage_all(&d->bands, known->bands, bands, dp_known_bands(known, trace, bands), trace->number) ||
         (dp_known_near(known, trace) && !put_fingerprint(d, trace, known->options.bits > 64 ? 2 : 1)) ||
-        (dp_known_titled(known, trace) && !put_title(d, trace)))
+        (dp_known_titled(known, trace) &&
+         !dp_title_pile_add(&d->titles[dp_known_titles_shard(trace->title)], trace->title, trace->number)))
         return false;
     dp_alive_set(&known->alive, trace->number, trace->expires);
     atomic_fetch_add_explicit(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, 1,
@@ -185,54 +159,30 @@ static doppel_status insert_fingerprints(dp_known_load *load) {
     return status;
 }
 
-static int compare_stretches(const void *first, const void *second) {
-    const stretch *a = first, *b = second;
-    return a->number < b->number ? -1 : a->number > b->number;
-}
-
-static doppel_status add_stretch(dp_known *known, const stretch *s) {
+/* What stands on all desks for a shard. */
+static doppel_status add_titles(dp_known_load *load, size_t shard) {
     doppel_status status = DOPPEL_OK;
-    for (size_t at = s->start; at < s->end && status == DOPPEL_OK;) {
-        uint64_t head[2];
-        memcpy(head, s->desk->titles.data + at, sizeof head);
-        at += sizeof head;
-        status = dp_titles_index_add(known->titles->index, s->desk->titles.data + at, (size_t)head[1], head[0]);
-        at += (size_t)head[1];
-    }
-    return status;
-}
-
-static doppel_status add_titles(dp_known_load *load) {
-    size_t count = 0, at = 0;
+    if (!load->known->titles)
+        return status;
+    dp_title_pile *piles[DP_MAX_THREADS];
     for (size_t i = 0; i < load->desks; i++)
-        count += load->desk[i].stretch_count;
-    if (!count)
-        return DOPPEL_OK;
-    stretch *all = malloc(count * sizeof *all);
-    if (!all)
-        return DOPPEL_ERROR_MEMORY;
-    for (size_t i = 0; i < load->desks; i++) {
-        if (load->desk[i].stretch_count)
-            memcpy(all + at, load->desk[i].stretches, load->desk[i].stretch_count * sizeof *all);
-        at += load->desk[i].stretch_count;
-    }
-    qsort(all, count, sizeof *all, compare_stretches);
-    doppel_status status = DOPPEL_OK;
-    for (size_t i = 0; i < count && status == DOPPEL_OK; i++)
-        status = add_stretch(load->known, &all[i]);
-    free(all);
+        piles[i] = &load->desk[i].titles[shard];
+    status = dp_title_piles_load(load->known->titles->shard[shard].index, piles, load->desks);
+    for (size_t i = 0; i < load->desks; i++)
+        dp_title_pile_free(piles[i]);
     return status;
 }
 
-/* Titles and fingerprints are one task each, and come first; keys are cut into many. */
-enum { TITLES, FINGERPRINTS, FIRST_KEYS, KEY_PARTS = 64, TASKS = FIRST_KEYS + KEY_PARTS };
+/* The longest tasks come first. */
+enum { KEY_PARTS = 64, FINGERPRINTS = 0, FIRST_TITLES = 1, FIRST_KEYS = FIRST_TITLES + DP_TITLE_SHARDS };
+enum { TASKS = FIRST_KEYS + KEY_PARTS };
 
 static doppel_status run_task(dp_known_load *load, size_t task) {
     const dp_known *known = load->known;
-    if (task == TITLES)
-        return add_titles(load);
     if (task == FINGERPRINTS)
         return insert_fingerprints(load);
+    if (task < FIRST_KEYS)
+        return add_titles(load, task - FIRST_TITLES);
     bool built = dp_keys_build(known->keys, task - FIRST_KEYS, KEY_PARTS) &&
                  (!known->bands || dp_keys_build(known->bands, task - FIRST_KEYS, KEY_PARTS));
     return built ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;

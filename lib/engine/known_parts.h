@@ -8,25 +8,65 @@
 
 /* ---- titles: known_titles.c ---- */
 
+/* Titles are dealt out by their length, so that several threads can load them, and only a part of them waits for a
+ * change: lengths of one eighth after the other to the next shard. */
+enum { DP_TITLE_SHARDS = 16, DP_TITLE_LENGTHS = 8 };
+typedef struct dp_title_shard {
+    pthread_rwlock_t lock; /* writers go first */
+    bool has_lock;
+    dp_titles_index *index;
+} dp_title_shard;
+
 /* How often a title was seen without being added. */
 typedef struct dp_seen_title {
     uint64_t hash; /* 0: an empty slot */
     uint64_t times;
 } dp_seen_title;
 
+typedef struct dp_seen_titles {
+    pthread_rwlock_t lock;
+    bool has_lock;
+    dp_seen_title *slot; /* by hash, a power of two */
+    size_t room, count;
+    _Atomic uint64_t times; /* of all titles */
+} dp_seen_titles;
+
 typedef struct dp_known_titles {
-    pthread_rwlock_t lock; /* of all of it; writers go first */
-    dp_titles_index *index;
-    dp_seen_title *seen; /* by hash, a power of two */
-    size_t seen_room, seen_count;
-    uint64_t seen_times; /* of all titles */
+    double similarity; /* the least that is found */
+    dp_title_shard shard[DP_TITLE_SHARDS];
+    dp_seen_titles seen;
 } dp_known_titles;
 
 doppel_status dp_known_titles_create(double similarity, dp_known_titles **titles);
 void dp_known_titles_free(dp_known_titles *titles);
+size_t dp_known_titles_shard(doppel_slice title);
 doppel_status dp_known_titles_add(dp_known_titles *titles, doppel_slice title, uint64_t number);
 void dp_known_titles_remove(dp_known_titles *titles, doppel_slice title, uint64_t number);
 void dp_known_titles_stats(dp_known_titles *titles, dp_known_stats *stats);
+
+/* known_seen.c: how often a title was seen, by its hash. */
+bool dp_seen_add(dp_seen_titles *seen, uint64_t hash, uint64_t times);
+uint64_t dp_seen_times(dp_seen_titles *seen, uint64_t hash);
+
+/* ---- titles that wait to be loaded: known_piles.c ---- */
+
+/* Titles of numbers that stand together. */
+typedef struct dp_title_stretch {
+    uint64_t number; /* of the first */
+    size_t start, end;
+    const char *titles; /* what both count in */
+} dp_title_stretch;
+
+typedef struct dp_title_pile {
+    dp_buffer titles; /* each: number, length, bytes */
+    dp_title_stretch *stretch;
+    size_t count, room;
+} dp_title_pile;
+
+void dp_title_pile_free(dp_title_pile *pile);
+bool dp_title_pile_add(dp_title_pile *pile, doppel_slice title, uint64_t number);
+/* Adds all titles of some piles, as far as possible in the order of their numbers. */
+doppel_status dp_title_piles_load(dp_titles_index *index, dp_title_pile *const *piles, size_t count);
 
 /* ---- all ---- */
 

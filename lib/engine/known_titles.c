@@ -1,172 +1,192 @@
 /* known_titles.c - titles as evidence: whose title is most like this one, and which titles are too frequent to tell. */
 #include "engine/known_parts.h"
+#include "text/text.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Fewer owners than this are never too many. */
 enum { FEW_OWNERS = 8 };
+
+/* ---- shards ---- */
 
 doppel_status dp_known_titles_create(double similarity, dp_known_titles **titles) {
     dp_known_titles *made = calloc(1, sizeof *made);
     *titles = NULL;
     if (!made)
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = dp_titles_index_create(similarity, &made->index);
-    if (status == DOPPEL_OK && !dp_lock_init(&made->lock))
-        status = DOPPEL_ERROR_MEMORY;
-    if (status != DOPPEL_OK) {
-        dp_titles_index_free(made->index);
-        free(made);
-        return status;
+    made->similarity = similarity;
+    doppel_status status = (made->seen.has_lock = dp_lock_init(&made->seen.lock)) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < DP_TITLE_SHARDS && status == DOPPEL_OK; i++) {
+        status = dp_titles_index_create(similarity, &made->shard[i].index);
+        if (status == DOPPEL_OK && !(made->shard[i].has_lock = dp_lock_init(&made->shard[i].lock)))
+            status = DOPPEL_ERROR_MEMORY;
     }
-    *titles = made;
-    return DOPPEL_OK;
+    if (status == DOPPEL_OK)
+        *titles = made;
+    else
+        dp_known_titles_free(made);
+    return status;
 }
 
 void dp_known_titles_free(dp_known_titles *titles) {
     if (!titles)
         return;
-    dp_titles_index_free(titles->index);
-    pthread_rwlock_destroy(&titles->lock);
-    free(titles->seen);
+    for (size_t i = 0; i < DP_TITLE_SHARDS; i++) {
+        dp_titles_index_free(titles->shard[i].index);
+        if (titles->shard[i].has_lock)
+            pthread_rwlock_destroy(&titles->shard[i].lock);
+    }
+    if (titles->seen.has_lock)
+        pthread_rwlock_destroy(&titles->seen.lock);
+    free(titles->seen.slot);
     free(titles);
 }
 
+/* How many code points a title has, as the index counts them. */
+static size_t length_of(doppel_slice title) {
+    const uint8_t *at = (const uint8_t *)title.data, *end = at + title.length;
+    size_t count = 0;
+    for (int32_t point; at < end; count++)
+        at += dp_utf8_decode(at, end, &point);
+    return count;
+}
+
+size_t dp_known_titles_shard(doppel_slice title) {
+    return length_of(title) / DP_TITLE_LENGTHS % DP_TITLE_SHARDS;
+}
+
 doppel_status dp_known_titles_add(dp_known_titles *titles, doppel_slice title, uint64_t number) {
-    pthread_rwlock_wrlock(&titles->lock);
-    doppel_status status = dp_titles_index_add(titles->index, title.data, title.length, number);
-    pthread_rwlock_unlock(&titles->lock);
+    dp_title_shard *shard = &titles->shard[dp_known_titles_shard(title)];
+    pthread_rwlock_wrlock(&shard->lock);
+    doppel_status status = dp_titles_index_add(shard->index, title.data, title.length, number);
+    pthread_rwlock_unlock(&shard->lock);
     return status;
 }
 
 void dp_known_titles_remove(dp_known_titles *titles, doppel_slice title, uint64_t number) {
-    pthread_rwlock_wrlock(&titles->lock);
-    (void)dp_titles_index_remove(titles->index, title.data, title.length, number, NULL);
-    pthread_rwlock_unlock(&titles->lock);
+    dp_title_shard *shard = &titles->shard[dp_known_titles_shard(title)];
+    pthread_rwlock_wrlock(&shard->lock);
+    (void)dp_titles_index_remove(shard->index, title.data, title.length, number, NULL);
+    pthread_rwlock_unlock(&shard->lock);
 }
 
 void dp_known_titles_stats(dp_known_titles *titles, dp_known_stats *stats) {
-    dp_titles_stats found;
-    pthread_rwlock_rdlock(&titles->lock);
-    dp_titles_index_get_stats(titles->index, &found);
-    stats->titles = found.titles;
-    stats->title_bytes = found.bytes + titles->seen_room * sizeof *titles->seen;
-    pthread_rwlock_unlock(&titles->lock);
-}
-
-/* ---- titles that were seen ---- */
-
-/* Where a hash stands, or the empty slot where it belongs. */
-static dp_seen_title *seen_at(dp_seen_title *seen, size_t room, uint64_t hash) {
-    size_t at = (size_t)hash & (room - 1);
-    while (seen[at].hash && seen[at].hash != hash)
-        at = (at + 1) & (room - 1);
-    return &seen[at];
-}
-
-static uint64_t times_seen(const dp_known_titles *titles, uint64_t hash) {
-    return titles->seen_room ? seen_at(titles->seen, titles->seen_room, hash)->times : 0;
-}
-
-static bool grow_seen(dp_known_titles *titles) {
-    if (titles->seen_count < titles->seen_room / 4 * 3)
-        return true;
-    size_t room = titles->seen_room ? 2 * titles->seen_room : 64;
-    dp_seen_title *seen = calloc(room, sizeof *seen);
-    if (!seen)
-        return false;
-    for (size_t i = 0; i < titles->seen_room; i++)
-        if (titles->seen[i].hash)
-            *seen_at(seen, room, titles->seen[i].hash) = titles->seen[i];
-    free(titles->seen);
-    titles->seen = seen;
-    titles->seen_room = room;
-    return true;
-}
-
-static doppel_status see(dp_known_titles *titles, doppel_slice title, uint64_t times) {
-    uint64_t hash;
-    doppel_status status = dp_titles_index_hash(titles->index, title.data, title.length, &hash);
-    if (status != DOPPEL_OK)
-        return status;
-    if (!grow_seen(titles))
-        return DOPPEL_ERROR_MEMORY;
-    dp_seen_title *seen = seen_at(titles->seen, titles->seen_room, hash);
-    titles->seen_count += !seen->hash;
-    seen->hash = hash;
-    seen->times += times;
-    titles->seen_times += times;
-    return DOPPEL_OK;
+    for (size_t i = 0; i < DP_TITLE_SHARDS; i++) {
+        dp_titles_stats found;
+        pthread_rwlock_rdlock(&titles->shard[i].lock);
+        dp_titles_index_get_stats(titles->shard[i].index, &found);
+        pthread_rwlock_unlock(&titles->shard[i].lock);
+        stats->titles += found.titles;
+        stats->title_bytes += found.bytes;
+    }
+    pthread_rwlock_rdlock(&titles->seen.lock);
+    stats->title_bytes += sizeof *titles + titles->seen.room * sizeof *titles->seen.slot;
+    pthread_rwlock_unlock(&titles->seen.lock);
 }
 
 doppel_status dp_known_title_seen(dp_known *known, doppel_slice title, uint64_t times) {
+    uint64_t hash;
     if (!known->titles || !title.length || !times)
         return DOPPEL_OK;
-    pthread_rwlock_wrlock(&known->titles->lock);
-    doppel_status status = see(known->titles, title, times);
-    pthread_rwlock_unlock(&known->titles->lock);
+    dp_title_shard *shard = &known->titles->shard[dp_known_titles_shard(title)];
+    pthread_rwlock_rdlock(&shard->lock);
+    doppel_status status = dp_titles_index_hash(shard->index, title.data, title.length, &hash);
+    pthread_rwlock_unlock(&shard->lock);
+    if (status == DOPPEL_OK && !dp_seen_add(&known->titles->seen, hash, times))
+        status = DOPPEL_ERROR_MEMORY;
     return status;
 }
 
 /* ---- finding ---- */
 
-static bool is_frequent(const dp_known *known, const dp_title_query *query, uint64_t times) {
-    uint64_t documents = atomic_load_explicit(&known->documents, memory_order_relaxed) + known->titles->seen_times;
-    return times > FEW_OWNERS && (double)times > query->share * (double)documents;
+typedef struct finding {
+    dp_known *known;
+    const dp_title_query *query;
+    dp_title_matches *matches;
+    bool frequent; /* the very title that was asked about is: then nothing like it counts */
+    dp_title_hit *hit;
+} finding;
+
+static bool is_frequent(const finding *f, uint64_t owners, uint64_t hash) {
+    dp_seen_titles *seen = &f->known->titles->seen;
+    uint64_t documents = atomic_load_explicit(&f->known->documents, memory_order_relaxed) +
+                         atomic_load_explicit(&seen->times, memory_order_relaxed);
+    uint64_t times = owners + dp_seen_times(seen, hash);
+    return times > FEW_OWNERS && (double)times > f->query->share * (double)documents;
 }
 
 /* The lowest number that counts; 0: none. */
-static uint64_t first_owner(dp_known *known, const dp_title_query *query, const dp_title_match *match) {
+static uint64_t first_owner(const finding *f, const dp_title_match *match) {
+    const dp_title_query *query = f->query;
     for (size_t i = 0; i < match->owner_count; i++) {
         uint64_t owner = match->owners[i];
         if (owner >= query->below)
             break;
-        if (owner != query->except[0] && owner != query->except[1] && dp_alive_at(&known->alive, owner, query->now))
+        if (owner != query->except[0] && owner != query->except[1] && dp_alive_at(&f->known->alive, owner, query->now))
             return owner;
     }
     return 0;
 }
 
-/* Whether the very title that was asked about is a frequent one: then nothing like it counts. */
-static doppel_status asks_frequent(const dp_known *known, const dp_title_query *query, const dp_title_matches *matches,
-                                   bool *frequent) {
-    uint64_t hash, owners = 0;
-    doppel_status status = dp_titles_index_hash(known->titles->index, query->title.data, query->title.length, &hash);
-    if (status == DOPPEL_OK) {
-        if (matches->count && matches->match[0].similarity >= 1)
-            owners = matches->match[0].owner_count;
-        *frequent = is_frequent(known, query, owners + times_seen(known->titles, hash));
-    }
+/* Whether the very title that was asked about is frequent; its own shard has just been asked. */
+static doppel_status ask_own(finding *f, const dp_titles_index *index) {
+    const dp_title_match *match = f->matches->match;
+    uint64_t hash, owners = f->matches->count && match[0].similarity >= 1 ? match[0].owner_count : 0;
+    doppel_status status = dp_titles_index_hash(index, f->query->title.data, f->query->title.length, &hash);
+    if (status == DOPPEL_OK)
+        f->frequent = is_frequent(f, owners, hash);
     return status;
 }
 
-static doppel_status find(dp_known *known, const dp_title_query *query, dp_title_matches *matches, dp_title_hit *hit) {
-    dp_known_titles *titles = known->titles;
-    bool frequent = false;
-    doppel_status status = dp_titles_index_find(titles->index, query->title.data, query->title.length, matches);
-    if (status == DOPPEL_OK && matches->count)
-        status = asks_frequent(known, query, matches, &frequent);
-    for (size_t i = 0; status == DOPPEL_OK && !frequent && i < matches->count; i++) {
-        const dp_title_match *match = &matches->match[i];
-        if (hit->number && match->similarity < hit->similarity)
+/* The best of what was found in a shard. */
+static void choose(finding *f, const dp_titles_index *index) {
+    for (size_t i = 0; i < f->matches->count; i++) {
+        const dp_title_match *match = &f->matches->match[i];
+        if (match->similarity < f->hit->similarity)
             break;
-        uint64_t hash = dp_titles_index_hash_of(titles->index, match);
-        if (is_frequent(known, query, match->owner_count + times_seen(titles, hash)))
+        if (is_frequent(f, match->owner_count, dp_titles_index_hash_of(index, match)))
             continue;
-        uint64_t owner = first_owner(known, query, match);
-        if (owner && (!hit->number || owner < hit->number))
-            *hit = (dp_title_hit){owner, match->similarity};
+        uint64_t owner = first_owner(f, match);
+        if (owner && (match->similarity > f->hit->similarity || owner < f->hit->number))
+            *f->hit = (dp_title_hit){owner, match->similarity};
     }
+}
+
+static doppel_status find_in(finding *f, dp_title_shard *shard, bool own) {
+    doppel_slice title = f->query->title;
+    pthread_rwlock_rdlock(&shard->lock);
+    doppel_status status = dp_titles_index_find(shard->index, title.data, title.length, f->matches);
+    if (status == DOPPEL_OK && own)
+        status = ask_own(f, shard->index);
+    if (status == DOPPEL_OK && !f->frequent)
+        choose(f, shard->index);
+    pthread_rwlock_unlock(&shard->lock);
+    return status;
+}
+
+/* Its own shard first, then those where lengths are near enough: l >= t * L and L >= t * l, with
+ * one length more for rounding. */
+static doppel_status find(finding *f) {
+    dp_known_titles *titles = f->known->titles;
+    double length = (double)length_of(f->query->title), t = titles->similarity;
+    size_t own = (size_t)length / DP_TITLE_LENGTHS % DP_TITLE_SHARDS;
+    double least = (t * length - 1) / DP_TITLE_LENGTHS, most = ((t > 0 ? length / t : INFINITY) + 1) / DP_TITLE_LENGTHS;
+    size_t from = 0, count = DP_TITLE_SHARDS;
+    if (most - least < DP_TITLE_SHARDS - 1) {
+        from = least > 0 ? (size_t)least : 0;
+        count = (size_t)most - from + 1;
+    }
+    doppel_status status = find_in(f, &titles->shard[own], true);
+    for (size_t i = from; i < from + count && status == DOPPEL_OK && !f->frequent; i++)
+        if (i % DP_TITLE_SHARDS != own)
+            status = find_in(f, &titles->shard[i % DP_TITLE_SHARDS], false);
     return status;
 }
 
 doppel_status dp_known_find_title(dp_known *known, const dp_title_query *query, dp_title_matches *matches,
                                   dp_title_hit *hit) {
+    finding f = {.known = known, .query = query, .matches = matches, .hit = hit};
     *hit = (dp_title_hit){0};
-    if (!known->titles || !query->title.length)
-        return DOPPEL_OK;
-    pthread_rwlock_rdlock(&known->titles->lock);
-    doppel_status status = find(known, query, matches, hit);
-    pthread_rwlock_unlock(&known->titles->lock);
-    return status;
+    return known->titles && query->title.length ? find(&f) : DOPPEL_OK;
 }

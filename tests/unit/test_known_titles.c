@@ -71,6 +71,82 @@ static void titles_that_came_often_do_not_count(void **state) {
     dp_known_free(known);
 }
 
+/* Titles of all lengths, each a few edits from an earlier one: the best is found, whatever their lengths are. */
+static size_t edited(char *to, const char *from, size_t length, uint64_t *random) {
+    size_t size = 0, edits = length / 8 + 1;
+    for (size_t i = 0; i < length; i++) {
+        size_t what = random_below(random, length / edits * 6);
+        if (what != 0)
+            to[size++] = what == 1 ? 'x' : from[i];
+        if (what == 2)
+            to[size++] = 'y';
+    }
+    return size;
+}
+
+enum { TITLES = 300, LONGEST = 400 };
+typedef struct text {
+    char title[LONGEST];
+    size_t length;
+} text;
+
+/* The first of the most similar titles before number `i`, as comparing all tells. */
+static dp_title_hit best_before(const text *all, size_t i, double least) {
+    dp_title_hit best = {0};
+    for (size_t j = 0; j < i; j++) {
+        size_t distance, longer = all[i].length > all[j].length ? all[i].length : all[j].length;
+        assert_int_equal(
+            doppel_levenshtein(all[i].title, all[i].length, all[j].title, all[j].length, SIZE_MAX, &distance),
+            DOPPEL_OK);
+        double similarity = 1 - (double)distance / (double)longer;
+        if (similarity >= least && similarity > best.similarity)
+            best = (dp_title_hit){j + 1, similarity};
+    }
+    return best;
+}
+
+static void make_text(text *all, size_t i, uint64_t *random) {
+    const text *near = &all[i - i % 3];
+    if (i % 3) {
+        all[i].length = edited(all[i].title, near->title, near->length, random);
+        return;
+    }
+    all[i].length = 10 + random_below(random, 180);
+    for (size_t j = 0; j < all[i].length; j++)
+        all[i].title[j] = (char)('a' + random_below(random, 20));
+}
+
+static size_t compare_all(double least) {
+    static text all[TITLES];
+    dp_known_options options = by_distance;
+    dp_known *known;
+    dp_title_matches matches = {0};
+    uint64_t random = 9;
+    size_t hits = 0;
+    options.title_similarity = least;
+    assert_int_equal(dp_known_create(&options, &known, NULL), DOPPEL_OK);
+    for (size_t i = 0; i < TITLES; i++) {
+        make_text(all, i, &random);
+        dp_title_query query = {.title = {all[i].title, all[i].length}, .below = UINT64_MAX, .share = 1};
+        dp_title_hit hit, best = best_before(all, i, least);
+        assert_int_equal(dp_known_find_title(known, &query, &matches, &hit), DOPPEL_OK);
+        assert_int_equal(hit.number, best.number);
+        hits += best.number != 0;
+        dp_trace trace = {.number = i + 1, .kind = DP_TRACE_DOCUMENT, .id_hash = i, .title = query.title};
+        assert_int_equal(dp_known_add(known, &trace), DOPPEL_OK);
+    }
+    dp_title_matches_free(&matches);
+    dp_known_free(known);
+    return hits;
+}
+
+static void the_best_is_found_at_all_lengths(void **state) {
+    (void)state;
+    assert_true(compare_all(0.5) > TITLES / 3);
+    assert_true(compare_all(0.7) > TITLES / 3);
+    assert_true(compare_all(0.9) > TITLES / 10);
+}
+
 /* Titles of all widths of code points have the hash of their text. */
 static void hashes_of_titles_and_entries_agree(void **state) {
     (void)state;
@@ -128,6 +204,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(titles_that_are_everywhere_do_not_count),
         cmocka_unit_test(titles_that_came_often_do_not_count),
+        cmocka_unit_test(the_best_is_found_at_all_lengths),
         cmocka_unit_test(hashes_of_titles_and_entries_agree),
         cmocka_unit_test(empty_titles_do_not_count),
     };
