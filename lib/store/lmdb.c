@@ -51,7 +51,7 @@ static doppel_status make_first(dp_lmdb *store, const char *settings, doppel_err
 static doppel_status read_settings(dp_lmdb *store, doppel_error *error) {
     MDB_txn *txn;
     doppel_slice settings = {0};
-    int reason = mdb_txn_begin(store->env.env, NULL, MDB_RDONLY, &txn);
+    int reason = dp_env_read_once(&store->env, &txn);
     if (reason)
         return dp_env_fail(store->env.path, reason, error);
     reason = dp_meta_get(txn, &store->env, DP_SEED_SETTINGS, &settings);
@@ -106,7 +106,7 @@ static doppel_status finish_folder(dp_lmdb *store, const dp_folder_content *cont
     free(path);
     dp_state state = {0};
     MDB_txn *txn;
-    if (!status && !mdb_txn_begin(store->env.env, NULL, MDB_RDONLY, &txn)) {
+    if (!status && !dp_env_read_once(&store->env, &txn)) {
         (void)dp_state_get(txn, &store->env, &state);
         mdb_txn_abort(txn);
     }

@@ -37,6 +37,12 @@ typedef struct dp_env {
 doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint64_t map, doppel_error *error);
 void dp_env_close(dp_env *env);
 
+/* Begins a transaction for reading, or renews *txn; gives what LMDB says. *probe is one that it may need; NULL at
+ * first, and the caller's to abort. */
+int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe);
+/* The same for a transaction that is not renewed. */
+int dp_env_read_once(const dp_env *env, MDB_txn **txn);
+
 /* Whether the file can be mapped and read: LMDB's, of its version, and as long as it says. */
 doppel_status dp_file_check(const char *path, doppel_error *error);
 
@@ -132,9 +138,9 @@ typedef struct dp_lmdb {
 
 struct dp_lmdb_view {
     dp_view view;
-    MDB_txn *txn;    /* NULL: none since the environment was opened */
-    uint64_t id;     /* of the transaction that `state` was read in; 0: none */
-    uint64_t looked; /* when a reader looked at doppel.index, in seconds */
+    MDB_txn *txn, *probe; /* NULL: none since the environment was opened */
+    uint64_t id;          /* of the transaction that `state` was read in; 0: none */
+    uint64_t looked;      /* when a reader looked at doppel.index, in seconds */
     dp_state state;
     dp_lmdb_view *next, **place;
 };

@@ -104,7 +104,7 @@ static int copy_meta(copying *c) {
 }
 
 static int copy_all(copying *c) {
-    int reason = mdb_txn_begin(c->from->env, NULL, MDB_RDONLY, &c->read);
+    int reason = dp_env_read_once(c->from, &c->read);
     if (!reason)
         reason = mdb_txn_begin(c->to.env, NULL, 0, &c->write);
     const int databases[] = {DP_PART_TRACE, DP_DB_LINKS, DP_DB_COUNTS};

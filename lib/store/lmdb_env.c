@@ -75,7 +75,7 @@ static int open_databases(dp_env *env) {
 
 /* ---- the environment ---- */
 
-enum { READERS = 1024 };
+enum { READERS = 2048 }; /* two for a view */
 
 static int open_environment(dp_env *env, uint64_t map, unsigned flags) {
     int reason = mdb_env_create(&env->env);
@@ -129,6 +129,55 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
         return DOPPEL_OK;
     dp_env_close(env);
     return dp_env_fail(path, reason, error);
+}
+
+static int begin_or_renew(const dp_env *env, MDB_txn **txn) {
+    int reason = *txn ? mdb_txn_renew(*txn) : mdb_txn_begin(env->env, NULL, MDB_RDONLY, txn), dead = 0;
+    /* Processes that died may still have places in the table of readers. */
+    if (reason == MDB_READERS_FULL && !mdb_reader_check(env->env, &dead) && dead)
+        reason = mdb_txn_begin(env->env, NULL, MDB_RDONLY, txn);
+    return reason;
+}
+
+/* Whether a transaction shows one moment. LMDB takes the number N of the last that was committed, then copies its meta
+ * page, the one of two that N + 2 is written to. That was not begun if, behind the copy, N is still the last: either in
+ * the meta pages, or, while N + 1 waits for the disk, by what another that begins now is given. */
+static int is_one_moment(const dp_env *env, MDB_txn *txn, MDB_txn **probe, bool *is) {
+    MDB_envinfo info;
+    atomic_thread_fence(memory_order_acquire);
+    int reason = mdb_env_info(env->env, &info);
+    *is = !reason && info.me_last_txnid == mdb_txn_id(txn);
+    if (reason || *is || (reason = begin_or_renew(env, probe)))
+        return reason;
+    *is = mdb_txn_id(*probe) == mdb_txn_id(txn);
+    mdb_txn_reset(*probe);
+    return 0;
+}
+
+int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe) {
+    for (bool is = false;;) {
+        int reason = begin_or_renew(env, txn);
+        if (reason)
+            return reason;
+        reason = is_one_moment(env, *txn, probe, &is);
+        if (!reason && is)
+            return 0;
+        mdb_txn_reset(*txn);
+        if (reason)
+            return reason;
+    }
+}
+
+int dp_env_read_once(const dp_env *env, MDB_txn **txn) {
+    MDB_txn *probe = NULL;
+    *txn = NULL;
+    int reason = dp_env_read(env, txn, &probe);
+    mdb_txn_abort(probe);
+    if (!reason)
+        return 0;
+    mdb_txn_abort(*txn);
+    *txn = NULL;
+    return reason;
 }
 
 void dp_env_close(dp_env *env) {

@@ -7,7 +7,8 @@ void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation) {
     pthread_mutex_lock(&store->views_mutex);
     for (dp_lmdb_view *view = store->views; view; view = view->next) {
         mdb_txn_abort(view->txn);
-        view->txn = NULL;
+        mdb_txn_abort(view->probe);
+        view->txn = view->probe = NULL;
         view->id = 0;
     }
     pthread_mutex_unlock(&store->views_mutex);

@@ -49,6 +49,7 @@ void dp_lmdb_view_free(dp_view *view) {
         v->next->place = v->place;
     pthread_mutex_unlock(&store->views_mutex);
     mdb_txn_abort(v->txn);
+    mdb_txn_abort(v->probe);
     pthread_rwlock_unlock(&store->gate);
     free(v);
 }
@@ -95,10 +96,7 @@ static int begin(dp_lmdb_view *v) {
     const dp_lmdb *store = store_of(v);
     if (!store->env.env)
         return MDB_PANIC;
-    int reason = v->txn ? mdb_txn_renew(v->txn) : mdb_txn_begin(store->env.env, NULL, MDB_RDONLY, &v->txn), dead = 0;
-    /* Processes that died may still have places in the table of readers. */
-    if (reason == MDB_READERS_FULL && !mdb_reader_check(store->env.env, &dead) && dead)
-        reason = mdb_txn_begin(store->env.env, NULL, MDB_RDONLY, &v->txn);
+    int reason = dp_env_read(&store->env, &v->txn, &v->probe);
     if (reason)
         return reason;
     if ((reason = read_state(v)))

@@ -181,7 +181,7 @@ void dp_verify_walk(const char *folder, int pipe, dp_verify_place *place) {
     dp_walk w = {.pipe = pipe, .place = place};
     if (!open_file(&w, folder))
         return;
-    int reason = mdb_txn_begin(w.env.env, NULL, MDB_RDONLY, &w.txn);
+    int reason = dp_env_read_once(&w.env, &w.txn);
     if (reason) {
         dp_verify_say(&w, "cannot be read: %s", mdb_strerror(reason));
         return;

@@ -43,6 +43,29 @@ static inline const char *name_in(const char *folder, const char *name) {
     return path;
 }
 
+/* ---- opening ---- */
+
+static inline dp_store *no_store(void) {
+    return (dp_store *)(uintptr_t)8;
+}
+
+#define OPEN_REFUSED(path, options, status, reason)                              \
+    do {                                                                         \
+        dp_store *store_ = no_store();                                           \
+        dp_store_options options_ = options;                                     \
+        REFUSED(dp_store_open(path, &options_, &store_, error), status, reason); \
+        assert_null(store_);                                                     \
+    } while (0)
+
+#define WRITING ((dp_store_options){0})
+#define READING ((dp_store_options){.read_only = true})
+#define EXISTING ((dp_store_options){.must_exist = true})
+
+static inline bool keep_all(const dp_trace *trace, void *user) {
+    (void)trace, (void)user;
+    return true;
+}
+
 /* A folder with numbers 1 to `last`. */
 static inline void make_folder(const char *path, uint64_t last, size_t size) {
     dp_store *store = open_store(path, (dp_store_options){.settings = "x=1\n"});

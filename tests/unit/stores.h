@@ -45,7 +45,7 @@ static const unsigned char FRAME[] = {0x28, 0xB5, 0x2F, 0xFD, 0x20, 7, 0x3B, 0, 
 /* A document, or the copy of one; `size` numbers are in its set. */
 static inline parts make_parts(uint64_t number, uint64_t of, size_t size) {
     parts p = {.change = {.number = number, .link = of}};
-    char id[32], title[32];
+    char id[40], title[40];
     uint64_t state = number, last = 0;
     uint32_t keys[3] = {(uint32_t)number, 7, UINT32_MAX};
     snprintf(id, sizeof id, "id-%llu", (unsigned long long)number);

@@ -30,11 +30,6 @@ static bool keep_odd(const dp_trace *trace, void *user) {
     return trace->number % 2;
 }
 
-static bool keep_all(const dp_trace *trace, void *user) {
-    (void)trace, (void)user;
-    return true;
-}
-
 static doppel_status sum_value(uint64_t number, doppel_slice bytes, void *user) {
     uint64_t *sum = user;
     *sum = mixed(mixed(*sum, number), bytes.length);
