@@ -1,5 +1,6 @@
-// What a page must be like, as seen from inside it; gives a list of complaints.
-() => {
+// What a page must be like, as seen from inside it; gives a list of complaints. `alive`: it is no report, but a page that
+// does something (check_console.js says what else that needs).
+alive => {
   const found = [];
   const say = (what, e) => found.push(`${what}: <${e.tagName.toLowerCase()} class="${e.getAttribute("class") || ""}"> ` +
     JSON.stringify((e.textContent || "").slice(0, 60)));
@@ -11,7 +12,8 @@
   for (const e of elements) {
     const box = e.getBoundingClientRect();
     if (box.width && (box.left < -1 || box.right > wide + 1)) say("leaves the page", e);
-    if (!(e instanceof SVGElement) && e.clientWidth && e.scrollWidth > e.clientWidth + 1) say("is cut off", e);
+    const scrolls = /^(INPUT|TEXTAREA|SELECT)$/.test(e.tagName) || getComputedStyle(e).clipPath !== "none";
+    if (!(e instanceof SVGElement) && !scrolls && e.clientWidth && e.scrollWidth > e.clientWidth + 1) say("is cut off", e);
   }
 
   // The letters of pictures stay inside them, and do not cover each other.
@@ -60,12 +62,13 @@
   if (!document.documentElement.lang) found.push("the page has no language");
 
   // Text of documents is text.
+  if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(document.body.textContent))
+    found.push("text has characters that control");
+  if (alive) return [...new Set(found)].slice(0, 20);
   if (document.title !== "doppel report") found.push("its title was changed: " + document.title);
   for (const e of document.querySelectorAll("script,img,iframe,object,embed,link,a,form,base")) say("should not be there", e);
   for (const e of document.querySelectorAll("*"))
     for (const a of e.attributes)
       if (/^on|^style$|^src$|href/i.test(a.name)) say(`has the attribute ${a.name}`, e);
-  if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(document.body.textContent))
-    found.push("text has characters that control");
   return [...new Set(found)].slice(0, 20);
 }

@@ -18,10 +18,10 @@ function frame(title, nothing) {
   const redraw = () => place.replaceChildren(draw(Math.max(place.clientWidth, 200)) || el("p", {class: "nothing"}, nothing));
   new ResizeObserver(redraw).observe(place);
   function update(key, makeDraw, caption, rows) {
+    words.textContent = caption;
     if (key === shown) return;
     shown = key;
     draw = makeDraw;
-    words.textContent = caption;
     exact.replaceChildren(rows);
     details.hidden = key === "[]";
     redraw();

@@ -14,7 +14,7 @@ export function reasonInWords(reason, evidence) {
   if (reason === "title_similarity") return `Its title is ${share(e.titleSimilarity)} the same as that of the document it is a copy of.`;
   if (e.sameDigest) return "It has the very same words; case, punctuation and spaces do not count.";
   if (e.similarity !== null && e.similarity !== undefined)
-    return `It shares ${share(e.similarity)} of its passages with the document it is a copy of.`;
+    return `It and the document it is a copy of share ${share(e.similarity)} of their passages.`;
   return `Its fingerprint differs in only ${many(e.distance, "bit")} from that of the document it is a copy of.`;
 }
 
@@ -23,8 +23,6 @@ export function headline(verdict) {
   if (verdict.isDuplicate) return "A copy: this was seen before";
   return verdict.replaced ? "A new version: it took the place of the old one" : "New: nothing like it is known";
 }
-
-const bitsOf = distance => (distance === 0 ? "the fingerprints are the same" : `${many(distance, "bit")} of the fingerprints differ`);
 
 // [name, value, what it means] of each thing that was measured; what was not is left out.
 export function evidenceRows(e) {
@@ -35,7 +33,7 @@ export function evidenceRows(e) {
     known(e.similarity) && ["Similarity", share(e.similarity), e.verified ? "Runs of words that both have, of all that either has; counted, not estimated."
       : "Runs of words that both have, of all that either has."],
     known(e.containment) && ["Containment", share(e.containment), "How much of this document the other one has."],
-    known(e.distance) && ["Distance", count(e.distance), `${bitsOf(e.distance)}; few bits mean similar content.`],
+    known(e.distance) && ["Distance", many(e.distance, "bit"), "How many bits of the fingerprints differ; few mean similar content."],
     known(e.titleSimilarity) && ["Title similarity", share(e.titleSimilarity), "1 less the share of characters that have to be changed."],
   ].filter(Boolean);
 }

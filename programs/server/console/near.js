@@ -26,5 +26,5 @@ export async function nearSection(what, signal) {
     if (error.name !== "AbortError") list.replaceChildren(el("p", {class: "problem"}, error.message));
   }));
   await fill();
-  return el("section", {class: "card"}, el("h2", null, what.title || "The nearest documents"), field("Similar by", choose), list);
+  return el("section", {class: "card"}, el("h2", null, what.title || "The nearest documents"), el("div", {class: "narrow"}, field("How similar", choose)), list);
 }

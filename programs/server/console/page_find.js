@@ -9,8 +9,8 @@ function found(stored, how) {
   return el("section", {class: "card"}, el("h2", null, how),
     el("ul", {class: "documents"}, el("li", null,
       el("div", {class: "line"}, documentLink(stored.id, stored.title || stored.id)),
-      el("p", {class: "soft"}, stored.title && name(stored.id), stored.title && stored.url && " · ", stored.url && name(stored.url),
-        stored.duplicates > 0 && ` · ${many(stored.duplicates, "copy", "copies")}`))));
+      el("p", {class: "soft"}, name(stored.id), stored.url && stored.url !== stored.id && [" · ", name(stored.url)],
+        ` · ${many(stored.duplicates, "copy", "copies")}`))));
 }
 
 async function byTitle(title, signal) {

@@ -32,9 +32,9 @@ function sizes(s) {
     ["Added", s.oldest ? `${time(s.oldest)} to ${time(s.newest)}` : "none yet"],
     ["On the disk", `${bytes(s.diskBytes)}, of which ${bytes(s.freeBytes)} can be used again`],
     ["In memory", memory(s.memoryBytes)],
-    ["  of that, names", `${bytes(s.keysBytes)} for ids, URLs and digests`],
-    ["  of that, content", `${bytes(s.nearBytes)} for fingerprints or signatures`],
-    ["  of that, titles", bytes(s.titleBytes)],
+    ["Names", `${bytes(s.keysBytes)} for ids, URLs and digests`],
+    ["Content", `${bytes(s.nearBytes)} for fingerprints or signatures`],
+    ["Titles", `${bytes(s.titleBytes)}; with names and content, this is what is in memory`],
     ["Commits", `${count(s.commits)}${s.failedCommits ? `, and ${count(s.failedCommits)} that failed` : ""}`],
     ["Damaged records", s.damaged ? count(s.damaged) : "none"],
     ["Opened", `${seconds(s.uptimeSeconds)} ago, in ${s.openSeconds.toFixed(1)} s`],
@@ -55,7 +55,7 @@ function action(title, text, verb, work) {
 }
 
 function actions(signal) {
-  return card("What can be done",
+  return card("What can be done", el("div", {class: "three"},
     action("Back up", "Writes a whole copy to the server's folder of backups, while everything goes on.", "Back up now", async () => {
       const answer = await backup(signal);
       return `Backed up to ${answer.name}, ${bytes(answer.bytes)}.`;
@@ -66,7 +66,7 @@ function actions(signal) {
       if (!await confirm("Compact this index?", "Adds wait until it is done; for a large index this takes a while.", "Compact")) return null;
       await compact(signal);
       return "Compacted.";
-    }));
+    })));
 }
 
 function choose(name, isDefault) {
@@ -89,11 +89,13 @@ function all(list, current, signal) {
       one.name === current ? el("span", {class: "soft"}, "shown") : el("button", {type: "button", class: "small", "aria-label": `Show the index ${one.name}`, on: {click: () => choose(one.name, i === 0)}}, "Show"),
       i > 0 && el("button", {type: "button", class: "small", "aria-label": `Drop the index ${one.name}`, on: {click: event => working(event.currentTarget, place, () => drop(one, signal))}}, "Drop")),
   ]);
-  return card("All indexes", table("The indexes of this server", ["Name", "Documents", "Size", "Actions"], rows, [1, 2]), place, createForm(choose, signal));
+  const made = table("The indexes of this server", ["Name", "Documents", "Size", "Actions"], rows, [1, 2]);
+  made.classList.add("indexes");
+  return card("All indexes", made, place, createForm(choose, signal));
 }
 
 export async function show(root, route, signal) {
   const [s, list] = await Promise.all([stats(signal), indexes(signal)]);
   root.append(el("h1", null, `Index ${s.index}`),
-    el("div", {class: "two"}, made(s), el("div", null, sizes(s), actions(signal))), all(list.indexes, s.index, signal));
+    el("div", {class: "two"}, made(s), sizes(s)), actions(signal), all(list.indexes, s.index, signal));
 }

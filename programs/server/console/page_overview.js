@@ -88,7 +88,7 @@ export async function show(root, route, signal) {
   }}}, "Pause");
   root.append(el("div", {class: "title"}, el("h1", null, "Overview"), el("div", {class: "state"}, state, pause)),
     el("div", {class: "tiles"}, p.documents.box, p.checks.box, p.adds.box, p.copies.box),
-    p.verdicts.figure, el("div", {class: "two"}, p.line.figure, p.distances.figure), el("div", {class: "two"}, p.times.figure, p.exact));
+    p.verdicts.figure, el("div", {class: "two even"}, p.line.figure, p.distances.figure), el("div", {class: "two even"}, p.times.figure, p.exact));
   const poll = live(p, state, signal);
   await poll();
   let under = false;

@@ -41,9 +41,9 @@ async function passagesCard(body, verdict, signal) {
     {title: "A: the original", text: compared.textA || theirs.text}, {title: "B: what you gave", text: compared.textB || mine.text}, compared));
 }
 
-function addCard(again) {
-  return el("section", {class: "card act"}, el("h2", null, "Remember it?"),
-    el("p", {class: "soft"}, "So far it was only looked up. Once it is added, copies of it are found."),
+function addCard(verdict, again) {
+  const about = verdict.isDuplicate ? "Adding it counts it as a copy at its original." : "Once it is added, copies of it are found.";
+  return el("section", {class: "card"}, el("h2", null, "Remember it?"), el("p", {class: "soft"}, `So far it was only looked up. ${about}`),
     el("button", {type: "button", class: "first", on: {click: again}}, "Add it"));
 }
 
@@ -58,7 +58,7 @@ async function run(form, place, adds, signal) {
   const extra = await passagesCard(body, verdict, signal);
   const near = body.text || body.html ? await nearSection({body: {...body, id: undefined}}, signal) : null;
   const again = event => working(event.currentTarget, place, () => run(form, place, true, signal));
-  outcome(place, verdictCard(verdict, adds), extra, !adds && addCard(again), near);
+  outcome(place, verdictCard(verdict, adds), extra, !adds && addCard(verdict, again), near);
   announce(headline(verdict));
 }
 

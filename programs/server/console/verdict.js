@@ -42,7 +42,7 @@ export function nearList(results, nothing) {
       el("span", {class: "score"}, one.similarity !== null ? share(one.similarity) : many(one.distance, "bit"))),
     el("p", {class: "soft"}, [
       one.title && name(one.id),
-      one.url && name(one.url),
+      one.url && one.url !== one.id && name(one.url),
       one.distance !== null && `${many(one.distance, "bit")} apart`,
       one.aliases.length > 0 && many(one.aliases.length, "linked copy", "linked copies"),
     ].filter(Boolean).flatMap((part, i) => (i ? [" · ", part] : [part]))))));

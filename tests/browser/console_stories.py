@@ -1,0 +1,291 @@
+"""What people do with the console: each function is a story that yields what went wrong."""
+import random
+
+import corpus
+from serving import Watched, post
+
+FIRST = """The museum of clocks has bought a tower clock of 1743 that was thought to be lost. It was found in a barn, \
+in eleven boxes, by a farmer who was looking for a ladder. The clock is as tall as a door and was made for a chapel that \
+burned down in 1811. Its bell is missing; its pendulum is not. From June on visitors can see how it is put together."""
+READER, OWNER, WRONG = "reader-" + "r" * 32, "owner-" + "o" * 32, "wrong-" + "w" * 32
+SECOND = FIRST.replace("by a farmer who was looking for a ladder", "by a student who wanted to sleep there") + " Entry is free."
+
+
+def marks(page):
+    """[[number, text]] of the passages on each side."""
+    return page.evaluate("""() => [...document.querySelectorAll(".pair .passages")].map(side =>
+        [...side.querySelectorAll("mark")].map(mark => [mark.querySelector("button").textContent,
+            [...mark.childNodes].slice(1).map(n => n.textContent).join("")]).sort((a, b) => a[0] - b[0]))""")
+
+
+def is_shown(page, text, what):
+    if text not in page.inner_text("main"):
+        yield f"{what}: does not say {text!r}"
+
+
+def try_it(page, text, button, title="", url=""):
+    page.fill(".source textarea", text)
+    page.get_by_label("Title", exact=True).fill(title)
+    page.get_by_label("URL", exact=True).fill(url)
+    page.get_by_role("button", name=button, exact=True).click()
+    page.wait_for_selector(".verdict button, .verdict h2")
+    page.wait_for_selector("button:not(.busy)[type=submit]")
+
+
+def newcomer(browser, address, pictures):
+    """Opens the page for the first time, adds two versions of an article."""
+    watched = Watched(browser, address)
+    page = watched.page
+    watched.open("", "h1:text-is('Overview')")
+    page.click("nav >> text=Try")
+    page.wait_for_selector("h1:text-is('Try')")
+    try_it(page, FIRST, "Check and add", "A lost clock is found", "https://paper.example/clock")
+    yield from is_shown(page, "New: nothing like it is known", "the first version")
+    try_it(page, SECOND, "Check", "Clock of 1743 found in a barn", "https://other.example/clock")
+    yield from is_shown(page, "A copy: this was seen before", "the second version")
+    yield from is_shown(page, "https://paper.example/clock", "the second version")
+    a, b = marks(page)
+    if len(a) != 2 or a != b or "1743" not in a[0][1] or "The clock is as tall" not in a[1][1]:
+        yield f"the passages are not those that the two share: {a} {b}"
+    page.click(".side:first-child mark:last-of-type button")
+    if page.evaluate("document.activeElement.id").split("-")[2:] != ["b", "2"]:
+        yield "a passage does not lead to its other side"
+    page.screenshot(path=pictures / "newcomer.png", full_page=True)
+    page.get_by_role("button", name="Add it", exact=True).click()
+    page.wait_for_selector(".said")
+    yield from is_shown(page, "It was counted at its original", "the second version, added")
+    yield from watched.look()
+    yield from watched.close()
+
+
+def not_kept(browser, address):
+    """An index that does not keep texts: what was added from this tab can still be compared."""
+    watched = Watched(browser, address)
+    page = watched.page
+    watched.open("#/try", "h1:text-is('Try')")
+    try_it(page, FIRST, "Check and add")
+    try_it(page, SECOND, "Check")
+    if not all(marks(page)):
+        yield "the version that was added before is not shown"
+    page.reload()
+    page.wait_for_selector("h1:text-is('Try')")
+    try_it(page, SECOND, "Check")
+    yield from is_shown(page, "the index has to keep texts", "without the text")
+    yield from watched.close()
+
+
+def compare(browser, address):
+    """Texts with characters of two units, and a page."""
+    watched = Watched(browser, address)
+    page = watched.page
+    watched.open("#/compare", "h1:text-is('Compare')")
+    a, b = page.locator(".source textarea").all()
+    a.fill("\U0001f980\U0001f980 Ünïcode wörds \U0001f40c stand before the very same seven words. 彼は本を読んだ")
+    b.fill("<html><body><p>Here stand before the very same seven words. <b>And</b> more \U0001f40c.</p></body></html>")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector(".pair")
+    if marks(page) != [[["1", "stand before the very same seven words"]]] * 2:
+        yield f"the passages are not where they should be: {marks(page)}"
+    for measure in ("Similarity", "A in B", "Distance", "Cosine", "Angle", "Euclidean distance", "Edit distance", "Same words"):
+        yield from is_shown(page, measure, "compare")
+    page.get_by_label("what only one has").check()
+    if page.evaluate("getComputedStyle(document.querySelector('.pair .only')).textDecorationLine") != "underline":
+        yield "differences are not shown"
+    a.fill("")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector(".problem")
+    yield from is_shown(page, "One side is empty", "compare")
+    yield from watched.close()
+
+
+def files(browser, address):
+    """A file that is chosen, and one that is dropped."""
+    watched = Watched(browser, address)
+    page = watched.page
+    watched.open("#/try", "h1:text-is('Try')")
+    page.set_input_files("input[type=file]", {"name": "a.html", "mimeType": "text/html", "buffer": b"<!doctype html><p>chosen file"})
+    page.wait_for_function("document.querySelector('textarea').value.includes('chosen file')")
+    yield from is_shown(page, "a page", "a chosen file")
+    page.evaluate("""() => {
+        const data = new DataTransfer();
+        data.items.add(new File(["dropped file"], "b.txt"));
+        document.querySelector(".source").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+    }""")
+    page.wait_for_function("document.querySelector('textarea').value === 'dropped file'")
+    yield from watched.close()
+
+
+def groups(browser, address):
+    watched = Watched(browser, address)
+    page = watched.page
+    watched.open("#/groups", "details.group")
+    page.click("details.group summary")
+    page.wait_for_selector(".group .documents button")
+    page.click(".group .documents button")
+    page.wait_for_selector(".group .pair")
+    if not all(marks(page)):
+        yield "groups: no passage is marked"
+    yield from is_shown(page, "by content", "groups")
+    yield from watched.look()
+    yield from watched.close()
+
+
+def find(browser, address):
+    watched = Watched(browser, address)
+    watched.expected = (404,)
+    page = watched.page
+    watched.open("#/find", "h1:text-is('Find')")
+    for wanted, said in (("story-3", "Found by its id"), ("HTTPS://news.example/story-3?utm_source=x", "Found by its URL"),
+                         ("The third story of all stories", "Found by its title"), ("no such thing", "Nothing was found")):
+        page.fill("input[type=search]", wanted)
+        page.keyboard.press("Enter")
+        try:
+            page.wait_for_selector(f".place h2:has-text('{said}')", timeout=10000)
+        except Exception:
+            yield f"find {wanted!r}: not {said!r} but {page.inner_text('.place')!r}"
+    watched.open("#/document/story-3", "h1:has-text('third story')")
+    yield from is_shown(page, "Similar documents", "a document")
+    page.get_by_role("button", name="Forget this document").click()
+    page.keyboard.press("Enter")  # The focus is on Cancel.
+    page.wait_for_selector("dialog", state="detached")
+    page.get_by_role("button", name="Forget this document").click()
+    page.get_by_role("button", name="Forget it", exact=True).click()
+    page.wait_for_selector("h1:text-is('Find')")
+    watched.open("#/document/story-3", ".problem")
+    yield from is_shown(page, "It may have been removed", "a document that is gone")
+    yield from watched.close()
+
+
+def index(browser, address):
+    watched = Watched(browser, address)
+    watched.expected = (409,)
+    page = watched.page
+    watched.open("#/index", "h1:text-is('Index default')")
+    for said in ("runs of 5 words", "A copy shares at least 80", "are kept, compressed"):
+        yield from is_shown(page, said, "index")
+    for verb, said in (("Back up now", "Backed up to default-"), ("Remove expired", "0 documents removed"), ("Compact", "Compacted.")):
+        page.get_by_role("button", name=verb, exact=True).click()
+        if verb == "Compact":
+            page.get_by_role("dialog").get_by_role("button", name="Compact").click()
+        page.wait_for_selector(f".done:has-text('{said}')")
+    page.click("text=Make a new index")
+    page.get_by_label("Name", exact=True).fill("news")
+    page.get_by_role("button", name="Make it").click()
+    page.wait_for_selector("h1:text-is('Index news')")
+    page.get_by_label("Index", exact=True).select_option("default")
+    page.wait_for_selector("h1:text-is('Index default')")
+    page.get_by_role("button", name="Drop the index news").click()
+    page.get_by_role("button", name="Drop it", exact=True).click()
+    page.wait_for_selector("#chooser", state="hidden")
+    yield from watched.close()
+
+
+def live(browser, address):
+    """The overview follows what happens, and rests while nobody sees it."""
+    watched = Watched(browser, address)
+    page = watched.page
+    watched.open("#/overview", ".tile b")
+    before = page.inner_text(".tile b")
+    post(address, "/v1/documents", {"id": "live", "text": "words that nobody has ever put into this order before today"})
+    page.wait_for_function("before => document.querySelector('.tile b').textContent !== before", arg=before)
+    for how in ("document.querySelector('.state button').click()", "Object.defineProperty(document, 'hidden', {value: true})"):
+        page.evaluate(how)
+        page.wait_for_timeout(500)
+        asked = len(watched.asked)
+        page.wait_for_timeout(4500)
+        if len(watched.asked) != asked:
+            yield "the overview goes on: " + how
+        page.evaluate("document.querySelector('.state button').click()")
+    yield from watched.close()
+
+
+def keyboard(browser, address):
+    """What has the focus can be seen; the first thing is a way past the navigation; the switch of colours is kept."""
+    watched = Watched(browser, address)
+    page = watched.page
+    watched.open("#/try", "h1:text-is('Try')")
+    page.keyboard.press("Tab")
+    if page.evaluate("document.activeElement.id") != "skip" or page.locator("#skip").bounding_box()["y"] < 0:
+        yield "the first stop is not the way to the content"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    if not page.evaluate("document.activeElement.closest('main')"):
+        yield "the way to the content does not lead there"
+    page.reload()
+    page.wait_for_selector("h1:text-is('Try')")
+    for _ in range(18):
+        page.keyboard.press("Tab")
+        bare = page.evaluate("""() => { const e = document.activeElement, s = getComputedStyle(e);
+            return e !== document.body && s.outlineStyle === "none" && e.outerHTML.slice(0, 80); }""")
+        if bare:
+            yield "the focus cannot be seen on " + bare
+    page.focus("#theme")
+    page.keyboard.press("Space")
+    page.reload()
+    if page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0]") > "128" or not page.get_by_role("button", name="Dark", pressed=True).count():
+        yield "the switch of colours is not kept"
+    yield from watched.close()
+
+
+def hostile(browser, address):
+    """Documents that try to break out of the page."""
+    watched = Watched(browser, address)
+    page = watched.page
+    text = corpus.prose(random.Random(3), 80)
+    for number, (one, other) in enumerate(corpus.HOSTILE):
+        post(address, "/v1/documents", {"id": one, "title": other, "url": f"https://hostile.example/{number}", "text": f"{other} {number} {text} {one}"})
+        post(address, "/v1/documents", {"id": f"{one}~", "title": other, "url": f"javascript:alert({number})", "text": f"{other} {number} {text} {one}"})
+    for route in ["#/groups"] + ["#/document/" + page.evaluate("encodeURIComponent", one) for one, _ in corpus.HOSTILE]:
+        watched.open(route, "h1")
+        page.wait_for_selector("details.group, h2:text-is('What is known')")
+        yield from (f"hostile {route}: {what}" for what in watched.look())
+    yield from watched.close()
+
+
+def signed_in(browser, address):
+    """A server with tokens: one that is wrong, one that may only read, and one that may do all."""
+    watched = Watched(browser, address)
+    watched.expected = (401, 403)
+    page = watched.page
+    page.goto(address)
+    page.wait_for_selector("dialog:has-text('This server wants a token')")
+    page.fill("dialog input", WRONG)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog:has-text('does not know this token')")
+    yield from watched.look()
+    page.fill("dialog input", READER)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".tile b")
+    watched.open("#/try", "h1:text-is('Try')")
+    page.fill(".source textarea", FIRST)
+    page.get_by_role("button", name="Check and add").click()
+    page.wait_for_selector(".problem")
+    yield from is_shown(page, "Your token does not allow this", "a token that may only read")
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_selector("dialog")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".problem")
+    page.get_by_role("button", name="Try again").click()
+    page.fill("dialog input", OWNER)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:text-is('Try')")
+    try_it(page, FIRST, "Check and add")
+    yield from is_shown(page, "New: nothing like it is known", "a token that may do all")
+    if any(WRONG in url or READER in url for url in watched.asked):
+        yield "a token is in an address"
+    yield from watched.close()
+
+
+def server_gone(browser, address, server):
+    """What is said when nobody answers."""
+    watched = Watched(browser, address)
+    watched.expected = (0,)
+    page = watched.page
+    watched.open("#/find", "h1:text-is('Find')")
+    server.terminate()
+    server.wait(timeout=60)
+    page.fill("input[type=search]", "anything")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".problem")
+    yield from is_shown(page, "The server does not answer", "without a server")
+    yield from watched.close()

@@ -1,0 +1,123 @@
+"""Uses the console of `doppel serve` as people do, in a real browser.
+
+    build/venv/bin/python tests/browser/test_console.py BUILD_DIR
+
+Someone new opens the page, adds two versions of an article, and sees the verdict and what the two share; then every
+other page, at the width of a desk and of a phone, light and dark (check.js and check_console.js say what a page must be
+like), with the keyboard alone, with tokens, with documents that try to break out, and with a server that is gone.
+Nothing may be written to the console, and no request may leave the server. Screenshots are left in BUILD_DIR/console.
+"""
+import os
+import pathlib
+import random
+import shutil
+import sys
+
+from playwright.sync_api import sync_playwright
+
+import console_stories as stories
+import corpus
+from serving import Watched, post, serving
+
+# How pages are looked at.
+WAYS = ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light"), (360, "light"))
+ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth".split()
+
+
+def fill(address):
+    """Stories, the last with the most copies."""
+    rng = random.Random(5)
+    for number, ordinal in enumerate(ORDINALS):
+        text = corpus.prose(rng, 160)
+        title = f"The {ordinal} story of all stories" if number == 3 else corpus.prose(rng, 7)
+        for copy in range(1 + number // 2):
+            name = f"story-{number}" + (f"~{copy}" if copy else "")
+            host = corpus.HOSTS[copy % len(corpus.HOSTS)]
+            post(address, "/v1/documents", {"id": name, "url": f"https://{host}/story-{number}", "title": title if not copy else corpus.prose(rng, 7),
+                                            "text": corpus.edited(rng, text, copy)})
+
+
+def visit(watched, name):
+    """Opens a page and does what brings all of it."""
+    page = watched.page
+    if name == "overview":
+        watched.open("#/overview", ".bar")
+        page.wait_for_selector(".curve")
+    elif name == "try":
+        watched.open("#/try", "h1:text-is('Try')")
+        page.click("text=its second version")
+        page.get_by_role("button", name="Check", exact=True).click()
+        page.wait_for_selector(".verdict")
+    elif name == "compare":
+        watched.open("#/compare", "h1:text-is('Compare')")
+        page.click("text=two versions of an article")
+        page.get_by_role("button", name="Compare", exact=True).click()
+        page.wait_for_selector(".pair")
+    elif name == "groups":
+        watched.open("#/groups", "details.group")
+        page.click("details.group summary")
+        page.click(".group .documents button")
+        page.wait_for_selector(".group .pair")
+    elif name == "find":
+        watched.open("#/find?q=story-9", ".place h2")
+    elif name == "document":
+        watched.open("#/document/story-9", "h2:text-is('Text')")
+    else:
+        watched.open("#/index", "h1:text-is('Index default')")
+        page.click("text=Make a new index")
+
+
+def looks(browser, address, pictures):
+    """Every page in every way."""
+    for width, scheme in WAYS:
+        watched = Watched(browser, address, width, scheme)
+        for name in ("overview", "try", "compare", "groups", "find", "document", "index"):
+            visit(watched, name)
+            found = watched.look()
+            watched.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+            found += [what for what in watched.look() if what not in found]
+            if watched.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0] < 128") != (scheme == "dark"):
+                found.append(f"the ground is not {scheme}")
+            watched.page.screenshot(path=pictures / f"{name}-{width}-{scheme}.png", full_page=True)
+            yield from (f"{name}, {width} px, {scheme}: {what}" for what in found)
+        yield from watched.close()
+
+
+def told(name, found):
+    for what in found:
+        yield f"{name}: {what}"
+
+
+def run(browser, doppel, pictures):
+    with serving(doppel, "--keep-text", "--on-duplicate", "store") as (address, server):
+        yield from told("newcomer", stories.newcomer(browser, address, pictures))
+        fill(address)
+        yield from looks(browser, address, pictures)
+        for story in (stories.compare, stories.files, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
+                      stories.hostile):
+            yield from told(story.__name__, story(browser, address))
+        yield from told("server_gone", stories.server_gone(browser, address, server))
+    with serving(doppel) as (address, _):
+        yield from told("not_kept", stories.not_kept(browser, address))
+    with serving(doppel, tokens=f"reader read {stories.READER}\nowner admin {stories.OWNER}\n") as (address, _):
+        yield from told("signed_in", stories.signed_in(browser, address))
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    pictures = build / "console"
+    shutil.rmtree(pictures, ignore_errors=True)
+    pictures.mkdir(parents=True)
+    chromium = shutil.which("chromium")
+    if not chromium:
+        sys.exit("there is no chromium: `make deps` installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, chromium_sandbox=os.getuid() != 0)
+        wrong = list(run(browser, build / "doppel", pictures))
+        browser.close()
+    print("\n".join(wrong) or f"the console is as it should be; {pictures} has pictures")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
