@@ -23,7 +23,7 @@ static const char *advice(int reason) {
 
 static const char *meaning(int reason) {
     switch (reason) {
-    case MDB_READERS_FULL: return "1024 views are open in all processes; close some";
+    case MDB_READERS_FULL: return "1024 views and more are open in all processes; close some";
     case MDB_MAP_FULL: return "its map is full";
     case MDB_VERSION_MISMATCH: return "is in use by another version of LMDB";
     case MDB_INVALID: return "is not a file of LMDB";
@@ -144,7 +144,7 @@ static int begin_or_renew(const dp_env *env, MDB_txn **txn) {
  * the meta pages, or, while N + 1 waits for the disk, by what another that begins now is given. */
 static int is_one_moment(const dp_env *env, MDB_txn *txn, MDB_txn **probe, bool *is) {
     MDB_envinfo info;
-    atomic_thread_fence(memory_order_acquire);
+    __sync_synchronize();
     int reason = mdb_env_info(env->env, &info);
     *is = !reason && info.me_last_txnid == mdb_txn_id(txn);
     if (reason || *is || (reason = begin_or_renew(env, probe)))
