@@ -183,7 +183,8 @@ static bool size_fits(request *r, const char *length) {
     uint64_t most = r->service->options.max_body;
     if (!length || r->route->body == BODY_LINES || strtoull(length, NULL, 10) <= most)
         return true;
-    r->close = true;
+    /* Up to a limit it is read away, so that a client that sends first and then listens gets the answer. */
+    r->close = strtoull(length, NULL, 10) > DISCARD_MOST;
     request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %llu bytes", (unsigned long long)most);
     return false;
 }

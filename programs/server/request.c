@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { DISCARD_MOST = 64 << 20 }; /* of a body that nobody wants */
-
 uint64_t now_microseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -38,7 +36,7 @@ void request_free(request *r) {
     atomic_fetch_add(&s->metrics.received, r->received);
     atomic_fetch_add(&s->metrics.sent, r->sent);
     atomic_fetch_sub(&s->metrics.under_way, 1);
-    atomic_fetch_sub(&s->buffered, r->content.length);
+    atomic_fetch_sub(&s->buffered, r->buffered);
     access_log_write(s, r, took);
     if (r->has_key)
         idempotency_end(&s->idempotency, &r->key, 0, NULL);
@@ -72,11 +70,11 @@ static bool keep(void *user, const char *bytes, size_t length) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "too much is under way; try again later");
         return false;
     }
+    r->buffered += length;
     text_reserve(&r->content, length + 1);
     text_add(&r->content, bytes, length);
     if (!r->content.failed)
         return true;
-    atomic_fetch_sub(&s->buffered, length);
     request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
     return false;
 }

@@ -93,27 +93,33 @@ static const char *header(void *user, const char *name) {
     return MHD_lookup_connection_value(user, MHD_HEADER_KIND, name);
 }
 
-/* Counts the headers that say how long the body is. */
-static enum MHD_Result count_lengths(void *user, enum MHD_ValueKind kind, const char *name, const char *value) {
-    int *count = user;
+/* What could make another server see other borders between requests than this one. */
+typedef struct borders {
+    int lengths;  /* headers that say how long the body is */
+    bool unclear; /* a name with a character that none may have, or a body that is not told as it should be */
+} borders;
+
+static enum MHD_Result look_at_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value) {
+    borders *b = user;
     (void)kind;
-    (void)value;
-    *count += !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
+    bool coding = !strcasecmp(name, "Transfer-Encoding");
+    b->lengths += coding || !strcasecmp(name, "Content-Length");
+    b->unclear = b->unclear || strpbrk(name, " \t\r\n") || (coding && strcasecmp(value, "chunked") != 0);
     return MHD_YES;
 }
 
 /* The head is here. */
 static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const char *method) {
     const request_head head = {method, x->target, x->connection ? x->connection->client : "", header, from};
-    int lengths = 0;
+    borders found = {0};
     request *r = x->request = request_create(x->server->service, &head);
     if (!r)
         return MHD_NO;
     r->connection = from;
-    MHD_get_connection_values(from, MHD_HEADER_KIND, count_lengths, &lengths);
-    if (lengths > 1) {
+    MHD_get_connection_values(from, MHD_HEADER_KIND, look_at_header, &found);
+    if (found.lengths > 1 || found.unclear) {
         r->close = true;
-        request_problem(r, PROBLEM_BAD_REQUEST, NULL, "the length of the body is told more than once");
+        request_problem(r, PROBLEM_BAD_REQUEST, NULL, "it is not clear where the body of this request ends");
     }
     connection_is(x->connection, r->route && r->route->body == BODY_LINES ? PHASE_LINES : PHASE_BODY);
     /* A body that is too large, or that waits to be asked for, is not read. */

@@ -93,7 +93,8 @@ typedef struct request {
     uint64_t began;    /* microseconds */
     uint64_t received; /* bytes, as they came */
     body body;
-    text content; /* JSON, unpacked */
+    text content;    /* JSON, unpacked */
+    size_t buffered; /* of it, what is counted */
     json json;
     struct batch *batch; /* of lines */
     doppel_item item;    /* the document */
@@ -122,7 +123,10 @@ typedef struct request {
     size_t sent;
 } request;
 
-enum { QUICK_BODY = 1 << 16 }; /* larger bodies are a worker's */
+enum {
+    QUICK_BODY = 1 << 16,   /* larger bodies are a worker's */
+    DISCARD_MOST = 64 << 20 /* of a body that nobody wants */
+};
 
 /* NULL: no memory. Check `done` after it: then the body is of no interest. */
 request *request_create(service *s, const request_head *head);

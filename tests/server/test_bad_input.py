@@ -1,0 +1,264 @@
+"""What is wrong gets the right status and a problem document; the server stays alive, and others are served meanwhile."""
+import gzip
+import json
+import socket
+import threading
+import time
+
+import support
+import words
+from support import FULL
+
+JSON = {"Content-Type": "application/json"}
+
+
+class BadBodies(support.ServerTest):
+    OPTIONS = ("--max-body", "1M")
+
+    def check(self, body, status, kind, headers=None, **members):
+        for path in ("/v1/check", "/v1/documents"):
+            self.assertProblem(self.server.ask("POST", path, body, headers), status, kind, **members)
+
+    def test_not_json(self):
+        for body, position in (("", 1), ("{", 2), ('{"text":', 9), ('{"text":"a"} x', 14), ("{'text':1}", 2), ("nul", 1),
+                               ('{"text":"a\nb"}', 11), ('{"text":"\\x"}', 11), ('{"text":01}', 11), ('{"a":1,}', 8),
+                               ('{"text":"\\ud800"}', 16), ('{"text":"\\udc00\\ud800"}', 16), ('{"text":-}', 10)):
+            with self.subTest(body):
+                self.check(body, 400, "not-json", position=position)
+
+    def test_invalid_utf8(self):
+        for bad in (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82"):
+            self.check(b'{"text":"' + bad + b'"}', 400, "not-json", position=10)
+
+    def test_wrong_shape(self):
+        for body, pointer, word in (
+            ("[]", None, "an array"), ('"x"', None, "a string"), ("{}", None, "needs"), ('{"id":"x"}', None, "needs"),
+            ('{"text":1}', "/text", "number"), ('{"url":[]}', "/url", "array"), ('{"text":"a","ttl":-1}', "/ttl", "ttl"),
+            ('{"text":"a","ttl":1e999}', "/ttl", "ttl"), ('{"text":"a","ttl":1.5}', "/ttl", "whole"),
+            ('{"text":"a","colour":"red"}', "/colour", "colour"), ('{"text":"a","a/b~c":1}', "/a~1b~0c", "a/b"),
+            ('{"text":"a","source":{}}', "/source", "kept"), ('{"text":"a","ttl":"1"}', "/ttl", "string"),
+        ):
+            with self.subTest(body):
+                answer = self.server.post("/v1/check", body)
+                self.assertProblem(answer, 400, "wrong-shape", pointer=pointer)
+                self.assertIn(word, answer[2]["detail"])
+
+    def test_duplicate_keys(self):
+        self.check('{"text":"a","text":"b"}', 400, "not-json", position=13)
+        self.check('{"text":"a","t\\u0065xt":"b"}', 400, "not-json", position=13)
+
+    def test_deep_and_huge(self):
+        self.check("[" * 100000, 400, "not-json")
+        self.check('{"text":"a","source":' + "9" * 500000 + "}", 400, "bad-document")
+        self.check('{"text":' + "9" * 100000 + "}", 400, "wrong-shape", pointer="/text")
+        self.check("[" + "1," * 500000 + "1]", 400, "wrong-shape")
+        self.check("{" + ",".join(f'"k{i}":1' for i in range(300)) + "}", 400, "not-json")
+
+    def test_long_ids_and_urls(self):
+        for name in ("id", "url"):
+            self.check({"text": "a b c", name: "x" * 100000}, 400, "bad-document")
+        self.assertProblem(self.server.get("/v1/documents/" + "x" * 20000), 404, "no-document")
+
+    def test_too_large(self):
+        self.check({"text": "x" * (1 << 20)}, 413, "too-large")
+        self.check(gzip.compress(b'{"text":"' + b"x" * (64 << 20) + b'"}'), 413, "too-large",
+                   {**JSON, "Content-Encoding": "gzip"})
+        answers = self.server.lines("/v1/batch?op=check", [{"text": "a"}, {"text": "x" * (3 << 20)}, {"text": "b"}])
+        self.assertEqual([answer.get("line") for answer in answers], [None, 2, None])
+
+    def test_a_gigabyte(self):
+        """Refused by its head, before it is read."""
+        got = self.server.raw(b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                              b"Content-Length: 1073741824\r\n\r\n" + b"x" * 1000)
+        self.assertIn(b" 413 ", got.split(b"\r\n")[0])
+        self.assertIn(b"problem+json", got)
+
+    def test_a_gigabyte_in_pieces(self):
+        """A body without a length is read away, up to a limit, and then the connection ends."""
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as link:
+            link.sendall(b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                         b"Transfer-Encoding: chunked\r\n\r\n")
+            piece = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+            sent = 0
+            try:
+                for _ in range(1024):
+                    link.sendall(piece)
+                    sent += 1
+            except OSError:
+                pass
+            self.assertLess(sent, 200)
+
+    def test_broken_encoding(self):
+        packed = gzip.compress(b'{"text":"some words to read"}')
+        for body in (b"nonsense", packed[:-6], packed[:5] + b"\xff" * 20):
+            self.check(body, 400, "bad-encoding", {**JSON, "Content-Encoding": "gzip"})
+        self.check(b"nonsense", 400, "bad-encoding", {**JSON, "Content-Encoding": "zstd"})
+        self.check(b"{}", 415, "type", {**JSON, "Content-Encoding": "br"})
+        self.assertEqual(self.server.ask("POST", "/v1/check", packed, {**JSON, "Content-Encoding": "gzip"})[0], 200)
+
+    def test_wrong_type(self):
+        for kind in ("text/plain", "application/jsonx", "application/x-www-form-urlencoded", "multipart/form-data"):
+            self.check("{}", 415, "type", {"Content-Type": kind})
+        self.assertProblem(self.server.ask("POST", "/v1/batch?op=add", "{}", JSON), 415, "type")
+        self.assertEqual(self.server.ask("POST", "/v1/check", '{"text":"a"}',
+                                         {"Content-Type": "application/json; charset=utf-8"})[0], 200)
+
+    def test_bad_results_and_sides(self):
+        post = self.server.post
+        self.assertProblem(post("/v1/dedupe", {}), 400, "wrong-shape")
+        self.assertProblem(post("/v1/dedupe", {"results": [1]}), 400, "wrong-shape", pointer="/results/0")
+        self.assertProblem(post("/v1/dedupe", {"results": [{}, {"text": 5}]}), 400, "wrong-shape", pointer="/results/1/text")
+        self.assertProblem(post("/v1/dedupe", {"results": [{"folded": []}]}), 400, "wrong-shape")
+        self.assertProblem(post("/v1/compare", {"a": {"text": ""}}), 400, "wrong-shape")
+        self.assertProblem(post("/v1/compare", {"a": {}, "b": {"text": ""}}), 400, "wrong-shape", pointer="/a")
+        self.assertProblem(post("/v1/compare", {"a": {"text": ""}, "b": {"text": ""}, "recipe": "no"}), 400, "bad-document")
+        put = self.server.ask
+        self.assertProblem(put("PUT", "/v1/indexes/a", {"preset": "no"}), 400, "wrong-shape", pointer="/preset")
+        self.assertProblem(put("PUT", "/v1/indexes/a", {"recipe": "no"}), 400, "bad-document")
+        self.assertEqual([index["name"] for index in self.server.get("/v1/indexes")[2]["indexes"]], ["default"])
+
+
+class BadRequests(support.ServerTest):
+    OPTIONS = ("--timeout", "3", "--receive-timeout", "3")
+
+    def test_unknown_paths(self):
+        for path in ("/v1", "/v1/", "/v1/nothing", "/v1/documents", "/etc/passwd", "/v1/documents/", "//", "/v1/check/x",
+                     "/v1/indexes/", "/v1/indexes/x/y/z/w", "/%2e%2e/", "/v1/indexes/default/compare"):
+            with self.subTest(path):
+                status, _, body = self.server.get(path)
+                self.assertIn((status, body["type"].rsplit(":", 1)[1]), ((404, "no-route"), (405, "method")))
+
+    def test_wrong_method(self):
+        answer = self.server.get("/v1/check")
+        self.assertProblem(answer, 405, "method")
+        self.assertEqual(answer[1]["Allow"], "POST")
+        for method in ("PUT", "PATCH", "OPTIONS", "BREW"):
+            answer = self.server.ask(method, "/v1/documents/x")
+            self.assertProblem(answer, 405, "method")
+            self.assertEqual(answer[1]["Allow"], "GET, DELETE")
+        self.assertEqual(self.server.ask("TRACE", "/healthz")[0], 405)
+
+    def test_bad_parameters(self):
+        for query in ("limit=0", "limit=x", "limit=1001", "limit=1.5", "limit=1&limit=2", "colour=red", "limit=%zz", "limit",
+                      "similarity=2", "similarity=nan", "similarity=-1", "similarity=1e5", "distance=129", "limit=%00"):
+            with self.subTest(query):
+                self.assertProblem(self.server.get("/v1/documents/x/similar?" + query), 400, "bad-parameter")
+        lines = {"Content-Type": "application/x-ndjson"}
+        self.assertProblem(self.server.ask("POST", "/v1/batch", "", lines), 400, "bad-parameter")
+        self.assertProblem(self.server.ask("POST", "/v1/batch?op=drop", "", lines), 400, "bad-parameter")
+        self.assertProblem(self.server.get("/v1/documents/%zz"), 400, "bad-request")
+
+    def test_http_1_0(self):
+        got = self.server.raw(b"GET /healthz HTTP/1.0\r\n\r\n")
+        self.assertIn(b"200 OK", got.split(b"\r\n")[0])
+        self.assertTrue(got.endswith(b'{"status":"ok"}'))
+
+    def test_smuggling(self):
+        head = b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        inner = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for lengths in (b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", b"Content-Length: 4\r\nContent-Length: 60\r\n",
+                        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"):
+            got = self.server.raw(head + lengths + b"\r\n0\r\n\r\n" + inner)
+            self.assertEqual(got.count(b"HTTP/1.1 "), 1, got)
+            self.assertIn(b" 400 ", got.split(b"\r\n")[0])
+            self.assertNotIn(b"doppel_uptime", got)
+        for bad in (b"Content-Length: -1\r\n", b"Content-Length: 1x\r\n", b"Content-Length : 4\r\n",
+                    b"Content-Length: 99999999999999999999999\r\n", b"Transfer-Encoding: gzip\r\n"):
+            got = self.server.raw(head + bad + b"\r\n" + inner, timeout=5)
+            self.assertNotIn(b"doppel_uptime", got)
+            self.assertRegex(got.split(b"\r\n")[0], rb" (400|413|415|501) |^$")
+
+    def test_not_http(self):
+        for data in (b"\x16\x03\x01\x02\x00\x01", b"hello\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                     b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n",
+                     b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
+                     b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 100000 + b"\r\n\r\n"):
+            got = self.server.raw(data, timeout=8)
+            self.assertNotIn(b" 200 ", got.split(b"\r\n")[0])
+            self.assertEqual(self.server.get("/healthz")[0], 200)
+
+    def test_other_host(self):
+        """A page elsewhere cannot reach the server by a name that resolves to loopback."""
+        self.assertProblem(self.server.ask("GET", "/v1/stats", headers={"Host": "evil.example"}), 421, "host")
+        self.assertEqual(self.server.ask("GET", "/v1/stats", headers={"Host": "localhost:1"})[0], 200)
+
+    def test_half_closed(self):
+        body = json.dumps({"text": words.text("half")}).encode()
+        got = self.server.raw(b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                              b"Content-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body), half_close=True)
+        self.assertIn(b"200 OK", got.split(b"\r\n")[0])
+        got = self.server.raw(b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                              b"Content-Length: 1000\r\n\r\n{", half_close=True, timeout=8)
+        self.assertNotIn(b" 200 ", got)
+
+    def test_client_that_goes_in_the_middle_of_a_batch(self):
+        data = "".join(json.dumps({"id": f"gone{i}", "text": words.text(i)}) + "\n" for i in range(2000)).encode()
+        for cut in (10, 100000, 700000):
+            with socket.create_connection(("127.0.0.1", self.server.port)) as link:
+                link.sendall(b"POST /v1/batch?op=add HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+                             b"Content-Length: %d\r\n\r\n" % len(data) + data[:cut])
+        self.assertEqual(self.server.post("/v1/check", {"text": words.text("after")})[0], 200)
+
+    def test_slow_senders(self):
+        """A thousand that drip are shut in time; others are served meanwhile."""
+        count = 1000 if FULL else 300
+        links = []
+        for number in range(count):
+            link = socket.create_connection(("127.0.0.1", self.server.port))
+            link.sendall((b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                          b"Content-Length: 1000\r\n\r\n{", b"GET /healthz HTTP/1.1\r\nHo", b"GE")[number % 3])
+            links.append(link)
+        deadline = time.time() + 20
+        slowest = 0
+        while links and time.time() < deadline:
+            began = time.time()
+            self.assertEqual(self.server.post("/v1/check", {"text": words.text("busy")})[0], 200)
+            slowest = max(slowest, time.time() - began)
+            alive = []
+            for link in links:
+                try:
+                    link.send(b" ")
+                    link.setblocking(False)
+                    gone = link.recv(10) == b""
+                except BlockingIOError:
+                    gone = False
+                except OSError:
+                    gone = True
+                if gone:
+                    link.close()
+                else:
+                    link.setblocking(True)
+                    alive.append(link)
+            links = alive
+            time.sleep(0.3)
+        self.assertEqual(len(links), 0)
+        self.assertLess(slowest, 2)
+
+    def test_answers_do_not_mix(self):
+        """Bad requests of some do not disturb the answers of others."""
+        wrong = []
+
+        def good(number):
+            link = self.server.connect()
+            for i in range(30):
+                name = f"mix{number}-{i}"
+                body = self.server.ask("POST", "/v1/check", {"id": name, "title": name}, connection=link)[2]
+                if body["id"] != name:
+                    wrong.append(body)
+            link.close()
+
+        def bad():
+            for _ in range(30):
+                self.server.ask("POST", "/v1/check", "{")
+                self.server.raw(b"nonsense\r\n\r\n", timeout=1)
+
+        threads = [threading.Thread(target=good, args=(i,)) for i in range(8)] + [threading.Thread(target=bad) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    support.main()
