@@ -193,6 +193,20 @@ static void step_clique(tt_worker *worker) {
     add(worker, plant, true, UINT64_MAX);
 }
 
+/* A copy whose original is removed is new when it comes again. */
+static void step_orphan(tt_worker *worker) {
+    tt_plant first = new_plant(worker), copy = new_plant(worker);
+    copy.text = first.text;
+    if (add(worker, first, false, 0) || worker->count == MOST_OWN)
+        return;
+    tt_own *of = &worker->own[worker->count - 1];
+    add(worker, copy, false, first.id);
+    forget(worker, of);
+    if (of->removed)
+        add(worker, copy, false, 0);
+    of->removed = false;
+}
+
 static void step_once(tt_worker *worker) {
     tt_own *of = worker->count ? &worker->own[below(&worker->state, worker->count)] : NULL;
     uint64_t choice = below(&worker->state, 100);
@@ -202,8 +216,10 @@ static void step_once(tt_worker *worker) {
     }
     if (of && of->gone)
         of = NULL;
-    if (choice < 8) {
+    if (choice < 6) {
         step_clique(worker);
+    } else if (choice < 8) {
+        step_orphan(worker);
     } else if (choice < 14) {
         add_batch(worker);
     } else if (choice < 20) {

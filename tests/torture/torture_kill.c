@@ -60,7 +60,8 @@ static int run_child(char **given) {
 typedef struct tt_torture {
     char scratch[256];
     const char *folder, *backups;
-    uint64_t state, round, seen, acknowledged, all_backups;
+    uint64_t state, round, acknowledged, all_backups;
+    bool in_folder;           /* its child has opened the folder */
     tt_model *model, *backup; /* backup: as it may be in the one that is being made */
     uint64_t backup_number;
     struct {
@@ -104,8 +105,8 @@ static void take_backup(tt_torture *torture, const tt_step *step) {
 
 static void take(tt_torture *torture, const tt_step *step) {
     bool lossy = setup_of(torture->folder, torture->round).durability == DOPPEL_DURABLE_NONE;
-    torture->seen++;
     torture->acknowledged += step->phase == STEP_DONE;
+    torture->in_folder = true;
     if (step->kind == STEP_BACKUP)
         take_backup(torture, step);
     model_step(torture->model, step, lossy);
@@ -148,6 +149,24 @@ static void compare(tt_torture *torture, tt_model *model, const char *folder, ui
     folder_verify(folder);
 }
 
+/* A process that only reads finds the same, before anyone has opened it to write; but a folder that was not made yet.
+ */
+static void compare_reading(tt_torture *torture) {
+    tt_setup setup = setup_of(torture->folder, torture->round);
+    doppel_engine *engine;
+    doppel_error error;
+    setup.read_only = true;
+    doppel_status status = setup_try(&setup, &engine, &error);
+    if (status != DOPPEL_OK && !torture->in_folder)
+        return;
+    must(status, &error, "open to read");
+    tt_model *model = model_copy(torture->model);
+    model_check check = {.engine = engine, .now = setup.now, .samples = 100, .seed = torture->state};
+    model_compare(model, &check);
+    doppel_engine_close(engine);
+    model_free(model);
+}
+
 static void compare_backups(tt_torture *torture) {
     for (size_t i = 0; i < torture->backed_up_count; i++) {
         char name[32];
@@ -164,6 +183,7 @@ static void compare_backups(tt_torture *torture) {
 
 static void begin_folder(tt_torture *torture) {
     tree_remove(torture->folder);
+    torture->in_folder = false;
     model_free(torture->model);
     torture->model = model_create();
 }
@@ -178,8 +198,10 @@ static void one_round(tt_torture *torture) {
     double wait = torture->round % 5 == 4 ? 0.03 : 0.7;
     int child = start_child(torture, &from);
     follow(torture, child, from, seconds_now() + wait * (double)below(&torture->state, 1000) / 1000);
+    compare_reading(torture);
     /* A folder that was killed while it was made is made by this opening. */
     compare(torture, torture->model, torture->folder, 300);
+    torture->in_folder = true;
     compare_backups(torture);
 }
 
