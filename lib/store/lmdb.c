@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,6 +174,9 @@ static doppel_status open_folder(dp_lmdb *store, const dp_store_options *options
 static void close_store(dp_store *store) {
     dp_lmdb *s = dp_lmdb_of(store);
     dp_env_close(&s->env);
+    /* A child that was forked meanwhile has the lock, too, until it is given up. */
+    if (s->lock >= 0 && s->claim.process == getpid())
+        flock(s->lock, LOCK_UN);
     if (s->lock >= 0)
         close(s->lock);
     if (s->claimed)

@@ -155,21 +155,28 @@ static void doubt(MDB_env *env, const char *message) {
 /* Big enough for any file: dp_env_open goes below it where it has to. */
 #define MAP ((uint64_t)1 << 36)
 
-static bool open_file(dp_walk *w, const char *folder) {
-    doppel_error error = {.code = DOPPEL_OK};
+static doppel_status open_generation(dp_walk *w, const char *folder, uint64_t generation, doppel_error *error) {
     struct stat known;
-    uint64_t generation;
-    if (dp_folder_generation(folder, &generation, &error)) {
-        dp_verify_say(w, "%s: %s", error.file, error.message);
-        return false;
-    }
     char *path = dp_folder_file(folder, generation);
     if (!path)
         _exit(1);
     if (!stat(path, &known))
         w->place->found.bytes = (uint64_t)known.st_size;
-    doppel_status status = dp_env_open(&w->env, path, DP_ENV_READ, MAP, &error);
+    doppel_status status = dp_env_open(&w->env, path, DP_ENV_READ, MAP, error);
     free(path);
+    return status;
+}
+
+/* Should it be compacted meanwhile, doppel.index names another file. */
+static bool open_file(dp_walk *w, const char *folder) {
+    doppel_error error = {.code = DOPPEL_OK};
+    uint64_t generation, named;
+    doppel_status status;
+    do {
+        status = dp_folder_generation(folder, &generation, &error);
+        if (!status)
+            status = open_generation(w, folder, generation, &error);
+    } while (status && !dp_folder_generation(folder, &named, NULL) && named != generation);
     if (status)
         dp_verify_say(w, "%s: %s", error.file, error.message);
     else

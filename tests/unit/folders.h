@@ -170,13 +170,4 @@ static inline int end_other(other *o, int signal_number) {
     return ended;
 }
 
-/* In another process: asserts there end it with a status. */
-static inline void child_needs(bool what, int line) {
-    if (!what) {
-        fprintf(stderr, "a child process: line %d does not hold\n", line);
-        _exit(3);
-    }
-}
-#define CHILD_NEEDS(what) child_needs(what, __LINE__)
-
 #endif

@@ -31,6 +31,15 @@
         }                                                                              \
     } while (0)
 
+/* In another process, or in a thread: what does not hold there ends it all. */
+static inline void must(bool holds, const char *what, int line) {
+    if (!holds) {
+        fprintf(stderr, "line %d: `%s` does not hold\n", line, what);
+        _exit(3);
+    }
+}
+#define MUST(what) must(what, #what, __LINE__)
+
 /* ---- documents ---- */
 
 /* The parts of a number, and the memory they are in. */

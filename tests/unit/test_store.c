@@ -357,12 +357,12 @@ static void *read_along(void *given) {
         dp_moment moment;
         OK(dp_view_begin(view, error));
         dp_view_moment(view, &moment);
-        assert_true(moment.last >= last && moment.last % 10 == 0);
+        MUST(moment.last >= last && moment.last % 10 == 0);
         last = moment.last;
         seen s = {0};
         dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = see, .user = &s};
         OK(dp_view_each(view, &each, error));
-        assert_int_equal(s.count, last > 100 ? 100 : last);
+        MUST(s.count == (last > 100 ? 100 : last));
         if (last)
             check_number(view, last, 0, 5);
         dp_view_end(view);

@@ -9,7 +9,7 @@
 
 static void hold_open(int from, int to, const char *path) {
     dp_store *store;
-    CHILD_NEEDS(!dp_store_open(path, &WRITING, &store, NULL));
+    MUST(!dp_store_open(path, &WRITING, &store, NULL));
     tell_byte(to);
     wait_byte(from);
 }
@@ -36,19 +36,19 @@ static void follow(int from, int to, const char *path) {
     dp_view *view = NULL;
     dp_moment moment;
     uint64_t last = 0, generation = 0;
-    CHILD_NEEDS(!dp_store_open(path, &READING, &store, NULL) && !dp_view_create(store, &view, NULL));
+    MUST(!dp_store_open(path, &READING, &store, NULL) && !dp_view_create(store, &view, NULL));
     tell_byte(to);
     while (wait_byte(from)) {
-        CHILD_NEEDS(!dp_view_begin(view, NULL));
+        MUST(!dp_view_begin(view, NULL));
         dp_view_moment(view, &moment);
-        CHILD_NEEDS(moment.last >= last && moment.generation >= generation);
+        MUST(moment.last >= last && moment.generation >= generation);
         last = moment.last;
         generation = moment.generation;
         doppel_slice bytes;
-        CHILD_NEEDS(!dp_view_get(view, DP_PART_RECORD, last, &bytes, NULL) && bytes.data);
+        MUST(!dp_view_get(view, DP_PART_RECORD, last, &bytes, NULL) && bytes.data);
         dp_view_end(view);
         uint64_t said[2] = {last, generation};
-        CHILD_NEEDS(write(to, said, sizeof said) == sizeof said);
+        MUST(write(to, said, sizeof said) == sizeof said);
     }
     dp_view_free(view);
     dp_store_close(store);
@@ -97,9 +97,9 @@ static void open_often(int from, int to, const char *path) {
             fprintf(stderr, "%s: %s\n", error.file, error.message);
             _exit(4);
         }
-        CHILD_NEEDS(!dp_view_create(store, &view, NULL) && !dp_view_begin(view, NULL));
+        MUST(!dp_view_create(store, &view, NULL) && !dp_view_begin(view, NULL));
         dp_view_moment(view, &moment);
-        CHILD_NEEDS(!dp_view_get(view, DP_PART_SET, moment.last, &bytes, NULL) && bytes.data);
+        MUST(!dp_view_get(view, DP_PART_SET, moment.last, &bytes, NULL) && bytes.data);
         dp_view_end(view);
         dp_view_free(view);
         dp_store_close(store);
@@ -128,19 +128,59 @@ static void a_folder_can_be_opened_while_it_is_written(void **state) {
     dp_store_close(store);
 }
 
+/* What may be mapped is limited: so much more than now. */
+static void open_small(int from, int to, const char *path) {
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    (void)from, (void)to;
+    MUST(file && fscanf(file, "%llu", &pages) == 1);
+    fclose(file);
+    struct rlimit limit = {pages * 4096 + ((rlim_t)1 << 30), RLIM_INFINITY};
+    MUST(!setrlimit(RLIMIT_AS, &limit));
+    dp_store *store = NULL;
+    MUST(!dp_store_open(path, &WRITING, &store, NULL));
+    write_numbers(store, 3, 5, 10);
+    dp_store_close(store);
+}
+
+static void less_address_space_is_enough(void **state) {
+    const char *path = in(state, "index");
+    make_folder(path, 2, 10);
+    other small = start_other(open_small, path);
+    assert_int_equal(end_other(&small, 0), 0);
+    check_folder(path, 5, 10);
+}
+
+/* A child of the writer that lives on does not keep others from writing. */
+static void sleep_on(int from, int to, const char *path) {
+    (void)to, (void)path;
+    wait_byte(from);
+}
+
+static void the_lock_goes_with_the_store(void **state) {
+    const char *path = in(state, "index");
+    dp_store *store = open_store(path, WRITING);
+    other child = start_other(sleep_on, path);
+    dp_store_close(store);
+    other writer = start_other(hold_open, path);
+    assert_true(wait_byte(writer.from));
+    end_other(&writer, SIGKILL);
+    end_other(&child, 0);
+}
+
 /* A reader with a small map meets a file that has outgrown it. */
 static void follow_small(int from, int to, const char *path) {
     dp_store *store;
     dp_view *view = NULL;
-    CHILD_NEEDS(!dp_store_open(path, &(dp_store_options){.read_only = true, .map = 1 << 20}, &store, NULL));
-    CHILD_NEEDS(!dp_view_create(store, &view, NULL) && !dp_view_begin(view, NULL));
+    MUST(!dp_store_open(path, &(dp_store_options){.read_only = true, .map = 1 << 20}, &store, NULL));
+    MUST(!dp_view_create(store, &view, NULL) && !dp_view_begin(view, NULL));
     dp_view_end(view);
     tell_byte(to);
     wait_byte(from);
     for (int i = 0; i < 3; i++) {
         doppel_slice bytes;
-        CHILD_NEEDS(!dp_view_begin(view, NULL) && !dp_view_get(view, DP_PART_SET, 200, &bytes, NULL));
-        CHILD_NEEDS(bytes.length == 8 * 3000);
+        MUST(!dp_view_begin(view, NULL) && !dp_view_get(view, DP_PART_SET, 200, &bytes, NULL));
+        MUST(bytes.length == 8 * 3000);
         dp_view_end(view);
     }
     dp_view_free(view);
@@ -197,17 +237,17 @@ static void the_map_grows_under_views(void **state) {
 static void write_on(int from, int to, const char *path) {
     dp_store *store;
     (void)from;
-    CHILD_NEEDS(!dp_store_open(path, &WRITING, &store, NULL));
+    MUST(!dp_store_open(path, &WRITING, &store, NULL));
     dp_view *view = NULL;
     dp_moment moment;
-    CHILD_NEEDS(!dp_view_create(store, &view, NULL) && !dp_view_begin(view, NULL));
+    MUST(!dp_view_create(store, &view, NULL) && !dp_view_begin(view, NULL));
     dp_view_moment(view, &moment);
     dp_view_end(view);
     for (uint64_t number = moment.last + 1;; number++) {
         parts p = make_parts(number, 0, 100);
-        CHILD_NEEDS(!dp_store_write(store, &p.change, 1, number, NULL));
+        MUST(!dp_store_write(store, &p.change, 1, number, NULL));
         if (number % 16 == 0)
-            CHILD_NEEDS(!dp_store_compact(store, keep_all, NULL, NULL));
+            MUST(!dp_store_compact(store, keep_all, NULL, NULL));
         if (write(to, &number, sizeof number) != sizeof number)
             _exit(0);
         free_parts(&p);
@@ -297,19 +337,19 @@ static void try_as_nobody(int from, int to, const char *path) {
     doppel_slice bytes;
     (void)from, (void)to;
     if (!getuid())
-        CHILD_NEEDS(!setgid(65534) && !setuid(65534));
-    CHILD_NEEDS(dp_store_open(path, &WRITING, &store, &error) == DOPPEL_ERROR_IO);
-    CHILD_NEEDS(strstr(error.message, "reading only") != NULL);
-    CHILD_NEEDS(!dp_store_open(path, &READING, &store, NULL) && !dp_view_create(store, &view, NULL));
-    CHILD_NEEDS(!dp_view_begin(view, NULL) && !dp_view_get(view, DP_PART_SET, 7, &bytes, NULL));
-    CHILD_NEEDS(bytes.length == 80);
+        MUST(!setgid(65534) && !setuid(65534));
+    MUST(dp_store_open(path, &WRITING, &store, &error) == DOPPEL_ERROR_IO);
+    MUST(strstr(error.message, "reading only") != NULL);
+    MUST(!dp_store_open(path, &READING, &store, NULL) && !dp_view_create(store, &view, NULL));
+    MUST(!dp_view_begin(view, NULL) && !dp_view_get(view, DP_PART_SET, 7, &bytes, NULL));
+    MUST(bytes.length == 80);
     dp_view_end(view);
-    CHILD_NEEDS(dp_store_write(store, NULL, 0, 1, &error) == DOPPEL_ERROR_USAGE);
-    CHILD_NEEDS(dp_store_compact(store, keep_all, NULL, &error) == DOPPEL_ERROR_USAGE);
+    MUST(dp_store_write(store, NULL, 0, 1, &error) == DOPPEL_ERROR_USAGE);
+    MUST(dp_store_compact(store, keep_all, NULL, &error) == DOPPEL_ERROR_USAGE);
     dp_view_free(view);
     dp_store_close(store);
     doppel_verified verified;
-    CHILD_NEEDS(!dp_store_verify(path, NULL, NULL, &verified, NULL) && verified.documents == 8);
+    MUST(!dp_store_verify(path, NULL, NULL, &verified, NULL) && verified.documents == 8);
 }
 
 static void a_folder_that_cannot_be_written_can_be_read(void **state) {
@@ -330,6 +370,8 @@ int main(void) {
         TEST(another_writer_is_named),
         TEST(a_reader_process_follows),
         TEST(a_folder_can_be_opened_while_it_is_written),
+        TEST(less_address_space_is_enough),
+        TEST(the_lock_goes_with_the_store),
         TEST(the_map_grows_under_views),
         TEST(what_was_written_survives_a_kill),
         TEST(a_backup_is_made_while_writes_go_on),
