@@ -2,5 +2,6 @@
 #include "records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    return try_input(data, size, ".csv");
+    static const format as = {{".csv", ".csv"}, 4000, check_fields};
+    return try_input(data, size, &as);
 }

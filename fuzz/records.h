@@ -1,6 +1,6 @@
 /* records.h - what fuzz targets of record formats share: any bytes as a file of a format. However the input is cut into
- * blocks and given to threads, the same documents and reports come out in the same order, and their text is UTF-8. The
- * first byte of the input chooses how it is cut. */
+ * blocks and given to threads, the same documents and reports come out in the same order; with a low limit of records
+ * nothing breaks. The first byte of the input chooses the file's name and how it is cut. */
 #ifndef FUZZ_RECORDS_H
 #define FUZZ_RECORDS_H
 
@@ -10,36 +10,61 @@
 #include "input/utf8.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void check_utf8(const char *text, size_t length) {
-    for (const char *p = text, *end = text + length; p < end;) {
+enum { EXTRA = 2 };
+
+typedef struct format {
+    const char *ending[2]; /* of the file's name, one or the other */
+    size_t max_record;
+    void (*check)(const doppel_document *document); /* what is true of every document */
+} format;
+
+static inline void check_utf8(const char *text, size_t length) {
+    for (const char *p = text ? text : "", *end = p + length; p < end;) {
         bool valid;
         p += dp_utf8_sequence(p, end, &valid);
         CHECK(valid);
     }
 }
 
+/* format.check of formats whose fields are all text. */
+static inline void check_fields(const doppel_document *document) {
+    CHECK(document->text && document->id_length);
+    check_utf8(document->id, document->id_length);
+    check_utf8(document->text, document->text_length);
+    check_utf8(document->url, document->url_length);
+    check_utf8(document->title, document->title_length);
+    for (size_t i = 0; i < EXTRA; i++)
+        check_utf8(document->extra[i].data, document->extra[i].length);
+}
+
+/* ---- one run ---- */
+
 static void write_bytes(doppel_output *output, const char *bytes, size_t length) {
+    CHECK(bytes || !length);
     CHECK(!doppel_output_write(output, bytes ? bytes : "(none)", bytes ? length : 6));
     CHECK(!doppel_output_write(output, "\n", 1));
 }
 
-static void write_text(doppel_output *output, const char *text, size_t length) {
-    check_utf8(text ? text : "", length);
-    write_bytes(output, text, length);
-}
+static const format *fuzzed;
 
 static doppel_status take(void *state, const doppel_document *document, doppel_output *output) {
     (void)state;
-    CHECK(document->line && document->text && document->id_length);
-    write_text(output, document->id, document->id_length);
-    write_text(output, document->text, document->text_length);
-    write_text(output, document->url, document->url_length);
-    write_text(output, document->title, document->title_length);
-    write_text(output, document->extra->data, document->extra->length);
+    CHECK(document->line);
+    fuzzed->check(document);
+    write_bytes(output, document->id, document->id_length);
+    write_bytes(output, document->text, document->text_length);
+    write_bytes(output, document->url, document->url_length);
+    write_bytes(output, document->title, document->title_length);
     write_bytes(output, document->html, document->html_length);
+    write_bytes(output, document->alias, document->alias_length);
+    write_bytes(output, document->record, document->record_length);
+    write_bytes(output, document->charset, document->charset ? strlen(document->charset) : 0);
+    for (size_t i = 0; i < EXTRA; i++)
+        write_bytes(output, document->extra[i].data, document->extra[i].length);
     return DOPPEL_OK;
 }
 
@@ -53,22 +78,22 @@ static void report(const doppel_error *what, void *user) {
     CHECK(dp_buffer_printf(user, "%d %llu %s\n", (int)what->code, (unsigned long long)what->line, what->message));
 }
 
-/* Documents and reports of one run. */
+/* Documents and reports of one run, and what is counted. */
 typedef struct outcome {
     dp_buffer documents, reports;
     doppel_input_counts counts;
 } outcome;
 
-static outcome run(const char *path, const dp_input_sizes *sizes, int threads) {
+static outcome run(const char *path, const dp_input_sizes *sizes, int threads, size_t max_record) {
+    static const char *const extra[EXTRA] = {"date", "Server"};
     outcome o = {{0}, {0}, {0}};
-    static const char *const extra[] = {"date"};
     doppel_input_options options = {.size = sizeof options,
                                     .threads = threads,
-                                    .max_record = 4000,
+                                    .max_record = max_record,
                                     .bad = report,
                                     .user = &o.reports,
                                     .extra_keys = extra,
-                                    .extra_count = 1};
+                                    .extra_count = EXTRA};
     doppel_work work = {.user = &o.documents, .document = take, .emit = collect};
     dp_input_job job = {&path, 1, &options, &work, sizes};
     doppel_error error;
@@ -76,45 +101,56 @@ static outcome run(const char *path, const dp_input_sizes *sizes, int threads) {
     return o;
 }
 
+static void free_outcome(outcome *o) {
+    dp_buffer_free(&o->documents);
+    dp_buffer_free(&o->reports);
+}
+
 static bool same(const dp_buffer *a, const dp_buffer *b) {
     return a->size == b->size && (!a->size || !memcmp(a->data, b->data, a->size));
 }
 
-/* A file in memory, and a link to it whose name says what it holds. */
-static char path[64];
+/* ---- one input ---- */
+
+/* A file in memory, and links to it whose names say what it holds. */
+static char paths[2][64];
 static int file;
 
-static void remove_link(void) {
-    unlink(path);
+static void remove_links(void) {
+    unlink(paths[0]);
+    unlink(paths[1]);
 }
 
-static void open_file(const char *ending) {
+static void open_file(void) {
     char target[40];
     file = memfd_create("records", 0);
     CHECK(file >= 0);
     snprintf(target, sizeof target, "/proc/self/fd/%d", file);
-    snprintf(path, sizeof path, "/tmp/doppel-fuzz.%ld%s", (long)getpid(), ending);
-    unlink(path);
-    CHECK(!symlink(target, path));
-    atexit(remove_link);
+    for (int i = 0; i < 2; i++) {
+        snprintf(paths[i], sizeof paths[i], "/tmp/doppel-fuzz.%ld.%d%s", (long)getpid(), i, fuzzed->ending[i]);
+        unlink(paths[i]);
+        CHECK(!symlink(target, paths[i]));
+    }
+    atexit(remove_links);
 }
 
-/* One input, as a file whose name ends so. */
-static int try_input(const uint8_t *data, size_t size, const char *ending) {
-    if (!path[0])
-        open_file(ending);
+static int try_input(const uint8_t *data, size_t size, const format *as) {
+    fuzzed = as;
+    if (!paths[0][0])
+        open_file();
     if (!size)
         return 0;
     CHECK(!ftruncate(file, 0) && pwrite(file, data + 1, size - 1, 0) == (ssize_t)(size - 1));
+    const char *path = paths[data[0] >> 7];
     const dp_input_sizes tiny = {1u + data[0] % 64, data[0] & 128 ? 0 : 1 << 20, 1 + data[0] % 3, data[0] * 10};
-    outcome usual = run(path, NULL, 1), cut = run(path, &tiny, data[0] & 64 ? 2 : 1);
+    outcome usual = run(path, NULL, 1, as->max_record), cut = run(path, &tiny, data[0] & 64 ? 2 : 1, as->max_record);
+    outcome low = run(path, &tiny, 1, 1u + data[0] % 64 * 8);
     CHECK(same(&usual.documents, &cut.documents) && same(&usual.reports, &cut.reports));
     CHECK(usual.counts.documents == cut.counts.documents && usual.counts.bad == cut.counts.bad);
     CHECK(usual.counts.repaired == cut.counts.repaired && usual.counts.unopened == cut.counts.unopened);
-    for (int i = 0; i < 2; i++) {
-        dp_buffer_free(i ? &cut.documents : &usual.documents);
-        dp_buffer_free(i ? &cut.reports : &usual.reports);
-    }
+    free_outcome(&usual);
+    free_outcome(&cut);
+    free_outcome(&low);
     return 0;
 }
 
