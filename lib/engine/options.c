@@ -262,7 +262,7 @@ doppel_status dp_engine_set_up(doppel_engine *engine, const doppel_engine_option
 
 static doppel_status refuse(const char *name, const char *has, const char *given, doppel_error *error) {
     return dp_fail(error, DOPPEL_ERROR_STORE,
-                   "the index was made with %s %s and cannot be used with %s %s: leave that out, or make another index",
+                   "the index was made with %s %s and cannot be used with %s %s: give the same or nothing, or make another index",
                    name, has, name, given);
 }
 
