@@ -1162,6 +1162,8 @@ DOPPEL_API void doppel_engine_close(doppel_engine *engine);
 /* The options as they are in use, defaults filled in. */
 DOPPEL_API const doppel_engine_options *doppel_engine_get_options(const doppel_engine *engine);
 
+typedef struct doppel_stored doppel_stored;
+
 /* A document to check or add. */
 typedef struct doppel_item {
     size_t size; /* sizeof(doppel_item) */
@@ -1176,6 +1178,10 @@ typedef struct doppel_item {
     size_t set_count;
     uint64_t words; /* with a fingerprint: how many words the text has; 0: enough */
     uint64_t ttl;   /* seconds; 0: the engine's; DOPPEL_NEVER */
+    /* Add: put back what an engine remembered, as doppel_engine_each gave it: nothing is decided. Of it count when it
+     * was added and expires, how often it was met again and, of a copy, its original (which must be there), the reason
+     * and the evidence; the rest is the item's. A copy needs no set. NULL: it is new. */
+    const doppel_stored *restore;
 } doppel_item;
 
 /* What was measured on a pair. NaN and -1: not known. */
@@ -1234,7 +1240,7 @@ DOPPEL_API doppel_status doppel_engine_remove(doppel_engine *engine, const char 
                                               doppel_error *error);
 
 /* A document as it is remembered. Everything is borrowed from the list or the call it came in. */
-typedef struct doppel_stored {
+struct doppel_stored {
     uint64_t number;                     /* in the order of adding, from 1 */
     doppel_slice id, url, title, fields; /* url as given; fields: a JSON object; data NULL: none */
     doppel_slice canonical;              /* the canonical URL */
@@ -1254,7 +1260,7 @@ typedef struct doppel_stored {
     size_t alias_count;
     double similarity, containment; /* in a list of similar ones: to what was asked; NaN: not known */
     int distance;
-} doppel_stored;
+};
 
 /* Documents that a call found. Zero is empty. */
 typedef struct doppel_stored_list {

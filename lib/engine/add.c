@@ -79,6 +79,12 @@ static doppel_status refresh(adding *a) {
 
 /* ---- what is stored ---- */
 
+/* Whether all of it is stored: of a copy that is put back, all that there is. */
+static bool is_whole(const adding *a) {
+    return a->finding.reason == DP_UNIQUE || a->query->restore ||
+           a->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
+}
+
 static bool encode(adding *a, dp_pending *p, const dp_trace *trace, const dp_record *record) {
     const dp_query *q = a->query;
     dp_buffer *bytes = a->worker->bytes;
@@ -86,7 +92,7 @@ static bool encode(adding *a, dp_pending *p, const dp_trace *trace, const dp_rec
         bytes[i].size = 0;
     if (!dp_trace_encode(trace, &bytes[DP_PART_TRACE]) || !dp_record_encode(record, &bytes[DP_PART_RECORD]))
         return false;
-    bool whole = trace->kind == DP_TRACE_DOCUMENT || a->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
+    bool whole = is_whole(a);
     for (size_t i = 0; i < q->set_count && whole && trace->content; i++) {
         uint8_t number[8];
         for (int b = 0; b < 8; b++)
@@ -117,6 +123,10 @@ static dp_trace make_trace(const adding *a, uint64_t number) {
                       .keys = q->keys,
                       .key_count = q->key_count,
                       .title = q->title_key};
+    if (q->restore) {
+        trace.added = q->restore->added;
+        trace.expires = q->restore->expires;
+    }
     if (q->has_digest)
         memcpy(trace.digest, q->digest, sizeof trace.digest);
     if (a->finding.reason != DP_UNIQUE) {
@@ -144,7 +154,7 @@ static doppel_status queue_document(adding *a, dp_pending *p) {
                         .words = q->words,
                         .reason = (uint8_t)a->finding.reason,
                         .evidence = a->finding.best.evidence};
-    bool whole = !copy || a->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
+    bool whole = is_whole(a);
     record.set_count = whole && q->content ? q->set_count : 0;
     record.text_length = whole ? q->text_length : 0;
     if (!encode(a, p, &p->trace, &record))
@@ -195,7 +205,7 @@ static doppel_status is_kept(adding *a, bool *kept) {
     uint64_t number = 0;
     doppel_status status = DOPPEL_OK;
     bool copy = a->finding.reason != DP_UNIQUE;
-    *kept = !copy || a->engine->options.on_duplicate != DOPPEL_DUPLICATE_SKIP;
+    *kept = !copy || a->query->restore || a->engine->options.on_duplicate != DOPPEL_DUPLICATE_SKIP;
     if (*kept && copy && !a->query->id_given)
         status = dp_find_id(a->engine, a->worker, a->query->id, &a->look, &number, a->error);
     *kept = *kept && !number;
@@ -207,7 +217,7 @@ static doppel_status queue_all(adding *a) {
     bool kept;
     size_t mark = dp_commit_mark(a->engine);
     doppel_status status = is_kept(a, &kept);
-    if (a->finding.reason != DP_UNIQUE) {
+    if (a->finding.reason != DP_UNIQUE && !a->query->restore) {
         p.change.count = a->finding.best.number;
         p.change.count_at = a->look.now;
         p.change.count_reason = (uint8_t)a->finding.reason;
@@ -218,7 +228,9 @@ static doppel_status queue_all(adding *a) {
         status = dp_commit_queue(a->engine, &p, a->error);
     for (size_t i = 0; i < a->gone_count && status == DOPPEL_OK; i++)
         status = dp_engine_forget(a->engine, &a->gone[i], false, a->error);
-    if (status == DOPPEL_OK && a->finding.reason == DP_SAME_TITLE)
+    if (status == DOPPEL_OK && a->query->restore)
+        status = dp_restore_counts(a->engine, a->query, &p.trace, a->error);
+    else if (status == DOPPEL_OK && a->finding.reason == DP_SAME_TITLE)
         status = count_title(a);
     if (status != DOPPEL_OK)
         dp_commit_back(a->engine, mark);
@@ -233,8 +245,9 @@ static doppel_status decide(adding *a, doppel_verdict *verdict) {
         status = give_again(a, again, verdict, &found);
     if (status != DOPPEL_OK || found)
         return status;
-    status = dp_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
-    if (status == DOPPEL_OK && a->finding.reason == DP_SAME_URL &&
+    status = (a->query->restore ? dp_restore_find : dp_find)(a->engine, a->worker, a->query, &a->look, &a->finding,
+                                                             a->error);
+    if (status == DOPPEL_OK && a->finding.reason == DP_SAME_URL && !a->query->restore &&
         a->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH)
         status = refresh(a);
     if (status != DOPPEL_OK)

@@ -212,6 +212,13 @@ doppel_status dp_engine_add_query(doppel_engine *engine, dp_worker *worker, cons
 doppel_status dp_engine_decide(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error);
 
+/* restore.c: a query that puts something back. In place of dp_find: what it was found to be. */
+doppel_status dp_restore_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
+                              dp_finding *finding, doppel_error *error);
+/* Queues how often it was met again; `trace` is what it leaves now. `order` is held. */
+doppel_status dp_restore_counts(doppel_engine *engine, const dp_query *query, const dp_trace *trace,
+                                doppel_error *error);
+
 /* Queues the removal of a number; `trace` is what it left. `order` is held. expire: it leaves no removal behind. */
 doppel_status dp_engine_forget(doppel_engine *engine, const dp_trace *trace, bool expire, doppel_error *error);
 

@@ -220,6 +220,8 @@ static doppel_status ask_sketches(dp_asker *a, const doppel_item *item, dp_query
     if (status != DOPPEL_OK || has_no_words(item))
         return status;
     q->content = !item->words || item->words >= a->asking.min_words;
+    if (item->restore && item->restore->original_id.data && !sketch.set_count)
+        q->content = false; /* nothing is near a copy */
     if (a->asking.by_similarity && q->content && !sketch.set_count)
         return dp_fail(
             error, DOPPEL_ERROR_USAGE,
@@ -256,7 +258,7 @@ doppel_status dp_ask(dp_asker *asker, const doppel_item *given, dp_query *query,
         return dp_fail(error, DOPPEL_ERROR_USAGE, "an item without its size: set `size` to sizeof(doppel_item)");
     dp_copy_options(&item, given, sizeof item);
     const doppel_document *d = &item.document;
-    *query = (dp_query){.ttl = item.ttl};
+    *query = (dp_query){.ttl = item.ttl, .restore = item.restore};
     doppel_status status = check_names(d, error);
     if (status == DOPPEL_OK)
         status = read_text(asker, d, &page, error);

@@ -42,7 +42,8 @@ typedef struct dp_query {
     size_t set_count;
     const uint32_t *keys; /* of bands; `bands` of them, when content and by_similarity */
     size_t key_count;
-    uint64_t ttl; /* as the item says */
+    uint64_t ttl;                 /* as the item says */
+    const doppel_stored *restore; /* the item's */
 } dp_query;
 
 typedef struct dp_asker dp_asker;

@@ -38,7 +38,7 @@ doppel_status dp_changes_check(const dp_change *changes, size_t count, uint64_t 
 }
 
 void dp_counts_add(dp_counts *counts, const dp_change *change) {
-    counts->by[change->count_reason - 1]++;
+    counts->by[change->count_reason - 1] += change->count_times ? change->count_times : 1;
     if (change->count_at > counts->last)
         counts->last = change->count_at;
 }

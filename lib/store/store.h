@@ -79,6 +79,7 @@ typedef struct dp_change {
     uint64_t count;              /* a duplicate is counted at this number; 0: none */
     uint64_t count_at;           /* when, seconds since 1970 */
     uint8_t count_reason;        /* 1 to 3, a dp_reason */
+    uint64_t count_times;        /* so many; 0: one */
 } dp_change;
 
 /* Makes all changes durable, or, on an error, none. `clock` is kept as the latest time that was seen. Grows the map by

@@ -1,0 +1,132 @@
+/* test_engine_restore.c - what one engine remembers, put back into another: it is there as it was, and decides alike.
+ */
+#include "support.h"
+
+#include "doppel.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static uint64_t now_is(void *user) {
+    return *(uint64_t *)user;
+}
+
+static doppel_engine *open_engine(uint64_t *now) {
+    doppel_engine_options options = {.size = sizeof options, .now = now_is, .user = now};
+    doppel_engine *engine;
+    doppel_error error = {0};
+    options.on_duplicate = DOPPEL_DUPLICATE_LINK;
+    assert_int_equal(doppel_engine_open(NULL, &options, &engine, &error), DOPPEL_OK);
+    return engine;
+}
+
+static doppel_item item_of(const char *id, const char *title, const char *text) {
+    doppel_item item = {.size = sizeof item};
+    item.document = (doppel_document){.id = id, .id_length = strlen(id), .text = text, .text_length = strlen(text)};
+    item.document.title = title;
+    item.document.title_length = title ? strlen(title) : 0;
+    return item;
+}
+
+static doppel_verdict add(doppel_engine *engine, const doppel_item *item) {
+    doppel_verdict verdict = {0};
+    doppel_error error = {0};
+    assert_int_equal(doppel_engine_add(engine, item, &verdict, &error), DOPPEL_OK);
+    return verdict;
+}
+
+static void add_text(doppel_engine *engine, const char *id, const char *title, const char *text) {
+    doppel_item item = item_of(id, title, text);
+    doppel_verdict verdict = add(engine, &item);
+    doppel_verdict_free(&verdict);
+}
+
+/* For doppel_engine_each: `user` is the engine that gets it. */
+static bool put_back(const doppel_stored *stored, void *user) {
+    doppel_item item = {.size = sizeof item, .restore = stored, .words = stored->words};
+    item.document = (doppel_document){.id = stored->id.data, .id_length = stored->id.length, .text = ""};
+    item.document.title = stored->title.data;
+    item.document.title_length = stored->title.length;
+    item.fingerprint = stored->fingerprint;
+    item.digest = stored->digest;
+    item.set = stored->set;
+    item.set_count = stored->set_count;
+    doppel_verdict verdict = add(user, &item);
+    assert_int_equal(verdict.is_duplicate, stored->original_id.data != NULL);
+    doppel_verdict_free(&verdict);
+    return true;
+}
+
+static void copy_all(doppel_engine *from, doppel_engine *to) {
+    doppel_error error = {0};
+    assert_int_equal(doppel_engine_each(from, put_back, to, NULL, &error), DOPPEL_OK);
+}
+
+#define TEXT "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+
+static void it_is_there_as_it_was(void **state) {
+    (void)state;
+    uint64_t then = 1000, later = 9000;
+    doppel_engine *old = open_engine(&then), *new = open_engine(&later);
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    add_text(old, "a", "A title that counts", TEXT);
+    then = 2000;
+    add_text(old, "b", "Another title", TEXT);
+    add_text(old, "c", "A title that count", "quite other words under a title that is alike");
+    copy_all(old, new);
+    assert_int_equal(doppel_engine_get(new, "a", 1, &list, &error), DOPPEL_OK);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.stored[0].added, 1000);
+    assert_int_equal(list.stored[0].duplicates_by[1], 1);
+    assert_int_equal(list.stored[0].duplicates_by[2], 1);
+    assert_int_equal(list.stored[0].last_duplicate, 2000);
+    doppel_stored_list_free(&list);
+    assert_int_equal(doppel_engine_get(new, "c", 1, &list, &error), DOPPEL_OK);
+    assert_int_equal(list.count, 1);
+    assert_memory_equal(list.stored[0].original_id.data, "a", 1);
+    assert_string_equal(list.stored[0].reason, "title_similarity");
+    assert_true(fabs(list.stored[0].evidence.title_similarity - 18.0 / 19) < 1e-9);
+    doppel_stored_list_free(&list);
+    doppel_engine_close(old);
+    doppel_engine_close(new);
+}
+
+static void nothing_is_decided_anew(void **state) {
+    (void)state;
+    uint64_t now = 1000;
+    doppel_engine *engine = open_engine(&now);
+    doppel_stored stored = {.added = 500};
+    doppel_item first = item_of("a", NULL, TEXT), second = item_of("b", NULL, TEXT);
+    doppel_verdict verdict = add(engine, &first);
+    doppel_verdict_free(&verdict);
+    second.restore = &stored;
+    verdict = add(engine, &second);
+    assert_false(verdict.is_duplicate);
+    doppel_verdict_free(&verdict);
+    doppel_engine_close(engine);
+}
+
+static void a_copy_needs_its_original(void **state) {
+    (void)state;
+    uint64_t now = 1000;
+    doppel_engine *engine = open_engine(&now);
+    doppel_stored stored = {.added = 500, .original_id = {"a", 1}, .reason = "content_hash"};
+    doppel_item item = item_of("b", NULL, TEXT);
+    doppel_verdict verdict = {0};
+    doppel_error error = {0};
+    item.restore = &stored;
+    assert_int_equal(doppel_engine_add(engine, &item, &verdict, &error), DOPPEL_ERROR_INPUT);
+    assert_string_equal(error.message, "a copy whose original is not there");
+    doppel_verdict_free(&verdict);
+    doppel_engine_close(engine);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_there_as_it_was),
+        cmocka_unit_test(nothing_is_decided_anew),
+        cmocka_unit_test(a_copy_needs_its_original),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
