@@ -23,8 +23,7 @@ typedef struct export_job {
     char *bytes;
     size_t length;
     int bits;
-    bool copies; /* this time */
-    uint64_t documents, linked, damaged;
+    uint64_t documents, copies, damaged;
     doppel_status status;
 } export_job;
 
@@ -69,7 +68,6 @@ static void print_sketches(const export_job *job, const doppel_stored *stored) {
 }
 
 static doppel_status write_document(export_job *job, const doppel_stored *stored) {
-    bool copy = stored->original_id.data;
     print_slice(job->line, "{\"id\":", stored->id);
     if (stored->url.data)
         print_slice(job->line, ",\"url\":", stored->url);
@@ -85,9 +83,13 @@ static doppel_status write_document(export_job *job, const doppel_stored *stored
     print_sketches(job, stored);
     fprintf(job->line, ",\"added\":%llu,\"expires\":%llu", (unsigned long long)stored->added,
             (unsigned long long)stored->expires);
-    if (copy) {
+    if (stored->duplicates)
+        fprintf(job->line, ",\"duplicatesBy\":[%llu,%llu,%llu],\"lastDuplicate\":%llu",
+                (unsigned long long)stored->duplicates_by[0], (unsigned long long)stored->duplicates_by[1],
+                (unsigned long long)stored->duplicates_by[2], (unsigned long long)stored->last_duplicate);
+    if (stored->original_id.data) {
         print_slice(job->line, ",\"originalId\":", stored->original_id);
-        fprintf(job->line, ",\"reason\":\"%s\"", stored->reason ? stored->reason : "");
+        print_evidence(job->line, stored);
     }
     fputc('}', job->line);
     return end_line(job);
@@ -98,11 +100,10 @@ static bool export_one(const doppel_stored *stored, void *user) {
     export_job *job = user;
     if (stop_asked)
         job->status = DOPPEL_ERROR_INTERRUPTED;
-    else if ((stored->original_id.data != NULL) == job->copies) {
+    else
         job->status = write_document(job, stored);
-        job->documents += !job->copies;
-        job->linked += job->copies;
-    }
+    job->documents += !stored->original_id.data;
+    job->copies += stored->original_id.data != NULL;
     return job->status == DOPPEL_OK;
 }
 
@@ -119,13 +120,10 @@ static int export_all(export_job *job) {
     doppel_error error = {0};
     uint64_t damaged = 0;
     doppel_status status = write_head(job);
-    for (int pass = 0; pass < 2 && status == DOPPEL_OK; pass++) {
-        job->copies = pass;
+    if (status == DOPPEL_OK)
         status = doppel_engine_each(job->cli.engine, export_one, job, &damaged, &error);
-        if (!pass)
-            job->damaged = count_damaged(job, damaged);
-        status = job->status != DOPPEL_OK ? job->status : status;
-    }
+    status = job->status != DOPPEL_OK ? job->status : status;
+    job->damaged = count_damaged(job, damaged);
     if (status == DOPPEL_ERROR_MEMORY && !error.message[0])
         snprintf(error.message, sizeof error.message, "no memory");
     if (output_closed())
@@ -139,7 +137,7 @@ static int tell_summary(const export_job *job, int code) {
     printf("{\"index\":");
     print_json(stdout, job->cli.path, strlen(job->cli.path));
     printf(",\"documents\":%llu,\"copies\":%llu,\"damaged\":%llu}\n", (unsigned long long)job->documents,
-           (unsigned long long)job->linked, (unsigned long long)job->damaged);
+           (unsigned long long)job->copies, (unsigned long long)job->damaged);
     return finish_stdout(code);
 }
 

@@ -44,28 +44,13 @@ static feed_answer start(import_job *job) {
     int code = engine_start(&job->cli);
     if (code != EXIT_DONE)
         return end_with(job, code);
+    doppel_engine_stats stats;
+    doppel_engine_get_stats(job->cli.engine, &stats);
+    job->fresh = !stats.documents;
     if (split_names(&job->fields, doppel_engine_get_options(job->cli.engine)->fields))
         return FEED_SKIP;
     message("no memory");
     return end_with(job, EXIT_STORE);
-}
-
-/* For an export: a new folder is made with its settings; then copies are to be copies again, whatever the folder does
- * with duplicates otherwise. */
-static feed_answer start_exported(import_job *job, const settings *exported) {
-    engine_cli *e = &job->cli;
-    if (!has_files(e->path)) {
-        int code = use_settings(exported, e);
-        if (code == EXIT_DONE)
-            code = engine_start(e);
-        if (code != EXIT_DONE)
-            return end_with(job, code);
-        doppel_engine_close(e->engine);
-        e->engine = NULL;
-    }
-    if (!args_text(e->args, "on-duplicate"))
-        e->options.on_duplicate = DOPPEL_DUPLICATE_LINK;
-    return start(job);
 }
 
 /* Whether the sketches of an export are of the index's kind. */
@@ -108,8 +93,10 @@ static feed_answer take_head(import_job *job, const doppel_document *from, doppe
     if (answer != FEED_SKIP)
         return answer;
     bool good = read_settings(&exported, from->record, from->record_length);
-    if (good && !job->cli.engine)
-        answer = start_exported(job, &exported);
+    if (good && !job->cli.engine) {
+        int code = has_files(job->cli.path) ? EXIT_DONE : use_settings(&exported, &job->cli);
+        answer = code == EXIT_DONE ? start(job) : end_with(job, code);
+    }
     if (!good)
         answer = end_with(job, EXIT_INPUT);
     else if (answer == FEED_SKIP && !fits(job, &exported))
@@ -137,29 +124,28 @@ static feed_answer turn(feed *f, const doppel_document *from, doppel_item *item,
 
 static doppel_status count_verdict(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
     import_job *job = (import_job *)f;
-    bool copy = job->held[item - f->items].copy;
-    job->copies += copy && verdict->is_duplicate;
     job->documents += !verdict->is_duplicate;
-    job->duplicates += !copy && verdict->is_duplicate;
+    job->copies += item->restore && verdict->is_duplicate;
+    job->duplicates += !item->restore && verdict->is_duplicate;
     return DOPPEL_OK;
 }
 
 static int tell_summary(const import_job *job, int code) {
     unsigned long long documents = job->documents, copies = job->copies, duplicates = job->duplicates,
-                       expired = job->expired, orphans = job->orphans;
+                       expired = job->expired;
     message("%llu document%s and %llu cop%s came in", documents, documents == 1 ? "" : "s", copies,
             copies == 1 ? "y" : "ies");
     if (duplicates)
         message("%llu %s of what is there", duplicates, duplicates == 1 ? "is a duplicate" : "are duplicates");
-    if (expired || orphans)
-        message("left out: %llu expired, %llu whose original is not there", expired, orphans);
+    if (expired)
+        message("%llu %s expired and left out", expired, expired == 1 ? "is" : "are");
     if (!args_flag(job->cli.args, "json"))
         return code;
     printf("{\"index\":");
     print_json(stdout, job->cli.path, strlen(job->cli.path));
-    printf(",\"documents\":%llu,\"copies\":%llu,\"duplicates\":%llu,\"expired\":%llu,\"orphans\":%llu,"
+    printf(",\"documents\":%llu,\"copies\":%llu,\"duplicates\":%llu,\"expired\":%llu,"
            "\"bad\":%llu,\"unopened\":%llu}\n",
-           documents, copies, duplicates, expired, orphans, (unsigned long long)job->feed.counts.bad,
+           documents, copies, duplicates, expired, (unsigned long long)job->feed.counts.bad,
            (unsigned long long)job->feed.counts.unopened);
     return finish_stdout(code);
 }

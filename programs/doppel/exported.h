@@ -1,8 +1,8 @@
 /* exported.h - the lines of an export, which doppel export writes and doppel import reads.
  *
  * The first line says what the index was made with: {"doppel":"index","version":1,"recipe":...,...}. Then come the
- * documents in the order they were added, then the copies that are linked to them or stored; each is a record of JSONL
- * like any other, with these members more. */
+ * documents and the copies in the order they were added, so that an original stands ahead of its copies; each is a
+ * record of JSONL like any other, with these members more. */
 #ifndef EXPORTED_H
 #define EXPORTED_H
 
@@ -17,18 +17,21 @@ enum {
     EXPORT_FINGERPRINT, /* hexadecimal digits, the high half first */
     EXPORT_DIGEST,      /* 64 of them; null: no words */
     EXPORT_WORDS,
-    EXPORT_SET,       /* 16 of them for each feature hash, ascending */
-    EXPORT_ADDED,     /* seconds since 1970 */
-    EXPORT_EXPIRES,   /* the same; 0: never */
-    EXPORT_ORIGINAL,  /* of a copy */
-    EXPORT_REASON,    /* of a copy */
-    EXPORT_CANONICAL, /* the canonical URL, which may be one that the page gave for its own */
+    EXPORT_SET,        /* 16 of them for each feature hash, ascending */
+    EXPORT_ADDED,      /* seconds since 1970 */
+    EXPORT_EXPIRES,    /* the same; 0: never */
+    EXPORT_CANONICAL,  /* the canonical URL, which may be one that the page gave for its own */
+    EXPORT_DUPLICATES, /* how many were met, an array: by URL, by content, by title */
+    EXPORT_LAST,       /* when the last of them came */
+    EXPORT_ORIGINAL,   /* of a copy: the id of its original */
+    EXPORT_REASON,     /* of a copy */
+    EXPORT_EVIDENCE,   /* of a copy: an object, as in a verdict */
     EXPORT_KEYS
 };
-#define EXPORT_NAMES                                                                                              \
-    {                                                                                                             \
-        "doppel", "version", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "originalId", \
-            "reason", "canonicalUrl"                                                                              \
+#define EXPORT_NAMES                                                                                                \
+    {                                                                                                               \
+        "doppel", "version", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl", \
+            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence"                                     \
     }
 
 #endif

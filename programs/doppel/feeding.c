@@ -89,10 +89,6 @@ static doppel_status take(feed *f, const char *bytes) {
     switch (f->turn ? f->turn(f, &document, item, &why) : FEED_TAKE) {
     case FEED_TAKE: f->count++; return DOPPEL_OK;
     case FEED_BAD: return leave_out(f, &document, &why);
-    case FEED_WAIT: {
-        doppel_status status = send_batch(f);
-        return status == DOPPEL_OK ? take(f, bytes) : status;
-    }
     case FEED_END: failure_told = true; return DOPPEL_ERROR_STORE;
     default: return DOPPEL_OK;
     }

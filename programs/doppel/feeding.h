@@ -14,7 +14,6 @@ typedef enum feed_answer {
     FEED_TAKE,
     FEED_SKIP, /* nothing */
     FEED_BAD,  /* it is left out, and the reason told */
-    FEED_WAIT, /* ask again once those before it are in the engine */
     FEED_END   /* the command ends with feed.code, which was told */
 } feed_answer;
 

@@ -1,8 +1,7 @@
 /* import_item.c - from a line of an export to an item of the engine.
  *
- * A document whose text was kept is added by its text; one without by its sketches. A copy is added as what made it
- * one: by its URL or title alone, or, where content made it one, with the sketches of its original, which says the
- * same. */
+ * What an export tells is put back as it was, with its sketches, or its text where that was kept. In an index that had
+ * documents before, its documents are decided about anew; plain records are in any case. */
 #include "importing.h"
 
 #include <stdlib.h>
@@ -21,7 +20,6 @@ static feed_answer bad(doppel_error *why, const char *text) {
 static void release(import_held *held) {
     doppel_document_free(held->fields);
     free(held->set);
-    doppel_stored_list_free(&held->original);
     *held = (import_held){0};
 }
 
@@ -29,7 +27,6 @@ doppel_status import_over(feed *f) {
     import_job *job = (import_job *)f;
     for (size_t i = 0; i < f->batch; i++)
         release(&job->held[i]);
-    job->originals = 0;
     return DOPPEL_OK;
 }
 
@@ -119,57 +116,91 @@ static feed_answer take_sketches(const doppel_document *from, import_held *held,
     return FEED_TAKE;
 }
 
-/* Content made it a copy, but its own sketches are not all there. */
-static void take_original_sketches(const doppel_stored *original, doppel_item *item) {
-    item->fingerprint = original->fingerprint;
-    item->digest = original->digest;
-    item->set = original->set;
-    item->set_count = original->set_count;
-    item->words = original->words;
+/* "[1,2,3]" */
+static void read_duplicates(const doppel_document *from, doppel_stored *stored) {
+    doppel_slice value = from->extra[EXPORT_DUPLICATES];
+    size_t which = 0;
+    for (size_t i = 0; value.data && i < value.length && which < 3; i++) {
+        char c = value.data[i];
+        if (c == ',')
+            which++;
+        else if (c >= '0' && c <= '9' && stored->duplicates_by[which] < UINT32_MAX)
+            stored->duplicates_by[which] = stored->duplicates_by[which] * 10 + (uint64_t)(c - '0');
+    }
+    stored->last_duplicate = read_count(from, EXPORT_LAST);
 }
 
-static feed_answer take_copy(import_job *job, const doppel_document *from, doppel_item *item, doppel_error *why) {
-    import_held *held = &job->held[job->feed.count];
-    doppel_slice original = from->extra[EXPORT_ORIGINAL];
-    bool sets = doppel_engine_get_options(job->cli.engine)->near == DOPPEL_NEAR_SIMILARITY;
-    if (doppel_engine_get(job->cli.engine, original.data, original.length, &held->original, why) != DOPPEL_OK)
-        return FEED_BAD;
-    if (!held->original.count) {
-        job->orphans++;
-        return FEED_SKIP;
+/* A share of the evidence; NaN where there is none. */
+static double read_share(doppel_slice value) {
+    char text[40] = "nan";
+    if (value.data && value.length < sizeof text) {
+        memcpy(text, value.data, value.length);
+        text[value.length] = 0;
     }
-    held->copy = true;
-    if (from->extra[EXPORT_FINGERPRINT].data && (!sets || from->extra[EXPORT_SET].data || from->text_length))
-        return take_sketches(from, held, item, why);
-    if (export_is(from, EXPORT_REASON, "content_hash") && held->original.stored[0].words)
-        take_original_sketches(&held->original.stored[0], item);
+    return strtod(text, NULL);
+}
+
+static bool is_true(doppel_slice value) {
+    return value.length == 4 && !memcmp(value.data, "true", 4);
+}
+
+static feed_answer read_evidence(const doppel_document *from, doppel_evidence *evidence, doppel_error *why) {
+    static const char *const keys[] = {"distance", "similarity", "containment", "titleSimilarity",
+                                       "sameUrl",  "sameDigest", "verified"};
+    doppel_slice object = from->extra[EXPORT_EVIDENCE];
+    doppel_input_options options = {.size = sizeof options, .extra_keys = keys, .extra_count = 7};
+    doppel_document *parsed;
+    if (!object.data)
+        return bad(why, "a copy without its evidence");
+    if (doppel_document_parse(object.data, object.length, &options, &parsed, why) != DOPPEL_OK)
+        return FEED_BAD;
+    const doppel_slice *value = parsed->extra;
+    double distance = read_share(value[0]);
+    *evidence = (doppel_evidence){.distance = distance >= 0 && distance <= 128 ? (int)distance : -1,
+                                  .similarity = read_share(value[1]),
+                                  .containment = read_share(value[2]),
+                                  .title_similarity = read_share(value[3]),
+                                  .same_url = is_true(value[4]),
+                                  .same_digest = is_true(value[5]),
+                                  .verified = is_true(value[6])};
+    doppel_document_free(parsed);
     return FEED_TAKE;
+}
+
+/* What it was, so that it is put back. */
+static feed_answer take_stored(const doppel_document *from, doppel_stored *stored, doppel_error *why) {
+    static const char *const reasons[] = {"exact_url", "content_hash", "title_similarity"};
+    stored->added = read_count(from, EXPORT_ADDED);
+    stored->expires = read_count(from, EXPORT_EXPIRES);
+    stored->original_id = from->extra[EXPORT_ORIGINAL];
+    read_duplicates(from, stored);
+    for (size_t i = 0; i < 3; i++)
+        if (export_is(from, EXPORT_REASON, reasons[i]))
+            stored->reason = reasons[i];
+    return stored->original_id.data ? read_evidence(from, &stored->evidence, why) : FEED_TAKE;
 }
 
 feed_answer import_item(import_job *job, const doppel_document *from, doppel_item *item, doppel_error *why) {
     import_held *held = &job->held[job->feed.count];
-    bool copy = from->extra[EXPORT_ORIGINAL].data, sketched = from->extra[EXPORT_FINGERPRINT].data;
     release(held); /* of one before that was left out */
     if (!from->record)
         return bad(why, "not a record of JSONL; doppel add takes other formats");
-    if (copy && job->originals)
-        return FEED_WAIT;
-    if (!copy && !sketched) {
-        job->originals++;
+    if (!from->extra[EXPORT_FINGERPRINT].data && !from->extra[EXPORT_ORIGINAL].data)
         return take_fields(job, (doppel_slice){from->record, from->record_length}, held, item, why);
-    }
-    uint64_t expires = read_count(from, EXPORT_EXPIRES);
-    if (expires && expires <= job->now) {
+    feed_answer answer = take_stored(from, &held->stored, why);
+    if (held->stored.expires && held->stored.expires <= job->now) {
         job->expired++;
         return FEED_SKIP;
     }
-    item->ttl = expires ? expires - job->now : DOPPEL_NEVER;
+    if (answer == FEED_TAKE)
+        answer = take_fields(job, from->extra[EXPORT_FIELDS], held, item, why);
+    if (answer == FEED_TAKE)
+        answer = take_sketches(from, held, item, why);
+    item->ttl = held->stored.expires ? held->stored.expires - job->now : DOPPEL_NEVER;
+    if (job->fresh || held->stored.original_id.data)
+        item->restore = &held->stored;
     /* A page may have named another address for its own, which is not to be seen in its URL. */
     item->document.alias = from->extra[EXPORT_CANONICAL].data;
     item->document.alias_length = from->extra[EXPORT_CANONICAL].length;
-    feed_answer answer = take_fields(job, from->extra[EXPORT_FIELDS], held, item, why);
-    if (answer == FEED_TAKE)
-        answer = copy ? take_copy(job, from, item, why) : take_sketches(from, held, item, why);
-    job->originals += answer == FEED_TAKE && !copy;
     return answer;
 }

@@ -13,8 +13,7 @@ typedef struct import_held {
     uint64_t fingerprint[2];
     uint8_t digest[32];
     uint64_t *set;
-    doppel_stored_list original; /* of a copy */
-    bool copy;
+    doppel_stored stored; /* what it was */
 } import_held;
 
 typedef struct import_job {
@@ -23,10 +22,11 @@ typedef struct import_job {
     settings settings; /* of the first export */
     name_list fields;  /* that the index keeps */
     import_held *held; /* feed.batch of them */
-    size_t originals;  /* that wait in the batch */
+    bool fresh;        /* the index was empty */
     uint64_t now;
-    uint64_t documents, copies, duplicates; /* copies: linked again; duplicates: documents that the index knew */
-    uint64_t expired, orphans;              /* left out; orphans: copies whose originals are not there */
+    uint64_t documents, copies; /* that came in */
+    uint64_t duplicates;        /* that the index knew */
+    uint64_t expired;           /* left out */
 } import_job;
 
 /* feed.turn once the engine is open: a document, or a copy, of an export, or a plain record. */

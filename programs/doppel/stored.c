@@ -68,12 +68,8 @@ static const char *truth(bool is) {
     return is ? "true" : "false";
 }
 
-/* Of a copy: whose, and why; the members of a verdict. */
-static void print_original(FILE *file, const doppel_stored *stored) {
+void print_evidence(FILE *file, const doppel_stored *stored) {
     const doppel_evidence *e = &stored->evidence;
-    print_slice(file, ",\"originalId\":", stored->original_id);
-    if (!stored->original_id.data)
-        return;
     fprintf(file, ",\"reason\":\"%s\"", stored->reason ? stored->reason : "");
     print_distance(file, ",\"evidence\":{\"distance\":", e->distance);
     print_share(file, ",\"similarity\":", e->similarity);
@@ -107,7 +103,9 @@ void print_stored(FILE *file, const doppel_stored *stored, int bits) {
     else
         fprintf(file, ",\"fields\":{}");
     print_slice(file, ",\"canonical\":", group_of(stored));
-    print_original(file, stored);
+    print_slice(file, ",\"originalId\":", stored->original_id);
+    if (stored->original_id.data)
+        print_evidence(file, stored);
     print_time(file, ",\"added\":", stored->added);
     print_time(file, ",\"expires\":", stored->expires);
     fprintf(file, ",\"words\":%llu", (unsigned long long)stored->words);

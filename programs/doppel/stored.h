@@ -21,6 +21,9 @@ void print_digest(FILE *file, const char *before, const uint8_t digest[32]);
 /* The URLs that are linked to a document, as an array. */
 void print_aliases(FILE *file, const char *before, const doppel_stored *stored);
 
+/* Of a copy: why it is one, the reason and the evidence as in a verdict. */
+void print_evidence(FILE *file, const doppel_stored *stored);
+
 /* Everything, as one object without a line end. */
 void print_stored(FILE *file, const doppel_stored *stored, int bits);
 

@@ -110,7 +110,9 @@ static const cli_command commands[] = {
      "doppel export --index seen -o seen.jsonl.zst\ndoppel export --index old | doppel import --index new -",
      export_options, 0, 0, "takes no operands", NULL, cmd_export},
     {"import", "--index DIR INPUT...", "Put what doppel export wrote, or plain records, into an index.",
-     "A new index is made as the export says, unless options say otherwise. Documents that have expired are left out. "
+     "A new index is made as the export says, unless options say otherwise, and is as the old one was. In an index "
+     "that "
+     "has documents already, those of the export are checked like new ones. What has expired is left out.\n"
      "Records without sketches are added as doppel add does.",
      "doppel import --index seen seen.jsonl.zst", import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import},
     {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.", NULL,
