@@ -5,8 +5,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -58,7 +60,8 @@ static bool split(const char *address, char *host, size_t room, const char **por
         host[length - 2] = 0;
     }
     *port = colon + 1;
-    return true;
+    char *end;
+    return strtoul(*port, &end, 10) <= UINT16_MAX && !*end;
 }
 
 static int bind_to(const struct addrinfo *at) {
@@ -81,10 +84,12 @@ bool listen_open(listening *l, const char *address) {
     *l = (listening){.socket = -1};
     if (handed_over()) {
         l->socket = HANDED_OVER;
-        return name_socket(l);
+        /* Whoever opened it need not have made it so; waiting for the next client would stop all others. */
+        return !fcntl(HANDED_OVER, F_SETFL, O_NONBLOCK) && !fcntl(HANDED_OVER, F_SETFD, FD_CLOEXEC) && name_socket(l);
     }
     if (!split(address, host, sizeof host, &port)) {
-        message("--listen takes HOST:PORT, such as 127.0.0.1:7700 or [::1]:7700, not %s", address);
+        message("--listen takes HOST:PORT, such as 127.0.0.1:7700 or [::1]:7700, with a port up to 65535, not %s",
+                address);
         return false;
     }
     int code = getaddrinfo(host[0] ? host : NULL, port, &want, &found);

@@ -1,0 +1,97 @@
+"""The same documents get the same verdicts by the command, the library and HTTP; what OpenAPI says is what is answered."""
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import support
+import words
+from support import BUILD, DOPPEL, FULL, Server
+
+
+class Same(unittest.TestCase):
+    def test_verdicts(self):
+        records = list(words.documents(10000 if FULL else 1000, seed="same"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "documents.jsonl")
+            with open(path, "w") as file:
+                file.writelines(json.dumps(record) + "\n" for record in records)
+            index = os.path.join(folder, "index")
+            done = subprocess.run([DOPPEL, "add", "--index", index, path], capture_output=True, text=True, check=True)
+            command = [json.loads(line) for line in done.stdout.splitlines()]
+            for preset in ("general", "crawl"):
+                server = Server("--preset", preset)
+                batch = server.lines("/v1/batch?op=add", records)
+                server.close()
+                server = Server("--preset", preset)
+                link = server.connect()
+                single = [server.ask("POST", "/v1/documents", record, connection=link)[2] for record in records]
+                link.close()
+                server.close()
+                self.assertEqual(batch, single)
+                if preset == "general":
+                    self.assertEqual(command, single)
+                    self.assertEqual(library(records), single)
+        self.assertGreater(sum(verdict["isDuplicate"] for verdict in command), len(records) / 10)
+
+
+# ---- the library, by its public header
+
+
+class Document(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_char_p if kind == "s" else ctypes.c_size_t if kind == "n" else ctypes.c_uint64)
+                for name, kind in (("id", "s"), ("id_length", "n"), ("text", "s"), ("text_length", "n"), ("url", "s"), ("title", "s"),
+                                   ("url_length", "n"), ("title_length", "n"), ("record", "s"), ("record_length", "n"), ("file", "s"),
+                                   ("line", "u"), ("html", "s"), ("html_length", "n"), ("charset", "s"), ("alias", "s"),
+                                   ("alias_length", "n"), ("extra", "s"))]
+
+
+class Item(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("document", Document), ("fingerprint", ctypes.c_void_p), ("digest", ctypes.c_void_p),
+                ("set", ctypes.c_void_p), ("set_count", ctypes.c_size_t), ("words", ctypes.c_uint64), ("ttl", ctypes.c_uint64)]
+
+
+def library(records):
+    doppel = ctypes.CDLL(os.path.join(BUILD, "libdoppel.so"))
+    doppel.doppel_verdict_json.restype = ctypes.c_size_t
+    engine, error = ctypes.c_void_p(), ctypes.create_string_buffer(2048)
+    verdict, out, answers = ctypes.create_string_buffer(1024), ctypes.create_string_buffer(4096), []
+    assert doppel.doppel_engine_open(None, None, ctypes.byref(engine), error) == 0
+    for record in records:
+        item = Item(size=ctypes.sizeof(Item))
+        for name in ("id", "url", "text"):
+            value = record[name].encode()
+            setattr(item.document, name, value)
+            setattr(item.document, name + "_length", len(value))
+        assert doppel.doppel_engine_add(engine, ctypes.byref(item), verdict, error) == 0
+        doppel.doppel_verdict_json(verdict, True, out, ctypes.c_size_t(4096))
+        answers.append(json.loads(out.value))
+    doppel.doppel_verdict_free(verdict)
+    doppel.doppel_engine_close(engine)
+    return answers
+
+
+class Described(unittest.TestCase):
+    def test_documents_are_up_to_date(self):
+        made = subprocess.run([DOPPEL, "--generate", "http"], capture_output=True, text=True, check=True).stdout
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "docs", "HTTP.md")) as file:
+            self.assertEqual(file.read(), made, "docs/HTTP.md is old: doppel --generate http > docs/HTTP.md")
+
+    def test_schemathesis(self):
+        """Requests made of /openapi.json, good and bad, get documented answers and no server error."""
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server("--max-body", "1M")
+            done = subprocess.run(
+                [os.path.join(os.path.dirname(sys.executable), "schemathesis"), "run",
+                 f"http://127.0.0.1:{server.port}/openapi.json", "--max-examples", "100" if FULL else "8", "--workers", "2", "--checks",
+                 "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+                 "--seed", "1"], capture_output=True, text=True, cwd=folder)
+            server.close()
+        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
+
+
+if __name__ == "__main__":
+    support.main()
