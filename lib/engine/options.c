@@ -261,9 +261,10 @@ doppel_status dp_engine_set_up(doppel_engine *engine, const doppel_engine_option
 /* ---- a folder that is there ---- */
 
 static doppel_status refuse(const char *name, const char *has, const char *given, doppel_error *error) {
-    return dp_fail(error, DOPPEL_ERROR_STORE,
-                   "the index was made with %s %s and cannot be used with %s %s: give the same or nothing, or make another index",
-                   name, has, name, given);
+    return dp_fail(
+        error, DOPPEL_ERROR_STORE,
+        "the index was made with %s %s and cannot be used with %s %s: give the same or nothing, or make another index",
+        name, has, name, given);
 }
 
 static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_options *given, const char *text,
