@@ -223,6 +223,23 @@ static void duplicates_are_counted(void **state) {
     dp_store_close(store);
 }
 
+static void several_duplicates_are_counted_at_once(void **state) {
+    dp_store *store = open_kind(state);
+    dp_view *view = open_view(store);
+    dp_counts counts;
+    write_numbers(store, 1, 1, 1);
+    count(store, 1, 3, 5);
+    dp_change change = {.count = 1, .count_reason = 3, .count_at = 4, .count_times = 41};
+    OK(dp_store_write(store, &change, 1, 5, error));
+    OK(dp_view_begin(view, error));
+    OK(dp_view_counts(view, 1, &counts, error));
+    assert_int_equal(counts.by[2], 42);
+    assert_int_equal(counts.last, 5);
+    dp_view_end(view);
+    dp_view_free(view);
+    dp_store_close(store);
+}
+
 static void one_change_may_be_several(void **state) {
     dp_store *store = open_kind(state);
     dp_view *view = open_view(store);
@@ -414,6 +431,7 @@ int main(void) {
         BOTH(numbers_only_grow),
         BOTH(links_are_listed_under_their_original),
         BOTH(duplicates_are_counted),
+        BOTH(several_duplicates_are_counted_at_once),
         BOTH(one_change_may_be_several),
         BOTH(each_value_in_order),
         BOTH(compact_keeps_what_is_wanted),
