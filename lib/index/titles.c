@@ -142,7 +142,8 @@ static void owner_remove(dp_titles_entry *entry, size_t at) {
             close_up(entry);
     } else {
         memmove(first + at, first + at + 1, (count - at) * sizeof *first);
-        uint64_t *smaller = realloc(many, owner_room(entry) * sizeof *many);
+        count += entry->skipped;
+        uint64_t *smaller = count & (count - 1) ? many : realloc(many, count * sizeof *many);
         entry->owners.many = smaller ? smaller : many;
     }
 }
