@@ -7,12 +7,15 @@ alive => {
   const elements = [...document.body.querySelectorAll("*")].filter(e => e.getClientRects().length);
   const wide = document.documentElement.clientWidth;
 
+  // Some text is only heard.
+  const isUnseen = e => e && (getComputedStyle(e).clipPath !== "none" || isUnseen(e.parentElement));
+
   // Nothing is cut off.
   if (document.documentElement.scrollWidth > wide) found.push("the page scrolls sideways");
   for (const e of elements) {
     const box = e.getBoundingClientRect();
     if (box.width && (box.left < -1 || box.right > wide + 1)) say("leaves the page", e);
-    const scrolls = /^(INPUT|TEXTAREA|SELECT)$/.test(e.tagName) || getComputedStyle(e).clipPath !== "none";
+    const scrolls = /^(INPUT|TEXTAREA|SELECT)$/.test(e.tagName) || isUnseen(e);
     if (!(e instanceof SVGElement) && !scrolls && e.clientWidth && e.scrollWidth > e.clientWidth + 1) say("is cut off", e);
   }
 

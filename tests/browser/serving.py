@@ -10,7 +10,7 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).parent
 # Milliseconds: other tests may keep the machine busy.
-PATIENCE = 60000
+PATIENCE = 15000
 
 
 @contextlib.contextmanager
@@ -23,6 +23,7 @@ def serving(doppel, *options, tokens=None):
         command = [doppel, "serve", "--index", here / "seen", "--indexes", here / "indexes", "--backups", here / "backups",
                    "--listen", "127.0.0.1:0", *options]
         if tokens:
+            (here / "tokens").touch(mode=0o600)
             (here / "tokens").write_text(tokens, encoding="utf-8")
             command += ["--tokens", here / "tokens"]
         server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -84,7 +85,7 @@ class Watched:
             self.page.evaluate("route => { location.hash = route; }", route)
         else:
             self.page.goto(f"{self.address}/{route}")
-        self.page.wait_for_selector(ready)
+        self.page.wait_for_selector(ready, state="attached")
         self.page.wait_for_selector("main:not([aria-busy])")
 
     def look(self):

@@ -13,7 +13,7 @@ import random
 import shutil
 import sys
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error, sync_playwright
 
 import console_stories as stories
 import corpus
@@ -42,7 +42,7 @@ def visit(watched, name):
     page = watched.page
     if name == "overview":
         watched.open("#/overview", ".bar")
-        page.wait_for_selector(".curve")
+        page.wait_for_selector(".curve", state="attached")
     elif name == "try":
         watched.open("#/try", "h1:text-is('Try')")
         page.click("text=its second version")
@@ -78,21 +78,25 @@ def looks(browser, address, pictures):
             found += [what for what in watched.look() if what not in found]
             if watched.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0] < 128") != (scheme == "dark"):
                 found.append(f"the ground is not {scheme}")
-            watched.page.screenshot(path=pictures / f"{name}-{width}-{scheme}.png", full_page=True)
+            watched.page.screenshot(path=pictures / f"{name}-{width}-{scheme}.png", full_page=True, caret="initial")
             yield from (f"{name}, {width} px, {scheme}: {what}" for what in found)
         yield from watched.close()
 
 
 def told(name, found):
-    for what in found:
-        yield f"{name}: {what}"
+    """What a story yields; one that cannot go on ends with what it waited for."""
+    try:
+        for what in found:
+            yield f"{name}: {what}"
+    except Error as error:
+        yield f"{name}: {error}"
 
 
 def run(browser, doppel, pictures):
     with serving(doppel, "--keep-text", "--on-duplicate", "store") as (address, server):
         yield from told("newcomer", stories.newcomer(browser, address, pictures))
         fill(address)
-        yield from looks(browser, address, pictures)
+        yield from told("looks", looks(browser, address, pictures))
         for story in (stories.compare, stories.files, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
                       stories.hostile):
             yield from told(story.__name__, story(browser, address))

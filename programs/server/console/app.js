@@ -46,6 +46,7 @@ async function open(moved) {
   current = new AbortController();
   const {signal} = current, route = routeOf(location.hash), root = el("div", {class: `page ${route.name}`});
   mark(route.name);
+  document.title = `${route.name[0].toUpperCase()}${route.name.slice(1)} - doppel`;
   main.setAttribute("aria-busy", "true");
   main.replaceChildren(root);
   try {

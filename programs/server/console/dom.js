@@ -50,13 +50,16 @@ export function facts(rows) {
     el("div", null, el("dt", null, title), el("dd", null, ...values))));
 }
 
+// Roles are named because style sheets lay some tables out in other ways.
 export function table(caption, heads, rows, numbers = []) {
   const kind = i => (numbers.includes(i) ? "number" : null);
-  return el("table", null,
+  const row = cells => el("tr", {role: "row"}, cells);
+  return el("table", {role: "table"},
     el("caption", null, caption),
-    el("thead", null, el("tr", null, heads.map((head, i) => el("th", {scope: "col", class: kind(i)}, head)))),
-    el("tbody", null, rows.map(row => el("tr", null, row.map((cell, i) =>
-      i ? el("td", {class: kind(i)}, cell) : el("th", {scope: "row", class: kind(i)}, cell))))));
+    el("thead", {role: "rowgroup"}, row(heads.map((head, i) => el("th", {scope: "col", role: "columnheader", class: kind(i)}, head)))),
+    el("tbody", {role: "rowgroup"}, rows.map(cells => row(cells.map((cell, i) => (i
+      ? el("td", {role: "cell", class: kind(i)}, cell)
+      : el("th", {scope: "row", role: "rowheader", class: kind(i)}, cell)))))));
 }
 
 // A place for what a form brings: its heading gets the focus when it is there.
