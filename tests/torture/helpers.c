@@ -106,6 +106,7 @@ doppel_status setup_try(const tt_setup *setup, doppel_engine **engine, doppel_er
     options.must_exist = setup->read_only;
     options.ttl = DOPPEL_NEVER;
     options.now = tell_time;
+    options.map = 1 << 20; /* so that it has to grow, many times */
     clock_now = setup->now;
     return doppel_engine_open(setup->folder, &options, engine, error);
 }

@@ -1,5 +1,6 @@
 /* torture_readers.c - one process writes, three read: what was acknowledged they see a moment later, what was never
- * offered they do not see, and what was removed they see no more, while the writer compacts.
+ * offered they do not see, and what was removed they see no more, while the writer compacts, is killed, and another
+ * takes its place.
  *
  * All share a state for each document, which the writer sets before and after each call. */
 #include "torture.h"
@@ -7,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,7 +22,7 @@ typedef struct tt_shared {
     _Atomic uint64_t last; /* that was offered */
     _Atomic bool end;
     _Atomic uint8_t state[MOST];
-    _Atomic uint64_t compacted;
+    _Atomic uint64_t compacted, writers;
     struct {
         uint64_t checks, opened;
         double worst; /* seconds until something was seen */
@@ -67,30 +69,70 @@ static void forget(doppel_engine *engine, uint64_t number) {
 static void *compact(void *given) {
     doppel_error error;
     while (!shared->end) {
-        usleep(150000);
+        usleep(50000 + (useconds_t)shared->last % 7 * 20000);
         must(doppel_engine_compact(given, &error), &error, "compact");
         shared->compacted++;
     }
     return NULL;
 }
 
-static int write_all(const char *folder, double seconds) {
+/* What the writer before was at when it was killed is there or not. */
+static void settle(doppel_engine *engine) {
+    for (uint64_t i = 1; i <= shared->last; i++) {
+        doppel_stored_list list = {0};
+        doppel_error error;
+        plant_room room;
+        tt_plant plant = plant_of(i);
+        if (shared->state[i] != OFFERED && shared->state[i] != REMOVING)
+            continue;
+        plant_item(&plant, &room);
+        must(doppel_engine_get(engine, room.id, strlen(room.id), &list, &error), &error, "get");
+        shared->state[i] = list.count ? THERE : GONE;
+        doppel_stored_list_free(&list);
+    }
+}
+
+static int write_all(const char *folder) {
     tt_setup setup = setup_of(folder, false);
     doppel_engine *engine = setup_open(&setup);
     pthread_t thread;
-    double until = seconds_now() + seconds;
+    settle(engine);
     if (pthread_create(&thread, NULL, compact, engine))
         wrong("no thread");
-    for (uint64_t i = 1; i < MOST && seconds_now() < until; i++) {
+    for (uint64_t i = shared->last + 1; i < MOST && !shared->end; i++) {
         add(engine, i);
-        if (i > 10 && i % 5 == 0)
+        if (i > 10 && i % 5 == 0 && shared->state[i - 7] == THERE)
             forget(engine, i - 7);
     }
-    sleep(1); /* readers catch up */
-    shared->end = true;
     pthread_join(thread, NULL);
     doppel_engine_close(engine);
     return 0;
+}
+
+/* One writer after the other; all but the last are killed. */
+static void write_in_turns(const char *folder, double seconds) {
+    uint64_t draw = 9;
+    double until = seconds_now() + seconds;
+    for (;;) {
+        double turn = 0.3 + (double)below(&draw, 1000) / 1000;
+        bool last = seconds_now() + turn > until;
+        int child = fork();
+        if (!child)
+            _exit(write_all(folder));
+        usleep((useconds_t)(1e6 * (last ? 1 : turn)));
+        shared->writers++;
+        if (last) {
+            shared->end = true;
+            int end = child_end(child);
+            if (end)
+                wrong("the last writer ended with %d", end);
+            return;
+        }
+        kill(child, SIGKILL);
+        int end = child_end(child);
+        if (end != 256 + SIGKILL)
+            wrong("a writer ended by itself, with %d", end);
+    }
 }
 
 /* ---- readers ---- */
@@ -169,26 +211,26 @@ static int read_all(const char *folder, int number) {
 
 int main(void) {
     char scratch[256], folder[300];
-    int children[READERS + 1];
+    int children[READERS];
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         wrong("no memory");
     scratch_create(scratch, sizeof scratch, false);
     snprintf(folder, sizeof folder, "%s/index", scratch);
-    for (int i = 0; i <= READERS; i++) {
+    for (int i = 0; i < READERS; i++) {
         children[i] = fork();
         if (!children[i])
-            _exit(i < READERS ? read_all(folder, i) : write_all(folder, full_suite() ? 60 : 6));
+            _exit(read_all(folder, i));
     }
-    for (int i = READERS; i >= 0; i--) {
+    write_in_turns(folder, full_suite() ? 60 : 8);
+    for (int i = 0; i < READERS; i++) {
         int end = child_end(children[i]);
-        shared->end = true;
         if (end)
-            wrong("%s ended with %d", i < READERS ? "a reader" : "the writer", end);
+            wrong("a reader ended with %d", end);
     }
     folder_verify(folder);
-    printf("%" PRIu64 " documents written, compacted %" PRIu64 " times\n", (uint64_t)shared->last,
-           (uint64_t)shared->compacted);
+    printf("%" PRIu64 " documents by %" PRIu64 " writers, compacted %" PRIu64 " times\n", (uint64_t)shared->last,
+           (uint64_t)shared->writers, (uint64_t)shared->compacted);
     for (int i = 0; i < READERS; i++)
         printf("reader %d: %" PRIu64 " looks, opened %" PRIu64 " times, waited %.3f s at most\n", i + 1,
                shared->reader[i].checks, shared->reader[i].opened, shared->reader[i].worst);
