@@ -1,12 +1,12 @@
 /* torture_powerloss.c - the power goes at any moment.
  *
- *     torture_powerloss SHIM
+ *     torture_powerloss SHIM [KIND]
  *
  * A process works on a folder while the shim writes down each write, sync and change of a name, and each
  * acknowledgement, in one log. For a moment between any two records, and several ways in which what was not synced may
  * be lost (disk.h), what is left is made into files: they open, all that was acknowledged by then is there, what was
  * not is absent or whole, nothing else is there, verify finds nothing, finished backups are whole, and the folder can
- * be written again. Some 60 moments; at full size each of them in each way. */
+ * be written again. Some 60 moments of each kind of work; at full size each of them in each way. */
 #include "disk.h"
 #include "shim.h"
 #include "torture.h"
@@ -20,12 +20,19 @@
 
 enum { THREADS = 4, MOMENTS = 60 };
 
-static tt_setup setup_of(const char *folder) {
-    return (tt_setup){.folder = folder,
-                      .by_similarity = true,
-                      .durability = DOPPEL_DURABLE_BATCH,
-                      .on_duplicate = DOPPEL_DUPLICATE_LINK,
-                      .now = 1700000000};
+/* Kinds of work. Without durability what was acknowledged may be lost, but nothing is damaged. */
+static const tt_setup kinds[] = {
+    {.by_similarity = true, .on_duplicate = DOPPEL_DUPLICATE_LINK, .durability = DOPPEL_DURABLE_BATCH},
+    {.by_similarity = false, .on_duplicate = DOPPEL_DUPLICATE_SKIP, .durability = DOPPEL_DURABLE_EACH},
+    {.by_similarity = true, .on_duplicate = DOPPEL_DUPLICATE_STORE, .durability = DOPPEL_DURABLE_NONE},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static tt_setup setup_of(const char *folder, int kind) {
+    tt_setup setup = kinds[kind];
+    setup.folder = folder;
+    setup.now = 1700000000;
+    return setup;
 }
 
 /* ---- the process that works ---- */
@@ -37,18 +44,19 @@ static void report(const tt_step *step, void *user) {
     note(step, sizeof *step);
 }
 
-static int work(const char *root) {
-    tt_setup setup = setup_of(beside(root, "index"));
+static int work(const char *root, int kind) {
+    tt_setup setup = setup_of(beside(root, "index"), kind);
     if (!(*(void **)&note = dlsym(RTLD_DEFAULT, "shim_note")))
         wrong("the shim is not there");
     tt_load load = {.engine = setup_open(&setup),
                     .seed = 7,
                     .round = 1,
                     .threads = THREADS,
-                    .steps = full_suite() ? 60 : 40,
+                    .steps = full_suite() ? 40 : 25,
                     .now = setup.now,
-                    .by_similarity = true,
-                    .keeps_copies = true,
+                    .by_similarity = setup.by_similarity,
+                    .keeps_copies = setup.on_duplicate != DOPPEL_DUPLICATE_SKIP,
+                    .lossy = setup.durability == DOPPEL_DURABLE_NONE,
                     .backups = root,
                     .report = report};
     load_run(&load);
@@ -59,6 +67,7 @@ static int work(const char *root) {
 /* ---- the log ---- */
 
 typedef struct tt_replay {
+    int kind;
     char scratch[256];
     char *log;
     size_t length, records;
@@ -76,7 +85,9 @@ static void run_work(tt_replay *replay, const char *shim) {
         setenv("TORTURE_ROOT", root, 1);
         setenv("TORTURE_LOG", beside(replay->scratch, "log"), 1);
         setenv("LD_PRELOAD", shim, 1);
-        execl("/proc/self/exe", "torture_powerloss", "work", root, NULL);
+        char kind[12];
+        snprintf(kind, sizeof kind, "%d", replay->kind);
+        execl("/proc/self/exe", "torture_powerloss", "work", root, kind, NULL);
         _exit(127);
     }
     int end = child_end(child);
@@ -111,8 +122,8 @@ static void read_log(tt_replay *replay) {
 
 /* ---- what is left ---- */
 
-static void compare(tt_model *model, const char *folder, uint64_t seed) {
-    tt_setup setup = setup_of(folder);
+static void compare(int kind, tt_model *model, const char *folder, uint64_t seed) {
+    tt_setup setup = setup_of(folder, kind);
     model_check check = {.engine = setup_open(&setup), .now = setup.now, .samples = 30, .seed = seed};
     model_compare(model, &check);
     /* It can be written again. */
@@ -140,10 +151,10 @@ static void one_state(tt_replay *replay, size_t moment, disk_left left) {
     if (!child) {
         char name[32];
         alarm(120);
-        compare(replay->model, beside(state, "index"), moment);
+        compare(replay->kind, replay->model, beside(state, "index"), moment);
         snprintf(name, sizeof name, "%" PRIu64, replay->last_backup_number);
         if (replay->last_backup)
-            compare(replay->last_backup, beside(state, name), moment);
+            compare(replay->kind, replay->last_backup, beside(state, name), moment);
         _exit(0);
     }
     int end = child_end(child);
@@ -174,7 +185,7 @@ static void take(tt_replay *replay, const log_record *record, const char *bytes)
     memcpy(&step, bytes, sizeof step);
     if (step.kind == STEP_BACKUP)
         take_backup(replay, &step);
-    model_step(replay->model, &step, false);
+    model_step(replay->model, &step, kinds[replay->kind].durability == DOPPEL_DURABLE_NONE);
     if (replay->backup)
         model_step(replay->backup, &step, true);
 }
@@ -199,22 +210,29 @@ static void replay_all(tt_replay *replay) {
     disk_compare(replay->disk, root);
 }
 
-int main(int count, char **arguments) {
-    if (count == 3 && !strcmp(arguments[1], "work"))
-        return work(arguments[2]);
-    if (count != 2)
-        wrong("torture_powerloss SHIM");
-    tt_replay replay = {.disk = disk_create(), .model = model_create()};
+static void one_kind(int kind, const char *shim) {
+    tt_replay replay = {.kind = kind, .disk = disk_create(), .model = model_create()};
     scratch_create(replay.scratch, sizeof replay.scratch, true);
-    run_work(&replay, arguments[1]);
+    run_work(&replay, shim);
     read_log(&replay);
     replay_all(&replay);
-    printf("%zu records, %" PRIu64 " states after a loss of power\n", replay.records, replay.states);
+    printf("work %d: %zu records, %" PRIu64 " states after a loss of power\n", kind, replay.records, replay.states);
+    fflush(stdout);
     disk_free(replay.disk);
     model_free(replay.model);
     model_free(replay.backup);
     model_free(replay.last_backup);
     free(replay.log);
     tree_remove(replay.scratch);
+}
+
+int main(int count, char **arguments) {
+    if (count == 4 && !strcmp(arguments[1], "work"))
+        return work(arguments[2], atoi(arguments[3]));
+    if (count < 2)
+        wrong("torture_powerloss SHIM [KIND]");
+    for (int kind = 0; kind < KINDS; kind++)
+        if (count < 3 || kind == atoi(arguments[2]))
+            one_kind(kind, arguments[1]);
     return 0;
 }
