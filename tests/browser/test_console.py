@@ -30,11 +30,11 @@ def fill(address):
     for number, ordinal in enumerate(ORDINALS):
         text = corpus.prose(rng, 160)
         title = f"The {ordinal} story of all stories" if number == 3 else corpus.prose(rng, 7)
-        for copy in range(1 + number // 2):
+        for copy in range(1 + number):
             name = f"story-{number}" + (f"~{copy}" if copy else "")
             host = corpus.HOSTS[copy % len(corpus.HOSTS)]
-            post(address, "/v1/documents", {"id": name, "url": f"https://{host}/story-{number}", "title": title if not copy else corpus.prose(rng, 7),
-                                            "text": corpus.edited(rng, text, copy)})
+            post(address, "/v1/documents", {"id": name, "url": f"https://{host}/{name}", "title": title if not copy else corpus.prose(rng, 7),
+                                            "text": corpus.edited(rng, text, copy % 3)})
 
 
 def visit(watched, name):
@@ -45,9 +45,11 @@ def visit(watched, name):
         page.wait_for_selector(".curve", state="attached")
     elif name == "try":
         watched.open("#/try", "h1:text-is('Try')")
-        page.click("text=its second version")
-        page.get_by_role("button", name="Check", exact=True).click()
-        page.wait_for_selector(".verdict")
+        for example, button in (("an article", "Check and add"), ("its second version", "Check")):
+            page.get_by_role("button", name=example, exact=True).click()
+            page.get_by_role("button", name=button, exact=True).click()
+            page.wait_for_selector(".busy", state="detached")
+        page.wait_for_selector(".pair")
     elif name == "compare":
         watched.open("#/compare", "h1:text-is('Compare')")
         page.click("text=two versions of an article")
@@ -61,7 +63,7 @@ def visit(watched, name):
     elif name == "find":
         watched.open("#/find?q=story-9", ".place h2")
     elif name == "document":
-        watched.open("#/document/story-9", "h2:text-is('Text')")
+        watched.open("#/document/story-9~1", "h2:text-is('Text')")
     else:
         watched.open("#/index", "h1:text-is('Index default')")
         page.click("text=Make a new index")

@@ -41,7 +41,7 @@ export async function call(method, path, {body, signal} = {}) {
     const response = await send(method, path, body, signal);
     if (response.status === 401 && (used !== session.token || await askToken(used !== null))) continue;
     if (!response.ok) throw await problemOf(response);
-    return {status: response.status, ...await response.json()};
+    return response.json();
   }
 }
 

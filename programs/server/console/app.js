@@ -71,7 +71,10 @@ async function open(moved) {
 async function fillChooser() {
   const chooser = document.getElementById("chooser"), select = document.getElementById("index");
   const list = (await indexes()).indexes;
-  if (session.index && !list.some(one => one.name === session.index)) session.index = null;
+  if (session.index && !list.some(one => one.name === session.index)) {
+    session.index = null;
+    open(false);
+  }
   chooser.hidden = list.length < 2;
   select.replaceChildren(...options(list.map((one, i) => [i ? one.name : "", one.name]), session.index || ""));
 }
@@ -93,9 +96,13 @@ tokenButton.addEventListener("click", () => {
   open(true);
 });
 document.addEventListener("token", showToken);
-document.addEventListener("index", () => fillChooser().then(() => open(true)));
+// The page itself says what is wrong when nothing can be read.
+const tryChooser = () => fillChooser().catch(() => { document.getElementById("chooser").hidden = true; });
+document.addEventListener("token", tryChooser);
+document.addEventListener("index", () => tryChooser().then(() => open(true)));
 addEventListener("hashchange", () => open(true));
 
 onUnauthorized(askToken);
 showToken();
-fillChooser().catch(() => {}).finally(() => open(false));
+open(false);
+tryChooser();

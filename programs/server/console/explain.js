@@ -1,5 +1,5 @@
 // What figures mean, in words.
-import {bytes, count, many, seconds, share} from "./format.js";
+import {bytes, count, many, percent, seconds, share} from "./format.js";
 
 export const REASONS = {
   exact_url: "the same URL",
@@ -88,7 +88,7 @@ export function recipeInWords(recipe) {
 }
 
 export const nearInWords = s => (s.near === "similarity"
-  ? `A copy shares at least ${share(s.similarity)} of the passages`
+  ? `A copy shares at least ${percent(s.similarity)} of the passages`
   : `A copy's fingerprint differs in at most ${many(s.distance, "bit")}`);
 
 export const DUPLICATES = {
@@ -109,4 +109,5 @@ export function planInWords(s) {
 }
 
 export const rememberedFor = ttl => (ttl ? seconds(ttl) : "for ever");
-export const perDocument = (size, documents) => (documents ? `${bytes(size / documents)} a document` : null);
+// Of few documents it says nothing: what is set aside counts more.
+export const perDocument = (size, documents) => (documents >= 10000 ? `${bytes(size / documents)} a document` : null);

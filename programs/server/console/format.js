@@ -4,7 +4,8 @@ export const count = value => Number(value).toLocaleString("en");
 // "1 word", "2 words"
 export const many = (value, one, more = `${one}s`) => `${count(value)} ${value === 1 ? one : more}`;
 
-export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+// Without digits given: as many as it has, at most one.
+export const percent = (share, digits = Number.isInteger(Math.round(1000 * share) / 10) ? 0 : 1) => `${(100 * share).toFixed(digits)} %`;
 // Similarities: never rounded up to the whole.
 export const share = value => (value === 1 ? "100 %" : percent(Math.min(value, 0.9999), value > 0.99 ? 2 : 1));
 

@@ -10,7 +10,7 @@ import {documentLink, evidenceTable} from "./verdict.js";
 
 const FIRST = 20;
 
-async function differences(original, copy, signal) {
+export async function differences(original, copy, signal) {
   const kept = original.text ? original : await get(original.id, signal);
   if (!kept.text) return el("p", {class: "soft"}, "The index does not keep texts (keep_text), so that the difference cannot be shown.");
   if (!copy.text) return el("p", {class: "soft"}, "The text of this copy is not kept: an index keeps those of copies only if it stores them (on_duplicate: store).");
@@ -56,5 +56,6 @@ export function members(original, signal) {
     list.append(...rest.map(alias => row(original, alias, signal)));
     more.remove();
   }}}, `Show ${many(rest.length, "more", "more")}`);
-  return el("div", null, list, more);
+  const without = original.duplicates > aliases.length;
+  return el("div", null, without && el("p", {class: "soft"}, `${many(original.duplicates, "copy", "copies")} came; those with a URL of their own are listed.`), list, more);
 }

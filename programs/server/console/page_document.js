@@ -1,10 +1,10 @@
 // A document: what is known of it, what is similar, its copies; and how to forget it.
-import {get, remove} from "./api.js";
+import {get, orNull, remove} from "./api.js";
 import {confirm} from "./dialogs.js";
 import {announce, el, facts, name, plain} from "./dom.js";
 import {reasonInWords, REASONS} from "./explain.js";
 import {count, many, time} from "./format.js";
-import {members} from "./members.js";
+import {differences, members} from "./members.js";
 import {nearSection} from "./near.js";
 import {working} from "./problem.js";
 import {documentLink, evidenceTable} from "./verdict.js";
@@ -32,10 +32,12 @@ function about(d) {
   ]));
 }
 
-function copyOf(d) {
-  if (!d.originalId) return null;
+async function copyOf(d, signal) {
+  if (!d.originalId) return "";
+  const original = await orNull(get(d.originalId, signal));
   return el("section", {class: "card verdict copy"}, el("h2", null, "A copy"),
-    el("p", null, "Of ", documentLink(d.originalId), `, by ${REASONS[d.reason]}. `, reasonInWords(d.reason, d.evidence)), evidenceTable(d.evidence));
+    el("p", null, "Of ", documentLink(d.originalId), `, by ${REASONS[d.reason]}. `, reasonInWords(d.reason, d.evidence)), evidenceTable(d.evidence),
+    original ? await differences(original, d, signal) : el("p", {class: "soft"}, "Its original is not there any more."));
 }
 
 async function forget(d, signal) {
@@ -51,7 +53,7 @@ export async function show(root, route, signal) {
   const place = el("div", {class: "place"});
   const button = el("button", {type: "button", class: "danger", on: {click: () => working(button, place, () => forget(d, signal))}}, "Forget this document");
   root.append(el("p", {class: "back"}, el("a", {href: "#/find"}, "Find another")),
-    el("h1", null, name(d.title || d.url || d.id)), copyOf(d) || "", about(d));
+    el("h1", null, name(d.title || d.url || d.id)), await copyOf(d, signal), about(d));
   if (!d.originalId) root.append(el("section", {class: "card"}, el("h2", null, "Copies that are linked to it"), members(d, signal)));
   root.append(await nearSection({id: d.id, title: "Similar documents"}, signal));
   if (d.text) root.append(el("section", {class: "card"}, el("h2", {id: "kept-text"}, "Text"),

@@ -25,7 +25,7 @@ const timeBars = histogram => used(histogram).map(({i, n}) => ({label: i === 0 ?
 
 function timesTable(s) {
   const row = (name, h) => [name, count(h.count), ...[0.5, 0.9, 0.99].map(part => (h.count ? microseconds(percentile(h, part)) : "–"))];
-  return table("Times since the index was opened", ["", "Count", "Median", "90 %", "99 %"],
+  return table("Since the index was opened", ["Work", "Count", "Median", "90 %", "99 %"],
     [row("Checks", s.checkTime), row("Adds", s.addTime), row("Commits", s.commitTime)], [1, 2, 3, 4]);
 }
 
@@ -71,7 +71,7 @@ function live(p, state, signal) {
     showTiles(p, s, now);
     showCharts(p, s, [...points]);
     const times = JSON.stringify([s.checkTime, s.addTime, s.commitTime]);
-    if (times !== key) p.exact.replaceChildren(timesTable(s));
+    if (times !== key) p.exact.replaceChildren(el("h2", null, "Times"), timesTable(s));
     key = times;
     state.textContent = "Live, every two seconds";
   }
