@@ -34,6 +34,9 @@ endif()
 if(TARGET doppel)
   suite_test(browser.report browser COMMAND ${builds}/venv/bin/python tests/browser/test_report.py ${builds})
 endif()
+if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
+  suite_test(browser.console browser COMMAND ${builds}/venv/bin/python tests/browser/test_console.py ${builds})
+endif()
 
 # Sanitizers: the unit tests in the builds asan and tsan, and the command tests. What tests kernels runs at each CPU level,
 # the rest at the best one, and at each at full size.
