@@ -2,7 +2,7 @@
 import random
 
 import corpus
-from serving import Watched, post
+from serving import Watched, post, until
 
 FIRST = """The museum of clocks has bought a tower clock of 1743 that was thought to be lost. It was found in a barn, \
 in eleven boxes, by a farmer who was looking for a ladder. The clock is as tall as a door and was made for a chapel that \
@@ -104,14 +104,14 @@ def files(browser, address):
     page = watched.page
     watched.open("#/try", "h1:text-is('Try')")
     page.set_input_files("input[type=file]", {"name": "a.html", "mimeType": "text/html", "buffer": b"<!doctype html><p>chosen file"})
-    page.wait_for_function("document.querySelector('textarea').value.includes('chosen file')")
+    until(page, "() => document.querySelector('textarea').value.includes('chosen file')")
     yield from is_shown(page, "a page", "a chosen file")
     page.evaluate("""() => {
         const data = new DataTransfer();
         data.items.add(new File(["dropped file"], "b.txt"));
         document.querySelector(".source").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
     }""")
-    page.wait_for_function("document.querySelector('textarea').value === 'dropped file'")
+    until(page, "() => document.querySelector('textarea').value === 'dropped file'")
     yield from watched.close()
 
 
@@ -187,7 +187,7 @@ def live(browser, address):
     watched.open("#/overview", ".tile b")
     before = page.inner_text(".tile b")
     post(address, "/v1/documents", {"id": "live", "text": "words that nobody has ever put into this order before today"})
-    page.wait_for_function("before => document.querySelector('.tile b').textContent !== before", arg=before)
+    until(page, "before => document.querySelector('.tile b').textContent !== before", before)
     for how in ("document.querySelector('.state button').click()", "Object.defineProperty(document, 'hidden', {value: true})"):
         page.evaluate(how)
         page.wait_for_timeout(500)

@@ -8,9 +8,11 @@ import subprocess
 import tempfile
 import urllib.request
 
+from playwright.sync_api import Error
+
 HERE = pathlib.Path(__file__).parent
 # Milliseconds: other tests may keep the machine busy.
-PATIENCE = 15000
+PATIENCE = 60000
 
 
 @contextlib.contextmanager
@@ -51,6 +53,15 @@ def post(address, path, body):
         return json.load(answer)
 
 
+def until(page, script, *given):
+    """Waits for a script to give true. (The page's policy forbids what wait_for_function does.)"""
+    for _ in range(PATIENCE // 100):
+        if page.evaluate(script, *given):
+            return
+        page.wait_for_timeout(100)
+    raise Error("waited in vain for " + script)
+
+
 WATCH = """addEventListener("securitypolicyviolation", e => console.error("CSP: " + e.violatedDirective + " " + e.blockedURI));"""
 
 
@@ -61,7 +72,7 @@ class Watched:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
         self.context.set_default_timeout(PATIENCE)
         self.context.add_init_script(WATCH)
-        self.address, self.wrong, self.asked, self.expected = address, [], [], ()
+        self.address, self.way, self.wrong, self.asked, self.expected = address, (width, scheme), [], [], ()
         self.page = self.context.new_page()
         self.page.on("console", self.heard)
         self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
