@@ -38,6 +38,19 @@ if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
   suite_test(browser.console browser COMMAND ${builds}/venv/bin/python tests/browser/test_console.py ${builds})
 endif()
 
+# The server, as a process of its own; with the sanitizers, too.
+if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
+  foreach(name routes bad_input operation same)
+    suite_test(server.${name} server COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds})
+  endforeach()
+  foreach(name routes bad_input operation)
+    suite_test(asan.server.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds}/asan
+               ENVIRONMENT DOPPEL_SUITE=quick)
+    suite_test(tsan.server.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds}/tsan
+               ENVIRONMENT DOPPEL_SUITE=quick)
+  endforeach()
+endif()
+
 # Sanitizers: the unit tests in the builds asan and tsan, and the command tests. What tests kernels runs at each CPU level,
 # the rest at the best one, and at each at full size.
 list(GET cpu_levels -1 best_level)

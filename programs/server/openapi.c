@@ -1,143 +1,31 @@
 /* openapi.c - GET /openapi.json: the table of routes as OpenAPI 3.0. */
+#include "server/openapi.h"
 #include "server/service.h"
 
 #include <string.h>
 
-/* ---- schemas ---- */
+#define INDEX_PATTERN "^[a-z0-9_-]{1,64}$"
 
-static void write_choices(text *out, const char *choices, bool or_null) {
-    text_member(out, "enum");
-    for (const char *at = choices; at;) {
-        size_t length = strcspn(at, "|");
-        text_format(out, "%s\"%.*s\"", at == choices ? "[" : ",", (int)length, at);
-        at = at[length] ? at + length + 1 : NULL;
-    }
-    text_put(out, or_null ? ",null]" : "]");
+/* Whether a list has nothing yet. */
+static bool is_first(const text *out) {
+    return out->length && out->data[out->length - 1] == '[';
 }
 
-static void write_number(text *out, const field *f) {
-    text_member_string(out, "type", slice_of(f->whole ? "integer" : "number"));
-    if (f->least == 0 && f->most == 0)
-        return;
-    text_member_number(out, "minimum", f->least);
-    text_member_number(out, "maximum", f->most);
-}
-
-static void write_reference(text *out, const shape_info *shape) {
-    text_format(out, "{\"$ref\":\"#/components/schemas/%s\"}", shape->name);
-}
-
-static void write_array(text *out, const field *f) {
-    text_member_string(out, "type", slice_of("array"));
-    text_member(out, "items");
-    if (f->shape)
-        write_reference(out, f->shape);
-    else
-        text_put(out, "{}");
-}
-
-static void write_kinds(text *out, const field *f) {
-    unsigned kinds = f->kinds & ~(unsigned)OR_NULL;
-    if (kinds == (ANY_STRING | ANY_NUMBER)) {
-        text_member(out, "anyOf");
-        text_put(out, "[{\"type\":\"string\"},{\"type\":\"number\"}]");
-    } else if (kinds == ANY_STRING) {
-        text_member_string(out, "type", slice_of("string"));
-    } else if (kinds == ANY_NUMBER) {
-        write_number(out, f);
-    } else if (kinds == ANY_BOOL) {
-        text_member_string(out, "type", slice_of("boolean"));
-    } else if (kinds == ANY_ARRAY) {
-        write_array(out, f);
-    } else if (!f->shape) {
-        text_member_string(out, "type", slice_of("object"));
-    }
-    if (f->choices)
-        write_choices(out, f->choices, f->kinds & OR_NULL);
-    if (f->kinds & OR_NULL)
-        text_member_bool(out, "nullable", true);
-}
-
-static void write_field(text *out, const field *f) {
-    text_member(out, f->name);
-    if ((f->kinds & ANY_OBJECT) && f->shape) {
-        write_reference(out, f->shape);
-        return;
-    }
-    text_put(out, "{");
-    write_kinds(out, f);
-    if (f->help && *f->help)
-        text_member_string(out, "description", slice_of(f->help));
-    text_put(out, "}");
-}
-
-static void write_required(text *out, const shape_info *shape) {
-    const char *before = ",\"required\":[";
-    for (const field *f = shape->fields; f->name; f++)
-        if (f->required) {
-            text_format(out, "%s\"%s\"", before, f->name);
-            before = ",";
-        }
-    if (before[1] != '"')
-        text_put(out, "]");
-}
-
-static void write_schema(text *out, const shape_info *shape) {
-    text_member(out, shape->name);
-    text_put(out, "{");
-    text_member_string(out, "type", slice_of("object"));
-    text_member_string(out, "description", slice_of(shape->help));
-    text_member(out, "properties");
-    text_put(out, "{");
-    for (const field *f = shape->fields; f->name; f++)
-        write_field(out, f);
-    text_put(out, "}");
-    write_required(out, shape);
-    if (shape->kept) { /* what an index keeps beside is a string or a number */
-        text_member(out, "additionalProperties");
-        text_put(out, "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true}");
-    } else {
-        text_member_bool(out, "additionalProperties", shape->open);
-    }
-    text_put(out, "}");
-}
-
-/* Writes a shape and those inside it, each once: `done` holds the names, with a space around each. */
-static void write_schemas(text *out, const shape_info *shape, text *done) {
-    char name[64];
-    snprintf(name, sizeof name, " %s ", shape->name);
-    text_add(done, "", 1);
-    bool there = done->data && strstr(done->data, name);
-    done->length--;
-    if (there || done->failed)
-        return;
-    text_put(done, name);
-    write_schema(out, shape);
-    for (const field *f = shape->fields; f->name; f++)
-        if (f->shape)
-            write_schemas(out, f->shape, done);
-}
-
-/* ---- paths ---- */
-
-static void write_path_parameter(text *out, const char *name, const char *help) {
-    bool first = out->data[out->length - 1] == '[';
-    text_format(out,
-                "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\","
-                "\"minLength\":1},\"description\":\"%s\"}",
-                first ? "" : ",", name, help);
+static void write_path_parameter(text *out, const char *name, const char *help, const char *pattern) {
+    text_format(out, "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"description\":\"%s\"",
+                is_first(out) ? "" : ",", name, help);
+    text_format(out, ",\"schema\":{\"type\":\"string\",\"pattern\":\"%s\"}}", pattern);
 }
 
 static void write_parameter(text *out, const parameter *p) {
-    bool first = out->data[out->length - 1] == '[';
-    text_format(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"required\":%s", first ? "" : ",", p->name,
+    text_format(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"required\":%s", is_first(out) ? "" : ",", p->name,
                 p->required ? "true" : "false");
     text_member_string(out, "description", slice_of(p->help));
     text_member(out, "schema");
     text_put(out, "{");
     if (p->choices) {
         text_member_string(out, "type", slice_of("string"));
-        write_choices(out, p->choices, false);
+        openapi_choices(out, p->choices, false);
     } else {
         text_member_string(out, "type", slice_of(p->whole ? "integer" : "number"));
         text_member_number(out, "minimum", p->least);
@@ -151,12 +39,12 @@ static void write_parameter(text *out, const parameter *p) {
 static void write_parameters(text *out, const route_info *r, bool below) {
     text_member(out, "parameters");
     text_put(out, "[");
-    if (text_reserve(out, 1) && below)
-        write_path_parameter(out, "index", "the name of an index");
+    if (below)
+        write_path_parameter(out, "index", "the name of an index", INDEX_PATTERN);
     if (strstr(r->path, "{id}"))
-        write_path_parameter(out, "id", "an id or a URL, percent-encoded, slashes too");
+        write_path_parameter(out, "id", "an id or a URL, percent-encoded, slashes too", "^.");
     if (strstr(r->path, "{name}"))
-        write_path_parameter(out, "name", "a name");
+        write_path_parameter(out, "name", "a name", r->needs > RIGHT_NONE ? INDEX_PATTERN : "^.");
     for (int i = 0; i < MAX_PARAMETERS && r->parameters[i].name; i++)
         write_parameter(out, &r->parameters[i]);
     if (r->run == RUN_ADD)
@@ -164,7 +52,7 @@ static void write_parameters(text *out, const route_info *r, bool below) {
                     "%s{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"required\":false,\"description\":\"an add "
                     "that is sent again under the same key gets the first answer\",\"schema\":{\"type\":"
                     "\"string\",\"minLength\":1,\"maxLength\":%d}}",
-                    out->data[out->length - 1] == '[' ? "" : ",", IDEMPOTENCY_LONGEST);
+                    is_first(out) ? "" : ",", IDEMPOTENCY_LONGEST);
     text_put(out, "]");
 }
 
@@ -178,7 +66,7 @@ static void write_body(text *out, const route_info *r) {
     if (r->body == BODY_LINES)
         text_put(out, "{\"type\":\"string\"}");
     else
-        write_reference(out, r->takes);
+        openapi_reference(out, r->takes);
     text_put(out, "}}}");
 }
 
@@ -195,7 +83,7 @@ static void write_answer(text *out, const route_info *r, const answer_info *a) {
     if (r->body == BODY_LINES && a->status == 200)
         text_put(out, "{\"type\":\"string\"}");
     else if (a->shape)
-        write_reference(out, a->shape);
+        openapi_reference(out, a->shape);
     else
         text_put(out, "{}");
     text_put(out, "}}}");
@@ -291,13 +179,13 @@ void openapi_write(text *out) {
     text_put(out, "{");
     for (const route_info *r = routes; r->method; r++) {
         if (r->takes)
-            write_schemas(out, r->takes, &done);
+            openapi_schemas(out, r->takes, &done);
         for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
             if (r->answers[i].shape)
-                write_schemas(out, r->answers[i].shape, &done);
+                openapi_schemas(out, r->answers[i].shape, &done);
     }
-    write_schemas(out, &shape_problem, &done);
-    write_schemas(out, &shape_verdict, &done);
+    openapi_schemas(out, &shape_problem, &done);
+    openapi_schemas(out, &shape_verdict, &done);
     text_put(out, "}}}\n");
     text_free(&done);
 }

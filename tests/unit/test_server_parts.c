@@ -1,0 +1,218 @@
+/* test_server_parts.c - parts of the server by themselves: targets, routes, bodies, tokens, limits, keys, spools. */
+#include "support.h"
+
+#include "server/service.h"
+#include "server/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static void test_targets(void **state) {
+    (void)state;
+    char path[] = "a%2Fb%20+%C3%A4", broken[] = "a%2", worse[] = "%zz";
+    assert_int_equal(target_decode(path, strlen(path), false), 7);
+    assert_memory_equal(path, "a/b +\xC3\xA4", 7);
+    assert_int_equal(target_decode(broken, strlen(broken), false), SIZE_MAX);
+    assert_int_equal(target_decode(worse, strlen(worse), false), SIZE_MAX);
+    char query[] = "a=1+2&b&=c&d=%3D", *at = query, *name, *value;
+    static const char *const want[] = {"a", "1 2", "b", "", "", "c", "d", "="};
+    bool bad;
+    for (int i = 0; i < 4; i++) {
+        assert_true(target_next(&at, &name, &value, &bad) && !bad);
+        assert_string_equal(name, want[2 * i]);
+        assert_string_equal(value, want[2 * i + 1]);
+    }
+    assert_false(target_next(&at, &name, &value, &bad));
+}
+
+static route_match find(const char *method, const char *path) {
+    return route_find(method, (doppel_slice){path, strlen(path)});
+}
+
+static void test_routes(void **state) {
+    (void)state;
+    route_match m = find("GET", "/v1/documents/a%2Fb/similar");
+    assert_string_equal(m.route->path, "/v1/documents/{id}/similar");
+    assert_memory_equal(m.id.data, "a%2Fb", m.id.length);
+    m = find("POST", "/v1/indexes/news/check");
+    assert_string_equal(m.route->path, "/v1/check");
+    assert_memory_equal(m.index.data, "news", m.index.length);
+    m = find("HEAD", "/v1/indexes/news");
+    assert_string_equal(m.route->path, "/v1/indexes/{name}");
+    assert_null(find("GET", "/v1/check").route);
+    assert_int_equal(find("GET", "/v1/check").other_methods, 2);
+    static const char *const none[] = {"",  "/v1", "/v1/documents/", "/v1/documents//similar", "/v1/indexes/x/compare",
+                                       "//"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_true(!find("GET", none[i]).route);
+    assert_true(route_count() < METRIC_ROUTES - 1);
+}
+
+static bool collect(void *user, const char *bytes, size_t length) {
+    text_add(user, bytes, length);
+    return true;
+}
+
+static void test_bodies(void **state) {
+    (void)state;
+    enum { LENGTH = 200000 };
+    char *plain = malloc(LENGTH), *packed = malloc(LENGTH + 1000);
+    for (size_t i = 0; i < LENGTH; i++)
+        plain[i] = (char)('a' + i * i % 23);
+    z_stream z = {
+        .next_in = (Bytef *)plain, .avail_in = LENGTH, .next_out = (Bytef *)packed, .avail_out = LENGTH + 1000};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    size_t length = z.total_out;
+    deflateEnd(&z);
+    for (size_t piece = 1; piece < 100000; piece = piece * 7 + 1) {
+        body b;
+        text got = {0};
+        assert_int_equal(body_begin(&b, CODING_GZIP), BODY_FINE);
+        for (size_t at = 0; at < length; at += piece) {
+            assert_false(at && body_whole(&b));
+            assert_int_equal(body_add(&b, packed + at, length - at < piece ? length - at : piece, collect, &got),
+                             BODY_FINE);
+        }
+        assert_true(body_whole(&b));
+        assert_int_equal(got.length, LENGTH);
+        assert_memory_equal(got.data, plain, LENGTH);
+        text_free(&got);
+        body_free(&b);
+    }
+    free(plain);
+    free(packed);
+}
+
+static void write_file(const char *path, const char *bytes) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(bytes, file);
+    fclose(file);
+    chmod(path, 0600);
+}
+
+static void test_tokens(void **state) {
+    (void)state;
+    char path[] = "/tmp/doppel-tokens-XXXXXX", name[TOKEN_NAME];
+    tokens t;
+    close(mkstemp(path));
+    tokens_init(&t);
+    assert_int_equal(tokens_find(&t, NULL, name), RIGHT_ADMIN);
+    write_file(path, "# comment\n\nann read 0123456789abcdef\nbob admin fedcba9876543210\n");
+    assert_true(tokens_load(&t, path));
+    assert_int_equal(tokens_find(&t, "Bearer 0123456789abcdef", name), RIGHT_READ);
+    assert_string_equal(name, "ann");
+    assert_int_equal(tokens_find(&t, "bearer fedcba9876543210", name), RIGHT_ADMIN);
+    static const char *const wrong[] = {
+        NULL, "", "Bearer ", "Bearer 0123456789abcde", "Bearer 0123456789abcdefg", "Basic x", "0123456789abcdef"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(tokens_find(&t, wrong[i], name), RIGHT_NONE);
+    write_file(path, "ann read short\n");
+    assert_false(tokens_load(&t, path));
+    assert_int_equal(tokens_find(&t, "Bearer 0123456789abcdef", name), RIGHT_READ);
+    tokens_free(&t);
+    unlink(path);
+}
+
+static void test_limits(void **state) {
+    (void)state;
+    limits l;
+    unsigned wait;
+    assert_true(limits_open(&l, 10));
+    for (int i = 0; i < 10; i++)
+        assert_true(limits_allow(&l, "a", 1000000, &wait));
+    assert_false(limits_allow(&l, "a", 1000000, &wait));
+    assert_int_equal(wait, 1);
+    assert_true(limits_allow(&l, "b", 1000000, &wait));
+    assert_true(limits_allow(&l, "a", 1100001, &wait));
+    assert_false(limits_allow(&l, "a", 1100001, &wait));
+    /* Any number of clients in the same memory. */
+    for (int i = 0; i < 50000; i++) {
+        char client[16];
+        snprintf(client, sizeof client, "%d", i);
+        assert_true(limits_allow(&l, client, 2000000 + (uint64_t)i, &wait));
+    }
+    limits_close(&l);
+}
+
+static idempotency_result begin(idempotency *i, int number, const char *sent, text *answer) {
+    char name[16];
+    int status;
+    idempotency_key key;
+    snprintf(name, sizeof name, "%d", number);
+    const char *const parts[] = {name, "token", "index"};
+    idempotency_make(i, parts, (doppel_slice){sent, strlen(sent)}, &key);
+    idempotency_result result = idempotency_begin(i, &key, &status, answer);
+    if (result == KEY_NEW && sent[0] != '-') {
+        text given = {0};
+        text_format(&given, "answer %d", number);
+        idempotency_end(i, &key, 201, &given);
+        text_free(&given);
+    }
+    return result;
+}
+
+static void test_keys(void **state) {
+    (void)state;
+    idempotency i;
+    text answer = {0};
+    assert_true(idempotency_open(&i));
+    assert_int_equal(begin(&i, 1, "-under way", &answer), KEY_NEW);
+    assert_int_equal(begin(&i, 1, "-under way", &answer), KEY_UNDER_WAY);
+    assert_int_equal(begin(&i, 2, "body", &answer), KEY_NEW);
+    assert_int_equal(begin(&i, 2, "other", &answer), KEY_OTHER_BODY);
+    assert_int_equal(begin(&i, 2, "body", &answer), KEY_ANSWERED);
+    assert_memory_equal(answer.data, "answer 2", 8);
+    /* The oldest are forgotten, the newest are not. */
+    for (int k = 3; k < 3 * IDEMPOTENCY_KEYS; k++)
+        assert_int_equal(begin(&i, k, "body", &answer), KEY_NEW);
+    assert_int_equal(begin(&i, 2, "other", &answer), KEY_NEW);
+    assert_int_equal(begin(&i, 3 * IDEMPOTENCY_KEYS - 1, "body", &answer), KEY_ANSWERED);
+    text_free(&answer);
+    idempotency_close(&i);
+}
+
+static void test_spools(void **state) {
+    (void)state;
+    char piece[1000], back[4096];
+    spool *s = spool_create("/tmp");
+    assert_non_null(s);
+    for (uint32_t i = 0; i < 3000; i++) {
+        memset(piece, (int)('a' + i % 26), sizeof piece);
+        spool_write(s, piece, sizeof piece);
+    }
+    assert_false(s->failed);
+    assert_int_equal(s->length, 3000000);
+    uint64_t at = 0;
+    for (long got; (got = spool_read(s, at, back, sizeof back)) > 0;)
+        for (long k = 0; k < got; k++, at++)
+            assert_int_equal(back[k], 'a' + at / 1000 % 26);
+    assert_int_equal(at, 3000000);
+    spool_free(s);
+    s = spool_create("/nowhere");
+    for (int i = 0; i < 2000; i++)
+        spool_write(s, piece, sizeof piece);
+    assert_true(s->failed);
+    spool_free(s);
+}
+
+static void test_index_names(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"", ".", "..", "a/b", "A", "a.b", "a b", "\xC3\xA4"};
+    assert_true(index_name_allowed(slice_of("news-2024_x")));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(index_name_allowed(slice_of(wrong[i])));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_targets), cmocka_unit_test(test_routes),      cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_limits),      cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_spools),  cmocka_unit_test(test_index_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
