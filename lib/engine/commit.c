@@ -62,8 +62,7 @@ static void group_undo(doppel_engine *engine, const dp_group *group) {
 static void group_end(dp_group *group, doppel_status status, const doppel_error *error) {
     group->done = true;
     group->status = status;
-    if (status != DOPPEL_OK)
-        group->error = *error;
+    group->error = *error;
 }
 
 /* ---- queueing ---- */
@@ -189,6 +188,7 @@ static void settle(doppel_engine *engine, doppel_status status, const doppel_err
         }
         engine->failed = status;
         engine->failed_error = *error;
+        engine->taken_back++;
     }
     group_end(group, status, error);
     group_let_go(group);

@@ -80,7 +80,7 @@ struct doppel_engine {
     dp_known *known;
     pthread_rwlock_t shape;
 
-    pthread_mutex_t order; /* of all down to `failed` */
+    pthread_mutex_t order; /* of all down to `closing` */
     pthread_cond_t settled;
     uint64_t next;     /* number */
     dp_group *current; /* takes changes */
@@ -90,6 +90,7 @@ struct doppel_engine {
     uint64_t expired_at;
     doppel_status failed; /* DOPPEL_DURABLE_NONE: what a commit in the background ended with */
     doppel_error failed_error;
+    uint64_t taken_back; /* how often a commit failed and what was pending went again */
     bool closing;
     pthread_t background;
     bool has_background;

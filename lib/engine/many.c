@@ -14,7 +14,8 @@ typedef struct many {
     doppel_verdict *verdicts;
     doppel_status *status; /* of each */
     bool check;
-    dp_query **queries; /* of adds */
+    dp_query **queries;  /* of adds */
+    uint64_t taken_back; /* the engine's, before the first was decided */
     _Atomic size_t next;
     pthread_mutex_t lock;
     size_t first_bad; /* the first item that failed, and why */
@@ -126,6 +127,8 @@ static doppel_status run_slice(const batch *b, many *m, dp_worker *worker, size_
     prepare(m);
     if (!b->check) {
         pthread_mutex_lock(&b->engine->order);
+        if (!from)
+            m->taken_back = b->engine->taken_back;
         decide_slice(m, worker, !b->status);
         pthread_mutex_unlock(&b->engine->order);
         free_queries(m);
@@ -136,12 +139,25 @@ static doppel_status run_slice(const batch *b, many *m, dp_worker *worker, size_
     return told(m, b->status != NULL, error);
 }
 
+/* Waits until all is durable. Between slices another thread may have written what is pending: if that failed, some of
+ * this batch is gone. With DOPPEL_DURABLE_EACH every item knows for itself, and without durability nobody waits. */
+static doppel_status wait_for_all(const batch *b, const many *m, doppel_error *why) {
+    doppel_engine *engine = b->engine;
+    pthread_mutex_lock(&engine->order);
+    doppel_status written = dp_commit_wait(engine, why);
+    bool batched = engine->options.durability == DOPPEL_DURABLE_BATCH;
+    if (written == DOPPEL_OK && batched && m->count && m->taken_back != engine->taken_back) {
+        *why = engine->failed_error;
+        written = why->code;
+    }
+    pthread_mutex_unlock(&engine->order);
+    return written;
+}
+
 /* A commit that failed takes back all that was decided. */
-static doppel_status end_batch(const batch *b, doppel_status status, doppel_error *error) {
+static doppel_status end_batch(const batch *b, const many *m, doppel_status status, doppel_error *error) {
     doppel_error why = {0};
-    pthread_mutex_lock(&b->engine->order);
-    doppel_status written = dp_commit_wait(b->engine, &why);
-    pthread_mutex_unlock(&b->engine->order);
+    doppel_status written = wait_for_all(b, m, &why);
     for (size_t i = 0; i < b->count && written != DOPPEL_OK && b->status; i++)
         if (b->status[i] == DOPPEL_OK)
             b->status[i] = written;
@@ -166,7 +182,7 @@ static doppel_status run_batch(const batch *b, doppel_error *error) {
     for (size_t from = 0; from < b->count && status == DOPPEL_OK; from += SLICE)
         status = run_slice(b, &m, worker, from, error);
     if (!b->check)
-        status = end_batch(b, status, error);
+        status = end_batch(b, &m, status, error);
     free(m.status);
     free(m.queries);
     pthread_mutex_destroy(&m.lock);
