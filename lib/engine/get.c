@@ -55,7 +55,11 @@ typedef struct chunk {
 
 static doppel_status on_number(uint64_t number, doppel_slice bytes, void *user) {
     chunk *c = user;
-    (void)bytes;
+    dp_trace trace;
+    bool whole = dp_trace_decode(bytes, &trace);
+    c->damaged += !whole;
+    if (!whole || trace.kind == DP_TRACE_REMOVAL)
+        return DOPPEL_OK;
     c->number[c->count++] = number;
     return c->count < CHUNK ? DOPPEL_OK : DOPPEL_ERROR_INTERRUPTED;
 }
@@ -80,6 +84,8 @@ static doppel_status read_chunk(doppel_engine *engine, dp_worker *worker, uint64
     for (size_t i = 0; i < c->count && status == DOPPEL_OK; i++) {
         bool found;
         status = dp_stored_add(engine, worker, c->number[i], &wanted, list, &found, error);
+        /* It is known, but its record cannot be read. */
+        c->damaged += status == DOPPEL_OK && !found && dp_known_alive(engine->known, c->number[i], look.now);
         *from = c->number[i] + 1;
     }
     return status;

@@ -174,6 +174,21 @@ static void fill_defaults(doppel_engine_options *o, const preset *p) {
     o->fields = o->fields ? o->fields : "source,date";
 }
 
+/* All names of fields together have fewer bytes, as they are kept. */
+enum { FIELDS = 1024 };
+
+/* Keeps the names of the fields: the caller's may go. */
+static doppel_status own_fields(doppel_engine *engine, const char *fields, doppel_error *error) {
+    if (strchr(fields, '\n'))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "a field's name with a line break");
+    if (strlen(fields) >= FIELDS)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "names of fields of %zu bytes: %d are possible", strlen(fields),
+                       FIELDS - 1);
+    free(engine->fields_text);
+    engine->options.fields = engine->fields_text = strdup(fields);
+    return engine->fields_text ? DOPPEL_OK : dp_no_memory(error);
+}
+
 /* The names of the fields, cut out of a copy. */
 static doppel_status cut_fields(doppel_engine *engine, const char *fields, doppel_error *error) {
     free(engine->fields_copy);
@@ -246,13 +261,13 @@ doppel_status dp_engine_set_up(doppel_engine *engine, const doppel_engine_option
     doppel_status status = check_given(given, error);
     if (status != DOPPEL_OK)
         return status;
-    if (strchr(given->fields ? given->fields : "", '\n'))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "a field's name with a line break");
     const preset *p = find_preset(given->preset);
     snprintf(engine->preset, sizeof engine->preset, "%s", p->name);
     fill_defaults(&engine->options, p);
     engine->options.preset = engine->preset;
-    status = own_recipe(engine, p->recipe, error);
+    status = own_fields(engine, engine->options.fields, error);
+    if (status == DOPPEL_OK)
+        status = own_recipe(engine, p->recipe, error);
     if (status == DOPPEL_OK)
         status = derive(engine, error);
     return status == DOPPEL_OK ? write_settings(engine, error) : status;
@@ -269,7 +284,7 @@ static doppel_status refuse(const char *name, const char *has, const char *given
 
 static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_options *given, const char *text,
                                     char **recipe, doppel_error *error) {
-    char name[VALUE], fields[1024], unicode[VALUE];
+    char name[VALUE], fields[FIELDS], unicode[VALUE];
     size_t room = strlen(text) + 1;
     if (!(*recipe = malloc(room)))
         return dp_no_memory(error);
@@ -289,9 +304,7 @@ static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_o
                     doppel_unicode_version());
     snprintf(engine->preset, sizeof engine->preset, "%s", name);
     engine->options.preset = engine->preset;
-    free(engine->fields_text);
-    engine->options.fields = engine->fields_text = strdup(fields);
-    return engine->fields_text ? DOPPEL_OK : dp_no_memory(error);
+    return own_fields(engine, fields, error);
 }
 
 static doppel_status agree_on(const setting *s, const doppel_engine_options *given, const char *text,

@@ -150,9 +150,14 @@ static doppel_status compare_number(search *s, uint64_t number) {
     return compare_set(s, number, set, count);
 }
 
+/* Copies that are stored have sets, too. */
 static doppel_status on_set(uint64_t number, doppel_slice bytes, void *user) {
+    search *s = user;
+    dp_trace trace;
+    bool found;
     (void)bytes;
-    return compare_number(user, number);
+    doppel_status status = dp_read_trace(s->engine, s->worker, &s->look, number, &trace, &found, s->error);
+    return status == DOPPEL_OK && found && trace.kind == DP_TRACE_DOCUMENT ? compare_number(s, number) : status;
 }
 
 static doppel_status find_similar(search *s) {
@@ -187,7 +192,7 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
 }
 
 static doppel_status find_near(search *s) {
-    if (!s->query.content)
+    if (!s->query.content || s->distance < 0)
         return DOPPEL_OK;
     if (s->engine->rules.by_similarity) {
         const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = on_trace, .user = s};
