@@ -42,6 +42,11 @@ static bool well(const tt_worker *worker, doppel_status status, const doppel_err
     return status == DOPPEL_OK;
 }
 
+/* Whether what was acknowledged may be taken back: without durability, when a commit fails. */
+static bool forgets(const tt_worker *worker) {
+    return worker->load->lossy && worker->load->tolerant;
+}
+
 static void report(const tt_worker *worker, const tt_step *step) {
     worker->load->report(step, worker->load->user);
 }
@@ -80,7 +85,7 @@ static bool add(tt_worker *worker, tt_plant plant, bool clique, uint64_t expecte
     doppel_verdict_free(&verdict);
     if (!well(worker, status, &error, "add"))
         return true;
-    if (expected != UINT64_MAX && (step.duplicate ? step.original : 0) != expected)
+    if (!forgets(worker) && expected != UINT64_MAX && (step.duplicate ? step.original : 0) != expected)
         wrong("plant %" PRIu64 " is called a copy of %" PRIu64 ", not of %" PRIu64, plant.id,
               step.duplicate ? step.original : 0, expected);
     remember(worker, &step);
@@ -148,7 +153,7 @@ static void forget(tt_worker *worker, tt_own *of) {
     bool fine = well(worker, status, &error, "remove");
     step.phase = fine ? STEP_DONE : STEP_REFUSED;
     report(worker, &step);
-    if (fine && !removed)
+    if (fine && !removed && !forgets(worker))
         wrong("%s was not there to be removed", room.id);
     of->gone = true;
     of->removed = fine && of->replaced < 3;
@@ -173,7 +178,7 @@ static void look(tt_worker *worker, const tt_own *of) {
     if (well(worker, doppel_engine_check(worker->load->engine, &item, &verdict, &error), &error, "check")) {
         uint64_t original;
         bool right = verdict.is_duplicate && plant_number(verdict.original_id, &original) && original == of->plant.id;
-        if (!right && (verdict.is_duplicate || !worker->load->lossy))
+        if (!right && !forgets(worker) && (verdict.is_duplicate || !worker->load->lossy))
             wrong("a check does not find %s, which was acknowledged", room.id);
     }
     bool asked =
