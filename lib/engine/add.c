@@ -172,7 +172,7 @@ doppel_status dp_engine_forget(doppel_engine *engine, const dp_trace *trace, boo
     dp_buffer bytes = {0};
     dp_pending p = {.removed = true, .trace = *trace};
     dp_trace removal = *trace;
-    removal.kind = DP_TRACE_REMOVAL;
+    removal.kind = trace->kind == DP_TRACE_COPY ? DP_TRACE_COPY_REMOVAL : DP_TRACE_REMOVAL;
     removal.of = trace->number;
     removal.number = expire ? 0 : engine->next++;
     p.change.remove = trace->number;

@@ -16,10 +16,10 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     trace.keys = keys;
     engine->followed = number;
     dp_latest(&engine->newest, trace.added);
-    if (trace.kind != DP_TRACE_REMOVAL)
+    if (trace.kind < DP_TRACE_REMOVAL)
         return dp_known_add(engine->known, &trace);
     trace.number = trace.of;
-    trace.kind = DP_TRACE_DOCUMENT;
+    trace.kind = trace.kind == DP_TRACE_COPY_REMOVAL ? DP_TRACE_COPY : DP_TRACE_DOCUMENT;
     return dp_known_remove(engine->known, &trace);
 }
 

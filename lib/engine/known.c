@@ -137,7 +137,7 @@ static doppel_status add_content(dp_known *known, const dp_trace *trace) {
 doppel_status dp_known_add(dp_known *known, const dp_trace *trace) {
     doppel_status status = dp_known_check(trace);
     uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
-    if (status != DOPPEL_OK || trace->kind == DP_TRACE_REMOVAL || dp_alive_has(&known->alive, trace->number))
+    if (status != DOPPEL_OK || trace->kind >= DP_TRACE_REMOVAL || dp_alive_has(&known->alive, trace->number))
         return status;
     size_t key_count = dp_known_keys(trace, keys), band_count = dp_known_bands(known, trace, bands);
     fetch_all(known->keys, keys, key_count);
@@ -161,7 +161,7 @@ doppel_status dp_known_add(dp_known *known, const dp_trace *trace) {
 doppel_status dp_known_remove(dp_known *known, const dp_trace *trace) {
     uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
     doppel_status status = dp_known_check(trace);
-    if (status != DOPPEL_OK || trace->kind == DP_TRACE_REMOVAL || !dp_alive_has(&known->alive, trace->number))
+    if (status != DOPPEL_OK || trace->kind >= DP_TRACE_REMOVAL || !dp_alive_has(&known->alive, trace->number))
         return status;
     if (dp_known_near(known, trace))
         status = doppel_index_remove(known->near, trace->fingerprint, trace->number, NULL);

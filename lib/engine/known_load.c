@@ -112,7 +112,7 @@ doppel_status dp_known_load_add(dp_known_load *load, const dp_trace *trace) {
     doppel_status status = dp_known_check(trace);
     if (status != DOPPEL_OK)
         return fail(load, status);
-    if (trace->kind == DP_TRACE_REMOVAL)
+    if (trace->kind >= DP_TRACE_REMOVAL)
         return DOPPEL_OK;
     desk *d = take_desk(load);
     bool taken = put(load, d, trace);

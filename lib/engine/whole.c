@@ -9,7 +9,7 @@ typedef struct keeping {
 /* Documents that are known, and copies of such. */
 static bool is_kept(const dp_trace *trace, void *user) {
     keeping *k = user;
-    return trace->kind != DP_TRACE_REMOVAL && dp_known_alive(k->engine->known, trace->number, k->now) &&
+    return trace->kind < DP_TRACE_REMOVAL && dp_known_alive(k->engine->known, trace->number, k->now) &&
            (trace->kind != DP_TRACE_COPY || dp_known_alive(k->engine->known, trace->of, k->now));
 }
 

@@ -108,7 +108,7 @@ bool dp_trace_decode(doppel_slice bytes, dp_trace *trace) {
     *trace = (dp_trace){0};
     uint64_t kind = take_fixed(&r, 1);
     unsigned flags = (unsigned)take_fixed(&r, 2);
-    if (r.failed || kind < DP_TRACE_DOCUMENT || kind > DP_TRACE_REMOVAL || flags & ~(unsigned)TRACE_FLAGS)
+    if (r.failed || kind < DP_TRACE_DOCUMENT || kind > DP_TRACE_COPY_REMOVAL || flags & ~(unsigned)TRACE_FLAGS)
         return false;
     trace->kind = (dp_trace_kind)kind;
     trace->number = take_varint(&r);

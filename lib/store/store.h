@@ -16,7 +16,13 @@
 typedef enum dp_part { DP_PART_TRACE, DP_PART_RECORD, DP_PART_SET, DP_PART_TEXT } dp_part;
 enum { DP_PARTS = 4 };
 
-typedef enum dp_trace_kind { DP_TRACE_DOCUMENT = 1, DP_TRACE_COPY, DP_TRACE_REMOVAL } dp_trace_kind;
+/* Removals, of documents and of copies, are the last. */
+typedef enum dp_trace_kind {
+    DP_TRACE_DOCUMENT = 1,
+    DP_TRACE_COPY,
+    DP_TRACE_REMOVAL,
+    DP_TRACE_COPY_REMOVAL
+} dp_trace_kind;
 
 /* What memory must know. */
 typedef struct dp_trace {

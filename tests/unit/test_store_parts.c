@@ -26,13 +26,14 @@ static dp_trace sample_trace(int number) {
          .key_count = 4,
          .title = {"a title of some length", 22}},
         {.number = UINT64_MAX, .kind = DP_TRACE_COPY, .of = UINT64_MAX - 1, .added = 127, .url_hash = 1},
+        {.number = 129, .kind = DP_TRACE_COPY_REMOVAL, .of = 128, .added = 128, .url_hash = 7},
         {.number = 128, .kind = DP_TRACE_REMOVAL, .of = 127, .added = 128, .fingerprint = {0, 9}},
         {.number = 16384, .kind = DP_TRACE_DOCUMENT, .expires = UINT64_MAX, .digest = {[31] = 1}, .title = {"x", 1}},
     };
     return traces[number];
 }
 
-enum { TRACES = 5, RECORDS = 4 };
+enum { TRACES = 6, RECORDS = 4 };
 
 static dp_record sample_record(int number) {
     static const dp_record records[] = {
