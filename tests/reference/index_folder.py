@@ -48,7 +48,7 @@ class Bytes:
 def trace(data):
     b = Bytes(data)
     kind, flags = b.fixed(1), b.fixed(2)
-    assert kind in (1, 2, 3) and flags < 512
+    assert kind in (1, 2, 3, 4) and flags < 512
     found = {"kind": kind, "content": bool(flags & 1), "number": b.varint(), "of": b.varint() if kind > 1 else 0,
              "added": b.varint()}
     found["expires"] = b.varint() if flags & 64 else 0
