@@ -61,13 +61,14 @@ typedef enum engine_use {
     }
 
 /* Options of whoever writes, each time. */
-#define WRITE_OPTIONS                                                                                                \
-    {"ttl", 0, OPTION_TEXT, "TIME", "how long a document is remembered: 30d, 12h, 90m, seconds, or never"},          \
-        {"durability", 0, OPTION_TEXT, "WHEN",                                                                       \
-         "a line is printed once its document is on the disk: batch (the default), those of a batch in one commit; " \
-         "each, with a commit of its own; none: within a second"},                                                   \
-        {"count", 0, OPTION_COUNT, "N", "how many documents to expect, for the plan of the index"}, {                \
-        "memory", 0, OPTION_SIZE, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)"     \
+#define WRITE_OPTIONS                                                                                            \
+    {"ttl", 0, OPTION_TEXT, "TIME", "how long a document is remembered: 30d, 12h, 90m, seconds, or never"},      \
+        {"durability", 0, OPTION_TEXT, "WHEN",                                                                   \
+         "when a line is printed: batch (the default): once the documents of its batch are on the disk, in "     \
+         "one commit; each: the same, with a commit for each document; none: at once, and on the disk within a " \
+         "second"},                                                                                              \
+        {"count", 0, OPTION_COUNT, "N", "how many documents to expect, for the plan of the index"}, {            \
+        "memory", 0, OPTION_SIZE, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)" \
     }
 
 #define DECIDE_OPTIONS                                                                                        \

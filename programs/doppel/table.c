@@ -8,7 +8,8 @@ static const cli_option common_options[] = {
     {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
-    {"id-key", 0, OPTION_TEXT, "KEY", "the field with a record's id (default id; without one it is FILE:LINE)"},
+    {"id-key", 0, OPTION_TEXT, "KEY",
+     "the field with a record's id (default id; without one it is FILE:LINE, in an index its URL or a digest)"},
     {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
     {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
     {"files-from", 0, OPTION_FILE, "FILE", "read more INPUTs from FILE, a path a line; - is stdin"},
@@ -38,17 +39,16 @@ static const cli_command commands[] = {
     {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: a JSON line each.",
      "In the order of --keep, a document is kept unless it is near one that is kept already; then its group is the "
      "most similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason "
-     "why "
-     "it is not kept, and their similarity.\n"
+     "why it is not kept, and their similarity.\n"
      "What is near is as in doppel dedup.",
      "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
      "spam.mbox",
      cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster},
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
-     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the folder "
-     "where it was started, and must be as they were. If they were read with --text-key or the like, give the same "
-     "here.\n"
+     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the "
+     "folder where it was started, and must be as they were. If they were read with --text-key or the like, give the "
+     "same here.\n"
      "The page is one file of HTML that needs nothing else: no script, and no network.",
      "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
      0, 0, "takes no operands", NULL, cmd_report},
@@ -74,21 +74,24 @@ static const cli_command commands[] = {
      "Prints a verdict for each document, a JSON line, in input order and once the document is on the disk: whether it "
      "is a duplicate, how sure that is, the reason (exact_url, content_hash or title_similarity), the original, and "
      "what was measured. Evidence counts in this order: the same URL, the same words, near content, a similar title.\n"
-     "The folder is made if it is not there, as --preset and the options behind it say; later they need not be given. "
-     "One process writes to an index at a time; any number may read it.\n"
-     "A record without an id gets its canonical URL for one, else 16 digits of the digest of its words. An id that is "
-     "there: with the same words its first verdict again, with others the new version takes its place.",
+     "The folder is made if it is not there, as --preset and the options below it say; later they need not be given. "
+     "--on-duplicate, --on-same-url, --title-share and --ttl are kept with the folder, too, and can be given anew "
+     "for one run. One process writes to an index at a time; any number may read it.\n"
+     "A record without an id gets its canonical URL for one, else 16 digits of the digest of its words; a plain file "
+     "has its path, and text from stdin has -. An id that is there: with the same words its first verdict again "
+     "(\"known\":true), with others the new version takes its place (\"replaced\":true).",
      "doppel add --index seen news.jsonl\ndoppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",
      add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add},
     {"check", "--index DIR INPUT...", "Say of documents whether an index has seen them; it stays as it is.",
-     "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate.",
+     "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
+     "all that the index has: one that was added with the same id counts, too.",
      "doppel check --index seen new.jsonl\necho 'Some text' | doppel check --index seen - >/dev/null && echo new",
      check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check},
     {"similar", "--index DIR ID|URL|FILE", "Find the documents of an index that are most similar to one.",
      "The document is the one that the index has by this id or URL, else that of this file; - is stdin. The most "
      "similar come first, a JSON line each. canonical is the id of the document that stands for its group, aliases are "
-     "the URLs that are linked to it.\n"
+     "the URLs of copies that are linked to it; the copies have no lines of their own.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
      "doppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar},
@@ -97,7 +100,8 @@ static const cli_command commands[] = {
      "doppel get --index seen article-17\ndoppel get --index seen https://example.org/news", get_options, 1, SIZE_MAX,
      "needs an ID", NULL, cmd_get},
     {"remove", "--index DIR ID...", "Make an index forget documents: a JSON line each.",
-     "What was linked to a document goes with it.",
+     "Takes ids, no URLs; \"removed\":false: there was none. What was linked to a document does not match any more, "
+     "either, and leaves the disk with the next doppel compact.",
      "doppel remove --index seen article-17\ndoppel remove --index seen --files-from ids.txt", remove_options, 1,
      SIZE_MAX, "needs an ID", NULL, cmd_remove},
     {"stats", "--index DIR", "Say what an index holds and costs: one JSON object.",
@@ -105,28 +109,29 @@ static const cli_command commands[] = {
      "doppel stats --index seen", stats_options, 0, 0, "takes no operands", NULL, cmd_stats},
     {"export", "--index DIR", "Write an index as JSONL, with all that doppel import needs.",
      "The first line says what the index was made with. Then come the documents, with their sketches (and texts, if "
-     "they "
-     "are kept), then the copies that are linked to them.",
+     "they are kept), then the copies that are linked to them.",
      "doppel export --index seen -o seen.jsonl.zst\ndoppel export --index old | doppel import --index new -",
      export_options, 0, 0, "takes no operands", NULL, cmd_export},
     {"import", "--index DIR INPUT...", "Put what doppel export wrote, or plain records, into an index.",
      "A new index is made as the export says, unless options say otherwise, and is as the old one was. In an index "
-     "that "
-     "has documents already, those of the export are checked like new ones. What has expired is left out.\n"
+     "that has documents already, those of the export are checked like new ones. What has expired is left out.\n"
      "Records without sketches are added as doppel add does.",
      "doppel import --index seen seen.jsonl.zst", import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import},
-    {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.", NULL,
+    {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.",
+     "The copy is an index like any other. TO must be new or empty; the folder it is in must be there.",
      "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is made", NULL,
      cmd_backup},
     {"compact", "--index DIR", "Bring an index to its smallest form.",
      "What was removed or has expired leaves no trace, and the file shrinks. Needs as much free disk as it takes then.",
      "doppel compact --index seen", compact_options, 0, 0, "takes no operands", NULL, cmd_compact},
     {"verify", "--index DIR", "Check every record of an index, and say what is wrong.",
-     "Each finding is a line on stderr; exit code 4 when there is any.", "doppel verify --index seen", verify_options,
-     0, 0, "takes no operands", NULL, cmd_verify},
+     "Each finding is a line on stderr; exit code 4 when there is any. Changes nothing. When records are damaged, "
+     "put a backup in the place of the folder, or save the others: doppel export --index DIR | doppel import --index "
+     "NEW -",
+     "doppel verify --index seen", verify_options, 0, 0, "takes no operands", NULL, cmd_verify},
     {"serve", "--index DIR", "Serve an index over HTTP, with a console in the browser.",
-     "Answers check, add, get, similar, batch, compare and more, as docs/HTTP.md and GET /openapi.json say; GET / is the "
-     "console, GET /metrics is for Prometheus. The folder is made if it is not there, as with doppel add.\n"
+     "Answers check, add, get, similar, batch, compare and more, as docs/HTTP.md and GET /openapi.json say; GET / is "
+     "the console, GET /metrics is for Prometheus. The folder is made if it is not there, as with doppel add.\n"
      "Listens on loopback unless told otherwise. SIGTERM finishes what was accepted; SIGHUP reads the tokens again. A "
      "socket that systemd hands over is used in place of --listen.",
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
