@@ -61,7 +61,8 @@ static int open_databases(dp_env *env) {
         [DP_DB_META] = {"meta", 0},
     };
     MDB_txn *txn;
-    int reason = mdb_txn_begin(env->env, NULL, env->mode == DP_ENV_NEW ? 0 : MDB_RDONLY, &txn);
+    /* Who writes begins to: if the writer before was killed, LMDB finds out by that, and which commit was the last. */
+    int reason = mdb_txn_begin(env->env, NULL, env->mode == DP_ENV_READ ? MDB_RDONLY : 0, &txn);
     if (reason)
         return reason;
     for (int i = 0; i < DP_DBS && !reason; i++)
@@ -125,6 +126,9 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
         reason = mdb_reader_check(env->env, NULL);
     if (!reason)
         reason = open_databases(env);
+    /* Its writer has made the map larger since. */
+    while (reason == MDB_MAP_RESIZED && !(reason = mdb_env_set_mapsize(env->env, 0)))
+        reason = open_databases(env);
     if (!reason)
         return DOPPEL_OK;
     dp_env_close(env);
@@ -172,6 +176,9 @@ int dp_env_read_once(const dp_env *env, MDB_txn **txn) {
     MDB_txn *probe = NULL;
     *txn = NULL;
     int reason = dp_env_read(env, txn, &probe);
+    /* Nobody else uses it yet, where another process writes to it. */
+    while (reason == MDB_MAP_RESIZED && !(reason = mdb_env_set_mapsize(env->env, 0)))
+        reason = dp_env_read(env, txn, &probe);
     mdb_txn_abort(probe);
     if (!reason)
         return 0;
