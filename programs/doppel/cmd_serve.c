@@ -40,10 +40,13 @@ const cli_option serve_options[] = {
 
 int cmd_serve(const cli_args *args) {
     engine_cli e = {0};
-    int code = serve_configure(args);
+    serve_config config = {0};
+    int code = serve_configure(&config, args);
     if (code == EXIT_DONE)
         code = engine_prepare(&e, args, ENGINE_MAKE);
     if (code == EXIT_DONE)
         code = serve(args, &e.options);
-    return engine_close(&e, code);
+    code = engine_close(&e, code);
+    serve_config_free(&config);
+    return code;
 }

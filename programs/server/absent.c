@@ -3,9 +3,14 @@
 
 #include "common/message.h"
 
-int serve_configure(const cli_args *args) {
+int serve_configure(serve_config *config, const cli_args *args) {
+    (void)config;
     (void)args;
     return EXIT_DONE;
+}
+
+void serve_config_free(serve_config *config) {
+    (void)config;
 }
 
 static int absent(void) {

@@ -18,6 +18,8 @@ static const cli_option *find(const cli_args *args, const char *name, const char
     return NULL;
 }
 
+static const char *const yes[] = {"on", "yes", "true", "1", NULL}, *const no[] = {"off", "no", "false", "0", NULL};
+
 static bool is_word(const char *value, const char *const *words) {
     for (; *words; words++)
         if (!strcmp(value, *words))
@@ -25,9 +27,28 @@ static bool is_word(const char *value, const char *const *words) {
     return false;
 }
 
-/* Sets an option that was not set yet; false, with a message: it has no such value. */
-static bool set(const cli_option *option, const char **place, const char *value, const char *where) {
-    static const char *const yes[] = {"on", "yes", "true", "1", NULL}, *const no[] = {"off", "no", "false", "0", NULL};
+/* A copy that the configuration holds. */
+static const char *hold(serve_config *config, const char *value) {
+    char **grown = realloc(config->held, (config->count + 1) * sizeof *grown);
+    char *copy = grown ? strdup(value) : NULL;
+    if (grown)
+        config->held = grown;
+    if (copy)
+        grown[config->count++] = copy;
+    else
+        message("no memory");
+    return copy;
+}
+
+void serve_config_free(serve_config *config) {
+    for (size_t i = 0; i < config->count; i++)
+        free(config->held[i]);
+    free(config->held);
+    *config = (serve_config){0};
+}
+
+/* Whether an option can have this value; complains when it cannot. */
+static bool fits(const cli_option *option, const char *value, const char *where) {
     uint64_t number;
     bool checked = option->kind == OPTION_COUNT || option->kind == OPTION_SIZE;
     if (checked && !parse_number(value, option->kind == OPTION_SIZE, &number)) {
@@ -38,17 +59,23 @@ static bool set(const cli_option *option, const char **place, const char *value,
         message("%s: %s is on or off, not %s", where, option->name, value);
         return false;
     }
+    return true;
+}
+
+/* Sets an option that was not set yet; false, with a message: it has no such value. */
+static bool set(serve_config *config, const cli_option *option, const char **place, const char *value,
+                const char *where) {
+    if (!fits(option, value, where))
+        return false;
     if (*place || (option->kind == OPTION_FLAG && is_word(value, no)))
         return true;
-    *place = strdup(value);
-    if (!*place)
-        message("no memory");
+    *place = hold(config, value);
     return *place;
 }
 
 /* ---- the environment ---- */
 
-static bool from_environment(const cli_args *args) {
+static bool from_environment(serve_config *config, const cli_args *args) {
     size_t number = 0;
     for (const cli_option *o = args->command->options; o->name; o++, number++) {
         char name[64];
@@ -56,7 +83,7 @@ static bool from_environment(const cli_args *args) {
         for (char *p = name; *p; p++)
             *p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p;
         const char *value = getenv(name);
-        if (value && !set(o, &args->values[number], value, name))
+        if (value && !set(config, o, &args->values[number], value, name))
             return false;
     }
     return true;
@@ -65,6 +92,7 @@ static bool from_environment(const cli_args *args) {
 /* ---- the file ---- */
 
 typedef struct reading {
+    serve_config *config;
     const cli_args *args;
     const char *path;
     bool told;
@@ -80,15 +108,15 @@ static int take(void *user, const char *section, const char *name, const char *v
         message("%s: there is no section [%s]; all stands in [serve]", r->path, section);
     else if (!option || !strcmp(name, "config"))
         message("%s: there is no option %s; `doppel serve --help` lists them", r->path, name);
-    else if (set(option, place, value, r->path)) {
+    else if (set(r->config, option, place, value, r->path)) {
         r->told = false;
         return 1;
     }
     return 0;
 }
 
-static int from_file(const cli_args *args, const char *path) {
-    reading r = {args, path, false};
+static int from_file(serve_config *config, const cli_args *args, const char *path) {
+    reading r = {config, args, path, false};
     int code = ini_parse(path, take, &r);
     if (code > 0)
         message("%s:%d: %s", path, code, r.told ? "this line" : "this is not NAME = VALUE");
@@ -97,9 +125,9 @@ static int from_file(const cli_args *args, const char *path) {
     return code ? EXIT_USAGE : EXIT_DONE;
 }
 
-int serve_configure(const cli_args *args) {
+int serve_configure(serve_config *config, const cli_args *args) {
     const char **place;
-    if (!from_environment(args))
+    if (!from_environment(config, args))
         return EXIT_USAGE;
-    return find(args, "config", &place) && *place ? from_file(args, *place) : EXIT_DONE;
+    return find(args, "config", &place) && *place ? from_file(config, args, *place) : EXIT_DONE;
 }

@@ -5,10 +5,17 @@
 #include "common/args.h"
 #include "doppel.h"
 
+/* Values that did not come from the command line. Zero is empty. */
+typedef struct serve_config {
+    char **held;
+    size_t count;
+} serve_config;
+
 /* Fills in what the command line does not say: from the environment (DOPPEL_LISTEN for --listen), then from the file
- * of --config. The values live as long as the process. Complains and gives an exit code when something makes no sense.
- */
-int serve_configure(const cli_args *args);
+ * of --config. Complains and gives an exit code when something makes no sense. Free it in any case, once the arguments
+ * are not used any more. */
+int serve_configure(serve_config *config, const cli_args *args);
+void serve_config_free(serve_config *config);
 
 /* Serves until it is told to stop. Gives the exit code. */
 int serve(const cli_args *args, const doppel_engine_options *engine);

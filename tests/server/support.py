@@ -19,6 +19,8 @@ FULL = os.environ.get("DOPPEL_SUITE") == "full"
 BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
 DOPPEL = os.path.join(BUILD, "doppel")
 SANITIZED = os.path.basename(BUILD).endswith(("asan", "tsan"))
+# The leak sanitizer traces its own process, which the sandbox forbids.
+SANDBOX = ["--sandbox", "off"] if SANITIZED else []
 
 
 class Server:
@@ -39,9 +41,7 @@ class Server:
             os.mkdir(self.path("indexes"))
             os.mkdir(self.path("backups"))
         command = [DOPPEL, "serve", "--index", self.path("seen"), "--indexes", self.path("indexes"), "--backups",
-                   self.path("backups"), "--listen", "127.0.0.1:0", *self.options]
-        if SANITIZED:
-            command += ["--sandbox", "off"]  # the leak sanitizer traces its own process
+                   self.path("backups"), "--listen", "127.0.0.1:0", *SANDBOX, *self.options]
         self.errors = open(self.path("stderr"), "w+")
         self.process = subprocess.Popen(command, stderr=self.errors, stdout=subprocess.DEVNULL,
                                         env=dict(os.environ, **self.environment))
