@@ -2,7 +2,7 @@
 #include "server/server.h"
 
 #include "common/message.h"
-#include "server/console.h"
+#include "server/respond.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,74 +18,6 @@ typedef struct exchange {
     request *request;
     bool received; /* all of it */
 } exchange;
-
-/* ---- answers ---- */
-
-static ssize_t read_spool(void *user, uint64_t from, char *to, size_t length) {
-    long got = spool_read(user, from, to, length);
-    return got > 0 ? got : got ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
-}
-
-static void free_spool(void *user) {
-    spool_free(user);
-}
-
-/* What is sent belongs to the response from here on. */
-static struct MHD_Response *make_response(request *r) {
-    struct MHD_Response *response;
-    if (r->file) {
-        r->sent = r->file->length;
-        return MHD_create_response_from_buffer(r->file->length, (void *)(uintptr_t)r->file->bytes,
-                                               MHD_RESPMEM_PERSISTENT);
-    }
-    if (r->spool) {
-        r->sent = r->spool->length;
-        response = MHD_create_response_from_callback(r->spool->length, 1 << 16, read_spool, r->spool, free_spool);
-        r->spool = response ? NULL : r->spool;
-        return response;
-    }
-    r->sent = r->answer.length;
-    response = MHD_create_response_from_buffer(r->answer.length, r->answer.data, MHD_RESPMEM_MUST_FREE);
-    if (response)
-        r->answer = (text){0};
-    return response;
-}
-
-static void add_headers(struct MHD_Response *response, const request *r) {
-    char seconds[16];
-    MHD_add_response_header(response, "Content-Type", r->type);
-    MHD_add_response_header(response, "Cache-Control", r->file ? "no-cache" : "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (r->file) {
-        MHD_add_response_header(response, "Content-Security-Policy", CONSOLE_POLICY);
-        MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
-        MHD_add_response_header(response, "X-Frame-Options", "DENY");
-        MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
-    }
-    if (r->status == 401)
-        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    if (r->allow[0])
-        MHD_add_response_header(response, "Allow", r->allow);
-    if (r->location[0])
-        MHD_add_response_header(response, "Location", r->location);
-    if (r->retry_after) {
-        snprintf(seconds, sizeof seconds, "%u", r->retry_after);
-        MHD_add_response_header(response, "Retry-After", seconds);
-    }
-    if (r->close || atomic_load(&r->service->draining))
-        MHD_add_response_header(response, "Connection", "close");
-}
-
-static enum MHD_Result send_answer(exchange *x, struct MHD_Connection *to) {
-    request *r = x->request;
-    struct MHD_Response *response = make_response(r);
-    if (!response)
-        return MHD_NO;
-    add_headers(response, r);
-    enum MHD_Result queued = MHD_queue_response(to, (unsigned)r->status, response);
-    MHD_destroy_response(response);
-    return queued;
-}
 
 /* ---- requests ---- */
 
@@ -124,11 +56,12 @@ static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const cha
     connection_is(x->connection, r->route && r->route->body == BODY_LINES ? PHASE_LINES : PHASE_BODY);
     /* A body that is too large, or that waits to be asked for, is not read. */
     bool asks = header(from, "Expect");
-    return r->done && (r->close || asks) ? send_answer(x, from) : MHD_YES;
+    return r->done && (r->close || asks) ? respond(x->request, from) : MHD_YES;
 }
 
 static enum MHD_Result hand_over(exchange *x, struct MHD_Connection *from, run_kind run) {
     MHD_suspend_connection(from);
+    atomic_fetch_add(&x->server->service->handed_over, 1);
     request_hand_over(x->request, run);
     return MHD_YES;
 }
@@ -137,7 +70,7 @@ static enum MHD_Result hand_over(exchange *x, struct MHD_Connection *from, run_k
 static enum MHD_Result work(exchange *x, struct MHD_Connection *from) {
     request *r = x->request;
     if (r->done)
-        return send_answer(x, from);
+        return respond(x->request, from);
     run_kind run = request_received(r);
     x->received = true;
     connection_is(x->connection, PHASE_WORK);
@@ -150,7 +83,7 @@ static enum MHD_Result work(exchange *x, struct MHD_Connection *from) {
     } else if (!r->done) {
         request_run(r);
     }
-    return send_answer(x, from);
+    return respond(x->request, from);
 }
 
 static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const char *url, const char *method,
@@ -173,7 +106,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const
 }
 
 static void wake(request *r) {
+    service *s = r->service; /* the request may be gone behind the next line */
     MHD_resume_connection(r->connection);
+    atomic_fetch_sub(&s->handed_over, 1);
 }
 
 /* ---- connections ---- */
@@ -299,6 +234,9 @@ void server_stop(server *s) {
         }
         /* What is on its way counts, too: nothing may be under way for a while. */
         for (int quiet = 0; quiet < QUIET && now_microseconds() < until; quiet = is_busy(s) ? 0 : quiet + 1)
+            usleep(STEP);
+        /* No connection may be suspended any more, however long its work takes. */
+        while (atomic_load(&s->service->handed_over))
             usleep(STEP);
         MHD_stop_daemon(s->daemon);
     }

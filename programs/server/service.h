@@ -52,7 +52,8 @@ typedef struct service {
     atomic_uint_fast64_t buffered; /* bytes of bodies that are held */
     FILE *access_log;
     pthread_mutex_t log_lock;
-    atomic_bool draining; /* it is about to stop */
+    atomic_bool draining;    /* it is about to stop */
+    atomic_uint handed_over; /* requests that workers have */
     /* Lets a request go on whose work a worker has done; NULL: nobody waits. */
     void (*wake)(struct request *request);
 } service;
