@@ -178,12 +178,12 @@ static void look(tt_worker *worker, const tt_own *of) {
     if (well(worker, doppel_engine_check(worker->load->engine, &item, &verdict, &error), &error, "check")) {
         uint64_t original;
         bool right = verdict.is_duplicate && plant_number(verdict.original_id, &original) && original == of->plant.id;
-        if (!right && !forgets(worker) && (verdict.is_duplicate || !worker->load->lossy))
+        if (!right && !forgets(worker))
             wrong("a check does not find %s, which was acknowledged", room.id);
     }
     bool asked =
         well(worker, doppel_engine_similar(worker->load->engine, &item, NULL, &list, &error), &error, "similar");
-    if (asked && !list.count && !worker->load->lossy)
+    if (asked && !list.count && !forgets(worker))
         wrong("nothing is similar to %s, which was acknowledged", room.id);
     doppel_stored_list_free(&list);
     doppel_verdict_free(&verdict);

@@ -107,7 +107,7 @@ typedef struct tt_load {
     uint64_t now;        /* what the engine's clock says */
     bool by_similarity;  /* texts with a changed word are duplicates */
     bool keeps_copies;   /* on_duplicate is link or store */
-    bool lossy;          /* what is acknowledged need not be on the disk, where checks see it */
+    bool lossy;          /* what is acknowledged need not be on the disk */
     bool tolerant;       /* calls may fail: they are reported as refused */
     const char *backups; /* a folder for them; NULL: none are made, and nothing is compacted */
     void (*report)(const tt_step *step, void *user);
