@@ -47,7 +47,7 @@ static void write_when(text *out) {
 
 void access_log_write(service *s, const request *r, uint64_t microseconds) {
     text out = {0};
-    if (!s->access_log)
+    if (!s->options.access_log)
         return;
     write_when(&out);
     text_member_string(&out, "client", slice_of(r->client));
