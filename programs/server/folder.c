@@ -26,14 +26,14 @@ static doppel_status failed(const char *path, const char *what, doppel_error *er
     return status;
 }
 
-doppel_status folder_read(const char *folder, const char *name, const char *ending, char **bytes, size_t *length,
+doppel_status folder_read(const char *folder, const char *name, const char *ending, folder_file *into,
                           doppel_error *error) {
     char *path = folder_path(folder, name, ending);
     FILE *file = path ? fopen(path, "re") : NULL;
-    *bytes = malloc(LARGEST);
-    *length = file && *bytes ? fread(*bytes, 1, LARGEST, file) : 0;
+    into->bytes = malloc(LARGEST);
+    into->length = file && into->bytes ? fread(into->bytes, 1, LARGEST, file) : 0;
     doppel_status status = DOPPEL_OK;
-    if (!file || !*bytes || ferror(file))
+    if (!file || !into->bytes || ferror(file))
         status = failed(path, "read", error);
     if (file)
         fclose(file);

@@ -8,8 +8,12 @@
 /* FOLDER/NAMEENDING, allocated; NULL: no memory. */
 char *folder_path(const char *folder, const char *name, const char *ending);
 
-/* Reads a small file, to be freed. */
-doppel_status folder_read(const char *folder, const char *name, const char *ending, char **bytes, size_t *length,
+/* A small file, read whole. */
+typedef struct folder_file {
+    char *bytes; /* to be freed, also after a failure */
+    size_t length;
+} folder_file;
+doppel_status folder_read(const char *folder, const char *name, const char *ending, folder_file *into,
                           doppel_error *error);
 
 /* Writes a file that is whole or absent, and on the disk. */

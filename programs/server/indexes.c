@@ -102,13 +102,13 @@ static int open_default(indexes *all, const char *path, const doppel_engine_opti
 /* Opens an index of the folder by its settings, which end in .json. */
 static doppel_status open_other(indexes *all, doppel_slice name, doppel_error *error) {
     index_entry *entry = entry_create(name);
-    char *path = NULL, *settings = NULL;
-    size_t length = 0;
+    char *path = NULL;
+    folder_file settings = {0};
     doppel_status status = DOPPEL_ERROR_MEMORY;
     *error = (doppel_error){.code = status, .message = "no memory"};
     if (entry && (path = folder_path(all->folder, entry->name, "")))
-        status = folder_read(all->folder, entry->name, ".json", &settings, &length, error);
-    if (status == DOPPEL_OK && !index_settings(entry, (doppel_slice){settings, length}, error))
+        status = folder_read(all->folder, entry->name, ".json", &settings, error);
+    if (status == DOPPEL_OK && !index_settings(entry, (doppel_slice){settings.bytes, settings.length}, error))
         status = error->code;
     if (status == DOPPEL_OK) {
         entry->options.must_exist = true;
@@ -119,7 +119,7 @@ static doppel_status open_other(indexes *all, doppel_slice name, doppel_error *e
     if (status != DOPPEL_OK)
         entry_free(entry);
     free(path);
-    free(settings);
+    free(settings.bytes);
     return status;
 }
 
