@@ -53,7 +53,7 @@ static doppel_status look_up_id(adding *a, uint64_t *again) {
     status = dp_read_trace(a->engine, a->worker, &a->look, number, trace, &found, a->error);
     if (status != DOPPEL_OK || !found)
         return status;
-    bool orphan = trace->kind == DP_TRACE_COPY && !dp_known_alive(a->engine->known, trace->of, a->look.now);
+    bool orphan = trace->kind == DP_TRACE_COPY && !dp_look_alive(a->engine, &a->look, trace->of);
     if (same_words(a->query, trace) && !orphan) {
         *again = number;
     } else {

@@ -49,7 +49,7 @@ const dp_pending *dp_commit_find(const doppel_engine *engine, uint64_t number) {
 static void undo(doppel_engine *engine, const dp_pending *p) {
     if (p->added)
         dp_known_remove(engine->known, &p->trace);
-    if (p->removed && dp_known_add(engine->known, &p->trace) != DOPPEL_OK)
+    if (p->removed && !dp_is_leaving(p) && dp_known_add(engine->known, &p->trace) != DOPPEL_OK)
         dp_log_line(engine, DOPPEL_LOG_ERROR, "COMMIT_ERROR", "document %llu is not found until the next opening",
                     (unsigned long long)p->trace.number);
 }
@@ -111,12 +111,16 @@ doppel_status dp_commit_queue(doppel_engine *engine, const dp_pending *pending, 
     doppel_status status = DOPPEL_OK;
     if (p->added)
         status = dp_known_add(engine->known, &p->trace);
+    else if (dp_is_leaving(p))
+        status = dp_leaving_reserve(&engine->leaving) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
     else if (p->removed)
         status = dp_known_remove(engine->known, &p->trace);
     if (status != DOPPEL_OK) {
         free(p->bytes);
         return dp_fail(error, status, "%s", doppel_status_name(status));
     }
+    if (dp_is_leaving(p))
+        dp_leaving_add(&engine->leaving, p->trace.number);
     group->count++;
     for (int i = 0; i < DP_PARTS; i++)
         group->bytes += p->change.part[i].length;
@@ -134,6 +138,7 @@ void dp_commit_back(doppel_engine *engine, size_t mark) {
         undo(engine, &group->pending[--group->count]);
         free(group->pending[group->count].bytes);
     }
+    dp_leaving_again(engine);
 }
 
 /* ---- writing ---- */
@@ -172,11 +177,10 @@ static bool is_written(doppel_engine *engine, uint64_t last) {
 /* Ends the commit that was under way: numbers become visible, or all that is pending goes. `order` is held. */
 static void settle(doppel_engine *engine, doppel_status status, const doppel_error *error) {
     dp_group *group = engine->writing;
-    uint64_t last = group->pending[group->count - 1].at;
-    bool written = status == DOPPEL_OK || is_written(engine, last);
+    bool written = status == DOPPEL_OK || is_written(engine, group->pending[group->count - 1].at);
     engine->writing = NULL;
     if (written)
-        dp_latest(&engine->durable, last);
+        dp_leaving_go(engine, group);
     if (status != DOPPEL_OK) {
         group_undo(engine, engine->current);
         if (!written)
@@ -190,6 +194,7 @@ static void settle(doppel_engine *engine, doppel_status status, const doppel_err
         engine->failed_error = *error;
         engine->taken_back++;
     }
+    dp_leaving_again(engine);
     group_end(group, status, error);
     group_let_go(group);
     pthread_cond_broadcast(&engine->settled);

@@ -53,21 +53,32 @@ doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const dopp
 
 /* ---- check ---- */
 
+/* So often a check is made again when documents went meanwhile; then it waits until none can. */
+enum { MOST_TRIES = 8 };
+
 doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error) {
     dp_finding finding;
-    dp_look look;
-    doppel_status status = dp_look_begin(engine, worker, &look, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = dp_find(engine, worker, query, &look, &finding, error);
-    if (status == DOPPEL_OK) {
-        const doppel_slice ids[2] = {query->id, finding.original_id};
-        status = dp_verdict_set(verdict, &engine->rules, finding.reason, &finding.best.evidence, ids);
-        if (status != DOPPEL_OK)
-            status = dp_no_memory(error);
+    doppel_status status = DOPPEL_OK;
+    bool again = true;
+    for (int tries = 0; again && status == DOPPEL_OK; tries++) {
+        dp_look look;
+        bool hold = tries == MOST_TRIES;
+        if (hold)
+            pthread_mutex_lock(&engine->order);
+        status = dp_look_begin(engine, worker, &look, error);
+        if (status == DOPPEL_OK) {
+            status = dp_find(engine, worker, query, &look, &finding, error);
+            again = dp_look_again(engine, &look);
+            const doppel_slice ids[2] = {query->id, finding.original_id};
+            if (status == DOPPEL_OK && !again &&
+                dp_verdict_set(verdict, &engine->rules, finding.reason, &finding.best.evidence, ids) != DOPPEL_OK)
+                status = dp_no_memory(error);
+            dp_look_end(engine, worker, &look);
+        }
+        if (hold)
+            pthread_mutex_unlock(&engine->order);
     }
-    dp_look_end(engine, worker, &look);
     if (status == DOPPEL_OK)
         dp_engine_note(engine, &finding);
     return status;

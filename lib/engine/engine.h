@@ -3,7 +3,7 @@
  *
  * What is decided goes into `known` at once, so that the next add sees it, and into the group of changes that the next
  * commit writes. Whoever adds waits for that commit; if it fails, all that was decided since the last one is taken
- * back. Numbers above `durable` are invisible to checks.
+ * back. Checks see what the store shows: what is not durable is not there yet, what is to be removed still is.
  *
  * Locks, in the order in which they are taken: `shape` (held to read by every call; to write by what replaces the store
  * or `known` as a whole), `order` (held by whoever decides: adds, removals, expiry; never while the disk is written,
@@ -12,6 +12,7 @@
 #define DP_ENGINE_H
 
 #include "decide/decide.h"
+#include "engine/leaving.h"
 #include "engine/query.h"
 
 #include <pthread.h>
@@ -22,7 +23,7 @@
 typedef struct dp_pending {
     dp_change change;
     bool added;     /* its trace went into `known` */
-    bool removed;   /* the trace of what it removes went out of it */
+    bool removed;   /* the trace of what it removes goes out of it: at once when it has expired, else once durable */
     dp_trace trace; /* of change.number, or, of a removal, what it removes */
     char *bytes;    /* what all of it points to */
     uint64_t at;    /* the number that it has, or stands behind: in a group they never fall */
@@ -82,9 +83,10 @@ struct doppel_engine {
 
     pthread_mutex_t order; /* of all down to `closing` */
     pthread_cond_t settled;
-    uint64_t next;     /* number */
-    dp_group *current; /* takes changes */
-    dp_group *writing; /* is being written; NULL: none is */
+    uint64_t next;      /* number */
+    dp_group *current;  /* takes changes */
+    dp_group *writing;  /* is being written; NULL: none is */
+    dp_leaving leaving; /* what both remove */
     uint64_t followed_generation;
     uint64_t followed; /* a reader process: the last number it has taken in */
     uint64_t expired_at;
@@ -95,8 +97,8 @@ struct doppel_engine {
     pthread_t background;
     bool has_background;
 
-    _Atomic uint64_t durable; /* numbers up to it are on the disk */
-    _Atomic uint64_t clock;   /* the latest time that was seen */
+    _Atomic uint64_t removals; /* how often documents went out of `known`, counted before they go */
+    _Atomic uint64_t clock;    /* the latest time that was seen */
 
     pthread_mutex_t pool_lock;
     dp_worker *pool;
@@ -145,7 +147,8 @@ typedef struct dp_look {
     uint64_t below;     /* numbers from here on do not count */
     uint64_t except[2]; /* nor do these; 0: none */
     uint64_t now;
-    bool deciding; /* `order` is held: what is pending counts too */
+    bool deciding;     /* `order` is held: what is pending counts too */
+    uint64_t removals; /* the engine's, when it began */
 } dp_look;
 
 /* An original, as it was found. */
@@ -160,6 +163,10 @@ typedef struct dp_finding {
  * then `order` is held until dp_look_end. */
 doppel_status dp_look_begin(doppel_engine *engine, dp_worker *worker, dp_look *look, doppel_error *error);
 void dp_look_end(doppel_engine *engine, dp_worker *worker, const dp_look *look);
+/* Whether documents went while it lasted: a new version may have been too new for it, and the old one gone. */
+bool dp_look_again(const doppel_engine *engine, const dp_look *look);
+/* Whether a number is known, has not expired and is not about to be removed. */
+bool dp_look_alive(const doppel_engine *engine, const dp_look *look, uint64_t number);
 
 /* The worker's view must have begun, after `order` was taken if it is held. */
 doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
@@ -195,6 +202,11 @@ size_t dp_commit_mark(const doppel_engine *engine);
 void dp_commit_back(doppel_engine *engine, size_t mark);
 /* Of what is pending, the one with this number; NULL: it is not there. */
 const dp_pending *dp_commit_find(const doppel_engine *engine, uint64_t number);
+/* leaving.c: whether a change removes what is found until it is durable; what a group removes goes; and the set of
+ * what is pending anew. */
+bool dp_is_leaving(const dp_pending *pending);
+void dp_leaving_go(doppel_engine *engine, const dp_group *group);
+void dp_leaving_again(doppel_engine *engine);
 /* Waits until all that is pending now is durable. `order` is let go meanwhile. */
 doppel_status dp_commit_wait(doppel_engine *engine, doppel_error *error);
 /* Writes what is pending without letting `order` go. */

@@ -25,7 +25,7 @@ static bool counts(const search *s, uint64_t number) {
     for (int i = 0; i < s->lost_count; i++)
         if (s->lost[i] == number)
             return false;
-    return dp_known_alive(s->engine->known, number, s->look->now);
+    return dp_look_alive(s->engine, look, number);
 }
 
 static void consider(search *s, const dp_candidate *candidate) {
@@ -187,6 +187,7 @@ static doppel_status find_same_title(search *s) {
                                   .now = s->look->now,
                                   .below = s->look->below,
                                   .except = {s->look->except[0], s->look->except[1]},
+                                  .leaving = s->look->deciding ? &s->engine->leaving : NULL,
                                   .share = s->engine->options.title_share};
     if (!s->engine->rules.titles || !s->query->title_key.length)
         return DOPPEL_OK;

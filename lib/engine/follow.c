@@ -14,13 +14,20 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     if (trace.key_count)
         memcpy(keys, trace.keys, trace.key_count * sizeof *keys);
     trace.keys = keys;
-    engine->followed = number;
     dp_latest(&engine->newest, trace.added);
-    if (trace.kind < DP_TRACE_REMOVAL)
-        return dp_known_add(engine->known, &trace);
-    trace.number = trace.of;
-    trace.kind = trace.kind == DP_TRACE_COPY_REMOVAL ? DP_TRACE_COPY : DP_TRACE_DOCUMENT;
-    return dp_known_remove(engine->known, &trace);
+    doppel_status status;
+    if (trace.kind < DP_TRACE_REMOVAL) {
+        status = dp_known_add(engine->known, &trace);
+    } else {
+        /* A new version stands before the removal of the old one. */
+        atomic_fetch_add(&engine->removals, 1);
+        trace.number = trace.of;
+        trace.kind = trace.kind == DP_TRACE_COPY_REMOVAL ? DP_TRACE_COPY : DP_TRACE_DOCUMENT;
+        status = dp_known_remove(engine->known, &trace);
+    }
+    if (status == DOPPEL_OK)
+        engine->followed = number;
+    return status;
 }
 
 static void on_damaged(uint64_t number, void *user) {
@@ -41,7 +48,6 @@ static doppel_status take_in(doppel_engine *engine, dp_view *view, const dp_mome
     if (status != DOPPEL_OK)
         return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(error) : status;
     engine->followed = moment->last;
-    atomic_store(&engine->durable, moment->last);
     dp_latest(&engine->clock, moment->clock);
     return DOPPEL_OK;
 }

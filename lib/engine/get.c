@@ -31,13 +31,16 @@ doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, si
     doppel_status status = dp_engine_enter(engine, &worker, error);
     if (status != DOPPEL_OK)
         return status;
-    status = dp_look_begin(engine, worker, &look, error);
-    if (status == DOPPEL_OK) {
+    do {
+        dp_stored_list_clear(list);
+        status = dp_look_begin(engine, worker, &look, error);
+        if (status != DOPPEL_OK)
+            break;
         status = dp_engine_resolve(engine, worker, &look, (doppel_slice){id_or_url, length}, &number, error);
         if (status == DOPPEL_OK && number)
             status = dp_stored_add(engine, worker, number, &wanted, list, &found, error);
         dp_look_end(engine, worker, &look);
-    }
+    } while (status == DOPPEL_OK && !list->count && dp_look_again(engine, &look));
     dp_engine_leave(engine, worker);
     return status;
 }

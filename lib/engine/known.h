@@ -11,6 +11,7 @@
 #ifndef DP_KNOWN_H
 #define DP_KNOWN_H
 
+#include "engine/leaving.h"
 #include "index/index.h"
 #include "store/store.h"
 
@@ -77,10 +78,11 @@ bool dp_known_alive(dp_known *known, uint64_t number, uint64_t now);
 /* ---- titles ---- */
 
 typedef struct dp_title_query {
-    doppel_slice title;  /* normalised */
-    uint64_t now, below; /* owners that are not alive, or have a number of `below` or more, do not count */
-    uint64_t except[2];  /* neither do these; 0: none */
-    double share;        /* titles that more than this share of the documents have had, and more than 8, do not count */
+    doppel_slice title;        /* normalised */
+    uint64_t now, below;       /* owners that are not alive, or have a number of `below` or more, do not count */
+    uint64_t except[2];        /* neither do these; 0: none */
+    const dp_leaving *leaving; /* nor these; NULL: none */
+    double share; /* titles that more than this share of the documents have had, and more than 8, do not count */
 } dp_title_query;
 
 typedef struct dp_title_hit {

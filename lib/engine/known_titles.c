@@ -123,7 +123,9 @@ static uint64_t first_owner(const finding *f, const dp_title_match *match) {
         uint64_t owner = match->owners[i];
         if (owner >= query->below)
             break;
-        if (owner != query->except[0] && owner != query->except[1] && dp_alive_at(&f->known->alive, owner, query->now))
+        if (owner != query->except[0] && owner != query->except[1] &&
+            !(query->leaving && dp_leaving_has(query->leaving, owner)) &&
+            dp_alive_at(&f->known->alive, owner, query->now))
             return owner;
     }
     return 0;

@@ -222,7 +222,6 @@ doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error) {
     engine->next = moment.last + 1;
     engine->followed = moment.last;
     engine->followed_generation = moment.generation;
-    atomic_store(&engine->durable, moment.last);
     return DOPPEL_OK;
 }
 
@@ -290,6 +289,7 @@ void doppel_engine_close(doppel_engine *engine) {
         next = worker->next;
         worker_free(worker);
     }
+    dp_leaving_free(&engine->leaving);
     dp_known_free(engine->known);
     dp_store_close(engine->store);
     doppel_recipe_free(engine->own_recipe);

@@ -3,23 +3,38 @@
  * A part that is damaged counts as gone: it is counted and logged, and everything else goes on. */
 #include "engine/engine.h"
 
+/* What the view shows is durable: its last number is the border. Documents leave `known` after the store. */
 doppel_status dp_look_begin(doppel_engine *engine, dp_worker *worker, dp_look *look, doppel_error *error) {
-    *look = (dp_look){.below = atomic_load(&engine->durable) + 1, .now = dp_engine_now(engine)};
-    if (engine->has_background) {
-        look->below = UINT64_MAX;
-        look->deciding = true;
+    dp_moment moment;
+    *look = (dp_look){.below = UINT64_MAX, .now = dp_engine_now(engine), .deciding = engine->has_background};
+    if (look->deciding)
         pthread_mutex_lock(&engine->order);
-    }
+    look->removals = atomic_load(&engine->removals);
     doppel_status status = dp_view_begin(worker->view, error);
-    if (status != DOPPEL_OK && look->deciding)
-        pthread_mutex_unlock(&engine->order);
-    return status;
+    if (status != DOPPEL_OK) {
+        if (look->deciding)
+            pthread_mutex_unlock(&engine->order);
+        return status;
+    }
+    dp_view_moment(worker->view, &moment);
+    if (!look->deciding)
+        look->below = moment.last + 1;
+    return DOPPEL_OK;
 }
 
 void dp_look_end(doppel_engine *engine, dp_worker *worker, const dp_look *look) {
     dp_view_end(worker->view);
     if (look->deciding)
         pthread_mutex_unlock(&engine->order);
+}
+
+bool dp_look_again(const doppel_engine *engine, const dp_look *look) {
+    return !look->deciding && look->removals != atomic_load(&engine->removals);
+}
+
+bool dp_look_alive(const doppel_engine *engine, const dp_look *look, uint64_t number) {
+    return dp_known_alive(engine->known, number, look->now) &&
+           !(look->deciding && dp_leaving_has(&engine->leaving, number));
 }
 
 doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,

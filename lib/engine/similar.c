@@ -113,8 +113,7 @@ static doppel_status ask(search *s, const doppel_item *item) {
 /* ---- who is near ---- */
 
 static bool counts(const search *s, uint64_t number) {
-    return number < s->look.below && number != s->look.except[0] &&
-           dp_known_alive(s->engine->known, number, s->look.now);
+    return number < s->look.below && number != s->look.except[0] && dp_look_alive(s->engine, &s->look, number);
 }
 
 static doppel_status add_hit(search *s, const hit *one) {

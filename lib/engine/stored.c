@@ -104,7 +104,7 @@ static doppel_status read_aliases(reading *r) {
     for (size_t i = 0; i < found && status == DOPPEL_OK; i++) {
         dp_record record;
         bool there = false;
-        if (dp_known_alive(r->engine->known, links[i], r->look.now))
+        if (dp_look_alive(r->engine, &r->look, links[i]))
             status = dp_read_record(r->engine, r->worker, &r->look, links[i], &record, &there, r->error);
         if (status == DOPPEL_OK && there && record.url.length &&
             !copy(r->list, record.url, &aliases[r->to->alias_count++]))
@@ -208,7 +208,7 @@ doppel_status dp_stored_add(doppel_engine *engine, dp_worker *worker, uint64_t n
     if (!dp_reserve(&list->stored, &h->stored_room, list->count + 1, sizeof *list->stored))
         return dp_no_memory(error);
     r.to = &list->stored[list->count];
-    if (!dp_known_alive(engine->known, number, r.look.now))
+    if (!dp_look_alive(engine, &r.look, number))
         return DOPPEL_OK;
     doppel_status status = read_number(&r, wanted, found);
     list->count += status == DOPPEL_OK && *found;

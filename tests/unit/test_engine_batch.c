@@ -1,7 +1,10 @@
-/* test_engine_batch.c - batches beside other threads: what is acknowledged is there, whoever wrote it. */
+/* test_engine_batch.c - batches and checks beside other threads: what is acknowledged is there, whoever wrote it and
+ * whatever takes its place. */
 #include "files.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 enum { ITEMS = 5000 }; /* more than are decided at a time */
 
@@ -68,9 +71,96 @@ static void what_another_could_not_write_is_not_acknowledged(void **state) {
     doppel_engine_close(m.engine);
 }
 
+/* ---- replacing ---- */
+
+#define URL "http://a.example/"
+
+typedef struct looking {
+    doppel_engine *engine;
+    _Atomic bool end;
+    size_t checks, missed;
+} looking;
+
+static doppel_item version_of(const char *id, uint64_t *fingerprint) {
+    doppel_item item = {.size = sizeof item, .fingerprint = fingerprint};
+    item.document = (doppel_document){.id = id, .id_length = strlen(id), .url = URL, .url_length = strlen(URL)};
+    return item;
+}
+
+static void *look(void *user) {
+    looking *l = user;
+    uint64_t fingerprint = 1;
+    doppel_item item = version_of("other", &fingerprint);
+    doppel_verdict verdict = {0};
+    doppel_stored_list list = {0};
+    while (!atomic_load(&l->end)) {
+        bool there = doppel_engine_check(l->engine, &item, &verdict, NULL) == DOPPEL_OK && verdict.is_duplicate;
+        there = there && doppel_engine_get(l->engine, "a", 1, &list, NULL) == DOPPEL_OK && list.count == 1;
+        l->missed += !there;
+        l->checks++;
+    }
+    doppel_verdict_free(&verdict);
+    doppel_stored_list_free(&list);
+    return NULL;
+}
+
+/* One version after the other, each seen until the next is durable. */
+static void replace_while_looking(const char *path) {
+    const doppel_engine_options options = {.size = sizeof options, .preset = "crawl"};
+    looking l = {0};
+    doppel_verdict verdict = {0};
+    pthread_t thread;
+    assert_int_equal(doppel_engine_open(path, &options, &l.engine, NULL), DOPPEL_OK);
+    for (uint64_t i = 0; i < 200; i++) {
+        uint64_t fingerprint = (i + 2) * 0x9E3779B97F4A7C15u;
+        doppel_item item = version_of("a", &fingerprint);
+        assert_int_equal(doppel_engine_add(l.engine, &item, &verdict, NULL), DOPPEL_OK);
+        assert_int_equal(verdict.replaced, i > 0);
+        if (!i)
+            assert_int_equal(pthread_create(&thread, NULL, look, &l), 0);
+    }
+    atomic_store(&l.end, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(l.missed, 0);
+    doppel_verdict_free(&verdict);
+    doppel_engine_close(l.engine);
+}
+
+static void what_is_replaced_is_always_there(void **state) {
+    replace_while_looking(NULL);
+    replace_while_looking(*state);
+}
+
+/* A removal that cannot be written has not happened. */
+static void what_could_not_be_removed_is_there(void **state) {
+    const doppel_engine_options options = {.size = sizeof options, .preset = "crawl"};
+    doppel_engine *engine;
+    doppel_verdict verdict = {0};
+    uint64_t fingerprint = 7, other = ~fingerprint;
+    doppel_item item = version_of("a", &fingerprint), next = version_of("a", &other);
+    bool removed;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(doppel_engine_open(*state, &options, &engine, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
+    limit_files(4096);
+    assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_ERROR_IO);
+    assert_int_equal(doppel_engine_add(engine, &next, &verdict, NULL), DOPPEL_ERROR_IO);
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
+    assert_true(verdict.known);
+    assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_OK);
+    assert_true(removed);
+    assert_int_equal(doppel_engine_check(engine, &item, &verdict, NULL), DOPPEL_OK);
+    assert_false(verdict.is_duplicate);
+    doppel_verdict_free(&verdict);
+    doppel_engine_close(engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_another_could_not_write_is_not_acknowledged, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_replaced_is_always_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_could_not_be_removed_is_there, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
