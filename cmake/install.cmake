@@ -1,4 +1,4 @@
-# make install: header, libraries, pkg-config file, the command, man pages, shell completion.
+# make install: header, libraries, pkg-config file, the command, man pages, shell completion, the server's systemd unit.
 # Named as libraries, not as packages: their own compiler flags are none of a user's business.
 list(TRANSFORM dependencies_LIBRARIES PREPEND "-l" OUTPUT_VARIABLE DOPPEL_LIBS_PRIVATE)
 string(REPLACE ";" " " DOPPEL_LIBS_PRIVATE "${DOPPEL_LIBS_PRIVATE}")
@@ -24,4 +24,7 @@ if(TARGET doppel)
   generate_share(bash bash-completion/completions/doppel)
   generate_share(zsh zsh/site-functions/_doppel)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
+endif()
+if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
+  install(FILES programs/server/systemd/doppel.service programs/server/systemd/doppel.socket DESTINATION lib/systemd/system)
 endif()
