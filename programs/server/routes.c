@@ -101,7 +101,7 @@ const route_info routes[] = {
     {"GET", "/console/{name}", "Files of the console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK,
      handle_console, "application/octet-stream",
      .answers = {{200, NULL, "a file"}, {404, &shape_problem, "there is none"}}},
-    {NULL},
+    {.method = NULL},
 };
 
 size_t route_count(void) {
