@@ -143,14 +143,13 @@ static doppel_status look_first(dp_lmdb *store, const dp_store_options *options,
     bool make = !options->read_only && !options->must_exist;
     if (content.missing && !make)
         return dp_fail_at(error, DOPPEL_ERROR_IO, store->folder, 0, "there is no such folder");
+    if (!make)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0,
+                          "is not an index; make one with doppel add --index DIR INPUT...");
     if (*content.foreign)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0,
                           "is not an index folder, but has `%s` in it; name an empty or a new folder", content.foreign);
-    if (!make)
-        return no_index(store, "there is no doppel.index in it", error);
-    if (content.missing && mkdir(store->folder, 0777) && errno != EEXIST)
-        return dp_env_fail(store->folder, errno, error);
-    return DOPPEL_OK;
+    return content.missing ? dp_folder_make(store->folder, error) : DOPPEL_OK;
 }
 
 static doppel_status open_folder(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {

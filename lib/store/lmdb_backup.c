@@ -43,8 +43,8 @@ doppel_status dp_lmdb_backup(dp_store *given, const char *path, doppel_error *er
         return status;
     if (!content.missing && !content.empty)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "is there and not empty; name a new folder");
-    if (content.missing && mkdir(path, 0777))
-        return dp_env_fail(path, errno, error);
+    if (content.missing && (status = dp_folder_make(path, error)))
+        return status;
     if (!(status = dp_lmdb_enter(store, error))) {
         status = copy_folder(store, path, error);
         pthread_rwlock_unlock(&store->gate);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- errors ---- */
 
@@ -13,9 +14,9 @@ static const char *advice(int reason) {
     case ENOSPC:
     case EDQUOT: return "make room on the disk and try again";
     case EFBIG: return "the file system, or the limit of the process (ulimit -f), allows no larger file";
-    case EROFS: return "the file system is read-only: open it for reading only";
+    case EROFS: return "the file system is read-only: check, get, similar and stats can still read it";
     case EACCES:
-    case EPERM: return "change the permissions, or open it for reading only";
+    case EPERM: return "change the permissions; check, get, similar and stats only have to read it";
     case EIO: return "the disk is full or fails: check it and try again";
     }
     return NULL;
@@ -78,9 +79,33 @@ static int open_databases(dp_env *env) {
 
 enum { READERS = 2048 }; /* two for a view */
 
+/* A place for each reader, and what LMDB has ahead of them: 64 bytes each, or 128 where a line of the cache has those,
+ * and less than a page. */
+#define LOCK_BYTES ((off_t)READERS * 128 + 4096)
+
+/* LMDB writes to its lock through a map: where that has no room on the disk the process would end. So it gets all of it
+ * here, or an error. A file system that cannot promise room is left alone, and who may not write is told so by LMDB.
+ * Nothing else in this process has the file open, for closing it gives up all locks on it. */
+static int reserve_lock(const dp_env *env) {
+    dp_buffer path = {0};
+    int reason = 0;
+    if (!dp_buffer_printf(&path, "%s-lock", env->path) || !dp_buffer_add(&path, "", 1)) {
+        dp_buffer_free(&path);
+        return ENOMEM;
+    }
+    int number = open(path.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    dp_buffer_free(&path);
+    if (number < 0)
+        return errno == EACCES || errno == EPERM || errno == EROFS ? 0 : errno;
+    while (fallocate(number, 0, 0, LOCK_BYTES) && (reason = errno) == EINTR)
+        reason = 0;
+    close(number);
+    return reason == EOPNOTSUPP || reason == ENOSYS ? 0 : reason;
+}
+
 static int open_environment(dp_env *env, uint64_t map, unsigned flags) {
-    int reason = mdb_env_create(&env->env);
-    if (reason)
+    int reason = flags & MDB_NOLOCK ? 0 : reserve_lock(env);
+    if (reason || (reason = mdb_env_create(&env->env)))
         return reason;
     (void)(mdb_env_set_maxdbs(env->env, DP_DBS) || mdb_env_set_maxreaders(env->env, READERS));
     /* A multiple of all sizes of pages. */

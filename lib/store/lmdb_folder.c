@@ -159,6 +159,21 @@ doppel_status dp_folder_sync_parent(const char *folder, doppel_error *error) {
     return status;
 }
 
+doppel_status dp_folder_make(const char *folder, doppel_error *error) {
+    int reason = mkdir(folder, 0777) ? errno : 0;
+    if (!reason || reason == EEXIST)
+        return DOPPEL_OK;
+    size_t length = strlen(folder);
+    while (length && folder[length - 1] == '/')
+        length--;
+    while (length && folder[length - 1] != '/')
+        length--;
+    if (reason == ENOENT && length > 1)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, folder, 0, "cannot be made: there is no folder %.*s", (int)length - 1,
+                          folder);
+    return dp_env_fail(folder, reason, error);
+}
+
 /* ---- who writes ---- */
 
 static doppel_status name_writer(const char *folder, int lock, doppel_error *error) {
@@ -174,11 +189,14 @@ static doppel_status name_writer(const char *folder, int lock, doppel_error *err
     }
     close(lock);
     if (!process)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
-                          "another process writes to it; it can be read meanwhile");
+        return dp_fail_at(
+            error, DOPPEL_ERROR_STORE, folder, 0,
+            "another process writes to it: wait for it, or stop it; check, get, similar and stats can read "
+            "meanwhile");
     return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
-                      "process %ld%s%s%s writes to it; end that, or open it for reading only", process,
-                      *command ? " (" : "", command, *command ? ")" : "");
+                      "process %ld%s%s%s writes to it: wait for it, or stop it; check, get, similar and stats can read "
+                      "meanwhile",
+                      process, *command ? " (" : "", command, *command ? ")" : "");
 }
 
 doppel_status dp_folder_lock(const char *folder, int *lock, doppel_error *error) {

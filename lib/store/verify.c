@@ -113,7 +113,8 @@ static doppel_status look(const char *path, doppel_error *error) {
     if (!status)
         status = dp_folder_generation(path, &generation, error);
     if (!status && !generation)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is not an index folder: there is no doppel.index in it");
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
+                          "is not an index; make one with doppel add --index DIR INPUT...");
     return status;
 }
 

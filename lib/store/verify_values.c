@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <zstd.h>
 
-#define WRONG(w, number, ...)                                      \
-    do {                                                           \
-        char what_[300];                                           \
-        snprintf(what_, sizeof what_, __VA_ARGS__);                \
-        dp_verify_mark(w, number);                                 \
-        dp_verify_say(w, "number %" PRIu64 ": %s", number, what_); \
+/* A finding on a number, which is marked. */
+#define WRONG(w, number, ...)                       \
+    do {                                            \
+        char what_[300];                            \
+        snprintf(what_, sizeof what_, __VA_ARGS__); \
+        tell_wrong(w, number, what_);               \
     } while (0)
+
+/* So much of an id is told. */
+#define MOST_ID ((size_t)200)
 
 /* ---- looking up ---- */
 
@@ -34,6 +37,17 @@ bool dp_verify_trace(const dp_walk *w, uint64_t number, dp_trace *trace) {
 static bool get_record(const dp_walk *w, uint64_t number, dp_record *record) {
     doppel_slice bytes;
     return get(w, DP_PART_RECORD, number, &bytes) && dp_record_decode(bytes, record);
+}
+
+/* With the id, where the record can be read. */
+static void tell_wrong(dp_walk *w, uint64_t number, const char *what) {
+    dp_record record;
+    dp_verify_mark(w, number);
+    if (get_record(w, number, &record) && record.id.length)
+        dp_verify_say(w, "number %" PRIu64 " (id %.*s): %s", number,
+                      (int)(record.id.length < MOST_ID ? record.id.length : MOST_ID), record.id.data, what);
+    else
+        dp_verify_say(w, "number %" PRIu64 ": %s", number, what);
 }
 
 /* ---- one value ---- */

@@ -1,6 +1,7 @@
 /* torture_limits.c - disks that are full or read-only, clocks that go backwards, ids and URLs that are too long. */
 #include "torture.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -46,13 +47,13 @@ static bool knows(doppel_engine *engine, uint64_t number) {
 
 /* ---- a disk of its own ---- */
 
-/* As much as there is room for, BALLAST at most. */
-static void put_ballast(const char *path) {
+/* As much as there is room for, `most` bytes at most. */
+static void put_ballast(const char *path, size_t most) {
     static const char zeros[4096];
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (file < 0)
         wrong("%s: %s", path, strerror(errno));
-    for (size_t done = 0; done < BALLAST; done += sizeof zeros)
+    for (size_t done = 0; done < most; done += sizeof zeros)
         if (write(file, zeros, sizeof zeros) != sizeof zeros)
             break;
     close(file);
@@ -84,7 +85,7 @@ static void must_know(doppel_engine *engine, uint64_t count, const char *when) {
 static uint64_t full_disk(const char *disk, const char *folder) {
     tt_setup setup = {.folder = folder, .by_similarity = true, .now = T};
     const char *ballast = beside(disk, "ballast");
-    put_ballast(ballast);
+    put_ballast(ballast, BALLAST);
     doppel_engine *engine = setup_open(&setup);
     uint64_t count = fill(engine);
     must_know(engine, count, "while the disk is full");
@@ -93,7 +94,7 @@ static uint64_t full_disk(const char *disk, const char *folder) {
     count++;
     doppel_engine_close(engine);
     /* Full once more, it can still be read. */
-    put_ballast(ballast);
+    put_ballast(ballast, BALLAST);
     tt_setup reading = setup;
     reading.read_only = true;
     engine = setup_open(&reading);
@@ -105,6 +106,54 @@ static uint64_t full_disk(const char *disk, const char *folder) {
     doppel_engine_close(engine);
     folder_verify(folder);
     return count;
+}
+
+/* Removes the files of a folder whose names end so. */
+static void remove_ending(const char *folder, const char *ending) {
+    DIR *open = opendir(folder);
+    for (struct dirent *entry; open && (entry = readdir(open));) {
+        size_t length = strlen(entry->d_name), size = strlen(ending);
+        if (length > size && !strcmp(entry->d_name + length - size, ending))
+            unlinkat(dirfd(open), entry->d_name, 0);
+    }
+    if (open)
+        closedir(open);
+}
+
+static void must_be_full(const tt_setup *setup, const char *what) {
+    doppel_engine *engine = NULL;
+    doppel_error error = {0};
+    doppel_status status = setup_try(setup, &engine, &error);
+    if (status != DOPPEL_ERROR_IO || !strstr(error.message, "space"))
+        wrong("%s on a full disk gives \"%s\": %s", what, doppel_status_name(status), error.message);
+}
+
+/* LMDB writes to its lock through a map, which must not end the process. */
+static void no_room_for_locks(const char *disk, const char *folder, uint64_t count) {
+    tt_setup setup = {.folder = folder, .by_similarity = true, .now = T}, reading = setup, other = setup;
+    const char *ballast = beside(disk, "ballast"), *new = beside(disk, "new");
+    doppel_error error = {0};
+    reading.read_only = true;
+    other.folder = new;
+    doppel_engine *engine = setup_open(&setup);
+    put_ballast(ballast, SIZE_MAX);
+    doppel_status status = doppel_engine_compact(engine, &error);
+    if (status != DOPPEL_ERROR_IO || !strstr(error.message, "space"))
+        wrong("compact on a full disk gives \"%s\": %s", doppel_status_name(status), error.message);
+    must_know(engine, count, "after a compaction that failed");
+    doppel_engine_close(engine);
+    remove_ending(folder, "-lock");
+    put_ballast(ballast, SIZE_MAX);
+    must_be_full(&reading, "reading");
+    must_be_full(&setup, "writing");
+    must_be_full(&other, "a new folder");
+    unlink(ballast);
+    tree_remove(new);
+    engine = setup_open(&setup);
+    must_know(engine, count, "when there is room for locks again");
+    doppel_engine_close(engine);
+    folder_verify(folder);
+    printf("no room for a lock is an error, and nothing more\n");
 }
 
 static void read_only_disk(const char *disk, const char *folder, uint64_t count) {
@@ -139,6 +188,7 @@ static void small_disk(const char *scratch) {
         snprintf(folder, sizeof folder, "%s/index", scratch);
         uint64_t count = full_disk(scratch, folder);
         printf("a disk of 6 MB is full after %" PRIu64 " documents; none is lost, and it goes on\n", count);
+        no_room_for_locks(scratch, folder, count);
         read_only_disk(scratch, folder, count);
         fflush(stdout);
         _exit(0);

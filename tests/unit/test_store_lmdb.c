@@ -27,12 +27,12 @@ static void what_is_not_an_index_is_refused(void **state) {
     const char *path = in(state, "index");
     OPEN_REFUSED(path, EXISTING, DOPPEL_ERROR_IO, "no such folder");
     OPEN_REFUSED(path, READING, DOPPEL_ERROR_IO, "no such folder");
-    OPEN_REFUSED(in(state, "no/index"), WRITING, DOPPEL_ERROR_IO, "No such file");
+    OPEN_REFUSED(in(state, "no/index"), WRITING, DOPPEL_ERROR_IO, "there is no folder");
     spit(path, "x", 1);
     OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "is not a folder");
     unlink(path);
     assert_int_equal(mkdir(path, 0777), 0);
-    OPEN_REFUSED(path, READING, DOPPEL_ERROR_STORE, "no doppel.index");
+    OPEN_REFUSED(path, READING, DOPPEL_ERROR_STORE, "is not an index; make one");
     spit(name_in(path, "letters.txt"), "x", 1);
     OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "letters.txt");
     assert_int_equal(entries(path, false), 1);
@@ -89,7 +89,7 @@ static void a_half_made_folder_is_made_anew(void **state) {
         unlink(name_in(path, "doppel.index"));
         spit(file, good.data, length);
         spit(name_in(path, "doppel.index.77.tmp"), "doppel", 6);
-        OPEN_REFUSED(path, READING, DOPPEL_ERROR_STORE, "no doppel.index");
+        OPEN_REFUSED(path, READING, DOPPEL_ERROR_STORE, "is not an index; make one");
         make_folder(path, 4, 2);
         check_folder(path, 4, 2);
         assert_int_equal(entries(path, true), 4);
@@ -231,7 +231,7 @@ static void an_altered_value_is_reported_and_the_others_are_fine(void **state) {
         doppel_verified verified;
         assert_int_equal(verify_folder(path, &f, &verified), DOPPEL_ERROR_STORE);
         assert_int_equal(f.count, 1);
-        assert_non_null(strstr(f.text.data, "number 5: its "));
+        assert_non_null(strstr(f.text.data, part == DP_PART_RECORD ? "number 5: its " : "number 5 (id id-5): its "));
         assert_int_equal(verified.documents, 8);
         assert_int_equal(verified.damaged, 1);
         dp_buffer_free(&f.text);
