@@ -6,7 +6,6 @@
 #include "engine/engine.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /* A group of so many bytes is written before more is taken, also when nobody has to wait for it. */
 #define GROUP_BYTES (64U << 20)
@@ -257,45 +256,16 @@ doppel_status dp_commit_wait(doppel_engine *engine, doppel_error *error) {
     return status;
 }
 
-/* ---- in the background ---- */
-
-static void *write_now_and_then(void *user) {
-    doppel_engine *engine = user;
-    pthread_mutex_lock(&engine->order);
-    while (!engine->closing) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 250000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&engine->settled, &engine->order, &until);
-        if (engine->current && engine->current->count && !engine->writing)
-            write_current(engine, false);
-    }
-    pthread_mutex_unlock(&engine->order);
-    return NULL;
+void dp_commit_write(doppel_engine *engine) {
+    if (engine->current && engine->current->count && !engine->writing)
+        write_current(engine, false);
 }
 
-doppel_status dp_commit_start(doppel_engine *engine, doppel_error *error) {
-    if (engine->options.durability != DOPPEL_DURABLE_NONE || engine->options.read_only)
-        return DOPPEL_OK;
-    int failed = pthread_create(&engine->background, NULL, write_now_and_then, engine);
-    if (failed)
-        return dp_fail(error, DOPPEL_ERROR_IO, "no thread to write in the background: %s", strerror(failed));
-    engine->has_background = true;
-    return DOPPEL_OK;
-}
+/* ---- the end ---- */
 
 void dp_commit_stop(doppel_engine *engine) {
     doppel_error error = {0};
-    if (engine->has_background) {
-        pthread_mutex_lock(&engine->order);
-        engine->closing = true;
-        pthread_cond_broadcast(&engine->settled);
-        pthread_mutex_unlock(&engine->order);
-        pthread_join(engine->background, NULL);
-        engine->has_background = false;
-    }
+    dp_background_stop(engine);
     pthread_mutex_lock(&engine->order);
     if (dp_commit_now(engine, &error) != DOPPEL_OK)
         dp_log_error(engine, "CLOSE", &error);

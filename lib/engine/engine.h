@@ -136,8 +136,8 @@ doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const dopp
 doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error);
 
-/* follow.c: a reader process takes in what its writer has written since. Takes no lock but `order`; `shape` must be
- * held by nobody of this thread. */
+/* follow.c: a reader process takes in what its writer has written since. Takes `order`, if it is free, and in it
+ * `shape`: in a reader nobody takes `order` while he holds `shape`. */
 doppel_status dp_engine_follow(doppel_engine *engine, doppel_error *error);
 
 /* ---- find.c ---- */
@@ -211,9 +211,14 @@ void dp_leaving_again(doppel_engine *engine);
 doppel_status dp_commit_wait(doppel_engine *engine, doppel_error *error);
 /* Writes what is pending without letting `order` go. */
 doppel_status dp_commit_now(doppel_engine *engine, doppel_error *error);
-/* The thread that writes for DOPPEL_DURABLE_NONE. */
-doppel_status dp_commit_start(doppel_engine *engine, doppel_error *error);
+/* Writes what is pending, unless a commit is under way. */
+void dp_commit_write(doppel_engine *engine);
+/* At the end, without `order`: all that is pending becomes durable. */
 void dp_commit_stop(doppel_engine *engine);
+
+/* background.c: the thread that writes for DOPPEL_DURABLE_NONE; nothing happens where there is none. */
+doppel_status dp_background_start(doppel_engine *engine, doppel_error *error);
+void dp_background_stop(doppel_engine *engine);
 
 /* Refuses to change what was opened to be read. */
 doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error);

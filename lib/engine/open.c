@@ -271,7 +271,7 @@ doppel_status doppel_engine_open(const char *path, const doppel_engine_options *
     if (status == DOPPEL_OK)
         status = dp_engine_load(made, error);
     if (status == DOPPEL_OK)
-        status = dp_commit_start(made, error);
+        status = dp_background_start(made, error);
     made->open_seconds = dp_engine_clock() - began;
     if (status == DOPPEL_OK)
         *engine = made;
