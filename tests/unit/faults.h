@@ -183,7 +183,7 @@ typedef struct fault_plan {
     bool sparse;   /* many calls: beyond the first, every 50th is enough for a quick run */
 } fault_plan;
 
-static doppel_status run_into(scenario run, const fault_plan *plan, size_t n, uint64_t *result) {
+static inline doppel_status run_into(scenario run, const fault_plan *plan, size_t n, uint64_t *result) {
     faults.kinds = plan->kinds;
     faults.calls = 0;
     faults.fail_at = n;
@@ -194,7 +194,7 @@ static doppel_status run_into(scenario run, const fault_plan *plan, size_t n, ui
     return status;
 }
 
-static void run_with(scenario run, fault_plan plan) {
+static inline void run_with(scenario run, fault_plan plan) {
     uint64_t truth = 0, result = 0;
     assert_int_equal(run(&truth), DOPPEL_OK);
     ptrdiff_t live = faults.live;
@@ -229,7 +229,7 @@ static inline void resume_faults(int kinds) {
     faults.kinds = kinds;
 }
 
-static uint64_t mixed(uint64_t result, uint64_t number) {
+static inline uint64_t mixed(uint64_t result, uint64_t number) {
     return result * 0x9E3779B97F4A7C15u + number;
 }
 
