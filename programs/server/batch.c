@@ -254,7 +254,8 @@ static void work(request *r) {
     if (no_memory)
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory; what was sent so far may have been added");
     else if (r->spool->failed)
-        request_problem(r, PROBLEM_FAILED, NULL, "the answer cannot be held; what was sent so far may have been added");
+        request_problem(r, PROBLEM_NO_MEMORY, NULL,
+                        "the answer cannot be held; what was sent so far may have been added");
 }
 
 void handle_batch(request *r) {
@@ -271,7 +272,7 @@ void handle_batch(request *r) {
     if (b->count)
         flush(r);
     if (r->spool->failed)
-        request_problem(r, PROBLEM_FAILED, NULL, "the answer cannot be held; what was sent may have been added");
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "the answer cannot be held; what was sent may have been added");
     else
         request_answer(r, 200);
 }
