@@ -1,6 +1,5 @@
 /* load.c - threads that add, replace, link, remove, check and ask for documents, each its own, but for cliques, which
- * all of them add; and one that compacts, purges and makes backups. Each step is reported before it is tried and after.
- */
+ * all add; and one that compacts, purges and makes backups. Each step is reported before it is tried and after. */
 #include "torture.h"
 
 #include <inttypes.h>
@@ -162,8 +161,7 @@ static void forget(tt_worker *worker, tt_own *of) {
 /* What was removed comes again, and is new. */
 static void revive(tt_worker *worker, tt_own *of) {
     of->removed = false;
-    bool duplicate = add(worker, of->plant, false, worker->load->by_similarity ? 0 : UINT64_MAX);
-    if (!duplicate)
+    if (!add(worker, of->plant, false, worker->load->by_similarity ? 0 : UINT64_MAX))
         worker->own[worker->count - 1].replaced = 3; /* once only */
 }
 

@@ -62,6 +62,13 @@ static void compare(doppel_engine *engine, tt_model *model, uint64_t now) {
     model_compare(model, &check);
 }
 
+static void compare_again(const tt_setup *setup, tt_model *model) {
+    doppel_engine *engine = setup_open(setup);
+    compare(engine, model, setup->now);
+    doppel_engine_close(engine);
+    folder_verify(setup->folder);
+}
+
 static void run_child(const struct tt_kind *kind, uint64_t round, const char *scratch, const char *folder) {
     static const doppel_durability durabilities[] = {DOPPEL_DURABLE_BATCH, DOPPEL_DURABLE_EACH, DOPPEL_DURABLE_BATCH,
                                                      DOPPEL_DURABLE_NONE};
@@ -94,10 +101,7 @@ static void run_child(const struct tt_kind *kind, uint64_t round, const char *sc
     if (!(kind->kinds & FAULT_MEMORY) && !load.lossy)
         compare(load.engine, reports.model, setup.now);
     doppel_engine_close(load.engine);
-    load.engine = setup_open(&setup);
-    compare(load.engine, reports.model, setup.now);
-    doppel_engine_close(load.engine);
-    folder_verify(folder);
+    compare_again(&setup, reports.model);
     printf("%s, every %" PRIu64 " of %" PRIu64 " calls: %" PRIu64 " steps done, %" PRIu64 " refused\n", kind->name,
            kind->every, calls, reports.done, reports.refused);
     fflush(stdout);
