@@ -28,7 +28,6 @@ void dp_keys_free(dp_keys *keys) {
     for (size_t i = 0; i < keys->count; i++) {
         pthread_rwlock_destroy(&keys->segment[i].lock);
         dp_table_free(&keys->segment[i].table);
-        dp_slots_free(keys->segment[i].staged, keys->segment[i].staged_room);
     }
     free(keys->segment);
     free(keys);
@@ -62,14 +61,14 @@ void dp_keys_prefetch(dp_keys *keys, uint64_t hash) {
     dp_key_place place = dp_keys_place(keys, hash);
     const dp_table *table = &place.segment->table;
     uintptr_t slots = (uintptr_t)dp_table_slots(table);
-    __builtin_prefetch((const void *)(slots + dp_table_home(table, place.tag) * sizeof(uint64_t)));
+    __builtin_prefetch((const void *)(slots + dp_table_home(table, place.tag) * DP_ENTRY_BYTES));
 }
 
 uint64_t dp_keys_bytes(dp_keys *keys) {
     uint64_t bytes = sizeof *keys + keys->count * sizeof *keys->segment;
     for (size_t i = 0; i < keys->count; i++) {
         pthread_rwlock_rdlock(&keys->segment[i].lock);
-        bytes += dp_table_bytes(&keys->segment[i].table) + keys->segment[i].staged_room * sizeof(uint64_t);
+        bytes += dp_table_bytes(&keys->segment[i].table);
         pthread_rwlock_unlock(&keys->segment[i].lock);
     }
     return bytes;

@@ -5,21 +5,16 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Of a mapping of this size, an eighth is lost to whole pages on the average. */
-#define MAPPED_FROM ((size_t)16 << 10)
-
-uint64_t *dp_slots_get(size_t count) {
-    if (count > SIZE_MAX / 16)
-        return NULL;
-    if (count * sizeof(uint64_t) < MAPPED_FROM)
-        return calloc(count, sizeof(uint64_t));
-    void *mapped = mmap(NULL, count * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+void *dp_slots_get(size_t bytes) {
+    if (bytes < DP_SLOTS_MAPPED)
+        return calloc(1, bytes);
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-void dp_slots_free(uint64_t *slots, size_t count) {
-    if (count * sizeof *slots < MAPPED_FROM)
+void dp_slots_free(void *slots, size_t bytes) {
+    if (bytes < DP_SLOTS_MAPPED)
         free(slots);
     else
-        munmap(slots, count * sizeof *slots);
+        munmap(slots, bytes);
 }

@@ -3,185 +3,264 @@
 
 #include <stdlib.h>
 
-/* A table is at most 7/8 full and grows by a quarter, so that it is 0.7 full at least. */
+/* A table is at most 9/10 full and grows by a sixteenth, so that it is 0.85 full at least: 7.8 to 8.3 bytes a number.
+ * Fuller ones cost more to add to than they save: the next empty slot is 50 away at 9/10, and 130 at 15/16. */
 static size_t most_used(size_t homes) {
-    return homes - homes / 8;
+    return homes - homes / 10;
 }
 
-/* Slots behind the last home. How far an entry stands from its home falls off like e^-0.27k at 7/8: 64 slots are
+/* Slots behind the last home. How far an entry stands from its home falls off like e^-0.21k at 9/10: 80 slots are
  * enough but once in 10^7 tables. Small tables have fewer, and grow sooner. */
-static size_t room_for(size_t homes) {
-    return homes + (homes < 480 ? homes / 8 + 4 : 64);
+static size_t slots_behind(size_t homes) {
+    return homes < 608 ? homes / 8 + 4 : 80;
+}
+
+/* Bytes of so many slots, none of which is none. */
+static size_t slot_bytes(size_t room) {
+    return room ? room * DP_ENTRY_BYTES + 8 : 0;
+}
+
+/* As many homes, or some more when that fills the last page. */
+static size_t fill_pages(size_t homes) {
+    size_t behind = slots_behind(homes), bytes = slot_bytes(homes + behind);
+    if (bytes < DP_SLOTS_MAPPED)
+        return homes;
+    bytes = (bytes + DP_SLOTS_PAGE - 1) / DP_SLOTS_PAGE * DP_SLOTS_PAGE;
+    return (bytes - 8) / DP_ENTRY_BYTES - behind;
+}
+
+/* Those that are mapped are whole pages. */
+static size_t memory_of(size_t room) {
+    size_t bytes = slot_bytes(room);
+    return bytes < DP_SLOTS_MAPPED ? bytes : (bytes + DP_SLOTS_PAGE - 1) / DP_SLOTS_PAGE * DP_SLOTS_PAGE;
+}
+
+uint64_t dp_table_bytes(const dp_table *table) {
+    return memory_of(table->room) + table->list_room * sizeof *table->lists + table->list_bytes;
 }
 
 void dp_table_free(dp_table *table) {
     dp_lists_free(table);
-    dp_slots_free(dp_table_slots(table), table->room);
+    dp_slots_free(dp_table_slots(table), memory_of(table->room));
 }
 
 /* ---- the size ---- */
 
-/* Puts entries, zeros between them, where they stand with so many homes; false: some found no slot. */
-static bool spread(const uint64_t *entries, size_t count, uint64_t *to, size_t homes) {
-    size_t next = 0, room = room_for(homes);
-    for (size_t i = 0; i < count; i++) {
-        if (!entries[i])
-            continue;
-        size_t home = (size_t)(dp_entry_tag(entries[i]) * homes >> DP_TAG_BITS);
-        next = next > home ? next : home;
-        if (next == room)
-            return false;
-        to[next++] = entries[i];
-    }
-    return true;
-}
+/* Slots that are being filled from the first to the last. */
+typedef struct filling {
+    uint8_t *slots;
+    size_t homes, room, next;
+} filling;
 
-/* Makes slots of these entries, with so many homes or, when they find no place, more. False: no memory, and nothing has
- * changed. */
-static bool rebuild(dp_table *table, const uint64_t *entries, size_t count, size_t homes) {
-    uint64_t *slots;
-    while ((slots = dp_slots_get(room_for(homes))) && !spread(entries, count, slots, homes)) {
-        dp_slots_free(slots, room_for(homes));
-        homes += homes / 4 + 1;
-    }
-    if (!slots)
+/* False: there is no slot left. */
+static inline bool put(filling *to, uint64_t entry) {
+    size_t home = (size_t)(dp_entry_tag(entry) * to->homes >> DP_TAG_BITS);
+    to->next = to->next > home ? to->next : home;
+    if (to->next == to->room)
         return false;
-    dp_slots_free(dp_table_slots(table), table->room);
-    atomic_store_explicit(&table->slots, slots, memory_order_relaxed);
-    atomic_store_explicit(&table->homes, homes, memory_order_relaxed);
-    table->room = room_for(homes);
+    dp_slot_set(to->slots, to->next++, entry);
     return true;
 }
 
-static bool resize(dp_table *table, size_t homes) {
-    return rebuild(table, dp_table_slots(table), table->room, homes);
+/* Entries of a table, or of an array. */
+static bool fill_from_table(filling *to, const dp_table *from) {
+    const uint8_t *slots = dp_table_slots(from);
+    for (size_t i = 0; i < from->room; i++) {
+        uint64_t entry = dp_slot_get(slots, i);
+        if (entry && !put(to, entry))
+            return false;
+    }
+    return true;
+}
+
+static bool fill_from_array(filling *to, const uint64_t *entries, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!put(to, entries[i]))
+            return false;
+    return true;
+}
+
+/* Makes slots of these entries, NULL: of those it has, with so many homes or, when they find no place, more. False: no
+ * memory, and nothing has changed. */
+static bool rebuild(dp_table *table, const uint64_t *entries, size_t count, size_t homes) {
+    filling to;
+    for (bool filled = false; !filled; homes += homes / 16 + 1) {
+        homes = fill_pages(homes);
+        to = (filling){.homes = homes, .room = homes + slots_behind(homes)};
+        if (!(to.slots = dp_slots_get(memory_of(to.room))))
+            return false;
+        filled = entries ? fill_from_array(&to, entries, count) : fill_from_table(&to, table);
+        if (!filled)
+            dp_slots_free(to.slots, memory_of(to.room));
+    }
+    dp_slots_free(dp_table_slots(table), memory_of(table->room));
+    atomic_store_explicit(&table->slots, to.slots, memory_order_relaxed);
+    atomic_store_explicit(&table->homes, to.homes, memory_order_relaxed);
+    table->room = to.room;
+    return true;
 }
 
 static bool grow(dp_table *table) {
     size_t homes = atomic_load_explicit(&table->homes, memory_order_relaxed);
-    return resize(table, homes ? homes + homes / 4 + 2 : 4);
+    return rebuild(table, NULL, 0, homes ? homes + homes / 16 + 2 : 4);
+}
+
+static void shrink(dp_table *table) {
+    size_t homes = atomic_load_explicit(&table->homes, memory_order_relaxed);
+    if (homes > 16 && table->used < homes / 2)
+        (void)rebuild(table, NULL, 0, table->used + table->used / 8 + 4); /* without memory it stays as it is */
 }
 
 /* ---- one at a time ---- */
 
-/* The slot of a tag, or where it belongs. */
+/* The first slot of a tag, or where it belongs. */
 static size_t slot_of(const dp_table *table, uint64_t tag) {
-    const uint64_t *slots = dp_table_slots(table);
+    const uint8_t *slots = dp_table_slots(table);
+    uint64_t least = dp_entry_make(tag, 0);
     size_t at = dp_table_home(table, tag);
-    while (at < table->room && slots[at] && dp_entry_tag(slots[at]) < tag)
+    while (at < table->room && dp_slot_get(slots, at) - 1 < least - 1) /* not empty, and a smaller tag */
         at++;
     return at;
 }
 
 static bool holds(const dp_table *table, size_t at, uint64_t tag) {
-    const uint64_t *slots = dp_table_slots(table);
-    return at < table->room && slots[at] && dp_entry_tag(slots[at]) == tag;
+    return at < table->room && dp_entry_tag(dp_slot_get(dp_table_slots(table), at)) == tag;
 }
 
-/* Another number for an entry that is there. */
-static bool add_to(dp_table *table, uint64_t *entry, uint64_t number) {
-    uint64_t which = dp_entry_number(*entry), both[2] = {which, number};
-    if (*entry & DP_ENTRY_LIST)
-        return dp_lists_add(table, which, number);
-    if (!dp_lists_make(table, both, 2, &which))
-        return false;
-    *entry = dp_entry_make(dp_entry_tag(*entry), which) | DP_ENTRY_LIST;
-    return true;
+/* How many slots from `at` on hold a tag. */
+static size_t same_from(const dp_table *table, size_t at, uint64_t tag) {
+    size_t same = 0;
+    while (holds(table, at + same, tag))
+        same++;
+    return same;
 }
 
 /* The first empty slot from `at` on; the room: there is none. */
 static size_t empty_from(const dp_table *table, size_t at) {
-    const uint64_t *slots = dp_table_slots(table);
-    while (at < table->room && slots[at])
+    const uint8_t *slots = dp_table_slots(table);
+    while (at < table->room && dp_slot_get(slots, at))
         at++;
     return at;
 }
 
-bool dp_table_add(dp_table *table, uint64_t tag, uint64_t number) {
-    size_t at = slot_of(table, tag);
-    if (holds(table, at, tag))
-        return add_to(table, dp_table_slots(table) + at, number);
-    size_t homes = atomic_load_explicit(&table->homes, memory_order_relaxed), empty;
-    if (table->used >= most_used(homes) && !grow(table))
-        return false;
-    while ((empty = empty_from(table, at = slot_of(table, tag))) == table->room)
-        if (!grow(table))
-            return false;
-    uint64_t *slots = dp_table_slots(table);
-    memmove(slots + at + 1, slots + at, (empty - at) * sizeof *slots);
-    slots[at] = dp_entry_make(tag, number);
-    table->used++;
-    return true;
+static void move(dp_table *table, size_t to, size_t from, size_t count) {
+    uint8_t *slots = dp_table_slots(table);
+    memmove(slots + to * DP_ENTRY_BYTES, slots + from * DP_ENTRY_BYTES, count * DP_ENTRY_BYTES);
 }
 
 /* Empties a slot, and moves those behind it back that are not at home. */
 static void close_gap(dp_table *table, size_t at) {
-    uint64_t *slots = dp_table_slots(table);
+    uint8_t *slots = dp_table_slots(table);
     size_t end = at + 1;
-    while (end < table->room && slots[end] && dp_table_home(table, dp_entry_tag(slots[end])) < end)
-        end++;
-    memmove(slots + at, slots + at + 1, (end - at - 1) * sizeof *slots);
-    slots[end - 1] = 0;
+    for (uint64_t entry; end < table->room && (entry = dp_slot_get(slots, end)); end++)
+        if (dp_table_home(table, dp_entry_tag(entry)) == end)
+            break;
+    move(table, at, at + 1, end - at - 1);
+    dp_slot_set(slots, end - 1, 0);
     table->used--;
-    size_t homes = atomic_load_explicit(&table->homes, memory_order_relaxed);
-    if (homes > 16 && table->used < homes / 2)
-        (void)resize(table, table->used + table->used / 4 + 4); /* without memory it stays as it is */
+}
+
+/* One more than can stand side by side: all of them become a list. */
+static bool make_list(dp_table *table, size_t at, uint64_t tag, uint64_t number) {
+    uint8_t *slots = dp_table_slots(table);
+    uint64_t entries[DP_SAME_TAG + 1] = {[DP_SAME_TAG] = number}, which;
+    for (size_t i = 0; i < DP_SAME_TAG; i++)
+        entries[i] = dp_slot_get(slots, at + i);
+    if (!dp_lists_make(table, entries, DP_SAME_TAG + 1, &which))
+        return false;
+    dp_slot_set(slots, at, dp_entry_make(tag, which) | DP_ENTRY_LIST);
+    for (size_t i = 1; i < DP_SAME_TAG; i++)
+        close_gap(table, at + 1);
+    return true;
+}
+
+/* A slot more, behind those of the same tag. */
+static bool insert(dp_table *table, uint64_t tag, uint64_t number) {
+    size_t homes = atomic_load_explicit(&table->homes, memory_order_relaxed), at, empty;
+    if (table->used >= most_used(homes) && !grow(table))
+        return false;
+    while (at = slot_of(table, tag), (empty = empty_from(table, at)) == table->room)
+        if (!grow(table))
+            return false;
+    at += same_from(table, at, tag);
+    move(table, at + 1, at, empty - at);
+    dp_slot_set(dp_table_slots(table), at, dp_entry_make(tag, number));
+    table->used++;
+    return true;
+}
+
+bool dp_table_add(dp_table *table, uint64_t tag, uint64_t number) {
+    size_t at = slot_of(table, tag), same = same_from(table, at, tag);
+    uint64_t entry = same ? dp_slot_get(dp_table_slots(table), at) : 0;
+    if (entry & DP_ENTRY_LIST)
+        return dp_lists_add(table, dp_entry_number(entry), (uint32_t)number);
+    return same < DP_SAME_TAG ? insert(table, tag, number) : make_list(table, at, tag, number);
 }
 
 void dp_table_remove(dp_table *table, uint64_t tag, uint64_t number) {
-    size_t at = slot_of(table, tag);
-    if (!holds(table, at, tag))
-        return;
-    uint64_t *entry = dp_table_slots(table) + at, last;
-    if (!(*entry & DP_ENTRY_LIST)) {
-        if (dp_entry_number(*entry) == number)
+    uint8_t *slots = dp_table_slots(table);
+    for (size_t at = slot_of(table, tag); holds(table, at, tag); at++) {
+        uint64_t entry = dp_slot_get(slots, at);
+        uint32_t last;
+        if (entry & DP_ENTRY_LIST) {
+            if (dp_lists_remove(table, dp_entry_number(entry), (uint32_t)number, &last) == 1)
+                dp_slot_set(slots, at, dp_entry_make(tag, last));
+            return;
+        }
+        if (dp_entry_number(entry) == (uint32_t)number) {
             close_gap(table, at);
-    } else if (dp_lists_remove(table, dp_entry_number(*entry), number, &last) == 1) {
-        *entry = dp_entry_make(tag, last);
+            shrink(table);
+            return;
+        }
     }
 }
 
 bool dp_table_find(const dp_table *table, uint64_t tag, dp_numbers *numbers) {
-    size_t at = slot_of(table, tag);
-    if (!holds(table, at, tag))
-        return true;
-    uint64_t entry = dp_table_slots(table)[at];
-    if (entry & DP_ENTRY_LIST)
-        return dp_lists_copy(table, dp_entry_number(entry), numbers);
-    if (!dp_reserve(&numbers->number, &numbers->room, numbers->count + 1, sizeof *numbers->number))
-        return false;
-    numbers->number[numbers->count++] = dp_entry_number(entry);
+    for (size_t at = slot_of(table, tag); holds(table, at, tag); at++) {
+        uint64_t entry = dp_slot_get(dp_table_slots(table), at);
+        if (entry & DP_ENTRY_LIST)
+            return dp_lists_copy(table, dp_entry_number(entry), numbers);
+        if (!dp_reserve(&numbers->number, &numbers->room, numbers->count + 1, sizeof *numbers->number))
+            return false;
+        numbers->number[numbers->count++] = dp_entry_number(entry);
+    }
     return true;
 }
 
 /* ---- many at once ---- */
 
-/* A list of the numbers of some entries of one tag, which are lost; gives its entry, 0: no memory. */
-static uint64_t pack_list(dp_table *table, uint64_t *entries, size_t count) {
-    uint64_t tag = dp_entry_tag(entries[0]), which;
-    for (size_t i = 0; i < count; i++)
-        entries[i] = dp_entry_number(entries[i]);
-    return dp_lists_make(table, entries, count, &which) ? dp_entry_make(tag, which) | DP_ENTRY_LIST : 0;
-}
-
-/* Leaves one entry of each tag; false: no memory. */
+/* Leaves as many entries of each tag as can stand side by side, or that of a list; false: no memory. */
 static bool pack(dp_table *table, uint64_t *entries, size_t *count) {
     size_t kept = 0;
     for (size_t from = 0, to; from < *count; from = to) {
-        for (to = from + 1; to < *count && dp_entry_tag(entries[to]) == dp_entry_tag(entries[from]);)
+        uint64_t tag = dp_entry_tag(entries[from]), which;
+        for (to = from + 1; to < *count && dp_entry_tag(entries[to]) == tag;)
             to++;
-        uint64_t entry = to - from > 1 ? pack_list(table, entries + from, to - from) : entries[from];
-        if (!entry)
-            return false;
-        entries[kept++] = entry;
+        if (to - from > DP_SAME_TAG) {
+            if (!dp_lists_make(table, entries + from, to - from, &which))
+                return false;
+            entries[kept++] = dp_entry_make(tag, which) | DP_ENTRY_LIST;
+            continue;
+        }
+        for (size_t i = from; i < to; i++)
+            entries[kept++] = entries[i];
     }
     *count = kept;
     return true;
 }
 
+/* Whether more of one tag than can stand side by side are among sorted entries. */
+static bool is_crowded(const uint64_t *entries, size_t count) {
+    bool crowded = false;
+    for (size_t i = DP_SAME_TAG; i < count; i++)
+        crowded |= dp_entry_tag(entries[i]) == dp_entry_tag(entries[i - DP_SAME_TAG]);
+    return crowded;
+}
+
 bool dp_table_build(dp_table *table, uint64_t *entries, size_t count) {
     if (!table->used) {
-        if (!pack(table, entries, &count) || !rebuild(table, entries, count, count + count / 5 + 4))
+        if ((is_crowded(entries, count) && !pack(table, entries, &count)) ||
+            !rebuild(table, entries, count, count + count / 9 + 4))
             return false;
         table->used = count;
         return true;

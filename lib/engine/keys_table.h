@@ -1,36 +1,45 @@
 /* keys_table.h - a segment of the keys: a table from tags to numbers; inside keys*.c.
  *
  * The slots are ascending by tag, with empty ones between them: an entry stands at its home, tag * homes / 2^23, or as
- * near behind it as those before it allow. So a search ends at the first larger tag, after 4 slots on the average of a
- * table that is 7/8 full; growing and shrinking need nothing but the entries; and removing moves those behind it back.
- * A tag stands once: where it has several numbers, its entry names a list. Behind the last home there are some slots
- * more; who finds none left makes the table larger. */
+ * near behind it as those before it allow. So a search ends at the first larger tag, after 5 slots on the average of a
+ * table that is 9/10 full; growing and shrinking need nothing but the entries; and removing moves those behind it
+ * back. Numbers that share a tag stand side by side, up to DP_SAME_TAG of them; more are a list, which one entry names.
+ * Behind the last home there are some slots more; who finds none left makes the table larger. */
 #ifndef DP_KEYS_TABLE_H
 #define DP_KEYS_TABLE_H
 
 #include "engine/keys.h"
 
-/* An entry: 23 bits of tag, whether it is a list, and 40 bits: the number, or which list + 1. An empty slot is 0. */
-enum { DP_TAG_BITS = 23, DP_TAG_SHIFT = 41 };
-#define DP_ENTRY_LIST ((uint64_t)1 << 40)
+/* An entry, 7 bytes: 23 bits of tag, whether it is a list, and 32 bits: the number, or which list, from 1 on. An empty
+ * slot is 0, and no entry is, as no tag is 0. */
+enum { DP_TAG_BITS = 23, DP_TAG_SHIFT = 33, DP_ENTRY_BITS = 56, DP_ENTRY_BYTES = 7, DP_SAME_TAG = 4 };
+#define DP_ENTRY_LIST ((uint64_t)1 << 32)
 
 static inline uint64_t dp_entry_make(uint64_t tag, uint64_t number) {
-    return tag << DP_TAG_SHIFT | number;
+    return tag << DP_TAG_SHIFT | (uint32_t)number;
 }
 static inline uint64_t dp_entry_tag(uint64_t entry) {
     return entry >> DP_TAG_SHIFT;
 }
-static inline uint64_t dp_entry_number(uint64_t entry) {
-    return entry & DP_MOST_NUMBER;
+static inline uint32_t dp_entry_number(uint64_t entry) {
+    return (uint32_t)entry;
 }
 
-/* Numbers of one tag, in the order they came, which is ascending but for those of several threads. One that was taken
- * out stays, marked, until half of them are such: so a list of millions can lose them one by one. */
-#define DP_NUMBER_GONE ((uint64_t)1 << 63)
+/* Reads a byte more than the slot: there are 8 bytes behind the last. */
+static inline uint64_t dp_slot_get(const uint8_t *slots, size_t at) {
+    return dp_load64(slots + at * DP_ENTRY_BYTES) & (((uint64_t)1 << DP_ENTRY_BITS) - 1);
+}
+static inline void dp_slot_set(uint8_t *slots, size_t at, uint64_t entry) {
+    for (int i = 0; i < DP_ENTRY_BYTES; i++)
+        slots[at * DP_ENTRY_BYTES + (size_t)i] = (uint8_t)(entry >> (8 * i));
+}
+
+/* Numbers of one tag, in the order they came. One that was taken out stays, marked, until half of them are such: so a
+ * list of millions can lose them one by one. */
 typedef struct dp_keys_list {
     uint32_t count, gone, room;
-    bool mixed; /* they are not ascending */
-    uint64_t number[];
+    bool mixed;        /* they are not ascending from the first on, modulo 2^32 */
+    uint32_t number[]; /* and behind them a bit for each: whether it is gone */
 } dp_keys_list;
 
 /* A place for a list: its own, or, with the lowest bit, twice the number of the next free place, from 1 on. */
@@ -40,9 +49,9 @@ typedef union dp_list_place {
 } dp_list_place;
 
 typedef struct dp_table {
-    _Atomic(uint64_t *) slots; /* atomic for who only prefetches */
+    _Atomic(uint8_t *) slots; /* atomic for who only prefetches */
     _Atomic uint64_t homes;
-    size_t room, used;
+    size_t room, used; /* in slots */
     dp_list_place *lists;
     size_t list_count, list_room, list_free;
     uint64_t list_bytes;
@@ -54,12 +63,9 @@ void dp_table_remove(dp_table *table, uint64_t tag, uint64_t number);
 bool dp_table_find(const dp_table *table, uint64_t tag, dp_numbers *numbers);
 /* Adds many entries, sorted, each of one number; they are lost. False: no memory; some may be there then. */
 bool dp_table_build(dp_table *table, uint64_t *entries, size_t count);
+uint64_t dp_table_bytes(const dp_table *table);
 
-static inline uint64_t dp_table_bytes(const dp_table *table) {
-    return table->room * sizeof(uint64_t) + table->list_room * sizeof *table->lists + table->list_bytes;
-}
-
-static inline uint64_t *dp_table_slots(const dp_table *table) {
+static inline uint8_t *dp_table_slots(const dp_table *table) {
     return atomic_load_explicit(&table->slots, memory_order_relaxed);
 }
 
@@ -69,18 +75,21 @@ static inline size_t dp_table_home(const dp_table *table, uint64_t tag) {
 
 /* ---- memory of slots: keys_memory.c ---- */
 
-/* Room for so many numbers, all 0; NULL: no memory. */
-uint64_t *dp_slots_get(size_t count);
-void dp_slots_free(uint64_t *slots, size_t count);
+/* From this many bytes on, what is asked for should be whole pages of DP_SLOTS_PAGE. */
+enum { DP_SLOTS_MAPPED = 16 << 10, DP_SLOTS_PAGE = 4 << 10 };
+
+/* So many bytes, all 0; NULL: no memory. */
+void *dp_slots_get(size_t bytes);
+void dp_slots_free(void *slots, size_t bytes);
 
 /* ---- lists: keys_lists.c ---- */
 
 void dp_lists_free(dp_table *table);
-/* A new list of these numbers; *which names it. */
-bool dp_lists_make(dp_table *table, const uint64_t *numbers, size_t count, uint64_t *which);
-bool dp_lists_add(dp_table *table, uint64_t which, uint64_t number);
+/* A new list of the numbers of these entries; *which names it. */
+bool dp_lists_make(dp_table *table, const uint64_t *entries, size_t count, uint64_t *which);
+bool dp_lists_add(dp_table *table, uint64_t which, uint32_t number);
 /* How many are left; with one, *last is it, and the list is gone. */
-size_t dp_lists_remove(dp_table *table, uint64_t which, uint64_t number, uint64_t *last);
+size_t dp_lists_remove(dp_table *table, uint64_t which, uint32_t number, uint32_t *last);
 bool dp_lists_copy(const dp_table *table, uint64_t which, dp_numbers *numbers);
 
 #endif

@@ -120,6 +120,13 @@ doppel_status dp_known_check(const dp_trace *trace) {
     return trace->number && trace->key_count <= DP_MOST_BANDS ? DOPPEL_OK : DOPPEL_ERROR_USAGE;
 }
 
+/* Before the keys of the number are there, so that who finds them knows it too. */
+void dp_known_raise(dp_known *known, uint64_t number) {
+    uint64_t highest = atomic_load(&known->highest);
+    while (highest < number && !atomic_compare_exchange_weak(&known->highest, &highest, number))
+        ;
+}
+
 /* Title and fingerprint. */
 static doppel_status add_content(dp_known *known, const dp_trace *trace) {
     bool titled = dp_known_titled(known, trace);
@@ -142,6 +149,7 @@ doppel_status dp_known_add(dp_known *known, const dp_trace *trace) {
     size_t key_count = dp_known_keys(trace, keys), band_count = dp_known_bands(known, trace, bands);
     fetch_all(known->keys, keys, key_count);
     fetch_all(known->bands, bands, band_count);
+    dp_known_raise(known, trace->number);
     if (!dp_alive_reserve(&known->alive, trace->number) || !add_all(known->keys, keys, key_count, trace->number))
         return DOPPEL_ERROR_MEMORY;
     if (!add_all(known->bands, bands, band_count, trace->number))
@@ -203,9 +211,36 @@ static doppel_status arrange(dp_numbers *numbers) {
     return DOPPEL_OK;
 }
 
+/* Puts in the place of numbers that were found, which are cut to 32 bits, all those that are there and may be meant. */
+static doppel_status widen(dp_known *known, dp_numbers *numbers) {
+    size_t cut = numbers->count;
+    uint64_t highest = atomic_load(&known->highest);
+    if (highest <= UINT32_MAX)
+        return DOPPEL_OK;
+    for (size_t i = 0; i < cut; i++) {
+        for (uint64_t number = numbers->number[i]; number <= highest; number += (uint64_t)1 << 32) {
+            if (!dp_alive_has(&known->alive, number))
+                continue;
+            if (!dp_reserve(&numbers->number, &numbers->room, numbers->count + 1, sizeof *numbers->number))
+                return DOPPEL_ERROR_MEMORY;
+            numbers->number[numbers->count++] = number;
+        }
+    }
+    numbers->count -= cut;
+    if (numbers->count)
+        memmove(numbers->number, numbers->number + cut, numbers->count * sizeof *numbers->number);
+    return arrange(numbers);
+}
+
+/* What was found, as it is given. */
+static doppel_status give(dp_known *known, dp_numbers *numbers) {
+    doppel_status status = arrange(numbers);
+    return status == DOPPEL_OK ? widen(known, numbers) : status;
+}
+
 doppel_status dp_known_find_key(dp_known *known, dp_key key, uint64_t hash, dp_numbers *numbers) {
     numbers->count = 0;
-    return dp_keys_find(known->keys, key_hash(key, hash), numbers) ? arrange(numbers) : DOPPEL_ERROR_MEMORY;
+    return dp_keys_find(known->keys, key_hash(key, hash), numbers) ? give(known, numbers) : DOPPEL_ERROR_MEMORY;
 }
 
 doppel_status dp_known_find_bands(dp_known *known, const uint32_t *keys, size_t count, dp_numbers *numbers) {
@@ -215,7 +250,7 @@ doppel_status dp_known_find_bands(dp_known *known, const uint32_t *keys, size_t 
     for (size_t i = 0; i < count; i++)
         if (!dp_keys_find(known->bands, band_hash(i, keys[i]), numbers))
             return DOPPEL_ERROR_MEMORY;
-    return arrange(numbers);
+    return give(known, numbers);
 }
 
 doppel_status dp_known_find_near(dp_known *known, const uint64_t *fingerprint, int distance, doppel_matches *matches,

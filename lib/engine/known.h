@@ -1,10 +1,10 @@
 /* known.h - what the engine has in memory of the documents it knows: who has this key, this fingerprint, these bands,
  * this title, and which numbers are alive.
  *
- * keys.c: a number by a hash of its id, URL or digest, and by the keys of its bands: 8 bytes a key and some air; what
- * it gives may be wrong (hashes are cut), never incomplete: the caller compares with what is stored. Fingerprints are
- * in a doppel_index, titles in a dp_titles_index. alive.c: when each number ends, in pages that go when all of theirs
- * are gone.
+ * keys.c: a number by a hash of its id, URL or digest, and by the keys of its bands: 7 bytes a key and some air; what
+ * it gives may be wrong (hashes and numbers are cut), never incomplete: the caller compares with what is stored.
+ * Fingerprints are in a doppel_index, titles in a dp_titles_index. alive.c: when each number ends, in pages that go
+ * when all of theirs are gone.
  *
  * One thread at a time changes it (add, remove, load); any number read at any time and wait at most for one step of the
  * change, never for all of it. */

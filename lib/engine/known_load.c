@@ -10,6 +10,7 @@ typedef struct desk {
     dp_keys_stage *keys, *bands;
     uint64_t *fingerprints, *owners;
     size_t count, fingerprint_room, owner_room;
+    uint64_t documents, copies, highest;
     dp_title_pile titles[DP_TITLE_SHARDS];
 } desk;
 
@@ -103,8 +104,8 @@ static bool put(dp_known_load *load, desk *d, const dp_trace *trace) {
          !dp_title_pile_add(&d->titles[dp_known_titles_shard(trace->title)], trace->title, trace->number)))
         return false;
     dp_alive_set(&known->alive, trace->number, trace->expires);
-    atomic_fetch_add_explicit(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, 1,
-                              memory_order_relaxed);
+    ++*(trace->kind == DP_TRACE_DOCUMENT ? &d->documents : &d->copies);
+    d->highest = trace->number > d->highest ? trace->number : d->highest;
     return true;
 }
 
@@ -173,43 +174,50 @@ static doppel_status add_titles(dp_known_load *load, size_t shard) {
     return status;
 }
 
-/* The longest tasks come first. */
-enum { KEY_PARTS = 64, FINGERPRINTS = 0, FIRST_TITLES = 1, FIRST_KEYS = FIRST_TITLES + DP_TITLE_SHARDS };
-enum { TASKS = FIRST_KEYS + KEY_PARTS };
+/* The keys of a part, or the bands, of all desks. */
+static bool build_keys(dp_known_load *load, bool bands, size_t part, dp_keys_scratch *scratch) {
+    dp_keys_stage *stages[DP_MAX_THREADS];
+    dp_keys *keys = bands ? load->known->bands : load->known->keys;
+    for (size_t i = 0; i < load->desks; i++)
+        stages[i] = bands ? load->desk[i].bands : load->desk[i].keys;
+    return !keys || dp_keys_build(keys, stages, load->desks, part, scratch);
+}
 
-static doppel_status run_task(dp_known_load *load, size_t task) {
-    const dp_known *known = load->known;
+/* The longest tasks come first. */
+enum { FINGERPRINTS = 0, FIRST_TITLES = 1, FIRST_BANDS = FIRST_TITLES + DP_TITLE_SHARDS };
+enum { FIRST_KEYS = FIRST_BANDS + DP_KEY_PARTS, TASKS = FIRST_KEYS + DP_KEY_PARTS };
+
+static doppel_status run_task(dp_known_load *load, size_t task, dp_keys_scratch *scratch) {
     if (task == FINGERPRINTS)
         return insert_fingerprints(load);
-    if (task < FIRST_KEYS)
+    if (task < FIRST_BANDS)
         return add_titles(load, task - FIRST_TITLES);
-    bool built = dp_keys_build(known->keys, task - FIRST_KEYS, KEY_PARTS) &&
-                 (!known->bands || dp_keys_build(known->bands, task - FIRST_KEYS, KEY_PARTS));
-    return built ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    bool bands = task < FIRST_KEYS;
+    return build_keys(load, bands, task - (bands ? FIRST_BANDS : FIRST_KEYS), scratch) ? DOPPEL_OK
+                                                                                       : DOPPEL_ERROR_MEMORY;
 }
 
 static void run_tasks(void *user, size_t thread) {
     dp_known_load *load = user;
+    dp_keys_scratch scratch = {0};
     (void)thread;
     for (size_t task; (task = atomic_fetch_add(&load->next, 1)) < TASKS;) {
-        doppel_status status = atomic_load(&load->status) == DOPPEL_OK ? run_task(load, task) : DOPPEL_OK;
+        doppel_status status = atomic_load(&load->status) == DOPPEL_OK ? run_task(load, task, &scratch) : DOPPEL_OK;
         if (status != DOPPEL_OK)
             fail(load, status);
     }
+    dp_keys_scratch_free(&scratch);
 }
 
-static bool flush_desk(desk *d) {
-    bool flushed = (!d->keys || dp_keys_stage_flush(d->keys)) && (!d->bands || dp_keys_stage_flush(d->bands));
-    dp_keys_stage_free(d->keys);
-    dp_keys_stage_free(d->bands);
-    d->keys = d->bands = NULL;
-    return flushed;
+static void count_desk(dp_known *known, const desk *d) {
+    atomic_fetch_add(&known->documents, d->documents);
+    atomic_fetch_add(&known->copies, d->copies);
+    dp_known_raise(known, d->highest);
 }
 
 doppel_status dp_known_load_end(dp_known_load *load) {
-    for (size_t i = 0; i < load->desks && atomic_load(&load->status) == DOPPEL_OK; i++)
-        if (!flush_desk(&load->desk[i]))
-            fail(load, DOPPEL_ERROR_MEMORY);
+    for (size_t i = 0; i < load->desks; i++)
+        count_desk(load->known, &load->desk[i]);
     if (atomic_load(&load->status) == DOPPEL_OK)
         dp_run_threads(load->threads, run_tasks, load);
     doppel_status status = atomic_load(&load->status);

@@ -78,6 +78,7 @@ struct dp_known {
     dp_known_titles *titles; /* NULL: none */
     dp_alive alive;
     _Atomic uint64_t documents, copies;
+    _Atomic uint64_t highest; /* number that was ever added */
 };
 
 /* The hashes under which a trace stands among the keys; gives how many. */
@@ -93,6 +94,9 @@ static inline bool dp_known_near(const dp_known *known, const dp_trace *trace) {
 static inline bool dp_known_titled(const dp_known *known, const dp_trace *trace) {
     return known->titles && trace->kind == DP_TRACE_DOCUMENT && trace->title.length;
 }
+
+/* A number is going to be added. */
+void dp_known_raise(dp_known *known, uint64_t number);
 
 /* Whether a trace can be taken in at all. */
 doppel_status dp_known_check(const dp_trace *trace);
