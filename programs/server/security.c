@@ -54,24 +54,24 @@ static bool allow(int rules, const char *path, unsigned access) {
 }
 
 /* Charset converters are loaded when a page needs one, hence /usr and /lib; the rest is read by the C library. */
-static bool allow_all(int rules, const char *const *folders, size_t count) {
+static bool allow_all(int rules, const needed_folders *folders) {
     static const char *const system_folders[] = {"/usr", "/lib", "/lib64", "/etc", "/proc", "/sys/devices/system/cpu"};
     for (size_t i = 0; i < sizeof system_folders / sizeof *system_folders; i++)
         if (!allow(rules, system_folders[i], READ_FILES))
             return false;
-    for (size_t i = 0; i < count; i++)
-        if (folders[i] && !allow(rules, folders[i], WRITE_FILES))
+    for (size_t i = 0; i < sizeof folders->to_write / sizeof *folders->to_write; i++)
+        if (folders->to_write[i] && !allow(rules, folders->to_write[i], WRITE_FILES))
             return false;
-    return true;
+    return !folders->to_read || allow(rules, folders->to_read, READ_FILES);
 }
 
-static bool confine_files(const char *const *folders, size_t count, bool *there) {
+static bool confine_files(const needed_folders *folders, bool *there) {
     const struct landlock_ruleset_attr handled = {.handled_access_fs = ALL_ACCESS};
     int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
     *there = rules >= 0;
     if (rules < 0)
         return true;
-    bool fine = allow_all(rules, folders, count) && !syscall(SYS_landlock_restrict_self, rules, 0);
+    bool fine = allow_all(rules, folders) && !syscall(SYS_landlock_restrict_self, rules, 0);
     if (!fine)
         message("cannot give up files: %s", strerror(errno));
     close(rules);
@@ -148,13 +148,13 @@ static bool confine_calls(bool *there) {
     return !code || !*there;
 }
 
-bool confine(const char *const *folders, size_t count, const char **missing) {
+bool confine(const needed_folders *folders, const char **missing) {
     bool landlock, calls;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
         message("cannot give up privileges: %s", strerror(errno));
         return false;
     }
-    if (!confine_files(folders, count, &landlock) || !confine_calls(&calls))
+    if (!confine_files(folders, &landlock) || !confine_calls(&calls))
         return false;
     *missing = landlock && calls ? NULL : landlock ? "seccomp" : calls ? "Landlock" : "Landlock and seccomp";
     return true;

@@ -107,19 +107,18 @@ static const char *folder_of(char to[4096], const char *path, bool parent) {
 
 static bool give_up(serving *s) {
     const char *log = s->options.access_log, *missing = NULL, *sandbox = args_text(s->args, "sandbox");
-    const char *const folders[] = {
-        folder_of(s->folders[0], s->options.index, false),
-        folder_of(s->folders[1], s->options.indexes, false),
-        folder_of(s->folders[2], s->options.backups, false),
-        folder_of(s->folders[3], log && strcmp(log, "-") != 0 ? log : NULL, true),
-        folder_of(s->folders[4], s->options.tokens, true),
-        s->options.tmp,
+    const needed_folders folders = {
+        .to_write = {folder_of(s->folders[0], s->options.index, false),
+                     folder_of(s->folders[1], s->options.indexes, false),
+                     folder_of(s->folders[2], s->options.backups, false),
+                     folder_of(s->folders[3], log && strcmp(log, "-") != 0 ? log : NULL, true), s->options.tmp},
+        .to_read = folder_of(s->folders[4], s->options.tokens, true),
     };
     if (!become_user(args_text(s->args, "user")))
         return false;
     if (sandbox && !strcmp(sandbox, "off"))
         return true;
-    if (!confine(folders, sizeof folders / sizeof *folders, &missing))
+    if (!confine(&folders, &missing))
         return false;
     if (missing)
         message("this kernel has no %s: going on without", missing);

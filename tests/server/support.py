@@ -42,9 +42,9 @@ class Server:
             os.mkdir(self.path("backups"))
         command = [DOPPEL, "serve", "--index", self.path("seen"), "--indexes", self.path("indexes"), "--backups",
                    self.path("backups"), "--listen", "127.0.0.1:0", *SANDBOX, *self.options]
-        self.errors = open(self.path("stderr"), "w+")
-        self.process = subprocess.Popen(command, stderr=self.errors, stdout=subprocess.DEVNULL,
-                                        env=dict(os.environ, **self.environment))
+        with open(self.path("stderr"), "w") as errors:
+            self.process = subprocess.Popen(command, stderr=errors, stdout=subprocess.DEVNULL,
+                                            env=dict(os.environ, **self.environment))
         where = self.wait_for(r"listening on (\w+)://(.*):(\d+)")
         self.port = int(where[3])
 
@@ -68,9 +68,7 @@ class Server:
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(how)
-        code = self.process.wait(60)
-        self.errors.close()
-        return code
+        return self.process.wait(60)
 
     def close(self):
         code = self.stop()

@@ -233,6 +233,21 @@ class Access(unittest.TestCase):
         self.assertEqual(server.get("/v1/stats")[0], 200)
         server.close()
 
+    def test_connections_of_one_client(self):
+        server = Server("--max-per-client", "4")
+        links = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(8)]
+        answered = 0
+        for link in links:
+            try:
+                link.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answered += b" 200 " in link.recv(1000)
+            except ConnectionError:
+                pass
+        for link in links:
+            link.close()
+        self.assertEqual(answered, 4)
+        server.close()
+
     def test_access_log(self):
         log = os.path.join(self.folder, "access.log")
         server = Server("--access-log", log, "--tokens", self.tokens)
