@@ -6,8 +6,8 @@
 
 static const double latency_bounds[LATENCY_BUCKETS] = {
     100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100};
-static const int statuses[METRIC_STATUSES] = {200, 201, 400, 401, 403, 404, 405, 408, 409,
-                                              413, 415, 421, 422, 429, 500, 501, 503, 0};
+static const int statuses[METRIC_STATUSES] = {200, 201, 400, 401, 403, 404, 405, 409, 413,
+                                              415, 421, 422, 429, 500, 501, 503, 0};
 
 static size_t route_number(const route_info *route) {
     return route ? (size_t)(route - routes) : METRIC_ROUTES - 1;

@@ -16,7 +16,7 @@ typedef struct metrics {
     atomic_uint_fast64_t latency[METRIC_ROUTES][LATENCY_BUCKETS + 1];
     atomic_uint_fast64_t latency_sum[METRIC_ROUTES];
     atomic_uint_fast64_t received, sent; /* bytes of bodies */
-    atomic_uint_fast64_t under_way, connections, connected, refused, lines;
+    atomic_uint_fast64_t under_way, connections, connected, lines;
 } metrics;
 
 /* Counts a request that has ended. */

@@ -98,7 +98,6 @@ static bool can(const route_info *r, int status, bool below) {
     case 401:
     case 403: return r->needs > RIGHT_NONE;
     case 404: return below;
-    case 408:
     case 413:
     case 415: return r->body != BODY_NONE;
     default: return true;

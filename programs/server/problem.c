@@ -18,7 +18,6 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_NO_DOCUMENT] = {"no-document", 404, "There is no such document"},
     [PROBLEM_NO_INDEX] = {"no-index", 404, "There is no such index"},
     [PROBLEM_METHOD] = {"method", 405, "This path does not take this method"},
-    [PROBLEM_SLOW] = {"slow", 408, "The body did not come in time"},
     [PROBLEM_EXISTS] = {"exists", 409, "There is such an index already"},
     [PROBLEM_IN_PROGRESS] = {"in-progress", 409, "The same is under way already"},
     [PROBLEM_TOO_LARGE] = {"too-large", 413, "The body is too large"},

@@ -32,11 +32,10 @@ typedef struct service_options {
     const char *tokens;  /* NULL: everybody may do everything */
     const char *access_log;
     const char *tmp;
-    bool local_only;          /* the name a client calls it by has to be one of this machine */
-    uint64_t max_body;        /* bytes, unpacked; of a batch: of a line */
-    uint64_t max_buffered;    /* bytes of bodies that are held at a time */
-    uint64_t rate;            /* requests a second and client; 0: any */
-    unsigned receive_timeout; /* seconds until a body has to be there */
+    bool local_only;       /* the name a client calls it by has to be one of this machine */
+    uint64_t max_body;     /* bytes, unpacked; of a batch: of a line */
+    uint64_t max_buffered; /* bytes of bodies that are held at a time */
+    uint64_t rate;         /* requests a second and client; 0: any */
     int threads;
     const doppel_engine_options *engine; /* of the default index */
 } service_options;
@@ -86,7 +85,6 @@ typedef struct request {
     doppel_slice index_name; /* in the path */
     const char *given[MAX_PARAMETERS];
     char *target; /* what ids and parameters point into */
-    size_t target_length;
     char client[64];
     char token[TOKEN_NAME]; /* the name of the one it showed */
     right_kind right;
