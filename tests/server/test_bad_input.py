@@ -2,6 +2,7 @@
 import gzip
 import json
 import socket
+import struct
 import threading
 import time
 
@@ -198,6 +199,22 @@ class BadRequests(support.ServerTest):
                 link.sendall(b"POST /v1/batch?op=add HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
                              b"Content-Length: %d\r\n\r\n" % len(data) + data[:cut])
         self.assertEqual(self.server.post("/v1/check", {"text": words.text("after")})[0], 200)
+
+    def test_clients_that_do_not_wait(self):
+        """They send, and reset the connection before the answer is there, while it is worked on or is sent."""
+        for number in range(200):
+            body = json.dumps({"id": f"left{number}", "text": words.text(f"left{number}", 400)}).encode()
+            path = (b"/v1/documents", b"/v1/check", b"/v1/similar", b"/v1/batch?op=add")[number % 4]
+            kind = b"application/x-ndjson" if b"batch" in path else b"application/json"
+            request = (b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s"
+                       % (path, kind, len(body), body))
+            link = socket.create_connection(("127.0.0.1", self.server.port))
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            link.sendall(request * (1 + number % 3))
+            if number % 5 == 0:
+                time.sleep(0.003)
+            link.close()
+        self.assertEqual(self.server.post("/v1/check", {"text": words.text("after all")})[0], 200)
 
     def test_slow_senders(self):
         """A thousand that drip are shut in time; others are served meanwhile."""
