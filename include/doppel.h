@@ -382,7 +382,8 @@ typedef struct doppel_input_options {
     /* More fields of each record that are wanted, strings and numbers alike, as doppel_document.extra gives them. */
     const char *const *extra_keys;
     size_t extra_count; /* at most 16 */
-    bool no_made_ids;   /* the id of a record that has none stays empty, in place of FILE:LINE */
+    bool no_made_ids; /* the id of a record that has none stays empty, in place of FILE:LINE, and so does that of plain
+                         text from stdin, in place of - */
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -1141,7 +1142,8 @@ typedef struct doppel_engine_options {
     uint64_t count;  /* documents to expect; 0: not known */
     uint64_t memory; /* bytes for fingerprints of `count` documents; 0: about 40 bytes each */
     uint64_t map;    /* bytes of address space to begin with; grows by itself; 0: 64 GiB */
-    /* Seconds since 1970, in place of the system's clock; never taken backwards. */
+    /* Seconds since 1970, in place of the system's clock. Never taken backwards: the latest time that was
+     * seen is kept with the folder. */
     uint64_t (*now)(void *user);
     /* A line of the log, without its end: "[DeduplicationService] CHECK_START ...". From any thread. NULL: none. */
     void (*log)(doppel_log_level level, const char *line, void *user);
@@ -1213,7 +1215,9 @@ DOPPEL_API void doppel_verdict_free(doppel_verdict *verdict);
  * which may be more than there was room for. With `lead` it begins with "id". */
 DOPPEL_API size_t doppel_verdict_json(const doppel_verdict *verdict, bool lead, char *to, size_t room);
 
-/* Whether a document was seen; changes nothing. Errors: DOPPEL_ERROR_USAGE (fingerprint of the wrong kind),
+/* Whether a document was seen; changes nothing. Its id says nothing: one that is there with the same id counts like any
+ * other. With on_same_url refresh, other words at a known URL are checked against all but what has the URL, as an add
+ * would. Errors: DOPPEL_ERROR_USAGE (fingerprint of the wrong kind),
  * DOPPEL_ERROR_INPUT (an id or URL of over 64 KiB, a page that cannot be read), DOPPEL_ERROR_MEMORY,
  * DOPPEL_ERROR_STORE. */
 DOPPEL_API doppel_status doppel_engine_check(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
@@ -1260,6 +1264,8 @@ struct doppel_stored {
     size_t alias_count;
     double similarity, containment; /* in a list of similar ones: to what was asked; NaN: not known */
     int distance;
+    bool original_gone; /* of a copy: its original was removed or replaced, or has expired; the copy is found by its id
+                           alone, and leaves with the next compact */
 };
 
 /* Documents that a call found. Zero is empty. */
@@ -1303,8 +1309,8 @@ DOPPEL_API doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t li
 /* Removes what has expired; happens by itself every minute while documents are added. *expired may be NULL. */
 DOPPEL_API doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, doppel_error *error);
 
-/* Brings the folder to its smallest form: removed documents and links to them leave no trace, the file shrinks. Adds
- * wait meanwhile. */
+/* Brings the folder to its smallest form: removed documents and links to them leave no trace, the file shrinks. All
+ * other calls wait meanwhile. */
 DOPPEL_API doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error);
 
 /* Writes a whole copy of the folder, as it is at this moment, to a new folder, while the engine goes on. */

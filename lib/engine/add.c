@@ -77,6 +77,21 @@ static doppel_status refresh(adding *a) {
     return dp_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
 }
 
+static bool may_refresh(const adding *a) {
+    return a->finding.reason == DP_SAME_URL && a->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH;
+}
+
+doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_look *look,
+                                dp_finding *finding, doppel_error *error) {
+    adding a = {.engine = engine, .worker = worker, .query = query, .look = *look, .error = error};
+    doppel_status status = dp_find(engine, worker, query, &a.look, &a.finding, error);
+    if (status == DOPPEL_OK && may_refresh(&a))
+        status = refresh(&a);
+    *look = a.look;
+    *finding = a.finding;
+    return status;
+}
+
 /* ---- what is stored ---- */
 
 /* Whether all of it is stored: of a copy that is put back, all that there is. */
@@ -247,8 +262,7 @@ static doppel_status decide(adding *a, doppel_verdict *verdict) {
         return status;
     status = (a->query->restore ? dp_restore_find : dp_find)(a->engine, a->worker, a->query, &a->look, &a->finding,
                                                              a->error);
-    if (status == DOPPEL_OK && a->finding.reason == DP_SAME_URL && !a->query->restore &&
-        a->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH)
+    if (status == DOPPEL_OK && !a->query->restore && may_refresh(a))
         status = refresh(a);
     if (status != DOPPEL_OK)
         return status;

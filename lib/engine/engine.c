@@ -63,12 +63,12 @@ doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const d
     bool again = true;
     for (int tries = 0; again && status == DOPPEL_OK; tries++) {
         dp_look look;
-        bool hold = tries == MOST_TRIES;
+        bool hold = tries == MOST_TRIES && !engine->options.read_only;
         if (hold)
             pthread_mutex_lock(&engine->order);
         status = dp_look_begin(engine, worker, &look, error);
         if (status == DOPPEL_OK) {
-            status = dp_find(engine, worker, query, &look, &finding, error);
+            status = dp_find_refreshed(engine, worker, query, &look, &finding, error);
             again = dp_look_again(engine, &look);
             const doppel_slice ids[2] = {query->id, finding.original_id};
             if (status == DOPPEL_OK && !again &&

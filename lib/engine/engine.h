@@ -88,7 +88,8 @@ struct doppel_engine {
     dp_group *writing;  /* is being written; NULL: none is */
     dp_leaving leaving; /* what both remove */
     uint64_t followed_generation;
-    uint64_t followed; /* a reader process: the last number it has taken in */
+    _Atomic uint64_t followed; /* a reader process: the last number it has taken in */
+    uint64_t loads;            /* how often all was read; changes under `shape` only */
     uint64_t expired_at;
     doppel_status failed; /* DOPPEL_DURABLE_NONE: what a commit in the background ended with */
     doppel_error failed_error;
@@ -136,8 +137,9 @@ doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const dopp
 doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error);
 
-/* follow.c: a reader process takes in what its writer has written since. Takes `order`, if it is free, and in it
- * `shape`: in a reader nobody takes `order` while he holds `shape`. */
+/* follow.c: a reader process takes in what its writer has written since, unless another thread is at it; reads
+ * everything anew after a compaction, or when much has expired. `shape` and `order` are held by nobody of this
+ * thread. */
 doppel_status dp_engine_follow(doppel_engine *engine, doppel_error *error);
 
 /* ---- find.c ---- */
@@ -159,6 +161,11 @@ typedef struct dp_finding {
     uint64_t candidates;
 } dp_finding;
 
+/* follow.c: takes in what the worker's view shows and is not known yet, so that both are of one moment. `shape` is
+ * held, `order` is not. */
+doppel_status dp_engine_catch_up(doppel_engine *engine, dp_worker *worker, const dp_moment *moment, dp_look *look,
+                                 doppel_error *error);
+
 /* Begins a look at what is durable or, where nobody waits for that (DOPPEL_DURABLE_NONE), at all that was acknowledged:
  * then `order` is held until dp_look_end. */
 doppel_status dp_look_begin(doppel_engine *engine, dp_worker *worker, dp_look *look, doppel_error *error);
@@ -171,6 +178,10 @@ bool dp_look_alive(const doppel_engine *engine, const dp_look *look, uint64_t nu
 /* The worker's view must have begun, after `order` was taken if it is held. */
 doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
                       dp_finding *finding, doppel_error *error);
+
+/* The same for a check, with on_same_url as in an add; look->except may grow. */
+doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_look *look,
+                                dp_finding *finding, doppel_error *error);
 
 /* Who has this id, document or copy; 0: nobody. */
 doppel_status dp_find_id(doppel_engine *engine, dp_worker *worker, doppel_slice id, const dp_look *look,

@@ -174,16 +174,18 @@ static doppel_status read_number(reading *r, const dp_wanted *wanted, bool *foun
     if (status != DOPPEL_OK || !*found)
         return status;
     doppel_stored *to = r->to;
-    *to = (doppel_stored){.number = r->number,
-                          .reason = dp_reason_name((dp_reason)record.reason),
-                          .evidence = record.reason ? record.evidence : dp_evidence_none(),
-                          .added = trace.added,
-                          .expires = trace.expires,
-                          .words = record.words,
-                          .fingerprint = {trace.fingerprint[0], trace.fingerprint[1]},
-                          .similarity = NAN,
-                          .containment = NAN,
-                          .distance = -1};
+    *to =
+        (doppel_stored){.number = r->number,
+                        .reason = dp_reason_name((dp_reason)record.reason),
+                        .evidence = record.reason ? record.evidence : dp_evidence_none(),
+                        .added = trace.added,
+                        .expires = trace.expires,
+                        .words = record.words,
+                        .fingerprint = {trace.fingerprint[0], trace.fingerprint[1]},
+                        .similarity = NAN,
+                        .containment = NAN,
+                        .distance = -1,
+                        .original_gone = trace.kind == DP_TRACE_COPY && !dp_look_alive(r->engine, &r->look, trace.of)};
     memcpy(to->digest, trace.digest, sizeof to->digest);
     if (!copy_names(r, &record))
         return dp_no_memory(r->error);

@@ -108,9 +108,11 @@ bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, dop
 }
 
 doppel_document dp_reader_document(dp_reader *reader, const dp_place *at) {
+    /* What comes on stdin has no name. */
+    const char *id = reader->options->no_made_ids && !strcmp(at->file, "-") ? "" : at->file;
     memset(reader->extra, 0, sizeof reader->extra);
-    return (doppel_document){.id = at->file,
-                             .id_length = strlen(at->file),
+    return (doppel_document){.id = id,
+                             .id_length = strlen(id),
                              .text = "",
                              .file = at->file,
                              .line = at->line,

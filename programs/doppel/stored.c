@@ -87,9 +87,9 @@ static void print_duplicates(FILE *file, const doppel_stored *stored) {
     print_aliases(file, ",\"aliases\":", stored);
 }
 
-/* The document that stands for its group: a copy's original, else itself. */
+/* The document that stands for its group: a copy's original while that is there, else itself. */
 static doppel_slice group_of(const doppel_stored *stored) {
-    return stored->original_id.data ? stored->original_id : stored->id;
+    return stored->original_id.data && !stored->original_gone ? stored->original_id : stored->id;
 }
 
 void print_stored(FILE *file, const doppel_stored *stored, int bits) {

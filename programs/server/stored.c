@@ -80,7 +80,7 @@ static void write_duplicates(text *out, const doppel_stored *stored) {
 }
 
 static doppel_slice group_of(const doppel_stored *stored) {
-    return stored->original_id.data ? stored->original_id : stored->id;
+    return stored->original_id.data && !stored->original_gone ? stored->original_id : stored->id;
 }
 
 static void write_ranked(text *out, const doppel_stored *stored) {
