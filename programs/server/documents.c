@@ -159,6 +159,16 @@ void handle_remove(request *r) {
 
 /* ---- similar ---- */
 
+void answer_list(request *r, const char *name, const doppel_stored_list *list, bool ranked) {
+    text_format(&r->answer, "{\"%s\":[", name);
+    for (size_t i = 0; i < list->count; i++) {
+        text_put(&r->answer, i ? "," : "");
+        stored_write(&r->answer, &list->stored[i], r->index->bits, ranked);
+    }
+    text_put(&r->answer, "]}");
+    request_answer(r, 200);
+}
+
 static void answer_similar(request *r, const doppel_item *item) {
     const char *distance = request_choice(r, "distance");
     doppel_stored_list list = {0};
@@ -169,17 +179,10 @@ static void answer_similar(request *r, const doppel_item *item) {
     if (distance)
         options.distance = (int)request_number(r, "distance") ? (int)request_number(r, "distance") : -1;
     doppel_status status = doppel_engine_similar(r->index->engine, item, &options, &list, &error);
-    if (status != DOPPEL_OK) {
+    if (status == DOPPEL_OK)
+        answer_list(r, "results", &list, true);
+    else
         request_error(r, status, &error);
-        return;
-    }
-    text_put(&r->answer, "{\"results\":[");
-    for (size_t i = 0; i < list.count; i++) {
-        text_put(&r->answer, i ? "," : "");
-        stored_write(&r->answer, &list.stored[i], r->index->bits, true);
-    }
-    text_put(&r->answer, "]}");
-    request_answer(r, 200);
     doppel_stored_list_free(&list);
 }
 

@@ -192,6 +192,8 @@ bool item_make(const json *j, const json_value *object, const index_entry *index
 
 void verdict_write(text *out, const doppel_verdict *verdict);
 void stored_write(text *out, const doppel_stored *stored, int bits, bool ranked);
+/* {"NAME":[...]} of documents that were found; ranked: as similar ones. */
+void answer_list(request *r, const char *name, const doppel_stored_list *list, bool ranked);
 
 /* ---- handlers ---- */
 

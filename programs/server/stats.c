@@ -8,17 +8,10 @@ void handle_groups(request *r) {
     doppel_error error = {0};
     uint64_t limit = (uint64_t)request_number(r, "limit");
     doppel_status status = doppel_engine_groups(r->index->engine, limit, &list, &error);
-    if (status != DOPPEL_OK) {
+    if (status == DOPPEL_OK)
+        answer_list(r, "groups", &list, false);
+    else
         request_error(r, status, &error);
-        return;
-    }
-    text_put(&r->answer, "{\"groups\":[");
-    for (size_t i = 0; i < list.count; i++) {
-        text_put(&r->answer, i ? "," : "");
-        stored_write(&r->answer, &list.stored[i], r->index->bits, false);
-    }
-    text_put(&r->answer, "]}");
-    request_answer(r, 200);
     doppel_stored_list_free(&list);
 }
 
