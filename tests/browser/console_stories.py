@@ -1,13 +1,9 @@
 """What people do with the console: each function is a story that yields what went wrong."""
-import random
-
-import corpus
 from serving import Watched, post, until
 
 FIRST = """The museum of clocks has bought a tower clock of 1743 that was thought to be lost. It was found in a barn, \
 in eleven boxes, by a farmer who was looking for a ladder. The clock is as tall as a door and was made for a chapel that \
 burned down in 1811. Its bell is missing; its pendulum is not. From June on visitors can see how it is put together."""
-READER, OWNER, WRONG = "reader-" + "r" * 32, "owner-" + "o" * 32, "wrong-" + "w" * 32
 SECOND = FIRST.replace("a farmer", "a student") + " Entry is free."
 
 
@@ -225,70 +221,4 @@ def keyboard(browser, address):
     page.get_by_role("button", name="Dark", pressed=True).wait_for()
     if page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0] > 128"):
         yield "the switch of colours is not kept"
-    yield from watched.close()
-
-
-def hostile(browser, address):
-    """Documents that try to break out of the page."""
-    watched = Watched(browser, address)
-    page = watched.page
-    text = corpus.prose(random.Random(3), 80)
-    for number, (one, other) in enumerate(corpus.HOSTILE):
-        post(address, "/v1/documents", {"id": one, "title": other, "url": f"https://hostile.example/{number}", "text": f"{other} {number} {text} {one}"})
-        post(address, "/v1/documents", {"id": f"{one}~", "title": other, "url": f"javascript:alert({number})", "text": f"{other} {number} {text} {one}"})
-    for route in ["#/groups"] + ["#/document/" + page.evaluate("encodeURIComponent", one) for one, _ in corpus.HOSTILE]:
-        watched.open(route, "h1")
-        page.wait_for_selector("details.group, h2:text-is('What is known')")
-        yield from (f"hostile {route}: {what}" for what in watched.look())
-    yield from watched.close()
-
-
-def signed_in(browser, address):
-    """A server with tokens: one that is wrong, one that may only read, and one that may do all."""
-    watched = Watched(browser, address)
-    watched.expected = (401, 403)
-    page = watched.page
-    page.goto(address)
-    page.wait_for_selector("dialog:has-text('This server wants a token')")
-    page.fill("dialog input", WRONG)
-    page.keyboard.press("Enter")
-    page.wait_for_selector("dialog:has-text('does not know this token')")
-    yield from watched.look()
-    page.fill("dialog input", READER)
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".tile b")
-    watched.open("#/try", "h1:text-is('Try')")
-    page.fill(".source textarea", FIRST)
-    page.get_by_role("button", name="Check and add").click()
-    page.wait_for_selector(".problem")
-    yield from is_shown(page, "Your token does not allow this", "a token that may only read")
-    watched.open("#/overview", ".tile b")
-    page.get_by_role("button", name="Sign out").click()
-    page.wait_for_selector("dialog")
-    page.keyboard.press("Escape")
-    page.wait_for_selector(".problem")
-    page.get_by_role("button", name="Try again").click()
-    page.fill("dialog input", OWNER)
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".tile b")
-    watched.open("#/try", "h1:text-is('Try')")
-    try_it(page, FIRST, "Check and add")
-    yield from is_shown(page, "New: nothing like it is known", "a token that may do all")
-    if any(WRONG in url or READER in url for url in watched.asked):
-        yield "a token is in an address"
-    yield from watched.close()
-
-
-def server_gone(browser, address, server):
-    """What is said when nobody answers."""
-    watched = Watched(browser, address)
-    watched.expected = (0,)
-    page = watched.page
-    watched.open("#/find", "h1:text-is('Find')")
-    server.terminate()
-    server.wait(timeout=60)
-    page.fill("input[type=search]", "anything")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".problem")
-    yield from is_shown(page, "The server does not answer", "without a server")
     yield from watched.close()

@@ -16,6 +16,7 @@ import sys
 from playwright.sync_api import Error, sync_playwright
 
 import console_stories as stories
+import console_trouble as trouble
 import corpus
 from serving import Watched, post, serving
 
@@ -101,13 +102,13 @@ def run(browser, doppel, pictures):
         fill(address)
         yield from told("looks", looks(browser, address, pictures))
         for story in (stories.compare, stories.files, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
-                      stories.hostile):
+                      trouble.hostile, trouble.large):
             yield from told(story.__name__, story(browser, address))
-        yield from told("server_gone", stories.server_gone(browser, address, server))
+        yield from told("server_gone", trouble.server_gone(browser, address, server))
     with serving(doppel) as (address, _):
         yield from told("not_kept", stories.not_kept(browser, address))
-    with serving(doppel, tokens=f"reader read {stories.READER}\nowner admin {stories.OWNER}\n") as (address, _):
-        yield from told("signed_in", stories.signed_in(browser, address))
+    with serving(doppel, tokens=f"reader read {trouble.READER}\nowner admin {trouble.OWNER}\n") as (address, _):
+        yield from told("signed_in", trouble.signed_in(browser, address))
 
 
 def main():

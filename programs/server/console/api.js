@@ -13,7 +13,9 @@ export class Problem extends Error {
 
 // Asked for a token when the server wants one: gives true when there is a new one to try.
 let askToken = async () => false;
-export const onUnauthorized = ask => { askToken = ask; };
+export const onUnauthorized = ask => {
+  askToken = ask;
+};
 
 async function problemOf(response) {
   try {
@@ -31,7 +33,10 @@ async function send(method, path, body, signal) {
     return await fetch(path, {method, headers, signal, cache: "no-store", body: body && JSON.stringify(body)});
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, {title: "The server does not answer", detail: "It may have been stopped, or the connection is gone."});
+    throw new Problem(0, {
+      title: "The server does not answer",
+      detail: "It may have been stopped, or the connection is gone.",
+    });
   }
 }
 
@@ -39,7 +44,7 @@ export async function call(method, path, {body, signal} = {}) {
   for (;;) {
     const used = session.token;
     const response = await send(method, path, body, signal);
-    if (response.status === 401 && (used !== session.token || await askToken(used !== null))) continue;
+    if (response.status === 401 && (used !== session.token || (await askToken(used !== null)))) continue;
     if (!response.ok) throw await problemOf(response);
     return response.json();
   }
@@ -67,7 +72,8 @@ export const compact = signal => call("POST", `${base()}/compact`, {body: {}, si
 // Of the server.
 export const compare = (body, signal) => call("POST", "/v1/compare", {body, signal});
 export const indexes = signal => call("GET", "/v1/indexes", {signal});
-export const createIndex = (name, body, signal) => call("PUT", `/v1/indexes/${encodeURIComponent(name)}`, {body, signal});
+export const createIndex = (name, body, signal) =>
+  call("PUT", `/v1/indexes/${encodeURIComponent(name)}`, {body, signal});
 export const dropIndex = (name, signal) => call("DELETE", `/v1/indexes/${encodeURIComponent(name)}`, {signal});
 
 // null in place of a 404.

@@ -44,7 +44,9 @@ function mark(name) {
 async function open(moved) {
   current.abort();
   current = new AbortController();
-  const {signal} = current, route = routeOf(location.hash), root = el("div", {class: `page ${route.name}`});
+  const {signal} = current,
+    route = routeOf(location.hash),
+    root = el("div", {class: `page ${route.name}`});
   mark(route.name);
   document.title = `${route.name[0].toUpperCase()}${route.name.slice(1)} - doppel`;
   main.setAttribute("aria-busy", "true");
@@ -69,18 +71,26 @@ async function open(moved) {
 
 // The chooser is there when there is something to choose.
 async function fillChooser() {
-  const chooser = document.getElementById("chooser"), select = document.getElementById("index");
+  const chooser = document.getElementById("chooser"),
+    select = document.getElementById("index");
   const list = (await indexes()).indexes;
   if (session.index && !list.some(one => one.name === session.index)) {
     session.index = null;
     open(false);
   }
   chooser.hidden = list.length < 2;
-  select.replaceChildren(...options(list.map((one, i) => [i ? one.name : "", one.name]), session.index || ""));
+  select.replaceChildren(
+    ...options(
+      list.map((one, i) => [i ? one.name : "", one.name]),
+      session.index || "",
+    ),
+  );
 }
 
 const tokenButton = document.getElementById("token");
-const showToken = () => { tokenButton.hidden = !session.token; };
+const showToken = () => {
+  tokenButton.hidden = !session.token;
+};
 
 document.getElementById("index").addEventListener("change", event => {
   session.index = event.target.value || null;
@@ -97,7 +107,10 @@ tokenButton.addEventListener("click", () => {
 });
 document.addEventListener("token", showToken);
 // The page itself says what is wrong when nothing can be read.
-const tryChooser = () => fillChooser().catch(() => { document.getElementById("chooser").hidden = true; });
+const tryChooser = () =>
+  fillChooser().catch(() => {
+    document.getElementById("chooser").hidden = true;
+  });
 document.addEventListener("token", tryChooser);
 document.addEventListener("index", () => tryChooser().then(() => open(true)));
 addEventListener("hashchange", () => open(true));

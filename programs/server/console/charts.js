@@ -1,21 +1,25 @@
 // Pictures of figures, as inline SVG. A chart is a figure with `update(...)`; it is drawn as wide as there is room, and
 // its figures stand below it as a table for those who cannot see it, or want to know exactly.
-import {el, svg, table} from "./dom.js";
+import {box, el, svg, table} from "./dom.js";
 import {count, percent} from "./format.js";
 
-const HEIGHT = 170, TOP = 22, BOTTOM = 24;
+const HEIGHT = 170,
+  TOP = 22,
+  BOTTOM = 24;
 // About what a character of a label takes, in pixels at a size of 12.
 const CHARACTER = 7.2;
 
 // A frame: heading, picture, words, table. `draw(width)` gives the picture, or null when there is nothing to show.
 function frame(title, nothing) {
-  const place = el("div", {class: "plot"});
+  const place = box("plot");
   const words = el("figcaption");
   const exact = el("div");
   const details = el("details", {class: "exact"}, el("summary", null, "As a table"), exact);
   const figure = el("figure", {class: "card chart"}, el("h2", null, title), place, words, details);
-  let draw = () => null, shown = null;
-  const redraw = () => place.replaceChildren(draw(Math.max(place.clientWidth, 200)) || el("p", {class: "nothing"}, nothing));
+  let draw = () => null,
+    shown = null;
+  const redraw = () =>
+    place.replaceChildren(draw(Math.max(place.clientWidth, 200)) || el("p", {class: "nothing"}, nothing));
   new ResizeObserver(redraw).observe(place);
   function update(key, makeDraw, caption, rows) {
     words.textContent = caption;
@@ -30,56 +34,102 @@ function frame(title, nothing) {
 }
 
 const picture = (width, height, title, ...children) =>
-  svg("svg", {class: "picture", width, height, viewBox: `0 0 ${width} ${height}`, role: "img"}, svg("title", null, title), ...children);
+  svg(
+    "svg",
+    {class: "picture", width, height, viewBox: `0 0 ${width} ${height}`, role: "img"},
+    svg("title", null, title),
+    ...children,
+  );
 
 function drawBars(title, bars, width) {
   if (!bars.length) return null;
-  const step = width / bars.length, most = Math.max(...bars.map(bar => bar.value), 1);
+  const step = width / bars.length,
+    most = Math.max(...bars.map(bar => bar.value), 1);
   const longest = Math.max(...bars.map(bar => Math.max(bar.label.length, count(bar.value).length)));
-  const every = Math.ceil(longest * CHARACTER / step);
+  const every = Math.ceil((longest * CHARACTER) / step);
   const shapes = bars.flatMap((bar, i) => {
-    const height = bar.value ? Math.max(2, (HEIGHT - TOP - BOTTOM) * bar.value / most) : 0;
-    const middle = step * (i + 0.5), thick = Math.min(step * 0.76, 64), top = HEIGHT - BOTTOM - height;
+    const height = bar.value ? Math.max(2, ((HEIGHT - TOP - BOTTOM) * bar.value) / most) : 0;
+    const middle = step * (i + 0.5),
+      thick = Math.min(step * 0.76, 64),
+      top = HEIGHT - BOTTOM - height;
     return [
-      svg("rect", {class: "bar", x: middle - thick / 2, y: top, width: thick, height, rx: 2}, svg("title", null, `${bar.label}: ${count(bar.value)}`)),
+      svg(
+        "rect",
+        {class: "bar", x: middle - thick / 2, y: top, width: thick, height, rx: 2},
+        svg("title", null, `${bar.label}: ${count(bar.value)}`),
+      ),
       i % every === 0 && svg("text", {x: middle, y: HEIGHT - 8}, bar.label),
       i % every === 0 && bar.value > 0 && svg("text", {class: "count", x: middle, y: top - 6}, count(bar.value)),
     ];
   });
   const axis = svg("line", {class: "axis", x1: 0, x2: width, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM});
-  const told = bars.filter(bar => bar.value).map(bar => `${bar.label}: ${count(bar.value)}`).join(", ");
+  const told = bars
+    .filter(bar => bar.value)
+    .map(bar => `${bar.label}: ${count(bar.value)}`)
+    .join(", ");
   return picture(width, HEIGHT, `${title}. ${told}`, axis, ...shapes);
 }
 
 // heads: of the table. update([{label, value}], caption)
 export function barChart(title, heads, nothing) {
   const {figure, update} = frame(title, nothing);
-  return {figure, update(bars, caption) {
-    update(JSON.stringify(bars), width => drawBars(title, bars, width), caption,
-      table(title, heads, bars.map(bar => [bar.label, count(bar.value)]), [1]));
-  }};
+  return {
+    figure,
+    update(bars, caption) {
+      update(
+        JSON.stringify(bars),
+        width => drawBars(title, bars, width),
+        caption,
+        table(
+          title,
+          heads,
+          bars.map(bar => [bar.label, count(bar.value)]),
+          [1],
+        ),
+      );
+    },
+  };
 }
 
 function drawLine(title, values, width) {
   if (values.length < 2) return null;
-  const height = 120, low = height - 6, most = Math.max(...values, 1);
-  const x = i => 1 + (width - 2) * (i + LINE - values.length) / (LINE - 1), y = value => low - (low - 24) * value / most;
+  const height = 120,
+    low = height - 6,
+    most = Math.max(...values, 1);
+  const x = i => 1 + ((width - 2) * (i + LINE - values.length)) / (LINE - 1),
+    y = value => low - ((low - 24) * value) / most;
   const points = values.map((value, i) => `${x(i).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
-  return picture(width, height, `${title}: now ${count(Math.round(values.at(-1)))}, at most ${count(Math.round(most))}`,
+  return picture(
+    width,
+    height,
+    `${title}: now ${count(Math.round(values.at(-1)))}, at most ${count(Math.round(most))}`,
     svg("polygon", {class: "area", points: `${x(0)},${low} ${points} ${x(values.length - 1)},${low}`}),
     svg("line", {class: "axis", x1: 0, x2: width, y1: low, y2: low}),
     svg("polyline", {class: "curve", points}),
-    svg("text", {class: "start count", x: 0, y: 12}, `${count(Math.round(most))} a second`));
+    svg("text", {class: "start count", x: 0, y: 12}, `${count(Math.round(most))} a second`),
+  );
 }
 
 // So many points a line has; the newest stands at the right.
 export const LINE = 60;
 export function lineChart(title, nothing) {
   const {figure, update} = frame(title, nothing);
-  return {figure, update(values, caption) {
-    update(JSON.stringify(values), width => drawLine(title, values, width), caption,
-      table(title, ["Seconds ago", "A second"], values.map((value, i) => [count(2 * (values.length - 1 - i)), count(Math.round(value))]).reverse(), [1]));
-  }};
+  return {
+    figure,
+    update(values, caption) {
+      update(
+        JSON.stringify(values),
+        width => drawLine(title, values, width),
+        caption,
+        table(
+          title,
+          ["Seconds ago", "A second"],
+          values.map((value, i) => [count(2 * (values.length - 1 - i)), count(Math.round(value))]).reverse(),
+          [1],
+        ),
+      );
+    },
+  };
 }
 
 function drawParts(title, parts, width) {
@@ -87,11 +137,20 @@ function drawParts(title, parts, width) {
   if (!all) return null;
   let x = 0;
   const shapes = parts.map(part => {
-    const wide = width * part.value / all;
+    const wide = (width * part.value) / all;
     x += wide;
-    return svg("rect", {class: part.kind, x: x - wide, y: 0, width: wide, height: 28}, svg("title", null, `${part.label}: ${count(part.value)}`));
+    return svg(
+      "rect",
+      {class: part.kind, x: x - wide, y: 0, width: wide, height: 28},
+      svg("title", null, `${part.label}: ${count(part.value)}`),
+    );
   });
-  return picture(width, 28, `${title}. ${parts.map(part => `${part.label}: ${percent(part.value / all, 1)}`).join(", ")}`, ...shapes);
+  return picture(
+    width,
+    28,
+    `${title}. ${parts.map(part => `${part.label}: ${percent(part.value / all, 1)}`).join(", ")}`,
+    ...shapes,
+  );
 }
 
 // One bar of several parts, with a legend. update([{label, value, kind}], caption)
@@ -99,13 +158,38 @@ export function partsChart(title, nothing) {
   const {figure, update} = frame(title, nothing);
   const legend = el("ul", {class: "legend"});
   figure.querySelector(".plot").after(legend);
-  return {figure, update(parts, caption) {
-    const all = parts.reduce((sum, part) => sum + part.value, 0);
-    const share = part => percent(part.value / all, 1);
-    legend.replaceChildren(...(all ? parts : []).map(part => el("li", null,
-      svg("svg", {width: 12, height: 12, "aria-hidden": "true"}, svg("rect", {class: part.kind, width: 12, height: 12, rx: 3})),
-      `${part.label} ${share(part)}`)));
-    update(all ? JSON.stringify(parts) : "[]", width => drawParts(title, parts, width), caption,
-      all ? table(title, ["Verdict", "Documents", "Share"], parts.map(part => [part.label, count(part.value), share(part)]), [1, 2]) : "");
-  }};
+  return {
+    figure,
+    update(parts, caption) {
+      const all = parts.reduce((sum, part) => sum + part.value, 0);
+      const share = part => percent(part.value / all, 1);
+      legend.replaceChildren(
+        ...(all ? parts : []).map(part =>
+          el(
+            "li",
+            null,
+            svg(
+              "svg",
+              {width: 12, height: 12, "aria-hidden": "true"},
+              svg("rect", {class: part.kind, width: 12, height: 12, rx: 3}),
+            ),
+            `${part.label} ${share(part)}`,
+          ),
+        ),
+      );
+      update(
+        all ? JSON.stringify(parts) : "[]",
+        width => drawParts(title, parts, width),
+        caption,
+        all
+          ? table(
+              title,
+              ["Verdict", "Documents", "Share"],
+              parts.map(part => [part.label, count(part.value), share(part)]),
+              [1, 2],
+            )
+          : "",
+      );
+    },
+  };
 }

@@ -19,7 +19,11 @@ export const svg = (tag, properties, ...children) => fill(document.createElement
 
 // What comes from documents, for one line: characters that control the terminal or the direction of text are shown as
 // such, one for one, so that places in a text stay what they are.
-export const plain = text => String(text).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+export const plain = text =>
+  String(text).replace(
+    /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    "\ufffd",
+  );
 // A name of a document, apart from the direction of what stands around it.
 export const name = text => el("bdi", null, plain(text));
 
@@ -27,8 +31,25 @@ export const name = text => el("bdi", null, plain(text));
 export function announce(text) {
   const live = document.getElementById("live");
   live.textContent = "";
-  requestAnimationFrame(() => { live.textContent = text; });
+  requestAnimationFrame(() => {
+    live.textContent = text;
+  });
 }
+
+// A form that calls `send` in place of being sent.
+export function form(properties, send, ...children) {
+  const submit = event => {
+    event.preventDefault();
+    send();
+  };
+  return el("form", {novalidate: true, ...properties, on: {submit}}, ...children);
+}
+
+export const box = (kind, ...children) => el("div", {class: kind}, ...children);
+export const button = (text, click, properties) => el("button", {type: "button", ...properties, on: {click}}, text);
+export const soft = (...children) => el("p", {class: "soft"}, ...children);
+export const card = (title, ...children) => el("section", {class: "card"}, el("h2", null, title), ...children);
+export const lead = (...children) => el("p", {class: "lead"}, ...children);
 
 let last = 0;
 // A label with its control below; the control gets an id.
@@ -46,20 +67,40 @@ export const options = (choices, chosen) =>
 // Facts as a list of names and values; values that are null are left out.
 export function facts(rows) {
   const kept = rows.filter(row => row && row[1] !== null && row[1] !== undefined);
-  return el("dl", {class: "facts"}, kept.map(([title, ...values]) =>
-    el("div", null, el("dt", null, title), el("dd", null, ...values))));
+  return el(
+    "dl",
+    {class: "facts"},
+    kept.map(([title, ...values]) => el("div", null, el("dt", null, title), el("dd", null, ...values))),
+  );
 }
 
 // Roles are named because style sheets lay some tables out in other ways.
 export function table(caption, heads, rows, numbers = []) {
   const kind = i => (numbers.includes(i) ? "number" : null);
   const row = cells => el("tr", {role: "row"}, cells);
-  return el("table", {role: "table"},
+  return el(
+    "table",
+    {role: "table"},
     el("caption", null, caption),
-    el("thead", {role: "rowgroup"}, row(heads.map((head, i) => el("th", {scope: "col", role: "columnheader", class: kind(i)}, head)))),
-    el("tbody", {role: "rowgroup"}, rows.map(cells => row(cells.map((cell, i) => (i
-      ? el("td", {role: "cell", class: kind(i)}, cell)
-      : el("th", {scope: "row", role: "rowheader", class: kind(i)}, cell)))))));
+    el(
+      "thead",
+      {role: "rowgroup"},
+      row(heads.map((head, i) => el("th", {scope: "col", role: "columnheader", class: kind(i)}, head))),
+    ),
+    el(
+      "tbody",
+      {role: "rowgroup"},
+      rows.map(cells =>
+        row(
+          cells.map((cell, i) =>
+            i
+              ? el("td", {role: "cell", class: kind(i)}, cell)
+              : el("th", {scope: "row", role: "rowheader", class: kind(i)}, cell),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 // A place for what a form brings: its heading gets the focus when it is there.

@@ -11,7 +11,8 @@ export const REASONS = {
 export function reasonInWords(reason, evidence) {
   const e = evidence || {};
   if (reason === "exact_url") return "It has the same URL, once both are brought to their canonical form.";
-  if (reason === "title_similarity") return `Its title is ${share(e.titleSimilarity)} the same as that of the document it is a copy of.`;
+  if (reason === "title_similarity")
+    return `Its title is ${share(e.titleSimilarity)} the same as that of the document it is a copy of.`;
   if (e.sameDigest) return "It has the very same words; case, punctuation and spaces do not count.";
   if (e.similarity !== null && e.similarity !== undefined)
     return `It and the document it is a copy of share ${share(e.similarity)} of their passages.`;
@@ -28,34 +29,71 @@ export function headline(verdict) {
 export function evidenceRows(e) {
   const known = value => value !== null && value !== undefined;
   return [
-    ["Same URL", e.sameUrl ? "yes" : "no", "Canonical forms are compared: without tracking parameters, fragments and the like."],
+    [
+      "Same URL",
+      e.sameUrl ? "yes" : "no",
+      "Canonical forms are compared: without tracking parameters, fragments and the like.",
+    ],
     ["Same words", e.sameDigest ? "yes" : "no", "The digests of all words are compared."],
-    known(e.similarity) && ["Similarity", share(e.similarity), e.verified ? "Runs of words that both have, of all that either has; counted, not estimated."
-      : "Runs of words that both have, of all that either has."],
+    known(e.similarity) && [
+      "Similarity",
+      share(e.similarity),
+      e.verified
+        ? "Runs of words that both have, of all that either has; counted, not estimated."
+        : "Runs of words that both have, of all that either has.",
+    ],
     known(e.containment) && ["Containment", share(e.containment), "How much of this document the other one has."],
-    known(e.distance) && ["Distance", many(e.distance, "bit"), "How many bits of the fingerprints differ; few mean similar content."],
-    known(e.titleSimilarity) && ["Title similarity", share(e.titleSimilarity), "1 less the share of characters that have to be changed."],
+    known(e.distance) && [
+      "Distance",
+      many(e.distance, "bit"),
+      "How many bits of the fingerprints differ; few mean similar content.",
+    ],
+    known(e.titleSimilarity) && [
+      "Title similarity",
+      share(e.titleSimilarity),
+      "1 less the share of characters that have to be changed.",
+    ],
   ].filter(Boolean);
 }
 
+const part = value => (value === null ? "–" : share(value));
+const number = (value, digits) => (value === null ? "–" : digits ? value.toFixed(digits) : count(value));
+
+// What each measure of a comparison means.
+const MEASURES = {
+  similarity: "Jaccard: of all runs of words that either has, the share that is in both.",
+  containmentAB: "Containment: the share of A's runs of words that B has.",
+  containmentBA: "The same the other way round: high on one side only means that one holds the other.",
+  distance: "Bits in which the fingerprints differ; of unrelated texts about half of them do.",
+  signatureSimilarity: "The similarity, estimated from two MinHash signatures of 128 slots.",
+  cosine: "Of the vectors of word counts: 1 means the same words equally often, in any order.",
+  angle: "Between those vectors: 0° the same, 90° no word in common.",
+  euclidean: "Between those vectors; grows with the length of the texts.",
+  editDistance: "Characters to insert, delete or replace (Levenshtein), case and punctuation aside.",
+  indelDistance: "Characters to insert or delete.",
+  editSimilarity: "1 less the edit distance as a share of the longer text.",
+  sameDigest: "Whether the digests of all words are the same.",
+  words: "In A and in B.",
+  shingles: "Distinct runs of words: in A, in B, and in both.",
+};
+
 // Every measure of a comparison: [name, value, what it means].
 export function measureRows(c) {
-  const part = value => (value === null ? "–" : share(value));
-  const number = (value, digits = 0) => (value === null ? "–" : digits ? value.toFixed(digits) : count(value));
   return [
-    ["Similarity", part(c.similarity), `Jaccard: ${count(c.shinglesShared)} runs of words are in both, ${count(c.shinglesA)} in A, ${count(c.shinglesB)} in B.`],
-    ["A in B", part(c.containmentAB), "Containment: the share of A's runs of words that B has."],
-    ["B in A", part(c.containmentBA), "The same the other way round: high on one side only means that one holds the other."],
-    ["Distance", number(c.distance), `Bits of ${c.bits} in which the fingerprints differ; unrelated texts differ in about ${c.bits / 2}.`],
-    ["Signature similarity", part(c.signatureSimilarity), "The similarity, estimated from two MinHash signatures of 128 slots."],
-    ["Cosine", number(c.cosine, 4), "Of the vectors of word counts: 1 means the same words equally often, in any order."],
-    ["Angle", c.angle === null ? "–" : `${c.angle.toFixed(1)}°`, "Between those vectors: 0° the same, 90° no word in common."],
-    ["Euclidean distance", number(c.euclidean, 2), "Between those vectors; grows with the length of the texts."],
-    ["Edit distance", number(c.editDistance), "Characters to insert, delete or replace (Levenshtein), case and punctuation aside."],
-    ["Edits without replacing", number(c.indelDistance), "Characters to insert or delete."],
-    ["Edit similarity", part(c.editSimilarity), "1 less the edit distance as a share of the longer text."],
-    ["Same words", c.sameDigest ? "yes" : "no", "Whether the digests of all words are the same."],
-    ["Words", `${count(c.wordsA)} and ${count(c.wordsB)}`, "In A and in B."],
+    ["Similarity", part(c.similarity), MEASURES.similarity],
+    ["A in B", part(c.containmentAB), MEASURES.containmentAB],
+    ["B in A", part(c.containmentBA), MEASURES.containmentBA],
+    ["Distance", c.distance === null ? "–" : `${count(c.distance)} of ${c.bits}`, MEASURES.distance],
+    ["Signature similarity", part(c.signatureSimilarity), MEASURES.signatureSimilarity],
+    ["Cosine", number(c.cosine, 4), MEASURES.cosine],
+    ["Angle", c.angle === null ? "–" : `${c.angle.toFixed(1)}°`, MEASURES.angle],
+    ["Euclidean distance", number(c.euclidean, 2), MEASURES.euclidean],
+    ["Edit distance", number(c.editDistance), MEASURES.editDistance],
+    ["Edits without replacing", number(c.indelDistance), MEASURES.indelDistance],
+    ["Edit similarity", part(c.editSimilarity), MEASURES.editSimilarity],
+    ["Same words", c.sameDigest ? "yes" : "no", MEASURES.sameDigest],
+    ["Words", `${count(c.wordsA)} and ${count(c.wordsB)}`, MEASURES.words],
+    ["Runs of words", [c.shinglesA, c.shinglesB, c.shinglesShared].map(count).join(", "), MEASURES.shingles],
     ["Fingerprints", `${c.fingerprintA} ${c.fingerprintB}`, `By the recipe ${c.recipe}.`],
   ];
 }
@@ -66,7 +104,8 @@ export function likeness(c) {
   if (!c.shinglesShared && !c.passages.length) return "The two have nothing in common.";
   const most = Math.max(c.containmentAB || 0, c.containmentBA || 0);
   if (c.similarity >= 0.8) return `Near-copies: they share ${share(c.similarity)} of their passages.`;
-  if (most >= 0.8) return `${c.containmentAB >= c.containmentBA ? "A is mostly contained in B" : "B is mostly contained in A"}: ${share(most)} of it is there.`;
+  if (most >= 0.8)
+    return `${c.containmentAB >= c.containmentBA ? "A is mostly contained in B" : "B is mostly contained in A"}: ${share(most)} of it is there.`;
   return `They share ${share(c.similarity)} of their passages.`;
 }
 
@@ -80,16 +119,17 @@ const PRESETS = {
 export const presetInWords = preset => (preset ? `${preset}, ${PRESETS[preset] || "a preset"}` : "settings of its own");
 
 export function recipeInWords(recipe) {
-  const parts = Object.fromEntries(recipe.split(":").map(part => part.split("=")));
+  const parts = Object.fromEntries(recipe.split(":").map(pair => pair.split("=")));
   if (!parts.words) return recipe;
   const runs = parts.words === "1" ? "single words" : `runs of ${parts.words} words`;
   const first = parts.chars ? ` of the first ${count(+parts.chars)} characters` : "";
   return `Fingerprints of ${runs}${first}, hashed by ${parts.hash}, weighted by ${parts.weight}`;
 }
 
-export const nearInWords = s => (s.near === "similarity"
-  ? `A copy shares at least ${percent(s.similarity)} of the passages`
-  : `A copy's fingerprint differs in at most ${many(s.distance, "bit")}`);
+export const nearInWords = s =>
+  s.near === "similarity"
+    ? `A copy shares at least ${percent(s.similarity)} of the passages`
+    : `A copy's fingerprint differs in at most ${many(s.distance, "bit")}`;
 
 export const DUPLICATES = {
   skip: "are counted at their original, no more",

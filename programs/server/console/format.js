@@ -1,11 +1,19 @@
 // Numbers, sizes and times as people read them.
 
 export const count = value => Number(value).toLocaleString("en");
+// For large letters: "12.3 M".
+export const short = value =>
+  value < 1e7
+    ? count(value)
+    : value < 1e10
+      ? `${count((value / 1e6).toFixed(1))} M`
+      : `${count((value / 1e9).toFixed(1))} G`;
 // "1 word", "2 words"
 export const many = (value, one, more = `${one}s`) => `${count(value)} ${value === 1 ? one : more}`;
 
 // Without digits given: as many as it has, at most one.
-export const percent = (share, digits = Number.isInteger(Math.round(1000 * share) / 10) ? 0 : 1) => `${(100 * share).toFixed(digits)} %`;
+export const percent = (share, digits = Number.isInteger(Math.round(1000 * share) / 10) ? 0 : 1) =>
+  `${(100 * share).toFixed(digits)} %`;
 // Similarities: never rounded up to the whole.
 export const share = value => (value === 1 ? "100 %" : percent(Math.min(value, 0.9999), value > 0.99 ? 2 : 1));
 
@@ -21,7 +29,7 @@ export function bytes(value) {
 
 export function rate(value) {
   if (value === null) return "–";
-  return value > 0 && value < 10 ? value.toFixed(1) : count(Math.round(value));
+  return value > 0 && value < 10 ? value.toFixed(1) : short(Math.round(value));
 }
 
 export function microseconds(value) {
@@ -31,7 +39,12 @@ export function microseconds(value) {
 }
 
 export function seconds(value) {
-  const units = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+  const units = [
+    [86400, "day"],
+    [3600, "hour"],
+    [60, "minute"],
+    [1, "second"],
+  ];
   const [size, word] = units.find(([least]) => value >= least) || units[3];
   return many(Math.round(value / size), word);
 }

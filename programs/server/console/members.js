@@ -1,7 +1,7 @@
 // The copies that an index remembers under a document, each with why it is one and, where both texts are kept, how it
 // differs.
 import {compare, get, orNull} from "./api.js";
-import {el, name} from "./dom.js";
+import {box, button, el, name, soft} from "./dom.js";
 import {reasonInWords} from "./explain.js";
 import {many} from "./format.js";
 import {sideBySide} from "./passages.js";
@@ -12,50 +12,54 @@ const FIRST = 20;
 
 export async function differences(original, copy, signal) {
   const kept = original.text ? original : await get(original.id, signal);
-  if (!kept.text) return el("p", {class: "soft"}, "The index does not keep texts (keep_text), so that the difference cannot be shown.");
-  if (!copy.text) return el("p", {class: "soft"}, "The text of this copy is not kept: an index keeps those of copies only if it stores them (on_duplicate: store).");
+  if (!kept.text) return soft("The index does not keep texts (keep_text), so that the difference cannot be shown.");
+  if (!copy.text)
+    return soft(
+      "The text of this copy is not kept: an index keeps those of copies only if it stores them (on_duplicate: store).",
+    );
   const compared = await compare({a: {text: kept.text}, b: {text: copy.text}}, signal);
   return sideBySide({title: "A: the kept one", text: kept.text}, {title: "B: this copy", text: copy.text}, compared);
 }
 
 async function member(original, alias, signal) {
   const copy = await orNull(get(alias, signal));
-  if (!copy) return [el("p", {class: "soft"}, "This copy is not there any more.")];
+  if (!copy) return [soft("This copy is not there any more.")];
   // Its URL may belong to the original itself.
-  if (!copy.originalId) return [el("p", {class: "soft"}, "This is another URL of ", documentLink(copy.id), ".")];
+  if (!copy.originalId) return [soft("This is another URL of ", documentLink(copy.id), ".")];
   return [
     el("p", null, "It came as ", documentLink(copy.id), ". ", reasonInWords(copy.reason, copy.evidence)),
-    evidenceTable(copy.evidence), await differences(original, copy, signal),
+    evidenceTable(copy.evidence),
+    await differences(original, copy, signal),
   ];
 }
 
 function row(original, alias, signal) {
-  const place = el("div", {class: "inner"});
-  const button = el("button", {type: "button", class: "small", "aria-expanded": "false"}, "Show");
-  button.addEventListener("click", () => {
-    const open = button.getAttribute("aria-expanded") === "false";
-    button.setAttribute("aria-expanded", String(open));
-    button.textContent = open ? "Hide" : "Show";
+  const place = box("inner");
+  const toggle = el("button", {type: "button", class: "small", "aria-expanded": "false"}, "Show");
+  toggle.addEventListener("click", () => {
+    const open = toggle.getAttribute("aria-expanded") === "false";
+    toggle.setAttribute("aria-expanded", String(open));
+    toggle.textContent = open ? "Hide" : "Show";
     place.hidden = !open;
     if (!open || place.childElementCount) return;
-    working(button, place, async () => place.replaceChildren(...await member(original, alias, signal)));
+    working(toggle, place, async () => place.replaceChildren(...(await member(original, alias, signal))));
   });
-  return el("li", null, el("div", {class: "line"}, name(alias), button), place);
+  return el("li", null, box("line", name(alias), toggle), place);
 }
 
 // `original` as the server stores it.
 export function members(original, signal) {
-  const aliases = original.aliases;
-  if (!aliases.length) {
-    const why = original.duplicates ? "Copies were counted, but not remembered (on_duplicate: link or store remembers them)." : "No copy of it has come.";
-    return el("p", {class: "soft"}, why);
-  }
-  const list = el("ul", {class: "documents"}, aliases.slice(0, FIRST).map(alias => row(original, alias, signal)));
+  const {aliases, duplicates} = original;
+  if (!aliases.length && !duplicates) return soft("No copy of it has come.");
+  if (!aliases.length)
+    return soft("Copies were counted, but not remembered (on_duplicate: link or store remembers them).");
+  const rows = some => some.map(alias => row(original, alias, signal));
+  const list = el("ul", {class: "documents"}, rows(aliases.slice(0, FIRST)));
   const rest = aliases.slice(FIRST);
-  const more = rest.length > 0 && el("button", {type: "button", on: {click() {
-    list.append(...rest.map(alias => row(original, alias, signal)));
+  const more = button(`Show ${many(rest.length, "more", "more")}`, () => {
+    list.append(...rows(rest));
     more.remove();
-  }}}, `Show ${many(rest.length, "more", "more")}`);
-  const without = original.duplicates > aliases.length;
-  return el("div", null, without && el("p", {class: "soft"}, `${many(original.duplicates, "copy", "copies")} came; those with a URL of their own are listed.`), list, more);
+  });
+  const told = `${many(duplicates, "copy", "copies")} came; those with a URL of their own are listed.`;
+  return el("div", null, duplicates > aliases.length && soft(told), list, rest.length > 0 && more);
 }

@@ -1,7 +1,7 @@
 // How near "near" is when similar documents are asked for. Below what an index was made for, a search may compare all
 // documents: that is done by itself only while they are few.
 import {similar, similarTo, stats} from "./api.js";
-import {el, field, options} from "./dom.js";
+import {box, card, el, field, options} from "./dom.js";
 import {nearList} from "./verdict.js";
 
 const FEW = 20000;
@@ -16,15 +16,24 @@ export async function nearSection(what, signal) {
   const list = el("div", {"aria-live": "polite"});
   const least = await usual(signal);
   const choices = [...new Set([0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, least])].sort((x, y) => x - y);
-  const choose = el("select", null, options(choices.map(value => [String(value), `more than ${Math.round(100 * value)} %`]), String(least)));
+  const choose = el(
+    "select",
+    null,
+    options(
+      choices.map(value => [String(value), `more than ${Math.round(100 * value)} %`]),
+      String(least),
+    ),
+  );
   async function fill() {
     const values = {limit: 10, similarity: choose.value};
     const found = await (what.body ? similar(what.body, values, signal) : similarTo(what.id, values, signal));
     list.replaceChildren(nearList(found.results, "No document is as similar as that."));
   }
-  choose.addEventListener("change", () => fill().catch(error => {
-    if (error.name !== "AbortError") list.replaceChildren(el("p", {class: "problem"}, error.message));
-  }));
+  choose.addEventListener("change", () =>
+    fill().catch(error => {
+      if (error.name !== "AbortError") list.replaceChildren(el("p", {class: "problem"}, error.message));
+    }),
+  );
   await fill();
-  return el("section", {class: "card"}, el("h2", null, what.title || "The nearest documents"), el("div", {class: "narrow"}, field("How similar", choose)), list);
+  return card(what.title || "The nearest documents", box("narrow", field("How similar", choose)), list);
 }

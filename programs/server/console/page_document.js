@@ -1,7 +1,7 @@
 // A document: what is known of it, what is similar, its copies; and how to forget it.
 import {get, orNull, remove} from "./api.js";
 import {confirm} from "./dialogs.js";
-import {announce, el, facts, name, plain} from "./dom.js";
+import {announce, box, card, el, facts, name, plain, soft} from "./dom.js";
 import {reasonInWords, REASONS} from "./explain.js";
 import {count, many, time} from "./format.js";
 import {differences, members} from "./members.js";
@@ -12,37 +12,66 @@ import {documentLink, evidenceTable} from "./verdict.js";
 // Only addresses of the web become links.
 function address(url) {
   if (!url) return null;
-  return /^https?:\/\//i.test(url) ? el("a", {href: url, rel: "noreferrer noopener", target: "_blank"}, name(url)) : name(url);
+  return /^https?:\/\//i.test(url)
+    ? el("a", {href: url, rel: "noreferrer noopener", target: "_blank"}, name(url))
+    : name(url);
 }
 
 function about(d) {
-  const kept = Object.entries(d.fields).map(([key, value]) => [key, plain(typeof value === "object" ? JSON.stringify(value) : value)]);
-  return el("section", {class: "card"}, el("h2", null, "What is known"), facts([
-    ["Id", name(d.id)],
-    ["URL", address(d.url)],
-    ["Canonical URL", d.canonicalUrl && d.canonicalUrl !== d.url ? name(d.canonicalUrl) : null],
-    ["Added", time(d.added)],
-    ["Forgotten", d.expires ? time(d.expires) : "never"],
-    ["Words", count(d.words)],
-    ["Copies", d.duplicates ? `${count(d.duplicates)}, the last ${time(d.lastDuplicate)}` : "none"],
-    ["Fingerprint", el("code", null, d.fingerprint)],
-    ["Digest", d.digest && el("code", null, d.digest)],
-    ["Number", count(d.number)],
-    ...kept,
-  ]));
+  const kept = Object.entries(d.fields).map(([key, value]) => [
+    key,
+    plain(typeof value === "object" ? JSON.stringify(value) : value),
+  ]);
+  return card(
+    "What is known",
+    facts([
+      ["Id", name(d.id)],
+      ["URL", address(d.url)],
+      ["Canonical URL", d.canonicalUrl && d.canonicalUrl !== d.url ? name(d.canonicalUrl) : null],
+      ["Added", time(d.added)],
+      ["Forgotten", d.expires ? time(d.expires) : "never"],
+      ["Words", count(d.words)],
+      ["Copies", d.duplicates ? `${count(d.duplicates)}, the last ${time(d.lastDuplicate)}` : "none"],
+      ["Fingerprint", el("code", null, d.fingerprint)],
+      ["Digest", d.digest && el("code", null, d.digest)],
+      ["Number", count(d.number)],
+      ...kept,
+    ]),
+  );
 }
 
 async function copyOf(d, signal) {
   if (!d.originalId) return "";
   const original = await orNull(get(d.originalId, signal));
-  return el("section", {class: "card verdict copy"}, el("h2", null, "A copy"),
-    el("p", null, "Of ", documentLink(d.originalId), `, by ${REASONS[d.reason]}. `, reasonInWords(d.reason, d.evidence)), evidenceTable(d.evidence),
-    original ? await differences(original, d, signal) : el("p", {class: "soft"}, "Its original is not there any more."));
+  return el(
+    "section",
+    {class: "card verdict copy"},
+    el("h2", null, "A copy"),
+    el(
+      "p",
+      null,
+      "Of ",
+      documentLink(d.originalId),
+      `, by ${REASONS[d.reason]}. `,
+      reasonInWords(d.reason, d.evidence),
+    ),
+    evidenceTable(d.evidence),
+    original ? await differences(original, d, signal) : soft("Its original is not there any more."),
+  );
 }
 
 async function forget(d, signal) {
-  const copies = d.aliases.length ? ` What is linked to it (${many(d.aliases.length, "copy", "copies")}) does not match any more, either.` : "";
-  if (!await confirm("Forget this document?", `Copies of it will be new from then on.${copies} This cannot be undone.`, "Forget it")) return;
+  const copies = d.aliases.length
+    ? ` What is linked to it (${many(d.aliases.length, "copy", "copies")}) does not match any more, either.`
+    : "";
+  if (
+    !(await confirm(
+      "Forget this document?",
+      `Copies of it will be new from then on.${copies} This cannot be undone.`,
+      "Forget it",
+    ))
+  )
+    return;
   await remove(d.id, signal);
   announce("The document is forgotten");
   location.hash = "#/find";
@@ -50,13 +79,32 @@ async function forget(d, signal) {
 
 export async function show(root, route, signal) {
   const d = await get(route.rest, signal);
-  const place = el("div", {class: "place"});
-  const button = el("button", {type: "button", class: "danger", on: {click: () => working(button, place, () => forget(d, signal))}}, "Forget this document");
-  root.append(el("p", {class: "back"}, el("a", {href: "#/find"}, "Find another")),
-    el("h1", null, name(d.title || d.url || d.id)), await copyOf(d, signal), about(d));
-  if (!d.originalId) root.append(el("section", {class: "card"}, el("h2", null, "Copies that are linked to it"), members(d, signal)));
+  const place = box("place");
+  const button = el(
+    "button",
+    {type: "button", class: "danger", on: {click: () => working(button, place, () => forget(d, signal))}},
+    "Forget this document",
+  );
+  root.append(
+    el("p", {class: "back"}, el("a", {href: "#/find"}, "Find another")),
+    el("h1", null, name(d.title || d.url || d.id)),
+    await copyOf(d, signal),
+    about(d),
+  );
+  if (!d.originalId) root.append(card("Copies that are linked to it", members(d, signal)));
   root.append(await nearSection({id: d.id, title: "Similar documents"}, signal));
-  if (d.text) root.append(el("section", {class: "card"}, el("h2", {id: "kept-text"}, "Text"),
-    el("div", {class: "passages", tabindex: 0, role: "region", "aria-labelledby": "kept-text", dir: "auto"}, plain(d.text))));
-  root.append(el("div", {class: "buttons"}, button), place);
+  if (d.text)
+    root.append(
+      el(
+        "section",
+        {class: "card"},
+        el("h2", {id: "kept-text"}, "Text"),
+        el(
+          "div",
+          {class: "passages", tabindex: 0, role: "region", "aria-labelledby": "kept-text", dir: "auto"},
+          plain(d.text),
+        ),
+      ),
+    );
+  root.append(box("buttons", button), place);
 }

@@ -1,16 +1,28 @@
 // Find: a document by its id, its URL or its title.
 import {check, get, orNull, stats} from "./api.js";
-import {announce, el, field, name, outcome} from "./dom.js";
+import {announce, box, card, el, field, form, lead, name, outcome, soft} from "./dom.js";
 import {many, percent, share} from "./format.js";
 import {problemCard, working} from "./problem.js";
 import {documentLink} from "./verdict.js";
 
 function found(stored, how) {
-  return el("section", {class: "card"}, el("h2", null, how),
-    el("ul", {class: "documents"}, el("li", null,
-      el("div", {class: "line"}, documentLink(stored.id, stored.title || stored.id)),
-      el("p", {class: "soft"}, name(stored.id), stored.url && stored.url !== stored.id && [" · ", name(stored.url)],
-        ` · ${many(stored.duplicates, "copy", "copies")}`))));
+  return card(
+    how,
+    el(
+      "ul",
+      {class: "documents"},
+      el(
+        "li",
+        null,
+        box("line", documentLink(stored.id, stored.title || stored.id)),
+        soft(
+          name(stored.id),
+          stored.url && stored.url !== stored.id && [" · ", name(stored.url)],
+          ` · ${many(stored.duplicates, "copy", "copies")}`,
+        ),
+      ),
+    ),
+  );
 }
 
 async function byTitle(title, signal) {
@@ -22,33 +34,42 @@ async function byTitle(title, signal) {
 
 async function nothing(signal) {
   const s = await stats(signal);
-  const about = s.titles
-    ? `Ids have to be exact. URLs may be spelled in any way that leads to the same page. A title has to be at least ${percent(s.titleSimilarity)} the same, and have ten characters.`
-    : "Ids have to be exact. URLs may be spelled in any way that leads to the same page. This index does not look at titles.";
-  return el("section", {class: "card"}, el("h2", null, "Nothing was found"), el("p", {class: "soft"}, about));
+  const titles = s.titles
+    ? `A title has to be at least ${percent(s.titleSimilarity)} the same, and have ten characters.`
+    : "This index does not look at titles.";
+  const about = "Ids have to be exact. URLs may be spelled in any way that leads to the same page. ";
+  return card("Nothing was found", soft(about, titles));
 }
 
 async function run(wanted, place, signal) {
   const stored = await orNull(get(wanted, signal));
   const how = stored && (stored.id === wanted ? "Found by its id" : "Found by its URL");
-  const shown = stored ? found(stored, how) : await byTitle(wanted, signal) || await nothing(signal);
+  const shown = stored ? found(stored, how) : (await byTitle(wanted, signal)) || (await nothing(signal));
   outcome(place, shown);
   announce(shown.querySelector("h2").textContent);
 }
 
 export async function show(root, route, signal) {
-  const input = el("input", {type: "search", autocomplete: "off", spellcheck: "false", dir: "auto", value: route.query.get("q") || ""});
-  const place = el("div", {class: "place"}), button = el("button", {type: "submit", class: "first"}, "Find");
-  const look = () => working(button, place, async () => {
-    const wanted = input.value.trim();
-    if (!wanted) outcome(place, problemCard({title: "There is nothing to look for", message: "Give an id, a URL or a title."}));
-    else await run(wanted, place, signal);
-  });
-  root.append(el("h1", null, "Find"), el("p", {class: "lead"}, "A document by its id, its URL or its title."),
-    el("form", {class: "card", role: "search", on: {submit(event) {
-      event.preventDefault();
-      history.replaceState(null, "", `#/find?q=${encodeURIComponent(input.value.trim())}`);
-      look();
-    }}}, field("Id, URL or title", input), el("div", {class: "buttons"}, button)), place);
+  const input = el("input", {type: "search", autocomplete: "off", spellcheck: "false", dir: "auto"});
+  input.value = route.query.get("q") || "";
+  const place = box("place");
+  const submit = el("button", {type: "submit", class: "first"}, "Find");
+  const look = () =>
+    working(submit, place, async () => {
+      const wanted = input.value.trim();
+      if (wanted) await run(wanted, place, signal);
+      else
+        outcome(place, problemCard({title: "There is nothing to look for", message: "Give an id, a URL or a title."}));
+    });
+  const send = () => {
+    history.replaceState(null, "", `#/find?q=${encodeURIComponent(input.value.trim())}`);
+    look();
+  };
+  root.append(
+    el("h1", null, "Find"),
+    lead("A document by its id, its URL or its title."),
+    form({class: "card", role: "search"}, send, field("Id, URL or title", input), box("buttons", submit)),
+    place,
+  );
   if (input.value) await look();
 }

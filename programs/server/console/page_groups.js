@@ -1,6 +1,6 @@
 // Groups: the documents with the most copies.
 import {get, groups} from "./api.js";
-import {el, name} from "./dom.js";
+import {box, el, name, soft} from "./dom.js";
 import {count, many, time} from "./format.js";
 import {members} from "./members.js";
 import {problemCard} from "./problem.js";
@@ -9,24 +9,45 @@ import {documentLink} from "./verdict.js";
 const STEP = 20;
 
 function reasons(by) {
-  return [[by.url, "by URL"], [by.content, "by content"], [by.title, "by title"]]
-    .filter(([n]) => n).map(([n, words]) => `${count(n)} ${words}`).join(", ");
+  return [
+    [by.url, "by URL"],
+    [by.content, "by content"],
+    [by.title, "by title"],
+  ]
+    .filter(([n]) => n)
+    .map(([n, words]) => `${count(n)} ${words}`)
+    .join(", ");
 }
 
 function group(one, signal) {
-  const place = el("div", {class: "inner"}, el("p", {class: "soft"}, "Loading"));
-  const details = el("details", {class: "card group"},
-    el("summary", null, el("h2", null, name(one.title || one.url || one.id)),
-      el("span", {class: "soft"}, `${many(one.duplicates, "copy", "copies")}: ${reasons(one.duplicatesBy)}`,
-        one.lastDuplicate ? `. The last came ${time(one.lastDuplicate)}.` : "")),
-    place);
+  const place = box("inner", soft("Loading"));
+  const details = el(
+    "details",
+    {class: "card group"},
+    el(
+      "summary",
+      null,
+      el("h2", null, name(one.title || one.url || one.id)),
+      el(
+        "span",
+        {class: "soft"},
+        `${many(one.duplicates, "copy", "copies")}: ${reasons(one.duplicatesBy)}`,
+        one.lastDuplicate ? `. The last came ${time(one.lastDuplicate)}.` : "",
+      ),
+    ),
+    place,
+  );
   let filled = false;
   details.addEventListener("toggle", async () => {
     if (!details.open || filled) return;
     filled = true;
     try {
       const whole = await get(one.id, signal);
-      place.replaceChildren(el("p", null, "Kept: ", documentLink(one.id)), el("h3", null, "Copies"), members(whole, signal));
+      place.replaceChildren(
+        el("p", null, "Kept: ", documentLink(one.id)),
+        el("h3", null, "Copies"),
+        members(whole, signal),
+      );
     } catch (error) {
       filled = false;
       if (error.name !== "AbortError") place.replaceChildren(problemCard(error));
@@ -37,18 +58,32 @@ function group(one, signal) {
 
 export async function show(root, route, signal) {
   const list = el("div");
-  root.append(el("h1", null, "Groups"), el("p", {class: "lead"}, "Documents of which the most copies have come, the largest group first."), list);
+  root.append(
+    el("h1", null, "Groups"),
+    el("p", {class: "lead"}, "Documents of which the most copies have come, the largest group first."),
+    list,
+  );
   async function fill(limit) {
     const found = (await groups(limit, signal)).groups.filter(one => one.duplicates);
     const shown = list.querySelectorAll("details").length;
     if (!found.length) {
-      list.replaceChildren(el("p", {class: "card nothing"}, "No copy has come yet. ", el("a", {href: "#/try"}, "Try two versions of an article"), "."));
+      list.replaceChildren(
+        el(
+          "p",
+          {class: "card nothing"},
+          "No copy has come yet. ",
+          el("a", {href: "#/try"}, "Try two versions of an article"),
+          ".",
+        ),
+      );
       return;
     }
     list.querySelector(".more")?.remove();
     list.append(...found.slice(shown).map(one => group(one, signal)));
     if (found.length === limit && limit < 1000)
-      list.append(el("button", {type: "button", class: "more", on: {click: () => fill(limit + STEP)}}, "Show more groups"));
+      list.append(
+        el("button", {type: "button", class: "more", on: {click: () => fill(limit + STEP)}}, "Show more groups"),
+      );
   }
   await fill(STEP);
 }

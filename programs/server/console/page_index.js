@@ -1,72 +1,108 @@
 // Index: how it was made, how large it is, and what can be done with it; all indexes of the server.
 import {backup, compact, dropIndex, expire, indexes, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
-import {announce, el, facts, table} from "./dom.js";
-import {DUPLICATES, DURABILITY, nearInWords, perDocument, planInWords, presetInWords, recipeInWords, rememberedFor} from "./explain.js";
+import {announce, box, card, el, facts, soft, table} from "./dom.js";
+import {
+  DUPLICATES,
+  DURABILITY,
+  nearInWords,
+  perDocument,
+  planInWords,
+  presetInWords,
+  recipeInWords,
+  rememberedFor,
+} from "./explain.js";
 import {bytes, count, many, percent, seconds, time} from "./format.js";
 import {createForm} from "./create_index.js";
 import {working} from "./problem.js";
 import {session} from "./session.js";
 
-const card = (title, ...children) => el("section", {class: "card"}, el("h2", null, title), ...children);
-
 function made(s) {
-  return card("How it finds copies", facts([
-    ["Preset", presetInWords(s.preset)],
-    ["Recipe", recipeInWords(s.recipe), el("br"), el("code", null, s.recipe)],
-    ["Near", nearInWords(s)],
-    ["Short texts", `With fewer than ${many(s.minWords, "word")} only the very same words are a copy`],
-    ["Titles", s.titles ? `At least ${percent(s.titleSimilarity)} the same title is a copy` : "are not looked at"],
-    ["Plan", planInWords(s)],
-    ["Copies", DUPLICATES[s.onDuplicate] || s.onDuplicate],
-    ["Texts", s.keepText ? "are kept, compressed" : "are not kept"],
-    ["Remembered", rememberedFor(s.ttl)],
-    ["Durability", DURABILITY[s.durability] || s.durability],
-  ]));
+  return card(
+    "How it finds copies",
+    facts([
+      ["Preset", presetInWords(s.preset)],
+      ["Recipe", recipeInWords(s.recipe), el("br"), el("code", null, s.recipe)],
+      ["Near", nearInWords(s)],
+      ["Short texts", `With fewer than ${many(s.minWords, "word")} only the very same words are a copy`],
+      ["Titles", s.titles ? `At least ${percent(s.titleSimilarity)} the same title is a copy` : "are not looked at"],
+      ["Plan", planInWords(s)],
+      ["Copies", DUPLICATES[s.onDuplicate] || s.onDuplicate],
+      ["Texts", s.keepText ? "are kept, compressed" : "are not kept"],
+      ["Remembered", rememberedFor(s.ttl)],
+      ["Durability", DURABILITY[s.durability] || s.durability],
+    ]),
+  );
 }
 
 function sizes(s) {
   const memory = size => [bytes(size), perDocument(size, s.documents)].filter(Boolean).join(", ");
-  return card("What it holds", facts([
-    ["Documents", `${count(s.documents)} and ${many(s.copies, "copy", "copies")}`],
-    ["Added", s.oldest ? `${time(s.oldest)} to ${time(s.newest)}` : "none yet"],
-    ["On the disk", `${bytes(s.diskBytes)}, of which ${bytes(s.freeBytes)} can be used again`],
-    ["In memory", memory(s.memoryBytes)],
-    ["Names", `${bytes(s.keysBytes)} for ids, URLs and digests`],
-    ["Content", `${bytes(s.nearBytes)} for fingerprints or signatures`],
-    ["Titles", `${bytes(s.titleBytes)}; with names and content, this is what is in memory`],
-    ["Commits", `${count(s.commits)}${s.failedCommits ? `, and ${count(s.failedCommits)} that failed` : ""}`],
-    ["Damaged records", s.damaged ? count(s.damaged) : "none"],
-    ["Opened", `${seconds(s.uptimeSeconds)} ago, in ${s.openSeconds.toFixed(1)} s`],
-    ["Version", s.version],
-  ]));
+  return card(
+    "What it holds",
+    facts([
+      ["Documents", `${count(s.documents)} and ${many(s.copies, "copy", "copies")}`],
+      ["Added", s.oldest ? `${time(s.oldest)} to ${time(s.newest)}` : "none yet"],
+      ["On the disk", `${bytes(s.diskBytes)}, of which ${bytes(s.freeBytes)} can be used again`],
+      ["In memory", memory(s.memoryBytes)],
+      ["Names", `${bytes(s.keysBytes)} for ids, URLs and digests`],
+      ["Content", `${bytes(s.nearBytes)} for fingerprints or signatures`],
+      ["Titles", `${bytes(s.titleBytes)}; with names and content, this is what is in memory`],
+      ["Commits", `${count(s.commits)}${s.failedCommits ? `, and ${count(s.failedCommits)} that failed` : ""}`],
+      ["Damaged records", s.damaged ? count(s.damaged) : "none"],
+      ["Opened", `${seconds(s.uptimeSeconds)} ago, in ${s.openSeconds.toFixed(1)} s`],
+      ["Version", s.version],
+    ]),
+  );
 }
 
 function action(title, text, verb, work) {
-  const place = el("div", {class: "place"});
-  const button = el("button", {type: "button"}, verb);
-  button.addEventListener("click", () => working(button, place, async () => {
-    const said = await work();
-    if (!said) return;
-    place.replaceChildren(el("p", {class: "done"}, said));
-    announce(said);
-  }));
-  return el("div", {class: "action"}, el("h3", null, title), el("p", {class: "soft"}, text), button, place);
+  const place = box("place");
+  const act = el("button", {type: "button"}, verb);
+  act.addEventListener("click", () =>
+    working(act, place, async () => {
+      const said = await work();
+      if (!said) return;
+      place.replaceChildren(el("p", {class: "done"}, said));
+      announce(said);
+    }),
+  );
+  return box("action", el("h3", null, title), soft(text), act, place);
 }
 
 function actions(signal) {
-  return card("What can be done", el("div", {class: "three"},
-    action("Back up", "Writes a whole copy to the server's folder of backups, while everything goes on.", "Back up now", async () => {
-      const answer = await backup(signal);
-      return `Backed up to ${answer.name}, ${bytes(answer.bytes)}.`;
-    }),
-    action("Remove what has expired", "It does not match any more in any case; this gives its space back at once.", "Remove expired", async () =>
-      `${many((await expire(signal)).expired, "document")} removed.`),
-    action("Compact", "Brings the file to its smallest form. Adds wait meanwhile.", "Compact", async () => {
-      if (!await confirm("Compact this index?", "Adds wait until it is done; for a large index this takes a while.", "Compact")) return null;
-      await compact(signal);
-      return "Compacted.";
-    })));
+  return card(
+    "What can be done",
+    box(
+      "three",
+      action(
+        "Back up",
+        "Writes a whole copy to the server's folder of backups, while everything goes on.",
+        "Back up now",
+        async () => {
+          const answer = await backup(signal);
+          return `Backed up to ${answer.name}, ${bytes(answer.bytes)}.`;
+        },
+      ),
+      action(
+        "Remove what has expired",
+        "It does not match any more in any case; this gives its space back at once.",
+        "Remove expired",
+        async () => `${many((await expire(signal)).expired, "document")} removed.`,
+      ),
+      action("Compact", "Brings the file to its smallest form. Adds wait meanwhile.", "Compact", async () => {
+        if (
+          !(await confirm(
+            "Compact this index?",
+            "Adds wait until it is done; for a large index this takes a while.",
+            "Compact",
+          ))
+        )
+          return null;
+        await compact(signal);
+        return "Compacted.";
+      }),
+    ),
+  );
 }
 
 function choose(name, isDefault) {
@@ -75,27 +111,63 @@ function choose(name, isDefault) {
 }
 
 async function drop(one, signal) {
-  if (!await confirm(`Drop the index ${one.name}?`, `It forgets ${many(one.documents, "document")}. This cannot be undone.`, "Drop it")) return;
+  if (
+    !(await confirm(
+      `Drop the index ${one.name}?`,
+      `It forgets ${many(one.documents, "document")}. This cannot be undone.`,
+      "Drop it",
+    ))
+  )
+    return;
   await dropIndex(one.name, signal);
   if (session.index === one.name) session.index = null;
   document.dispatchEvent(new Event("index"));
 }
 
 function all(list, current, signal) {
-  const place = el("div", {class: "place"});
+  const place = box("place");
   const rows = list.map((one, i) => [
-    one.name, count(one.documents), bytes(one.diskBytes),
-    el("div", {class: "buttons"},
-      one.name === current ? el("span", {class: "soft"}, "shown") : el("button", {type: "button", class: "small", "aria-label": `Show the index ${one.name}`, on: {click: () => choose(one.name, i === 0)}}, "Show"),
-      i > 0 && el("button", {type: "button", class: "small", "aria-label": `Drop the index ${one.name}`, on: {click: event => working(event.currentTarget, place, () => drop(one, signal))}}, "Drop")),
+    one.name,
+    count(one.documents),
+    bytes(one.diskBytes),
+    box(
+      "buttons",
+      one.name === current
+        ? el("span", {class: "soft"}, "shown")
+        : el(
+            "button",
+            {
+              type: "button",
+              class: "small",
+              "aria-label": `Show the index ${one.name}`,
+              on: {click: () => choose(one.name, i === 0)},
+            },
+            "Show",
+          ),
+      i > 0 &&
+        el(
+          "button",
+          {
+            type: "button",
+            class: "small",
+            "aria-label": `Drop the index ${one.name}`,
+            on: {click: event => working(event.currentTarget, place, () => drop(one, signal))},
+          },
+          "Drop",
+        ),
+    ),
   ]);
-  const made = table("The indexes of this server", ["Name", "Documents", "Size", "Actions"], rows, [1, 2]);
-  made.classList.add("indexes");
-  return card("All indexes", made, place, createForm(choose, signal));
+  const listed = table("The indexes of this server", ["Name", "Documents", "Size", "Actions"], rows, [1, 2]);
+  listed.classList.add("indexes");
+  return card("All indexes", listed, place, createForm(choose, signal));
 }
 
 export async function show(root, route, signal) {
   const [s, list] = await Promise.all([stats(signal), indexes(signal)]);
-  root.append(el("h1", null, `Index ${s.index}`),
-    el("div", {class: "two"}, made(s), sizes(s)), actions(signal), all(list.indexes, s.index, signal));
+  root.append(
+    el("h1", null, `Index ${s.index}`),
+    box("two", made(s), sizes(s)),
+    actions(signal),
+    all(list.indexes, s.index, signal),
+  );
 }

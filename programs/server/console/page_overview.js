@@ -1,48 +1,72 @@
 // Overview: what the index holds and does, live.
 import {stats} from "./api.js";
 import {barChart, LINE, lineChart, partsChart} from "./charts.js";
-import {el, table} from "./dom.js";
-import {count, least, many, microseconds, percent, percentile, rate, seconds, used} from "./format.js";
+import {box, el, table} from "./dom.js";
+import {count, least, many, microseconds, percent, percentile, rate, seconds, short, used} from "./format.js";
 
 const EVERY = 2000;
 
 function tile(label) {
-  const value = el("b", null, "–"), note = el("span", {class: "note"});
-  const box = el("div", {class: "card tile"}, el("span", null, label), value, note);
-  return {box, set(text, more = "") { value.textContent = text; note.textContent = more; }};
+  const value = el("b", null, "–"),
+    note = el("span", {class: "note"});
+  return {
+    box: box("card tile", el("span", null, label), value, note),
+    set(text, more = "") {
+      value.textContent = text;
+      note.textContent = more;
+    },
+  };
 }
 
 // Rates from two polls; null until there are two, and when the server was started anew.
 function rates(before, now) {
-  if (!before || now.uptimeSeconds <= before.uptimeSeconds || now.checks < before.checks || now.adds < before.adds) return null;
+  if (!before || now.uptimeSeconds <= before.uptimeSeconds || now.checks < before.checks || now.adds < before.adds)
+    return null;
   const passed = now.uptimeSeconds - before.uptimeSeconds;
   return {checks: (now.checks - before.checks) / passed, adds: (now.adds - before.adds) / passed};
 }
 
 const bitsLabel = i => (i < 2 ? String(i) : `${least(i)}–${2 * least(i) - 1}`);
 const distanceBars = histogram => used(histogram, 0, 3).map(({i, n}) => ({label: bitsLabel(i), value: n}));
-const timeBars = histogram => used(histogram).map(({i, n}) => ({label: i === 0 ? "0 µs" : microseconds(least(i)), value: n}));
+const timeBars = histogram =>
+  used(histogram).map(({i, n}) => ({label: i === 0 ? "0 µs" : microseconds(least(i)), value: n}));
 
 function timesTable(s) {
-  const row = (name, h) => [name, count(h.count), ...[0.5, 0.9, 0.99].map(part => (h.count ? microseconds(percentile(h, part)) : "–"))];
-  return table("Since the index was opened", ["Work", "Count", "Median", "90 %", "99 %"],
-    [row("Checks", s.checkTime), row("Adds", s.addTime), row("Commits", s.commitTime)], [1, 2, 3, 4]);
+  const row = (name, h) => [
+    name,
+    short(h.count),
+    ...[0.5, 0.9, 0.99].map(part => (h.count ? microseconds(percentile(h, part)) : "–")),
+  ];
+  return table(
+    "Since the index was opened",
+    ["Work", "Count", "Median", "90 %", "99 %"],
+    [row("Checks", s.checkTime), row("Adds", s.addTime), row("Commits", s.commitTime)],
+    [1, 2, 3, 4],
+  );
 }
 
 function makeParts() {
   return {
-    documents: tile("Documents"), checks: tile("Checks a second"), adds: tile("Adds a second"), copies: tile("Duplicates"),
+    documents: tile("Documents"),
+    checks: tile("Checks a second"),
+    adds: tile("Adds a second"),
+    copies: tile("Duplicates"),
     verdicts: partsChart("Verdicts by reason", "No document was checked or added yet. Try one."),
     line: lineChart("Checks and adds a second", "The line begins in a moment."),
-    distances: barChart("Distance of copies by content", ["Bits that differ", "Copies"], "No copy was found by its content yet."),
+    distances: barChart(
+      "Distance of copies by content",
+      ["Bits that differ", "Copies"],
+      "No copy was found by its content yet.",
+    ),
     times: barChart("How long checks take", ["At least", "Checks"], "Nothing was checked yet."),
-    exact: el("div", {class: "card"}),
+    exact: box("card"),
   };
 }
 
 function showTiles(p, s, now) {
-  const v = s.verdictsBy, asked = v.unique + v.url + v.content + v.title;
-  p.documents.set(count(s.documents), s.copies ? `and ${many(s.copies, "copy", "copies")}` : "originals");
+  const v = s.verdictsBy,
+    asked = v.unique + v.url + v.content + v.title;
+  p.documents.set(short(s.documents), s.copies ? `and ${many(s.copies, "copy", "copies")}` : "originals");
   p.checks.set(rate(now && now.checks), `${count(s.checks)} since the start`);
   p.adds.set(rate(now && now.adds), `${count(s.adds)} since the start`);
   p.copies.set(asked ? percent(1 - v.unique / asked, 1) : "–", "of what was asked");
@@ -50,18 +74,27 @@ function showTiles(p, s, now) {
 
 function showCharts(p, s, points) {
   const v = s.verdictsBy;
-  p.verdicts.update([
-    {label: "new", value: v.unique, kind: "part0"}, {label: "same URL", value: v.url, kind: "part3"},
-    {label: "content", value: v.content, kind: "part1"}, {label: "title", value: v.title, kind: "part2"},
-  ], `Of checks and adds since the index was opened, ${seconds(s.uptimeSeconds)} ago.`);
+  p.verdicts.update(
+    [
+      {label: "new", value: v.unique, kind: "part0"},
+      {label: "same URL", value: v.url, kind: "part3"},
+      {label: "content", value: v.content, kind: "part1"},
+      {label: "title", value: v.title, kind: "part2"},
+    ],
+    `Of checks and adds since the index was opened, ${seconds(s.uptimeSeconds)} ago.`,
+  );
   p.line.update(points, "The last two minutes.");
-  p.distances.update(distanceBars(s.distances), "Copies found by content, by the bits in which their fingerprints differ from the original's.");
+  p.distances.update(
+    distanceBars(s.distances),
+    "Copies found by content, by the bits in which their fingerprints differ from the original's.",
+  );
   p.times.update(timeBars(s.checkTime), "Checks by the time they took; a bar begins at the time below it.");
 }
 
 function live(p, state, signal) {
   const points = [];
-  let before = null, key = "";
+  let before = null,
+    key = "";
   async function poll() {
     const s = await stats(signal);
     const now = rates(before, s);
@@ -79,23 +112,40 @@ function live(p, state, signal) {
 }
 
 export async function show(root, route, signal) {
-  const p = makeParts(), state = el("span", {class: "soft"}, "Loading");
+  const p = makeParts(),
+    state = el("span", {class: "soft"}, "Loading");
   let paused = false;
-  const pause = el("button", {type: "button", class: "plain", on: {click() {
-    paused = !paused;
-    pause.textContent = paused ? "Go on" : "Pause";
-    state.textContent = paused ? "Paused" : "Live, every two seconds";
-  }}}, "Pause");
-  root.append(el("div", {class: "title"}, el("h1", null, "Overview"), el("div", {class: "state"}, state, pause)),
-    el("div", {class: "tiles"}, p.documents.box, p.checks.box, p.adds.box, p.copies.box),
-    p.verdicts.figure, el("div", {class: "two even"}, p.line.figure, p.distances.figure), el("div", {class: "two even"}, p.times.figure, p.exact));
+  const pause = el(
+    "button",
+    {
+      type: "button",
+      class: "plain",
+      on: {
+        click() {
+          paused = !paused;
+          pause.textContent = paused ? "Go on" : "Pause";
+          state.textContent = paused ? "Paused" : "Live, every two seconds";
+        },
+      },
+    },
+    "Pause",
+  );
+  root.append(
+    box("title", el("h1", null, "Overview"), box("state", state, pause)),
+    box("tiles", p.documents.box, p.checks.box, p.adds.box, p.copies.box),
+    p.verdicts.figure,
+    box("two even", p.line.figure, p.distances.figure),
+    box("two even", p.times.figure, p.exact),
+  );
   const poll = live(p, state, signal);
   await poll();
   let under = false;
   const timer = setInterval(async () => {
     if (paused || under || document.hidden) return;
     under = true;
-    await poll().catch(error => { if (error.name !== "AbortError") state.textContent = error.title || String(error); });
+    await poll().catch(error => {
+      if (error.name !== "AbortError") state.textContent = error.title || String(error);
+    });
     under = false;
   }, EVERY);
   signal.addEventListener("abort", () => clearInterval(timer));

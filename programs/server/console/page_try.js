@@ -1,6 +1,6 @@
 // Try: is this text or page known? And add it.
 import {add, check, compare, get, orNull} from "./api.js";
-import {announce, el, field, outcome} from "./dom.js";
+import {announce, box, button, card, el, field, form, lead, outcome, soft} from "./dom.js";
 import {EXAMPLE, SECOND} from "./example.js";
 import {headline} from "./explain.js";
 import {nearSection} from "./near.js";
@@ -17,10 +17,9 @@ function makeForm() {
 }
 
 // The document as the form has it; null when it says nothing.
-function documentOf(form) {
-  const made = {...form.text.side()};
-  for (const name of ["title", "url", "id"])
-    if (form[name].value.trim()) made[name] = form[name].value.trim();
+function documentOf(asked) {
+  const made = {...asked.text.side()};
+  for (const name of ["title", "url", "id"]) if (asked[name].value.trim()) made[name] = asked[name].value.trim();
   return Object.keys(made).some(name => name !== "id") ? made : null;
 }
 
@@ -35,54 +34,86 @@ async function passagesCard(body, verdict, signal) {
   if (!verdict.isDuplicate || !(mine.html || mine.text)) return null;
   const theirs = await originalSide(verdict.originalId, signal);
   if (!theirs)
-    return el("p", {class: "card soft"}, "To see what the two share, the index has to keep texts (keep_text); this one does not. Compare lays any two texts side by side.");
+    return el(
+      "p",
+      {class: "card soft"},
+      "To see what the two share, the index has to keep texts (keep_text); this one does not. Compare lays any two texts side by side.",
+    );
   const compared = await compare({a: theirs, b: mine}, signal);
-  return el("section", {class: "card"}, el("h2", null, "What the two share"), sideBySide(
-    {title: "A: the original", text: compared.textA || theirs.text}, {title: "B: what you gave", text: compared.textB || mine.text}, compared));
+  return card(
+    "What the two share",
+    sideBySide(
+      {title: "A: the original", text: compared.textA || theirs.text},
+      {title: "B: what you gave", text: compared.textB || mine.text},
+      compared,
+    ),
+  );
 }
 
 function addCard(verdict, again) {
-  const about = verdict.isDuplicate ? "Adding it counts it as a copy at its original." : "Once it is added, copies of it are found.";
-  return el("section", {class: "card"}, el("h2", null, "Remember it?"), el("p", {class: "soft"}, `So far it was only looked up. ${about}`),
-    el("button", {type: "button", class: "first", on: {click: again}}, "Add it"));
+  const about = verdict.isDuplicate
+    ? "Adding it counts it as a copy at its original."
+    : "Once it is added, copies of it are found.";
+  return card(
+    "Remember it?",
+    soft(`So far it was only looked up. ${about}`),
+    el("button", {type: "button", class: "first", on: {click: again}}, "Add it"),
+  );
 }
 
-async function run(form, place, adds, signal) {
-  const body = documentOf(form);
+async function run(asked, place, adds, signal) {
+  const body = documentOf(asked);
   if (!body) {
-    outcome(place, problemCard({title: "There is nothing to look up", message: "Give a text, a page, a title or a URL."}));
+    outcome(
+      place,
+      problemCard({title: "There is nothing to look up", message: "Give a text, a page, a title or a URL."}),
+    );
     return;
   }
   const verdict = await (adds ? add(body, signal) : check(body, signal));
-  if (adds && !verdict.isDuplicate && !verdict.known && (body.text || body.html)) rememberText(verdict.id, body.html ? {html: body.html} : {text: body.text});
+  if (adds && !verdict.isDuplicate && !verdict.known && (body.text || body.html))
+    rememberText(verdict.id, body.html ? {html: body.html} : {text: body.text});
   const extra = await passagesCard(body, verdict, signal);
   const near = body.text || body.html ? await nearSection({body: {...body, id: undefined}}, signal) : null;
-  const again = event => working(event.currentTarget, place, () => run(form, place, true, signal));
+  const again = event => working(event.currentTarget, place, () => run(asked, place, true, signal));
   outcome(place, verdictCard(verdict, adds), extra, !adds && addCard(verdict, again), near);
   announce(headline(verdict));
 }
 
-function fillIn(form, example) {
-  form.text.set(example.text);
-  form.title.value = example.title;
-  form.url.value = example.url;
-  form.id.value = "";
+function fillIn(asked, example) {
+  asked.text.set(example.text);
+  asked.title.value = example.title;
+  asked.url.value = example.url;
+  asked.id.value = "";
 }
 
 export async function show(root, route, signal) {
-  const form = makeForm(), place = el("div", {class: "place"});
-  const act = adds => event => working(event.currentTarget, place, () => run(form, place, adds, signal));
-  const examples = [["an article", EXAMPLE], ["its second version", SECOND]].map(([text, example]) =>
-    el("button", {type: "button", class: "link", on: {click: () => fillIn(form, example)}}, text));
+  const asked = makeForm();
+  const place = box("place");
   const checkIt = el("button", {type: "submit", class: "first"}, "Check");
-  root.append(el("h1", null, "Try"),
-    el("p", {class: "lead"}, "Is this known? Paste a text or a page, or drop a file. To see how it works, fill in ", examples[0], ", add it, and then ", examples[1], "."),
-    el("form", {class: "card", novalidate: true, on: {submit(event) {
-      event.preventDefault();
-      working(checkIt, place, () => run(form, place, false, signal));
-    }}},
-    form.text.box,
-    el("div", {class: "three"}, field("Title", form.title), field("URL", form.url), field("Id", form.id, "Without one, the URL or the text gives it.")),
-    el("div", {class: "buttons"}, checkIt, el("button", {type: "button", on: {click: act(true)}}, "Check and add"))),
-    place);
+  const addIt = button("Check and add", () => working(addIt, place, () => run(asked, place, true, signal)));
+  const example = (text, what) => button(text, () => fillIn(asked, what), {class: "link"});
+  root.append(
+    el("h1", null, "Try"),
+    lead(
+      "Is this known? Paste a text or a page, or drop a file. To see how it works, fill in ",
+      example("an article", EXAMPLE),
+      ", add it, and then ",
+      example("its second version", SECOND),
+      ".",
+    ),
+    form(
+      {class: "card"},
+      () => working(checkIt, place, () => run(asked, place, false, signal)),
+      asked.text.box,
+      box(
+        "three",
+        field("Title", asked.title),
+        field("URL", asked.url),
+        field("Id", asked.id, "Without one, the URL or the text gives it."),
+      ),
+      box("buttons", checkIt, addIt),
+    ),
+    place,
+  );
 }

@@ -1,6 +1,6 @@
 // Two texts side by side, with the passages they share. A passage has the same number and colour on both sides; its
 // number leads to it on the other side.
-import {calm, el, plain} from "./dom.js";
+import {box, calm, el, plain, soft} from "./dom.js";
 import {many} from "./format.js";
 
 const COLOURS = 8;
@@ -16,8 +16,16 @@ function go(to) {
 
 function markOf(passage, number, words, side, id) {
   const other = side === "a" ? "b" : "a";
-  const button = el("button", {type: "button", class: "number", id: `${id}-${side}-${number}`,
-    "aria-label": `Passage ${number}, ${many(passage.words, "word")}: go to it in ${other.toUpperCase()}`}, String(number));
+  const button = el(
+    "button",
+    {
+      type: "button",
+      class: "number",
+      id: `${id}-${side}-${number}`,
+      "aria-label": `Passage ${number}, ${many(passage.words, "word")}: go to it in ${other.toUpperCase()}`,
+    },
+    String(number),
+  );
   const mark = el("mark", {class: `colour${(number - 1) % COLOURS}`}, button, plain(words));
   mark.addEventListener("click", () => {
     if (!getSelection().isCollapsed) return;
@@ -28,7 +36,8 @@ function markOf(passage, number, words, side, id) {
 
 // The text of a side as elements: marks, and what only this side has.
 function parts(text, passages, side, id) {
-  const order = passages.map((passage, i) => ({passage, number: i + 1, from: passage[`${side}From`], to: passage[`${side}To`]}))
+  const order = passages
+    .map((passage, i) => ({passage, number: i + 1, from: passage[`${side}From`], to: passage[`${side}To`]}))
     .sort((x, y) => x.from - y.from);
   const made = [];
   let at = 0;
@@ -47,17 +56,39 @@ function parts(text, passages, side, id) {
 }
 
 function column(title, text, passages, side, id) {
-  return el("section", {class: "side", "aria-labelledby": `${id}-${side}`},
+  return el(
+    "section",
+    {class: "side", "aria-labelledby": `${id}-${side}`},
     el("h3", {id: `${id}-${side}`}, title),
-    el("div", {class: "passages", tabindex: 0, role: "region", "aria-labelledby": `${id}-${side}`, dir: "auto"}, parts(text, passages, side, id)));
+    el(
+      "div",
+      {class: "passages", tabindex: 0, role: "region", "aria-labelledby": `${id}-${side}`, dir: "auto"},
+      parts(text, passages, side, id),
+    ),
+  );
 }
 
-function chooser(box, id) {
-  const choice = (value, text) => el("label", {class: "choice"},
-    el("input", {type: "radio", name: `${id}-show`, value, checked: value === "shared",
-      on: {change: () => box.classList.toggle("differences", value === "differences")}}), ` ${text}`);
-  return el("fieldset", {class: "choices"}, el("legend", null, "Highlight"),
-    choice("shared", "what both have"), choice("differences", "what only one has"));
+function chooser(pair, id) {
+  const choice = (value, text) =>
+    el(
+      "label",
+      {class: "choice"},
+      el("input", {
+        type: "radio",
+        name: `${id}-show`,
+        value,
+        checked: value === "shared",
+        on: {change: () => pair.classList.toggle("differences", value === "differences")},
+      }),
+      ` ${text}`,
+    );
+  return el(
+    "fieldset",
+    {class: "choices"},
+    el("legend", null, "Highlight"),
+    choice("shared", "what both have"),
+    choice("differences", "what only one has"),
+  );
 }
 
 // a, b: {title, text}; compared: the server's comparison of them.
@@ -67,7 +98,10 @@ export function sideBySide(a, b, compared) {
   const told = compared.passages.length
     ? `${many(compared.passages.length, "passage")} with ${many(shared, "word")} in common. A number leads to the passage on the other side.`
     : "No passage of at least five words is in both.";
-  const box = el("div", {class: "pair"},
-    column(a.title, a.text, compared.passages, "a", id), column(b.title, b.text, compared.passages, "b", id));
-  return el("div", {class: "compared"}, el("p", {class: "soft"}, told), compared.passages.length > 0 && chooser(box, id), box);
+  const pair = box(
+    "pair",
+    column(a.title, a.text, compared.passages, "a", id),
+    column(b.title, b.text, compared.passages, "b", id),
+  );
+  return box("compared", soft(told), compared.passages.length > 0 && chooser(pair, id), pair);
 }

@@ -1,5 +1,5 @@
 // What went wrong, said kindly; and buttons whose work is under way.
-import {announce, el, outcome} from "./dom.js";
+import {announce, el, outcome, soft} from "./dom.js";
 
 const HINTS = {
   401: "Sign in with a token that the server knows.",
@@ -14,10 +14,13 @@ const HINTS = {
 
 export function problemCard(error) {
   const where = error.pointer && `In the field ${error.pointer.slice(1)}.`;
-  return el("section", {class: "card problem", role: "alert"},
+  return el(
+    "section",
+    {class: "card problem", role: "alert"},
     el("h2", null, error.title || "That did not work"),
     el("p", null, error.message || String(error)),
-    (where || HINTS[error.status]) && el("p", {class: "soft"}, [where, HINTS[error.status]].filter(Boolean).join(" ")));
+    (where || HINTS[error.status]) && soft([where, HINTS[error.status]].filter(Boolean).join(" ")),
+  );
 }
 
 // Runs `work` while the button cannot be used; a problem is shown in `place`.

@@ -21,11 +21,19 @@ let token = read("doppel.token");
 let index = read("doppel.index");
 
 export const session = {
-  get token() { return token; },
-  set token(value) { write("doppel.token", token = value); },
+  get token() {
+    return token;
+  },
+  set token(value) {
+    write("doppel.token", (token = value));
+  },
   // null: the default index.
-  get index() { return index; },
-  set index(value) { write("doppel.index", index = value); },
+  get index() {
+    return index;
+  },
+  set index(value) {
+    write("doppel.index", (index = value));
+  },
 };
 
 // An index may not keep texts. Those that were added from this tab are held here, the last few of them, so that a second

@@ -1,6 +1,13 @@
 // A place for a text or a page: typed, pasted, chosen as a file or dropped.
-import {announce, el, field, options} from "./dom.js";
+import {announce, box, button, el, field, options} from "./dom.js";
 import {many} from "./format.js";
+
+const KINDS = [
+  ["auto", "Text or page: guess"],
+  ["text", "Text"],
+  ["html", "Page (HTML)"],
+];
+const ENDINGS = ".txt,.md,.html,.htm,.xhtml,text/*";
 
 const looksLikePage = text => /^\s*(<!doctype|<html|<head|<body|<!--|<(article|div|p|h1|main|section)\b)/i.test(text);
 const wordsOf = text => (text.match(/[\p{L}\p{N}]+/gu) || []).length;
@@ -11,15 +18,15 @@ async function take(file, area, changed) {
   changed();
 }
 
-function takesDrops(box, area, changed) {
-  box.addEventListener("dragover", event => {
+function takesDrops(place, area, changed) {
+  place.addEventListener("dragover", event => {
     if (![...event.dataTransfer.types].includes("Files")) return;
     event.preventDefault();
-    box.classList.add("over");
+    place.classList.add("over");
   });
-  box.addEventListener("dragleave", () => box.classList.remove("over"));
-  box.addEventListener("drop", event => {
-    box.classList.remove("over");
+  place.addEventListener("dragleave", () => place.classList.remove("over"));
+  place.addEventListener("drop", event => {
+    place.classList.remove("over");
     if (!event.dataTransfer.files.length) return;
     event.preventDefault();
     take(event.dataTransfer.files[0], area, changed);
@@ -29,21 +36,35 @@ function takesDrops(box, area, changed) {
 // {box, area, side(), set(text)}; side() gives {text} or {html}, or null when it is empty.
 export function source(label, rows = 10) {
   const area = el("textarea", {rows, spellcheck: "false", dir: "auto"});
-  const kind = el("select", {"aria-label": `${label}: kind`}, options([["auto", "Text or page: guess"], ["text", "Text"], ["html", "Page (HTML)"]], "auto"));
+  const kind = el("select", {"aria-label": `${label}: kind`}, options(KINDS, "auto"));
   const told = el("span", {class: "soft"}, "0 words");
-  const changed = () => { told.textContent = `${many(wordsOf(area.value), "word")}${area.value && isPage() ? ", a page" : ""}`; };
+  const changed = () => {
+    told.textContent = `${many(wordsOf(area.value), "word")}${area.value && isPage() ? ", a page" : ""}`;
+  };
   const isPage = () => (kind.value === "auto" ? looksLikePage(area.value) : kind.value === "html");
-  const file = el("input", {type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", accept: ".txt,.md,.html,.htm,.xhtml,text/*"});
+  const file = el("input", {type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", accept: ENDINGS});
   file.addEventListener("change", () => file.files.length && take(file.files[0], area, changed));
   area.addEventListener("input", changed);
   kind.addEventListener("change", changed);
-  const box = el("div", {class: "source"}, field(label, area),
-    el("div", {class: "under"}, kind,
-      el("button", {type: "button", class: "plain", on: {click: () => file.click()}}, "Choose a file"), file, told));
-  takesDrops(box, area, changed);
+  const place = box(
+    "source",
+    field(label, area),
+    box(
+      "under",
+      kind,
+      button("Choose a file", () => file.click(), {class: "plain"}),
+      file,
+      told,
+    ),
+  );
+  takesDrops(place, area, changed);
   return {
-    box, area,
+    box: place,
+    area,
     side: () => (area.value.trim() ? {[isPage() ? "html" : "text"]: area.value} : null),
-    set(text) { area.value = text; changed(); },
+    set(text) {
+      area.value = text;
+      changed();
+    },
   };
 }
