@@ -3,6 +3,11 @@
  * then everything is read anew. */
 #include "engine/engine.h"
 
+#include <stdlib.h>
+
+/* What has expired is counted so often, in seconds, and does not matter up to so many. */
+enum { EXPIRE_EVERY = 600, EXPIRE_FEW = 4096 };
+
 static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     doppel_engine *engine = user;
     dp_trace trace;
@@ -52,38 +57,69 @@ static doppel_status take_in(doppel_engine *engine, dp_view *view, const dp_mome
     return DOPPEL_OK;
 }
 
-static doppel_status look(doppel_engine *engine, bool *compacted, doppel_error *error) {
+doppel_status dp_engine_catch_up(doppel_engine *engine, dp_worker *worker, const dp_moment *moment, dp_look *look,
+                                 doppel_error *error) {
+    if (moment->last <= atomic_load(&engine->followed))
+        return DOPPEL_OK;
+    pthread_mutex_lock(&engine->order);
+    doppel_status status = DOPPEL_OK;
+    if (moment->generation == engine->followed_generation && moment->last > engine->followed)
+        status = take_in(engine, worker->view, moment, error);
+    look->removals = atomic_load(&engine->removals);
+    pthread_mutex_unlock(&engine->order);
+    return status;
+}
+
+/* Whether so much has expired that everything is better read anew: what goes by its time leaves no removal. `order` is
+ * held. */
+static bool is_stale(doppel_engine *engine) {
+    dp_known_stats known;
+    uint64_t now = dp_engine_now(engine);
+    if (now < engine->expired_at + EXPIRE_EVERY)
+        return false;
+    engine->expired_at = now;
+    dp_known_get_stats(engine->known, &known);
+    size_t enough = (size_t)((known.documents + known.copies) / 2 + EXPIRE_FEW);
+    uint64_t *numbers = malloc(enough * sizeof *numbers);
+    bool stale = numbers && dp_known_expired(engine->known, now, numbers, enough) == enough;
+    free(numbers);
+    return stale;
+}
+
+static doppel_status look(doppel_engine *engine, bool *anew, doppel_error *error) {
     dp_moment moment;
     dp_worker *worker = dp_worker_take(engine, error);
-    *compacted = false;
+    *anew = false;
     if (!worker)
         return error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
     doppel_status status = dp_view_begin(worker->view, error);
     if (status == DOPPEL_OK) {
         dp_view_moment(worker->view, &moment);
-        *compacted = moment.generation != engine->followed_generation;
-        if (!*compacted && moment.last > engine->followed)
+        *anew = moment.generation != engine->followed_generation;
+        if (!*anew && moment.last > engine->followed)
             status = take_in(engine, worker->view, &moment, error);
         dp_view_end(worker->view);
+        *anew = *anew || is_stale(engine);
     }
     dp_worker_give(engine, worker);
     return status;
 }
 
 doppel_status dp_engine_follow(doppel_engine *engine, doppel_error *error) {
-    bool compacted = false;
-    /* Whoever finds another at it goes on with what is known. */
-    if (pthread_mutex_trylock(&engine->order))
-        return DOPPEL_OK;
+    bool anew = false;
+    doppel_status status = DOPPEL_OK;
     pthread_rwlock_rdlock(&engine->shape);
-    doppel_status status = look(engine, &compacted, error);
-    uint64_t generation = engine->followed_generation;
+    uint64_t loads = engine->loads;
+    /* Whoever finds another at it goes on with what is known. */
+    if (!pthread_mutex_trylock(&engine->order)) {
+        status = look(engine, &anew, error);
+        pthread_mutex_unlock(&engine->order);
+    }
     pthread_rwlock_unlock(&engine->shape);
-    pthread_mutex_unlock(&engine->order);
-    if (status != DOPPEL_OK || !compacted)
+    if (status != DOPPEL_OK || !anew)
         return status;
     pthread_rwlock_wrlock(&engine->shape);
-    if (engine->followed_generation == generation)
+    if (engine->loads == loads)
         status = dp_engine_load(engine, error);
     pthread_rwlock_unlock(&engine->shape);
     return status;

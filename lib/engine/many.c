@@ -110,6 +110,7 @@ typedef struct batch {
     bool check;
 } batch;
 
+/* What a slice has come to. Of adds, what a commit takes back afterwards is told by its own line. */
 static void log_slice(const batch *b, const many *m, size_t from) {
     for (size_t i = 0; i < m->count && dp_engine_logs(b->engine, DOPPEL_LOG_INFO); i++) {
         doppel_error why = {.code = m->status[i]};

@@ -221,6 +221,7 @@ doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error) {
     engine->known = l.known;
     engine->next = moment.last + 1;
     engine->followed = moment.last;
+    engine->loads++;
     engine->followed_generation = moment.generation;
     return DOPPEL_OK;
 }

@@ -137,7 +137,8 @@ static doppel_status write_next(dp_lmdb *store, copying *c, doppel_error *error)
     c->from = &store->env;
     (void)mdb_env_info(store->env.env, &info);
     /* It is smaller than the old one, but some pages may be used and freed on the way. */
-    status = dp_env_open(&c->to, path, DP_ENV_NEW, 2 * info.me_mapsize, error);
+    uint64_t most = 2 * (info.me_last_pgno + 1) * (uint64_t)sysconf(_SC_PAGESIZE);
+    status = dp_env_open(&c->to, path, DP_ENV_NEW, info.me_mapsize > most ? info.me_mapsize : most, error);
     int reason = status ? 0 : copy_all(c);
     pthread_rwlock_unlock(&store->gate);
     free(path);
