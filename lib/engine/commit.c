@@ -238,6 +238,17 @@ doppel_status dp_commit_now(doppel_engine *engine, doppel_error *error) {
     return group ? await(engine, group, true, error) : DOPPEL_OK;
 }
 
+doppel_status dp_engine_flush(doppel_engine *engine, doppel_error *error) {
+    if (!engine->has_background)
+        return DOPPEL_OK;
+    pthread_rwlock_rdlock(&engine->shape);
+    pthread_mutex_lock(&engine->order);
+    doppel_status status = dp_commit_now(engine, error);
+    pthread_mutex_unlock(&engine->order);
+    pthread_rwlock_unlock(&engine->shape);
+    return status;
+}
+
 /* What a commit in the background ended with, once. */
 static doppel_status tell_failure(doppel_engine *engine, doppel_error *error) {
     doppel_status status = engine->failed;

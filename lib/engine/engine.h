@@ -218,6 +218,9 @@ const dp_pending *dp_commit_find(const doppel_engine *engine, uint64_t number);
 bool dp_is_leaving(const dp_pending *pending);
 void dp_leaving_go(doppel_engine *engine, const dp_group *group);
 void dp_leaving_again(doppel_engine *engine);
+/* Where nobody waits for the disk, writes what was acknowledged: for calls that read the store alone. No lock is
+ * held. */
+doppel_status dp_engine_flush(doppel_engine *engine, doppel_error *error);
 /* Waits until all that is pending now is durable. `order` is let go meanwhile. */
 doppel_status dp_commit_wait(doppel_engine *engine, doppel_error *error);
 /* Writes what is pending without letting `order` go. */

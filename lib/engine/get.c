@@ -98,7 +98,7 @@ doppel_status doppel_engine_each(doppel_engine *engine, bool (*document)(const d
                                  void *user, uint64_t *damaged, doppel_error *error) {
     chunk c = {.count = CHUNK};
     uint64_t from = 1;
-    doppel_status status = DOPPEL_OK;
+    doppel_status status = dp_engine_flush(engine, error);
     doppel_stored_list list = {0};
     while (status == DOPPEL_OK && c.count == CHUNK) {
         dp_worker *worker;
@@ -183,7 +183,9 @@ doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel
     const dp_wanted wanted = {.look = &look};
     dp_worker *worker;
     dp_stored_list_clear(list);
-    doppel_status status = dp_engine_enter(engine, &worker, error);
+    doppel_status status = dp_engine_flush(engine, error);
+    if (status == DOPPEL_OK)
+        status = dp_engine_enter(engine, &worker, error);
     if (status != DOPPEL_OK)
         return status;
     largest l = {.engine = engine, .now = look.now, .room = limit < 1U << 20 ? (size_t)limit : 1U << 20};
