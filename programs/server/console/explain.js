@@ -104,8 +104,8 @@ export function likeness(c) {
   if (!c.shinglesShared && !c.passages.length) return "The two have nothing in common.";
   const most = Math.max(c.containmentAB || 0, c.containmentBA || 0);
   if (c.similarity >= 0.8) return `Near-copies: they share ${share(c.similarity)} of their passages.`;
-  if (most >= 0.8)
-    return `${c.containmentAB >= c.containmentBA ? "A is mostly contained in B" : "B is mostly contained in A"}: ${share(most)} of it is there.`;
+  const inside = c.containmentAB >= c.containmentBA ? "A is mostly contained in B" : "B is mostly contained in A";
+  if (most >= 0.8) return `${inside}: ${share(most)} of it is there.`;
   return `They share ${share(c.similarity)} of their passages.`;
 }
 

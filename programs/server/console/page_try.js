@@ -34,10 +34,11 @@ async function passagesCard(body, verdict, signal) {
   if (!verdict.isDuplicate || !(mine.html || mine.text)) return null;
   const theirs = await originalSide(verdict.originalId, signal);
   if (!theirs)
-    return el(
-      "p",
-      {class: "card soft"},
-      "To see what the two share, the index has to keep texts (keep_text); this one does not. Compare lays any two texts side by side.",
+    return card(
+      "What the two share",
+      soft(
+        "To show it, the index has to keep texts (keep_text), and this one does not. Compare lays any two side by side.",
+      ),
     );
   const compared = await compare({a: theirs, b: mine}, signal);
   return card(

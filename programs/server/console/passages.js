@@ -95,9 +95,10 @@ function chooser(pair, id) {
 export function sideBySide(a, b, compared) {
   const id = `pair-${++last}`;
   const shared = compared.passages.reduce((sum, passage) => sum + passage.words, 0);
+  const length = `${many(compared.passages.length, "passage")} with ${many(shared, "word")} in common.`;
   const told = compared.passages.length
-    ? `${many(compared.passages.length, "passage")} with ${many(shared, "word")} in common. A number leads to the passage on the other side.`
-    : "No passage of at least five words is in both.";
+    ? `${length} A number leads to the passage on the other side.`
+    : "No passage is long enough to be shown as one that both have.";
   const pair = box(
     "pair",
     column(a.title, a.text, compared.passages, "a", id),
