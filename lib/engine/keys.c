@@ -61,7 +61,9 @@ void dp_keys_prefetch(dp_keys *keys, uint64_t hash) {
     dp_key_place place = dp_keys_place(keys, hash);
     const dp_table *table = &place.segment->table;
     uintptr_t slots = (uintptr_t)dp_table_slots(table);
-    __builtin_prefetch((const void *)(slots + dp_table_home(table, place.tag) * DP_ENTRY_BYTES));
+    const char *first = (const char *)(slots + dp_table_home(table, place.tag) * DP_ENTRY_BYTES);
+    __builtin_prefetch(first); /* most finds end within 64 bytes, but these may begin anywhere in a line */
+    __builtin_prefetch(first + 64);
 }
 
 uint64_t dp_keys_bytes(dp_keys *keys) {

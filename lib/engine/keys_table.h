@@ -2,7 +2,7 @@
  *
  * The slots are ascending by tag, with empty ones between them: an entry stands at its home, tag * homes / 2^23, or as
  * near behind it as those before it allow. So a search ends at the first larger tag, after 5 slots on the average of a
- * table that is 9/10 full; growing and shrinking need nothing but the entries; and removing moves those behind it
+ * table that is 8/9 full; growing and shrinking need nothing but the entries; and removing moves those behind it
  * back. Numbers that share a tag stand side by side, up to DP_SAME_TAG of them; more are a list, which one entry names.
  * Behind the last home there are some slots more; who finds none left makes the table larger. */
 #ifndef DP_KEYS_TABLE_H
@@ -76,7 +76,7 @@ static inline size_t dp_table_home(const dp_table *table, uint64_t tag) {
 /* ---- memory of slots: keys_memory.c ---- */
 
 /* From this many bytes on, what is asked for should be whole pages of DP_SLOTS_PAGE. */
-enum { DP_SLOTS_MAPPED = 16 << 10, DP_SLOTS_PAGE = 4 << 10 };
+enum { DP_SLOTS_MAPPED = 8 << 10, DP_SLOTS_PAGE = 4 << 10 };
 
 /* So many bytes, all 0; NULL: no memory. */
 void *dp_slots_get(size_t bytes);
