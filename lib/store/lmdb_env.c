@@ -79,9 +79,8 @@ static int open_databases(dp_env *env) {
 
 enum { READERS = 2048 }; /* two for a view */
 
-/* A place for each reader, and what LMDB has ahead of them: 64 bytes each, or 128 where a line of the cache has those,
- * and less than a page. */
-#define LOCK_BYTES ((off_t)READERS * 128 + 4096)
+/* A place of 64 bytes for each reader, and what LMDB has ahead of them, less than a page. */
+#define LOCK_BYTES ((off_t)READERS * 64 + 4096)
 
 /* LMDB writes to its lock through a map: where that has no room on the disk the process would end. So it gets all of it
  * here, or an error. A file system that cannot promise room is left alone, and who may not write is told so by LMDB.

@@ -23,6 +23,26 @@ bool parse_number(const char *text, bool size, uint64_t *number) {
     return true;
 }
 
+bool parse_many(const char *text, uint64_t *number) {
+    static const char units[] = "KMGT";
+    size_t length = strlen(text);
+    const char *unit = length > 1 ? strchr(units, text[length - 1] & ~32) : NULL;
+    char digits[32];
+    uint64_t factor = 1;
+    if (!unit)
+        return parse_number(text, false, number);
+    if (length > sizeof digits)
+        return false;
+    memcpy(digits, text, length - 1);
+    digits[length - 1] = 0;
+    for (const char *step = units; step <= unit; step++)
+        factor *= 1000;
+    if (!parse_number(digits, false, number) || *number > UINT64_MAX / factor)
+        return false;
+    *number *= factor;
+    return true;
+}
+
 const char *nearest_name(const char *word, const char *const *names, size_t count) {
     const char *best = NULL;
     size_t least = SIZE_MAX;
@@ -83,6 +103,10 @@ static bool check_value(const cli_option *option, const char *value) {
     uint64_t number;
     if (option->kind == OPTION_COUNT && !parse_number(value, false, &number)) {
         message("--%s takes a whole number, not \"%s\"", option->name, value);
+        return false;
+    }
+    if (option->kind == OPTION_MANY && !parse_many(value, &number)) {
+        message("--%s takes a whole number such as 1000000, 10M or 1G, not \"%s\"", option->name, value);
         return false;
     }
     if (option->kind == OPTION_SIZE && !parse_number(value, true, &number)) {
@@ -173,9 +197,11 @@ bool args_flag(const cli_args *args, const char *name) {
 }
 
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise) {
-    const char *text = args_text(args, name);
+    size_t i = find_option(args, name, strlen(name), 0);
+    const char *text = i == SIZE_MAX ? NULL : args->values[i];
     uint64_t number;
-    return text && parse_number(text, true, &number) ? number : otherwise;
+    bool many = text && option_at(args, i)->kind == OPTION_MANY;
+    return text && (many ? parse_many(text, &number) : parse_number(text, true, &number)) ? number : otherwise;
 }
 
 bool args_share(const cli_args *args, const char *name, double *share) {

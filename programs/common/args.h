@@ -15,6 +15,7 @@ typedef enum cli_kind {
     OPTION_TEXT,
     OPTION_FILE,  /* completed by the shell */
     OPTION_COUNT, /* a whole number, checked */
+    OPTION_MANY,  /* a whole number, K, M, G or T (times 1000 each) behind it; checked */
     OPTION_SIZE   /* bytes: a whole number, K, M, G or T behind it; checked */
 } cli_kind;
 
@@ -50,6 +51,7 @@ typedef struct cli_command {
     const char *wants;      /* what it says of its operands when there are too few or too many: "takes two files" */
     const cli_topic *topic; /* may be NULL */
     int (*run)(const struct cli_args *args); /* gives the exit code */
+    size_t common_from; /* its help leaves out the common options ahead of this one, which mean nothing to it */
 } cli_command;
 
 /* What was given: the values of options in the order of the table, and the rest. */
@@ -74,7 +76,7 @@ bool args_add_operands(cli_args *args, const char *path);
 /* The value of an option; NULL when it was not given, or the command has no such option. */
 const char *args_text(const cli_args *args, const char *name);
 bool args_flag(const cli_args *args, const char *name);
-/* The value of a COUNT or SIZE option, or `otherwise`. */
+/* The value of a COUNT, MANY or SIZE option, or `otherwise`. */
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
 
 /* The value of an option that takes a share above 0 and up to 1; *share stays when it is not given. Complains and gives
@@ -83,6 +85,8 @@ bool args_share(const cli_args *args, const char *name, double *share);
 
 /* Reads a whole number, with K, M, G or T (times 1024 each) behind it if `size`. */
 bool parse_number(const char *text, bool size, uint64_t *number);
+/* Reads a whole number, with K, M, G or T (times 1000 each) behind it. */
+bool parse_many(const char *text, uint64_t *number);
 
 /* The name in a list that was probably meant, or NULL: at most a third of it differs. */
 const char *nearest_name(const char *word, const char *const *names, size_t count);

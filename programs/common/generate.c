@@ -85,7 +85,7 @@ static void generate_man(FILE *file, const cli_manual *manual) {
     fputs(".SH COMMANDS\n", file);
     for (const cli_command *command = manual->commands; command->name; command++)
         roff_command(file, command);
-    fputs(".SH OPTIONS OF EVERY COMMAND\n", file);
+    fputs(".SH COMMON OPTIONS\n", file);
     roff_options(file, manual->common);
     for (const cli_command *command = manual->commands; command->name; command++)
         if (command->topic)
@@ -112,7 +112,7 @@ static void generate_bash(FILE *file, const cli_manual *manual) {
     for (const cli_command *command = manual->commands; command->name; command++) {
         fprintf(file, "    %s) options=\"", command->name);
         bash_options(file, command->options);
-        bash_options(file, manual->common);
+        bash_options(file, manual->common + command->common_from);
         fputs("\" ;;\n", file);
     }
     fputs("    esac\n    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"", file);
@@ -163,7 +163,7 @@ static void generate_zsh(FILE *file, const cli_manual *manual) {
     for (const cli_command *command = manual->commands; command->name; command++) {
         fprintf(file, "    %s)\n        _arguments", command->name);
         zsh_options(file, command->options);
-        zsh_options(file, manual->common);
+        zsh_options(file, manual->common + command->common_from);
         fputs(" \\\n            '*:input:_files' ;;\n", file);
     }
     fputs("    esac\n}\n_doppel \"$@\"\n", file);

@@ -91,8 +91,8 @@ void help_command(FILE *file, const cli_manual *manual, const cli_command *comma
     print_paragraphs(file, command->description);
     fputs("\nOptions:\n", file);
     print_options(file, command->options);
-    fputs("\nOptions of every command:\n", file);
-    print_options(file, manual->common);
+    fputs("\nCommon options:\n", file);
+    print_options(file, manual->common + command->common_from);
     if (command->topic)
         print_topic(file, command->topic);
     fputs("\nExamples:\n", file);

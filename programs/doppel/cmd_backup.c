@@ -9,23 +9,36 @@ const cli_option backup_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
+/* What is in the copy, which may be less than in the index by now. */
+static int count_copy(const char *path, doppel_engine_stats *stats) {
+    const doppel_engine_options options = {.size = sizeof options, .read_only = true};
+    doppel_engine *copy = NULL;
+    doppel_error error = {0};
+    int code = engine_ended(doppel_engine_open(path, &options, &copy, &error), &error);
+    if (code == EXIT_DONE)
+        doppel_engine_get_stats(copy, stats);
+    doppel_engine_close(copy);
+    return code;
+}
+
 int cmd_backup(const cli_args *args) {
     engine_cli e;
-    doppel_engine_stats stats;
+    doppel_engine_stats stats = {0};
     doppel_error error = {0};
-    const char *to = args->operands[0];
+    const char *from = args_text(args, "index"), *to = args->operands[0];
     int code = engine_open(&e, args, ENGINE_READ);
     if (code == EXIT_DONE)
         code = engine_ended(doppel_engine_backup(e.engine, to, &error), &error);
-    if (code == EXIT_DONE) {
-        doppel_engine_get_stats(e.engine, &stats);
-        printf("{\"index\":");
-        print_json(stdout, e.path, strlen(e.path));
-        printf(",\"backup\":");
-        print_json(stdout, to, strlen(to));
-        printf(",\"documents\":%llu,\"copies\":%llu}\n", (unsigned long long)stats.documents,
-               (unsigned long long)stats.copies);
-        code = finish_stdout(code);
-    }
-    return engine_close(&e, code);
+    code = engine_close(&e, code);
+    if (code == EXIT_DONE)
+        code = count_copy(to, &stats);
+    if (code != EXIT_DONE)
+        return code;
+    printf("{\"index\":");
+    print_json(stdout, from, strlen(from));
+    printf(",\"backup\":");
+    print_json(stdout, to, strlen(to));
+    printf(",\"documents\":%llu,\"copies\":%llu}\n", (unsigned long long)stats.documents,
+           (unsigned long long)stats.copies);
+    return finish_stdout(code);
 }

@@ -90,6 +90,8 @@ static doppel_status write_document(export_job *job, const doppel_stored *stored
     if (stored->original_id.data) {
         print_slice(job->line, ",\"originalId\":", stored->original_id);
         print_evidence(job->line, stored);
+        if (stored->original_gone)
+            fputs(",\"originalGone\":true", job->line);
     }
     fputc('}', job->line);
     return end_line(job);
@@ -169,6 +171,9 @@ int cmd_export(const cli_args *args) {
         code = export_all(&job);
     }
     code = tell_summary(&job, writer_close(&job.out, code));
+    if (job.damaged)
+        message("%llu damaged record%s: left out, or written without what cannot be read",
+                (unsigned long long)job.damaged, job.damaged == 1 ? "" : "s");
     if (job.line)
         fclose(job.line);
     free(job.bytes);

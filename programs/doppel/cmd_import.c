@@ -53,9 +53,9 @@ static feed_answer start(import_job *job) {
     return end_with(job, EXIT_STORE);
 }
 
-/* Whether the sketches of an export are of the index's kind. */
-static bool fits(const import_job *job, const settings *exported) {
-    const doppel_engine_options *o = doppel_engine_get_options(job->cli.engine), *from = &exported->options;
+/* Whether the sketches of an export are of the kind of an index with these options. */
+static bool fits(const import_job *job, const doppel_engine_options *o, const settings *exported) {
+    const doppel_engine_options *from = &exported->options;
     if (strcmp(doppel_recipe_text(o->recipe), exported->recipe) != 0) {
         message("the export has recipe %s and %s has %s; sketches of different recipes are never mixed",
                 exported->recipe, job->cli.path, doppel_recipe_text(o->recipe));
@@ -69,6 +69,20 @@ static bool fits(const import_job *job, const settings *exported) {
         return false;
     }
     return true;
+}
+
+/* Before a new index is made: whether the export would fit, by one in memory that has its options. */
+static int try_new(const import_job *job, const settings *exported) {
+    doppel_engine_options options = job->cli.options;
+    doppel_engine *engine = NULL;
+    doppel_error error = {0};
+    options.log = NULL;
+    options.count = options.memory = 0;
+    int code = engine_ended(doppel_engine_open(NULL, &options, &engine, &error), &error);
+    if (code == EXIT_DONE && !fits(job, doppel_engine_get_options(engine), exported))
+        code = EXIT_STORE;
+    doppel_engine_close(engine);
+    return code;
 }
 
 /* Whether the first line of an export is one that can be read. */
@@ -94,12 +108,15 @@ static feed_answer take_head(import_job *job, const doppel_document *from, doppe
         return answer;
     bool good = read_settings(&exported, from->record, from->record_length);
     if (good && !job->cli.engine) {
-        int code = has_files(job->cli.path) ? EXIT_DONE : use_settings(&exported, &job->cli);
+        bool is_new = !has_files(job->cli.path);
+        int code = is_new ? use_settings(&exported, &job->cli) : EXIT_DONE;
+        if (is_new && code == EXIT_DONE)
+            code = try_new(job, &exported);
         answer = code == EXIT_DONE ? start(job) : end_with(job, code);
     }
     if (!good)
         answer = end_with(job, EXIT_INPUT);
-    else if (answer == FEED_SKIP && !fits(job, &exported))
+    else if (answer == FEED_SKIP && !fits(job, doppel_engine_get_options(job->cli.engine), &exported))
         answer = end_with(job, EXIT_STORE);
     if (job->settings.recipe)
         settings_free(&exported);
@@ -124,28 +141,34 @@ static feed_answer turn(feed *f, const doppel_document *from, doppel_item *item,
 
 static doppel_status count_verdict(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
     import_job *job = (import_job *)f;
-    job->documents += !verdict->is_duplicate;
-    job->copies += item->restore && verdict->is_duplicate;
-    job->duplicates += !item->restore && verdict->is_duplicate;
+    bool is = verdict->is_duplicate;
+    job->known += verdict->known;
+    job->documents += !verdict->known && !is;
+    job->copies += !verdict->known && is && item->restore;
+    job->duplicates += !verdict->known && is && !item->restore;
     return DOPPEL_OK;
 }
 
 static int tell_summary(const import_job *job, int code) {
     unsigned long long documents = job->documents, copies = job->copies, duplicates = job->duplicates,
-                       expired = job->expired;
+                       expired = job->expired, known = job->known, orphans = job->orphans;
     message("%llu document%s and %llu cop%s came in", documents, documents == 1 ? "" : "s", copies,
             copies == 1 ? "y" : "ies");
+    if (known)
+        message("%llu %s there already", known, known == 1 ? "was" : "were");
     if (duplicates)
         message("%llu %s of what is there", duplicates, duplicates == 1 ? "is a duplicate" : "are duplicates");
     if (expired)
         message("%llu %s expired and left out", expired, expired == 1 ? "is" : "are");
+    if (orphans)
+        message("%llu cop%s left out, the original is gone", orphans, orphans == 1 ? "y is" : "ies are");
     if (!args_flag(job->cli.args, "json"))
         return code;
     printf("{\"index\":");
     print_json(stdout, job->cli.path, strlen(job->cli.path));
-    printf(",\"documents\":%llu,\"copies\":%llu,\"duplicates\":%llu,\"expired\":%llu,"
-           "\"bad\":%llu,\"unopened\":%llu}\n",
-           documents, copies, duplicates, expired, (unsigned long long)job->feed.counts.bad,
+    printf(",\"documents\":%llu,\"copies\":%llu,\"known\":%llu,\"duplicates\":%llu,\"expired\":%llu,"
+           "\"originalGone\":%llu,\"bad\":%llu,\"unopened\":%llu}\n",
+           documents, copies, known, duplicates, expired, orphans, (unsigned long long)job->feed.counts.bad,
            (unsigned long long)job->feed.counts.unopened);
     return finish_stdout(code);
 }

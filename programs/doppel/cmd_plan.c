@@ -8,7 +8,7 @@
 
 const cli_option plan_options[] = {
     {"for", 0, OPTION_TEXT, "PURPOSE", "find (the default): an index that is asked; join: all pairs of a set"},
-    {"count", 0, OPTION_TEXT, "N", "how many fingerprints: 1000000, or 10M or 1G (times 1000 each)"},
+    {"count", 0, OPTION_MANY, "N", "how many fingerprints: 1000000, or 10M or 1G (times 1000 each)"},
     {"distance", 0, OPTION_COUNT, "K", "find what differs in at most K bits"},
     {"bits", 0, OPTION_COUNT, "F", "bits of a fingerprint: 1 to 64 (the default), or 128"},
     {"memory", 0, OPTION_SIZE, "BYTES", "use at most this much (default: no limit)"},
@@ -28,27 +28,6 @@ typedef struct plan_request {
     doppel_costs costs;
 } plan_request;
 
-/* A count: a whole number, with K, M, G or T (times 1000 each) behind it. */
-static bool parse_count(const char *text, uint64_t *count) {
-    static const char units[] = "KMGT";
-    size_t length = strlen(text);
-    const char *unit = length > 1 ? strchr(units, text[length - 1] & ~32) : NULL;
-    char digits[32];
-    uint64_t factor = 1;
-    if (!unit)
-        return parse_number(text, false, count);
-    if (length > sizeof digits)
-        return false;
-    memcpy(digits, text, length - 1);
-    digits[length - 1] = 0;
-    for (const char *step = units; step <= unit; step++)
-        factor *= 1000;
-    if (!parse_number(digits, false, count) || *count > UINT64_MAX / factor)
-        return false;
-    *count *= factor;
-    return true;
-}
-
 static bool read_purpose(const cli_args *args, plan_request *request) {
     const char *purpose = args_text(args, "for");
     request->options.purpose = purpose && !strcmp(purpose, "join") ? DOPPEL_FOR_JOIN : DOPPEL_FOR_FIND;
@@ -59,15 +38,10 @@ static bool read_purpose(const cli_args *args, plan_request *request) {
 }
 
 static bool read_request(const cli_args *args, plan_request *request) {
-    const char *count = args_text(args, "count");
     uint64_t distance = args_number(args, "distance", 0), bits = args_number(args, "bits", 64);
     *request = (plan_request){.options = {.size = sizeof request->options}};
-    if (!count || !args_text(args, "distance")) {
+    if (!args_text(args, "count") || !args_text(args, "distance")) {
         message("plan needs --count and --distance: doppel plan --count 10M --distance 3");
-        return false;
-    }
-    if (!parse_count(count, &request->count)) {
-        message("--count takes a whole number such as 1000000, 10M or 1G, not \"%s\"", count);
         return false;
     }
     if (!bits || bits > 128 || (bits > 64 && bits < 128)) {
@@ -79,6 +53,7 @@ static bool read_request(const cli_args *args, plan_request *request) {
                 (unsigned long long)bits);
         return false;
     }
+    request->count = args_number(args, "count", 0);
     request->distance = (int)distance;
     request->options.bits = (int)bits;
     request->options.memory = args_number(args, "memory", 0);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 int engine_ended(doppel_status status, const doppel_error *error) {
     if (status == DOPPEL_ERROR_INTERRUPTED)
@@ -37,10 +38,16 @@ bool is_folder(const char *path) {
 
 /* ---- the log ---- */
 
-/* doppel_engine_options.log; a line in one call is whole, whatever other threads write. */
+/* doppel_engine_options.log; a line in one call is whole, whatever other threads write. Text begins with the time. */
 static void write_log(doppel_log_level level, const char *line, void *user) {
+    const engine_cli *e = user;
+    char when[40] = "";
+    time_t now = time(NULL);
+    struct tm utc;
     (void)level;
-    fprintf(((const engine_cli *)user)->log, "%s\n", line);
+    if (!e->options.log_json && gmtime_r(&now, &utc))
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ ", &utc);
+    fprintf(e->log, "%s%s\n", when, line);
 }
 
 /* Without a log: warnings are told, errors come back from the calls. */

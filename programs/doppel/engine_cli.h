@@ -61,14 +61,14 @@ typedef enum engine_use {
     }
 
 /* Options of whoever writes, each time. */
-#define WRITE_OPTIONS                                                                                            \
-    {"ttl", 0, OPTION_TEXT, "TIME", "how long a document is remembered: 30d, 12h, 90m, seconds, or never"},      \
-        {"durability", 0, OPTION_TEXT, "WHEN",                                                                   \
-         "when a line is printed: batch (the default): once the documents of its batch are on the disk, in "     \
-         "one commit; each: the same, with a commit for each document; none: at once, and on the disk within a " \
-         "second"},                                                                                              \
-        {"count", 0, OPTION_COUNT, "N", "how many documents to expect, for the plan of the index"}, {            \
-        "memory", 0, OPTION_SIZE, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)" \
+#define WRITE_OPTIONS                                                                                                 \
+    {"ttl", 0, OPTION_TEXT, "TIME", "how long a document is remembered: 30d, 12h, 90m, seconds, or never"},           \
+        {"durability", 0, OPTION_TEXT, "WHEN",                                                                        \
+         "when a line is printed: batch (the default): once the documents of its batch are on the disk, in "          \
+         "one commit; each: the same, with a commit for each document; none: at once, and on the disk within a "      \
+         "second"},                                                                                                   \
+        {"count", 0, OPTION_MANY, "N", "how many documents to expect, for the plan of the index: 1000000, or 10M"}, { \
+        "memory", 0, OPTION_SIZE, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)"      \
     }
 
 #define DECIDE_OPTIONS                                                                                        \

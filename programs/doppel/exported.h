@@ -26,12 +26,13 @@ enum {
     EXPORT_ORIGINAL,   /* of a copy: the id of its original */
     EXPORT_REASON,     /* of a copy */
     EXPORT_EVIDENCE,   /* of a copy: an object, as in a verdict */
+    EXPORT_GONE,       /* of a copy: true when its original is gone */
     EXPORT_KEYS
 };
 #define EXPORT_NAMES                                                                                                \
     {                                                                                                               \
         "doppel", "version", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl", \
-            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence"                                     \
+            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone"                     \
     }
 
 #endif

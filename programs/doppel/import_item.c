@@ -192,6 +192,10 @@ feed_answer import_item(import_job *job, const doppel_document *from, doppel_ite
         job->expired++;
         return FEED_SKIP;
     }
+    if (answer == FEED_TAKE && export_is(from, EXPORT_GONE, "true")) {
+        job->orphans++;
+        return FEED_SKIP;
+    }
     if (answer == FEED_TAKE)
         answer = take_fields(job, from->extra[EXPORT_FIELDS], held, item, why);
     if (answer == FEED_TAKE)

@@ -25,8 +25,9 @@ typedef struct import_job {
     bool fresh;        /* the index was empty */
     uint64_t now;
     uint64_t documents, copies; /* that came in */
-    uint64_t duplicates;        /* that the index knew */
-    uint64_t expired;           /* left out */
+    uint64_t known;             /* that were there with the same id and words */
+    uint64_t duplicates;        /* of what the index had */
+    uint64_t expired, orphans;  /* left out: too old; copies whose original is gone */
 } import_job;
 
 /* feed.turn once the engine is open: a document, or a copy, of an export, or a plain record. */

@@ -134,7 +134,7 @@ static void tell_counts(const doppel_input_counts *counts) {
 /* The exit code of a run. What `strict` stopped at has been named already, and counted. */
 static int end_run(doppel_status status, bool strict, const doppel_error *error, const doppel_input_counts *counts) {
     bool named = status == DOPPEL_ERROR_INPUT && strict && (counts->bad || counts->unopened);
-    if (output_closed())
+    if (status == DOPPEL_ERROR_INTERRUPTED && output_closed() && !stop_asked)
         return EXIT_DONE;
     if (status == DOPPEL_OK)
         return counts->unopened || naming.operand_left_out ? EXIT_INPUT : EXIT_DONE;
@@ -148,7 +148,7 @@ static int end_run(doppel_status status, bool strict, const doppel_error *error,
 int reading_ended(doppel_status status, const doppel_input_options *options, const doppel_error *error,
                   const doppel_input_counts *counts) {
     progress_end();
-    if (!output_closed()) {
+    if (status != DOPPEL_ERROR_INTERRUPTED || !output_closed()) {
         tell_unnamed();
         tell_counts(counts);
     }

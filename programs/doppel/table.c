@@ -4,15 +4,20 @@
 
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
 
+/* Where the common options of a command begin. */
+enum { READS_DOCUMENTS = 0, TAKES_NAMES = 5, TAKES_NOTHING = 6 };
+
 static const cli_option common_options[] = {
-    {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
     {"id-key", 0, OPTION_TEXT, "KEY",
      "the field with a record's id (default id; without one it is FILE:LINE, in an index its URL or a digest)"},
     {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
     {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
+    /* TAKES_NAMES */
     {"files-from", 0, OPTION_FILE, "FILE", "read more INPUTs from FILE, a path a line; - is stdin"},
+    /* TAKES_NOTHING */
+    {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
     {"help", 'h', OPTION_FLAG, NULL, "show this help"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -27,7 +32,7 @@ static const cli_command commands[] = {
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
      "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
-     dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup},
+     dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS},
     {"pairs", "INPUT...", "Find the pairs of near documents: a JSON line each.",
      "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. What is "
      "near is as in doppel dedup; with --method simhash it is the distance alone, found exactly, and similarity is "
@@ -35,7 +40,7 @@ static const cli_command commands[] = {
      "Documents with fewer than --min-words words are near only if their words are the same; those without words never "
      "are.",
      "doppel pairs news.jsonl.gz\ndoppel pairs --method simhash --distance 6 --collapse docs/ -o pairs.jsonl",
-     pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs},
+     pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs, READS_DOCUMENTS},
     {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: a JSON line each.",
      "In the order of --keep, a document is kept unless it is near one that is kept already; then its group is the "
      "most similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason "
@@ -43,7 +48,7 @@ static const cli_command commands[] = {
      "What is near is as in doppel dedup.",
      "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
      "spam.mbox",
-     cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster},
+     cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS},
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
      "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the "
@@ -51,7 +56,7 @@ static const cli_command commands[] = {
      "same here.\n"
      "The page is one file of HTML that needs nothing else: no script, and no network.",
      "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
-     0, 0, "takes no operands", NULL, cmd_report},
+     0, 0, "takes no operands", NULL, cmd_report, READS_DOCUMENTS},
     {"overlap", "INPUT...", "Find documents that contain much of another: a JSON line each, with the passages.",
      "Each line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
      "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing "
@@ -60,7 +65,7 @@ static const cli_command commands[] = {
      "more than 128 documents pairs each of them with the first only: a quote that all have is shown once for each.",
      "doppel overlap essays/\ndoppel overlap --words 13 --against evaluation.jsonl corpus.jsonl.zst\n"
      "doppel overlap --containment 0.3 --words 40 news.jsonl.gz -o overlap.jsonl",
-     overlap_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_overlap},
+     overlap_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_overlap, READS_DOCUMENTS},
     {"mirrors", "INPUT...", "Find hosts, or prefixes of them, that mirror each other: a JSON line each.",
      "Two hosts, or a host and a path prefix, are mirrors when their pages at equal paths are near-identical. Each "
      "line has both as a and b, how many paths both have, how many of those match, and the share that does, the score. "
@@ -69,7 +74,7 @@ static const cli_command commands[] = {
      "have one content, as on parked hosts, each is compared with the first of them only.",
      "doppel mirrors crawl.warc.gz\ndoppel mirrors --min-paths 10 --min-score 0.9 pages.jsonl.zst\n"
      "doppel mirrors --page https://example.org/docs/intro crawl/",
-     mirrors_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_mirrors},
+     mirrors_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_mirrors, READS_DOCUMENTS},
     {"add", "--index DIR INPUT...", "Put documents into an index that remembers them, and say which were seen before.",
      "Prints a verdict for each document, a JSON line, in input order and once the document is on the disk: whether it "
      "is a duplicate, how sure that is, the reason (exact_url, content_hash or title_similarity), the original, and "
@@ -77,58 +82,62 @@ static const cli_command commands[] = {
      "The folder is made if it is not there, as --preset and the options below it say; later they need not be given. "
      "--on-duplicate, --on-same-url, --title-share and --ttl are kept with the folder, too, and can be given anew "
      "for one run. One process writes to an index at a time; any number may read it.\n"
-     "A record without an id gets its canonical URL for one, else 16 digits of the digest of its words; a plain file "
-     "has its path, and text from stdin has -. An id that is there: with the same words its first verdict again "
+     "A record without an id gets its canonical URL for one, else 16 digits of the digest of its words, and so does "
+     "text from stdin; a plain file has its path. --id names a single document. An id that is there: with the same "
+     "words its first verdict again "
      "(\"known\":true), with others the new version takes its place (\"replaced\":true).",
      "doppel add --index seen news.jsonl\ndoppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",
-     add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add},
+     add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS},
     {"check", "--index DIR INPUT...", "Say of documents whether an index has seen them; it stays as it is.",
      "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
      "all that the index has: one that was added with the same id counts, too.",
      "doppel check --index seen new.jsonl\necho 'Some text' | doppel check --index seen - >/dev/null && echo new",
-     check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check},
+     check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check, READS_DOCUMENTS},
     {"similar", "--index DIR ID|URL|FILE", "Find the documents of an index that are most similar to one.",
      "The document is the one that the index has by this id or URL, else that of this file; - is stdin. The most "
      "similar come first, a JSON line each. canonical is the id of the document that stands for its group, aliases are "
      "the URLs of copies that are linked to it; the copies have no lines of their own.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
      "doppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
-     similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar},
+     similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
     {"get", "--index DIR ID...", "Show what an index remembers of documents: a JSON line each.",
      "An id may be a URL, too. What is not there is told on stderr, with exit code 3.",
      "doppel get --index seen article-17\ndoppel get --index seen https://example.org/news", get_options, 1, SIZE_MAX,
-     "needs an ID", NULL, cmd_get},
+     "needs an ID", NULL, cmd_get, TAKES_NAMES},
     {"remove", "--index DIR ID...", "Make an index forget documents: a JSON line each.",
      "Takes ids, no URLs; \"removed\":false: there was none. What was linked to a document does not match any more, "
      "either, and leaves the disk with the next doppel compact.",
      "doppel remove --index seen article-17\ndoppel remove --index seen --files-from ids.txt", remove_options, 1,
-     SIZE_MAX, "needs an ID", NULL, cmd_remove},
+     SIZE_MAX, "needs an ID", NULL, cmd_remove, TAKES_NAMES},
     {"stats", "--index DIR", "Say what an index holds and costs: one JSON object.",
      "Counts, duplicates by reason, times, bytes on disk and in memory, the plan, and what it was made with.",
-     "doppel stats --index seen", stats_options, 0, 0, "takes no operands", NULL, cmd_stats},
+     "doppel stats --index seen", stats_options, 0, 0, "takes no operands", NULL, cmd_stats, TAKES_NOTHING},
     {"export", "--index DIR", "Write an index as JSONL, with all that doppel import needs.",
      "The first line says what the index was made with. Then come the documents, with their sketches (and texts, if "
-     "they are kept), then the copies that are linked to them.",
+     "they are kept), and the copies that are linked to them. Exit code 4 when records are damaged: what can be read "
+     "is written.",
      "doppel export --index seen -o seen.jsonl.zst\ndoppel export --index old | doppel import --index new -",
-     export_options, 0, 0, "takes no operands", NULL, cmd_export},
+     export_options, 0, 0, "takes no operands", NULL, cmd_export, TAKES_NOTHING},
     {"import", "--index DIR INPUT...", "Put what doppel export wrote, or plain records, into an index.",
      "A new index is made as the export says, unless options say otherwise, and is as the old one was. In an index "
-     "that has documents already, those of the export are checked like new ones. What has expired is left out.\n"
+     "that has documents already, those of the export are checked like new ones. What has expired is left out, and so "
+     "are copies whose original is gone.\n"
      "Records without sketches are added as doppel add does.",
-     "doppel import --index seen seen.jsonl.zst", import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import},
+     "doppel import --index seen seen.jsonl.zst", import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import,
+     READS_DOCUMENTS},
     {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.",
      "The copy is an index like any other. TO must be new or empty; the folder it is in must be there.",
      "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is made", NULL,
-     cmd_backup},
+     cmd_backup, TAKES_NOTHING},
     {"compact", "--index DIR", "Bring an index to its smallest form.",
      "What was removed or has expired leaves no trace, and the file shrinks. Needs as much free disk as it takes then.",
-     "doppel compact --index seen", compact_options, 0, 0, "takes no operands", NULL, cmd_compact},
+     "doppel compact --index seen", compact_options, 0, 0, "takes no operands", NULL, cmd_compact, TAKES_NOTHING},
     {"verify", "--index DIR", "Check every record of an index, and say what is wrong.",
      "Each finding is a line on stderr; exit code 4 when there is any. Changes nothing. When records are damaged, "
      "put a backup in the place of the folder, or save the others: doppel export --index DIR | doppel import --index "
      "NEW -",
-     "doppel verify --index seen", verify_options, 0, 0, "takes no operands", NULL, cmd_verify},
+     "doppel verify --index seen", verify_options, 0, 0, "takes no operands", NULL, cmd_verify, TAKES_NOTHING},
     {"serve", "--index DIR", "Serve an index over HTTP, with a console in the browser.",
      "Answers check, add, get, similar, batch, compare and more, as docs/HTTP.md and GET /openapi.json say; GET / is "
      "the console, GET /metrics is for Prometheus. The folder is made if it is not there, as with doppel add.\n"
@@ -136,39 +145,40 @@ static const cli_command commands[] = {
      "socket that systemd hands over is used in place of --listen.",
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
      "doppel serve --config doppel.ini --listen 0.0.0.0:443 --tokens tokens --certificate cert.pem --key key.pem",
-     serve_options, 0, 0, "takes no operands", NULL, cmd_serve},
+     serve_options, 0, 0, "takes no operands", NULL, cmd_serve, TAKES_NOTHING},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
      "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
      "off).",
      "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
-     2, "takes two documents", NULL, cmd_compare},
+     2, "takes two documents", NULL, cmd_compare, READS_DOCUMENTS},
     {"fingerprint", "INPUT...", "Print the fingerprint of each document: HEX<TAB>id.",
      "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
      "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"
      "zstdcat crawl.jsonl.zst | doppel fingerprint --bits 128 -",
-     fingerprint_options, 1, SIZE_MAX, NEEDS_INPUT, &recipe_topic, cmd_fingerprint},
+     fingerprint_options, 1, SIZE_MAX, NEEDS_INPUT, &recipe_topic, cmd_fingerprint, READS_DOCUMENTS},
     {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
      "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "
      "fingerprints each is paired with the first only, and with nothing else, unless --all is given.\n"
      "Between two, every i of A that is near a j of B, in order of j. A is held in memory; B may be of any size.",
      "doppel join --distance 3 prints.u64\ndoppel join queries.hex huge.u64 --count\n"
      "doppel fingerprint docs/ | doppel join --names -",
-     join_options, 1, 2, "takes one or two files of fingerprints", &join_topic, cmd_join},
+     join_options, 1, 2, "takes one or two files of fingerprints", &join_topic, cmd_join, READS_DOCUMENTS},
     {"plan", "", "Say what an index or a join of so many fingerprints costs, and why.",
      "Nothing is built: the plans are arithmetic over a cost model. A layout names how the bits are cut: 4x16 is 4 "
      "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has "
      "two levels; scan has no table. Every plan is exact: radii say how many bits of a key may differ.",
      "doppel plan --count 10M --distance 3\ndoppel plan --for join --count 1000000000 --distance 3 --memory 20G\n"
      "doppel plan --count 1M --distance 9 --bits 128 --calibrate",
-     plan_options, 0, 0, "takes no operands", NULL, cmd_plan},
+     plan_options, 0, 0, "takes no operands", NULL, cmd_plan, TAKES_NOTHING},
     {"df", "INPUT...", "Count in how many documents each feature occurs: a table for weight=tfidf.",
      "With --merge the inputs are tables of one recipe, and are added up. With --show the input is one table, and is "
      "described.",
      "doppel df corpus.jsonl.gz -o corpus.df\n"
      "doppel fingerprint -r simhash64:words=1:weight=tfidf --df corpus.df new.jsonl\n"
      "doppel df --merge monday.df tuesday.df -o week.df\ndoppel df --show corpus.df",
-     df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df},
-    {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL},
+     df_options, 1, SIZE_MAX, "needs an INPUT: a file, a folder, or - for stdin; or a table", NULL, cmd_df,
+     READS_DOCUMENTS},
+    {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, 0},
 };
 
 const cli_manual doppel_manual = {

@@ -20,6 +20,8 @@ typedef struct verdict_job {
     size_t room;
     uint64_t documents, by[3]; /* by: duplicates by URL, content, title */
     uint64_t known, known_unique, replaced;
+    uint64_t named; /* documents that --id was given to */
+    bool unheard;   /* the reader of stdout has gone away */
 } verdict_job;
 
 size_t batch_option(const cli_args *args) {
@@ -39,7 +41,34 @@ bool split_names(name_list *list, const char *names) {
     return list->text != NULL;
 }
 
+/* feed.turn: --id is the id of the document, which is to be the only one. */
+static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *item, doppel_error *why) {
+    verdict_job *job = (verdict_job *)f;
+    const char *id = args_text(f->cli->args, "id");
+    (void)from, (void)why;
+    if (!id)
+        return FEED_TAKE;
+    if (job->named++) {
+        message("--id names a single document, and there are more");
+        f->code = EXIT_USAGE;
+        return FEED_END;
+    }
+    item->document.id = id;
+    item->document.id_length = strlen(id);
+    return FEED_TAKE;
+}
+
 /* ---- lines ---- */
+
+/* Documents that are added are added, whether anybody reads the verdicts or not. */
+static doppel_status go_on(verdict_job *job, doppel_status written) {
+    if (written != DOPPEL_ERROR_INTERRUPTED || job->feed.check || !output_closed())
+        return written;
+    if (!job->unheard)
+        message("nobody reads the verdicts any more; the documents are added all the same");
+    job->unheard = true;
+    return DOPPEL_OK;
+}
 
 static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
     job->documents++;
@@ -54,6 +83,8 @@ static doppel_status write_line(feed *f, const doppel_item *item, const doppel_v
     verdict_job *job = (verdict_job *)f;
     (void)item;
     count_verdict(job, verdict);
+    if (job->unheard)
+        return DOPPEL_OK;
     size_t length = doppel_verdict_json(verdict, true, job->line, job->room);
     if (length >= job->room) {
         if (!make_room(&job->line, &job->room, length + 1, 1))
@@ -61,12 +92,13 @@ static doppel_status write_line(feed *f, const doppel_item *item, const doppel_v
         doppel_verdict_json(verdict, true, job->line, job->room);
     }
     job->line[length] = '\n';
-    return writer_add(&job->out, job->line, length + 1);
+    return go_on(job, writer_add(&job->out, job->line, length + 1));
 }
 
 /* What is on the disk is said at once. */
 static doppel_status flush_lines(feed *f) {
-    return writer_flush(&((verdict_job *)f)->out);
+    verdict_job *job = (verdict_job *)f;
+    return go_on(job, writer_flush(&job->out));
 }
 
 /* ---- the end ---- */
@@ -126,7 +158,7 @@ static int run(verdict_job *job) {
 }
 
 int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
-    verdict_job job = {.feed = {.check = check, .told = write_line, .over = flush_lines}};
+    verdict_job job = {.feed = {.check = check, .turn = name_item, .told = write_line, .over = flush_lines}};
     *duplicates = 0;
     int code = check_usage(args);
     if (code != EXIT_DONE)

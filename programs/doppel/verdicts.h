@@ -8,6 +8,7 @@
     {"output", 'o', OPTION_FILE, "FILE", "write the verdicts to this file in place of stdout"}, \
         {"batch", 0, OPTION_COUNT, "N", "give the engine N documents at once (default 1000)"},  \
         {"json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"},    \
+        {"id", 0, OPTION_TEXT, "ID", "the id of the document, if it is a single one"},          \
         {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"}, {    \
         "title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"          \
     }

@@ -51,7 +51,8 @@ void serve_config_free(serve_config *config) {
 static bool fits(const cli_option *option, const char *value, const char *where) {
     uint64_t number;
     bool checked = option->kind == OPTION_COUNT || option->kind == OPTION_SIZE;
-    if (checked && !parse_number(value, option->kind == OPTION_SIZE, &number)) {
+    if ((checked && !parse_number(value, option->kind == OPTION_SIZE, &number)) ||
+        (option->kind == OPTION_MANY && !parse_many(value, &number))) {
         message("%s: %s is a number, not %s", where, option->name, value);
         return false;
     }

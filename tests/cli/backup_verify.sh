@@ -18,7 +18,7 @@ echo "exit $?: there already"
 doppel backup --index seen none/copy
 echo "exit $?: no folder for it"
 echo "== a damaged byte"
-file=$(ls -S copy | head -n 1)
+file=$(cd copy && echo documents-*.mdb)
 size=$(wc -c <"copy/$file")
 offset=$(grep -abo 'id150' "copy/$file" | tail -n 1 | cut -d: -f1)
 [ -n "$offset" ] && [ "$size" -gt "$offset" ] && echo found
@@ -34,6 +34,9 @@ doppel get --index copy id150
 echo "exit $?"
 doppel export --index copy -o copy.jsonl --json
 echo "exit $?"
+doppel export --index copy >copy.jsonl
+echo "exit $?"
+grep -c '"id":' copy.jsonl
 echo "== cut short"
 truncate -s "$((size / 2))" "copy/$file"
 doppel verify --index copy >/dev/null 2>findings
