@@ -8,7 +8,7 @@ import time
 
 import support
 import words
-from support import FULL
+from support import FULL, SANITIZED
 
 JSON = {"Content-Type": "application/json"}
 
@@ -225,7 +225,7 @@ class BadRequests(support.ServerTest):
             link.sendall((b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                           b"Content-Length: 1000\r\n\r\n{", b"GET /healthz HTTP/1.1\r\nHo", b"GE")[number % 3])
             links.append(link)
-        deadline = time.time() + 20
+        deadline = time.time() + 40
         slowest = 0
         while links and time.time() < deadline:
             began = time.time()
@@ -249,7 +249,7 @@ class BadRequests(support.ServerTest):
             links = alive
             time.sleep(0.3)
         self.assertEqual(len(links), 0)
-        self.assertLess(slowest, 2)
+        self.assertLess(slowest, 10 if SANITIZED else 3)
 
     def test_answers_do_not_mix(self):
         """Bad requests of some do not disturb the answers of others."""

@@ -88,7 +88,7 @@ class Routes(support.ServerTest):
             link.send(b"%x\r\n%s\r\n" % (len(data), data))
 
         send(1000)
-        for _ in range(100):
+        for _ in range(600):
             if self.server.get(document_path("slow10"))[0] == 200:
                 break
             time.sleep(0.05)
