@@ -68,7 +68,6 @@ static bool find_route(request *r, const request_head *head, char **query) {
     doppel_slice path = {r->target, mark ? (size_t)(mark - r->target) : strlen(r->target)};
     route_match match = route_find(head->method, path);
     r->route = match.route;
-    r->head_only = !strcmp(head->method, "HEAD");
     if (match.route)
         return decode_parts(r, &match);
     if (match.other_methods)

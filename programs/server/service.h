@@ -118,7 +118,6 @@ typedef struct request {
     struct request *next;
     void (*work)(struct request *request);
     void *connection;
-    bool head_only;
     size_t sent;
 } request;
 

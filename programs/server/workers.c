@@ -20,7 +20,6 @@ static size_t take(workers *w, request **list) {
     }
     if (!*at)
         w->last = last;
-    w->waiting -= count;
     return count;
 }
 
@@ -72,7 +71,6 @@ void workers_add(workers *w, request *r) {
     else
         w->first = r;
     w->last = r;
-    w->waiting++;
     pthread_cond_signal(&w->more);
     pthread_mutex_unlock(&w->lock);
 }

@@ -13,7 +13,6 @@ typedef struct workers {
     pthread_mutex_t lock;
     pthread_cond_t more;
     struct request *first, *last;
-    size_t waiting;
     bool stop;
     pthread_t *threads;
     int count;
