@@ -9,6 +9,6 @@ doppel add --index seen --batch 10 a.jsonl >/dev/null &
 for round in 1 2 3 4 5; do
     told=$(doppel backup --index seen "copy$round" | grep -o '"documents":[0-9]*')
     there=$(doppel stats --index "copy$round" | grep -o '"documents": *[0-9]*' | tr -d ' ')
-    [ "$told" = "$there" ] && echo "round $round: the same"
+    [ -n "$told" ] && [ "$told" = "$there" ] && echo "round $round: the same"
 done
 wait
