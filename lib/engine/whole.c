@@ -57,8 +57,11 @@ doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error) 
 }
 
 doppel_status doppel_engine_backup(doppel_engine *engine, const char *path, doppel_error *error) {
+    doppel_status status = dp_engine_flush(engine, error);
+    if (status != DOPPEL_OK)
+        return status;
     pthread_rwlock_rdlock(&engine->shape);
-    doppel_status status = dp_store_backup(engine->store, path, error);
+    status = dp_store_backup(engine->store, path, error);
     pthread_rwlock_unlock(&engine->shape);
     return status;
 }
