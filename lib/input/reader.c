@@ -111,12 +111,8 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_place *at) {
     /* What comes on stdin has no name. */
     const char *id = reader->options->no_made_ids && !strcmp(at->file, "-") ? "" : at->file;
     memset(reader->extra, 0, sizeof reader->extra);
-    return (doppel_document){.id = id,
-                             .id_length = strlen(id),
-                             .text = "",
-                             .file = at->file,
-                             .line = at->line,
-                             .extra = reader->extra};
+    return (doppel_document){
+        .id = id, .id_length = strlen(id), .text = "", .file = at->file, .line = at->line, .extra = reader->extra};
 }
 
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document) {
