@@ -63,6 +63,37 @@ static void nothing_is_more_than_the_same(void **state) {
     }
 }
 
+/* ---- copies of what is gone ---- */
+
+/* Whether the copy "b" is there, and its original gone. */
+static void copy_is(doppel_engine *engine, size_t count, bool gone) {
+    doppel_stored_list list = {0};
+    assert_int_equal(doppel_engine_get(engine, "b", 1, &list, NULL), DOPPEL_OK);
+    assert_int_equal(list.count, count);
+    if (count)
+        assert_int_equal(list.stored[0].original_gone, gone);
+    doppel_stored_list_free(&list);
+}
+
+static void copies_of_what_is_gone_leave_with_compact(void **state) {
+    for (int i = 0; i < 2; i++) {
+        doppel_engine_stats stats;
+        doppel_engine *engine =
+            open_engine(i ? *state : NULL, (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+        add(engine, "a", "http://a.example/", ARTICLE, false);
+        add(engine, "b", "http://b.example/", ARTICLE_CHANGED, true);
+        copy_is(engine, 1, false);
+        assert_int_equal(doppel_engine_remove(engine, "a", 1, NULL, NULL), DOPPEL_OK);
+        copy_is(engine, 1, true);
+        assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);
+        copy_is(engine, 0, false);
+        doppel_engine_get_stats(engine, &stats);
+        assert_int_equal(stats.documents + stats.copies, 0);
+        add(engine, "b", "http://b.example/", ARTICLE_CHANGED, false);
+        doppel_engine_close(engine);
+    }
+}
+
 /* ---- all ---- */
 
 static bool count_one(const doppel_stored *stored, void *user) {
@@ -135,6 +166,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_not_listed_however_they_are_found),
         cmocka_unit_test(nothing_is_more_than_the_same),
+        cmocka_unit_test_setup_teardown(copies_of_what_is_gone_leave_with_compact, setup, teardown),
         cmocka_unit_test_setup_teardown(records_that_are_damaged_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(an_engine_has_its_own_fields, setup, teardown),
         cmocka_unit_test_setup_teardown(names_of_fields_have_a_limit, setup, teardown),
