@@ -307,6 +307,36 @@ static void owners_in_any_order(void **state) {
     dp_titles_index_free(index);
 }
 
+/* Short descriptions of Debian's packages, and lines of the long ones, up to the room there is. */
+static void add_descriptions(model *to, FILE *from) {
+    char *line = NULL;
+    size_t room = 0;
+    for (ssize_t got; to->count < to->room && (got = getline(&line, &room, from)) > 0;) {
+        size_t skip = !strncmp(line, "Description: ", 13) ? 13 : line[0] == ' ' ? 1 : (size_t)got;
+        if ((size_t)got > skip + 10)
+            model_add(to, line + skip, (size_t)got - skip - 1);
+    }
+    free(line);
+}
+
+static void real_titles_are_found(void **state) {
+    (void)state;
+    static const double mins[] = {0.8, 0.9, 0.95};
+    for (size_t i = 0; i < 3; i++) {
+        model titles = model_create(mins[i], full_suite() ? 100000 : 4000);
+        FILE *from = popen("apt-cache dumpavail 2>/dev/null", "r");
+        if (from) {
+            add_descriptions(&titles, from);
+            pclose(from);
+        }
+        if (titles.count == titles.room)
+            check_all(&titles, mins[i], full_suite() ? 1 : 10);
+        else
+            print_message("left out: apt-cache knows %zu lines\n", titles.count);
+        model_free(&titles);
+    }
+}
+
 static void thresholds_that_make_no_sense(void **state) {
     (void)state;
     static const double mins[] = {-0.1, 1.1, 0.0 / 0.0};
@@ -321,6 +351,7 @@ static void thresholds_that_make_no_sense(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_titles_are_found),
+        cmocka_unit_test(real_titles_are_found),
         cmocka_unit_test(titles_of_one_form),
         cmocka_unit_test(titles_of_sites),
         cmocka_unit_test(removed_titles_are_gone),
