@@ -60,10 +60,10 @@ bool dp_keys_find(dp_keys *keys, uint64_t hash, dp_numbers *numbers) {
 void dp_keys_prefetch(dp_keys *keys, uint64_t hash) {
     dp_key_place place = dp_keys_place(keys, hash);
     const dp_table *table = &place.segment->table;
-    uintptr_t slots = (uintptr_t)dp_table_slots(table);
-    const char *first = (const char *)(slots + dp_table_home(table, place.tag) * DP_ENTRY_BYTES);
-    __builtin_prefetch(first); /* most finds end within 64 bytes, but these may begin anywhere in a line */
-    __builtin_prefetch(first + 64);
+    uintptr_t first = (uintptr_t)dp_table_slots(table) + dp_table_home(table, place.tag) * DP_ENTRY_BYTES;
+    __builtin_prefetch(
+        (const void *)first); /* most finds end within 64 bytes, but these may begin anywhere in a line */
+    __builtin_prefetch((const void *)(first + 64));
 }
 
 uint64_t dp_keys_bytes(dp_keys *keys) {

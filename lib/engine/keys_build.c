@@ -122,7 +122,8 @@ static bool build(dp_segment *segment, dp_keys_scratch *scratch, uint64_t *entri
 bool dp_keys_build(dp_keys *keys, dp_keys_stage *const *stages, size_t count, size_t part, dp_keys_scratch *scratch) {
     size_t places[SEGMENTS_OF_PART] = {0}, each = keys->count / DP_KEY_PARTS;
     bool built = deal(stages, count, part, scratch, places);
-    for (size_t i = 0, from = 0; i < each && built; i++) {
+    /* A part without entries may have no memory. */
+    for (size_t i = 0, from = 0; i < each && built && scratch->dealt; i++) {
         built = build(&keys->segment[part * each + i], scratch, scratch->dealt + from, places[i] - from);
         from = places[i];
     }
