@@ -307,7 +307,8 @@ static void owners_in_any_order(void **state) {
     dp_titles_index_free(index);
 }
 
-/* Short descriptions of Debian's packages, and lines of the long ones, up to the room there is. */
+/* Short descriptions of Debian's packages and lines of the long ones, then lines with names of languages, countries and
+ * the like, up to the room there is. */
 static void add_descriptions(model *to, FILE *from) {
     char *line = NULL;
     size_t room = 0;
@@ -324,15 +325,13 @@ static void real_titles_are_found(void **state) {
     static const double mins[] = {0.8, 0.9, 0.95};
     for (size_t i = 0; i < 3; i++) {
         model titles = model_create(mins[i], full_suite() ? 100000 : 4000);
-        FILE *from = popen("apt-cache dumpavail 2>/dev/null", "r");
+        FILE *from = popen("{ apt-cache dumpavail; cat /usr/share/iso-codes/json/*.json; } 2>/dev/null", "r");
         if (from) {
             add_descriptions(&titles, from);
             pclose(from);
         }
-        if (titles.count == titles.room)
-            check_all(&titles, mins[i], full_suite() ? 1 : 10);
-        else
-            print_message("left out: apt-cache knows %zu lines\n", titles.count);
+        print_message("%zu titles at %g\n", titles.count, mins[i]);
+        check_all(&titles, mins[i], full_suite() ? 4 : 10);
         model_free(&titles);
     }
 }
