@@ -225,8 +225,9 @@ static void a_url_outlives_its_orphans(void **state) {
     adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
     assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_OK);
     assert_true(removed);
-    adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "unique replaced");
-    adding_says(engine, item_of("d", "http://b.example/", OTHER_ARTICLE), "exact_url b");
+    adding_says(engine, item_of("c", "http://b.example/", OTHER_ARTICLE), "unique");
+    adding_says(engine, item_of("d", "http://b.example/", ARTICLE), "exact_url c");
+    adding_says(engine, item_of("b", NULL, ARTICLE), "unique replaced");
     doppel_engine_close(engine);
 }
 
