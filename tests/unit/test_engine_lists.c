@@ -102,6 +102,31 @@ static bool count_one(const doppel_stored *stored, void *user) {
     return true;
 }
 
+/* Nobody waits for the disk, but whoever is told of a document finds it in every list. */
+static void what_was_acknowledged_is_listed(void **state) {
+    doppel_engine *engine =
+        open_engine(*state, (doppel_engine_options){.durability = DOPPEL_DURABLE_NONE, .titles = DOPPEL_SWITCH_OFF});
+    doppel_stored_list groups = {0};
+    size_t count = 0;
+    for (int i = 0; i < 20; i++) {
+        char id[8], url[32], text[80];
+        snprintf(id, sizeof id, "d%d", i);
+        snprintf(url, sizeof url, "http://x.example/%d", i);
+        snprintf(text, sizeof text, "only%d once%d are%d these%d words%d together%d here%d", i, i, i, i, i, i, i);
+        add(engine, id, url, text, false);
+        add(engine, "again", url, "", true);
+        count = 0;
+        assert_int_equal(doppel_engine_each(engine, count_one, &count, NULL, NULL), DOPPEL_OK);
+        assert_int_equal(count, i + 1);
+        add(engine, "more", url, "", true);
+        assert_int_equal(doppel_engine_groups(engine, 100, &groups, NULL), DOPPEL_OK);
+        assert_int_equal(groups.count, i + 1);
+        assert_int_equal(groups.stored[i].duplicates, 2);
+    }
+    doppel_stored_list_free(&groups);
+    doppel_engine_close(engine);
+}
+
 /* Changes a byte of each such text in a file. */
 static void damage(const char *path, const char *text) {
     dp_buffer bytes = slurp(path);
@@ -167,6 +192,7 @@ int main(void) {
         cmocka_unit_test(copies_are_not_listed_however_they_are_found),
         cmocka_unit_test(nothing_is_more_than_the_same),
         cmocka_unit_test_setup_teardown(copies_of_what_is_gone_leave_with_compact, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_acknowledged_is_listed, setup, teardown),
         cmocka_unit_test_setup_teardown(records_that_are_damaged_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(an_engine_has_its_own_fields, setup, teardown),
         cmocka_unit_test_setup_teardown(names_of_fields_have_a_limit, setup, teardown),
