@@ -109,7 +109,7 @@ static void what_was_acknowledged_is_listed(void **state) {
     doppel_stored_list groups = {0};
     size_t count = 0;
     for (int i = 0; i < 20; i++) {
-        char id[8], url[32], text[80];
+        char id[16], url[40], text[160];
         snprintf(id, sizeof id, "d%d", i);
         snprintf(url, sizeof url, "http://x.example/%d", i);
         snprintf(text, sizeof text, "only%d once%d are%d these%d words%d together%d here%d", i, i, i, i, i, i, i);
