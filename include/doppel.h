@@ -1153,9 +1153,11 @@ typedef struct doppel_engine_options {
 } doppel_engine_options;
 
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in
- * memory. `options` may be NULL. Errors: DOPPEL_ERROR_USAGE for options that make no sense, DOPPEL_ERROR_STORE when the
- * folder is another process's to write (the message names it), was made with another recipe or a newer version, is cut
- * short or damaged, DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY. */
+ * memory, or, with a URL (redis://HOST:PORT/DB?prefix=NAME; docs/ENGINE.md has all forms), a memory that any number of
+ * processes share: near by distance only, preset crawl unless another is named, everything for 30 days unless said
+ * otherwise. `options` may be NULL. Errors: DOPPEL_ERROR_USAGE for options that make no sense, DOPPEL_ERROR_STORE when
+ * the folder is another process's to write (the message names it), was made with another recipe or a newer version, is
+ * cut short or damaged, DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_engine_open(const char *path, const doppel_engine_options *options,
                                             doppel_engine **engine, doppel_error *error);
 /* Waits for what is not yet durable. No other call may be under way. */
@@ -1184,6 +1186,11 @@ typedef struct doppel_item {
      * was added and expires, how often it was met again and, of a copy, its original (which must be there), the reason
      * and the evidence; the rest is the item's. A copy needs no set. NULL: it is new. */
     const doppel_stored *restore;
+    /* Add: where it comes from, e.g. "pages/3/1207" for a record of a log, kept with the document; data NULL: not said.
+     * An add of the origin that a document has is that document once more, and gets its first verdict again: nothing
+     * is ever a duplicate of itself. With another origin, an id that is there with the same words is a duplicate. At
+     * most 1,024 bytes. */
+    doppel_slice origin;
 } doppel_item;
 
 /* What was measured on a pair. NaN and -1: not known. */
@@ -1199,7 +1206,8 @@ typedef struct doppel_evidence {
 /* Zero is empty; the memory of a verdict is used again by the next call that fills it. */
 typedef struct doppel_verdict {
     bool is_duplicate;
-    bool known;         /* add: the id was there with the same words, and this is its first verdict again */
+    bool known;         /* add: the id was there with the same words (or the origin), and this is its first verdict
+                           again */
     bool replaced;      /* add: it took the place of an earlier version */
     double confidence;  /* 1 for the same URL or words; the similarity, else 1 - distance/bits; of titles */
     const char *reason; /* "exact_url", "content_hash", "title_similarity" or NULL */
@@ -1264,8 +1272,9 @@ struct doppel_stored {
     size_t alias_count;
     double similarity, containment; /* in a list of similar ones: to what was asked; NaN: not known */
     int distance;
-    bool original_gone; /* of a copy: its original was removed or replaced, or has expired; the copy is found by its id
-                           alone, and leaves with the next compact */
+    bool original_gone;  /* of a copy: its original was removed or replaced, or has expired; the copy is found by its id
+                            alone, and leaves with the next compact */
+    doppel_slice origin; /* as of doppel_item; data NULL: not said */
 };
 
 /* Documents that a call found. Zero is empty. */

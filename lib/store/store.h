@@ -45,6 +45,7 @@ typedef struct dp_trace {
 typedef struct dp_record {
     doppel_slice id, url, canonical, title, fields; /* url and title as given; fields: a JSON object; data NULL: none */
     doppel_slice original_id;                       /* of a copy */
+    doppel_slice origin;                            /* as of doppel_item; data NULL: not said */
     uint64_t words, set_count, text_length;         /* text_length: before compression */
     uint8_t reason;                                 /* a dp_reason of decide.h, of a copy; 0: an original */
     doppel_evidence evidence;                       /* of a copy */
@@ -166,5 +167,9 @@ doppel_status dp_store_backup(dp_store *store, const char *path, doppel_error *e
 /* Walks all of a folder in a child process: doppel_engine_verify (doppel.h) is this. */
 doppel_status dp_store_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
                               doppel_verified *verified, doppel_error *error);
+
+/* ---- several processes, one memory ---- */
+
+#include "store/shared.h"
 
 #endif
