@@ -1360,6 +1360,8 @@ typedef struct doppel_engine_stats {
     doppel_histogram candidates;                        /* a check or add */
     doppel_histogram distances;                         /* of duplicates by content */
     double open_seconds;
+    uint64_t reconnects, resent, moved; /* of a shared store: connections that were made again, requests that were sent
+                                           again, answers that named another node; since it was opened */
 } doppel_engine_stats;
 DOPPEL_API void doppel_engine_get_stats(doppel_engine *engine, doppel_engine_stats *stats);
 
