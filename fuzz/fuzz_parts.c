@@ -34,8 +34,8 @@ static void try_record(const uint8_t *data, size_t size) {
     dp_buffer again = {0};
     if (!dp_record_decode((doppel_slice){(const char *)data, size}, &record))
         return;
-    const doppel_slice slices[] = {record.id,    record.url,    record.canonical,
-                                   record.title, record.fields, record.original_id};
+    const doppel_slice slices[] = {record.id,     record.url,         record.canonical, record.title,
+                                   record.fields, record.original_id, record.origin};
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++)
         check_slice(slices[i], data, size);
     CHECK(dp_record_encode(&record, &again));

@@ -1,106 +1,16 @@
 /* add.c - what follows from a verdict: a new document, a copy that is linked or stored, a count at its original, a new
  * version in the place of an old one. All of it under `order`, so that of copies that come at once one is first. */
-#include "engine/engine.h"
-
-/* A document that is being decided about. */
-typedef struct adding {
-    doppel_engine *engine;
-    dp_worker *worker;
-    const dp_query *query;
-    dp_look look;
-    dp_finding finding;
-    dp_trace gone[2]; /* that this one takes the place of */
-    size_t gone_count;
-    doppel_error *error;
-} adding;
-
-/* Whether what left this trace had the same words (or, where digests are not known, the same fingerprint and URL). */
-static bool same_words(const dp_query *query, const dp_trace *trace) {
-    static const uint8_t none[32];
-    bool has = memcmp(trace->digest, none, sizeof none) != 0;
-    if (query->has_digest || has)
-        return query->has_digest && has && !memcmp(query->digest, trace->digest, sizeof trace->digest);
-    return query->url_hash == trace->url_hash && query->fingerprint[0] == trace->fingerprint[0] &&
-           query->fingerprint[1] == trace->fingerprint[1];
-}
-
-/* The verdict that a number had when it came. */
-static doppel_status give_again(adding *a, uint64_t number, doppel_verdict *verdict, bool *found) {
-    dp_record record;
-    doppel_status status = dp_read_record(a->engine, a->worker, &a->look, number, &record, found, a->error);
-    if (status != DOPPEL_OK || !*found)
-        return status;
-    const doppel_slice ids[2] = {record.id, record.original_id};
-    a->finding.reason = (dp_reason)record.reason;
-    doppel_evidence evidence = record.reason ? record.evidence : dp_evidence_none();
-    status = dp_verdict_set(verdict, &a->engine->rules, a->finding.reason, &evidence, ids);
-    verdict->known = status == DOPPEL_OK;
-    return status == DOPPEL_OK ? status : dp_no_memory(a->error);
-}
-
-/* Whether the id is there: with the same words *again is its number; with others, or when it is a copy of what is gone,
- * it goes. */
-static doppel_status look_up_id(adding *a, uint64_t *again) {
-    uint64_t number;
-    bool found;
-    *again = 0;
-    if (!a->query->id_given)
-        return DOPPEL_OK;
-    doppel_status status = dp_find_id(a->engine, a->worker, a->query->id, &a->look, &number, a->error);
-    if (status != DOPPEL_OK || !number)
-        return status;
-    dp_trace *trace = &a->gone[a->gone_count];
-    status = dp_read_trace(a->engine, a->worker, &a->look, number, trace, &found, a->error);
-    if (status != DOPPEL_OK || !found)
-        return status;
-    bool orphan = trace->kind == DP_TRACE_COPY && !dp_look_alive(a->engine, &a->look, trace->of);
-    if (same_words(a->query, trace) && !orphan) {
-        *again = number;
-    } else {
-        a->look.except[a->gone_count++] = number;
-    }
-    return DOPPEL_OK;
-}
-
-/* Other text at a URL that is there: what was there goes, and the search begins anew. */
-static doppel_status refresh(adding *a) {
-    uint64_t number;
-    bool found;
-    doppel_status status = dp_find_url(a->engine, a->worker, a->query->canonical, &a->look, &number, a->error);
-    if (status != DOPPEL_OK || !number || a->gone_count == 2)
-        return status;
-    dp_trace *trace = &a->gone[a->gone_count];
-    status = dp_read_trace(a->engine, a->worker, &a->look, number, trace, &found, a->error);
-    if (status != DOPPEL_OK || !found || same_words(a->query, trace))
-        return status;
-    a->look.except[a->gone_count++] = number;
-    return dp_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
-}
-
-static bool may_refresh(const adding *a) {
-    return a->finding.reason == DP_SAME_URL && a->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH;
-}
-
-doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_look *look,
-                                dp_finding *finding, doppel_error *error) {
-    adding a = {.engine = engine, .worker = worker, .query = query, .look = *look, .error = error};
-    doppel_status status = dp_find(engine, worker, query, &a.look, &a.finding, error);
-    if (status == DOPPEL_OK && may_refresh(&a))
-        status = refresh(&a);
-    *look = a.look;
-    *finding = a.finding;
-    return status;
-}
+#include "engine/adding.h"
 
 /* ---- what is stored ---- */
 
 /* Whether all of it is stored: of a copy that is put back, all that there is. */
-static bool is_whole(const adding *a) {
+static bool is_whole(const dp_adding *a) {
     return a->finding.reason == DP_UNIQUE || a->query->restore ||
            a->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
 }
 
-static bool encode(adding *a, dp_pending *p, const dp_trace *trace, const dp_record *record) {
+static bool encode(dp_adding *a, dp_pending *p, const dp_trace *trace, const dp_record *record) {
     const dp_query *q = a->query;
     dp_buffer *bytes = a->worker->bytes;
     for (int i = 0; i < DP_PARTS; i++)
@@ -123,7 +33,7 @@ static bool encode(adding *a, dp_pending *p, const dp_trace *trace, const dp_rec
     return true;
 }
 
-static dp_trace make_trace(const adding *a, uint64_t number) {
+static dp_trace make_trace(const dp_adding *a, uint64_t number) {
     const dp_query *q = a->query;
     const doppel_engine_options *options = &a->engine->options;
     uint64_t ttl = q->ttl ? q->ttl : options->ttl;
@@ -156,7 +66,7 @@ static dp_trace make_trace(const adding *a, uint64_t number) {
     return trace;
 }
 
-static doppel_status queue_document(adding *a, dp_pending *p) {
+static doppel_status queue_document(dp_adding *a, dp_pending *p) {
     const dp_query *q = a->query;
     bool copy = a->finding.reason != DP_UNIQUE;
     p->trace = make_trace(a, a->engine->next++);
@@ -166,6 +76,7 @@ static doppel_status queue_document(adding *a, dp_pending *p) {
                         .title = q->title,
                         .fields = q->fields,
                         .original_id = a->finding.original_id,
+                        .origin = q->origin,
                         .words = q->words,
                         .reason = (uint8_t)a->finding.reason,
                         .evidence = a->finding.best.evidence};
@@ -205,7 +116,7 @@ doppel_status dp_engine_forget(doppel_engine *engine, const dp_trace *trace, boo
 }
 
 /* A title that many have says nothing in the end: what came with it is counted. */
-static doppel_status count_title(adding *a) {
+static doppel_status count_title(dp_adding *a) {
     dp_trace trace;
     bool found;
     doppel_status status =
@@ -216,18 +127,18 @@ static doppel_status count_title(adding *a) {
 }
 
 /* Whether the document itself is to be remembered. A copy without a name of its own has nothing to add. */
-static doppel_status is_kept(adding *a, bool *kept) {
+static doppel_status is_kept(dp_adding *a, bool *kept) {
     uint64_t number = 0;
     doppel_status status = DOPPEL_OK;
     bool copy = a->finding.reason != DP_UNIQUE;
     *kept = !copy || a->query->restore || a->engine->options.on_duplicate != DOPPEL_DUPLICATE_SKIP;
     if (*kept && copy && !a->query->id_given)
         status = dp_find_id(a->engine, a->worker, a->query->id, &a->look, &number, a->error);
-    *kept = *kept && !number;
+    *kept = *kept && !number && !(copy && a->holder);
     return status;
 }
 
-static doppel_status queue_all(adding *a) {
+static doppel_status queue_all(dp_adding *a) {
     dp_pending p = {.added = false};
     bool kept;
     size_t mark = dp_commit_mark(a->engine);
@@ -252,20 +163,30 @@ static doppel_status queue_all(adding *a) {
     return status;
 }
 
-static doppel_status decide(adding *a, doppel_verdict *verdict) {
-    uint64_t again;
-    bool found = false;
-    doppel_status status = look_up_id(a, &again);
-    if (status == DOPPEL_OK && again)
-        status = give_again(a, again, verdict, &found);
-    if (status != DOPPEL_OK || found)
-        return status;
-    status = (a->query->restore ? dp_restore_find : dp_find)(a->engine, a->worker, a->query, &a->look, &a->finding,
-                                                             a->error);
-    if (status == DOPPEL_OK && !a->query->restore && may_refresh(a))
-        status = refresh(a);
+/* ---- all together ---- */
+
+/* The verdict that a number had when it came. */
+static doppel_status give_again(dp_adding *a, uint64_t number, doppel_verdict *verdict) {
+    dp_record record;
+    bool found;
+    doppel_status status = dp_read_record(a->engine, a->worker, &a->look, number, &record, &found, a->error);
+    if (status == DOPPEL_OK && !found)
+        status = dp_fail(a->error, DOPPEL_ERROR_STORE, "document %llu cannot be read", (unsigned long long)number);
     if (status != DOPPEL_OK)
         return status;
+    const doppel_slice ids[2] = {record.id, record.original_id};
+    a->finding.reason = (dp_reason)record.reason;
+    doppel_evidence evidence = record.reason ? record.evidence : dp_evidence_none();
+    status = dp_verdict_set(verdict, &a->engine->rules, a->finding.reason, &evidence, ids);
+    verdict->known = status == DOPPEL_OK;
+    return status == DOPPEL_OK ? status : dp_no_memory(a->error);
+}
+
+static doppel_status decide(dp_adding *a, doppel_verdict *verdict) {
+    uint64_t again;
+    doppel_status status = dp_adding_look_up(a, &again);
+    if (status != DOPPEL_OK || again)
+        return status == DOPPEL_OK ? give_again(a, again, verdict) : status;
     const doppel_slice ids[2] = {a->query->id, a->finding.original_id};
     status = dp_verdict_set(verdict, &a->engine->rules, a->finding.reason, &a->finding.best.evidence, ids);
     if (status != DOPPEL_OK)
@@ -276,7 +197,7 @@ static doppel_status decide(adding *a, doppel_verdict *verdict) {
 
 doppel_status dp_engine_decide(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error) {
-    adding a = {.engine = engine, .worker = worker, .query = query, .error = error};
+    dp_adding a = {.engine = engine, .worker = worker, .query = query, .error = error};
     a.look = (dp_look){.below = UINT64_MAX, .now = dp_engine_now(engine), .deciding = true};
     doppel_status status = dp_view_begin(worker->view, error);
     if (status != DOPPEL_OK)

@@ -157,7 +157,7 @@ typedef struct dp_look {
 typedef struct dp_finding {
     dp_reason reason;
     dp_candidate best;
-    doppel_slice original_id; /* the worker's, until its view ends */
+    doppel_slice original_id, origin; /* its id and where it comes from; the worker's, until its view ends */
     uint64_t candidates;
 } dp_finding;
 

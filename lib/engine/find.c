@@ -219,6 +219,7 @@ static doppel_status complete(search *s, bool *found) {
     if (status != DOPPEL_OK || !*found)
         return status;
     s->finding->original_id = record.id;
+    s->finding->origin = record.origin;
     bool words = memcmp(trace.digest, none, sizeof none) != 0;
     e->same_url = e->same_url || (q->url_hash && q->url_hash == trace.url_hash);
     e->same_digest = q->has_digest && !memcmp(q->digest, trace.digest, sizeof trace.digest);

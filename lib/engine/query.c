@@ -83,6 +83,18 @@ static doppel_status check_names(const doppel_document *d, doppel_error *error) 
     return status == DOPPEL_OK ? check_length(d, "a title", d->title ? d->title_length : 0, error) : status;
 }
 
+/* Where it comes from: an empty one says nothing. */
+static doppel_status ask_origin(const doppel_item *item, dp_query *q, doppel_error *error) {
+    if (!item->origin.data || !item->origin.length)
+        return DOPPEL_OK;
+    q->origin = item->origin;
+    if (item->origin.length <= DP_ORIGIN_LIMIT)
+        return DOPPEL_OK;
+    return dp_fail_at(error, DOPPEL_ERROR_INPUT, file_of(&item->document), item->document.line,
+                      "an origin of %zu bytes: at most %d are allowed; shorten it or leave it out", item->origin.length,
+                      (int)DP_ORIGIN_LIMIT);
+}
+
 /* Where it is: its URL, and the address that it is known by. */
 static doppel_status ask_address(dp_asker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                                  doppel_error *error) {
@@ -260,6 +272,8 @@ doppel_status dp_ask(dp_asker *asker, const doppel_item *given, dp_query *query,
     const doppel_document *d = &item.document;
     *query = (dp_query){.ttl = item.ttl, .restore = item.restore};
     doppel_status status = check_names(d, error);
+    if (status == DOPPEL_OK)
+        status = ask_origin(&item, query, error);
     if (status == DOPPEL_OK)
         status = read_text(asker, d, &page, error);
     if (status == DOPPEL_OK)

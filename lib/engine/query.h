@@ -44,16 +44,17 @@ typedef struct dp_query {
     size_t key_count;
     uint64_t ttl;                 /* as the item says */
     const doppel_stored *restore; /* the item's */
+    doppel_slice origin;          /* data NULL: not said */
 } dp_query;
 
 typedef struct dp_asker dp_asker;
 doppel_status dp_asker_create(const dp_asking *asking, dp_asker **asker, doppel_error *error);
 void dp_asker_free(dp_asker *asker);
 
-/* Errors: DOPPEL_ERROR_INPUT (an id, URL, title or field of over DP_NAME_LIMIT bytes; a page that cannot be read; a
- * text with a word too long), with the file and line of the document, DOPPEL_ERROR_USAGE (sketches that do not fit the
- * recipe), DOPPEL_ERROR_MEMORY. */
-enum { DP_NAME_LIMIT = 65536 };
+/* Errors: DOPPEL_ERROR_INPUT (an id, URL, title or field of over DP_NAME_LIMIT bytes, an origin of over
+ * DP_ORIGIN_LIMIT; a page that cannot be read; a text with a word too long), with the file and line of the document,
+ * DOPPEL_ERROR_USAGE (sketches that do not fit the recipe), DOPPEL_ERROR_MEMORY. */
+enum { DP_NAME_LIMIT = 65536, DP_ORIGIN_LIMIT = 1024 };
 doppel_status dp_ask(dp_asker *asker, const doppel_item *item, dp_query *query, doppel_error *error);
 
 /* A new query that outlives its asker: all that it points to is in one block. free() it. NULL: no memory. */

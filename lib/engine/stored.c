@@ -159,7 +159,7 @@ static bool copy_names(reading *r, const dp_record *record) {
     doppel_stored *to = r->to;
     return copy(r->list, record->id, &to->id) && copy(r->list, record->url, &to->url) &&
            copy(r->list, record->canonical, &to->canonical) && copy(r->list, record->title, &to->title) &&
-           copy(r->list, record->fields, &to->fields) &&
+           copy(r->list, record->fields, &to->fields) && copy(r->list, record->origin, &to->origin) &&
            (!record->reason || copy(r->list, record->original_id, &to->original_id));
 }
 

@@ -131,12 +131,12 @@ enum record_flag {
     EVIDENCE_FLAGS = 63
 };
 
-enum { RECORD_SLICES = 6, LAST_REASON = 3 };
+enum { RECORD_SLICES = 7, LAST_REASON = 3 };
 
 /* The slices, in their order. */
 static void list_slices(const dp_record *record, doppel_slice slices[RECORD_SLICES]) {
-    const doppel_slice all[RECORD_SLICES] = {record->id,    record->url,    record->canonical,
-                                             record->title, record->fields, record->original_id};
+    const doppel_slice all[RECORD_SLICES] = {record->id,     record->url,         record->canonical, record->title,
+                                             record->fields, record->original_id, record->origin};
     memcpy(slices, all, sizeof all);
 }
 
@@ -192,8 +192,8 @@ static void take_record_evidence(reader *r, doppel_evidence *evidence) {
 bool dp_record_decode(doppel_slice bytes, dp_record *record) {
     reader r = {(const uint8_t *)bytes.data, (const uint8_t *)bytes.data + bytes.length, !bytes.data};
     *record = (dp_record){.evidence = {.distance = -1, .similarity = NAN, .containment = NAN, .title_similarity = NAN}};
-    doppel_slice *slices[RECORD_SLICES] = {&record->id,    &record->url,    &record->canonical,
-                                           &record->title, &record->fields, &record->original_id};
+    doppel_slice *slices[RECORD_SLICES] = {&record->id,     &record->url,         &record->canonical, &record->title,
+                                           &record->fields, &record->original_id, &record->origin};
     unsigned flags = (unsigned)take_fixed(&r, 1);
     record->reason = (uint8_t)take_fixed(&r, 1);
     if (r.failed || flags >> RECORD_SLICES || record->reason > LAST_REASON)

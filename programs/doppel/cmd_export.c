@@ -93,6 +93,8 @@ static doppel_status write_document(export_job *job, const doppel_stored *stored
         if (stored->original_gone)
             fputs(",\"originalGone\":true", job->line);
     }
+    if (stored->origin.data)
+        print_slice(job->line, ",\"origin\":", stored->origin);
     fputc('}', job->line);
     return end_line(job);
 }

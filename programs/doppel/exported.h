@@ -27,12 +27,13 @@ enum {
     EXPORT_REASON,     /* of a copy */
     EXPORT_EVIDENCE,   /* of a copy: an object, as in a verdict */
     EXPORT_GONE,       /* of a copy: true when its original is gone */
+    EXPORT_ORIGIN,     /* where it came from, if whoever added it said so */
     EXPORT_KEYS
 };
 #define EXPORT_NAMES                                                                                                \
     {                                                                                                               \
         "doppel", "version", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl", \
-            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone"                     \
+            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone", "origin"           \
     }
 
 #endif

@@ -206,5 +206,6 @@ feed_answer import_item(import_job *job, const doppel_document *from, doppel_ite
     /* A page may have named another address for its own, which is not to be seen in its URL. */
     item->document.alias = from->extra[EXPORT_CANONICAL].data;
     item->document.alias_length = from->extra[EXPORT_CANONICAL].length;
+    item->origin = from->extra[EXPORT_ORIGIN];
     return answer;
 }

@@ -7,7 +7,7 @@ import xxhash
 
 PARTS = ["traces", "records", "sets", "texts"]
 CODES = {"traces": 0, "records": 1, "sets": 2, "texts": 3, "counts": 4, b"settings": 5, b"state": 6, b"successor": 7}
-SLICES = ["id", "url", "canonical", "title", "fields", "original_id"]
+SLICES = ["id", "url", "canonical", "title", "fields", "original_id", "origin"]
 MEASURES = ["similarity", "containment", "title_similarity"]
 
 
@@ -66,7 +66,7 @@ def trace(data):
 def record(data):
     b = Bytes(data)
     flags, found = b.fixed(1), {"reason": b.fixed(1)}
-    assert flags < 64 and found["reason"] < 4
+    assert flags < 128 and found["reason"] < 4
     for name in ("words", "set_count", "text_length"):
         found[name] = b.varint()
     for i, name in enumerate(SLICES):

@@ -50,6 +50,7 @@ static dp_record sample_record(int number) {
         {.id = {"", 0},
          .url = {"u", 1},
          .original_id = {"id", 2},
+         .origin = {"pages/3/1207", 12},
          .words = UINT64_MAX,
          .reason = 2,
          .evidence = {3, 0.97, 0.5, NAN, false, true, true}},
@@ -109,6 +110,7 @@ static void records_come_back(void **state) {
         same_slice(in.title, out.title);
         same_slice(in.fields, out.fields);
         same_slice(in.original_id, out.original_id);
+        same_slice(in.origin, out.origin);
         assert_int_equal(in.words, out.words);
         assert_int_equal(in.set_count, out.set_count);
         assert_int_equal(in.text_length, out.text_length);
