@@ -14,11 +14,11 @@ demo: ## install what is missing, build, and look for copies among this machine'
 	@scripts/demo
 
 test: ## install what is missing, build, and run every test at reduced size
-	@scripts/install-deps build test
+	@scripts/install-deps build test services
 	@scripts/test quick
 
 test-full: ## the same at full size, and the tests on 64-bit ARM under emulation; takes hours
-	@scripts/install-deps build test cross
+	@scripts/install-deps build test services cross
 	@scripts/test full
 
 bench: ## measure, beside the peers
@@ -39,7 +39,7 @@ format: ## format all C and C++ files
 	@scripts/gates format --fix
 
 deps: ## install the packages that building and testing need
-	@scripts/install-deps build test
+	@scripts/install-deps build test services
 
 clean: ## remove build/
 	rm -rf build
