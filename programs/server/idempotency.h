@@ -5,7 +5,7 @@
 #ifndef SERVER_IDEMPOTENCY_H
 #define SERVER_IDEMPOTENCY_H
 
-#include "server/text.h"
+#include "common/text.h"
 
 #include <pthread.h>
 

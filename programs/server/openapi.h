@@ -2,8 +2,8 @@
 #ifndef SERVER_OPENAPI_H
 #define SERVER_OPENAPI_H
 
+#include "common/text.h"
 #include "server/routes.h"
-#include "server/text.h"
 
 /* "enum":[...] as a member. */
 void openapi_choices(text *out, const char *choices, bool or_null);

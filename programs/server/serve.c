@@ -1,8 +1,8 @@
 /* serve.c - doppel serve from its options to its end. */
 #include "server/serve.h"
 
+#include "common/listen.h"
 #include "common/message.h"
-#include "server/listen.h"
 #include "server/security.h"
 #include "server/server.h"
 

@@ -11,6 +11,7 @@
 #ifndef SERVER_SERVICE_H
 #define SERVER_SERVICE_H
 
+#include "common/text.h"
 #include "server/body.h"
 #include "server/idempotency.h"
 #include "server/indexes.h"
@@ -18,7 +19,6 @@
 #include "server/metrics.h"
 #include "server/routes.h"
 #include "server/spool.h"
-#include "server/text.h"
 #include "server/tokens.h"
 #include "server/workers.h"
 

@@ -3,7 +3,7 @@
 #ifndef SERVER_SPOOL_H
 #define SERVER_SPOOL_H
 
-#include "server/text.h"
+#include "common/text.h"
 
 enum { SPOOL_MEMORY = 1 << 20 };
 

@@ -1,5 +1,5 @@
-/* listen.c - where the server listens. */
-#include "server/listen.h"
+/* listen.c - where a server listens. */
+#include "common/listen.h"
 
 #include "common/message.h"
 

@@ -1,7 +1,7 @@
 /* text.h - a text that grows, and JSON written to it. A call that finds no memory marks the text as failed, and all
  * later ones do nothing: one look at `failed` at the end is enough. */
-#ifndef SERVER_TEXT_H
-#define SERVER_TEXT_H
+#ifndef COMMON_TEXT_H
+#define COMMON_TEXT_H
 
 #include "doppel.h"
 

@@ -1,6 +1,6 @@
-/* listen.h - where the server listens. */
-#ifndef SERVER_LISTEN_H
-#define SERVER_LISTEN_H
+/* listen.h - where a server listens. */
+#ifndef COMMON_LISTEN_H
+#define COMMON_LISTEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* text.c - a text that grows, and JSON written to it. */
-#include "server/text.h"
+#include "common/text.h"
 
 #include <locale.h>
 #include <math.h>
