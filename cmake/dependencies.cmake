@@ -8,3 +8,16 @@ if(NOT dependencies_FOUND)
   message(FATAL_ERROR "A library is missing: one of ${DOPPEL_PKG_CONFIG_MODULES}.\n"
                       "On Debian, `make deps` installs them; docs/DEPENDENCIES.md lists them for other systems.")
 endif()
+
+# Redis, a store that several processes share: on by default where hiredis is found. Without it a redis:// URL is
+# refused with a message (lib/store/redis_absent.c).
+option(DOPPEL_REDIS "shared stores on Redis" ON)
+pkg_check_modules(redis_libraries IMPORTED_TARGET hiredis)
+if(DOPPEL_REDIS AND redis_libraries_FOUND)
+  set(with_redis TRUE)
+  set(redis_target PkgConfig::redis_libraries)
+else()
+  set(with_redis FALSE)
+  set(redis_target)
+  message(STATUS "Without Redis: hiredis is missing, or DOPPEL_REDIS is off")
+endif()

@@ -1,6 +1,10 @@
 # make install: header, libraries, pkg-config file, the command, man pages, shell completion, the server's systemd unit.
 # Named as libraries, not as packages: their own compiler flags are none of a user's business.
-list(TRANSFORM dependencies_LIBRARIES PREPEND "-l" OUTPUT_VARIABLE DOPPEL_LIBS_PRIVATE)
+set(private_libraries ${dependencies_LIBRARIES})
+if(with_redis)
+  list(APPEND private_libraries ${redis_libraries_LIBRARIES})
+endif()
+list(TRANSFORM private_libraries PREPEND "-l" OUTPUT_VARIABLE DOPPEL_LIBS_PRIVATE)
 string(REPLACE ";" " " DOPPEL_LIBS_PRIVATE "${DOPPEL_LIBS_PRIVATE}")
 configure_file(cmake/doppel.pc.in doppel.pc @ONLY)
 install(FILES include/doppel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

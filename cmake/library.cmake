@@ -2,17 +2,22 @@
 # unit tests link the .a, where the library's own dp_ symbols can be reached.
 file(GLOB library_sources CONFIGURE_DEPENDS lib/*/*.c lib/*/*.cpp)
 list(FILTER library_sources EXCLUDE REGEX "/generate_[^/]*$") # programs that run during the build
+if(with_redis)
+  list(FILTER library_sources EXCLUDE REGEX "/redis_absent.c$")
+else()
+  list(FILTER library_sources EXCLUDE REGEX "/lib/store/redis_([^a]|a[^b])[^/]*$")
+endif()
 
 add_library(doppel_objects OBJECT ${library_sources})
 set_target_properties(doppel_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(doppel_objects PUBLIC include PRIVATE lib ${PROJECT_BINARY_DIR}/generated)
-target_link_libraries(doppel_objects PUBLIC PkgConfig::dependencies Threads::Threads m)
+target_link_libraries(doppel_objects PUBLIC PkgConfig::dependencies ${redis_target} Threads::Threads m)
 
 foreach(kind STATIC SHARED)
   string(TOLOWER doppel_${kind} target)
   add_library(${target} ${kind} $<TARGET_OBJECTS:doppel_objects>)
   target_include_directories(${target} PUBLIC include)
-  target_link_libraries(${target} PUBLIC PkgConfig::dependencies Threads::Threads m)
+  target_link_libraries(${target} PUBLIC PkgConfig::dependencies ${redis_target} Threads::Threads m)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME doppel LINKER_LANGUAGE CXX)
 endforeach()
 set_target_properties(doppel_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
