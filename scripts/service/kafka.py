@@ -6,7 +6,7 @@ import socket
 import struct
 import subprocess
 
-from service.nodes import ROOT, about, fail, free_port, launch, make_node, need, read, wait_until, write
+from service.nodes import ROOT, about, address, fail, free_port, launch, make_node, need, read, wait_until, write
 
 JARS = os.path.join(ROOT, "build", "kafka")
 POM = os.path.join(ROOT, "scripts", "kafka", "pom.xml")

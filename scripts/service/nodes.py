@@ -78,6 +78,10 @@ def about(node):
     return json.loads(read(os.path.join(node, "node.json")))
 
 
+def address(node):
+    return f"127.0.0.1:{about(node)['port']}"
+
+
 def make_node(folder, name, command, port):
     node = os.path.join(folder, name)
     os.makedirs(os.path.join(node, "data"))

@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-from service.nodes import about, fail, free_port, launch, make_node, need, wait_until, write
+from service.nodes import about, address, fail, free_port, launch, make_node, need, wait_until, write
 
 
 def ask(node, *words):
@@ -21,10 +21,6 @@ def redis_node(folder, name, settings):
     chosen = {"bind": "127.0.0.1", "port": port, "save": "", "shutdown-timeout": 0, **settings}
     words = [word for key, value in chosen.items() for word in (f"--{key}", str(value))]
     return make_node(folder, name, lambda node: ["redis-server", *words, "--dir", os.path.join(node, "data")], port)
-
-
-def address(node):
-    return f"127.0.0.1:{about(node)['port']}"
 
 
 def make_redis(folder, settings):
