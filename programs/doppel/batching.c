@@ -4,6 +4,7 @@
 #include "common/message.h"
 #include "common/progress.h"
 #include "outputs.h"
+#include "place.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -84,7 +85,8 @@ int batching_read(batching *b, const char *const *paths, size_t count, bool know
 /* Reads the documents of --against. */
 static int read_known(batching *b, const char *against, bool *usable) {
     doppel_batch_reading reading;
-    int code = batching_read(b, &against, 1, true, usable);
+    *usable = place_is_readable(against);
+    int code = *usable ? batching_read(b, &against, 1, true, usable) : EXIT_USAGE;
     if (*usable && b->all_pairs && doppel_batch_get_reading(b->batch, 0, &reading) && reading.indexes) {
         message("%s: an index names one original of a document, not all pairs: use doppel dedup --against", against);
         *usable = false;

@@ -2,16 +2,8 @@
 #include "verdicts.h"
 
 const cli_option add_options[] = {
-    INDEX_OPTION,
-    VERDICT_OPTIONS,
-    {"on-duplicate", 0, OPTION_TEXT, "DO",
-     "skip (the default): count it at its original; link: remember its id, URL, title and fields there; store: keep "
-     "it like any other, but never as an original"},
-    DECIDE_OPTIONS,
-    WRITE_OPTIONS,
-    MAKE_OPTIONS,
-    LOG_OPTIONS,
-    {NULL, 0, OPTION_FLAG, NULL, NULL},
+    INDEX_OPTION,  VERDICT_OPTIONS, DUPLICATE_OPTION, DECIDE_OPTIONS,
+    WRITE_OPTIONS, MAKE_OPTIONS,    LOG_OPTIONS,      {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
 int cmd_add(const cli_args *args) {

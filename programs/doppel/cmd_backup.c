@@ -5,7 +5,8 @@
 #include <string.h>
 
 const cli_option backup_options[] = {
-    INDEX_OPTION,
+    FOLDER_OPTION,
+    STORE_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
@@ -26,6 +27,9 @@ int cmd_backup(const cli_args *args) {
     doppel_engine_stats stats = {0};
     doppel_error error = {0};
     const char *from = args_text(args, "index"), *to = args->operands[0];
+    if (!place_is_folder(args, "of a store, doppel export --store URL -o FILE writes what doppel import reads; Redis "
+                               "itself keeps copies by BGSAVE and replicas"))
+        return EXIT_USAGE;
     int code = engine_open(&e, args, ENGINE_READ);
     if (code == EXIT_DONE)
         code = engine_ended(doppel_engine_backup(e.engine, to, &error), &error);

@@ -5,7 +5,8 @@
 #include <string.h>
 
 const cli_option compact_options[] = {
-    INDEX_OPTION,
+    FOLDER_OPTION,
+    STORE_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
@@ -13,6 +14,8 @@ int cmd_compact(const cli_args *args) {
     engine_cli e;
     doppel_engine_stats before, after;
     doppel_error error = {0};
+    if (!place_is_folder(args, "a store has nothing to leave out: what is removed or expires there is gone at once"))
+        return EXIT_USAGE;
     int code = engine_open(&e, args, ENGINE_WRITE);
     if (code == EXIT_DONE) {
         doppel_engine_get_stats(e.engine, &before);

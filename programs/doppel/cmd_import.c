@@ -34,6 +34,16 @@ static bool has_files(const char *path) {
     return found;
 }
 
+/* Whether a store is there already. What else may be wrong with it comes up when it is opened to write. */
+static bool has_documents(const char *url) {
+    const doppel_engine_options options = {.size = sizeof options, .read_only = true, .must_exist = true};
+    doppel_engine *engine = NULL;
+    doppel_error error = {0};
+    bool there = doppel_engine_open(url, &options, &engine, &error) == DOPPEL_OK;
+    doppel_engine_close(engine);
+    return there;
+}
+
 /* Ends the command. */
 static feed_answer end_with(import_job *job, int code) {
     job->feed.code = code;
@@ -108,7 +118,8 @@ static feed_answer take_head(import_job *job, const doppel_document *from, doppe
         return answer;
     bool good = read_settings(&exported, from->record, from->record_length);
     if (good && !job->cli.engine) {
-        bool is_new = !has_files(job->cli.path);
+        const index_place *place = &job->cli.place;
+        bool is_new = !(place->shared ? has_documents(place->path) : has_files(place->path));
         int code = is_new ? use_settings(&exported, &job->cli) : EXIT_DONE;
         if (is_new && code == EXIT_DONE)
             code = try_new(job, &exported);

@@ -2,6 +2,7 @@
 #include "finding.h"
 
 #include "common/message.h"
+#include "place.h"
 
 const cli_option overlap_options[] = {
     {"containment", 'c', OPTION_TEXT, "C",
@@ -78,7 +79,7 @@ static int find(finding *f) {
     doppel_overlap_counts counts = {0};
     doppel_error error = {0};
     bool whole;
-    if (!args_share(args, "containment", &options.containment))
+    if (!args_share(args, "containment", &options.containment) || !place_is_readable(against))
         return EXIT_USAGE;
     doppel_status status = doppel_overlap_find(args->operands, args->operand_count, &options, &counts, &error);
     doppel_input_counts read = add_counts(&counts.input, &counts.against);

@@ -28,9 +28,7 @@ const cli_option serve_options[] = {
     {"user", 0, OPTION_TEXT, "NAME", "become this user once the socket is open"},
     {"sandbox", 0, OPTION_TEXT, "ON", "on (the default) or off: give up files and system calls that are not needed"},
     {"tmp", 0, OPTION_FILE, "DIR", "where long answers are held (default: $TMPDIR, else /tmp)"},
-    {"on-duplicate", 0, OPTION_TEXT, "DO",
-     "skip (the default): count it at its original; link: remember its id, URL, title and fields there; store: keep "
-     "it like any other, but never as an original"},
+    DUPLICATE_OPTION,
     DECIDE_OPTIONS,
     WRITE_OPTIONS,
     MAKE_OPTIONS,

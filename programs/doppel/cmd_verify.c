@@ -5,7 +5,8 @@
 #include <string.h>
 
 const cli_option verify_options[] = {
-    INDEX_OPTION,
+    FOLDER_OPTION,
+    STORE_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
@@ -21,11 +22,13 @@ static void tell_finding(const char *what, void *user) {
 }
 
 int cmd_verify(const cli_args *args) {
-    verify_job job = {.path = index_folder(args)};
+    index_place place;
     doppel_verified found = {0};
     doppel_error error = {0};
-    if (!job.path)
+    if (!place_is_folder(args, "what Redis writes to its disk, redis-check-aof and redis-check-rdb look at") ||
+        !place_find(&place, args))
         return EXIT_USAGE;
+    verify_job job = {.path = place.path};
     if (!is_folder(job.path))
         return EXIT_STORE;
     doppel_status status = doppel_engine_verify(job.path, tell_finding, &job, &found, &error);

@@ -1,4 +1,4 @@
-/* engine_cli.c - an index folder of a command line: opening and closing it. */
+/* engine_cli.c - an index of a command line: opening and closing it. */
 #include "engine_cli.h"
 
 #include "common/message.h"
@@ -14,14 +14,6 @@ int engine_ended(doppel_status status, const doppel_error *error) {
     else if (status != DOPPEL_OK && !failure_told)
         message_error(error);
     return exit_code(status);
-}
-
-const char *index_folder(const cli_args *args) {
-    const char *path = args_text(args, "index"), *name = args->command->name, *operands = args->command->arguments;
-    if (path && *path)
-        return path;
-    message("%s needs the folder of an index: doppel %s %s", name, name, operands);
-    return NULL;
 }
 
 bool is_folder(const char *path) {
@@ -101,12 +93,14 @@ static int read_recipe(engine_cli *e) {
 }
 
 int engine_prepare(engine_cli *e, const cli_args *args, engine_use use) {
-    *e = (engine_cli){.args = args, .path = index_folder(args)};
+    *e = (engine_cli){.args = args};
+    bool found = place_find(&e->place, args);
+    e->path = e->place.name;
     e->options = (doppel_engine_options){
         .size = sizeof e->options, .read_only = use == ENGINE_READ, .must_exist = use != ENGINE_MAKE};
-    if (!e->path || !engine_options(e))
+    if (!found || !engine_options(e))
         return EXIT_USAGE;
-    if (use != ENGINE_MAKE && !is_folder(e->path))
+    if (use != ENGINE_MAKE && !e->place.shared && !is_folder(e->path))
         return EXIT_STORE;
     int code = read_recipe(e);
     return code == EXIT_DONE ? open_log(e) : code;
@@ -114,7 +108,7 @@ int engine_prepare(engine_cli *e, const cli_args *args, engine_use use) {
 
 int engine_start(engine_cli *e) {
     doppel_error error = {0};
-    doppel_status status = doppel_engine_open(e->path, &e->options, &e->engine, &error);
+    doppel_status status = doppel_engine_open(e->place.path, &e->options, &e->engine, &error);
     if (status == DOPPEL_ERROR_STORE && !error.file[0] && !strstr(error.message, e->path))
         snprintf(error.file, sizeof error.file, "%s", e->path);
     if (status != DOPPEL_OK)
@@ -130,10 +124,10 @@ int engine_open(engine_cli *e, const cli_args *args, engine_use use) {
     return code == EXIT_DONE ? engine_start(e) : code;
 }
 
-/* Records that could not be read were passed over. */
+/* Records of a folder that could not be read were passed over. */
 static void tell_damage(const engine_cli *e) {
     doppel_engine_stats stats = {0};
-    if (e->engine)
+    if (e->engine && !e->place.shared)
         doppel_engine_get_stats(e->engine, &stats);
     if (stats.damaged)
         message("%s: damaged records were passed over; doppel verify --index %s names them", e->path, e->path);
@@ -143,6 +137,7 @@ int engine_close(engine_cli *e, int code) {
     tell_damage(e);
     doppel_engine_close(e->engine);
     free_recipe(&e->loaded);
+    place_free(&e->place);
     code = close_log(e, code);
     *e = (engine_cli){0};
     return code;

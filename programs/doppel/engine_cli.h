@@ -1,13 +1,15 @@
-/* engine_cli.h - what the commands on an index folder share: their options, opening and closing it, what they say. */
+/* engine_cli.h - what the commands on an index share: their options, opening and closing it, what they say. */
 #ifndef ENGINE_CLI_H
 #define ENGINE_CLI_H
 
 #include "commands.h"
+#include "place.h"
 
 /* An engine of a command line: prepare, (other options,) start, the command's own work, close. */
 typedef struct engine_cli {
     const cli_args *args;
-    const char *path; /* of the folder */
+    index_place place;
+    const char *path; /* of the folder, or the URL of the store without passwords: for messages */
     loaded_recipe loaded;
     doppel_engine_options options;
     doppel_engine *engine;
@@ -16,13 +18,15 @@ typedef struct engine_cli {
 } engine_cli;
 
 typedef enum engine_use {
-    ENGINE_READ,  /* a folder that is there, beside whoever writes to it */
-    ENGINE_WRITE, /* a folder that is there, as its writer */
-    ENGINE_MAKE   /* as its writer; it is made if it is not there */
+    ENGINE_READ,  /* an index that is there, beside whoever writes to it */
+    ENGINE_WRITE, /* an index that is there, as a writer */
+    ENGINE_MAKE   /* as a writer; it is made if it is not there */
 } engine_use;
 
-#define INDEX_OPTION \
+#define FOLDER_OPTION \
     { "index", 'i', OPTION_FILE, "DIR", "the folder of the index" }
+
+#define INDEX_OPTION FOLDER_OPTION, STORE_OPTION, STORE_PASSWORD_OPTION
 
 /* Options of commands that make sketches, for folders of a recipe that needs them. */
 #define ENGINE_RECIPE_OPTIONS                                                                                     \
@@ -34,30 +38,31 @@ typedef enum engine_use {
     }
 
 /* Options that a folder is made with. */
-#define MAKE_OPTIONS                                                                                               \
-    {"preset", 'p', OPTION_TEXT, "NAME",                                                                           \
-     "what a new index is for: general (the default): similarity 0.8, titles, no expiry; crawl: distance 3, no "   \
-     "titles, 30 days; article: recipe article, distance 3, titles"},                                              \
-        ENGINE_RECIPE_OPTIONS,                                                                                     \
-        {"near", 0, OPTION_TEXT, "BY",                                                                             \
-         "what near content is: similarity (verified, of at least --similarity) or distance (of fingerprints, at " \
-         "most --distance)"},                                                                                      \
-        {"similarity", 's', OPTION_TEXT, "T", "near: the Jaccard similarity of the shingles is at least T (0.8)"}, \
-        {"distance", 'd', OPTION_COUNT, "K", "near: fingerprints differ in at most K bits (3)"},                   \
-        {"min-words", 0, OPTION_COUNT, "N",                                                                        \
-         "documents with fewer words are near only if their words are the same (5)"},                              \
-        {"titles", 0, OPTION_TEXT, "ON", "on or off: whether a similar title makes a duplicate"},                  \
-        {"title-similarity", 0, OPTION_TEXT, "T", "how similar: 1 - edits / length of at least T (0.9)"},          \
-        {"keep-text", 0, OPTION_FLAG, NULL, "keep the texts, compressed"},                                         \
-        {"fields", 0, OPTION_TEXT, "NAMES",                                                                        \
-         "fields of a record that are kept with it, divided by commas (source,date)"},                             \
-        {"content", 0, OPTION_TEXT, "PART",                                                                        \
-         "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},             \
-    {                                                                                                              \
-        "url-keep", 0, OPTION_TEXT, "RULES",                                                                       \
-            "rules that are not applied to URLs, divided by commas: scheme, www, port, dots, escapes, index, "     \
-            "fragment, "                                                                                           \
-            "query, tracking, idn, slash"                                                                          \
+#define MAKE_OPTIONS                                                                                                   \
+    {"preset", 'p', OPTION_TEXT, "NAME",                                                                               \
+     "what a new index is for: general (the default; with --store: crawl): similarity 0.8, titles, no expiry; crawl: " \
+     "distance 3, no "                                                                                                 \
+     "titles, 30 days; article: recipe article, distance 3, titles"},                                                  \
+        ENGINE_RECIPE_OPTIONS,                                                                                         \
+        {"near", 0, OPTION_TEXT, "BY",                                                                                 \
+         "what near content is: similarity (verified, of at least --similarity) or distance (of fingerprints, at "     \
+         "most --distance)"},                                                                                          \
+        {"similarity", 's', OPTION_TEXT, "T", "near: the Jaccard similarity of the shingles is at least T (0.8)"},     \
+        {"distance", 'd', OPTION_COUNT, "K", "near: fingerprints differ in at most K bits (3)"},                       \
+        {"min-words", 0, OPTION_COUNT, "N",                                                                            \
+         "documents with fewer words are near only if their words are the same (5)"},                                  \
+        {"titles", 0, OPTION_TEXT, "ON", "on or off: whether a similar title makes a duplicate"},                      \
+        {"title-similarity", 0, OPTION_TEXT, "T", "how similar: 1 - edits / length of at least T (0.9)"},              \
+        {"keep-text", 0, OPTION_FLAG, NULL, "keep the texts, compressed"},                                             \
+        {"fields", 0, OPTION_TEXT, "NAMES",                                                                            \
+         "fields of a record that are kept with it, divided by commas (source,date)"},                                 \
+        {"content", 0, OPTION_TEXT, "PART",                                                                            \
+         "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},                 \
+    {                                                                                                                  \
+        "url-keep", 0, OPTION_TEXT, "RULES",                                                                           \
+            "rules that are not applied to URLs, divided by commas: scheme, www, port, dots, escapes, index, "         \
+            "fragment, "                                                                                               \
+            "query, tracking, idn, slash"                                                                              \
     }
 
 /* Options of whoever writes, each time. */
@@ -69,6 +74,13 @@ typedef enum engine_use {
          "second"},                                                                                                   \
         {"count", 0, OPTION_MANY, "N", "how many documents to expect, for the plan of the index: 1000000, or 10M"}, { \
         "memory", 0, OPTION_SIZE, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)"      \
+    }
+
+#define DUPLICATE_OPTION                                                                                         \
+    {                                                                                                            \
+        "on-duplicate", 0, OPTION_TEXT, "DO",                                                                    \
+            "skip (the default): count it at its original; link: remember its id, URL, title and fields there; " \
+            "store: keep it like any other, but never as an original"                                            \
     }
 
 #define DECIDE_OPTIONS                                                                                        \
@@ -100,9 +112,6 @@ bool engine_options(engine_cli *e);
 
 /* The exit code of a call on the engine, with a message where it failed. */
 int engine_ended(doppel_status status, const doppel_error *error);
-
-/* The value of --index. NULL, with a message, when it is not given. */
-const char *index_folder(const cli_args *args);
 
 /* Whether there is a folder at this path; complains when there is not. */
 bool is_folder(const char *path);

@@ -106,11 +106,24 @@ static bool making_options(engine_cli *e) {
     return true;
 }
 
+/* What only a folder has. */
+static bool fits_store(const cli_args *args) {
+    static const char *const of_folders[] = {"durability", "memory"};
+    for (size_t i = 0; i < sizeof of_folders / sizeof *of_folders; i++)
+        if (args_text(args, of_folders[i])) {
+            message("--%s is for folders: what Redis keeps, and how safely, its own configuration says "
+                    "(docs/ENGINE.md)",
+                    of_folders[i]);
+            return false;
+        }
+    return true;
+}
+
 bool engine_options(engine_cli *e) {
     const cli_args *args = e->args;
     doppel_engine_options *o = &e->options;
     unsigned duplicate = DOPPEL_DUPLICATE_PRESET, same_url = DOPPEL_SAME_URL_PRESET, durable = DOPPEL_DURABLE_PRESET;
-    if ((!o->must_exist && !making_options(e)) || !log_options(e) ||
+    if ((e->place.shared && !fits_store(args)) || (!o->must_exist && !making_options(e)) || !log_options(e) ||
         !choose_one(args, "on-duplicate", duplicate_choices, &duplicate) ||
         !choose_one(args, "on-same-url", same_url_choices, &same_url) ||
         !choose_one(args, "durability", durabilities, &durable) || !ttl_option(args, &o->ttl) ||

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "common/help.h"
 
+#define PLACE "(--index DIR | --store URL)"
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
 
 /* Where the common options of a command begin. */
@@ -75,57 +76,64 @@ static const cli_command commands[] = {
      "doppel mirrors crawl.warc.gz\ndoppel mirrors --min-paths 10 --min-score 0.9 pages.jsonl.zst\n"
      "doppel mirrors --page https://example.org/docs/intro crawl/",
      mirrors_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_mirrors, READS_DOCUMENTS},
-    {"add", "--index DIR INPUT...", "Put documents into an index that remembers them, and say which were seen before.",
+    {"add", PLACE " INPUT...", "Put documents into an index that remembers them, and say which were seen before.",
      "Prints a verdict for each document, a JSON line, in input order and once the document is on the disk: whether it "
      "is a duplicate, how sure that is, the reason (exact_url, content_hash or title_similarity), the original, and "
      "what was measured. Evidence counts in this order: the same URL, the same words, near content, a similar title.\n"
      "The folder is made if it is not there, as --preset and the options below it say; later they need not be given. "
      "--on-duplicate, --on-same-url, --title-share and --ttl are kept with the folder, too, and can be given anew "
-     "for one run. One process writes to an index at a time; any number may read it.\n"
+     "for one run. One process writes to a folder at a time; any number may read it. Any number of processes, on any "
+     "machines, share a store in Redis (--store): near by distance, preset crawl unless another is named, and a "
+     "line is printed once Redis has the document.\n"
      "A record without an id gets its canonical URL for one, else 16 digits of the digest of its words, and so does "
      "text from stdin; a plain file has its path. --id names a single document. An id that is there: with the same "
      "words its first verdict again "
      "(\"known\":true), with others the new version takes its place (\"replaced\":true).",
      "doppel add --index seen news.jsonl\ndoppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
+     "doppel add --store 'redis://127.0.0.1:6379/0?prefix=pages' crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",
      add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS},
-    {"check", "--index DIR INPUT...", "Say of documents whether an index has seen them; it stays as it is.",
+    {"check", PLACE " INPUT...", "Say of documents whether an index has seen them; it stays as it is.",
      "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
      "all that the index has: one that was added with the same id counts, too.",
-     "doppel check --index seen new.jsonl\necho 'Some text' | doppel check --index seen - >/dev/null && echo new",
+     "doppel check --index seen new.jsonl\n"
+     "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
+     "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
      check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check, READS_DOCUMENTS},
-    {"similar", "--index DIR ID|URL|FILE", "Find the documents of an index that are most similar to one.",
+    {"similar", PLACE " ID|URL|FILE", "Find the documents of an index that are most similar to one.",
      "The document is the one that the index has by this id or URL, else that of this file; - is stdin. The most "
      "similar come first, a JSON line each. canonical is the id of the document that stands for its group, aliases are "
      "the URLs of copies that are linked to it; the copies have no lines of their own.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
      "doppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
-    {"get", "--index DIR ID...", "Show what an index remembers of documents: a JSON line each.",
+    {"get", PLACE " ID...", "Show what an index remembers of documents: a JSON line each.",
      "An id may be a URL, too. What is not there is told on stderr, with exit code 3.",
      "doppel get --index seen article-17\ndoppel get --index seen https://example.org/news", get_options, 1, SIZE_MAX,
      "needs an ID", NULL, cmd_get, TAKES_NAMES},
-    {"remove", "--index DIR ID...", "Make an index forget documents: a JSON line each.",
+    {"remove", PLACE " ID...", "Make an index forget documents: a JSON line each.",
      "Takes ids, no URLs; \"removed\":false: there was none. What was linked to a document does not match any more, "
      "either, and leaves the disk with the next doppel compact.",
      "doppel remove --index seen article-17\ndoppel remove --index seen --files-from ids.txt", remove_options, 1,
      SIZE_MAX, "needs an ID", NULL, cmd_remove, TAKES_NAMES},
-    {"stats", "--index DIR", "Say what an index holds and costs: one JSON object.",
+    {"stats", PLACE, "Say what an index holds and costs: one JSON object.",
      "Counts, duplicates by reason, times, bytes on disk and in memory, the plan, and what it was made with.",
-     "doppel stats --index seen", stats_options, 0, 0, "takes no operands", NULL, cmd_stats, TAKES_NOTHING},
-    {"export", "--index DIR", "Write an index as JSONL, with all that doppel import needs.",
+     "doppel stats --index seen\ndoppel stats --store redis+unix:///run/redis/redis-server.sock", stats_options, 0, 0,
+     "takes no operands", NULL, cmd_stats, TAKES_NOTHING},
+    {"export", PLACE, "Write an index as JSONL, with all that doppel import needs.",
      "The first line says what the index was made with. Then come the documents, with their sketches (and texts, if "
      "they are kept), and the copies that are linked to them. Exit code 4 when records are damaged: what can be read "
      "is written.",
      "doppel export --index seen -o seen.jsonl.zst\ndoppel export --index old | doppel import --index new -",
      export_options, 0, 0, "takes no operands", NULL, cmd_export, TAKES_NOTHING},
-    {"import", "--index DIR INPUT...", "Put what doppel export wrote, or plain records, into an index.",
+    {"import", PLACE " INPUT...", "Put what doppel export wrote, or plain records, into an index.",
      "A new index is made as the export says, unless options say otherwise, and is as the old one was. In an index "
      "that has documents already, those of the export are checked like new ones. What has expired is left out, and so "
      "are copies whose original is gone.\n"
      "Records without sketches are added as doppel add does.",
-     "doppel import --index seen seen.jsonl.zst", import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import,
-     READS_DOCUMENTS},
+     "doppel import --index seen seen.jsonl.zst\n"
+     "doppel import --store 'redis://127.0.0.1?prefix=pages' --near distance seen.jsonl.zst",
+     import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import, READS_DOCUMENTS},
     {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.",
      "The copy is an index like any other. TO must be new or empty; the folder it is in must be there.",
      "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is made", NULL,
@@ -138,12 +146,15 @@ static const cli_command commands[] = {
      "put a backup in the place of the folder, or save the others: doppel export --index DIR | doppel import --index "
      "NEW -",
      "doppel verify --index seen", verify_options, 0, 0, "takes no operands", NULL, cmd_verify, TAKES_NOTHING},
-    {"serve", "--index DIR", "Serve an index over HTTP, with a console in the browser.",
+    {"serve", PLACE, "Serve an index over HTTP, with a console in the browser.",
      "Answers check, add, get, similar, batch, compare and more, as docs/HTTP.md and GET /openapi.json say; GET / is "
      "the console, GET /metrics is for Prometheus. The folder is made if it is not there, as with doppel add.\n"
      "Listens on loopback unless told otherwise. SIGTERM finishes what was accepted; SIGHUP reads the tokens again. A "
-     "socket that systemd hands over is used in place of --listen.",
+     "socket that systemd hands over is used in place of --listen.\n"
+     "Several servers over one store (--store) give one answer; while Redis is away they answer 503, and GET /readyz "
+     "says so.",
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
+     "doppel serve --store redis://10.0.0.5:6379/0 --store-password-file /etc/doppel.password\n"
      "doppel serve --config doppel.ini --listen 0.0.0.0:443 --tokens tokens --certificate cert.pem --key key.pem",
      serve_options, 0, 0, "takes no operands", NULL, cmd_serve, TAKES_NOTHING},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
