@@ -161,9 +161,9 @@ typedef struct dp_finding {
     uint64_t candidates;
 } dp_finding;
 
-/* follow.c: takes in what the worker's view shows and is not known yet, so that both are of one moment. `shape` is
- * held, `order` is not. */
-doppel_status dp_engine_catch_up(doppel_engine *engine, dp_worker *worker, const dp_moment *moment, dp_look *look,
+/* follow.c: what the worker's view shows and is not known yet is taken in, so that both are of one moment: *moment, of
+ * a view that may have begun anew, and has ended on an error. `shape` is held, `order` is not. */
+doppel_status dp_engine_catch_up(doppel_engine *engine, dp_worker *worker, dp_moment *moment, dp_look *look,
                                  doppel_error *error);
 
 /* Begins a look at what is durable or, where nobody waits for that (DOPPEL_DURABLE_NONE), at all that was acknowledged:

@@ -57,14 +57,21 @@ static doppel_status take_in(doppel_engine *engine, dp_view *view, const dp_mome
     return DOPPEL_OK;
 }
 
-doppel_status dp_engine_catch_up(doppel_engine *engine, dp_worker *worker, const dp_moment *moment, dp_look *look,
+doppel_status dp_engine_catch_up(doppel_engine *engine, dp_worker *worker, dp_moment *moment, dp_look *look,
                                  doppel_error *error) {
     if (moment->last <= atomic_load(&engine->followed))
         return DOPPEL_OK;
+    /* `order` is taken before a view begins, here as everywhere. */
+    dp_view_end(worker->view);
     pthread_mutex_lock(&engine->order);
-    doppel_status status = DOPPEL_OK;
-    if (moment->generation == engine->followed_generation && moment->last > engine->followed)
-        status = take_in(engine, worker->view, moment, error);
+    doppel_status status = dp_view_begin(worker->view, error);
+    if (status == DOPPEL_OK) {
+        dp_view_moment(worker->view, moment);
+        if (moment->generation == engine->followed_generation && moment->last > engine->followed)
+            status = take_in(engine, worker->view, moment, error);
+        if (status != DOPPEL_OK)
+            dp_view_end(worker->view);
+    }
     look->removals = atomic_load(&engine->removals);
     pthread_mutex_unlock(&engine->order);
     return status;

@@ -17,12 +17,10 @@ doppel_status dp_look_begin(doppel_engine *engine, dp_worker *worker, dp_look *l
         return status;
     }
     dp_view_moment(worker->view, &moment);
-    if (!look->deciding)
-        look->below = moment.last + 1;
     if (engine->options.read_only)
         status = dp_engine_catch_up(engine, worker, &moment, look, error);
-    if (status != DOPPEL_OK)
-        dp_look_end(engine, worker, look);
+    if (!look->deciding)
+        look->below = moment.last + 1;
     return status;
 }
 

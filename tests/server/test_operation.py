@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import pathlib
 import signal
 import socket
 import ssl
@@ -257,6 +258,10 @@ class Access(unittest.TestCase):
                    {"Authorization": "Bearer 0123456789abcdefW"})
         server.get("/v1/documents/secret-id")
         server.get("/secret-path")
+        # A line is written once its answer has gone out.
+        until = time.monotonic() + 60
+        while time.monotonic() < until and pathlib.Path(log).read_text().count("\n") < 3:
+            time.sleep(0.01)
         os.rename(log, log + ".1")
         server.process.send_signal(signal.SIGHUP)
         server.wait_for("3 tokens")
