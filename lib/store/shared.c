@@ -1,5 +1,5 @@
 /* shared.c - which paths are URLs of a shared store; true of a build without Redis, too. */
-#include "store/shared.h"
+#include "store/store.h"
 
 bool dp_shared_takes(const char *path) {
     static const char *const schemes[] = {"redis://", "redis+unix://", "redis+sentinel://", "redis+cluster://"};
