@@ -9,6 +9,7 @@
 #define DP_STORE_SHARED_H
 
 #include "decide/decide.h"
+#include "store/store.h"
 
 typedef struct dp_shared dp_shared;
 
