@@ -63,8 +63,9 @@ foreach(name ${unit_names})
     suite_test(asan.${name}.${level} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_CPU=${level}
                DOPPEL_SUITE=quick)
   endforeach()
-  # Faults are injected one after the other: threads have little to do with them.
-  if(NOT name MATCHES "_faults$" OR DOPPEL_SUITE STREQUAL full)
+  # Faults are injected one after the other, and these start no thread.
+  if(NOT name MATCHES "_faults$|^test_(kernel_.*|url|words|levenshtein|title_index|passages|page|decode|costs|radii)$"
+     OR DOPPEL_SUITE STREQUAL full)
     suite_test(tsan.${name} sanitizer COMMAND ${builds}/tsan/tests/${name} ENVIRONMENT DOPPEL_SUITE=quick)
   endif()
 endforeach()
