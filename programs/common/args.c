@@ -144,6 +144,10 @@ static bool take_option(cli_args *args, int argc, char **argv, int *at) {
         return false;
     }
     args->values[i] = value;
+    if (option->kind == OPTION_LIST) {
+        args->again[args->again_count++] = option->name;
+        args->again[args->again_count++] = value;
+    }
     return check_value(option, value);
 }
 
@@ -164,7 +168,8 @@ bool args_parse(cli_args *args, const cli_command *command, const cli_option *co
     *args = (struct cli_args){.command = command, .common = common, .failure = EXIT_USAGE};
     args->values = calloc(option_total(args), sizeof *args->values);
     args->operands = calloc((size_t)argc + 1, sizeof *args->operands);
-    if (!args->values || !args->operands) {
+    args->again = calloc(2 * (size_t)argc + 1, sizeof *args->again);
+    if (!args->values || !args->operands || !args->again) {
         message("no memory");
         return false;
     }
@@ -184,6 +189,7 @@ bool args_parse(cli_args *args, const cli_command *command, const cli_option *co
 void args_free(cli_args *args) {
     free(args->values);
     free(args->operands);
+    free(args->again);
     free(args->listed);
 }
 
@@ -194,6 +200,13 @@ const char *args_text(const cli_args *args, const char *name) {
 
 bool args_flag(const cli_args *args, const char *name) {
     return args_text(args, name) != NULL;
+}
+
+const char *args_again(const cli_args *args, const char *name, size_t n) {
+    for (size_t i = 0; i < args->again_count; i += 2)
+        if (!strcmp(args->again[i], name) && !n--)
+            return args->again[i + 1];
+    return NULL;
 }
 
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise) {

@@ -16,7 +16,8 @@ typedef enum cli_kind {
     OPTION_FILE,  /* completed by the shell */
     OPTION_COUNT, /* a whole number, checked */
     OPTION_MANY,  /* a whole number, K, M, G or T (times 1000 each) behind it; checked */
-    OPTION_SIZE   /* bytes: a whole number, K, M, G or T behind it; checked */
+    OPTION_SIZE,  /* bytes: a whole number, K, M, G or T behind it; checked */
+    OPTION_LIST   /* a text that may be given several times */
 } cli_kind;
 
 typedef struct cli_option {
@@ -61,6 +62,8 @@ typedef struct cli_args {
     const char **values;      /* of the command's options and then the common ones; NULL: not given */
     const char **operands;
     size_t operand_count;
+    const char **again; /* the values of LIST options, each with its option's name ahead */
+    size_t again_count;
     char *listed; /* the operands that came from a file */
     int failure;  /* the exit code when parsing has failed */
 } cli_args;
@@ -76,6 +79,8 @@ bool args_add_operands(cli_args *args, const char *path);
 /* The value of an option; NULL when it was not given, or the command has no such option. */
 const char *args_text(const cli_args *args, const char *name);
 bool args_flag(const cli_args *args, const char *name);
+/* The value that a LIST option was given for the n-th time, from 0; NULL: it was not given so often. */
+const char *args_again(const cli_args *args, const char *name, size_t n);
 /* The value of a COUNT, MANY or SIZE option, or `otherwise`. */
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
 
