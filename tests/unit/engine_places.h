@@ -1,0 +1,105 @@
+/* engine_places.h - where the engine of a test lives, and with which preset: the same tests run in all places.
+ *
+ *     static void a_test(void **state) {
+ *         doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
+ *
+ *     return run_everywhere("name", tests, sizeof tests / sizeof *tests);
+ *
+ * Each test has a folder of its own, of which the engines' folders are part. */
+#ifndef TESTS_ENGINE_PLACES_H
+#define TESTS_ENGINE_PLACES_H
+
+#include "folders.h"
+
+#define EVERYWHERE(test) cmocka_unit_test_setup_teardown(test, setup_folders, teardown_folders)
+
+typedef enum place { IN_MEMORY, IN_FOLDER } place;
+
+/* What an engine is opened with where a test says nothing else. */
+typedef struct home {
+    const char *name, *preset;
+    place place;
+} home;
+
+static const home homes[] = {
+    {"in memory, general", "general", IN_MEMORY},
+    {"in memory, article", "article", IN_MEMORY},
+    {"in a folder, general", "general", IN_FOLDER},
+    {"in a folder, article", "article", IN_FOLDER},
+};
+static const home *here = &homes[0];
+
+/* The path of an engine that the test calls so. */
+static inline const char *path_of(void **state, const char *name) {
+    return here->place == IN_FOLDER ? in(state, name) : NULL;
+}
+
+static uint64_t now;
+
+static inline uint64_t clock_now(void *user) {
+    (void)user;
+    return now;
+}
+
+static inline doppel_engine *open_at(void **state, const char *name, doppel_engine_options options) {
+    doppel_engine *engine;
+    doppel_error error = {0};
+    options.size = sizeof options;
+    options.now = clock_now;
+    if (!options.preset)
+        options.preset = here->preset;
+    if (doppel_engine_open(path_of(state, name), &options, &engine, &error) != DOPPEL_OK)
+        fail_msg("%s: %s", here->name, error.message);
+    return engine;
+}
+
+/* ---- items and verdicts ---- */
+
+static inline doppel_item item_of(const char *id, const char *url, const char *text) {
+    doppel_item item = {.size = sizeof item};
+    item.document = (doppel_document){.id = id, .url = url, .text = text};
+    item.document.id_length = id ? strlen(id) : 0;
+    item.document.url_length = url ? strlen(url) : 0;
+    item.document.text_length = text ? strlen(text) : 0;
+    return item;
+}
+
+/* What a verdict says: reason, original and flags, e.g. "content_hash a known". */
+static inline const char *say(const doppel_verdict *v) {
+    static char said[200];
+    snprintf(said, sizeof said, "%s%s%.*s%s%s", v->is_duplicate ? v->reason : "unique", v->is_duplicate ? " " : "",
+             (int)v->original_id.length, v->original_id.data ? v->original_id.data : "", v->known ? " known" : "",
+             v->replaced ? " replaced" : "");
+    return said;
+}
+
+#define adding_says(engine, item, expected) verdict_says(engine, item, expected, doppel_engine_add, __LINE__)
+#define checking_says(engine, item, expected) verdict_says(engine, item, expected, doppel_engine_check, __LINE__)
+
+static inline void
+verdict_says(doppel_engine *engine, doppel_item item, const char *expected,
+             doppel_status (*ask)(doppel_engine *, const doppel_item *, doppel_verdict *, doppel_error *), int line) {
+    doppel_verdict v = {0};
+    doppel_error error = {0};
+    if (ask(engine, &item, &v, &error) != DOPPEL_OK)
+        fail_msg("%s, line %d: %s", here->name, line, error.message);
+    if (strcmp(say(&v), expected))
+        fail_msg("%s, line %d: `%s` in place of `%s`", here->name, line, say(&v), expected);
+    doppel_verdict_free(&v);
+}
+
+/* ---- running ---- */
+
+static inline int run_everywhere(const char *name, const struct CMUnitTest *tests, size_t count) {
+    int failed = 0;
+    for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
+        char title[100];
+        here = &homes[i];
+        now = 1700000000;
+        snprintf(title, sizeof title, "%s, %s", name, here->name);
+        failed += _cmocka_run_group_tests(title, tests, count, NULL, NULL);
+    }
+    return failed;
+}
+
+#endif
