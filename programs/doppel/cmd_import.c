@@ -95,19 +95,33 @@ static int try_new(const import_job *job, const settings *exported) {
     return code;
 }
 
+/* Whether the first line of an export says that it is of the version that this doppel reads; complains. */
+static bool is_our_version(const doppel_document *from) {
+    static const char *const keys[] = {"version"};
+    doppel_input_options options = {.size = sizeof options, .extra_keys = keys, .extra_count = 1};
+    doppel_document *parsed = NULL;
+    doppel_error error = {0};
+    if (doppel_document_parse(from->record, from->record_length, &options, &parsed, &error) != DOPPEL_OK) {
+        message_error(&error);
+        return false;
+    }
+    bool ours = export_is(parsed, 0, EXPORT_VERSION);
+    doppel_slice version = parsed->extra[0];
+    if (!ours)
+        message("%s:%llu: an export of version %.*s; this doppel reads version %s", from->file,
+                (unsigned long long)from->line, (int)(version.length < 20 ? version.length : 20),
+                version.data ? version.data : "", EXPORT_VERSION);
+    doppel_document_free(parsed);
+    return ours;
+}
+
 /* Whether the first line of an export is one that can be read. */
 static feed_answer check_head(import_job *job, const doppel_document *from, doppel_error *why) {
-    doppel_slice version = from->extra[EXPORT_FORMAT];
     if (!export_is(from, EXPORT_DOPPEL, EXPORT_KIND)) {
         snprintf(why->message, sizeof why->message, "field \"doppel\" is not \"%s\"", EXPORT_KIND);
         return FEED_BAD;
     }
-    if (export_is(from, EXPORT_FORMAT, EXPORT_VERSION))
-        return FEED_SKIP;
-    message("%s:%llu: an export of version %.*s; this doppel reads version %s", from->file,
-            (unsigned long long)from->line, (int)(version.length < 20 ? version.length : 20),
-            version.data ? version.data : "", EXPORT_VERSION);
-    return end_with(job, EXIT_STORE);
+    return is_our_version(from) ? FEED_SKIP : end_with(job, EXIT_STORE);
 }
 
 /* The first line of an export: a new index is made as it says. */

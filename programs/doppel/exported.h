@@ -9,10 +9,9 @@
 #define EXPORT_KIND "index"
 #define EXPORT_VERSION "1"
 
-/* Members beside id, url, title and text. */
+/* Members beside id, url, title and text; a reader takes 16. The first line has EXPORT_VERSION as "version", too. */
 enum {
     EXPORT_DOPPEL,      /* first line: EXPORT_KIND */
-    EXPORT_FORMAT,      /* first line: EXPORT_VERSION */
     EXPORT_FIELDS,      /* an object */
     EXPORT_FINGERPRINT, /* hexadecimal digits, the high half first */
     EXPORT_DIGEST,      /* 64 of them; null: no words */
@@ -30,10 +29,10 @@ enum {
     EXPORT_ORIGIN,     /* where it came from, if whoever added it said so */
     EXPORT_KEYS
 };
-#define EXPORT_NAMES                                                                                                \
-    {                                                                                                               \
-        "doppel", "version", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl", \
-            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone", "origin"           \
+#define EXPORT_NAMES                                                                                      \
+    {                                                                                                     \
+        "doppel", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl",  \
+            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone", "origin" \
     }
 
 #endif
