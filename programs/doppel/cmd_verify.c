@@ -6,7 +6,7 @@
 
 const cli_option verify_options[] = {
     FOLDER_OPTION,
-    STORE_OPTION,
+    NO_STORE_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 

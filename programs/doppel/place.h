@@ -28,6 +28,10 @@ typedef struct index_place {
             "DOPPEL_REDIS_PASSWORD of the environment)"                                           \
     }
 
+/* Of commands that are of no use to a store. */
+#define NO_STORE_OPTION \
+    { "store", 0, OPTION_TEXT, "URL", "a shared store has no need of this: says what to do instead" }
+
 /* Finds the place by the options, of which exactly one is given. A password in the URL is wiped from the command line,
  * which all users of the machine can read. False, with a message, when it makes no sense. Free it in any case. */
 bool place_find(index_place *place, const cli_args *args);
