@@ -1,0 +1,222 @@
+"""What the tests of the stream share: a real Kafka, a real Redis, topics, and workers as processes of their own.
+
+All of tests/stream is run by `python run.py BUILD`, so that Kafka starts once; BUILD holds the command `doppel`.
+"""
+import atexit
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FULL = os.environ.get("DOPPEL_SUITE") == "full"
+BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
+DOPPEL = os.path.join(BUILD, "doppel")
+SANITIZED = os.path.basename(BUILD).endswith(("asan", "tsan"))
+PATIENCE = 600 if FULL else 180  # seconds for anything that is waited for: far more than it takes
+# A dead worker is missed after this, in place of 45 seconds: every worker beats its heart ten times as often.
+SESSION = ["-X", "session.timeout.ms=3000", "-X", "heartbeat.interval.ms=300"]
+
+
+def wait_for(what, ready, every=0.05):
+    """What ready gives once it is true."""
+    limit = time.monotonic() + PATIENCE
+    while True:
+        found = ready()
+        if found:
+            return found
+        if time.monotonic() > limit:
+            raise AssertionError(f"{what}: not within {PATIENCE} s")
+        time.sleep(every)
+
+
+# ---- services
+
+
+class Services:
+    """Those of scripts/services, in a folder of their own, started when they are first asked for."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="doppel-stream-")
+        self.found = {}
+        atexit.register(self.stop)
+
+    def call(self, *words):
+        command = [sys.executable, os.path.join(ROOT, "scripts", "services"), *words, "--dir", os.path.join(self.folder, "services")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+    def get(self, service, name):
+        if name not in self.found:
+            self.found.update(self.call("start", service))
+        return self.found[name]
+
+    def pid(self, service, node):
+        with open(os.path.join(self.folder, "services", service, node, "pid")) as file:
+            return int(file.read().split()[0])
+
+    def stop(self):
+        for worker in list(Worker.running):
+            worker.kill()
+        self.call("stop", "redis", "kafka")
+        shutil.rmtree(self.folder)
+
+
+services = Services()
+
+
+def brokers():
+    return services.get("kafka", "KAFKA_BROKERS")
+
+
+def redis_url(prefix):
+    return services.get("redis", "REDIS_URL") + "?prefix=" + prefix
+
+
+# ---- topics
+
+
+class Line:
+    """An input topic, and what a group of workers makes of it: three output topics."""
+
+    made = 0
+
+    def __init__(self, partitions=1, source=None):
+        Line.made += 1
+        self.name = f"line{Line.made}"
+        self.partitions = source.partitions if source else partitions
+        self.source = source.source if source else self.name + "-in"
+        self.outputs = {kind: f"{self.name}-{kind}" for kind in ("unique", "duplicates", "dead")}
+        self.group = self.name
+        admin = AdminClient({"bootstrap.servers": brokers()})
+        topics = [NewTopic(topic, self.partitions, 1) for topic in self.outputs.values()]
+        if not source:
+            topics.append(NewTopic(self.source, self.partitions, 1))
+        for future in admin.create_topics(topics).values():
+            future.result()
+        self.watcher = None
+
+    def options(self):
+        return ["--brokers", brokers(), "--in", self.source, "--unique", self.outputs["unique"], "--duplicates",
+                self.outputs["duplicates"], "--dead-letter", self.outputs["dead"], "--group", self.group]
+
+    def fill(self, records):
+        """Sends records: dicts with value, and perhaps key, headers, partition."""
+        producer = Producer({"bootstrap.servers": brokers(), "linger.ms": 5, "message.max.bytes": 32 << 20, "acks": "1",
+                             "queue.buffering.max.kbytes": 1 << 20, "queue.buffering.max.messages": 1000000})
+        for record in records:
+            producer.produce(self.source, **{"partition": 0, **record})
+        assert producer.flush(PATIENCE) == 0
+
+    def places(self, topic):
+        return [TopicPartition(topic, partition) for partition in range(self.partitions)]
+
+    def consumed(self):
+        """How many records of the input the group is past."""
+        if not self.watcher:
+            self.watcher = Consumer({"bootstrap.servers": brokers(), "group.id": self.group, "log_level": 2})
+        try:
+            return sum(max(place.offset, 0) for place in self.watcher.committed(self.places(self.source), timeout=10))
+        except KafkaException:  # a broker that restarts, or a transaction that is just ending
+            return 0
+
+    def read(self, kind):
+        """All records of an output that are there for good, up to the first open transaction."""
+        return read_topic(self.outputs[kind], self.partitions)
+
+    def read_all(self, count):
+        """All outputs, once they have as many records as were sent."""
+        found = {}
+
+        def whole():
+            found.update((kind, self.read(kind)) for kind in self.outputs)
+            return sum(map(len, found.values())) >= count
+
+        wait_for(f"{count} records on the outputs of {self.name}", whole)
+        return found
+
+
+def read_topic(topic, partitions):
+    reader = Consumer({"bootstrap.servers": brokers(), "group.id": "reader", "enable.auto.commit": False, "log_level": 2,
+                       "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
+                       "fetch.message.max.bytes": 32 << 20})
+    reader.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    found, ended, limit = [], set(), time.monotonic() + PATIENCE
+    while len(ended) < partitions:
+        assert time.monotonic() < limit, f"{topic} has no end"
+        for record in reader.consume(10000, timeout=0.2):
+            if not record.error():
+                found.append(record)
+            elif record.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(record.partition())
+    reader.close()
+    return found
+
+
+def header(record, name):
+    """The last header of that name, None if there is none."""
+    values = [value for key, value in record.headers() or [] if key == name]
+    return values[-1] if values else None
+
+
+def verdict(record):
+    return json.loads(record.value())["verdict"]
+
+
+# ---- workers
+
+
+class Worker:
+    """A `doppel stream` of its own."""
+
+    running = set()
+
+    def __init__(self, line, *options):
+        self.log = tempfile.TemporaryFile(mode="w+", errors="replace", dir=services.folder)
+        self.command = [DOPPEL, "stream", *line.options(), *SESSION, *map(str, options)]
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        Worker.running.add(self)
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def ended(self):
+        """Waits for its end; gives its exit code."""
+        try:
+            code = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait()
+            raise AssertionError(f"{' '.join(self.command)} does not end; it said:\n{self.said()}") from None
+        Worker.running.discard(self)
+        assert "Sanitizer" not in self.said(), self.said()
+        return code
+
+    def finish(self):
+        """Waits for the end of a worker that ends by itself, and well."""
+        code = self.ended()
+        assert code == 0, f"{' '.join(self.command)}: exit code {code}:\n{self.said()}"
+        return self
+
+    def stop(self):
+        if self.alive():
+            self.process.terminate()
+        return self.finish()
+
+    def kill(self):
+        if self.alive():
+            self.process.kill()
+        self.process.wait()
+        Worker.running.discard(self)
