@@ -53,6 +53,9 @@ FIGURE(expired, s->expired)
 FIGURE(damaged, s->damaged)
 FIGURE(commits, s->commits)
 FIGURE(failed_commits, s->failed_commits)
+FIGURE(reconnects, s->reconnects)
+FIGURE(resent, s->resent)
+FIGURE(moved, s->moved)
 
 static const struct {
     const char *name, *type, *help;
@@ -70,6 +73,9 @@ static const struct {
     {"damaged_total", "counter", "Records that could not be read.", damaged},
     {"commits_total", "counter", "Commits.", commits},
     {"failed_commits_total", "counter", "Commits that failed.", failed_commits},
+    {"store_reconnects_total", "counter", "Connections to a shared store that were made again.", reconnects},
+    {"store_resent_total", "counter", "Requests to a shared store that were sent again.", resent},
+    {"store_moved_total", "counter", "Answers of a shared store that named another node.", moved},
 };
 
 static void write_engine_histogram(text *out, const char *name, const char *index, const doppel_histogram *h,

@@ -18,9 +18,9 @@ static int absent(void) {
     return EXIT_USAGE;
 }
 
-int serve(const cli_args *args, const doppel_engine_options *engine) {
+int serve(const cli_args *args, const served_index *index) {
     (void)args;
-    (void)engine;
+    (void)index;
     return absent();
 }
 

@@ -131,7 +131,7 @@ static void tell_item(request *r, size_t i, doppel_status status, uint64_t numbe
         text_put(&b->out, "\n");
         return;
     }
-    problem_of_error(&why, status, &error);
+    problem_of_error(&why, r->index, status, &error);
     tell_problem(b, &why, number);
 }
 
@@ -144,10 +144,12 @@ static void flush(request *r) {
     for (size_t i = 0; i < b->count; i++)
         asked += b->lines[i].asked = b->lines[i].length && prepare(r, &b->lines[i], &b->items[asked]);
     memset(b->statuses, 0, sizeof b->statuses);
-    if (asked)
+    if (asked && index_is_away(r->index))
+        status = DOPPEL_ERROR_IO;
+    else if (asked)
         status = (b->add ? doppel_engine_add_batch : doppel_engine_check_batch)(r->index->engine, b->items, asked,
                                                                                 b->verdicts, b->statuses, &error);
-    if (status != DOPPEL_OK)
+    if (error.message[0])
         service_complain(r->service, status, &error);
     for (size_t i = 0; i < b->count; i++) {
         line *l = &b->lines[i];

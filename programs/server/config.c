@@ -74,17 +74,27 @@ static bool set(serve_config *config, const cli_option *option, const char **pla
     return *place;
 }
 
+/* Whether a place of the index was given, by whoever goes before. */
+static bool has_place(const cli_args *args) {
+    return args_text(args, "index") || args_text(args, "store");
+}
+
+static bool is_place(const char *name) {
+    return !strcmp(name, "index") || !strcmp(name, "store");
+}
+
 /* ---- the environment ---- */
 
 static bool from_environment(serve_config *config, const cli_args *args) {
     size_t number = 0;
+    bool placed = has_place(args);
     for (const cli_option *o = args->command->options; o->name; o++, number++) {
         char name[64];
         snprintf(name, sizeof name, "DOPPEL_%s", o->name);
         for (char *p = name; *p; p++)
             *p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p;
         const char *value = getenv(name);
-        if (value && !set(config, o, &args->values[number], value, name))
+        if (value && !(placed && is_place(o->name)) && !set(config, o, &args->values[number], value, name))
             return false;
     }
     return true;
@@ -96,7 +106,7 @@ typedef struct reading {
     serve_config *config;
     const cli_args *args;
     const char *path;
-    bool told;
+    bool told, placed;
 } reading;
 
 /* Gives 0 for what makes no sense; the parser tells the line. */
@@ -109,7 +119,7 @@ static int take(void *user, const char *section, const char *name, const char *v
         message("%s: there is no section [%s]; all stands in [serve]", r->path, section);
     else if (!option || !strcmp(name, "config"))
         message("%s: there is no option %s; `doppel serve --help` lists them", r->path, name);
-    else if (set(r->config, option, place, value, r->path)) {
+    else if ((r->placed && is_place(name)) || set(r->config, option, place, value, r->path)) {
         r->told = false;
         return 1;
     }
@@ -117,7 +127,7 @@ static int take(void *user, const char *section, const char *name, const char *v
 }
 
 static int from_file(serve_config *config, const cli_args *args, const char *path) {
-    reading r = {config, args, path, false};
+    reading r = {config, args, path, false, has_place(args)};
     int code = ini_parse(path, take, &r);
     if (code > 0)
         message("%s:%d: %s", path, code, r.told ? "this line" : "this is not NAME = VALUE");

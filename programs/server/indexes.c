@@ -26,6 +26,7 @@ bool index_name_allowed(doppel_slice name) {
 static void entry_free(index_entry *entry) {
     if (!entry)
         return;
+    watch_close(&entry->watch);
     doppel_engine_close(entry->engine);
     doppel_recipe_free(entry->recipe);
     for (size_t i = 0; i < entry->field_count; i++)
@@ -61,9 +62,9 @@ static doppel_status entry_open(index_entry *entry, const char *path, doppel_err
     if (status != DOPPEL_OK)
         return status;
     entry->bits = doppel_recipe_bits(doppel_engine_get_options(entry->engine)->recipe);
-    if (split_fields(entry))
+    if (split_fields(entry) && (!entry->shared || watch_open(&entry->watch, entry->engine)))
         return DOPPEL_OK;
-    *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory"};
+    *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory, or no threads"};
     return DOPPEL_ERROR_MEMORY;
 }
 
@@ -85,18 +86,19 @@ static int complain(const char *path, doppel_status status, doppel_error *error)
     return exit_code(status);
 }
 
-static int open_default(indexes *all, const char *path, const doppel_engine_options *options) {
+static int open_default(indexes *all, const served_index *first) {
     doppel_error error = {.code = DOPPEL_ERROR_MEMORY, .message = "no memory"};
     index_entry *entry = entry_create((doppel_slice){"default", 7});
     doppel_status status = DOPPEL_ERROR_MEMORY;
     if (entry) {
-        entry->options = options ? *options : (doppel_engine_options){.size = sizeof entry->options};
-        status = entry_open(entry, path, &error);
+        entry->options = first->options ? *first->options : (doppel_engine_options){.size = sizeof entry->options};
+        entry->shared = first->shared;
+        status = entry_open(entry, first->path, &error);
     }
     if (status == DOPPEL_OK && add_entry(all, entry))
         return EXIT_DONE;
     entry_free(entry);
-    return complain(path, status, &error);
+    return complain(first->shared ? NULL : first->path, status, &error);
 }
 
 /* Opens an index of the folder by its settings, which end in .json. */
@@ -145,12 +147,12 @@ static int open_others(indexes *all) {
     return code;
 }
 
-int indexes_open(indexes *all, const char *path, const char *folder, const doppel_engine_options *options) {
+int indexes_open(indexes *all, const served_index *first, const char *folder) {
     *all = (indexes){.folder = folder};
     pthread_mutex_init(&all->lock, NULL);
     pthread_mutex_init(&all->changes, NULL);
     pthread_cond_init(&all->idle, NULL);
-    int code = open_default(all, path, options);
+    int code = open_default(all, first);
     return code == EXIT_DONE && folder ? open_others(all) : code;
 }
 
@@ -199,6 +201,17 @@ void indexes_give(indexes *all, index_entry *entry) {
     if (!--entry->users && entry->dropped)
         pthread_cond_broadcast(&all->idle);
     pthread_mutex_unlock(&all->lock);
+}
+
+bool index_is_away(index_entry *entry) {
+    return entry->shared && watch_is_away(&entry->watch);
+}
+
+void index_stats(index_entry *entry, doppel_engine_stats *stats) {
+    if (entry->shared)
+        watch_stats(&entry->watch, stats);
+    else
+        doppel_engine_get_stats(entry->engine, stats);
 }
 
 /* ---- making and dropping ---- */

@@ -6,6 +6,8 @@
 #define SERVER_INDEXES_H
 
 #include "server/json.h"
+#include "server/serve.h"
+#include "server/watch.h"
 
 #include <pthread.h>
 
@@ -14,6 +16,8 @@ enum { INDEX_NAME = 64, INDEX_MOST = 1000 };
 typedef struct index_entry {
     char name[INDEX_NAME + 1];
     doppel_engine *engine;
+    bool shared;           /* a store that several processes share */
+    store_watch watch;     /* of one */
     doppel_recipe *recipe; /* its own, where it was made with one by the API */
     doppel_engine_options options;
     char *settings; /* what the options' strings point into */
@@ -34,7 +38,7 @@ typedef struct indexes {
 } indexes;
 
 /* Opens the default index and all others. Complains and gives an exit code when it cannot. */
-int indexes_open(indexes *all, const char *path, const char *folder, const doppel_engine_options *options);
+int indexes_open(indexes *all, const served_index *first, const char *folder);
 void indexes_close(indexes *all);
 
 /* The index of a name (data NULL: the default one), to be given back; NULL: there is none. */
@@ -43,6 +47,11 @@ void indexes_give(indexes *all, index_entry *entry);
 
 /* The n-th index, to be given back; NULL: there are fewer. */
 index_entry *indexes_at(indexes *all, size_t n);
+
+/* Whether an index is a store that does not answer now. */
+bool index_is_away(index_entry *entry);
+/* What there is to say of an index without waiting for a store: its figures may be some seconds old. */
+void index_stats(index_entry *entry, doppel_engine_stats *stats);
 
 typedef enum index_result {
     INDEX_FINE,

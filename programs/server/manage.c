@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-static void write_index(text *out, const index_entry *index) {
+static void write_index(text *out, index_entry *index) {
     const doppel_engine_options *o = doppel_engine_get_options(index->engine);
     doppel_engine_stats s;
-    doppel_engine_get_stats(index->engine, &s);
+    index_stats(index, &s);
     text_put(out, "{");
     text_member_string(out, "name", slice_of(index->name));
     text_member_count(out, "documents", s.documents);
@@ -115,6 +115,10 @@ void handle_backup(request *r) {
     doppel_engine_stats s;
     if (!request_json(r))
         return;
+    if (r->index->shared) {
+        request_problem(r, PROBLEM_OFF, NULL, "a shared store is backed up by Redis, or by doppel export");
+        return;
+    }
     if (!folder) {
         request_problem(r, PROBLEM_OFF, NULL, "start it with --backups DIR");
         return;

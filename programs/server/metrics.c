@@ -92,6 +92,11 @@ static void write_server(text *out, service *s) {
 
 enum { SHOWN = 64 }; /* indexes; more would make the answer long */
 
+static void write_store(text *out, index_entry *entry) {
+    metrics_head(out, "store_up", "gauge", "Whether the shared store of the index answers.");
+    text_format(out, "doppel_store_up{index=\"%s\"} %d\n", entry->name, !index_is_away(entry));
+}
+
 static void write_indexes(text *out, service *s) {
     index_entry *list[SHOWN];
     engine_figures engines[SHOWN];
@@ -100,9 +105,11 @@ static void write_indexes(text *out, service *s) {
         count++;
     for (size_t i = 0; i < count; i++) {
         engines[i].name = list[i]->name;
-        doppel_engine_get_stats(list[i]->engine, &engines[i].stats);
+        index_stats(list[i], &engines[i].stats);
     }
     metrics_engines(out, engines, count);
+    if (count && list[0]->shared)
+        write_store(out, list[0]);
     for (size_t i = 0; i < count; i++)
         indexes_give(&s->indexes, list[i]);
 }

@@ -27,6 +27,7 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_RATE] = {"rate", 429, "Too many requests"},
     [PROBLEM_FAILED] = {"failed", 500, "The server failed"},
     [PROBLEM_STORE] = {"store", 500, "The index cannot be read or written"},
+    [PROBLEM_AWAY] = {"away", 503, "The store of the index does not answer, or takes nothing now"},
     [PROBLEM_OFF] = {"off", 501, "The server was started without this"},
     [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is no memory for this now"},
 };
@@ -45,22 +46,29 @@ void problem_write(text *out, const problem *p) {
     text_put(out, "}");
 }
 
-static problem_kind kind_of(doppel_status status) {
+static problem_kind kind_of(const index_entry *index, doppel_status status) {
     switch (status) {
     case DOPPEL_ERROR_USAGE:
     case DOPPEL_ERROR_INPUT: return PROBLEM_BAD_DOCUMENT;
     case DOPPEL_ERROR_MEMORY: return PROBLEM_NO_MEMORY;
-    case DOPPEL_ERROR_STORE:
-    case DOPPEL_ERROR_IO: return PROBLEM_STORE;
+    case DOPPEL_ERROR_IO: return index && index->shared ? PROBLEM_AWAY : PROBLEM_STORE;
+    case DOPPEL_ERROR_STORE: return PROBLEM_STORE;
     default: return PROBLEM_FAILED;
     }
 }
 
-void problem_of_error(problem *p, doppel_status status, const doppel_error *error) {
-    *p = (problem){.kind = kind_of(status)};
+enum { RETRY_AFTER = 1 }; /* seconds; a store that comes back is noticed sooner */
+
+static const char try_again[] = "try again in a moment; what was to be added may have been, and is not added twice";
+
+void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error) {
+    *p = (problem){.kind = kind_of(index, status)};
     /* Paths of the machine are none of a client's business: of errors of the store the status is told alone. */
     bool tell = p->kind == PROBLEM_BAD_DOCUMENT && error && error->message[0];
-    snprintf(p->detail, sizeof p->detail, "%s", tell ? error->message : doppel_status_name(status));
+    snprintf(p->detail, sizeof p->detail, "%s",
+             tell                      ? error->message
+             : p->kind == PROBLEM_AWAY ? try_again
+                                       : doppel_status_name(status));
 }
 
 static void answer_problem(request *r, const problem *p) {
@@ -89,10 +97,17 @@ void request_fail(request *r, const problem *p) {
     answer_problem(r, p);
 }
 
+void request_away(request *r) {
+    request_problem(r, PROBLEM_AWAY, NULL, "nothing was done; try again in a moment");
+    r->retry_after = RETRY_AFTER;
+}
+
 void request_error(request *r, doppel_status status, const doppel_error *error) {
     problem p;
-    problem_of_error(&p, status, error);
-    if (p.kind == PROBLEM_STORE || p.kind == PROBLEM_FAILED)
+    problem_of_error(&p, r->index, status, error);
+    if (p.kind == PROBLEM_STORE || p.kind == PROBLEM_FAILED || p.kind == PROBLEM_AWAY)
         service_complain(r->service, status, error);
+    if (p.kind == PROBLEM_AWAY)
+        r->retry_after = RETRY_AFTER;
     answer_problem(r, &p);
 }

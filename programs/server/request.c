@@ -103,7 +103,8 @@ run_kind request_received(request *r) {
         return RUN_QUICK;
     }
     r->work = r->route->handle;
-    return r->route->run == RUN_QUICK && r->content.length > QUICK_BODY ? RUN_WORKER : r->route->run;
+    bool waits = r->content.length > QUICK_BODY || (r->index && r->index->shared);
+    return r->route->run == RUN_QUICK && waits ? RUN_WORKER : r->route->run;
 }
 
 /* ---- the work ---- */
@@ -122,11 +123,19 @@ void request_run(request *r) {
     no_answer(r);
 }
 
+/* Whether its store went away while it stood in the queue. */
+static bool is_too_late(request *r) {
+    return r->index && !r->batch && index_is_away(r->index);
+}
+
 /* The work of a worker: all there is. */
 void work_on(request **list, size_t count) {
     for (size_t i = 0; i < count; i++) {
         request *r = list[i];
-        request_run(r);
+        if (is_too_late(r))
+            request_away(r);
+        else
+            request_run(r);
         if (r->service->wake)
             r->service->wake(r);
     }
@@ -134,8 +143,12 @@ void work_on(request **list, size_t count) {
 
 /* The work of an adder. */
 void work_on_adds(request **list, size_t count) {
-    add_together(list, count);
+    bool away = count && is_too_late(list[0]); /* they are of one index */
+    if (!away)
+        add_together(list, count);
     for (size_t i = 0; i < count; i++) {
+        if (away)
+            request_away(list[i]);
         no_answer(list[i]);
         if (list[i]->service->wake)
             list[i]->service->wake(list[i]);

@@ -75,6 +75,7 @@ typedef enum problem_kind {
     PROBLEM_RATE,
     PROBLEM_FAILED,
     PROBLEM_STORE,
+    PROBLEM_AWAY,
     PROBLEM_NO_MEMORY,
     PROBLEM_OFF,
     PROBLEM_KINDS

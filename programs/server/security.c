@@ -62,7 +62,10 @@ static bool allow_all(int rules, const needed_folders *folders) {
     for (size_t i = 0; i < sizeof folders->to_write / sizeof *folders->to_write; i++)
         if (folders->to_write[i] && !allow(rules, folders->to_write[i], WRITE_FILES))
             return false;
-    return !folders->to_read || allow(rules, folders->to_read, READ_FILES);
+    for (size_t i = 0; i < sizeof folders->to_read / sizeof *folders->to_read; i++)
+        if (folders->to_read[i] && !allow(rules, folders->to_read[i], READ_FILES))
+            return false;
+    return true;
 }
 
 static bool confine_files(const needed_folders *folders, bool *there) {
@@ -130,14 +133,14 @@ static const char *const forbidden[] = {
     "migrate_pages",
 };
 
-static bool confine_calls(bool *there) {
+static bool confine_calls(bool connects, bool *there) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     *there = filter;
     if (!filter)
         return true;
     for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++) {
         int number = seccomp_syscall_resolve_name(forbidden[i]);
-        if (number >= 0)
+        if (number >= 0 && !(connects && !strcmp(forbidden[i], "connect")))
             seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
     }
     int code = seccomp_load(filter);
@@ -154,7 +157,7 @@ bool confine(const needed_folders *folders, const char **missing) {
         message("cannot give up privileges: %s", strerror(errno));
         return false;
     }
-    if (!confine_files(folders, &landlock) || !confine_calls(&calls))
+    if (!confine_files(folders, &landlock) || !confine_calls(folders->connects, &calls))
         return false;
     *missing = landlock && calls ? NULL : landlock ? "seccomp" : calls ? "Landlock" : "Landlock and seccomp";
     return true;

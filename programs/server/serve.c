@@ -21,7 +21,7 @@ typedef struct serving {
     service_options options;
     server_options server_options;
     char *certificate, *key;
-    char folders[5][4096];
+    char folders[6][4096];
     service service;
     server server;
 } serving;
@@ -62,12 +62,12 @@ static int processors(void) {
     return count > 0 ? (int)count : 1;
 }
 
-static void read_options(serving *s, const doppel_engine_options *engine) {
+static void read_options(serving *s, const served_index *index) {
     const cli_args *args = s->args;
     const char *tmp = args_text(args, "tmp");
     int threads = (int)args_number(args, "threads", (uint64_t)processors());
     s->options = (service_options){
-        .index = args_text(args, "index"),
+        .first = *index,
         .indexes = args_text(args, "indexes"),
         .backups = args_text(args, "backups"),
         .tokens = args_text(args, "tokens"),
@@ -79,7 +79,6 @@ static void read_options(serving *s, const doppel_engine_options *engine) {
         .max_buffered = args_number(args, "max-buffered", 1 << 30),
         .rate = args_number(args, "rate", 0),
         .threads = threads,
-        .engine = engine,
     };
     s->server_options = (server_options){
         .threads = (unsigned)threads,
@@ -107,13 +106,17 @@ static const char *folder_of(char to[4096], const char *path, bool parent) {
 
 static bool give_up(serving *s) {
     const char *log = s->options.access_log, *missing = NULL, *sandbox = args_text(s->args, "sandbox");
+    const served_index *index = &s->options.first;
+    char *names = index->shared ? realpath("/etc/resolv.conf", NULL) : NULL; /* often a link to elsewhere */
     const needed_folders folders = {
-        .to_write = {folder_of(s->folders[0], s->options.index, false),
+        .to_write = {folder_of(s->folders[0], index->shared ? NULL : index->path, false),
                      folder_of(s->folders[1], s->options.indexes, false),
                      folder_of(s->folders[2], s->options.backups, false),
                      folder_of(s->folders[3], log && strcmp(log, "-") != 0 ? log : NULL, true), s->options.tmp},
-        .to_read = folder_of(s->folders[4], s->options.tokens, true),
+        .to_read = {folder_of(s->folders[4], s->options.tokens, true), folder_of(s->folders[5], names, true)},
+        .connects = index->shared,
     };
+    free(names);
     if (!become_user(args_text(s->args, "user")))
         return false;
     if (sandbox && !strcmp(sandbox, "off"))
@@ -179,7 +182,7 @@ static int run(serving *s) {
     return code;
 }
 
-int serve(const cli_args *args, const doppel_engine_options *engine) {
+int serve(const cli_args *args, const served_index *index) {
     serving *s = calloc(1, sizeof *s);
     int code = EXIT_USAGE;
     if (!s) {
@@ -190,7 +193,7 @@ int serve(const cli_args *args, const doppel_engine_options *engine) {
     sigset_t set = signals();
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* in all threads: this one waits for them */
     const char *address = args_text(args, "listen");
-    read_options(s, engine);
+    read_options(s, index);
     if (read_certificate(s) && listen_open(&s->listening, address ? address : "127.0.0.1:7700") && is_safe(s)) {
         s->server_options.socket = s->listening.socket;
         s->options.local_only = s->listening.local && !s->options.tokens;

@@ -17,8 +17,15 @@ typedef struct serve_config {
 int serve_configure(serve_config *config, const cli_args *args);
 void serve_config_free(serve_config *config);
 
+/* The default index. */
+typedef struct served_index {
+    const char *path;                     /* a folder; NULL: in memory */
+    bool shared;                          /* the path is the URL of a store, which is not told to anybody */
+    const doppel_engine_options *options; /* NULL: the defaults */
+} served_index;
+
 /* Serves until it is told to stop. Gives the exit code. */
-int serve(const cli_args *args, const doppel_engine_options *engine);
+int serve(const cli_args *args, const served_index *index);
 
 /* Writes /openapi.json or docs/HTTP.md to stdout: `what` is openapi or http. */
 int serve_generate(const char *what);

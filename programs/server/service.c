@@ -4,7 +4,10 @@
 #include "common/args.h"
 #include "common/message.h"
 
-enum { ADDERS = 2 }; /* while one waits for the disk, the other gathers */
+enum {
+    ADDERS = 2,        /* while one waits for the disk, the other gathers */
+    STORE_WORKERS = 16 /* at least, when they wait for a store rather than for a CPU */
+};
 
 int service_open(service *s, const service_options *options) {
     *s = (service){.options = *options};
@@ -13,7 +16,7 @@ int service_open(service *s, const service_options *options) {
     tokens_init(&s->tokens);
     bool memory = limits_open(&s->limits, (double)options->rate);
     memory = idempotency_open(&s->idempotency) && memory;
-    int code = indexes_open(&s->indexes, options->index, options->indexes, options->engine);
+    int code = indexes_open(&s->indexes, &options->first, options->indexes);
     if (code != EXIT_DONE)
         return code;
     if (options->tokens && !tokens_load(&s->tokens, options->tokens))
@@ -21,6 +24,8 @@ int service_open(service *s, const service_options *options) {
     if (!access_log_open(s))
         return EXIT_STORE;
     int threads = options->threads < 2 ? 2 : options->threads; /* one may wait until an index is free to be dropped */
+    if (options->first.shared && threads < STORE_WORKERS)
+        threads = STORE_WORKERS;
     if (memory && workers_open(&s->workers, threads, 1, work_on) &&
         workers_open(&s->adders, ADDERS, WORKERS_MOST, work_on_adds))
         return EXIT_DONE;

@@ -26,7 +26,7 @@
 #include <stdio.h>
 
 typedef struct service_options {
-    const char *index;   /* NULL: in memory */
+    served_index first;  /* the default index */
     const char *indexes; /* the folder of the others; NULL: there are none */
     const char *backups; /* NULL: no backups by the API */
     const char *tokens;  /* NULL: everybody may do everything */
@@ -37,7 +37,6 @@ typedef struct service_options {
     uint64_t max_buffered; /* bytes of bodies that are held at a time */
     uint64_t rate;         /* requests a second and client; 0: any */
     int threads;
-    const doppel_engine_options *engine; /* of the default index */
 } service_options;
 
 typedef struct service {
@@ -167,11 +166,14 @@ typedef struct problem {
 void request_problem(request *r, problem_kind kind, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void request_fail(request *r, const problem *p);
+/* The store of the request's index does not answer, or what it answers is not good enough. */
+void request_away(request *r);
 /* The same for an error of the library. */
 void request_error(request *r, doppel_status status, const doppel_error *error);
 
 void problem_write(text *out, const problem *p);
-void problem_of_error(problem *p, doppel_status status, const doppel_error *error);
+/* `index` (NULL: none) is the one that was asked. */
+void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error);
 
 /* ---- shapes (check.c) ---- */
 

@@ -141,6 +141,10 @@ void handle_compact(request *r) {
     doppel_error error = {0};
     if (!request_json(r))
         return;
+    if (r->index->shared) {
+        request_problem(r, PROBLEM_OFF, NULL, "a shared store has nothing to leave out");
+        return;
+    }
     doppel_status status = doppel_engine_compact(r->index->engine, &error);
     if (status != DOPPEL_OK) {
         request_error(r, status, &error);
@@ -157,7 +161,19 @@ void handle_health(request *r) {
     request_answer(r, 200);
 }
 
+static bool is_away(indexes *all) {
+    index_entry *first = indexes_at(all, 0);
+    bool away = first && index_is_away(first);
+    if (first)
+        indexes_give(all, first);
+    return away;
+}
+
 void handle_ready(request *r) {
+    if (is_away(&r->service->indexes)) {
+        request_away(r);
+        return;
+    }
     bool stopping = atomic_load(&r->service->draining);
     text_format(&r->answer, "{\"status\":\"%s\"}", stopping ? "stopping" : "ready");
     request_answer(r, stopping ? 503 : 200);

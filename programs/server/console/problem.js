@@ -9,7 +9,7 @@ const HINTS = {
   413: "It is larger than the server takes.",
   429: "Too many requests at once. Wait a moment.",
   501: "The server was not started with what this needs.",
-  503: "The server is busy or about to stop. Try again in a moment.",
+  503: "The server is busy, about to stop, or its store does not answer. Try again in a moment.",
 };
 
 export function problemCard(error) {
