@@ -56,9 +56,9 @@ def fetch_kafka():
         shutil.copy(POM, done)
 
 
-def make_kafka(folder, settings):
+def make_kafka(folder, port, settings):
     fetch_kafka()
-    port, controller = free_port(), free_port()
+    controller = free_port()
     java = [*JAVA, *os.environ.get("KAFKA_OPTS", "").split(), "-cp", os.path.join(JARS, "*")]
     node = make_node(folder, "broker", lambda node: [*java, "kafka.Kafka", os.path.join(node, "server.properties")], port)
     properties = PROPERTIES.format(port=port, controller=controller, data=os.path.join(node, "data"))

@@ -15,16 +15,15 @@ def answers(node):
     return ask(node, "PING").strip() == "PONG"
 
 
-def redis_node(folder, name, settings):
+def redis_node(folder, name, port, settings):
     need("redis-server", "redis-server")
-    port = free_port()
     chosen = {"bind": "127.0.0.1", "port": port, "save": "", "shutdown-timeout": 0, **settings}
     words = [word for key, value in chosen.items() for word in (f"--{key}", str(value))]
     return make_node(folder, name, lambda node: ["redis-server", *words, "--dir", os.path.join(node, "data")], port)
 
 
-def make_redis(folder, settings):
-    redis_node(folder, "redis", settings)
+def make_redis(folder, port, settings):
+    redis_node(folder, "redis", port, settings)
 
 
 def start_redis(nodes):
@@ -33,10 +32,11 @@ def start_redis(nodes):
     return {"REDIS_URL": f"redis://{address(nodes[0])}/0"}
 
 
-def make_cluster(folder, settings):
+def make_cluster(folder, port, settings):
     for number in range(6):
-        redis_node(folder, f"node{number + 1}", {"cluster-enabled": "yes", "cluster-node-timeout": 1000, "repl-diskless-sync-delay": 0,
-                                                 "cluster-port": free_port(), "cluster-config-file": "nodes.conf", **settings})
+        redis_node(folder, f"node{number + 1}", free_port() if number else port,
+                   {"cluster-enabled": "yes", "cluster-node-timeout": 1000, "repl-diskless-sync-delay": 0, "cluster-port": free_port(),
+                    "cluster-config-file": "nodes.conf", **settings})
 
 
 def start_cluster(nodes):
@@ -60,10 +60,9 @@ def start_cluster(nodes):
     return {"CLUSTER_URL": "redis+cluster://" + ",".join(map(address, nodes))}
 
 
-def make_sentinel(folder, settings):
-    first = redis_node(folder, "redis1", settings)
-    port = about(first)["port"]
-    redis_node(folder, "redis2", {"replicaof": f"127.0.0.1 {port}", "repl-diskless-sync-delay": 0, **settings})
+def make_sentinel(folder, port, settings):
+    redis_node(folder, "redis1", port, settings)
+    redis_node(folder, "redis2", free_port(), {"replicaof": f"127.0.0.1 {port}", "repl-diskless-sync-delay": 0, **settings})
     for number in (1, 2, 3):
         own = free_port()
 
