@@ -22,8 +22,8 @@
 typedef enum dp_redis_kind { DP_REDIS_TCP, DP_REDIS_UNIX, DP_REDIS_SENTINEL, DP_REDIS_CLUSTER } dp_redis_kind;
 
 typedef struct dp_redis_address {
-    char *host; /* of DP_REDIS_UNIX: the path */
-    int port;
+    char *host; /* or the path of a unix socket */
+    int port;   /* 0: a unix socket */
 } dp_redis_address;
 
 typedef struct dp_redis_url {

@@ -1,0 +1,178 @@
+/* redis_greet.c - a connection from its first byte to the first command: password, name, version, db; an earlier
+ * connection of this link that may still hold commands is closed at the server; the functions are loaded.
+ *
+ * HELLO answers who is there (version, mode, role, the connection's number) and may be asked by every user. */
+#include "store/redis_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LEAST_VERSION = 7 };
+
+static doppel_status ask(dp_redis_link *link, const char *const *words, redisReply **reply, doppel_error *error) {
+    return dp_redis_wire_ask(&link->wire, link->pool->options.url->timeout, words, reply, error);
+}
+#define ASK(link, reply, error, ...) ask(link, (const char *const[]){__VA_ARGS__, NULL}, reply, error)
+
+doppel_status dp_redis_refused(const dp_redis_link *link, redisReply *reply, doppel_error *error) {
+    doppel_status status = dp_redis_explain(link->wire.place, reply, error);
+    freeReplyObject(reply);
+    return status;
+}
+
+/* Sends a command that is to be answered by anything but an error. */
+static doppel_status demand(dp_redis_link *link, const char *const *words, doppel_error *error) {
+    redisReply *reply;
+    doppel_status status = ask(link, words, &reply, error);
+    if (!status && reply->type == REDIS_REPLY_ERROR)
+        return dp_redis_refused(link, reply, error);
+    freeReplyObject(reply);
+    return status;
+}
+
+/* ---- who is there ---- */
+
+/* Of names and values in turn, the value behind a name; NULL: none. */
+static const redisReply *value_of(const redisReply *pairs, const char *name) {
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2)
+        if (pairs->element[i]->str && !strcmp(pairs->element[i]->str, name))
+            return pairs->element[i + 1];
+    return NULL;
+}
+
+static const char *text_of(const redisReply *pairs, const char *name) {
+    const redisReply *value = value_of(pairs, name);
+    return value && value->str ? value->str : "";
+}
+
+static doppel_status meet(dp_redis_link *link, const redisReply *hello, doppel_error *error) {
+    const char *version = text_of(hello, "version");
+    const redisReply *id = value_of(hello, "id");
+    if (hello->type == REDIS_REPLY_ERROR && strncmp(hello->str, "ERR unknown command", 19))
+        return dp_redis_explain(link->wire.place, hello, error);
+    if (atoi(version) < LEAST_VERSION)
+        return dp_fail(error, DOPPEL_ERROR_STORE, "%s: it is Redis %s; version 7 or later is needed (functions)",
+                       link->wire.place, *version ? version : "below 6");
+    link->cluster = !strcmp(text_of(hello, "mode"), "cluster");
+    link->client = id ? id->integer : 0;
+    if (link->pool->options.url->kind == DP_REDIS_SENTINEL && strcmp(text_of(hello, "role"), "master") != 0)
+        return dp_fail(error, DOPPEL_ERROR_IO, "%s: the Sentinels name it as master, but it is a replica",
+                       link->wire.place);
+    return DOPPEL_OK;
+}
+
+static doppel_status say_hello(dp_redis_link *link, doppel_error *error) {
+    const dp_redis_url *url = link->pool->options.url;
+    char name[32] = "doppel-";
+    for (size_t i = 0; i < sizeof link->name; i++)
+        snprintf(name + 7 + 2 * i, 3, "%02x", link->name[i]);
+    const char *user = url->user ? url->user : "default";
+    redisReply *hello;
+    doppel_status status = url->password
+                               ? ASK(link, &hello, error, "HELLO", "2", "AUTH", user, url->password, "SETNAME", name)
+                               : ASK(link, &hello, error, "HELLO", "2", "SETNAME", name);
+    if (!status)
+        status = meet(link, hello, error);
+    freeReplyObject(hello);
+    return status;
+}
+
+/* ---- what an earlier connection left behind ---- */
+
+/* Commands that were sent on it may not have been read yet: carried out after those that settle them, they would count
+ * twice. Its name tells it from a stranger's that got the same number after a restart. */
+static doppel_status close_left(dp_redis_link *link, doppel_error *error) {
+    char number[24], name[40];
+    redisReply *reply;
+    snprintf(number, sizeof number, "%lld", link->left_client);
+    doppel_status status = ASK(link, &reply, error, "CLIENT", "LIST", "ID", number);
+    if (status)
+        return status;
+    int length = snprintf(name, sizeof name, " name=doppel-");
+    for (size_t i = 0; i < sizeof link->name; i++)
+        length += snprintf(name + length, 3, "%02x", link->name[i]);
+    bool there = reply->str && strstr(reply->str, name);
+    bool refused = reply->type == REDIS_REPLY_ERROR;
+    freeReplyObject(reply);
+    if (there) {
+        status = ASK(link, &reply, error, "CLIENT", "KILL", "ID", number);
+        refused = !status && reply->type == REDIS_REPLY_ERROR;
+        freeReplyObject(reply);
+    }
+    if (refused)
+        dp_redis_log(link->pool, DOPPEL_LOG_WARNING, "REDIS_LIMITED",
+                     "%s: this user may not close a connection it has lost (client|list, client|kill): a command that "
+                     "arrives late may be counted twice",
+                     link->wire.place);
+    link->left_client = 0;
+    return status;
+}
+
+doppel_status dp_redis_greet(dp_redis_link *link, const dp_redis_address *to, doppel_error *error) {
+    const dp_redis_url *url = link->pool->options.url;
+    doppel_status status = dp_redis_wire_open(&link->wire, to, url->timeout, error);
+    if (status)
+        return status;
+    char db[16];
+    snprintf(db, sizeof db, "%d", url->db);
+    status = say_hello(link, error);
+    if (!status && url->db)
+        status = demand(link, (const char *const[]){"SELECT", db, NULL}, error);
+    if (!status && link->left_client && dp_redis_address_equal(to, &link->left))
+        status = close_left(link, error);
+    if (status)
+        dp_redis_wire_close(&link->wire);
+    return status;
+}
+
+/* ---- functions and settings ---- */
+
+doppel_status dp_redis_load(dp_redis_link *link, doppel_error *error) {
+    redisReply *reply;
+    doppel_status status = ASK(link, &reply, error, "FUNCTION", "LOAD", link->pool->options.library);
+    if (status)
+        return status;
+    /* Somebody else may have been quicker. */
+    if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ERR Library", 11) != 0) {
+        doppel_error refused;
+        status = dp_redis_refused(link, reply, &refused);
+        return dp_fail(error, status, "doppel's functions cannot be loaded: %s", refused.message);
+    }
+    freeReplyObject(reply);
+    return DOPPEL_OK;
+}
+
+/* What may be evicted is forgotten before its time. A user that may not ask is not told. */
+static doppel_status warn_of_eviction(dp_redis_link *link, doppel_error *error) {
+    redisReply *reply;
+    doppel_status status = ASK(link, &reply, error, "CONFIG", "GET", "maxmemory*");
+    if (status)
+        return status;
+    const char *policy = text_of(reply, "maxmemory-policy");
+    if (strcmp(text_of(reply, "maxmemory"), "0") != 0 && *policy && strcmp(policy, "noeviction") != 0)
+        dp_redis_log(link->pool, DOPPEL_LOG_WARNING, "REDIS_EVICTS",
+                     "%s: maxmemory-policy is %s: when it is full it drops keys, and with them what doppel remembers, "
+                     "without a word; set it to noeviction",
+                     link->wire.place, policy);
+    freeReplyObject(reply);
+    return DOPPEL_OK;
+}
+
+doppel_status dp_redis_prepare(dp_redis_link *link, doppel_error *error) {
+    redisReply *reply;
+    doppel_status status =
+        ASK(link, &reply, error, "FUNCTION", "LIST", "LIBRARYNAME", link->pool->options.library_name);
+    if (status)
+        return status;
+    if (reply->type == REDIS_REPLY_ERROR && dp_redis_turn_of(reply) == DP_REDIS_WAIT)
+        return dp_redis_refused(link, reply, error);
+    bool absent = reply->type == REDIS_REPLY_ARRAY && !reply->elements;
+    freeReplyObject(reply);
+    if (absent)
+        status = dp_redis_load(link, error);
+    pthread_mutex_lock(&link->pool->mutex);
+    bool warned = link->pool->warned;
+    link->pool->warned = true;
+    pthread_mutex_unlock(&link->pool->mutex);
+    return status || warned ? status : warn_of_eviction(link, error);
+}

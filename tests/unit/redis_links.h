@@ -1,0 +1,161 @@
+/* redis_links.h - what tests of links to Redis share: a pool that keeps its log, and batches whose every command is to
+ * be carried out once and in order, which a function inside Redis checks. */
+#ifndef TESTS_REDIS_LINKS_H
+#define TESTS_REDIS_LINKS_H
+
+#include "redis_server.h"
+
+#include "store/redis_link.h"
+
+#include <pthread.h>
+
+/* doppel_test_count KEY LINK NUMBER AGAIN: adds 1 to the field `all` of a hash, which also has the last number of each
+ * link. Every number follows the one before it, or is one that is known already and sent again. */
+static const char test_library[] =
+    "#!lua name=doppel_test\n"
+    "redis.register_function('doppel_test_count', function(keys, args)\n"
+    "  local last = tonumber(redis.call('HGET', keys[1], args[1]) or '0')\n"
+    "  local number = tonumber(args[2])\n"
+    "  if args[3] == '1' and number <= last then return {number, 'settled'} end\n"
+    "  if number ~= last + 1 then return redis.error_reply('ORDER ' .. number .. ' after ' .. last) end\n"
+    "  redis.call('HSET', keys[1], args[1], number)\n"
+    "  redis.call('HINCRBY', keys[1], 'all', 1)\n"
+    "  return {number, 'counted'}\n"
+    "end)\n";
+
+/* ---- pools ---- */
+
+typedef struct redis_links {
+    dp_redis_url url;
+    dp_redis_pool *pool;
+    pthread_mutex_t mutex;
+    char log[8000]; /* lines LEVEL EVENT WORDS */
+} redis_links;
+
+static inline void links_note(doppel_log_level level, const char *event, const char *line, void *user) {
+    redis_links *links = user;
+    pthread_mutex_lock(&links->mutex);
+    size_t used = strlen(links->log);
+    snprintf(links->log + used, sizeof links->log - used, "%d %s %s\n", (int)level, event, line);
+    pthread_mutex_unlock(&links->mutex);
+}
+
+static inline doppel_status links_try(redis_links *links, const char *url, doppel_error *error) {
+    memset(links, 0, sizeof *links);
+    pthread_mutex_init(&links->mutex, NULL);
+    doppel_status status = dp_redis_url_parse(url, &links->url, error);
+    if (status)
+        return status;
+    dp_redis_link_options options = {&links->url, test_library, "doppel_test", links_note, links};
+    status = dp_redis_pool_create(&options, &links->pool, error);
+    if (status)
+        dp_redis_url_free(&links->url);
+    return status;
+}
+
+static inline void links_open(redis_links *links, const char *url) {
+    doppel_error error = {0};
+    if (links_try(links, url, &error))
+        fail_msg("%s: %s", url, error.message);
+}
+
+static inline void links_close(redis_links *links) {
+    dp_redis_pool_free(links->pool);
+    dp_redis_url_free(&links->url);
+    pthread_mutex_destroy(&links->mutex);
+}
+
+/* That opening fails with this status, and a message that has these words. */
+static inline void links_refuse(const char *url, doppel_status expected, const char *words) {
+    redis_links links;
+    doppel_error error = {0};
+    doppel_status status = links_try(&links, url, &error);
+    if (status != expected || !strstr(error.message, words))
+        fail_msg("%s: %d, %s", url, (int)status, error.message);
+    pthread_mutex_destroy(&links.mutex);
+}
+
+/* ---- batches ---- */
+
+enum { COUNT_WORDS = 7 };
+
+typedef struct count_command {
+    const char *words[COUNT_WORDS];
+    size_t lengths[COUNT_WORDS];
+    char name[17], number[24];
+} count_command;
+
+typedef struct count_batch {
+    size_t count;
+    dp_redis_command *commands;
+    count_command *made;
+    redisReply **replies;
+} count_batch;
+
+static inline void make_command(dp_redis_link *link, count_command *made, dp_redis_command *command, char *key) {
+    for (size_t i = 0; i < 8; i++)
+        snprintf(made->name + 2 * i, 3, "%02x", dp_redis_link_name(link)[i]);
+    snprintf(made->number, sizeof made->number, "%llu", (unsigned long long)dp_redis_link_next(link));
+    const char *words[COUNT_WORDS] = {"FCALL", "doppel_test_count", "1", key, made->name, made->number, "0"};
+    for (size_t i = 0; i < COUNT_WORDS; i++) {
+        made->words[i] = words[i];
+        made->lengths[i] = strlen(words[i]);
+    }
+    *command = (dp_redis_command){COUNT_WORDS, made->words, made->lengths, COUNT_WORDS - 1};
+}
+
+static inline count_batch make_batch(dp_redis_link *link, size_t count) {
+    static char key[] = "{doppel}m";
+    count_batch batch = {count, calloc(count, sizeof *batch.commands), calloc(count, sizeof *batch.made),
+                         calloc(count, sizeof *batch.replies)};
+    assert_true(batch.commands && batch.made && batch.replies);
+    for (size_t i = 0; i < count; i++)
+        make_command(link, &batch.made[i], &batch.commands[i], key);
+    return batch;
+}
+
+static inline void free_batch(count_batch *batch) {
+    for (size_t i = 0; i < batch->count; i++)
+        freeReplyObject(batch->replies[i]);
+    free(batch->commands);
+    free(batch->made);
+    free(batch->replies);
+}
+
+/* Calls with `count` commands, and checks that each has its own answer. Gives how many were settled. */
+static inline size_t call_counts(dp_redis_link *link, size_t count, bool safe) {
+    count_batch batch = make_batch(link, count);
+    doppel_error error = {0};
+    size_t settled = 0;
+    if (dp_redis_call(link, batch.commands, count, safe, batch.replies, &error))
+        fail_msg("%s", error.message);
+    for (size_t i = 0; i < count; i++) {
+        const redisReply *reply = batch.replies[i];
+        if (reply->type != REDIS_REPLY_ARRAY)
+            fail_msg("command %zu of %zu: %s", i, count, reply->str ? reply->str : "no array");
+        assert_int_equal(reply->element[0]->integer, atoll(batch.made[i].number));
+        settled += !strcmp(reply->element[1]->str, "settled");
+    }
+    free_batch(&batch);
+    return settled;
+}
+
+/* Calls and expects an error with these words. */
+static inline void call_fails(dp_redis_link *link, size_t count, doppel_status expected, const char *words) {
+    count_batch batch = make_batch(link, count);
+    doppel_error error = {0};
+    doppel_status status = dp_redis_call(link, batch.commands, count, true, batch.replies, &error);
+    if (status != expected || !strstr(error.message, words))
+        fail_msg("%d, %s", (int)status, error.message);
+    for (size_t i = 0; i < count; i++)
+        assert_null(batch.replies[i]);
+    free_batch(&batch);
+}
+
+static inline dp_redis_link *take_link(redis_links *links) {
+    dp_redis_link *link = dp_redis_take(links->pool, NULL);
+    assert_non_null(link);
+    return link;
+}
+
+#endif

@@ -1,0 +1,305 @@
+/* Links to one real Redis: commands in order, what is met on the way, and what is said about it. */
+#include "redis_links.h"
+
+static redis_server server;
+
+static int start(void **state) {
+    (void)state;
+    static const char *const settings[] = {"--save", "", "--appendonly", "no", "--busy-reply-threshold", "100", NULL};
+    server = redis_start(settings);
+    return 0;
+}
+
+static int stop(void **state) {
+    (void)state;
+    redis_remove(&server);
+    return 0;
+}
+
+static int empty(void **state) {
+    (void)state;
+    redis_do(&server, "FLUSHALL");
+    redis_do(&server, "CONFIG SET maxmemory 0");
+    return 0;
+}
+
+static long long counted(void) {
+    return redis_number(&server, "HGET {doppel}m all");
+}
+
+static void answers_come_in_order_over_a_unix_socket(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    dp_redis_link *link = take_link(&links);
+    assert_int_equal(call_counts(link, 1, false), 0);
+    assert_int_equal(call_counts(link, 5000, false), 0);
+    dp_redis_give(links.pool, link);
+    assert_int_equal(counted(), 5001);
+    assert_string_equal(links.log, "");
+    links_close(&links);
+}
+
+static void tcp_and_a_db_of_its_own(void **state) {
+    (void)state;
+    redis_links links;
+    char url[128];
+    snprintf(url, sizeof url, "redis://%s/3", server.host);
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+    assert_int_equal(counted(), -1);
+    assert_int_equal(redis_number(&server, "DBSIZE"), 0);
+}
+
+/* Commands and replies of 1 MB each fill both sides' buffers many times over. */
+static void buffers_full_on_both_sides_do_not_stop_it(void **state) {
+    (void)state;
+    enum { COUNT = 40, SIZE = 1 << 20 };
+    redis_links links;
+    links_open(&links, server.url);
+    dp_redis_link *link = take_link(&links);
+    char *bytes = malloc(SIZE);
+    memset(bytes, 'x', SIZE);
+    const char *words[2] = {"ECHO", bytes};
+    size_t lengths[2] = {4, SIZE};
+    dp_redis_command commands[COUNT];
+    redisReply *replies[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        commands[i] = (dp_redis_command){2, words, lengths, 0};
+    assert_int_equal(dp_redis_call(link, commands, COUNT, false, replies, NULL), DOPPEL_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(replies[i]->len, SIZE);
+        assert_memory_equal(replies[i]->str, bytes, SIZE);
+        freeReplyObject(replies[i]);
+    }
+    free(bytes);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void functions_come_back_after_a_flush(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    dp_redis_link *link = take_link(&links);
+    for (int i = 0; i < 5; i++) {
+        call_counts(link, 50, false);
+        redis_do(&server, "FUNCTION FLUSH");
+    }
+    call_counts(link, 50, false);
+    assert_int_equal(counted(), 300);
+    assert_non_null(strstr(links.log, "REDIS_FUNCTIONS"));
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void a_command_s_own_error_is_its_reply(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    dp_redis_link *link = take_link(&links);
+    const char *words[] = {"LPUSH", "{doppel}list", "1", "GET", "{doppel}list", "STRLEN", "{doppel}none"};
+    size_t lengths[] = {5, 12, 1, 3, 12, 6, 12};
+    dp_redis_command commands[] = {
+        {3, words, lengths, 0}, {2, words + 3, lengths + 3, 0}, {2, words + 5, lengths + 5, 0}};
+    redisReply *replies[3];
+    assert_int_equal(dp_redis_call(link, commands, 3, false, replies, NULL), DOPPEL_OK);
+    assert_int_equal(replies[0]->integer, 1);
+    assert_int_equal(replies[1]->type, REDIS_REPLY_ERROR);
+    assert_int_equal(strncmp(replies[1]->str, "WRONGTYPE", 9), 0);
+    assert_int_equal(replies[2]->type, REDIS_REPLY_INTEGER);
+    for (size_t i = 0; i < 3; i++)
+        freeReplyObject(replies[i]);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void a_connection_that_was_closed_meanwhile_is_made_again(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    dp_redis_link *link = take_link(&links);
+    for (int i = 0; i < 3; i++) {
+        call_counts(link, 10, false);
+        redis_do(&server, "CLIENT KILL TYPE normal SKIPME yes");
+    }
+    call_counts(link, 10, false);
+    assert_int_equal(counted(), 40);
+    assert_int_equal(dp_redis_get_counters(links.pool)->reconnects, 3);
+    assert_int_equal(dp_redis_get_counters(links.pool)->resent, 0);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void a_server_that_restarts_is_waited_for(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    redis_end(&server, SIGKILL);
+    pid_t starter = fork();
+    if (!starter) {
+        pause_for(0.3);
+        _exit(0);
+    }
+    waitpid(starter, NULL, 0);
+    redis_again(&server);
+    /* It is empty: a link of its own begins anew. */
+    dp_redis_link *other = take_link(&links);
+    assert_int_equal(call_counts(other, 10, false), 0);
+    assert_int_equal(counted(), 10);
+    dp_redis_give(links.pool, other);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void a_server_that_stays_away_is_given_up(void **state) {
+    (void)state;
+    char url[160];
+    snprintf(url, sizeof url, "%s?retry=0.3&timeout=0.1", server.url);
+    redis_links links;
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    kill(server.pid, SIGSTOP);
+    double before = (double)clock();
+    call_fails(link, 10, DOPPEL_ERROR_IO, "what became of the last 10 commands is not known");
+    assert_true((double)clock() - before < 0.2 * CLOCKS_PER_SEC);
+    kill(server.pid, SIGCONT);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+    links_refuse("redis+unix:///nowhere/socket", DOPPEL_ERROR_IO, "No such file");
+    links_refuse("redis://no.such.host.invalid", DOPPEL_ERROR_IO, "no.such.host.invalid:6379");
+}
+
+static void what_arrives_late_is_not_carried_out_twice(void **state) {
+    (void)state;
+    char url[160];
+    snprintf(url, sizeof url, "%s?retry=10&timeout=0.2", server.url);
+    redis_links links;
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    for (int round = 0; round < 3; round++) {
+        kill(server.pid, SIGSTOP);
+        pid_t waker = fork();
+        if (!waker) {
+            pause_for(0.5);
+            kill(server.pid, SIGCONT);
+            _exit(0);
+        }
+        call_counts(link, 100, false);
+        waitpid(waker, NULL, 0);
+    }
+    assert_int_equal(counted(), 310);
+    assert_true(dp_redis_get_counters(links.pool)->resent >= 300);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void a_full_server_says_what_to_do(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    redis_do(&server, "CONFIG SET maxmemory 1");
+    call_fails(link, 10, DOPPEL_ERROR_IO, "it is full: raise its maxmemory");
+    redis_do(&server, "CONFIG SET maxmemory 0");
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void eviction_is_warned_of(void **state) {
+    (void)state;
+    redis_do(&server, "CONFIG SET maxmemory 1000000000");
+    redis_do(&server, "CONFIG SET maxmemory-policy allkeys-lru");
+    redis_links links;
+    links_open(&links, server.url);
+    assert_non_null(strstr(links.log, "1 REDIS_EVICTS"));
+    assert_non_null(strstr(links.log, "maxmemory-policy is allkeys-lru"));
+    links_close(&links);
+    redis_do(&server, "CONFIG SET maxmemory-policy noeviction");
+    links_open(&links, server.url);
+    assert_string_equal(links.log, "");
+    links_close(&links);
+}
+
+static void users_and_passwords(void **state) {
+    (void)state;
+    char url[160];
+    redis_do(&server, "ACL SETUSER crawler on >pa@ss ~{doppel}* +@all");
+    redis_do(&server, "ACL SETUSER reader on >secret ~{doppel}* +@read");
+    snprintf(url, sizeof url, "redis://crawler:pa%%40ss@%s", server.host);
+    redis_links links;
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+    snprintf(url, sizeof url, "redis://crawler:wrong@%s", server.host);
+    links_refuse(url, DOPPEL_ERROR_STORE, "the user name or the password is wrong");
+    snprintf(url, sizeof url, "redis://reader:secret@%s", server.host);
+    links_open(&links, url);
+    link = take_link(&links);
+    call_fails(link, 10, DOPPEL_ERROR_STORE, "NOPERM");
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+    redis_do(&server, "ACL SETUSER default >master");
+    redis_do(&server, "ACL SETUSER default resetpass >master");
+    snprintf(url, sizeof url, "redis://%s", server.host);
+    links_refuse(url, DOPPEL_ERROR_STORE, "it asks for a password");
+    setenv("DOPPEL_REDIS_PASSWORD", "master", 1);
+    links_open(&links, url);
+    links_close(&links);
+    unsetenv("DOPPEL_REDIS_PASSWORD");
+    redisContext *context = redisConnectUnix(server.socket);
+    freeReplyObject(redisCommand(context, "AUTH master"));
+    freeReplyObject(redisCommand(context, "ACL SETUSER default nopass"));
+    redisFree(context);
+}
+
+static void a_db_that_is_not_there(void **state) {
+    (void)state;
+    char url[160];
+    snprintf(url, sizeof url, "redis://%s/99", server.host);
+    links_refuse(url, DOPPEL_ERROR_STORE, "it does not have that db");
+}
+
+static void replicas_that_are_not_there_are_an_error(void **state) {
+    (void)state;
+    char url[160];
+    snprintf(url, sizeof url, "%s?replicas=1&retry=0.2&timeout=0.2", server.url);
+    redis_links links;
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_fails(link, 10, DOPPEL_ERROR_IO, "0 of the 1 replicas");
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+int main(void) {
+    if (!redis_installed())
+        return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(answers_come_in_order_over_a_unix_socket, empty),
+        cmocka_unit_test_setup(tcp_and_a_db_of_its_own, empty),
+        cmocka_unit_test_setup(buffers_full_on_both_sides_do_not_stop_it, empty),
+        cmocka_unit_test_setup(functions_come_back_after_a_flush, empty),
+        cmocka_unit_test_setup(a_command_s_own_error_is_its_reply, empty),
+        cmocka_unit_test_setup(a_connection_that_was_closed_meanwhile_is_made_again, empty),
+        cmocka_unit_test_setup(a_server_that_restarts_is_waited_for, empty),
+        cmocka_unit_test_setup(a_server_that_stays_away_is_given_up, empty),
+        cmocka_unit_test_setup(what_arrives_late_is_not_carried_out_twice, empty),
+        cmocka_unit_test_setup(a_full_server_says_what_to_do, empty),
+        cmocka_unit_test_setup(eviction_is_warned_of, empty),
+        cmocka_unit_test_setup(users_and_passwords, empty),
+        cmocka_unit_test_setup(a_db_that_is_not_there, empty),
+        cmocka_unit_test_setup(replicas_that_are_not_there_are_an_error, empty),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
