@@ -2,9 +2,10 @@
 file(GLOB common_sources CONFIGURE_DEPENDS programs/common/*.c)
 file(GLOB command_sources CONFIGURE_DEPENDS programs/doppel/*.c)
 include(cmake/server.cmake)
+include(cmake/stream.cmake)
 if(command_sources)
   add_executable(doppel ${command_sources})
-  target_link_libraries(doppel PRIVATE doppel_server)
+  target_link_libraries(doppel PRIVATE doppel_server doppel_stream)
 endif()
 
 # Benchmarks, built by the target bench: bench/bench_NAME.c is a program, the other bench/*.c are parts of each of them.

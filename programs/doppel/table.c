@@ -157,6 +157,28 @@ static const cli_command commands[] = {
      "doppel serve --store redis://10.0.0.5:6379/0 --store-password-file /etc/doppel.password\n"
      "doppel serve --config doppel.ini --listen 0.0.0.0:443 --tokens tokens --certificate cert.pem --key key.pem",
      serve_options, 0, 0, "takes no operands", NULL, cmd_serve, TAKES_NOTHING},
+    {"stream", "--brokers B --in T --unique T --duplicates T " PLACE,
+     "Split a stream of pages in Kafka into those that are new and those that were seen before.",
+     "Records of --in are JSON objects as doppel add takes them. A page that is new goes to --unique as it stands, "
+     "with "
+     "its key, headers and time; one that is not goes to --duplicates with its verdict as the last member, and its "
+     "original's id in the header doppel-original; what is no page goes to --dead-letter, with the reason in the "
+     "header "
+     "doppel-error. A record without a value makes the index forget the document that its key names, and goes to "
+     "--unique. A page without an id is called like its record's key.\n"
+     "Each record has one outcome, exactly once, whatever crashes: offsets and output are one transaction of Kafka, "
+     "and the index knows where its documents come from, so that no page is a duplicate of itself. Readers of the "
+     "topics set isolation.level=read_committed.\n"
+     "One worker has an index of its own (--index); several share one with --store, and divide the partitions. The "
+     "first SIGINT or SIGTERM lets it finish what it has begun, a second one ends it at once. docs/STREAM.md says what "
+     "is promised, and what it costs.",
+     "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --dead-letter bad --index "
+     "seen\n"
+     "doppel stream --brokers kafka:9093 -X security.protocol=ssl --in pages --unique new --duplicates known "
+     "--store redis://redis:6379/0?prefix=seen --group crawl --instance worker-1 --listen :9100\n"
+     "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --index seen --until-end "
+     "--json",
+     stream_options, 0, 0, "takes no operands", NULL, cmd_stream, READS_DOCUMENTS},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
      "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
      "off).",

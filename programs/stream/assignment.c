@@ -1,0 +1,130 @@
+/* assignment.c - partitions that come and go, and the way back to what is committed.
+ *
+ * All partitions are handed out anew each time a worker comes or goes (the eager protocol): every assignment begins at
+ * what is committed, there is no state to carry over, and one rule holds for a rebalance and for a transaction that was
+ * taken back. */
+#include "stream/state.h"
+
+#include <string.h>
+
+static rd_kafka_topic_partition_t *find(rd_kafka_topic_partition_list_t *list, const rd_kafka_message_t *m) {
+    return rd_kafka_topic_partition_list_find(list, rd_kafka_topic_name(m->rkt), m->partition);
+}
+
+/* ---- where it stands ---- */
+
+void note_position(stream *s, const rd_kafka_message_t *m) {
+    pthread_mutex_lock(&s->lock);
+    if (!find(s->positions, m))
+        rd_kafka_topic_partition_list_add(s->positions, rd_kafka_topic_name(m->rkt), m->partition)->offset = m->offset;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void note_end(stream *s, const rd_kafka_message_t *m, bool end) {
+    rd_kafka_topic_partition_t *at = s->ends ? find(s->ends, m) : NULL;
+    if (at && (end || m->offset + 1 >= at->offset))
+        at->opaque = s; /* reached */
+}
+
+bool all_ended(const stream *s) {
+    if (!s->settings.until_end || !s->assigned || !s->ends)
+        return false;
+    for (int i = 0; i < s->ends->cnt; i++)
+        if (!s->ends->elems[i].opaque)
+            return false;
+    return true;
+}
+
+/* Where the partitions end now. */
+static void find_ends(stream *s, const rd_kafka_topic_partition_list_t *partitions) {
+    enum { PATIENCE = 10000 }; /* ms */
+    if (!s->settings.until_end)
+        return;
+    if (s->ends)
+        rd_kafka_topic_partition_list_destroy(s->ends);
+    s->ends = rd_kafka_topic_partition_list_copy(partitions);
+    for (int i = 0; i < s->ends->cnt; i++) {
+        rd_kafka_topic_partition_t *at = &s->ends->elems[i];
+        int64_t low, high;
+        at->opaque = NULL;
+        at->offset = rd_kafka_query_watermark_offsets(s->consumer, at->topic, at->partition, &low, &high, PATIENCE)
+                         ? INT64_MAX /* its end will be told */
+                         : high;
+    }
+}
+
+/* ---- partitions that come and go ---- */
+
+static void assign(stream *s, const rd_kafka_topic_partition_list_t *partitions) {
+    rd_kafka_resp_err_t code = rd_kafka_assign(s->consumer, partitions);
+    if (code)
+        say("partitions cannot be assigned: %s", rd_kafka_err2str(code));
+}
+
+/* The worker finishes what it has begun, and drops the rest. */
+static void let_go(stream *s) {
+    batch_clear(s->gathering);
+    atomic_store(&s->abandon, true);
+    wait_until_idle(s);
+    atomic_store(&s->abandon, false);
+    pthread_mutex_lock(&s->lock);
+    s->rewind = false;
+    rd_kafka_topic_partition_list_destroy(s->positions);
+    s->positions = rd_kafka_topic_partition_list_new(8);
+    pthread_mutex_unlock(&s->lock);
+    s->assigned = false;
+}
+
+void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t *partitions,
+                  void *user) {
+    stream *s = user;
+    (void)consumer;
+    atomic_fetch_add(&s->figures.rebalances, 1);
+    if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        say("%d partition%s to work on", partitions->cnt, partitions->cnt == 1 ? "" : "s");
+        find_ends(s, partitions);
+        assign(s, partitions);
+        s->assigned = true;
+        atomic_store(&s->joined, true);
+        return;
+    }
+    if (code != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS)
+        say("partitions are given back: %s", rd_kafka_err2str(code));
+    let_go(s);
+    assign(s, NULL);
+}
+
+void go_back(stream *s) {
+    rd_kafka_topic_partition_list_t *all = NULL;
+    wait_until_idle(s);
+    batch_clear(s->gathering);
+    rd_kafka_resp_err_t code = rd_kafka_assignment(s->consumer, &all);
+    if (code) {
+        say("the partitions are not known: %s", rd_kafka_err2str(code));
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < all->cnt; i++) {
+        rd_kafka_topic_partition_t *at = &all->elems[i],
+                                   *from = rd_kafka_topic_partition_list_find(s->positions, at->topic, at->partition);
+        at->offset = from ? from->offset : RD_KAFKA_OFFSET_INVALID; /* what is committed */
+    }
+    s->rewind = false;
+    pthread_mutex_unlock(&s->lock);
+    for (int i = 0; s->ends && i < s->ends->cnt; i++)
+        s->ends->elems[i].opaque = NULL;
+    assign(s, NULL);
+    assign(s, all);
+    rd_kafka_topic_partition_list_destroy(all);
+}
+
+void pause_all(stream *s, bool pause) {
+    rd_kafka_topic_partition_list_t *all = NULL;
+    if (rd_kafka_assignment(s->consumer, &all))
+        return;
+    if (pause)
+        rd_kafka_pause_partitions(s->consumer, all);
+    else
+        rd_kafka_resume_partitions(s->consumer, all);
+    rd_kafka_topic_partition_list_destroy(all);
+}

@@ -1,0 +1,112 @@
+/* batch.c - records of a topic, read: pages, tombstones, and what is neither. */
+#include "stream/batch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+batch *batch_create(size_t room) {
+    batch *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->room = room;
+    b->records = calloc(room, sizeof *b->records);
+    b->items = calloc(room, sizeof *b->items);
+    b->verdicts = calloc(room, sizeof *b->verdicts);
+    b->statuses = calloc(room, sizeof *b->statuses);
+    if (b->records && b->items && b->verdicts && b->statuses)
+        return b;
+    batch_free(b);
+    return NULL;
+}
+
+void batch_clear(batch *b) {
+    for (size_t i = 0; i < b->count; i++) {
+        doppel_document_free(b->records[i].document);
+        rd_kafka_message_destroy(b->records[i].message);
+        free(b->records[i].why);
+    }
+    b->count = b->bytes = 0;
+}
+
+void batch_free(batch *b) {
+    if (!b)
+        return;
+    batch_clear(b);
+    for (size_t i = 0; b->verdicts && i < b->room; i++)
+        doppel_verdict_free(&b->verdicts[i]);
+    free(b->records);
+    free(b->items);
+    free(b->verdicts);
+    free(b->statuses);
+    free(b);
+}
+
+void record_is_bad(record *r, const char *why) {
+    doppel_document_free(r->document);
+    r->document = NULL;
+    r->kind = RECORD_BAD;
+    free(r->why);
+    r->why = strdup(why);
+}
+
+/* The reader repairs what is no UTF-8; here that is an error, as the record goes on as it stands. */
+static bool was_repaired(const doppel_document *document, const rd_kafka_message_t *m) {
+    return document->record_length != m->len || memcmp(document->record, m->payload, m->len) != 0;
+}
+
+/* Letters and digits of ASCII are in words, whatever the recipe; of anything else a fingerprint tells. */
+static bool has_words(const doppel_document *page) {
+    for (size_t i = 0; i < page->text_length; i++) {
+        char c = page->text[i];
+        if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'))
+            return true;
+    }
+    uint64_t fingerprint = 0;
+    return page->text_length && doppel_fingerprint(page->text, page->text_length, &fingerprint) == DOPPEL_OK &&
+           fingerprint;
+}
+
+static void read_page(record *r, const stream_settings *settings, const doppel_input_options *input) {
+    const rd_kafka_message_t *m = r->message;
+    doppel_error error = {0};
+    char why[120];
+    if (m->len > settings->max_record) {
+        snprintf(why, sizeof why, "the record has %zu bytes, more than --max-record %zu", m->len, settings->max_record);
+        record_is_bad(r, why);
+        return;
+    }
+    doppel_status status = doppel_document_parse(m->payload, m->len, input, &r->document, &error);
+    if (status != DOPPEL_OK) {
+        record_is_bad(r, m->len ? error.message : "the value is empty");
+        return;
+    }
+    if (was_repaired(r->document, m)) {
+        record_is_bad(r, "not UTF-8");
+        return;
+    }
+    if (!r->document->url_length && !r->document->title_length && !r->document->html_length &&
+        !has_words(r->document)) {
+        record_is_bad(r, "nothing to remember it by: no URL, no title and no words");
+        return;
+    }
+    if (!r->document->id_length && m->key_len) {
+        r->document->id = m->key;
+        r->document->id_length = m->key_len;
+    }
+}
+
+void batch_add(batch *b, rd_kafka_message_t *message, const stream_settings *settings,
+               const doppel_input_options *input) {
+    record *r = &b->records[b->count++];
+    *r = (record){.message = message};
+    b->bytes += message->len + message->key_len;
+    snprintf(r->origin, sizeof r->origin, "%s/%d/%lld", rd_kafka_topic_name(message->rkt), (int)message->partition,
+             (long long)message->offset);
+    if (message->payload)
+        read_page(r, settings, input);
+    else if (message->key_len)
+        r->kind = RECORD_TOMBSTONE;
+    else
+        record_is_bad(r, "neither a value nor a key");
+}

@@ -1,0 +1,52 @@
+/* batch.h - records of a topic on their way through the worker. */
+#ifndef STREAM_BATCH_H
+#define STREAM_BATCH_H
+
+#include "stream/settings.h"
+
+#include <librdkafka/rdkafka.h>
+
+/* The longest name of a topic has 249 bytes. */
+enum { ORIGIN_ROOM = 296 };
+
+typedef enum record_kind {
+    RECORD_PAGE,
+    RECORD_TOMBSTONE, /* no value: the document that is called like the key is to be forgotten */
+    RECORD_BAD
+} record_kind;
+
+typedef struct record {
+    rd_kafka_message_t *message;
+    doppel_document *document; /* of a page; its id may be the record's key */
+    record_kind kind;
+    char *why;   /* what is bad; NULL: no memory to say it */
+    size_t item; /* of a page: its place among the batch's items */
+    char origin[ORIGIN_ROOM];
+} record;
+
+typedef struct batch {
+    record *records;
+    size_t count, room;
+    size_t bytes;   /* of values and keys */
+    uint64_t begun; /* when the first came, in ticks */
+    /* What is asked of the engine; places as there is room for records. */
+    doppel_item *items;
+    doppel_verdict *verdicts;
+    doppel_status *statuses;
+    struct batch *next; /* where they are kept */
+} batch;
+
+batch *batch_create(size_t room); /* NULL: no memory */
+void batch_free(batch *b);
+
+/* Empties it; the messages are given back. */
+void batch_clear(batch *b);
+
+/* Reads a message, which is the batch's from now on. There is room. */
+void batch_add(batch *b, rd_kafka_message_t *message, const stream_settings *settings,
+               const doppel_input_options *input);
+
+/* Makes a record a bad one, with the reason. */
+void record_is_bad(record *r, const char *why);
+
+#endif

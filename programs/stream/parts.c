@@ -1,0 +1,76 @@
+/* parts.c - where a batch is cut.
+ *
+ * Within a part nothing is forgotten after something was added: whatever makes the engine forget (a tombstone of a
+ * document that is there, a page that takes the place of one with other words) begins a new one. So a part that is done
+ * a second time, after a crash, finds all that it has found the first time, and its verdicts are the same. */
+#include "stream/parts.h"
+
+#include <string.h>
+
+static bool same_bytes(const char *a, size_t a_length, const char *b, size_t b_length) {
+    return a_length == b_length && (!a_length || !memcmp(a, b, a_length));
+}
+
+static bool same_text(const doppel_document *a, const doppel_document *b) {
+    return same_bytes(a->text, a->text_length, b->text, b->text_length) &&
+           same_bytes(a->html, a->html_length, b->html, b->html_length);
+}
+
+/* Whether a page takes the place of one with other words that is in the index. Where many workers share one, the order
+ * of pages is open anyway, and nobody is asked. */
+static outcome replaces(stream *s, const doppel_item *page, bool *other) {
+    const doppel_slice id = {page->document.id, page->document.id_length};
+    bool same;
+    *other = false;
+    if (s->job->shared)
+        return OUTCOME_DONE;
+    outcome o = is_there(s, id, page->origin, other);
+    if (o == OUTCOME_DONE && *other) {
+        o = has_same_words(s, page, &same);
+        *other = !same;
+    }
+    return o;
+}
+
+/* Whether a page begins a new part; else it is in this one. */
+static outcome page_begins(stream *s, part *p, const doppel_item *page, const doppel_document *document, bool *begins) {
+    outcome o = OUTCOME_DONE;
+    *begins = false;
+    if (document->id_length) {
+        const doppel_document *first = id_set_add(&p->ids, document);
+        if (first)
+            *begins = !same_text(first, document);
+        else if (p->adds)
+            o = replaces(s, page, begins);
+    }
+    p->unnamed = p->unnamed || (!*begins && !document->id_length);
+    p->adds = p->adds || !*begins;
+    return o;
+}
+
+/* The same of a tombstone. What it forgets is forgotten at the start of a part, before pages are added. */
+static outcome tombstone_begins(stream *s, part *p, const rd_kafka_message_t *m, bool *begins) {
+    bool there;
+    if (p->adds && (p->unnamed || id_set_has(&p->ids, m->key, m->key_len))) {
+        *begins = true;
+        return OUTCOME_DONE;
+    }
+    outcome o = is_there(s, (doppel_slice){m->key, m->key_len}, (doppel_slice){NULL, 0}, &there);
+    *begins = there && p->adds;
+    return o == OUTCOME_DONE && there && !p->adds ? forget(s, m) : o;
+}
+
+outcome find_part(stream *s, const batch *b, part *p) {
+    outcome o = OUTCOME_DONE;
+    bool begins = false;
+    for (p->to = p->from; p->to < b->count; p->to++) {
+        const record *r = &b->records[p->to];
+        if (r->kind == RECORD_PAGE)
+            o = page_begins(s, p, &b->items[r->item], r->document, &begins);
+        else if (r->kind == RECORD_TOMBSTONE)
+            o = tombstone_begins(s, p, r->message, &begins);
+        if (begins || o != OUTCOME_DONE)
+            break;
+    }
+    return o;
+}

@@ -1,0 +1,122 @@
+/* settings.c - what the command line says, as the worker uses it. */
+#include "stream/settings.h"
+
+#include "common/message.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BATCH = 4000,         /* docs/STREAM.md has the measurements */
+    MOST_BATCH = 100000,  /* librdkafka's queue holds as many */
+    WAIT = 5,             /* ms */
+    MOST_WAIT = 60000,    /* ms */
+    MAX_RECORD = 64 << 20 /* bytes */
+};
+
+static bool need(const cli_args *args, const char *name, const char **value) {
+    *value = args_text(args, name);
+    if (*value && **value)
+        return true;
+    message("stream needs --%s: doppel stream %s", name, args->command->arguments);
+    return false;
+}
+
+static bool split_topics(stream_settings *s, const char *in) {
+    char *rest = s->held = strdup(in);
+    for (char *name; rest && (name = strsep(&rest, ","));) {
+        if (s->in_count == MOST_TOPICS) {
+            message("--in takes at most %d topics", MOST_TOPICS);
+            return false;
+        }
+        if (*name)
+            s->in[s->in_count++] = name;
+    }
+    if (!s->in_count)
+        message("--in takes topics, divided by commas, not %s", in);
+    return s->in_count;
+}
+
+/* What is written must not come in again, and each output is told by its topic. */
+static bool check_topics(const stream_settings *s) {
+    static const char *const names[OUTPUTS] = {"unique", "duplicates", "dead-letter"};
+    for (int i = 0; i < OUTPUTS; i++) {
+        for (size_t k = 0; s->topics[i] && k < s->in_count; k++)
+            if (!strcmp(s->topics[i], s->in[k])) {
+                message("--%s %s is a topic of --in, too: what is written there would come in again", names[i],
+                        s->in[k]);
+                return false;
+            }
+        for (int k = 0; s->topics[i] && k < i; k++)
+            if (s->topics[k] && !strcmp(s->topics[i], s->topics[k])) {
+                message("--%s and --%s are both %s: they take topics of their own", names[k], names[i], s->topics[i]);
+                return false;
+            }
+    }
+    return true;
+}
+
+static bool read_properties(stream_settings *s, const cli_args *args) {
+    char why[400];
+    while (args_again(args, "property", s->property_count))
+        s->property_count++;
+    s->properties = calloc(s->property_count + 1, sizeof *s->properties);
+    if (!s->properties) {
+        message("no memory");
+        return false;
+    }
+    for (size_t i = 0; i < s->property_count; i++)
+        if (!property_read(&s->properties[i], args_again(args, "property", i), why, sizeof why)) {
+            message("%s", why);
+            return false;
+        }
+    return true;
+}
+
+static bool read_numbers(stream_settings *s, const cli_args *args) {
+    uint64_t batch = args_number(args, "batch", BATCH), wait = args_number(args, "wait", WAIT);
+    if (!batch || batch > MOST_BATCH) {
+        message("--batch takes a number from 1 to %d", MOST_BATCH);
+        return false;
+    }
+    if (wait > MOST_WAIT) {
+        message("--wait takes milliseconds up to %d", MOST_WAIT);
+        return false;
+    }
+    s->batch = (size_t)batch;
+    s->wait = (unsigned)wait;
+    s->max_record = (size_t)args_number(args, "max-record", MAX_RECORD);
+    return true;
+}
+
+bool settings_read(stream_settings *s, const cli_args *args) {
+    const char *in;
+    *s = (stream_settings){.group = args_text(args, "group"),
+                           .instance = args_text(args, "instance"),
+                           .verdict_key = args_text(args, "verdict-key"),
+                           .listen = args_text(args, "listen"),
+                           .until_end = args_flag(args, "until-end"),
+                           .strict = args_flag(args, "strict"),
+                           .json = args_flag(args, "json")};
+    s->group = s->group ? s->group : "doppel";
+    s->verdict_key = s->verdict_key ? s->verdict_key : "verdict";
+    s->topics[TO_DEAD_LETTER] = args_text(args, "dead-letter");
+    if (!need(args, "brokers", &s->brokers) || !need(args, "in", &in) || !need(args, "unique", &s->topics[TO_UNIQUE]) ||
+        !need(args, "duplicates", &s->topics[TO_DUPLICATES]))
+        return false;
+    return split_topics(s, in) && check_topics(s) && read_properties(s, args) && read_numbers(s, args);
+}
+
+void settings_free(stream_settings *s) {
+    free(s->properties);
+    free(s->held);
+    *s = (stream_settings){0};
+}
+
+int stream_check(const cli_args *args) {
+    stream_settings s;
+    bool good = settings_read(&s, args);
+    settings_free(&s);
+    return good ? EXIT_DONE : EXIT_USAGE;
+}

@@ -1,0 +1,31 @@
+/* settings.h - what the command line says, as the worker uses it. */
+#ifndef STREAM_SETTINGS_H
+#define STREAM_SETTINGS_H
+
+#include "stream/properties.h"
+#include "stream/stream.h"
+
+enum { MOST_TOPICS = 64 };
+
+/* Where records go. */
+typedef enum output { TO_UNIQUE, TO_DUPLICATES, TO_DEAD_LETTER, OUTPUTS } output;
+
+typedef struct stream_settings {
+    const char *brokers, *group, *instance, *verdict_key, *listen;
+    const char *topics[OUTPUTS]; /* of TO_DEAD_LETTER: may be NULL */
+    const char *in[MOST_TOPICS];
+    size_t in_count;
+    property *properties;
+    size_t property_count;
+    size_t batch;      /* records of a transaction, at most */
+    unsigned wait;     /* milliseconds that a batch waits for more while nothing else is to be done */
+    size_t max_record; /* bytes */
+    bool until_end, strict, json;
+    char *held;
+} stream_settings;
+
+/* Complains and gives false when they make no sense. Free them in any case. */
+bool settings_read(stream_settings *s, const cli_args *args);
+void settings_free(stream_settings *s);
+
+#endif

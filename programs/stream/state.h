@@ -1,0 +1,105 @@
+/* state.h - the worker's parts together.
+ *
+ *     intake.c       the caller's thread: takes records from Kafka and reads them into a batch
+ *     assignment.c   partitions that come and go, the way back to what is committed
+ *     worker.c       a thread of its own: a batch to the engine, cut where it has to be
+ *     transaction.c  what was decided and the offsets, to Kafka in one transaction
+ *     clients.c      the consumer and the producer
+ *     report.c       what is said; http.c: /metrics
+ *
+ * While a batch is worked on, the next one is read. The worker takes a batch only when the one before is committed, so
+ * that the engine is never ahead of Kafka by more than one transaction: what a crash leaves open is done again from its
+ * first record, and the engine knows by their origins which records it has seen. */
+#ifndef STREAM_STATE_H
+#define STREAM_STATE_H
+
+#include "stream/batch.h"
+#include "stream/figures.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+/* How work on a batch or a part of it went. */
+typedef enum outcome {
+    OUTCOME_DONE,
+    OUTCOME_AGAIN, /* nothing of it is committed; it is to be read again */
+    OUTCOME_FAILED /* the worker has to end; it was told why */
+} outcome;
+
+typedef struct stream {
+    const stream_job *job;
+    stream_settings settings;
+    doppel_input_options input;
+    rd_kafka_t *consumer, *producer;
+    rd_kafka_topic_t *to[OUTPUTS];
+    char transactional_id[8192];     /* with the longest path */
+    rd_kafka_resp_err_t undelivered; /* the first reason why a record could not be written */
+    unsigned reopened;               /* how often the producer was, since the last commit */
+    figures figures;
+    struct http *http;
+
+    /* Between the two threads. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t worker;
+    batch *queued, *spare;
+    bool working, ended;
+    bool rewind; /* what was read and is not committed is to be read again; until then the worker drops batches */
+    int code;    /* not EXIT_DONE: the worker has failed */
+    rd_kafka_topic_partition_list_t *positions; /* the first offset that is not committed */
+    atomic_bool busy;                           /* queued or working */
+    atomic_bool abandon; /* partitions are to be given back: what has not begun is left to others */
+    atomic_bool away;    /* the index or the brokers do not answer */
+    atomic_bool joined;  /* partitions were assigned */
+
+    /* Of the caller's thread. */
+    batch *gathering;
+    rd_kafka_topic_partition_list_t *ends; /* --until-end: where partitions ended at first; opaque: reached */
+    bool assigned;
+    uint64_t reported; /* when, in ticks */
+    uint64_t reported_records;
+} stream;
+
+/* 1 once the user has asked to stop. */
+extern volatile sig_atomic_t stream_stop;
+
+/* ---- clients.c ---- */
+int clients_open(stream *s); /* gives an exit code, with a message unless it is EXIT_DONE */
+void clients_close(stream *s);
+/* A new producer in place of one that has failed for good. */
+bool producer_open(stream *s);
+void producer_close(stream *s);
+
+/* ---- intake.c ---- */
+int intake_run(stream *s);
+
+/* ---- assignment.c ---- */
+void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t *partitions,
+                  void *user);
+void go_back(stream *s);                                    /* after OUTCOME_AGAIN */
+void note_position(stream *s, const rd_kafka_message_t *m); /* of each message that is taken */
+void note_end(stream *s, const rd_kafka_message_t *m, bool end);
+bool all_ended(const stream *s);
+void pause_all(stream *s, bool pause);
+
+/* ---- worker.c ---- */
+bool worker_start(stream *s);
+void worker_stop(stream *s);
+void wait_until_idle(stream *s);
+
+/* ---- transaction.c ---- */
+outcome transaction_run(stream *s, batch *b, size_t from, size_t to);
+
+/* ---- report.c ---- */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* message(), from any thread */
+void on_kafka_log(const rd_kafka_t *client, int level, const char *part, const char *line);
+void report_now_and_then(stream *s);
+int report_end(stream *s, int code);
+int64_t lag_of(stream *s, text *out); /* of all partitions, each written to `out` if it is not NULL */
+
+/* ---- http.c ---- */
+bool http_start(stream *s);
+void http_stop(stream *s);
+
+#endif

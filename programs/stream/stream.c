@@ -1,0 +1,114 @@
+/* stream.c - doppel stream from its options to its end. */
+#include "stream/stream.h"
+
+#include "common/message.h"
+#include "common/progress.h"
+#include "stream/state.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+volatile sig_atomic_t stream_stop;
+
+/* The first signal lets it finish what it has begun; a second one ends it at once, as a crash would, which costs
+ * nothing but work that is done again. */
+static void on_signal(int number) {
+    (void)number;
+    if (stream_stop)
+        _exit(EXIT_INTERRUPTED);
+    stream_stop = 1;
+}
+
+static void catch_signals(void) {
+    struct sigaction stop = {.sa_handler = on_signal};
+    sigemptyset(&stop.sa_mask);
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+}
+
+/* One batch that is gathered, one that waits and one that is worked on. */
+static bool make_batches(stream *s) {
+    for (int i = 0; i < 3; i++) {
+        batch *b = batch_create(s->settings.batch);
+        if (!b)
+            return false;
+        b->next = s->spare;
+        s->spare = b;
+    }
+    s->gathering = s->spare;
+    s->spare = s->spare->next;
+    return true;
+}
+
+static void free_batches(stream *s) {
+    batch_free(s->gathering);
+    batch_free(s->queued);
+    for (batch *b = s->spare, *next; b; b = next) {
+        next = b->next;
+        batch_free(b);
+    }
+    s->gathering = s->queued = s->spare = NULL;
+}
+
+static int run(stream *s) {
+    int code = clients_open(s);
+    if (code != EXIT_DONE)
+        return code;
+    if (!http_start(s) || !worker_start(s))
+        return EXIT_STORE;
+    progress_begin("working");
+    code = intake_run(s);
+    worker_stop(s);
+    if (s->consumer && code == EXIT_DONE)
+        say("stopping");
+    return code;
+}
+
+static stream *create(const stream_job *job) {
+    stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->job = job;
+    s->input = job->input;
+    s->figures.started = s->reported = now_ticks();
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    s->positions = rd_kafka_topic_partition_list_new(8);
+    return s;
+}
+
+static void destroy(stream *s) {
+    http_stop(s);
+    if (s->gathering)
+        batch_clear(s->gathering);
+    clients_close(s);
+    free_batches(s);
+    rd_kafka_topic_partition_list_destroy(s->positions);
+    if (s->ends)
+        rd_kafka_topic_partition_list_destroy(s->ends);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    settings_free(&s->settings);
+    free(s);
+}
+
+int stream_run(const stream_job *job) {
+    stream *s = create(job);
+    int code = EXIT_STORE;
+    if (!s) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    catch_signals();
+    if (!settings_read(&s->settings, job->args)) {
+        code = EXIT_USAGE;
+    } else if (!make_batches(s)) {
+        message("no memory for batches of %zu records", s->settings.batch);
+    } else {
+        code = run(s);
+        code = report_end(s, code);
+    }
+    destroy(s);
+    return code;
+}

@@ -1,0 +1,23 @@
+/* stream.h - doppel stream: what the command calls. */
+#ifndef STREAM_STREAM_H
+#define STREAM_STREAM_H
+
+#include "common/args.h"
+#include "doppel.h"
+
+/* What it works with; everything is borrowed. */
+typedef struct stream_job {
+    const cli_args *args;
+    const char *place;          /* of the index, as it may be shown */
+    bool shared;                /* other workers have it too */
+    doppel_input_options input; /* how records are read; `threads` and the calls mean nothing */
+    doppel_engine *engine;
+} stream_job;
+
+/* Whether the options make sense; complains and gives EXIT_USAGE when they do not. For before the engine is opened. */
+int stream_check(const cli_args *args);
+
+/* Works until it is told to stop. Gives the exit code. */
+int stream_run(const stream_job *job);
+
+#endif

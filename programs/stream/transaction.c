@@ -1,0 +1,285 @@
+/* transaction.c - a part of a batch to Kafka: what was decided and the offsets, in one transaction. */
+#include "stream/headers.h"
+#include "stream/object.h"
+#include "stream/state.h"
+
+#include <string.h>
+#include <time.h>
+
+/* ---- writing records ---- */
+
+typedef struct outgoing {
+    output to;
+    const void *value;
+    size_t length;
+    int flags;
+    rd_kafka_headers_t *headers;
+} outgoing;
+
+/* Puts a record into the producer's queue, once there is room. The key and the time stay as they are. */
+static rd_kafka_resp_err_t put(stream *s, const rd_kafka_message_t *m, outgoing *out) {
+    rd_kafka_timestamp_type_t kind;
+    int64_t time = rd_kafka_message_timestamp(m, &kind);
+    rd_kafka_vu_t parts[] = {
+        {.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = s->to[out->to]},
+        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)out->value, out->length}},
+        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {m->key, m->key_len}},
+        {.vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? 0 : time},
+        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = out->flags},
+        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = out->headers},
+    };
+    size_t count = sizeof parts / sizeof *parts - !out->headers;
+    for (;;) {
+        rd_kafka_error_t *error = rd_kafka_produceva(s->producer, parts, count);
+        rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+        rd_kafka_error_destroy(error);
+        if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+            if (code && out->headers)
+                rd_kafka_headers_destroy(out->headers);
+            return code;
+        }
+        rd_kafka_poll(s->producer, 50);
+    }
+}
+
+static rd_kafka_resp_err_t put_unchanged(stream *s, const record *r, output to, rd_kafka_headers_t *headers) {
+    /* Not copied: the messages of a batch outlive its transaction. */
+    outgoing out = {to, r->message->payload, r->message->len, 0, headers};
+    return put(s, r->message, &out);
+}
+
+/* The page, with the verdict as its last member. */
+static rd_kafka_resp_err_t put_duplicate(stream *s, const record *r, const doppel_verdict *verdict) {
+    text value = {0}, json = {0};
+    const doppel_slice page = {r->message->payload, r->message->len};
+    doppel_verdict shown = *verdict;
+    shown.known = shown.replaced = false; /* what happened in the index may be another thing the second time */
+    size_t length = doppel_verdict_json(&shown, false, NULL, 0);
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
+    if (text_reserve(&json, length + 1)) {
+        doppel_verdict_json(&shown, false, json.data, json.room);
+        const doppel_slice member = {json.data, length};
+        if (object_with(&value, page, s->settings.verdict_key, member) && !value.failed) {
+            outgoing out = {TO_DUPLICATES, value.data, value.length, RD_KAFKA_MSG_F_COPY,
+                            headers_of_duplicate(r->message, verdict->original_id)};
+            code = put(s, r->message, &out);
+        }
+    }
+    text_free(&json);
+    text_free(&value);
+    return code;
+}
+
+static rd_kafka_resp_err_t put_record(stream *s, const batch *b, const record *r) {
+    const doppel_verdict *verdict = &b->verdicts[r->item];
+    if (r->kind == RECORD_BAD && !s->to[TO_DEAD_LETTER])
+        return RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (r->kind == RECORD_BAD)
+        return put_unchanged(s, r, TO_DEAD_LETTER,
+                             headers_of_dead_letter(r->message, r->why ? r->why : "no memory to say why"));
+    if (r->kind == RECORD_PAGE && verdict->is_duplicate)
+        return put_duplicate(s, r, verdict);
+    return put_unchanged(s, r, TO_UNIQUE, headers_copy(r->message));
+}
+
+/* ---- errors ---- */
+
+/* Errors that come again however often it is tried. */
+static bool is_lasting(rd_kafka_resp_err_t code) {
+    switch (code) {
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE: return true;
+    default: return false;
+    }
+}
+
+/* A producer that has failed for good gives way to a new one, unless another worker may have taken its name. */
+static outcome replace_producer(stream *s, const char *why) {
+    enum { MOST = 3 };
+    bool named = s->job->shared && s->settings.instance;
+    say("the transaction has failed for good: %s", why);
+    producer_close(s);
+    if (named || s->reopened++ >= MOST) {
+        say(named ? "is there another worker with --instance %s? Each needs a name of its own"
+                  : "giving up; %s starts with the same records when it is started again",
+            named ? s->settings.instance : "doppel stream");
+        return OUTCOME_FAILED;
+    }
+    return producer_open(s) ? OUTCOME_AGAIN : OUTCOME_FAILED;
+}
+
+/* Takes back all of the transaction. */
+static outcome take_back(stream *s) {
+    for (;;) {
+        rd_kafka_error_t *error = rd_kafka_abort_transaction(s->producer, -1);
+        if (!error)
+            break;
+        bool again = rd_kafka_error_is_retriable(error) && !stream_stop;
+        char why[256];
+        snprintf(why, sizeof why, "%s", rd_kafka_error_string(error));
+        rd_kafka_error_destroy(error);
+        atomic_store(&s->away, true);
+        if (again)
+            say("the transaction cannot be taken back yet: %s", why);
+        else
+            return replace_producer(s, why);
+    }
+    atomic_fetch_add(&s->figures.aborted, 1);
+    if (!is_lasting(s->undelivered))
+        return OUTCOME_AGAIN;
+    say("%s; mend it (a topic's max.message.bytes, its rights) and start doppel stream again: nothing is lost",
+        rd_kafka_err2str(s->undelivered));
+    return OUTCOME_FAILED;
+}
+
+/* What to do after an error of a call. *again: the same call once more. */
+static outcome settle(stream *s, rd_kafka_error_t *error, const char *what, bool *again) {
+    char why[256];
+    bool abort = rd_kafka_error_txn_requires_abort(error), retry = rd_kafka_error_is_retriable(error);
+    snprintf(why, sizeof why, "%s: %s", what, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    atomic_store(&s->away, true);
+    if (!abort && retry && !stream_stop) {
+        say("%s; trying again", why);
+        *again = true;
+        return OUTCOME_DONE;
+    }
+    *again = false;
+    if (!abort && !retry)
+        return replace_producer(s, why);
+    say("%s; the transaction is taken back", why);
+    return take_back(s);
+}
+
+/* ---- the transaction ---- */
+
+static rd_kafka_topic_partition_list_t *offsets_of(const batch *b, size_t from, size_t to) {
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(8);
+    rd_kafka_topic_partition_t *last = NULL;
+    for (size_t i = from; i < to; i++) {
+        const rd_kafka_message_t *m = b->records[i].message;
+        const char *topic = rd_kafka_topic_name(m->rkt);
+        if (!last || last->partition != m->partition || strcmp(last->topic, topic) != 0)
+            last = rd_kafka_topic_partition_list_find(list, topic, m->partition);
+        if (!last)
+            last = rd_kafka_topic_partition_list_add(list, topic, m->partition);
+        last->offset = m->offset + 1;
+    }
+    return list;
+}
+
+static outcome send_offsets(stream *s, const rd_kafka_topic_partition_list_t *offsets) {
+    enum { PATIENCE = 10000 }; /* ms */
+    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(s->consumer);
+    outcome o = OUTCOME_DONE;
+    bool again = true;
+    while (again) {
+        rd_kafka_error_t *error = rd_kafka_send_offsets_to_transaction(s->producer, offsets, group, PATIENCE);
+        again = false;
+        if (error)
+            o = settle(s, error, "offsets", &again);
+    }
+    rd_kafka_consumer_group_metadata_destroy(group);
+    return o;
+}
+
+static outcome commit(stream *s) {
+    for (bool again;;) {
+        rd_kafka_error_t *error = rd_kafka_commit_transaction(s->producer, -1);
+        if (!error)
+            return OUTCOME_DONE;
+        outcome o = settle(s, error, "commit", &again);
+        if (!again)
+            return o;
+    }
+}
+
+static outcome put_all(stream *s, const batch *b, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        rd_kafka_resp_err_t code = put_record(s, b, &b->records[i]);
+        if (!code)
+            continue;
+        char why[256];
+        if (rd_kafka_fatal_error(s->producer, why, sizeof why))
+            return replace_producer(s, why);
+        s->undelivered = code;
+        say("%s cannot be written: %s; the transaction is taken back", b->records[i].origin, rd_kafka_err2str(code));
+        return take_back(s);
+    }
+    return OUTCOME_DONE;
+}
+
+static outcome run(stream *s, const batch *b, size_t from, size_t to) {
+    bool again;
+    s->undelivered = RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(s->producer);
+    if (error)
+        return settle(s, error, "begin", &again);
+    rd_kafka_topic_partition_list_t *offsets = offsets_of(b, from, to);
+    outcome o = put_all(s, b, from, to);
+    if (o == OUTCOME_DONE)
+        o = send_offsets(s, offsets);
+    if (o == OUTCOME_DONE)
+        o = commit(s);
+    rd_kafka_topic_partition_list_destroy(offsets);
+    return o;
+}
+
+/* ---- what is committed ---- */
+
+static counted kind_of(const stream *s, const batch *b, const record *r) {
+    const doppel_verdict *verdict = &b->verdicts[r->item];
+    if (r->kind == RECORD_BAD)
+        return s->to[TO_DEAD_LETTER] ? COUNT_DEAD_LETTERS : COUNT_LEFT_OUT;
+    if (r->kind == RECORD_TOMBSTONE)
+        return COUNT_TOMBSTONES;
+    if (!verdict->is_duplicate || !verdict->reason)
+        return COUNT_UNIQUE;
+    return !strcmp(verdict->reason, "exact_url")      ? COUNT_BY_URL
+           : !strcmp(verdict->reason, "content_hash") ? COUNT_BY_CONTENT
+                                                      : COUNT_BY_TITLE;
+}
+
+static void note(stream *s, const batch *b, size_t from, size_t to) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t milliseconds = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    for (size_t i = from; i < to; i++) {
+        const record *r = &b->records[i];
+        rd_kafka_timestamp_type_t kind;
+        int64_t time = rd_kafka_message_timestamp(r->message, &kind);
+        atomic_fetch_add_explicit(&s->figures.records[kind_of(s, b, r)], 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&s->figures.bytes, r->message->len, memory_order_relaxed);
+        if (kind != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE)
+            times_add(&s->figures.latency, time < milliseconds ? (uint64_t)(milliseconds - time) * 1000 : 0);
+    }
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = from; i < to; i++) {
+        const rd_kafka_message_t *m = b->records[i].message;
+        rd_kafka_topic_partition_t *at =
+            rd_kafka_topic_partition_list_find(s->positions, rd_kafka_topic_name(m->rkt), m->partition);
+        if (at)
+            at->offset = m->offset + 1;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+outcome transaction_run(stream *s, batch *b, size_t from, size_t to) {
+    uint64_t begun = now_ticks();
+    outcome o = run(s, b, from, to);
+    if (o != OUTCOME_DONE)
+        return o;
+    times_add(&s->figures.transaction, now_ticks() - begun);
+    atomic_fetch_add(&s->figures.transactions, 1);
+    atomic_store(&s->away, false);
+    s->reopened = 0;
+    note(s, b, from, to);
+    return OUTCOME_DONE;
+}
