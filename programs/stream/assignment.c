@@ -63,7 +63,7 @@ static void assign(stream *s, const rd_kafka_topic_partition_list_t *partitions)
 
 /* The worker finishes what it has begun, and drops the rest. */
 static void let_go(stream *s) {
-    batch_clear(s->gathering);
+    stream_batch_clear(s->gathering);
     atomic_store(&s->abandon, true);
     wait_until_idle(s);
     atomic_store(&s->abandon, false);
@@ -97,7 +97,7 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
 void go_back(stream *s) {
     rd_kafka_topic_partition_list_t *all = NULL;
     wait_until_idle(s);
-    batch_clear(s->gathering);
+    stream_batch_clear(s->gathering);
     rd_kafka_resp_err_t code = rd_kafka_assignment(s->consumer, &all);
     if (code) {
         say("the partitions are not known: %s", rd_kafka_err2str(code));

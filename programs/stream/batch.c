@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-batch *batch_create(size_t room) {
+batch *stream_batch_create(size_t room) {
     batch *b = calloc(1, sizeof *b);
     if (!b)
         return NULL;
@@ -16,11 +16,11 @@ batch *batch_create(size_t room) {
     b->statuses = calloc(room, sizeof *b->statuses);
     if (b->records && b->items && b->verdicts && b->statuses)
         return b;
-    batch_free(b);
+    stream_batch_free(b);
     return NULL;
 }
 
-void batch_clear(batch *b) {
+void stream_batch_clear(batch *b) {
     for (size_t i = 0; i < b->count; i++) {
         doppel_document_free(b->records[i].document);
         rd_kafka_message_destroy(b->records[i].message);
@@ -29,10 +29,10 @@ void batch_clear(batch *b) {
     b->count = b->bytes = 0;
 }
 
-void batch_free(batch *b) {
+void stream_batch_free(batch *b) {
     if (!b)
         return;
-    batch_clear(b);
+    stream_batch_clear(b);
     for (size_t i = 0; b->verdicts && i < b->room; i++)
         doppel_verdict_free(&b->verdicts[i]);
     free(b->records);
@@ -96,8 +96,8 @@ static void read_page(record *r, const stream_settings *settings, const doppel_i
     }
 }
 
-void batch_add(batch *b, rd_kafka_message_t *message, const stream_settings *settings,
-               const doppel_input_options *input) {
+void stream_batch_add(batch *b, rd_kafka_message_t *message, const stream_settings *settings,
+                      const doppel_input_options *input) {
     record *r = &b->records[b->count++];
     *r = (record){.message = message};
     b->bytes += message->len + message->key_len;

@@ -36,15 +36,15 @@ typedef struct batch {
     struct batch *next; /* where they are kept */
 } batch;
 
-batch *batch_create(size_t room); /* NULL: no memory */
-void batch_free(batch *b);
+batch *stream_batch_create(size_t room); /* NULL: no memory */
+void stream_batch_free(batch *b);
 
 /* Empties it; the messages are given back. */
-void batch_clear(batch *b);
+void stream_batch_clear(batch *b);
 
 /* Reads a message, which is the batch's from now on. There is room. */
-void batch_add(batch *b, rd_kafka_message_t *message, const stream_settings *settings,
-               const doppel_input_options *input);
+void stream_batch_add(batch *b, rd_kafka_message_t *message, const stream_settings *settings,
+                      const doppel_input_options *input);
 
 /* Makes a record a bad one, with the reason. */
 void record_is_bad(record *r, const char *why);

@@ -90,7 +90,7 @@ static bool read_numbers(stream_settings *s, const cli_args *args) {
     return true;
 }
 
-bool settings_read(stream_settings *s, const cli_args *args) {
+bool stream_settings_read(stream_settings *s, const cli_args *args) {
     const char *in;
     *s = (stream_settings){.group = args_text(args, "group"),
                            .instance = args_text(args, "instance"),
@@ -108,7 +108,7 @@ bool settings_read(stream_settings *s, const cli_args *args) {
     return split_topics(s, in) && check_topics(s) && read_properties(s, args) && read_numbers(s, args);
 }
 
-void settings_free(stream_settings *s) {
+void stream_settings_free(stream_settings *s) {
     free(s->properties);
     free(s->held);
     *s = (stream_settings){0};
@@ -116,7 +116,7 @@ void settings_free(stream_settings *s) {
 
 int stream_check(const cli_args *args) {
     stream_settings s;
-    bool good = settings_read(&s, args);
-    settings_free(&s);
+    bool good = stream_settings_read(&s, args);
+    stream_settings_free(&s);
     return good ? EXIT_DONE : EXIT_USAGE;
 }

@@ -25,7 +25,7 @@ typedef struct stream_settings {
 } stream_settings;
 
 /* Complains and gives false when they make no sense. Free them in any case. */
-bool settings_read(stream_settings *s, const cli_args *args);
-void settings_free(stream_settings *s);
+bool stream_settings_read(stream_settings *s, const cli_args *args);
+void stream_settings_free(stream_settings *s);
 
 #endif

@@ -30,7 +30,7 @@ static void catch_signals(void) {
 /* One batch that is gathered, one that waits and one that is worked on. */
 static bool make_batches(stream *s) {
     for (int i = 0; i < 3; i++) {
-        batch *b = batch_create(s->settings.batch);
+        batch *b = stream_batch_create(s->settings.batch);
         if (!b)
             return false;
         b->next = s->spare;
@@ -42,11 +42,11 @@ static bool make_batches(stream *s) {
 }
 
 static void free_batches(stream *s) {
-    batch_free(s->gathering);
-    batch_free(s->queued);
+    stream_batch_free(s->gathering);
+    stream_batch_free(s->queued);
     for (batch *b = s->spare, *next; b; b = next) {
         next = b->next;
-        batch_free(b);
+        stream_batch_free(b);
     }
     s->gathering = s->queued = s->spare = NULL;
 }
@@ -81,7 +81,7 @@ static stream *create(const stream_job *job) {
 static void destroy(stream *s) {
     http_stop(s);
     if (s->gathering)
-        batch_clear(s->gathering);
+        stream_batch_clear(s->gathering);
     clients_close(s);
     free_batches(s);
     rd_kafka_topic_partition_list_destroy(s->positions);
@@ -89,7 +89,7 @@ static void destroy(stream *s) {
         rd_kafka_topic_partition_list_destroy(s->ends);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
-    settings_free(&s->settings);
+    stream_settings_free(&s->settings);
     free(s);
 }
 
@@ -101,7 +101,7 @@ int stream_run(const stream_job *job) {
         return EXIT_STORE;
     }
     catch_signals();
-    if (!settings_read(&s->settings, job->args)) {
+    if (!stream_settings_read(&s->settings, job->args)) {
         code = EXIT_USAGE;
     } else if (!make_batches(s)) {
         message("no memory for batches of %zu records", s->settings.batch);

@@ -86,7 +86,7 @@ static batch *take(stream *s) {
 static void give_back(stream *s, batch *b, outcome o) {
     if (o == OUTCOME_FAILED)
         producer_close(s); /* which may still hold what the batch has */
-    batch_clear(b);
+    stream_batch_clear(b);
     pthread_mutex_lock(&s->lock);
     b->next = s->spare;
     s->spare = b;
