@@ -40,3 +40,14 @@ foreach(source ${generators})
   add_custom_command(OUTPUT ${table} COMMAND ${program} > ${table} DEPENDS ${program} VERBATIM)
   target_sources(doppel_objects PRIVATE ${table})
 endforeach()
+
+# The functions that run inside Redis, lib/store/redis/*.lua, as one text.
+if(with_redis)
+  file(GLOB redis_functions CONFIGURE_DEPENDS lib/store/redis/*.lua)
+  set(redis_library ${PROJECT_BINARY_DIR}/generated/redis_library.c)
+  add_custom_command(OUTPUT ${redis_library}
+                     COMMAND ${CMAKE_COMMAND} -DFOLDER=${PROJECT_SOURCE_DIR}/lib/store/redis -DTO=${redis_library}
+                             -P ${PROJECT_SOURCE_DIR}/cmake/redis_library.cmake
+                     DEPENDS ${redis_functions} ${PROJECT_SOURCE_DIR}/cmake/redis_library.cmake VERBATIM)
+  target_sources(doppel_objects PRIVATE ${redis_library})
+endif()

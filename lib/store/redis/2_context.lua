@@ -1,0 +1,200 @@
+-- What a call works on: the keys that it has read, and those that it will write.
+
+-- Names (ids, canonical URLs, digests) are looked up by 4 bytes of a hash: hash, number, time.
+local NAME_SIZE = 13
+
+-- The field of the meta key that counts what expires when a document does. Times are rounded up to a power of two of
+-- 1/256 of its whole time, so that the fields are few.
+local function live_field(kind, added, expires)
+    local letter = kind == DOCUMENT and 'd' or 'c'
+    if expires == 0 then
+        return letter .. '0'
+    end
+    local step = 1
+    while step * 512 <= expires - added do
+        step = step * 2
+    end
+    return letter .. string.format('%.0f', math.ceil(expires / step) * step)
+end
+
+-- The clocks: of the caller, who may have his own, and of the server.
+local function begin(key, now)
+    start()
+    local time = call('TIME')
+    local c = { prefix = sub(key, 1, -2), meta_key = key, buckets = {}, changed = {}, documents = {}, live = {} }
+    c.clock = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+    c.server_now = tonumber(time[1])
+    c.now = now > 0 and now or c.server_now
+    return c
+end
+
+-- The caller knows another memory than is there, or knows one where there is none: what he asks with makes no sense.
+local function another()
+    error({ err = 'ANOTHER memory is there, or none' })
+end
+
+-- Reads the meta key; false: there is none. Another memory's is an error. `field` counts what is live, and may be nil.
+local function read_meta(c, epoch, field)
+    local key = c.meta_key
+    local m = call('HMGET', key, 'e', 'n', 'x', 'k', 'g', 'u', 'w', 't', 'z', field or 'e')
+    if not m[1] then
+        return false
+    elseif m[1] ~= epoch then
+        another()
+    end
+    c.last, c.latest, c.seed, c.geometry = tonumber(m[2]), m[3], m[4], m[5]
+    c.total = { tonumber(m[6]) or 0, tonumber(m[7]) or 0, tonumber(m[8]) or 0 }
+    c.counted = tonumber(m[9]) or 0
+    if field then
+        c.live[field] = tonumber(m[10]) or 0
+    end
+    if not c.last or not c.latest or not c.seed or not c.geometry or #c.geometry < 6 then
+        damaged('the key ' .. key)
+    end
+    c.width, c.name_bits, c.name_bytes, c.band_bytes, c.distance, c.tables = byte(c.geometry, 1, 6)
+    c.band_size, c.near = c.width + 9, c.distance
+    if #c.geometry ~= 6 + 3 * c.tables then
+        damaged('the key ' .. key)
+    end
+    return true
+end
+
+local function count_live(c, kind, added, expires, more)
+    local field = live_field(kind, added, expires)
+    if not c.live[field] then
+        c.live[field] = tonumber(call('HGET', c.meta_key, field)) or 0
+    end
+    c.live[field] = c.live[field] + more
+    c.live_changed = c.live_changed or {}
+    c.live_changed[field] = true
+end
+
+-- When a key has to go, in milliseconds of the server's clock: what is left by the caller's clock counts.
+local function goes_at(c, expires)
+    if c.now == c.server_now then
+        return expires * 1000
+    end
+    return c.clock + (expires - c.now) * 1000
+end
+
+local function document_key(c, number)
+    return c.prefix .. 'd' .. few_bytes(number)
+end
+
+-- A document that is there and has not expired; nil: it is not. `excepted` ones are not there.
+local function get_document(c, number)
+    if c.excepted and c.excepted[number] then
+        return nil
+    end
+    local d = c.documents[number]
+    if d == nil then
+        local raw = call('GET', document_key(c, number))
+        d = raw and read_document(number, raw, c.width) or false
+        if d and d.expires ~= 0 and d.expires <= c.now then
+            d = false
+        end
+        c.documents[number] = d
+    end
+    return d or nil
+end
+
+local function is_orphan(c, d)
+    return d.kind == COPY and not get_document(c, d.of)
+end
+
+-- ---- buckets ----
+
+local function take_bucket(c, key, size, bucket)
+    if bucket then
+        check_bucket(key, bucket, size)
+    end
+    c.buckets[key] = bucket
+    return bucket
+end
+
+local function get_bucket(c, key, size)
+    local bucket = c.buckets[key]
+    if bucket == nil then
+        bucket = take_bucket(c, key, size, call('GET', key))
+    end
+    return bucket
+end
+
+local function put_bucket(c, key, bucket)
+    c.buckets[key] = bucket or false
+    c.changed[key] = true
+end
+
+local function add_entry(c, key, size, entry, expires)
+    put_bucket(c, key, with_entry(get_bucket(c, key, size), size, entry, expires, c.now))
+end
+
+local function remove_entry(c, key, size, bytes)
+    local bucket = get_bucket(c, key, size)
+    local at = bucket and find_entry(bucket, size, bytes)
+    if at then
+        put_bucket(c, key, sift(bucket, size, c.now, at))
+    end
+end
+
+-- ---- names ----
+
+-- The bucket of a name and its hash there: 4 bytes and 4 bytes of SHA-1 over the secret, the kind and the name.
+local function name_place(c, kind, name)
+    local hash = redis.sha1hex(c.seed .. kind .. name)
+    local bucket = floor(tonumber(sub(hash, 1, 8), 16) / 2 ^ (32 - c.name_bits))
+    return pack('>I' .. c.name_bytes, bucket), pack('>I4', tonumber(sub(hash, 9, 16), 16))
+end
+
+-- The first document, by number, that has the name and that `is` takes.
+local function find_name(c, place, is, name)
+    if place == '' then
+        return nil
+    end
+    local bucket = get_bucket(c, c.prefix .. 'n' .. sub(place, 1, -5), NAME_SIZE)
+    local hash, at, best = sub(place, -4), nil, nil
+    at = bucket and find_entry(bucket, NAME_SIZE, hash)
+    while at do
+        local number = unpack_from('>I5', bucket, at + 4)
+        if not best or number < best.number then
+            local d = get_document(c, number)
+            if d and is(c, d, name) then
+                best = d
+            end
+        end
+        at = find_entry(bucket, NAME_SIZE, hash, at + NAME_SIZE)
+    end
+    return best
+end
+
+local function has_id(_, d, id)
+    return d.id == id
+end
+
+-- A copy of what is gone says nothing about its URL.
+local function has_url(c, d, url)
+    return d.canonical == url and not has_flag(d, NO_URL) and not is_orphan(c, d)
+end
+
+local function has_words(_, d, digest)
+    return d.kind == DOCUMENT and d.digest == digest
+end
+
+-- ---- bands ----
+
+-- Bits of a fingerprint, from the top, as a number: at most 30 of them, so that they are in at most 5 bytes.
+local function cut_bits(fingerprint, from, width)
+    local first, behind = floor(from / 8), floor((from + width + 7) / 8)
+    local value = unpack_from('>I' .. (behind - first), fingerprint, first + 1)
+    return floor(value / 2 ^ (behind * 8 - from - width)) % 2 ^ width
+end
+
+-- The place of a document in each table: the table's number, then its key.
+local function band_keys(c, fingerprint)
+    local keys = {}
+    for t = 1, c.tables do
+        local from, width = byte(c.geometry, 4 + 3 * t, 5 + 3 * t)
+        keys[t] = c.prefix .. 'b' .. char(t - 1) .. pack('>I' .. c.band_bytes, cut_bits(fingerprint, from, width))
+    end
+    return keys
+end

@@ -1,0 +1,5 @@
+-- Titles as evidence.
+
+local function similar_title(_, _, _)
+    return nil
+end

@@ -1,0 +1,193 @@
+-- The original of a document: whoever has its URL, else its words, else near content, else a similar title.
+
+local CHECK, ADD, RESTORE = 0, 1, 2
+
+-- What is asked about; redis_request.c makes the arguments.
+local REQUEST = '>BBBBBI5I5I5I5dc8'
+
+local function read_request(argv)
+    local q = { again = argv[1] == '1', link = argv[2], request = argv[3] }
+    local flags
+    q.op, flags, q.on_duplicate, q.reason, q.document_flags, q.now, q.ttl, q.added, q.expires, q.title_share, q.token =
+        unpack_from(REQUEST, argv[5])
+    q.given, q.refresh, q.has_origin = flags % 2 == 1, floor(flags / 2) % 2 == 1, floor(flags / 4) % 2 == 1
+    q.id_place, q.url_place, q.digest_place = argv[6], argv[7], argv[8]
+    q.fingerprint, q.digest, q.id, q.canonical, q.origin, q.title, q.rest = argv[9], argv[10], argv[11], argv[12], argv[13], argv[14], argv[15]
+    q.homes, q.probes, q.text, q.counts, q.original_id, q.original_place = argv[16], argv[17], argv[18], argv[19], argv[20], argv[21]
+    q.content = q.document_flags % 2 == 1
+    return q
+end
+
+-- Keys in one argument, each of the same size, behind those that are in the list.
+local function add_keys(keys, prefix, packed, size)
+    for at = 1, #packed, size do
+        keys[#keys + 1] = prefix .. sub(packed, at, at + size - 1)
+    end
+end
+
+-- How many values one call may have: they stand on a stack of 8,000.
+local AT_ONCE = 4000
+
+local function get_all(keys)
+    if #keys <= AT_ONCE then
+        return call('MGET', unpack(keys))
+    end
+    local values = {}
+    for from = 1, #keys, AT_ONCE do
+        local some = call('MGET', unpack(keys, from, math.min(from + AT_ONCE - 1, #keys)))
+        for i = 1, #some do
+            values[from + i - 1] = some[i]
+        end
+    end
+    return values
+end
+
+-- Reads all keys that can be told from the request at once. The new document's own is among them: whether it can be
+-- written shows here.
+local function read_keys(c, q)
+    local keys = { c.prefix .. 'r' .. q.link, document_key(c, c.last + 1) }
+    for _, place in ipairs({ q.id_place, q.url_place, q.digest_place, q.original_place }) do
+        if place ~= '' then
+            keys[#keys + 1] = c.prefix .. 'n' .. sub(place, 1, -5)
+        end
+    end
+    local bands = #keys
+    add_keys(keys, c.prefix .. 'b', q.homes, c.band_bytes + 1)
+    local homes = #keys
+    add_keys(keys, c.prefix .. 'b', q.probes, c.band_bytes + 1)
+    local values = get_all(keys)
+    c.request_key, c.seen = keys[1], values[1]
+    if values[2] then
+        damaged('the key ' .. c.meta_key .. ', whose last number is too low')
+    end
+    for i = 3, #keys do
+        take_bucket(c, keys[i], i > bands and c.band_size or NAME_SIZE, values[i])
+    end
+    c.band_keys, c.first_band, c.last_home = keys, bands + 1, homes
+end
+
+-- ---- near content ----
+
+-- Bits that differ, all of them.
+local function distance_at(rows, width, bucket, at)
+    local sum = 0
+    for i = 1, width do
+        sum = sum + rows[i][byte(bucket, at + i - 1)]
+    end
+    return sum
+end
+
+-- Adds to `hits` what is near in a bucket. Three bytes that are no part of its key tell most of them apart.
+local function scan_bucket(c, bucket, rows, first, hits)
+    local width, size, most = c.width, c.band_size, c.near
+    local a, b, d = rows[first + 1], rows[first + 2], rows[first + 3]
+    for at = BUCKET_HEAD + 1 + first, #bucket, size do
+        local x, y, z = byte(bucket, at, at + 2)
+        if a[x] + b[y] + d[z] <= most then
+            local start = at - first
+            local distance = distance_at(rows, width, bucket, start)
+            if distance <= most then
+                local number, expires = unpack_from('>I5I4', bucket, start + width)
+                if expires > c.now then
+                    hits[#hits + 1] = { distance, number }
+                end
+            end
+        end
+    end
+end
+
+-- The same for fingerprints of one or two bytes.
+local function scan_narrow(c, bucket, rows, _, hits)
+    for at = BUCKET_HEAD + 1, #bucket, c.band_size do
+        local distance = distance_at(rows, c.width, bucket, at)
+        local number, expires = unpack_from('>I5I4', bucket, at + c.width)
+        if distance <= c.near and expires > c.now then
+            hits[#hits + 1] = { distance, number }
+        end
+    end
+end
+
+local function is_nearer(a, b)
+    return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
+end
+
+-- Where the bytes behind a table's key begin, if three of them are left there; else the first three.
+local function first_bytes(c, table_number)
+    local from, width = byte(c.geometry, 7 + 3 * table_number, 8 + 3 * table_number)
+    local behind = floor((from + width) / 8)
+    return behind + 3 <= c.width and behind or 0
+end
+
+-- Who is near, the nearest first, then by number; one may be there several times.
+local function find_near(c, fingerprint)
+    local rows, hits, candidates = {}, {}, 0
+    local scan = c.width >= 3 and scan_bucket or scan_narrow
+    for i = 1, c.width do
+        rows[i] = DIFFERENT[byte(fingerprint, i)]
+    end
+    for i = c.first_band, #c.band_keys do
+        local key = c.band_keys[i]
+        local bucket = c.buckets[key]
+        if bucket then
+            candidates = candidates + (#bucket - BUCKET_HEAD) / c.band_size
+            scan(c, bucket, rows, c.width >= 3 and first_bytes(c, byte(key, #c.prefix + 2)) or 0, hits)
+        end
+    end
+    table.sort(hits, is_nearer)
+    return hits, candidates
+end
+
+local function nearest(c, q, f)
+    local hits, candidates = find_near(c, q.fingerprint)
+    f.candidates = f.candidates + candidates
+    for i = 1, #hits do
+        local d = get_document(c, hits[i][2])
+        if d and d.kind == DOCUMENT then
+            f.distance = hits[i][1]
+            return d
+        end
+    end
+end
+
+-- ---- all together ----
+
+local URL, WORDS, TITLE = 1, 2, 3
+
+-- What a document is a copy of: f.reason (0: of none) and f.original.
+local function find_original(c, q)
+    local f = { reason = 0, candidates = 0, distance = 255, title = -1 }
+    local d = find_name(c, q.url_place, has_url, q.canonical)
+    f.by_url = d
+    if d and d.kind == COPY then
+        d = get_document(c, d.of)
+    end
+    f.reason = d and URL or 0
+    if not d then
+        d = find_name(c, q.digest_place, has_words, q.digest)
+        f.reason = d and WORDS or 0
+    end
+    f.candidates = d and 1 or 0
+    if not d and q.content then
+        d = nearest(c, q, f)
+        f.reason = d and WORDS or 0
+    end
+    if not d and c.titles then
+        d = similar_title(c, q, f)
+        f.reason = d and TITLE or 0
+    end
+    f.original = d
+    return f
+end
+
+-- Whether a document has the same words (or, where digests are not known, the same fingerprint and URL).
+local function same_words(q, d)
+    if q.digest ~= '' or d.digest then
+        return q.digest == d.digest
+    end
+    return q.canonical == (has_flag(d, NO_URL) and '' or d.canonical) and q.fingerprint == d.fingerprint
+end
+
+-- Whether it is the request's document itself, by where it comes from.
+local function is_from(q, d)
+    return q.has_origin and q.op ~= RESTORE and d.origin == q.origin
+end
