@@ -10,6 +10,9 @@ endif()
 
 # Benchmarks, built by the target bench: bench/bench_NAME.c is a program, the other bench/*.c are parts of each of them.
 file(GLOB bench_programs CONFIGURE_DEPENDS bench/bench_*.c)
+if(NOT with_redis)
+  list(FILTER bench_programs EXCLUDE REGEX "/bench_redis.c$")
+endif()
 file(GLOB bench_parts CONFIGURE_DEPENDS bench/*.c)
 list(FILTER bench_parts EXCLUDE REGEX "/bench_[^/]*$")
 add_custom_target(bench)
