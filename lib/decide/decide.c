@@ -9,6 +9,13 @@ const char *dp_reason_name(dp_reason reason) {
     return names[reason];
 }
 
+dp_reason dp_reason_of(const char *name) {
+    for (int i = DP_SAME_URL; i < DP_REASONS; i++)
+        if (name && !strcmp(name, dp_reason_name((dp_reason)i)))
+            return (dp_reason)i;
+    return DP_UNIQUE;
+}
+
 doppel_evidence dp_evidence_none(void) {
     return (doppel_evidence){.distance = -1, .similarity = NAN, .containment = NAN, .title_similarity = NAN};
 }

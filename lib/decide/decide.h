@@ -13,6 +13,8 @@ enum { DP_REASONS = 4 };
 
 /* "exact_url", "content_hash", "title_similarity"; NULL for DP_UNIQUE. */
 const char *dp_reason_name(dp_reason reason);
+/* And back; DP_UNIQUE: it is none of them. */
+dp_reason dp_reason_of(const char *name);
 
 typedef struct dp_rules {
     bool by_similarity; /* else by distance */

@@ -1,7 +1,7 @@
 /* engine.c - the online line: check, add, remove. Each call takes a worker of the pool, makes a query of its item
  * outside all locks, and looks it up: against what is durable for a check, under `order` for an add (add.c), which then
  * waits for its commit (commit.c). */
-#include "engine/engine.h"
+#include "engine/over.h"
 
 #include <stdlib.h>
 #include <zstd.h>
@@ -12,7 +12,8 @@
 enum { EXPIRE_EVERY = 60, EXPIRE_MANY = 4096 };
 
 doppel_status dp_engine_enter(doppel_engine *engine, dp_worker **worker, doppel_error *error) {
-    doppel_status status = engine->options.read_only ? dp_engine_follow(engine, error) : DOPPEL_OK;
+    bool follows = engine->options.read_only && !engine->shared;
+    doppel_status status = follows ? dp_engine_follow(engine, error) : DOPPEL_OK;
     if (status != DOPPEL_OK)
         return status;
     pthread_rwlock_rdlock(&engine->shape);
@@ -95,7 +96,8 @@ doppel_status doppel_engine_check(doppel_engine *engine, const doppel_item *item
     if (status == DOPPEL_OK) {
         status = dp_engine_ask(engine, worker, item, &query, &why);
         if (status == DOPPEL_OK)
-            status = dp_engine_answer(engine, worker, &query, verdict, &why);
+            status = engine->shared ? dp_over_decide(engine, DP_SHARED_CHECK, &query, verdict, &why)
+                                    : dp_engine_answer(engine, worker, &query, verdict, &why);
         dp_engine_leave(engine, worker);
     }
     atomic_fetch_add(&engine->counters.checks, 1);
@@ -124,8 +126,7 @@ doppel_status dp_engine_add_query(doppel_engine *engine, dp_worker *worker, cons
                                   doppel_verdict *verdict, doppel_error *error) {
     expire_now_and_then(engine, worker);
     if (!query->id.length)
-        return dp_fail(error, DOPPEL_ERROR_INPUT,
-                       "the document has no id, no URL and no words: nothing to remember it by");
+        return dp_fail(error, DOPPEL_ERROR_INPUT, DP_NO_NAME);
     doppel_status status = dp_engine_decide(engine, worker, query, verdict, error);
     if (status == DOPPEL_OK && engine->options.durability == DOPPEL_DURABLE_EACH)
         status = dp_commit_now(engine, error);
@@ -145,7 +146,9 @@ doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, 
         status = dp_engine_enter(engine, &worker, &why);
     if (status == DOPPEL_OK) {
         status = dp_engine_ask(engine, worker, item, &query, &why);
-        if (status == DOPPEL_OK) {
+        if (status == DOPPEL_OK && engine->shared) {
+            status = dp_over_decide(engine, DP_SHARED_ADD, &query, verdict, &why);
+        } else if (status == DOPPEL_OK) {
             pthread_mutex_lock(&engine->order);
             status = dp_engine_add_query(engine, worker, &query, verdict, &why);
             if (status == DOPPEL_OK)
@@ -182,6 +185,8 @@ doppel_status doppel_engine_remove(doppel_engine *engine, const char *id, size_t
     dp_worker *worker;
     bool found = false;
     doppel_status status = dp_engine_may_write(engine, error);
+    if (status == DOPPEL_OK && engine->shared)
+        return dp_over_remove(engine, (doppel_slice){id, length}, removed, error);
     if (status == DOPPEL_OK)
         status = dp_engine_enter(engine, &worker, error);
     if (status != DOPPEL_OK)
@@ -233,8 +238,11 @@ doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, dop
     dp_worker *worker;
     uint64_t some = 0, all = 0;
     doppel_status status = dp_engine_may_write(engine, error);
-    if (status == DOPPEL_OK)
-        status = dp_engine_enter(engine, &worker, error);
+    if (expired)
+        *expired = 0;
+    if (status != DOPPEL_OK || engine->shared) /* which lets go by itself */
+        return status;
+    status = dp_engine_enter(engine, &worker, error);
     if (status != DOPPEL_OK)
         return status;
     pthread_mutex_lock(&engine->order);

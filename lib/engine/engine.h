@@ -13,6 +13,7 @@
 
 #include "decide/decide.h"
 #include "engine/leaving.h"
+#include "engine/list.h"
 #include "engine/query.h"
 
 #include <pthread.h>
@@ -77,8 +78,10 @@ struct doppel_engine {
     dp_asking asking;
     dp_rules rules;
 
-    dp_store *store;
+    dp_store *store; /* with `known`; or else `shared` (over.h) */
     dp_known *known;
+    dp_shared *shared;
+    bool is_shared; /* it is one, or will be */
     pthread_rwlock_t shape;
 
     pthread_mutex_t order; /* of all down to `closing` */
@@ -143,6 +146,9 @@ doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const d
 doppel_status dp_engine_follow(doppel_engine *engine, doppel_error *error);
 
 /* ---- find.c ---- */
+
+/* Measures on the original, by its trace, what has not been yet, but for sets. */
+doppel_status dp_find_complete(const dp_query *query, const dp_trace *trace, doppel_evidence *evidence);
 
 /* What may be found. */
 typedef struct dp_look {
@@ -234,6 +240,7 @@ void dp_commit_stop(doppel_engine *engine);
 doppel_status dp_background_start(doppel_engine *engine, doppel_error *error);
 void dp_background_stop(doppel_engine *engine);
 
+#define DP_NO_NAME "the document has no id, no URL and no words: nothing to remember it by"
 /* Refuses to change what was opened to be read. */
 doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error);
 /* Adds a query: decides, and with DOPPEL_DURABLE_EACH writes. `order` is held. */
@@ -269,11 +276,24 @@ typedef struct dp_wanted {
 doppel_status dp_stored_add(doppel_engine *engine, dp_worker *worker, uint64_t number, const dp_wanted *wanted,
                             doppel_stored_list *list, bool *found, doppel_error *error);
 
+/* get.c: a name as the canonical URL that it may be; the worker's. */
+doppel_status dp_engine_canonical(doppel_engine *engine, dp_worker *worker, doppel_slice name, doppel_slice *url,
+                                  doppel_error *error);
 /* get.c: the number of an id, else of a URL; 0: neither is known. The worker's view has begun. */
 doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, const dp_look *look, doppel_slice name,
                                 uint64_t *number, doppel_error *error);
-/* Empties a list, whose memory is used again. */
-void dp_stored_list_clear(doppel_stored_list *list);
+/* similar.c: what is asked for, defaults filled in. */
+typedef struct dp_similar_asked {
+    bool by_distance;
+    int distance;
+    double above;
+    uint64_t limit;
+} dp_similar_asked;
+doppel_status dp_similar_ask(const doppel_engine *engine, const doppel_similar_options *given, dp_similar_asked *asked,
+                             doppel_error *error);
+/* Whether an item is but the name of a document; and the failure when nobody has it. */
+bool dp_similar_by_name(const doppel_item *item);
+doppel_status dp_similar_nobody(const doppel_item *item, doppel_error *error);
 
 /* ---- stats.c, log.c ---- */
 
@@ -286,6 +306,7 @@ static inline void dp_latest(_Atomic uint64_t *latest, uint64_t time) {
 
 double dp_engine_clock(void); /* seconds that only grow */
 void dp_tally_add(dp_tally *tally, uint64_t value);
+void dp_engine_read_counters(const doppel_engine *engine, doppel_engine_stats *stats);
 /* Counts a verdict. */
 void dp_engine_note(doppel_engine *engine, const dp_finding *finding);
 

@@ -205,11 +205,27 @@ static doppel_status find_same_title(search *s) {
 
 /* ---- all together ---- */
 
+doppel_status dp_find_complete(const dp_query *q, const dp_trace *trace, doppel_evidence *e) {
+    static const uint8_t none[32];
+    bool words = memcmp(trace->digest, none, sizeof none) != 0;
+    e->same_url = e->same_url || (q->url_hash && q->url_hash == trace->url_hash);
+    e->same_digest = q->has_digest && !memcmp(q->digest, trace->digest, sizeof trace->digest);
+    if ((q->has_digest || q->content) && (words || trace->content))
+        e->distance = doppel_distance128(q->fingerprint, trace->fingerprint);
+    if (e->same_digest) {
+        e->similarity = e->containment = 1;
+        e->verified = true;
+    }
+    if (!q->title_key.length || !trace->title.length || e->title_similarity == e->title_similarity)
+        return DOPPEL_OK;
+    return doppel_edit_similarity(q->title_key.data, q->title_key.length, trace->title.data, trace->title.length, 0,
+                                  &e->title_similarity);
+}
+
 /* Measures on the original what has not been yet; false in *found: it is gone. */
 static doppel_status complete(search *s, bool *found) {
     const dp_query *q = s->query;
     doppel_evidence *e = &s->finding->best.evidence;
-    static const uint8_t none[32];
     dp_trace trace;
     dp_record record;
     uint64_t number = s->finding->best.number;
@@ -220,20 +236,9 @@ static doppel_status complete(search *s, bool *found) {
         return status;
     s->finding->original_id = record.id;
     s->finding->origin = record.origin;
-    bool words = memcmp(trace.digest, none, sizeof none) != 0;
-    e->same_url = e->same_url || (q->url_hash && q->url_hash == trace.url_hash);
-    e->same_digest = q->has_digest && !memcmp(q->digest, trace.digest, sizeof trace.digest);
-    if ((q->has_digest || q->content) && (words || trace.content))
-        e->distance = doppel_distance128(q->fingerprint, trace.fingerprint);
-    if (e->same_digest) {
-        e->similarity = e->containment = 1;
-        e->verified = true;
-    } else if (s->engine->rules.by_similarity && !e->verified && q->content && trace.content) {
+    status = dp_find_complete(q, &trace, e);
+    if (status == DOPPEL_OK && s->engine->rules.by_similarity && !e->verified && q->content && trace.content)
         status = measure_sets(s, number, 0, e);
-    }
-    if (status == DOPPEL_OK && q->title_key.length && trace.title.length && e->title_similarity != e->title_similarity)
-        status = doppel_edit_similarity(q->title_key.data, q->title_key.length, trace.title.data, trace.title.length, 0,
-                                        &e->title_similarity);
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
 }
 

@@ -1,6 +1,6 @@
 /* many.c - many items in one call: queries are made on several threads; answers of adds come one after the other, in
  * order, under one hold of `order`, and become durable in one commit. */
-#include "engine/engine.h"
+#include "engine/over.h"
 
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ typedef struct many {
     doppel_verdict *verdicts;
     doppel_status *status; /* of each */
     bool check;
-    dp_query **queries;  /* of adds */
+    dp_query **queries;  /* of adds, and in a shared store of checks */
     uint64_t taken_back; /* the engine's, before the first was decided */
     _Atomic size_t next;
     pthread_mutex_t lock;
@@ -37,7 +37,7 @@ static void one_item(many *m, dp_worker *worker, size_t i) {
     dp_query query;
     double began = dp_engine_clock();
     doppel_status status = dp_engine_ask(m->engine, worker, &m->items[i], &query, &why);
-    if (status == DOPPEL_OK && m->check) {
+    if (status == DOPPEL_OK && m->check && !m->engine->shared) {
         status = dp_engine_answer(m->engine, worker, &query, &m->verdicts[i], &why);
         atomic_fetch_add(&m->engine->counters.checks, 1);
         dp_tally_add(&m->engine->counters.check_time, (uint64_t)((dp_engine_clock() - began) * 1e6));
@@ -85,6 +85,24 @@ static void decide_slice(many *m, dp_worker *worker, bool stop_at_bad) {
     }
 }
 
+/* For dp_over_decide_many. */
+static void item_done(size_t i, doppel_status status, const doppel_error *why, void *user) {
+    many *m = user;
+    if (status != DOPPEL_OK)
+        fail_item(m, i, status, why);
+}
+
+/* The same in a shared store, of checks, too: up to the first that failed, when nobody asks for each status. */
+static doppel_status decide_shared(many *m, bool stop_at_bad, doppel_error *error) {
+    const dp_over_many over = {.op = m->check ? DP_SHARED_CHECK : DP_SHARED_ADD,
+                               .queries = m->queries,
+                               .count = stop_at_bad && m->first_bad < m->count ? m->first_bad : m->count,
+                               .verdicts = m->verdicts,
+                               .done = item_done,
+                               .user = m};
+    return dp_over_decide_many(m->engine, &over, error);
+}
+
 static void free_queries(many *m) {
     for (size_t i = 0; i < m->count && m->queries; i++) {
         free(m->queries[i]);
@@ -126,7 +144,11 @@ static doppel_status run_slice(const batch *b, many *m, dp_worker *worker, size_
     m->next = 0;
     m->first_bad = SIZE_MAX;
     prepare(m);
-    if (!b->check) {
+    doppel_status status = DOPPEL_OK;
+    if (b->engine->shared) {
+        status = decide_shared(m, !b->status, error);
+        free_queries(m);
+    } else if (!b->check) {
         pthread_mutex_lock(&b->engine->order);
         if (!from)
             m->taken_back = b->engine->taken_back;
@@ -137,7 +159,9 @@ static doppel_status run_slice(const batch *b, many *m, dp_worker *worker, size_
     if (b->status)
         memcpy(b->status + from, m->status, m->count * sizeof *m->status);
     log_slice(b, m, from);
-    return told(m, b->status != NULL, error);
+    for (size_t i = from + m->count; i < b->count && b->status && status != DOPPEL_OK; i++)
+        b->status[i] = status;
+    return status == DOPPEL_OK ? told(m, b->status != NULL, error) : status;
 }
 
 /* Waits until all is durable. Between slices another thread may have written what is pending: if that failed, some of
@@ -182,7 +206,7 @@ static doppel_status run_batch(const batch *b, doppel_error *error) {
         status = dp_no_memory(error);
     for (size_t from = 0; from < b->count && status == DOPPEL_OK; from += SLICE)
         status = run_slice(b, &m, worker, from, error);
-    if (!b->check)
+    if (!b->check && !b->engine->shared)
         status = end_batch(b, &m, status, error);
     free(m.status);
     free(m.queries);

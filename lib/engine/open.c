@@ -1,6 +1,6 @@
 /* open.c - an engine from its folder: settings, store, and everything that must be in memory, read from the traces on
  * several threads; the pool of workers; and the end of all that. */
-#include "engine/engine.h"
+#include "engine/over.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -38,7 +38,7 @@ static dp_worker *worker_create(doppel_engine *engine, doppel_error *error) {
         return NULL;
     }
     doppel_status status = dp_asker_create(&engine->asking, &worker->asker, error);
-    if (status == DOPPEL_OK)
+    if (status == DOPPEL_OK && !engine->is_shared)
         status = dp_view_create(engine->store, &worker->view, error);
     if (status == DOPPEL_OK)
         return worker;
@@ -245,6 +245,8 @@ static doppel_status open_store(doppel_engine *engine, const char *path, const d
                                       .must_exist = given->must_exist || given->read_only,
                                       .map = given->map,
                                       .settings = engine->settings.data};
+    if (engine->is_shared)
+        return dp_over_open(engine, path, given, error);
     if (path && !(engine->path = strdup(path)))
         return dp_no_memory(error);
     doppel_status status = dp_store_open(path, &options, &engine->store, error);
@@ -264,14 +266,15 @@ doppel_status doppel_engine_open(const char *path, const doppel_engine_options *
     if (!made)
         return dp_no_memory(error);
     init_locks(made);
+    made->is_shared = path && dp_shared_takes(path);
     doppel_status status = dp_engine_set_up(made, &given, error);
     if (status == DOPPEL_OK)
         status = open_store(made, path, &given, error);
     if (status == DOPPEL_OK && !(made->pool = worker_create(made, error)))
         status = error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
-    if (status == DOPPEL_OK)
+    if (status == DOPPEL_OK && !made->is_shared)
         status = dp_engine_load(made, error);
-    if (status == DOPPEL_OK)
+    if (status == DOPPEL_OK && !made->is_shared)
         status = dp_background_start(made, error);
     made->open_seconds = dp_engine_clock() - began;
     if (status == DOPPEL_OK)
@@ -293,6 +296,7 @@ void doppel_engine_close(doppel_engine *engine) {
     dp_leaving_free(&engine->leaving);
     dp_known_free(engine->known);
     dp_store_close(engine->store);
+    dp_shared_close(engine->shared);
     doppel_recipe_free(engine->own_recipe);
     dp_buffer_free(&engine->settings);
     pthread_rwlock_destroy(&engine->shape);

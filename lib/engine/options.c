@@ -25,9 +25,14 @@ static const preset presets[] = {
     {"article", "article", DOPPEL_NEAR_DISTANCE, DOPPEL_SWITCH_ON, DOPPEL_NEVER},
 };
 
-static const preset *find_preset(const char *name) {
+/* What a shared store keeps, it keeps for so long unless it is told otherwise. */
+enum { SHARED_TTL = 30 * 86400 };
+
+static const preset *find_preset(const doppel_engine *engine, const char *name) {
+    if (!name)
+        name = engine->is_shared ? "crawl" : "general";
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
-        if (!strcmp(presets[i].name, name ? name : "general"))
+        if (!strcmp(presets[i].name, name))
             return &presets[i];
     return NULL;
 }
@@ -143,8 +148,8 @@ static bool find_line(const char *text, const char *name, char *value, size_t ro
 
 /* ---- what is given, and what follows ---- */
 
-static doppel_status check_given(const doppel_engine_options *o, doppel_error *error) {
-    if (!find_preset(o->preset))
+static doppel_status check_given(const doppel_engine *engine, const doppel_engine_options *o, doppel_error *error) {
+    if (!find_preset(engine, o->preset))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "no preset `%s`: there are general, crawl and article", o->preset);
     if (o->near > DOPPEL_NEAR_SIMILARITY || o->titles > DOPPEL_SWITCH_OFF || o->keep_text > DOPPEL_SWITCH_OFF ||
         o->on_duplicate > DOPPEL_DUPLICATE_STORE || o->on_same_url > DOPPEL_SAME_URL_REFRESH ||
@@ -207,6 +212,14 @@ static doppel_status cut_fields(doppel_engine *engine, const char *fields, doppe
     return DOPPEL_OK;
 }
 
+static doppel_status refuse_similarity(const doppel_engine *engine, doppel_error *error) {
+    return dp_fail(
+        error, DOPPEL_ERROR_USAGE,
+        "near=similarity (preset %s) does not work in a shared store, which keeps no feature hashes: it works "
+        "in an index folder and in memory; here use near=distance, or the presets crawl and article",
+        engine->preset);
+}
+
 /* What the stages below go by. */
 static doppel_status derive(doppel_engine *engine, doppel_error *error) {
     const doppel_engine_options *o = &engine->options;
@@ -214,6 +227,8 @@ static doppel_status derive(doppel_engine *engine, doppel_error *error) {
     dp_asking *a = &engine->asking;
     a->recipe = o->recipe;
     a->by_similarity = o->near == DOPPEL_NEAR_SIMILARITY;
+    if (engine->is_shared && a->by_similarity)
+        return refuse_similarity(engine, error);
     a->min_words = o->min_words;
     a->titles = o->titles == DOPPEL_SWITCH_ON;
     a->keep_text = o->keep_text == DOPPEL_SWITCH_ON;
@@ -258,16 +273,18 @@ static doppel_status write_settings(doppel_engine *engine, doppel_error *error) 
 
 doppel_status dp_engine_set_up(doppel_engine *engine, const doppel_engine_options *given, doppel_error *error) {
     engine->options = *given;
-    doppel_status status = check_given(given, error);
+    doppel_status status = check_given(engine, given, error);
     if (status != DOPPEL_OK)
         return status;
-    const preset *p = find_preset(given->preset);
-    snprintf(engine->preset, sizeof engine->preset, "%s", p->name);
-    fill_defaults(&engine->options, p);
+    preset p = *find_preset(engine, given->preset);
+    if (engine->is_shared)
+        p.ttl = SHARED_TTL;
+    snprintf(engine->preset, sizeof engine->preset, "%s", p.name);
+    fill_defaults(&engine->options, &p);
     engine->options.preset = engine->preset;
     status = own_fields(engine, engine->options.fields, error);
     if (status == DOPPEL_OK)
-        status = own_recipe(engine, p->recipe, error);
+        status = own_recipe(engine, p.recipe, error);
     if (status == DOPPEL_OK)
         status = derive(engine, error);
     return status == DOPPEL_OK ? write_settings(engine, error) : status;
@@ -288,7 +305,7 @@ static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_o
     size_t room = strlen(text) + 1;
     if (!(*recipe = malloc(room)))
         return dp_no_memory(error);
-    if (!find_line(text, "preset", name, sizeof name) || !find_preset(name) ||
+    if (!find_line(text, "preset", name, sizeof name) || !find_preset(engine, name) ||
         !find_line(text, "recipe", *recipe, room) || !find_line(text, "fields", fields, sizeof fields) ||
         !find_line(text, "unicode", unicode, sizeof unicode))
         return dp_fail(error, DOPPEL_ERROR_STORE, "the settings of the index cannot be read");

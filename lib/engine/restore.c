@@ -1,13 +1,6 @@
 /* restore.c - what an engine remembered, put back as it was: nothing is decided anew. */
 #include "engine/engine.h"
 
-static dp_reason reason_of(const doppel_stored *stored) {
-    for (int i = DP_SAME_URL; i < DP_REASONS; i++)
-        if (stored->reason && !strcmp(stored->reason, dp_reason_name((dp_reason)i)))
-            return (dp_reason)i;
-    return DP_UNIQUE;
-}
-
 doppel_status dp_restore_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
                               dp_finding *finding, doppel_error *error) {
     const doppel_stored *stored = query->restore;
@@ -24,7 +17,7 @@ doppel_status dp_restore_find(doppel_engine *engine, dp_worker *worker, const dp
         return status;
     if (!found || trace.kind != DP_TRACE_DOCUMENT)
         return dp_fail(error, DOPPEL_ERROR_INPUT, "a copy whose original is not there");
-    *finding = (dp_finding){.reason = reason_of(stored),
+    *finding = (dp_finding){.reason = dp_reason_of(stored->reason),
                             .best = {.number = number, .evidence = stored->evidence},
                             .original_id = stored->original_id};
     if (finding->reason == DP_UNIQUE)

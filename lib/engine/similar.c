@@ -3,7 +3,7 @@
  *
  * The Hamming index answers any distance. Bands answer a similarity as long as they find 99 % of the pairs at it; below
  * that every kept set is compared. */
-#include "engine/engine.h"
+#include "engine/over.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,10 +29,7 @@ typedef struct search {
     doppel_evidence evidence; /* of the copy */
     uint64_t *set;            /* the query's, when it was read from the store */
     uint32_t keys[DP_MOST_BANDS];
-    bool by_distance;
-    int distance;
-    double above;
-    uint64_t limit;
+    dp_similar_asked asked;
     hit *hits;
     size_t count, room;
     doppel_error *error;
@@ -40,9 +37,16 @@ typedef struct search {
 
 /* ---- who is asked about ---- */
 
-static bool is_name_only(const doppel_item *item) {
+bool dp_similar_by_name(const doppel_item *item) {
     const doppel_document *d = &item->document;
     return !item->fingerprint && !item->set && !d->text_length && !d->html && !d->alias;
+}
+
+doppel_status dp_similar_nobody(const doppel_item *item, doppel_error *error) {
+    const doppel_document *d = &item->document;
+    doppel_slice name = d->id_length ? (doppel_slice){d->id, d->id_length} : (doppel_slice){d->url, d->url_length};
+    return dp_fail(error, DOPPEL_ERROR_INPUT, "no document has the id or URL `%.*s`",
+                   (int)(name.length < 200 ? name.length : 200), name.data ? name.data : "");
 }
 
 static doppel_status take_set(search *s, uint64_t number) {
@@ -92,7 +96,7 @@ static doppel_status ask(search *s, const doppel_item *item) {
     const doppel_document *d = &item->document;
     uint64_t number = 0;
     doppel_status status = DOPPEL_OK;
-    if (!is_name_only(item))
+    if (!dp_similar_by_name(item))
         return dp_engine_ask(s->engine, s->worker, item, &s->query, s->error);
     if (d->id_length)
         status =
@@ -102,12 +106,7 @@ static doppel_status ask(search *s, const doppel_item *item) {
             dp_engine_resolve(s->engine, s->worker, &s->look, (doppel_slice){d->url, d->url_length}, &number, s->error);
     if (status != DOPPEL_OK)
         return status;
-    if (!number) {
-        doppel_slice name = d->id_length ? (doppel_slice){d->id, d->id_length} : (doppel_slice){d->url, d->url_length};
-        return dp_fail(s->error, DOPPEL_ERROR_INPUT, "no document has the id or URL `%.*s`",
-                       (int)(name.length < 200 ? name.length : 200), name.data ? name.data : "");
-    }
-    return ask_number(s, number);
+    return number ? ask_number(s, number) : dp_similar_nobody(item, s->error);
 }
 
 /* ---- who is near ---- */
@@ -135,7 +134,7 @@ static doppel_status compare_set(search *s, uint64_t number, const uint64_t *set
         one.similarity = s->evidence.similarity;
         one.containment = s->evidence.containment;
     }
-    return one.similarity > s->above ? add_hit(s, &one) : DOPPEL_OK;
+    return one.similarity > s->asked.above ? add_hit(s, &one) : DOPPEL_OK;
 }
 
 static doppel_status compare_number(search *s, uint64_t number) {
@@ -163,7 +162,7 @@ static doppel_status find_similar(search *s) {
     const dp_asking *asking = &s->engine->asking;
     if (!s->query.content || !s->query.set_count)
         return DOPPEL_OK;
-    if (dp_bands_recall(s->above, asking->bands, asking->rows) < RECALL) {
+    if (dp_bands_recall(s->asked.above, asking->bands, asking->rows) < RECALL) {
         const dp_each each = {.part = DP_PART_SET, .from = 1, .to = UINT64_MAX, .value = on_set, .user = s};
         return dp_view_each(s->worker->view, &each, s->error);
     }
@@ -187,18 +186,19 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     if (!dp_trace_decode(bytes, &trace) || trace.kind != DP_TRACE_DOCUMENT || !trace.content)
         return DOPPEL_OK;
     int distance = doppel_distance128(trace.fingerprint, s->query.fingerprint);
-    return distance <= s->distance ? add_near(s, number, distance) : DOPPEL_OK;
+    return distance <= s->asked.distance ? add_near(s, number, distance) : DOPPEL_OK;
 }
 
 static doppel_status find_near(search *s) {
-    if (!s->query.content || s->distance < 0)
+    if (!s->query.content || s->asked.distance < 0)
         return DOPPEL_OK;
     if (s->engine->rules.by_similarity) {
         const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = on_trace, .user = s};
         return dp_view_each(s->worker->view, &each, s->error);
     }
     doppel_matches *near = &s->worker->near;
-    doppel_status status = dp_known_find_near(s->engine->known, s->query.fingerprint, s->distance, near, s->error);
+    doppel_status status =
+        dp_known_find_near(s->engine->known, s->query.fingerprint, s->asked.distance, near, s->error);
     for (size_t i = 0; status == DOPPEL_OK && i < near->count; i++)
         status = add_near(s, near->match[i].owner, near->match[i].distance);
     return status;
@@ -241,7 +241,7 @@ static doppel_status list_hits(search *s, doppel_stored_list *list) {
     doppel_status status = DOPPEL_OK;
     if (s->count)
         qsort(s->hits, s->count, sizeof *s->hits, compare_hits);
-    for (size_t i = 0; i < s->count && list->count < s->limit && status == DOPPEL_OK; i++) {
+    for (size_t i = 0; i < s->count && list->count < s->asked.limit && status == DOPPEL_OK; i++) {
         bool found;
         status = dp_stored_add(s->engine, s->worker, s->hits[i].number, &wanted, list, &found, s->error);
         if (status != DOPPEL_OK || !found)
@@ -254,20 +254,22 @@ static doppel_status list_hits(search *s, doppel_stored_list *list) {
     return status;
 }
 
-static doppel_status set_options(search *s, const doppel_similar_options *given) {
+doppel_status dp_similar_ask(const doppel_engine *engine, const doppel_similar_options *given, dp_similar_asked *asked,
+                             doppel_error *error) {
     doppel_similar_options o = {.size = sizeof o};
-    int bits = s->engine->rules.bits;
+    int bits = engine->rules.bits;
     if (given)
         dp_copy_options(&o, given, sizeof o);
     if (!(o.similarity >= 0 && o.similarity <= 1))
-        return dp_fail(s->error, DOPPEL_ERROR_USAGE, "a similarity is a number from 0 to 1");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "a similarity is a number from 0 to 1");
     if (o.distance < -1 || o.distance > bits)
-        return dp_fail(s->error, DOPPEL_ERROR_USAGE, "a distance of %d bits, in fingerprints of %d", o.distance, bits);
-    s->limit = o.limit ? o.limit : USUAL_LIMIT;
-    s->above = o.similarity > 0 ? o.similarity : USUAL_SIMILARITY;
-    s->by_distance = o.distance || !s->engine->rules.by_similarity;
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "a distance of %d bits, in fingerprints of %d", o.distance, bits);
+    asked->limit = o.limit ? o.limit : USUAL_LIMIT;
+    asked->above = o.similarity > 0 ? o.similarity : USUAL_SIMILARITY;
+    asked->by_distance = o.distance || !engine->rules.by_similarity;
     /* 1 - distance/bits is to be more than the similarity. */
-    s->distance = o.distance > 0 ? o.distance : o.distance < 0 ? 0 : (int)ceil(bits * (1 - s->above) - 1e-9) - 1;
+    int within = (int)ceil(bits * (1 - asked->above) - 1e-9) - 1;
+    asked->distance = o.distance > 0 ? o.distance : o.distance < 0 ? 0 : within;
     return DOPPEL_OK;
 }
 
@@ -275,8 +277,10 @@ doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *it
                                     const doppel_similar_options *options, doppel_stored_list *list,
                                     doppel_error *error) {
     search s = {.engine = engine, .error = error};
+    if (engine->shared)
+        return dp_over_similar(engine, item, options, list, error);
     dp_stored_list_clear(list);
-    doppel_status status = set_options(&s, options);
+    doppel_status status = dp_similar_ask(engine, options, &s.asked, error);
     if (status == DOPPEL_OK)
         status = dp_engine_enter(engine, &s.worker, error);
     if (status != DOPPEL_OK)
@@ -285,7 +289,7 @@ doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *it
     if (status == DOPPEL_OK) {
         status = ask(&s, item);
         if (status == DOPPEL_OK)
-            status = s.by_distance ? find_near(&s) : find_similar(&s);
+            status = s.asked.by_distance ? find_near(&s) : find_similar(&s);
         if (status == DOPPEL_OK)
             status = find_same(&s);
         if (status == DOPPEL_OK)

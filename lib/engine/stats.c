@@ -1,5 +1,5 @@
 /* stats.c - counters of what was done, and what there is. */
-#include "engine/engine.h"
+#include "engine/over.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -34,7 +34,9 @@ static void read_tally(const dp_tally *tally, doppel_histogram *to) {
     to->sum = atomic_load(&tally->sum);
 }
 
-static void read_counters(const dp_engine_counters *c, doppel_engine_stats *stats) {
+void dp_engine_read_counters(const doppel_engine *engine, doppel_engine_stats *stats) {
+    const dp_engine_counters *c = &engine->counters;
+    stats->open_seconds = engine->open_seconds;
     stats->checks = atomic_load(&c->checks);
     stats->adds = atomic_load(&c->adds);
     stats->removes = atomic_load(&c->removes);
@@ -88,8 +90,11 @@ void doppel_engine_get_stats(doppel_engine *engine, doppel_engine_stats *stats) 
     dp_worker *worker;
     dp_known_stats known;
     memset(stats, 0, sizeof *stats);
-    read_counters(&engine->counters, stats);
-    stats->open_seconds = engine->open_seconds;
+    dp_engine_read_counters(engine, stats);
+    if (engine->shared) {
+        dp_over_stats(engine, stats);
+        return;
+    }
     if (dp_engine_enter(engine, &worker, NULL) != DOPPEL_OK)
         return;
     read_store(engine, worker, stats);

@@ -1,5 +1,5 @@
 /* whole.c - what is done to a folder as a whole: its smallest form, a copy, a check of all of it. */
-#include "engine/engine.h"
+#include "engine/over.h"
 
 #include <stdlib.h>
 
@@ -37,6 +37,8 @@ static void forget_orphans(const keeping *k) {
 
 doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error) {
     uint64_t expired;
+    if (engine->shared)
+        return dp_over_refuse("compact", error);
     doppel_status status = doppel_engine_expire(engine, &expired, error);
     if (status != DOPPEL_OK)
         return status;
@@ -57,6 +59,8 @@ doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error) 
 }
 
 doppel_status doppel_engine_backup(doppel_engine *engine, const char *path, doppel_error *error) {
+    if (engine->shared)
+        return dp_over_refuse("backup", error);
     doppel_status status = dp_engine_flush(engine, error);
     if (status != DOPPEL_OK)
         return status;
@@ -68,5 +72,7 @@ doppel_status doppel_engine_backup(doppel_engine *engine, const char *path, dopp
 
 doppel_status doppel_engine_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
                                    doppel_verified *verified, doppel_error *error) {
+    if (path && dp_shared_takes(path))
+        return dp_over_refuse("verify", error);
     return dp_store_verify(path, finding, user, verified, error);
 }

@@ -1,0 +1,234 @@
+/* over_decide.c - check, add and remove in a shared store: queries become requests, which go there together; answers
+ * become verdicts, and what was not measured there is measured here, on the original's trace that came with them. */
+#include "engine/over.h"
+
+#include <stdlib.h>
+
+/* Requests that are under way. */
+typedef struct asking {
+    doppel_engine *engine;
+    const dp_over_many *many;
+    dp_shared_request *requests;
+    size_t *places; /* of each request in `many` */
+    size_t count;
+} asking;
+
+/* ---- requests ---- */
+
+static dp_shared_request request_of(doppel_engine *engine, dp_shared_op op, const dp_query *q) {
+    const doppel_engine_options *o = &engine->options;
+    dp_shared_request r = {.op = op,
+                           .id_given = q->id_given,
+                           .refresh = o->on_same_url == DOPPEL_SAME_URL_REFRESH,
+                           .on_duplicate = (int)o->on_duplicate,
+                           .title_share = o->title_share,
+                           .now = dp_over_now(engine),
+                           .ttl = q->ttl ? q->ttl : o->ttl,
+                           .trace = {.kind = DP_TRACE_DOCUMENT,
+                                     .id_hash = q->id_hash,
+                                     .url_hash = q->url_hash,
+                                     .fingerprint = {q->fingerprint[0], q->fingerprint[1]},
+                                     .content = q->content,
+                                     .title = q->title_key},
+                           .record = {.id = q->id,
+                                      .url = q->url,
+                                      .canonical = q->canonical,
+                                      .title = q->title,
+                                      .fields = q->fields,
+                                      .origin = q->origin,
+                                      .words = q->words,
+                                      .text_length = q->text_length,
+                                      .evidence = dp_evidence_none()}};
+    if (q->has_digest)
+        memcpy(r.trace.digest, q->digest, sizeof r.trace.digest);
+    if (q->text_length)
+        r.text = q->text;
+    return r;
+}
+
+/* What is put back is taken as it was. */
+static doppel_status restore(dp_shared_request *r, const doppel_stored *stored, doppel_error *error) {
+    r->op = DP_SHARED_RESTORE;
+    r->trace.added = stored->added;
+    r->trace.expires = stored->expires;
+    memcpy(r->counts.by, stored->duplicates_by, sizeof r->counts.by);
+    r->counts.last = stored->last_duplicate;
+    if (!stored->original_id.data)
+        return DOPPEL_OK;
+    dp_reason reason = dp_reason_of(stored->reason);
+    if (reason == DP_UNIQUE)
+        return dp_fail(error, DOPPEL_ERROR_INPUT, "a copy for a reason that is not known");
+    r->trace.kind = DP_TRACE_COPY;
+    r->record.reason = (uint8_t)reason;
+    r->record.original_id = stored->original_id;
+    r->record.evidence = stored->evidence;
+    return DOPPEL_OK;
+}
+
+static doppel_status make_request(asking *a, size_t i) {
+    const dp_query *q = a->many->queries[i];
+    doppel_error why = {0};
+    doppel_status status = DOPPEL_OK;
+    dp_shared_request *r = &a->requests[a->count];
+    *r = request_of(a->engine, a->many->op, q);
+    if (r->op == DP_SHARED_ADD && !q->id.length)
+        status = dp_fail(&why, DOPPEL_ERROR_INPUT, DP_NO_NAME);
+    else if (r->op == DP_SHARED_ADD && q->restore)
+        status = restore(r, q->restore, &why);
+    if (status != DOPPEL_OK)
+        a->many->done(i, status, &why, a->many->user);
+    else
+        a->places[a->count++] = i;
+    return status;
+}
+
+/* ---- answers ---- */
+
+/* The evidence that a copy had when it came; as it is now where it cannot be read any more. */
+static doppel_status first_evidence(const asking *a, const dp_query *q, doppel_evidence *evidence, doppel_error *why) {
+    dp_shared_documents found = {0};
+    doppel_status status =
+        dp_shared_get(a->engine->shared, q->id, (doppel_slice){NULL, 0}, dp_over_now(a->engine), &found, why);
+    if (status == DOPPEL_OK && found.count && found.document[0].record.reason)
+        *evidence = found.document[0].record.evidence;
+    dp_shared_documents_free(&found);
+    return status;
+}
+
+/* What was measured on the original. */
+static doppel_status evidence_of(const asking *a, const dp_query *q, const dp_shared_answer *answer,
+                                 doppel_evidence *evidence, doppel_error *why) {
+    *evidence = dp_evidence_none();
+    if (answer->reason == DP_UNIQUE)
+        return DOPPEL_OK;
+    if (q->restore && !answer->known) {
+        *evidence = q->restore->evidence;
+        return DOPPEL_OK;
+    }
+    *evidence = answer->evidence;
+    evidence->same_url = answer->reason == DP_SAME_URL;
+    doppel_status status = dp_find_complete(q, &answer->trace, evidence);
+    if (status != DOPPEL_OK)
+        return dp_fail(why, status, "%s", doppel_status_name(status));
+    return answer->known ? first_evidence(a, q, evidence, why) : DOPPEL_OK;
+}
+
+static doppel_status refused(const dp_shared_answer *answer, const dp_query *q, doppel_error *why) {
+    if (answer->status == DOPPEL_ERROR_INPUT && q->restore)
+        return dp_fail(why, answer->status, "a copy whose original is not there");
+    return dp_fail(why, answer->status, "%s", doppel_status_name(answer->status));
+}
+
+static doppel_status take_answer(asking *a, size_t i, const dp_shared_answer *answer, doppel_error *why) {
+    const dp_query *q = a->many->queries[i];
+    dp_finding finding = {.reason = answer->reason, .candidates = answer->candidates};
+    doppel_verdict *verdict = &a->many->verdicts[i];
+    if (answer->status != DOPPEL_OK)
+        return refused(answer, q, why);
+    doppel_status status = evidence_of(a, q, answer, &finding.best.evidence, why);
+    if (status != DOPPEL_OK)
+        return status;
+    const doppel_slice ids[2] = {q->id, answer->record.id};
+    if (dp_verdict_set(verdict, &a->engine->rules, finding.reason, &finding.best.evidence, ids) != DOPPEL_OK)
+        return dp_no_memory(why);
+    verdict->known = answer->known;
+    verdict->replaced = answer->replaced;
+    dp_engine_note(a->engine, &finding);
+    return DOPPEL_OK;
+}
+
+static void take_answers(asking *a, const dp_shared_answers *answers) {
+    for (size_t k = 0; k < a->count; k++) {
+        doppel_error why = {0};
+        doppel_status status = take_answer(a, a->places[k], &answers->answer[k], &why);
+        a->many->done(a->places[k], status, &why, a->many->user);
+    }
+}
+
+/* ---- all together ---- */
+
+static void count_calls(asking *a, double began) {
+    dp_engine_counters *c = &a->engine->counters;
+    bool check = a->many->op == DP_SHARED_CHECK;
+    uint64_t each = a->count ? (uint64_t)((dp_engine_clock() - began) * 1e6 / (double)a->count) : 0;
+    atomic_fetch_add(check ? &c->checks : &c->adds, a->count);
+    for (size_t k = 0; k < a->count && a->many->count > 1; k++)
+        dp_tally_add(check ? &c->check_time : &c->add_time, each);
+    if (!check)
+        atomic_fetch_add(&c->commits, 1);
+}
+
+static doppel_status ask_all(asking *a, doppel_error *error) {
+    dp_shared_answers answers = {0};
+    doppel_error why = {0};
+    double began = dp_engine_clock();
+    for (size_t i = 0; i < a->many->count; i++)
+        if (a->many->queries[i])
+            make_request(a, i);
+    if (!a->count)
+        return DOPPEL_OK;
+    doppel_status status = dp_shared_ask(a->engine->shared, a->requests, a->count, &answers, &why);
+    if (status == DOPPEL_OK)
+        take_answers(a, &answers);
+    for (size_t k = 0; k < a->count && status != DOPPEL_OK; k++)
+        a->many->done(a->places[k], status, &why, a->many->user);
+    dp_shared_answers_free(&answers);
+    count_calls(a, began);
+    if (status != DOPPEL_OK && a->many->op != DP_SHARED_CHECK)
+        atomic_fetch_add(&a->engine->counters.failed_commits, 1);
+    if (status != DOPPEL_OK && error)
+        *error = why;
+    return status;
+}
+
+doppel_status dp_over_decide_many(doppel_engine *engine, const dp_over_many *many, doppel_error *error) {
+    asking a = {.engine = engine, .many = many};
+    a.requests = calloc(many->count + 1, sizeof *a.requests);
+    a.places = calloc(many->count + 1, sizeof *a.places);
+    doppel_status status = a.requests && a.places ? ask_all(&a, error) : dp_no_memory(error);
+    free(a.requests);
+    free(a.places);
+    return status;
+}
+
+/* What became of the only one. */
+typedef struct only {
+    doppel_status status;
+    doppel_error why;
+} only;
+
+static void only_done(size_t i, doppel_status status, const doppel_error *why, void *user) {
+    only *o = user;
+    (void)i;
+    o->status = status;
+    o->why = *why;
+}
+
+doppel_status dp_over_decide(doppel_engine *engine, dp_shared_op op, dp_query *query, doppel_verdict *verdict,
+                             doppel_error *error) {
+    only o = {.status = DOPPEL_OK};
+    const dp_over_many many = {
+        .op = op, .queries = &query, .count = 1, .verdicts = verdict, .done = only_done, .user = &o};
+    doppel_status status = dp_over_decide_many(engine, &many, error);
+    if (status != DOPPEL_OK || o.status == DOPPEL_OK)
+        return status;
+    if (error)
+        *error = o.why;
+    return o.status;
+}
+
+doppel_status dp_over_remove(doppel_engine *engine, doppel_slice id, bool *removed, doppel_error *error) {
+    const dp_shared_request request = {
+        .op = DP_SHARED_REMOVE, .now = dp_over_now(engine), .trace.id_hash = dp_name_hash(id), .record.id = id};
+    dp_shared_answers answers = {0};
+    doppel_status status = dp_shared_ask(engine->shared, &request, 1, &answers, error);
+    if (status == DOPPEL_OK && answers.answer[0].status != DOPPEL_OK)
+        status = dp_fail(error, answers.answer[0].status, "%s", doppel_status_name(answers.answer[0].status));
+    bool found = status == DOPPEL_OK && answers.answer[0].found;
+    dp_shared_answers_free(&answers);
+    if (found)
+        atomic_fetch_add(&engine->counters.removes, 1);
+    if (removed)
+        *removed = found;
+    return status;
+}
