@@ -8,35 +8,33 @@ static void on_log(doppel_log_level level, const char *event, const char *line, 
     dp_log_line(user, level, event, "%s", line);
 }
 
-static doppel_status open_with(doppel_engine *engine, const char *url, const doppel_engine_options *given,
-                               doppel_error *error) {
+/* Who opens it, and what was asked for. */
+typedef struct opening {
+    doppel_engine *engine;
+    const doppel_engine_options *given;
+} opening;
+
+/* One that is there goes by its own settings. */
+static doppel_status agree(const char *settings, dp_rules *rules, void *agreeing, doppel_error *error) {
+    const opening *o = agreeing;
+    doppel_status status = dp_engine_agree(o->engine, o->given, settings, error);
+    *rules = o->engine->rules;
+    return status;
+}
+
+doppel_status dp_over_open(doppel_engine *engine, const char *url, const doppel_engine_options *given,
+                           doppel_error *error) {
+    opening o = {engine, given};
     const dp_shared_options options = {.read_only = given->read_only,
                                        .must_exist = given->must_exist || given->read_only,
                                        .settings = engine->settings.data,
                                        .rules = engine->rules,
                                        .count = given->count,
+                                       .agree = agree,
+                                       .agreeing = &o,
                                        .log = on_log,
                                        .user = engine};
     return dp_shared_open(url, &options, &engine->shared, error);
-}
-
-static bool same_rules(const dp_rules *a, const dp_rules *b) {
-    return a->distance == b->distance && a->bits == b->bits && a->titles == b->titles &&
-           !(a->title_similarity < b->title_similarity) && !(a->title_similarity > b->title_similarity);
-}
-
-/* The store goes by the rules that it is opened with: where it was made with others, it is opened again with those. */
-doppel_status dp_over_open(doppel_engine *engine, const char *url, const doppel_engine_options *given,
-                           doppel_error *error) {
-    dp_rules rules = engine->rules;
-    doppel_status status = open_with(engine, url, given, error);
-    if (status == DOPPEL_OK)
-        status = dp_engine_agree(engine, given, dp_shared_settings(engine->shared), error);
-    if (status != DOPPEL_OK || same_rules(&rules, &engine->rules))
-        return status;
-    dp_shared_close(engine->shared);
-    engine->shared = NULL;
-    return open_with(engine, url, given, error);
 }
 
 uint64_t dp_over_now(doppel_engine *engine) {

@@ -216,6 +216,20 @@ doppel_status dp_shared_renew(dp_shared *shared, doppel_error *error) {
 
 /* ---- opened and closed ---- */
 
+/* The settings of one that is there, which whoever opens it must agree to. */
+static doppel_status take_settings(dp_shared *shared, const redisReply *reply, doppel_error *error) {
+    dp_shared_options *o = &shared->options;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != META_FIELDS || !is_string(reply->element[0]) ||
+        atoi(reply->element[0]->str) != VERSION || !is_string(reply->element[1]))
+        return DOPPEL_OK; /* read_meta refuses it */
+    char *settings = strndup(reply->element[1]->str, reply->element[1]->len);
+    if (!settings)
+        return dp_no_memory(error);
+    free(shared->settings);
+    shared->settings = settings;
+    return o->agree ? o->agree(settings, &o->rules, o->agreeing, error) : DOPPEL_OK;
+}
+
 /* What is there, or a new one. */
 static doppel_status find_memory(dp_shared *shared, doppel_error *error) {
     const dp_shared_options *o = &shared->options;
@@ -233,14 +247,11 @@ static doppel_status find_memory(dp_shared *shared, doppel_error *error) {
         shared->memory = made;
         dp_order_init(&shared->memory.order, made.plan.bits, 1);
     } else {
-        status = read_meta(shared, reply, &shared->memory, error);
-    }
-    if (status == DOPPEL_OK && !absent) {
-        doppel_slice settings = slice_of(reply->element[1]);
-        free(shared->settings);
-        if (!(shared->settings = strndup(settings.data ? settings.data : "", settings.length)))
-            status = dp_no_memory(error);
-        shared->latest = latest_of(reply);
+        status = take_settings(shared, reply, error);
+        if (status == DOPPEL_OK)
+            status = read_meta(shared, reply, &shared->memory, error);
+        if (status == DOPPEL_OK)
+            shared->latest = latest_of(reply);
     }
     freeReplyObject(reply);
     return status;

@@ -18,6 +18,10 @@ typedef struct dp_shared_options {
     const char *settings; /* kept with a new one: lines "name=value", as of dp_store_options */
     dp_rules rules;       /* by distance */
     uint64_t count;       /* documents to expect, for the plan of a new one; 0: not known */
+    /* Told, while it is opened, the settings of one that is there: refuses, or fills in the rules that they make, which
+     * count from then on. NULL: they are as `rules` says. */
+    doppel_status (*agree)(const char *settings, dp_rules *rules, void *agreeing, doppel_error *error);
+    void *agreeing;
     /* Told what happens on the way: connections that come and go, a memory that was lost. From any thread. */
     void (*log)(doppel_log_level level, const char *event, const char *line, void *user);
     void *user;
