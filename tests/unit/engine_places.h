@@ -5,15 +5,19 @@
  *
  *     return run_everywhere("name", tests, sizeof tests / sizeof *tests);
  *
- * Each test has a folder of its own, of which the engines' folders are part. */
+ * Each test has a folder of its own, of which the engines' folders are part; in the one Redis of a test program, the
+ * test's folder is part of the prefix. Where there is no Redis, that place is left out. */
 #ifndef TESTS_ENGINE_PLACES_H
 #define TESTS_ENGINE_PLACES_H
 
 #include "folders.h"
+#ifdef WITH_REDIS
+#include "redis_server.h"
+#endif
 
-#define EVERYWHERE(test) cmocka_unit_test_setup_teardown(test, setup_folders, teardown_folders)
+#define EVERYWHERE(test) cmocka_unit_test_setup_teardown(test, setup_place, teardown_folders)
 
-typedef enum place { IN_MEMORY, IN_FOLDER } place;
+typedef enum place { IN_MEMORY, IN_FOLDER, IN_REDIS } place;
 
 /* What an engine is opened with where a test says nothing else. */
 typedef struct home {
@@ -22,16 +26,59 @@ typedef struct home {
 } home;
 
 static const home homes[] = {
-    {"in memory, general", "general", IN_MEMORY},
-    {"in memory, article", "article", IN_MEMORY},
-    {"in a folder, general", "general", IN_FOLDER},
-    {"in a folder, article", "article", IN_FOLDER},
+    {"in memory, general", "general", IN_MEMORY},   {"in memory, article", "article", IN_MEMORY},
+    {"in a folder, general", "general", IN_FOLDER}, {"in a folder, article", "article", IN_FOLDER},
+    {"in Redis, article", "article", IN_REDIS},
 };
 static const home *here = &homes[0];
 
+/* ---- Redis ---- */
+
+#ifdef WITH_REDIS
+static redis_server redis;
+
+static inline bool start_redis(void) {
+    static const char *const settings[] = {"--save", "", NULL};
+    if (!redis_installed())
+        return false;
+    redis = redis_start(settings);
+    return true;
+}
+
+static inline void stop_redis(void) {
+    redis_remove(&redis);
+}
+
+static inline const char *redis_path(const char *name) {
+    static char urls[4][600];
+    static int next;
+    char *url = urls[next++ % 4];
+    snprintf(url, sizeof urls[0], "%s?prefix=%s", redis.url, name);
+    return url;
+}
+#else
+static inline bool start_redis(void) {
+    return false;
+}
+
+static inline void stop_redis(void) {
+}
+
+static inline const char *redis_path(const char *name) {
+    return name;
+}
+#endif
+
+/* ---- opening ---- */
+
 /* The path of an engine that the test calls so. */
 static inline const char *path_of(void **state, const char *name) {
-    return here->place == IN_FOLDER ? in(state, name) : NULL;
+    switch (here->place) {
+    case IN_MEMORY: return NULL;
+    case IN_FOLDER: return in(state, name);
+    case IN_REDIS: return redis_path(in(state, name));
+    }
+    return NULL;
 }
 
 static uint64_t now;
@@ -39,6 +86,11 @@ static uint64_t now;
 static inline uint64_t clock_now(void *user) {
     (void)user;
     return now;
+}
+
+static inline int setup_place(void **state) {
+    now = 1700000000;
+    return setup_folders(state);
 }
 
 static inline doppel_engine *open_at(void **state, const char *name, doppel_engine_options options) {
@@ -95,9 +147,12 @@ static inline int run_everywhere(const char *name, const struct CMUnitTest *test
     for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
         char title[100];
         here = &homes[i];
-        now = 1700000000;
+        if (here->place == IN_REDIS && !start_redis())
+            continue;
         snprintf(title, sizeof title, "%s, %s", name, here->name);
         failed += _cmocka_run_group_tests(title, tests, count, NULL, NULL);
+        if (here->place == IN_REDIS)
+            stop_redis();
     }
     return failed;
 }

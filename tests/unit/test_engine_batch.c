@@ -1,9 +1,9 @@
 /* test_engine_batch.c - batches and checks beside other threads: what is acknowledged is there, whoever wrote it and
  * whatever takes its place. */
-#include "files.h"
+#include "engine_cases.h"
+#include "engine_places.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 enum { ITEMS = 5000 }; /* more than are decided at a time */
@@ -15,7 +15,7 @@ typedef struct meddling {
     bool done, refused;
 } meddling;
 
-static doppel_item item_of(char id[16], size_t number, uint64_t *fingerprint) {
+static doppel_item numbered(char id[16], size_t number, uint64_t *fingerprint) {
     snprintf(id, 16, "n%zu", number);
     *fingerprint = (number + 1) * 0x9E3779B97F4A7C15u;
     doppel_item item = {.size = sizeof item, .fingerprint = fingerprint};
@@ -30,7 +30,7 @@ static void add_on_full_disk(doppel_log_level level, const char *line, void *use
     if (level != DOPPEL_LOG_INFO || !strstr(line, "ADD_SUCCESS") || ++m->lines != 4096 || m->done)
         return;
     m->done = true;
-    doppel_item item = item_of(id, ITEMS, &fingerprint);
+    doppel_item item = numbered(id, ITEMS, &fingerprint);
     doppel_verdict verdict = {0};
     limit_files(4096);
     m->refused = doppel_engine_add(m->engine, &item, &verdict, NULL) != DOPPEL_OK;
@@ -49,11 +49,13 @@ static void what_another_could_not_write_is_not_acknowledged(void **state) {
     static doppel_status status[ITEMS];
     doppel_stored_list list = {0};
     doppel_error error = {0};
+    if (here->place != IN_FOLDER)
+        return;
     signal(SIGXFSZ, SIG_IGN);
-    if (doppel_engine_open(*state, &options, &m.engine, &error) != DOPPEL_OK)
+    if (doppel_engine_open(in(state, "index"), &options, &m.engine, &error) != DOPPEL_OK)
         fail_msg("%s", error.message);
     for (size_t i = 0; i < ITEMS; i++)
-        items[i] = item_of(ids[i], i, &fingerprints[i]);
+        items[i] = numbered(ids[i], i, &fingerprints[i]);
     doppel_status whole = doppel_engine_add_batch(m.engine, items, ITEMS, verdicts, status, &error);
     assert_true(m.refused);
     for (size_t i = 0; i < ITEMS; i++) {
@@ -105,12 +107,10 @@ static void *look(void *user) {
 }
 
 /* One version after the other, each seen until the next is durable. */
-static void replace_while_looking(const char *path) {
-    const doppel_engine_options options = {.size = sizeof options, .preset = "crawl"};
-    looking l = {0};
+static void what_is_replaced_is_always_there(void **state) {
+    looking l = {.engine = open_at(state, "index", (doppel_engine_options){.preset = "crawl"})};
     doppel_verdict verdict = {0};
     pthread_t thread;
-    assert_int_equal(doppel_engine_open(path, &options, &l.engine, NULL), DOPPEL_OK);
     for (uint64_t i = 0; i < 200; i++) {
         uint64_t fingerprint = (i + 2) * 0x9E3779B97F4A7C15u;
         doppel_item item = version_of("a", &fingerprint);
@@ -126,21 +126,18 @@ static void replace_while_looking(const char *path) {
     doppel_engine_close(l.engine);
 }
 
-static void what_is_replaced_is_always_there(void **state) {
-    replace_while_looking(NULL);
-    replace_while_looking(*state);
-}
-
 /* A removal that cannot be written has not happened. */
 static void what_could_not_be_removed_is_there(void **state) {
     const doppel_engine_options options = {.size = sizeof options, .preset = "crawl"};
     doppel_engine *engine;
     doppel_verdict verdict = {0};
-    uint64_t fingerprint = 7, other = ~fingerprint;
-    doppel_item item = version_of("a", &fingerprint), next = version_of("a", &other);
+    uint64_t fingerprint = 7, flipped = ~fingerprint;
+    doppel_item item = version_of("a", &fingerprint), next = version_of("a", &flipped);
     bool removed;
+    if (here->place != IN_FOLDER)
+        return;
     signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(doppel_engine_open(*state, &options, &engine, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_open(in(state, "index"), &options, &engine, NULL), DOPPEL_OK);
     assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
     limit_files(4096);
     assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_ERROR_IO);
@@ -156,11 +153,116 @@ static void what_could_not_be_removed_is_there(void **state) {
     doppel_engine_close(engine);
 }
 
+/* ---- verdicts of a batch ---- */
+
+/* Good ones, one that has nothing to be remembered by, one whose id is too long. */
+enum { MIXED = 7 };
+static const char *const mixed_says[MIXED] = {"unique", "unique known", "exact_url a", "", "content_hash a",
+                                              "",       "unique"};
+
+static void make_mixed(doppel_item items[MIXED]) {
+    static char long_id[70000];
+    memset(long_id, 'x', sizeof long_id - 1);
+    items[0] = item_of("a", URL, ARTICLE);
+    items[1] = item_of("a", URL, ARTICLE);
+    items[2] = item_of("b", URL, OTHER_ARTICLE);
+    items[3] = item_of(NULL, NULL, "");
+    items[4] = item_of("c", NULL, ARTICLE);
+    items[5] = item_of(long_id, NULL, ARTICLE);
+    items[6] = item_of("d", NULL, OTHER_ARTICLE);
+}
+
+static void a_bad_item_leaves_the_others_alone(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
+    doppel_item items[MIXED];
+    doppel_verdict verdicts[MIXED] = {0};
+    doppel_status status[MIXED];
+    make_mixed(items);
+    OK(doppel_engine_add_batch(engine, items, MIXED, verdicts, status, error));
+    for (int i = 0; i < MIXED; i++) {
+        assert_int_equal(status[i], *mixed_says[i] ? DOPPEL_OK : DOPPEL_ERROR_INPUT);
+        if (status[i] == DOPPEL_OK)
+            assert_string_equal(say(&verdicts[i]), mixed_says[i]);
+    }
+    OK(doppel_engine_check_batch(engine, items, MIXED, verdicts, status, error));
+    for (int i = 0; i < MIXED; i++) {
+        assert_int_equal(status[i], i == 5 ? DOPPEL_ERROR_INPUT : DOPPEL_OK);
+        if (i != 5)
+            assert_int_equal(verdicts[i].is_duplicate, i != 3);
+        doppel_verdict_free(&verdicts[i]);
+    }
+    doppel_engine_close(engine);
+}
+
+static void the_first_bad_item_ends_a_batch(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
+    doppel_item items[MIXED];
+    doppel_verdict verdicts[MIXED] = {0};
+    make_mixed(items);
+    REFUSED(doppel_engine_add_batch(engine, items, MIXED, verdicts, NULL, error), DOPPEL_ERROR_INPUT, "no id, no URL");
+    checking_says(engine, item_of("e", NULL, ARTICLE), "content_hash a");
+    REFUSED(doppel_engine_check_batch(engine, items, MIXED, verdicts, NULL, error), DOPPEL_ERROR_INPUT, "bytes");
+    for (int i = 0; i < MIXED; i++)
+        doppel_verdict_free(&verdicts[i]);
+    doppel_engine_close(engine);
+}
+
+/* Of copies that threads add at the same time one is unique, and the others name it. */
+enum { THREADS = 4, CLIQUES = 100 };
+typedef struct racing {
+    doppel_engine *engine;
+    int thread;
+    char originals[CLIQUES][16];
+    int unique[CLIQUES];
+} racing;
+
+static void *race(void *user) {
+    racing *r = user;
+    doppel_verdict verdict = {0};
+    for (int i = 0; i < CLIQUES; i++) {
+        char id[16];
+        uint64_t fingerprint = ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u ^ 1u << r->thread;
+        doppel_item item = {.size = sizeof item, .fingerprint = &fingerprint};
+        snprintf(id, sizeof id, "%d-%d", i, r->thread);
+        item.document = (doppel_document){.id = id, .id_length = strlen(id)};
+        must(doppel_engine_add(r->engine, &item, &verdict, NULL) == DOPPEL_OK, "add", __LINE__);
+        r->unique[i] = !verdict.is_duplicate;
+        doppel_slice name = verdict.is_duplicate ? verdict.original_id : verdict.id;
+        snprintf(r->originals[i], sizeof r->originals[i], "%.*s", (int)name.length, name.data);
+    }
+    doppel_verdict_free(&verdict);
+    return NULL;
+}
+
+static void of_copies_at_once_one_is_unique(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.preset = "crawl"});
+    static racing r[THREADS];
+    pthread_t threads[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        r[t] = (racing){.engine = engine, .thread = t};
+        assert_int_equal(pthread_create(&threads[t], NULL, race, &r[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    for (int i = 0; i < CLIQUES; i++) {
+        int unique = 0;
+        for (int t = 0; t < THREADS; t++) {
+            unique += r[t].unique[i];
+            assert_string_equal(r[t].originals[i], r[0].originals[i]);
+        }
+        assert_int_equal(unique, 1);
+    }
+    doppel_engine_close(engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_another_could_not_write_is_not_acknowledged, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_replaced_is_always_there, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_could_not_be_removed_is_there, setup, teardown),
+        EVERYWHERE(what_another_could_not_write_is_not_acknowledged),
+        EVERYWHERE(what_is_replaced_is_always_there),
+        EVERYWHERE(what_could_not_be_removed_is_there),
+        EVERYWHERE(a_bad_item_leaves_the_others_alone),
+        EVERYWHERE(the_first_bad_item_ends_a_batch),
+        EVERYWHERE(of_copies_at_once_one_is_unique),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_everywhere("batch", tests, sizeof tests / sizeof *tests);
 }

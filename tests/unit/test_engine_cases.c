@@ -1,7 +1,7 @@
-/* test_engine_cases.c - a table of cases and their verdicts, for each preset. docs/ENGINE.md shows the same table:
- * `test_engine_cases --table` prints it. */
+/* test_engine_cases.c - a table of cases and their verdicts, for each preset, wherever an engine lives. docs/ENGINE.md
+ * shows the same table: `test_engine_cases --table` prints it. */
 #include "engine_cases.h"
-#include "files.h"
+#include "engine_places.h"
 
 enum { PRESETS = 3, SPELLINGS = 10 };
 static const char *const presets[PRESETS] = {"general", "crawl", "article"};
@@ -87,15 +87,11 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 /* ---- running a case ---- */
 
-static uint64_t clock_now(void *user) {
-    return *(const uint64_t *)user;
-}
-
 static size_t length_of(const char *text) {
     return text ? strlen(text) : 0;
 }
 
-static doppel_item item_of(const char *id, const page *p) {
+static doppel_item page_item(const char *id, const page *p) {
     doppel_item item = {.size = sizeof item};
     item.document = (doppel_document){.id = id,
                                       .id_length = strlen(id),
@@ -111,7 +107,7 @@ static doppel_item item_of(const char *id, const page *p) {
 }
 
 /* The verdict as the table shows it. */
-static void say(const doppel_verdict *v, char to[64]) {
+static void say_short(const doppel_verdict *v, char to[64]) {
     if (v->is_duplicate)
         snprintf(to, 64, "%s, %.2f", v->reason, v->confidence);
     else
@@ -121,70 +117,61 @@ static void say(const doppel_verdict *v, char to[64]) {
 /* Checks and adds the second page: both say the same. */
 static void ask_second(doppel_engine *engine, const page *second, char verdict[64]) {
     doppel_verdict v = {0};
-    doppel_item item = item_of("second", second);
+    doppel_item item = page_item("second", second);
     char added[64];
     assert_int_equal(doppel_engine_check(engine, &item, &v, NULL), DOPPEL_OK);
-    say(&v, verdict);
+    say_short(&v, verdict);
     if (v.is_duplicate) {
         assert_int_equal(v.original_id.length, 5);
         assert_memory_equal(v.original_id.data, "first", 5);
     }
     assert_int_equal(doppel_engine_add(engine, &item, &v, NULL), DOPPEL_OK);
-    say(&v, added);
+    say_short(&v, added);
     assert_string_equal(added, verdict);
     doppel_verdict_free(&v);
 }
 
-static void begin_case(doppel_engine *engine, const engine_case *c, uint64_t *now) {
+static void begin_case(doppel_engine *engine, const engine_case *c) {
     doppel_verdict v = {0};
-    doppel_item item = item_of("first", &c->first);
+    doppel_item item = page_item("first", &c->first);
     bool removed = false;
     item.ttl = c->then == EXPIRES ? 3600 : 0;
     assert_int_equal(doppel_engine_add(engine, &item, &v, NULL), DOPPEL_OK);
     assert_false(v.is_duplicate);
     doppel_verdict_free(&v);
     if (c->then == EXPIRES)
-        *now += 3601;
+        now += 3601;
     if (c->then == REMOVED) {
         assert_int_equal(doppel_engine_remove(engine, "first", 5, &removed, NULL), DOPPEL_OK);
         assert_true(removed);
     }
 }
 
-static doppel_engine *open_engine(const char *folder, size_t preset, uint64_t *now) {
-    doppel_engine_options options = {.size = sizeof options, .preset = presets[preset], .now = clock_now, .user = now};
-    doppel_engine *engine;
-    doppel_error error = {0};
-    if (doppel_engine_open(folder, &options, &engine, &error) != DOPPEL_OK)
-        fail_msg("%s", error.message);
-    return engine;
-}
-
-/* With a folder the engine is closed and opened again in between. */
-static void run_second(const engine_case *c, const page *second, size_t preset, const char *folder, char verdict[64]) {
-    uint64_t now = 1700000000;
-    doppel_engine *engine = open_engine(folder, preset, &now);
-    begin_case(engine, c, &now);
-    if (folder) {
+/* An engine that can be is closed and opened again in between. */
+static void run_second(void **state, const engine_case *c, const page *second, size_t preset, char verdict[64]) {
+    static int number;
+    char name[32];
+    const doppel_engine_options options = {.preset = presets[preset]};
+    snprintf(name, sizeof name, "case-%d", number++);
+    now = 1700000000;
+    doppel_engine *engine = open_at(state, name, options);
+    begin_case(engine, c);
+    if (here->place != IN_MEMORY) {
         doppel_engine_close(engine);
-        engine = open_engine(folder, preset, &now);
+        engine = open_at(state, name, options);
     }
     ask_second(engine, second, verdict);
     doppel_engine_close(engine);
-    if (folder) {
-        entries(folder, true);
-        assert_int_equal(rmdir(folder), 0);
-    }
 }
 
-static void run_case(const engine_case *c, size_t preset, const char *folder, char verdict[64]) {
+static void run_case(void **state, const engine_case *c, size_t preset, char verdict[64]) {
     page second = c->second;
     if (!c->spellings[0])
-        run_second(c, &second, preset, folder, verdict);
+        run_second(state, c, &second, preset, verdict);
     for (size_t i = 0; i < SPELLINGS && c->spellings[i]; i++) {
         char said[64];
         second.url = c->spellings[i];
-        run_second(c, &second, preset, folder, said);
+        run_second(state, c, &second, preset, said);
         if (i)
             assert_string_equal(said, verdict);
         memcpy(verdict, said, sizeof said);
@@ -198,29 +185,23 @@ static void make_line(const engine_case *c, char *line, size_t room) {
     size_t length = (size_t)snprintf(line, room, "| %s |", c->name);
     for (size_t p = 0; p < PRESETS; p++) {
         char verdict[64];
-        run_case(c, p, NULL, verdict);
+        run_case(NULL, c, p, verdict);
         length += (size_t)snprintf(line + length, room - length, " %s |", verdict);
     }
     snprintf(line + length, room - length, "\n");
 }
 
-static void check_cases(const char *folder) {
+/* A shared store has no general preset. */
+static void each_case_has_its_verdict(void **state) {
+    if (strcmp(here->preset, "article") != 0)
+        return; /* all presets are tried in each place, once */
     for (size_t i = 0; i < CASES; i++)
-        for (size_t p = 0; p < PRESETS; p++) {
+        for (size_t p = here->place == IN_REDIS; p < PRESETS; p++) {
             char verdict[64];
-            run_case(&cases[i], p, folder, verdict);
+            run_case(state, &cases[i], p, verdict);
             if (strcmp(verdict, cases[i].verdict[p]))
                 fail_msg("%s, %s: `%s` in place of `%s`", cases[i].name, presets[p], verdict, cases[i].verdict[p]);
         }
-}
-
-static void each_case_has_its_verdict(void **state) {
-    (void)state;
-    check_cases(NULL);
-}
-
-static void each_case_has_its_verdict_after_opening_again(void **state) {
-    check_cases(in(state, "index"));
 }
 
 /* All lines, one after the other. */
@@ -235,6 +216,8 @@ static const char *make_table(void) {
 }
 
 static void the_document_shows_the_table(void **state) {
+    if (here->place != IN_MEMORY)
+        return;
     (void)state;
     static char document[1 << 16];
     FILE *file = fopen("docs/ENGINE.md", "r");
@@ -250,9 +233,8 @@ int main(int count, char **arguments) {
     if (count > 1 && !strcmp(arguments[1], "--table"))
         return fputs(make_table(), stdout) < 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_case_has_its_verdict),
-        cmocka_unit_test_setup_teardown(each_case_has_its_verdict_after_opening_again, setup, teardown),
-        cmocka_unit_test(the_document_shows_the_table),
+        EVERYWHERE(each_case_has_its_verdict),
+        EVERYWHERE(the_document_shows_the_table),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_everywhere("cases", tests, sizeof tests / sizeof *tests);
 }

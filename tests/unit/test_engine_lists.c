@@ -1,26 +1,13 @@
-/* test_engine_lists.c - lists of documents: the similar, all of them; and the options that an engine has. */
+/* test_engine_lists.c - lists of documents: the similar, all of them, the largest groups. */
 #include "engine_cases.h"
-#include "files.h"
-
-static doppel_engine *open_engine(const char *path, doppel_engine_options options) {
-    doppel_engine *engine;
-    doppel_error error = {0};
-    options.size = sizeof options;
-    if (doppel_engine_open(path, &options, &engine, &error) != DOPPEL_OK)
-        fail_msg("%s", error.message);
-    return engine;
-}
+#include "engine_places.h"
 
 static void add(doppel_engine *engine, const char *id, const char *url, const char *text, bool is_duplicate) {
-    doppel_item item = {.size = sizeof item};
-    item.document = (doppel_document){.id = id,
-                                      .id_length = strlen(id),
-                                      .url = url,
-                                      .url_length = strlen(url),
-                                      .text = text,
-                                      .text_length = strlen(text)};
+    doppel_item item = item_of(id, url, text);
     doppel_verdict verdict = {0};
-    assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
+    doppel_error error = {0};
+    if (doppel_engine_add(engine, &item, &verdict, &error) != DOPPEL_OK)
+        fail_msg("%s: %s", here->name, error.message);
     assert_int_equal(verdict.is_duplicate, is_duplicate);
     doppel_verdict_free(&verdict);
 }
@@ -43,8 +30,7 @@ static size_t similar(doppel_engine *engine, const char *text, double similarity
 /* ---- the similar ---- */
 
 static void copies_are_not_listed_however_they_are_found(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(NULL, (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_STORE});
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_STORE});
     add(engine, "a", "http://a.example/", ARTICLE, false);
     add(engine, "b", "http://b.example/", ARTICLE_CHANGED, true);
     assert_int_equal(similar(engine, ARTICLE, 0), 1);
@@ -53,10 +39,9 @@ static void copies_are_not_listed_however_they_are_found(void **state) {
 }
 
 static void nothing_is_more_than_the_same(void **state) {
-    (void)state;
     const char *presets[] = {"general", "crawl", "article"};
-    for (int i = 0; i < 3; i++) {
-        doppel_engine *engine = open_engine(NULL, (doppel_engine_options){.preset = presets[i]});
+    for (int i = here->place == IN_REDIS; i < 3; i++) {
+        doppel_engine *engine = open_at(state, presets[i], (doppel_engine_options){.preset = presets[i]});
         add(engine, "a", "http://a.example/", ARTICLE, false);
         assert_int_equal(similar(engine, ARTICLE, 1), 0);
         doppel_engine_close(engine);
@@ -76,22 +61,21 @@ static void copy_is(doppel_engine *engine, size_t count, bool gone) {
 }
 
 static void copies_of_what_is_gone_leave_with_compact(void **state) {
-    for (int i = 0; i < 2; i++) {
-        doppel_engine_stats stats;
-        doppel_engine *engine =
-            open_engine(i ? *state : NULL, (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
-        add(engine, "a", "http://a.example/", ARTICLE, false);
-        add(engine, "b", "http://b.example/", ARTICLE_CHANGED, true);
-        copy_is(engine, 1, false);
-        assert_int_equal(doppel_engine_remove(engine, "a", 1, NULL, NULL), DOPPEL_OK);
-        copy_is(engine, 1, true);
+    doppel_engine_stats stats;
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    add(engine, "a", "http://a.example/", ARTICLE, false);
+    add(engine, "b", "http://b.example/", ARTICLE_CHANGED, true);
+    copy_is(engine, 1, false);
+    assert_int_equal(doppel_engine_remove(engine, "a", 1, NULL, NULL), DOPPEL_OK);
+    copy_is(engine, 1, true);
+    if (here->place != IN_REDIS) {
         assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);
         copy_is(engine, 0, false);
         doppel_engine_get_stats(engine, &stats);
         assert_int_equal(stats.documents + stats.copies, 0);
-        add(engine, "b", "http://b.example/", ARTICLE_CHANGED, false);
-        doppel_engine_close(engine);
     }
+    add(engine, "b", "http://b.example/", ARTICLE_CHANGED, false);
+    doppel_engine_close(engine);
 }
 
 /* ---- all ---- */
@@ -104,8 +88,8 @@ static bool count_one(const doppel_stored *stored, void *user) {
 
 /* Nobody waits for the disk, but whoever is told of a document finds it in every list. */
 static void what_was_acknowledged_is_listed(void **state) {
-    doppel_engine *engine =
-        open_engine(*state, (doppel_engine_options){.durability = DOPPEL_DURABLE_NONE, .titles = DOPPEL_SWITCH_OFF});
+    const doppel_engine_options options = {.durability = DOPPEL_DURABLE_NONE, .titles = DOPPEL_SWITCH_OFF};
+    doppel_engine *engine = open_at(state, "index", options);
     doppel_stored_list groups = {0};
     size_t count = 0;
     for (int i = 0; i < 20; i++) {
@@ -144,58 +128,120 @@ static void damage(const char *path, const char *text) {
 static void records_that_are_damaged_are_counted(void **state) {
     size_t count = 0;
     uint64_t damaged = 0;
-    doppel_engine *engine = open_engine(*state, (doppel_engine_options){0});
+    if (here->place != IN_FOLDER)
+        return;
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
     bool removed;
     add(engine, "a", "http://a.example/", ARTICLE, false);
     add(engine, "b", "http://b.example/", OTHER_ARTICLE, false);
     add(engine, "c", "http://c.example/", TRANSLATED, false);
     assert_int_equal(doppel_engine_remove(engine, "c", 1, &removed, NULL), DOPPEL_OK);
     doppel_engine_close(engine);
-    damage(in(state, "documents-1.mdb"), "http://b.example/");
-    engine = open_engine(*state, (doppel_engine_options){0});
+    damage(in(state, "index/documents-1.mdb"), "http://b.example/");
+    engine = open_at(state, "index", (doppel_engine_options){0});
     assert_int_equal(doppel_engine_each(engine, count_one, &count, &damaged, NULL), DOPPEL_OK);
     assert_int_equal(count, 1);
     assert_int_equal(damaged, 1);
     doppel_engine_close(engine);
 }
 
-/* ---- options ---- */
-
-static void an_engine_has_its_own_fields(void **state) {
-    char fields[] = "author,section";
-    doppel_engine *engine = open_engine(*state, (doppel_engine_options){.fields = fields});
-    memset(fields, 'x', strlen(fields));
-    assert_string_equal(doppel_engine_get_options(engine)->fields, "author,section");
-    doppel_engine_close(engine);
-    engine = open_engine(*state, (doppel_engine_options){0});
-    assert_string_equal(doppel_engine_get_options(engine)->fields, "author,section");
+/* Everything that was given comes back. */
+static void a_document_comes_back_as_it_was(void **state) {
+    doppel_engine *engine =
+        open_at(state, "index",
+                (doppel_engine_options){.keep_text = DOPPEL_SWITCH_ON, .fields = "author,section", .ttl = 1000});
+    doppel_item item = item_of("a", "HTTP://Example.org:80/x", ARTICLE);
+    const doppel_slice extra[2] = {{"Ann", 3}, {"News \"1\"", 8}};
+    doppel_stored_list list = {0};
+    doppel_verdict verdict = {0};
+    item.document.title = "The harbour bridge";
+    item.document.title_length = 18;
+    item.document.extra = extra;
+    OK(doppel_engine_add(engine, &item, &verdict, error));
+    OK(doppel_engine_get(engine, "https://www.example.org/x", 25, &list, error));
+    assert_int_equal(list.count, 1);
+    const doppel_stored *has = &list.stored[0];
+    assert_int_equal(has->number, 1);
+    assert_memory_equal(has->id.data, "a", 2 - 1);
+    assert_int_equal(has->url.length, 23);
+    assert_memory_equal(has->url.data, "HTTP://Example.org:80/x", 23);
+    assert_int_equal(has->title.length, 18);
+    assert_int_equal(has->fields.length, strlen("{\"author\":\"Ann\",\"section\":\"News \\\"1\\\"\"}"));
+    assert_int_equal(has->text.length, strlen(ARTICLE));
+    assert_memory_equal(has->text.data, ARTICLE, strlen(ARTICLE));
+    assert_int_equal(has->added, now);
+    assert_int_equal(has->expires, now + 1000);
+    assert_int_equal(has->words, 249);
+    assert_null(has->original_id.data);
+    doppel_engine_stats stats;
+    doppel_engine_get_stats(engine, &stats);
+    assert_int_equal(stats.documents, 1);
+    assert_int_equal(stats.last, 1);
+    assert_int_equal(stats.adds, 1);
+    doppel_verdict_free(&verdict);
+    doppel_stored_list_free(&list);
     doppel_engine_close(engine);
 }
 
-/* What could not be read again is not written. */
-static void names_of_fields_have_a_limit(void **state) {
-    char fields[1100];
-    doppel_engine *engine;
-    doppel_error error = {0};
-    doppel_engine_options options = {.size = sizeof options, .fields = fields};
-    memset(fields, 'x', sizeof fields);
-    fields[1024] = 0;
-    assert_int_equal(doppel_engine_open(*state, &options, &engine, &error), DOPPEL_ERROR_USAGE);
-    assert_non_null(strstr(error.message, "1023"));
-    fields[1023] = 0;
-    doppel_engine_close(open_engine(*state, options));
-    doppel_engine_close(open_engine(*state, (doppel_engine_options){0}));
+/* Those with the most copies, the largest first. */
+static void the_largest_groups_come_first(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.titles = DOPPEL_SWITCH_OFF});
+    doppel_stored_list groups = {0};
+    for (int i = 0; i < 5; i++) {
+        char id[16], url[40], text[160];
+        snprintf(id, sizeof id, "d%d", i);
+        snprintf(url, sizeof url, "http://x.example/%d", i);
+        snprintf(text, sizeof text, "only%d once%d are%d these%d words%d together%d here%d", i, i, i, i, i, i, i);
+        add(engine, id, url, text, false);
+        for (int copies = 0; copies < (i * 2) % 5; copies++)
+            add(engine, "copy", url, "", true);
+    }
+    OK(doppel_engine_groups(engine, 3, &groups, error));
+    assert_int_equal(groups.count, 3);
+    const char *order[] = {"d2", "d4", "d1"};
+    const uint64_t sizes[] = {4, 3, 2};
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(groups.stored[i].id.data, order[i], 2);
+        assert_int_equal(groups.stored[i].duplicates, sizes[i]);
+    }
+    doppel_stored_list_free(&groups);
+    doppel_engine_close(engine);
+}
+
+/* A document is asked about by its name, and is not in its own list; short texts are alike when their words are. */
+static void names_and_short_texts_have_lists(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.preset = "article"});
+    const doppel_similar_options all = {.size = sizeof all, .distance = 64};
+    doppel_stored_list list = {0};
+    doppel_item by_id = item_of("a", NULL, NULL), by_url = item_of(NULL, "http://b.example/", NULL);
+    add(engine, "a", "http://a.example/", ARTICLE, false);
+    add(engine, "b", "http://b.example/", OTHER_ARTICLE, false);
+    add(engine, "c", "http://c.example/", "two words", false);
+    OK(doppel_engine_similar(engine, &by_id, &all, &list, error));
+    assert_int_equal(list.count, 1);
+    assert_memory_equal(list.stored[0].id.data, "b", 1);
+    assert_true(list.stored[0].distance > 3);
+    OK(doppel_engine_similar(engine, &by_url, &all, &list, error));
+    assert_int_equal(list.count, 1);
+    assert_memory_equal(list.stored[0].id.data, "a", 1);
+    assert_int_equal(similar(engine, "Two words!", 0.5), 1);
+    assert_int_equal(similar(engine, "Two words more", 0.5), 0);
+    doppel_item nobody = item_of("x", NULL, NULL);
+    REFUSED(doppel_engine_similar(engine, &nobody, NULL, &list, error), DOPPEL_ERROR_INPUT, "no document has");
+    doppel_stored_list_free(&list);
+    doppel_engine_close(engine);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_are_not_listed_however_they_are_found),
-        cmocka_unit_test(nothing_is_more_than_the_same),
-        cmocka_unit_test_setup_teardown(copies_of_what_is_gone_leave_with_compact, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_was_acknowledged_is_listed, setup, teardown),
-        cmocka_unit_test_setup_teardown(records_that_are_damaged_are_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_engine_has_its_own_fields, setup, teardown),
-        cmocka_unit_test_setup_teardown(names_of_fields_have_a_limit, setup, teardown),
+        EVERYWHERE(copies_are_not_listed_however_they_are_found),
+        EVERYWHERE(nothing_is_more_than_the_same),
+        EVERYWHERE(copies_of_what_is_gone_leave_with_compact),
+        EVERYWHERE(what_was_acknowledged_is_listed),
+        EVERYWHERE(records_that_are_damaged_are_counted),
+        EVERYWHERE(a_document_comes_back_as_it_was),
+        EVERYWHERE(the_largest_groups_come_first),
+        EVERYWHERE(names_and_short_texts_have_lists),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_everywhere("lists", tests, sizeof tests / sizeof *tests);
 }

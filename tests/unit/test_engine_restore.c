@@ -1,28 +1,14 @@
 /* test_engine_restore.c - what one engine remembers, put back into another: it is there as it was, and decides alike.
  */
-#include "support.h"
+#include "engine_places.h"
 
-#include "doppel.h"
-
-#include <math.h>
-#include <stdio.h>
-
-static uint64_t now_is(void *user) {
-    return *(uint64_t *)user;
+/* An engine that links, at a time that is so. */
+static doppel_engine *open_linking(void **state, const char *name) {
+    return open_at(state, name, (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
 }
 
-static doppel_engine *open_engine(uint64_t *now) {
-    doppel_engine_options options = {.size = sizeof options, .now = now_is, .user = now};
-    doppel_engine *engine;
-    doppel_error error = {0};
-    options.on_duplicate = DOPPEL_DUPLICATE_LINK;
-    assert_int_equal(doppel_engine_open(NULL, &options, &engine, &error), DOPPEL_OK);
-    return engine;
-}
-
-static doppel_item item_of(const char *id, const char *title, const char *text) {
-    doppel_item item = {.size = sizeof item};
-    item.document = (doppel_document){.id = id, .id_length = strlen(id), .text = text, .text_length = strlen(text)};
+static doppel_item titled(const char *id, const char *title, const char *text) {
+    doppel_item item = item_of(id, NULL, text);
     item.document.title = title;
     item.document.title_length = title ? strlen(title) : 0;
     return item;
@@ -36,7 +22,7 @@ static doppel_verdict add(doppel_engine *engine, const doppel_item *item) {
 }
 
 static void add_text(doppel_engine *engine, const char *id, const char *title, const char *text) {
-    doppel_item item = item_of(id, title, text);
+    doppel_item item = titled(id, title, text);
     doppel_verdict verdict = add(engine, &item);
     doppel_verdict_free(&verdict);
 }
@@ -62,25 +48,27 @@ static void copy_all(doppel_engine *from, doppel_engine *to) {
     assert_int_equal(doppel_engine_each(from, put_back, to, NULL, &error), DOPPEL_OK);
 }
 
+#define THEN 1700000000
 #define TEXT "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 
 static void it_is_there_as_it_was(void **state) {
-    (void)state;
-    uint64_t then = 1000, later = 9000;
-    doppel_engine *old = open_engine(&then), *new = open_engine(&later);
+    now = THEN + 1000;
+    doppel_engine *old = open_linking(state, "old");
     doppel_stored_list list = {0};
     doppel_error error = {0};
     add_text(old, "a", "A title that counts", TEXT);
-    then = 2000;
+    now = THEN + 2000;
     add_text(old, "b", "Another title", TEXT);
     add_text(old, "c", "A title that count", "quite other words under a title that is alike");
+    now = THEN + 9000;
+    doppel_engine *new = open_linking(state, "new");
     copy_all(old, new);
     assert_int_equal(doppel_engine_get(new, "a", 1, &list, &error), DOPPEL_OK);
     assert_int_equal(list.count, 1);
-    assert_int_equal(list.stored[0].added, 1000);
+    assert_int_equal(list.stored[0].added, THEN + 1000);
     assert_int_equal(list.stored[0].duplicates_by[1], 1);
     assert_int_equal(list.stored[0].duplicates_by[2], 1);
-    assert_int_equal(list.stored[0].last_duplicate, 2000);
+    assert_int_equal(list.stored[0].last_duplicate, THEN + 2000);
     doppel_stored_list_free(&list);
     assert_int_equal(doppel_engine_get(new, "c", 1, &list, &error), DOPPEL_OK);
     assert_int_equal(list.count, 1);
@@ -93,11 +81,9 @@ static void it_is_there_as_it_was(void **state) {
 }
 
 static void nothing_is_decided_anew(void **state) {
-    (void)state;
-    uint64_t now = 1000;
-    doppel_engine *engine = open_engine(&now);
-    doppel_stored stored = {.added = 500};
-    doppel_item first = item_of("a", NULL, TEXT), second = item_of("b", NULL, TEXT);
+    doppel_engine *engine = open_linking(state, "index");
+    doppel_stored stored = {.added = THEN};
+    doppel_item first = titled("a", NULL, TEXT), second = titled("b", NULL, TEXT);
     doppel_verdict verdict = add(engine, &first);
     doppel_verdict_free(&verdict);
     second.restore = &stored;
@@ -108,11 +94,9 @@ static void nothing_is_decided_anew(void **state) {
 }
 
 static void a_copy_needs_its_original(void **state) {
-    (void)state;
-    uint64_t now = 1000;
-    doppel_engine *engine = open_engine(&now);
-    doppel_stored stored = {.added = 500, .original_id = {"a", 1}, .reason = "content_hash"};
-    doppel_item item = item_of("b", NULL, TEXT);
+    doppel_engine *engine = open_linking(state, "index");
+    doppel_stored stored = {.added = THEN, .original_id = {"a", 1}, .reason = "content_hash"};
+    doppel_item item = titled("b", NULL, TEXT);
     doppel_verdict verdict = {0};
     doppel_error error = {0};
     item.restore = &stored;
@@ -124,9 +108,9 @@ static void a_copy_needs_its_original(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_there_as_it_was),
-        cmocka_unit_test(nothing_is_decided_anew),
-        cmocka_unit_test(a_copy_needs_its_original),
+        EVERYWHERE(it_is_there_as_it_was),
+        EVERYWHERE(nothing_is_decided_anew),
+        EVERYWHERE(a_copy_needs_its_original),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_everywhere("restore", tests, sizeof tests / sizeof *tests);
 }

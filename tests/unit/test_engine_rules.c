@@ -1,66 +1,11 @@
-/* test_engine_rules.c - what docs/ENGINE.md says of ids, duplicates, time and titles. */
+/* test_engine_rules.c - what docs/ENGINE.md says of ids, duplicates, time and titles, wherever an engine lives. */
 #include "engine_cases.h"
-#include "files.h"
-
-static uint64_t now;
-
-static uint64_t clock_now(void *user) {
-    (void)user;
-    return now;
-}
-
-/* An engine in memory; NULL: the defaults. */
-static doppel_engine *open_engine(const doppel_engine_options *given) {
-    doppel_engine_options options = given ? *given : (doppel_engine_options){0};
-    doppel_engine *engine;
-    doppel_error error = {0};
-    options.size = sizeof options;
-    options.now = clock_now;
-    now = 1700000000;
-    if (doppel_engine_open(NULL, &options, &engine, &error) != DOPPEL_OK)
-        fail_msg("%s", error.message);
-    return engine;
-}
-
-static doppel_item item_of(const char *id, const char *url, const char *text) {
-    doppel_item item = {.size = sizeof item};
-    item.document = (doppel_document){.id = id, .url = url, .text = text};
-    item.document.id_length = id ? strlen(id) : 0;
-    item.document.url_length = url ? strlen(url) : 0;
-    item.document.text_length = text ? strlen(text) : 0;
-    return item;
-}
-
-/* What a verdict says: reason, original and flags, e.g. "content_hash a known". */
-static const char *say(const doppel_verdict *v) {
-    static char said[200];
-    snprintf(said, sizeof said, "%s%s%.*s%s%s", v->is_duplicate ? v->reason : "unique", v->is_duplicate ? " " : "",
-             (int)v->original_id.length, v->original_id.data ? v->original_id.data : "", v->known ? " known" : "",
-             v->replaced ? " replaced" : "");
-    return said;
-}
-
-static void adding_says(doppel_engine *engine, doppel_item item, const char *expected) {
-    doppel_verdict v = {0};
-    doppel_error error = {0};
-    if (doppel_engine_add(engine, &item, &v, &error) != DOPPEL_OK)
-        fail_msg("%s", error.message);
-    assert_string_equal(say(&v), expected);
-    doppel_verdict_free(&v);
-}
-
-static void checking_says(doppel_engine *engine, doppel_item item, const char *expected) {
-    doppel_verdict v = {0};
-    assert_int_equal(doppel_engine_check(engine, &item, &v, NULL), DOPPEL_OK);
-    assert_string_equal(say(&v), expected);
-    doppel_verdict_free(&v);
-}
+#include "engine_places.h"
 
 /* ---- ids ---- */
 
 static void an_id_that_is_there_is_known_or_replaced(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(NULL);
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
     adding_says(engine, item_of("a", NULL, ARTICLE), "unique");
     adding_says(engine, item_of("a", NULL, ARTICLE), "unique known");
     adding_says(engine, item_of("b", NULL, ARTICLE), "content_hash a");
@@ -73,8 +18,7 @@ static void an_id_that_is_there_is_known_or_replaced(void **state) {
 }
 
 static void a_missing_id_is_derived(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(NULL);
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
     doppel_stored_list list = {0};
     doppel_verdict v = {0};
     doppel_item item = item_of(NULL, "https://www.example.com/x/", ARTICLE);
@@ -94,8 +38,7 @@ static void a_missing_id_is_derived(void **state) {
 /* ---- duplicates ---- */
 
 static void skipped_copies_are_counted(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(NULL);
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
     doppel_stored_list list = {0};
     adding_says(engine, item_of("a", "http://a.example/", ARTICLE), "unique");
     adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
@@ -111,8 +54,7 @@ static void skipped_copies_are_counted(void **state) {
 }
 
 static void linked_copies_are_aliases(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(&(doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
     doppel_stored_list list = {0};
     adding_says(engine, item_of("a", "http://a.example/", ARTICLE), "unique");
     adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
@@ -132,8 +74,7 @@ static void linked_copies_are_aliases(void **state) {
 }
 
 static void a_refreshed_url_has_its_new_text(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(&(doppel_engine_options){.on_same_url = DOPPEL_SAME_URL_REFRESH});
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_same_url = DOPPEL_SAME_URL_REFRESH});
     adding_says(engine, item_of("a", "http://a.example/", ARTICLE), "unique");
     adding_says(engine, item_of("b", "http://a.example/", ARTICLE), "exact_url a");
     adding_says(engine, item_of("c", "http://a.example/", OTHER_ARTICLE), "unique replaced");
@@ -143,8 +84,7 @@ static void a_refreshed_url_has_its_new_text(void **state) {
 }
 
 static void short_texts_are_the_same_but_never_near(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(&(doppel_engine_options){.preset = "crawl", .distance = 64});
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.preset = "crawl", .distance = 64});
     adding_says(engine, item_of("a", NULL, "four words of text"), "unique");
     checking_says(engine, item_of("b", NULL, "Four words, of TEXT!"), "content_hash a");
     checking_says(engine, item_of("b", NULL, "four words of texts"), "unique");
@@ -156,8 +96,7 @@ static void short_texts_are_the_same_but_never_near(void **state) {
 /* ---- time ---- */
 
 static void documents_match_until_their_time_is_over(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(&(doppel_engine_options){.ttl = 100});
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.ttl = 100});
     doppel_item own = item_of("b", NULL, OTHER_ARTICLE);
     own.ttl = 200;
     adding_says(engine, item_of("a", NULL, ARTICLE), "unique");
@@ -188,8 +127,7 @@ static doppel_item titled(const char *title, size_t number, char text[64]) {
 }
 
 static void titles_that_are_everywhere_do_not_count(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(NULL);
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
     char text[64];
     doppel_verdict v = {0};
     size_t duplicates = 0;
@@ -206,8 +144,7 @@ static void titles_that_are_everywhere_do_not_count(void **state) {
 
 /* An item that replaces one document by its id and another by its URL is a copy of neither. */
 static void what_goes_is_no_original(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(&(doppel_engine_options){.on_same_url = DOPPEL_SAME_URL_REFRESH});
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_same_url = DOPPEL_SAME_URL_REFRESH});
     adding_says(engine, item_of("x", "http://x.example/", ARTICLE), "unique");
     adding_says(engine, item_of("y", "http://y.example/", OTHER_ARTICLE), "unique");
     adding_says(engine, item_of("x", "http://y.example/", ARTICLE_CHANGED), "unique replaced");
@@ -218,8 +155,7 @@ static void what_goes_is_no_original(void **state) {
 
 /* A copy of what was removed does not stand in the way of who has its URL, or its id, next. */
 static void a_url_outlives_its_orphans(void **state) {
-    (void)state;
-    doppel_engine *engine = open_engine(&(doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
     bool removed;
     adding_says(engine, item_of("a", "http://a.example/", ARTICLE), "unique");
     adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
@@ -233,16 +169,16 @@ static void a_url_outlives_its_orphans(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_url_outlives_its_orphans),
-        cmocka_unit_test(what_goes_is_no_original),
-        cmocka_unit_test(an_id_that_is_there_is_known_or_replaced),
-        cmocka_unit_test(a_missing_id_is_derived),
-        cmocka_unit_test(skipped_copies_are_counted),
-        cmocka_unit_test(linked_copies_are_aliases),
-        cmocka_unit_test(a_refreshed_url_has_its_new_text),
-        cmocka_unit_test(short_texts_are_the_same_but_never_near),
-        cmocka_unit_test(documents_match_until_their_time_is_over),
-        cmocka_unit_test(titles_that_are_everywhere_do_not_count),
+        EVERYWHERE(a_url_outlives_its_orphans),
+        EVERYWHERE(what_goes_is_no_original),
+        EVERYWHERE(an_id_that_is_there_is_known_or_replaced),
+        EVERYWHERE(a_missing_id_is_derived),
+        EVERYWHERE(skipped_copies_are_counted),
+        EVERYWHERE(linked_copies_are_aliases),
+        EVERYWHERE(a_refreshed_url_has_its_new_text),
+        EVERYWHERE(short_texts_are_the_same_but_never_near),
+        EVERYWHERE(documents_match_until_their_time_is_over),
+        EVERYWHERE(titles_that_are_everywhere_do_not_count),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_everywhere("rules", tests, sizeof tests / sizeof *tests);
 }

@@ -1,0 +1,122 @@
+/* test_engine_options.c - the options that an engine has, and what it was made with, wherever it lives. */
+#include "engine_cases.h"
+#include "engine_places.h"
+
+static void an_engine_has_its_own_fields(void **state) {
+    if (here->place == IN_MEMORY)
+        return;
+    char fields[] = "author,section";
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.fields = fields});
+    memset(fields, 'x', strlen(fields));
+    assert_string_equal(doppel_engine_get_options(engine)->fields, "author,section");
+    doppel_engine_close(engine);
+    engine = open_at(state, "index", (doppel_engine_options){0});
+    assert_string_equal(doppel_engine_get_options(engine)->fields, "author,section");
+    doppel_engine_close(engine);
+}
+
+/* What could not be read again is not written. */
+static void names_of_fields_have_a_limit(void **state) {
+    char fields[1100];
+    doppel_engine *engine;
+    doppel_error error = {0};
+    doppel_engine_options options = {.size = sizeof options, .fields = fields};
+    memset(fields, 'x', sizeof fields);
+    fields[1024] = 0;
+    assert_int_equal(doppel_engine_open(path_of(state, "index"), &options, &engine, &error), DOPPEL_ERROR_USAGE);
+    assert_non_null(strstr(error.message, "1023"));
+    fields[1023] = 0;
+    doppel_engine_close(open_at(state, "index", options));
+    doppel_engine_close(open_at(state, "index", (doppel_engine_options){0}));
+}
+
+/* What a store cannot do, it says, with what to do instead. */
+static void what_a_shared_store_leaves_to_others(void **state) {
+    if (here->place != IN_REDIS)
+        return;
+    const doppel_engine_options similar_ones[] = {{.size = sizeof similar_ones[0], .near = DOPPEL_NEAR_SIMILARITY},
+                                                  {.size = sizeof similar_ones[0], .preset = "general"}};
+    doppel_engine *engine;
+    for (int i = 0; i < 2; i++)
+        REFUSED(doppel_engine_open(path_of(state, "index"), &similar_ones[i], &engine, error), DOPPEL_ERROR_USAGE,
+                "it works in an index folder");
+    engine = open_at(state, "index", (doppel_engine_options){0});
+    REFUSED(doppel_engine_compact(engine, error), DOPPEL_ERROR_USAGE, "by itself");
+    REFUSED(doppel_engine_backup(engine, in(state, "copy"), error), DOPPEL_ERROR_USAGE, "doppel export");
+    REFUSED(doppel_engine_verify(path_of(state, "index"), NULL, NULL, NULL, error), DOPPEL_ERROR_USAGE, "Redis");
+    uint64_t expired = 7;
+    OK(doppel_engine_expire(engine, &expired, error));
+    assert_int_equal(expired, 0);
+    doppel_engine_close(engine);
+}
+
+/* What it was made with stays; what is said of it later must be the same. */
+static void settings_are_agreed_upon(void **state) {
+    if (here->place == IN_MEMORY)
+        return;
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.preset = "article", .distance = 5});
+    doppel_engine_close(engine);
+    const doppel_engine_options nothing = {.size = sizeof nothing};
+    OK(doppel_engine_open(path_of(state, "index"), &nothing, &engine, error));
+    const doppel_engine_options *has = doppel_engine_get_options(engine);
+    assert_string_equal(has->preset, "article");
+    assert_int_equal(has->distance, 5);
+    assert_true(here->place == IN_REDIS ? has->ttl == 30 * 86400 : has->ttl == DOPPEL_NEVER);
+    doppel_engine_close(engine);
+    doppel_engine_options later = {.size = sizeof later, .distance = 4};
+    REFUSED(doppel_engine_open(path_of(state, "index"), &later, &engine, error), DOPPEL_ERROR_STORE,
+            "made with distance 5 and cannot be used with distance 4");
+    later = (doppel_engine_options){.size = sizeof later, .preset = "crawl"};
+    REFUSED(doppel_engine_open(path_of(state, "index"), &later, &engine, error), DOPPEL_ERROR_STORE,
+            "made with preset article");
+    later = (doppel_engine_options){.size = sizeof later, .ttl = DOPPEL_NEVER};
+    OK(doppel_engine_open(path_of(state, "index"), &later, &engine, error));
+    assert_true(doppel_engine_get_options(engine)->ttl == DOPPEL_NEVER);
+    doppel_engine_close(engine);
+}
+
+static void what_is_not_there_is_not_made(void **state) {
+    if (here->place == IN_MEMORY)
+        return;
+    doppel_engine *engine;
+    const doppel_engine_options options[] = {{.size = sizeof options[0], .must_exist = true},
+                                             {.size = sizeof options[0], .read_only = true}};
+    for (int i = 0; i < 2; i++) {
+        doppel_error error = {0};
+        doppel_status status = doppel_engine_open(path_of(state, "index"), &options[i], &engine, &error);
+        assert_true(status == DOPPEL_ERROR_STORE || status == DOPPEL_ERROR_IO);
+        assert_string_not_equal(error.message, "");
+    }
+}
+
+static void a_reader_changes_nothing(void **state) {
+    if (here->place == IN_MEMORY)
+        return;
+    doppel_engine *writer = open_at(state, "index", (doppel_engine_options){0});
+    adding_says(writer, item_of("a", "http://a.example/", ARTICLE), "unique");
+    if (here->place == IN_FOLDER) /* a process has one engine of a folder */
+        doppel_engine_close(writer);
+    doppel_engine *reader = open_at(state, "index", (doppel_engine_options){.read_only = true});
+    doppel_item item = item_of("b", "http://a.example/", OTHER_ARTICLE);
+    doppel_verdict verdict = {0};
+    bool removed;
+    checking_says(reader, item, "exact_url a");
+    REFUSED(doppel_engine_add(reader, &item, &verdict, error), DOPPEL_ERROR_USAGE, "read only");
+    REFUSED(doppel_engine_remove(reader, "a", 1, &removed, error), DOPPEL_ERROR_USAGE, "read only");
+    if (here->place == IN_REDIS) {
+        adding_says(writer, item_of("c", "http://c.example/", OTHER_ARTICLE), "unique");
+        checking_says(reader, item_of("d", "http://c.example/", TRANSLATED), "exact_url c");
+        doppel_engine_close(writer);
+    }
+    doppel_engine_close(reader);
+    doppel_verdict_free(&verdict);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        EVERYWHERE(an_engine_has_its_own_fields),         EVERYWHERE(names_of_fields_have_a_limit),
+        EVERYWHERE(what_a_shared_store_leaves_to_others), EVERYWHERE(settings_are_agreed_upon),
+        EVERYWHERE(what_is_not_there_is_not_made),        EVERYWHERE(a_reader_changes_nothing),
+    };
+    return run_everywhere("options", tests, sizeof tests / sizeof *tests);
+}
