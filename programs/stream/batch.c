@@ -67,27 +67,47 @@ static bool has_words(const doppel_document *page) {
            fingerprint;
 }
 
-static void read_page(record *r, const stream_settings *settings, const doppel_input_options *input) {
+void reading_open(reading *r, const doppel_input_options *input, size_t max_record) {
+    enum { MOST = sizeof r->keys / sizeof *r->keys };
+    size_t count = input->extra_count;
+    *r = (reading){.input = *input, .sees_id = count < MOST, .max_record = max_record};
+    for (size_t i = 0; i < count && i < MOST; i++)
+        r->keys[i] = input->extra_keys[i];
+    if (r->sees_id)
+        r->keys[count++] = input->id_key ? input->id_key : "id";
+    r->input.extra_keys = r->keys;
+    r->input.extra_count = count;
+}
+
+/* What makes a record that could be read no page; NULL: nothing. */
+static const char *find_fault(const record *r, const reading *how) {
+    const doppel_document *page = r->document;
+    if (was_repaired(page, r->message))
+        return "not UTF-8";
+    if (how->sees_id && !page->id_length && page->extra[how->input.extra_count - 1].length)
+        return "the id is neither a string nor a number";
+    if (!page->url_length && !page->title_length && !page->html_length && !has_words(page))
+        return "nothing to remember it by: no URL, no title and no words";
+    return NULL;
+}
+
+static void read_page(record *r, const reading *how) {
     const rd_kafka_message_t *m = r->message;
     doppel_error error = {0};
     char why[120];
-    if (m->len > settings->max_record) {
-        snprintf(why, sizeof why, "the record has %zu bytes, more than --max-record %zu", m->len, settings->max_record);
+    if (m->len > how->max_record) {
+        snprintf(why, sizeof why, "the record has %zu bytes, more than --max-record %zu", m->len, how->max_record);
         record_is_bad(r, why);
         return;
     }
-    doppel_status status = doppel_document_parse(m->payload, m->len, input, &r->document, &error);
+    doppel_status status = doppel_document_parse(m->payload, m->len, &how->input, &r->document, &error);
     if (status != DOPPEL_OK) {
         record_is_bad(r, m->len ? error.message : "the value is empty");
         return;
     }
-    if (was_repaired(r->document, m)) {
-        record_is_bad(r, "not UTF-8");
-        return;
-    }
-    if (!r->document->url_length && !r->document->title_length && !r->document->html_length &&
-        !has_words(r->document)) {
-        record_is_bad(r, "nothing to remember it by: no URL, no title and no words");
+    const char *fault = find_fault(r, how);
+    if (fault) {
+        record_is_bad(r, fault);
         return;
     }
     if (!r->document->id_length && m->key_len) {
@@ -96,15 +116,14 @@ static void read_page(record *r, const stream_settings *settings, const doppel_i
     }
 }
 
-void stream_batch_add(batch *b, rd_kafka_message_t *message, const stream_settings *settings,
-                      const doppel_input_options *input) {
+void stream_batch_add(batch *b, rd_kafka_message_t *message, const reading *how) {
     record *r = &b->records[b->count++];
     *r = (record){.message = message};
     b->bytes += message->len + message->key_len;
     snprintf(r->origin, sizeof r->origin, "%s/%d/%lld", rd_kafka_topic_name(message->rkt), (int)message->partition,
              (long long)message->offset);
     if (message->payload)
-        read_page(r, settings, input);
+        read_page(r, how);
     else if (message->key_len)
         r->kind = RECORD_TOMBSTONE;
     else

@@ -42,9 +42,19 @@ void stream_batch_free(batch *b);
 /* Empties it; the messages are given back. */
 void stream_batch_clear(batch *b);
 
+/* How records are read: as doppel_input_options say, with the id once more behind the other extra keys, where an id
+ * that is none can be seen. */
+typedef struct reading {
+    doppel_input_options input;
+    const char *keys[16]; /* as many as a reader takes */
+    bool sees_id;
+    size_t max_record;
+} reading;
+
+void reading_open(reading *r, const doppel_input_options *input, size_t max_record);
+
 /* Reads a message, which is the batch's from now on. There is room. */
-void stream_batch_add(batch *b, rd_kafka_message_t *message, const stream_settings *settings,
-                      const doppel_input_options *input);
+void stream_batch_add(batch *b, rd_kafka_message_t *message, const reading *how);
 
 /* Makes a record a bad one, with the reason. */
 void record_is_bad(record *r, const char *why);

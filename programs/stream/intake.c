@@ -25,7 +25,7 @@ static void take(stream *s, rd_kafka_message_t *m) {
             s->gathering->begun = now_ticks();
         note_position(s, m);
         note_end(s, m, false);
-        stream_batch_add(s->gathering, m, &s->settings, &s->input);
+        stream_batch_add(s->gathering, m, &s->reading);
         return;
     }
     if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)

@@ -30,7 +30,7 @@ typedef enum outcome {
 typedef struct stream {
     const stream_job *job;
     stream_settings settings;
-    doppel_input_options input;
+    reading reading;
     rd_kafka_t *consumer, *producer;
     rd_kafka_topic_t *to[OUTPUTS];
     char transactional_id[8192];     /* with the longest path */

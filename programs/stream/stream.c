@@ -70,7 +70,6 @@ static stream *create(const stream_job *job) {
     if (!s)
         return NULL;
     s->job = job;
-    s->input = job->input;
     s->figures.started = s->reported = now_ticks();
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
@@ -106,6 +105,7 @@ int stream_run(const stream_job *job) {
     } else if (!make_batches(s)) {
         message("no memory for batches of %zu records", s->settings.batch);
     } else {
+        reading_open(&s->reading, &job->input, s->settings.max_record);
         code = run(s);
         code = report_end(s, code);
     }
