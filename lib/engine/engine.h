@@ -147,9 +147,6 @@ doppel_status dp_engine_follow(doppel_engine *engine, doppel_error *error);
 
 /* ---- find.c ---- */
 
-/* Measures on the original, by its trace, what has not been yet, but for sets. */
-doppel_status dp_find_complete(const dp_query *query, const dp_trace *trace, doppel_evidence *evidence);
-
 /* What may be found. */
 typedef struct dp_look {
     uint64_t below;     /* numbers from here on do not count */

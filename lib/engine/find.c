@@ -205,7 +205,8 @@ static doppel_status find_same_title(search *s) {
 
 /* ---- all together ---- */
 
-doppel_status dp_find_complete(const dp_query *q, const dp_trace *trace, doppel_evidence *e) {
+/* What can be measured by the original's trace alone. */
+static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, doppel_evidence *e) {
     static const uint8_t none[32];
     bool words = memcmp(trace->digest, none, sizeof none) != 0;
     e->same_url = e->same_url || (q->url_hash && q->url_hash == trace->url_hash);
@@ -236,7 +237,7 @@ static doppel_status complete(search *s, bool *found) {
         return status;
     s->finding->original_id = record.id;
     s->finding->origin = record.origin;
-    status = dp_find_complete(q, &trace, e);
+    status = measure_trace(q, &trace, e);
     if (status == DOPPEL_OK && s->engine->rules.by_similarity && !e->verified && q->content && trace.content)
         status = measure_sets(s, number, 0, e);
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;

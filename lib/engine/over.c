@@ -44,7 +44,7 @@ uint64_t dp_over_now(doppel_engine *engine) {
 void dp_over_stats(doppel_engine *engine, doppel_engine_stats *stats) {
     dp_shared_info info;
     doppel_error why = {0};
-    if (dp_shared_get_info(engine->shared, &info, &why) != DOPPEL_OK) {
+    if (dp_shared_get_info(engine->shared, dp_over_now(engine), &info, &why) != DOPPEL_OK) {
         dp_log_error(engine, "STATS", &why);
         return;
     }

@@ -1,5 +1,5 @@
 /* over_decide.c - check, add and remove in a shared store: queries become requests, which go there together; answers
- * become verdicts, and what was not measured there is measured here, on the original's trace that came with them. */
+ * become verdicts. */
 #include "engine/over.h"
 
 #include <stdlib.h>
@@ -84,35 +84,6 @@ static doppel_status make_request(asking *a, size_t i) {
 
 /* ---- answers ---- */
 
-/* The evidence that a copy had when it came; as it is now where it cannot be read any more. */
-static doppel_status first_evidence(const asking *a, const dp_query *q, doppel_evidence *evidence, doppel_error *why) {
-    dp_shared_documents found = {0};
-    doppel_status status =
-        dp_shared_get(a->engine->shared, q->id, (doppel_slice){NULL, 0}, dp_over_now(a->engine), &found, why);
-    if (status == DOPPEL_OK && found.count && found.document[0].record.reason)
-        *evidence = found.document[0].record.evidence;
-    dp_shared_documents_free(&found);
-    return status;
-}
-
-/* What was measured on the original. */
-static doppel_status evidence_of(const asking *a, const dp_query *q, const dp_shared_answer *answer,
-                                 doppel_evidence *evidence, doppel_error *why) {
-    *evidence = dp_evidence_none();
-    if (answer->reason == DP_UNIQUE)
-        return DOPPEL_OK;
-    if (q->restore && !answer->known) {
-        *evidence = q->restore->evidence;
-        return DOPPEL_OK;
-    }
-    *evidence = answer->evidence;
-    evidence->same_url = answer->reason == DP_SAME_URL;
-    doppel_status status = dp_find_complete(q, &answer->trace, evidence);
-    if (status != DOPPEL_OK)
-        return dp_fail(why, status, "%s", doppel_status_name(status));
-    return answer->known ? first_evidence(a, q, evidence, why) : DOPPEL_OK;
-}
-
 static doppel_status refused(const dp_shared_answer *answer, const dp_query *q, doppel_error *why) {
     if (answer->status == DOPPEL_ERROR_INPUT && q->restore)
         return dp_fail(why, answer->status, "a copy whose original is not there");
@@ -121,14 +92,12 @@ static doppel_status refused(const dp_shared_answer *answer, const dp_query *q, 
 
 static doppel_status take_answer(asking *a, size_t i, const dp_shared_answer *answer, doppel_error *why) {
     const dp_query *q = a->many->queries[i];
-    dp_finding finding = {.reason = answer->reason, .candidates = answer->candidates};
+    dp_finding finding = {
+        .reason = answer->reason, .candidates = answer->candidates, .best.evidence = answer->evidence};
     doppel_verdict *verdict = &a->many->verdicts[i];
     if (answer->status != DOPPEL_OK)
         return refused(answer, q, why);
-    doppel_status status = evidence_of(a, q, answer, &finding.best.evidence, why);
-    if (status != DOPPEL_OK)
-        return status;
-    const doppel_slice ids[2] = {q->id, answer->record.id};
+    const doppel_slice ids[2] = {answer->id, answer->record.id};
     if (dp_verdict_set(verdict, &a->engine->rules, finding.reason, &finding.best.evidence, ids) != DOPPEL_OK)
         return dp_no_memory(why);
     verdict->known = answer->known;

@@ -87,7 +87,8 @@ doppel_status dp_shared_each(dp_shared *shared, uint64_t *from, uint64_t now, dp
     return absent(error);
 }
 
-doppel_status dp_shared_get_info(dp_shared *shared, dp_shared_info *info, doppel_error *error) {
+doppel_status dp_shared_get_info(dp_shared *shared, uint64_t now, dp_shared_info *info, doppel_error *error) {
+    (void)now;
     (void)shared;
     (void)info;
     return absent(error);

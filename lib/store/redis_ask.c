@@ -79,6 +79,7 @@ static doppel_status measure(asking *a, const redisReply *reply, const dp_shared
         status = decode(a, reply->element[2], answer->number, &own);
     if (status != DOPPEL_OK)
         return status;
+    answer->id = own.record.id;
     if (own.has_evidence || (request->op == DP_SHARED_RESTORE && reply->elements < 3)) {
         answer->evidence = own.record.evidence;
         return DOPPEL_OK;
@@ -114,6 +115,7 @@ static doppel_status read_answer(asking *a, const redisReply *reply, size_t at) 
                                  .found = head[2] & FOUND,
                                  .number = read_number(head + 3, 5),
                                  .candidates = read_number(head + 13, 4),
+                                 .id = request->record.id,
                                  .evidence = dp_evidence_none()};
     if (head[0])
         answer->status = DOPPEL_ERROR_INPUT;
@@ -127,6 +129,8 @@ static doppel_status read_answer(asking *a, const redisReply *reply, size_t at) 
         return status;
     answer->trace = original.trace;
     answer->record = original.record;
+    if (answer->known && !answer->reason)
+        answer->id = original.record.id;
     return answer->reason ? measure(a, reply, request, &original, answer) : DOPPEL_OK;
 }
 

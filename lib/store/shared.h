@@ -67,9 +67,10 @@ typedef struct dp_shared_answer {
     bool found;    /* REMOVE: it was there */
     uint64_t number;
     uint64_t candidates;
-    dp_trace trace;   /* of the original, when there is one */
-    dp_record record; /* the same; evidence of what was found (distance, title) is in `evidence` */
-    doppel_evidence evidence;
+    doppel_slice id;          /* of the document, as it was asked about or, known, as it is there */
+    dp_trace trace;           /* of the original, when there is one */
+    dp_record record;         /* the same */
+    doppel_evidence evidence; /* all that was measured on the original; of what is known, when it came */
 } dp_shared_answer;
 
 typedef struct dp_shared_answers {
@@ -130,6 +131,6 @@ typedef struct dp_shared_info {
     uint64_t reconnects, resent, moved; /* of this process */
     char plan[64];
 } dp_shared_info;
-doppel_status dp_shared_get_info(dp_shared *shared, dp_shared_info *info, doppel_error *error);
+doppel_status dp_shared_get_info(dp_shared *shared, uint64_t now, dp_shared_info *info, doppel_error *error);
 
 #endif
