@@ -5,27 +5,49 @@ local NAME_SIZE = 13
 
 -- The field of the meta key that counts what expires when a document does. Times are rounded up to a power of two of
 -- 1/256 of its whole time, so that the fields are few.
+local fields_made, field_time, field_whole = {}, nil, nil
+
 local function live_field(kind, added, expires)
-    local letter = kind == DOCUMENT and 'd' or 'c'
-    if expires == 0 then
-        return letter .. '0'
+    if field_time ~= expires or field_whole ~= expires - added then
+        local step, rounded = 1, '0'
+        while step * 512 <= expires - added do
+            step = step * 2
+        end
+        if expires ~= 0 then
+            rounded = string.format('%.0f', math.ceil(expires / step) * step)
+        end
+        fields_made, field_time, field_whole = { 'd' .. rounded, 'c' .. rounded }, expires, expires - added
     end
-    local step = 1
-    while step * 512 <= expires - added do
-        step = step * 2
-    end
-    return letter .. string.format('%.0f', math.ceil(expires / step) * step)
+    return fields_made[kind]
 end
 
--- The clocks: of the caller, who may have his own, and of the server.
+-- The clocks: of the caller, who may have his own, and of the server, in milliseconds.
 local function begin(key, now)
     start()
     local time = call('TIME')
-    local c = { prefix = sub(key, 1, -2), meta_key = key, buckets = {}, changed = {}, documents = {}, live = {} }
-    c.clock = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
-    c.server_now = tonumber(time[1])
-    c.now = now > 0 and now or c.server_now
-    return c
+    local seconds = tonumber(time[1])
+    return {
+        prefix = sub(key, 1, -2),
+        meta_key = key,
+        buckets = {},
+        changed = {},
+        documents = {},
+        live = {},
+        clock = seconds * 1000 + floor(time[2] / 1000),
+        server_now = seconds,
+        now = now > 0 and now or seconds,
+        last = 0,
+        latest = '',
+        width = 0,
+        band_size = 0,
+        near = 0,
+        memory = false,
+        seen = false,
+        band_keys = false,
+        first_band = 0,
+        last_home = 0,
+        sets = false,
+    }
 end
 
 -- The caller knows another memory than is there, or knows one where there is none: what he asks with makes no sense.
@@ -33,29 +55,46 @@ local function another()
     error({ err = 'ANOTHER memory is there, or none' })
 end
 
--- Reads the meta key; false: there is none. Another memory's is an error. `field` counts what is live, and may be nil.
-local function read_meta(c, epoch, field)
-    local key = c.meta_key
-    local m = call('HMGET', key, 'e', 'n', 'x', 'k', 'g', 'u', 'w', 't', 'z', field or 'e')
+-- What never changes of the memories that were met, by epoch.
+local memories, memory_count = {}, 0
+
+local function read_memory(c, epoch)
+    local m = call('HMGET', c.meta_key, 'k', 'g')
+    local seed, geometry = m[1], m[2]
+    if not seed or not geometry or #geometry < 6 or #geometry ~= 6 + 3 * byte(geometry, 6) then
+        damaged('the key ' .. c.meta_key)
+    end
+    local memory = { seed = seed, tables = {} }
+    memory.width, memory.name_bits, memory.name_bytes, memory.band_bytes, memory.distance = byte(geometry, 1, 5)
+    for at = 7, #geometry, 3 do
+        local from, width = byte(geometry, at, at + 1)
+        local behind = floor((from + width) / 8) -- of the bytes behind the key, if three are left, three are compared first
+        memory.tables[#memory.tables + 1] = { from = from, width = width, first = behind + 3 <= memory.width and behind or 0 }
+    end
+    memories = memory_count < 1000 and memories or {}
+    memory_count = memory_count % 1000 + 1
+    memories[epoch] = memory
+    return memory
+end
+
+-- Reads the meta key; false: there is none. Another memory's is an error. `link` is the field of who asks, `field`
+-- counts what is live; both may be nil.
+local function read_meta(c, epoch, link, field)
+    local m = call('HMGET', c.meta_key, 'e', 'n', 'x', link or 'e', field or 'e')
     if not m[1] then
         return false
     elseif m[1] ~= epoch then
         another()
     end
-    c.last, c.latest, c.seed, c.geometry = tonumber(m[2]), m[3], m[4], m[5]
-    c.total = { tonumber(m[6]) or 0, tonumber(m[7]) or 0, tonumber(m[8]) or 0 }
-    c.counted = tonumber(m[9]) or 0
+    c.last, c.latest, c.seen = tonumber(m[2]), m[3], link and m[4]
+    if not c.last or not c.latest then
+        damaged('the key ' .. c.meta_key)
+    end
     if field then
-        c.live[field] = tonumber(m[10]) or 0
+        c.live[field] = tonumber(m[5]) or 0
     end
-    if not c.last or not c.latest or not c.seed or not c.geometry or #c.geometry < 6 then
-        damaged('the key ' .. key)
-    end
-    c.width, c.name_bits, c.name_bytes, c.band_bytes, c.distance, c.tables = byte(c.geometry, 1, 6)
-    c.band_size, c.near = c.width + 9, c.distance
-    if #c.geometry ~= 6 + 3 * c.tables then
-        damaged('the key ' .. key)
-    end
+    local memory = memories[epoch] or read_memory(c, epoch)
+    c.memory, c.width, c.band_size, c.near = memory, memory.width, memory.width + 9, memory.distance
     return true
 end
 
@@ -75,6 +114,17 @@ local function goes_at(c, expires)
         return expires * 1000
     end
     return c.clock + (expires - c.now) * 1000
+end
+
+-- The same in digits. Most that is written at a time goes at one time.
+local digits_of, digits
+
+local function goes_at_digits(c, expires)
+    local goes = goes_at(c, expires)
+    if digits_of ~= goes then
+        digits_of, digits = goes, string.format('%.0f', goes)
+    end
+    return digits
 end
 
 local function document_key(c, number)
@@ -141,9 +191,10 @@ end
 
 -- The bucket of a name and its hash there: 4 bytes and 4 bytes of SHA-1 over the secret, the kind and the name.
 local function name_place(c, kind, name)
-    local hash = redis.sha1hex(c.seed .. kind .. name)
-    local bucket = floor(tonumber(sub(hash, 1, 8), 16) / 2 ^ (32 - c.name_bits))
-    return pack('>I' .. c.name_bytes, bucket), pack('>I4', tonumber(sub(hash, 9, 16), 16))
+    local memory = c.memory
+    local hash = redis.sha1hex(memory.seed .. kind .. name)
+    local bucket = floor(tonumber(sub(hash, 1, 8), 16) / 2 ^ (32 - memory.name_bits))
+    return pack('>I' .. memory.name_bytes, bucket), pack('>I4', tonumber(sub(hash, 9, 16), 16))
 end
 
 -- The first document, by number, that has the name and that `is` takes.
@@ -191,10 +242,9 @@ end
 
 -- The place of a document in each table: the table's number, then its key.
 local function band_keys(c, fingerprint)
-    local keys = {}
-    for t = 1, c.tables do
-        local from, width = byte(c.geometry, 4 + 3 * t, 5 + 3 * t)
-        keys[t] = c.prefix .. 'b' .. char(t - 1) .. pack('>I' .. c.band_bytes, cut_bits(fingerprint, from, width))
+    local keys, form = {}, '>I' .. c.memory.band_bytes
+    for t, one in ipairs(c.memory.tables) do
+        keys[t] = c.prefix .. 'b' .. char(t - 1) .. pack(form, cut_bits(fingerprint, one.from, one.width))
     end
     return keys
 end

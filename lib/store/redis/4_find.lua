@@ -6,16 +6,43 @@ local CHECK, ADD, RESTORE = 0, 1, 2
 local REQUEST = '>BBBBBI5I5I5I5dc8'
 
 local function read_request(argv)
-    local q = { again = argv[1] == '1', link = argv[2], request = argv[3] }
-    local flags
-    q.op, flags, q.on_duplicate, q.reason, q.document_flags, q.now, q.ttl, q.added, q.expires, q.title_share, q.token =
+    local op, flags, on_duplicate, reason, document_flags, now, ttl, added, expires, share, token =
         unpack_from(REQUEST, argv[5])
-    q.given, q.refresh, q.has_origin = flags % 2 == 1, floor(flags / 2) % 2 == 1, floor(flags / 4) % 2 == 1
-    q.id_place, q.url_place, q.digest_place = argv[6], argv[7], argv[8]
-    q.fingerprint, q.digest, q.id, q.canonical, q.origin, q.title, q.rest = argv[9], argv[10], argv[11], argv[12], argv[13], argv[14], argv[15]
-    q.homes, q.probes, q.text, q.counts, q.original_id, q.original_place = argv[16], argv[17], argv[18], argv[19], argv[20], argv[21]
-    q.content = q.document_flags % 2 == 1
-    return q
+    return {
+        again = argv[1] == '1',
+        link = 'r' .. argv[2],
+        request = argv[3],
+        op = op,
+        given = flags % 2 == 1,
+        refresh = flags % 4 >= 2,
+        has_origin = flags >= 4,
+        on_duplicate = on_duplicate,
+        reason = reason,
+        document_flags = document_flags,
+        content = document_flags % 2 == 1,
+        now = now,
+        ttl = ttl,
+        added = added,
+        expires = expires,
+        title_share = share,
+        token = token,
+        id_place = argv[6],
+        url_place = argv[7],
+        digest_place = argv[8],
+        fingerprint = argv[9],
+        digest = argv[10],
+        id = argv[11],
+        canonical = argv[12],
+        origin = argv[13],
+        title = argv[14],
+        rest = argv[15],
+        homes = argv[16],
+        probes = argv[17],
+        text = argv[18],
+        counts = argv[19],
+        original_id = argv[20],
+        original_place = argv[21],
+    }
 end
 
 -- Keys in one argument, each of the same size, behind those that are in the list.
@@ -45,25 +72,31 @@ end
 -- Reads all keys that can be told from the request at once. The new document's own is among them: whether it can be
 -- written shows here.
 local function read_keys(c, q)
-    local keys = { c.prefix .. 'r' .. q.link, document_key(c, c.last + 1) }
-    for _, place in ipairs({ q.id_place, q.url_place, q.digest_place, q.original_place }) do
+    local keys = { document_key(c, c.last + 1) }
+    local count, names = 1, c.prefix .. 'n'
+    local function add_name(place)
         if place ~= '' then
-            keys[#keys + 1] = c.prefix .. 'n' .. sub(place, 1, -5)
+            count = count + 1
+            keys[count] = names .. sub(place, 1, -5)
         end
     end
-    local bands = #keys
-    add_keys(keys, c.prefix .. 'b', q.homes, c.band_bytes + 1)
+    add_name(q.id_place)
+    if q.url_place ~= q.id_place then
+        add_name(q.url_place)
+    end
+    add_name(q.digest_place)
+    add_name(q.original_place)
+    add_keys(keys, c.prefix .. 'b', q.homes, c.memory.band_bytes + 1)
     local homes = #keys
-    add_keys(keys, c.prefix .. 'b', q.probes, c.band_bytes + 1)
+    add_keys(keys, c.prefix .. 'b', q.probes, c.memory.band_bytes + 1)
     local values = get_all(keys)
-    c.request_key, c.seen = keys[1], values[1]
-    if values[2] then
+    if values[1] then
         damaged('the key ' .. c.meta_key .. ', whose last number is too low')
     end
-    for i = 3, #keys do
-        take_bucket(c, keys[i], i > bands and c.band_size or NAME_SIZE, values[i])
+    for i = 2, #keys do
+        take_bucket(c, keys[i], i > count and c.band_size or NAME_SIZE, values[i])
     end
-    c.band_keys, c.first_band, c.last_home = keys, bands + 1, homes
+    c.band_keys, c.first_band, c.last_home = keys, count + 1, homes
 end
 
 -- ---- near content ----
@@ -111,13 +144,6 @@ local function is_nearer(a, b)
     return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
 end
 
--- Where the bytes behind a table's key begin, if three of them are left there; else the first three.
-local function first_bytes(c, table_number)
-    local from, width = byte(c.geometry, 7 + 3 * table_number, 8 + 3 * table_number)
-    local behind = floor((from + width) / 8)
-    return behind + 3 <= c.width and behind or 0
-end
-
 -- Who is near, the nearest first, then by number; one may be there several times.
 local function find_near(c, fingerprint)
     local rows, hits, candidates = {}, {}, 0
@@ -130,10 +156,12 @@ local function find_near(c, fingerprint)
         local bucket = c.buckets[key]
         if bucket then
             candidates = candidates + (#bucket - BUCKET_HEAD) / c.band_size
-            scan(c, bucket, rows, c.width >= 3 and first_bytes(c, byte(key, #c.prefix + 2)) or 0, hits)
+            scan(c, bucket, rows, c.memory.tables[byte(key, #c.prefix + 2) + 1].first, hits)
         end
     end
-    table.sort(hits, is_nearer)
+    if #hits > 1 then
+        table.sort(hits, is_nearer)
+    end
     return hits, candidates
 end
 

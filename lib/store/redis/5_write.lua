@@ -1,8 +1,9 @@
 -- What is written: worked out first, all of it, and then written at once.
 
--- How long a server remembers which requests of a link it has seen, in milliseconds: longer than anyone waits for an
--- answer.
-local SEEN_FOR = 120000
+-- How long a server remembers which requests of a link it has seen, in seconds: longer than anyone waits for an answer.
+local SEEN_FOR = 3600
+-- The same in milliseconds, of a link that removed the last document, and with it the meta key.
+local LAST_FOR = 120000
 -- The removals that found something, of the last requests of a link.
 local REMOVALS = 256
 
@@ -124,12 +125,14 @@ local function is_empty(c)
     return true
 end
 
--- Fields of the meta key that count what has expired.
+-- Fields of the meta key that count what has expired, and those of links that have long been silent.
 local function expired_fields(c)
-    local expired = {}
-    for _, field in ipairs(call('HKEYS', c.meta_key)) do
+    local expired, fields = {}, call('HGETALL', c.meta_key)
+    for i = 1, #fields, 2 do
+        local field, value = fields[i], fields[i + 1]
         local expires = tonumber(string.match(field, '^[dc](%d+)$'))
-        if expires and expires > 0 and expires <= c.now then
+        local silent = byte(field) == 114 and #field == 9 and (#value < 13 or unpack_from('>I5', value, 9) + SEEN_FOR < c.server_now)
+        if silent or (expires and expires > 0 and expires <= c.now) then
             expired[#expired + 1] = field
         end
     end
@@ -142,7 +145,7 @@ local function set(c, key, value, expires)
     if expires == NEVER then
         call('SET', key, value)
     else
-        call('SET', key, value, 'PXAT', goes_at(c, expires))
+        call('SET', key, value, 'PXAT', goes_at_digits(c, expires))
     end
 end
 
@@ -164,64 +167,64 @@ local function write_lists(c)
         if a.expires == NEVER then
             call('PERSIST', a.key)
         elseif a.until_then ~= -1 and goes_at(c, a.expires) > a.until_then then
-            call('PEXPIREAT', a.key, goes_at(c, a.expires))
+            call('PEXPIREAT', a.key, goes_at_digits(c, a.expires))
         end
     end
 end
 
--- The meta key: numbers, counts, and that it lives as long as the last document.
-local function write_meta(c, expires)
-    local fields = { 'n', string.format('%.0f', c.last) }
-    local function add(field, value)
-        fields[#fields + 1] = field
-        fields[#fields + 1] = string.format('%.0f', value)
-    end
+-- The meta key: numbers, counts, which requests were seen, and that it lives as long as the last document.
+local function write_meta(c, q, expires)
+    local fields = { 'n', string.format('%.0f', c.last), q.link, c.seen }
+    local count = 4
     for field in pairs(c.live_changed or {}) do
         if c.live[field] > 0 then
-            add(field, c.live[field])
+            fields[count + 1], fields[count + 2] = field, string.format('%.0f', c.live[field])
+            count = count + 2
         else
             call('HDEL', c.meta_key, field)
         end
     end
-    if c.totals_changed then
-        add('u', c.total[1])
-        add('w', c.total[2])
-        add('t', c.total[3])
-        add('z', c.counted)
-    end
-    if expires == NEVER and c.latest ~= '0' then
-        add('x', 0)
-        call('PERSIST', c.meta_key)
-    elseif expires and expires ~= NEVER and c.latest ~= '0' then
-        local goes = goes_at(c, expires)
-        if c.latest == '' or goes > tonumber(c.latest) then
-            add('x', goes)
-            call('PEXPIREAT', c.meta_key, goes)
+    if expires and c.latest ~= '0' then
+        local goes = expires == NEVER and 0 or goes_at(c, expires)
+        if goes == 0 then
+            call('PERSIST', c.meta_key)
+        elseif c.latest == '' or goes > tonumber(c.latest) then
+            call('PEXPIREAT', c.meta_key, goes_at_digits(c, expires))
+        else
+            goes = nil
+        end
+        if goes then
+            fields[count + 1], fields[count + 2] = 'x', string.format('%.0f', goes)
         end
     end
     call('HSET', c.meta_key, unpack(fields))
 end
 
--- Notes that a request was carried out.
-local function write_seen(c, request, removal)
-    local removals = sub((removal and request or '') .. sub(c.seen or '', 9), 1, 8 * REMOVALS)
-    local goes = c.clock + SEEN_FOR
-    if c.latest ~= '0' and c.latest ~= '' and tonumber(c.latest) < goes and tonumber(c.latest) > c.clock then
-        goes = tonumber(c.latest)
+-- Duplicates that were counted, of all documents.
+local function write_totals(c)
+    for i, field in ipairs({ 'u', 'w', 't' }) do
+        if c.totals[i] > 0 then
+            call('HINCRBY', c.meta_key, field, c.totals[i])
+        end
     end
-    call('SET', c.request_key, request .. removals, 'PXAT', goes)
+    call('HSET', c.meta_key, 'z', string.format('%.0f', c.totals[4]))
 end
 
-local function write_all(c, expires)
+local function write_buckets(c)
     for key in pairs(c.changed) do
         local bucket = c.buckets[key]
         if bucket then
-            local _, latest = unpack_from('>I4I4', bucket)
-            set(c, key, bucket, latest)
+            set(c, key, bucket, (unpack_from('>I4', bucket, 5)))
         else
             call('DEL', key)
         end
     end
+end
+
+-- Writes all; `removal`: the request removed something. `expires` is the time of a new document.
+local function write_all(c, q, removal, expires)
+    c.seen = q.request .. pack('>I5', c.server_now) .. sub((removal and q.request or '') .. sub(c.seen or '', 14), 1, 8 * REMOVALS)
+    write_buckets(c)
     write_lists(c)
     if c.deleted then
         call('DEL', unpack(c.deleted))
@@ -232,12 +235,16 @@ local function write_all(c, expires)
     if c.counts then
         call('SETRANGE', c.counts[1], COUNTS_AT - 1, c.counts[2])
     end
+    if c.empty then
+        call('DEL', c.meta_key)
+        call('SET', c.prefix .. q.link, c.seen, 'PX', LAST_FOR)
+        return
+    end
     if c.expired and #c.expired > 0 then
         call('HDEL', c.meta_key, unpack(c.expired))
     end
-    if c.empty then
-        call('DEL', c.meta_key)
-    else
-        write_meta(c, expires)
+    write_meta(c, q, expires)
+    if c.totals then
+        write_totals(c)
     end
 end

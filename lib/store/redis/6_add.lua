@@ -95,20 +95,17 @@ local function count_duplicate(c, f)
     local d = f.original
     local by = { d.by1, d.by2, d.by3 }
     by[f.reason] = math.min(by[f.reason] + 1, NEVER)
-    c.total[f.reason] = c.total[f.reason] + 1
-    c.counted = math.max(c.counted, c.now)
-    c.totals_changed = true
+    c.totals = { 0, 0, 0, c.now }
+    c.totals[f.reason] = 1
     c.counts = { document_key(c, d.number), pack(COUNTS, by[1], by[2], by[3], math.max(d.last, c.now)) }
 end
 
 -- Counts that come with what is put back.
 local function restored_counts(c, q)
     local by = { unpack_from(COUNTS, q.counts) }
-    for i = 1, 3 do
-        c.total[i] = c.total[i] + by[i]
+    if by[1] + by[2] + by[3] > 0 then
+        c.totals = by
     end
-    c.counted = math.max(c.counted, by[4])
-    c.totals_changed = true
     return sub(q.counts, 1, COUNTS_SIZE)
 end
 
@@ -195,7 +192,7 @@ local function open(keys, argv)
     local c = begin(keys[1], q.now)
     local expires = q.op == RESTORE and q.expires or q.ttl == NO_TTL and 0 or c.now + q.ttl
     local field = live_field(q.reason ~= 0 and COPY or DOCUMENT, q.op == RESTORE and q.added or c.now, expires)
-    return q, c, read_meta(c, argv[4], q.op ~= CHECK and field)
+    return q, c, read_meta(c, argv[4], q.link, field)
 end
 
 -- Whether a request was carried out the first time it was sent.
@@ -228,7 +225,7 @@ end
 local function add(keys, argv)
     local q, c, there = open(keys, argv)
     if not there then
-        if not was_seen(q, call('GET', c.prefix .. 'r' .. q.link)) then
+        if not was_seen(q, call('GET', c.prefix .. q.link)) then
             another()
         end
         return answer(OK, nil, 0, 0)
@@ -253,7 +250,9 @@ local function add(keys, argv)
     if kept then
         add_document(c, q, a)
     end
-    write_all(c, a.time)
-    write_seen(c, q.request)
+    if not c.seen then
+        c.expired = expired_fields(c)
+    end
+    write_all(c, q, false, a.time)
     return answer(OK, a.found, #a.gone > 0 and TOOK_PLACE or 0, kept and a.number or 0)
 end

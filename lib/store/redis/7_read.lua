@@ -4,25 +4,24 @@
 
 local function remove(keys, argv)
     local c = begin(keys[1], tonumber(argv[5]))
-    local q = { again = argv[1] == '1', request = argv[3] }
-    c.request_key = c.prefix .. 'r' .. argv[2]
-    c.seen = call('GET', c.request_key)
+    local q = { again = argv[1] == '1', link = 'r' .. argv[2], request = argv[3] }
+    local there = read_meta(c, argv[4], q.link)
+    c.seen = c.seen or call('GET', c.prefix .. q.link)
     if was_seen(q, c.seen) then
-        for at = 9, #c.seen, 8 do
+        for at = 14, #c.seen, 8 do
             if sub(c.seen, at, at + 7) == q.request then
                 return answer(OK, nil, FOUND, 0)
             end
         end
         return answer(OK, nil, 0, 0)
     end
-    local d = read_meta(c, argv[4]) and find_name(c, argv[6], has_id, argv[7])
+    local d = there and find_name(c, argv[6], has_id, argv[7])
     if not d then
         return answer(OK, nil, 0, 0)
     end
     remove_document(c, d)
     c.empty = is_empty(c)
-    write_all(c)
-    write_seen(c, q.request, true)
+    write_all(c, q, true)
     return answer(OK, nil, FOUND + (c.empty and EMPTIED or 0), d.number)
 end
 
@@ -82,7 +81,7 @@ local function get_near(keys, argv)
         return given
     end
     local found, limit = {}, tonumber(argv[5])
-    add_keys(found, c.prefix .. 'b', argv[6], c.band_bytes + 1)
+    add_keys(found, c.prefix .. 'b', argv[6], c.memory.band_bytes + 1)
     for i, bucket in ipairs(get_all(found)) do
         take_bucket(c, found[i], c.band_size, bucket)
     end
