@@ -22,7 +22,7 @@ test-full: ## the same at full size, and the tests on 64-bit ARM under emulation
 	@scripts/test full
 
 bench: ## measure, beside the peers
-	@scripts/install-deps build bench
+	@scripts/install-deps build bench services
 	@scripts/build release product bench
 	@bench/run
 

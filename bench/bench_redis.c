@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,23 +169,38 @@ static void say(redisContext *link, const char *command) {
     freeReplyObject(reply);
 }
 
-/* A number that INFO has after `name`, and after `then` if that is given. */
-static double info(redisContext *link, const char *section, const char *name, const char *then) {
+/* A number that INFO has after `name`. */
+static double info(redisContext *link, const char *section, const char *name) {
     redisReply *reply = redisCommand(link, "INFO %s", section);
     const char *at = reply && reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
-    if (at && then)
-        at = strstr(at, then);
     if (!at)
         bench_fail("INFO does not have it", name);
-    double value = strtod(at + strlen(then ? then : name), NULL);
+    double value = strtod(at + strlen(name), NULL);
     freeReplyObject(reply);
     return value;
 }
 
-/* What Redis spends in a function, from its own figures. */
-static void tell_inside(redisContext *link, const char *name) {
-    process_tell(name, info(link, "commandstats", "cmdstat_fcall", "usec_per_call=") * 1e-6);
-    say(link, "CONFIG RESETSTAT");
+/* Seconds that the server and the children of this process were on a CPU. */
+static double server_time(redisContext *link) {
+    return info(link, "cpu", "used_cpu_user:") + info(link, "cpu", "used_cpu_sys:");
+}
+
+static double client_time(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* Runs the work in one process, and tells what one page of it takes on a CPU. */
+static void run_timed(redisContext *link, const char *name, const work *w) {
+    char line[80];
+    double server = server_time(link), client = client_time();
+    run(name, w, 1);
+    snprintf(line, sizeof line, "seconds of %s in Redis", name);
+    process_tell(line, (server_time(link) - server) / (double)w->count);
+    snprintf(line, sizeof line, "seconds of %s in the client", name);
+    process_tell(line, (client_time() - client) / (double)w->count);
 }
 
 static void measure_shared(const char *port, uint64_t count, bool titles) {
@@ -193,20 +209,16 @@ static void measure_shared(const char *port, uint64_t count, bool titles) {
     snprintf(url, sizeof url, "redis://127.0.0.1:%s?prefix=bench&count=%llu", port, (unsigned long long)count);
     work fill = {.url = url, .titles = titles, .count = count}, adds = fill, checks = fill, single = fill;
     say(link, "FLUSHALL");
-    double before = info(link, "memory", "used_memory:", NULL);
+    double before = info(link, "memory", "used_memory:");
     run("adds from nothing", &fill, 1);
-    process_tell("bytes", (info(link, "memory", "used_memory:", NULL) - before) / (double)count);
-    say(link, "CONFIG RESETSTAT");
+    process_tell("bytes", (info(link, "memory", "used_memory:") - before) / (double)count);
     checks.kind = CHECKS;
     checks.from = count;
     checks.count = adds.count = count / 10;
-    run("checks", &checks, 1);
-    tell_inside(link, "seconds of a check in Redis");
+    run_timed(link, "checks", &checks);
     run("checks of four", &checks, 4);
     adds.from = count;
-    say(link, "CONFIG RESETSTAT");
-    run("adds", &adds, 1);
-    tell_inside(link, "seconds of an add in Redis");
+    run_timed(link, "adds", &adds);
     adds.from += adds.count;
     run("adds of four", &adds, 4);
     single.from = adds.from + adds.count;
