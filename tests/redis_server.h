@@ -158,9 +158,12 @@ static inline void redis_remove(redis_server *server) {
     waitpid(pid, NULL, 0);
 }
 
-/* Tests with a server are left out where there is none. */
+/* Says so where there is no server to test with. */
 static inline bool redis_installed(void) {
-    return !system("redis-server --version >/dev/null 2>&1");
+    bool installed = !system("redis-server --version >/dev/null 2>&1");
+    if (!installed)
+        fprintf(stderr, "redis-server is not installed: `make deps` installs it\n");
+    return installed;
 }
 
 #endif

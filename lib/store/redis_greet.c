@@ -14,7 +14,8 @@ static doppel_status ask(dp_redis_link *link, const char *const *words, redisRep
 }
 #define ASK(link, reply, error, ...) ask(link, (const char *const[]){__VA_ARGS__, NULL}, reply, error)
 
-doppel_status dp_redis_refused(const dp_redis_link *link, redisReply *reply, doppel_error *error) {
+doppel_status dp_redis_refused(dp_redis_link *link, redisReply *reply, doppel_error *error) {
+    link->refusal = dp_redis_turn_of(reply);
     doppel_status status = dp_redis_explain(link->wire.place, reply, error);
     freeReplyObject(reply);
     return status;

@@ -98,9 +98,9 @@ static doppel_status connect_again(dp_redis_calling *call, doppel_error *error) 
     return DOPPEL_OK;
 }
 
-/* One attempt at all that is left. Errors: DOPPEL_ERROR_IO may pass, unless the turn is DP_REDIS_FAIL. */
+/* One attempt at all that is left. Errors: DOPPEL_ERROR_IO may pass, unless what was refused says otherwise. */
 static doppel_status attempt(dp_redis_calling *call, doppel_error *error) {
-    call->turn = DP_REDIS_KEEP;
+    call->turn = call->link->refusal = DP_REDIS_KEEP;
     doppel_status status = call->link->ready ? DOPPEL_OK : connect_again(call, error);
     if (!status)
         status = dp_redis_pass(call, error);
@@ -139,7 +139,8 @@ static doppel_status run(dp_redis_calling *call, doppel_error *error) {
         doppel_status status = attempt(call, &why);
         if (!status)
             return DOPPEL_OK;
-        if (status != DOPPEL_ERROR_IO || call->turn == DP_REDIS_FAIL) {
+        bool hopeless = call->turn == DP_REDIS_FAIL || call->link->refusal == DP_REDIS_FAIL;
+        if (status != DOPPEL_ERROR_IO || hopeless) {
             if (error)
                 *error = why;
             return status;

@@ -39,6 +39,7 @@ struct dp_redis_link {
     dp_redis_address where; /* host NULL: not known */
     bool cluster;           /* what is there is a node of a Cluster */
     long long client;       /* the connection's number at the server */
+    dp_redis_turn refusal;  /* what the last error met while connecting asks for; DP_REDIS_KEEP: there was none */
     /* A connection that was given up and may hold commands that the server has not read yet. */
     dp_redis_address left;
     long long left_client;
@@ -82,8 +83,8 @@ void dp_redis_leave(dp_redis_link *link, bool unknown);
 bool dp_redis_address_copy(dp_redis_address *to, const dp_redis_address *from);
 bool dp_redis_address_equal(const dp_redis_address *a, const dp_redis_address *b);
 
-/* An error of Redis as an error of the call: frees the reply. */
-doppel_status dp_redis_refused(const dp_redis_link *link, redisReply *reply, doppel_error *error);
+/* An error of Redis as an error of the call: sets `refusal`, frees the reply. */
+doppel_status dp_redis_refused(dp_redis_link *link, redisReply *reply, doppel_error *error);
 
 /* ---- a call: redis_pass.c ---- */
 

@@ -57,8 +57,13 @@ void dp_redis_log(dp_redis_pool *pool, doppel_log_level level, const char *event
     pool->options.log(level, event, line, pool->options.user);
 }
 
-/* A server that answers, but is still reading its data, or a Cluster that is choosing a master, is worth some patience;
- * one that does not answer is told at once. */
+/* Who answers and is still reading its data, or choosing a master, is worth some patience; what else fails is told at
+ * once. */
+static bool may_pass(const dp_redis_link *link) {
+    bool choosing = link->cluster || link->pool->options.url->kind == DP_REDIS_SENTINEL;
+    return link->client && link->refusal != DP_REDIS_FAIL && (choosing || link->refusal == DP_REDIS_WAIT);
+}
+
 static doppel_status connect_first(dp_redis_pool *pool, doppel_error *error) {
     dp_redis_link *link = dp_redis_take(pool, error);
     if (!link)
@@ -67,8 +72,9 @@ static doppel_status connect_first(dp_redis_pool *pool, doppel_error *error) {
     doppel_status status;
     for (;;) {
         link->client = 0;
+        link->refusal = DP_REDIS_KEEP;
         status = dp_redis_find(link, error);
-        if (status != DOPPEL_ERROR_IO || !link->client || dp_redis_clock() >= until)
+        if (status != DOPPEL_ERROR_IO || !may_pass(link) || dp_redis_clock() >= until)
             break;
         nanosleep(&(struct timespec){0, 100000000}, NULL);
     }

@@ -130,14 +130,25 @@ bool dp_redis_wire_is_quiet(const dp_redis_wire *wire) {
 
 /* ---- commands ---- */
 
+/* A mark, a number and the end of the line. */
+static bool put_size(dp_buffer *out, char mark, size_t size) {
+    char line[24], *at = line + sizeof line;
+    *--at = '\n';
+    *--at = '\r';
+    do
+        *--at = (char)('0' + size % 10);
+    while (size /= 10);
+    *--at = mark;
+    return dp_buffer_add(out, at, (size_t)(line + sizeof line - at));
+}
+
 static bool put_argument(dp_buffer *out, const char *bytes, size_t length) {
-    return dp_buffer_printf(out, "$%zu\r\n", length) && dp_buffer_add(out, bytes, length) &&
-           dp_buffer_add(out, "\r\n", 2);
+    return put_size(out, '$', length) && dp_buffer_add(out, bytes, length) && dp_buffer_add(out, "\r\n", 2);
 }
 
 bool dp_redis_wire_put(dp_redis_wire *wire, const dp_redis_command *command, bool again) {
     size_t before = wire->out.size;
-    bool put = dp_buffer_printf(&wire->out, "*%d\r\n", command->argc);
+    bool put = put_size(&wire->out, '*', (size_t)command->argc);
     for (int i = 0; put && i < command->argc; i++) {
         bool flag = again && i > 0 && i == command->again;
         put = put_argument(&wire->out, flag ? "1" : command->argv[i], flag ? 1 : command->lengths[i]);

@@ -101,7 +101,7 @@ static void the_successor_of_a_killed_master_is_found(void **state) {
 
 int main(void) {
     if (!redis_installed())
-        return 77;
+        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_sentinels_do_not_know),
         cmocka_unit_test(the_successor_of_a_killed_master_is_found),

@@ -1,0 +1,228 @@
+/* One real Redis that restarts, stops, is full, or loses its functions: what is sent meanwhile is carried out once, or
+ * the caller is told. */
+#include "redis_links.h"
+
+static redis_server server;
+
+static int start(void **state) {
+    (void)state;
+    /* Reading its data takes a while: 20 ms a key. */
+    static const char *const settings[] = {
+        "--save", "",  "--appendonly", "no", "--key-load-delay", "20000", "--loading-process-events-interval-bytes",
+        "1024",   NULL};
+    server = redis_start(settings);
+    return 0;
+}
+
+static int stop(void **state) {
+    (void)state;
+    redis_remove(&server);
+    return 0;
+}
+
+static int empty(void **state) {
+    (void)state;
+    redis_do(&server, "FLUSHALL");
+    redis_do(&server, "CONFIG SET maxmemory 0");
+    return 0;
+}
+
+/* How many were carried out. */
+static long long counted(void) {
+    return redis_number(&server, "HGET {doppel}m all");
+}
+
+/* A batch on a thread of its own, while the test does something to the server. */
+typedef struct aside {
+    dp_redis_link *link;
+    count_batch batch;
+    doppel_error error;
+    doppel_status status;
+    pthread_t thread;
+} aside;
+
+static void *call_aside(void *given) {
+    aside *it = given;
+    it->status = dp_redis_call(it->link, it->batch.commands, it->batch.count, false, it->batch.replies, &it->error);
+    return NULL;
+}
+
+/* Links that load and use the functions while somebody removes them again and again. */
+static void functions_that_vanish_under_load(void **state) {
+    (void)state;
+    enum { THREADS = 4, BATCH = 300, ROUNDS = 10 };
+    redis_links links;
+    links_open(&links, server.url);
+    aside them[THREADS];
+    for (size_t i = 0; i < THREADS; i++)
+        them[i] = (aside){.link = take_link(&links)};
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < THREADS; i++) {
+            them[i].batch = make_batch(them[i].link, BATCH);
+            assert_int_equal(pthread_create(&them[i].thread, NULL, call_aside, &them[i]), 0);
+        }
+        redis_do(&server, "FUNCTION FLUSH");
+        for (size_t i = 0; i < THREADS; i++) {
+            pthread_join(them[i].thread, NULL);
+            assert_int_equal(them[i].status, DOPPEL_OK);
+            for (size_t n = 0; n < BATCH; n++)
+                assert_int_equal(them[i].batch.replies[n]->type, REDIS_REPLY_ARRAY);
+            free_batch(&them[i].batch);
+        }
+    }
+    assert_int_equal(counted(), THREADS * BATCH * ROUNDS);
+    for (size_t i = 0; i < THREADS; i++)
+        dp_redis_give(links.pool, them[i].link);
+    links_close(&links);
+}
+
+static void a_server_that_restarts_is_waited_for(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    aside it = {.link = take_link(&links)};
+    call_counts(it.link, 10, false);
+    redis_end(&server, SIGKILL);
+    it.batch = make_batch(it.link, 10);
+    assert_int_equal(pthread_create(&it.thread, NULL, call_aside, &it), 0);
+    pause_for(0.2);
+    redis_again(&server);
+    pthread_join(it.thread, NULL);
+    assert_int_equal(it.status, DOPPEL_OK);
+    /* It came back empty, and without the functions. */
+    assert_int_equal(counted(), 10);
+    assert_int_equal(dp_redis_get_counters(links.pool)->reconnects, 1);
+    free_batch(&it.batch);
+    dp_redis_give(links.pool, it.link);
+    links_close(&links);
+}
+
+static void a_server_that_reads_its_data_is_waited_for(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    aside it = {.link = take_link(&links)};
+    call_counts(it.link, 10, false);
+    redisReply *reply = redis_say(&server, "EVAL %s 0",
+                                  "for i = 1, 15 do redis.call('SET', i, redis.sha1hex(i) .. "
+                                  "string.rep(redis.sha1hex(i + 1), 99)) end");
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    redis_do(&server, "CONFIG SET rdbcompression no");
+    redis_do(&server, "SAVE");
+    redis_end(&server, SIGKILL);
+    it.batch = make_batch(it.link, 10);
+    assert_int_equal(pthread_create(&it.thread, NULL, call_aside, &it), 0);
+    redis_again(&server);
+    pthread_join(it.thread, NULL);
+    assert_int_equal(it.status, DOPPEL_OK);
+    assert_int_equal(counted(), 20);
+    free_batch(&it.batch);
+    dp_redis_give(links.pool, it.link);
+    links_close(&links);
+}
+
+static void a_server_that_stays_away_is_given_up(void **state) {
+    (void)state;
+    char url[160];
+    snprintf(url, sizeof url, "%s?retry=0.3&timeout=0.1", server.url);
+    redis_links links;
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    kill(server.pid, SIGSTOP);
+    double before = (double)clock();
+    call_fails(link, 10, DOPPEL_ERROR_IO, "what became of the last 10 commands is not known");
+    assert_true((double)clock() - before < 0.2 * CLOCKS_PER_SEC);
+    kill(server.pid, SIGCONT);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+    links_refuse("redis+unix:///nowhere/socket", DOPPEL_ERROR_IO, "No such file");
+    links_refuse("redis://no.such.host.invalid", DOPPEL_ERROR_IO, "no.such.host.invalid:6379");
+}
+
+static void what_arrives_late_is_not_carried_out_twice(void **state) {
+    (void)state;
+    char url[160];
+    snprintf(url, sizeof url, "%s?retry=10&timeout=0.2", server.url);
+    redis_links links;
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    for (int round = 0; round < 3; round++) {
+        kill(server.pid, SIGSTOP);
+        pid_t waker = fork();
+        if (!waker) {
+            pause_for(0.5);
+            kill(server.pid, SIGCONT);
+            _exit(0);
+        }
+        call_counts(link, 100, false);
+        waitpid(waker, NULL, 0);
+    }
+    assert_int_equal(counted(), 310);
+    assert_int_equal(redis_number(&server, "HGET {doppel}m disorder"), -1);
+    assert_true(dp_redis_get_counters(links.pool)->resent >= 300);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void a_full_server_says_what_to_do(void **state) {
+    (void)state;
+    redis_links links;
+    links_open(&links, server.url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    redis_do(&server, "CONFIG SET maxmemory 1");
+    call_fails(link, 10, DOPPEL_ERROR_IO, "it is full: raise its maxmemory");
+    redis_do(&server, "FUNCTION FLUSH");
+    links_refuse(server.url, DOPPEL_ERROR_IO, "it is full: raise its maxmemory");
+    redis_do(&server, "CONFIG SET maxmemory 0");
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void a_replica_is_not_a_place_to_write(void **state) {
+    (void)state;
+    char url[160];
+    snprintf(url, sizeof url, "%s?retry=0.1", server.url);
+    redis_links links;
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_counts(link, 10, false);
+    char words[64];
+    snprintf(words, sizeof words, "REPLICAOF 127.0.0.1 %d", free_port());
+    redis_do(&server, words);
+    call_fails(link, 10, DOPPEL_ERROR_IO, "name its master");
+    redis_do(&server, "REPLICAOF NO ONE");
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+static void replicas_that_are_not_there_are_an_error(void **state) {
+    (void)state;
+    char url[160];
+    snprintf(url, sizeof url, "%s?replicas=1&retry=0.2&timeout=0.2", server.url);
+    redis_links links;
+    links_open(&links, url);
+    dp_redis_link *link = take_link(&links);
+    call_fails(link, 10, DOPPEL_ERROR_IO, "0 of the 1 replicas");
+    dp_redis_give(links.pool, link);
+    links_close(&links);
+}
+
+int main(void) {
+    if (!redis_installed())
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(functions_that_vanish_under_load, empty),
+        cmocka_unit_test_setup(a_server_that_restarts_is_waited_for, empty),
+        cmocka_unit_test_setup(a_server_that_reads_its_data_is_waited_for, empty),
+        cmocka_unit_test_setup(a_server_that_stays_away_is_given_up, empty),
+        cmocka_unit_test_setup(what_arrives_late_is_not_carried_out_twice, empty),
+        cmocka_unit_test_setup(a_full_server_says_what_to_do, empty),
+        cmocka_unit_test_setup(a_replica_is_not_a_place_to_write, empty),
+        cmocka_unit_test_setup(replicas_that_are_not_there_are_an_error, empty),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
