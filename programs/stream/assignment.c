@@ -61,8 +61,24 @@ static void assign(stream *s, const rd_kafka_topic_partition_list_t *partitions)
         say("partitions cannot be assigned: %s", rd_kafka_err2str(code));
 }
 
+/* Partitions stay paused when they are given back and come again, so that they are resumed before. */
+void resume_all(stream *s) {
+    if (!s->paused)
+        return;
+    rd_kafka_resume_partitions(s->consumer, s->paused);
+    rd_kafka_topic_partition_list_destroy(s->paused);
+    s->paused = NULL;
+}
+
+void pause_all(stream *s) {
+    resume_all(s);
+    if (!rd_kafka_assignment(s->consumer, &s->paused))
+        rd_kafka_pause_partitions(s->consumer, s->paused);
+}
+
 /* The worker finishes what it has begun, and drops the rest. */
 static void let_go(stream *s) {
+    resume_all(s);
     stream_batch_clear(s->gathering);
     atomic_store(&s->abandon, true);
     wait_until_idle(s);
@@ -115,16 +131,5 @@ void go_back(stream *s) {
         s->ends->elems[i].opaque = NULL;
     assign(s, NULL);
     assign(s, all);
-    rd_kafka_topic_partition_list_destroy(all);
-}
-
-void pause_all(stream *s, bool pause) {
-    rd_kafka_topic_partition_list_t *all = NULL;
-    if (rd_kafka_assignment(s->consumer, &all))
-        return;
-    if (pause)
-        rd_kafka_pause_partitions(s->consumer, all);
-    else
-        rd_kafka_resume_partitions(s->consumer, all);
     rd_kafka_topic_partition_list_destroy(all);
 }

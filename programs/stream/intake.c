@@ -89,7 +89,7 @@ static bool wait_for_place(stream *s, unsigned milliseconds) {
  * batch was let go meanwhile. */
 static bool hold_on(stream *s) {
     bool place = false;
-    pause_all(s, true);
+    pause_all(s);
     while (!place && s->gathering->count && !is_disturbed(s)) {
         rd_kafka_message_t *m = rd_kafka_consumer_poll(s->consumer, IDLE);
         if (m && !m->err)
@@ -101,7 +101,7 @@ static bool hold_on(stream *s) {
         place = wait_for_place(s, IDLE);
         pthread_mutex_unlock(&s->lock);
     }
-    pause_all(s, false);
+    resume_all(s);
     return place;
 }
 

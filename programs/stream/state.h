@@ -56,6 +56,7 @@ typedef struct stream {
     /* Of the caller's thread. */
     batch *gathering;
     rd_kafka_topic_partition_list_t *ends; /* --until-end: where partitions ended at first; opaque: reached */
+    rd_kafka_topic_partition_list_t *paused;
     bool assigned;
     uint64_t reported; /* when, in ticks */
     uint64_t reported_records;
@@ -81,7 +82,8 @@ void go_back(stream *s);                                    /* after OUTCOME_AGA
 void note_position(stream *s, const rd_kafka_message_t *m); /* of each message that is taken */
 void note_end(stream *s, const rd_kafka_message_t *m, bool end);
 bool all_ended(const stream *s);
-void pause_all(stream *s, bool pause);
+void pause_all(stream *s);
+void resume_all(stream *s);
 
 /* ---- worker.c ---- */
 bool worker_start(stream *s);
