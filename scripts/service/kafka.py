@@ -12,7 +12,8 @@ JARS = os.path.join(ROOT, "build", "kafka")
 POM = os.path.join(ROOT, "scripts", "kafka", "pom.xml")
 
 # One broker that is its own controller. The topics it keeps for itself are small; a group forms at once; what a dead worker has
-# left open is closed after its own timeout, not ten seconds later; a restart does not wait for anybody.
+# left open is closed after its own timeout, not ten seconds later; a restart waits for nobody, after
+# a kill for two seconds.
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -29,6 +30,8 @@ group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 message.max.bytes=33554432
 controlled.shutdown.enable=false
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
 log.cleaner.dedupe.buffer.size=16777216
 """
 JAVA = ["java", "-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
