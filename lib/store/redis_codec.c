@@ -28,15 +28,15 @@ static bool encode_url(const dp_record *record, dp_buffer *to) {
     return !w.failed;
 }
 
-static bool decode_url(doppel_slice bytes, doppel_slice canonical, dp_arena *arena, doppel_slice *url) {
+static doppel_status decode_url(doppel_slice bytes, doppel_slice canonical, dp_arena *arena, doppel_slice *url) {
     reader r = {(const uint8_t *)bytes.data, (const uint8_t *)bytes.data + bytes.length, false};
     uint64_t front = take_varint(&r), back = take_varint(&r);
     if (r.failed || front > canonical.length || back > canonical.length - front)
-        return false;
+        return DOPPEL_ERROR_STORE;
     size_t middle = (size_t)(r.end - r.at);
     char *whole = dp_arena_take(arena, (size_t)front + middle + (size_t)back);
     if (!whole)
-        return false;
+        return DOPPEL_ERROR_MEMORY;
     if (front)
         memcpy(whole, canonical.data, (size_t)front);
     if (middle)
@@ -44,7 +44,7 @@ static bool decode_url(doppel_slice bytes, doppel_slice canonical, dp_arena *are
     if (back)
         memcpy(whole + front + middle, canonical.data + canonical.length - back, (size_t)back);
     *url = (doppel_slice){whole, (size_t)front + middle + (size_t)back};
-    return true;
+    return DOPPEL_OK;
 }
 
 bool dp_redis_rest_encode(const dp_shared_request *request, dp_buffer *to) {
@@ -139,11 +139,11 @@ static void take_names(reader *r, unsigned flags, const lengths *l, dp_redis_doc
 }
 
 /* What dp_redis_rest_encode made. */
-static bool take_rest(reader *r, uint64_t original, dp_arena *arena, dp_redis_document *d) {
+static doppel_status take_rest(reader *r, uint64_t original, dp_arena *arena, dp_redis_document *d) {
     dp_record rest, *record = &d->record;
     uint64_t left = (uint64_t)(r->end - r->at);
     if (r->failed || left < original || !dp_record_decode(take_part(r, left - original), &rest))
-        return false;
+        return DOPPEL_ERROR_STORE;
     if (d->trace.kind == DP_TRACE_COPY)
         record->original_id = take_part(r, original);
     record->title = rest.title;
@@ -151,7 +151,7 @@ static bool take_rest(reader *r, uint64_t original, dp_arena *arena, dp_redis_do
     record->words = rest.words;
     record->text_length = d->has_text ? rest.text_length : 0;
     record->evidence = rest.evidence;
-    return !rest.url.data || decode_url(rest.url, record->canonical, arena, &record->url);
+    return rest.url.data ? decode_url(rest.url, record->canonical, arena, &record->url) : DOPPEL_OK;
 }
 
 doppel_status dp_redis_document_decode(const dp_redis_memory *memory, uint64_t number, doppel_slice bytes,
@@ -164,7 +164,7 @@ doppel_status dp_redis_document_decode(const dp_redis_memory *memory, uint64_t n
     d->has_evidence = flags & DP_REDIS_EVIDENCE;
     take_sketch(&r, memory, flags, &d->trace);
     take_names(&r, flags, &l, d);
-    return take_rest(&r, l.original, arena, d) ? DOPPEL_OK : DOPPEL_ERROR_STORE;
+    return take_rest(&r, l.original, arena, d);
 }
 
 /* ---- evidence ---- */

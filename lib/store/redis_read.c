@@ -86,6 +86,15 @@ static doppel_status damaged(const reading *r) {
     return dp_fail_at(r->error, DOPPEL_ERROR_STORE, r->shared->url.name, 0, "a document that is not what doppel wrote");
 }
 
+static doppel_status decode(reading *r, const redisReply *reply, uint64_t number, dp_arena *arena,
+                            dp_redis_document *document) {
+    const doppel_slice bytes = {reply->str, reply->len};
+    doppel_status status = dp_redis_document_decode(&r->memory, number, bytes, arena, document);
+    if (status == DOPPEL_ERROR_STORE)
+        return damaged(r);
+    return status == DOPPEL_OK ? status : dp_no_memory(r->error);
+}
+
 /* The URLs of its copies. */
 static doppel_status read_aliases(reading *r, const redisReply *item, dp_arena *arena, dp_shared_document *to) {
     size_t count = item->elements - FIRST_COPY;
@@ -95,9 +104,9 @@ static doppel_status read_aliases(reading *r, const redisReply *item, dp_arena *
     to->aliases = aliases;
     for (size_t i = FIRST_COPY; i < item->elements; i++) {
         dp_redis_document copy;
-        const doppel_slice bytes = {item->element[i]->str, item->element[i]->len};
-        if (dp_redis_document_decode(&r->memory, 0, bytes, arena, &copy) != DOPPEL_OK)
-            return damaged(r);
+        doppel_status status = decode(r, item->element[i], 0, arena, &copy);
+        if (status != DOPPEL_OK)
+            return status;
         if (copy.record.url.length)
             aliases[to->alias_count++] = copy.record.url;
     }
@@ -108,15 +117,15 @@ static doppel_status read_aliases(reading *r, const redisReply *item, dp_arena *
 static doppel_status read_evidence(reading *r, const redisReply *item, dp_arena *arena, const dp_redis_document *copy,
                                    dp_shared_document *to) {
     dp_redis_document original;
-    const doppel_slice bytes = {item->element[3]->str, item->element[3]->len};
-    to->original_gone = !bytes.length;
+    to->original_gone = !item->element[3]->len;
     if (to->original_gone || copy->has_evidence) {
         to->record.evidence.same_url = to->record.evidence.same_url || to->record.reason == DP_SAME_URL;
         return DOPPEL_OK;
     }
-    if (dp_redis_document_decode(&r->memory, copy->trace.of, bytes, arena, &original) != DOPPEL_OK)
-        return damaged(r);
-    doppel_status status = dp_redis_measure(copy, &original, (dp_reason)to->record.reason, &to->record.evidence);
+    doppel_status status = decode(r, item->element[3], copy->trace.of, arena, &original);
+    if (status != DOPPEL_OK)
+        return status;
+    status = dp_redis_measure(copy, &original, (dp_reason)to->record.reason, &to->record.evidence);
     return status == DOPPEL_OK ? status : dp_no_memory(r->error);
 }
 
@@ -137,9 +146,9 @@ static doppel_status read_item(reading *r, const redisReply *item, dp_arena *are
     uint64_t number = 0;
     for (int i = 0; i < 5; i++)
         number = number << 8 | head[i];
-    const doppel_slice bytes = {item->element[1]->str, item->element[1]->len};
-    if (dp_redis_document_decode(&r->memory, number, bytes, arena, &d) != DOPPEL_OK)
-        return damaged(r);
+    doppel_status status = decode(r, item->element[1], number, arena, &d);
+    if (status != DOPPEL_OK)
+        return status;
     *to = (dp_shared_document){
         .trace = d.trace, .record = d.record, .counts = d.counts, .distance = head[5] == 255 ? -1 : head[5]};
     if (item->element[2]->len)
