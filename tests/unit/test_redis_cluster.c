@@ -23,7 +23,7 @@ static void start_node(size_t i) {
                            "--cluster-enabled",
                            "yes",
                            "--cluster-node-timeout",
-                           "1000",
+                           "500",
                            "--cluster-port",
                            bus_ports[i],
                            "--repl-diskless-sync-delay",

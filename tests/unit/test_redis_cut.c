@@ -52,18 +52,18 @@ static void cut_everywhere(_Atomic long *direction, long step) {
 
 static void requests_are_cut_at_every_byte(void **state) {
     (void)state;
-    cut_everywhere(&proxy.up, full_suite() ? 1 : 7);
+    cut_everywhere(&proxy.up, full_suite() ? 1 : 11);
 }
 
 static void replies_are_cut_at_every_byte(void **state) {
     (void)state;
-    cut_everywhere(&proxy.down, full_suite() ? 1 : 3);
+    cut_everywhere(&proxy.down, full_suite() ? 1 : 5);
 }
 
 static void requests_that_arrive_after_their_connection_do_not_count_twice(void **state) {
     (void)state;
     proxy.late = 0.04;
-    cut_everywhere(&proxy.up, full_suite() ? 5 : 41);
+    cut_everywhere(&proxy.up, full_suite() ? 5 : 53);
     proxy.late = 0;
 }
 

@@ -52,8 +52,11 @@ static void one_server(void **state) {
     redis_remove(&server);
 }
 
+/* A Cluster of one node takes its time to begin. */
 static void a_node_of_a_cluster(void **state) {
     (void)state;
+    if (!full_suite())
+        skip();
     static const char *const settings[] = {
         "--save", "", "--appendonly", "no", "--cluster-enabled", "yes", "--cluster-port", NULL, NULL};
     const char *words[sizeof settings / sizeof *settings];

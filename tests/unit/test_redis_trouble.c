@@ -149,7 +149,8 @@ static void what_arrives_late_is_not_carried_out_twice(void **state) {
     links_open(&links, url);
     dp_redis_link *link = take_link(&links);
     call_counts(link, 10, false);
-    for (int round = 0; round < 3; round++) {
+    int rounds = full_suite() ? 10 : 1;
+    for (int round = 0; round < rounds; round++) {
         kill(server.pid, SIGSTOP);
         pid_t waker = fork();
         if (!waker) {
@@ -160,9 +161,9 @@ static void what_arrives_late_is_not_carried_out_twice(void **state) {
         call_counts(link, 100, false);
         waitpid(waker, NULL, 0);
     }
-    assert_int_equal(counted(), 310);
+    assert_int_equal(counted(), 10 + 100 * rounds);
     assert_int_equal(redis_number(&server, "HGET {doppel}m disorder"), -1);
-    assert_true(dp_redis_get_counters(links.pool)->resent >= 300);
+    assert_true(dp_redis_get_counters(links.pool)->resent >= 100);
     dp_redis_give(links.pool, link);
     links_close(&links);
 }
