@@ -123,8 +123,19 @@ static void count_calls(asking *a, double began) {
     atomic_fetch_add(check ? &c->checks : &c->adds, a->count);
     for (size_t k = 0; k < a->count && a->many->count > 1; k++)
         dp_tally_add(check ? &c->check_time : &c->add_time, each);
-    if (!check)
+    if (!check) {
         atomic_fetch_add(&c->commits, 1);
+        dp_tally_add(&c->commit_time, (uint64_t)((dp_engine_clock() - began) * 1e6));
+    }
+}
+
+/* All that were asked about failed; places NULL: all that were to be. */
+static void fail_all(const dp_over_many *many, const size_t *places, size_t count, const doppel_error *why) {
+    for (size_t k = 0; k < count; k++) {
+        size_t i = places ? places[k] : k;
+        if (many->queries[i])
+            many->done(i, why->code, why, many->user);
+    }
 }
 
 static doppel_status ask_all(asking *a, doppel_error *error) {
@@ -139,8 +150,8 @@ static doppel_status ask_all(asking *a, doppel_error *error) {
     doppel_status status = dp_shared_ask(a->engine->shared, a->requests, a->count, &answers, &why);
     if (status == DOPPEL_OK)
         take_answers(a, &answers);
-    for (size_t k = 0; k < a->count && status != DOPPEL_OK; k++)
-        a->many->done(a->places[k], status, &why, a->many->user);
+    else
+        fail_all(a->many, a->places, a->count, &why);
     dp_shared_answers_free(&answers);
     count_calls(a, began);
     if (status != DOPPEL_OK && a->many->op != DP_SHARED_CHECK)
@@ -154,7 +165,15 @@ doppel_status dp_over_decide_many(doppel_engine *engine, const dp_over_many *man
     asking a = {.engine = engine, .many = many};
     a.requests = calloc(many->count + 1, sizeof *a.requests);
     a.places = calloc(many->count + 1, sizeof *a.places);
-    doppel_status status = a.requests && a.places ? ask_all(&a, error) : dp_no_memory(error);
+    doppel_status status;
+    if (a.requests && a.places) {
+        status = ask_all(&a, error);
+    } else {
+        doppel_error why = {0};
+        status = dp_no_memory(&why);
+        fail_all(many, NULL, many->count, &why);
+        dp_no_memory(error);
+    }
     free(a.requests);
     free(a.places);
     return status;
