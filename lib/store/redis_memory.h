@@ -26,13 +26,15 @@ typedef struct dp_redis_plan {
     struct {
         int from, width, radius; /* bits from the top; so many are the key */
     } table[DP_REDIS_TABLES];
-    int name_bits; /* of the number of a bucket of names */
+    int name_bits;  /* of the number of a bucket of names */
+    int title_bits; /* of the number of a bucket of segments of titles; 0: titles are no evidence */
+    double title_similarity;
 } dp_redis_plan;
 
 /* The cheapest for so many documents; 0: a million. */
-void dp_redis_plan_make(uint64_t count, int distance, int bits, dp_redis_plan *plan);
+void dp_redis_plan_make(uint64_t count, const dp_rules *rules, dp_redis_plan *plan);
 /* As bytes, for the functions, and back; false: nobody would have planned this. */
-enum { DP_REDIS_GEOMETRY = 6 + 3 * DP_REDIS_TABLES };
+enum { DP_REDIS_GEOMETRY = 15 + 3 * DP_REDIS_TABLES };
 size_t dp_redis_plan_encode(const dp_redis_plan *plan, uint8_t bytes[DP_REDIS_GEOMETRY]);
 bool dp_redis_plan_decode(doppel_slice bytes, int bits, dp_redis_plan *plan);
 /* Bytes of a fingerprint, of a key of a table, of the number of a bucket of names. */
@@ -106,6 +108,10 @@ void dp_redis_put_fingerprint(dp_redis_writer *w, const uint64_t fingerprint[2])
 void dp_redis_put_homes(dp_redis_writer *w, const uint64_t fingerprint[2]);
 void dp_redis_put_probes(dp_redis_writer *w, const uint64_t fingerprint[2]);
 void dp_redis_put_homes_and_probes(dp_redis_writer *w, const uint64_t fingerprint[2]);
+
+/* redis_titles.c: the place of a normalised title, those of its segments, and those that similar ones may have; three
+ * arguments, empty where titles are no evidence. */
+void dp_redis_put_title(dp_redis_writer *w, doppel_slice title);
 
 /* A request; `link` gives it its number. */
 void dp_redis_put_request(dp_redis_writer *w, const dp_shared *shared, const dp_shared_request *request,

@@ -16,7 +16,10 @@ static const double probe_cost = 0.75, candidate_cost = 0.11, write_cost = 3.0, 
 /* A hundred bytes a document are worth so many microseconds of a check. */
 static const double bytes_worth = 6;
 
-enum { USUAL_COUNT = 1000000, MOST_KEY = 30, NAMES_IN_BUCKET = 32, NAMES_EACH = 3 };
+enum { USUAL_COUNT = 1000000, MOST_KEY = 30, NAMES_IN_BUCKET = 32, NAMES_EACH = 3, SEGMENTS_EACH = 6 };
+
+/* Titles are told to be so similar as 8 bytes. */
+enum { HEAD = 15 };
 
 static double choices(int n, int k) {
     double count = 1;
@@ -68,8 +71,15 @@ static double cost_of(const dp_redis_plan *plan, double count) {
     return microseconds + bytes / 100 * bytes_worth;
 }
 
-void dp_redis_plan_make(uint64_t count, int distance, int bits, dp_redis_plan *plan) {
+/* The bits of the number of a bucket, for so many entries. */
+static int bucket_bits(double entries, int most) {
+    double bits = log2(entries / NAMES_IN_BUCKET);
+    return bits < 4 ? 4 : bits > most ? most : (int)lround(bits);
+}
+
+void dp_redis_plan_make(uint64_t count, const dp_rules *rules, dp_redis_plan *plan) {
     double n = count ? (double)count : USUAL_COUNT, best = INFINITY;
+    int distance = rules->distance, bits = rules->bits;
     int most = distance + 1 < bits ? distance + 1 : bits;
     *plan = (dp_redis_plan){.bits = bits, .distance = distance};
     for (int blocks = 1; blocks <= most && blocks <= DP_REDIS_TABLES; blocks++) {
@@ -83,8 +93,9 @@ void dp_redis_plan_make(uint64_t count, int distance, int bits, dp_redis_plan *p
             }
         }
     }
-    double buckets = log2(n * NAMES_EACH / NAMES_IN_BUCKET);
-    plan->name_bits = buckets < 4 ? 4 : buckets > 30 ? 30 : (int)lround(buckets);
+    plan->name_bits = bucket_bits(n * NAMES_EACH, 30);
+    plan->title_bits = rules->titles ? bucket_bits(n * SEGMENTS_EACH, 24) : 0;
+    plan->title_similarity = rules->titles ? rules->title_similarity : 0;
 }
 
 size_t dp_redis_plan_width(const dp_redis_plan *plan) {
@@ -109,6 +120,11 @@ size_t dp_redis_plan_encode(const dp_redis_plan *plan, uint8_t bytes[DP_REDIS_GE
     bytes[length++] = (uint8_t)dp_redis_plan_key_bytes(plan);
     bytes[length++] = (uint8_t)plan->distance;
     bytes[length++] = (uint8_t)plan->tables;
+    bytes[length++] = (uint8_t)plan->title_bits;
+    uint64_t similarity;
+    memcpy(&similarity, &plan->title_similarity, sizeof similarity);
+    for (int i = 56; i >= 0; i -= 8)
+        bytes[length++] = (uint8_t)(similarity >> i);
     for (int t = 0; t < plan->tables; t++) {
         bytes[length++] = (uint8_t)plan->table[t].from;
         bytes[length++] = (uint8_t)plan->table[t].width;
@@ -134,17 +150,22 @@ static bool is_exact(const dp_redis_plan *plan) {
 bool dp_redis_plan_decode(doppel_slice bytes, int bits, dp_redis_plan *plan) {
     const uint8_t *at = (const uint8_t *)bytes.data;
     *plan = (dp_redis_plan){.bits = bits};
-    if (bytes.length < 6 || bytes.length != 6 + 3 * (size_t)at[5] || !at[5] || at[5] > DP_REDIS_TABLES)
+    if (bytes.length < HEAD || bytes.length != HEAD + 3 * (size_t)at[5] || !at[5] || at[5] > DP_REDIS_TABLES)
         return false;
     plan->name_bits = at[1];
     plan->distance = at[4];
     plan->tables = at[5];
+    plan->title_bits = at[6];
+    uint64_t similarity = __builtin_bswap64(dp_load64(at + 7));
+    memcpy(&plan->title_similarity, &similarity, sizeof similarity);
     for (int t = 0; t < plan->tables; t++) {
-        plan->table[t].from = at[6 + 3 * t];
-        plan->table[t].width = at[7 + 3 * t];
-        plan->table[t].radius = at[8 + 3 * t];
+        const uint8_t *table = at + HEAD + 3 * t;
+        plan->table[t].from = table[0];
+        plan->table[t].width = table[1];
+        plan->table[t].radius = table[2];
     }
     snprintf(plan->name, sizeof plan->name, "%dx%d", plan->tables, plan->table[0].width);
-    return plan->name_bits >= 1 && plan->name_bits <= 32 && at[0] == dp_redis_plan_width(plan) &&
-           at[2] == dp_redis_plan_name_bytes(plan) && at[3] == dp_redis_plan_key_bytes(plan) && is_exact(plan);
+    return plan->title_bits <= 24 && plan->name_bits >= 1 && plan->name_bits <= 32 &&
+           at[0] == dp_redis_plan_width(plan) && at[2] == dp_redis_plan_name_bytes(plan) &&
+           at[3] == dp_redis_plan_key_bytes(plan) && is_exact(plan);
 }

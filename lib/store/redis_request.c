@@ -202,7 +202,7 @@ static unsigned document_flags(const dp_shared_request *r) {
            (is_same(r->record.id, r->record.canonical) ? DP_REDIS_SAME_ID : 0U) | (evidence ? DP_REDIS_EVIDENCE : 0U);
 }
 
-/* What has a fixed size: 4_find.lua reads it. */
+/* What has a fixed size: 5_find.lua reads it. */
 static void put_head(dp_redis_writer *w, const dp_shared_request *r, const uint8_t token[8]) {
     uint8_t *start = take(w, 64), *at = start;
     uint64_t share;
@@ -283,6 +283,7 @@ static void put_document(dp_redis_writer *w, const dp_shared_request *r) {
     put_counts(w, r);
     put_slice(w, record->original_id);
     dp_redis_put_place(w, 'n', record->original_id);
+    dp_redis_put_title(w, r->trace.title);
 }
 
 void dp_redis_put_request(dp_redis_writer *w, const dp_shared *shared, const dp_shared_request *request,

@@ -52,7 +52,7 @@ static void make_up(const dp_shared *shared, dp_redis_memory *m) {
     uint64_t count = shared->options.count ? shared->options.count : shared->url.count;
     memcpy(m->epoch, &epoch, sizeof epoch);
     memcpy(m->seed, &seed, sizeof seed);
-    dp_redis_plan_make(count, shared->options.rules.distance, shared->options.rules.bits, &m->plan);
+    dp_redis_plan_make(count, &shared->options.rules, &m->plan);
 }
 
 static doppel_status send(dp_shared *shared, const dp_redis_command *command, bool safe, redisReply **reply,

@@ -61,12 +61,13 @@ local memories, memory_count = {}, 0
 local function read_memory(c, epoch)
     local m = call('HMGET', c.meta_key, 'k', 'g')
     local seed, geometry = m[1], m[2]
-    if not seed or not geometry or #geometry < 6 or #geometry ~= 6 + 3 * byte(geometry, 6) then
+    if not seed or not geometry or #geometry < 15 or #geometry ~= 15 + 3 * byte(geometry, 6) then
         damaged('the key ' .. c.meta_key)
     end
     local memory = { seed = seed, tables = {} }
     memory.width, memory.name_bits, memory.name_bytes, memory.band_bytes, memory.distance = byte(geometry, 1, 5)
-    for at = 7, #geometry, 3 do
+    memory.title_bits, memory.title_least = unpack_from('>Bd', geometry, 7)
+    for at = 16, #geometry, 3 do
         local from, width = byte(geometry, at, at + 1)
         local behind = floor((from + width) / 8) -- of the bytes behind the key, if three are left, three are compared first
         memory.tables[#memory.tables + 1] = { from = from, width = width, first = behind + 3 <= memory.width and behind or 0 }
@@ -125,6 +126,40 @@ local function goes_at_digits(c, expires)
         digits_of, digits = goes, string.format('%.0f', goes)
     end
     return digits
+end
+
+-- ---- keys ----
+
+local function set(c, key, value, expires)
+    if expires == NEVER then
+        call('SET', key, value)
+    else
+        call('SET', key, value, 'PXAT', goes_at_digits(c, expires))
+    end
+end
+
+-- Keys in one argument, each of the same size, behind those that are in the list.
+local function add_keys(keys, prefix, packed, size)
+    for at = 1, #packed, size do
+        keys[#keys + 1] = prefix .. sub(packed, at, at + size - 1)
+    end
+end
+
+-- How many values one call may have: they stand on a stack of 8,000.
+local AT_ONCE = 4000
+
+local function get_all(keys)
+    if #keys <= AT_ONCE then
+        return call('MGET', unpack(keys))
+    end
+    local values = {}
+    for from = 1, #keys, AT_ONCE do
+        local some = call('MGET', unpack(keys, from, math.min(from + AT_ONCE - 1, #keys)))
+        for i = 1, #some do
+            values[from + i - 1] = some[i]
+        end
+    end
+    return values
 end
 
 local function document_key(c, number)

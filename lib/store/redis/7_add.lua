@@ -158,6 +158,12 @@ local function add_places(c, q, a)
             add_entry(c, c.band_keys[i], c.band_size, entry, a.time)
         end
     end
+    if q.title ~= '' and c.memory.title_bits > 0 then
+        add_title(c, q, a.number, a.time)
+        if q.op == RESTORE then
+            count_title(c, q.title, (unpack_from('>I4', q.counts, 9)))
+        end
+    end
 end
 
 local function add_document(c, q, a)
@@ -243,6 +249,9 @@ local function add(keys, argv)
     local kept = is_kept(c, q, a)
     if a.found.reason ~= 0 and q.op ~= RESTORE then
         count_duplicate(c, a.found)
+        if a.found.reason == TITLE then
+            count_title(c, a.found.original.title, 1)
+        end
     end
     for _, d in ipairs(a.gone) do
         remove_document(c, d)

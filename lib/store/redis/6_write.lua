@@ -103,12 +103,22 @@ local function remove_document(c, d)
                 remove_entry(c, key, c.band_size, d.fingerprint .. pack('>I5', d.number))
             end
         end
+        if d.title ~= '' and c.memory.title_bits > 0 then
+            remove_title(c, d)
+        end
     end
     count_live(c, d.kind, d.added, d.expires, -1)
 end
 
 -- Whether nothing is left: no document that has not expired.
 local function is_empty(c)
+    local gone = false
+    for _, count in pairs(c.live) do
+        gone = gone or count <= 0
+    end
+    if not gone then
+        return false
+    end
     local fields, live = call('HGETALL', c.meta_key), {}
     for i = 1, #fields, 2 do
         live[fields[i]] = tonumber(fields[i + 1])
@@ -122,6 +132,7 @@ local function is_empty(c)
             return false
         end
     end
+    call('HLEN', c.prefix .. 'q')
     return true
 end
 
@@ -140,14 +151,6 @@ local function expired_fields(c)
 end
 
 -- ---- writing ----
-
-local function set(c, key, value, expires)
-    if expires == NEVER then
-        call('SET', key, value)
-    else
-        call('SET', key, value, 'PXAT', goes_at_digits(c, expires))
-    end
-end
 
 local function write_lists(c)
     for key in pairs(c.lists_changed or {}) do
@@ -226,6 +229,7 @@ local function write_all(c, q, removal, expires)
     c.seen = q.request .. pack('>I5', c.server_now) .. sub((removal and q.request or '') .. sub(c.seen or '', 14), 1, 8 * REMOVALS)
     write_buckets(c)
     write_lists(c)
+    write_titles(c)
     if c.deleted then
         call('DEL', unpack(c.deleted))
     end
@@ -236,7 +240,7 @@ local function write_all(c, q, removal, expires)
         call('SETRANGE', c.counts[1], COUNTS_AT - 1, c.counts[2])
     end
     if c.empty then
-        call('DEL', c.meta_key)
+        call('DEL', c.meta_key, c.prefix .. 'q')
         call('SET', c.prefix .. q.link, c.seen, 'PX', LAST_FOR)
         return
     end

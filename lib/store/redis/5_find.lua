@@ -42,31 +42,10 @@ local function read_request(argv)
         counts = argv[19],
         original_id = argv[20],
         original_place = argv[21],
+        title_place = argv[22],
+        title_homes = argv[23],
+        title_probes = argv[24],
     }
-end
-
--- Keys in one argument, each of the same size, behind those that are in the list.
-local function add_keys(keys, prefix, packed, size)
-    for at = 1, #packed, size do
-        keys[#keys + 1] = prefix .. sub(packed, at, at + size - 1)
-    end
-end
-
--- How many values one call may have: they stand on a stack of 8,000.
-local AT_ONCE = 4000
-
-local function get_all(keys)
-    if #keys <= AT_ONCE then
-        return call('MGET', unpack(keys))
-    end
-    local values = {}
-    for from = 1, #keys, AT_ONCE do
-        local some = call('MGET', unpack(keys, from, math.min(from + AT_ONCE - 1, #keys)))
-        for i = 1, #some do
-            values[from + i - 1] = some[i]
-        end
-    end
-    return values
 end
 
 -- Reads all keys that can be told from the request at once. The new document's own is among them: whether it can be
@@ -199,7 +178,7 @@ local function find_original(c, q)
         d = nearest(c, q, f)
         f.reason = d and WORDS or 0
     end
-    if not d and c.titles then
+    if not d then
         d = similar_title(c, q, f)
         f.reason = d and TITLE or 0
     end
