@@ -26,6 +26,7 @@ typedef struct dp_over_many {
     dp_shared_op op;    /* check or add */
     dp_query **queries; /* NULL: it is left out */
     size_t count;
+    bool alone; /* a call for one, which counts checks and its time itself */
     doppel_verdict *verdicts;
     /* What became of one that was not left out; *why says more when it failed. */
     void (*done)(size_t i, doppel_status status, const doppel_error *why, void *user);

@@ -119,14 +119,16 @@ static void take_answers(asking *a, const dp_shared_answers *answers) {
 static void count_calls(asking *a, double began) {
     dp_engine_counters *c = &a->engine->counters;
     bool check = a->many->op == DP_SHARED_CHECK;
-    uint64_t each = a->count ? (uint64_t)((dp_engine_clock() - began) * 1e6 / (double)a->count) : 0;
-    atomic_fetch_add(check ? &c->checks : &c->adds, a->count);
-    for (size_t k = 0; k < a->count && a->many->count > 1; k++)
-        dp_tally_add(check ? &c->check_time : &c->add_time, each);
+    double took = (dp_engine_clock() - began) * 1e6;
     if (!check) {
+        atomic_fetch_add(&c->adds, a->count);
         atomic_fetch_add(&c->commits, 1);
-        dp_tally_add(&c->commit_time, (uint64_t)((dp_engine_clock() - began) * 1e6));
+        dp_tally_add(&c->commit_time, (uint64_t)took);
+    } else if (!a->many->alone) {
+        atomic_fetch_add(&c->checks, a->count);
     }
+    for (size_t k = 0; k < a->count && !a->many->alone; k++)
+        dp_tally_add(check ? &c->check_time : &c->add_time, (uint64_t)(took / (double)a->count));
 }
 
 /* All that were asked about failed; places NULL: all that were to be. */
@@ -196,7 +198,7 @@ doppel_status dp_over_decide(doppel_engine *engine, dp_shared_op op, dp_query *q
                              doppel_error *error) {
     only o = {.status = DOPPEL_OK};
     const dp_over_many many = {
-        .op = op, .queries = &query, .count = 1, .verdicts = verdict, .done = only_done, .user = &o};
+        .op = op, .queries = &query, .count = 1, .alone = true, .verdicts = verdict, .done = only_done, .user = &o};
     doppel_status status = dp_over_decide_many(engine, &many, error);
     if (status != DOPPEL_OK || o.status == DOPPEL_OK)
         return status;

@@ -178,6 +178,14 @@ static void a_document_comes_back_as_it_was(void **state) {
     assert_int_equal(stats.documents, 1);
     assert_int_equal(stats.last, 1);
     assert_int_equal(stats.adds, 1);
+    assert_int_equal(stats.checks, 0);
+    OK(doppel_engine_check(engine, &item, &verdict, error));
+    doppel_engine_get_stats(engine, &stats);
+    assert_int_equal(stats.checks, 1);
+    assert_int_equal(stats.check_time.count, 1);
+    assert_int_equal(stats.add_time.count, 1);
+    assert_int_equal(stats.verdicts_by[0], 1);
+    assert_int_equal(stats.verdicts_by[1], 1);
     doppel_verdict_free(&verdict);
     doppel_stored_list_free(&list);
     doppel_engine_close(engine);
