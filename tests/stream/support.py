@@ -21,8 +21,8 @@ BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
 DOPPEL = os.path.join(BUILD, "doppel")
 SANITIZED = os.path.basename(BUILD).endswith(("asan", "tsan"))
 PATIENCE = 600 if FULL else 180  # seconds for anything that is waited for: far more than it takes
-# A dead worker is missed after this, in place of 45 seconds: every worker beats its heart ten times as often.
-SESSION = ["-X", "session.timeout.ms=3000", "-X", "heartbeat.interval.ms=300"]
+# A dead worker is missed after two seconds, in place of 45.
+SESSION = ["-X", "session.timeout.ms=2000", "-X", "heartbeat.interval.ms=200"]
 
 
 def wait_for(what, ready, every=0.05):
@@ -128,37 +128,32 @@ class Line:
         except KafkaException:  # a broker that restarts, or a transaction that is just ending
             return 0
 
-    def read(self, kind):
-        """All records of an output that are there for good, up to the first open transaction."""
-        return read_topic(self.outputs[kind], self.partitions)
-
-    def read_all(self, count):
-        """All outputs, once they have as many records as were sent."""
-        found = {}
-
-        def whole():
-            found.update((kind, self.read(kind)) for kind in self.outputs)
-            return sum(map(len, found.values())) >= count
-
-        wait_for(f"{count} records on the outputs of {self.name}", whole)
+    def read(self):
+        """All records of the outputs that are there for good, up to the first open transaction: {kind: records}."""
+        kinds = {topic: kind for kind, topic in self.outputs.items()}
+        reader = Consumer({"bootstrap.servers": brokers(), "group.id": "reader", "enable.auto.commit": False, "log_level": 2,
+                           "isolation.level": "read_committed", "enable.partition.eof": True, "fetch.wait.max.ms": 10,
+                           "fetch.message.max.bytes": 32 << 20})
+        left = {(topic, partition) for topic in kinds for partition in range(self.partitions)}
+        reader.assign([TopicPartition(topic, partition, 0) for topic, partition in left])
+        found, limit = {kind: [] for kind in self.outputs}, time.monotonic() + PATIENCE
+        while left:
+            assert time.monotonic() < limit, f"the outputs of {self.name} have no end"
+            for record in reader.consume(10000 if FULL else 100, timeout=0.05):
+                if not record.error():
+                    found[kinds[record.topic()]].append(record)
+                elif record.error().code() == KafkaError._PARTITION_EOF:
+                    left.discard((record.topic(), record.partition()))
+        reader.close()
         return found
 
+    def read_all(self, count):
+        """The same, once there are as many records as were sent."""
+        def whole():
+            found = self.read()
+            return found if sum(map(len, found.values())) >= count else None
 
-def read_topic(topic, partitions):
-    reader = Consumer({"bootstrap.servers": brokers(), "group.id": "reader", "enable.auto.commit": False, "log_level": 2,
-                       "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
-                       "fetch.message.max.bytes": 32 << 20})
-    reader.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    found, ended, limit = [], set(), time.monotonic() + PATIENCE
-    while len(ended) < partitions:
-        assert time.monotonic() < limit, f"{topic} has no end"
-        for record in reader.consume(10000, timeout=0.2):
-            if not record.error():
-                found.append(record)
-            elif record.error().code() == KafkaError._PARTITION_EOF:
-                ended.add(record.partition())
-    reader.close()
-    return found
+        return wait_for(f"{count} records on the outputs of {self.name}", whole)
 
 
 def header(record, name):
