@@ -206,17 +206,19 @@ local function was_seen(q, seen)
     return q.again and seen and sub(seen, 1, 8) >= q.request
 end
 
--- What the answer was to a request that was carried out: its document tells, else it is asked about again.
+-- What the answer was to a request that was carried out: its document tells, else all is looked up once more.
 local function answer_again(c, q)
     local d = find_name(c, q.id_place, has_id, q.id)
-    local f = not (d and d.token == q.token) and find_original(c, q)
-    if f and f.original and f.original.token == q.token then
-        d = f.original
+    local a = not (d and d.token == q.token) and look_up(c, q)
+    if a and a.found and a.found.original and a.found.original.token == q.token then
+        d, a = a.found.original, nil
     end
-    if d and d.token == q.token then
+    if not a then
         return give_again(c, d, has_flag(d, REPLACED) and TOOK_PLACE or 0)
+    elseif a.again then
+        return give_again(c, a.again, KNOWN)
     end
-    return answer(OK, f, 0, 0)
+    return answer(a.found and OK or NO_ORIGINAL, a.found, 0, 0)
 end
 
 local function check(keys, argv)
