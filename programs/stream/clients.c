@@ -20,6 +20,8 @@ static const setting for_consumer[] = {
     {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "earliest"},
     {"partition.assignment.strategy", "range"},
+    {"session.timeout.ms", "10000"},
+    {"heartbeat.interval.ms", "1000"},
     {"fetch.wait.max.ms", "20"},
     {"fetch.error.backoff.ms", "20"},
     {"queued.max.messages.kbytes", "32768"},
@@ -51,6 +53,11 @@ static bool set_all(rd_kafka_conf_t *conf, const setting *settings) {
     return good;
 }
 
+/* What fails is in the log, or comes back from calls. */
+static void on_client_error(rd_kafka_t *client, int code, const char *why, void *user) {
+    (void)client, (void)code, (void)why, (void)user;
+}
+
 /* Ours, then those of -X. */
 static rd_kafka_conf_t *configure(stream *s, bool consumer) {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -62,6 +69,7 @@ static rd_kafka_conf_t *configure(stream *s, bool consumer) {
             good = set(conf, with->properties[i].name, with->properties[i].value);
     rd_kafka_conf_set_opaque(conf, s);
     rd_kafka_conf_set_log_cb(conf, on_kafka_log);
+    rd_kafka_conf_set_error_cb(conf, on_client_error);
     if (good)
         return conf;
     rd_kafka_conf_destroy(conf);
@@ -106,6 +114,7 @@ static void on_delivered(rd_kafka_t *producer, const rd_kafka_message_t *m, void
         say("topic %s does not take a record of %zu bytes: %s", rd_kafka_topic_name(m->rkt), m->len,
             rd_kafka_err2str(m->err));
     s->undelivered = s->undelivered ? s->undelivered : m->err;
+    note_refused(s, m);
 }
 
 /* Until the brokers answer, or it is stopped. */

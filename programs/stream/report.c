@@ -93,7 +93,8 @@ static void print_summary(stream *s, double seconds) {
     print_count("tombstones", count(s, COUNT_TOMBSTONES));
     print_count("transactions", atomic_load(&s->figures.transactions));
     print_count("aborted", atomic_load(&s->figures.aborted));
-    printf(",\"seconds\":%.3f}\n", seconds);
+    printf(",\"seconds\":%.3f,\"engineSeconds\":%.3f,\"transactionSeconds\":%.3f}\n", seconds,
+           (double)atomic_load(&s->figures.engine.sum) * 1e-6, (double)atomic_load(&s->figures.transaction.sum) * 1e-6);
 }
 
 int report_end(stream *s, int code) {

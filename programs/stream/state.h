@@ -35,7 +35,11 @@ typedef struct stream {
     rd_kafka_topic_t *to[OUTPUTS];
     char transactional_id[8192];     /* with the longest path */
     rd_kafka_resp_err_t undelivered; /* the first reason why a record could not be written */
-    unsigned reopened;               /* how often the producer was, since the last commit */
+    const record *largest;           /* of those that were too large */
+    size_t largest_size;
+    char *refused[1000]; /* the origins of records that go to the dead letters for that */
+    size_t refused_count;
+    unsigned reopened; /* how often the producer was, since the last commit */
     figures figures;
     struct http *http;
 
@@ -92,6 +96,13 @@ void wait_until_idle(stream *s);
 
 /* ---- transaction.c ---- */
 outcome transaction_run(stream *s, batch *b, size_t from, size_t to);
+
+/* ---- refused.c ---- */
+void note_refused(stream *s, const rd_kafka_message_t *m); /* a record that was not delivered */
+bool refuse_largest(stream *s);                            /* of those; false: nothing can be done about it */
+bool is_refused(const stream *s, const record *r);
+void divert_refused(stream *s, batch *b, size_t from, size_t to); /* makes them bad ones */
+void free_refused(stream *s);
 
 /* ---- report.c ---- */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* message(), from any thread */

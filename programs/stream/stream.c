@@ -52,10 +52,12 @@ static void free_batches(stream *s) {
 }
 
 static int run(stream *s) {
+    if (!http_start(s))
+        return EXIT_USAGE;
     int code = clients_open(s);
     if (code != EXIT_DONE)
         return code;
-    if (!http_start(s) || !worker_start(s))
+    if (!worker_start(s))
         return EXIT_STORE;
     progress_begin("working");
     code = intake_run(s);
@@ -88,6 +90,7 @@ static void destroy(stream *s) {
         rd_kafka_topic_partition_list_destroy(s->ends);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
+    free_refused(s);
     stream_settings_free(&s->settings);
     free(s);
 }

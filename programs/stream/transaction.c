@@ -17,7 +17,8 @@ typedef struct outgoing {
 } outgoing;
 
 /* Puts a record into the producer's queue, once there is room. The key and the time stay as they are. */
-static rd_kafka_resp_err_t put(stream *s, const rd_kafka_message_t *m, outgoing *out) {
+static rd_kafka_resp_err_t put(stream *s, const record *r, outgoing *out) {
+    const rd_kafka_message_t *m = r->message;
     rd_kafka_timestamp_type_t kind;
     int64_t time = rd_kafka_message_timestamp(m, &kind);
     rd_kafka_vu_t parts[] = {
@@ -25,6 +26,7 @@ static rd_kafka_resp_err_t put(stream *s, const rd_kafka_message_t *m, outgoing 
         {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)out->value, out->length}},
         {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {m->key, m->key_len}},
         {.vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? 0 : time},
+        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = (void *)(uintptr_t)r},
         {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = out->flags},
         {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = out->headers},
     };
@@ -45,7 +47,7 @@ static rd_kafka_resp_err_t put(stream *s, const rd_kafka_message_t *m, outgoing 
 static rd_kafka_resp_err_t put_unchanged(stream *s, const record *r, output to, rd_kafka_headers_t *headers) {
     /* Not copied: the messages of a batch outlive its transaction. */
     outgoing out = {to, r->message->payload, r->message->len, 0, headers};
-    return put(s, r->message, &out);
+    return put(s, r, &out);
 }
 
 /* The page, with the verdict as its last member. */
@@ -62,7 +64,7 @@ static rd_kafka_resp_err_t put_duplicate(stream *s, const record *r, const doppe
         if (object_with(&value, page, s->settings.verdict_key, member) && !value.failed) {
             outgoing out = {TO_DUPLICATES, value.data, value.length, RD_KAFKA_MSG_F_COPY,
                             headers_of_duplicate(r->message, verdict->original_id)};
-            code = put(s, r->message, &out);
+            code = put(s, r, &out);
         }
     }
     text_free(&json);
@@ -132,7 +134,8 @@ static outcome take_back(stream *s) {
             return replace_producer(s, why);
     }
     atomic_fetch_add(&s->figures.aborted, 1);
-    if (!is_lasting(s->undelivered))
+    bool too_large = s->undelivered == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+    if (!is_lasting(s->undelivered) || (too_large && refuse_largest(s)))
         return OUTCOME_AGAIN;
     say("%s; mend it (a topic's max.message.bytes, its rights) and start doppel stream again: nothing is lost",
         rd_kafka_err2str(s->undelivered));

@@ -11,6 +11,8 @@ static outcome run_part(stream *s, batch *b, part *p) {
     outcome o = find_part(s, b, p);
     if (o == OUTCOME_DONE)
         o = add_pages(s, b, p->from, p->to);
+    if (o == OUTCOME_DONE)
+        divert_refused(s, b, p->from, p->to);
     times_add(&s->figures.engine, now_ticks() - begun);
     return o;
 }
