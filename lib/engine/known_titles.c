@@ -108,12 +108,25 @@ typedef struct finding {
     dp_title_hit *hit;
 } finding;
 
-static bool is_frequent(const finding *f, uint64_t owners, uint64_t hash) {
+/* Whether an owner is there: those that have expired or are to be removed are among those of the index for a while. */
+static bool is_there(const finding *f, uint64_t owner) {
+    const dp_title_query *query = f->query;
+    return !(query->leaving && dp_leaving_has(query->leaving, owner)) &&
+           dp_alive_at(&f->known->alive, owner, query->now);
+}
+
+/* Whether a title is; match NULL: nobody has it now. */
+static bool is_frequent(const finding *f, const dp_title_match *match, uint64_t hash) {
     dp_seen_titles *seen = &f->known->titles->seen;
     uint64_t documents = atomic_load_explicit(&f->known->documents, memory_order_relaxed) +
                          atomic_load_explicit(&seen->times, memory_order_relaxed);
-    uint64_t times = owners + dp_seen_times(seen, hash);
-    return times > FEW_OWNERS && (double)times > f->query->share * (double)documents;
+    uint64_t times = dp_seen_times(seen, hash), owners = match ? match->owner_count : 0;
+    double most = f->query->share * (double)documents;
+    if (times + owners <= FEW_OWNERS || (double)(times + owners) <= most)
+        return false;
+    for (uint64_t i = 0; i < owners && (times <= FEW_OWNERS || (double)times <= most); i++)
+        times += is_there(f, match->owners[i]);
+    return times > FEW_OWNERS && (double)times > most;
 }
 
 /* The lowest number that counts; 0: none. */
@@ -123,9 +136,7 @@ static uint64_t first_owner(const finding *f, const dp_title_match *match) {
         uint64_t owner = match->owners[i];
         if (owner >= query->below)
             break;
-        if (owner != query->except[0] && owner != query->except[1] &&
-            !(query->leaving && dp_leaving_has(query->leaving, owner)) &&
-            dp_alive_at(&f->known->alive, owner, query->now))
+        if (owner != query->except[0] && owner != query->except[1] && is_there(f, owner))
             return owner;
     }
     return 0;
@@ -134,10 +145,11 @@ static uint64_t first_owner(const finding *f, const dp_title_match *match) {
 /* Whether the very title that was asked about is frequent; its own shard has just been asked. */
 static doppel_status ask_own(finding *f, const dp_titles_index *index) {
     const dp_title_match *match = f->matches->match;
-    uint64_t hash, owners = f->matches->count && match[0].similarity >= 1 ? match[0].owner_count : 0;
+    bool there = f->matches->count && match[0].similarity >= 1;
+    uint64_t hash;
     doppel_status status = dp_titles_index_hash(index, f->query->title.data, f->query->title.length, &hash);
     if (status == DOPPEL_OK)
-        f->frequent = is_frequent(f, owners, hash);
+        f->frequent = is_frequent(f, there ? match : NULL, hash);
     return status;
 }
 
@@ -147,7 +159,7 @@ static void choose(finding *f, const dp_titles_index *index) {
         const dp_title_match *match = &f->matches->match[i];
         if (match->similarity < f->hit->similarity)
             break;
-        if (is_frequent(f, match->owner_count, dp_titles_index_hash_of(index, match)))
+        if (is_frequent(f, match, dp_titles_index_hash_of(index, match)))
             continue;
         uint64_t owner = first_owner(f, match);
         if (owner && (match->similarity > f->hit->similarity || owner < f->hit->number))
