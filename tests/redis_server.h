@@ -80,6 +80,14 @@ static inline void redis_do(const redis_server *server, const char *command) {
     freeReplyObject(reply);
 }
 
+/* Whether the answer to a command has these words. */
+static inline bool redis_tells(const redis_server *server, const char *command, const char *words) {
+    redisReply *reply = redis_say(server, command);
+    bool has = reply && reply->str && strstr(reply->str, words);
+    freeReplyObject(reply);
+    return has;
+}
+
 /* Whether it answers within some seconds. */
 static inline bool redis_answers(const redis_server *server, double seconds) {
     for (double waited = 0; waited < seconds; waited += 0.01, pause_for(0.01)) {

@@ -2,9 +2,11 @@
  *
  * A call makes passes over the commands that have no answer yet. In a pass they are sent in order, a window at a time;
  * answers come in the same order. A refusal (MOVED, LOADING, ...) ends the sending: what is on its way is awaited, then
- * the reason is mended and the next pass sends one command alone until one is answered. When the connection breaks,
- * what was sent may have been carried out or not: it is sent again with its flag `again`, by which the function inside
- * Redis knows to look first. What the system never got was not carried out, and is sent again as it was.
+ * the reason is mended. The next pass, as the first on every connection, sends one command alone until one is answered,
+ * so that a server that changes its mind meanwhile does not carry out the later ones of a window only. When the
+ * connection breaks, what was sent may have been carried out or not: it is sent again with its flag `again`, by which
+ * the function inside Redis knows to look first. What the system never got was not carried out, and is sent again as it
+ * was.
  *
  * With replicas an answer counts once a WAIT has confirmed it. If the connection is lost before, the server that gave
  * the answer may be gone, and another without it in charge: all commands of the call are in question again. */
@@ -91,6 +93,7 @@ static doppel_status connect_again(dp_redis_calling *call, doppel_error *error) 
     dp_redis_link *link = call->link;
     bool before = link->client != 0;
     doppel_status status = dp_redis_find(link, error);
+    call->window = 1;
     if (status || !before)
         return status;
     atomic_fetch_add_explicit(&link->pool->counters.reconnects, 1, memory_order_relaxed);

@@ -42,19 +42,11 @@ static void identify(const redis_server *node, char id[41]) {
     freeReplyObject(reply);
 }
 
-/* Whether a node's CLUSTER INFO has these words. */
-static bool tells(const redis_server *node, const char *command, const char *words) {
-    redisReply *reply = redis_say(node, command);
-    bool has = reply && reply->str && strstr(reply->str, words);
-    freeReplyObject(reply);
-    return has;
-}
-
 static void wait_until_all_tell(const char *command, const char *words) {
     for (int tries = 0;; tries++) {
         size_t telling = 0;
         for (size_t i = 0; i < NODES; i++)
-            telling += !nodes[i].pid || tells(&nodes[i], command, words);
+            telling += !nodes[i].pid || redis_tells(&nodes[i], command, words);
         if (telling == NODES)
             return;
         if (tries == 1000)
@@ -68,8 +60,8 @@ static void wait_for_replicas(void) {
     for (int tries = 0; tries < 1000; tries++, pause_for(0.02)) {
         size_t whole = 0;
         for (size_t i = 0; i < NODES; i++)
-            whole += tells(&nodes[i], "INFO replication", "master_link_status:up") ||
-                     tells(&nodes[i], "INFO replication", "state=online");
+            whole += redis_tells(&nodes[i], "INFO replication", "master_link_status:up") ||
+                     redis_tells(&nodes[i], "INFO replication", "state=online");
         if (whole == NODES)
             return;
     }
@@ -311,7 +303,7 @@ static void every_node_gets_the_functions(void **state) {
     links_open(&links, url);
     dp_redis_link *link = take_link(&links);
     size_t at = owner(), to = at < MASTERS ? (at + 1) % MASTERS : 0;
-    while (to == at || !tells(&nodes[to], "INFO replication", "role:master"))
+    while (to == at || !redis_tells(&nodes[to], "INFO replication", "role:master"))
         to = (to + 1) % NODES;
     call_counts(link, 10, false);
     redis_do(&nodes[to], "FUNCTION FLUSH");

@@ -153,7 +153,7 @@ static void eviction_is_warned_of(void **state) {
 static void users_and_passwords(void **state) {
     (void)state;
     char url[160];
-    redis_do(&server, "ACL SETUSER crawler on >pa@ss ~{doppel}* +@all");
+    redis_do(&server, "ACL SETUSER crawler on >pa@ss ~{doppel}* +@read +@write +@connection +@scripting +time");
     redis_do(&server, "ACL SETUSER reader on >secret ~{doppel}* +@read");
     snprintf(url, sizeof url, "redis://crawler:pa%%40ss@%s", server.host);
     redis_links links;

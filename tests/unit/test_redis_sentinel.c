@@ -49,8 +49,9 @@ static int start(void **state) {
         servers[i] = redis_start(settings);
     snprintf(words, sizeof words, "REPLICAOF 127.0.0.1 %d", servers[0].port);
     redis_do(&servers[1], words);
-    for (int tries = 0; redis_number(&servers[0], "WAIT 1 1000") < 1; tries++)
-        assert_true(tries < 20);
+    for (int tries = 0; !redis_tells(&servers[1], "INFO replication", "master_link_status:up");
+         tries++, pause_for(0.02))
+        assert_true(tries < 500);
     for (size_t i = 0; i < watching; i++)
         start_sentinel(&sentinels[i]);
     for (size_t i = 0; i < watching; i++) {
@@ -84,13 +85,18 @@ static void what_sentinels_do_not_know(void **state) {
 static void the_successor_of_a_killed_master_is_found(void **state) {
     (void)state;
     char where[300];
-    snprintf(where, sizeof where, "%s/pages?retry=30&timeout=1", url);
     redis_links links;
+    snprintf(where, sizeof where, "%s/pages?replicas=1", url);
     links_open(&links, where);
     dp_redis_link *link = take_link(&links);
-    call_counts(link, 100, false);
+    call_counts(link, 100, true);
+    dp_redis_give(links.pool, link);
+    links_close(&links);
     assert_int_equal(redis_number(&servers[0], "HGET {doppel}m all"), 100);
-    assert_int_equal(redis_number(&servers[0], "WAIT 1 1000"), 1);
+    assert_int_equal(redis_number(&servers[1], "HGET {doppel}m all"), 100);
+    snprintf(where, sizeof where, "%s/pages?retry=30&timeout=1", url);
+    links_open(&links, where);
+    link = take_link(&links);
     redis_end(&servers[0], SIGKILL);
     call_counts(link, 100, false);
     assert_int_equal(redis_number(&servers[1], "HGET {doppel}m all"), 200);
