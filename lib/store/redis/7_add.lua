@@ -206,7 +206,9 @@ local function was_seen(q, seen)
     return q.again and seen and sub(seen, 1, 8) >= q.request
 end
 
--- What the answer was to a request that was carried out: its document tells, else all is looked up once more.
+-- What the answer was to a request that was carried out: its document tells, else all is looked up once more. nil: nothing
+-- tells. What it added was removed since, or it was refused while one behind it in the pipeline was not. To carry it out
+-- now is right in both cases, as nobody was told of the first time.
 local function answer_again(c, q)
     local d = find_name(c, q.id_place, has_id, q.id)
     local a = not (d and d.token == q.token) and look_up(c, q)
@@ -217,6 +219,9 @@ local function answer_again(c, q)
         return give_again(c, d, has_flag(d, REPLACED) and TOOK_PLACE or 0)
     elseif a.again then
         return give_again(c, a.again, KNOWN)
+    elseif a.found and a.found.reason == 0 then
+        c.excepted = nil
+        return nil
     end
     return answer(a.found and OK or NO_ORIGINAL, a.found, 0, 0)
 end
@@ -239,8 +244,9 @@ local function add(keys, argv)
         return answer(OK, nil, 0, 0)
     end
     read_keys(c, q)
-    if was_seen(q, c.seen) then
-        return answer_again(c, q)
+    local told = was_seen(q, c.seen) and answer_again(c, q)
+    if told then
+        return told
     end
     local a = look_up(c, q)
     if a.again then
