@@ -110,8 +110,8 @@ class Line:
 
     def fill(self, records):
         """Sends records: dicts with value, and perhaps key, headers, partition."""
-        producer = Producer({"bootstrap.servers": brokers(), "linger.ms": 5, "message.max.bytes": 32 << 20, "acks": "1",
-                             "queue.buffering.max.kbytes": 1 << 20, "queue.buffering.max.messages": 1000000})
+        producer = Producer({"bootstrap.servers": brokers(), "linger.ms": 5, "message.max.bytes": 32 << 20, "enable.idempotence": True,
+                             "queue.buffering.max.kbytes": 1 << 20, "queue.buffering.max.messages": 1000000, "log_level": 2})
         for record in records:
             producer.produce(self.source, **{"partition": 0, **record})
         assert producer.flush(PATIENCE) == 0
