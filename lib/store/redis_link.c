@@ -64,7 +64,19 @@ static doppel_status confirm(dp_redis_calling *call, doppel_error *error) {
 
 /* ---- a call ---- */
 
-/* Does what the refusals of a pass ask for. */
+/* Back-off: twice as long each time, half of it left to chance, so that many do not come back at the same moment. */
+static void rest(dp_redis_calling *call) {
+    uint64_t *chance = &call->link->chance;
+    *chance = *chance * 6364136223846793005u + 1442695040888963407u;
+    double seconds = call->pause * (0.5 + (double)(*chance >> 33) / 4294967296.0);
+    struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    while (nanosleep(&pause, &pause) && errno == EINTR)
+        continue;
+    call->pause = call->pause * 2 < LONGEST_PAUSE ? call->pause * 2 : LONGEST_PAUSE;
+}
+
+/* Does what the refusals of a pass ask for. Functions are loaded after the pause, so that they are used before they can
+ * go again. */
 static doppel_status mend(dp_redis_calling *call, doppel_error *error) {
     dp_redis_link *link = call->link;
     doppel_status status = DOPPEL_OK;
@@ -72,6 +84,7 @@ static doppel_status mend(dp_redis_calling *call, doppel_error *error) {
     if (call->turn == DP_REDIS_LOAD) {
         dp_redis_log(link->pool, DOPPEL_LOG_WARNING, "REDIS_FUNCTIONS", "%s: the functions were gone: loaded again",
                      link->wire.place);
+        rest(call);
         status = dp_redis_load(link, error);
         if (status && link->ready)
             dp_redis_give_up(call, NULL);
@@ -112,17 +125,6 @@ static doppel_status attempt(dp_redis_calling *call, doppel_error *error) {
     return !status && call->safe ? confirm(call, error) : status;
 }
 
-/* Back-off: twice as long each time, half of it left to chance, so that many do not come back at the same moment. */
-static void rest(dp_redis_calling *call) {
-    uint64_t *chance = &call->link->chance;
-    *chance = *chance * 6364136223846793005u + 1442695040888963407u;
-    double seconds = call->pause * (0.5 + (double)(*chance >> 33) / 4294967296.0);
-    struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    while (nanosleep(&pause, &pause) && errno == EINTR)
-        continue;
-    call->pause = call->pause * 2 < LONGEST_PAUSE ? call->pause * 2 : LONGEST_PAUSE;
-}
-
 static doppel_status too_long(const dp_redis_calling *call, const doppel_error *why, doppel_error *error) {
     size_t unknown = 0;
     for (size_t i = 0; i < call->count; i++)
@@ -150,7 +152,8 @@ static doppel_status run(dp_redis_calling *call, doppel_error *error) {
         }
         if (dp_redis_clock() - call->heard >= retry)
             return too_long(call, &why, error);
-        rest(call);
+        if (call->turn != DP_REDIS_LOAD)
+            rest(call);
     }
 }
 

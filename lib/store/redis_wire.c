@@ -187,7 +187,7 @@ doppel_status dp_redis_wire_move(dp_redis_wire *wire, double timeout, doppel_err
     struct pollfd what = {wire->fd, (short)(POLLIN | (dp_redis_wire_unsent(wire) ? POLLOUT : 0)), 0};
     int reason = wait_for(wire->fd, what.events, until);
     if (reason == ETIMEDOUT)
-        return dp_fail(error, DOPPEL_ERROR_IO, "%s: silent for %g s", wire->place, timeout);
+        return dp_fail(error, DOPPEL_ERROR_IO, "%s: silent for %.3g s", wire->place, timeout);
     if (reason)
         return broken(wire, strerror(reason), error);
     /* Replies first: what came before the connection broke is known. */
