@@ -1,0 +1,121 @@
+"""A network that cuts connections at any byte: nothing is lost, nothing is done twice, and the answers are those of a good one."""
+from cliques import Cliques, check_verdicts
+from proxy import CARRY, DROP, LATE, PART, SWALLOW, Proxy
+from support import FULL, Case, Doppel, Server, get_all, run, stats, wait_for
+
+COUNT = 20000 if FULL else 1000
+EVERY = 0.3 if FULL else 0.12  # seconds a connection lives, about
+TIMES = ("added", "expires", "lastDuplicate")
+
+
+def without_times(stored):
+    return {name: {key: value for key, value in one.items() if key not in TIMES} for name, one in stored.items()}
+
+
+class Cuts(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.cliques = Cliques(COUNT, seed="cuts")
+        cls.path = cls.cliques.write("cuts")
+        cls.server = Server()
+        cls.good = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def setUp(self):
+        self.server.ask("FLUSHALL")
+        self.proxies = []
+
+    def tearDown(self):
+        for proxy in self.proxies:
+            proxy.close()
+
+    def proxy(self, *arguments, **settings):
+        self.proxies.append(Proxy(self.server.port, *arguments, seed=len(self.proxies), **settings))
+        return self.proxies[-1]
+
+    def ids(self):
+        return [document["id"] for document in self.cliques.documents]
+
+    def undisturbed(self, command, *options):
+        return run(command, self.server.url("prefix=good"), *options)
+
+    def disturbed(self, proxy, command, *options):
+        proxy.first = True
+        return run(command, self.server.url("prefix=bad&timeout=2", port=proxy.port), *options)
+
+    def check_same(self, names=None):
+        """What is there is the same as without cuts."""
+        bad, good = (stats(self.server.url("prefix=" + prefix)) for prefix in ("bad", "good"))
+        for key in ("documents", "copies", "duplicates"):
+            self.assertEqual(bad[key], good[key], key)
+        stored, good = (get_all(self.server.url("prefix=" + prefix), names) for prefix in ("bad", "good"))
+        self.assertEqual(without_times(stored), without_times(good))
+
+    def check_adding(self, proxy, *options):
+        """Adds all, then all once more, and removes every other one: each time as without cuts."""
+        good = self.undisturbed("add", *options, self.path)
+        self.assertEqual(self.disturbed(proxy, "add", *options, self.path), good)
+        kept = [verdict["id"] for verdict in good if not verdict["isDuplicate"] or "--on-duplicate" in options]
+        self.check_same(kept)
+        self.assertEqual(self.disturbed(proxy, "add", *options, self.path), self.undisturbed("add", *options, self.path))
+        self.check_same(kept)
+        self.assertEqual(self.disturbed(proxy, "remove", *kept[::2]), self.undisturbed("remove", *kept[::2]))
+        self.check_same(kept[1::2])
+        self.assertGreater(proxy.cuts, 3)
+
+    def test_all_ways(self):
+        self.check_adding(self.proxy(EVERY))
+
+    def test_links(self):
+        """Copies that are remembered, in batches that are sent whole."""
+        self.check_adding(self.proxy(EVERY), "--on-duplicate", "link", "--batch", "5000")
+
+    def test_each_way(self):
+        for way in (DROP, PART, CARRY, LATE) if FULL else (CARRY, LATE):
+            with self.subTest(way):
+                self.setUp()
+                self.check_adding(self.proxy(EVERY, ways=[way]), "--batch", "100")
+
+    def test_answers_are_swallowed(self):
+        """The server carries out all that it is asked, and nobody hears of it."""
+        good = self.undisturbed("add", self.path)
+        proxy = self.proxy()
+        adding = Doppel("add", self.server.url("prefix=bad&timeout=0.3", port=proxy.port), "--batch", "50", self.path)
+        for _ in range(10 if FULL else 3):
+            lines = len(adding.lines())
+            wait_for("verdicts", lambda: len(adding.lines()) > lines or not adding.alive())
+            proxy.cut(SWALLOW)
+        self.assertEqual(adding.finish(), good)
+        self.assertGreater(proxy.cuts, 0)
+        self.check_same([verdict["id"] for verdict in good if not verdict["isDuplicate"]])
+
+    def test_several_processes(self):
+        """Each behind a bad network of its own."""
+        adding = [Doppel("add", self.server.url("prefix=bad&timeout=2", port=self.proxy(EVERY).port), "--batch", 100,
+                         self.cliques.write(f"cuts{i}", order=i)) for i in range(4)]
+        verdicts = [verdict for one in adding for verdict in one.finish()]
+        stored = get_all(self.server.url("prefix=bad"), {verdict["originalId"] or verdict["id"] for verdict in verdicts})
+        check_verdicts(self, self.cliques, verdicts, stored)
+        self.assertEqual(len(verdicts), 4 * len(self.cliques.documents))
+
+    def test_away_for_good(self):
+        """What the network does not bring back ends with a message, and what was told is there."""
+        proxy = self.proxy()
+        adding = Doppel("add", self.server.url("prefix=bad&timeout=0.5&retry=1", port=proxy.port), "--batch", "20", self.path)
+        wait_for("verdicts", adding.lines)
+        proxy.closes = True
+        proxy.cut(CARRY)
+        self.assertEqual(adding.ended(), 4, adding.said())
+        self.assertRegex(adding.said(), r"given up after 1 s")
+        told = adding.lines()
+        self.assertLess(len(told), len(self.cliques.documents))
+        stored = get_all(self.server.url("prefix=bad"), [verdict["id"] for verdict in told if not verdict["isDuplicate"]])
+        self.assertEqual(set(stored), {verdict["id"] for verdict in told if not verdict["isDuplicate"]})
+        # The rest is added by whoever runs it again; what has been added and not told is known, as unique as it was.
+        again = run("add", self.server.url("prefix=bad"), self.path)
+        good = self.undisturbed("add", self.path)
+        self.assertEqual([(one["id"], one["isDuplicate"], one["originalId"]) for one in again],
+                         [(one["id"], one["isDuplicate"], one["originalId"]) for one in good])
