@@ -23,8 +23,14 @@ doppel_status dp_shared_fail(const dp_shared *shared, const redisReply *reply, d
     if (reply->type != REDIS_REPLY_ERROR)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, shared->url.name, 0, "an answer that makes no sense");
     const char *damaged = strstr(reply->str, "DAMAGED ");
-    if (damaged)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, shared->url.name, 0, "%s", damaged + 8);
+    if (damaged) {
+        const char *place = strstr(damaged, " script: "); /* where in the script is nobody's concern */
+        int length = (int)(place ? place - damaged : (ptrdiff_t)strlen(damaged)) - 8;
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, shared->url.name, 0, "%.*s", length, damaged + 8);
+    }
+    if (!strncmp(reply->str, "WRONGTYPE", 9))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, shared->url.name, 0,
+                          "a key at this prefix is of another kind than doppel wrote");
     return dp_redis_explain(shared->url.name, reply, error);
 }
 

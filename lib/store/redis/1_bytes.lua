@@ -43,6 +43,9 @@ local function start()
 end
 
 local function damaged(what)
+    what = string.gsub(what, '[^%w%p ]', function(c)
+        return string.format('\\x%02x', byte(c))
+    end)
     error({ err = 'DAMAGED ' .. what .. ' is not what doppel wrote' })
 end
 
@@ -114,7 +117,7 @@ local BUCKET_HEAD = 8
 
 local function check_bucket(key, bucket, size)
     if #bucket <= BUCKET_HEAD or (#bucket - BUCKET_HEAD) % size ~= 0 then
-        damaged('the bucket ' .. string.format('%q', key))
+        damaged('the bucket ' .. key)
     end
 end
 

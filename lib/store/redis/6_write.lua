@@ -22,7 +22,7 @@ local function get_list(c, key)
     end
     local list = c.lists[key] or ''
     if #list % LINK_SIZE ~= 0 then
-        damaged('the list ' .. string.format('%q', key))
+        damaged('the list ' .. key)
     end
     return list
 end
@@ -54,7 +54,7 @@ local function add_link(c, of, number, expires)
     local count = call('STRLEN', key) / LINK_SIZE
     local middle = call('GETRANGE', key, floor(count / 2) * LINK_SIZE + 5, floor(count / 2) * LINK_SIZE + 8)
     if count ~= floor(count) then
-        damaged('the list ' .. string.format('%q', key))
+        damaged('the list ' .. key)
     end
     if count > 1 and unpack_from('>I4', middle) <= c.now then
         return put_list(c, key, sift_list(c, get_list(c, key)) .. entry)
