@@ -14,7 +14,7 @@ int cmd_compact(const cli_args *args) {
     engine_cli e;
     doppel_engine_stats before, after;
     doppel_error error = {0};
-    if (!place_is_folder(args, "a store has nothing to leave out: what is removed or expires there is gone at once"))
+    if (!place_is_folder(args, "what is removed from a store is gone at once, and what expires leaves by itself"))
         return EXIT_USAGE;
     int code = engine_open(&e, args, ENGINE_WRITE);
     if (code == EXIT_DONE) {

@@ -42,10 +42,18 @@ static void write_log(doppel_log_level level, const char *line, void *user) {
     fprintf(e->log, "%s%s\n", when, line);
 }
 
-/* Without a log: warnings are told, errors come back from the calls. */
+/* Without a log: warnings are told, errors come back from the calls; but for a memory that was lost, as then the calls
+ * go on. Of a line that is all message, the message. */
 static void tell_warning(doppel_log_level level, const char *line, void *user) {
+    static const char mark[] = " message=\"";
+    const char *text = strstr(line, mark);
+    size_t length = text ? strlen(text += sizeof mark - 1) : 0;
     (void)user;
-    if (level == DOPPEL_LOG_WARNING)
+    if (level != DOPPEL_LOG_WARNING && !strstr(line, "] MEMORY_LOST "))
+        return;
+    if (length && text[length - 1] == '"')
+        message("%.*s", (int)length - 1, text);
+    else
         message("%s", line);
 }
 
