@@ -110,7 +110,7 @@ int stream_run(const stream_job *job) {
     } else {
         reading_open(&s->reading, &job->input, s->settings.max_record);
         code = run(s);
-        code = report_end(s, code);
+        code = code == EXIT_USAGE ? code : report_end(s, code);
     }
     destroy(s);
     return code;

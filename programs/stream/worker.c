@@ -24,7 +24,8 @@ static outcome tell_bad(stream *s, const batch *b, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
         const record *r = &b->records[i];
         if (r->kind == RECORD_BAD && bad++ < NAMED)
-            say("%s: %s%s", r->origin, r->why ? r->why : "no memory", s->to[TO_DEAD_LETTER] ? "" : "; left out");
+            say("%s: %s%s", r->origin, r->why ? r->why : "no memory",
+                s->to[TO_DEAD_LETTER] || s->settings.strict ? "" : "; left out");
     }
     if (bad > NAMED)
         say("and %zu more like these", bad - NAMED);
