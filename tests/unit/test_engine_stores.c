@@ -17,7 +17,7 @@ typedef struct step {
     uint64_t seconds; /* WAIT */
     doppel_item item;
     char id[16], url[64], title[80], origin[24], text[TEXT_WORDS * 8];
-    uint64_t fingerprint;
+    uint64_t fingerprint[2];
     uint8_t digest[32];
 } step;
 
@@ -51,21 +51,24 @@ static void write_title(uint64_t *seed, char to[80]) {
 }
 
 /* Fingerprints that lie near each other in piles, with or without a digest. */
-static void write_sketches(uint64_t *seed, step *s) {
+static void write_sketches(uint64_t *seed, size_t bits, step *s) {
     uint64_t pile = random_below(seed, TEXTS) + 1;
-    s->fingerprint = random_next(&pile);
-    for (size_t flips = random_below(seed, 6); flips; flips--)
-        s->fingerprint ^= 1ULL << random_below(seed, 64);
-    s->item.fingerprint = &s->fingerprint;
+    s->fingerprint[0] = random_next(&pile) >> (bits < 64 ? 64 - bits : 0);
+    s->fingerprint[1] = bits > 64 ? random_next(&pile) : 0;
+    for (size_t flips = random_below(seed, 8); flips; flips--) {
+        size_t bit = random_below(seed, bits);
+        s->fingerprint[bit / 64] ^= 1ULL << bit % 64;
+    }
+    s->item.fingerprint = s->fingerprint;
     if (random_below(seed, 2)) {
-        for (size_t i = 0; i < 8; i++)
-            s->digest[i] = (uint8_t)(s->fingerprint >> 8 * i);
+        for (size_t i = 0; i < 16; i++)
+            s->digest[i] = (uint8_t)(s->fingerprint[i / 8] >> 8 * (i % 8));
         s->digest[31] = 1;
         s->item.digest = s->digest;
     }
 }
 
-static void write_item(uint64_t *seed, step *s) {
+static void write_item(uint64_t *seed, size_t bits, step *s) {
     doppel_document *d = &s->item.document;
     s->item.size = sizeof s->item;
     snprintf(s->id, sizeof s->id, "d%zu", random_below(seed, NAMES));
@@ -84,7 +87,7 @@ static void write_item(uint64_t *seed, step *s) {
         s->item.origin = (doppel_slice){s->origin, strlen(s->origin)};
     }
     if (random_below(seed, 3) == 0) {
-        write_sketches(seed, s);
+        write_sketches(seed, bits, s);
     } else if (random_below(seed, 20)) {
         write_text(seed, s->text);
         d->text = s->text, d->text_length = strlen(s->text);
@@ -104,7 +107,7 @@ static void write_again(uint64_t *seed, const step *from, step *s) {
     d->url = had->url ? s->url : NULL;
     d->title = had->title ? s->title : NULL;
     d->text = had->text ? s->text : NULL;
-    s->item.fingerprint = from->item.fingerprint ? &s->fingerprint : NULL;
+    s->item.fingerprint = from->item.fingerprint ? s->fingerprint : NULL;
     s->item.digest = from->item.digest ? s->digest : NULL;
     s->item.origin.data = from->item.origin.data ? s->origin : NULL;
     if (dice == 4 && d->url)
@@ -116,14 +119,14 @@ static void write_again(uint64_t *seed, const step *from, step *s) {
 }
 
 /* The next of `count` steps. */
-static void write_step(uint64_t *seed, step *steps, size_t count) {
+static void write_step(uint64_t *seed, size_t bits, step *steps, size_t count) {
     step *s = &steps[count];
     size_t dice = random_below(seed, 100);
     *s = (step){.seconds = 0};
     if (count && random_below(seed, 4) == 0)
         write_again(seed, s - 1 - random_below(seed, count < RECENT ? count : RECENT), s);
     else
-        write_item(seed, s);
+        write_item(seed, bits, s);
     s->deed = dice < 70 ? ADD : dice < 88 ? CHECK : dice < 94 ? REMOVE : WAIT;
     s->seconds = random_below(seed, 20);
 }
@@ -224,25 +227,37 @@ static bool note_document(const doppel_stored *d, void *user) {
 typedef struct life {
     const char *name;
     doppel_engine_options options;
+    const char *recipe; /* NULL: the preset's */
 } life;
 
 static const life lives[] = {
-    {"skip", {.preset = "article", .ttl = 1000}},
-    {"link", {.preset = "article", .on_duplicate = DOPPEL_DUPLICATE_LINK, .ttl = 2000}},
-    {"store", {.preset = "article", .on_duplicate = DOPPEL_DUPLICATE_STORE, .ttl = DOPPEL_NEVER}},
+    {"skip", {.preset = "article", .ttl = 1000}, NULL},
+    {"link", {.preset = "article", .on_duplicate = DOPPEL_DUPLICATE_LINK, .ttl = 2000}, NULL},
+    {"store", {.preset = "article", .on_duplicate = DOPPEL_DUPLICATE_STORE, .ttl = DOPPEL_NEVER}, NULL},
     {"refresh",
-     {.preset = "crawl", .on_duplicate = DOPPEL_DUPLICATE_LINK, .on_same_url = DOPPEL_SAME_URL_REFRESH, .ttl = 1500}},
-    {"wide", {.preset = "crawl", .distance = 6, .titles = DOPPEL_SWITCH_ON, .ttl = 1000}},
+     {.preset = "crawl", .on_duplicate = DOPPEL_DUPLICATE_LINK, .on_same_url = DOPPEL_SAME_URL_REFRESH, .ttl = 1500},
+     NULL},
+    {"wide", {.preset = "crawl", .distance = 6, .titles = DOPPEL_SWITCH_ON, .ttl = 1000}, NULL},
+    {"long", {.preset = "crawl", .distance = 7, .title_share = 0.1, .ttl = 1000}, "simhash128:words=2"},
+    {"short",
+     {.preset = "article", .distance = 2, .title_similarity = 0.75, .on_duplicate = DOPPEL_DUPLICATE_LINK, .ttl = 500},
+     "simhash30:words=1"},
+    {"equal", {.preset = "article", .distance = -1, .keep_text = DOPPEL_SWITCH_ON, .min_words = 60, .ttl = 3000}, NULL},
 };
 
 static void live(void **state, const life *l, const step *steps, size_t count, said *says, memory *m) {
     now = 1700000000;
     doppel_engine_options options = l->options;
+    doppel_recipe *recipe = NULL;
     options.durability = DOPPEL_DURABLE_NONE;
+    if (l->recipe)
+        OK(doppel_recipe_parse(l->recipe, NULL, &recipe, error));
+    options.recipe = recipe;
     doppel_engine *engine = open_at(state, l->name, options);
     run_steps(engine, steps, count, says);
     OK(doppel_engine_each(engine, note_document, m, NULL, error));
     doppel_engine_close(engine);
+    doppel_recipe_free(recipe);
 }
 
 static void same_life(const life *l, const step *steps, const said *expected, const said *says, size_t count) {
@@ -268,7 +283,7 @@ static void one_life(void **state, const life *l, size_t count) {
     const home *home_of_test = here;
     assert_true(steps && expected && says);
     for (size_t i = 0; i < count; i++)
-        write_step(&seed, steps, i);
+        write_step(&seed, !l->recipe ? 64 : strstr(l->recipe, "128") ? 128 : 30, steps, i);
     here = &homes[0];
     live(state, l, steps, count, expected, &first);
     here = home_of_test;
@@ -283,7 +298,7 @@ static void one_life(void **state, const life *l, size_t count) {
 }
 
 static void all_stores_say_the_same(void **state) {
-    size_t each = full_suite() ? 10000 : 1000;
+    size_t each = full_suite() ? 10000 : 500;
     if (here->place == IN_MEMORY || strcmp(here->preset, "article") != 0)
         return;
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++)
