@@ -21,8 +21,8 @@ BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
 DOPPEL = os.path.join(BUILD, "doppel")
 SANITIZED = os.path.basename(BUILD).endswith(("asan", "tsan"))
 PATIENCE = 600 if FULL else 180  # seconds for anything that is waited for: far more than it takes
-# A dead worker is missed after two seconds, in place of 45.
-SESSION = ["-X", "session.timeout.ms=2000", "-X", "heartbeat.interval.ms=200"]
+# A dead worker is missed after two seconds, and a broker that is back is found within half a second, in place of ten.
+SESSION = ["-X", "session.timeout.ms=2000", "-X", "heartbeat.interval.ms=200", "-X", "reconnect.backoff.max.ms=500"]
 
 
 def wait_for(what, ready, every=0.05):
@@ -122,9 +122,10 @@ class Line:
     def consumed(self):
         """How many records of the input the group is past."""
         if not self.watcher:
-            self.watcher = Consumer({"bootstrap.servers": brokers(), "group.id": self.group, "log_level": 2})
+            self.watcher = Consumer({"bootstrap.servers": brokers(), "group.id": self.group, "log_level": 2,
+                                     "reconnect.backoff.max.ms": 200})
         try:
-            return sum(max(place.offset, 0) for place in self.watcher.committed(self.places(self.source), timeout=10))
+            return sum(max(place.offset, 0) for place in self.watcher.committed(self.places(self.source), timeout=2))
         except KafkaException:  # a broker that restarts, or a transaction that is just ending
             return 0
 
