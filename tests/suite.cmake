@@ -40,14 +40,23 @@ endif()
 
 # The server, as a process of its own; with the sanitizers, too.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
-  foreach(name routes bad_input operation same)
+  foreach(name routes bad_input operation same store)
     suite_test(server.${name} server COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds})
   endforeach()
-  foreach(name routes bad_input operation)
+  foreach(name routes bad_input operation store)
     suite_test(asan.server.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds}/asan
                ENVIRONMENT DOPPEL_SUITE=quick)
     suite_test(tsan.server.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds}/tsan
                ENVIRONMENT DOPPEL_SUITE=quick)
+  endforeach()
+endif()
+
+# The stream, with a real Kafka and a real Redis; of what needs no time but memory, with the sanitizers, too.
+if(TARGET doppel AND DOPPEL_KAFKA AND stream_libraries_FOUND)
+  suite_test(stream stream COMMAND ${builds}/venv/bin/python tests/stream/run.py ${builds})
+  foreach(build asan tsan)
+    suite_test(${build}.stream sanitizer COMMAND ${builds}/venv/bin/python tests/stream/run.py ${builds}/${build}
+               test_records ENVIRONMENT DOPPEL_SUITE=quick)
   endforeach()
 endif()
 
