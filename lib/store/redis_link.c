@@ -17,7 +17,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* Between two attempts at most; and where somebody answers, and only asks for patience. */
 #define LONGEST_PAUSE 1.0
+#define LONGEST_WAIT 0.1
 
 /* ---- replicas ---- */
 
@@ -72,7 +74,8 @@ static void rest(dp_redis_calling *call) {
     struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
     while (nanosleep(&pause, &pause) && errno == EINTR)
         continue;
-    call->pause = call->pause * 2 < LONGEST_PAUSE ? call->pause * 2 : LONGEST_PAUSE;
+    double longest = call->turn == DP_REDIS_WAIT ? LONGEST_WAIT : LONGEST_PAUSE;
+    call->pause = call->pause * 2 < longest ? call->pause * 2 : longest;
 }
 
 /* Does what the refusals of a pass ask for. Functions are loaded after the pause, so that they are used before they can
