@@ -252,11 +252,12 @@ static void put_rest(dp_redis_writer *w, const dp_shared_request *r) {
 
 static void put_counts(dp_redis_writer *w, const dp_shared_request *r) {
     uint8_t *start = take(w, 17), *at = start;
+    bool restores = r->op == DP_SHARED_RESTORE;
     for (int i = 0; i < 3 && start; i++)
         at = write_number(at, least(r->counts.by[i], UINT32_MAX), 4);
     if (start)
         write_number(at, least(r->counts.last, MOST), 5);
-    dp_redis_put(w, start, 17);
+    dp_redis_put(w, start, restores ? 17 : 0);
 }
 
 static void put_document(dp_redis_writer *w, const dp_shared_request *r) {
@@ -269,8 +270,6 @@ static void put_document(dp_redis_writer *w, const dp_shared_request *r) {
     put_slice(w, digest);
     put_slice(w, record->id);
     put_slice(w, record->canonical);
-    put_slice(w, record->origin);
-    put_slice(w, r->trace.title);
     put_rest(w, r);
     if (r->trace.content) {
         dp_redis_put_homes(w, r->trace.fingerprint);
@@ -280,10 +279,14 @@ static void put_document(dp_redis_writer *w, const dp_shared_request *r) {
         dp_redis_put(w, NULL, 0);
     }
     put_slice(w, r->text);
+    put_slice(w, record->origin);
+    put_slice(w, r->trace.title);
+    dp_redis_put_title(w, r->trace.title);
     put_counts(w, r);
     put_slice(w, record->original_id);
     dp_redis_put_place(w, 'n', record->original_id);
-    dp_redis_put_title(w, r->trace.title);
+    while (!w->failed && !w->command.lengths[w->command.argc - 1])
+        w->command.argc--;
 }
 
 void dp_redis_put_request(dp_redis_writer *w, const dp_shared *shared, const dp_shared_request *request,

@@ -111,8 +111,8 @@ end
 
 -- ---- buckets ----
 
--- A bucket is the earliest and the latest time that an entry of it expires, 4 bytes each, and entries of one size, each
--- with its time in its last 4 bytes.
+-- A bucket is the earliest time that an entry of it expires, a time when all of them have (which is when its key goes), 4
+-- bytes each, and entries of one size, each with its time in its last 4 bytes.
 local BUCKET_HEAD = 8
 
 local function check_bucket(key, bucket, size)
@@ -137,18 +137,22 @@ local function sift(bucket, size, now, without)
     end
 end
 
--- With one more entry, whose time is `expires`.
-local function with_entry(bucket, size, entry, expires, now)
+-- With one more entry, whose time is `expires`. What has to be kept until `latest` may be kept until `rounded`, so that
+-- the end of a key seldom moves; the second value says that it did not.
+local function with_entry(bucket, size, entry, expires, rounded, now)
     if bucket and unpack_from('>I4', bucket) <= now then
         bucket = sift(bucket, size, now)
     end
     if not bucket then
-        return pack('>I4I4', expires, expires) .. entry
+        return pack('>I4I4', expires, rounded) .. entry, false
     end
     local earliest, latest = unpack_from('>I4I4', bucket)
+    if expires >= earliest and rounded <= latest then
+        return bucket .. entry, true
+    end
     earliest = expires < earliest and expires or earliest
-    latest = expires > latest and expires or latest
-    return pack('>I4I4', earliest, latest) .. sub(bucket, BUCKET_HEAD + 1) .. entry
+    local later = rounded > latest
+    return pack('>I4I4', earliest, later and rounded or latest) .. sub(bucket, BUCKET_HEAD + 1) .. entry, not later
 end
 
 -- The time of a document in a bucket.

@@ -3,19 +3,21 @@
 -- Names (ids, canonical URLs, digests) are looked up by 4 bytes of a hash: hash, number, time.
 local NAME_SIZE = 13
 
--- The field of the meta key that counts what expires when a document does. Times are rounded up to a power of two of
--- 1/256 of its whole time, so that the fields are few.
+-- Times are rounded up to a power of two of at most 1/256 of the whole time of a document, so that few of them differ.
+local function round_up(added, expires)
+    local step = 1
+    while step * 512 <= expires - added do
+        step = step * 2
+    end
+    return math.ceil(expires / step) * step
+end
+
+-- The field of the meta key that counts what expires when a document does.
 local fields_made, field_time, field_whole = {}, nil, nil
 
 local function live_field(kind, added, expires)
     if field_time ~= expires or field_whole ~= expires - added then
-        local step, rounded = 1, '0'
-        while step * 512 <= expires - added do
-            step = step * 2
-        end
-        if expires ~= 0 then
-            rounded = string.format('%.0f', math.ceil(expires / step) * step)
-        end
+        local rounded = expires == 0 and '0' or string.format('%.0f', round_up(added, expires))
         fields_made, field_time, field_whole = { 'd' .. rounded, 'c' .. rounded }, expires, expires - added
     end
     return fields_made[kind]
@@ -47,6 +49,7 @@ local function begin(key, now)
         first_band = 0,
         last_home = 0,
         sets = false,
+        rounded = 0,
     }
 end
 
@@ -205,13 +208,17 @@ local function get_bucket(c, key, size)
     return bucket
 end
 
-local function put_bucket(c, key, bucket)
+-- The end of a bucket's key: it is put anew, or stays (which holds if it has stayed so far).
+local MOVED, STAYS = 1, 2
+
+local function put_bucket(c, key, bucket, stays)
     c.buckets[key] = bucket or false
-    c.changed[key] = true
+    c.changed[key] = stays and c.changed[key] ~= MOVED and STAYS or MOVED
 end
 
 local function add_entry(c, key, size, entry, expires)
-    put_bucket(c, key, with_entry(get_bucket(c, key, size), size, entry, expires, c.now))
+    local bucket, stays = with_entry(get_bucket(c, key, size), size, entry, expires, c.rounded, c.now)
+    put_bucket(c, key, bucket, stays)
 end
 
 local function remove_entry(c, key, size, bytes)

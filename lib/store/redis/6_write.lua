@@ -214,9 +214,11 @@ local function write_totals(c)
 end
 
 local function write_buckets(c)
-    for key in pairs(c.changed) do
+    for key, how in pairs(c.changed) do
         local bucket = c.buckets[key]
-        if bucket then
+        if bucket and how == STAYS then
+            call('SET', key, bucket, 'KEEPTTL')
+        elseif bucket then
             set(c, key, bucket, (unpack_from('>I4', bucket, 5)))
         else
             call('DEL', key)

@@ -176,6 +176,7 @@ local function add_document(c, q, a)
         return -- it has expired already
     end
     a.time = bucket_time(a.expires)
+    c.rounded = a.expires == 0 and NEVER or math.min(round_up(a.added, a.expires), NEVER - 1)
     local counts = q.op == RESTORE and restored_counts(c, q) or pack(COUNTS, 0, 0, 0, 0)
     c.sets = {}
     local raw = document_bytes(c, q, a, counts)

@@ -99,9 +99,20 @@ end
 -- A call goes through so many numbers at most, and a part of them at a time.
 local STRETCH, PART = 16384, 1024
 
+-- What a function gives; nil, and one more in `lost`, when it met what doppel did not write.
+local function attempt(lost, run, ...)
+    local done, given = pcall(run, ...)
+    if done then
+        return given
+    elseif type(given) ~= 'table' or sub(given.err or '', 1, 8) ~= 'DAMAGED ' then
+        error(given)
+    end
+    lost.count = lost.count + 1
+end
+
 -- Calls `take` with each document from a number on, until it says that it has enough; gives the number to go on with,
 -- 0: that was the last.
-local function walk(c, from, take)
+local function walk(c, from, lost, take)
     local last = math.min(c.last, from + STRETCH - 1)
     while from <= last do
         local keys = {}
@@ -109,7 +120,7 @@ local function walk(c, from, take)
             keys[#keys + 1] = document_key(c, number)
         end
         for i, raw in ipairs(call('MGET', unpack(keys))) do
-            local d = raw and read_document(from + i - 1, raw, c.width)
+            local d = raw and attempt(lost, read_document, from + i - 1, raw, c.width)
             if d and (d.expires == 0 or d.expires > c.now) and take(d) then
                 return from + i > c.last and 0 or from + i
             end
@@ -119,18 +130,18 @@ local function walk(c, from, take)
     return from > c.last and 0 or from
 end
 
--- Some documents from a number on, and the number to go on with.
+-- Some documents from a number on, with the number to go on with and how many cannot be read.
 local function each(keys, argv)
-    local c, given = open_reading(keys, argv), { '0' }
+    local c, given, lost = open_reading(keys, argv), { '0 0' }, { count = 0 }
     if not c then
         return given
     end
     local most = tonumber(argv[4])
-    local next_number = walk(c, tonumber(argv[3]), function(d)
-        given[#given + 1] = give(c, d)
+    local next_number = walk(c, tonumber(argv[3]), lost, function(d)
+        given[#given + 1] = attempt(lost, give, c, d)
         return #given > most
     end)
-    given[1] = string.format('%.0f', next_number)
+    given[1] = string.format('%.0f %d', next_number, lost.count)
     return given
 end
 
@@ -143,7 +154,7 @@ local function scan(keys, argv)
     for i = 1, c.width do
         rows[i] = DIFFERENT[byte(argv[4], i)]
     end
-    local next_number = walk(c, tonumber(argv[3]), function(d)
+    local next_number = walk(c, tonumber(argv[3]), { count = 0 }, function(d)
         local distance = d.kind == DOCUMENT and has_flag(d, CONTENT) and distance_at(rows, c.width, d.fingerprint, 1)
         if distance and distance <= tonumber(argv[5]) then
             hits[#hits + 1] = pack('>I5B', d.number, distance)
