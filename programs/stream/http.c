@@ -1,4 +1,5 @@
-/* http.c - GET /metrics, /healthz and /readyz of a worker, by libmicrohttpd. */
+/* http.c - GET /metrics, /healthz and /readyz of a worker, by libmicrohttpd: a thread a connection, as an index that is
+ * away may let one of them wait. */
 #include "stream/state.h"
 
 #include "common/listen.h"
@@ -13,6 +14,8 @@
 struct http {
     struct MHD_Daemon *daemon;
     listening listening;
+    pthread_mutex_t lock;
+    doppel_engine_stats stats; /* as they were when the index last answered */
 };
 
 /* ---- what is shown ---- */
@@ -47,11 +50,18 @@ static void write_figures(text *out, stream *s) {
 
 static void write_metrics(text *out, stream *s) {
     engine_figures engine = {.name = "default"};
+    doppel_engine_stats *last = &s->http->stats;
     metrics_process(out);
     metrics_single(out, "uptime_seconds", "gauge", "Since the worker was started.",
                    (double)(now_ticks() - s->figures.started) * 1e-6);
     write_figures(out, s);
-    doppel_engine_get_stats(s->job->engine, &engine.stats);
+    if (!atomic_load(&s->away))
+        doppel_engine_get_stats(s->job->engine, &engine.stats);
+    pthread_mutex_lock(&s->http->lock);
+    if (!atomic_load(&s->away))
+        *last = engine.stats;
+    engine.stats = *last;
+    pthread_mutex_unlock(&s->http->lock);
     metrics_engines(out, &engine, 1);
 }
 
@@ -107,12 +117,14 @@ bool http_start(stream *s) {
     if (!s->settings.listen)
         return true;
     s->http = calloc(1, sizeof *s->http);
+    if (s->http)
+        pthread_mutex_init(&s->http->lock, NULL);
     if (!s->http || !listen_open(&s->http->listening, s->settings.listen))
         return false;
-    s->http->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, s,
-                         MHD_OPTION_LISTEN_SOCKET, s->http->listening.socket, MHD_OPTION_CONNECTION_LIMIT,
-                         (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT, MHD_OPTION_END);
+    s->http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ITC, 0,
+                                       NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->http->listening.socket,
+                                       MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+                                       MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT, MHD_OPTION_END);
     if (s->http->daemon)
         say("listening on http://%s", s->http->listening.where);
     else
