@@ -73,20 +73,23 @@ doppel_status dp_over_each(doppel_engine *engine, bool (*document)(const doppel_
                            uint64_t *damaged, doppel_error *error) {
     doppel_stored_list list = {0};
     doppel_status status = DOPPEL_OK;
+    uint64_t lost = 0;
     for (uint64_t from = 1; from && status == DOPPEL_OK;) {
         dp_shared_documents some = {0};
         dp_stored_list_clear(&list);
         status = dp_shared_each(engine->shared, &from, dp_over_now(engine), &some, error);
         if (status == DOPPEL_OK)
             status = list_all(&some, &list, error);
+        lost += some.damaged;
         dp_shared_documents_free(&some);
         for (size_t i = 0; i < list.count && status == DOPPEL_OK; i++)
             if (!document(&list.stored[i], user))
                 status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
     }
     doppel_stored_list_free(&list);
+    atomic_fetch_add(&engine->counters.damaged, lost);
     if (damaged)
-        *damaged = 0;
+        *damaged = lost;
     return status;
 }
 

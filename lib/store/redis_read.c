@@ -168,9 +168,14 @@ static doppel_status read_items(reading *r, redisReply *reply, size_t first, dp_
     else
         freeReplyObject(reply);
     doppel_status status = h && documents->document ? DOPPEL_OK : dp_no_memory(r->error);
-    for (size_t i = 0; i < count && status == DOPPEL_OK; i++)
-        status = read_item(r, reply->element[first + i], &h->arena, &documents->document[i]);
-    documents->count = count;
+    for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
+        status = read_item(r, reply->element[first + i], &h->arena, &documents->document[documents->count]);
+        bool left_out = status == DOPPEL_ERROR_STORE && r->from; /* one of all */
+        documents->damaged += left_out;
+        documents->count += status == DOPPEL_OK;
+        if (left_out)
+            status = DOPPEL_OK;
+    }
     if (status != DOPPEL_OK)
         dp_shared_documents_free(documents);
     return status;
@@ -243,8 +248,12 @@ doppel_status dp_shared_each(dp_shared *shared, uint64_t *from, uint64_t now, dp
         freeReplyObject(reply);
         return damaged(&r);
     }
-    *from = strtoull(reply->element[0]->str, NULL, 10);
-    return read_items(&r, reply, 1, documents);
+    char *behind;
+    *from = strtoull(reply->element[0]->str, &behind, 10);
+    uint64_t lost = strtoull(behind, NULL, 10);
+    status = read_items(&r, reply, 1, documents);
+    documents->damaged += lost;
+    return status;
 }
 
 /* ---- near ones ---- */

@@ -105,6 +105,7 @@ typedef struct dp_shared_document {
 typedef struct dp_shared_documents {
     dp_shared_document *document;
     size_t count;
+    uint64_t damaged; /* dp_shared_each: that were left out, as they cannot be read */
     void *held;
 } dp_shared_documents;
 void dp_shared_documents_free(dp_shared_documents *documents);

@@ -104,8 +104,10 @@ local function attempt(lost, run, ...)
     local done, given = pcall(run, ...)
     if done then
         return given
-    elseif type(given) ~= 'table' or sub(given.err or '', 1, 8) ~= 'DAMAGED ' then
-        error(given)
+    end
+    local why = type(given) == 'table' and given.err or tostring(given)
+    if sub(why, 1, 8) ~= 'DAMAGED ' then
+        error({ err = why })
     end
     lost.count = lost.count + 1
 end
