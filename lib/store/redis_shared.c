@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { VERSION = 1, META_FIELDS = 7 };
+#define VERSION "1"
+
+enum { META_FIELDS = 7 };
 
 /* ---- errors ---- */
 
@@ -31,6 +33,8 @@ doppel_status dp_shared_fail(const dp_shared *shared, const redisReply *reply, d
     if (!strncmp(reply->str, "WRONGTYPE", 9))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, shared->url.name, 0,
                           "a key at this prefix is of another kind than doppel wrote");
+    if (!strncmp(reply->str, "ERR hash value is not an integer", 32))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, shared->url.name, 0, "a count of it is not what doppel wrote");
     return dp_redis_explain(shared->url.name, reply, error);
 }
 
@@ -87,7 +91,7 @@ static doppel_status fetch(dp_shared *shared, const dp_redis_memory *made, redis
         dp_redis_put(&w, "HMGET", 5);
         dp_redis_put(&w, shared->meta, shared->meta_length);
     }
-    const doppel_slice values[6] = {{"1", 1},
+    const doppel_slice values[6] = {{VERSION, 1},
                                     {shared->settings, strlen(shared->settings)},
                                     {made ? (const char *)made->epoch : "", sizeof made->epoch},
                                     {made ? (const char *)made->seed : "", sizeof made->seed},
@@ -110,8 +114,8 @@ static doppel_status read_meta(const dp_shared *shared, const redisReply *reply,
     const char *name = shared->url.name;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != META_FIELDS || !is_string(reply->element[0]))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "what is at this prefix is no memory of doppel's");
-    if (atoi(reply->element[0]->str) != VERSION)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a memory of format %s; this doppel knows format %d",
+    if (strcmp(reply->element[0]->str, VERSION) != 0)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a memory of format %.20s; this doppel knows format %s",
                           reply->element[0]->str, VERSION);
     doppel_slice epoch = slice_of(reply->element[2]), seed = slice_of(reply->element[3]);
     if (epoch.length != 8 || seed.length != 8 ||
@@ -226,7 +230,7 @@ doppel_status dp_shared_renew(dp_shared *shared, doppel_error *error) {
 static doppel_status take_settings(dp_shared *shared, const redisReply *reply, doppel_error *error) {
     dp_shared_options *o = &shared->options;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != META_FIELDS || !is_string(reply->element[0]) ||
-        atoi(reply->element[0]->str) != VERSION || !is_string(reply->element[1]))
+        strcmp(reply->element[0]->str, VERSION) != 0 || !is_string(reply->element[1]))
         return DOPPEL_OK; /* read_meta refuses it */
     char *settings = strndup(reply->element[1]->str, reply->element[1]->len);
     if (!settings)

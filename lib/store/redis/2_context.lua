@@ -91,7 +91,7 @@ local function read_meta(c, epoch, link, field)
         another()
     end
     c.last, c.latest, c.seen = tonumber(m[2]), m[3], link and m[4]
-    if not c.last or not c.latest then
+    if not c.last or c.last < 0 or c.last >= 2 ^ 40 or not c.latest or not (c.latest == '' or tonumber(c.latest)) then
         damaged('the key ' .. c.meta_key)
     end
     if field then

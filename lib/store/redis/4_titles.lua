@@ -202,6 +202,9 @@ local function count_title(c, title, times)
     for _, owner in ipairs(entry and entry.owners or {}) do
         seen[2] = math.max(seen[2], owner[2])
     end
+    if not string.find(call('HGET', c.meta_key, 'q') or '0', '^%d+$') then
+        damaged('the key ' .. c.meta_key)
+    end
     seen[1] = math.min(seen[1] + times, NEVER)
     c.title_counted = { place = place, seen = seen, times = times, goes = call('PEXPIRETIME', key), old = {} }
     local some = call('HRANDFIELD', key, SAMPLE, 'WITHVALUES')

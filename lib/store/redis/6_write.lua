@@ -226,8 +226,12 @@ local function write_buckets(c)
     end
 end
 
--- Writes all; `removal`: the request removed something. `expires` is the time of a new document.
+-- Writes all; `removal`: the request removed something. `expires` is the time of a new document. The totals come first, as
+-- they fail when somebody else has written there.
 local function write_all(c, q, removal, expires)
+    if c.totals then
+        write_totals(c)
+    end
     c.seen = q.request .. pack('>I5', c.server_now) .. sub((removal and q.request or '') .. sub(c.seen or '', 14), 1, 8 * REMOVALS)
     write_buckets(c)
     write_lists(c)
@@ -250,7 +254,4 @@ local function write_all(c, q, removal, expires)
         call('HDEL', c.meta_key, unpack(c.expired))
     end
     write_meta(c, q, expires)
-    if c.totals then
-        write_totals(c)
-    end
 end
