@@ -117,7 +117,7 @@ int engine_prepare(engine_cli *e, const cli_args *args, engine_use use) {
 int engine_start(engine_cli *e) {
     doppel_error error = {0};
     doppel_status status = doppel_engine_open(e->place.path, &e->options, &e->engine, &error);
-    if (status == DOPPEL_ERROR_STORE && !error.file[0] && !strstr(error.message, e->path))
+    if (status == DOPPEL_ERROR_STORE && !e->place.shared && !error.file[0] && !strstr(error.message, e->path))
         snprintf(error.file, sizeof error.file, "%s", e->path);
     if (status != DOPPEL_OK)
         return engine_ended(status, &error);

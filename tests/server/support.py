@@ -26,11 +26,12 @@ SANDBOX = ["--sandbox", "off"] if SANITIZED else []
 class Server:
     """A server in a folder of its own, which is kept from one start to the next."""
 
-    def __init__(self, *options, folder=None, environment=None):
+    def __init__(self, *options, folder=None, environment=None, store=None):
         self.own = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="doppel-server-")
         self.options = options
         self.environment = environment or {}
+        self.store = store
         self.start()
 
     def path(self, *names):
@@ -40,7 +41,8 @@ class Server:
         if not os.path.isdir(self.path("indexes")):
             os.mkdir(self.path("indexes"))
             os.mkdir(self.path("backups"))
-        command = [DOPPEL, "serve", "--index", self.path("seen"), "--indexes", self.path("indexes"), "--backups",
+        place = ["--store", self.store] if self.store else ["--index", self.path("seen")]
+        command = [DOPPEL, "serve", *place, "--indexes", self.path("indexes"), "--backups",
                    self.path("backups"), "--listen", "127.0.0.1:0", *SANDBOX, *self.options]
         with open(self.path("stderr"), "w") as errors:
             self.process = subprocess.Popen(command, stderr=errors, stdout=subprocess.DEVNULL,
