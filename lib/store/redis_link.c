@@ -45,7 +45,7 @@ static doppel_status confirm(dp_redis_calling *call, doppel_error *error) {
     snprintf(milliseconds, sizeof milliseconds, "%d", (int)(url->timeout * 500) + 1);
     doppel_status status = call->broken ? write_mark(call, error) : DOPPEL_OK;
     if (!status)
-        status = DP_REDIS_ASK(&call->link->wire, url->timeout, &reply, error, "WAIT", replicas, milliseconds);
+        status = DP_REDIS_ASK(&call->link->wire, 2 * url->timeout, &reply, error, "WAIT", replicas, milliseconds);
     if (status) {
         dp_redis_give_up(call, error);
         return status;

@@ -125,7 +125,7 @@ static void a_server_that_reads_its_data_is_waited_for(void **state) {
 static void a_server_that_stays_away_is_given_up(void **state) {
     (void)state;
     char url[160];
-    snprintf(url, sizeof url, "%s?retry=0.3&timeout=0.1", server.url);
+    snprintf(url, sizeof url, "%s?retry=0.3&timeout=0.5", server.url);
     redis_links links;
     links_open(&links, url);
     dp_redis_link *link = take_link(&links);
@@ -144,7 +144,7 @@ static void a_server_that_stays_away_is_given_up(void **state) {
 static void what_arrives_late_is_not_carried_out_twice(void **state) {
     (void)state;
     char url[160];
-    snprintf(url, sizeof url, "%s?retry=10&timeout=0.2", server.url);
+    snprintf(url, sizeof url, "%s?retry=20&timeout=0.5", server.url);
     redis_links links;
     links_open(&links, url);
     dp_redis_link *link = take_link(&links);
@@ -154,7 +154,7 @@ static void what_arrives_late_is_not_carried_out_twice(void **state) {
         kill(server.pid, SIGSTOP);
         pid_t waker = fork();
         if (!waker) {
-            pause_for(0.5);
+            pause_for(1);
             kill(server.pid, SIGCONT);
             _exit(0);
         }
@@ -203,7 +203,7 @@ static void a_replica_is_not_a_place_to_write(void **state) {
 static void replicas_that_are_not_there_are_an_error(void **state) {
     (void)state;
     char url[160];
-    snprintf(url, sizeof url, "%s?replicas=1&retry=0.2&timeout=0.2", server.url);
+    snprintf(url, sizeof url, "%s?replicas=1&retry=0.2&timeout=1", server.url);
     redis_links links;
     links_open(&links, url);
     dp_redis_link *link = take_link(&links);
