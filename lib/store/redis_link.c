@@ -162,6 +162,8 @@ static doppel_status run(dp_redis_calling *call, doppel_error *error) {
 
 doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *commands, size_t count, bool safe,
                             redisReply **replies, doppel_error *error) {
+    if (!count)
+        return DOPPEL_OK;
     memset(replies, 0, count * sizeof *replies);
     if (!dp_reserve(&link->sending, &link->capacity, count, sizeof *link->sending))
         return dp_no_memory(error);
