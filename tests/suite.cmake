@@ -51,6 +51,20 @@ if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
   endforeach()
 endif()
 
+# A memory that several processes share, with real servers that are killed, cut off, filled and damaged; with the
+# sanitizers, too, what makes the command take unusual ways.
+if(TARGET doppel AND with_redis)
+  foreach(name several cuts expiry trouble hostile kills)
+    suite_test(redis.${name} redis COMMAND ${builds}/venv/bin/python tests/redis/run.py ${builds} test_${name})
+  endforeach()
+  foreach(name cuts trouble hostile)
+    suite_test(asan.redis.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/redis/run.py ${builds}/asan
+               test_${name} ENVIRONMENT DOPPEL_SUITE=quick)
+  endforeach()
+  suite_test(tsan.redis.cuts sanitizer COMMAND ${builds}/venv/bin/python tests/redis/run.py ${builds}/tsan test_cuts
+             ENVIRONMENT DOPPEL_SUITE=quick)
+endif()
+
 # The stream, with a real Kafka and a real Redis; of what needs no time but memory, with the sanitizers, too.
 if(TARGET doppel AND DOPPEL_KAFKA AND stream_libraries_FOUND)
   suite_test(stream stream COMMAND ${builds}/venv/bin/python tests/stream/run.py ${builds})

@@ -29,7 +29,7 @@ class Hostile(Case):
     @classmethod
     def setUpClass(cls):
         cls.rng = random.Random("hostile")
-        cls.cliques = Cliques(60, seed="hostile")
+        cls.cliques = Cliques(60 if FULL else 30, seed="hostile")
         for number, document in enumerate(cls.cliques.documents):
             document["title"] = f"What is to be said about the matter of number {number * 7919}"
         cls.path = cls.cliques.write("hostile")
@@ -67,10 +67,10 @@ class Hostile(Case):
             self.put_back(whole)
 
     def check_one(self, what):
-        """No command breaks; one that fails says why, in our words, and has changed nothing, as far as its first document goes."""
+        """No command breaks; one that fails says why, in our words."""
         failed = 0
-        for command, operands in (("check", [self.more]), ("get", self.ids[:20]), ("stats", []), ("add", ["--batch", "1", self.more]),
-                                  ("remove", self.ids)):
+        commands = (("add", ["--batch", "1", self.more]), ("check", [self.more]), ("get", self.ids[:20]), ("stats", []), ("remove", self.ids))
+        for command, operands in commands if FULL else (commands[0], self.rng.choice(commands[1:])):
             code, said = run_failing(command, self.url, *operands)
             self.assertIn(code, (0, 1, 3, 4), (what, command, said))
             if code == 4:
@@ -95,7 +95,7 @@ class Hostile(Case):
             if letter == b"q":
                 continue
             ways = [name for name, _ in garbage(self.rng, b"0123456789")]
-            for way in ways if FULL else self.rng.sample(ways, 3):
+            for way in ways if FULL else self.rng.sample(ways, 1):
                 with self.damage(whole, letter=letter, way=way):
                     for key in keys:
                         value = self.client.ask("GET", key)
@@ -111,7 +111,8 @@ class Hostile(Case):
                 for key in keys:
                     self.client.ask("DEL", key)
                     self.client.ask("RPUSH", key, "x")
-                self.assertGreater(self.check_one((letter, "list")), 0)
+                failed = self.check_one((letter, "list"))
+                self.assertTrue(failed or not FULL)
                 for key in keys:
                     self.client.ask("DEL", key)
                 self.check_one((letter, "gone"))
@@ -119,22 +120,17 @@ class Hostile(Case):
 
     def test_a_failed_add_changes_nothing(self):
         whole = self.snapshot()
-        document = self.cliques.documents[0]
-        path = write_lines(FOLDER + "/one.jsonl", [{**document, "id": "new", "text": document["text"] + " and more of it"}])
+        document = next(one for one in self.cliques.documents if one["id"] == self.first[0]["id"])
+        path = write_lines(FOLDER + "/one.jsonl", [{**document, "id": "new"}])
         for letter in (b"n", b"b", b"d"):
-            for key in [key for key in whole if key[3:4] == letter]:
-                self.client.ask("SET", key, "xyz")
+            with self.damage(whole, letter=letter):
+                for key in self.letters(whole)[letter]:
+                    self.client.ask("SET", key, "xyz")
                 before = self.snapshot()
-                code, said = run_failing("add", self.url, *EVERYTHING, path)
-                self.assertIn(code, (0, 4), said)
-                if code == 4:
-                    self.assertRegex(said, "is not what doppel wrote")
-                    self.assertEqual(self.snapshot(), before)
-                self.client.ask("RESTORE", key, "0", whole[key], "REPLACE")
-                if code == 0:
-                    self.put_back(whole)
-                elif not FULL:
-                    break
+                if letter == b"b":  # nothing may be found by name before
+                    write_lines(path, [{"id": "new", "url": "https://new.example/", "text": document["text"] + " and more"}])
+                self.assertFails(run_failing("add", self.url, *EVERYTHING, path), "is not what doppel wrote")
+                self.assertEqual(self.snapshot(), before)
 
     # ---- the meta key
 
@@ -144,9 +140,10 @@ class Hostile(Case):
             self.check_versions()
 
     def check_versions(self):
-        for version in ("2", "99", "0", "-1", "", "one", "1x", "4294967297"):
+        commands = (("add", self.path), ("check", self.path), ("get", "x"), ("remove", "x"))
+        for i, version in enumerate(("2", "99", "0", "-1", "", "one", "1x", "4294967297")):
             self.client.ask("HSET", "{p}m", "v", version)
-            for command, operand in (("add", self.path), ("check", self.path), ("get", "x"), ("remove", "x")):
+            for command, operand in commands if FULL else commands[i % 4:i % 4 + 1]:
                 self.assertFails(run_failing(command, self.url, operand), "prefix=p")
         self.client.ask("HSET", "{p}m", "v", "2")
         self.assertFails(run_failing("add", self.url, self.path), "format 2.*knows format 1")
@@ -157,7 +154,7 @@ class Hostile(Case):
         fields = self.client.ask("HGETALL", "{p}m")
         for field, value in zip(fields[::2], fields[1::2]):
             ways = [b"", b"-5", b"nan", b"1e300", b"99999999999999999999", b"x", value[:-1], self.rng.randbytes(len(value)), None]
-            for other in ways if FULL else self.rng.sample(ways, 2):
+            for other in ways if FULL else self.rng.sample(ways, 1):
                 with self.damage(whole, field=field, value=other):
                     if other is None:
                         self.client.ask("HDEL", "{p}m", field)

@@ -6,8 +6,8 @@ import time
 from cliques import Cliques
 from support import FULL, Case, Doppel, Server, get_all, run, stats, wait_for
 
-COUNT = 20000 if FULL else 1000
-KILLS = 40 if FULL else 6
+COUNT = 20000 if FULL else 600
+KILLS = 40 if FULL else 5
 
 
 class Kills(Case):
