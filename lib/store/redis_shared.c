@@ -252,7 +252,7 @@ static doppel_status find_memory(dp_shared *shared, doppel_error *error) {
     bool absent = reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS && !is_string(reply->element[2]);
     if (absent && o->must_exist) {
         status = dp_fail_at(error, DOPPEL_ERROR_STORE, shared->url.name, 0,
-                            "no memory is there: nothing was added to it, or all of it has expired");
+                            "there is no such index: nothing was added to it, or all of it has expired");
     } else if (absent) {
         shared->memory = made;
         dp_order_init(&shared->memory.order, made.plan.bits, 1);

@@ -101,4 +101,4 @@ class Expiry(Case):
         self.assertLess(len(left), 10)
         self.assertTrue(all(b"}r" in key and 0 < milliseconds <= 120000 for key, milliseconds in left), left)
         self.assertLess(self.used(), filled * LEFT)
-        self.assertFails(run_failing("stats", url), "no memory is there")
+        self.assertFails(run_failing("stats", url), "there is no such index")
