@@ -203,17 +203,6 @@ void indexes_give(indexes *all, index_entry *entry) {
     pthread_mutex_unlock(&all->lock);
 }
 
-bool index_is_away(index_entry *entry) {
-    return entry->shared && watch_is_away(&entry->watch);
-}
-
-void index_stats(index_entry *entry, doppel_engine_stats *stats) {
-    if (entry->shared)
-        watch_stats(&entry->watch, stats);
-    else
-        doppel_engine_get_stats(entry->engine, stats);
-}
-
 /* ---- making and dropping ---- */
 
 /* Makes the folder and its settings; the settings come last: an index without them is none. */

@@ -48,7 +48,7 @@ void indexes_give(indexes *all, index_entry *entry);
 /* The n-th index, to be given back; NULL: there are fewer. */
 index_entry *indexes_at(indexes *all, size_t n);
 
-/* Whether an index is a store that does not answer now. */
+/* watch.c: whether an index is a store that does not answer now. */
 bool index_is_away(index_entry *entry);
 /* What there is to say of an index without waiting for a store: its figures may be some seconds old. */
 void index_stats(index_entry *entry, doppel_engine_stats *stats);

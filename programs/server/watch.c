@@ -106,3 +106,16 @@ void watch_stats(store_watch *w, doppel_engine_stats *stats) {
     *stats = w->stats;
     pthread_mutex_unlock(&w->lock);
 }
+
+/* ---- of indexes ---- */
+
+bool index_is_away(index_entry *entry) {
+    return entry->shared && watch_is_away(&entry->watch);
+}
+
+void index_stats(index_entry *entry, doppel_engine_stats *stats) {
+    if (entry->shared)
+        watch_stats(&entry->watch, stats);
+    else
+        doppel_engine_get_stats(entry->engine, stats);
+}
