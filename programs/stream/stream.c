@@ -103,6 +103,8 @@ int stream_run(const stream_job *job) {
         return EXIT_STORE;
     }
     catch_signals();
+    if (job->input.stop && *job->input.stop)
+        stream_stop = 1; /* a signal came before */
     if (!stream_settings_read(&s->settings, job->args)) {
         code = EXIT_USAGE;
     } else if (!make_batches(s)) {
