@@ -1,135 +1,7 @@
 /* test_engine_stores.c - one long life, told to an engine in memory, one in a folder and one in Redis: each says the
- * same of each document, and remembers the same in the end.
- *
- * Documents come from a few ids, URLs, titles and texts, so that all of them meet again: near-copies, copies by URL and
- * by title, new versions, places they come from, removals, and time that passes. */
+ * same of each document, and remembers the same in the end. */
 #include "engine_places.h"
-
-#include <math.h>
-
-enum { WORDS = 400, TEXTS = 60, TEXT_WORDS = 50, NAMES = 1000, URLS = 300, RECENT = 100, MOST = 40 };
-
-typedef enum deed { ADD, CHECK, REMOVE, WAIT } deed;
-
-/* One step, with all that its item points to. */
-typedef struct step {
-    deed deed;
-    uint64_t seconds; /* WAIT */
-    doppel_item item;
-    char id[16], url[64], title[80], origin[24], text[TEXT_WORDS * 8];
-    uint64_t fingerprint[2];
-    uint8_t digest[32];
-} step;
-
-/* ---- what happens ---- */
-
-static void write_text(uint64_t *seed, char *to) {
-    uint64_t base = random_below(seed, TEXTS) + 1;
-    size_t changed = random_below(seed, 4), length = 0;
-    size_t which[3] = {random_below(seed, TEXT_WORDS), random_below(seed, TEXT_WORDS), random_below(seed, TEXT_WORDS)};
-    for (size_t i = 0; i < TEXT_WORDS; i++) {
-        uint64_t word = random_below(&base, WORDS);
-        for (size_t c = 0; c < changed && c < 3; c++)
-            if (which[c] == i)
-                word = WORDS + random_below(seed, 8);
-        length += (size_t)sprintf(to + length, "%sw%u", i ? " " : "", (unsigned)word);
-    }
-}
-
-/* A title of a few, sometimes with another letter. */
-static void write_title(uint64_t *seed, char to[80]) {
-    static const char *const titles[] = {"The harbour bridge was opened at last",
-                                         "Potters in the hill villages",
-                                         "Ferries will run until the end of the month",
-                                         "A toll of two coins is due",
-                                         "Trams are expected to follow",
-                                         "Editor's note of the day",
-                                         "Short"};
-    snprintf(to, 80, "%s", titles[random_below(seed, sizeof titles / sizeof *titles)]);
-    if (random_below(seed, 3) == 0)
-        to[random_below(seed, strlen(to))] = (char)('a' + random_below(seed, 26));
-}
-
-/* Fingerprints that lie near each other in piles, with or without a digest. */
-static void write_sketches(uint64_t *seed, size_t bits, step *s) {
-    uint64_t pile = random_below(seed, TEXTS) + 1;
-    s->fingerprint[0] = random_next(&pile) >> (bits < 64 ? 64 - bits : 0);
-    s->fingerprint[1] = bits > 64 ? random_next(&pile) : 0;
-    for (size_t flips = random_below(seed, 8); flips; flips--) {
-        size_t bit = random_below(seed, bits);
-        s->fingerprint[bit / 64] ^= 1ULL << bit % 64;
-    }
-    s->item.fingerprint = s->fingerprint;
-    if (random_below(seed, 2)) {
-        for (size_t i = 0; i < 16; i++)
-            s->digest[i] = (uint8_t)(s->fingerprint[i / 8] >> 8 * (i % 8));
-        s->digest[31] = 1;
-        s->item.digest = s->digest;
-    }
-}
-
-static void write_item(uint64_t *seed, size_t bits, step *s) {
-    doppel_document *d = &s->item.document;
-    s->item.size = sizeof s->item;
-    snprintf(s->id, sizeof s->id, "d%zu", random_below(seed, NAMES));
-    if (random_below(seed, 5))
-        d->id = s->id, d->id_length = strlen(s->id);
-    if (random_below(seed, 3)) {
-        snprintf(s->url, sizeof s->url, "http://%zu.example/%zu", random_below(seed, 2), random_below(seed, URLS));
-        d->url = s->url, d->url_length = strlen(s->url);
-    }
-    if (random_below(seed, 4) == 0) {
-        write_title(seed, s->title);
-        d->title = s->title, d->title_length = strlen(s->title);
-    }
-    if (random_below(seed, 4) == 0) {
-        snprintf(s->origin, sizeof s->origin, "pages/0/%zu", random_below(seed, NAMES));
-        s->item.origin = (doppel_slice){s->origin, strlen(s->origin)};
-    }
-    if (random_below(seed, 3) == 0) {
-        write_sketches(seed, bits, s);
-    } else if (random_below(seed, 20)) {
-        write_text(seed, s->text);
-        d->text = s->text, d->text_length = strlen(s->text);
-    }
-    if (random_below(seed, 10) == 0)
-        s->item.ttl = 1 + random_below(seed, 200);
-}
-
-/* An earlier one again: the same, from elsewhere, at another URL, or by another name. */
-static void write_again(uint64_t *seed, const step *from, step *s) {
-    const doppel_document *had = &from->item.document;
-    doppel_document *d = &s->item.document;
-    size_t dice = random_below(seed, 6);
-    *s = *from;
-    d->id = had->id && dice != 3 ? s->id : NULL;
-    d->id_length = d->id ? had->id_length : 0;
-    d->url = had->url ? s->url : NULL;
-    d->title = had->title ? s->title : NULL;
-    d->text = had->text ? s->text : NULL;
-    s->item.fingerprint = from->item.fingerprint ? s->fingerprint : NULL;
-    s->item.digest = from->item.digest ? s->digest : NULL;
-    s->item.origin.data = from->item.origin.data ? s->origin : NULL;
-    if (dice == 4 && d->url)
-        s->url[7] ^= 1;
-    if (dice == 5) {
-        snprintf(s->origin, sizeof s->origin, "pages/1/%zu", random_below(seed, NAMES));
-        s->item.origin = (doppel_slice){s->origin, strlen(s->origin)};
-    }
-}
-
-/* The next of `count` steps. */
-static void write_step(uint64_t *seed, size_t bits, step *steps, size_t count) {
-    step *s = &steps[count];
-    size_t dice = random_below(seed, 100);
-    *s = (step){.seconds = 0};
-    if (count && random_below(seed, 4) == 0)
-        write_again(seed, s - 1 - random_below(seed, count < RECENT ? count : RECENT), s);
-    else
-        write_item(seed, bits, s);
-    s->deed = dice < 70 ? ADD : dice < 88 ? CHECK : dice < 94 ? REMOVE : WAIT;
-    s->seconds = random_below(seed, 20);
-}
+#include "engine_steps.h"
 
 /* ---- what is said of it ---- */
 
@@ -149,6 +21,8 @@ static void say_verdict(const doppel_verdict *v, doppel_status status, said *to)
 }
 
 /* Steps of one kind that follow each other are one batch. */
+enum { MOST = 40 };
+
 static size_t run_batch(doppel_engine *engine, const step *steps, size_t count, said *says) {
     doppel_item items[MOST];
     static doppel_verdict verdicts[MOST];
