@@ -114,10 +114,16 @@ int engine_prepare(engine_cli *e, const cli_args *args, engine_use use) {
     return code == EXIT_DONE ? open_log(e) : code;
 }
 
+/* Whether a message says where: it has the path in it, or begins with the address that the URL has. */
+static bool names_place(const char *text, const char *path) {
+    const char *colon = strstr(text, ": ");
+    return strstr(text, path) || (colon && memmem(path, strlen(path), text, (size_t)(colon - text)));
+}
+
 int engine_start(engine_cli *e) {
     doppel_error error = {0};
     doppel_status status = doppel_engine_open(e->place.path, &e->options, &e->engine, &error);
-    if (status == DOPPEL_ERROR_STORE && !e->place.shared && !error.file[0] && !strstr(error.message, e->path))
+    if (status == DOPPEL_ERROR_STORE && !error.file[0] && !names_place(error.message, e->path))
         snprintf(error.file, sizeof error.file, "%s", e->path);
     if (status != DOPPEL_OK)
         return engine_ended(status, &error);
