@@ -11,7 +11,7 @@
 /* Measured in Redis 7.0: what a key that is looked at takes, and a fingerprint that is compared, in microseconds; what
  * a key takes besides its entries (its name, the two tables of Redis, what the allocator rounds up), and an entry
  * besides its fingerprint, in bytes. An add writes one entry in each table. */
-static const double probe_cost = 0.75, candidate_cost = 0.11, write_cost = 3.0, key_bytes = 150, entry_bytes = 9 * 1.12;
+static const double probe_cost = 2.0, candidate_cost = 0.08, write_cost = 4.0, key_bytes = 150, entry_bytes = 9 * 1.12;
 
 /* A hundred bytes a document are worth so many microseconds of a check. */
 static const double bytes_worth = 6;

@@ -80,8 +80,8 @@ local function read_document(number, raw, width)
         damaged('document ' .. number)
     end
     local id, canonical, title, origin, original
-    version, d.kind, d.flags, d.reason, d.added, d.expires, d.by1, d.by2, d.by3, d.last, d.of, d.token, original, id, canonical, title, origin =
-        unpack_from(HEAD, raw)
+    version, d.kind, d.flags, d.reason, d.added, d.expires, d.by1, d.by2, d.by3, d.last, d.of, d.token, original, id,
+        canonical, title, origin = unpack_from(HEAD, raw)
     local at = HEAD_SIZE + 1
     d.fingerprint = sub(raw, at, at + width - 1)
     at = at + width
@@ -111,8 +111,8 @@ end
 
 -- ---- buckets ----
 
--- A bucket is the earliest time that an entry of it expires, a time when all of them have (which is when its key goes), 4
--- bytes each, and entries of one size, each with its time in its last 4 bytes.
+-- A bucket is the earliest time that an entry of it expires, a time when all of them have (which is when its key goes),
+-- 4 bytes each, and entries of one size, each with its time in its last 4 bytes.
 local BUCKET_HEAD = 8
 
 local function check_bucket(key, bucket, size)

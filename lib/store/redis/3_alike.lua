@@ -17,8 +17,8 @@ local function points_of(text)
         elseif a < 240 then
             points[#points + 1], at = (a - 224) * 4096 + ((b or 128) - 128) * 64 + (d or 128) - 128, at + 3
         else
-            points[#points + 1] = (a - 240) * 262144 + ((b or 128) - 128) * 4096 + ((d or 128) - 128) * 64 + (e or 128) - 128
-            at = at + 4
+            local low = ((d or 128) - 128) * 64 + (e or 128) - 128
+            points[#points + 1], at = (a - 240) * 262144 + ((b or 128) - 128) * 4096 + low, at + 4
         end
     end
     return points
@@ -126,7 +126,8 @@ local function segment_places(c, title)
         return { segment_place(c.memory, points, 0, 1, 0) }
     end
     for i = 0, count - 1 do
-        places[i + 1] = segment_place(c.memory, points, i, floor(#points * i / count) + 1, floor(#points * (i + 1) / count))
+        local first, last = floor(#points * i / count) + 1, floor(#points * (i + 1) / count)
+        places[i + 1] = segment_place(c.memory, points, i, first, last)
     end
     return places
 end

@@ -90,13 +90,13 @@ local function distance_at(rows, width, bucket, at)
     return sum
 end
 
--- Adds to `hits` what is near in a bucket. Three bytes that are no part of its key tell most of them apart.
+-- Adds to `hits` what is near in a bucket. Two bytes that are no part of its key tell most of them apart.
 local function scan_bucket(c, bucket, rows, first, hits)
     local width, size, most = c.width, c.band_size, c.near
-    local a, b, d = rows[first + 1], rows[first + 2], rows[first + 3]
+    local a, b = rows[first + 1], rows[first + 2]
     for at = BUCKET_HEAD + 1 + first, #bucket, size do
-        local x, y, z = byte(bucket, at, at + 2)
-        if a[x] + b[y] + d[z] <= most then
+        local x, y = byte(bucket, at, at + 1)
+        if a[x] + b[y] <= most then
             local start = at - first
             local distance = distance_at(rows, width, bucket, start)
             if distance <= most then
@@ -109,7 +109,7 @@ local function scan_bucket(c, bucket, rows, first, hits)
     end
 end
 
--- The same for fingerprints of one or two bytes.
+-- The same for fingerprints of one byte.
 local function scan_narrow(c, bucket, rows, _, hits)
     for at = BUCKET_HEAD + 1, #bucket, c.band_size do
         local distance = distance_at(rows, c.width, bucket, at)
@@ -127,7 +127,7 @@ end
 -- Who is near, the nearest first, then by number; one may be there several times.
 local function find_near(c, fingerprint)
     local rows, hits, candidates = {}, {}, 0
-    local scan = c.width >= 3 and scan_bucket or scan_narrow
+    local scan = c.width >= 2 and scan_bucket or scan_narrow
     for i = 1, c.width do
         rows[i] = DIFFERENT[byte(fingerprint, i)]
     end

@@ -65,7 +65,8 @@ end
 -- ---- documents that come and go ----
 
 local function add_name(c, place, number, expires)
-    add_entry(c, c.prefix .. 'n' .. sub(place, 1, -5), NAME_SIZE, sub(place, -4) .. pack('>I5I4', number, expires), expires)
+    local entry = sub(place, -4) .. pack('>I5I4', number, expires)
+    add_entry(c, c.prefix .. 'n' .. sub(place, 1, -5), NAME_SIZE, entry, expires)
 end
 
 local function remove_name(c, kind, name, number)
@@ -142,7 +143,8 @@ local function expired_fields(c)
     for i = 1, #fields, 2 do
         local field, value = fields[i], fields[i + 1]
         local expires = tonumber(string.match(field, '^[dc](%d+)$'))
-        local silent = byte(field) == 114 and #field == 9 and (#value < 13 or unpack_from('>I5', value, 9) + SEEN_FOR < c.server_now)
+        local link = sub(field, 1, 1) == 'r' and #field == 9
+        local silent = link and (#value < 13 or unpack_from('>I5', value, 9) + SEEN_FOR < c.server_now)
         if silent or (expires and expires > 0 and expires <= c.now) then
             expired[#expired + 1] = field
         end
@@ -232,7 +234,8 @@ local function write_all(c, q, removal, expires)
     if c.totals then
         write_totals(c)
     end
-    c.seen = q.request .. pack('>I5', c.server_now) .. sub((removal and q.request or '') .. sub(c.seen or '', 14), 1, 8 * REMOVALS)
+    local removals = (removal and q.request or '') .. sub(c.seen or '', 14)
+    c.seen = q.request .. pack('>I5', c.server_now) .. sub(removals, 1, 8 * REMOVALS)
     write_buckets(c)
     write_lists(c)
     write_titles(c)

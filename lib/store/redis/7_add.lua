@@ -131,10 +131,11 @@ local function document_bytes(c, q, a, counts)
         c.sets[#c.sets + 1] = { c.prefix .. 'x' .. few_bytes(a.number), q.text, a.time }
         call('STRLEN', c.prefix .. 'x' .. few_bytes(a.number))
     end
+    local id, origin = same_id and '' or q.id, q.has_origin and #q.origin + 1 or 0
     return pack('>BBBBI5I5', 1, copy and COPY or DOCUMENT, flags, f.reason, a.added, a.expires) .. counts
-        .. pack('>I5c8I3I3I3I3I2', copy and f.original.number or 0, q.token, #original_id, same_id and 0 or #q.id, #q.canonical, #q.title,
-            q.has_origin and #q.origin + 1 or 0)
-        .. q.fingerprint .. q.digest .. (same_id and '' or q.id) .. q.canonical .. q.origin .. q.title .. q.rest .. original_id
+        .. pack('>I5c8I3', copy and f.original.number or 0, q.token, #original_id)
+        .. pack('>I3I3I3I2', #id, #q.canonical, #q.title, origin)
+        .. q.fingerprint .. q.digest .. id .. q.canonical .. q.origin .. q.title .. q.rest .. original_id
 end
 
 -- The names and bands that it is found by.
@@ -207,9 +208,9 @@ local function was_seen(q, seen)
     return q.again and seen and sub(seen, 1, 8) >= q.request
 end
 
--- What the answer was to a request that was carried out: its document tells, else all is looked up once more. nil: nothing
--- tells. What it added was removed since, or it was refused while one behind it in the pipeline was not. To carry it out
--- now is right in both cases, as nobody was told of the first time.
+-- What the answer was to a request that was carried out: its document tells, else all is looked up once more. nil:
+-- nothing tells. What it added was removed since, or it was refused while one behind it in the pipeline was not. To carry
+-- it out now is right in both cases, as nobody was told of the first time.
 local function answer_again(c, q)
     local d = find_name(c, q.id_place, has_id, q.id)
     local a = not (d and d.token == q.token) and look_up(c, q)
