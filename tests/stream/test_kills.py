@@ -98,10 +98,13 @@ class OnePartition(Kept):
     def test_broker_restarts(self):
         """The broker goes and comes back while a worker is at work; the worker waits, and goes on."""
         worker = self.start()
-        for share, how in ((0.3, signal.SIGTERM), (0.6, signal.SIGKILL)) if FULL else ((0.3, signal.SIGTERM),):
+        # By signal, by death, and for longer than a transaction may live.
+        blows = ((0.3, signal.SIGTERM, 0), (0.5, signal.SIGKILL, 0), (0.7, signal.SIGTERM, 15))
+        for share, how, away in blows[:None if FULL else 1]:
             self.wait(worker, share * len(self.planted))
             os.kill(services.pid("kafka", "broker"), how)
             services.call("stop", "kafka", "--keep")
+            time.sleep(away)
             services.call("start", "kafka")
         self.wait(worker, len(self.planted))
         worker.stop()
