@@ -1,11 +1,12 @@
 """datasketch's MinHashLSH in a Redis: for each document, who is near it, then its insertion.
 
-    peer_redis.py PORT SECONDS single|session
+    peer_redis.py PORT SECONDS single|session text|ready
 
-128 permutations, threshold 0.8, signatures by chance that are made before the clock starts. `session` inserts through
-datasketch's own buffer, `single` one by one. Prints documents a second, and bytes of Redis a document. All the Redis
-had is lost.
+128 permutations, threshold 0.8. `session` inserts through datasketch's own buffer, `single` one by one. `text`: signatures
+are made of 5-word shingles of pages of 300 words, as doppel has to; `ready`: they are there before the clock starts, by
+chance. Prints documents a second, and bytes of Redis a document. All the Redis had is lost.
 """
+import random
 import sys
 import time
 
@@ -13,7 +14,28 @@ import numpy
 import redis
 from datasketch import MinHash, MinHashLSH
 
-SLOTS, READY = 128, 200000
+SLOTS, WORDS, READY = 128, 300, 100000
+
+
+def from_texts():
+    """Texts are made beforehand; what is done with them counts."""
+    rng, letters = random.Random(1), "abcdefghijklmnopqrstuvwxyz"
+    words = ["".join(rng.choices(letters, k=rng.randint(2, 10))) for _ in range(30000)]
+    texts = [" ".join(rng.choices(words, k=WORDS)) for _ in range(READY // 2)]
+
+    def signatures():
+        for text in texts:
+            found = text.lower().split()
+            signature = MinHash(num_perm=SLOTS)
+            signature.update_batch([" ".join(found[i:i + 5]).encode() for i in range(WORDS - 4)])
+            yield signature
+    return signatures()
+
+
+def from_chance():
+    values = numpy.random.default_rng(1).integers(0, 1 << 32, (READY, SLOTS), dtype=numpy.uint64)
+    first = MinHash(num_perm=SLOTS)
+    return [MinHash(num_perm=SLOTS, hashvalues=row, permutations=first.permutations, scheme=first.scheme) for row in values]
 
 
 def work(index, signatures, insert, seconds):
@@ -29,14 +51,11 @@ def work(index, signatures, insert, seconds):
 
 
 def main():
-    port, seconds, how = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    port, seconds, how, what = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4]
     server = redis.Redis(port=port)
     server.flushall()
     before = server.info("memory")["used_memory"]
-    values = numpy.random.default_rng(1).integers(0, 1 << 32, (READY, SLOTS), dtype=numpy.uint64)
-    first = MinHash(num_perm=SLOTS)
-    signatures = [MinHash(num_perm=SLOTS, hashvalues=row, permutations=first.permutations, scheme=first.scheme)
-                  for row in values]
+    signatures = from_texts() if what == "text" else from_chance()
     index = MinHashLSH(threshold=0.8, num_perm=SLOTS, prepickle=False, storage_config={
         "type": "redis", "basename": b"peer", "redis": {"host": "127.0.0.1", "port": port}})
     if how == "session":
