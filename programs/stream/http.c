@@ -48,6 +48,13 @@ static void write_figures(text *out, stream *s) {
     lag_of(s, out);
 }
 
+/* Calls that wait for the index or the brokers say so only in the end; a part that takes so long waits for them. */
+static bool is_away(stream *s) {
+    enum { LONG = 5000000 }; /* microseconds */
+    uint64_t since = atomic_load(&s->since);
+    return atomic_load(&s->away) || (since && now_ticks() - since > LONG);
+}
+
 static void write_metrics(text *out, stream *s) {
     engine_figures engine = {.name = "default"};
     doppel_engine_stats *last = &s->http->stats;
@@ -55,10 +62,11 @@ static void write_metrics(text *out, stream *s) {
     metrics_single(out, "uptime_seconds", "gauge", "Since the worker was started.",
                    (double)(now_ticks() - s->figures.started) * 1e-6);
     write_figures(out, s);
-    if (!atomic_load(&s->away))
+    bool away = is_away(s);
+    if (!away)
         doppel_engine_get_stats(s->job->engine, &engine.stats);
     pthread_mutex_lock(&s->http->lock);
-    if (!atomic_load(&s->away))
+    if (!away)
         *last = engine.stats;
     engine.stats = *last;
     pthread_mutex_unlock(&s->http->lock);
@@ -100,7 +108,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const
         return answer(from, 200, "application/json", &body);
     }
     if (!strcmp(path, "/readyz")) {
-        bool away = atomic_load(&s->away), ready = atomic_load(&s->joined) && !away;
+        bool away = is_away(s), ready = atomic_load(&s->joined) && !away;
         text_format(&body, "{\"status\":\"%s\"}\n",
                     ready  ? "ready"
                     : away ? "the index or the brokers do not answer"

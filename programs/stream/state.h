@@ -53,9 +53,10 @@ typedef struct stream {
     int code;    /* not EXIT_DONE: the worker has failed */
     rd_kafka_topic_partition_list_t *positions; /* the first offset that is not committed */
     atomic_bool busy;                           /* queued or working */
-    atomic_bool abandon; /* partitions are to be given back: what has not begun is left to others */
-    atomic_bool away;    /* the index or the brokers do not answer */
-    atomic_bool joined;  /* partitions were assigned */
+    atomic_bool abandon;        /* partitions are to be given back: what has not begun is left to others */
+    atomic_bool away;           /* the index or the brokers do not answer */
+    atomic_uint_fast64_t since; /* when the worker began with a part, in ticks; 0: it has none */
+    atomic_bool joined;         /* partitions were assigned */
 
     /* Of the caller's thread. */
     batch *gathering;

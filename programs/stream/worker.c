@@ -59,6 +59,7 @@ static outcome run_batch(stream *s, batch *b) {
     }
     while (p.from < b->count && o == OUTCOME_DONE && !atomic_load(&s->abandon)) {
         p.adds = p.unnamed = false;
+        atomic_store(&s->since, now_ticks());
         id_set_clear(&p.ids);
         o = run_part(s, b, &p);
         if (o == OUTCOME_DONE)
@@ -67,6 +68,7 @@ static outcome run_batch(stream *s, batch *b) {
             o = transaction_run(s, b, p.from, p.to);
         p.from = p.to;
     }
+    atomic_store(&s->since, 0);
     id_set_free(&p.ids);
     return o;
 }
