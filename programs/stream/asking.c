@@ -7,7 +7,7 @@
 /* Waits before something is tried again: 0.2 s, twice as long each time, up to 10 s. False: it is not to be tried. */
 static bool wait_to_try(stream *s, unsigned tries) {
     enum { STEP = 50000, FIRST = 4, MOST = 200 };
-    unsigned steps = tries < 6 ? FIRST << tries : MOST;
+    unsigned steps = tries < 6 ? (unsigned)FIRST << tries : MOST;
     for (unsigned i = 0; i < steps; i++) {
         if (stream_stop || atomic_load(&s->abandon))
             return false;
