@@ -311,18 +311,40 @@ static void nothing_is_left_when_all_are_removed(void **state) {
     dp_shared_close(shared);
 }
 
-static void every_key_has_an_end(void **state) {
-    (void)state;
-    dp_shared *shared = open_memory(with_titles());
-    fill(shared, NOW, TTL, 60);
+/* Times are rounded up by at most 1/256. */
+static void check_ends(void) {
     redisReply *reply = redis_say(&server, "KEYS *");
     assert_true(reply->elements > 10);
     for (size_t i = 0; i < reply->elements; i++) {
         redisReply *left = redis_say(&server, "PTTL %b", reply->element[i]->str, reply->element[i]->len);
-        assert_true(left->integer > 0 && left->integer <= TTL * 1000);
+        if (left->integer <= 0 || left->integer > TTL * 1004)
+            fail_msg("%s ends in %lld ms", reply->element[i]->str, left->integer);
         freeReplyObject(left);
     }
     freeReplyObject(reply);
+}
+
+static void every_key_has_an_end(void **state) {
+    (void)state;
+    dp_shared *shared = open_memory(with_titles());
+    fill(shared, NOW, TTL, 60);
+    check_ends();
+    dp_shared_close(shared);
+}
+
+static void what_never_ends_leaves_no_trace_when_it_is_removed(void **state) {
+    (void)state;
+    dp_shared *shared = open_memory(with_titles());
+    fill(shared, NOW, TTL, 20);
+    dp_shared_request r = request_of(DP_SHARED_ADD, "for ever", 0x0F0F0F0F0F0F0F0F);
+    r.ttl = DOPPEL_NEVER;
+    r.trace.title = text_of("a title that stays for ever");
+    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
+    r.record.id = text_of("its copy");
+    r.trace.fingerprint[0] = 0xF0F0F0F0F0F0F0F0;
+    assert_int_equal(ask_one(shared, r, NULL).reason, DP_SAME_TITLE);
+    assert_true(remove_one(shared, "for ever"));
+    check_ends();
     dp_shared_close(shared);
 }
 
@@ -468,6 +490,7 @@ int main(void) {
         cmocka_unit_test_setup(far_ones_are_found_by_comparing_all, start_empty),
         cmocka_unit_test_setup(nothing_is_left_when_all_are_removed, start_empty),
         cmocka_unit_test_setup(every_key_has_an_end, start_empty),
+        cmocka_unit_test_setup(what_never_ends_leaves_no_trace_when_it_is_removed, start_empty),
         cmocka_unit_test_setup(the_memory_comes_back_in_time, start_empty),
         cmocka_unit_test_setup(expired_ones_are_not_found_by_a_given_clock, start_empty),
         cmocka_unit_test_setup(a_memory_that_is_lost_is_told_loudly, start_empty),

@@ -111,16 +111,10 @@ local function remove_document(c, d)
     count_live(c, d.kind, d.added, d.expires, -1)
 end
 
--- Whether nothing is left: no document that has not expired.
-local function is_empty(c)
-    local gone = false
-    for _, count in pairs(c.live) do
-        gone = gone or count <= 0
-    end
-    if not gone then
-        return false
-    end
-    local fields, live = call('HGETALL', c.meta_key), {}
+-- The times of what is there, after this call, in the fields of the meta key: the latest, 0 where one never expires; nil:
+-- nothing is there.
+local function latest_live(c)
+    local fields, live, latest = call('HGETALL', c.meta_key), {}, nil
     for i = 1, #fields, 2 do
         live[fields[i]] = tonumber(fields[i + 1])
     end
@@ -130,11 +124,30 @@ local function is_empty(c)
     for field, count in pairs(live) do
         local expires = tonumber(string.match(field, '^[dc](%d+)$'))
         if expires and count and count > 0 and (expires == 0 or expires > c.now) then
-            return false
+            latest = (expires == 0 or latest == 0) and 0 or math.max(latest or 0, expires)
         end
     end
-    call('HLEN', c.prefix .. 'q')
-    return true
+    return latest
+end
+
+-- What a removal means for the meta key: it goes when nothing is left, and it expires again when the last document that
+-- never does has gone.
+local function end_meta(c, q)
+    local last_of_field, was_never = false, false
+    for field in pairs(c.live_changed or {}) do
+        last_of_field = last_of_field or c.live[field] <= 0
+        was_never = was_never or (c.live[field] <= 0 and sub(field, 2) == '0')
+    end
+    if not last_of_field then
+        return
+    end
+    local latest = latest_live(c)
+    c.empty = not latest
+    if c.empty then
+        call('EXISTS', c.prefix .. q.link, c.prefix .. 'q')
+    elseif was_never and latest > 0 then
+        c.ends, c.ends_titles = latest, call('PEXPIRETIME', c.prefix .. 'q') == -1
+    end
 end
 
 -- Fields of the meta key that count what has expired, and those of links that have long been silent.
@@ -189,6 +202,12 @@ local function write_meta(c, q, expires)
             call('HDEL', c.meta_key, field)
         end
     end
+    if c.ends then
+        expires, c.latest = math.max(expires or 0, c.ends), ''
+        if c.ends_titles then
+            call('PEXPIREAT', c.prefix .. 'q', goes_at_digits(c, c.ends))
+        end
+    end
     if expires and c.latest ~= '0' then
         local goes = expires == NEVER and 0 or goes_at(c, expires)
         if goes == 0 then
@@ -228,8 +247,8 @@ local function write_buckets(c)
     end
 end
 
--- Writes all; `removal`: the request removed something. `expires` is the time of a new document. The totals come first, as
--- they fail when somebody else has written there.
+-- Writes all; `removal`: the request removed something. `expires` is the time of a new document. The totals come first,
+-- as they fail when somebody else has written there.
 local function write_all(c, q, removal, expires)
     if c.totals then
         write_totals(c)

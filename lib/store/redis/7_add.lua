@@ -272,6 +272,10 @@ local function add(keys, argv)
     if not c.seen then
         c.expired = expired_fields(c)
     end
+    if #a.gone > 0 then
+        end_meta(c, q)
+    end
     write_all(c, q, false, a.time)
-    return answer(OK, a.found, #a.gone > 0 and TOOK_PLACE or 0, kept and a.number or 0)
+    local flags = (#a.gone > 0 and TOOK_PLACE or 0) + (c.empty and EMPTIED or 0)
+    return answer(OK, a.found, flags, kept and a.number or 0)
 end

@@ -20,7 +20,7 @@ local function remove(keys, argv)
         return answer(OK, nil, 0, 0)
     end
     remove_document(c, d)
-    c.empty = is_empty(c)
+    end_meta(c, q)
     write_all(c, q, true)
     return answer(OK, nil, FOUND + (c.empty and EMPTIED or 0), d.number)
 end
