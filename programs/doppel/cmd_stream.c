@@ -27,6 +27,9 @@ const cli_option stream_options[] = {
     {"property", 'X', OPTION_LIST, "KEY=VALUE",
      "a property of librdkafka, e.g. security.protocol=ssl; of one client alone: consumer.KEY or producer.KEY; may be "
      "given several times"},
+    {"properties", 0, OPTION_FILE, "FILE",
+     "more of them, KEY=VALUE a line; a place for passwords, which all users of the machine can read on a command "
+     "line"},
     {"json", 0, OPTION_FLAG, NULL, "print a summary at the end, a JSON object"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},

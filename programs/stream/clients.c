@@ -42,7 +42,7 @@ static bool set(rd_kafka_conf_t *conf, const char *name, const char *value) {
     char why[512];
     if (rd_kafka_conf_set(conf, name, value, why, sizeof why) == RD_KAFKA_CONF_OK)
         return true;
-    message("-X %s: %s", name, why);
+    message("property %s: %s", name, why);
     return false;
 }
 
@@ -119,15 +119,16 @@ static void on_delivered(rd_kafka_t *producer, const rd_kafka_message_t *m, void
 
 /* Until the brokers answer, or it is stopped. */
 static bool begin_transactions(stream *s) {
-    enum { STEP = 5000 }; /* ms */
-    for (;;) {
+    enum { STEP = 1000, TOLD = 5 }; /* ms; of so many tries one is told */
+    for (unsigned tries = 1;; tries++) {
         rd_kafka_error_t *error = rd_kafka_init_transactions(s->producer, STEP);
-        bool again = error && rd_kafka_error_is_retriable(error) && !stream_stop;
-        if (error)
-            say(again ? "waiting for the brokers %s: %s" : "the brokers %s do not let it begin: %s",
-                s->settings.brokers, rd_kafka_error_string(error));
+        bool again = error && rd_kafka_error_is_retriable(error);
+        if (error && !again)
+            say("the brokers %s do not let it begin: %s", s->settings.brokers, rd_kafka_error_string(error));
+        else if (error && tries % TOLD == 0)
+            say("waiting for the brokers %s: %s", s->settings.brokers, rd_kafka_error_string(error));
         rd_kafka_error_destroy(error);
-        if (!error || !again)
+        if (!again || stream_stop)
             return !error;
     }
 }

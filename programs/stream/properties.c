@@ -47,15 +47,20 @@ bool property_read(property *p, const char *given, char *why, size_t room) {
     const char *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : 0;
     if (!length || length >= sizeof p->name) {
-        snprintf(why, room, "-X takes KEY=VALUE, e.g. security.protocol=ssl, not %.100s", given);
+        snprintf(why, room, "a property is KEY=VALUE, e.g. security.protocol=ssl, not %.*s",
+                 (int)strcspn(given, " \t:"), given); /* what follows may be a password */
         return false;
     }
+    p->value = equals + 1;
+    if (name[length - 1] == ' ') /* KEY = VALUE */
+        p->value += strspn(p->value, " ");
+    while (length && name[length - 1] == ' ')
+        length--;
     memcpy(p->name, name, length);
     p->name[length] = 0;
-    p->value = equals + 1;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (!strcmp(p->name, refused[i].name)) {
-            snprintf(why, room, "-X %s cannot be set: %s", p->name, refused[i].why);
+            snprintf(why, room, "property %s cannot be set: %s", p->name, refused[i].why);
             return false;
         }
     return true;

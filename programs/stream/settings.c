@@ -3,7 +3,8 @@
 
 #include "common/message.h"
 
-#include <limits.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,20 +58,52 @@ static bool check_topics(const stream_settings *s) {
     return true;
 }
 
-static bool read_properties(stream_settings *s, const cli_args *args) {
+static bool add_property(stream_settings *s, const char *given, const char *file) {
     char why[400];
-    while (args_again(args, "property", s->property_count))
-        s->property_count++;
-    s->properties = calloc(s->property_count + 1, sizeof *s->properties);
-    if (!s->properties) {
+    property *grown = realloc(s->properties, (s->property_count + 1) * sizeof *grown);
+    if (!grown) {
         message("no memory");
         return false;
     }
-    for (size_t i = 0; i < s->property_count; i++)
-        if (!property_read(&s->properties[i], args_again(args, "property", i), why, sizeof why)) {
-            message("%s", why);
+    s->properties = grown;
+    if (property_read(&grown[s->property_count], given, why, sizeof why)) {
+        s->property_count++;
+        return true;
+    }
+    message("%s%s%s", file ? file : "", file ? ": " : "", why);
+    return false;
+}
+
+/* The lines of a file: NAME=VALUE each; empty ones and those that begin with # say nothing. */
+static bool read_property_file(stream_settings *s, const char *path) {
+    FILE *file = fopen(path, "re");
+    size_t room = 0, size = 0;
+    if (!file || getdelim(&s->property_file, &room, 0, file) < 0) {
+        message("%s: cannot read: %s", path, file && !ferror(file) ? "it is empty" : strerror(errno));
+        if (file)
+            fclose(file);
+        return false;
+    }
+    fclose(file);
+    bool good = true;
+    for (char *rest = s->property_file, *line; good && (line = strsep(&rest, "\n"));) {
+        line += strspn(line, " \t");
+        size = strlen(line);
+        while (size && strchr(" \t\r", line[size - 1]))
+            line[--size] = 0;
+        if (size && *line != '#')
+            good = add_property(s, line, path);
+    }
+    return good;
+}
+
+static bool read_properties(stream_settings *s, const cli_args *args) {
+    const char *path = args_text(args, "properties"), *given;
+    if (path && !read_property_file(s, path))
+        return false;
+    for (size_t i = 0; (given = args_again(args, "property", i)); i++)
+        if (!add_property(s, given, NULL))
             return false;
-        }
     return true;
 }
 
@@ -110,6 +143,7 @@ bool stream_settings_read(stream_settings *s, const cli_args *args) {
 
 void stream_settings_free(stream_settings *s) {
     free(s->properties);
+    free(s->property_file);
     free(s->held);
     *s = (stream_settings){0};
 }

@@ -17,9 +17,10 @@ typedef struct stream_settings {
     size_t in_count;
     property *properties;
     size_t property_count;
-    size_t batch;      /* records of a transaction, at most */
-    unsigned wait;     /* milliseconds that a batch waits for more while nothing else is to be done */
-    size_t max_record; /* bytes */
+    char *property_file; /* what was read, which they may point into */
+    size_t batch;        /* records of a transaction, at most */
+    unsigned wait;       /* milliseconds that a batch waits for more while nothing else is to be done */
+    size_t max_record;   /* bytes */
     bool until_end, strict, json;
     char *held;
 } stream_settings;

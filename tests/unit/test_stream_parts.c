@@ -62,6 +62,9 @@ static void test_properties_are_read(void **state) {
     assert_true(property_read(&p, "producer.sasl.password=a=b", why, sizeof why));
     assert_true(!p.consumer && p.producer);
     assert_string_equal(p.value, "a=b");
+    assert_true(property_read(&p, "client.id = some one", why, sizeof why));
+    assert_string_equal(p.name, "client.id");
+    assert_string_equal(p.value, "some one");
 }
 
 static void test_properties_that_break_promises_are_refused(void **state) {

@@ -62,16 +62,13 @@ static void send_page(cluster *c, const char *key, const char *id, const char *t
 
 /* ---- the worker ---- */
 
-static const cli_option options[] = {{"brokers", 0, OPTION_TEXT, "B", ""},
-                                     {"in", 0, OPTION_TEXT, "T", ""},
-                                     {"unique", 0, OPTION_TEXT, "T", ""},
-                                     {"duplicates", 0, OPTION_TEXT, "T", ""},
-                                     {"dead-letter", 0, OPTION_TEXT, "T", ""},
-                                     {"batch", 0, OPTION_COUNT, "N", ""},
-                                     {"until-end", 0, OPTION_FLAG, NULL, ""},
-                                     {"strict", 0, OPTION_FLAG, NULL, ""},
-                                     {"property", 'X', OPTION_LIST, "KEY=VALUE", ""},
-                                     {NULL, 0, OPTION_FLAG, NULL, NULL}};
+static const cli_option options[] = {
+    {"brokers", 0, OPTION_TEXT, "B", ""},       {"in", 0, OPTION_TEXT, "T", ""},
+    {"unique", 0, OPTION_TEXT, "T", ""},        {"duplicates", 0, OPTION_TEXT, "T", ""},
+    {"dead-letter", 0, OPTION_TEXT, "T", ""},   {"batch", 0, OPTION_COUNT, "N", ""},
+    {"until-end", 0, OPTION_FLAG, NULL, ""},    {"strict", 0, OPTION_FLAG, NULL, ""},
+    {"properties", 0, OPTION_FILE, "FILE", ""}, {"property", 'X', OPTION_LIST, "KEY=VALUE", ""},
+    {NULL, 0, OPTION_FLAG, NULL, NULL}};
 static const cli_option common[] = {{"help", 'h', OPTION_FLAG, NULL, ""}, {NULL, 0, OPTION_FLAG, NULL, NULL}};
 static const cli_command command = {.name = "stream", .arguments = "ARGUMENTS", .options = options};
 
@@ -228,9 +225,17 @@ static void test_strict_ends_at_what_is_no_page(void **state) {
 }
 
 static void test_options_that_make_no_sense(void **state) {
-    static const char *const wrong[] = {
-        "--dead-letter in",   "--dead-letter unique",  "--batch 0", "--batch 1000000", "-X acks=1", "-X nothing",
-        "-X no.such.thing=1", "-X linger.ms=a-number", "--in ,"};
+    static const char *const wrong[] = {"--dead-letter in",
+                                        "--dead-letter unique",
+                                        "--batch 0",
+                                        "--batch 1000000",
+                                        "-X acks=1",
+                                        "-X nothing",
+                                        "-X no.such.thing=1",
+                                        "-X linger.ms=a-number",
+                                        "--in ,",
+                                        "--properties /dev/null",
+                                        "--properties /nowhere"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char more[64];
         snprintf(more, sizeof more, "%s", wrong[i]);
