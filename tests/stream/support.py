@@ -3,9 +3,9 @@
 All of tests/stream is run by `python run.py BUILD`, so that Kafka starts once; BUILD holds the command `doppel`.
 """
 import atexit
+import ctypes
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +47,9 @@ class Services:
         self.folder = tempfile.mkdtemp(prefix="doppel-stream-")
         self.found = {}
         atexit.register(self.stop)
+        # Waits for the end of this process, however it ends, and stops what is left.
+        self.guard = subprocess.Popen(["sh", "-c", 'read -r never; "$0" "$1" stop redis kafka --dir "$2/services"; rm -rf "$2"', sys.executable,
+                                       os.path.join(ROOT, "scripts", "services"), self.folder], stdin=subprocess.PIPE, start_new_session=True)
 
     def call(self, *words):
         command = [sys.executable, os.path.join(ROOT, "scripts", "services"), *words, "--dir", os.path.join(self.folder, "services")]
@@ -66,8 +69,8 @@ class Services:
     def stop(self):
         for worker in list(Worker.running):
             worker.kill()
-        self.call("stop", "redis", "kafka")
-        shutil.rmtree(self.folder)
+        self.guard.stdin.close()
+        self.guard.wait()
 
 
 services = Services()
@@ -170,6 +173,10 @@ def verdict(record):
 # ---- workers
 
 
+def die_with_parent(kill=9, set_death_signal=1):
+    ctypes.CDLL(None).prctl(set_death_signal, kill)
+
+
 class Worker:
     """A `doppel stream` of its own."""
 
@@ -178,7 +185,8 @@ class Worker:
     def __init__(self, line, *options):
         self.log = tempfile.TemporaryFile(mode="w+", errors="replace", dir=services.folder)
         self.command = [DOPPEL, "stream", *line.options(), *SESSION, *map(str, options)]
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                        preexec_fn=die_with_parent)
         Worker.running.add(self)
 
     def said(self):
