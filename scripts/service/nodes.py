@@ -1,5 +1,6 @@
 """Processes that outlive the command: each has a folder, with node.json (how to start it, and its port), pid (its id, and when
 it began) and log."""
+import errno
 import glob
 import json
 import os
@@ -14,6 +15,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATIENCE = 120  # seconds until a service that does not answer has failed: busy machines are slow
 TERMINATE = 15  # seconds a process gets to end by itself
+RELEASE = 5  # seconds that the port of a process which was killed may take to be free
 
 
 def fail(message):
@@ -51,6 +53,16 @@ def free_port(taken=set()):
             taken.add(port)
             return port
     return fail("no free port below 32000")
+
+
+def port_is_taken(port):
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ports of connections that have just ended are free
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 # ---- processes
@@ -92,6 +104,12 @@ def make_node(folder, name, command, port):
 def launch(node):
     if pid_of(node):
         return
+    port = about(node)["port"]
+    limit = time.monotonic() + RELEASE
+    while port_is_taken(port):
+        if time.monotonic() > limit:
+            fail(f"another process has port {port} of 127.0.0.1: end it, or stop this service and start it with another --port")
+        time.sleep(0.02)
     with open(os.path.join(node, "log"), "ab") as log:
         process = subprocess.Popen(about(node)["command"], cwd=node, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                    start_new_session=True)
