@@ -59,13 +59,13 @@ static bool read_title(asked *a, doppel_slice title) {
     return there;
 }
 
-/* The part from `start` on, `size` code points, as segment `number` of a title of some length. */
-static void add_place(asked *a, size_t length, size_t number, size_t start, size_t size) {
+/* The part from `start` on, `size` code points, as segment `number` of titles of some kind. */
+static void add_place(asked *a, size_t kind, size_t number, size_t start, size_t size) {
     uint64_t hash[2];
     for (int h = 0; h < 2; h++) {
         uint64_t p = primes[h], shift = power(a->base[h], size, p);
         uint64_t part = (a->sums[h][start + size] + p - a->sums[h][start] * shift % p) % p;
-        hash[h] = ((length * 64 + number + 1) * a->factor[h] % p * shift + part) % p;
+        hash[h] = ((kind * 64 + number + 1) * a->factor[h] % p * shift + part) % p;
     }
     uint64_t bucket = (hash[0] << a->memory->plan.title_bits) / primes[0];
     const uint8_t place[PLACE] = {(uint8_t)(bucket >> 16),  (uint8_t)(bucket >> 8),   (uint8_t)bucket,
@@ -85,50 +85,65 @@ static size_t segments_for(size_t length, double least) {
     return most + 1;
 }
 
+/* Segments have one of a few sizes, so that titles of nearly the same length mostly have the same; and titles that are
+ * not cut are told apart by their length. */
+enum { SIZES = 11, NOT_CUT = 128 };
+static const size_t sizes[SIZES] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+/* Which of the sizes so many segments of a title have. */
+static size_t size_for(size_t length, size_t count) {
+    size_t size = 0;
+    while (size + 1 < SIZES && sizes[size + 1] * count <= length)
+        size++;
+    return size;
+}
+
 static void add_homes(asked *a) {
     size_t count = segments_for(a->length, a->memory->plan.title_similarity);
+    size_t size = count ? sizes[size_for(a->length, count)] : 0;
     if (!count)
-        add_place(a, a->length, 0, 0, 0);
-    for (size_t i = 0; i < count; i++) {
-        size_t start = a->length * i / count;
-        add_place(a, a->length, i, start, a->length * (i + 1) / count - start);
-    }
+        add_place(a, NOT_CUT + a->length, 0, 0, 0);
+    for (size_t i = 0; i < count; i++)
+        add_place(a, size, i, i * size, size);
 }
 
-/* The places where segment i of titles of a length can stand in this one, within distance d. */
-static void add_shifts(asked *a, size_t length, size_t count, size_t i, size_t d) {
-    ptrdiff_t start = (ptrdiff_t)(length * i / count), size = (ptrdiff_t)(length * (i + 1) / count) - start;
-    ptrdiff_t longer = (ptrdiff_t)a->length - (ptrdiff_t)length, before = (ptrdiff_t)i, behind = (ptrdiff_t)(d - i);
-    ptrdiff_t low = -before > longer - behind ? -before : longer - behind;
-    ptrdiff_t high = before < longer + behind ? before : longer + behind;
-    for (ptrdiff_t at = start + low; at <= start + high; at++)
-        if (at >= 0 && at + size <= (ptrdiff_t)a->length)
-            add_place(a, length, i, (size_t)at, (size_t)size);
-}
-
-static void add_length(asked *a, size_t length, size_t d) {
-    size_t count = segments_for(length, a->memory->plan.title_similarity);
-    if (!count)
-        add_place(a, length, 0, 0, 0);
-    for (size_t i = 0; count && i <= d && i < count; i++)
-        add_shifts(a, length, count, i, d);
+/* Of a title within distance d some segment i of the first d + 1 is untouched, with at most i edits before it: it
+ * stands at most i code points aside. */
+static void add_shifts(asked *a, size_t size, size_t d) {
+    for (size_t i = 0; i <= d; i++)
+        for (size_t at = i * size > i ? i * size - i : 0; at <= i * size + i && at + size <= a->length; at++)
+            add_place(a, size, i, at, size);
 }
 
 /* No title is longer than a title may be. */
 enum { LONGEST = 65536 };
 
+/* Notes that titles of a length may be within distance d. */
+static void note_length(asked *a, size_t length, size_t d, size_t most[SIZES]) {
+    size_t count = segments_for(length, a->memory->plan.title_similarity);
+    if (!count) {
+        add_place(a, NOT_CUT + length, 0, 0, 0);
+        return;
+    }
+    size_t *noted = &most[size_for(length, count)];
+    *noted = d + 1 > *noted ? d + 1 : *noted;
+}
+
 static void add_probes(asked *a) {
     double least = a->memory->plan.title_similarity;
-    size_t allowed;
+    size_t allowed, most[SIZES] = {0};
     if (!dp_edit_allowed(a->length, least, &allowed))
         return;
     for (size_t length = a->length - allowed; length <= a->length; length++)
-        add_length(a, length, allowed);
+        note_length(a, length, allowed, most);
     for (size_t length = a->length + 1; length <= LONGEST && !a->failed; length++) {
         if (!dp_edit_allowed(length, least, &allowed) || length - a->length > allowed)
-            return;
-        add_length(a, length, allowed);
+            break;
+        note_length(a, length, allowed, most);
     }
+    for (size_t i = 0; i < SIZES; i++)
+        if (most[i])
+            add_shifts(a, sizes[i], most[i] - 1);
 }
 
 /* Gives what has been added, as an argument. */

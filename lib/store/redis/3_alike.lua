@@ -107,10 +107,12 @@ local function hash_numbers(memory)
     return memory.numbers
 end
 
+-- The sizes that segments have; what is not cut is told apart by its length.
+local SIZES, NOT_CUT = { 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64 }, 128
+
 -- Where the segment of the code points from `first` to `last` is looked up.
-local function segment_place(memory, points, number, first, last)
+local function segment_place(memory, points, start, first, last)
     local numbers = hash_numbers(memory)
-    local start = #points * 64 + number + 1
     local a, b = start * numbers[3] % FIRST_PRIME, start * numbers[4] % SECOND_PRIME
     for i = first, last do
         a = (a * numbers[1] + points[i] + 1) % FIRST_PRIME
@@ -120,14 +122,16 @@ local function segment_place(memory, points, number, first, last)
 end
 
 local function segment_places(c, title)
-    local points, places = points_of(title), {}
+    local points, places, size = points_of(title), {}, SIZES[1]
     local count = segment_count(#points, c.memory.title_least)
     if count == 0 then
-        return { segment_place(c.memory, points, 0, 1, 0) }
+        return { segment_place(c.memory, points, (NOT_CUT + #points) * 64 + 1, 1, 0) }
+    end
+    for _, larger in ipairs(SIZES) do
+        size = larger * count <= #points and larger or size
     end
     for i = 0, count - 1 do
-        local first, last = floor(#points * i / count) + 1, floor(#points * (i + 1) / count)
-        places[i + 1] = segment_place(c.memory, points, i, first, last)
+        places[i + 1] = segment_place(c.memory, points, size * 64 + i + 1, i * size + 1, (i + 1) * size)
     end
     return places
 end

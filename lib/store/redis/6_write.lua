@@ -130,23 +130,23 @@ local function latest_live(c)
     return latest
 end
 
--- What a removal means for the meta key: it goes when nothing is left, and it expires again when the last document that
--- never does has gone.
+-- What a removal means for the meta key: it goes when nothing is left, and sooner when the last to expire has gone. What
+-- counts titles goes with it at the latest.
 local function end_meta(c, q)
-    local last_of_field, was_never = false, false
+    local last_of_field = false
     for field in pairs(c.live_changed or {}) do
         last_of_field = last_of_field or c.live[field] <= 0
-        was_never = was_never or (c.live[field] <= 0 and sub(field, 2) == '0')
     end
     if not last_of_field then
         return
     end
-    local latest = latest_live(c)
+    local latest, before = latest_live(c), tonumber(c.latest)
     c.empty = not latest
     if c.empty then
         call('EXISTS', c.prefix .. q.link, c.prefix .. 'q')
-    elseif was_never and latest > 0 then
-        c.ends, c.ends_titles = latest, call('PEXPIRETIME', c.prefix .. 'q') == -1
+    elseif latest > 0 and before and (before == 0 or goes_at(c, latest) < before) then
+        c.ends = latest
+        call('HLEN', c.prefix .. 'q')
     end
 end
 
@@ -204,9 +204,7 @@ local function write_meta(c, q, expires)
     end
     if c.ends then
         expires, c.latest = math.max(expires or 0, c.ends), ''
-        if c.ends_titles then
-            call('PEXPIREAT', c.prefix .. 'q', goes_at_digits(c, c.ends))
-        end
+        call('PEXPIREAT', c.prefix .. 'q', goes_at_digits(c, c.ends), 'LT')
     end
     if expires and c.latest ~= '0' then
         local goes = expires == NEVER and 0 or goes_at(c, expires)

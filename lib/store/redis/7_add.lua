@@ -203,9 +203,15 @@ local function open(keys, argv)
     return q, c, read_meta(c, argv[4], q.link, field)
 end
 
--- Whether a request was carried out the first time it was sent.
+-- Whether a request was carried out the first time it was sent. Numbers are compared: texts stand in the order of the
+-- server's language.
 local function was_seen(q, seen)
-    return q.again and seen and sub(seen, 1, 8) >= q.request
+    if not (q.again and seen and #seen >= 8) then
+        return false
+    end
+    local high, low = unpack_from('>I4I4', seen)
+    local asked_high, asked_low = unpack_from('>I4I4', q.request)
+    return high > asked_high or (high == asked_high and low >= asked_low)
 end
 
 -- What the answer was to a request that was carried out: its document tells, else all is looked up once more. nil:
