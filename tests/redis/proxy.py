@@ -21,11 +21,11 @@ LATER = 0.25
 class Pair:
     """A connection: a socket on either side, and what is on its way to the other. side 0 is the client's."""
 
-    def __init__(self, client, server, ends):
+    def __init__(self, client, server, ends, most):
         self.sockets = [client, server]
         self.held = [bytearray(), bytearray()]  # from side i
         self.since = [None, None]
-        self.ends = ends  # when it is cut; None: it is not
+        self.ends, self.most = ends, most  # when it is cut, after how many bytes; None: it is not
         self.swallows = False
         self.late = None  # when what is held goes to the server, of one that is closed on the client's side
 
@@ -37,11 +37,12 @@ def shut(one, reset):
 
 
 class Proxy:
-    """Listens on `port`, for the server at another one. With `every`, connections live for about so many seconds, and are cut in
-    one of `ways`; without, until `cut` is called."""
+    """Listens on `port`, for the server at another one. Connections live for about so many `seconds`, or until their clients have
+    sent about so many `bytes`, and are cut in one of `ways`; with neither, until `cut` is called."""
 
-    def __init__(self, to, every=None, ways=WAYS, seed=0):
-        self.to, self.every, self.ways = to, every, ways
+    def __init__(self, to, seconds=None, bytes=None, ways=WAYS, seed=0):
+        self.to, self.seconds, self.bytes, self.ways = to, seconds, bytes, ways
+        self.hold = HOLD if seconds or bytes else 0
         self.rng = random.Random(seed)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.setblocking(False)
@@ -90,7 +91,7 @@ class Proxy:
                     self.end(pair, asked[-1] if asked else self.rng.choice(self.ways))
                 else:
                     for side in (0, 1):
-                        if pair.held[side] and now - pair.since[side] >= (HOLD if self.every else 0):
+                        if pair.held[side] and now - pair.since[side] >= self.hold:
                             self.deliver(pair, side, None)
 
     def accept(self):
@@ -101,17 +102,21 @@ class Proxy:
             server = socket.create_connection(("127.0.0.1", self.to), timeout=5)
         except OSError:
             return shut(client, self.rng.random() < 0.5)
-        lives = self.rng.uniform(0.2, 1.8) * (self.every or 0)
-        if self.first:  # who opens a store has to reach it
-            lives, self.first = max(lives, 0.5), False
-        ends = time.monotonic() + lives if self.every else None
-        pair = Pair(client, server, ends)
+        pair = Pair(client, server, *self.life())
         self.pairs.append(pair)
         for side, one in enumerate(pair.sockets):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             one.setblocking(False)
             self.selector.register(one, selectors.EVENT_READ, (pair, side))
         return None
+
+    def life(self):
+        """When a connection is to be cut, and at which byte. Who opens a store, which is the first, has to reach it."""
+        share = self.rng.uniform(0.1, 1.9)
+        ends = time.monotonic() + self.seconds * share + self.first * 0.5 if self.seconds else None
+        most = self.bytes * share + self.first * 4000 if self.bytes else None
+        self.first = False
+        return ends, most
 
     def take(self, pair, side):
         """Reads what has come from a side."""
@@ -131,6 +136,10 @@ class Proxy:
             if not pair.held[side]:
                 pair.since[side] = time.monotonic()
             pair.held[side] += data
+            if side == 0 and pair.most is not None:
+                pair.most -= len(data)
+                if pair.most < 0:
+                    self.end(pair, self.rng.choice(self.ways))
 
     def deliver(self, pair, side, most):
         """Sends bytes that came from a side on, up to `most`."""
@@ -148,7 +157,7 @@ class Proxy:
 
     def end(self, pair, way):
         self.cuts += 1
-        pair.ends = None
+        pair.ends = pair.most = None
         if way == SWALLOW:
             pair.swallows = True
             pair.held[1].clear()

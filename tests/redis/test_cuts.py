@@ -4,7 +4,7 @@ from proxy import CARRY, LATE, SWALLOW, WAYS, Proxy
 from support import FULL, Case, Doppel, Server, get_all, run, stats, wait_for
 
 COUNT = 20000 if FULL else 300
-EVERY = 0.3 if FULL else 0.12  # seconds a connection lives, about
+BAD = {"bytes": 20000, "seconds": 0.3}  # what a connection lives for, about
 TIMES = ("added", "expires", "lastDuplicate")
 
 
@@ -32,8 +32,8 @@ class Cuts(Case):
         for proxy in self.proxies:
             proxy.close()
 
-    def proxy(self, *arguments, **settings):
-        self.proxies.append(Proxy(self.server.port, *arguments, seed=len(self.proxies), **settings))
+    def proxy(self, **settings):
+        self.proxies.append(Proxy(self.server.port, seed=len(self.proxies), **settings))
         return self.proxies[-1]
 
     def ids(self):
@@ -67,17 +67,17 @@ class Cuts(Case):
         self.assertGreater(proxy.cuts, 3)
 
     def test_all_ways(self):
-        self.check_adding(self.proxy(EVERY))
+        self.check_adding(self.proxy(**BAD), "--batch", "20")
 
     def test_links(self):
         """Copies that are remembered, in batches that are sent whole."""
-        self.check_adding(self.proxy(EVERY), "--on-duplicate", "link", "--batch", "5000")
+        self.check_adding(self.proxy(bytes=100000, seconds=0.3), "--on-duplicate", "link", "--batch", "5000")
 
     def test_each_way(self):
         for way in WAYS if FULL else (LATE,):
             with self.subTest(way):
                 self.setUp()
-                self.check_adding(self.proxy(EVERY, ways=[way]), "--batch", "100")
+                self.check_adding(self.proxy(**BAD, ways=[way]), "--batch", "20")
 
     def test_answers_are_swallowed(self):
         """The server carries out all that it is asked, and nobody hears of it."""
@@ -94,7 +94,7 @@ class Cuts(Case):
 
     def test_several_processes(self):
         """Each behind a bad network of its own."""
-        adding = [Doppel("add", self.server.url("prefix=bad&timeout=2", port=self.proxy(EVERY).port), "--batch", 100,
+        adding = [Doppel("add", self.server.url("prefix=bad&timeout=2", port=self.proxy(**BAD).port), "--batch", 20,
                          self.cliques.write(f"cuts{i}", order=i)) for i in range(4)]
         verdicts = [verdict for one in adding for verdict in one.finish()]
         stored = get_all(self.server.url("prefix=bad"), {verdict["originalId"] or verdict["id"] for verdict in verdicts})
