@@ -5,9 +5,12 @@ local FIRST_PRIME, SECOND_PRIME = 67108859, 67108837
 
 -- ---- how alike ----
 
--- The code points of a text that is valid UTF-8.
+-- The code points of a text that is valid UTF-8. Most are ASCII, and so short that their bytes may stand on the stack.
 local function points_of(text)
     local points, at = {}, 1
+    if #text <= 1000 and not find(text, '[\128-\255]') then
+        return { byte(text, 1, -1) }
+    end
     while at <= #text do
         local a, b, d, e = byte(text, at, at + 3)
         if a < 128 then
