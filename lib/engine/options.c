@@ -1,12 +1,12 @@
-/* options.c - what an engine is told, what its preset says and what its folder keeps: one table of settings for all
- * three.
+/* options.c - what an engine is told, what its preset says and what its folder keeps: one table of settings
+ * (settings.c) for all three.
  *
  * A folder keeps a text of lines "name=value", all settings of it. Those that shape what is stored are fixed: whoever
  * opens the folder with others is refused, and a message names both. The others are what the folder was made with
  * unless the caller says otherwise. */
 #include "engine/engine.h"
+#include "engine/settings.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,115 +35,6 @@ static const preset *find_preset(const doppel_engine *engine, const char *name) 
         if (!strcmp(presets[i].name, name))
             return &presets[i];
     return NULL;
-}
-
-/* ---- settings ---- */
-
-typedef enum kind { CHOICE, COUNT, INTEGER, REAL, BITS } kind;
-
-typedef struct setting {
-    const char *name;
-    kind kind;
-    size_t offset;            /* in the options */
-    const char *const *names; /* of choices, from 0 on; NULL ends them */
-    bool fixed;
-} setting;
-
-static const char *const near_names[] = {"preset", "distance", "similarity", NULL};
-static const char *const switch_names[] = {"preset", "on", "off", NULL};
-static const char *const content_names[] = {"main", "all", NULL};
-static const char *const duplicate_names[] = {"preset", "skip", "link", "store", NULL};
-static const char *const url_names[] = {"preset", "duplicate", "refresh", NULL};
-
-#define AT(member) offsetof(doppel_engine_options, member)
-static const setting settings[] = {
-    {"near", CHOICE, AT(near), near_names, true},
-    {"similarity", REAL, AT(similarity), NULL, true},
-    {"distance", INTEGER, AT(distance), NULL, true},
-    {"min_words", COUNT, AT(min_words), NULL, true},
-    {"titles", CHOICE, AT(titles), switch_names, true},
-    {"title_similarity", REAL, AT(title_similarity), NULL, true},
-    {"keep_text", CHOICE, AT(keep_text), switch_names, true},
-    {"content", CHOICE, AT(content), content_names, true},
-    {"url_without", BITS, AT(url_without), NULL, true},
-    {"on_duplicate", CHOICE, AT(on_duplicate), duplicate_names, false},
-    {"on_same_url", CHOICE, AT(on_same_url), url_names, false},
-    {"ttl", COUNT, AT(ttl), NULL, false},
-    {"title_share", REAL, AT(title_share), NULL, false},
-};
-enum { SETTINGS = sizeof settings / sizeof *settings, VALUE = 64 };
-
-static bool is_given(const setting *s, const doppel_engine_options *options) {
-    const char *at = (const char *)options + s->offset;
-    switch (s->kind) {
-    case CHOICE:
-    case INTEGER:
-    case BITS: return *(const int *)(const void *)at != 0;
-    case COUNT: return *(const uint64_t *)(const void *)at != 0;
-    case REAL: return *(const double *)(const void *)at != 0;
-    }
-    return false;
-}
-
-/* Real numbers from 0 to 1 with twelve digits, whatever the locale says of points. */
-#define REAL_DIGITS 12
-#define REAL_UNIT 1000000000000ULL
-
-static void print_real(double real, char value[VALUE]) {
-    unsigned long long units = (unsigned long long)(real * (double)REAL_UNIT + 0.5);
-    snprintf(value, VALUE, "%llu.%0*llu", units / REAL_UNIT, REAL_DIGITS, units % REAL_UNIT);
-}
-
-static double parse_real(const char *value, char **end) {
-    unsigned long long whole = strtoull(value, end, 10);
-    if (**end != '.' || strlen(*end) != REAL_DIGITS + 1)
-        return 0;
-    return (double)(whole * REAL_UNIT + strtoull(*end + 1, end, 10)) / (double)REAL_UNIT;
-}
-
-static void print_setting(const setting *s, const doppel_engine_options *options, char value[VALUE]) {
-    const char *at = (const char *)options + s->offset;
-    switch (s->kind) {
-    case CHOICE: snprintf(value, VALUE, "%s", s->names[*(const unsigned *)(const void *)at]); break;
-    case INTEGER: snprintf(value, VALUE, "%d", *(const int *)(const void *)at); break;
-    case BITS: snprintf(value, VALUE, "%u", *(const unsigned *)(const void *)at); break;
-    case COUNT: snprintf(value, VALUE, "%" PRIu64, *(const uint64_t *)(const void *)at); break;
-    case REAL: print_real(*(const double *)(const void *)at, value); break;
-    }
-}
-
-static bool parse_setting(const setting *s, const char *value, doppel_engine_options *options) {
-    char *at = (char *)options + s->offset, *end = NULL;
-    switch (s->kind) {
-    case CHOICE:
-        for (unsigned i = 0; s->names[i]; i++)
-            if (!strcmp(s->names[i], value)) {
-                *(unsigned *)(void *)at = i;
-                return true;
-            }
-        return false;
-    case INTEGER: *(int *)(void *)at = (int)strtol(value, &end, 10); break;
-    case BITS: *(unsigned *)(void *)at = (unsigned)strtoul(value, &end, 10); break;
-    case COUNT: *(uint64_t *)(void *)at = strtoull(value, &end, 10); break;
-    case REAL: *(double *)(void *)at = parse_real(value, &end); break;
-    }
-    return end && end != value && !*end;
-}
-
-/* The value of a line "name=value", copied; false: there is none, or it is too long. */
-static bool find_line(const char *text, const char *name, char *value, size_t room) {
-    size_t length = strlen(name);
-    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        if (strncmp(line, name, length) != 0 || line[length] != '=')
-            continue;
-        size_t size = strcspn(line + length + 1, "\n");
-        if (size >= room)
-            return false;
-        memcpy(value, line + length + 1, size);
-        value[size] = 0;
-        return true;
-    }
-    return false;
 }
 
 /* ---- what is given, and what follows ---- */
@@ -259,14 +150,14 @@ static doppel_status own_recipe(doppel_engine *engine, const char *text, doppel_
 
 static doppel_status write_settings(doppel_engine *engine, doppel_error *error) {
     dp_buffer *to = &engine->settings;
-    char value[VALUE];
+    char value[DP_SETTING_VALUE];
     to->size = 0;
     bool added =
         dp_buffer_printf(to, "preset=%s\nrecipe=%s\nunicode=%s\nfields=%s\n", engine->preset,
                          doppel_recipe_text(engine->options.recipe), doppel_unicode_version(), engine->options.fields);
-    for (int i = 0; i < SETTINGS && added; i++) {
-        print_setting(&settings[i], &engine->options, value);
-        added = dp_buffer_printf(to, "%s=%s\n", settings[i].name, value);
+    for (int i = 0; i < DP_SETTINGS && added; i++) {
+        dp_setting_print(&dp_settings[i], &engine->options, value);
+        added = dp_buffer_printf(to, "%s=%s\n", dp_settings[i].name, value);
     }
     return added && dp_buffer_add(to, "", 1) ? DOPPEL_OK : dp_no_memory(error);
 }
@@ -301,13 +192,13 @@ static doppel_status refuse(const char *name, const char *has, const char *given
 
 static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_options *given, const char *text,
                                     char **recipe, doppel_error *error) {
-    char name[VALUE], fields[FIELDS], unicode[VALUE];
+    char name[DP_SETTING_VALUE], fields[FIELDS], unicode[DP_SETTING_VALUE];
     size_t room = strlen(text) + 1;
     if (!(*recipe = malloc(room)))
         return dp_no_memory(error);
-    if (!find_line(text, "preset", name, sizeof name) || !find_preset(engine, name) ||
-        !find_line(text, "recipe", *recipe, room) || !find_line(text, "fields", fields, sizeof fields) ||
-        !find_line(text, "unicode", unicode, sizeof unicode))
+    if (!dp_settings_line(text, "preset", name, sizeof name) || !find_preset(engine, name) ||
+        !dp_settings_line(text, "recipe", *recipe, room) || !dp_settings_line(text, "fields", fields, sizeof fields) ||
+        !dp_settings_line(text, "unicode", unicode, sizeof unicode))
         return dp_fail(error, DOPPEL_ERROR_STORE, "the settings of the index cannot be read");
     if (given->preset && strcmp(given->preset, name) != 0)
         return refuse("preset", name, given->preset, error);
@@ -324,17 +215,17 @@ static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_o
     return own_fields(engine, fields, error);
 }
 
-static doppel_status agree_on(const setting *s, const doppel_engine_options *given, const char *text,
+static doppel_status agree_on(const dp_setting *s, const doppel_engine_options *given, const char *text,
                               doppel_engine_options *options, doppel_error *error) {
-    char has[VALUE], says[VALUE];
-    if (!find_line(text, s->name, has, sizeof has) || !parse_setting(s, has, options))
+    char has[DP_SETTING_VALUE], says[DP_SETTING_VALUE];
+    if (!dp_settings_line(text, s->name, has, sizeof has) || !dp_setting_parse(s, has, options))
         return dp_fail(error, DOPPEL_ERROR_STORE, "the settings of the index cannot be read: %s", s->name);
-    if (!is_given(s, given))
+    if (!dp_setting_is_given(s, given))
         return DOPPEL_OK;
-    print_setting(s, given, says);
+    dp_setting_print(s, given, says);
     if (s->fixed && strcmp(has, says) != 0)
         return refuse(s->name, has, says, error);
-    parse_setting(s, says, options);
+    dp_setting_parse(s, says, options);
     return DOPPEL_OK;
 }
 
@@ -344,8 +235,8 @@ doppel_status dp_engine_agree(doppel_engine *engine, const doppel_engine_options
     if (!strcmp(text, engine->settings.data))
         return DOPPEL_OK;
     doppel_status status = agree_on_texts(engine, given, text, &recipe, error);
-    for (int i = 0; i < SETTINGS && status == DOPPEL_OK; i++)
-        status = agree_on(&settings[i], given, text, &engine->options, error);
+    for (int i = 0; i < DP_SETTINGS && status == DOPPEL_OK; i++)
+        status = agree_on(&dp_settings[i], given, text, &engine->options, error);
     if (status == DOPPEL_OK) {
         doppel_recipe_free(engine->own_recipe);
         engine->own_recipe = NULL;
