@@ -224,3 +224,4 @@ class Worker:
             self.process.kill()
         self.process.wait()
         Worker.running.discard(self)
+        assert "Sanitizer" not in self.said(), self.said()
