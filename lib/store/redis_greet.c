@@ -105,7 +105,8 @@ static doppel_status close_left(dp_redis_link *link, doppel_error *error) {
                      "%s: this user may not close a connection it has lost (client|list, client|kill): a command that "
                      "arrives late may be counted twice",
                      link->wire.place);
-    link->left_client = 0;
+    if (!status)
+        link->left_client = 0;
     return status;
 }
 
