@@ -332,20 +332,37 @@ static void every_key_has_an_end(void **state) {
     dp_shared_close(shared);
 }
 
-static void what_never_ends_leaves_no_trace_when_it_is_removed(void **state) {
-    (void)state;
+/* A document that stays for longer than the others comes, with a copy by its title, and is removed. */
+static void check_trace_of(uint64_t ttl) {
     dp_shared *shared = open_memory(with_titles());
     fill(shared, NOW, TTL, 20);
-    dp_shared_request r = request_of(DP_SHARED_ADD, "for ever", 0x0F0F0F0F0F0F0F0F);
-    r.ttl = DOPPEL_NEVER;
-    r.trace.title = text_of("a title that stays for ever");
+    dp_shared_request r = request_of(DP_SHARED_ADD, "long", 0x0F0F0F0F0F0F0F0F);
+    r.ttl = ttl;
+    r.trace.title = text_of("a title that stays for long");
     assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
     r.record.id = text_of("its copy");
     r.trace.fingerprint[0] = 0xF0F0F0F0F0F0F0F0;
     assert_int_equal(ask_one(shared, r, NULL).reason, DP_SAME_TITLE);
-    assert_true(remove_one(shared, "for ever"));
+    assert_true(remove_one(shared, "long"));
+    check_ends();
+    /* The same title once more, for no longer than the others. */
+    r.ttl = TTL;
+    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
+    r.record.id = text_of("a copy of that");
+    r.trace.fingerprint[0] = 0x0F0F0F0F0F0F0F0F;
+    assert_int_equal(ask_one(shared, r, NULL).reason, DP_SAME_TITLE);
     check_ends();
     dp_shared_close(shared);
+}
+
+static void what_never_ends_leaves_no_trace_when_it_is_removed(void **state) {
+    (void)state;
+    check_trace_of(DOPPEL_NEVER);
+}
+
+static void what_ends_late_leaves_no_trace_when_it_is_removed(void **state) {
+    (void)state;
+    check_trace_of(1000 * TTL);
 }
 
 static void the_memory_comes_back_in_time(void **state) {
@@ -491,6 +508,7 @@ int main(void) {
         cmocka_unit_test_setup(nothing_is_left_when_all_are_removed, start_empty),
         cmocka_unit_test_setup(every_key_has_an_end, start_empty),
         cmocka_unit_test_setup(what_never_ends_leaves_no_trace_when_it_is_removed, start_empty),
+        cmocka_unit_test_setup(what_ends_late_leaves_no_trace_when_it_is_removed, start_empty),
         cmocka_unit_test_setup(the_memory_comes_back_in_time, start_empty),
         cmocka_unit_test_setup(expired_ones_are_not_found_by_a_given_clock, start_empty),
         cmocka_unit_test_setup(a_memory_that_is_lost_is_told_loudly, start_empty),

@@ -199,7 +199,7 @@ local function count_title(c, title, times)
     if times == 0 then
         return
     end
-    seen[2] = seen[2] == NEVER and 0 or seen[2] -- who would not expire may be gone
+    seen[2] = 0 -- who had it before and would expire later may be gone
     for _, owner in ipairs(entry and entry.owners or {}) do
         seen[2] = math.max(seen[2], owner[2])
     end
