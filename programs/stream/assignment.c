@@ -76,6 +76,14 @@ void pause_all(stream *s) {
         rd_kafka_pause_partitions(s->consumer, s->paused);
 }
 
+/* Once the group has thrown this worker out, its client says that it is of no generation, and then the brokers ask no
+ * questions: what counts is what it was when the partitions were assigned. */
+static void take_generation(stream *s) {
+    if (s->generation)
+        rd_kafka_consumer_group_metadata_destroy(s->generation);
+    s->generation = rd_kafka_consumer_group_metadata(s->consumer);
+}
+
 /* The worker finishes what it has begun, and drops the rest. */
 static void let_go(stream *s) {
     resume_all(s);
@@ -99,6 +107,7 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
     if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
         say("%d partition%s to work on", partitions->cnt, partitions->cnt == 1 ? "" : "s");
         find_ends(s, partitions);
+        take_generation(s);
         assign(s, partitions);
         s->assigned = true;
         atomic_store(&s->joined, true);

@@ -85,6 +85,13 @@ static bool wait_for_place(stream *s, unsigned milliseconds) {
     return !s->queued && s->spare;
 }
 
+/* There is no room for a record that came: all that is not committed is read once more. */
+static void read_again(stream *s) {
+    pthread_mutex_lock(&s->lock);
+    s->rewind = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* The worker is held up: the group must hear from this one all the same, and no more records are wanted. False: the
  * batch was let go meanwhile. */
 static bool hold_on(stream *s) {
@@ -93,7 +100,7 @@ static bool hold_on(stream *s) {
     while (!place && s->gathering->count && !is_disturbed(s)) {
         rd_kafka_message_t *m = rd_kafka_consumer_poll(s->consumer, IDLE);
         if (m && !m->err)
-            say("a record came from a partition that is paused; it will be read again");
+            read_again(s); /* it was not paused: its partition has just been assigned */
         if (m)
             rd_kafka_message_destroy(m);
         report_now_and_then(s);

@@ -52,7 +52,9 @@ typedef struct stream {
     bool rewind; /* what was read and is not committed is to be read again; until then the worker drops batches */
     int code;    /* not EXIT_DONE: the worker has failed */
     rd_kafka_topic_partition_list_t *positions; /* the first offset that is not committed */
-    atomic_bool busy;                           /* queued or working */
+    /* Of the group when partitions were assigned, for what is read from them; changed while the worker is idle. */
+    rd_kafka_consumer_group_metadata_t *generation;
+    atomic_bool busy;           /* queued or working */
     atomic_bool abandon;        /* partitions are to be given back: what has not begun is left to others */
     atomic_bool away;           /* the index or the brokers do not answer */
     atomic_uint_fast64_t since; /* when the worker began with a part, in ticks; 0: it has none */

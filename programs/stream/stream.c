@@ -86,6 +86,8 @@ static void destroy(stream *s) {
     clients_close(s);
     free_batches(s);
     rd_kafka_topic_partition_list_destroy(s->positions);
+    if (s->generation)
+        rd_kafka_consumer_group_metadata_destroy(s->generation);
     if (s->ends)
         rd_kafka_topic_partition_list_destroy(s->ends);
     pthread_cond_destroy(&s->changed);

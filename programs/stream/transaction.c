@@ -178,30 +178,34 @@ static rd_kafka_topic_partition_list_t *offsets_of(const batch *b, size_t from, 
     return list;
 }
 
-static outcome send_offsets(stream *s, const rd_kafka_topic_partition_list_t *offsets) {
-    enum { PATIENCE = 10000 }; /* ms */
-    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(s->consumer);
-    outcome o = OUTCOME_DONE;
-    bool again = true;
-    while (again) {
-        rd_kafka_error_t *error = rd_kafka_send_offsets_to_transaction(s->producer, offsets, group, PATIENCE);
-        again = false;
-        if (error)
-            o = settle(s, error, "offsets", &again);
-    }
-    rd_kafka_consumer_group_metadata_destroy(group);
-    return o;
-}
-
-static outcome commit(stream *s) {
+/* A call of the transaction, again and again where that helps. */
+static outcome insist(stream *s, const char *what, rd_kafka_error_t *(*call)(stream *s, const void *with),
+                      const void *with) {
     for (bool again;;) {
-        rd_kafka_error_t *error = rd_kafka_commit_transaction(s->producer, -1);
+        rd_kafka_error_t *error = call(s, with);
         if (!error)
             return OUTCOME_DONE;
-        outcome o = settle(s, error, "commit", &again);
+        outcome o = settle(s, error, what, &again);
         if (!again)
             return o;
     }
+}
+
+static rd_kafka_error_t *begin(stream *s, const void *with) {
+    (void)with;
+    return rd_kafka_begin_transaction(s->producer);
+}
+
+/* By the generation of the group that the records were read in: where it is over, others have them. */
+static rd_kafka_error_t *send_offsets(stream *s, const void *with) {
+    enum { PATIENCE = 10000 }; /* ms */
+    const rd_kafka_topic_partition_list_t *offsets = with;
+    return rd_kafka_send_offsets_to_transaction(s->producer, offsets, s->generation, PATIENCE);
+}
+
+static rd_kafka_error_t *commit(stream *s, const void *with) {
+    (void)with;
+    return rd_kafka_commit_transaction(s->producer, -1);
 }
 
 static outcome put_all(stream *s, const batch *b, size_t from, size_t to) {
@@ -220,17 +224,15 @@ static outcome put_all(stream *s, const batch *b, size_t from, size_t to) {
 }
 
 static outcome run(stream *s, const batch *b, size_t from, size_t to) {
-    bool again;
     s->undelivered = RD_KAFKA_RESP_ERR_NO_ERROR;
-    rd_kafka_error_t *error = rd_kafka_begin_transaction(s->producer);
-    if (error)
-        return settle(s, error, "begin", &again);
     rd_kafka_topic_partition_list_t *offsets = offsets_of(b, from, to);
-    outcome o = put_all(s, b, from, to);
+    outcome o = insist(s, "begin", begin, NULL);
     if (o == OUTCOME_DONE)
-        o = send_offsets(s, offsets);
+        o = put_all(s, b, from, to);
     if (o == OUTCOME_DONE)
-        o = commit(s);
+        o = insist(s, "offsets", send_offsets, offsets);
+    if (o == OUTCOME_DONE)
+        o = insist(s, "commit", commit, NULL);
     rd_kafka_topic_partition_list_destroy(offsets);
     return o;
 }
