@@ -62,9 +62,11 @@ class Streaming:
         with open(os.path.join(self.folder, "log"), "w") as log:
             return [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) for _ in range(number)]
 
-    def wait_for_partitions(self):
+    def wait_for_partitions(self, workers):
         """Until a worker says that it has some."""
         while True:
+            if any(worker.poll() for worker in workers):
+                sys.exit(f"bench: doppel stream failed; see {self.folder}/log")
             with open(os.path.join(self.folder, "log")) as log:
                 if "to work on" in log.read():
                     return time.perf_counter()
@@ -83,7 +85,7 @@ class Streaming:
         self.outputs()
         broker, own = self.broker_time(), os.times()
         workers = self.workers(place, number, "pages", "--until-end", "--json")
-        began = self.wait_for_partitions()
+        began = self.wait_for_partitions(workers)
         summaries = [json.loads(worker.communicate()[0] or "null") for worker in workers]
         seconds, after = time.perf_counter() - began, os.times()
         if any(worker.returncode for worker in workers):

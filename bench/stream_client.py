@@ -25,6 +25,8 @@ def topics(brokers, *names):
     admin = AdminClient({"bootstrap.servers": brokers})
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
         made.result(PATIENCE)
+    while not set(names) <= set(admin.list_topics(timeout=PATIENCE).topics):  # the broker hears of them a little later
+        time.sleep(0.05)
 
 
 def remove(brokers, *names):
