@@ -86,13 +86,13 @@ class OnePartition(Kept):
         kills, aim = 0, 0
         while aim < len(self.planted) - 200:
             worker = self.start(*(["-X", "group.instance.id=only"] if kills % 4 else []))
-            aim = self.line.consumed() + self.rng.randrange(1, len(self.planted) // (20 if FULL else 4))
+            aim = self.line.consumed() + self.rng.randrange(1, len(self.planted) // (20 if FULL else 5))
             self.wait(worker, min(aim, len(self.planted)))
             time.sleep(self.rng.random() * 0.03)
             worker.kill()
             kills += 1
         self.start("--until-end").finish()
-        self.assertGreater(kills, 3)
+        self.assertGreaterEqual(kills, 2)
         self.check()
 
     def test_broker_restarts(self):
@@ -172,6 +172,28 @@ class ManyPartitions(Kept):
             self.check_alive()
             name = self.rng.choice("abc")
             self.workers[name].kill()
+            self.start(name)
+        self.finish()
+
+    def test_frozen(self):
+        """One of three stands still for longer than its session, wherever it is; when it goes on, others have its work."""
+        for step in range(1, 6 if FULL else 2):
+            for name in "ab":
+                self.start(name)
+            frozen = Worker(self.line, "--store", redis_url(self.line.name), *BATCH)
+            aim = self.line.consumed() + len(self.planted) // 8
+            wait_for("progress", lambda: self.line.consumed() >= aim or not self.all_alive(), 0.01)
+            time.sleep(self.rng.random() * 0.05)
+            frozen.process.send_signal(signal.SIGSTOP)
+            time.sleep(4)
+            frozen.process.send_signal(signal.SIGCONT)
+            time.sleep(1)
+            self.check_alive()
+            self.assertTrue(frozen.alive(), frozen.said())
+            frozen.stop()
+            for name in "ab":
+                self.workers[name].stop()
+        for name in "ab":
             self.start(name)
         self.finish()
 
