@@ -215,8 +215,11 @@ class Worker:
         return self
 
     def stop(self):
+        """Ends it by signal; well, unless it had not even begun."""
         if self.alive():
             self.process.terminate()
+        if self.ended() == -signal.SIGTERM and not self.said():
+            return self
         return self.finish()
 
     def kill(self):
