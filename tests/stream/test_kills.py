@@ -200,7 +200,7 @@ class ManyPartitions(Kept):
     def test_rebalance_storm(self):
         """Workers join and leave all the time, some by signal, some by death."""
         self.start("0")
-        for number in range(1, 60 if FULL else 6):
+        for number in range(1, 60 if FULL else 4):
             self.start(f"{number}")
             time.sleep(1 if FULL else 0.5)
             self.check_alive()
