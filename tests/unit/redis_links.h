@@ -10,9 +10,13 @@
 #include <pthread.h>
 
 /* doppel_test_count KEY LINK NUMBER AGAIN: adds 1 to the field `all` of a hash, which also has the last number of each
- * link. A number that is known and comes again is not counted; one that does not follow the last adds to `disorder`. */
+ * link. A number that is known and comes again is not counted; one that does not follow the last adds to `disorder`.
+ * While there is a key {doppel}refuse, the next is refused, and that key goes. */
 static const char test_library[] = "#!lua name=doppel_test\n"
                                    "redis.register_function('doppel_test_count', function(keys, args)\n"
+                                   "  if redis.call('DEL', '{doppel}refuse') == 1 then\n"
+                                   "    return redis.error_reply('LOADING not yet')\n"
+                                   "  end\n"
                                    "  local last = tonumber(redis.call('HGET', keys[1], args[1]) or '0')\n"
                                    "  local number = tonumber(args[2])\n"
                                    "  if args[3] == '1' and number <= last then return {number, 'settled'} end\n"
