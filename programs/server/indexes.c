@@ -62,7 +62,8 @@ static doppel_status entry_open(index_entry *entry, const char *path, doppel_err
     if (status != DOPPEL_OK)
         return status;
     entry->bits = doppel_recipe_bits(doppel_engine_get_options(entry->engine)->recipe);
-    if (split_fields(entry) && (!entry->shared || watch_open(&entry->watch, entry->engine)))
+    if (split_fields(entry) &&
+        (!entry->shared || watch_open(&entry->watch, entry->engine, "requests that need it get 503")))
         return DOPPEL_OK;
     *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory, or no threads"};
     return DOPPEL_ERROR_MEMORY;

@@ -5,9 +5,9 @@
 #ifndef SERVER_INDEXES_H
 #define SERVER_INDEXES_H
 
+#include "common/watch.h"
 #include "server/json.h"
 #include "server/serve.h"
-#include "server/watch.h"
 
 #include <pthread.h>
 
@@ -48,7 +48,7 @@ void indexes_give(indexes *all, index_entry *entry);
 /* The n-th index, to be given back; NULL: there are fewer. */
 index_entry *indexes_at(indexes *all, size_t n);
 
-/* watch.c: whether an index is a store that does not answer now. */
+/* shared.c: whether an index is a store that does not answer now. */
 bool index_is_away(index_entry *entry);
 /* What there is to say of an index without waiting for a store: its figures may be some seconds old. */
 void index_stats(index_entry *entry, doppel_engine_stats *stats);

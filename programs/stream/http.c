@@ -1,10 +1,11 @@
-/* http.c - GET /metrics, /healthz and /readyz of a worker, by libmicrohttpd: a thread a connection, as an index that is
- * away may let one of them wait. */
+/* http.c - GET /metrics, /healthz and /readyz of a worker, by libmicrohttpd: a thread a connection, as brokers that are
+ * away let /readyz wait. */
 #include "stream/state.h"
 
 #include "common/listen.h"
 #include "common/message.h"
 #include "common/metrics.h"
+#include "common/watch.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -14,8 +15,7 @@
 struct http {
     struct MHD_Daemon *daemon;
     listening listening;
-    pthread_mutex_t lock;
-    doppel_engine_stats stats; /* as they were when the index last answered */
+    store_watch watch; /* of an index that is shared */
 };
 
 /* ---- what is shown ---- */
@@ -48,29 +48,56 @@ static void write_figures(text *out, stream *s) {
     lag_of(s, out);
 }
 
+/* What there is to say of the index without waiting for a store. */
+static void write_index(text *out, stream *s) {
+    engine_figures engine = {.name = "default"};
+    if (s->job->shared)
+        watch_stats(&s->http->watch, &engine.stats);
+    else
+        doppel_engine_get_stats(s->job->engine, &engine.stats);
+    metrics_engines(out, &engine, 1);
+    if (!s->job->shared)
+        return;
+    metrics_head(out, "store_up", "gauge", "Whether the shared store of the index answers.");
+    text_format(out, "doppel_store_up{index=\"%s\"} %d\n", engine.name, !watch_is_away(&s->http->watch));
+}
+
+static void write_metrics(text *out, stream *s) {
+    metrics_process(out);
+    metrics_single(out, "uptime_seconds", "gauge", "Since the worker was started.",
+                   (double)(now_ticks() - s->figures.started) * 1e-6);
+    write_figures(out, s);
+    write_index(out, s);
+}
+
+/* ---- whether it works ---- */
+
 /* Calls that wait for the index or the brokers say so only in the end; a part that takes so long waits for them. */
-static bool is_away(stream *s) {
+static bool is_stuck(stream *s) {
     enum { LONG = 5000000 }; /* microseconds */
     uint64_t since = atomic_load(&s->since);
     return atomic_load(&s->away) || (since && now_ticks() - since > LONG);
 }
 
-static void write_metrics(text *out, stream *s) {
-    engine_figures engine = {.name = "default"};
-    doppel_engine_stats *last = &s->http->stats;
-    metrics_process(out);
-    metrics_single(out, "uptime_seconds", "gauge", "Since the worker was started.",
-                   (double)(now_ticks() - s->figures.started) * 1e-6);
-    write_figures(out, s);
-    bool away = is_away(s);
-    if (!away)
-        doppel_engine_get_stats(s->job->engine, &engine.stats);
-    pthread_mutex_lock(&s->http->lock);
-    if (!away)
-        *last = engine.stats;
-    engine.stats = *last;
-    pthread_mutex_unlock(&s->http->lock);
-    metrics_engines(out, &engine, 1);
+/* Asks them, since a worker that has nothing to do does not notice. */
+static bool brokers_answer(stream *s) {
+    enum { PATIENCE = 2000 }; /* milliseconds */
+    const struct rd_kafka_metadata *found = NULL;
+    if (rd_kafka_metadata(s->consumer, 0, NULL, &found, PATIENCE) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return false;
+    rd_kafka_metadata_destroy(found);
+    return true;
+}
+
+/* NULL: it is ready. */
+static const char *why_not_ready(stream *s) {
+    if (s->job->shared && watch_is_away(&s->http->watch))
+        return "the store does not answer";
+    if (is_stuck(s))
+        return "the index or the brokers do not answer";
+    if (!atomic_load(&s->joined))
+        return "no partitions yet";
+    return brokers_answer(s) ? NULL : "the brokers do not answer";
 }
 
 /* ---- answers ---- */
@@ -108,12 +135,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const
         return answer(from, 200, "application/json", &body);
     }
     if (!strcmp(path, "/readyz")) {
-        bool away = is_away(s), ready = atomic_load(&s->joined) && !away;
-        text_format(&body, "{\"status\":\"%s\"}\n",
-                    ready  ? "ready"
-                    : away ? "the index or the brokers do not answer"
-                           : "no partitions yet");
-        return answer(from, ready ? 200 : 503, "application/json", &body);
+        const char *why = why_not_ready(s);
+        text_format(&body, "{\"status\":\"%s\"}\n", why ? why : "ready");
+        return answer(from, why ? 503 : 200, "application/json", &body);
     }
     text_put(&body,
              "{\"title\":\"Not found\",\"status\":404,\"detail\":\"there are /metrics, /healthz and /readyz\"}\n");
@@ -125,10 +149,12 @@ bool http_start(stream *s) {
     if (!s->settings.listen)
         return true;
     s->http = calloc(1, sizeof *s->http);
-    if (s->http)
-        pthread_mutex_init(&s->http->lock, NULL);
     if (!s->http || !listen_open(&s->http->listening, s->settings.listen))
         return false;
+    if (s->job->shared && !watch_open(&s->http->watch, s->job->engine, "pages wait")) {
+        say("no threads to watch the store");
+        return false;
+    }
     s->http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ITC, 0,
                                        NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->http->listening.socket,
                                        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
@@ -145,6 +171,8 @@ void http_stop(stream *s) {
         MHD_stop_daemon(s->http->daemon);
     else if (s->http && s->http->listening.socket > 0)
         close(s->http->listening.socket);
+    if (s->http)
+        watch_close(&s->http->watch);
     free(s->http);
     s->http = NULL;
 }

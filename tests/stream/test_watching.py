@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import tempfile
@@ -10,7 +11,7 @@ import urllib.error
 import urllib.request
 
 from pages import Planted
-from support import Line, Worker, services, wait_for
+from support import Line, Worker, redis_url, services, wait_for
 
 
 def free_port():
@@ -57,3 +58,29 @@ class Watching(unittest.TestCase):
         summary = [json.loads(part) for part in said.splitlines() if part.startswith("{")]
         self.assertEqual(len(summary), 1, said)
         self.assertEqual(summary[0]["unique"], planted.cliques)
+
+    def test_idle(self):
+        """A worker that has nothing to do tells, too, that its store or its brokers are away, and its figures stay."""
+        planted, line, port = Planted(100, 1), Line(1), free_port()
+        line.fill(planted.records)
+        worker = Worker(line, "--store", redis_url("idle"), "--instance", "idle", "--listen", f"127.0.0.1:{port}")
+
+        def ready(status, said):
+            found = get(port, "/readyz")
+            return found[0] == status and said in found[1]
+
+        def figure(name):
+            return re.findall(rf'(?m)^doppel_{name}{{index="default"}} (\d+)$', get(port, "/metrics")[1])
+
+        wait_for("all records", lambda: line.consumed() == len(planted) or not worker.alive())
+        there = wait_for("documents in the metrics", lambda: [n for n in figure("index_documents") if n != "0"])
+        for service, node, why in (("redis", "redis", "the store"), ("kafka", "broker", "the brokers")):
+            wait_for("a worker that is ready", lambda: ready(200, "ready") or not worker.alive())
+            os.kill(services.pid(service, node), signal.SIGSTOP)
+            try:
+                wait_for(f"word that {service} is away", lambda: ready(503, why + " do") or not worker.alive())
+                self.assertEqual((figure("index_documents"), figure("store_up")), (there, ["1" if service == "kafka" else "0"]))
+            finally:
+                os.kill(services.pid(service, node), signal.SIGCONT)
+        wait_for("a worker that is ready", lambda: ready(200, "ready") or not worker.alive())
+        self.assertIn("the store answers again", worker.stop().said())

@@ -1,7 +1,7 @@
 /* watch.h - whether a store that several processes share answers. A thread asks it every second, so that requests need
  * not find out one by one: a call on a store that is away takes as long as the store's `retry` says. */
-#ifndef SERVER_WATCH_H
-#define SERVER_WATCH_H
+#ifndef COMMON_WATCH_H
+#define COMMON_WATCH_H
 
 #include "doppel.h"
 
@@ -10,6 +10,7 @@
 
 typedef struct store_watch {
     doppel_engine *engine;
+    const char *until; /* what happens until it answers again, for a message */
     pthread_t thread;
     pthread_mutex_t lock; /* of the figures, and of who waits */
     pthread_cond_t more;
@@ -20,8 +21,9 @@ typedef struct store_watch {
     doppel_engine_stats stats;  /* as of the last answer */
 } store_watch;
 
-/* False: no threads. Close it in any case, before its engine. */
-bool watch_open(store_watch *w, doppel_engine *engine);
+/* `until` is borrowed: what happens while the store is away, such as "requests wait". False: no threads. Close it in
+ * any case, before its engine. */
+bool watch_open(store_watch *w, doppel_engine *engine, const char *until);
 void watch_close(store_watch *w);
 
 /* Whether it does not answer: the last question failed, or has been under way for long. */

@@ -1,8 +1,7 @@
 /* watch.c - whether a store that several processes share answers. */
-#include "server/watch.h"
+#include "common/watch.h"
 
 #include "common/message.h"
-#include "server/service.h"
 
 #include <time.h>
 
@@ -11,6 +10,12 @@ enum {
     PAUSE = 1000,             /* milliseconds between questions, */
     PAUSE_AFTER_FAILURE = 100 /* and when the last one failed: the store itself waits between its attempts */
 };
+
+static uint64_t now_microseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
 
 /* ---- asking ---- */
 
@@ -70,8 +75,8 @@ static void *run(void *user) {
 
 /* ---- for others ---- */
 
-bool watch_open(store_watch *w, doppel_engine *engine) {
-    *w = (store_watch){.engine = engine};
+bool watch_open(store_watch *w, doppel_engine *engine, const char *until) {
+    *w = (store_watch){.engine = engine, .until = until};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->more, NULL);
     ask(w);
@@ -97,7 +102,7 @@ bool watch_is_away(store_watch *w) {
     uint64_t asked = atomic_load(&w->asked), now = now_microseconds();
     bool away = atomic_load(&w->failed) || (asked && now > asked + AWAY_AFTER);
     if (away && !atomic_exchange(&w->told, true))
-        message("the store does not answer: requests that need it get 503 until it does");
+        message("the store does not answer: %s until it does", w->until);
     return away;
 }
 
@@ -105,17 +110,4 @@ void watch_stats(store_watch *w, doppel_engine_stats *stats) {
     pthread_mutex_lock(&w->lock);
     *stats = w->stats;
     pthread_mutex_unlock(&w->lock);
-}
-
-/* ---- of indexes ---- */
-
-bool index_is_away(index_entry *entry) {
-    return entry->shared && watch_is_away(&entry->watch);
-}
-
-void index_stats(index_entry *entry, doppel_engine_stats *stats) {
-    if (entry->shared)
-        watch_stats(&entry->watch, stats);
-    else
-        doppel_engine_get_stats(entry->engine, stats);
 }
