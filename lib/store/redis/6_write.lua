@@ -111,12 +111,20 @@ local function remove_document(c, d)
     count_live(c, d.kind, d.added, d.expires, -1)
 end
 
+-- Whether a field of the meta key is that of a link.
+local function is_link(field)
+    return sub(field, 1, 1) == 'r' and #field == 9
+end
+
 -- The times of what is there, after this call, in the fields of the meta key: the latest, 0 where one never expires; nil:
--- nothing is there.
+-- nothing is there. And the keys of what was answered to all links.
 local function latest_live(c)
-    local fields, live, latest = call('HGETALL', c.meta_key), {}, nil
+    local fields, live, links, latest = call('HGETALL', c.meta_key), {}, {}, nil
     for i = 1, #fields, 2 do
         live[fields[i]] = tonumber(fields[i + 1])
+        if is_link(fields[i]) then
+            links[#links + 1] = c.prefix .. 'o' .. sub(fields[i], 2)
+        end
     end
     for field, count in pairs(c.live) do
         live[field] = count
@@ -127,7 +135,7 @@ local function latest_live(c)
             latest = (expires == 0 or latest == 0) and 0 or math.max(latest or 0, expires)
         end
     end
-    return latest
+    return latest, links
 end
 
 -- What a removal means for the meta key: it goes when nothing is left, and sooner when the last to expire has gone. What
@@ -140,9 +148,14 @@ local function end_meta(c, q)
     if not last_of_field then
         return
     end
-    local latest, before = latest_live(c), tonumber(c.latest)
+    local latest, links = latest_live(c)
+    local before = tonumber(c.latest)
     c.empty = not latest
     if c.empty then
+        for _, key in ipairs(links) do
+            c.deleted[#c.deleted + 1] = key
+            call('STRLEN', key)
+        end
         call('EXISTS', c.prefix .. q.link, c.prefix .. 'q')
     elseif latest > 0 and before and (before == 0 or goes_at(c, latest) < before) then
         c.ends = latest
@@ -156,8 +169,7 @@ local function expired_fields(c)
     for i = 1, #fields, 2 do
         local field, value = fields[i], fields[i + 1]
         local expires = tonumber(string.match(field, '^[dc](%d+)$'))
-        local link = sub(field, 1, 1) == 'r' and #field == 9
-        local silent = link and (#value < 13 or unpack_from('>I5', value, 9) + SEEN_FOR < c.server_now)
+        local silent = is_link(field) and (#value < 13 or unpack_from('>I5', value, 9) + SEEN_FOR < c.server_now)
         if silent or (expires and expires > 0 and expires <= c.now) then
             expired[#expired + 1] = field
         end
@@ -188,6 +200,16 @@ local function write_lists(c)
             call('PEXPIREAT', a.key, goes_at_digits(c, a.expires))
         end
     end
+end
+
+-- What is known of a link once a request was carried out.
+local function seen_with(c, q, removal)
+    local removals = (removal and q.request or '') .. sub(c.seen or '', 14)
+    return q.request .. pack('>I5', c.server_now) .. sub(removals, 1, 8 * REMOVALS)
+end
+
+local function write_seen(c, q)
+    call('HSET', c.meta_key, q.link, seen_with(c, q))
 end
 
 -- The meta key: numbers, counts, which requests were seen, and that it lives as long as the last document.
@@ -251,8 +273,7 @@ local function write_all(c, q, removal, expires)
     if c.totals then
         write_totals(c)
     end
-    local removals = (removal and q.request or '') .. sub(c.seen or '', 14)
-    c.seen = q.request .. pack('>I5', c.server_now) .. sub(removals, 1, 8 * REMOVALS)
+    c.seen = seen_with(c, q, removal)
     write_buckets(c)
     write_lists(c)
     write_titles(c)
