@@ -105,6 +105,8 @@ static void a_refresh_happens_once(void **state) {
     adding_says(engine, from(first, "pages/0/1"), "unique");
     adding_says(engine, from(next, "pages/0/2"), "unique replaced");
     adding_says(engine, from(next, "pages/0/2"), "unique known");
+    /* By another name, and with other words: it is at the URL itself. */
+    adding_says(engine, from(item_of("b", "http://a.example/", TRANSLATED), "pages/0/2"), "unique known");
     doppel_engine_close(engine);
 }
 

@@ -62,10 +62,12 @@ static doppel_slice slice_of(const char *text) {
     return (doppel_slice){text, strlen(text)};
 }
 
+static bool given; /* whether ids are, or derived */
+
 /* Makes request number i + 1: to add, or to remove, a page with a URL and words of its own. */
 static void make_request(size_t i, dp_shared_op op, const char *id) {
     uint64_t seed = i + 1;
-    dp_shared_request r = {.op = op, .on_duplicate = DOPPEL_DUPLICATE_LINK, .ttl = 1000};
+    dp_shared_request r = {.op = op, .id_given = given, .on_duplicate = DOPPEL_DUPLICATE_LINK, .ttl = 1000};
     r.record.id = r.record.canonical = r.record.url = slice_of(id);
     r.trace.content = true;
     r.trace.fingerprint[0] = random_next(&seed);
@@ -134,6 +136,23 @@ static void what_was_not_carried_out_is_done_now(void **state) {
     assert_int_equal(documents(), 2);
 }
 
+/* A new version of a page takes the place of the old one then, too. */
+static void versions_that_were_not_added_are_added_now(void **state) {
+    (void)state;
+    unsigned reason;
+    given = true;
+    for (size_t i = 0; i < 3; i++)
+        make_request(i, DP_SHARED_ADD, i < 2 ? "https://a.example/0" : "https://a.example/2");
+    given = false;
+    send_request(0, false, &reason);
+    send_request(2, false, &reason);
+    assert_int_equal(send_request(1, true, &reason), 2);
+    assert_int_equal(reason, DP_UNIQUE);
+    assert_int_equal(documents(), 2);
+    assert_int_equal(send_request(1, true, &reason), 2);
+    assert_int_equal(documents(), 2);
+}
+
 static void removals_are_told_as_they_were(void **state) {
     (void)state;
     unsigned reason;
@@ -168,6 +187,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_carried_out_is_told_as_it_was, start_empty, stop),
         cmocka_unit_test_setup_teardown(what_was_not_carried_out_is_done_now, start_empty, stop),
+        cmocka_unit_test_setup_teardown(versions_that_were_not_added_are_added_now, start_empty, stop),
         cmocka_unit_test_setup_teardown(removals_are_told_as_they_were, start_empty, stop),
         cmocka_unit_test_setup_teardown(the_last_removal_is_told_as_it_was, start_empty, stop),
     };
