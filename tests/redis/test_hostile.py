@@ -49,8 +49,17 @@ class Hostile(Case):
         cls.server.close()
 
     def snapshot(self):
-        """All keys, but for those that tell requests that come twice."""
-        return {key: self.client.ask("DUMP", key) for key in self.client.ask("KEYS", "*") if not key.startswith(b"{p}r")}
+        """All keys as Redis dumps them."""
+        return {key: self.client.ask("DUMP", key) for key in self.client.ask("KEYS", "*")}
+
+    def contents(self):
+        """The same, to be compared: the order of a hash is nobody's."""
+        found = self.snapshot()
+        for key in found:
+            if key in (b"{p}m", b"{p}q"):
+                fields = self.client.ask("HGETALL", key)
+                found[key] = dict(zip(fields[::2], fields[1::2]))
+        return found
 
     def put_back(self, whole):
         self.client.ask("FLUSHALL")
@@ -85,7 +94,7 @@ class Hostile(Case):
         kinds = {}
         for key in whole:
             kinds.setdefault(key[3:4], []).append(key)
-        self.assertEqual(b"".join(sorted(kinds)), b"abdmnqstx")
+        self.assertEqual(b"".join(sorted(kinds)), b"abdmnoqstx")
         return {letter: keys for letter, keys in kinds.items() if letter != b"m"}
 
     def test_other_bytes(self):
@@ -126,11 +135,11 @@ class Hostile(Case):
             with self.damage(whole, letter=letter):
                 for key in self.letters(whole)[letter]:
                     self.client.ask("SET", key, "xyz")
-                before = self.snapshot()
+                before = self.contents()
                 if letter == b"b":  # nothing may be found by name before
                     write_lines(path, [{"id": "new", "url": "https://new.example/", "text": document["text"] + " and more"}])
                 self.assertFails(run_failing("add", self.url, *EVERYTHING, path), "is not what doppel wrote")
-                self.assertEqual(self.snapshot(), before)
+                self.assertEqual(self.contents(), before)
 
     # ---- the meta key
 
