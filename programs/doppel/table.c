@@ -175,7 +175,7 @@ static const cli_command commands[] = {
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --dead-letter bad --index "
      "seen\n"
      "doppel stream --brokers kafka:9093 -X security.protocol=ssl --in pages --unique new --duplicates known "
-     "--store redis://redis:6379/0?prefix=seen --group crawl --instance worker-1 --listen :9100\n"
+     "--store 'redis://redis:6379/0?prefix=seen' --group crawl --instance worker-1 --listen :9100\n"
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --index seen --until-end "
      "--json",
      stream_options, 0, 0, "takes no operands", NULL, cmd_stream, READS_DOCUMENTS},
