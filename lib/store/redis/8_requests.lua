@@ -51,7 +51,8 @@ local function complete(c, head)
     return of and { head, of.raw }
 end
 
--- What the answer must have been: the document that was added tells, else all is looked up once more.
+-- What the answer must have been: the document that was added tells, else all is looked up once more. nil: nothing tells,
+-- as what it was a copy of is gone. Then it is carried out now, as nobody was told of the first time.
 local function guess(c, q)
     local d = find_name(c, q.id_place, has_id, q.id)
     if d and d.token == q.token then
@@ -60,6 +61,9 @@ local function guess(c, q)
     local a = look_up(c, q)
     if a.again then
         return give_again(c, a.again, KNOWN)
+    elseif a.found and a.found.reason == 0 then
+        c.excepted = nil
+        return nil
     end
     return answer(a.found and OK or NO_ORIGINAL, a.found, 0, 0)
 end
@@ -72,8 +76,8 @@ local function is_past(number, other)
     return high > other_high or (high == other_high and low >= other_low)
 end
 
--- The answer to a request that was carried out the first time it was sent; nil: it was not. Where a later one stands in
--- its place, the answer is not known any more.
+-- The answer to a request that was carried out the first time it was sent; nil: it was not, or has to be once more. Where
+-- a later one stands in its place, the answer is not known any more.
 local function answer_again(c, q, kept)
     if not q.again or #kept < OUTCOME_SIZE or not is_past(kept, q.request) then
         return nil
