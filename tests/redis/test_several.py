@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 
 from cliques import Cliques, check_verdicts
-from support import FULL, Case, Doppel, Server, Several, get_all, services, stats, wait_for
+from support import FULL, Case, Doppel, Server, Several, get_all, nodes, services, stats, wait_for
 
 PROCESSES = 8
 COUNT = 50000 if FULL else 2000
@@ -85,5 +85,35 @@ class Cluster(Together):
         self.assertEqual(len(verdicts), PROCESSES * len(self.cliques.documents))
         self.check_whole(url, verdicts)
         cluster.close()
+
+    def test_slot_moves(self):
+        """The slot goes to another master, key by key, while all add."""
+        cluster = Several(services.make_cluster, services.start_cluster)
+        cliques = Cliques(COUNT // 5, seed="slot")
+        adding = [Doppel("add", cluster.url(), "--batch", 50, cliques.write(f"slot{i}", order=i)) for i in range(4)]
+        wait_for("verdicts", lambda: all(os.path.getsize(one.output) for one in adding))
+        for _ in range(5 if FULL else 1):
+            self.move_slot(cluster)
+        verdicts = [verdict for one in adding for verdict in one.finish()]
+        self.assertEqual(len(verdicts), 4 * len(cliques.documents))
+        stored = get_all(cluster.url(), {verdict["originalId"] or verdict["id"] for verdict in verdicts})
+        check_verdicts(self, cliques, verdicts, stored)
+        cluster.close()
+
+    def move_slot(self, cluster):
+        source = self.master(cluster)
+        ids = {node: cluster.ask(node, "CLUSTER", "MYID") for node in cluster.nodes}
+        masters = [node for node in cluster.nodes if b"role:master" in cluster.ask(node, "INFO", "replication")]
+        target = next(node for node in masters if node != source)
+        slot, port = cluster.ask(source, "CLUSTER", "KEYSLOT", "{test}m"), str(nodes.about(target)["port"])
+        cluster.ask(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
+        cluster.ask(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
+        while True:
+            keys = cluster.ask(source, "CLUSTER", "GETKEYSINSLOT", slot, "200")
+            if not keys:
+                break
+            cluster.ask(source, "MIGRATE", "127.0.0.1", port, "", "0", "5000", "KEYS", *keys)
+        for node in (target, *(node for node in masters if node != target)):
+            cluster.ask(node, "CLUSTER", "SETSLOT", slot, "NODE", ids[target])
 
     test_indexes_apart = None
