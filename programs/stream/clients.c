@@ -167,8 +167,7 @@ void producer_close(stream *s) {
 
 /* ---- topics ---- */
 
-/* Whether the brokers have a topic; where they make topics by themselves, it is made. */
-static bool has_topic(stream *s, const char *name) {
+static rd_kafka_resp_err_t ask_for_topic(stream *s, const char *name) {
     enum { PATIENCE = 10000 }; /* ms */
     const struct rd_kafka_metadata *found = NULL;
     rd_kafka_topic_t *topic = rd_kafka_topic_new(s->producer, name, NULL);
@@ -180,18 +179,36 @@ static bool has_topic(stream *s, const char *name) {
         rd_kafka_metadata_destroy(found);
     if (topic)
         rd_kafka_topic_destroy(topic);
+    return code;
+}
+
+/* Whether the brokers have a topic. Where they make topics by themselves they begin with it when they are asked, and do
+ * not know it until it is made: they are asked until `limit`, in ticks. */
+static bool has_topic(stream *s, const char *name, uint64_t limit) {
+    enum { PAUSE = 50000 }; /* microseconds */
+    rd_kafka_resp_err_t code = ask_for_topic(s, name);
+    while (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && now_ticks() < limit && !stream_stop) {
+        usleep(PAUSE);
+        code = ask_for_topic(s, name);
+    }
     if (!code || code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)
         return true;
-    message("topic %s at %s: %s", name, s->settings.brokers, rd_kafka_err2str(code));
+    if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+        message("there is no topic %s at %s, and it is not made there by itself: make it first", name,
+                s->settings.brokers);
+    else
+        message("topic %s at %s: %s", name, s->settings.brokers, rd_kafka_err2str(code));
     return false;
 }
 
 static bool has_topics(stream *s) {
+    enum { MAKING = 5000000 }; /* microseconds that topics may take to be made: it takes some tenths of a second */
+    uint64_t limit = now_ticks() + MAKING;
     bool good = true;
     for (size_t i = 0; i < s->settings.in_count; i++)
-        good = (s->settings.in[i][0] == '^' || has_topic(s, s->settings.in[i])) && good;
+        good = (s->settings.in[i][0] == '^' || has_topic(s, s->settings.in[i], limit)) && good;
     for (int i = 0; i < OUTPUTS; i++)
-        good = (!s->settings.topics[i] || has_topic(s, s->settings.topics[i])) && good;
+        good = (!s->settings.topics[i] || has_topic(s, s->settings.topics[i], limit)) && good;
     return good;
 }
 

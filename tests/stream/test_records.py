@@ -2,11 +2,12 @@
 import json
 import os
 import random
+import subprocess
 import tempfile
 import unittest
 
 from pages import text_of
-from support import Line, Worker, header, services, verdict
+from support import DOPPEL, Line, Worker, brokers, header, services, verdict
 
 MEGABYTE = 1 << 20
 
@@ -111,3 +112,13 @@ class Records(unittest.TestCase):
         self.assertEqual(verdict(found[1][1])["originalId"], "k1")
         self.assertEqual(found[2][1].value(), None)
         self.assertEqual(verdict(found[10][1])["originalId"], "again")
+
+    def test_topics_are_made(self):
+        """Topics that nobody has made are waited for, where the brokers make them; a name that cannot be one is refused."""
+        Line()  # so that the brokers have begun, and answer at once
+        for source, code, said in (("unheard-of", 0, "0 records"), ("no topic", 4, "topic no topic at")):
+            with tempfile.TemporaryDirectory(dir=services.folder) as folder:
+                done = subprocess.run([DOPPEL, "stream", "--brokers", brokers(), "--in", source, "--unique", "made-new", "--duplicates",
+                                       "made-known", "--index", os.path.join(folder, "seen"), "--until-end"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stderr)
