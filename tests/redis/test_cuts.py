@@ -6,7 +6,7 @@ from cliques import ALONE, WORDS, Cliques, check_verdicts, write_lines
 from proxy import CARRY, LATE, SWALLOW, WAYS, Proxy
 from support import FOLDER, FULL, Case, Doppel, Server, get_all, run, stats, wait_for
 
-COUNT = 20000 if FULL else 300
+COUNT = 5000 if FULL else 300
 BAD = {"bytes": 20000, "seconds": 0.3}  # what a connection lives for, about
 TIMES = ("added", "expires", "lastDuplicate")
 
@@ -74,7 +74,7 @@ class Cuts(Case):
 
     def test_links(self):
         """Copies that are remembered, in batches that are sent whole."""
-        self.check_adding(self.proxy(bytes=100000, seconds=0.3), "--on-duplicate", "link", "--batch", "5000")
+        self.check_adding(self.proxy(bytes=1500000 if FULL else 100000, seconds=0.3), "--on-duplicate", "link", "--batch", "5000")
 
     def test_versions(self):
         """Ids that come again with other words, documents without ids, titles: each request is carried out once, in its order."""
