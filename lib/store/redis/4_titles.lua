@@ -1,6 +1,7 @@
 -- Titles as evidence: whose title is most like this one, and which titles are too frequent to tell.
 --
--- A distinct title is one key: its text and its owners. Segments by pigeonhole lead to it, as
+-- A distinct title is one key: its text and its owners, a bucket of them. Any number may have one title, so that an owner
+-- more is appended, and only the first ones are read unless some have expired. Segments by pigeonhole lead to it, as
 -- lib/index/titles.c explains; here the cuts are always even. The client works out what to look up (redis_titles.c).
 
 local FEW_OWNERS = 8 -- so many owners are never too many
@@ -15,29 +16,58 @@ local function title_place(c, title)
     return pack('>I4I4', tonumber(sub(hash, 1, 8), 16), tonumber(sub(hash, 9, 16), 16))
 end
 
+-- What is read of a title at first: mostly its text, and some owners.
+local FIRST_BYTES = 256
+
+-- A title as it stands there: text, where its bucket of owners begins, how many they are, the first of them.
+local function read_title(key)
+    local raw = call('GETRANGE', key, 0, FIRST_BYTES - 1)
+    local length = #raw >= 3 and unpack_from('>I3', raw)
+    local behind = length and 3 + length + BUCKET_HEAD
+    if length and #raw < behind + OWNER_SIZE then
+        raw = call('GETRANGE', key, 0, behind + OWNER_SIZE - 1)
+    end
+    local size = length and call('STRLEN', key) - behind or 0
+    if raw == '' then
+        return nil
+    elseif size <= 0 or size % OWNER_SIZE ~= 0 then
+        damaged('a title')
+    end
+    local entry = { key = key, title = sub(raw, 4, 3 + length), at = 3 + length }
+    entry.count, entry.first = size / OWNER_SIZE, sub(raw, behind + 1)
+    entry.earliest, entry.latest = unpack_from('>I4I4', raw, 4 + length)
+    return entry
+end
+
+-- Its owners, all of them, as a bucket; false: it has none.
+local function all_owners(entry)
+    if entry.owners == nil then
+        entry.owners = call('GETRANGE', entry.key, entry.at, -1)
+    end
+    return entry.owners
+end
+
+-- They are others now: a bucket, or nil.
+local function put_owners(entry, owners)
+    entry.owners, entry.count, entry.earliest, entry.latest, entry.first = owners or false, 0, NEVER, 0, ''
+    if owners then
+        entry.count = (#owners - BUCKET_HEAD) / OWNER_SIZE
+        entry.first = sub(owners, BUCKET_HEAD + 1, BUCKET_HEAD + 8 * OWNER_SIZE)
+        entry.earliest, entry.latest = unpack_from('>I4I4', owners)
+    end
+end
+
 -- What is known of a title; nil: nothing. Owners that have expired are left out.
 local function get_title(c, place)
     c.titles = c.titles or {}
-    if c.titles[place] ~= nil then
-        return c.titles[place] or nil
-    end
-    local raw = call('GET', c.prefix .. 't' .. place)
-    local entry = false
-    if raw then
-        local length = #raw >= 3 and unpack_from('>I3', raw)
-        if not length or #raw < 3 + length or (#raw - 3 - length) % OWNER_SIZE ~= 0 then
-            damaged('a title')
+    if c.titles[place] == nil then
+        local entry = read_title(c.prefix .. 't' .. place)
+        if entry and entry.earliest <= c.now then
+            put_owners(entry, sift(all_owners(entry), OWNER_SIZE, c.now))
         end
-        entry = { title = sub(raw, 4, 3 + length), owners = {} }
-        for at = 4 + length, #raw, OWNER_SIZE do
-            local number, time = unpack_from('>I5I4', raw, at)
-            if time > c.now then
-                entry.owners[#entry.owners + 1] = { number, time }
-            end
-        end
+        c.titles[place] = entry or false
     end
-    c.titles[place] = entry
-    return entry or nil
+    return c.titles[place] or nil
 end
 
 local function change_title(c, place, entry)
@@ -79,7 +109,7 @@ local function get_seen(c, place)
 end
 
 local function is_frequent(c, q, place, entry)
-    local times = (entry and #entry.owners or 0) + get_seen(c, place)[1]
+    local times = (entry and entry.count or 0) + get_seen(c, place)[1]
     if times <= FEW_OWNERS then
         return false
     end
@@ -112,14 +142,23 @@ local function title_candidates(c, q)
     return list
 end
 
--- The first owner that is there.
-local function first_owner(c, entry)
-    for _, owner in ipairs(entry.owners) do
-        local d = get_document(c, owner[1])
+-- The first owner, of those in these bytes, that is there.
+local function find_owner(c, bytes, at)
+    while at + OWNER_SIZE - 1 <= #bytes do
+        local d = get_document(c, (unpack_from('>I5', bytes, at)))
         if d and d.kind == DOCUMENT then
             return d
         end
+        at = at + OWNER_SIZE
     end
+end
+
+local function first_owner(c, entry)
+    local few = find_owner(c, entry.first, 1)
+    if few or #entry.first >= entry.count * OWNER_SIZE then
+        return few
+    end
+    return find_owner(c, all_owners(entry), BUCKET_HEAD + 1)
 end
 
 local function similar_title(c, q, f)
@@ -154,15 +193,17 @@ end
 
 -- A title with one owner more. Its segments are there for as long as the last owner is.
 local function add_title(c, q, number, time)
-    local entry = get_title(c, q.title_place) or { title = q.title, owners = {} }
-    local latest = 0
-    for _, owner in ipairs(entry.owners) do
-        latest = math.max(latest, owner[2])
-    end
+    local entry = get_title(c, q.title_place) or { title = q.title, owners = false, latest = 0 }
+    local latest, owner = entry.latest, pack('>I5I4', number, time)
     if entry.title ~= q.title then
         damaged('a title')
     end
-    entry.owners[#entry.owners + 1] = { number, time }
+    if entry.owners == nil then
+        entry.appended, entry.stays = owner, time <= latest
+        entry.earliest, entry.latest = math.min(entry.earliest, time), math.max(latest, time)
+    else
+        put_owners(entry, (with_entry(entry.owners, OWNER_SIZE, owner, time, time, c.now)))
+    end
     change_title(c, q.title_place, entry)
     for at = 1, time > latest and #q.title_homes or 0, SEGMENT_PLACE do
         local place = sub(q.title_homes, at, at + SEGMENT_PLACE - 1)
@@ -175,15 +216,13 @@ end
 local function remove_title(c, d)
     local place = title_place(c, d.title)
     local entry = get_title(c, place)
-    for i = entry and #entry.owners or 0, 1, -1 do
-        if entry.owners[i][1] == d.number then
-            table.remove(entry.owners, i)
-        end
-    end
-    if entry then
+    local owners = entry and all_owners(entry)
+    local at = owners and find_entry(owners, OWNER_SIZE, pack('>I5', d.number))
+    if at then
+        put_owners(entry, sift(owners, OWNER_SIZE, c.now, at))
         change_title(c, place, entry)
     end
-    if entry and #entry.owners == 0 then
+    if entry and not entry.owners then
         for _, segment in ipairs(segment_places(c, d.title)) do
             remove_entry(c, segment_key(c, segment), SEGMENT_SIZE, sub(segment, 4) .. place)
         end
@@ -199,10 +238,7 @@ local function count_title(c, title, times)
     if times == 0 then
         return
     end
-    seen[2] = 0 -- who had it before and would expire later may be gone
-    for _, owner in ipairs(entry and entry.owners or {}) do
-        seen[2] = math.max(seen[2], owner[2])
-    end
+    seen[2] = entry and entry.latest or 0 -- who had it before and would expire later may be gone
     if not string.find(call('HGET', c.meta_key, 'q') or '0', '^%d+$') then
         damaged('the key ' .. c.meta_key)
     end
@@ -234,19 +270,26 @@ local function write_counted(c, counted)
     end
 end
 
+local function write_title(c, key, entry)
+    if entry.owners then
+        set(c, key, pack('>I3', #entry.title) .. entry.title .. entry.owners, entry.latest)
+        return
+    elseif not entry.appended then
+        call('DEL', key)
+        return
+    end
+    call('APPEND', key, entry.appended)
+    call('SETRANGE', key, entry.at, pack('>I4I4', entry.earliest, entry.latest))
+    if not entry.stays and entry.latest == NEVER then
+        call('PERSIST', key)
+    elseif not entry.stays then
+        call('PEXPIREAT', key, goes_at_digits(c, entry.latest))
+    end
+end
+
 local function write_titles(c)
     for place in pairs(c.titles_changed or {}) do
-        local entry, latest = c.titles[place], 0
-        local parts = { pack('>I3', #entry.title), entry.title }
-        for _, owner in ipairs(entry.owners) do
-            parts[#parts + 1] = pack('>I5I4', owner[1], owner[2])
-            latest = math.max(latest, owner[2])
-        end
-        if #entry.owners > 0 then
-            set(c, c.prefix .. 't' .. place, concat(parts), latest)
-        else
-            call('DEL', c.prefix .. 't' .. place)
-        end
+        write_title(c, c.prefix .. 't' .. place, c.titles[place])
     end
     if c.title_counted then
         write_counted(c, c.title_counted)

@@ -277,8 +277,8 @@ local function write_all(c, q, removal, expires)
     write_buckets(c)
     write_lists(c)
     write_titles(c)
-    if c.deleted then
-        call('DEL', unpack(c.deleted))
+    for from = 1, c.deleted and #c.deleted or 0, AT_ONCE do
+        call('DEL', unpack(c.deleted, from, math.min(from + AT_ONCE - 1, #c.deleted)))
     end
     for _, one in ipairs(c.sets or {}) do
         set(c, one[1], one[2], one[3])
@@ -291,8 +291,8 @@ local function write_all(c, q, removal, expires)
         call('SET', c.prefix .. q.link, c.seen, 'PX', LAST_FOR)
         return
     end
-    if c.expired and #c.expired > 0 then
-        call('HDEL', c.meta_key, unpack(c.expired))
+    for from = 1, c.expired and #c.expired or 0, AT_ONCE do
+        call('HDEL', c.meta_key, unpack(c.expired, from, math.min(from + AT_ONCE - 1, #c.expired)))
     end
     write_meta(c, q, expires)
 end
