@@ -120,6 +120,42 @@ static void no_key_ends_before_what_is_in_it(void **state) {
     dp_shared_close(shared);
 }
 
+/* The owners of a title that many have: each is there once, until it expires or is removed. */
+static void owners_of_a_title_come_and_go(void **state) {
+    (void)state;
+    static const char title[] = "a title that is neither short nor rare";
+    enum { OWNERS = 300, HEAD = 3 + sizeof title - 1 + 8 };
+    dp_shared *shared = open_memory(with_titles());
+    uint64_t seed = 3;
+    dp_shared_request r;
+    for (int i = 0; i < OWNERS; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%d", i);
+        r = request_of(DP_SHARED_ADD, id, random_next(&seed));
+        r.ttl = i % 3 ? TTL : 2 * TTL;
+        r.title_share = 1e-9; /* more than eight are too many */
+        r.trace.title = text_of(title);
+        ask_one(shared, r, NULL);
+    }
+    redisReply *keys = redis_say(&server, "KEYS {t}t*");
+    assert_int_equal(keys->elements, 1);
+    redisReply *size = redis_say(&server, "STRLEN %b", keys->element[0]->str, keys->element[0]->len);
+    long long owners = (size->integer - HEAD) / 9;
+    freeReplyObject(size);
+    assert_true(owners > OWNERS - 30);
+    assert_true(remove_one(shared, "0"));
+    r.now = NOW + TTL;
+    r.record.id = text_of("late");
+    r.trace.fingerprint[0] = random_next(&seed);
+    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
+    size = redis_say(&server, "STRLEN %b", keys->element[0]->str, keys->element[0]->len);
+    assert_int_equal(size->integer % 9, HEAD % 9);
+    assert_in_range((size->integer - HEAD) / 9, owners / 3 - 10, owners / 3 + 10);
+    freeReplyObject(size);
+    freeReplyObject(keys);
+    dp_shared_close(shared);
+}
+
 static void the_memory_comes_back_in_time(void **state) {
     (void)state;
     dp_shared *shared = open_memory(with_titles());
@@ -158,6 +194,7 @@ int main(void) {
         cmocka_unit_test_setup(what_never_ends_leaves_no_trace_when_it_is_removed, start_empty),
         cmocka_unit_test_setup(what_ends_late_leaves_no_trace_when_it_is_removed, start_empty),
         cmocka_unit_test_setup(no_key_ends_before_what_is_in_it, start_empty),
+        cmocka_unit_test_setup(owners_of_a_title_come_and_go, start_empty),
         cmocka_unit_test_setup(the_memory_comes_back_in_time, start_empty),
         cmocka_unit_test_setup(expired_ones_are_not_found_by_a_given_clock, start_empty),
     };

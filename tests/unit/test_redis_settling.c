@@ -136,6 +136,42 @@ static void what_was_not_carried_out_is_done_now(void **state) {
     assert_int_equal(documents(), 2);
 }
 
+/* Answers are kept for two minutes; what was added tells after that. */
+static void what_was_added_long_ago_is_told_as_it_was(void **state) {
+    (void)state;
+    unsigned reason;
+    make_request(0, DP_SHARED_ADD, "https://a.example/0");
+    send_request(0, false, &reason);
+    redisReply *keys = redis_say(&server, "KEYS {doppel}o*");
+    assert_int_equal(keys->elements, 1);
+    freeReplyObject(redis_say(&server, "DEL %b", keys->element[0]->str, keys->element[0]->len));
+    freeReplyObject(keys);
+    assert_int_equal(send_request(0, true, &reason), 0);
+    assert_int_equal(reason, DP_UNIQUE);
+    assert_int_equal(documents(), 1);
+}
+
+/* A memory that more links have used than a call of Redis takes arguments: those of long ago go with the next new one,
+ * the others with the memory. */
+static void any_number_of_links_may_have_used_it(void **state) {
+    (void)state;
+    enum { LINKS = 9000 };
+    unsigned reason;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < LINKS; i++) {
+            char field[16];
+            snprintf(field, sizeof field, "r%08d", i);
+            const char *seen = round ? "12345678\x7F\0\0\0\1" : "12345678\0\0\0\0\1";
+            freeReplyObject(redis_say(&server, "HSET {doppel}m %s %b", field, seen, (size_t)13));
+        }
+        make_request((size_t)round, round ? DP_SHARED_REMOVE : DP_SHARED_ADD, "https://a.example/0");
+        send_request((size_t)round, false, &reason);
+        if (!round)
+            assert_true(redis_number(&server, "HLEN {doppel}m") < 20);
+    }
+    assert_int_equal(redis_number(&server, "EXISTS {doppel}m"), 0);
+}
+
 /* A new version of a page takes the place of the old one then, too. */
 static void versions_that_were_not_added_are_added_now(void **state) {
     (void)state;
@@ -187,6 +223,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_carried_out_is_told_as_it_was, start_empty, stop),
         cmocka_unit_test_setup_teardown(what_was_not_carried_out_is_done_now, start_empty, stop),
+        cmocka_unit_test_setup_teardown(what_was_added_long_ago_is_told_as_it_was, start_empty, stop),
+        cmocka_unit_test_setup_teardown(any_number_of_links_may_have_used_it, start_empty, stop),
         cmocka_unit_test_setup_teardown(versions_that_were_not_added_are_added_now, start_empty, stop),
         cmocka_unit_test_setup_teardown(removals_are_told_as_they_were, start_empty, stop),
         cmocka_unit_test_setup_teardown(the_last_removal_is_told_as_it_was, start_empty, stop),

@@ -15,11 +15,16 @@ local function outcomes_key(c, link)
     return c.prefix .. 'o' .. sub(link, 2)
 end
 
--- Reads what is kept in the place of a request.
+-- Reads what is kept in the place of a request that comes again, else how long the answers will be kept.
 local function read_outcome(c, q)
     c.outcomes_key = outcomes_key(c, q.link)
     c.outcome_at = unpack_from('>I4', q.request, 5) % OUTCOMES * OUTCOME_SIZE
-    return call('GETRANGE', c.outcomes_key, c.outcome_at, c.outcome_at + OUTCOME_SIZE - 1)
+    if q.again then
+        c.outcomes_left = 0
+        return call('GETRANGE', c.outcomes_key, c.outcome_at, c.outcome_at + OUTCOME_SIZE - 1)
+    end
+    c.outcomes_left = call('PTTL', c.outcomes_key)
+    return ''
 end
 
 -- Keeps an answer for as long as anybody may ask for it again, and not longer than the memory itself; `expires` is the
@@ -34,7 +39,9 @@ local function keep_outcome(c, q, given, expires)
         goes = math.max(math.min(goes, latest), c.clock + 1)
     end
     call('SETRANGE', c.outcomes_key, c.outcome_at, q.request .. given[1])
-    call('PEXPIREAT', c.outcomes_key, string.format('%.0f', goes))
+    if c.outcomes_left < LAST_FOR / 2 then
+        call('PEXPIREAT', c.outcomes_key, string.format('%.0f', goes))
+    end
     return given
 end
 
@@ -51,13 +58,19 @@ local function complete(c, head)
     return of and { head, of.raw }
 end
 
--- What the answer must have been: the document that was added tells, else all is looked up once more. nil: nothing tells,
--- as what it was a copy of is gone. Then it is carried out now, as nobody was told of the first time.
+local function has_token(_, d, token)
+    return d.token == token
+end
+
+-- What the document that a request has added tells; nil: it is not there.
+local function answer_of_document(c, q)
+    local d = find_name(c, q.id_place, has_token, q.token)
+    return d and give_again(c, d, has_flag(d, REPLACED) and TOOK_PLACE or 0)
+end
+
+-- What the answer must have been where no document tells: all is looked up once more. nil: nothing tells, as what it was a
+-- copy of is gone. Then it is carried out now, as nobody was told of the first time.
 local function guess(c, q)
-    local d = find_name(c, q.id_place, has_id, q.id)
-    if d and d.token == q.token then
-        return give_again(c, d, has_flag(d, REPLACED) and TOOK_PLACE or 0)
-    end
     local a = look_up(c, q)
     if a.again then
         return give_again(c, a.again, KNOWN)
@@ -77,12 +90,14 @@ local function is_past(number, other)
 end
 
 -- The answer to a request that was carried out the first time it was sent; nil: it was not, or has to be once more. Where
--- a later one stands in its place, the answer is not known any more.
+-- a later one stands in its place, or answers that old are not kept any more, what was added tells.
 local function answer_again(c, q, kept)
-    if not q.again or #kept < OUTCOME_SIZE or not is_past(kept, q.request) then
+    if not q.again then
         return nil
     end
-    return sub(kept, 1, 8) == q.request and complete(c, sub(kept, 9)) or guess(c, q)
+    local past = #kept == OUTCOME_SIZE and is_past(kept, q.request)
+    local told = past and sub(kept, 1, 8) == q.request and complete(c, sub(kept, 9))
+    return told or answer_of_document(c, q) or (past and guess(c, q)) or nil
 end
 
 -- ---- the functions ----
