@@ -13,21 +13,15 @@ local call, byte, sub, find, char, floor, concat, pack, unpack_from
 
 local NEVER = 0xFFFFFFFF -- in buckets, what does not expire
 
--- DIFFERENT[a][b]: how many bits of two bytes differ.
-local DIFFERENT = {}
+-- ONES[a]: how many bits of a byte are set. What is kept here is small: the collector of Lua goes through all of it again
+-- and again.
+local ONES, bxor = { [0] = 0 }, nil
 
-local function fill_different()
-    local ones = { [0] = 0 }
+local function fill_ones()
     for i = 1, 255 do
-        ones[i] = ones[floor(i / 2)] + i % 2
+        ONES[i] = ONES[floor(i / 2)] + i % 2
     end
-    for a = 0, 255 do
-        local row = {}
-        for b = 0, 255 do
-            row[b] = ones[bit.bxor(a, b)]
-        end
-        DIFFERENT[a] = row
-    end
+    bxor = bit.bxor
 end
 
 -- Every function calls it first.
@@ -38,7 +32,7 @@ local function start()
     byte, sub, find, char = string.byte, string.sub, string.find, string.char
     floor, concat = math.floor, table.concat
     pack, unpack_from = struct.pack, struct.unpack
-    fill_different()
+    fill_ones()
     call = redis.call
 end
 

@@ -72,8 +72,8 @@ local function read_memory(c, epoch)
     memory.title_bits, memory.title_least = unpack_from('>Bd', geometry, 7)
     for at = 16, #geometry, 3 do
         local from, width = byte(geometry, at, at + 1)
-        local first = floor((from + width) / 8) -- of the bytes behind the key two are compared first, if there are two
-        first = first + 2 <= memory.width and first or 0
+        local first = math.ceil((from + width) / 8) -- of the bytes behind the key four are compared first, if there are four
+        first = first + 4 <= memory.width and first or 0
         memory.tables[#memory.tables + 1] = { from = from, width = width, first = first }
     end
     memories = memory_count < 1000 and memories or {}

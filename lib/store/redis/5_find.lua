@@ -81,42 +81,46 @@ end
 
 -- ---- near content ----
 
--- Bits that differ, all of them.
-local function distance_at(rows, width, bucket, at)
+-- Bits that differ, if they are not more than `most`; else some number above it.
+local function distance_at(bytes, bucket, at, most)
     local sum = 0
-    for i = 1, width do
-        sum = sum + rows[i][byte(bucket, at + i - 1)]
+    for i = 1, #bytes do
+        sum = sum + ONES[bxor(bytes[i], byte(bucket, at + i - 1))]
+        if sum > most then
+            break
+        end
     end
     return sum
 end
 
--- Adds to `hits` what is near in a bucket. Two bytes that are no part of its key tell most of them apart.
-local function scan_bucket(c, bucket, rows, first, hits)
-    local width, size, most = c.width, c.band_size, c.near
-    local a, b = rows[first + 1], rows[first + 2]
-    for at = BUCKET_HEAD + 1 + first, #bucket, size do
-        local x, y = byte(bucket, at, at + 1)
-        if a[x] + b[y] <= most then
-            local start = at - first
-            local distance = distance_at(rows, width, bucket, start)
-            if distance <= most then
-                local number, expires = unpack_from('>I5I4', bucket, start + width)
-                if expires > c.now then
-                    hits[#hits + 1] = { distance, number }
-                end
-            end
+local function take_near(c, bucket, bytes, at, hits)
+    local distance = distance_at(bytes, bucket, at, c.near)
+    if distance <= c.near then
+        local number, expires = unpack_from('>I5I4', bucket, at + c.width)
+        if expires > c.now then
+            hits[#hits + 1] = { distance, number }
         end
     end
 end
 
--- The same for fingerprints of one byte.
-local function scan_narrow(c, bucket, rows, _, hits)
-    for at = BUCKET_HEAD + 1, #bucket, c.band_size do
-        local distance = distance_at(rows, c.width, bucket, at)
-        local number, expires = unpack_from('>I5I4', bucket, at + c.width)
-        if distance <= c.near and expires > c.now then
-            hits[#hits + 1] = { distance, number }
+-- Adds to `hits` what is near in a bucket. Where at most three bits differ, one of any four bytes is the same: bytes that
+-- are no part of the key tell most entries apart.
+local FEW = 3
+
+local function scan_few(c, bucket, bytes, first, hits)
+    local a, b, d, e = bytes[first + 1], bytes[first + 2], bytes[first + 3], bytes[first + 4]
+    for at = BUCKET_HEAD + 1 + first, #bucket, c.band_size do
+        local x, y, z, w = byte(bucket, at, at + 3)
+        if x == a or y == b or z == d or w == e then
+            take_near(c, bucket, bytes, at - first, hits)
         end
+    end
+end
+
+-- The same for any distance and width.
+local function scan_any(c, bucket, bytes, _, hits)
+    for at = BUCKET_HEAD + 1, #bucket, c.band_size do
+        take_near(c, bucket, bytes, at, hits)
     end
 end
 
@@ -126,17 +130,14 @@ end
 
 -- Who is near, the nearest first, then by number; one may be there several times.
 local function find_near(c, fingerprint)
-    local rows, hits, candidates = {}, {}, 0
-    local scan = c.width >= 2 and scan_bucket or scan_narrow
-    for i = 1, c.width do
-        rows[i] = DIFFERENT[byte(fingerprint, i)]
-    end
+    local bytes, hits, candidates = { byte(fingerprint, 1, c.width) }, {}, 0
+    local scan = c.near <= FEW and c.width > FEW and scan_few or scan_any
     for i = c.first_band, #c.band_keys do
         local key = c.band_keys[i]
         local bucket = c.buckets[key]
         if bucket then
             candidates = candidates + (#bucket - BUCKET_HEAD) / c.band_size
-            scan(c, bucket, rows, c.memory.tables[byte(key, #c.prefix + 2) + 1].first, hits)
+            scan(c, bucket, bytes, c.memory.tables[byte(key, #c.prefix + 2) + 1].first, hits)
         end
     end
     if #hits > 1 then

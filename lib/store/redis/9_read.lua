@@ -149,16 +149,14 @@ end
 
 -- Originals within any distance: numbers and distances, and the number to go on with.
 local function scan(keys, argv)
-    local c, rows, hits = open_reading(keys, argv), {}, {}
+    local c, hits, most = open_reading(keys, argv), {}, tonumber(argv[5])
     if not c then
         return { '0', '' }
     end
-    for i = 1, c.width do
-        rows[i] = DIFFERENT[byte(argv[4], i)]
-    end
+    local bytes = { byte(argv[4], 1, c.width) }
     local next_number = walk(c, tonumber(argv[3]), { count = 0 }, function(d)
-        local distance = d.kind == DOCUMENT and has_flag(d, CONTENT) and distance_at(rows, c.width, d.fingerprint, 1)
-        if distance and distance <= tonumber(argv[5]) then
+        local distance = d.kind == DOCUMENT and has_flag(d, CONTENT) and distance_at(bytes, d.fingerprint, 1, most)
+        if distance and distance <= most then
             hits[#hits + 1] = pack('>I5B', d.number, distance)
         end
     end)
