@@ -155,19 +155,16 @@ static void what_was_added_long_ago_is_told_as_it_was(void **state) {
  * the others with the memory. */
 static void any_number_of_links_may_have_used_it(void **state) {
     (void)state;
-    enum { LINKS = 9000 };
+    static const char fill[] =
+        "for i = 1, 9000 do redis.call('HSET', '{doppel}m', string.format('r%08d', i), ARGV[1]) end";
     unsigned reason;
     for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < LINKS; i++) {
-            char field[16];
-            snprintf(field, sizeof field, "r%08d", i);
-            const char *seen = round ? "12345678\x7F\0\0\0\1" : "12345678\0\0\0\0\1";
-            freeReplyObject(redis_say(&server, "HSET {doppel}m %s %b", field, seen, (size_t)13));
-        }
+        const char *seen = round ? "12345678\x7F\0\0\0\1" : "12345678\0\0\0\0\1";
+        freeReplyObject(redis_say(&server, "EVAL %s 0 %b", fill, seen, (size_t)13));
         make_request((size_t)round, round ? DP_SHARED_REMOVE : DP_SHARED_ADD, "https://a.example/0");
         send_request((size_t)round, false, &reason);
         if (!round)
-            assert_true(redis_number(&server, "HLEN {doppel}m") < 20);
+            assert_in_range(redis_number(&server, "HLEN {doppel}m"), 1, 20);
     }
     assert_int_equal(redis_number(&server, "EXISTS {doppel}m"), 0);
 }
