@@ -4,6 +4,11 @@
 -- more is appended, and only the first ones are read unless some have expired. Segments by pigeonhole lead to it, as
 -- lib/index/titles.c explains; here the cuts are always even. The client works out what to look up (redis_titles.c).
 
+-- For what follows. The rest is within a block, as a library has room for 200 names.
+local similar_title, add_title, remove_title, count_title, write_titles
+
+do
+
 local FEW_OWNERS = 8 -- so many owners are never too many
 local OWNER_SIZE = 9 -- number and time
 local SEEN_SIZE = 8 -- how often, and until when
@@ -161,7 +166,7 @@ local function first_owner(c, entry)
     return find_owner(c, all_owners(entry), BUCKET_HEAD + 1)
 end
 
-local function similar_title(c, q, f)
+function similar_title(c, q, f)
     if q.title == '' or c.memory.title_bits == 0 or is_frequent(c, q, q.title_place, get_title(c, q.title_place)) then
         return nil
     end
@@ -192,7 +197,7 @@ local function segment_key(c, place)
 end
 
 -- A title with one owner more. Its segments are there for as long as the last owner is.
-local function add_title(c, q, number, time)
+function add_title(c, q, number, time)
     local entry = get_title(c, q.title_place) or { title = q.title, owners = false, latest = 0 }
     local latest, owner = entry.latest, pack('>I5I4', number, time)
     if entry.title ~= q.title then
@@ -213,7 +218,7 @@ local function add_title(c, q, number, time)
     end
 end
 
-local function remove_title(c, d)
+function remove_title(c, d)
     local place = title_place(c, d.title)
     local entry = get_title(c, place)
     local owners = entry and all_owners(entry)
@@ -232,7 +237,7 @@ end
 -- Copies came by a title. What was counted long ago goes, by chance.
 local SAMPLE, LONG_AGO = 4, 2592000
 
-local function count_title(c, title, times)
+function count_title(c, title, times)
     local place, key = title_place(c, title), c.prefix .. 'q'
     local entry, seen = get_title(c, place), get_seen(c, place)
     if times == 0 then
@@ -287,11 +292,13 @@ local function write_title(c, key, entry)
     end
 end
 
-local function write_titles(c)
+function write_titles(c)
     for place in pairs(c.titles_changed or {}) do
         write_title(c, c.prefix .. 't' .. place, c.titles[place])
     end
     if c.title_counted then
         write_counted(c, c.title_counted)
     end
+end
+
 end
