@@ -44,7 +44,7 @@ size_t dp_redis_plan_name_bytes(const dp_redis_plan *plan);
 /* How many keys are looked at besides those where a document itself stands. */
 size_t dp_redis_plan_probes(const dp_redis_plan *plan);
 
-/* ---- memory that goes all at once ---- */
+/* ---- memory that goes all at once: redis_arena.c ---- */
 
 typedef struct dp_arena {
     struct dp_arena_block *block;

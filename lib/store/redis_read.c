@@ -1,30 +1,14 @@
-/* redis_read.c - documents of a shared memory: by id, URL, number or fingerprint, one after the other, and counts. */
-#include "store/redis_memory.h"
+/* redis_read.c - documents of a shared memory: by id, URL or number, one after the other. */
+#include "store/redis_reading.h"
 
 #include <stdlib.h>
 
 enum { ATTEMPTS = 8, CHUNK = 256, ITEM_HEAD = 6, FIRST_COPY = 4 };
 
-/* What is asked for; each call uses some of it. */
-typedef struct reading {
-    dp_shared *shared;
-    uint64_t now;
-    doppel_slice id, canonical;
-    const uint64_t *numbers;
-    size_t number_count;
-    const uint64_t *fingerprint;
-    int distance;
-    size_t limit;
-    uint64_t from;
-    dp_redis_memory memory;
-    doppel_error *error;
-} reading;
-
-typedef void (*put_function)(dp_redis_writer *w, const reading *r);
-
 /* ---- calling ---- */
 
-static doppel_status call_once(reading *r, const char *function, put_function put, redisReply **reply) {
+static doppel_status call_once(dp_redis_reading *r, const char *function, dp_redis_put_reading put,
+                               redisReply **reply) {
     dp_arena arena = {0};
     r->memory = dp_shared_memory(r->shared);
     dp_redis_writer w = {.arena = &arena, .memory = &r->memory};
@@ -44,8 +28,7 @@ static doppel_status call_once(reading *r, const char *function, put_function pu
     return status;
 }
 
-/* Calls a function, again where another memory was made meanwhile. The reply is a list. */
-static doppel_status call(reading *r, const char *function, put_function put, redisReply **reply) {
+doppel_status dp_redis_read(dp_redis_reading *r, const char *function, dp_redis_put_reading put, redisReply **reply) {
     for (int i = 0; i < ATTEMPTS; i++) {
         doppel_status status = call_once(r, function, put, reply);
         if (status != DOPPEL_OK)
@@ -82,21 +65,22 @@ void dp_shared_documents_free(dp_shared_documents *documents) {
     *documents = (dp_shared_documents){0};
 }
 
-static doppel_status damaged(const reading *r) {
+doppel_status dp_redis_read_damaged(const dp_redis_reading *r) {
     return dp_fail_at(r->error, DOPPEL_ERROR_STORE, r->shared->url.name, 0, "a document that is not what doppel wrote");
 }
 
-static doppel_status decode(reading *r, const redisReply *reply, uint64_t number, dp_arena *arena,
+static doppel_status decode(dp_redis_reading *r, const redisReply *reply, uint64_t number, dp_arena *arena,
                             dp_redis_document *document) {
     const doppel_slice bytes = {reply->str, reply->len};
     doppel_status status = dp_redis_document_decode(&r->memory, number, bytes, arena, document);
     if (status == DOPPEL_ERROR_STORE)
-        return damaged(r);
+        return dp_redis_read_damaged(r);
     return status == DOPPEL_OK ? status : dp_no_memory(r->error);
 }
 
 /* The URLs of its copies. */
-static doppel_status read_aliases(reading *r, const redisReply *item, dp_arena *arena, dp_shared_document *to) {
+static doppel_status read_aliases(dp_redis_reading *r, const redisReply *item, dp_arena *arena,
+                                  dp_shared_document *to) {
     size_t count = item->elements - FIRST_COPY;
     doppel_slice *aliases = dp_arena_take(arena, count * sizeof *aliases);
     if (!aliases)
@@ -114,8 +98,8 @@ static doppel_status read_aliases(reading *r, const redisReply *item, dp_arena *
 }
 
 /* What was measured on a copy and its original. */
-static doppel_status read_evidence(reading *r, const redisReply *item, dp_arena *arena, const dp_redis_document *copy,
-                                   dp_shared_document *to) {
+static doppel_status read_evidence(dp_redis_reading *r, const redisReply *item, dp_arena *arena,
+                                   const dp_redis_document *copy, dp_shared_document *to) {
     dp_redis_document original;
     to->original_gone = !item->element[3]->len;
     if (to->original_gone || copy->has_evidence) {
@@ -138,10 +122,10 @@ static bool is_item(const redisReply *item) {
     return item->element[0]->len == ITEM_HEAD;
 }
 
-static doppel_status read_item(reading *r, const redisReply *item, dp_arena *arena, dp_shared_document *to) {
+static doppel_status read_item(dp_redis_reading *r, const redisReply *item, dp_arena *arena, dp_shared_document *to) {
     dp_redis_document d;
     if (!is_item(item))
-        return damaged(r);
+        return dp_redis_read_damaged(r);
     const uint8_t *head = (const uint8_t *)item->element[0]->str;
     uint64_t number = 0;
     for (int i = 0; i < 5; i++)
@@ -158,8 +142,8 @@ static doppel_status read_item(reading *r, const redisReply *item, dp_arena *are
     return read_aliases(r, item, arena, to);
 }
 
-/* The documents of a list, from `first` on; the reply is theirs then. */
-static doppel_status read_items(reading *r, redisReply *reply, size_t first, dp_shared_documents *documents) {
+doppel_status dp_redis_read_items(dp_redis_reading *r, redisReply *reply, size_t first,
+                                  dp_shared_documents *documents) {
     size_t count = reply->elements - first;
     held *h = calloc(1, sizeof *h);
     *documents = (dp_shared_documents){.document = calloc(count + 1, sizeof *documents->document), .held = h};
@@ -183,7 +167,7 @@ static doppel_status read_items(reading *r, redisReply *reply, size_t first, dp_
 
 /* ---- one, some, all ---- */
 
-static void put_names(dp_redis_writer *w, const reading *r) {
+static void put_names(dp_redis_writer *w, const dp_redis_reading *r) {
     dp_redis_put_place(w, 'n', r->id);
     dp_redis_put(w, r->id.data, r->id.length);
     dp_redis_put_place(w, 'n', r->canonical);
@@ -192,20 +176,20 @@ static void put_names(dp_redis_writer *w, const reading *r) {
 
 doppel_status dp_shared_get(dp_shared *shared, doppel_slice id, doppel_slice canonical, uint64_t now,
                             dp_shared_documents *documents, doppel_error *error) {
-    reading r = {.shared = shared, .now = now, .id = id, .canonical = canonical, .error = error};
+    dp_redis_reading r = {.shared = shared, .now = now, .id = id, .canonical = canonical, .error = error};
     redisReply *reply = NULL;
     *documents = (dp_shared_documents){0};
-    doppel_status status = call(&r, "get", put_names, &reply);
-    return status == DOPPEL_OK ? read_items(&r, reply, 0, documents) : status;
+    doppel_status status = dp_redis_read(&r, "get", put_names, &reply);
+    return status == DOPPEL_OK ? dp_redis_read_items(&r, reply, 0, documents) : status;
 }
 
-static int compare_numbers(const void *a, const void *b) {
+int dp_redis_compare_numbers(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
 /* Numbers of 5 bytes, the highest first. */
-static void put_numbers(dp_redis_writer *w, const reading *r) {
+static void put_numbers(dp_redis_writer *w, const dp_redis_reading *r) {
     uint8_t *bytes = dp_arena_take(w->arena, 5 * r->number_count);
     w->failed = w->failed || !bytes;
     for (size_t i = 0; i < r->number_count && bytes; i++)
@@ -223,125 +207,35 @@ doppel_status dp_shared_get_numbers(dp_shared *shared, const uint64_t *numbers, 
         return dp_no_memory(error);
     if (count)
         memcpy(sorted, numbers, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_numbers);
+    qsort(sorted, count, sizeof *sorted, dp_redis_compare_numbers);
     count = dp_unique64(sorted, count);
-    reading r = {.shared = shared, .now = now, .numbers = sorted, .number_count = count, .error = error};
-    doppel_status status = call(&r, "numbers", put_numbers, &reply);
+    dp_redis_reading r = {.shared = shared, .now = now, .numbers = sorted, .number_count = count, .error = error};
+    doppel_status status = dp_redis_read(&r, "numbers", put_numbers, &reply);
     free(sorted);
-    return status == DOPPEL_OK ? read_items(&r, reply, 0, documents) : status;
+    return status == DOPPEL_OK ? dp_redis_read_items(&r, reply, 0, documents) : status;
 }
 
-static void put_from(dp_redis_writer *w, const reading *r) {
+static void put_from(dp_redis_writer *w, const dp_redis_reading *r) {
     dp_redis_put_number(w, r->from);
     dp_redis_put_number(w, CHUNK);
 }
 
 doppel_status dp_shared_each(dp_shared *shared, uint64_t *from, uint64_t now, dp_shared_documents *documents,
                              doppel_error *error) {
-    reading r = {.shared = shared, .now = now, .from = *from ? *from : 1, .error = error};
+    dp_redis_reading r = {.shared = shared, .now = now, .from = *from ? *from : 1, .error = error};
     redisReply *reply = NULL;
     *documents = (dp_shared_documents){0};
-    doppel_status status = call(&r, "each", put_from, &reply);
+    doppel_status status = dp_redis_read(&r, "each", put_from, &reply);
     if (status != DOPPEL_OK)
         return status;
     if (!reply->elements || reply->element[0]->type != REDIS_REPLY_STRING) {
         freeReplyObject(reply);
-        return damaged(&r);
+        return dp_redis_read_damaged(&r);
     }
     char *behind;
     *from = strtoull(reply->element[0]->str, &behind, 10);
     uint64_t lost = strtoull(behind, NULL, 10);
-    status = read_items(&r, reply, 1, documents);
+    status = dp_redis_read_items(&r, reply, 1, documents);
     documents->damaged += lost;
     return status;
-}
-
-/* ---- near ones ---- */
-
-static void put_near(dp_redis_writer *w, const reading *r) {
-    dp_redis_put_fingerprint(w, r->fingerprint);
-    dp_redis_put_number(w, (uint64_t)r->distance);
-    dp_redis_put_number(w, r->limit);
-    dp_redis_put_homes_and_probes(w, r->fingerprint);
-}
-
-static void put_scan(dp_redis_writer *w, const reading *r) {
-    dp_redis_put_number(w, r->from);
-    dp_redis_put_fingerprint(w, r->fingerprint);
-    dp_redis_put_number(w, (uint64_t)r->distance);
-}
-
-/* Hits of all documents: the distance in the upper bits, then the number, so that they sort as they are given. */
-typedef struct hits {
-    uint64_t *hit;
-    size_t count, room;
-} hits;
-
-static doppel_status add_hits(const reading *r, const redisReply *packed, hits *to) {
-    for (size_t at = 0; at + 6 <= packed->len; at += 6) {
-        const uint8_t *bytes = (const uint8_t *)packed->str + at;
-        uint64_t number = 0;
-        for (int i = 0; i < 5; i++)
-            number = number << 8 | bytes[i];
-        if (!dp_reserve(&to->hit, &to->room, to->count + 1, sizeof *to->hit))
-            return dp_no_memory(r->error);
-        to->hit[to->count++] = (uint64_t)bytes[5] << 40 | number;
-    }
-    return DOPPEL_OK;
-}
-
-static doppel_status scan(reading *r, hits *to) {
-    doppel_status status = DOPPEL_OK;
-    for (r->from = 1; r->from && status == DOPPEL_OK;) {
-        redisReply *reply = NULL;
-        if ((status = call(r, "scan", put_scan, &reply)) != DOPPEL_OK)
-            break;
-        if (reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
-            reply->element[1]->type != REDIS_REPLY_STRING)
-            status = damaged(r);
-        if (status == DOPPEL_OK) {
-            status = add_hits(r, reply->element[1], to);
-            r->from = strtoull(reply->element[0]->str, NULL, 10);
-        }
-        freeReplyObject(reply);
-    }
-    return status;
-}
-
-static int compare_documents(const void *a, const void *b) {
-    const dp_shared_document *x = a, *y = b;
-    if (x->distance != y->distance)
-        return x->distance < y->distance ? -1 : 1;
-    return (x->trace.number > y->trace.number) - (x->trace.number < y->trace.number);
-}
-
-/* All are compared; the best are read. */
-static doppel_status find_far(reading *r, dp_shared_documents *documents) {
-    hits found = {0};
-    doppel_status status = scan(r, &found);
-    if (status == DOPPEL_OK && found.count) {
-        qsort(found.hit, found.count, sizeof *found.hit, compare_numbers);
-        found.count = found.count < r->limit ? found.count : r->limit;
-        for (size_t i = 0; i < found.count; i++)
-            found.hit[i] &= ((uint64_t)1 << 40) - 1;
-        status = dp_shared_get_numbers(r->shared, found.hit, found.count, r->now, documents, r->error);
-    }
-    for (size_t i = 0; status == DOPPEL_OK && i < documents->count; i++)
-        documents->document[i].distance = doppel_distance128(documents->document[i].trace.fingerprint, r->fingerprint);
-    if (status == DOPPEL_OK && documents->count)
-        qsort(documents->document, documents->count, sizeof *documents->document, compare_documents);
-    free(found.hit);
-    return status;
-}
-
-doppel_status dp_shared_near(dp_shared *shared, const uint64_t fingerprint[2], int distance, size_t limit, uint64_t now,
-                             dp_shared_documents *documents, doppel_error *error) {
-    reading r = {.shared = shared, .now = now, .distance = distance, .limit = limit, .error = error};
-    r.fingerprint = fingerprint;
-    redisReply *reply = NULL;
-    *documents = (dp_shared_documents){0};
-    if (distance > shared->options.rules.distance)
-        return find_far(&r, documents);
-    doppel_status status = call(&r, "near", put_near, &reply);
-    return status == DOPPEL_OK ? read_items(&r, reply, 0, documents) : status;
 }
