@@ -103,7 +103,7 @@ def send_steadily(brokers, topic, made, rate):
 
 
 def steady(brokers, topic, unique, duplicates, rate, seconds):
-    warm = 2000  # that are sent first, and not counted
+    warm = 2 * int(rate)  # of the first two seconds, which are not counted
     made = list(pages(int(rate) * int(seconds) + warm, "steady"))
     reader = consumer(brokers, (unique, duplicates))
     sender = multiprocessing.Process(target=send_steadily, args=(brokers, topic, made, float(rate)))
