@@ -119,20 +119,37 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
     assign(s, NULL);
 }
 
-void go_back(stream *s) {
+/* The partitions, with what is committed of each; NULL: that is not known now. */
+static rd_kafka_topic_partition_list_t *committed(stream *s) {
+    enum { PATIENCE = 5000 }; /* ms */
     rd_kafka_topic_partition_list_t *all = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_assignment(s->consumer, &all);
+    if (!code && all->cnt)
+        code = rd_kafka_committed(s->consumer, all, PATIENCE);
+    for (int i = 0; !code && i < all->cnt; i++)
+        code = all->elems[i].err;
+    if (!code)
+        return all;
+    say("what is committed is not known yet: %s", rd_kafka_err2str(code));
+    if (all)
+        rd_kafka_topic_partition_list_destroy(all);
+    return NULL;
+}
+
+/* What is committed counts, as the worker may not have heard how its last transaction ended; where nothing is yet, the
+ * first record that was read. */
+void go_back(stream *s) {
     wait_until_idle(s);
     stream_batch_clear(s->gathering);
-    rd_kafka_resp_err_t code = rd_kafka_assignment(s->consumer, &all);
-    if (code) {
-        say("the partitions are not known: %s", rd_kafka_err2str(code));
+    rd_kafka_topic_partition_list_t *all = committed(s);
+    if (!all)
         return;
-    }
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < all->cnt; i++) {
         rd_kafka_topic_partition_t *at = &all->elems[i],
                                    *from = rd_kafka_topic_partition_list_find(s->positions, at->topic, at->partition);
-        at->offset = from ? from->offset : RD_KAFKA_OFFSET_INVALID; /* what is committed */
+        if (at->offset < 0)
+            at->offset = from ? from->offset : RD_KAFKA_OFFSET_INVALID;
     }
     s->rewind = false;
     pthread_mutex_unlock(&s->lock);
