@@ -38,11 +38,12 @@ def shut(one, reset):
 
 class Proxy:
     """Listens on `port`, for the server at another one. Connections live for about so many `seconds`, or until their clients have
-    sent about so many `bytes`, and are cut in one of `ways`; with neither, until `cut` is called."""
+    sent about so many `bytes`, and are cut in one of `ways`; with neither, until `cut` is called. Bytes are held back
+    for `hold` seconds."""
 
-    def __init__(self, to, seconds=None, bytes=None, ways=WAYS, seed=0):
+    def __init__(self, to, seconds=None, bytes=None, ways=WAYS, seed=0, hold=None):
         self.to, self.seconds, self.bytes, self.ways = to, seconds, bytes, ways
-        self.hold = HOLD if seconds or bytes else 0
+        self.hold = hold or (HOLD if seconds or bytes else 0)
         self.rng = random.Random(seed)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.setblocking(False)

@@ -107,7 +107,7 @@ class Cuts(Case):
     def test_answers_are_swallowed(self):
         """The server carries out all that it is asked, and nobody hears of it."""
         good = self.undisturbed("add", self.path)
-        proxy = self.proxy()
+        proxy = self.proxy(hold=0.02)
         adding = Doppel("add", self.server.url("prefix=bad&timeout=0.3", port=proxy.port), "--batch", "20", self.path)
         for _ in range(10 if FULL else 2):
             lines = len(adding.lines())
@@ -128,7 +128,7 @@ class Cuts(Case):
 
     def test_away_for_good(self):
         """What the network does not bring back ends with a message, and what was told is there."""
-        proxy = self.proxy()
+        proxy = self.proxy(hold=0.02)
         adding = Doppel("add", self.server.url("prefix=bad&timeout=0.5&retry=1", port=proxy.port), "--batch", "20", self.path)
         wait_for("verdicts", adding.lines)
         proxy.closes = True

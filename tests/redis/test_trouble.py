@@ -6,6 +6,7 @@ import time
 from contextlib import contextmanager
 
 from cliques import Cliques, check_verdicts
+from proxy import Proxy
 from support import FULL, Case, Doppel, Feeding, Refused, Server, Several, get_all, nodes, run, run_failing, services, wait_for
 
 COUNT = 10000 if FULL else 400
@@ -43,6 +44,16 @@ class Trouble(Case):
 
     def setUp(self):
         self.server.ask("FLUSHALL")
+        self.proxy = Proxy(self.server.port, hold=0.02)
+
+    def tearDown(self):
+        for one in list(Doppel.running):
+            one.kill()
+        self.proxy.close()
+
+    def add_slowly(self, query="prefix=test", path=None):
+        """Adds over a slow network, so that there is time for trouble."""
+        return Doppel("add", self.server.url(query, port=self.proxy.port), "--batch", 20, path or self.path)
 
     def check_same(self, url, verdicts):
         """As undisturbed, the counts too."""
@@ -86,8 +97,7 @@ class Trouble(Case):
         check_verdicts(self, self.cliques, verdicts, stored)
 
     def test_stopped_for_a_while(self):
-        url = self.server.url("prefix=test&timeout=0.4")
-        adding = Doppel("add", url, "--batch", 20, self.path)
+        adding = self.add_slowly("prefix=test&timeout=0.4")
         self.half_way(adding)
         self.server.signal(signal.SIGSTOP)
         time.sleep(5 if FULL else 1.2)
@@ -95,7 +105,7 @@ class Trouble(Case):
         self.check_same(self.server.url(), adding.finish())
 
     def test_asleep_for_a_while(self):
-        adding = Doppel("add", self.server.url("prefix=test&timeout=0.4"), "--batch", 20, self.path)
+        adding = self.add_slowly("prefix=test&timeout=0.4")
         self.half_way(adding)
         self.server.ask("DEBUG", "SLEEP", "1.2")
         self.check_same(self.server.url(), adding.finish())
@@ -152,7 +162,7 @@ class Trouble(Case):
         self.assertEqual(feeding.said().count("starts anew"), 1)
 
     def test_restarts_empty_meanwhile(self):
-        adding = [Doppel("add", self.server.url(), "--batch", 20, self.cliques.write(f"empty{i}", order=i)) for i in range(3)]
+        adding = [self.add_slowly(path=self.cliques.write(f"empty{i}", order=i)) for i in range(3)]
         for one in adding:
             self.half_way(one)
         self.server.stop()
