@@ -85,7 +85,7 @@ static void run_batches(doppel_engine *engine, const work *w) {
 static void child(const work *w, int ready, int go) {
     char byte = 0;
     doppel_engine *engine = open_engine(w);
-    if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 0)
+    if (write(ready, &byte, 1) != 1 || close(ready) || read(go, &byte, 1) != 0)
         bench_fail("no pipe", "processes");
     run_batches(engine, w);
     doppel_engine_close(engine);
@@ -110,9 +110,10 @@ static void run(const char *name, const work *w, unsigned processes) {
             child(&share, ready[1], go[0]);
         }
     }
+    close(ready[1]);
     for (unsigned i = 0; i < processes; i++)
         if (read(ready[0], &byte, 1) != 1)
-            bench_fail("no pipe", name);
+            bench_fail("a process failed", name);
     double began = process_now();
     close(go[1]);
     for (unsigned i = 0; i < processes; i++)
@@ -121,7 +122,6 @@ static void run(const char *name, const work *w, unsigned processes) {
     process_tell(name, (double)(w->count / processes * processes) / (process_now() - began));
     close(go[0]);
     close(ready[0]);
-    close(ready[1]);
 }
 
 static int compare(const void *a, const void *b) {
