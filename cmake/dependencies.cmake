@@ -16,6 +16,8 @@ pkg_check_modules(redis_libraries IMPORTED_TARGET hiredis)
 if(DOPPEL_REDIS AND redis_libraries_FOUND)
   set(with_redis TRUE)
   set(redis_target PkgConfig::redis_libraries)
+  # It would rename calls of the system in all that is built with it (_FILE_OFFSET_BITS: mmap becomes mmap64).
+  set_target_properties(${redis_target} PROPERTIES INTERFACE_COMPILE_OPTIONS "" INTERFACE_COMPILE_DEFINITIONS "")
 else()
   set(with_redis FALSE)
   set(redis_target)
