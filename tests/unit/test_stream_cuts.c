@@ -33,10 +33,10 @@ static void end(line *l) {
 }
 
 /* A page; id NULL: it has none. The text stands for a place on the way, too. */
-static void add_page(line *l, const char *id, const char *url, const char *text) {
+static void add_page(line *l, const char *id, const char *url, const char *words) {
     size_t i = l->b->count++;
     doppel_document *page = &l->pages[i];
-    *page = (doppel_document){.text = text, .text_length = strlen(text)};
+    *page = (doppel_document){.text = words, .text_length = strlen(words)};
     if (id) {
         page->id = id;
         page->id_length = strlen(id);
@@ -59,10 +59,10 @@ static void add_tombstone(line *l, const char *key) {
 }
 
 /* Puts a page into the index, as an earlier batch would have. */
-static void put(line *l, const char *id, const char *text) {
+static void put(line *l, const char *id, const char *words) {
     const doppel_item item = {
         .size = sizeof item,
-        .document = {.id = id, .id_length = strlen(id), .text = text, .text_length = strlen(text)},
+        .document = {.id = id, .id_length = strlen(id), .text = words, .text_length = strlen(words)},
         .origin = {"before", 6}};
     doppel_verdict verdict = {0};
     assert_int_equal(doppel_engine_add(l->engine, &item, &verdict, NULL), DOPPEL_OK);
