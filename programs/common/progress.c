@@ -1,6 +1,7 @@
 /* progress.c - one line on the terminal, written over and over. */
 #include "common/progress.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
@@ -9,7 +10,8 @@
 /* Between two lines, in seconds: readable, and too rare to cost anything. */
 #define INTERVAL 0.2
 
-/* The state of the one progress line a terminal has; used by one thread at a time. */
+/* The state of the one progress line a terminal has. One thread shows it, any may have something to say in between. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     const char *what;
     bool active, shown;
@@ -23,20 +25,30 @@ static double now(void) {
 }
 
 void progress_begin(const char *what) {
+    pthread_mutex_lock(&lock);
     line.what = what;
     line.active = isatty(STDERR_FILENO);
     line.begun = line.last = line.active ? now() : 0;
+    pthread_mutex_unlock(&lock);
 }
 
-void progress_clear(void) {
+static void clear_line(void) {
     if (line.shown)
         fputs("\r\033[K", stderr);
     line.shown = false;
 }
 
+void progress_clear(void) {
+    pthread_mutex_lock(&lock);
+    clear_line();
+    pthread_mutex_unlock(&lock);
+}
+
 void progress_end(void) {
-    progress_clear();
+    pthread_mutex_lock(&lock);
+    clear_line();
     line.active = false;
+    pthread_mutex_unlock(&lock);
 }
 
 static void print_left(double seconds) {
@@ -49,12 +61,11 @@ static void print_left(double seconds) {
         fprintf(stderr, ", %lu s left", left);
 }
 
-void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user) {
-    (void)user;
+static void show_documents(uint64_t bytes, uint64_t total, uint64_t documents) {
     double time = line.active ? now() : 0;
     if (!line.active || time - line.last < INTERVAL)
         return;
-    progress_clear();
+    clear_line();
     double seconds = time - line.begun, megabytes = (double)bytes * 1e-6;
     fprintf(stderr, "%s: %llu documents, %.0f MB, %.0f MB/s", line.what, (unsigned long long)documents, megabytes,
             megabytes / seconds);
@@ -65,12 +76,11 @@ void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *use
     line.last = time;
 }
 
-void progress_part(uint64_t done, uint64_t total, void *user) {
-    (void)user;
+static void show_part(uint64_t done, uint64_t total) {
     double time = line.active ? now() : 0, seconds = time - line.begun;
     if (!line.active || time - line.last < INTERVAL)
         return;
-    progress_clear();
+    clear_line();
     double share = total && done < total ? (double)done / (double)total : 1;
     if (total)
         fprintf(stderr, "%s: %.0f %%", line.what, 100 * share);
@@ -82,4 +92,18 @@ void progress_part(uint64_t done, uint64_t total, void *user) {
     fflush(stderr);
     line.shown = true;
     line.last = time;
+}
+
+void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user) {
+    (void)user;
+    pthread_mutex_lock(&lock);
+    show_documents(bytes, total, documents);
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_part(uint64_t done, uint64_t total, void *user) {
+    (void)user;
+    pthread_mutex_lock(&lock);
+    show_part(done, total);
+    pthread_mutex_unlock(&lock);
 }

@@ -230,7 +230,8 @@ void server_stop(server *s) {
         int listening = MHD_quiesce_daemon(s->daemon);
         if (listening >= 0) {
             take_waiting(s, listening);
-            close(listening);
+            /* Nobody is let in any more; its number stays taken while threads of the daemon may still use it. */
+            dup2(STDERR_FILENO, listening);
         }
         /* What is on its way counts, too: nothing may be under way for a while. */
         for (int quiet = 0; quiet < QUIET && now_microseconds() < until; quiet = is_busy(s) ? 0 : quiet + 1)
@@ -239,6 +240,8 @@ void server_stop(server *s) {
         while (atomic_load(&s->service->handed_over))
             usleep(STEP);
         MHD_stop_daemon(s->daemon);
+        if (listening >= 0)
+            close(listening);
     }
     connections_close(&s->connections);
 }

@@ -74,7 +74,7 @@ class Cuts(Case):
 
     def test_links(self):
         """Copies that are remembered, in batches that are sent whole."""
-        self.check_adding(self.proxy(bytes=1500000 if FULL else 100000, seconds=0.3), "--on-duplicate", "link", "--batch", "5000")
+        self.check_adding(self.proxy(bytes=1500000 if FULL else 60000, seconds=0.3), "--on-duplicate", "link", "--batch", "5000")
 
     def test_versions(self):
         """Ids that come again with other words, documents without ids, titles: each request is carried out once, in its order."""
