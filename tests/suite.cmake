@@ -86,15 +86,20 @@ foreach(name ${unit_names})
     suite_test(asan.${name}.${level} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_CPU=${level}
                DOPPEL_SUITE=quick)
   endforeach()
-  # Faults are injected one after the other, and these start no thread.
-  if(NOT name MATCHES "_faults$|^test_(kernel_.*|url|words|levenshtein|title_index|passages|page|decode|costs|radii)$"
+  # Faults are injected one after the other, exact results are compared at length, and the last start no thread.
+  if(NOT name MATCHES "_faults$|_exact$|^test_(kernel_.*|url|words|levenshtein|title_index|passages|page|decode|costs|radii)$"
      OR DOPPEL_SUITE STREQUAL full)
     suite_test(tsan.${name} sanitizer COMMAND ${builds}/tsan/tests/${name} ENVIRONMENT DOPPEL_SUITE=quick)
   endif()
 endforeach()
 if(TEST cli)
   suite_test(asan.cli sanitizer COMMAND tests/cli/run ${builds}/asan)
-  suite_test(tsan.cli sanitizer COMMAND tests/cli/run ${builds}/tsan)
+  set(with_threads add add_presets backup_live dedup dedup_against_index fingerprint interrupted join many_files pairs
+      store store_faults threads)
+  if(DOPPEL_SUITE STREQUAL full)
+    set(with_threads)
+  endif()
+  suite_test(tsan.cli sanitizer COMMAND tests/cli/run ${builds}/tsan ${with_threads})
 endif()
 
 # Of the tortures those that need no shim; with the thread sanitizer fewer documents.
