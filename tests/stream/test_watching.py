@@ -74,13 +74,17 @@ class Watching(unittest.TestCase):
 
         wait_for("all records", lambda: line.consumed() == len(planted) or not worker.alive())
         there = wait_for("documents in the metrics", lambda: [n for n in figure("index_documents") if n != "0"])
-        for service, node, why in (("redis", "redis", "the store"), ("kafka", "broker", "the brokers")):
+        away = (
+            ("the store", "0", lambda: os.kill(services.pid("redis", "redis"), signal.SIGSTOP), lambda: os.kill(services.pid("redis", "redis"), signal.SIGCONT)),
+            ("the brokers", "1", lambda: services.call("stop", "kafka", "--keep"), lambda: services.call("start", "kafka")),
+        )
+        for who, store_up, go, come_back in away:
             wait_for("a worker that is ready", lambda: ready(200, "ready") or not worker.alive())
-            os.kill(services.pid(service, node), signal.SIGSTOP)
+            go()
             try:
-                wait_for(f"word that {service} is away", lambda: ready(503, why + " do") or not worker.alive())
-                self.assertEqual((figure("index_documents"), figure("store_up")), (there, ["1" if service == "kafka" else "0"]))
+                wait_for(f"word that {who} do not answer", lambda: ready(503, who + " do") or not worker.alive())
+                self.assertEqual((figure("index_documents"), figure("store_up")), (there, [store_up]))
             finally:
-                os.kill(services.pid(service, node), signal.SIGCONT)
+                come_back()
         wait_for("a worker that is ready", lambda: ready(200, "ready") or not worker.alive())
         self.assertIn("the store answers again", worker.stop().said())
