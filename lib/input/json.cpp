@@ -185,11 +185,14 @@ static bool is_wanted(std::string_view key, const dp_json_field *fields, size_t 
     return false;
 }
 
-/* A checked array or object, whole: up to the bracket that closes the one it starts with. */
-static std::string_view whole_value(const char *start) {
+/* An array or object, whole: up to the bracket that closes the one it starts with. Empty: nothing closes it before the
+ * end; what the parser has passed over need not be JSON. */
+static std::string_view whole_value(const char *start, const char *end) {
     size_t depth = 0, i = 0;
     bool in_string = false;
     do {
+        if (i >= (size_t)(end - start))
+            return std::string_view();
         char c = start[i++];
         if (in_string && c == '\\')
             i++;
@@ -207,7 +210,8 @@ static bool is_nested(std::string_view token) {
     return !token.empty() && (token[0] == '[' || token[0] == '{');
 }
 
-static dp_json_result read_field(dp_json *json, ondemand::field field, dp_json_field *fields, size_t count) {
+static dp_json_result read_field(dp_json *json, const char *end, ondemand::field field, dp_json_field *fields,
+                                 size_t count) {
     std::string_view key = raw_key(field);
     if (has_escape(key))
         if (dp_json_result result = unescape(json, key, &key))
@@ -218,8 +222,8 @@ static dp_json_result read_field(dp_json *json, ondemand::field field, dp_json_f
     if (!wanted || token.empty() || token[0] != '"')
         if (dp_json_result result = check_value(json, field.value(), 1))
             return result;
-    if (wanted && is_nested(token))
-        token = whole_value(token.data());
+    if (wanted && is_nested(token) && (token = whole_value(token.data(), end)).empty())
+        return broken(json, "a value without an end");
     for (size_t i = 0; wanted && i < count; i++)
         if (has_key(&fields[i], key))
             fill(&fields[i], token);
@@ -275,7 +279,7 @@ static dp_json_result read_object(dp_json *json, padded_string_view line, dp_jso
         ondemand::field field;
         if (error_code error = std::move(item).get(field))
             return from_error(json, error);
-        if (dp_json_result result = read_field(json, field, fields, count))
+        if (dp_json_result result = read_field(json, line.data() + line.length(), field, fields, count))
             return result;
     }
     if (document.current_location().error() != OUT_OF_BOUNDS)
