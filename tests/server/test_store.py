@@ -32,8 +32,10 @@ class Store(support.ServerTest):
 
     @classmethod
     def tearDownClass(cls):
-        cls.server.close()
-        cls.redis.close()
+        try:
+            cls.server.close()
+        finally:
+            cls.redis.close()
 
     def test_documents(self):
         ask = self.server
@@ -130,8 +132,10 @@ class Away(support.ServerTest):
 
     @classmethod
     def tearDownClass(cls):
-        cls.server.close()
-        cls.redis.close()
+        try:
+            cls.server.close()
+        finally:
+            cls.redis.close()
 
     def ready(self):
         return self.server.get("/readyz")[0] == 200

@@ -1,31 +1,11 @@
 /* Links to one real Redis: commands in order, users, what is said about its settings. */
-#include "redis_links.h"
-
-static redis_server server;
+#include "redis_one.h"
 
 static int start(void **state) {
     (void)state;
     static const char *const settings[] = {"--save", "", "--appendonly", "no", NULL};
     server = redis_start(settings);
     return 0;
-}
-
-static int stop(void **state) {
-    (void)state;
-    redis_remove(&server);
-    return 0;
-}
-
-static int empty(void **state) {
-    (void)state;
-    redis_do(&server, "FLUSHALL");
-    redis_do(&server, "CONFIG SET maxmemory 0");
-    return 0;
-}
-
-/* How many were carried out. */
-static long long counted(void) {
-    return redis_number(&server, "HGET {doppel}m all");
 }
 
 static void answers_come_in_order_over_a_unix_socket(void **state) {

@@ -1,8 +1,6 @@
 /* One real Redis that restarts, stops, is full, or loses its functions: what is sent meanwhile is carried out once, or
  * the caller is told. */
-#include "redis_links.h"
-
-static redis_server server;
+#include "redis_one.h"
 
 static int start(void **state) {
     (void)state;
@@ -12,24 +10,6 @@ static int start(void **state) {
         "1024",   NULL};
     server = redis_start(settings);
     return 0;
-}
-
-static int stop(void **state) {
-    (void)state;
-    redis_remove(&server);
-    return 0;
-}
-
-static int empty(void **state) {
-    (void)state;
-    redis_do(&server, "FLUSHALL");
-    redis_do(&server, "CONFIG SET maxmemory 0");
-    return 0;
-}
-
-/* How many were carried out. */
-static long long counted(void) {
-    return redis_number(&server, "HGET {doppel}m all");
 }
 
 /* A batch on a thread of its own, while the test does something to the server. */
