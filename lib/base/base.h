@@ -108,6 +108,10 @@ uint64_t dp_jenkins(const void *bytes, size_t length, uint64_t seed);
 
 uint64_t dp_djb2(const void *bytes, size_t length, uint64_t seed);
 
+/* SipHash-2-4: without the key nobody can tell which bytes have the same hash. The key is that of the paper, its first
+ * 8 bytes as a little-endian number and its last 8. */
+uint64_t dp_siphash(const void *bytes, size_t length, const uint64_t key[2]);
+
 /* ---- the CPU ---- */
 
 enum { DP_CPU_PORTABLE = 0, DP_CPU_AVX2 = 1, DP_CPU_NEON = 1, DP_CPU_AVX512 = 2 };

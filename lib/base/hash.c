@@ -1,4 +1,5 @@
-/* hash.c - MurmurHash3 (Austin Appleby), lookup3 (Bob Jenkins) and djb2 (Dan Bernstein), all in the public domain. */
+/* hash.c - MurmurHash3 (Austin Appleby), lookup3 (Bob Jenkins), djb2 (Dan Bernstein) and SipHash (Jean-Philippe
+ * Aumasson, Daniel J. Bernstein), all in the public domain. */
 #include "base/base.h"
 
 /* ---- MurmurHash3 x64_128 ---- */
@@ -101,4 +102,43 @@ uint64_t dp_djb2(const void *bytes, size_t length, uint64_t seed) {
     for (size_t i = 0; i < length; i++)
         h = h * 33 + p[i];
     return h;
+}
+
+/* ---- SipHash-2-4 ---- */
+
+typedef struct sip {
+    uint64_t v0, v1, v2, v3;
+} sip;
+
+static inline sip sip_round(sip s) {
+    s.v0 += s.v1;
+    s.v2 += s.v3;
+    s.v1 = dp_rotl64(s.v1, 13) ^ s.v0;
+    s.v3 = dp_rotl64(s.v3, 16) ^ s.v2;
+    s.v0 = dp_rotl64(s.v0, 32) + s.v3;
+    s.v2 += s.v1;
+    s.v3 = dp_rotl64(s.v3, 21) ^ s.v0;
+    s.v1 = dp_rotl64(s.v1, 17) ^ s.v2;
+    s.v2 = dp_rotl64(s.v2, 32);
+    return s;
+}
+
+static inline sip sip_take(sip s, uint64_t word) {
+    s.v3 ^= word;
+    s = sip_round(sip_round(s));
+    s.v0 ^= word;
+    return s;
+}
+
+uint64_t dp_siphash(const void *bytes, size_t length, const uint64_t key[2]) {
+    const uint8_t *p = bytes;
+    sip s = {key[0] ^ 0x736F6D6570736575u, key[1] ^ 0x646F72616E646F6Du, key[0] ^ 0x6C7967656E657261u,
+             key[1] ^ 0x7465646279746573u};
+    size_t left = length;
+    for (; left >= 8; left -= 8, p += 8)
+        s = sip_take(s, dp_load64(p));
+    s = sip_take(s, (uint64_t)length << 56 | dp_load_tail(p, left));
+    s.v2 ^= 0xFF;
+    s = sip_round(sip_round(sip_round(sip_round(s))));
+    return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }

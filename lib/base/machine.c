@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 /* ---- threads ---- */
@@ -52,6 +53,21 @@ void dp_run_threads(size_t threads, void (*work)(void *user, size_t thread), voi
     while (started)
         pthread_join(helpers[--started].thread, NULL);
     free(helpers);
+}
+
+/* ---- chance ---- */
+
+doppel_status dp_random_bytes(void *to, size_t length, doppel_error *error) {
+    for (char *next = to; length;) {
+        ssize_t got = getrandom(next, length, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return dp_fail(error, DOPPEL_ERROR_IO, "the system gives no random bytes: %s", strerror(errno));
+        next += got;
+        length -= (size_t)got;
+    }
+    return DOPPEL_OK;
 }
 
 /* ---- memory ---- */

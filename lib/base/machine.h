@@ -20,6 +20,9 @@ uint64_t dp_memory_default(void);
  * there is none. Its content is not defined. */
 void *dp_big_alloc(size_t bytes);
 
+/* Bytes that nobody can foretell. Errors: DOPPEL_ERROR_IO where the system gives none. */
+doppel_status dp_random_bytes(void *to, size_t length, doppel_error *error);
+
 /* Whether *stop (stop may be NULL) asks to end. */
 static inline bool dp_stopped(const volatile int *stop) {
     return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);

@@ -24,10 +24,8 @@ static void ask_content(const doppel_batch *batch, const doppel_engine *engine, 
 static doppel_status make_query(const doppel_batch *batch, const doppel_engine *engine, const dp_asked *asked,
                                 uint32_t keys[DP_MOST_BANDS], dp_query *q) {
     *q = (dp_query){0};
-    if (asked->url.length && asked->url.length <= DP_NAME_LIMIT) {
+    if (asked->url.length && asked->url.length <= DP_NAME_LIMIT)
         q->canonical = asked->url;
-        q->url_hash = dp_name_hash(q->canonical);
-    }
     if (dp_title_counts(asked->title))
         q->title_key = asked->title;
     if (asked->sketch)

@@ -65,6 +65,7 @@ typedef struct dp_tally {
 typedef struct dp_engine_counters {
     _Atomic uint64_t checks, adds, removes, expired, damaged, commits, failed_commits;
     _Atomic uint64_t verdicts_by[DP_REASONS];
+    _Atomic uint64_t reads[DP_PARTS]; /* parts of documents that were looked at; for tests */
     dp_tally check_time, add_time, commit_time, candidates, distances;
 } dp_engine_counters;
 
@@ -80,6 +81,7 @@ struct doppel_engine {
 
     dp_store *store; /* with `known`; or else `shared` (over.h) */
     dp_known *known;
+    dp_names names; /* of the store that `known` was read from; changes with it */
     dp_shared *shared;
     bool is_shared; /* it is one, or will be */
     pthread_rwlock_t shape;

@@ -50,7 +50,7 @@ static bool is_orphan(const search *s, const dp_trace *trace) {
 /* Who has this very name, by a key of `known`: the lowest number. */
 static doppel_status find_name(search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
     dp_numbers *keyed = &s->worker->keyed;
-    doppel_status status = dp_known_find_key(s->engine->known, key, dp_name_hash(name), keyed);
+    doppel_status status = dp_known_find_key(s->engine->known, key, dp_name_hash(&s->engine->names, name), keyed);
     *number = 0;
     for (size_t i = 0; i < keyed->count && status == DOPPEL_OK; i++) {
         dp_record record;
@@ -205,11 +205,14 @@ static doppel_status find_same_title(search *s) {
 
 /* ---- all together ---- */
 
+static bool same_name(doppel_slice a, doppel_slice b) {
+    return a.length && a.length == b.length && !memcmp(a.data, b.data, a.length);
+}
+
 /* What can be measured by the original's trace alone. */
 static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, doppel_evidence *e) {
     static const uint8_t none[32];
     bool words = memcmp(trace->digest, none, sizeof none) != 0;
-    e->same_url = e->same_url || (q->url_hash && q->url_hash == trace->url_hash);
     e->same_digest = q->has_digest && !memcmp(q->digest, trace->digest, sizeof trace->digest);
     if ((q->has_digest || q->content) && (words || trace->content))
         e->distance = doppel_distance128(q->fingerprint, trace->fingerprint);
@@ -237,6 +240,7 @@ static doppel_status complete(search *s, bool *found) {
         return status;
     s->finding->original_id = record.id;
     s->finding->origin = record.origin;
+    e->same_url = e->same_url || same_name(q->canonical, record.canonical);
     status = measure_trace(q, &trace, e);
     if (status == DOPPEL_OK && s->engine->rules.by_similarity && !e->verified && q->content && trace.content)
         status = measure_sets(s, number, 0, e);

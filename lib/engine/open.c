@@ -219,11 +219,17 @@ doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error) {
     }
     dp_known_free(engine->known);
     engine->known = l.known;
+    engine->names = moment.names;
     engine->next = moment.last + 1;
     engine->followed = moment.last;
     engine->loads++;
     engine->followed_generation = moment.generation;
-    return DOPPEL_OK;
+    /* What was read while the writer compacted is of two generations, whose names may have other hashes. */
+    dp_moment after;
+    status = engine->options.read_only ? read_moment(engine, &after, error) : DOPPEL_OK;
+    if (status != DOPPEL_OK || !engine->options.read_only || after.generation == moment.generation)
+        return status;
+    return dp_engine_load(engine, error);
 }
 
 /* ---- opening and closing ---- */
@@ -253,6 +259,21 @@ static doppel_status open_store(doppel_engine *engine, const char *path, const d
     return status == DOPPEL_OK ? dp_engine_agree(engine, given, dp_store_settings(engine->store), error) : status;
 }
 
+static bool keep_all(const dp_trace *trace, void *user) {
+    (void)trace, (void)user;
+    return true;
+}
+
+/* A folder whose names have no secret gets one before anything is written to it. Killed on the way, it is as it was. */
+static doppel_status convert(doppel_engine *engine, doppel_error *error) {
+    dp_moment moment;
+    doppel_status status = read_moment(engine, &moment, error);
+    if (status != DOPPEL_OK || moment.names.keyed)
+        return status;
+    dp_log_line(engine, DOPPEL_LOG_INFO, "OPEN", "the index is of format 1: it is rewritten in format 2");
+    return dp_store_compact(engine->store, keep_all, NULL, error);
+}
+
 doppel_status doppel_engine_open(const char *path, const doppel_engine_options *options, doppel_engine **engine,
                                  doppel_error *error) {
     double began = dp_engine_clock();
@@ -272,6 +293,8 @@ doppel_status doppel_engine_open(const char *path, const doppel_engine_options *
         status = open_store(made, path, &given, error);
     if (status == DOPPEL_OK && !(made->pool = worker_create(made, error)))
         status = error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
+    if (status == DOPPEL_OK && !made->is_shared && !given.read_only)
+        status = convert(made, error);
     if (status == DOPPEL_OK && !made->is_shared)
         status = dp_engine_load(made, error);
     if (status == DOPPEL_OK && !made->is_shared)

@@ -117,6 +117,7 @@ static doppel_status derive(doppel_engine *engine, doppel_error *error) {
     int bits = doppel_recipe_bits(o->recipe);
     dp_asking *a = &engine->asking;
     a->recipe = o->recipe;
+    a->names = &engine->names;
     a->by_similarity = o->near == DOPPEL_NEAR_SIMILARITY;
     if (engine->is_shared && a->by_similarity)
         return refuse_similarity(engine, error);

@@ -25,8 +25,6 @@ static dp_shared_request request_of(doppel_engine *engine, dp_shared_op op, cons
                            .now = dp_over_now(engine),
                            .ttl = q->ttl ? q->ttl : o->ttl,
                            .trace = {.kind = DP_TRACE_DOCUMENT,
-                                     .id_hash = q->id_hash,
-                                     .url_hash = q->url_hash,
                                      .fingerprint = {q->fingerprint[0], q->fingerprint[1]},
                                      .content = q->content,
                                      .title = q->title_key},
@@ -208,8 +206,7 @@ doppel_status dp_over_decide(doppel_engine *engine, dp_shared_op op, dp_query *q
 }
 
 doppel_status dp_over_remove(doppel_engine *engine, doppel_slice id, bool *removed, doppel_error *error) {
-    const dp_shared_request request = {
-        .op = DP_SHARED_REMOVE, .now = dp_over_now(engine), .trace.id_hash = dp_name_hash(id), .record.id = id};
+    const dp_shared_request request = {.op = DP_SHARED_REMOVE, .now = dp_over_now(engine), .record.id = id};
     dp_shared_answers answers = {0};
     doppel_status status = dp_shared_ask(engine->shared, &request, 1, &answers, error);
     if (status == DOPPEL_OK && answers.answer[0].status != DOPPEL_OK)

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
 enum { HEX_DIGITS = 16 };
 
@@ -21,11 +20,6 @@ struct dp_asker {
     char hex[HEX_DIGITS + 1];
     uint32_t keys[DP_MOST_BANDS];
 };
-
-uint64_t dp_name_hash(doppel_slice name) {
-    uint64_t hash = XXH3_64bits(name.data, name.length);
-    return hash ? hash : 1;
-}
 
 doppel_status dp_asker_create(const dp_asking *asking, dp_asker **asker, doppel_error *error) {
     unsigned wants = DOPPEL_WANT_DIGEST | (asking->by_similarity ? DOPPEL_WANT_SET : 0U);
@@ -107,7 +101,7 @@ static doppel_status ask_address(dp_asker *a, const doppel_document *d, const do
         return dp_no_memory(error);
     if (a->url.size) {
         q->canonical = (doppel_slice){a->url.data, a->url.size};
-        q->url_hash = dp_name_hash(q->canonical);
+        q->url_hash = dp_name_hash(a->asking.names, q->canonical);
     }
     return check_length(d, "a canonical URL", a->url.size, error);
 }
@@ -167,7 +161,7 @@ static void ask_id(dp_asker *a, const doppel_document *d, dp_query *q) {
             snprintf(a->hex + 2 * i, 3, "%02x", q->digest[i]);
         q->id = (doppel_slice){a->hex, HEX_DIGITS};
     }
-    q->id_hash = q->id.length ? dp_name_hash(q->id) : 0;
+    q->id_hash = q->id.length ? dp_name_hash(a->asking.names, q->id) : 0;
 }
 
 /* ---- sketches ---- */

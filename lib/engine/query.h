@@ -17,10 +17,8 @@ typedef struct dp_asking {
     unsigned url_without;
     char **fields; /* names */
     size_t field_count;
+    const dp_names *names; /* how ids and URLs are hashed */
 } dp_asking;
-
-/* A name, an id or a canonical URL, as a key: XXH3, never 0. */
-uint64_t dp_name_hash(doppel_slice name);
 
 /* Everything is borrowed: from the item, or from the worker until its next query. */
 typedef struct dp_query {

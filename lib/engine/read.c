@@ -42,6 +42,7 @@ bool dp_look_alive(const doppel_engine *engine, const dp_look *look, uint64_t nu
 doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,
                            doppel_slice *bytes, doppel_error *error) {
     const dp_pending *pending = look->deciding ? dp_commit_find(engine, number) : NULL;
+    atomic_fetch_add_explicit(&engine->counters.reads[part], 1, memory_order_relaxed);
     if (pending) {
         *bytes = pending->change.part[part];
         return DOPPEL_OK;

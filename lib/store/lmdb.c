@@ -23,7 +23,7 @@ static int write_first(const dp_env *env, const char *settings) {
     if (reason)
         return reason;
     if (!(reason = dp_meta_put(txn, env, DP_SEED_SETTINGS, (doppel_slice){settings, strlen(settings)})) &&
-        !(reason = dp_state_put(txn, env, &state)))
+        !(reason = dp_names_put(txn, env, &env->names)) && !(reason = dp_state_put(txn, env, &state)))
         return mdb_txn_commit(txn);
     mdb_txn_abort(txn);
     return reason;
@@ -36,13 +36,16 @@ static doppel_status make_first(dp_lmdb *store, const char *settings, doppel_err
         return dp_no_memory(error);
     dp_folder_clear(store->folder, 0);
     doppel_status status = dp_env_open(&store->env, path, DP_ENV_NEW, store->map, error);
+    if (!status)
+        status = dp_names_create(&store->env.names, error);
     int reason = status ? 0 : write_first(&store->env, settings);
     if (reason)
         status = dp_env_fail(path, reason, error);
     free(path);
     if (status || (status = dp_folder_sync(store->folder, error)))
         return status;
-    if ((status = dp_folder_set_generation(store->folder, 1, error)))
+    const dp_folder_index index = {dp_folder_format(&store->env.names), 1};
+    if ((status = dp_folder_write_index(store->folder, &index, error)))
         return status;
     return dp_folder_sync_parent(store->folder, error);
 }
@@ -62,12 +65,27 @@ static doppel_status read_settings(dp_lmdb *store, doppel_error *error) {
     return reason ? dp_env_fail(store->env.path, reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason, error) : DOPPEL_OK;
 }
 
+/* A secret that is lost would make every name one that is not known: doppel.index says whether there is one. */
+static doppel_status check_format(const dp_lmdb *store, const dp_env *env, uint64_t generation, doppel_error *error) {
+    dp_folder_index index;
+    doppel_status status = dp_folder_read_index(store->folder, &index, error);
+    if (status || index.generation != generation || index.format == dp_folder_format(&env->names))
+        return status;
+    return dp_fail_at(
+        error, DOPPEL_ERROR_STORE, env->path, 0,
+        "is damaged: doppel.index speaks of format %d, but the file has %s secret for its names; put back "
+        "a copy of the folder",
+        (int)index.format, env->names.keyed ? "a" : "no");
+}
+
 doppel_status dp_lmdb_open_generation(dp_lmdb *store, dp_env *env, uint64_t generation, doppel_error *error) {
     char *path = dp_folder_file(store->folder, generation);
     doppel_status status =
         path ? dp_env_open(env, path, store->read_only ? DP_ENV_READ : DP_ENV_WRITE, store->map, error)
              : dp_no_memory(error);
     free(path);
+    if (!status && (status = check_format(store, env, generation, error)))
+        dp_env_close(env);
     return status;
 }
 
@@ -113,7 +131,8 @@ static doppel_status finish_folder(dp_lmdb *store, const dp_folder_content *cont
     }
     if (state.last) {
         store->generation = content->generation;
-        return dp_folder_set_generation(store->folder, store->generation, error);
+        const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
+        return dp_folder_write_index(store->folder, &index, error);
     }
     dp_env_close(&store->env);
     return small    ? make_first(store, settings, error)

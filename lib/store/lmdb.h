@@ -18,7 +18,13 @@
 enum { DP_DB_LINKS = DP_PARTS, DP_DB_COUNTS, DP_DB_META, DP_DBS };
 
 /* What a checksum is seeded with beside the number: a dp_part, or one of these. */
-typedef enum dp_seed { DP_SEED_COUNTS = DP_PARTS, DP_SEED_SETTINGS, DP_SEED_STATE, DP_SEED_SUCCESSOR } dp_seed;
+typedef enum dp_seed {
+    DP_SEED_COUNTS = DP_PARTS,
+    DP_SEED_SETTINGS,
+    DP_SEED_STATE,
+    DP_SEED_SUCCESSOR,
+    DP_SEED_SECRET
+} dp_seed;
 
 enum { DP_CHECKSUM = 8 };
 
@@ -30,6 +36,7 @@ typedef struct dp_env {
     MDB_dbi db[DP_DBS];
     char *path;
     dp_env_mode mode;
+    dp_names names; /* as the file has them; a new file: not yet */
 } dp_env;
 
 /* Opens a file with `map` bytes of address space, or with less if the system refuses them. Errors: DOPPEL_ERROR_STORE
@@ -68,6 +75,9 @@ typedef struct dp_state {
 } dp_state;
 int dp_state_get(MDB_txn *txn, const dp_env *env, dp_state *state);
 int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_state *state);
+/* The secret of its names; MDB_NOTFOUND: it has none, for it is of format 1. */
+int dp_names_get(MDB_txn *txn, const dp_env *env, dp_names *names);
+int dp_names_put(MDB_txn *txn, const dp_env *env, const dp_names *names);
 /* The bytes of counts and back; false: not their length. */
 enum { DP_COUNTS_SIZE = 32 };
 void dp_counts_encode(const dp_counts *counts, char bytes[DP_COUNTS_SIZE]);
@@ -84,9 +94,20 @@ char *dp_folder_file(const char *folder, uint64_t generation);
 /* NAME there. */
 char *dp_folder_name(const char *folder, const char *name);
 
-/* The generation that doppel.index names; 0: there is no such file. */
+/* What doppel.index says. */
+typedef struct dp_folder_index {
+    uint64_t format;     /* 1: names have no secret; 2: they have one */
+    uint64_t generation; /* 0: there is no such file */
+} dp_folder_index;
+doppel_status dp_folder_read_index(const char *folder, dp_folder_index *index, doppel_error *error);
+doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *index, doppel_error *error);
+/* The generation alone. */
 doppel_status dp_folder_generation(const char *folder, uint64_t *generation, doppel_error *error);
-doppel_status dp_folder_set_generation(const char *folder, uint64_t generation, doppel_error *error);
+
+/* The format of a folder whose names are such. */
+static inline uint64_t dp_folder_format(const dp_names *names) {
+    return names->keyed ? 2 : 1;
+}
 
 /* What else is there. */
 typedef struct dp_folder_content {

@@ -29,7 +29,8 @@ static doppel_status copy_folder(dp_lmdb *store, const char *folder, doppel_erro
     if (!path)
         return dp_no_memory(error);
     doppel_status status = copy_file(store, path, error);
-    if (!status && (status = dp_folder_set_generation(folder, store->generation, error)))
+    const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
+    if (!status && (status = dp_folder_write_index(folder, &index, error)))
         unlink(path);
     free(path);
     return status ? status : dp_folder_sync_parent(folder, error);

@@ -2,9 +2,13 @@
  *
  * It is written and synced beside the old one, then doppel.index names it, then the old one says that it has a
  * successor, for processes that read it, and is removed. Whatever happens on the way, doppel.index names a whole file;
- * the other is cleared by the next who writes. */
+ * the other is cleared by the next who writes.
+ *
+ * A folder of format 1 becomes one of format 2 on that way: the next generation has a secret, and the hashes of names
+ * in its traces are made anew from the records. */
 #include "store/lmdb.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,6 +23,7 @@ typedef struct copying {
     size_t pending; /* bytes since the last commit */
     dp_keep *keep;
     void *user;
+    dp_buffer bytes; /* of a trace that is made anew */
 } copying;
 
 /* ---- copying ---- */
@@ -40,9 +45,35 @@ static int copy_value(copying *c, int db, MDB_val key, MDB_val value) {
     return reason ? reason : commit_some(c, value.mv_size);
 }
 
+/* The hash of a name by the secret of the next generation; one that has none gets none. */
+static uint64_t hash_again(const copying *c, uint64_t hash, doppel_slice name) {
+    return hash ? dp_name_hash(&c->to.names, name) : 0;
+}
+
+/* The trace of a file without a secret: it has to be read, and the record that goes with it. */
+static int convert_trace(copying *c, uint64_t number, MDB_val value) {
+    MDB_val key = dp_key(&number), found;
+    doppel_slice bytes;
+    dp_trace trace;
+    dp_record record;
+    if (!dp_value_open(&value, number, DP_PART_TRACE, &bytes) || !dp_trace_decode(bytes, &trace))
+        return MDB_CORRUPTED;
+    int reason = mdb_get(c->read, c->from->db[DP_PART_RECORD], &key, &found);
+    if (reason || !dp_value_open(&found, number, DP_PART_RECORD, &bytes) || !dp_record_decode(bytes, &record))
+        return reason && reason != MDB_NOTFOUND ? reason : MDB_CORRUPTED;
+    trace.id_hash = hash_again(c, trace.id_hash, record.id);
+    trace.url_hash = hash_again(c, trace.url_hash, record.canonical);
+    c->bytes.size = 0;
+    if (!dp_trace_encode(&trace, &c->bytes))
+        return ENOMEM;
+    reason = dp_value_put(c->write, c->to.db[DP_PART_TRACE], number, DP_PART_TRACE,
+                          (doppel_slice){c->bytes.data, c->bytes.size}, MDB_APPEND);
+    return reason ? reason : commit_some(c, c->bytes.size);
+}
+
 static int copy_number(copying *c, uint64_t number, MDB_val trace) {
     MDB_val key = dp_key(&number), value;
-    int reason = copy_value(c, DP_PART_TRACE, key, trace);
+    int reason = c->from->names.keyed ? copy_value(c, DP_PART_TRACE, key, trace) : convert_trace(c, number, trace);
     for (int part = DP_PART_RECORD; part < DP_PARTS && !reason; part++) {
         reason = mdb_get(c->read, c->from->db[part], &key, &value);
         if (!reason)
@@ -66,8 +97,18 @@ static bool was_kept(const copying *c, MDB_val number) {
     return !mdb_get(c->write, c->to.db[DP_PART_TRACE], &number, &value);
 }
 
+/* A folder is not converted without all that it has. */
+static bool is_unreadable(const copying *c, uint64_t number, const MDB_val *value) {
+    doppel_slice bytes;
+    dp_trace trace;
+    return !c->from->names.keyed &&
+           !(dp_value_open(value, number, DP_PART_TRACE, &bytes) && dp_trace_decode(bytes, &trace));
+}
+
 static int take_entry(copying *c, int db, MDB_val key, MDB_val value) {
     uint64_t number = dp_load64(key.mv_data);
+    if (db == DP_PART_TRACE && is_unreadable(c, number, &value))
+        return MDB_CORRUPTED;
     if (db == DP_PART_TRACE)
         return is_kept(c, number, &value) ? copy_number(c, number, value) : 0;
     if (!was_kept(c, key))
@@ -100,6 +141,8 @@ static int copy_meta(copying *c) {
         reason = dp_state_get(c->read, c->from, &state);
     if (!reason)
         reason = dp_meta_put(c->write, &c->to, DP_SEED_SETTINGS, settings);
+    if (!reason)
+        reason = dp_names_put(c->write, &c->to, &c->to.names);
     return reason ? reason : dp_state_put(c->write, &c->to, &state);
 }
 
@@ -139,6 +182,9 @@ static doppel_status write_next(dp_lmdb *store, copying *c, doppel_error *error)
     /* It is smaller than the old one, but some pages may be used and freed on the way. */
     uint64_t most = 2 * (info.me_last_pgno + 1) * (uint64_t)sysconf(_SC_PAGESIZE);
     status = dp_env_open(&c->to, path, DP_ENV_NEW, info.me_mapsize > most ? info.me_mapsize : most, error);
+    c->to.names = c->from->names;
+    if (!status && !c->to.names.keyed)
+        status = dp_names_create(&c->to.names, error);
     int reason = status ? 0 : copy_all(c);
     pthread_rwlock_unlock(&store->gate);
     free(path);
@@ -161,12 +207,13 @@ static void name_successor(const dp_env *env, uint64_t generation) {
 
 /* Whether doppel.index names the next generation: it may even if the call that wrote it failed, when it could not be
  * synced. */
-static doppel_status switch_index(dp_lmdb *store, doppel_error *error) {
-    uint64_t next = store->generation + 1, named;
+static doppel_status switch_index(dp_lmdb *store, const dp_names *names, doppel_error *error) {
+    const dp_folder_index next = {dp_folder_format(names), store->generation + 1};
+    uint64_t named;
     doppel_status status = dp_folder_sync(store->folder, error);
     if (!status)
-        status = dp_folder_set_generation(store->folder, next, error);
-    if (status && !dp_folder_generation(store->folder, &named, NULL) && named == next)
+        status = dp_folder_write_index(store->folder, &next, error);
+    if (status && !dp_folder_generation(store->folder, &named, NULL) && named == next.generation)
         status = DOPPEL_OK;
     return status;
 }
@@ -180,7 +227,8 @@ doppel_status dp_lmdb_compact(dp_store *given, dp_keep *keep, void *user, doppel
     dp_folder_clear(store->folder, store->generation);
     doppel_status status = write_next(store, &c, error);
     if (!status)
-        status = switch_index(store, error);
+        status = switch_index(store, &c.to.names, error);
+    dp_buffer_free(&c.bytes);
     if (status) {
         dp_env_close(&c.to);
     } else {

@@ -69,6 +69,8 @@ static int open_databases(dp_env *env) {
     for (int i = 0; i < DP_DBS && !reason; i++)
         reason =
             mdb_dbi_open(txn, list[i].name, list[i].flags | (env->mode == DP_ENV_NEW ? MDB_CREATE : 0), &env->db[i]);
+    if (!reason && (reason = dp_names_get(txn, env, &env->names)) == MDB_NOTFOUND)
+        reason = 0;
     if (!reason)
         return mdb_txn_commit(txn);
     mdb_txn_abort(txn);

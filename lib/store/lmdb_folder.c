@@ -17,7 +17,7 @@
 
 #define INDEX "doppel.index"
 #define LOCK "writer.lock"
-#define FORMAT 1
+#define LAST_FORMAT 2 /* format 1 has no secret for its names */
 
 /* ---- names ---- */
 
@@ -37,23 +37,23 @@ char *dp_folder_file(const char *folder, uint64_t generation) {
 
 /* ---- doppel.index ---- */
 
-static doppel_status parse_index(const char *path, const char *text, uint64_t *generation, doppel_error *error) {
-    uint64_t format = 0;
+static doppel_status parse_index(const char *path, const char *text, dp_folder_index *index, doppel_error *error) {
+    dp_folder_index read = {0};
     int end = 0;
-    *generation = 0;
-    if (sscanf(text, "doppel index\nformat %" SCNu64 "\n", &format) != 1)
+    if (sscanf(text, "doppel index\nformat %" SCNu64 "\n", &read.format) != 1)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is not the file of an index folder, or is damaged");
-    if (format != FORMAT)
+    if (!read.format || read.format > LAST_FORMAT)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
-                          "is of format %" PRIu64 "; this program reads format %d: use the program that made it",
-                          format, FORMAT);
-    if (sscanf(text, "doppel index\nformat %*u\ngeneration %" SCNu64 "\n%n", generation, &end) != 1 || !*generation ||
-        text[end])
+                          "is of format %" PRIu64 "; this program reads formats 1 to %d: use the program that made it",
+                          read.format, LAST_FORMAT);
+    if (sscanf(text, "doppel index\nformat %*u\ngeneration %" SCNu64 "\n%n", &read.generation, &end) != 1 ||
+        !read.generation || text[end])
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is damaged: it names no generation");
+    *index = read;
     return DOPPEL_OK;
 }
 
-static doppel_status read_index(const char *path, uint64_t *generation, doppel_error *error) {
+static doppel_status read_file(const char *path, dp_folder_index *index, doppel_error *error) {
     char text[256] = "";
     int number = open(path, O_RDONLY | O_CLOEXEC, 0);
     if (number < 0)
@@ -63,20 +63,28 @@ static doppel_status read_index(const char *path, uint64_t *generation, doppel_e
     close(number);
     if (length < 0)
         return dp_env_fail(path, reason, error);
-    return parse_index(path, text, generation, error);
+    return parse_index(path, text, index, error);
 }
 
-doppel_status dp_folder_generation(const char *folder, uint64_t *generation, doppel_error *error) {
+doppel_status dp_folder_read_index(const char *folder, dp_folder_index *index, doppel_error *error) {
     char *path = dp_folder_name(folder, INDEX);
-    *generation = 0;
-    doppel_status status = path ? read_index(path, generation, error) : dp_no_memory(error);
+    *index = (dp_folder_index){0};
+    doppel_status status = path ? read_file(path, index, error) : dp_no_memory(error);
     free(path);
     return status;
 }
 
-doppel_status dp_folder_set_generation(const char *folder, uint64_t generation, doppel_error *error) {
+doppel_status dp_folder_generation(const char *folder, uint64_t *generation, doppel_error *error) {
+    dp_folder_index index;
+    doppel_status status = dp_folder_read_index(folder, &index, error);
+    *generation = index.generation;
+    return status;
+}
+
+doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *index, doppel_error *error) {
     char *path = dp_folder_name(folder, INDEX), text[128];
-    int length = snprintf(text, sizeof text, "doppel index\nformat %d\ngeneration %" PRIu64 "\n", FORMAT, generation);
+    int length = snprintf(text, sizeof text, "doppel index\nformat %" PRIu64 "\ngeneration %" PRIu64 "\n",
+                          index->format, index->generation);
     dp_newfile file;
     doppel_status status = path ? dp_newfile_create(&file, path, error) : dp_no_memory(error);
     if (!status) {

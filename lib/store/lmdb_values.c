@@ -38,8 +38,11 @@ bool dp_value_open(const MDB_val *value, uint64_t number, int seed, doppel_slice
 /* ---- meta ---- */
 
 static MDB_val meta_key(dp_seed seed) {
-    static char settings[] = "settings", state[] = "state", successor[] = "successor";
-    char *name = seed == DP_SEED_SETTINGS ? settings : seed == DP_SEED_STATE ? state : successor;
+    static char settings[] = "settings", state[] = "state", successor[] = "successor", secret[] = "secret";
+    char *name = seed == DP_SEED_SETTINGS    ? settings
+                 : seed == DP_SEED_STATE     ? state
+                 : seed == DP_SEED_SUCCESSOR ? successor
+                                             : secret;
     return (MDB_val){strlen(name), name};
 }
 
@@ -92,4 +95,25 @@ int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_state *state) {
     store64(bytes + 8, state->clock);
     dp_counts_encode(&state->total, bytes + 16);
     return dp_meta_put(txn, env, DP_SEED_STATE, (doppel_slice){bytes, sizeof bytes});
+}
+
+/* ---- the secret of names ---- */
+
+enum { SECRET_SIZE = 16 };
+
+int dp_names_get(MDB_txn *txn, const dp_env *env, dp_names *names) {
+    doppel_slice bytes;
+    *names = (dp_names){.keyed = false};
+    int reason = dp_meta_get(txn, env, DP_SEED_SECRET, &bytes);
+    if (reason || bytes.length != SECRET_SIZE)
+        return reason ? reason : MDB_CORRUPTED;
+    *names = (dp_names){.keyed = true, .secret = {dp_load64(bytes.data), dp_load64(bytes.data + 8)}};
+    return 0;
+}
+
+int dp_names_put(MDB_txn *txn, const dp_env *env, const dp_names *names) {
+    char bytes[SECRET_SIZE];
+    store64(bytes, names->secret[0]);
+    store64(bytes + 8, names->secret[1]);
+    return dp_meta_put(txn, env, DP_SEED_SECRET, (doppel_slice){bytes, sizeof bytes});
 }

@@ -13,6 +13,7 @@ typedef struct memory_store {
     _Atomic uint64_t used;
     uint64_t generation;
     char *settings;
+    dp_names names;
 } memory_store;
 
 typedef struct memory_view {
@@ -44,6 +45,12 @@ static doppel_status open_store(const char *path, const dp_store_options *option
     if (!made || !(made->settings = strdup(options->settings ? options->settings : ""))) {
         free(made);
         return dp_no_memory(error);
+    }
+    doppel_status status = dp_names_create(&made->names, error);
+    if (status) {
+        free(made->settings);
+        free(made);
+        return status;
     }
     made->store.kind = &dp_store_memory;
     made->tree.used = &made->used;
@@ -132,7 +139,7 @@ static doppel_status view_begin(dp_view *view, doppel_error *error) {
 
 static void view_moment(dp_view *view, dp_moment *moment) {
     const memory_view *v = of_view(view);
-    *moment = (dp_moment){v->tree.last, v->tree.clock, v->generation};
+    *moment = (dp_moment){v->tree.last, v->tree.clock, v->generation, of_store(view->store)->names};
 }
 
 static void view_info(dp_view *view, dp_store_info *info) {

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
 enum { HEAD = 58, VERSION = 1 };
 
@@ -79,11 +78,6 @@ static doppel_slice take_part(reader *r, uint64_t length) {
     return (doppel_slice){(const char *)from, from ? (size_t)length : 0};
 }
 
-static uint64_t name_hash(doppel_slice name) {
-    uint64_t hash = XXH3_64bits(name.data, name.length);
-    return hash ? hash : 1;
-}
-
 /* How long the parts behind the head are; `origin` is one more. */
 typedef struct lengths {
     uint64_t original, id, canonical, title, origin;
@@ -134,8 +128,6 @@ static void take_names(reader *r, unsigned flags, const lengths *l, dp_redis_doc
     if (l->origin)
         record->origin = take_part(r, l->origin - 1);
     d->trace.title = take_part(r, l->title);
-    d->trace.id_hash = record->id.length ? name_hash(record->id) : 0;
-    d->trace.url_hash = canonical.length && !(flags & DP_REDIS_NO_URL) ? name_hash(canonical) : 0;
 }
 
 /* What dp_redis_rest_encode made. */

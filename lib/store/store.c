@@ -2,11 +2,23 @@
 #include "store/kind.h"
 
 #include <inttypes.h>
+#include <xxhash.h>
 
 /* The first that takes a path has it. */
 static const dp_store_kind *const kinds[] = {&dp_store_memory, &dp_store_lmdb};
 
 /* ---- what all kinds share ---- */
+
+doppel_status dp_names_create(dp_names *names, doppel_error *error) {
+    names->keyed = true;
+    return dp_random_bytes(names->secret, sizeof names->secret, error);
+}
+
+uint64_t dp_name_hash(const dp_names *names, doppel_slice name) {
+    uint64_t hash =
+        names->keyed ? dp_siphash(name.data, name.length, names->secret) : XXH3_64bits(name.data, name.length);
+    return hash ? hash : 1;
+}
 
 const char *dp_part_name(dp_part part) {
     static const char *const names[DP_PARTS] = {"trace", "record", "set", "text"};

@@ -24,6 +24,18 @@ typedef enum dp_trace_kind {
     DP_TRACE_COPY_REMOVAL
 } dp_trace_kind;
 
+/* How ids and canonical URLs are hashed, in traces and in memory: by SipHash-2-4 with the secret of the store, so that
+ * nobody can choose names that have one hash. A folder of format 1 has no secret: XXH3. */
+typedef struct dp_names {
+    bool keyed;
+    uint64_t secret[2];
+} dp_names;
+
+/* A secret that nobody knows. Errors: DOPPEL_ERROR_IO. */
+doppel_status dp_names_create(dp_names *names, doppel_error *error);
+/* The hash of a name, never 0. */
+uint64_t dp_name_hash(const dp_names *names, doppel_slice name);
+
 /* What memory must know. */
 typedef struct dp_trace {
     uint64_t number;
@@ -31,8 +43,8 @@ typedef struct dp_trace {
     uint64_t of;      /* a copy: the number of its original; a removal: the number that is gone */
     uint64_t expires; /* seconds since 1970; 0: never */
     uint64_t added;
-    uint64_t id_hash;   /* XXH3 of the id */
-    uint64_t url_hash;  /* XXH3 of the canonical URL; 0: it has none */
+    uint64_t id_hash;   /* dp_name_hash of the id */
+    uint64_t url_hash;  /* dp_name_hash of the canonical URL; 0: it has none */
     uint8_t digest[32]; /* all 0: no words */
     uint64_t fingerprint[2];
     bool content;         /* words enough to be near others */
@@ -127,6 +139,7 @@ void dp_view_end(dp_view *view);
 /* What a reader follows; cheap. */
 typedef struct dp_moment {
     uint64_t last, clock, generation; /* as in dp_store_info */
+    dp_names names;                   /* of the traces; other ones come with another generation only */
 } dp_moment;
 void dp_view_moment(dp_view *view, dp_moment *moment);
 /* All of it; may walk a list of what is free. */
@@ -159,7 +172,8 @@ doppel_status dp_view_each_count(dp_view *view,
 /* ---- as a whole ---- */
 
 /* Rewrites the store without removals and without what `keep` (given each trace) says no to, and goes on with that. No
- * view may be between begin and end in this process, and nothing is written meanwhile. */
+ * view may be between begin and end in this process, and nothing is written meanwhile. A folder of format 1 becomes one
+ * of the present format: it gets a secret, and its traces the hashes that go with it. */
 doppel_status dp_store_compact(dp_store *store, bool (*keep)(const dp_trace *trace, void *user), void *user,
                                doppel_error *error);
 /* A copy as of now, in a new folder. */

@@ -170,18 +170,23 @@ static doppel_status open_generation(dp_walk *w, const char *folder, uint64_t ge
 /* Should it be compacted meanwhile, doppel.index names another file. */
 static bool open_file(dp_walk *w, const char *folder) {
     doppel_error error = {.code = DOPPEL_OK};
-    uint64_t generation, named;
+    dp_folder_index index;
+    uint64_t named;
     doppel_status status;
     do {
-        status = dp_folder_generation(folder, &generation, &error);
+        status = dp_folder_read_index(folder, &index, &error);
         if (!status)
-            status = open_generation(w, folder, generation, &error);
-    } while (status && !dp_folder_generation(folder, &named, NULL) && named != generation);
-    if (status)
+            status = open_generation(w, folder, index.generation, &error);
+    } while (status && !dp_folder_generation(folder, &named, NULL) && named != index.generation);
+    if (status) {
         dp_verify_say(w, "%s: %s", error.file, error.message);
-    else
-        mdb_env_set_assert(w->env.env, doubt);
-    return !status;
+        return false;
+    }
+    mdb_env_set_assert(w->env.env, doubt);
+    if (index.format != dp_folder_format(&w->env.names))
+        dp_verify_say(w, "doppel.index speaks of format %d, but there is %s secret for names", (int)index.format,
+                      w->env.names.keyed ? "a" : "no");
+    return true;
 }
 
 void dp_verify_walk(const char *folder, int pipe, dp_verify_place *place) {

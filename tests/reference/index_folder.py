@@ -5,8 +5,10 @@ import struct
 import lmdb
 import xxhash
 
+FORMAT = re.compile(r"doppel index\nformat 2\ngeneration (\d+)\n")
 PARTS = ["traces", "records", "sets", "texts"]
-CODES = {"traces": 0, "records": 1, "sets": 2, "texts": 3, "counts": 4, b"settings": 5, b"state": 6, b"successor": 7}
+CODES = {"traces": 0, "records": 1, "sets": 2, "texts": 3, "counts": 4, b"settings": 5, b"state": 6, b"successor": 7,
+         b"secret": 8}
 SLICES = ["id", "url", "canonical", "title", "fields", "original_id", "origin"]
 MEASURES = ["similarity", "containment", "title_similarity"]
 
@@ -43,6 +45,33 @@ class Bytes:
 
     def end(self):
         assert self.at == len(self.data), "bytes behind the end"
+
+
+def siphash(key, data):
+    """SipHash-2-4 (Aumasson, Bernstein 2012)."""
+    low, high = struct.unpack("<2Q", key)
+    v = [low ^ 0x736F6D6570736575, high ^ 0x646F72616E646F6D, low ^ 0x6C7967656E657261, high ^ 0x7465646279746573]
+
+    def add_and_rotate(a, b, left, own):
+        v[a] = (v[a] + v[b]) % 2**64
+        v[b] = (v[b] << left | v[b] >> (64 - left)) % 2**64 ^ v[a]
+        v[a] = (v[a] << own | v[a] >> (64 - own)) % 2**64
+
+    def rounds(count):
+        for _ in range(count):
+            add_and_rotate(0, 1, 13, 32)
+            add_and_rotate(2, 3, 16, 0)
+            add_and_rotate(0, 3, 21, 0)
+            add_and_rotate(2, 1, 17, 32)
+
+    last = len(data) // 8 * 8
+    for word in [*struct.unpack(f"<{last // 8}Q", data[:last]), (len(data) << 56 | int.from_bytes(data[last:], "little")) % 2**64]:
+        v[3] ^= word
+        rounds(2)
+        v[0] ^= word
+    v[2] ^= 255
+    rounds(4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
 def trace(data):
@@ -99,7 +128,7 @@ class Folder:
 
     def __init__(self, path):
         with open(f"{path}/doppel.index", encoding="ascii") as file:
-            self.generation = int(re.fullmatch(r"doppel index\nformat 1\ngeneration (\d+)\n", file.read())[1])
+            self.generation = int(FORMAT.fullmatch(file.read())[1])
         with lmdb.open(f"{path}/documents-{self.generation}.mdb", subdir=False, readonly=True, lock=False, max_dbs=8) as env:
             databases = {name: env.open_db(name.encode(), create=False) for name in [*PARTS, "links", "counts", "meta"]}
             with env.begin() as txn:
@@ -123,3 +152,7 @@ class Folder:
         self.last, self.clock = struct.unpack("<2Q", meta[b"state"][:16])
         self.total = counts(meta[b"state"][16:])
         self.successor = meta.get(b"successor")
+        self.secret = meta[b"secret"]
+
+    def name_hash(self, name):
+        return siphash(self.secret, name) or 1

@@ -9,7 +9,7 @@ static void an_id_is_as_given_or_derived(void **state) {
     dp_query q = ask(asker, item_of("\xFFid", "http://www.a.example/x/?utm_source=y", NULL, words12));
     assert_true(q.id_given);
     assert_slice(q.id, "\xFFid");
-    assert_int_equal(q.id_hash, dp_name_hash(q.id));
+    assert_int_equal(q.id_hash, dp_name_hash(&test_names, q.id));
     q = ask(asker, item_of("", "http://www.a.example/x/?utm_source=y", NULL, words12));
     assert_false(q.id_given);
     assert_ptr_equal(q.id.data, q.canonical.data);
@@ -37,7 +37,7 @@ static void spellings_of_a_url_are_one(void **state) {
         assert_slice(q.url, spellings[i]);
         hash = hash ? hash : q.url_hash;
         assert_int_equal(q.url_hash, hash);
-        assert_int_equal(q.url_hash, dp_name_hash(q.canonical));
+        assert_int_equal(q.url_hash, dp_name_hash(&test_names, q.canonical));
     }
     dp_query q = ask(asker, item_of("a", NULL, NULL, words12));
     assert_null(q.url.data);

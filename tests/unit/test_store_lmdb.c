@@ -3,7 +3,7 @@
 
 #include "store/lmdb.h"
 
-#define INDEX_TEXT "doppel index\nformat 1\ngeneration 1\n"
+#define INDEX_TEXT "doppel index\nformat 2\ngeneration 1\n"
 
 /* ---- the states of a folder ---- */
 
@@ -43,18 +43,23 @@ static void what_doppel_index_says_counts(void **state) {
     const char *bad[] = {"",
                          "hello",
                          "doppel index\n",
-                         "doppel index\nformat 1\n",
-                         "doppel index\nformat 1\ngeneration 0\n",
-                         "doppel index\nformat 1\ngeneration 1\nand more\n"};
+                         "doppel index\nformat 2\n",
+                         "doppel index\nformat 2\ngeneration 0\n",
+                         "doppel index\nformat 2\ngeneration 1\nand more\n"};
     make_folder(path, 3, 1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         spit(index, bad[i], strlen(bad[i]));
         OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "damaged");
         OPEN_REFUSED(path, READING, DOPPEL_ERROR_STORE, "damaged");
     }
-    spit(index, "doppel index\nformat 2\nwhatever\n", 31);
-    OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "format 2; this program reads format 1");
-    spit(index, "doppel index\nformat 1\ngeneration 8\n", 35);
+    spit(index, "doppel index\nformat 3\nwhatever\n", 31);
+    OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "format 3; this program reads formats 1 to 2");
+    spit(index, "doppel index\nformat 0\nwhatever\n", 31);
+    OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "format 0");
+    spit(index, "doppel index\nformat 1\ngeneration 1\n", 35);
+    OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "speaks of format 1, but the file has a secret");
+    OPEN_REFUSED(path, READING, DOPPEL_ERROR_STORE, "speaks of format 1, but the file has a secret");
+    spit(index, "doppel index\nformat 2\ngeneration 8\n", 35);
     OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_IO, "No such file");
     OPEN_REFUSED(path, READING, DOPPEL_ERROR_IO, "No such file");
     spit(index, INDEX_TEXT, strlen(INDEX_TEXT));
