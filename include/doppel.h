@@ -381,7 +381,7 @@ typedef struct doppel_input_options {
     const char *html_key;     /* NULL: html */
     /* More fields of each record that are wanted, strings and numbers alike, as doppel_document.extra gives them. */
     const char *const *extra_keys;
-    size_t extra_count; /* at most 16 */
+    size_t extra_count; /* at most 32 */
     bool no_made_ids; /* the id of a record that has none stays empty, in place of FILE:LINE, and so does that of plain
                          text from stdin, in place of - */
 } doppel_input_options;
@@ -444,7 +444,7 @@ DOPPEL_API doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, do
 /* A document from one record, a JSON object in memory, by the keys of `options` (NULL: the defaults), read as a line of
  * JSONL is: invalid UTF-8 becomes U+FFFD. A field that is missing or no string (an id may be a number) is NULL; `id`
  * and `text` are empty then. Free it with doppel_document_free. Errors: DOPPEL_ERROR_INPUT when it is no JSON object,
- * DOPPEL_ERROR_USAGE for more than 16 extra keys, DOPPEL_ERROR_MEMORY. */
+ * DOPPEL_ERROR_USAGE for more than 32 extra keys, DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_document_parse(const char *record, size_t length, const doppel_input_options *options,
                                                doppel_document **document, doppel_error *error);
 DOPPEL_API void doppel_document_free(doppel_document *document);
@@ -1150,6 +1150,11 @@ typedef struct doppel_engine_options {
     doppel_log_level log_level; /* lines above it are not made */
     bool log_json;              /* lines are JSON objects */
     void *user;
+    /* Kept with the folder, and can be different each time it is opened: where both documents have at least min_words
+     * words, a content similarity below half of `similarity` outweighs a similar title. Only near by similarity:
+     * DOPPEL_SWITCH_ON is refused near by distance. On in "general" and "crawl", off in "article" and in folders that
+     * were made before there was this option. */
+    doppel_switch title_veto;
 } doppel_engine_options;
 
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in
@@ -1209,7 +1214,8 @@ typedef struct doppel_verdict {
     bool known;         /* add: the id was there with the same words (or the origin), and this is its first verdict
                            again */
     bool replaced;      /* add: it took the place of an earlier version */
-    double confidence;  /* 1 for the same URL or words; the similarity, else 1 - distance/bits; of titles */
+    double confidence;  /* 1 for the same URL or words; the similarity, else 1 - distance/bits; for titles their
+                           similarity, or its mean with `similarity` where that is known */
     const char *reason; /* "exact_url", "content_hash", "title_similarity" or NULL */
     doppel_evidence evidence;
     doppel_slice id;          /* of the document, as given or derived */

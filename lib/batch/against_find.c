@@ -68,8 +68,13 @@ static doppel_status ask(const doppel_batch *batch, doppel_engine *engine, const
     doppel_status status = answer(engine, &query, verdict, error);
     if (status != DOPPEL_OK || !verdict->is_duplicate || counts(batch, engine, verdict))
         return status;
-    /* What is not near enough may still have the title. */
+    /* What is not near enough may still have the title. Without keys nothing is near: the set is there for the veto. */
     dp_query title = {.title_key = query.title_key};
+    if (engine->rules.by_similarity) {
+        title.content = query.content;
+        title.set = query.set;
+        title.set_count = query.set_count;
+    }
     status = answer(engine, &title, verdict, error);
     if (status == DOPPEL_OK && verdict->is_duplicate)
         verdict->is_duplicate = counts(batch, engine, verdict);

@@ -27,22 +27,35 @@ static bool is_near(const dp_rules *rules, const doppel_evidence *evidence) {
     return evidence->distance >= 0 && evidence->distance <= rules->distance;
 }
 
+/* Whether the contents are so unlike that a similar title says nothing. What was not measured (NaN) vetoes nothing. */
+static bool is_vetoed(const dp_rules *rules, const doppel_evidence *evidence) {
+    return rules->title_veto && rules->by_similarity && evidence->similarity < rules->similarity / 2;
+}
+
 dp_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate) {
     const doppel_evidence *evidence = &candidate->evidence;
     if (evidence->same_url)
         return DP_SAME_URL;
     if (evidence->same_digest || (candidate->content && is_near(rules, evidence)))
         return DP_SAME_CONTENT;
-    if (rules->titles && candidate->title && evidence->title_similarity >= rules->title_similarity)
+    if (rules->titles && candidate->title && evidence->title_similarity >= rules->title_similarity &&
+        !is_vetoed(rules, evidence))
         return DP_SAME_TITLE;
     return DP_UNIQUE;
 }
 
 /* Of content that is near but not the same. */
 static double content_confidence(const dp_rules *rules, const doppel_evidence *evidence) {
-    if (!isnan(evidence->similarity) && (evidence->verified || evidence->distance < 0))
+    if (!isnan(evidence->similarity) && (rules->by_similarity || evidence->verified || evidence->distance < 0))
         return evidence->similarity;
     return evidence->distance < 0 ? 0 : 1 - (double)evidence->distance / rules->bits;
+}
+
+/* Of a similar title. By distance nothing is measured on the contents that would be comparable. */
+static double title_confidence(const doppel_evidence *evidence) {
+    if (isnan(evidence->similarity))
+        return evidence->title_similarity;
+    return (evidence->title_similarity + evidence->similarity) / 2;
 }
 
 double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence) {
@@ -50,7 +63,7 @@ double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppe
     case DP_UNIQUE: return 0;
     case DP_SAME_URL: return 1;
     case DP_SAME_CONTENT: return evidence->same_digest ? 1 : content_confidence(rules, evidence);
-    case DP_SAME_TITLE: return evidence->title_similarity;
+    case DP_SAME_TITLE: return title_confidence(evidence);
     }
     return 0;
 }

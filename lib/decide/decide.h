@@ -22,6 +22,7 @@ typedef struct dp_rules {
     int distance, bits;
     bool titles;
     double title_similarity;
+    bool title_veto; /* by similarity: a content similarity below half of `similarity` outweighs a title */
 } dp_rules;
 
 /* One document that came up, and what was measured. */
@@ -38,7 +39,8 @@ doppel_evidence dp_evidence_none(void);
 /* By what it is an original of the new document; DP_UNIQUE: it is not. */
 dp_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate);
 
-/* 1 for the URL and the same words; the verified similarity, else 1 - distance/bits; the title similarity. */
+/* 1 for the URL and the same words; the similarity, else 1 - distance/bits; the title similarity, or its mean with the
+ * content similarity where that was measured. */
 double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence);
 
 /* Whether `a` (that counts by `reason_a`) is a better original than `b`: the stronger kind, the same words before near

@@ -47,6 +47,7 @@ typedef struct dp_worker {
     dp_view *view;
     doppel_matches near;
     dp_title_matches titles;
+    dp_title_hits title_hits;
     dp_numbers keyed, banded;
     uint64_t *set; /* a copy of a set that is compared, aligned */
     size_t set_room;

@@ -181,6 +181,27 @@ static doppel_status find_by_similarity(search *s) {
 
 /* ---- titles ---- */
 
+/* The best title whose document is not too unlike: those that are similar enough are tried in order, as each may be
+ * vetoed by its content. */
+static doppel_status find_title_with_veto(search *s, const dp_title_query *query) {
+    dp_title_hits *hits = &s->worker->title_hits;
+    doppel_status status = dp_known_find_titles(s->engine->known, query, &s->worker->titles, hits);
+    if (status != DOPPEL_OK)
+        return dp_no_memory(s->error);
+    s->finding->candidates += s->worker->titles.candidates;
+    for (size_t i = 0; i < hits->count && status == DOPPEL_OK && s->finding->reason == DP_UNIQUE; i++) {
+        dp_candidate candidate = {.number = hits->hit[i].number, .evidence = dp_evidence_none(), .title = true};
+        if (!counts(s, candidate.number))
+            continue;
+        candidate.evidence.title_similarity = hits->hit[i].similarity;
+        /* A document with too few words has no set: nothing is measured, and nothing vetoed. */
+        status = measure_sets(s, candidate.number, 0, &candidate.evidence);
+        if (status == DOPPEL_OK)
+            consider(s, &candidate);
+    }
+    return status;
+}
+
 static doppel_status find_same_title(search *s) {
     dp_title_hit hit = {0};
     const dp_title_query query = {.title = s->query->title_key,
@@ -191,6 +212,8 @@ static doppel_status find_same_title(search *s) {
                                   .share = s->engine->options.title_share};
     if (!s->engine->rules.titles || !s->query->title_key.length)
         return DOPPEL_OK;
+    if (s->engine->rules.title_veto && s->query->content)
+        return find_title_with_veto(s, &query);
     doppel_status status = dp_known_find_title(s->engine->known, &query, &s->worker->titles, &hit);
     if (status != DOPPEL_OK)
         return dp_no_memory(s->error);

@@ -94,6 +94,13 @@ typedef struct dp_title_hit {
  * is memory to use again. */
 doppel_status dp_known_find_title(dp_known *known, const dp_title_query *query, dp_title_matches *matches,
                                   dp_title_hit *hit);
+/* All owners of titles at or above the threshold, the most similar first, then by number. */
+typedef struct dp_title_hits {
+    dp_title_hit *hit;
+    size_t count, room;
+} dp_title_hits;
+doppel_status dp_known_find_titles(dp_known *known, const dp_title_query *query, dp_title_matches *matches,
+                                   dp_title_hits *hits);
 /* Whether a normalised title can be evidence at all: 10 code points, and not one of those that say nothing ("breaking
  * news", "page not found", ...). */
 bool dp_title_counts(doppel_slice title);

@@ -104,8 +104,9 @@ typedef struct finding {
     dp_known *known;
     const dp_title_query *query;
     dp_title_matches *matches;
-    bool frequent; /* the very title that was asked about is: then nothing like it counts */
-    dp_title_hit *hit;
+    bool frequent;       /* the very title that was asked about is: then nothing like it counts */
+    dp_title_hit *hit;   /* the best */
+    dp_title_hits *hits; /* NULL: only the best is asked for */
 } finding;
 
 /* Whether an owner is there: those that have expired or are to be removed are among those of the index for a while. */
@@ -129,16 +130,16 @@ static bool is_frequent(const finding *f, const dp_title_match *match, uint64_t 
     return times > FEW_OWNERS && (double)times > most;
 }
 
+static bool owner_counts(const finding *f, uint64_t owner) {
+    const dp_title_query *query = f->query;
+    return owner < query->below && owner != query->except[0] && owner != query->except[1] && is_there(f, owner);
+}
+
 /* The lowest number that counts; 0: none. */
 static uint64_t first_owner(const finding *f, const dp_title_match *match) {
-    const dp_title_query *query = f->query;
-    for (size_t i = 0; i < match->owner_count; i++) {
-        uint64_t owner = match->owners[i];
-        if (owner >= query->below)
-            break;
-        if (owner != query->except[0] && owner != query->except[1] && is_there(f, owner))
-            return owner;
-    }
+    for (size_t i = 0; i < match->owner_count; i++)
+        if (owner_counts(f, match->owners[i]))
+            return match->owners[i];
     return 0;
 }
 
@@ -167,13 +168,31 @@ static void choose(finding *f, const dp_titles_index *index) {
     }
 }
 
+/* Everything that was found in a shard. */
+static doppel_status collect(finding *f, const dp_titles_index *index) {
+    dp_title_hits *hits = f->hits;
+    for (size_t i = 0; i < f->matches->count; i++) {
+        const dp_title_match *match = &f->matches->match[i];
+        if (is_frequent(f, match, dp_titles_index_hash_of(index, match)))
+            continue;
+        if (!dp_reserve(&hits->hit, &hits->room, hits->count + match->owner_count, sizeof *hits->hit))
+            return DOPPEL_ERROR_MEMORY;
+        for (size_t k = 0; k < match->owner_count; k++)
+            if (owner_counts(f, match->owners[k]))
+                hits->hit[hits->count++] = (dp_title_hit){match->owners[k], match->similarity};
+    }
+    return DOPPEL_OK;
+}
+
 static doppel_status find_in(finding *f, dp_title_shard *shard, bool own) {
     doppel_slice title = f->query->title;
     pthread_rwlock_rdlock(&shard->lock);
     doppel_status status = dp_titles_index_find(shard->index, title.data, title.length, f->matches);
     if (status == DOPPEL_OK && own)
         status = ask_own(f, shard->index);
-    if (status == DOPPEL_OK && !f->frequent)
+    if (status == DOPPEL_OK && !f->frequent && f->hits)
+        status = collect(f, shard->index);
+    else if (status == DOPPEL_OK && !f->frequent)
         choose(f, shard->index);
     pthread_rwlock_unlock(&shard->lock);
     return status;
@@ -203,4 +222,23 @@ doppel_status dp_known_find_title(dp_known *known, const dp_title_query *query, 
     finding f = {.known = known, .query = query, .matches = matches, .hit = hit};
     *hit = (dp_title_hit){0};
     return known->titles && query->title.length ? find(&f) : DOPPEL_OK;
+}
+
+static int compare_title_hits(const void *left, const void *right) {
+    const dp_title_hit *a = left, *b = right;
+    if (a->similarity != b->similarity)
+        return a->similarity > b->similarity ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+doppel_status dp_known_find_titles(dp_known *known, const dp_title_query *query, dp_title_matches *matches,
+                                   dp_title_hits *hits) {
+    finding f = {.known = known, .query = query, .matches = matches, .hits = hits};
+    hits->count = 0;
+    doppel_status status = known->titles && query->title.length ? find(&f) : DOPPEL_OK;
+    if (f.frequent)
+        hits->count = 0;
+    if (hits->count > 1)
+        qsort(hits->hit, hits->count, sizeof *hits->hit, compare_title_hits);
+    return status;
 }

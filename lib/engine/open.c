@@ -22,6 +22,7 @@ static void worker_free(dp_worker *worker) {
     dp_view_free(worker->view);
     doppel_matches_free(&worker->near);
     dp_title_matches_free(&worker->titles);
+    free(worker->title_hits.hit);
     dp_numbers_free(&worker->keyed);
     dp_numbers_free(&worker->banded);
     dp_buffer_free(&worker->packed);

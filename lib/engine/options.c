@@ -15,14 +15,14 @@
 typedef struct preset {
     const char *name, *recipe;
     doppel_near_by near;
-    doppel_switch titles;
+    doppel_switch titles, title_veto; /* title_veto: when near is by similarity */
     uint64_t ttl;
 } preset;
 
 static const preset presets[] = {
-    {"general", "page", DOPPEL_NEAR_SIMILARITY, DOPPEL_SWITCH_ON, DOPPEL_NEVER},
-    {"crawl", "page", DOPPEL_NEAR_DISTANCE, DOPPEL_SWITCH_OFF, 30 * 86400},
-    {"article", "article", DOPPEL_NEAR_DISTANCE, DOPPEL_SWITCH_ON, DOPPEL_NEVER},
+    {"general", "page", DOPPEL_NEAR_SIMILARITY, DOPPEL_SWITCH_ON, DOPPEL_SWITCH_ON, DOPPEL_NEVER},
+    {"crawl", "page", DOPPEL_NEAR_DISTANCE, DOPPEL_SWITCH_OFF, DOPPEL_SWITCH_ON, 30 * 86400},
+    {"article", "article", DOPPEL_NEAR_DISTANCE, DOPPEL_SWITCH_ON, DOPPEL_SWITCH_OFF, DOPPEL_NEVER},
 };
 
 /* What a shared store keeps, it keeps for so long unless it is told otherwise. */
@@ -43,8 +43,9 @@ static doppel_status check_given(const doppel_engine *engine, const doppel_engin
     if (!find_preset(engine, o->preset))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "no preset `%s`: there are general, crawl and article", o->preset);
     if (o->near > DOPPEL_NEAR_SIMILARITY || o->titles > DOPPEL_SWITCH_OFF || o->keep_text > DOPPEL_SWITCH_OFF ||
-        o->on_duplicate > DOPPEL_DUPLICATE_STORE || o->on_same_url > DOPPEL_SAME_URL_REFRESH ||
-        o->durability > DOPPEL_DURABLE_EACH || o->content > DOPPEL_CONTENT_ALL)
+        o->title_veto > DOPPEL_SWITCH_OFF || o->on_duplicate > DOPPEL_DUPLICATE_STORE ||
+        o->on_same_url > DOPPEL_SAME_URL_REFRESH || o->durability > DOPPEL_DURABLE_EACH ||
+        o->content > DOPPEL_CONTENT_ALL)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "an engine option has a value that does not exist");
     if (!(o->similarity >= 0 && o->similarity <= 1) || !(o->title_similarity >= 0 && o->title_similarity <= 1) ||
         !(o->title_share >= 0 && o->title_share <= 1))
@@ -61,6 +62,8 @@ static void fill_defaults(doppel_engine_options *o, const preset *p) {
     o->min_words = o->min_words ? o->min_words : 5;
     o->titles = o->titles ? o->titles : p->titles;
     o->title_similarity = o->title_similarity > 0 ? o->title_similarity : 0.9;
+    if (!o->title_veto)
+        o->title_veto = o->near == DOPPEL_NEAR_SIMILARITY ? p->title_veto : DOPPEL_SWITCH_OFF;
     o->keep_text = o->keep_text ? o->keep_text : DOPPEL_SWITCH_OFF;
     o->on_duplicate = o->on_duplicate ? o->on_duplicate : DOPPEL_DUPLICATE_SKIP;
     o->on_same_url = o->on_same_url ? o->on_same_url : DOPPEL_SAME_URL_DUPLICATE;
@@ -121,6 +124,10 @@ static doppel_status derive(doppel_engine *engine, doppel_error *error) {
     a->by_similarity = o->near == DOPPEL_NEAR_SIMILARITY;
     if (engine->is_shared && a->by_similarity)
         return refuse_similarity(engine, error);
+    if (o->title_veto == DOPPEL_SWITCH_ON && !a->by_similarity)
+        return dp_fail(error, DOPPEL_ERROR_USAGE,
+                       "title_veto=on needs near=similarity, as it compares the contents: this index is "
+                       "near=distance; leave title_veto out");
     a->min_words = o->min_words;
     a->titles = o->titles == DOPPEL_SWITCH_ON;
     a->keep_text = o->keep_text == DOPPEL_SWITCH_ON;
@@ -134,7 +141,8 @@ static doppel_status derive(doppel_engine *engine, doppel_error *error) {
                                .distance = o->distance < 0 ? 0 : o->distance,
                                .bits = bits,
                                .titles = a->titles,
-                               .title_similarity = o->title_similarity};
+                               .title_similarity = o->title_similarity,
+                               .title_veto = o->title_veto == DOPPEL_SWITCH_ON};
     if (engine->rules.distance > bits)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "a distance of %d bits, in fingerprints of %d", o->distance, bits);
     return cut_fields(engine, o->fields, error);
@@ -158,7 +166,8 @@ static doppel_status write_settings(doppel_engine *engine, doppel_error *error) 
                          doppel_recipe_text(engine->options.recipe), doppel_unicode_version(), engine->options.fields);
     for (int i = 0; i < DP_SETTINGS && added; i++) {
         dp_setting_print(&dp_settings[i], &engine->options, value);
-        added = dp_buffer_printf(to, "%s=%s\n", dp_settings[i].name, value);
+        if (!dp_settings[i].absent || strcmp(dp_settings[i].absent, value) != 0)
+            added = dp_buffer_printf(to, "%s=%s\n", dp_settings[i].name, value);
     }
     return added && dp_buffer_add(to, "", 1) ? DOPPEL_OK : dp_no_memory(error);
 }
@@ -219,7 +228,10 @@ static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_o
 static doppel_status agree_on(const dp_setting *s, const doppel_engine_options *given, const char *text,
                               doppel_engine_options *options, doppel_error *error) {
     char has[DP_SETTING_VALUE], says[DP_SETTING_VALUE];
-    if (!dp_settings_line(text, s->name, has, sizeof has) || !dp_setting_parse(s, has, options))
+    bool there = dp_settings_line(text, s->name, has, sizeof has);
+    if (!there && s->absent)
+        there = snprintf(has, sizeof has, "%s", s->absent) > 0;
+    if (!there || !dp_setting_parse(s, has, options))
         return dp_fail(error, DOPPEL_ERROR_STORE, "the settings of the index cannot be read: %s", s->name);
     if (!dp_setting_is_given(s, given))
         return DOPPEL_OK;

@@ -14,19 +14,20 @@ static const char *const url_names[] = {"preset", "duplicate", "refresh", NULL};
 
 #define AT(member) offsetof(doppel_engine_options, member)
 const dp_setting dp_settings[DP_SETTINGS] = {
-    {"near", DP_SETTING_CHOICE, AT(near), near_names, true},
-    {"similarity", DP_SETTING_REAL, AT(similarity), NULL, true},
-    {"distance", DP_SETTING_INTEGER, AT(distance), NULL, true},
-    {"min_words", DP_SETTING_COUNT, AT(min_words), NULL, true},
-    {"titles", DP_SETTING_CHOICE, AT(titles), switch_names, true},
-    {"title_similarity", DP_SETTING_REAL, AT(title_similarity), NULL, true},
-    {"keep_text", DP_SETTING_CHOICE, AT(keep_text), switch_names, true},
-    {"content", DP_SETTING_CHOICE, AT(content), content_names, true},
-    {"url_without", DP_SETTING_BITS, AT(url_without), NULL, true},
-    {"on_duplicate", DP_SETTING_CHOICE, AT(on_duplicate), duplicate_names, false},
-    {"on_same_url", DP_SETTING_CHOICE, AT(on_same_url), url_names, false},
-    {"ttl", DP_SETTING_COUNT, AT(ttl), NULL, false},
-    {"title_share", DP_SETTING_REAL, AT(title_share), NULL, false},
+    {"near", DP_SETTING_CHOICE, AT(near), near_names, true, NULL},
+    {"similarity", DP_SETTING_REAL, AT(similarity), NULL, true, NULL},
+    {"distance", DP_SETTING_INTEGER, AT(distance), NULL, true, NULL},
+    {"min_words", DP_SETTING_COUNT, AT(min_words), NULL, true, NULL},
+    {"titles", DP_SETTING_CHOICE, AT(titles), switch_names, true, NULL},
+    {"title_similarity", DP_SETTING_REAL, AT(title_similarity), NULL, true, NULL},
+    {"keep_text", DP_SETTING_CHOICE, AT(keep_text), switch_names, true, NULL},
+    {"content", DP_SETTING_CHOICE, AT(content), content_names, true, NULL},
+    {"url_without", DP_SETTING_BITS, AT(url_without), NULL, true, NULL},
+    {"on_duplicate", DP_SETTING_CHOICE, AT(on_duplicate), duplicate_names, false, NULL},
+    {"on_same_url", DP_SETTING_CHOICE, AT(on_same_url), url_names, false, NULL},
+    {"ttl", DP_SETTING_COUNT, AT(ttl), NULL, false, NULL},
+    {"title_share", DP_SETTING_REAL, AT(title_share), NULL, false, NULL},
+    {"title_veto", DP_SETTING_CHOICE, AT(title_veto), switch_names, false, "off"},
 };
 
 bool dp_setting_is_given(const dp_setting *s, const doppel_engine_options *options) {

@@ -18,9 +18,10 @@ typedef struct dp_setting {
     size_t offset;            /* in the options */
     const char *const *names; /* of choices, from 0 on; NULL ends them */
     bool fixed;               /* it shapes what is stored */
+    const char *absent;       /* the value of an index that has no line of it; NULL: every index has one */
 } dp_setting;
 
-enum { DP_SETTINGS = 13, DP_SETTING_VALUE = 64 };
+enum { DP_SETTINGS = 14, DP_SETTING_VALUE = 64 };
 extern const dp_setting dp_settings[DP_SETTINGS];
 
 /* Whether the caller says anything about it. */

@@ -9,7 +9,7 @@
 enum { DP_FIELD_ID, DP_FIELD_URL, DP_FIELD_TITLE, DP_FIELD_TEXT, DP_FIELD_HTML, DP_FIELDS };
 
 /* The most of doppel_input_options.extra_count. */
-#define DP_EXTRA 16
+#define DP_EXTRA 32
 
 /* Buffers for any format. */
 #define DP_SPARE 4

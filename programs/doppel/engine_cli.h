@@ -86,9 +86,12 @@ typedef enum engine_use {
 #define DECIDE_OPTIONS                                                                                        \
     {"on-same-url", 0, OPTION_TEXT, "DO",                                                                     \
      "other text at a known URL: duplicate (the default), or refresh: it takes the place of what was there"}, \
+        {"title-share", 0, OPTION_TEXT, "SHARE",                                                              \
+         "titles that more than SHARE of the documents have, and more than 8, say nothing (default 0.001)"},  \
     {                                                                                                         \
-        "title-share", 0, OPTION_TEXT, "SHARE",                                                               \
-            "titles that more than SHARE of the documents have, and more than 8, say nothing (default 0.001)" \
+        "title-veto", 0, OPTION_TEXT, "ON",                                                                   \
+            "on or off: whether contents with less than half of --similarity in common outweigh a similar "   \
+            "title; near by similarity only (default: as the preset or the folder has it)"                    \
     }
 
 #define LOG_OPTIONS                                                                                            \

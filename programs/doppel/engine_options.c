@@ -122,17 +122,19 @@ static bool fits_store(const cli_args *args) {
 bool engine_options(engine_cli *e) {
     const cli_args *args = e->args;
     doppel_engine_options *o = &e->options;
-    unsigned duplicate = DOPPEL_DUPLICATE_PRESET, same_url = DOPPEL_SAME_URL_PRESET, durable = DOPPEL_DURABLE_PRESET;
+    unsigned duplicate = DOPPEL_DUPLICATE_PRESET, same_url = DOPPEL_SAME_URL_PRESET, durable = DOPPEL_DURABLE_PRESET,
+             veto = DOPPEL_SWITCH_PRESET;
     if ((e->place.shared && !fits_store(args)) || (!o->must_exist && !making_options(e)) || !log_options(e) ||
         !choose_one(args, "on-duplicate", duplicate_choices, &duplicate) ||
         !choose_one(args, "on-same-url", same_url_choices, &same_url) ||
         !choose_one(args, "durability", durabilities, &durable) || !ttl_option(args, &o->ttl) ||
-        !args_share(args, "title-share", &o->title_share))
+        !args_share(args, "title-share", &o->title_share) || !choose_one(args, "title-veto", switches, &veto))
         return false;
     uint64_t threads = args_number(args, "threads", 0);
     o->on_duplicate = (doppel_on_duplicate)duplicate;
     o->on_same_url = (doppel_on_same_url)same_url;
     o->durability = (doppel_durability)durable;
+    o->title_veto = (doppel_switch)veto;
     o->threads = threads < INT_MAX ? (int)threads : INT_MAX;
     o->count = args_number(args, "count", 0);
     o->memory = args_number(args, "memory", 0);

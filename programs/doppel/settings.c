@@ -26,12 +26,13 @@ enum {
     SET_ON_SAME_URL,
     SET_TTL,
     SET_TITLE_SHARE,
+    SET_TITLE_VETO,
     SETTINGS
 };
 
 static const char *const names[SETTINGS] = {
-    "preset",   "recipe",  "near",    "similarity", "distance",    "minWords",  "titles", "titleSimilarity",
-    "keepText", "content", "urlKeep", "fields",     "onDuplicate", "onSameUrl", "ttl",    "titleShare"};
+    "preset",  "recipe",  "near",   "similarity",  "distance",  "minWords", "titles",     "titleSimilarity", "keepText",
+    "content", "urlKeep", "fields", "onDuplicate", "onSameUrl", "ttl",      "titleShare", "titleVeto"};
 
 /* ---- writing ---- */
 
@@ -75,7 +76,8 @@ static void print_setting(FILE *file, const doppel_engine_options *o, int which)
     case SET_ON_DUPLICATE: print_text(file, choice_name(duplicate_choices, o->on_duplicate)); break;
     case SET_ON_SAME_URL: print_text(file, choice_name(same_url_choices, o->on_same_url)); break;
     case SET_TTL: print_ttl(file, o->ttl); break;
-    default: fprintf(file, "%.15g", o->title_share);
+    case SET_TITLE_SHARE: fprintf(file, "%.15g", o->title_share); break;
+    default: fputs(o->title_veto == DOPPEL_SWITCH_ON ? "true" : "false", file);
     }
 }
 
@@ -154,6 +156,7 @@ static void set_options(doppel_engine_options *o, const doppel_slice *value) {
         .on_same_url = (doppel_on_same_url)read_choice(value[SET_ON_SAME_URL], same_url_choices),
         .ttl = is_value(value[SET_TTL], "never") ? DOPPEL_NEVER : (uint64_t)read_count(value[SET_TTL]),
         .title_share = read_number(value[SET_TITLE_SHARE]),
+        .title_veto = is_value(value[SET_TITLE_VETO], "true") ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_OFF,
     };
 }
 
@@ -182,6 +185,9 @@ int use_settings(const settings *s, engine_cli *e) {
     const doppel_engine_options *from = &s->options;
     o->preset = o->preset ? o->preset : s->preset;
     o->fields = o->fields ? o->fields : s->fields;
+    /* Whoever asks for another kind of near than the export has gets what his preset says of it. */
+    if (!o->title_veto && (!o->near || o->near == from->near))
+        o->title_veto = from->title_veto;
     if (o->near == DOPPEL_NEAR_PRESET) {
         o->near = from->near;
         o->similarity = from->near == DOPPEL_NEAR_SIMILARITY ? from->similarity : 0;

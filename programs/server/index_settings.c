@@ -88,6 +88,7 @@ bool index_settings(index_entry *entry, doppel_slice bytes, doppel_error *error)
         o->on_same_url = (doppel_on_same_url)choice_member(&j, object, "onSameUrl", "duplicate|refresh");
         o->durability = (doppel_durability)choice_member(&j, object, "durability", "none|batch|each");
         o->titles = switch_member(&j, object, "titles");
+        o->title_veto = switch_member(&j, object, "titleVeto");
         o->keep_text = switch_member(&j, object, "keepText");
         set_numbers(o, &j);
         fine = set_recipe(entry, string_member(&j, object, "recipe", &place), error);

@@ -66,6 +66,9 @@ static const field index_options_fields[] = {
      .most = 1e6, .whole = true},
     {"titles", ANY_BOOL, .help = "whether a similar title makes a duplicate"},
     {"titleSimilarity", ANY_NUMBER, .help = "how similar", SHARE},
+    {"titleVeto", ANY_BOOL,
+     .help = "whether contents with less than half of `similarity` in common outweigh a title; near by similarity "
+             "only"},
     {"keepText", ANY_BOOL, .help = "whether texts are kept"},
     {"fields", ANY_STRING, .help = "fields of documents that are kept, divided by commas (source,date)"},
     {"onDuplicate", ANY_STRING, .help = "what is done with copies", .choices = "skip|link|store"},

@@ -163,6 +163,7 @@ static const field stats_fields[] = {
     COUNT("minWords", "documents with fewer are near only if their words are the same"),
     {"titles", ANY_BOOL, .required = true, .help = "whether titles count"},
     {"titleSimilarity", ANY_NUMBER, .required = true, .help = "of at least"},
+    {"titleVeto", ANY_BOOL, .required = true, .help = "whether very unlike contents outweigh a title"},
     {"keepText", ANY_BOOL, .required = true, .help = "whether texts are kept"},
     {"fields", ANY_ARRAY, .required = true, .help = "that are kept"},
     {"onDuplicate", ANY_STRING, .required = true, .help = "what is done with copies", .choices = "skip|link|store"},

@@ -56,6 +56,7 @@ static void write_settings(text *out, const index_entry *index) {
     text_member_count(out, "minWords", o->min_words);
     text_member_bool(out, "titles", o->titles == DOPPEL_SWITCH_ON);
     text_member_number(out, "titleSimilarity", o->title_similarity);
+    text_member_bool(out, "titleVeto", o->title_veto == DOPPEL_SWITCH_ON);
     text_member_bool(out, "keepText", o->keep_text == DOPPEL_SWITCH_ON);
     text_member(out, "fields");
     text_put(out, "[");

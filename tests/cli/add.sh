@@ -19,7 +19,7 @@ edited=$(echo "$long" | sed 's/ 1050 / changed /')
     line none "" "" ""
     line none2 "" "" "!"
 } >a.jsonl
-doppel add --index seen a.jsonl
+doppel add --index seen --title-veto off a.jsonl
 echo "exit $?"
 echo "== once more: the first verdicts again"
 doppel add --index seen a.jsonl -o again.jsonl --json
@@ -28,6 +28,10 @@ wc -l <again.jsonl
 echo "== an id with other words: the new version takes its place"
 line lone http://example.org/b "" "it has changed since it was here, and changed much" | doppel add --index seen -
 line later "" "" "this one is like none of the others in here" | doppel add --index seen -
+echo "== a title over quite other words, with and without the veto"
+for veto in off on; do
+    line other "" "A title that is long enough." "$(words 8000 8100)" | doppel check --index seen --title-veto $veto -
+done
 echo "== no id: the canonical URL, else the digest"
 {
     echo '{"url":"https://www.example.org/new/?utm_source=x","text":"a page that has an address and no id"}'

@@ -15,7 +15,7 @@ cat >new.jsonl <<END
 {"id":"potter-again","text":"$potter of them"}
 {"id":"empty","text":""}
 END
-doppel add --index seen old.jsonl >/dev/null
+doppel add --index seen --title-veto off old.jsonl >/dev/null
 doppel add --index crawled --preset crawl --distance 8 old.jsonl >/dev/null
 
 echo "== by similarity, content alone"

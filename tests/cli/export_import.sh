@@ -24,7 +24,7 @@ for preset in general crawl article; do
         echo "== $preset $keep"
         rm -rf old new
         # shellcheck disable=SC2086 # none or one
-        doppel add --index old --preset $preset $keep --titles on --ttl 30d --on-duplicate link a.jsonl >/dev/null
+        doppel add --index old --preset $preset $keep --titles on --title-veto off --ttl 30d --on-duplicate link a.jsonl >/dev/null
         doppel export --index old -o old.jsonl.gz --json
         doppel export --index old | doppel import --index new - --json
         doppel check --index old questions.jsonl >old.out

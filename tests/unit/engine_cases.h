@@ -27,6 +27,9 @@
         LAST
 #define ARTICLE_MOVED HEAD FIRST THIRD FOURTH SECOND LAST
 
+/* About half of it. */
+#define ARTICLE_HALF HEAD FIRST SECOND
+
 #define OTHER_ARTICLE                                                                                                  \
     "Potters in the hill villages still fire their kilns with olive wood, as their grandparents did. The clay comes "  \
     "from a pit behind the chapel, is left to rot for a winter and is then trodden by foot, an afternoon's work for "  \

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static const doppel_engine_options by_distance = {.near = DOPPEL_NEAR_DISTANCE};
-static const doppel_engine_options by_similarity = {.near = DOPPEL_NEAR_SIMILARITY};
+static const doppel_engine_options by_similarity = {.near = DOPPEL_NEAR_SIMILARITY, .title_veto = DOPPEL_SWITCH_OFF};
 static const doppel_engine_options without_titles = {.titles = DOPPEL_SWITCH_OFF};
 
 /* ---- a folder to work in ---- */
@@ -145,6 +145,24 @@ static void what_is_not_near_enough_may_have_the_title(void **state) {
     make_index("index", by_similarity, "old.jsonl");
     check_against((doppel_batch_options){.by = 5}, "index", "n o1 content_hash\n");
     check_against((doppel_batch_options){.by = 5, .similarity = 0.97}, "index", "n o2 title_similarity\n");
+}
+
+/* An index with a veto has it here, too, as far as contents are compared. */
+static void unlike_contents_outweigh_a_title(void **state) {
+    (void)state;
+    dp_buffer old = {0}, new = {0};
+    add_record(&old, "o1", text_of(1, 0), "");
+    add_record(&old, "o2", text_of(2, 0), ",\"title\":\"" TITLE "\"");
+    save_records(&old, "old.jsonl");
+    add_record(&new, "n", text_of(1, 4), ",\"title\":\"" TITLE "\"");
+    add_record(&new, "m", text_of(4, 0), ",\"title\":\"" TITLE "\"");
+    save_records(&new, "new.jsonl");
+    make_index("index", (doppel_engine_options){.title_veto = DOPPEL_SWITCH_ON}, "old.jsonl");
+    check_against((doppel_batch_options){.by = DOPPEL_BY_CONTENT}, "index", "n o1 content_hash\n");
+    check_against((doppel_batch_options){.by = DOPPEL_BY_TITLE}, "index",
+                  "n o2 title_similarity\nm o2 title_similarity\n");
+    check_against((doppel_batch_options){.by = 5}, "index", "n o1 content_hash\n");
+    check_against((doppel_batch_options){.by = 5, .similarity = 0.97}, "index", "m n title_similarity\n");
 }
 
 static void figures_count_what_the_index_has(void **state) {
@@ -436,6 +454,7 @@ int main(void) {
         TEST(only_what_is_asked_for_counts),
         TEST(by_distance_nothing_is_verified_but_the_words),
         TEST(what_is_not_near_enough_may_have_the_title),
+        TEST(unlike_contents_outweigh_a_title),
         TEST(figures_count_what_the_index_has),
         TEST(names_that_are_too_long_are_not_found),
         TEST(one_by_one_the_same_documents_stay),

@@ -7,6 +7,8 @@
 
 static const dp_rules by_similarity = {
     .by_similarity = true, .similarity = 0.8, .distance = 3, .bits = 64, .titles = true, .title_similarity = 0.9};
+static const dp_rules with_veto = {
+    .by_similarity = true, .similarity = 0.8, .bits = 64, .titles = true, .title_similarity = 0.9, .title_veto = true};
 static const dp_rules by_distance = {.distance = 3, .bits = 64, .titles = true, .title_similarity = 0.9};
 static const dp_rules no_titles = {.distance = 3, .bits = 64, .title_similarity = 0.9};
 
@@ -49,10 +51,18 @@ static const row rows[] = {
     {&by_similarity, 0, 0, 0, 0.79999, NOT_KNOWN, 1, 1, DP_UNIQUE, 0},
     {&by_similarity, 0, 0, 9, 0.95, NOT_KNOWN, 0, 1, DP_UNIQUE, 0},
     {&by_similarity, 0, 0, 0, NOT_KNOWN, NOT_KNOWN, 1, 1, DP_UNIQUE, 0},
-    {&by_similarity, 0, 0, 30, 0.1, 0.9, 1, 1, DP_SAME_TITLE, 0.9},
-    {&by_similarity, 0, 0, 30, 0.1, 0.93, 0, 1, DP_SAME_TITLE, 0.93},
+    {&by_similarity, 0, 0, 30, 0.1, 0.9, 1, 1, DP_SAME_TITLE, 0.5},
+    {&by_similarity, 0, 0, 30, 0.1, 0.93, 0, 1, DP_SAME_TITLE, 0.515},
+    {&by_similarity, 0, 0, 30, NOT_KNOWN, 0.93, 1, 1, DP_SAME_TITLE, 0.93},
     {&by_similarity, 0, 0, 30, 0.1, 0.93, 1, 0, DP_UNIQUE, 0},
     {&by_similarity, 0, 0, 30, 0.1, 0.89999, 1, 1, DP_UNIQUE, 0},
+    {&with_veto, 0, 0, 30, 0.39999, 1, 1, 1, DP_UNIQUE, 0},
+    {&with_veto, 0, 0, 30, 0.39999, 1, 0, 1, DP_UNIQUE, 0},
+    {&with_veto, 0, 0, 30, 0, 1, 1, 1, DP_UNIQUE, 0},
+    {&with_veto, 0, 0, 30, 0.4, 1, 1, 1, DP_SAME_TITLE, 0.7},
+    {&with_veto, 0, 0, 30, NOT_KNOWN, 1, 1, 1, DP_SAME_TITLE, 1},
+    {&with_veto, 1, 0, 30, 0.1, 1, 1, 1, DP_SAME_URL, 1},
+    {&with_veto, 0, 1, 0, 0, 1, 1, 1, DP_SAME_CONTENT, 1},
     {&by_distance, 0, 0, 3, NOT_KNOWN, NOT_KNOWN, 1, 1, DP_SAME_CONTENT, 61. / 64},
     {&by_distance, 0, 0, 0, NOT_KNOWN, NOT_KNOWN, 1, 1, DP_SAME_CONTENT, 1},
     {&by_distance, 0, 0, 4, NOT_KNOWN, NOT_KNOWN, 1, 1, DP_UNIQUE, 0},
@@ -76,17 +86,19 @@ static void each_row_has_its_reason(void **state) {
     }
 }
 
-/* An estimate is worth less than a measured distance, but more than nothing. */
-static void confidence_prefers_what_is_verified(void **state) {
+/* Confidence is what near content was decided by: the similarity, estimated or verified, or the distance, unless a
+ * verified similarity tells more than that. */
+static void confidence_is_what_was_decided_by(void **state) {
     (void)state;
     doppel_evidence e = dp_evidence_none();
     assert_true(dp_decide_confidence(&by_similarity, DP_SAME_CONTENT, &e) == 0);
     e.similarity = 0.9;
     assert_true(dp_decide_confidence(&by_similarity, DP_SAME_CONTENT, &e) == 0.9);
     e.distance = 16;
-    assert_true(dp_decide_confidence(&by_similarity, DP_SAME_CONTENT, &e) == 0.75);
-    e.verified = true;
     assert_true(dp_decide_confidence(&by_similarity, DP_SAME_CONTENT, &e) == 0.9);
+    assert_true(dp_decide_confidence(&by_distance, DP_SAME_CONTENT, &e) == 0.75);
+    e.verified = true;
+    assert_true(dp_decide_confidence(&by_distance, DP_SAME_CONTENT, &e) == 0.9);
 }
 
 static void reasons_have_names(void **state) {
@@ -172,7 +184,7 @@ static void unknown_is_farthest(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_has_its_reason),
-        cmocka_unit_test(confidence_prefers_what_is_verified),
+        cmocka_unit_test(confidence_is_what_was_decided_by),
         cmocka_unit_test(reasons_have_names),
         cmocka_unit_test(kinds_are_ordered_by_strength),
         cmocka_unit_test(the_nearer_is_stronger_then_the_earlier),

@@ -4,7 +4,8 @@
 
 /* An engine that links, at a time that is so. */
 static doppel_engine *open_linking(void **state, const char *name) {
-    return open_at(state, name, (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    const doppel_engine_options options = {.on_duplicate = DOPPEL_DUPLICATE_LINK, .title_veto = DOPPEL_SWITCH_OFF};
+    return open_at(state, name, options);
 }
 
 static doppel_item titled(const char *id, const char *title, const char *text) {

@@ -127,7 +127,7 @@ static doppel_item titled(const char *title, size_t number, char text[64]) {
 }
 
 static void titles_that_are_everywhere_do_not_count(void **state) {
-    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.title_veto = DOPPEL_SWITCH_OFF});
     char text[64];
     doppel_verdict v = {0};
     size_t duplicates = 0;
@@ -140,6 +140,79 @@ static void titles_that_are_everywhere_do_not_count(void **state) {
     assert_int_equal(duplicates, 8);
     doppel_verdict_free(&v);
     doppel_engine_close(engine);
+}
+
+#define TITLE "Harbour bridge opens after nine years"
+
+static doppel_item titled_item(const char *id, const char *title, const char *text) {
+    doppel_item item = item_of(id, NULL, text);
+    item.document.title = title;
+    item.document.title_length = strlen(title);
+    return item;
+}
+
+static void unlike_contents_outweigh_a_title(void **state) {
+    if (here->place == IN_REDIS)
+        return; /* near by distance */
+    const doppel_engine_options veto = {.near = DOPPEL_NEAR_SIMILARITY, .title_veto = DOPPEL_SWITCH_ON};
+    doppel_engine *engine = open_at(state, "index", veto);
+    adding_says(engine, titled_item("a", TITLE, ARTICLE), "unique");
+    checking_says(engine, titled_item("b", TITLE, OTHER_ARTICLE), "unique");
+    adding_says(engine, titled_item("b", TITLE, OTHER_ARTICLE), "unique");
+    /* Half of the text is enough; with four words nothing is measured. */
+    checking_says(engine, titled_item("c", TITLE, ARTICLE_HALF), "title_similarity a");
+    checking_says(engine, titled_item("c", TITLE, "read the full story"), "title_similarity a");
+    checking_says(engine, titled_item("c", TITLE, ""), "title_similarity a");
+    doppel_engine_close(engine);
+}
+
+/* A veto is against one document: the next one with a similar title may be the original. */
+static void the_best_title_without_a_veto_counts(void **state) {
+    if (here->place == IN_REDIS)
+        return;
+    const doppel_engine_options veto = {.near = DOPPEL_NEAR_SIMILARITY, .title_veto = DOPPEL_SWITCH_ON};
+    doppel_engine *engine = open_at(state, "index", veto);
+    adding_says(engine, titled_item("a", TITLE, TRANSLATED), "unique");
+    adding_says(engine, titled_item("b", TITLE, OTHER_ARTICLE), "unique");
+    adding_says(engine, titled_item("c", "Harbor bridge opens after nine years", ARTICLE), "unique");
+    checking_says(engine, titled_item("d", TITLE, ARTICLE_HALF), "title_similarity c");
+    checking_says(engine, titled_item("d", "Harbour bridge opens in nine years", ARTICLE_HALF), "unique");
+    doppel_engine_close(engine);
+}
+
+static void the_veto_is_kept_with_the_index(void **state) {
+    if (here->place != IN_FOLDER)
+        return;
+    doppel_engine *engine;
+    doppel_error error = {0};
+    doppel_engine_options by_distance = {
+        .size = sizeof by_distance, .near = DOPPEL_NEAR_DISTANCE, .title_veto = DOPPEL_SWITCH_ON};
+    static const struct {
+        const char *preset;
+        doppel_near_by near;
+        doppel_switch given, kept;
+    } made[] = {
+        {"general", DOPPEL_NEAR_PRESET, DOPPEL_SWITCH_PRESET, DOPPEL_SWITCH_ON},
+        {"general", DOPPEL_NEAR_PRESET, DOPPEL_SWITCH_OFF, DOPPEL_SWITCH_OFF},
+        {"general", DOPPEL_NEAR_DISTANCE, DOPPEL_SWITCH_PRESET, DOPPEL_SWITCH_OFF},
+        {"crawl", DOPPEL_NEAR_SIMILARITY, DOPPEL_SWITCH_PRESET, DOPPEL_SWITCH_ON},
+        {"article", DOPPEL_NEAR_SIMILARITY, DOPPEL_SWITCH_PRESET, DOPPEL_SWITCH_OFF},
+        {"article", DOPPEL_NEAR_SIMILARITY, DOPPEL_SWITCH_ON, DOPPEL_SWITCH_ON},
+    };
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        char name[16];
+        const doppel_engine_options options = {
+            .preset = made[i].preset, .near = made[i].near, .title_veto = made[i].given};
+        snprintf(name, sizeof name, "index-%zu", i);
+        doppel_engine_close(open_at(state, name, options));
+        assert_int_equal(doppel_engine_open(path_of(state, name), NULL, &engine, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_engine_get_options(engine)->title_veto, made[i].kept);
+        doppel_engine_close(engine);
+    }
+    assert_int_equal(doppel_engine_open(path_of(state, "new"), &by_distance, &engine, &error), DOPPEL_ERROR_USAGE);
+    assert_non_null(strstr(error.message, "title_veto=on needs near=similarity"));
+    by_distance.near = DOPPEL_NEAR_PRESET;
+    assert_int_equal(doppel_engine_open(path_of(state, "index-2"), &by_distance, &engine, &error), DOPPEL_ERROR_USAGE);
 }
 
 /* An item that replaces one document by its id and another by its URL is a copy of neither. */
@@ -179,6 +252,9 @@ int main(void) {
         EVERYWHERE(short_texts_are_the_same_but_never_near),
         EVERYWHERE(documents_match_until_their_time_is_over),
         EVERYWHERE(titles_that_are_everywhere_do_not_count),
+        EVERYWHERE(unlike_contents_outweigh_a_title),
+        EVERYWHERE(the_best_title_without_a_veto_counts),
+        EVERYWHERE(the_veto_is_kept_with_the_index),
     };
     return run_everywhere("rules", tests, sizeof tests / sizeof *tests);
 }

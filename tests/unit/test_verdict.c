@@ -73,7 +73,7 @@ static void shares_have_six_digits(void **state) {
     e.similarity = 1e-7;
     set(&v, DP_SAME_TITLE, &e, "a", "b");
     static const char expected[] =
-        "{\"isDuplicate\":true,\"confidence\":0.923077,\"reason\":\"title_similarity\",\"originalId\":\"b\","
+        "{\"isDuplicate\":true,\"confidence\":0.461539,\"reason\":\"title_similarity\",\"originalId\":\"b\","
         "\"evidence\":{\"distance\":null,\"similarity\":1e-07,\"containment\":null,\"titleSimilarity\":0.923077,"
         "\"sameUrl\":false,\"sameDigest\":false,\"verified\":false}}";
     assert_json(&v, false, expected);

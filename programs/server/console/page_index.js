@@ -17,6 +17,12 @@ import {createForm} from "./create_index.js";
 import {working} from "./problem.js";
 import {session} from "./session.js";
 
+function titlesInWords(s) {
+  if (!s.titles) return "are not looked at";
+  const veto = s.titleVeto ? ", unless the texts are quite different" : "";
+  return `At least ${percent(s.titleSimilarity)} the same title is a copy${veto}`;
+}
+
 function made(s) {
   return card(
     "How it finds copies",
@@ -25,7 +31,7 @@ function made(s) {
       ["Recipe", recipeInWords(s.recipe), el("br"), el("code", null, s.recipe)],
       ["Near", nearInWords(s)],
       ["Short texts", `With fewer than ${many(s.minWords, "word")} only the very same words are a copy`],
-      ["Titles", s.titles ? `At least ${percent(s.titleSimilarity)} the same title is a copy` : "are not looked at"],
+      ["Titles", titlesInWords(s)],
       ["Plan", planInWords(s)],
       ["Copies", DUPLICATES[s.onDuplicate] || s.onDuplicate],
       ["Texts", s.keepText ? "are kept, compressed" : "are not kept"],
