@@ -47,11 +47,18 @@ void dp_buffer_free(dp_buffer *buffer);
 
 /* ---- files that are whole or absent: newfile.c ---- */
 
-/* A file that is written beside its place and takes it once it is whole. */
+/* Where an output goes: links are followed. *place is the file that is there, or is to be (to be freed), or else NULL,
+ * and *number what to write to: a device, a pipe, a socket, or a descriptor of this process that the path names. Gives
+ * 0, or the errno of what went wrong. */
+int dp_output_find(const char *path, char **place, int *number);
+
+/* A file that is written beside its place and takes it once it is whole; what is not replaced (see dp_output_find) gets
+ * its bytes in the end. */
 typedef struct dp_newfile {
     int number;       /* to write to, and to read from */
-    const char *path; /* where it goes; borrowed */
-    char *beside;
+    const char *path; /* as it was given; borrowed */
+    char *place, *beside;
+    int straight; /* to copy to in the end; -1: it takes its place */
 } dp_newfile;
 
 doppel_status dp_newfile_create(dp_newfile *file, const char *path, doppel_error *error);

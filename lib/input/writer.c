@@ -2,10 +2,8 @@
 #include "input/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Plain bytes are written when so many are there. */
@@ -49,14 +47,15 @@ static int put(void *user, const char *bytes, size_t length) {
 
 /* ---- opening ---- */
 
-/* A new file beside its place, unless something stands there that is not a file. */
+/* A new file beside its place, unless what stands there is to be written to as it is. */
 static doppel_status open_file(doppel_writer *writer, doppel_error *error) {
-    struct stat status;
-    if (!stat(writer->name, &status) && !S_ISREG(status.st_mode)) {
-        writer->number = open(writer->name, O_WRONLY | O_CLOEXEC);
-        writer->reason = writer->number < 0 ? errno : 0;
-        return writer->reason ? fail(writer, error) : DOPPEL_OK;
-    }
+    char *place;
+    writer->reason = dp_output_find(writer->name, &place, &writer->number);
+    if (writer->reason)
+        return fail(writer, error);
+    free(place);
+    if (writer->number >= 0)
+        return DOPPEL_OK;
     doppel_status opened = dp_newfile_create(&writer->file, writer->name, error);
     writer->beside = opened == DOPPEL_OK;
     writer->number = writer->beside ? writer->file.number : -1;

@@ -5,8 +5,10 @@
 #include "doppel.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 bool parse_number(const char *text, bool size, uint64_t *number) {
     static const char units[] = "KMGT";
@@ -99,6 +101,27 @@ static void complain_unknown(const cli_args *args, const char *given) {
         message("there is no option %s; `doppel %s --help` lists them", given, args->command->name);
 }
 
+/* Whether a name promises a format or a compression that is not written: says so. */
+static bool promises_other(const cli_option *option, const char *path) {
+    static const struct {
+        const char *ending, *what;
+    } others[] = {{".parquet", "Parquet"}, {".orc", "ORC"},    {".avro", "Avro"},     {".arrow", "Arrow files"},
+                  {".feather", "Feather"}, {".xlsx", "Excel"}, {".bz2", "bzip2"},     {".xz", "xz"},
+                  {".lz4", "LZ4"},         {".lzma", "LZMA"},  {".snappy", "Snappy"}, {".sz", "Snappy"},
+                  {".br", "Brotli"},       {".lzo", "LZO"},    {".zip", "ZIP"},       {".7z", "7z"},
+                  {".z", "compress"}};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        size_t size = strlen(others[i].ending);
+        if (length <= size || strcasecmp(path + length - size, others[i].ending) != 0)
+            continue;
+        message("--%s %s: doppel does not write %s; choose a name such as %.*s%s", option->name, path, others[i].what,
+                (int)(length - size), path, i < 6 ? ".jsonl" : "");
+        return true;
+    }
+    return false;
+}
+
 static bool check_value(const cli_option *option, const char *value) {
     uint64_t number;
     if (option->kind == OPTION_COUNT && !parse_number(value, false, &number)) {
@@ -113,6 +136,37 @@ static bool check_value(const cli_option *option, const char *value) {
         message("--%s takes a number of bytes such as 1000000, 64M or 2G, not \"%s\"", option->name, value);
         return false;
     }
+    return option->kind != OPTION_OUTPUT || !promises_other(option, value);
+}
+
+/* Adds names to those that were given before; false: no memory. */
+static bool join_names(cli_args *args, size_t i, const char *value) {
+    char *joined;
+    if (asprintf(&joined, "%s,%s", args->values[i], value) < 0)
+        return false;
+    free(args->joined[i]);
+    args->values[i] = args->joined[i] = joined;
+    return true;
+}
+
+/* Notes the value of an option. One that is single is given once: which of two counts, nobody should have to guess. */
+static bool note_value(cli_args *args, size_t i, const char *value) {
+    const cli_option *option = option_at(args, i);
+    if (!check_value(option, value))
+        return false;
+    if (option->kind == OPTION_LIST || option->kind == OPTION_FILES) {
+        args->again[args->again_count++] = option->name;
+        args->again[args->again_count++] = value;
+    } else if (args->values[i] && option->kind == OPTION_NAMES) {
+        if (join_names(args, i, value))
+            return true;
+        message("no memory");
+        return false;
+    } else if (args->values[i]) {
+        message("--%s is given twice; give it once", option->name);
+        return false;
+    }
+    args->values[i] = value;
     return true;
 }
 
@@ -143,12 +197,7 @@ static bool take_option(cli_args *args, int argc, char **argv, int *at) {
         message("--%s needs a value: --%s %s", option->name, option->name, option->value);
         return false;
     }
-    args->values[i] = value;
-    if (option->kind == OPTION_LIST) {
-        args->again[args->again_count++] = option->name;
-        args->again[args->again_count++] = value;
-    }
-    return check_value(option, value);
+    return note_value(args, i, value);
 }
 
 static bool check_operands(const cli_args *args) {
@@ -166,10 +215,12 @@ static bool check_operands(const cli_args *args) {
 
 bool args_parse(cli_args *args, const cli_command *command, const cli_option *common, int argc, char **argv) {
     *args = (struct cli_args){.command = command, .common = common, .failure = EXIT_USAGE};
-    args->values = calloc(option_total(args), sizeof *args->values);
+    args->option_count = option_total(args);
+    args->values = calloc(args->option_count, sizeof *args->values);
+    args->joined = calloc(args->option_count, sizeof *args->joined);
     args->operands = calloc((size_t)argc + 1, sizeof *args->operands);
     args->again = calloc(2 * (size_t)argc + 1, sizeof *args->again);
-    if (!args->values || !args->operands || !args->again) {
+    if (!args->values || !args->joined || !args->operands || !args->again) {
         message("no memory");
         return false;
     }
@@ -182,14 +233,22 @@ bool args_parse(cli_args *args, const cli_command *command, const cli_option *co
         else if (!take_option(args, argc, argv, &i))
             return false;
     }
-    const char *list = args_text(args, "files-from");
-    return (!list || args_flag(args, "help") || args_add_operands(args, list)) && check_operands(args);
+    const char *list;
+    for (size_t i = 0; !args_flag(args, "help") && (list = args_again(args, "files-from", i)); i++)
+        if (!args_add_operands(args, list))
+            return false;
+    return check_operands(args);
 }
 
 void args_free(cli_args *args) {
     free(args->values);
     free(args->operands);
     free(args->again);
+    for (size_t i = 0; args->joined && i < args->option_count; i++)
+        free(args->joined[i]);
+    free(args->joined);
+    for (size_t i = 0; i < args->listed_count; i++)
+        free(args->listed[i]);
     free(args->listed);
 }
 
@@ -207,6 +266,14 @@ const char *args_again(const cli_args *args, const char *name, size_t n) {
         if (!strcmp(args->again[i], name) && !n--)
             return args->again[i + 1];
     return NULL;
+}
+
+const char **args_all(const cli_args *args, const char *name, size_t *count) {
+    const char **all = malloc((args->again_count + 1) * sizeof *all);
+    *count = 0;
+    for (const char *value; all && (value = args_again(args, name, *count)); ++*count)
+        all[*count] = value;
+    return all;
 }
 
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise) {

@@ -13,11 +13,15 @@ enum { EXIT_DONE = 0, EXIT_FOUND = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_STORE
 typedef enum cli_kind {
     OPTION_FLAG,
     OPTION_TEXT,
-    OPTION_FILE,  /* completed by the shell */
-    OPTION_COUNT, /* a whole number, checked */
-    OPTION_MANY,  /* a whole number, K, M, G or T (times 1000 each) behind it; checked */
-    OPTION_SIZE,  /* bytes: a whole number, K, M, G or T behind it; checked */
-    OPTION_LIST   /* a text that may be given several times */
+    OPTION_FILE,   /* completed by the shell */
+    OPTION_OUTPUT, /* a file that is written; one whose name promises what cannot be written is refused */
+    OPTION_COUNT,  /* a whole number, checked */
+    OPTION_MANY,   /* a whole number, K, M, G or T (times 1000 each) behind it; checked */
+    OPTION_SIZE,   /* bytes: a whole number, K, M, G or T behind it; checked */
+    /* All others are given once; these may be given several times: */
+    OPTION_LIST,  /* texts (args_again) */
+    OPTION_FILES, /* files (args_again) */
+    OPTION_NAMES  /* names separated by commas: what is given later is added, with a comma (args_text) */
 } cli_kind;
 
 typedef struct cli_option {
@@ -62,10 +66,13 @@ typedef struct cli_args {
     const char **values;      /* of the command's options and then the common ones; NULL: not given */
     const char **operands;
     size_t operand_count;
-    const char **again; /* the values of LIST options, each with its option's name ahead */
+    const char **again; /* the values of LIST and FILES options, each with its option's name ahead */
     size_t again_count;
-    char *listed; /* the operands that came from a file */
-    int failure;  /* the exit code when parsing has failed */
+    char **joined; /* of NAMES options, by option; NULL: given once or not at all */
+    size_t option_count;
+    char **listed; /* the operands that came from files */
+    size_t listed_count;
+    int failure; /* the exit code when parsing has failed */
 } cli_args;
 
 /* Parses what follows the command's name; the lines of --files-from FILE are operands behind the others. Complains and
@@ -79,8 +86,10 @@ bool args_add_operands(cli_args *args, const char *path);
 /* The value of an option; NULL when it was not given, or the command has no such option. */
 const char *args_text(const cli_args *args, const char *name);
 bool args_flag(const cli_args *args, const char *name);
-/* The value that a LIST option was given for the n-th time, from 0; NULL: it was not given so often. */
+/* The value that a LIST or FILES option was given for the n-th time, from 0; NULL: it was not given so often. */
 const char *args_again(const cli_args *args, const char *name, size_t n);
+/* All of them, an array to be freed; NULL: no memory. */
+const char **args_all(const cli_args *args, const char *name, size_t *count);
 /* The value of a COUNT, MANY or SIZE option, or `otherwise`. */
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
 

@@ -99,10 +99,14 @@ static void bash_options(FILE *file, const cli_option *options) {
         fprintf(file, " --%s", options->name);
 }
 
+static bool takes_file(const cli_option *option) {
+    return option->kind == OPTION_FILE || option->kind == OPTION_OUTPUT || option->kind == OPTION_FILES;
+}
+
 /* Options after which a value is to be given that is not a file. */
 static void bash_no_file(FILE *file, const cli_option *options) {
     for (; options->name; options++)
-        if (options->kind != OPTION_FLAG && options->kind != OPTION_FILE)
+        if (options->kind != OPTION_FLAG && !takes_file(options))
             fprintf(file, "--%s|", options->name);
 }
 
@@ -146,7 +150,7 @@ static void zsh_options(FILE *file, const cli_option *options) {
         zsh_text(file, options->help);
         fputc(']', file);
         if (options->kind != OPTION_FLAG)
-            fprintf(file, ":%s:%s", options->value, options->kind == OPTION_FILE ? "_files" : "");
+            fprintf(file, ":%s:%s", options->value, takes_file(options) ? "_files" : "");
         fputc('\'', file);
     }
 }

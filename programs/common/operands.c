@@ -54,11 +54,18 @@ static bool add_lines(cli_args *args, char *text, size_t length) {
 
 bool args_add_operands(cli_args *args, const char *path) {
     size_t length;
-    args->listed = read_text(path, &length);
+    char *text = read_text(path, &length);
+    char **grown = text ? realloc(args->listed, (args->listed_count + 1) * sizeof *grown) : NULL;
     args->failure = EXIT_INPUT;
-    if (!args->listed)
+    if (grown) {
+        args->listed = grown;
+        args->listed[args->listed_count++] = text;
+    } else {
+        free(text);
+    }
+    if (!text)
         message("%s: %s", path, errno == EILSEQ ? "has a NUL byte, so it is no list of paths" : strerror(errno));
-    else if (!add_lines(args, args->listed, length))
+    else if (!grown || !add_lines(args, text, length))
         message("no memory");
     else if (!args->operand_count)
         message("%s: names no file", path);

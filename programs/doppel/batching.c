@@ -23,7 +23,7 @@ int batching_open(batching *b, const cli_args *args) {
     *b = (batching){.args = args, .input = reading_options(args)};
     b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input};
     const char *output = args_text(args, "output");
-    if (args_flag(args, "json") && (!output || !strcmp(output, "-")) && !args_flag(args, "dry-run")) {
+    if (args_flag(args, "json") && is_stdout(output) && !args_flag(args, "dry-run")) {
         message("--json prints a summary, and goes with --output FILE");
         return EXIT_USAGE;
     }
@@ -83,12 +83,17 @@ int batching_read(batching *b, const char *const *paths, size_t count, bool know
 }
 
 /* Reads the documents of --against. */
-static int read_known(batching *b, const char *against, bool *usable) {
+static int read_known(batching *b, bool *usable) {
     doppel_batch_reading reading;
-    *usable = place_is_readable(against);
-    int code = *usable ? batching_read(b, &against, 1, true, usable) : EXIT_USAGE;
+    size_t count;
+    const char **against = args_all(b->args, "against", &count);
+    *usable = against != NULL;
+    for (size_t i = 0; *usable && i < count; i++)
+        *usable = place_is_readable(against[i]);
+    int code = *usable ? batching_read(b, against, count, true, usable) : EXIT_USAGE;
+    free(against);
     if (*usable && b->all_pairs && doppel_batch_get_reading(b->batch, 0, &reading) && reading.indexes) {
-        message("%s: an index names one original of a document, not all pairs: use doppel dedup --against", against);
+        message("--against: an index names one original of a document, not all pairs: use doppel dedup --against");
         *usable = false;
         return EXIT_USAGE;
     }
@@ -96,11 +101,10 @@ static int read_known(batching *b, const char *against, bool *usable) {
 }
 
 int batching_read_all(batching *b, bool *usable) {
-    const char *against = args_text(b->args, "against");
     int known = EXIT_DONE;
     *usable = true;
-    if (against)
-        known = read_known(b, against, usable);
+    if (args_text(b->args, "against"))
+        known = read_known(b, usable);
     if (!*usable)
         return known;
     int code = batching_read(b, b->args->operands, b->args->operand_count, false, usable);

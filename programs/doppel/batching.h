@@ -31,15 +31,16 @@ typedef struct batching {
          "documents with fewer words are near only if their words are the same (default 5)"},                          \
         {"boilerplate", 0, OPTION_TEXT, "SHARE",                                                                       \
          "leave out shingles that more than SHARE of all groups have, e.g. 0.005: menus and frames (default: none)"},  \
-        {"by", 0, OPTION_TEXT, "LIST", "what makes copies: content (the default), url, title, divided by commas"},     \
+        {"by", 0, OPTION_NAMES, "LIST", "what makes copies: content (the default), url, title, separated by commas"},  \
         {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},                             \
         {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},                              \
         {"within", 0, OPTION_TEXT, "FIELD", "only documents of one host, domain or value of FIELD are near"},          \
         {"across", 0, OPTION_TEXT, "FIELD", "only documents of different hosts, domains or values of FIELD are near"}, \
         {"content", 0, OPTION_TEXT, "PART",                                                                            \
          "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},                 \
-        {"url-keep", 0, OPTION_TEXT, "RULES",                                                                          \
-         "rules that are not applied to URLs, divided by commas: scheme, www, port, dots, escapes, index, fragment, "  \
+        {"url-keep", 0, OPTION_NAMES, "RULES",                                                                         \
+         "rules that are not applied to URLs, separated by commas: scheme, www, port, dots, escapes, index, "          \
+         "fragment, "                                                                                                  \
          "query, tracking, idn, slash"},                                                                               \
         RECIPE_OPTIONS,                                                                                                \
         {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},    \
@@ -57,19 +58,19 @@ typedef struct batching {
 #define WORK_OPTIONS                                                                                           \
     {"work", 0, OPTION_FILE, "DIR", "keep what was read in this folder, for --resume and doppel report"},      \
         {"resume", 0, OPTION_FLAG, NULL, "go on with the run of --work where it was stopped; same options"}, { \
-        "save-sketches", 0, OPTION_FILE, "FILE",                                                               \
+        "save-sketches", 0, OPTION_OUTPUT, "FILE",                                                             \
             "keep the sketches of the documents in this file, which --against takes in place of the documents" \
     }
 
 /* Options that say which one stays. */
-#define KEEP_OPTIONS                                                                                              \
-    {"keep", 0, OPTION_TEXT, "RULES",                                                                             \
-     "which document of a group is kept, rules in order, divided by commas: first (the default), last, longest, " \
-     "shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD, smallest:FIELD"},                 \
-    {                                                                                                             \
-        "link", 0, OPTION_TEXT, "HOW",                                                                            \
-            "kept (the default): near a document that is kept; any: near any of the group, so that chains are "   \
-            "one group"                                                                                           \
+#define KEEP_OPTIONS                                                                                                \
+    {"keep", 0, OPTION_NAMES, "RULES",                                                                              \
+     "which document of a group is kept, rules in order, separated by commas: first (the default), last, longest, " \
+     "shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD, smallest:FIELD"},                   \
+    {                                                                                                               \
+        "link", 0, OPTION_TEXT, "HOW",                                                                              \
+            "kept (the default): near a document that is kept; any: near any of the group, so that chains are "     \
+            "one group"                                                                                             \
     }
 
 /* Makes a batch of the options. Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */

@@ -1,4 +1,4 @@
-/* choices.h - options that take words of a list: one of them, or several divided by commas. */
+/* choices.h - options that take words of a list: one of them, or several separated by commas. */
 #ifndef CHOICES_H
 #define CHOICES_H
 
@@ -19,7 +19,7 @@ extern const choice duplicate_choices[], same_url_choices[];
  * for anything else. */
 bool choose_one(const cli_args *args, const char *option, const choice *choices, unsigned *value);
 
-/* The same for several, divided by commas, which are or'ed to *value. */
+/* The same for several, separated by commas, which are or'ed to *value. */
 bool choose_some(const cli_args *args, const char *option, const choice *choices, unsigned *value);
 
 /* The word for a value; "" when there is none. */

@@ -10,7 +10,7 @@ const cli_option cluster_options[] = {
     {"top", 0, OPTION_COUNT, "N", "show the N largest groups only, largest first"},
     KEEP_OPTIONS,
     WORK_OPTIONS,
-    {"output", 'o', OPTION_FILE, "FILE", "write to this file, which is whole or absent, in place of stdout"},
+    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };

@@ -10,9 +10,9 @@
 #include <string.h>
 
 const cli_option dedup_options[] = {
-    {"output", 'o', OPTION_FILE, "OUT", "where the kept documents go; .gz and .zst are compressed; - is stdout"},
-    {"removed", 0, OPTION_FILE, "FILE", "write a line for each removed document: its id, its original's, and why"},
-    {"against", 0, OPTION_FILE, "FILE",
+    {"output", 'o', OPTION_OUTPUT, "OUT", "where the kept documents go; .gz and .zst are compressed; - is stdout"},
+    {"removed", 0, OPTION_OUTPUT, "FILE", "write a line for each removed document: its id, its original's, and why"},
+    {"against", 0, OPTION_FILES, "FILE",
      "remove what this file or folder, or this index folder (see doppel add), has, too; its documents are not written"},
     {"annotate", 0, OPTION_FLAG, NULL, "write all documents, with group, isDuplicate and originalId added to each"},
     {"dry-run", 0, OPTION_FLAG, NULL, "decide, and say what would be removed, but write nothing"},

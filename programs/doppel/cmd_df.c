@@ -7,7 +7,7 @@
 #include <string.h>
 
 const cli_option df_options[] = {
-    {"output", 'o', OPTION_FILE, "TABLE", "where the table goes; it is whole or absent"},
+    {"output", 'o', OPTION_OUTPUT, "TABLE", "where the table goes; it is whole or absent"},
     RECIPE_OPTIONS,
     {"min-df", 0, OPTION_COUNT, "N", "leave out features found in fewer than N documents"},
     {"memory", 0, OPTION_SIZE, "BYTES", "use about this much memory, then files in --tmp (default 1G)"},

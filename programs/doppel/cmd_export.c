@@ -11,7 +11,7 @@
 
 const cli_option export_options[] = {
     INDEX_OPTION,
-    {"output", 'o', OPTION_FILE, "FILE", "write to this file, which is whole or absent, in place of stdout"},
+    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},
     {"json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -147,7 +147,7 @@ static int tell_summary(const export_job *job, int code) {
 
 static int check_usage(const cli_args *args) {
     const char *output = args_text(args, "output");
-    if (args_flag(args, "json") && (!output || !strcmp(output, "-"))) {
+    if (args_flag(args, "json") && is_stdout(output)) {
         message("--json prints a summary, and goes with --output FILE");
         return EXIT_USAGE;
     }

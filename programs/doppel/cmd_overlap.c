@@ -4,12 +4,14 @@
 #include "common/message.h"
 #include "place.h"
 
+#include <stdlib.h>
+
 const cli_option overlap_options[] = {
     {"containment", 'c', OPTION_TEXT, "C",
      "pairs of which one has at least this share of the other's shingles (default 0.5, without --words)"},
     {"words", 'w', OPTION_COUNT, "N",
      "pairs that share a run of at least N words; none is missed. With --containment: one or the other"},
-    {"against", 0, OPTION_FILE, "FILE",
+    {"against", 0, OPTION_FILES, "FILE",
      "only pairs of a document of INPUT, a, and one of this file or folder, b: e.g. evaluation texts"},
     {"sample", 0, OPTION_COUNT, "P",
      "for --containment: look pairs up by one shingle of P (default 4): of pairs that share s shingles, (1 - 1/P)^s "
@@ -61,15 +63,14 @@ static doppel_input_counts add_counts(const doppel_input_counts *a, const doppel
                                  a->repaired + b->repaired, a->unopened + b->unopened};
 }
 
-static int find(finding *f) {
+static int find(finding *f, const char *const *against, size_t against_count) {
     const cli_args *args = f->args;
-    const char *against = args_text(args, "against");
     doppel_overlap_options options = {.size = sizeof options,
                                       .recipe = f->loaded.recipe,
                                       .words = args_number(args, "words", 0),
                                       .sample = args_number(args, "sample", 0),
-                                      .against = &against,
-                                      .against_count = against ? 1 : 0,
+                                      .against = against,
+                                      .against_count = against_count,
                                       .content = f->content,
                                       .memory = f->memory,
                                       .tmp = f->tmp,
@@ -79,8 +80,11 @@ static int find(finding *f) {
     doppel_overlap_counts counts = {0};
     doppel_error error = {0};
     bool whole;
-    if (!args_share(args, "containment", &options.containment) || !place_is_readable(against))
+    if (!args_share(args, "containment", &options.containment))
         return EXIT_USAGE;
+    for (size_t i = 0; i < against_count; i++)
+        if (!place_is_readable(against[i]))
+            return EXIT_USAGE;
     doppel_status status = doppel_overlap_find(args->operands, args->operand_count, &options, &counts, &error);
     doppel_input_counts read = add_counts(&counts.input, &counts.against);
     int code = finding_end(f, status, &error, &read, &whole);
@@ -92,9 +96,14 @@ static int find(finding *f) {
 
 int cmd_overlap(const cli_args *args) {
     finding f;
+    size_t count;
+    const char **against = args_all(args, "against", &count);
     int code = finding_open(&f, args);
+    if (code == EXIT_DONE && !against)
+        message("no memory");
     if (code == EXIT_DONE)
-        code = find(&f);
+        code = against ? find(&f, against, count) : EXIT_STORE;
     finding_close(&f);
+    free(against);
     return code;
 }

@@ -18,7 +18,7 @@ enum { USUAL_GROUPS = 20, MOST_GROUPS = 500 };
 
 const cli_option report_options[] = {
     {"work", 0, OPTION_FILE, "DIR", "the folder of the run, made by doppel dedup --work or doppel cluster --work"},
-    {"output", 'o', OPTION_FILE, "FILE", "where the page goes; - is stdout"},
+    {"output", 'o', OPTION_OUTPUT, "FILE", "where the page goes; - is stdout"},
     {"groups", 0, OPTION_COUNT, "N", "show the N largest groups (default 20, at most 500)"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 const cli_option stream_options[] = {
-    {"brokers", 'b', OPTION_TEXT, "HOST:PORT", "brokers of Kafka, divided by commas"},
-    {"in", 0, OPTION_TEXT, "TOPICS", "topics of pages, divided by commas; ^PATTERN: all whose names match"},
+    {"brokers", 'b', OPTION_NAMES, "HOST:PORT", "brokers of Kafka, separated by commas"},
+    {"in", 0, OPTION_NAMES, "TOPICS", "topics of pages, separated by commas; ^PATTERN: all whose names match"},
     {"unique", 'u', OPTION_TEXT, "TOPIC", "where pages go that are new, as they stand, and tombstones"},
     {"duplicates", 0, OPTION_TEXT, "TOPIC", "where pages go that are not, with their verdict"},
     {"dead-letter", 0, OPTION_TEXT, "TOPIC",

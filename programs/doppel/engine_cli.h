@@ -54,13 +54,13 @@ typedef enum engine_use {
         {"titles", 0, OPTION_TEXT, "ON", "on or off: whether a similar title makes a duplicate"},                      \
         {"title-similarity", 0, OPTION_TEXT, "T", "how similar: 1 - edits / length of at least T (0.9)"},              \
         {"keep-text", 0, OPTION_FLAG, NULL, "keep the texts, compressed"},                                             \
-        {"fields", 0, OPTION_TEXT, "NAMES",                                                                            \
-         "fields of a record that are kept with it, divided by commas (source,date)"},                                 \
+        {"fields", 0, OPTION_NAMES, "NAMES",                                                                           \
+         "fields of a record that are kept with it, separated by commas (source,date)"},                               \
         {"content", 0, OPTION_TEXT, "PART",                                                                            \
          "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},                 \
     {                                                                                                                  \
-        "url-keep", 0, OPTION_TEXT, "RULES",                                                                           \
-            "rules that are not applied to URLs, divided by commas: scheme, www, port, dots, escapes, index, "         \
+        "url-keep", 0, OPTION_NAMES, "RULES",                                                                          \
+            "rules that are not applied to URLs, separated by commas: scheme, www, port, dots, escapes, index, "       \
             "fragment, "                                                                                               \
             "query, tracking, idn, slash"                                                                              \
     }

@@ -13,8 +13,8 @@ int finding_open(finding *f, const cli_args *args) {
                    .input = reading_options(args),
                    .memory = args_number(args, "memory", 0),
                    .tmp = args_text(args, "tmp")};
-    if (args_flag(args, "json") && !args_text(args, "output")) {
-        message("--json prints a summary, and goes with --output");
+    if (args_flag(args, "json") && is_stdout(args_text(args, "output"))) {
+        message("--json prints a summary, and goes with --output FILE");
         return EXIT_USAGE;
     }
     if (!content_option(args, &f->content) || !check_outputs(args))

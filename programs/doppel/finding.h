@@ -19,15 +19,15 @@ typedef struct finding {
     size_t length;
 } finding;
 
-#define FINDING_OPTIONS                                                                                           \
-    CONTENT_OPTION, RECIPE_OPTIONS,                                                                               \
-        {"output", 'o', OPTION_FILE, "FILE", "write to this file, which is whole or absent, in place of stdout"}, \
-        {"memory", 0, OPTION_SIZE, "BYTES",                                                                       \
-         "use about this much memory, then files in --tmp (default: half of what is free)"},                      \
-        {"tmp", 0, OPTION_FILE, "DIR",                                                                            \
-         "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},                         \
-    {                                                                                                             \
-        "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"                         \
+#define FINDING_OPTIONS                                                                                             \
+    CONTENT_OPTION, RECIPE_OPTIONS,                                                                                 \
+        {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"}, \
+        {"memory", 0, OPTION_SIZE, "BYTES",                                                                         \
+         "use about this much memory, then files in --tmp (default: half of what is free)"},                        \
+        {"tmp", 0, OPTION_FILE, "DIR",                                                                              \
+         "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},                           \
+    {                                                                                                               \
+        "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"                           \
     }
 
 /* Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */

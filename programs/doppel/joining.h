@@ -6,7 +6,7 @@
 
 /* Options that every command with a join has. */
 #define JOIN_OPTIONS                                                                                                 \
-    {"output", 'o', OPTION_FILE, "FILE", "write to this file, which is whole or absent, in place of stdout"},        \
+    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},      \
         {"memory", 0, OPTION_SIZE, "BYTES",                                                                          \
          "use about this much memory to join, then files in --tmp (default: half of what is free)"},                 \
     {                                                                                                                \

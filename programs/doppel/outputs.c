@@ -10,9 +10,9 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-static bool is_file(const char *path) {
-    return path && strcmp(path, "-") != 0;
-}
+/* The options whose values are written. */
+static const char *const written[] = {"output", "removed", "save-sketches"};
+enum { WRITTEN = sizeof written / sizeof *written };
 
 static bool same_file(const char *a, const char *b) {
     struct stat x, y;
@@ -21,9 +21,13 @@ static bool same_file(const char *a, const char *b) {
     return !stat(a, &x) && !stat(b, &y) && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* The folder a file stands in, with links resolved; NULL where there is none. To be freed. */
+/* The folder a file stands in, or the file itself if it is there, with links resolved; NULL where there is none. To be
+ * freed. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
+    char *there = realpath(path, NULL);
+    if (there)
+        return there;
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     char *whole = folder ? realpath(folder, NULL) : NULL;
     free(folder);
@@ -58,7 +62,7 @@ static bool is_matched(const char *path, const char *pattern) {
 
 bool check_output(const char *option, const char *path, const char *input) {
     struct stat there;
-    if (!is_file(path) || !is_file(input) || (!stat(path, &there) && !S_ISREG(there.st_mode)))
+    if (is_stdout(path) || !input || !strcmp(input, "-") || (!stat(path, &there) && !S_ISREG(there.st_mode)))
         return true;
     if (same_file(path, input) || (strpbrk(input, "*?[") && is_matched(path, input)))
         message("%s is read and would be written: choose another name for --%s", path, option);
@@ -70,19 +74,19 @@ bool check_output(const char *option, const char *path, const char *input) {
 }
 
 bool check_outputs(const cli_args *args) {
-    static const char *const options[] = {"output", "removed"};
-    const char *output = args_text(args, "output"), *removed = args_text(args, "removed");
-    if (output && removed && same_file(output, removed)) {
-        message("--output and --removed are the same: choose another name for one of them");
-        return false;
-    }
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        const char *path = args_text(args, options[i]);
-        for (size_t j = 0; j < args->operand_count; j++)
-            if (!check_output(options[i], path, args->operands[j]))
+    for (size_t i = 0; i < WRITTEN; i++) {
+        const char *path = args_text(args, written[i]), *against;
+        for (size_t j = 0; path && j < i; j++)
+            if (args_text(args, written[j]) && same_file(args_text(args, written[j]), path)) {
+                message("--%s and --%s are the same: choose another name for one of them", written[j], written[i]);
                 return false;
-        if (!check_output(options[i], path, args_text(args, "against")))
-            return false;
+            }
+        for (size_t j = 0; j < args->operand_count; j++)
+            if (!check_output(written[i], path, args->operands[j]))
+                return false;
+        for (size_t j = 0; (against = args_again(args, "against", j)); j++)
+            if (!check_output(written[i], path, against))
+                return false;
     }
     return true;
 }
@@ -107,14 +111,13 @@ bool check_jsonl_name(const char *path) {
 }
 
 int try_outputs(const cli_args *args) {
-    static const char *const options[] = {"output", "removed"};
     int code = EXIT_DONE;
-    for (size_t i = 0; i < sizeof options / sizeof *options && code == EXIT_DONE; i++) {
-        const char *path = args_text(args, options[i]);
+    for (size_t i = 0; i < WRITTEN && code == EXIT_DONE; i++) {
+        const char *path = args_text(args, written[i]);
         struct stat there;
         writer w;
         /* Who reads from a pipe takes its closing for the end. */
-        if (!is_file(path) || (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
+        if (is_stdout(path) || (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
             continue;
         code = writer_open(&w, path);
         writer_close(&w, EXIT_STORE);
@@ -125,7 +128,7 @@ int try_outputs(const cli_args *args) {
 bool nothing_read(const cli_args *args, const doppel_input_counts *counts) {
     if (!counts->unopened || counts->documents || args_flag(args, "resume"))
         return false;
-    if (is_file(args_text(args, "output")))
+    if (!is_stdout(args_text(args, "output")))
         message("no document was read; %s is not written", args_text(args, "output"));
     return true;
 }

@@ -40,7 +40,7 @@ static void print_text(FILE *file, const char *text) {
     print_json(file, text ? text : "", text ? strlen(text) : 0);
 }
 
-/* Rules divided by commas, as --url-keep takes them. */
+/* Rules separated by commas, as --url-keep takes them. */
 static void print_url_rules(FILE *file, unsigned without) {
     bool first = true;
     fputc('"', file);

@@ -16,7 +16,7 @@ static const cli_option common_options[] = {
     {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
     {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
     /* TAKES_NAMES */
-    {"files-from", 0, OPTION_FILE, "FILE", "read more INPUTs from FILE, a path a line; - is stdin"},
+    {"files-from", 0, OPTION_FILES, "FILE", "read more INPUTs from FILE, a path a line; - is stdin"},
     /* TAKES_NOTHING */
     {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
     {"help", 'h', OPTION_FLAG, NULL, "show this help"},
@@ -228,6 +228,11 @@ const cli_manual doppel_manual = {
     "A bad record is named on stderr with file and line, left out and counted; when a key stands twice in a record, "
     "the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates words. A file with a "
     "NUL byte in its first 8 KiB is binary, and left out.\n"
+    "An output file takes its place once it is complete, and not before. Links are followed: the file behind a link is "
+    "replaced, and the link stays. Devices, pipes and descriptors (/dev/stdout, /dev/fd/3) are written to as they are. "
+    "Names that end in .gz and .zst are compressed.\n"
+    "Options that take a list (--against, --by, --keep, --fields, --files-from, ...) may be given several times, and "
+    "add up; any other option is given once.\n"
     "In lines of output, control characters and backslashes in an id are written as \\t, \\n, \\r, \\\\ or \\xHH.\n"
     "Exit codes: 0 done, 1 found (doppel check: a document is a duplicate), 2 wrong usage, 3 an input could not be "
     "read, a file that was named was left out, or --strict "

@@ -112,7 +112,7 @@ static int tell_summary(const verdict_job *job, int code) {
     const cli_args *args = job->cli.args;
     const char *output = args_text(args, "output");
     unsigned long long documents = job->documents, duplicates = all_duplicates(job);
-    if (!output || !strcmp(output, "-"))
+    if (is_stdout(output))
         return code;
     char known[48] = "";
     if (job->known_unique)
@@ -137,7 +137,7 @@ static int tell_summary(const verdict_job *job, int code) {
 
 static int check_usage(const cli_args *args) {
     const char *output = args_text(args, "output");
-    if (args_flag(args, "json") && (!output || !strcmp(output, "-"))) {
+    if (args_flag(args, "json") && is_stdout(output)) {
         message("--json prints a summary, and goes with --output FILE");
         return EXIT_USAGE;
     }

@@ -74,6 +74,14 @@ doppel_status write_id(const doppel_document *document, doppel_output *output) {
 /* Threads that compress: more than so many wait for one another. */
 enum { PACKERS = 4 };
 
+bool is_stdout(const char *path) {
+    static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+    for (size_t i = 0; path && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(path, names[i]))
+            return true;
+    return !path;
+}
+
 int writer_open(writer *w, const char *path) {
     doppel_error error = {0};
     *w = (writer){.bytes = malloc(ROOM)};
@@ -81,7 +89,7 @@ int writer_open(writer *w, const char *path) {
         message("no memory");
         return EXIT_STORE;
     }
-    if (!path || !strcmp(path, "-") || doppel_writer_open(&w->file, path, PACKERS, &error) == DOPPEL_OK)
+    if (is_stdout(path) || doppel_writer_open(&w->file, path, PACKERS, &error) == DOPPEL_OK)
         return EXIT_DONE;
     message_error(&error);
     return EXIT_STORE;

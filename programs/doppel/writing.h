@@ -24,6 +24,9 @@ typedef struct writer {
     size_t used;
 } writer;
 
+/* Whether an output is stdout: NULL, - or a name of its descriptor. */
+bool is_stdout(const char *path);
+
 /* Opens a writer for a file (NULL: stdout). Complains and gives the exit code when that cannot be. Close it in any
  * case. */
 int writer_open(writer *w, const char *path);

@@ -107,6 +107,7 @@ typedef struct reading {
     const cli_args *args;
     const char *path;
     bool told, placed;
+    bool *named; /* by option: the file has it already */
 } reading;
 
 /* Gives 0 for what makes no sense; the parser tells the line. */
@@ -119,16 +120,23 @@ static int take(void *user, const char *section, const char *name, const char *v
         message("%s: there is no section [%s]; all stands in [serve]", r->path, section);
     else if (!option || !strcmp(name, "config"))
         message("%s: there is no option %s; `doppel serve --help` lists them", r->path, name);
-    else if ((r->placed && is_place(name)) || set(r->config, option, place, value, r->path)) {
-        r->told = false;
-        return 1;
+    else if (r->named[place - r->args->values])
+        message("%s: %s is given twice; give it once", r->path, name);
+    else {
+        r->named[place - r->args->values] = true;
+        r->told = !((r->placed && is_place(name)) || set(r->config, option, place, value, r->path));
     }
-    return 0;
+    return !r->told;
 }
 
 static int from_file(serve_config *config, const cli_args *args, const char *path) {
-    reading r = {config, args, path, false, has_place(args)};
+    reading r = {config, args, path, false, has_place(args), calloc(args->option_count, sizeof(bool))};
+    if (!r.named) {
+        message("no memory");
+        return EXIT_STORE;
+    }
     int code = ini_parse(path, take, &r);
+    free(r.named);
     if (code > 0)
         message("%s:%d: %s", path, code, r.told ? "this line" : "this is not NAME = VALUE");
     else if (code < 0)
