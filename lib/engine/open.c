@@ -246,12 +246,18 @@ static void init_locks(doppel_engine *engine) {
     pthread_cond_init(&engine->settled, NULL);
 }
 
+static void on_warning(const char *message, void *user) {
+    dp_log_line(user, DOPPEL_LOG_WARNING, "OPEN_WARNING", "%s", message);
+}
+
 static doppel_status open_store(doppel_engine *engine, const char *path, const doppel_engine_options *given,
                                 doppel_error *error) {
     const dp_store_options options = {.read_only = given->read_only,
                                       .must_exist = given->must_exist || given->read_only,
                                       .map = given->map,
-                                      .settings = engine->settings.data};
+                                      .settings = engine->settings.data,
+                                      .warn = on_warning,
+                                      .user = engine};
     if (engine->is_shared)
         return dp_over_open(engine, path, given, error);
     if (path && !(engine->path = strdup(path)))

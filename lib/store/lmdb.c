@@ -2,6 +2,7 @@
 #include "store/lmdb.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -29,25 +30,33 @@ static int write_first(const dp_env *env, const char *settings) {
     return reason;
 }
 
+static doppel_status name_generation(const dp_lmdb *store, doppel_error *error) {
+    const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
+    return dp_folder_write_index(store->folder, &index, error);
+}
+
+/* The settings and an empty state in a file that is open, then the names that make the folder an index. */
+static doppel_status begin_file(dp_lmdb *store, const char *settings, doppel_error *error) {
+    doppel_status status = dp_names_create(&store->env.names, error);
+    int reason = status ? 0 : write_first(&store->env, settings);
+    if (reason)
+        status = dp_env_fail(store->env.path, reason, error);
+    if (!status)
+        status = dp_folder_sync(store->folder, error);
+    if (!status)
+        status = name_generation(store, error);
+    return status ? status : dp_folder_sync_parent(store->folder, error);
+}
+
 static doppel_status make_first(dp_lmdb *store, const char *settings, doppel_error *error) {
     char *path = dp_folder_file(store->folder, 1);
     store->generation = 1;
     if (!path)
         return dp_no_memory(error);
-    dp_folder_clear(store->folder, 0);
+    dp_folder_clear(store->folder, 1);
     doppel_status status = dp_env_open(&store->env, path, DP_ENV_NEW, store->map, error);
-    if (!status)
-        status = dp_names_create(&store->env.names, error);
-    int reason = status ? 0 : write_first(&store->env, settings);
-    if (reason)
-        status = dp_env_fail(path, reason, error);
     free(path);
-    if (status || (status = dp_folder_sync(store->folder, error)))
-        return status;
-    const dp_folder_index index = {dp_folder_format(&store->env.names), 1};
-    if ((status = dp_folder_write_index(store->folder, &index, error)))
-        return status;
-    return dp_folder_sync_parent(store->folder, error);
+    return status ? status : begin_file(store, settings, error);
 }
 
 /* ---- a file that is there ---- */
@@ -103,50 +112,132 @@ doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generati
 
 /* ---- folders without doppel.index ---- */
 
-/* So much a file can have whose making was interrupted. */
-#define HALF_MADE ((off_t)1 << 20)
+/* Making a folder was interrupted, or doppel.index was lost. A file that may hold a document is never deleted: it is
+ * used as it is when it can be read, renamed aside when it can be no more than a creation that was cut off, and left
+ * alone, with an error, in all other cases. */
+
+/* LMDB's pages have at least 4096 bytes, and the first two are its meta pages: a file of this size has no other. */
+enum { META_PAGES = 2 * 4096 };
+/* A new file has 8 pages at most; pages have up to 64 KiB. */
+enum { NEW_PAGES = 16 };
 
 static doppel_status no_index(const dp_lmdb *store, const char *why, doppel_error *error) {
     return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0, "is not an index folder: %s", why);
 }
 
-/* There are documents, but nothing says so: with documents in it the file is whole, for that is how it begins; without
- * it is made again. */
-static doppel_status finish_folder(dp_lmdb *store, const dp_folder_content *content, const char *settings,
+/* Whether a file that was opened holds nothing: no number was given, and no page lies behind those that its meta page
+ * knows of, as they would after a commit that a damaged meta page hides. */
+static int look_inside(const dp_env *env, uint64_t *last, bool *empty) {
+    MDB_txn *txn;
+    MDB_envinfo info;
+    MDB_stat stat_of;
+    struct stat known;
+    dp_state state;
+    int reason = dp_env_read_once(env, &txn);
+    if (reason)
+        return reason;
+    reason = dp_state_get(txn, env, &state);
+    *last = reason ? 0 : state.last;
+    *empty = !*last;
+    for (int db = 0; db < DP_DB_META && !reason; db++)
+        if (!(reason = mdb_stat(txn, env->db[db], &stat_of)))
+            *empty = *empty && !stat_of.ms_entries;
+    mdb_txn_abort(txn);
+    if (!reason && !(reason = mdb_env_info(env->env, &info)) && !(reason = mdb_env_stat(env->env, &stat_of)))
+        *empty = *empty && !stat(env->path, &known) &&
+                 (uint64_t)known.st_size <= ((uint64_t)info.me_last_pgno + 1) * stat_of.ms_psize;
+    return reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason;
+}
+
+/* Whether a failure to open or read says that the file's bytes are wrong, not that something was in the way. */
+static bool is_damage(doppel_status status, int reason) {
+    return status == DOPPEL_ERROR_STORE && reason != MDB_VERSION_MISMATCH && reason != MDB_READERS_FULL;
+}
+
+/* Renames the file and makes a new one. */
+static doppel_status make_beside(dp_lmdb *store, const char *path, const dp_store_options *options,
+                                 doppel_error *error) {
+    char *aside = NULL;
+    doppel_status status = dp_folder_put_aside(path, &aside, error);
+    if (status)
+        return status;
+    status = make_first(store, options->settings ? options->settings : "", error);
+    if (options->warn) {
+        dp_buffer text = {0};
+        if (dp_buffer_printf(&text,
+                             "%s: there was no doppel.index, and %s could not be read: it is kept as %s, and the "
+                             "index begins empty",
+                             store->folder, strrchr(path, '/') + 1, strrchr(aside, '/') + 1) &&
+            dp_buffer_add(&text, "", 1))
+            options->warn(text.data, options->user);
+        dp_buffer_free(&text);
+    }
+    free(aside);
+    return status;
+}
+
+/* The file cannot be read, as *error says. */
+static doppel_status give_up_on(dp_lmdb *store, const char *path, off_t size, const dp_store_options *options,
+                                doppel_error *error) {
+    char why[sizeof error->message];
+    if (size <= (off_t)NEW_PAGES * sysconf(_SC_PAGESIZE))
+        return make_beside(store, path, options, error);
+    snprintf(why, sizeof why, "%s", error ? error->message : "");
+    return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0,
+                      "has no doppel.index, and %s cannot be read (%.120s): put back a copy of the folder, or move that "
+                      "file away to begin with an empty index",
+                      strrchr(path, '/') + 1, why);
+}
+
+/* The one file of documents there is. */
+static doppel_status finish_file(dp_lmdb *store, const char *path, const dp_folder_content *content,
+                                 const dp_store_options *options, doppel_error *error) {
+    struct stat known;
+    uint64_t last = 0;
+    bool empty = false;
+    doppel_error why = {0};
+    if (stat(path, &known))
+        return dp_env_fail(path, errno, error);
+    if (known.st_size <= META_PAGES)
+        return unlink(path) ? dp_env_fail(path, errno, error)
+                            : make_first(store, options->settings ? options->settings : "", error);
+    doppel_status status = dp_lmdb_open_generation(store, &store->env, content->generation, &why);
+    int reason = status ? 0 : look_inside(&store->env, &last, &empty);
+    if (reason)
+        status = dp_env_fail(path, reason, &why);
+    if (!status && last) {
+        store->generation = content->generation;
+        return name_generation(store, error);
+    }
+    if (!status && empty) {
+        store->generation = content->generation;
+        return begin_file(store, options->settings ? options->settings : "", error);
+    }
+    dp_env_close(&store->env);
+    if (!status)
+        status = dp_fail_at(&why, DOPPEL_ERROR_STORE, path, 0, "it names no document, but is longer than an empty file");
+    if (error)
+        *error = why;
+    return is_damage(status, reason) ? give_up_on(store, path, known.st_size, options, error) : status;
+}
+
+static doppel_status finish_folder(dp_lmdb *store, const dp_folder_content *content, const dp_store_options *options,
                                    doppel_error *error) {
     if (content->files > 1)
         return no_index(store, "it has several documents-N.mdb, but no doppel.index; put back a copy of that", error);
     char *path = dp_folder_file(store->folder, content->generation);
-    struct stat known = {0};
-    if (!path)
-        return dp_no_memory(error);
-    doppel_status status = dp_lmdb_open_generation(store, &store->env, content->generation, error);
-    bool small = !stat(path, &known) && known.st_size < HALF_MADE;
+    doppel_status status = path ? finish_file(store, path, content, options, error) : dp_no_memory(error);
     free(path);
-    dp_state state = {0};
-    MDB_txn *txn;
-    if (!status && !dp_env_read_once(&store->env, &txn)) {
-        (void)dp_state_get(txn, &store->env, &state);
-        mdb_txn_abort(txn);
-    }
-    if (state.last) {
-        store->generation = content->generation;
-        const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
-        return dp_folder_write_index(store->folder, &index, error);
-    }
-    dp_env_close(&store->env);
-    return small    ? make_first(store, settings, error)
-           : status ? status
-                    : no_index(store, "doppel.index is missing", error);
+    return status;
 }
 
 static doppel_status make_folder(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
     dp_folder_content content;
-    const char *settings = options->settings ? options->settings : "";
     doppel_status status = dp_folder_look(store->folder, &content, error);
     if (status)
         return status;
-    return content.files ? finish_folder(store, &content, settings, error) : make_first(store, settings, error);
+    return content.files ? finish_folder(store, &content, options, error)
+                         : make_first(store, options->settings ? options->settings : "", error);
 }
 
 /* ---- opening ---- */

@@ -119,6 +119,8 @@ typedef struct dp_folder_content {
 doppel_status dp_folder_look(const char *folder, dp_folder_content *content, doppel_error *error);
 /* Removes all files of ours but doppel.index, writer.lock and what belongs to `generation`. */
 void dp_folder_clear(const char *folder, uint64_t generation);
+/* Renames a file of documents so that nothing takes it for one any more; *aside is its new path: free() it. */
+doppel_status dp_folder_put_aside(const char *path, char **aside, doppel_error *error);
 /* Makes the folder, if it is not there; the error names what is missing above it. */
 doppel_status dp_folder_make(const char *folder, doppel_error *error);
 /* Makes the names in it durable. */

@@ -158,6 +158,10 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
     if (!reason)
         return DOPPEL_OK;
     dp_env_close(env);
+    if (reason == ENOMEM)
+        return dp_fail_at(error, DOPPEL_ERROR_MEMORY, path, 0,
+                          "no memory to open it: a map of %d MiB is the least; raise the limit (ulimit -v)",
+                          (int)(LEAST_MAP >> 20));
     return dp_env_fail(path, reason, error);
 }
 

@@ -2,6 +2,7 @@
  *   doppel.index            a few lines: what this is, the version of the format, and the generation in use
  *   documents-N.mdb         generation N, and beside it LMDB's own lock, documents-N.mdb-lock
  *   writer.lock             locked, with the number of the process that writes
+ *   documents-N.mdb.aside   a file that could not be read while doppel.index was missing: never touched again
  * doppel.index is written last: with it a folder is an index, without it it is not. */
 #include "store/lmdb.h"
 
@@ -17,6 +18,7 @@
 
 #define INDEX "doppel.index"
 #define LOCK "writer.lock"
+#define ASIDE ".aside"
 #define LAST_FORMAT 2 /* format 1 has no secret for its names */
 
 /* ---- names ---- */
@@ -98,13 +100,18 @@ doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *i
 
 /* ---- what is there ---- */
 
-/* Ours: documents-N.mdb, its lock and what either leaves when it is being made; N is 0 for the others. */
+/* Ours: documents-N.mdb, its lock and what either leaves when it is being made; N is 0 for the others, among them files
+ * that were put aside. */
 static bool is_ours(const char *name, uint64_t *generation, bool *whole) {
     int end = 0;
     *generation = 0;
     *whole = false;
     if (sscanf(name, "documents-%" SCNu64 ".mdb%n", generation, &end) == 1 && end) {
         *whole = !name[end];
+        if (!strncmp(name + end, ASIDE, strlen(ASIDE))) {
+            *generation = 0;
+            return true;
+        }
         return *whole || !strcmp(name + end, "-lock") || !strcmp(name + strlen(name) - 4, ".tmp");
     }
     *generation = 0;
@@ -148,6 +155,39 @@ void dp_folder_clear(const char *folder, uint64_t keep) {
     }
     if (open)
         closedir(open);
+}
+
+/* The lock is LMDB's for the file that goes: the next file gets a new one. */
+static doppel_status remove_lock(const char *path, doppel_error *error) {
+    dp_buffer lock = {0};
+    doppel_status status = DOPPEL_OK;
+    if (!dp_buffer_printf(&lock, "%s-lock", path) || !dp_buffer_add(&lock, "", 1))
+        status = dp_no_memory(error);
+    else if (unlink(lock.data) && errno != ENOENT)
+        status = dp_env_fail(lock.data, errno, error);
+    dp_buffer_free(&lock);
+    return status;
+}
+
+/* The writer's lock is held: nobody else makes or takes the name. */
+doppel_status dp_folder_put_aside(const char *path, char **aside, doppel_error *error) {
+    dp_buffer name = {0};
+    doppel_status status = remove_lock(path, error);
+    *aside = NULL;
+    bool made = dp_buffer_printf(&name, "%s" ASIDE, path) && dp_buffer_add(&name, "", 1);
+    for (unsigned i = 2; made && !access(name.data, F_OK); i++) {
+        name.size = 0;
+        made = dp_buffer_printf(&name, "%s" ASIDE "-%u", path, i) && dp_buffer_add(&name, "", 1);
+    }
+    if (!status && !made)
+        status = dp_no_memory(error);
+    if (!status && rename(path, name.data))
+        status = dp_env_fail(path, errno, error);
+    if (status)
+        dp_buffer_free(&name);
+    else
+        *aside = name.data;
+    return status;
 }
 
 doppel_status dp_folder_sync(const char *folder, doppel_error *error) {

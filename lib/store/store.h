@@ -78,6 +78,9 @@ typedef struct dp_store_options {
     bool read_only, must_exist;
     uint64_t map;         /* bytes of address space to begin with; 0: 64 GiB */
     const char *settings; /* kept with a new store, a text of lines "name=value" */
+    /* Something the operator has to know, though the store opens. NULL: nobody is told. */
+    void (*warn)(const char *message, void *user);
+    void *user;
 } dp_store_options;
 
 /* Opens the store of a folder, which is made if it is not there, or a new one in memory (path NULL). Errors:

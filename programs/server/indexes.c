@@ -7,8 +7,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool index_name_allowed(doppel_slice name) {
     if (!name.length || name.length > INDEX_NAME)
@@ -206,6 +208,36 @@ void indexes_give(indexes *all, index_entry *entry) {
 
 /* ---- making and dropping ---- */
 
+/* A folder that has no settings beside it: what a creation left that did not come to its end has no documents, and is
+ * removed. One with documents has lost its settings: it is left alone. */
+static doppel_status clear_leftover(const char *path, doppel_error *error) {
+    doppel_engine_options options = {.size = sizeof options, .read_only = true, .must_exist = true};
+    doppel_engine *engine = NULL;
+    doppel_engine_stats stats = {0};
+    char *index = folder_path(path, "doppel.index", "");
+    bool there = index && !access(index, F_OK);
+    free(index);
+    if (!index)
+        return DOPPEL_ERROR_MEMORY;
+    /* Without it, opening the folder finds out what it is. */
+    if (!there)
+        return DOPPEL_OK;
+    doppel_status status = doppel_engine_open(path, &options, &engine, error);
+    if (status == DOPPEL_OK)
+        doppel_engine_get_stats(engine, &stats);
+    doppel_engine_close(engine);
+    if (status == DOPPEL_OK && !stats.last)
+        folder_remove(path);
+    if (status != DOPPEL_OK || !stats.last)
+        return status;
+    *error = (doppel_error){.code = DOPPEL_ERROR_STORE};
+    snprintf(error->file, sizeof error->file, "%s", path);
+    snprintf(error->message, sizeof error->message,
+             "there is an index with %llu documents, but no %s.json beside it: put that back, or move the folder away",
+             (unsigned long long)stats.documents, strrchr(path, '/') + 1);
+    return DOPPEL_ERROR_STORE;
+}
+
 /* Makes the folder and its settings; the settings come last: an index without them is none. */
 static doppel_status make(indexes *all, index_entry *entry, doppel_slice settings, doppel_error *error) {
     char *path = folder_path(all->folder, entry->name, "");
@@ -214,10 +246,10 @@ static doppel_status make(indexes *all, index_entry *entry, doppel_slice setting
     if (!path)
         return status;
     status = index_settings(entry, settings, error) ? DOPPEL_OK : error->code;
-    if (status == DOPPEL_OK) {
-        folder_remove(path); /* what a creation left that did not come to its end */
+    if (status == DOPPEL_OK)
+        status = clear_leftover(path, error);
+    if (status == DOPPEL_OK)
         status = entry_open(entry, path, error);
-    }
     if (status == DOPPEL_OK)
         status = folder_write(all->folder, entry->name, ".json", settings, error);
     pthread_mutex_lock(&all->lock);
@@ -278,13 +310,17 @@ index_result indexes_drop(indexes *all, doppel_slice name, doppel_status *status
         return INDEX_BUSY;
     index_entry *entry = take_out(all, name, &result);
     if (entry) {
-        char *path = folder_path(all->folder, entry->name, "");
-        /* The settings go first: from here on it is no index any more, whatever happens. */
+        char *path = folder_path(all->folder, entry->name, ""), *dropped = folder_path(all->folder, entry->name, ".dropped");
+        /* The settings go first: from here on it is no index any more, whatever happens. The name is free again at once:
+         * no other index can be called NAME.dropped. */
         *status = folder_unlink(all->folder, entry->name, ".json", error);
         entry_free(entry);
-        if (path)
-            folder_remove(path);
+        if (dropped)
+            folder_remove(dropped);
+        if (path && dropped)
+            folder_remove(rename(path, dropped) ? path : dropped);
         free(path);
+        free(dropped);
         result = *status == DOPPEL_OK ? INDEX_FINE : INDEX_FAILED;
     }
     pthread_mutex_unlock(&all->changes);

@@ -162,6 +162,28 @@ class Routes(support.ServerTest):
         self.assertEqual(ask.ask("DELETE", "/v1/indexes/other-1")[0], 200)
         self.assertEqual(os.listdir(ask.path("indexes")), [])
 
+    def test_index_that_lost_its_settings_is_kept(self):
+        """A folder without its settings may be half made, or an index with documents: that one is never removed."""
+        ask = self.server
+        self.assertEqual(ask.ask("PUT", "/v1/indexes/lost")[0], 201)
+        self.assertEqual(ask.post("/v1/indexes/lost/documents", {"id": "x", "text": words.text("lost")})[0], 201)
+        ask.stop()
+        os.remove(ask.path("indexes", "lost.json"))
+        ask.start()
+        self.assertIn(ask.ask("PUT", "/v1/indexes/lost")[0], (500, 503))
+        ask.stop()
+        with open(ask.path("indexes", "lost.json"), "w") as file:
+            file.write("{}")
+        ask.start()
+        self.assertEqual(ask.get("/v1/indexes/lost/documents/x")[0], 200)
+        self.assertEqual(ask.ask("DELETE", "/v1/indexes/lost")[0], 200)
+        self.assertEqual(ask.ask("PUT", "/v1/indexes/lost")[0], 201)
+        ask.stop()
+        os.remove(ask.path("indexes", "lost.json"))
+        ask.start()
+        self.assertEqual(ask.ask("PUT", "/v1/indexes/lost", {"preset": "crawl"})[0], 201)
+        self.assertEqual(ask.ask("DELETE", "/v1/indexes/lost")[0], 200)
+
     def test_backup_is_an_index(self):
         self.server.post("/v1/documents", {"id": "kept", "text": words.text("kept")})
         status, _, body = self.server.ask("POST", "/v1/backups")

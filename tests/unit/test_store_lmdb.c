@@ -3,6 +3,8 @@
 
 #include "store/lmdb.h"
 
+#include <sys/resource.h>
+
 #define INDEX_TEXT "doppel index\nformat 2\ngeneration 1\n"
 
 /* ---- the states of a folder ---- */
@@ -104,6 +106,134 @@ static void a_half_made_folder_is_made_anew(void **state) {
     spit(name_in(path, "writer.lock"), "", 0);
     make_folder(path, 4, 2);
     check_folder(path, 4, 2);
+}
+
+static void note_warning(const char *message, void *user) {
+    snprintf(user, 500, "%s", message);
+}
+
+/* What cannot be read may hold a document all the same: it is kept under another name, and the warning says so. */
+static void a_file_without_doppel_index_is_never_deleted(void **state) {
+    const char *path = in(state, "index");
+    char warned[500] = "", file[400];
+    snprintf(file, sizeof file, "%s/documents-1.mdb", path);
+    dp_store_options options = {.settings = "x=1\n", .warn = note_warning, .user = warned};
+    make_folder(path, 3, 1);
+    dp_buffer good = slurp(file);
+    assert_true(good.size < 65536);
+    for (int times = 1; times <= 3; times++) {
+        unlink(name_in(path, "doppel.index"));
+        spit(file, good.data, good.size - 4096);
+        *warned = 0;
+        dp_store_close(open_store(path, options));
+        const char *aside = times == 1   ? "documents-1.mdb.aside"
+                            : times == 2 ? "documents-1.mdb.aside-2"
+                                         : "documents-1.mdb.aside-3";
+        assert_non_null(strstr(warned, aside));
+        dp_buffer kept = slurp(name_in(path, aside));
+        assert_int_equal(kept.size, good.size - 4096);
+        assert_memory_equal(kept.data, good.data, kept.size);
+        dp_buffer_free(&kept);
+    }
+    /* Nor does a later writer, or a compaction, clear it. */
+    dp_store *store = open_store(path, options);
+    write_numbers(store, 1, 5, 1);
+    OK(dp_store_compact(store, keep_all, NULL, error));
+    dp_store_close(store);
+    check_folder(path, 5, 1);
+    assert_int_equal(entries(path, false), 7);
+    dp_buffer_free(&good);
+}
+
+/* More than a creation that was cut off can leave. */
+static void a_large_file_without_doppel_index_is_left_alone(void **state) {
+    const char *path = in(state, "index"), *file = name_in(path, "documents-1.mdb");
+    make_folder(path, 100, 300);
+    dp_buffer good = slurp(file);
+    unlink(name_in(path, "doppel.index"));
+    spit(file, good.data, good.size / 2);
+    OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "move that file away");
+    good.data[20] = good.data[4096 + 20] = 9;
+    spit(file, good.data, good.size);
+    OPEN_REFUSED(path, WRITING, DOPPEL_ERROR_STORE, "version 9");
+    good.data[20] = good.data[4096 + 20] = 1;
+    spit(file, good.data, good.size);
+    dp_store_close(open_store(path, WRITING));
+    check_folder(path, 100, 300);
+    dp_buffer_free(&good);
+}
+
+/* A meta page that names an older commit hides a document: the file is longer than it says. */
+static void a_commit_that_is_hidden_is_not_overwritten(void **state) {
+    const char *path = in(state, "index"), *file = name_in(path, "documents-1.mdb");
+    make_folder(path, 1, 1);
+    dp_buffer good = slurp(file);
+    unlink(name_in(path, "doppel.index"));
+    assert_int_equal(dp_load64(good.data + 4096 + 144), 3);
+    good.data[4096 + 144] = 1;
+    spit(file, good.data, good.size);
+    dp_store_close(open_store(path, WRITING));
+    dp_buffer kept = slurp(name_in(path, "documents-1.mdb.aside"));
+    assert_int_equal(kept.size, good.size);
+    assert_memory_equal(kept.data, good.data, kept.size);
+    dp_buffer_free(&kept);
+    dp_buffer_free(&good);
+}
+
+/* Memory, permissions and the like say nothing about the file. */
+static void open_with_little(int from, int to, const char *path) {
+    dp_store *store;
+    doppel_error error;
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    (void)from, (void)to;
+    MUST(file && fscanf(file, "%llu", &pages) == 1);
+    fclose(file);
+    /* Less than the smallest map. */
+    struct rlimit limit = {pages * 4096 + (48 << 20), RLIM_INFINITY};
+    MUST(!setrlimit(RLIMIT_AS, &limit));
+    MUST(dp_store_open(path, &WRITING, &store, &error) == DOPPEL_ERROR_MEMORY);
+    MUST(strstr(error.message, "ulimit -v") != NULL);
+}
+
+static void open_without_files(int from, int to, const char *path) {
+    dp_store *store;
+    (void)from, (void)to;
+    for (rlim_t files = 3; files < 12; files++) {
+        struct rlimit limit = {files, 64};
+        MUST(!setrlimit(RLIMIT_NOFILE, &limit));
+        if (!dp_store_open(path, &WRITING, &store, NULL))
+            dp_store_close(store);
+    }
+}
+
+static void open_as_nobody(int from, int to, const char *path) {
+    dp_store *store;
+    (void)from, (void)to;
+    MUST(!setgid(65534) && !setuid(65534));
+    MUST(dp_store_open(path, &WRITING, &store, NULL) == DOPPEL_ERROR_IO);
+}
+
+static void what_is_in_the_way_deletes_nothing(void **state) {
+    const char *path = in(state, "index");
+    char file[400];
+    snprintf(file, sizeof file, "%s/documents-1.mdb", path);
+    void (*const ways[])(int, int, const char *) = {open_with_little, open_without_files, open_as_nobody};
+    make_folder(path, 9, 3);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        /* Only root can become somebody else. */
+        if (ways[i] == open_as_nobody && getuid())
+            continue;
+        unlink(name_in(path, "doppel.index"));
+        if (ways[i] == open_as_nobody)
+            assert_true(!chmod(*state, 0755) && !chmod(path, 0777) && !chmod(file, 0600) &&
+                        !chmod(name_in(path, "writer.lock"), 0666));
+        other process = start_other(ways[i], path);
+        assert_int_equal(end_other(&process, 0), 0);
+        assert_int_equal(access(name_in(path, "documents-1.mdb.aside"), F_OK), -1);
+        dp_store_close(open_store(path, WRITING));
+        check_folder(path, 9, 3);
+    }
 }
 
 static void documents_are_not_forgotten_without_doppel_index(void **state) {
@@ -292,6 +422,10 @@ int main(void) {
         TEST(what_doppel_index_says_counts),
         TEST(a_file_that_is_not_lmdbs_is_refused),
         TEST(a_half_made_folder_is_made_anew),
+        TEST(a_file_without_doppel_index_is_never_deleted),
+        TEST(a_large_file_without_doppel_index_is_left_alone),
+        TEST(a_commit_that_is_hidden_is_not_overwritten),
+        TEST(what_is_in_the_way_deletes_nothing),
         TEST(documents_are_not_forgotten_without_doppel_index),
         TEST(leftovers_are_cleared_by_the_writer),
         TEST(a_file_that_is_cut_short_is_refused),
