@@ -10,14 +10,9 @@ enum { ROOM = 256 << 10 };
 
 /* ---- leaving a connection ---- */
 
-void dp_redis_leave(dp_redis_link *link, bool unknown) {
+void dp_redis_leave(dp_redis_link *link) {
     dp_redis_wire_close(&link->wire);
     link->ready = false;
-    if (!unknown)
-        return;
-    free(link->left.host);
-    link->left = (dp_redis_address){link->where.host ? strdup(link->where.host) : NULL, link->where.port};
-    link->left_client = link->left.host ? link->client : 0;
 }
 
 static void doubt(dp_redis_calling *call, size_t i) {
@@ -49,7 +44,7 @@ void dp_redis_give_up(dp_redis_calling *call, const doppel_error *why) {
                      why->message, unknown);
     call->flying = 0;
     call->broken = true;
-    dp_redis_leave(call->link, unknown > 0);
+    dp_redis_leave(call->link);
 }
 
 /* ---- a pass ---- */

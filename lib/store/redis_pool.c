@@ -31,7 +31,6 @@ dp_redis_link *dp_redis_link_create(dp_redis_pool *pool, doppel_error *error) {
 void dp_redis_link_free(dp_redis_link *link) {
     dp_redis_wire_close(&link->wire);
     free(link->where.host);
-    free(link->left.host);
     free(link->sending);
     free(link);
 }

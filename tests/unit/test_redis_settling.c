@@ -214,6 +214,42 @@ static void the_last_removal_is_told_as_it_was(void **state) {
     assert_int_equal(documents(), 0);
 }
 
+/* A connection that was given up may hold requests that the server reads after they were sent again on another one, and
+ * after others that followed: they change nothing any more. */
+static void requests_that_come_late_change_nothing(void **state) {
+    (void)state;
+    unsigned reason;
+    given = true;
+    make_request(0, DP_SHARED_ADD, "https://a.example/0");
+    make_request(1, DP_SHARED_ADD, "https://a.example/0");
+    given = false;
+    send_request(0, true, &reason);
+    assert_int_equal(send_request(1, false, &reason), 2); /* a new version takes its place */
+    assert_int_equal(send_request(0, false, &reason), 0); /* and keeps it */
+    assert_int_equal(send_request(1, true, &reason), 2);
+    assert_int_equal(documents(), 1);
+}
+
+static void removals_that_come_late_remove_nothing(void **state) {
+    (void)state;
+    unsigned reason;
+    const char *ids[] = {"https://a.example/0", "https://a.example/1"};
+    make_request(0, DP_SHARED_ADD, ids[0]);
+    make_request(1, DP_SHARED_REMOVE, ids[1]); /* finds nothing */
+    make_request(2, DP_SHARED_ADD, ids[1]);
+    make_request(3, DP_SHARED_REMOVE, ids[0]);
+    make_request(4, DP_SHARED_ADD, ids[0]);
+    send_request(0, false, &reason);
+    send_request(1, true, &reason);
+    send_request(2, false, &reason);
+    send_request(1, false, &reason);
+    assert_int_equal(documents(), 2);
+    assert_int_equal(send_request(3, true, &reason) & 4, 4);
+    send_request(4, false, &reason);
+    send_request(3, false, &reason);
+    assert_int_equal(documents(), 2);
+}
+
 int main(void) {
     if (!redis_installed())
         return 1;
@@ -225,6 +261,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(versions_that_were_not_added_are_added_now, start_empty, stop),
         cmocka_unit_test_setup_teardown(removals_are_told_as_they_were, start_empty, stop),
         cmocka_unit_test_setup_teardown(the_last_removal_is_told_as_it_was, start_empty, stop),
+        cmocka_unit_test_setup_teardown(requests_that_come_late_change_nothing, start_empty, stop),
+        cmocka_unit_test_setup_teardown(removals_that_come_late_remove_nothing, start_empty, stop),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

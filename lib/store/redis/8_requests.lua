@@ -2,7 +2,7 @@
 -- again because nobody knows whether it was carried out.
 
 -- For what follows. The rest is within a block, as a library has room for 200 names.
-local was_seen, check, add
+local was_seen, is_late, note_seen, check, add
 
 do
 
@@ -15,16 +15,12 @@ local function outcomes_key(c, link)
     return c.prefix .. 'o' .. sub(link, 2)
 end
 
--- Reads what is kept in the place of a request that comes again, else how long the answers will be kept.
+-- Reads what is kept in the place of a request, and how long the answers will be kept.
 local function read_outcome(c, q)
     c.outcomes_key = outcomes_key(c, q.link)
     c.outcome_at = unpack_from('>I4', q.request, 5) % OUTCOMES * OUTCOME_SIZE
-    if q.again then
-        c.outcomes_left = 0
-        return call('GETRANGE', c.outcomes_key, c.outcome_at, c.outcome_at + OUTCOME_SIZE - 1)
-    end
-    c.outcomes_left = call('PTTL', c.outcomes_key)
-    return ''
+    c.outcomes_left = q.again and 0 or call('PTTL', c.outcomes_key)
+    return call('GETRANGE', c.outcomes_key, c.outcome_at, c.outcome_at + OUTCOME_SIZE - 1)
 end
 
 -- Keeps an answer for as long as anybody may ask for it again, and not longer than the memory itself; `expires` is the
@@ -90,12 +86,15 @@ local function is_past(number, other)
 end
 
 -- The answer to a request that was carried out the first time it was sent; nil: it was not, or has to be once more. Where
--- a later one stands in its place, or answers that old are not kept any more, what was added tells.
+-- a later one stands in its place, or answers that old are not kept any more, what was added tells. A request that is
+-- sent for the first time and finds its own answer, or a later one, is late: it was on its way on a connection that its
+-- sender has given up, and has been carried out on another. (A link has fewer requests on their way than answers are
+-- kept.) Nobody waits for its answer.
 local function answer_again(c, q, kept)
-    if not q.again then
-        return nil
-    end
     local past = #kept == OUTCOME_SIZE and is_past(kept, q.request)
+    if not q.again then
+        return past and answer(OK, nil, 0, 0) or nil
+    end
     local told = past and sub(kept, 1, 8) == q.request and complete(c, sub(kept, 9))
     return told or answer_of_document(c, q) or (past and guess(c, q)) or nil
 end
@@ -114,6 +113,22 @@ end
 -- Whether a request was carried out the first time it was sent, if all before the last that was seen were.
 function was_seen(q, seen)
     return q.again and seen and #seen >= 8 and is_past(seen, q.request)
+end
+
+-- Whether a removal, which is always the last request of its link, comes after a later one, or after itself: see
+-- answer_again.
+function is_late(q, seen)
+    return not q.again and seen and #seen >= 8 and is_past(seen, q.request)
+end
+
+-- Remembers that a removal that was sent again has found nothing, so that the first one, if it comes late, finds nothing
+-- either.
+function note_seen(c, q, there)
+    if there then
+        write_seen(c, q)
+    else
+        call('SET', c.prefix .. q.link, seen_with(c, q), 'PX', LAST_FOR)
+    end
 end
 
 function check(keys, argv)

@@ -7,7 +7,9 @@ local function remove(keys, argv)
     local q = { again = argv[1] == '1', link = 'r' .. argv[2], request = argv[3] }
     local there = read_meta(c, argv[4], q.link)
     c.seen = c.seen or call('GET', c.prefix .. q.link)
-    if was_seen(q, c.seen) then
+    if is_late(q, c.seen) then
+        return answer(OK, nil, 0, 0)
+    elseif was_seen(q, c.seen) then
         for at = 14, #c.seen, 8 do
             if sub(c.seen, at, at + 7) == q.request then
                 return answer(OK, nil, FOUND, 0)
@@ -17,6 +19,9 @@ local function remove(keys, argv)
     end
     local d = there and find_name(c, argv[6], has_id, argv[7])
     if not d then
+        if q.again then
+            note_seen(c, q, there)
+        end
         return answer(OK, nil, 0, 0)
     end
     remove_document(c, d)
