@@ -1168,6 +1168,17 @@ DOPPEL_API doppel_status doppel_engine_open(const char *path, const doppel_engin
 /* Waits for what is not yet durable. No other call may be under way. */
 DOPPEL_API void doppel_engine_close(doppel_engine *engine);
 
+/* Loads the functions that a shared store needs into its Redis, as an administrator, so that users without the right to
+ * load functions can use it: into one server, the master that Sentinels name, or all masters of a Cluster. Functions of
+ * other versions stay. `url` is as for doppel_engine_open; its prefix does not matter. `server` (NULL: not wanted) is
+ * called for each server with its address, the name of the library, and "loaded", "present" (nothing was to be done) or
+ * "replaced" (there was other code under that name). Errors: DOPPEL_ERROR_USAGE, DOPPEL_ERROR_IO,
+ * DOPPEL_ERROR_STORE (wrong password, missing rights), DOPPEL_ERROR_MEMORY. */
+DOPPEL_API doppel_status doppel_store_prepare(const char *url,
+                                              void (*server)(const char *server, const char *library, const char *state,
+                                                             void *user),
+                                              void *user, doppel_error *error);
+
 /* The options as they are in use, defaults filled in. */
 DOPPEL_API const doppel_engine_options *doppel_engine_get_options(const doppel_engine *engine);
 

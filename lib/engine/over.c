@@ -37,6 +37,15 @@ doppel_status dp_over_open(doppel_engine *engine, const char *url, const doppel_
     return dp_shared_open(url, &options, &engine->shared, error);
 }
 
+doppel_status doppel_store_prepare(const char *url,
+                                   void (*server)(const char *server, const char *library, const char *state,
+                                                  void *user),
+                                   void *user, doppel_error *error) {
+    if (!url || !dp_shared_takes(url))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "this is not the URL of a shared store (redis://HOST:PORT/DB)");
+    return dp_shared_prepare(url, server, user, error);
+}
+
 uint64_t dp_over_now(doppel_engine *engine) {
     return engine->options.now ? dp_engine_now(engine) : 0;
 }

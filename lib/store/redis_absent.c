@@ -14,6 +14,15 @@ doppel_status dp_shared_open(const char *url, const dp_shared_options *options, 
     return absent(error);
 }
 
+doppel_status dp_shared_prepare(const char *url,
+                                void (*server)(const char *server, const char *library, const char *state, void *user),
+                                void *user, doppel_error *error) {
+    (void)url;
+    (void)server;
+    (void)user;
+    return absent(error);
+}
+
 /* What follows takes an open one, which cannot be had here. */
 
 void dp_shared_close(dp_shared *shared) {

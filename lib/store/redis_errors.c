@@ -38,7 +38,7 @@ static const meaning meanings[] = {
      "it asks for a password: give it with --store-password-file, in DOPPEL_REDIS_PASSWORD or in the URL "
      "(USER:PASSWORD@, or :PASSWORD@)"},
     {"WRONGPASS", DP_REDIS_FAIL, DOPPEL_ERROR_STORE, "the user name or the password is wrong, or the user is disabled"},
-    {"NOPERM", DP_REDIS_FAIL, DOPPEL_ERROR_STORE, "its user has not all the rights that docs/ENGINE.md lists"},
+    {"NOPERM", DP_REDIS_FAIL, DOPPEL_ERROR_STORE, "its user lacks a right that docs/ENGINE.md lists (Rights)"},
     {"DENIED", DP_REDIS_FAIL, DOPPEL_ERROR_STORE, "it is in protected mode: give it a password (requirepass)"},
     {"ERR unknown command 'SENTINEL'", DP_REDIS_KEEP, DOPPEL_ERROR_STORE,
      "it is no Sentinel: name Sentinels, or give the server itself as redis://HOST:PORT"},

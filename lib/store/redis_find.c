@@ -220,6 +220,50 @@ static doppel_status find_in_cluster(dp_redis_link *link, doppel_error *error) {
     return status;
 }
 
+/* The masters that CLUSTER SLOTS names, each once. */
+static doppel_status visit_masters(dp_redis_link *link, const redisReply *slots,
+                                   doppel_status (*visit)(dp_redis_link *link, void *user, doppel_error *error),
+                                   void *user, doppel_error *error) {
+    for (size_t i = 0; i < slots->elements; i++) {
+        const redisReply *range = slots->element[i];
+        if (range->type != REDIS_REPLY_ARRAY || range->elements < 3)
+            return dp_redis_explain(link->wire.place, range, error);
+        bool before = false;
+        for (size_t k = 0; k < i && !before; k++) {
+            const redisReply *other = slots->element[k]->element[2], *master = range->element[2];
+            before = other->elements > 2 && master->elements > 2 && other->element[2]->str && master->element[2]->str &&
+                     !strcmp(other->element[2]->str, master->element[2]->str);
+        }
+        dp_redis_address node;
+        if (before || !read_node(link, range->element[2], &node))
+            continue;
+        dp_redis_wire_close(&link->wire);
+        link->ready = false;
+        doppel_status status = connect_to(link, &node, error);
+        if (!status)
+            status = visit(link, user, error);
+        if (status)
+            return status;
+    }
+    return DOPPEL_OK;
+}
+
+doppel_status dp_redis_each_master(dp_redis_link *link,
+                                   doppel_status (*visit)(dp_redis_link *link, void *user, doppel_error *error),
+                                   void *user, doppel_error *error) {
+    if (!link->cluster)
+        return visit(link, user, error);
+    redisReply *slots = NULL;
+    doppel_status status =
+        DP_REDIS_ASK(&link->wire, link->pool->options.url->timeout, &slots, error, "CLUSTER", "SLOTS");
+    if (!status && slots->type != REDIS_REPLY_ARRAY)
+        status = dp_redis_explain(link->wire.place, slots, error);
+    if (!status)
+        status = visit_masters(link, slots, visit, user, error);
+    freeReplyObject(slots);
+    return status;
+}
+
 doppel_status dp_redis_follow(dp_redis_link *link, const char *moved, doppel_error *error) {
     const char *space = strrchr(moved, ' '), *colon = strrchr(moved, ':');
     link->cluster = true;

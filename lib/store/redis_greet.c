@@ -1,7 +1,9 @@
-/* redis_greet.c - a connection from its first byte to the first command: password, name, version, db; an earlier
- * connection of this link that may still hold commands is closed at the server; the functions are loaded.
+/* redis_greet.c - a connection from its first byte to the first command: password, name, version, db; then the
+ * functions, which must be there and be ours.
  *
- * HELLO answers who is there (version, mode, role, the connection's number) and may be asked by every user. */
+ * HELLO answers who is there (version, mode, role, the connection's number) and may be asked by every user. A user may
+ * lack the right to load functions (FUNCTION LOAD): then an administrator has loaded them (dp_shared_prepare). A user
+ * that may not even list them takes those that are there: whoever has no right to load cannot have replaced them. */
 #include "store/redis_parts.h"
 
 #include <stdio.h>
@@ -78,38 +80,6 @@ static doppel_status say_hello(dp_redis_link *link, doppel_error *error) {
     return status;
 }
 
-/* ---- what an earlier connection left behind ---- */
-
-/* Commands that were sent on it may not have been read yet: carried out after those that settle them, they would count
- * twice. Its name tells it from a stranger's that got the same number after a restart. */
-static doppel_status close_left(dp_redis_link *link, doppel_error *error) {
-    char number[24], name[40];
-    redisReply *reply;
-    snprintf(number, sizeof number, "%lld", link->left_client);
-    doppel_status status = ASK(link, &reply, error, "CLIENT", "LIST", "ID", number);
-    if (status)
-        return status;
-    int length = snprintf(name, sizeof name, " name=doppel-");
-    for (size_t i = 0; i < sizeof link->name; i++)
-        length += snprintf(name + length, 3, "%02x", link->name[i]);
-    bool there = reply->str && strstr(reply->str, name);
-    bool refused = reply->type == REDIS_REPLY_ERROR;
-    freeReplyObject(reply);
-    if (there) {
-        status = ASK(link, &reply, error, "CLIENT", "KILL", "ID", number);
-        refused = !status && reply->type == REDIS_REPLY_ERROR;
-        freeReplyObject(reply);
-    }
-    if (refused)
-        dp_redis_log(link->pool, DOPPEL_LOG_WARNING, "REDIS_LIMITED",
-                     "%s: this user may not close a connection it has lost (client|list, client|kill): a command that "
-                     "arrives late may be counted twice",
-                     link->wire.place);
-    if (!status)
-        link->left_client = 0;
-    return status;
-}
-
 doppel_status dp_redis_greet(dp_redis_link *link, const dp_redis_address *to, doppel_error *error) {
     const dp_redis_url *url = link->pool->options.url;
     doppel_status status = dp_redis_wire_open(&link->wire, to, url->timeout, error);
@@ -120,8 +90,6 @@ doppel_status dp_redis_greet(dp_redis_link *link, const dp_redis_address *to, do
     status = say_hello(link, error);
     if (!status && url->db)
         status = demand(link, (const char *const[]){"SELECT", db, NULL}, error);
-    if (!status && link->left_client && dp_redis_address_equal(to, &link->left))
-        status = close_left(link, error);
     if (status)
         dp_redis_wire_close(&link->wire);
     return status;
@@ -129,19 +97,86 @@ doppel_status dp_redis_greet(dp_redis_link *link, const dp_redis_address *to, do
 
 /* ---- functions and settings ---- */
 
-doppel_status dp_redis_load(dp_redis_link *link, doppel_error *error) {
+/* Which functions the server has under our name. */
+typedef enum library_state { LIBRARY_ABSENT, LIBRARY_OURS, LIBRARY_OTHER, LIBRARY_HIDDEN } library_state;
+
+static doppel_status look_at_library(dp_redis_link *link, library_state *state, doppel_error *error) {
+    const dp_redis_link_options *o = &link->pool->options;
     redisReply *reply;
-    doppel_status status = ASK(link, &reply, error, "FUNCTION", "LOAD", link->pool->options.library);
+    doppel_status status = ASK(link, &reply, error, "FUNCTION", "LIST", "LIBRARYNAME", o->library_name, "WITHCODE");
     if (status)
         return status;
-    /* Somebody else may have been quicker. */
-    if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ERR Library", 11) != 0) {
+    if (reply->type == REDIS_REPLY_ERROR && dp_redis_turn_of(reply) == DP_REDIS_WAIT)
+        return dp_redis_refused(link, reply, error);
+    if (reply->type != REDIS_REPLY_ARRAY)
+        *state = LIBRARY_HIDDEN;
+    else if (!reply->elements)
+        *state = LIBRARY_ABSENT;
+    else
+        *state = !strcmp(text_of(reply->element[0], "library_code"), o->library) ? LIBRARY_OURS : LIBRARY_OTHER;
+    freeReplyObject(reply);
+    return DOPPEL_OK;
+}
+
+/* Gives *lost true when somebody else was quicker. */
+static doppel_status load_library(dp_redis_link *link, bool replace, bool *lost, doppel_error *error) {
+    const char *library = link->pool->options.library;
+    redisReply *reply;
+    doppel_status status = replace ? ASK(link, &reply, error, "FUNCTION", "LOAD", "REPLACE", library)
+                                   : ASK(link, &reply, error, "FUNCTION", "LOAD", library);
+    if (status)
+        return status;
+    *lost = reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "ERR Library", 11);
+    if (reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "NOPERM", 6)) {
+        freeReplyObject(reply);
+        link->refusal = DP_REDIS_FAIL;
+        return dp_fail(error, DOPPEL_ERROR_STORE,
+                       "%s: it does not have doppel's functions (%s), and this user may not load them: an "
+                       "administrator runs `doppel prepare --store URL` once",
+                       link->wire.place, link->pool->options.library_name);
+    }
+    if (reply->type == REDIS_REPLY_ERROR && !*lost) {
         doppel_error refused;
         status = dp_redis_refused(link, reply, &refused);
         return dp_fail(error, status, "doppel's functions cannot be loaded: %s", refused.message);
     }
     freeReplyObject(reply);
     return DOPPEL_OK;
+}
+
+static doppel_status refuse_library(dp_redis_link *link, doppel_error *error) {
+    link->refusal = DP_REDIS_FAIL;
+    return dp_fail(
+        error, DOPPEL_ERROR_STORE,
+        "%s: the functions %s on this server have other code than this doppel's, and are not called: an "
+        "administrator runs `doppel prepare --store URL` to put them right, and looks who may load functions",
+        link->wire.place, link->pool->options.library_name);
+}
+
+doppel_status dp_redis_load(dp_redis_link *link, const char **done, doppel_error *error) {
+    enum { TRIES = 5 };
+    bool administers = link->pool->options.administers, missing = link->missing;
+    link->missing = false;
+    *done = "present";
+    for (int i = 0; i < TRIES; i++) {
+        library_state state = LIBRARY_ABSENT;
+        bool lost = false;
+        doppel_status status = look_at_library(link, &state, error);
+        if (status || state == LIBRARY_OURS)
+            return status;
+        if (state == LIBRARY_OTHER && !administers)
+            return refuse_library(link, error);
+        /* Where they are hidden, the first call tells whether they are there. */
+        if (state == LIBRARY_HIDDEN && !missing && !administers)
+            return DOPPEL_OK;
+        status = load_library(link, state == LIBRARY_OTHER, &lost, error);
+        *done = state == LIBRARY_OTHER ? "replaced" : "loaded";
+        if (status || !lost || state == LIBRARY_HIDDEN)
+            return status;
+        *done = "present";
+    }
+    return dp_fail(error, DOPPEL_ERROR_IO, "%s: doppel's functions come and go: is somebody else loading them?",
+                   link->wire.place);
 }
 
 /* What may be evicted is forgotten before its time. A user that may not ask is not told. */
@@ -161,17 +196,8 @@ static doppel_status warn_of_eviction(dp_redis_link *link, doppel_error *error) 
 }
 
 doppel_status dp_redis_prepare(dp_redis_link *link, doppel_error *error) {
-    redisReply *reply;
-    doppel_status status =
-        ASK(link, &reply, error, "FUNCTION", "LIST", "LIBRARYNAME", link->pool->options.library_name);
-    if (status)
-        return status;
-    if (reply->type == REDIS_REPLY_ERROR && dp_redis_turn_of(reply) == DP_REDIS_WAIT)
-        return dp_redis_refused(link, reply, error);
-    bool absent = reply->type == REDIS_REPLY_ARRAY && !reply->elements;
-    freeReplyObject(reply);
-    if (absent)
-        status = dp_redis_load(link, error);
+    const char *done;
+    doppel_status status = link->pool->options.administers ? DOPPEL_OK : dp_redis_load(link, &done, error);
     pthread_mutex_lock(&link->pool->mutex);
     bool warned = link->pool->warned;
     link->pool->warned = true;

@@ -30,18 +30,11 @@ static void read_field(const char *name, const char *text, uint64_t now, dp_shar
         info->last = value;
 }
 
-static uint64_t used_memory(const redisReply *reply) {
-    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "used_memory:") : NULL;
-    return at ? strtoull(at + strlen("used_memory:"), NULL, 10) : 0;
-}
-
-static void read_replies(dp_shared *shared, redisReply **replies, uint64_t now, dp_shared_info *info) {
+static void read_meta(dp_shared *shared, const redisReply *fields, uint64_t now, dp_shared_info *info) {
     const dp_redis_counters *counters = dp_redis_get_counters(shared->pool);
-    const redisReply *fields = replies[0];
     for (size_t i = 0; i + 1 < fields->elements; i += 2)
         if (fields->element[i]->type == REDIS_REPLY_STRING && fields->element[i + 1]->type == REDIS_REPLY_STRING)
             read_field(fields->element[i]->str, fields->element[i + 1]->str, now, info);
-    info->memory_bytes = used_memory(replies[1]);
     info->reconnects = atomic_load(&counters->reconnects);
     info->resent = atomic_load(&counters->resent);
     info->moved = atomic_load(&counters->moved);
@@ -49,25 +42,37 @@ static void read_replies(dp_shared *shared, redisReply **replies, uint64_t now, 
     snprintf(info->plan, sizeof info->plan, "%s", memory.plan.name);
 }
 
+/* What the whole server uses; 0: this user may not ask. */
+static uint64_t ask_used_memory(dp_redis_link *link) {
+    const char *ask[2] = {"INFO", "memory"};
+    size_t lengths[2] = {4, 6};
+    const dp_redis_command command = {.argc = 2, .argv = ask, .lengths = lengths};
+    redisReply *reply = NULL;
+    if (dp_redis_call(link, &command, 1, false, &reply, NULL) != DOPPEL_OK)
+        return 0;
+    const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "used_memory:") : NULL;
+    uint64_t used = at ? strtoull(at + strlen("used_memory:"), NULL, 10) : 0;
+    freeReplyObject(reply);
+    return used;
+}
+
 doppel_status dp_shared_get_info(dp_shared *shared, uint64_t now, dp_shared_info *info, doppel_error *error) {
-    const char *get[2] = {"HGETALL", shared->meta}, *ask[2] = {"INFO", "memory"};
-    size_t get_lengths[2] = {7, shared->meta_length}, ask_lengths[2] = {4, 6};
-    const dp_redis_command commands[2] = {{.argc = 2, .argv = get, .lengths = get_lengths},
-                                          {.argc = 2, .argv = ask, .lengths = ask_lengths}};
-    redisReply *replies[2] = {0};
+    const char *get[2] = {"HGETALL", shared->meta};
+    size_t lengths[2] = {7, shared->meta_length};
+    const dp_redis_command command = {.argc = 2, .argv = get, .lengths = lengths};
+    redisReply *reply = NULL;
     *info = (dp_shared_info){0};
     dp_redis_link *link = dp_redis_take(shared->pool, error);
     if (!link)
         return error && error->code ? error->code : DOPPEL_ERROR_IO;
-    doppel_status status = dp_redis_call(link, commands, 2, false, replies, error);
+    doppel_status status = dp_redis_call(link, &command, 1, false, &reply, error);
+    if (status == DOPPEL_OK && reply->type == REDIS_REPLY_ARRAY) {
+        read_meta(shared, reply, now ? now : (uint64_t)time(NULL), info);
+        info->memory_bytes = ask_used_memory(link);
+    } else if (status == DOPPEL_OK) {
+        status = dp_shared_fail(shared, reply, error);
+    }
     dp_redis_give(shared->pool, link);
-    if (status != DOPPEL_OK)
-        return status;
-    if (replies[0]->type == REDIS_REPLY_ARRAY)
-        read_replies(shared, replies, now ? now : (uint64_t)time(NULL), info);
-    else
-        status = dp_shared_fail(shared, replies[0], error);
-    freeReplyObject(replies[0]);
-    freeReplyObject(replies[1]);
+    freeReplyObject(reply);
     return status;
 }

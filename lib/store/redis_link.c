@@ -85,11 +85,14 @@ static doppel_status mend(dp_redis_calling *call, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     call->window = 1;
     if (call->turn == DP_REDIS_LOAD) {
-        dp_redis_log(link->pool, DOPPEL_LOG_WARNING, "REDIS_FUNCTIONS", "%s: the functions were gone: loaded again",
-                     link->wire.place);
         rest(call);
-        status = dp_redis_load(link, error);
-        if (status && link->ready)
+        link->missing = true;
+        const char *done;
+        status = dp_redis_load(link, &done, error);
+        if (!status)
+            dp_redis_log(link->pool, DOPPEL_LOG_WARNING, "REDIS_FUNCTIONS", "%s: the functions were gone: loaded again",
+                         link->wire.place);
+        else if (link->ready)
             dp_redis_give_up(call, NULL);
     }
     if (call->turn == DP_REDIS_FIND || call->turn == DP_REDIS_MOVED)
@@ -169,7 +172,7 @@ doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *command
         return dp_no_memory(error);
     memset(link->sending, 0, count * sizeof *link->sending);
     if (link->ready && !dp_redis_wire_is_quiet(&link->wire))
-        dp_redis_leave(link, false);
+        dp_redis_leave(link);
     dp_redis_calling call = {.link = link, .commands = commands, .count = count, .replies = replies};
     call.safe = safe && link->pool->options.url->replicas > 0;
     call.window = DP_REDIS_WINDOW;

@@ -50,6 +50,7 @@ typedef struct dp_redis_link_options {
     const char *library_name; /* its name, which says its version */
     void (*log)(doppel_log_level level, const char *event, const char *line, void *user);
     void *user;
+    bool administers; /* loads the functions when it is told to, over whatever has their name */
 } dp_redis_link_options;
 
 /* A pool: links for as many threads as ask at once. create connects once, so that what is wrong is told at the start:

@@ -40,10 +40,8 @@ struct dp_redis_link {
     bool cluster;           /* what is there is a node of a Cluster */
     long long client;       /* the connection's number at the server */
     dp_redis_turn refusal;  /* what the last error met while connecting asks for; DP_REDIS_KEEP: there was none */
-    /* A connection that was given up and may hold commands that the server has not read yet. */
-    dp_redis_address left;
-    long long left_client;
-    size_t turn; /* whom to ask next: an address of the URL, a known node */
+    bool missing;           /* a call has not found the functions */
+    size_t turn;            /* whom to ask next: an address of the URL, a known node */
     uint8_t name[8];
     uint64_t number;
     uint64_t chance; /* the state of what is left to chance */
@@ -68,17 +66,23 @@ void dp_redis_log(dp_redis_pool *pool, doppel_log_level level, const char *event
 /* Connects to `to` and makes the connection usable: password, name, version, db. Errors: DOPPEL_ERROR_IO (it may be
  * tried again), DOPPEL_ERROR_STORE, DOPPEL_ERROR_MEMORY; the wire is closed then. redis_greet.c */
 doppel_status dp_redis_greet(dp_redis_link *link, const dp_redis_address *to, doppel_error *error);
-/* Loads the functions if they are not there; tells once what is wrong with the server's settings. */
+/* Loads the functions if they are not there; warns once of what is wrong with the server's settings. */
 doppel_status dp_redis_prepare(dp_redis_link *link, doppel_error *error);
-doppel_status dp_redis_load(dp_redis_link *link, doppel_error *error);
+/* Loads the functions where they are missing and may be loaded. Other code under their name is refused, or replaced by
+ * an administrator. *done: "present", "loaded" or "replaced". */
+doppel_status dp_redis_load(dp_redis_link *link, const char **done, doppel_error *error);
 
 /* Connects to whoever is in charge now, in one round over those who may know. Errors as of greet. redis_find.c */
 doppel_status dp_redis_find(dp_redis_link *link, doppel_error *error);
+/* Calls `visit` with a connection to each master: the one that is connected, of a Cluster all of them. */
+doppel_status dp_redis_each_master(dp_redis_link *link,
+                                   doppel_status (*visit)(dp_redis_link *link, void *user, doppel_error *error),
+                                   void *user, doppel_error *error);
 /* Follows "MOVED SLOT HOST:PORT": the next find goes there. */
 doppel_status dp_redis_follow(dp_redis_link *link, const char *moved, doppel_error *error);
 
-/* Gives the connection up; with `unknown`, the next one to the same place has it closed at the server first. */
-void dp_redis_leave(dp_redis_link *link, bool unknown);
+/* Gives the connection up. */
+void dp_redis_leave(dp_redis_link *link);
 
 bool dp_redis_address_copy(dp_redis_address *to, const dp_redis_address *from);
 bool dp_redis_address_equal(const dp_redis_address *a, const dp_redis_address *b);

@@ -304,6 +304,46 @@ doppel_status dp_shared_open(const char *url, const dp_shared_options *options, 
     return status;
 }
 
+/* ---- the functions, by an administrator ---- */
+
+typedef struct preparing {
+    void (*server)(const char *server, const char *library, const char *state, void *user);
+    void *user;
+} preparing;
+
+static doppel_status prepare_server(dp_redis_link *link, void *user, doppel_error *error) {
+    const preparing *p = user;
+    const char *state;
+    doppel_status status = dp_redis_load(link, &state, error);
+    if (status == DOPPEL_OK && p->server)
+        p->server(link->wire.place, dp_redis_library_name, state, p->user);
+    return status;
+}
+
+doppel_status dp_shared_prepare(const char *text,
+                                void (*server)(const char *server, const char *library, const char *state, void *user),
+                                void *user, doppel_error *error) {
+    dp_redis_url url;
+    dp_redis_pool *pool = NULL;
+    preparing p = {server, user};
+    doppel_status status = dp_redis_url_parse(text, &url, error);
+    if (status)
+        return status;
+    const dp_redis_link_options options = {
+        .url = &url, .library = dp_redis_library, .library_name = dp_redis_library_name, .administers = true};
+    status = dp_redis_pool_create(&options, &pool, error);
+    dp_redis_link *link = status ? NULL : dp_redis_take(pool, error);
+    if (link) {
+        status = dp_redis_each_master(link, prepare_server, &p, error);
+        dp_redis_give(pool, link);
+    } else if (!status) {
+        status = DOPPEL_ERROR_MEMORY;
+    }
+    dp_redis_pool_free(pool);
+    dp_redis_url_free(&url);
+    return status;
+}
+
 void dp_shared_close(dp_shared *shared) {
     if (!shared)
         return;

@@ -34,6 +34,10 @@ bool dp_shared_takes(const char *path);
 doppel_status dp_shared_open(const char *url, const dp_shared_options *options, dp_shared **shared,
                              doppel_error *error);
 void dp_shared_close(dp_shared *shared);
+/* What a server needs before users may use it who have no right to load functions; see doppel_store_prepare. */
+doppel_status dp_shared_prepare(const char *url,
+                                void (*server)(const char *server, const char *library, const char *state, void *user),
+                                void *user, doppel_error *error);
 /* The settings it was made with, and its URL without a password; borrowed. */
 const char *dp_shared_settings(const dp_shared *shared);
 const char *dp_shared_name(const dp_shared *shared);

@@ -15,8 +15,8 @@ extern const struct cli_manual doppel_manual;
 extern const cli_option fingerprint_options[], compare_options[], df_options[], pairs_options[], cluster_options[],
     dedup_options[], overlap_options[], mirrors_options[], join_options[], plan_options[], report_options[],
     serve_options[], add_options[], check_options[], remove_options[], similar_options[], get_options[],
-    stream_options[], stats_options[], compact_options[], backup_options[], verify_options[], export_options[],
-    import_options[];
+    stream_options[], stats_options[], compact_options[], prepare_options[], backup_options[], verify_options[],
+    export_options[], import_options[];
 extern const cli_topic join_topic; /* the files that join takes */
 int cmd_fingerprint(const cli_args *args);
 int cmd_compare(const cli_args *args);
@@ -38,6 +38,7 @@ int cmd_similar(const cli_args *args);
 int cmd_get(const cli_args *args);
 int cmd_stats(const cli_args *args);
 int cmd_compact(const cli_args *args);
+int cmd_prepare(const cli_args *args);
 int cmd_backup(const cli_args *args);
 int cmd_verify(const cli_args *args);
 int cmd_export(const cli_args *args);

@@ -147,6 +147,15 @@ static const cli_command commands[] = {
      "put a backup in the place of the folder, or save the others: doppel export --index DIR | doppel import --index "
      "NEW -",
      "doppel verify --index seen", verify_options, 0, 0, "takes no operands", NULL, cmd_verify, TAKES_NOTHING},
+    {"prepare", "--store URL", "Load the functions of a shared store into its Redis, as an administrator.",
+     "Workers whose users may load functions (FUNCTION LOAD) do so by themselves and need no doppel prepare. Where "
+     "several users share a Redis and do not trust each other, none of them may: then an administrator runs this once, "
+     "and again with each new version of doppel before its workers start. The functions of earlier versions stay. "
+     "docs/ENGINE.md has the rights of such users.\n"
+     "Prints a JSON line for each server, of a Cluster for each master: the name of the library, and whether it was "
+     "loaded, present, or replaced, because there was other code under its name.",
+     "doppel prepare --store redis://admin@10.0.0.5:6379 --store-password-file admin.password", prepare_options, 0, 0,
+     "takes no operands", NULL, cmd_prepare, TAKES_NOTHING},
     {"serve", PLACE, "Serve an index over HTTP, with a console in the browser.",
      "Answers check, add, get, similar, batch, compare and more, as docs/HTTP.md and GET /openapi.json say; GET / is "
      "the console, GET /metrics is for Prometheus. The folder is made if it is not there, as with doppel add.\n"

@@ -14,6 +14,9 @@ for command in 'compact' 'verify' 'backup copy'; do
     # shellcheck disable=SC2086 # the operands are words of their own
     try $command --store redis://:secret@127.0.0.1
 done
+try prepare
+try prepare --store seen
+try prepare --store 'redis://admin:secret@127.0.0.1:1'
 try add --store redis://127.0.0.1 --durability each a.jsonl
 try add --store redis://127.0.0.1 --count 1M --memory 1G a.jsonl
 try dedup --against redis://:secret@127.0.0.1 -o out.jsonl a.jsonl

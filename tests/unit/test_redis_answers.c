@@ -14,7 +14,8 @@ typedef struct scripted {
 /* What a Redis 7 says at first, and what the functions answer. */
 #define HELLO "*6\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
 #define HELLO_CLUSTER "*6\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
-#define FUNCTIONS "*1\r\n*0\r\n"
+#define FUNCTIONS "*1\r\n*2\r\n$12\r\nlibrary_code\r\n" /* and the code, which is added when it is sent */
+#define OTHER_FUNCTIONS "*1\r\n*2\r\n$12\r\nlibrary_code\r\n$5\r\nother\r\n"
 #define CONFIG "*0\r\n"
 #define COUNTED(number) "*2\r\n:" number "\r\n$7\r\ncounted\r\n"
 
@@ -27,7 +28,10 @@ static void answer(scripted *server, int fd) {
         const char *words = server->answers[server->given++];
         if (!*words)
             return;
-        (void)!send(fd, words, strlen(words), MSG_NOSIGNAL);
+        int length = !strcmp(words, FUNCTIONS)
+                         ? snprintf(bytes, sizeof bytes, FUNCTIONS "$%zu\r\n%s\r\n", strlen(test_library), test_library)
+                         : snprintf(bytes, sizeof bytes, "%s", words);
+        (void)!send(fd, bytes, (size_t)length, MSG_NOSIGNAL);
     }
     /* Nothing more to say: the other side ends it. */
     while (recv(fd, bytes, sizeof bytes, 0) > 0)
@@ -116,14 +120,31 @@ static void servers_that_refuse(void **state) {
     REFUSED(DOPPEL_ERROR_STORE, "protected mode", "-DENIED Redis is running in protected mode because\r\n");
     REFUSED(DOPPEL_ERROR_IO, "all the clients it takes", "-ERR max number of clients reached\r\n");
     REFUSED(DOPPEL_ERROR_STORE, "cannot be loaded: 127.0.0.1", HELLO, "*0\r\n", "-ERR Function f already exists\r\n");
-    REFUSED(DOPPEL_ERROR_STORE, "NOPERM", HELLO, "*0\r\n", "-NOPERM no\r\n");
+    REFUSED(DOPPEL_ERROR_STORE, "an administrator runs `doppel prepare", HELLO, "*0\r\n", "-NOPERM no\r\n");
+    REFUSED(DOPPEL_ERROR_STORE, "other code than this doppel's", HELLO, OTHER_FUNCTIONS);
+    REFUSED(DOPPEL_ERROR_STORE, "other code than this doppel's", HELLO, "*0\r\n", "-ERR Library 'x' already exists\r\n",
+            OTHER_FUNCTIONS);
 }
 
 static void quicker_loaders_do_not_matter(void **state) {
     (void)state;
-    static const char *const answers[] = {HELLO,  "*0\r\n",     "-ERR Library 'doppel_test' already exists\r\n",
-                                          CONFIG, COUNTED("1"), NULL};
+    static const char *const answers[] = {
+        HELLO, "*0\r\n", "-ERR Library 'doppel_test' already exists\r\n", FUNCTIONS, CONFIG, COUNTED("1"), NULL};
     called(DOPPEL_OK, "", 1, answers);
+}
+
+/* Who may not look takes what is there, and loads it only when a call has not found it. */
+static void functions_that_are_hidden(void **state) {
+    (void)state;
+    static const char *const there[] = {HELLO, "-NOPERM list\r\n", CONFIG, COUNTED("1"), NULL};
+    called(DOPPEL_OK, "", 1, there);
+    static const char *const loaded[] = {
+        HELLO,         "-NOPERM list\r\n", CONFIG, "-ERR Function not found\r\n", "-NOPERM list\r\n",
+        "$1\r\nx\r\n", COUNTED("1"),       NULL};
+    called(DOPPEL_OK, "", 1, loaded);
+    static const char *const refused[] = {
+        HELLO, "-NOPERM list\r\n", CONFIG, "-ERR Function not found\r\n", "-NOPERM list\r\n", "-NOPERM load\r\n", NULL};
+    called(DOPPEL_ERROR_STORE, "an administrator runs `doppel prepare", 1, refused);
 }
 
 /* Each is met once, and then it works. */
@@ -135,7 +156,7 @@ static void refusals_that_pass(void **state) {
     CALLED(DOPPEL_OK, "", 1, "-LOADING Redis is loading\r\n", COUNTED("1"));
     CALLED(DOPPEL_OK, "", 1, "-BUSY Redis is busy\r\n", COUNTED("1"));
     CALLED(DOPPEL_OK, "", 1, "-NOREPLICAS Not enough\r\n", COUNTED("1"));
-    CALLED(DOPPEL_OK, "", 1, "-ERR Function not found\r\n", "$1\r\nx\r\n", COUNTED("1"));
+    CALLED(DOPPEL_OK, "", 1, "-ERR Function not found\r\n", "*0\r\n", "$1\r\nx\r\n", COUNTED("1"));
     CALLED(DOPPEL_OK, "", 1, "-READONLY You can't write\r\n", HELLO, FUNCTIONS, COUNTED("1"));
     CALLED(DOPPEL_OK, "", 1, "-MASTERDOWN Link\r\n", HELLO, FUNCTIONS, COUNTED("1"));
     CALLED(DOPPEL_OK, "", 1, "-CLUSTERDOWN The cluster is down\r\n", HELLO, FUNCTIONS, COUNTED("1"));
@@ -173,13 +194,10 @@ static void nodes_with_odd_views(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(servers_that_are_too_old),
-        cmocka_unit_test(servers_that_are_none),
-        cmocka_unit_test(servers_that_refuse),
-        cmocka_unit_test(quicker_loaders_do_not_matter),
-        cmocka_unit_test(refusals_that_pass),
-        cmocka_unit_test(refusals_that_stay),
-        cmocka_unit_test(answers_to_nothing_end_the_connection),
+        cmocka_unit_test(servers_that_are_too_old),  cmocka_unit_test(servers_that_are_none),
+        cmocka_unit_test(servers_that_refuse),       cmocka_unit_test(quicker_loaders_do_not_matter),
+        cmocka_unit_test(functions_that_are_hidden), cmocka_unit_test(refusals_that_pass),
+        cmocka_unit_test(refusals_that_stay),        cmocka_unit_test(answers_to_nothing_end_the_connection),
         cmocka_unit_test(nodes_with_odd_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

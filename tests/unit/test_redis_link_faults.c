@@ -12,7 +12,7 @@ static doppel_status count_some(uint64_t *result) {
     dp_redis_pool *pool = NULL;
     doppel_error error = {0};
     doppel_status status = dp_redis_url_parse(where, &url, &error);
-    dp_redis_link_options options = {&url, test_library, "doppel_test", NULL, NULL};
+    dp_redis_link_options options = {.url = &url, .library = test_library, .library_name = "doppel_test"};
     if (!status)
         status = dp_redis_pool_create(&options, &pool, &error);
     dp_redis_link *link = status ? NULL : dp_redis_take(pool, &error);
