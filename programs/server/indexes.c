@@ -238,6 +238,15 @@ static doppel_status clear_leftover(const char *path, doppel_error *error) {
     return DOPPEL_ERROR_STORE;
 }
 
+/* Who names a similarity or a distance means that kind of near, whatever the preset says. A folder that is there
+ * already keeps the kind it was made with. */
+static void choose_near(doppel_engine_options *o) {
+    if (!o->near && o->similarity > 0)
+        o->near = DOPPEL_NEAR_SIMILARITY;
+    else if (!o->near && o->distance)
+        o->near = DOPPEL_NEAR_DISTANCE;
+}
+
 /* Makes the folder and its settings; the settings come last: an index without them is none. */
 static doppel_status make(indexes *all, index_entry *entry, doppel_slice settings, doppel_error *error) {
     char *path = folder_path(all->folder, entry->name, "");
@@ -246,6 +255,7 @@ static doppel_status make(indexes *all, index_entry *entry, doppel_slice setting
     if (!path)
         return status;
     status = index_settings(entry, settings, error) ? DOPPEL_OK : error->code;
+    choose_near(&entry->options);
     if (status == DOPPEL_OK)
         status = clear_leftover(path, error);
     if (status == DOPPEL_OK)

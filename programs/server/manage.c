@@ -63,10 +63,26 @@ static void tell(request *r, index_result result, doppel_status status, const do
     }
 }
 
+/* Whether near content is asked for in one way: by a distance or by a similarity. */
+static bool check_near(request *r) {
+    const json_value *options = r->json.values, *near = json_member(&r->json, options, "near");
+    bool similarity = json_member(&r->json, options, "similarity"),
+         distance = json_member(&r->json, options, "distance");
+    bool by_distance = near && near->text.length == strlen("distance"); /* its other value is longer */
+    if (similarity && distance && !near)
+        request_problem(r, PROBLEM_WRONG_SHAPE, "/distance",
+                        "near content is of a similarity or within a distance: give one of them");
+    else if (near && (by_distance ? similarity : distance))
+        request_problem(r, PROBLEM_WRONG_SHAPE, by_distance ? "/similarity" : "/distance",
+                        "with near %s, %s has no effect: leave it out", by_distance ? "distance" : "similarity",
+                        by_distance ? "similarity" : "distance");
+    return !r->done;
+}
+
 void handle_create_index(request *r) {
     doppel_status status = DOPPEL_OK;
     doppel_error error = {0};
-    if (!request_json(r))
+    if (!request_json(r) || !check_near(r))
         return;
     index_result result = indexes_create(&r->service->indexes, (doppel_slice){r->id, r->id_length},
                                          r->json.values->text, &status, &error);

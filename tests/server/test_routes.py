@@ -234,6 +234,22 @@ class Routes(support.ServerTest):
         got = self.server.raw(one * 3 + one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         self.assertEqual(got.count(b"HTTP/1.1 200 OK"), 4)
 
+    def test_near(self):
+        """Who names a similarity or a distance means that kind of near; what contradicts itself is refused."""
+        put = self.server.ask
+        for number, (options, near, value) in enumerate((
+                ({"preset": "crawl", "similarity": 0.4}, "similarity", 0.4), ({"preset": "general", "distance": 7}, "distance", 7),
+                ({"preset": "article", "near": "similarity", "similarity": 0.5}, "similarity", 0.5), ({"distance": 0}, "distance", 0))):
+            self.assertEqual(put("PUT", f"/v1/indexes/near{number}", options)[0], 201)
+            stats = self.server.get(f"/v1/indexes/near{number}/stats")[2]
+            self.assertEqual((stats["near"], stats[near]), (near, value), options)
+        for options, pointer in (({"near": "distance", "similarity": 0.5}, "/similarity"), ({"near": "similarity", "distance": 3}, "/distance"),
+                                 ({"similarity": 0.5, "distance": 3}, "/distance"),
+                                 ({"preset": "crawl", "near": "distance", "similarity": 0.5}, "/similarity")):
+            self.assertProblem(put("PUT", "/v1/indexes/refused", options), 400, "wrong-shape", pointer=pointer)
+        for number in range(4):
+            self.assertEqual(put("DELETE", f"/v1/indexes/near{number}")[0], 200)
+
     def test_head(self):
         status, headers, body = self.server.ask("HEAD", "/v1/stats")
         self.assertEqual((status, body), (200, None))
