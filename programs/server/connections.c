@@ -58,11 +58,13 @@ void connections_close(connections *all) {
     pthread_cond_destroy(&all->end);
 }
 
-connection *connection_add(connections *all, int socket, const void *address, unsigned length) {
+connection *connection_add(connections *all, void *handle, int socket, const void *address, unsigned length) {
     connection *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->socket = socket;
+    c->handle = handle;
+    c->thread = pthread_self();
     if (!address || getnameinfo(address, length, c->client, sizeof c->client, NULL, 0, NI_NUMERICHOST))
         c->client[0] = 0;
     connection_is(c, PHASE_IDLE);

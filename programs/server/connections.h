@@ -18,6 +18,8 @@ typedef enum connection_phase {
 typedef struct connection {
     struct connection *next, *before;
     int socket;
+    void *handle;     /* libmicrohttpd's */
+    pthread_t thread; /* that serves it */
     atomic_int phase;
     atomic_uint_fast64_t since; /* microseconds */
     char client[64];
@@ -36,8 +38,8 @@ typedef struct connections {
 bool connections_open(connections *all, unsigned idle, unsigned head, unsigned whole);
 void connections_close(connections *all);
 
-/* NULL: no memory. */
-connection *connection_add(connections *all, int socket, const void *address, unsigned length);
+/* To be called by the thread that serves the connection. NULL: no memory. */
+connection *connection_add(connections *all, void *handle, int socket, const void *address, unsigned length);
 void connection_remove(connections *all, connection *c);
 void connection_is(connection *c, connection_phase phase);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A request and its answer, from the first line on. */
@@ -25,33 +26,46 @@ static const char *header(void *user, const char *name) {
     return MHD_lookup_connection_value(user, MHD_HEADER_KIND, name);
 }
 
-/* What could make another server see other borders between requests than this one. */
-typedef struct borders {
+/* What could make another server, such as a proxy, see another request here than this one does. */
+typedef struct head_facts {
+    int hosts;
     int lengths;  /* headers that say how long the body is */
     bool unclear; /* a name with a character that none may have, or a body that is not told as it should be */
-} borders;
+} head_facts;
 
 static enum MHD_Result look_at_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value) {
-    borders *b = user;
+    head_facts *f = user;
     (void)kind;
     bool coding = !strcasecmp(name, "Transfer-Encoding");
-    b->lengths += coding || !strcasecmp(name, "Content-Length");
-    b->unclear = b->unclear || strpbrk(name, " \t\r\n") || (coding && strcasecmp(value, "chunked") != 0);
+    f->hosts += !strcasecmp(name, "Host");
+    f->lengths += coding || !strcasecmp(name, "Content-Length");
+    f->unclear = f->unclear || strpbrk(name, " \t\r\n") || (coding && strcasecmp(value, "chunked") != 0);
     return MHD_YES;
 }
 
+/* What is wrong with a head, whatever it asks for; NULL: nothing. */
+static const char *wrong_with_head(const exchange *x, struct MHD_Connection *from, const char *version) {
+    head_facts f = {0};
+    bool names_host = !strncmp(version, "HTTP/1.", 7) && version[7] != '0';
+    MHD_get_connection_values(from, MHD_HEADER_KIND, look_at_header, &f);
+    return f.lengths > 1 || f.unclear      ? "it is not clear where the body of this request ends"
+           : f.hosts > 1                   ? "there is more than one Host header"
+           : !f.hosts && names_host        ? "HTTP/1.1 needs a Host header"
+           : strpbrk(x->target, " \t\r\n") ? "the path has a blank in it: write it as %20"
+                                           : NULL;
+}
+
 /* The head is here. */
-static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const char *method) {
+static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const char *method, const char *version) {
     const request_head head = {method, x->target, x->connection ? x->connection->client : "", header, from};
-    borders found = {0};
     request *r = x->request = request_create(x->server->service, &head);
     if (!r)
         return MHD_NO;
     r->connection = from;
-    MHD_get_connection_values(from, MHD_HEADER_KIND, look_at_header, &found);
-    if (found.lengths > 1 || found.unclear) {
+    const char *wrong = wrong_with_head(x, from, version);
+    if (wrong) {
         r->close = true;
-        request_problem(r, PROBLEM_BAD_REQUEST, NULL, "it is not clear where the body of this request ends");
+        request_problem(r, PROBLEM_BAD_REQUEST, NULL, "%s", wrong);
     }
     connection_is(x->connection, r->route && r->route->body == BODY_LINES ? PHASE_LINES : PHASE_BODY);
     /* A body that is too large, or that waits to be asked for, is not read. */
@@ -91,11 +105,10 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const
     exchange *x = *state;
     (void)user;
     (void)url;
-    (void)version;
     if (!x)
         return MHD_NO;
     if (!x->request)
-        return begin(x, from, method);
+        return begin(x, from, method, version);
     if (!*length)
         return work(x, from);
     bool worker = request_receive(x->request, bytes, *length);
@@ -160,7 +173,7 @@ static void on_connection(void *user, struct MHD_Connection *from, void **state,
     const union MHD_ConnectionInfo *address = MHD_get_connection_info(from, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     atomic_fetch_add(&m->connections, 1);
     atomic_fetch_add(&m->connected, 1);
-    *state = socket ? connection_add(&s->connections, socket->connect_fd, address ? address->client_addr : NULL,
+    *state = socket ? connection_add(&s->connections, from, socket->connect_fd, address ? address->client_addr : NULL,
                                      sizeof(struct sockaddr_storage))
                     : NULL;
 }
@@ -172,10 +185,73 @@ static size_t leave_encoded(void *user, struct MHD_Connection *from, char *encod
     return strlen(encoded);
 }
 
+/* ---- a Content-Length that is none ----
+ *
+ * libmicrohttpd answers it by itself, before anybody is asked, and up to 0.9.75 it writes the head of that answer
+ * twice. But it logs a message first: then the one connection of the same thread whose head is here and whose request
+ * has not begun is the one in question. It gets the answer that it should get, and its socket takes no other. */
+
+static void answer_bad_length(server *s, connection *c) {
+    char head[320], date[64];
+    struct tm parts;
+    time_t now = time(NULL);
+    const char *given = header(c->handle, "Content-Length");
+    bool large = given && *given && !given[strspn(given, "0123456789")];
+    request *r = request_create(s->service, &(request_head){"POST", "/", c->client, header, c->handle});
+    if (!r)
+        return;
+    r->route = NULL;
+    request_problem(r, large ? PROBLEM_TOO_LARGE : PROBLEM_BAD_REQUEST, NULL,
+                    large ? "the Content-Length is too large" : "the Content-Length is not a number of bytes");
+    strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &parts));
+    int length =
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nX-Content-Type-Options: "
+                 "nosniff\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n",
+                 r->status, MHD_get_reason_phrase_for((unsigned)r->status), date, r->type, r->answer.length);
+    if (!r->answer.failed && send(c->socket, head, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE) == length)
+        send(c->socket, r->answer.data, r->answer.length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    request_free(r);
+}
+
+/* Reads away what has come of the body: closing a socket that holds unread bytes takes back what was sent. */
+static void shut_down(int socket) {
+    enum { PIECE = 4096, MOST = 256 };
+    char piece[PIECE];
+    shutdown(socket, SHUT_WR);
+    for (int i = 0; i < MOST && recv(socket, piece, sizeof piece, MSG_DONTWAIT) > 0; i++)
+        ;
+}
+
+static bool is_past_its_head(const connection *c) {
+    if (atomic_load(&c->phase) != PHASE_HEAD || !pthread_equal(c->thread, pthread_self()))
+        return false;
+    const union MHD_ConnectionInfo *size = MHD_get_connection_info(c->handle, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return size && size->header_size;
+}
+
+static void on_message(void *user, const char *format, va_list arguments) {
+    server *s = user;
+    connection *found = NULL;
+    (void)arguments;
+    if (!strstr(format, "Content-Length"))
+        return;
+    pthread_mutex_lock(&s->connections.lock);
+    for (connection *c = s->connections.first; c && !found; c = c->next)
+        found = is_past_its_head(c) ? c : NULL;
+    pthread_mutex_unlock(&s->connections.lock);
+    if (!found) /* only this thread could take it away meanwhile */
+        return;
+    connection_is(found, PHASE_BODY);
+    if (!s->options.certificate)
+        answer_bad_length(s, found);
+    shut_down(found->socket);
+}
+
 /* ---- start and stop ---- */
 
 bool server_start(server *s, service *serves, const server_options *options) {
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
     *s = (server){.service = serves, .options = *options};
     serves->wake = wake;
     if (!connections_open(&s->connections, 2 * options->timeout, options->timeout, options->receive_timeout)) {
@@ -190,11 +266,11 @@ bool server_start(server *s, service *serves, const server_options *options) {
     else
         tls[0].option = MHD_OPTION_END;
     s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, options->socket, MHD_OPTION_THREAD_POOL_SIZE,
-        options->threads, MHD_OPTION_CONNECTION_LIMIT, options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        options->per_client, MHD_OPTION_CONNECTION_TIMEOUT, options->timeout, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        options->max_head, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL,
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_message, s, MHD_OPTION_LISTEN_SOCKET,
+        options->socket, MHD_OPTION_THREAD_POOL_SIZE, options->threads, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->per_client, MHD_OPTION_CONNECTION_TIMEOUT,
+        options->timeout, MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->max_head, MHD_OPTION_UNESCAPE_CALLBACK,
+        leave_encoded, NULL, MHD_OPTION_URI_LOG_CALLBACK, on_target, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (!s->daemon)
         message("the server cannot be started; is the certificate that of the key?");

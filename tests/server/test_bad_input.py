@@ -169,6 +169,45 @@ class BadRequests(support.ServerTest):
             self.assertNotIn(b"doppel_uptime", got)
             self.assertRegex(got.split(b"\r\n")[0], rb" (400|413|415|501) |^$")
 
+    def test_one_head_an_answer(self):
+        """What is wrong with a head is told in one answer, a problem document."""
+        post = b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        for data, status in ((b"GET /healthz HTTP/1.1\r\n\r\n", b"400"), (b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", b"400"),
+                             (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nhost: evil.example\r\n\r\n", b"400"),
+                             (b"GET /health z HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
+                             (b"GET /healthz HTTP/1.0\r\nHost: localhost\r\nHost: localhost\r\n\r\n", b"400"),
+                             (post + b"Content-Length: -1\r\n\r\n{}", b"400"), (post + b"Content-Length: 1x\r\n\r\n{}", b"400"),
+                             (post + b"Content-Length: \r\n\r\n{}", b"400"), (post + b"Content-Length: 1 1\r\n\r\n{}", b"400"),
+                             (post + b"Content-Length: 99999999999999999999999\r\n\r\n{}", b"413"),
+                             (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", b"400")):
+            with self.subTest(data):
+                got = self.server.raw(data, timeout=8)
+                head, body = got.split(b"\r\n\r\n", 1)
+                self.assertEqual(head.split(b" ")[1], status)
+                self.assertNotIn(b"HTTP/1.1 4", body)
+                self.assertIn(b"application/problem+json", head)
+                self.assertEqual(json.loads(body)["status"], int(status))
+                self.assertIn(b"Content-Length: %d" % len(body), head)
+
+    def test_bad_lengths_beside_others(self):
+        """Each gets its own answer, however the heads come, and whatever others do on the same threads."""
+        bad = b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n"
+        good = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        links = [socket.create_connection(("127.0.0.1", self.server.port), timeout=20) for _ in range(40)]
+        for cut in (20, 45):
+            for number, link in enumerate(links):
+                whole = bad if number % 2 else good
+                link.sendall(whole[:20] if cut == 20 else whole[20:])
+        for number, link in enumerate(links):
+            got = piece = link.recv(1000)
+            while piece and b"}" not in got:
+                piece = link.recv(1000)
+                got += piece
+            self.assertEqual((got.count(b"HTTP/1.1 "), got[9:12]), (1, b"400" if number % 2 else b"200"), got)
+            if number % 2:
+                self.assertEqual(link.recv(1000), b"")
+            link.close()
+
     def test_not_http(self):
         for data in (b"\x16\x03\x01\x02\x00\x01", b"hello\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
                      b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n",
