@@ -40,10 +40,10 @@ endif()
 
 # The server, as a process of its own; with the sanitizers, too.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
-  foreach(name routes bad_input operation same store)
+  foreach(name routes bad_input other_sites operation same store)
     suite_test(server.${name} server COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds})
   endforeach()
-  foreach(name routes bad_input operation store)
+  foreach(name routes bad_input other_sites operation store)
     suite_test(asan.server.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds}/asan
                ENVIRONMENT DOPPEL_SUITE=quick)
     suite_test(tsan.server.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds}/tsan

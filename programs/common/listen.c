@@ -1,6 +1,7 @@
 /* listen.c - where a server listens. */
 #include "common/listen.h"
 
+#include "common/args.h"
 #include "common/message.h"
 
 #include <arpa/inet.h>
@@ -77,30 +78,46 @@ static int bind_to(const struct addrinfo *at) {
     return -1;
 }
 
-bool listen_open(listening *l, const char *address) {
+static int take_handed_over(listening *l) {
+    l->socket = HANDED_OVER;
+    /* Whoever opened it need not have made it so; waiting for the next client would stop all others. */
+    if (!fcntl(HANDED_OVER, F_SETFL, O_NONBLOCK) && !fcntl(HANDED_OVER, F_SETFD, FD_CLOEXEC) && name_socket(l))
+        return EXIT_DONE;
+    message("the socket that was handed over cannot be used: %s", strerror(errno));
+    return EXIT_STORE;
+}
+
+static void complain(const char *address) {
+    if (errno == EADDRINUSE)
+        message("cannot listen on %s: address already in use; stop what listens there, or choose another with "
+                "--listen HOST:PORT",
+                address);
+    else
+        message("cannot listen on %s: %s", address, strerror(errno));
+}
+
+int listen_open(listening *l, const char *address) {
     struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
     char host[256];
     const char *port;
     *l = (listening){.socket = -1};
-    if (handed_over()) {
-        l->socket = HANDED_OVER;
-        /* Whoever opened it need not have made it so; waiting for the next client would stop all others. */
-        return !fcntl(HANDED_OVER, F_SETFL, O_NONBLOCK) && !fcntl(HANDED_OVER, F_SETFD, FD_CLOEXEC) && name_socket(l);
-    }
+    if (handed_over())
+        return take_handed_over(l);
     if (!split(address, host, sizeof host, &port)) {
         message("--listen takes HOST:PORT, such as 127.0.0.1:7700 or [::1]:7700, with a port up to 65535, not %s",
                 address);
-        return false;
+        return EXIT_USAGE;
     }
     int code = getaddrinfo(host[0] ? host : NULL, port, &want, &found);
     if (code) {
         message("--listen %s: %s", address, gai_strerror(code));
-        return false;
+        return EXIT_USAGE;
     }
     for (struct addrinfo *at = found; at && l->socket < 0; at = at->ai_next)
         l->socket = bind_to(at);
-    if (l->socket < 0)
-        message("cannot listen on %s: %s", address, strerror(errno));
+    bool fine = l->socket >= 0 && name_socket(l);
+    if (!fine)
+        complain(address);
     freeaddrinfo(found);
-    return l->socket >= 0 && name_socket(l);
+    return fine ? EXIT_DONE : EXIT_STORE;
 }

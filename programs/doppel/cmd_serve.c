@@ -12,6 +12,9 @@ const cli_option serve_options[] = {
      "who may do what, a line each: NAME RIGHT TOKEN, with the right read, write or admin; read again at SIGHUP"},
     {"certificate", 0, OPTION_FILE, "FILE", "serve TLS with this certificate (PEM), and --key"},
     {"key", 0, OPTION_FILE, "FILE", "the key of --certificate"},
+    {"origins", 0, OPTION_TEXT, "LIST",
+     "the addresses it has behind a proxy, separated by commas (https://doppel.example): their names are taken in "
+     "Host, and their pages may use it; pages of other sites may not"},
     {"config", 0, OPTION_FILE, "FILE",
      "read what is not given here from this file of lines NAME = VALUE; before that, from DOPPEL_NAME of the "
      "environment"},
@@ -21,7 +24,8 @@ const cli_option serve_options[] = {
     {"max-buffered", 0, OPTION_SIZE, "BYTES", "hold at most so much of all bodies at a time (default 1G)"},
     {"max-head", 0, OPTION_SIZE, "BYTES", "memory of a connection; heads are shorter (default 32K)"},
     {"max-connections", 0, OPTION_COUNT, "N", "at most N connections (default 4096)"},
-    {"max-per-client", 0, OPTION_COUNT, "N", "at most N of them from one address (default: any number)"},
+    {"max-per-client", 0, OPTION_COUNT, "N",
+     "at most N of them from one address, 0 for any number (default: a quarter of --max-connections)"},
     {"timeout", 0, OPTION_COUNT, "SECONDS", "shut connections that send or take nothing for so long (default 30)"},
     {"receive-timeout", 0, OPTION_COUNT, "SECONDS", "shut those whose body is not there by then (default 60)"},
     {"stop-timeout", 0, OPTION_COUNT, "SECONDS", "at SIGTERM, finish what was accepted for so long (default 30)"},

@@ -2,22 +2,166 @@
 #include "server/service.h"
 #include "server/target.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* ---- what is true of every request ---- */
+/* ---- where it comes from ----
+ *
+ * A browser lets any page send requests to any server, with the rights of the machine it runs on. What a page cannot
+ * change is what the browser says of it: Origin, Sec-Fetch-Site, and the name in Host. So a request that a page of
+ * another origin sends is refused, and a server on loopback without tokens is called by the names of loopback alone: a
+ * name of a page's own may resolve to loopback, too. --origins are the addresses that it has behind a proxy. */
 
-/* Whether a Host header names this machine: a page elsewhere cannot reach a server on loopback by a name of its own. */
-static bool is_local(const char *host) {
-    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    for (size_t i = 0; host && i < sizeof names / sizeof *names; i++) {
-        size_t length = strlen(names[i]);
-        if (!strncasecmp(host, names[i], length) && (!host[length] || host[length] == ':'))
-            return true;
-    }
-    return !host;
+/* The part HOST:PORT of an address. */
+typedef struct authority {
+    doppel_slice name; /* with the brackets of IPv6 */
+    unsigned port;
+} authority;
+
+static bool read_authority(doppel_slice written, bool https, authority *a) {
+    const char *end = written.data + written.length, *at = written.data;
+    if (written.length && *at == '[')
+        at = memchr(at, ']', written.length);
+    const char *colon = at ? memchr(at, ':', (size_t)(end - at)) : NULL;
+    *a = (authority){{written.data, colon ? (size_t)(colon - written.data) : written.length}, https ? 443 : 80};
+    if (!at || !a->name.length)
+        return false;
+    for (size_t i = 0; i < a->name.length; i++)
+        if ((unsigned char)a->name.data[i] <= ' ' || strchr("/?#@\\\"", a->name.data[i]))
+            return false;
+    if (!colon)
+        return true;
+    a->port = 0;
+    for (at = colon + 1; at < end && *at >= '0' && *at <= '9' && a->port <= UINT16_MAX; at++)
+        a->port = a->port * 10 + (unsigned)(*at - '0');
+    return at == end && end > colon + 1 && a->port <= UINT16_MAX;
 }
+
+static bool same_authority(const authority *a, const authority *b) {
+    return a->port == b->port && a->name.length == b->name.length &&
+           !strncasecmp(a->name.data, b->name.data, a->name.length);
+}
+
+typedef struct origin {
+    bool https;
+    authority at;
+} origin;
+
+static bool read_origin(doppel_slice written, origin *o) {
+    static const char *const schemes[] = {"http://", "https://"};
+    for (int i = 0; i < 2; i++) {
+        size_t length = strlen(schemes[i]);
+        if (written.length > length && !strncasecmp(written.data, schemes[i], length)) {
+            o->https = i;
+            return read_authority((doppel_slice){written.data + length, written.length - length}, i, &o->at);
+        }
+    }
+    return false;
+}
+
+/* Takes the next of a list of origins, separated by commas, off it; false: there is none. */
+static bool next_origin(const char **list, doppel_slice *written) {
+    while (*list && (**list == ',' || **list == ' '))
+        ++*list;
+    if (!*list || !**list)
+        return false;
+    *written = (doppel_slice){*list, strcspn(*list, ", ")};
+    *list += written->length;
+    return true;
+}
+
+bool origins_allowed(const char *list, doppel_slice *wrong) {
+    origin o;
+    while (next_origin(&list, wrong))
+        if (!read_origin(*wrong, &o))
+            return false;
+    return true;
+}
+
+/* Whether the server answers to a Host header behind a proxy. */
+static bool is_listed_host(const char *list, const char *host) {
+    doppel_slice written;
+    origin o;
+    authority given;
+    while (next_origin(&list, &written))
+        if (read_origin(written, &o) && read_authority(slice_of(host), o.https, &given) &&
+            same_authority(&given, &o.at))
+            return true;
+    return false;
+}
+
+static bool is_listed_origin(const char *list, const origin *given) {
+    doppel_slice written;
+    origin o;
+    while (next_origin(&list, &written))
+        if (read_origin(written, &o) && o.https == given->https && same_authority(&given->at, &o.at))
+            return true;
+    return false;
+}
+
+/* Whether a Host header names this machine. */
+static bool is_loopback(const char *host) {
+    authority a;
+    char name[INET6_ADDRSTRLEN];
+    struct in_addr address;
+    if (!read_authority(slice_of(host), false, &a) || a.name.length >= sizeof name)
+        return false;
+    memcpy(name, a.name.data, a.name.length);
+    name[a.name.length] = 0;
+    return !strcasecmp(name, "localhost") || !strcmp(name, "[::1]") ||
+           (inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
+}
+
+static bool is_called_rightly(request *r, const request_head *head) {
+    const char *host = head->header(head->user, "Host");
+    if (!r->service->options.local_only || !host || is_loopback(host) ||
+        is_listed_host(r->service->options.origins, host))
+        return true;
+    request_problem(r, PROBLEM_HOST, NULL,
+                    "this server listens on loopback; call it localhost, or start it with --origins if it has this "
+                    "name behind a proxy");
+    return false;
+}
+
+/* Whether a page of this origin is one of this server's own. */
+static bool is_own(const service *s, const origin *given, const char *host) {
+    authority own;
+    return host && (given->https || !s->options.tls) && read_authority(slice_of(host), given->https, &own) &&
+           same_authority(&given->at, &own);
+}
+
+/* A link that somebody followed: the page that has it sees nothing of the answer. */
+static bool is_link(const request_head *head) {
+    const char *mode = head->header(head->user, "Sec-Fetch-Mode"), *to = head->header(head->user, "Sec-Fetch-Dest");
+    return (!strcmp(head->method, "GET") || !strcmp(head->method, "HEAD")) && mode && !strcmp(mode, "navigate") && to &&
+           !strcmp(to, "document");
+}
+
+static bool is_of_no_other_site(request *r, const request_head *head) {
+    const char *from = head->header(head->user, "Origin"), *site = head->header(head->user, "Sec-Fetch-Site");
+    origin o;
+    if (from) {
+        bool read = read_origin(slice_of(from), &o);
+        if (read && is_listed_origin(r->service->options.origins, &o))
+            return true;
+        if (!read || !is_own(r->service, &o, head->header(head->user, "Host"))) {
+            request_problem(r, PROBLEM_CROSS_SITE, NULL,
+                            "a page of %.200s sent this request; if that is this server behind a proxy, start it with "
+                            "--origins",
+                            from);
+            return false;
+        }
+    }
+    if (!site || !strcmp(site, "same-origin") || !strcmp(site, "none") || is_link(head))
+        return true;
+    request_problem(r, PROBLEM_CROSS_SITE, NULL, "a page of another origin sent this request (Sec-Fetch-Site: %.40s)",
+                    site);
+    return false;
+}
+
+/* ---- what is true of every request ---- */
 
 static bool welcome(request *r, const request_head *head) {
     service *s = r->service;
@@ -26,10 +170,8 @@ static bool welcome(request *r, const request_head *head) {
                         r->retry_after);
         return false;
     }
-    if (s->options.local_only && !is_local(head->header(head->user, "Host"))) {
-        request_problem(r, PROBLEM_HOST, NULL, "this server listens on loopback; call it localhost");
+    if (!is_called_rightly(r, head) || !is_of_no_other_site(r, head))
         return false;
-    }
     if (head->header(head->user, "Transfer-Encoding") && head->header(head->user, "Content-Length")) {
         r->close = true;
         request_problem(r, PROBLEM_BAD_REQUEST, NULL, "Transfer-Encoding and Content-Length exclude each other");
@@ -82,8 +224,12 @@ static bool has_right(request *r, const request_head *head) {
     right_kind needs = r->route->needs;
     if (needs == RIGHT_NONE)
         return true;
-    r->right = tokens_find(&r->service->tokens, head->header(head->user, "Authorization"), r->token);
-    if (r->right == RIGHT_NONE)
+    r->right = tokens_find(&r->service->tokens, head->header(head->user, "Authorization"), r->token, &r->wrong_token);
+    if (r->right == RIGHT_NONE && r->wrong_token)
+        request_problem(
+            r, PROBLEM_WRONG_TOKEN, NULL,
+            "the server does not know this token: look for a typing error, or ask the operator for another");
+    else if (r->right == RIGHT_NONE)
         request_problem(r, PROBLEM_NO_TOKEN, NULL, "send the header Authorization: Bearer TOKEN");
     else if (r->right < needs)
         request_problem(r, PROBLEM_NO_RIGHT, NULL, "this needs the right to %s", names[needs]);
@@ -191,13 +337,14 @@ static bool size_fits(request *r, const char *length) {
 }
 
 static bool expect_body(request *r, const request_head *head) {
-    const char *length = head->header(head->user, "Content-Length");
+    const char *length = head->header(head->user, "Content-Length"), *type = head->header(head->user, "Content-Type");
     bool any = head->header(head->user, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
     if (!size_fits(r, length))
         return false;
-    if (r->route->body == BODY_NONE || (r->route->body == BODY_JSON_OPTIONAL && !any))
+    /* A form of a page says its type even if it sends nothing. */
+    if (r->route->body == BODY_NONE || (r->route->body == BODY_JSON_OPTIONAL && !any && !type))
         return true;
-    if (!type_fits(r, head->header(head->user, "Content-Type"))) {
+    if (!type_fits(r, type)) {
         request_problem(r, PROBLEM_TYPE, NULL, "send it with Content-Type: %s",
                         r->route->body == BODY_LINES ? "application/x-ndjson" : "application/json");
         return false;

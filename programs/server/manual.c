@@ -124,7 +124,9 @@ void manual_write(text *out) {
              "# HTTP\n\nWhat `doppel serve` answers to. This page is made of the table that requests are checked by, "
              "programs/server/routes.c: `doppel --generate http`. The same for programs: `GET /openapi.json`.\n\n"
              "Bodies are UTF-8, plain or with `Content-Encoding: gzip` or `zstd`; ids in paths are "
-             "percent-encoded, slashes too. With `--tokens FILE`, send `Authorization: Bearer TOKEN`.\n\n"
+             "percent-encoded, slashes too. A body needs the Content-Type that its route takes. With `--tokens FILE`, "
+             "send `Authorization: Bearer TOKEN`. Requests that pages of other sites send are refused "
+             "(docs/SERVER.md).\n\n"
              "| | | |\n|---|---|---|\n");
     for (const route_info *r = routes; r->method; r++)
         text_format(out, "| %s | `%s` | %s |\n", r->method, r->path, r->summary);

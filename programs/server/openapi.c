@@ -95,13 +95,22 @@ static bool can(const route_info *r, int status, bool below) {
         if (r->answers[i].status == status)
             return false;
     switch (status) {
-    case 401:
-    case 403: return r->needs > RIGHT_NONE;
+    case 401: return r->needs > RIGHT_NONE;
     case 404: return below;
     case 413:
     case 415: return r->body != BODY_NONE;
     default: return true;
     }
+}
+
+/* Every problem of a status, from one of them on. */
+static void write_problem(text *out, const route_info *r, int first) {
+    char help[512];
+    size_t used = 0;
+    for (int i = first; i < PROBLEM_KINDS && used < sizeof help; i++)
+        if (problems[i].status == problems[first].status)
+            used += (size_t)snprintf(help + used, sizeof help - used, "%s%s", used ? "; " : "", problems[i].title);
+    write_answer(out, r, &(answer_info){problems[first].status, &shape_problem, help});
 }
 
 static void write_answers(text *out, const route_info *r, bool below) {
@@ -113,10 +122,8 @@ static void write_answers(text *out, const route_info *r, bool below) {
     for (int i = 0; i < PROBLEM_KINDS; i++) {
         int status = problems[i].status;
         bool common = status != 405 && status != 409 && status != 422 && status != 501;
-        if (status > last && common && can(r, status, below)) {
-            answer_info a = {status, &shape_problem, problems[i].title};
-            write_answer(out, r, &a);
-        }
+        if (status > last && common && can(r, status, below))
+            write_problem(out, r, i);
         last = status > last ? status : last;
     }
     text_put(out, "}");

@@ -47,7 +47,8 @@ static void add_headers(struct MHD_Response *response, const request *r) {
         MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
     }
     if (r->status == 401)
-        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+        MHD_add_response_header(response, "WWW-Authenticate",
+                                r->wrong_token ? "Bearer error=\"invalid_token\"" : "Bearer");
     if (r->allow[0])
         MHD_add_response_header(response, "Allow", r->allow);
     if (r->location[0])

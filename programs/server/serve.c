@@ -66,12 +66,15 @@ static void read_options(serving *s, const served_index *index) {
     const cli_args *args = s->args;
     const char *tmp = args_text(args, "tmp");
     int threads = (int)args_number(args, "threads", (uint64_t)processors());
+    unsigned most = (unsigned)args_number(args, "max-connections", 4096);
     s->options = (service_options){
         .first = *index,
         .indexes = args_text(args, "indexes"),
         .backups = args_text(args, "backups"),
         .tokens = args_text(args, "tokens"),
         .access_log = args_text(args, "access-log"),
+        .origins = args_text(args, "origins"),
+        .tls = args_text(args, "certificate"),
         .tmp = tmp                ? tmp
                : getenv("TMPDIR") ? getenv("TMPDIR")
                                   : "/tmp",
@@ -82,8 +85,8 @@ static void read_options(serving *s, const served_index *index) {
     };
     s->server_options = (server_options){
         .threads = (unsigned)threads,
-        .connections = (unsigned)args_number(args, "max-connections", 4096),
-        .per_client = (unsigned)args_number(args, "max-per-client", 0),
+        .connections = most,
+        .per_client = (unsigned)args_number(args, "max-per-client", most > 4 ? most / 4 : 1),
         .timeout = (unsigned)args_number(args, "timeout", 30),
         .receive_timeout = (unsigned)args_number(args, "receive-timeout", 60),
         .stop_timeout = (unsigned)args_number(args, "stop-timeout", 30),
@@ -159,6 +162,16 @@ static void wait_for_end(serving *s) {
     }
 }
 
+static bool check_origins(const serving *s) {
+    doppel_slice wrong;
+    if (origins_allowed(s->options.origins, &wrong))
+        return true;
+    message("--origins takes addresses such as https://doppel.example or http://localhost:8080, separated by commas, "
+            "not %.*s",
+            (int)wrong.length, wrong.data);
+    return false;
+}
+
 static bool is_safe(const serving *s) {
     if (s->listening.local || s->options.tokens)
         return true;
@@ -194,12 +207,15 @@ int serve(const cli_args *args, const served_index *index) {
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* in all threads: this one waits for them */
     const char *address = args_text(args, "listen");
     read_options(s, index);
-    if (read_certificate(s) && listen_open(&s->listening, address ? address : "127.0.0.1:7700") && is_safe(s)) {
+    if (read_certificate(s) && check_origins(s))
+        code = listen_open(&s->listening, address ? address : "127.0.0.1:7700");
+    if (code == EXIT_DONE && !is_safe(s))
+        code = EXIT_USAGE;
+    if (code == EXIT_DONE) {
         s->server_options.socket = s->listening.socket;
         s->options.local_only = s->listening.local && !s->options.tokens;
         allow_many_files(s->server_options.connections);
-        if (give_up(s))
-            code = run(s);
+        code = give_up(s) ? run(s) : EXIT_USAGE;
     }
     free(s->certificate);
     free(s->key);

@@ -32,6 +32,8 @@ typedef struct service_options {
     const char *tokens;  /* NULL: everybody may do everything */
     const char *access_log;
     const char *tmp;
+    const char *origins;   /* addresses that it has behind a proxy, separated by commas; NULL: none */
+    bool tls;              /* it serves TLS by itself */
     bool local_only;       /* the name a client calls it by has to be one of this machine */
     uint64_t max_body;     /* bytes, unpacked; of a batch: of a line */
     uint64_t max_buffered; /* bytes of bodies that are held at a time */
@@ -87,6 +89,7 @@ typedef struct request {
     char client[64];
     char token[TOKEN_NAME]; /* the name of the one it showed */
     right_kind right;
+    bool wrong_token; /* it showed one that is not known */
     /* What comes. */
     uint64_t began;    /* microseconds */
     uint64_t received; /* bytes, as they came */
@@ -129,6 +132,8 @@ enum {
 request *request_create(service *s, const request_head *head);
 /* head.c: takes the head; afterwards `done`, or the body may come. */
 void request_take_head(request *r, const request_head *head);
+/* head.c: whether each of a list of origins (NULL: none) is one; else *wrong is the first that is not. */
+bool origins_allowed(const char *list, doppel_slice *wrong);
 /* True: a worker has to run request->work before more can come. */
 bool request_receive(request *r, const char *bytes, size_t length);
 /* The body is here. Gives how the rest is to be done; RUN_QUICK: by request_run, now. */

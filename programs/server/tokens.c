@@ -127,7 +127,7 @@ static bool same_secret(const unsigned char *a, const unsigned char *b) {
     return !differ;
 }
 
-right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAME]) {
+right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAME], bool *wrong) {
     unsigned char given[TOKEN_MOST] = {0};
     right_kind found = RIGHT_NONE;
     name[0] = 0;
@@ -143,5 +143,6 @@ right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAM
             memcpy(name, t->list[i].name, TOKEN_NAME);
         }
     pthread_rwlock_unlock(&t->lock);
+    *wrong = length && found == RIGHT_NONE;
     return found;
 }

@@ -34,8 +34,8 @@ void tokens_free(tokens *t);
 /* Reads a file, in place of what was there. Complains and gives false when it makes no sense; then nothing changes. */
 bool tokens_load(tokens *t, const char *path);
 
-/* The right of an Authorization header (NULL: none), and the name of its token. RIGHT_NONE: it is no token. When none
- * are required, everybody has every right. */
-right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAME]);
+/* The right of an Authorization header (NULL: none), and the name of its token. RIGHT_NONE: it has no token, or
+ * (*wrong) one that is not known. When none are required, everybody has every right. */
+right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAME], bool *wrong);
 
 #endif

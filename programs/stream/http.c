@@ -144,16 +144,17 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const
     return answer(from, 404, "application/problem+json", &body);
 }
 
-bool http_start(stream *s) {
+int http_start(stream *s) {
     enum { CONNECTIONS = 64, TIMEOUT = 30 };
     if (!s->settings.listen)
-        return true;
+        return EXIT_DONE;
     s->http = calloc(1, sizeof *s->http);
-    if (!s->http || !listen_open(&s->http->listening, s->settings.listen))
-        return false;
+    int code = s->http ? listen_open(&s->http->listening, s->settings.listen) : EXIT_STORE;
+    if (code != EXIT_DONE)
+        return code;
     if (s->job->shared && !watch_open(&s->http->watch, s->job->engine, "pages wait")) {
         say("no threads to watch the store");
-        return false;
+        return EXIT_STORE;
     }
     s->http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ITC, 0,
                                        NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->http->listening.socket,
@@ -163,7 +164,7 @@ bool http_start(stream *s) {
         say("listening on http://%s", s->http->listening.where);
     else
         say("cannot serve on %s", s->http->listening.where);
-    return s->http->daemon;
+    return s->http->daemon ? EXIT_DONE : EXIT_STORE;
 }
 
 void http_stop(stream *s) {

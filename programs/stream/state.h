@@ -115,7 +115,7 @@ int report_end(stream *s, int code);
 int64_t lag_of(stream *s, text *out); /* of all partitions, each written to `out` if it is not NULL */
 
 /* ---- http.c ---- */
-bool http_start(stream *s);
+int http_start(stream *s); /* the exit code */
 void http_stop(stream *s);
 
 #endif

@@ -52,9 +52,9 @@ static void free_batches(stream *s) {
 }
 
 static int run(stream *s) {
-    if (!http_start(s))
-        return EXIT_USAGE;
-    int code = clients_open(s);
+    int code = http_start(s);
+    if (code == EXIT_DONE)
+        code = clients_open(s);
     if (code != EXIT_DONE)
         return code;
     if (!worker_start(s))

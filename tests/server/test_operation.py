@@ -148,7 +148,12 @@ class Access(unittest.TestCase):
         headers = {"Content-Type": "application/x-ndjson", "Authorization": "Bearer " + read}
         self.assertEqual(server.ask("POST", "/v1/batch?op=add", "", headers)[0], 403)
         self.assertEqual(server.ask("POST", "/v1/batch?op=check", "", headers)[0], 200)
-        self.assertEqual(server.get("/v1/stats")[1]["WWW-Authenticate"], "Bearer")
+        # One that is not known reads differently from none.
+        for given, kind, challenge in ((None, "no-token", "Bearer"), ("Basic YTpi", "no-token", "Bearer"), ("Bearer ", "no-token", "Bearer"),
+                                       ("Bearer 0123456789abcdefX", "wrong-token", 'Bearer error="invalid_token"'),
+                                       ("bearer " + "x" * 500, "wrong-token", 'Bearer error="invalid_token"')):
+            status, headers, body = server.ask("GET", "/v1/stats", headers={"Authorization": given} if given else {})
+            self.assertEqual((status, body["type"], headers["WWW-Authenticate"]), (401, "urn:doppel:problem:" + kind, challenge))
         # Read again at SIGHUP; what cannot be read changes nothing.
         self.write_tokens("other read fedcba9876543210\n")
         server.process.send_signal(signal.SIGHUP)
@@ -173,6 +178,7 @@ class Access(unittest.TestCase):
             (("--listen", "127.0.0.1:99999"), 2, "--listen"), (("--tokens", "/nowhere"), 2, "cannot read"),
             (("--certificate", self.tokens), 2, "go together"), (("--user", "nobody-here"), 2, "no user"),
             (("--config", "/nowhere"), 2, "cannot read"), (("--preset", "none"), 2, "preset"),
+            (("--origins", "https://a.example,b.example"), 2, "not b.example"), (("--origins", "http://a.example/x"), 2, "not http"),
             (("--certificate", self.tokens, "--key", self.tokens), 2, "certificate"), (("--indexes", "/nowhere"), 4, "nowhere"),
         ):
             with self.subTest(options):
@@ -187,7 +193,9 @@ class Access(unittest.TestCase):
         busy = socket.socket()
         busy.bind(("127.0.0.1", 0))
         busy.listen()
-        self.assertIn("cannot listen", self.start("--listen", f"127.0.0.1:{busy.getsockname()[1]}")[1])
+        code, said = self.start("--listen", f"127.0.0.1:{busy.getsockname()[1]}")
+        self.assertEqual(code, 4)
+        self.assertIn("address already in use", said)
         busy.close()
 
     def test_tls(self):
@@ -203,6 +211,15 @@ class Access(unittest.TestCase):
             self.assertEqual(server.ask("POST", "/v1/documents", body, connection=link)[0], 201)
         link.close()
         self.assertNotIn(b"200 OK", server.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", timeout=3))
+        # A Content-Length that is none: at most one head comes back.
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain, \
+                context.wrap_socket(plain, server_hostname="localhost") as link:
+            link.sendall(b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n")
+            try:
+                got = link.recv(10000)
+            except OSError:
+                got = b""
+        self.assertLess(got.count(b"HTTP/1.1 "), 2)
         server.close()
 
     def test_configuration(self):
@@ -237,7 +254,12 @@ class Access(unittest.TestCase):
         server.close()
 
     def test_connections_of_one_client(self):
-        server = Server("--max-per-client", "4")
+        """As many as are allowed; a quarter of all if nothing is said."""
+        self.check_connections("--max-per-client", "4")
+        self.check_connections("--max-connections", "16", "--threads", "1")
+
+    def check_connections(self, *options):
+        server = Server(*options)
         links = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(8)]
         answered = 0
         for link in links:

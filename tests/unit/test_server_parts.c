@@ -99,21 +99,24 @@ static void test_tokens(void **state) {
     (void)state;
     char path[] = "/tmp/doppel-tokens-XXXXXX", name[TOKEN_NAME];
     tokens t;
+    bool unknown;
     close(mkstemp(path));
     tokens_init(&t);
-    assert_int_equal(tokens_find(&t, NULL, name), RIGHT_ADMIN);
+    assert_int_equal(tokens_find(&t, NULL, name, &unknown), RIGHT_ADMIN);
     write_file(path, "# comment\n\nann read 0123456789abcdef\nbob admin fedcba9876543210\n");
     assert_true(tokens_load(&t, path));
-    assert_int_equal(tokens_find(&t, "Bearer 0123456789abcdef", name), RIGHT_READ);
+    assert_int_equal(tokens_find(&t, "Bearer 0123456789abcdef", name, &unknown), RIGHT_READ);
     assert_string_equal(name, "ann");
-    assert_int_equal(tokens_find(&t, "bearer fedcba9876543210", name), RIGHT_ADMIN);
+    assert_int_equal(tokens_find(&t, "bearer fedcba9876543210", name, &unknown), RIGHT_ADMIN);
     static const char *const wrong[] = {
         NULL, "", "Bearer ", "Bearer 0123456789abcde", "Bearer 0123456789abcdefg", "Basic x", "0123456789abcdef"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(tokens_find(&t, wrong[i], name), RIGHT_NONE);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(tokens_find(&t, wrong[i], name, &unknown), RIGHT_NONE);
+        assert_int_equal(unknown, i == 3 || i == 4); /* a token, but none of these */
+    }
     write_file(path, "ann read short\n");
     assert_false(tokens_load(&t, path));
-    assert_int_equal(tokens_find(&t, "Bearer 0123456789abcdef", name), RIGHT_READ);
+    assert_int_equal(tokens_find(&t, "Bearer 0123456789abcdef", name, &unknown), RIGHT_READ);
     tokens_free(&t);
     unlink(path);
 }

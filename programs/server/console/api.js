@@ -5,6 +5,7 @@ export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `The server answered ${status}.`);
     this.status = status;
+    this.kind = (body.type || "").split(":").pop();
     this.title = body.title || "That did not work";
     this.pointer = body.pointer;
     this.line = body.line;

@@ -14,12 +14,13 @@ const HINTS = {
 
 export function problemCard(error) {
   const where = error.pointer && `In the field ${error.pointer.slice(1)}.`;
+  const hint = error.kind === "cross-site" ? null : HINTS[error.status];
   return el(
     "section",
     {class: "card problem", role: "alert"},
     el("h2", null, error.title || "That did not work"),
     el("p", null, error.message || String(error)),
-    (where || HINTS[error.status]) && soft([where, HINTS[error.status]].filter(Boolean).join(" ")),
+    (where || hint) && soft([where, hint].filter(Boolean).join(" ")),
   );
 }
 
