@@ -2,7 +2,12 @@
  *
  * What comes is kept until there is enough for a worker (256 KiB), which unpacks it, cuts it into lines and gives them
  * to the engine, some hundred at a time; their verdicts go to a spool, which is sent once the body has ended. So a
- * batch of any length takes the memory of a few hundred lines. */
+ * batch of any length takes the memory of a few hundred lines.
+ *
+ * What a client can make the server hold is bounded. Before lines go to the engine the spool is looked at: once it is
+ * as long as an answer may be, or all spools together are, the answer is cut: it ends with a problem that names the
+ * first line that was not worked on, and the rest of the body is read away. So whatever was added is answered. Bad
+ * lines cost little to send and much to answer: after BAD_LINES of them, those that follow each other get one line. */
 #include "server/service.h"
 
 #include <stdlib.h>
@@ -12,6 +17,7 @@ enum {
     ENOUGH = 1 << 18,      /* bytes that a worker is called for */
     LINES = 512,           /* that the engine gets at a time */
     LINES_BYTES = 1 << 20, /* unless they are as long as this together */
+    BAD_LINES = 1000,      /* that are answered one by one */
 };
 
 typedef struct line {
@@ -23,9 +29,16 @@ typedef struct line {
     problem why;
 } line;
 
+/* Bad lines that follow each other. */
+typedef struct bad_run {
+    uint64_t first, last; /* 0: there is none */
+    problem_kind kind;
+} bad_run;
+
 typedef struct batch {
     bool add;
     bool broken;     /* what comes cannot be unpacked, which has been told */
+    bool cut;        /* the answer has ended, which has been told */
     bool skipping;   /* the line is too long, which has been told */
     text raw;        /* what came, packed or not */
     text held;       /* lines, a NUL behind each */
@@ -36,6 +49,8 @@ typedef struct batch {
     doppel_item items[LINES];
     doppel_verdict verdicts[LINES];
     doppel_status statuses[LINES];
+    uint64_t bad; /* lines so far */
+    bad_run run;
     text out;
 } batch;
 
@@ -54,6 +69,7 @@ bool batch_begin(request *r) {
         return false;
     }
     r->batch->add = add;
+    r->spool->total = &r->service->spooled;
     r->work = work;
     return true;
 }
@@ -73,6 +89,8 @@ void batch_free(batch *b) {
 }
 
 bool batch_receive(request *r, const char *bytes, size_t length) {
+    if (r->batch->broken || r->batch->cut)
+        return false;
     text_add(&r->batch->raw, bytes, length);
     return r->batch->raw.failed || r->batch->raw.length >= ENOUGH;
 }
@@ -106,11 +124,43 @@ static bool prepare(request *r, line *l, doppel_item *item) {
 
 /* ---- answers ---- */
 
-static void tell_problem(batch *b, problem *why, uint64_t number) {
+static void write_problem(batch *b, problem *why, uint64_t number, uint64_t last) {
     why->line = number;
-    text_format(&b->out, "{\"line\":%llu,\"problem\":", (unsigned long long)number);
+    text_format(&b->out, "{\"line\":%llu", (unsigned long long)number);
+    if (last)
+        text_member_count(&b->out, "lastLine", last);
+    text_member(&b->out, "problem");
     problem_write(&b->out, why);
     text_put(&b->out, "}\n");
+}
+
+/* Answers the bad lines that followed each other, if any did. */
+static void end_run(batch *b) {
+    problem why = {.kind = b->run.kind};
+    if (!b->run.first)
+        return;
+    snprintf(why.detail, sizeof why.detail, "of bad lines, the first %d of a batch are answered one by one", BAD_LINES);
+    write_problem(b, &why, b->run.first, b->run.last);
+    b->run.first = 0;
+}
+
+/* Whose fault it is decides what a client does next: it sends what the server failed at again. */
+static bool is_of_client(problem_kind kind) {
+    return problems[kind].status < 500;
+}
+
+static void tell_problem(batch *b, problem *why, uint64_t number) {
+    bad_run *run = &b->run;
+    if (++b->bad <= BAD_LINES) {
+        write_problem(b, why, number, 0);
+        return;
+    }
+    if (run->first && run->kind != why->kind && !(is_of_client(run->kind) && is_of_client(why->kind)))
+        end_run(b);
+    if (!run->first)
+        *run = (bad_run){.first = number, .kind = why->kind};
+    run->kind = run->kind == why->kind ? why->kind : PROBLEM_BAD_LINES;
+    run->last = number;
 }
 
 /* Why one of many failed: asked once more by itself. */
@@ -127,6 +177,7 @@ static void tell_item(request *r, size_t i, doppel_status status, uint64_t numbe
     if (status == DOPPEL_ERROR_INPUT || status == DOPPEL_ERROR_USAGE)
         status = ask_alone(r, i, &error);
     if (status == DOPPEL_OK) {
+        end_run(b);
         verdict_write(&b->out, &b->verdicts[i]);
         text_put(&b->out, "\n");
         return;
@@ -135,9 +186,45 @@ static void tell_item(request *r, size_t i, doppel_status status, uint64_t numbe
     tell_problem(b, &why, number);
 }
 
+static void write_out(request *r) {
+    batch *b = r->batch;
+    if (b->out.failed)
+        r->spool->failed = true;
+    else
+        spool_write(r->spool, b->out.data, b->out.length);
+    b->out.length = 0;
+}
+
+/* Ends the answer if it, or all of them, are as long as they may be. */
+static bool cut_if_full(request *r) {
+    batch *b = r->batch;
+    const service_options *o = &r->service->options;
+    problem why = {.kind = PROBLEM_CUT};
+    static const char next[] = "this line and those after it were not worked on";
+    if (o->max_answer && r->spool->length >= o->max_answer) {
+        snprintf(why.detail, sizeof why.detail, "the answer has %llu bytes: %s; send them in another batch",
+                 (unsigned long long)r->spool->length, next);
+    } else if (o->max_spooled && atomic_load(&r->service->spooled) >= o->max_spooled) {
+        why.kind = PROBLEM_NO_MEMORY;
+        snprintf(why.detail, sizeof why.detail, "too many answers are under way: %s; send them again later", next);
+    } else {
+        return false;
+    }
+    end_run(b);
+    write_problem(b, &why, b->lines[0].number, 0);
+    write_out(r);
+    b->cut = true;
+    b->held.length = b->begun = 0;
+    return true;
+}
+
 /* Gives the lines to the engine, and their verdicts to the spool. */
 static void flush(request *r) {
     batch *b = r->batch;
+    if (b->cut || cut_if_full(r)) {
+        b->count = 0;
+        return;
+    }
     doppel_error error = {0};
     doppel_status status = DOPPEL_OK;
     size_t asked = 0, item = 0;
@@ -161,11 +248,7 @@ static void flush(request *r) {
         item++;
     }
     atomic_fetch_add(&r->service->metrics.lines, b->count);
-    if (b->out.failed)
-        r->spool->failed = true;
-    else
-        spool_write(r->spool, b->out.data, b->out.length);
-    b->out.length = 0;
+    write_out(r);
     b->count = 0;
     /* What has no end yet moves to the front. */
     if (b->begun)
@@ -218,7 +301,7 @@ static void end_line(request *r) {
 static bool take(void *user, const char *bytes, size_t length) {
     request *r = user;
     batch *b = r->batch;
-    while (length) {
+    while (length && !b->cut) {
         const char *end = memchr(bytes, '\n', length);
         size_t part = end ? (size_t)(end - bytes) : length;
         if (!b->skipping && b->held.length - b->begun + part > r->service->options.max_body) {
@@ -236,21 +319,37 @@ static bool take(void *user, const char *bytes, size_t length) {
         bytes += end ? part + 1 : part;
         length -= end ? part + 1 : part;
     }
-    return true;
+    return !b->cut;
 }
 
 /* ---- the work ---- */
 
+/* Nothing after the last whole line is read: a last line of the answer says why. */
+static void end_early(request *r, problem_kind kind, const char *detail) {
+    batch *b = r->batch;
+    problem why = {.kind = kind};
+    b->broken = true;
+    b->held.length = b->begun;
+    if (b->count)
+        flush(r);
+    if (b->cut)
+        return;
+    snprintf(why.detail, sizeof why.detail, "%s", detail);
+    end_run(b);
+    write_problem(b, &why, b->number + 1, 0);
+    write_out(r);
+}
+
 static void work(request *r) {
     batch *b = r->batch;
-    body_result result = b->broken ? BODY_FINE : body_add(&r->body, b->raw.data, b->raw.length, take, r);
+    body_result result = b->broken || b->cut ? BODY_FINE : body_add(&r->body, b->raw.data, b->raw.length, take, r);
     bool no_memory = result == BODY_NO_MEMORY || b->raw.failed || b->held.failed;
     b->raw.length = 0;
-    if (result == BODY_BROKEN) {
-        b->broken = true;
-        b->held.length = b->begun;
-        add_bad_line(r, PROBLEM_BAD_ENCODING, "what came from here on cannot be unpacked");
-    }
+    if (result == BODY_BROKEN)
+        end_early(r, PROBLEM_BAD_ENCODING, "what came from here on cannot be unpacked");
+    else if (result == BODY_TOO_DENSE)
+        end_early(r, PROBLEM_TOO_LARGE,
+                  "the body unpacks to too many times its size: what came from here on was not read");
     if (b->count)
         flush(r);
     if (no_memory)
@@ -265,14 +364,16 @@ void handle_batch(request *r) {
     work(r);
     if (r->done)
         return;
-    if (!b->broken && !body_whole(&r->body)) {
-        b->held.length = b->begun;
-        add_bad_line(r, PROBLEM_BAD_ENCODING, "the compressed body breaks off");
-    } else if (b->held.length > b->begun || b->skipping) {
+    bool ended = b->broken || b->cut;
+    if (!ended && !body_whole(&r->body)) {
+        end_early(r, PROBLEM_BAD_ENCODING, "the compressed body breaks off");
+    } else if (!ended && (b->held.length > b->begun || b->skipping)) {
         end_line(r);
     }
     if (b->count)
         flush(r);
+    end_run(b);
+    write_out(r);
     if (r->spool->failed)
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "the answer cannot be held; what was sent may have been added");
     else

@@ -8,6 +8,7 @@
 
 enum {
     ROOM = 1 << 16,
+    ANY_RATIO = 1 << 20, /* bytes that may come out of how little ever: repetitive bodies that are small do no harm */
     GZIP_ONLY = 16 + MAX_WBITS,
     WINDOW_LOG = 23 /* 8 MiB at most for a zstd window, as RFC 8878 asks a server to allow */
 };
@@ -95,10 +96,15 @@ body_result body_add(body *b, const char *bytes, size_t length,
         return take(user, bytes, length) ? BODY_FINE : BODY_STOPPED;
     /* What was unpacked may fill the room exactly, with more to come of bytes that are all taken. */
     while (length || out == ROOM) {
+        size_t before = length;
         body_result result =
             b->coding == CODING_GZIP ? gzip_step(b, &bytes, &length, &out) : zstd_step(b, &bytes, &length, &out);
         if (result != BODY_FINE)
             return result;
+        b->packed += before - length;
+        b->unpacked += out;
+        if (b->max_ratio && b->unpacked > ANY_RATIO && (b->unpacked - ANY_RATIO) / b->max_ratio > b->packed)
+            return BODY_TOO_DENSE;
         if (out && !take(user, b->room, out))
             return BODY_STOPPED;
     }

@@ -358,6 +358,7 @@ static bool expect_body(request *r, const request_head *head) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
         return false;
     }
+    r->body.max_ratio = r->service->options.max_ratio;
     return r->route->body != BODY_LINES || batch_begin(r);
 }
 

@@ -90,6 +90,9 @@ bool request_receive(request *r, const char *bytes, size_t length) {
     body_result result = body_add(&r->body, bytes, length, keep, r);
     if (result == BODY_BROKEN)
         request_problem(r, PROBLEM_BAD_ENCODING, NULL, "what came cannot be unpacked");
+    else if (result == BODY_TOO_DENSE)
+        request_problem(r, PROBLEM_TOO_LARGE, NULL, "it unpacks to more than %llu times its size: send it unpacked",
+                        (unsigned long long)r->body.max_ratio);
     else if (result == BODY_NO_MEMORY)
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
     return false;

@@ -43,7 +43,9 @@ const route_info routes[] = {
      .answers = {{200, &shape_similar, "what was found"}}},
     {"POST", "/v1/batch", "Check or add many documents",
      "A document a line (NDJSON), worked on as they arrive; a verdict or a problem a line, in order. A bad line does "
-     "not stop the others. Lines of adds are durable when they are answered.",
+     "not stop the others; after 1,000 of them, bad lines that follow each other are answered by one line, with "
+     "lastLine. Lines of adds are durable when they are answered. An answer that gets too long ends with a problem of "
+     "type cut, whose line is the first that was not worked on: send the rest in another batch.",
      RIGHT_READ, BODY_LINES, &shape_document, true, RUN_WORKER, handle_batch, "application/x-ndjson",
      .parameters = {{.name = "op",
                      .help = "what is done; add needs the right to write",

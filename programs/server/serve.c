@@ -80,6 +80,9 @@ static void read_options(serving *s, const served_index *index) {
                                   : "/tmp",
         .max_body = args_number(args, "max-body", 16 << 20),
         .max_buffered = args_number(args, "max-buffered", 1 << 30),
+        .max_ratio = args_number(args, "max-ratio", 100),
+        .max_answer = args_number(args, "max-answer", 256 << 20),
+        .max_spooled = args_number(args, "max-spooled", 1 << 30),
         .rate = args_number(args, "rate", 0),
         .threads = threads,
     };

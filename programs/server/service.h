@@ -37,6 +37,9 @@ typedef struct service_options {
     bool local_only;       /* the name a client calls it by has to be one of this machine */
     uint64_t max_body;     /* bytes, unpacked; of a batch: of a line */
     uint64_t max_buffered; /* bytes of bodies that are held at a time */
+    uint64_t max_ratio;    /* of what a packed body unpacks to, and itself; 0: any */
+    uint64_t max_answer;   /* bytes of the answer of a batch, 0: any; what the lines under way add may exceed it */
+    uint64_t max_spooled;  /* bytes of such answers that are held at a time, likewise */
     uint64_t rate;         /* requests a second and client; 0: any */
     int threads;
 } service_options;
@@ -50,6 +53,7 @@ typedef struct service {
     metrics metrics;
     workers workers, adders;
     atomic_uint_fast64_t buffered; /* bytes of bodies that are held */
+    atomic_uint_fast64_t spooled;  /* bytes of answers of batches that are held */
     FILE *access_log;
     pthread_mutex_t log_lock;
     atomic_bool draining;    /* it is about to stop */

@@ -260,6 +260,7 @@ const shape_info shape_problem = {"Problem", "What went wrong.", problem_fields,
 
 static const field line_fields[] = {
     {"line", ANY_NUMBER, .help = "of the body, from 1, with a problem", .whole = true},
+    {"lastLine", ANY_NUMBER, .help = "the problem is that of all lines up to this one", .whole = true},
     {"problem", ANY_OBJECT, .help = "why there is no verdict", .shape = &shape_problem},
     END,
 };

@@ -22,6 +22,8 @@ void spool_free(spool *s) {
         return;
     if (s->file >= 0)
         close(s->file);
+    if (s->total)
+        atomic_fetch_sub(s->total, s->length);
     text_free(&s->head);
     free(s);
 }
@@ -60,8 +62,11 @@ void spool_write(spool *s, const char *bytes, size_t length) {
     } else {
         s->failed = !write_file(s, bytes, length);
     }
-    if (!s->failed)
-        s->length += length;
+    if (s->failed)
+        return;
+    s->length += length;
+    if (s->total)
+        atomic_fetch_add(s->total, length);
 }
 
 long spool_read(spool *s, uint64_t from, char *to, size_t length) {

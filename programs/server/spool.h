@@ -5,6 +5,8 @@
 
 #include "common/text.h"
 
+#include <stdatomic.h>
+
 enum { SPOOL_MEMORY = 1 << 20 };
 
 typedef struct spool {
@@ -13,6 +15,7 @@ typedef struct spool {
     uint64_t length;
     bool failed;
     const char *tmp;
+    atomic_uint_fast64_t *total; /* of all spools: bytes that they hold; NULL: nobody counts */
 } spool;
 
 /* NULL: no memory. `tmp`: where the file goes; borrowed. */

@@ -119,6 +119,108 @@ class BadBodies(support.ServerTest):
         self.assertEqual([index["name"] for index in self.server.get("/v1/indexes")[2]["indexes"]], ["default"])
 
 
+class Batches(support.ServerTest):
+    def batch(self, body, op="check", coding="identity"):
+        """Gives the lines of the answer, and its length."""
+        headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": coding}
+        status, _, data = self.server.ask("POST", f"/v1/batch?op={op}", body, headers)
+        self.assertEqual(status, 200, data)
+        return [json.loads(line) for line in data.splitlines()], len(data)
+
+    def assertLine(self, answer, line, kind, status, **members):
+        problem = answer["problem"]
+        self.assertEqual((answer["line"], problem["line"], problem["type"], problem["status"]),
+                         (line, line, "urn:doppel:problem:" + kind, status), answer)
+        for name, value in members.items():
+            self.assertEqual(answer.get(name), value, answer)
+
+
+class LargeAnswers(Batches):
+    """What a batch makes the server hold is bounded, and the answer says where it was cut."""
+    OPTIONS = ("--max-answer", "64K", "--max-spooled", "256K")
+
+    def test_a_long_answer_is_cut(self):
+        """All that was added is answered; the last line names the first that was not; what it names can be sent again."""
+        documents = [{"id": f"cut{i}", "text": words.text(f"cut{i}", 30)} for i in range(3000)]
+        body = "".join(json.dumps(document) + "\n" for document in documents)
+        answers, length = self.batch(body, "add")
+        self.assertLess(length, (64 << 10) + 512 * 400)
+        done = len(answers) - 1
+        self.assertLine(answers[-1], done + 1, "cut", 413)
+        self.assertEqual([answer["id"] for answer in answers[:-1]], [document["id"] for document in documents[:done]])
+        self.assertEqual(self.server.get(f"/v1/documents/cut{done - 1}")[0], 200)
+        self.assertEqual(self.server.get(f"/v1/documents/cut{done}")[0], 404)
+        again = self.batch("".join(json.dumps(document) + "\n" for document in documents[done:done + 100]), "add")[0]
+        self.assertEqual([answer["id"] for answer in again], [document["id"] for document in documents[done:done + 100]])
+
+    def test_answers_of_all(self):
+        """Batches that are not read yet count together; when they are gone, others have their room."""
+        body = "".join(json.dumps({"title": f"title {i}"}) + "\n" for i in range(1500)).encode()
+        head = (b"POST /v1/batch?op=check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+                b"Content-Length: %d\r\n\r\n" % (len(body) + (1 << 20)))
+        links = []
+        for _ in range(4):
+            links.append(socket.create_connection(("127.0.0.1", self.server.port), timeout=20))
+            links[-1].sendall(head + body + b" " * (400 << 10))  # enough for a worker to be called
+        until = time.monotonic() + 60
+        answers = []
+        while time.monotonic() < until and "problem" not in (answers or [{}])[-1]:
+            answers = self.batch('{"title":"a"}\n{"title":"b"}\n')[0]
+            time.sleep(0.05)
+        self.assertEqual(len(answers), 1)
+        self.assertLine(answers[0], 1, "no-memory", 503)
+        for link in links:
+            link.close()
+        while time.monotonic() < until and "problem" in answers[-1]:
+            answers = self.batch('{"title":"a"}\n{"title":"b"}\n')[0]
+            time.sleep(0.05)
+        self.assertEqual(["problem" in answer for answer in answers], [False, False])
+
+    def test_packed_bodies(self):
+        """A few KiB that unpack to millions of bad lines."""
+        bombs = (("gzip", gzip.compress(b"x\n" * (4 << 20))), ("zstd", words.zstd(b"x\n" * (4 << 20))),
+                 ("gzip", gzip.compress(b"\n" * (8 << 20))), ("gzip", gzip.compress(b'{"title":"a"}\n' + b"x" * (8 << 20))))
+        for coding, bomb in bombs:
+            self.assertLess(len(bomb), 16 << 10)
+            answers, length = self.batch(bomb, coding=coding)
+            self.assertLess(length, 300 << 10)
+            self.assertIn(answers[-1]["problem"]["type"], ("urn:doppel:problem:too-large", "urn:doppel:problem:cut"))
+            self.assertProblem(self.server.ask("POST", "/v1/check", bomb, {**JSON, "Content-Encoding": coding}), 413, "too-large")
+        # What repeats itself in a body that is small does no harm.
+        answers, _ = self.batch(gzip.compress(b'{"title":"a"}\n' * 100 + b" " * (1 << 19)), coding="gzip")
+        self.assertEqual((len(answers), "problem" in answers[-1]), (100, False))
+
+
+class BadLines(Batches):
+    def test_many_bad_lines(self):
+        """The first thousand one by one; then one line for those that follow each other, blank ones among them."""
+        good = '{"title":"a good one"}\n'
+        body = "x\n" * 600 + good + "[]\n" * 600 + good + "x\n\n{}\n" * 1000 + good * 2 + "{}\n" + good + "x\n" * 5
+        answers, _ = self.batch(body)
+        self.assertEqual([answer["line"] for answer in answers[:600]], list(range(1, 601)))
+        self.assertEqual([answer["line"] for answer in answers[601:1001]], list(range(602, 1002)))
+        rest = answers[1001:]
+        self.assertEqual(["problem" in answer for answer in rest], [True, False, True, False, False, True, False, True])
+        self.assertLine(rest[0], 1002, "wrong-shape", 400, lastLine=1201)
+        self.assertLine(rest[2], 1203, "bad-lines", 400, lastLine=4202)
+        self.assertLine(rest[5], 4205, "wrong-shape", 400, lastLine=4205)
+        self.assertLine(rest[7], 4207, "not-json", 400, lastLine=4211)
+
+    def test_a_broken_body_after_many_bad_lines(self):
+        """What ends the body has a line of its own."""
+        answers, _ = self.batch(gzip.compress(b"x\n" * 3000)[:-6], coding="gzip")
+        self.assertEqual(len(answers), 1002)
+        self.assertLine(answers[-2], 1001, "not-json", 400, lastLine=3000)
+        self.assertLine(answers[-1], 3001, "bad-encoding", 400)
+
+    def test_packed_lines_without_limits_of_the_answer(self):
+        """Neither the ratio nor the lines let a small body become a long answer."""
+        answers, length = self.batch(gzip.compress(b"x\n" * (4 << 20)), coding="gzip")
+        self.assertLess(length, 300 << 10)
+        self.assertLine(answers[-1], answers[-1]["line"], "too-large", 413)
+        self.assertLine(answers[-2], 1001, "not-json", 400, lastLine=answers[-1]["line"] - 1)
+
+
 class BadRequests(support.ServerTest):
     OPTIONS = ("--timeout", "3", "--receive-timeout", "3")
 

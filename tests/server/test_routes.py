@@ -62,7 +62,7 @@ class Routes(support.ServerTest):
         self.assertIn("colour", details[3])
         checked = self.server.lines("/v1/batch?op=check", records)
         self.assertTrue(all(answer["isDuplicate"] for answer in checked))
-        for packed, name in ((gzip.compress, "gzip"), (zstd, "zstd")):
+        for packed, name in ((gzip.compress, "gzip"), (words.zstd, "zstd")):
             body = packed("".join(json.dumps(record) + "\n" for record in records).encode())
             status, _, data = self.server.ask("POST", "/v1/batch?op=check", body, {
                 "Content-Type": "application/x-ndjson", "Content-Encoding": name})
@@ -273,10 +273,6 @@ class Routes(support.ServerTest):
         self.assertIn(b'doppel_verdicts_total{index="default",reason="unique"}', body)
         done = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True)
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, b""))
-
-
-def zstd(data):
-    return subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Invented documents: texts that have nothing in common, and near-copies of them."""
 import random
+import subprocess
 
 WORDS = [a + b for a in ("ba", "ko", "mi", "ru", "ze", "fo", "ta", "li", "nu", "sha") for b in
          ("lan", "ri", "mos", "tek", "du", "vor", "pel", "gan", "sil", "ta", "neb", "fur", "cor", "hin", "wes")]
@@ -36,3 +37,7 @@ def documents(count, share=0.3, seed=0):
             record["url"] = f"http://www.example.org/{other}?utm_source=x"
             record["text"] = text(f"{seed}/{number}")
         yield record
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout
