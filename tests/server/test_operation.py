@@ -168,8 +168,9 @@ class Access(unittest.TestCase):
 
     def start(self, *options):
         """Gives the exit code and what was said of a server that should not start."""
-        done = subprocess.run([DOPPEL, "serve", "--index", os.path.join(self.folder, "seen"), "--listen", "127.0.0.1:0",
-                               *support.SANDBOX, *options], capture_output=True, text=True, timeout=60)
+        listen = [] if "--listen" in options else ["--listen", "127.0.0.1:0"]
+        done = subprocess.run([DOPPEL, "serve", "--index", os.path.join(self.folder, "seen"), *listen, *support.SANDBOX, *options],
+                              capture_output=True, text=True, timeout=60)
         return done.returncode, done.stderr
 
     def test_refuses_to_start(self):
