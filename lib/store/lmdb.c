@@ -183,10 +183,11 @@ static doppel_status give_up_on(dp_lmdb *store, const char *path, off_t size, co
     if (size <= (off_t)NEW_PAGES * sysconf(_SC_PAGESIZE))
         return make_beside(store, path, options, error);
     snprintf(why, sizeof why, "%s", error ? error->message : "");
-    return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0,
-                      "has no doppel.index, and %s cannot be read (%.120s): put back a copy of the folder, or move that "
-                      "file away to begin with an empty index",
-                      strrchr(path, '/') + 1, why);
+    return dp_fail_at(
+        error, DOPPEL_ERROR_STORE, store->folder, 0,
+        "has no doppel.index, and %s cannot be read (%.120s): put back a copy of the folder, or move that "
+        "file away to begin with an empty index",
+        strrchr(path, '/') + 1, why);
 }
 
 /* The one file of documents there is. */
@@ -215,7 +216,8 @@ static doppel_status finish_file(dp_lmdb *store, const char *path, const dp_fold
     }
     dp_env_close(&store->env);
     if (!status)
-        status = dp_fail_at(&why, DOPPEL_ERROR_STORE, path, 0, "it names no document, but is longer than an empty file");
+        status =
+            dp_fail_at(&why, DOPPEL_ERROR_STORE, path, 0, "it names no document, but is longer than an empty file");
     if (error)
         *error = why;
     return is_damage(status, reason) ? give_up_on(store, path, known.st_size, options, error) : status;

@@ -320,9 +320,10 @@ index_result indexes_drop(indexes *all, doppel_slice name, doppel_status *status
         return INDEX_BUSY;
     index_entry *entry = take_out(all, name, &result);
     if (entry) {
-        char *path = folder_path(all->folder, entry->name, ""), *dropped = folder_path(all->folder, entry->name, ".dropped");
-        /* The settings go first: from here on it is no index any more, whatever happens. The name is free again at once:
-         * no other index can be called NAME.dropped. */
+        char *path = folder_path(all->folder, entry->name, ""),
+             *dropped = folder_path(all->folder, entry->name, ".dropped");
+        /* The settings go first: from here on it is no index any more, whatever happens. The name is free again at
+         * once: no other index can be called NAME.dropped. */
         *status = folder_unlink(all->folder, entry->name, ".json", error);
         entry_free(entry);
         if (dropped)
