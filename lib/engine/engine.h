@@ -49,6 +49,7 @@ typedef struct dp_worker {
     dp_title_matches titles;
     dp_title_hits title_hits;
     dp_numbers keyed, banded;
+    dp_sift_scratch sift;
     uint64_t *set; /* a copy of a set that is compared, aligned */
     size_t set_room;
     dp_buffer packed;          /* a text */
@@ -70,6 +71,9 @@ typedef struct dp_engine_counters {
     dp_tally check_time, add_time, commit_time, candidates, distances;
 } dp_engine_counters;
 
+/* Fewer than this are read as fast as they are sifted, and need no memory. */
+enum { DP_CROWD_LEAST = 64 };
+
 struct doppel_engine {
     doppel_engine_options options; /* as they are in use */
     dp_buffer settings;            /* what the folder keeps of them, with a NUL */
@@ -83,6 +87,7 @@ struct doppel_engine {
     dp_store *store; /* with `known`; or else `shared` (over.h) */
     dp_known *known;
     dp_names names; /* of the store that `known` was read from; changes with it */
+    size_t crowd;   /* more documents than this that share a band with a query are sifted (parity.h) */
     dp_shared *shared;
     bool is_shared; /* it is one, or will be */
     pthread_rwlock_t shape;

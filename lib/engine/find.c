@@ -14,6 +14,7 @@ typedef struct search {
     const dp_look *look;
     dp_finding *finding;
     doppel_error *error;
+    bool crowded; /* so many share its bands that sets are not read again and again */
     uint64_t lost[LOST];
     int lost_count;
 } search;
@@ -154,6 +155,8 @@ static doppel_status measure_sets(search *s, uint64_t number, double least, dopp
     doppel_status status = dp_read_set(s->engine, s->worker, s->look, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set || !count || !q->set_count)
         return status;
+    if (s->crowded)
+        dp_known_keep_parity(s->engine->known, number, set, count);
     double x = (double)count, y = (double)q->set_count;
     if ((x < y ? x / y : y / x) < least)
         return DOPPEL_OK;
@@ -164,9 +167,16 @@ static doppel_status measure_sets(search *s, uint64_t number, double least, dopp
     return DOPPEL_OK;
 }
 
+/* Of a crowd, such as the pages of one template, each set is read once, and what is kept of it tells later of most of
+ * them that they are not near. */
 static doppel_status find_by_similarity(search *s) {
+    const dp_query *q = s->query;
     dp_numbers *banded = &s->worker->banded;
-    doppel_status status = dp_known_find_bands(s->engine->known, s->query->keys, s->query->key_count, banded);
+    doppel_status status = dp_known_find_bands(s->engine->known, q->keys, q->key_count, banded);
+    const dp_sift sift = {q->set, q->set_count, s->engine->rules.similarity, &s->worker->sift};
+    s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd && q->set_count;
+    if (s->crowded)
+        dp_known_sift(s->engine->known, &sift, banded);
     for (size_t i = 0; i < banded->count && status == DOPPEL_OK; i++) {
         if (!counts(s, banded->number[i]))
             continue;

@@ -101,7 +101,10 @@ bool dp_lists_copy(const dp_table *table, uint64_t which, dp_numbers *numbers) {
     if (!dp_reserve(&numbers->number, &numbers->room, numbers->count + list->count - list->gone,
                     sizeof *numbers->number))
         return false;
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = 0; i < list->count && !list->gone; i++)
+        numbers->number[numbers->count + i] = list->number[i];
+    numbers->count += list->gone ? 0 : list->count;
+    for (size_t i = 0; i < list->count && list->gone; i++)
         if (!is_gone(list, i))
             numbers->number[numbers->count++] = list->number[i];
     return true;

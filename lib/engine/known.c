@@ -18,7 +18,9 @@ static doppel_status create_near(dp_known *known, doppel_error *error) {
         .size = sizeof options, .bits = o->bits, .distance = o->distance, .count = o->count, .memory = o->memory};
     if (!o->by_similarity)
         return doppel_index_create(&options, &known->near, error);
-    return (known->bands = dp_keys_create(BAND_SEGMENTS)) ? DOPPEL_OK : dp_no_memory(error);
+    if (!(known->bands = dp_keys_create(BAND_SEGMENTS)) || !(known->parities = dp_parities_create()))
+        return dp_no_memory(error);
+    return DOPPEL_OK;
 }
 
 doppel_status dp_known_create(const dp_known_options *options, dp_known **known, doppel_error *error) {
@@ -50,6 +52,7 @@ void dp_known_free(dp_known *known) {
         return;
     dp_keys_free(known->keys);
     dp_keys_free(known->bands);
+    dp_parities_free(known->parities);
     doppel_index_free(known->near);
     dp_known_titles_free(known->titles);
     dp_alive_free(&known->alive);
@@ -176,6 +179,8 @@ doppel_status dp_known_remove(dp_known *known, const dp_trace *trace) {
     if (status != DOPPEL_OK)
         return status;
     dp_alive_clear(&known->alive, trace->number);
+    if (known->parities)
+        dp_parities_remove(known->parities, trace->number);
     size_t key_count = dp_known_keys(trace, keys), band_count = dp_known_bands(known, trace, bands);
     fetch_all(known->keys, keys, key_count);
     fetch_all(known->bands, bands, band_count);
@@ -194,13 +199,38 @@ void dp_numbers_free(dp_numbers *numbers) {
     *numbers = (dp_numbers){0};
 }
 
+/* From so many on a bitmap is tried, and used where a number has 64 bits of it or less. */
+enum { MANY_NUMBERS = 256 };
+
+/* Numbers that stand close together are sorted by setting a bit for each, and reading the bits. False: they do not, or
+ * there is no memory. */
+static bool arrange_dense(dp_numbers *numbers) {
+    uint64_t *number = numbers->number, lowest = number[0], highest = number[0];
+    for (size_t i = 1; i < numbers->count; i++) {
+        lowest = number[i] < lowest ? number[i] : lowest;
+        highest = number[i] > highest ? number[i] : highest;
+    }
+    uint64_t words = (highest - lowest) / 64 + 1;
+    uint64_t *bits = words <= numbers->count ? calloc(words, sizeof *bits) : NULL;
+    if (!bits)
+        return false;
+    for (size_t i = 0; i < numbers->count; i++)
+        bits[(number[i] - lowest) / 64] |= (uint64_t)1 << (number[i] - lowest) % 64;
+    numbers->count = 0;
+    for (uint64_t i = 0; i < words; i++)
+        for (uint64_t left = bits[i]; left; left &= left - 1)
+            number[numbers->count++] = lowest + 64 * i + (uint64_t)__builtin_ctzll(left);
+    free(bits);
+    return true;
+}
+
 /* Brings numbers into order, each once. */
 static doppel_status arrange(dp_numbers *numbers) {
     uint64_t few[64], *scratch = few, *number = numbers->number;
     size_t sorted = 1, count = numbers->count;
     while (sorted < count && number[sorted - 1] < number[sorted])
         sorted++;
-    if (sorted >= count)
+    if (sorted >= count || (count >= MANY_NUMBERS && arrange_dense(numbers)))
         return DOPPEL_OK;
     if (count > sizeof few / sizeof *few && !(scratch = malloc(count * sizeof *scratch)))
         return DOPPEL_ERROR_MEMORY;
@@ -253,6 +283,14 @@ doppel_status dp_known_find_bands(dp_known *known, const uint32_t *keys, size_t 
     return give(known, numbers);
 }
 
+void dp_known_sift(dp_known *known, const dp_sift *sift, dp_numbers *numbers) {
+    dp_parities_sift(known->parities, sift, numbers);
+}
+
+void dp_known_keep_parity(dp_known *known, uint64_t number, const uint64_t *set, size_t count) {
+    (void)dp_parities_add(known->parities, number, set, count, &known->alive);
+}
+
 doppel_status dp_known_find_near(dp_known *known, const uint64_t *fingerprint, int distance, doppel_matches *matches,
                                  doppel_error *error) {
     return doppel_index_find(known->near, fingerprint, distance, NULL, matches, error);
@@ -270,7 +308,7 @@ void dp_known_get_stats(dp_known *known, dp_known_stats *stats) {
     *stats = (dp_known_stats){.documents = atomic_load(&known->documents), .copies = atomic_load(&known->copies)};
     stats->keys_bytes = dp_keys_bytes(known->keys) + dp_alive_bytes(&known->alive);
     if (known->bands)
-        stats->near_bytes = dp_keys_bytes(known->bands);
+        stats->near_bytes = dp_keys_bytes(known->bands) + dp_parities_bytes(known->parities);
     if (known->near) {
         doppel_index_stats near;
         doppel_index_get_stats(known->near, &near);

@@ -3,6 +3,7 @@
  *
  * keys.c: a number by a hash of its id, URL or digest, and by the keys of its bands: 7 bytes a key and some air; what
  * it gives may be wrong (hashes and numbers are cut), never incomplete: the caller compares with what is stored.
+ * parity.c: of documents whose bands very many share, which of them cannot be near, without reading what is stored.
  * Fingerprints are in a doppel_index, titles in a dp_titles_index. alive.c: when each number ends, in pages that go
  * when all of theirs are gone.
  *
@@ -68,6 +69,24 @@ static inline uint64_t dp_digest_hash(const uint8_t digest[32]) {
 doppel_status dp_known_find_key(dp_known *known, dp_key key, uint64_t hash, dp_numbers *numbers);
 /* Whoever may share a band, each once, ascending. */
 doppel_status dp_known_find_bands(dp_known *known, const uint32_t *keys, size_t count, dp_numbers *numbers);
+/* What dp_known_sift works with; memory that is used again. Zero is none. */
+typedef struct dp_sift_scratch {
+    uint64_t *bits;
+    size_t room;
+} dp_sift_scratch;
+/* A set of hashes, ascending, and how similar others have to be. */
+typedef struct dp_sift {
+    const uint64_t *set;
+    size_t count;
+    double least;
+    dp_sift_scratch *scratch;
+} dp_sift;
+/* Drops numbers whose sets are known to be less similar than that, from what they left with dp_known_keep_parity;
+ * whoever left nothing stays, and all do when there is no memory. With by_similarity. */
+void dp_known_sift(dp_known *known, const dp_sift *sift, dp_numbers *numbers);
+/* Keeps what tells later that the set of a number is too different (parity.h), if the number is there. Any thread may
+ * call it. Without memory nothing is kept. */
+void dp_known_keep_parity(dp_known *known, uint64_t number, const uint64_t *set, size_t count);
 /* Whoever is within the distance, as doppel_index_find gives them: owners are numbers. Not with by_similarity. */
 doppel_status dp_known_find_near(dp_known *known, const uint64_t *fingerprint, int distance, doppel_matches *matches,
                                  doppel_error *error);

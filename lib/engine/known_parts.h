@@ -5,6 +5,7 @@
 #include "engine/alive.h"
 #include "engine/keys.h"
 #include "engine/lock.h"
+#include "engine/parity.h"
 
 /* ---- titles: known_titles.c ---- */
 
@@ -74,6 +75,7 @@ struct dp_known {
     dp_known_options options;
     dp_keys *keys;           /* ids, URLs, digests */
     dp_keys *bands;          /* NULL: by distance */
+    dp_parities *parities;   /* of documents in crowded bands; NULL: by distance */
     doppel_index *near;      /* NULL: by similarity */
     dp_known_titles *titles; /* NULL: none */
     dp_alive alive;

@@ -25,6 +25,7 @@ static void worker_free(dp_worker *worker) {
     free(worker->title_hits.hit);
     dp_numbers_free(&worker->keyed);
     dp_numbers_free(&worker->banded);
+    free(worker->sift.bits);
     dp_buffer_free(&worker->packed);
     for (int i = 0; i < DP_PARTS; i++)
         dp_buffer_free(&worker->bytes[i]);
@@ -294,6 +295,7 @@ doppel_status doppel_engine_open(const char *path, const doppel_engine_options *
     if (!made)
         return dp_no_memory(error);
     init_locks(made);
+    made->crowd = DP_CROWD_LEAST;
     made->is_shared = path && dp_shared_takes(path);
     doppel_status status = dp_engine_set_up(made, &given, error);
     if (status == DOPPEL_OK)

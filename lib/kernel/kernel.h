@@ -194,6 +194,9 @@ DP_KERNEL(weigh, void, (const uint64_t *hashes, const int64_t *weights, size_t c
 /* How many numbers two ascending arrays of distinct numbers share. */
 DP_KERNEL(shared, size_t, (const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count))
 
+/* How many bits differ between two bitmaps. */
+DP_KERNEL(differing, size_t, (const uint64_t *a, const uint64_t *b, size_t words))
+
 /* Letter bags: 32 counters of 8 bits a text, kept for 8 texts together as 4 rows of 8 x 8 bytes (row r holds counters
  * 8r to 8r + 7 of each text in turn). Sets bit t of near[g] when the sum of absolute differences between the bag of
  * text t of group g and `bag` is at most `limit`. */

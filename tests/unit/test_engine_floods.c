@@ -1,8 +1,9 @@
-/* test_engine_floods.c - documents that were made to be slow: names that have one XXH3, wherever an engine lives. What
+/* test_engine_floods.c - documents that are many of one kind: names that have one XXH3, and pages of one template. What
  * counts is how many parts of documents are read for one that is added, not the time that takes. */
 #include "files.h"
 
 #include "engine/engine.h"
+#include "engine/known_parts.h"
 
 #include <stdio.h>
 #include <xxhash.h>
@@ -120,11 +121,163 @@ static void urls_that_meet_in_xxh3_cost_nothing_more(void **state) {
     entries(in(state, "index"), true);
 }
 
+/* ---- pages of one template ---- */
+
+/* Words of a page that all have, and those of its own: of two pages half of the features are the same. */
+enum { COMMON = 104, OWN = 48, WORD = 16 };
+/* Every 20th page is an earlier one with two other words, and the page before it goes. */
+enum { COPY_EVERY = 20 };
+
+typedef struct page {
+    char id[32], text[(COMMON + OWN) * WORD];
+    doppel_item item;
+} page;
+
+static void make_page(page *p, uint64_t number) {
+    bool copy = number % COPY_EVERY == COPY_EVERY - 1;
+    uint64_t own = copy ? number - COPY_EVERY / 2 : number;
+    size_t length = 0;
+    for (unsigned i = 0; i < COMMON; i++)
+        length += (size_t)snprintf(p->text + length, WORD, "frame%u ", i);
+    for (unsigned i = 0; i < OWN; i++)
+        length += (size_t)snprintf(p->text + length, WORD, "w%llux%u ",
+                                   (unsigned long long)(copy && i < 2 ? number : own), i);
+    p->item = (doppel_item){.size = sizeof p->item};
+    p->item.document.id = p->id;
+    p->item.document.id_length = (size_t)snprintf(p->id, sizeof p->id, "page-%llu", (unsigned long long)number);
+    p->item.document.text = p->text;
+    p->item.document.text_length = length;
+    p->item.ttl = number % 7 ? 0 : 1000;
+}
+
+static uint64_t test_time;
+static uint64_t time_of_test(void *user) {
+    (void)user;
+    return test_time;
+}
+
+static doppel_engine *open_pages(const char *path, size_t crowd) {
+    const doppel_engine_options options = {
+        .size = sizeof options, .durability = DOPPEL_DURABLE_NONE, .now = time_of_test};
+    doppel_engine *engine;
+    assert_int_equal(doppel_engine_open(path, &options, &engine, NULL), DOPPEL_OK);
+    engine->crowd = crowd;
+    return engine;
+}
+
+/* Adds a page and removes one now and then; the verdict as a line. */
+static void add_page(doppel_engine *engine, uint64_t number, char line[200]) {
+    static page p;
+    doppel_verdict verdict = {0};
+    doppel_error error = {0};
+    make_page(&p, number);
+    if (doppel_engine_add(engine, &p.item, &verdict, &error) != DOPPEL_OK)
+        fail_msg("%s", error.message);
+    snprintf(line, 200, "%d %.17g %.*s", verdict.is_duplicate, verdict.evidence.similarity,
+             (int)verdict.original_id.length, verdict.original_id.data ? verdict.original_id.data : "");
+    doppel_verdict_free(&verdict);
+    if (number % COPY_EVERY == 0 && number) {
+        bool removed;
+        snprintf(p.id, sizeof p.id, "page-%llu", (unsigned long long)number - 5);
+        assert_int_equal(doppel_engine_remove(engine, p.id, strlen(p.id), &removed, NULL), DOPPEL_OK);
+        assert_true(removed);
+    }
+}
+
+/* Adds pages to an engine, and to others that have to say the same. */
+static double add_pages(doppel_engine *const *engines, size_t count, uint64_t from, uint64_t to) {
+    uint64_t before = reads_of(engines[0], DP_PART_SET), copies = 0;
+    char line[200], other[200];
+    for (uint64_t number = from; number < to; number++) {
+        test_time += number % 4 == 0;
+        add_page(engines[0], number, line);
+        copies += line[0] == '1';
+        for (size_t i = 1; i < count; i++) {
+            add_page(engines[i], number, other);
+            assert_string_equal(line, other);
+        }
+    }
+    assert_true(copies >= (to - from) / COPY_EVERY / 2);
+    return (double)(reads_of(engines[0], DP_PART_SET) - before) / (double)(to - from);
+}
+
+/* With the same verdicts as without sifting, a page costs no more reads than few pages do. */
+static void pages_of_one_template_are_sifted(void **state) {
+    (void)state;
+    test_time = 1000000;
+    doppel_engine *engines[2] = {open_pages(NULL, DP_CROWD_LEAST), open_pages(NULL, SIZE_MAX)};
+    (void)add_pages(engines, 2, 0, 1500);
+    uint64_t plain = reads_of(engines[1], DP_PART_SET);
+    double each = add_pages(engines, 2, 1500, 2000);
+    assert_true((double)(reads_of(engines[1], DP_PART_SET) - plain) / 500 > 100);
+    assert_true(each < 5);
+    for (uint64_t count = 2000; full_suite() && count < 20000; count += 3000)
+        assert_true(add_pages(engines, 1, count, count + 3000) < 5);
+    doppel_engine_close(engines[0]);
+    doppel_engine_close(engines[1]);
+}
+
+/* A process that comes later reads each set once more, and says the same. */
+static void an_engine_that_opens_again_sifts(void **state) {
+    const char *path = in(state, "index");
+    test_time = 1000000;
+    doppel_engine *engines[2] = {open_pages(path, DP_CROWD_LEAST), open_pages(NULL, DP_CROWD_LEAST)};
+    (void)add_pages(engines, 2, 0, 1000);
+    doppel_engine_close(engines[0]);
+    engines[0] = open_pages(path, DP_CROWD_LEAST);
+    assert_true(500 * add_pages(engines, 2, 1000, 1500) < 1000 + 500 * 5);
+    assert_true(add_pages(engines, 2, 1500, 2000) < 5);
+    assert_int_equal(doppel_engine_compact(engines[0], NULL), DOPPEL_OK);
+    assert_true(add_pages(engines, 2, 2000, 2200) < 5);
+    doppel_engine_close(engines[0]);
+    doppel_engine_close(engines[1]);
+    entries(path, true);
+}
+
+/* Whatever is removed, or expires, leaves nothing behind. */
+static void pages_that_go_leave_nothing(void **state) {
+    (void)state;
+    test_time = 1000000;
+    doppel_engine *engine = open_pages(NULL, DP_CROWD_LEAST);
+    uint64_t empty = dp_parities_bytes(engine->known->parities), expired;
+    (void)add_pages(&engine, 1, 0, 1000);
+    uint64_t full = dp_parities_bytes(engine->known->parities);
+    assert_true(full > empty + 500 * 64);
+    for (uint64_t number = 0; number < 1000; number++) {
+        char id[32];
+        bool removed;
+        snprintf(id, sizeof id, "page-%llu", (unsigned long long)number);
+        if (number % 7)
+            assert_int_equal(doppel_engine_remove(engine, id, strlen(id), &removed, NULL), DOPPEL_OK);
+    }
+    test_time += 1000000;
+    assert_int_equal(doppel_engine_expire(engine, &expired, NULL), DOPPEL_OK);
+    assert_int_equal(dp_engine_flush(engine, NULL), DOPPEL_OK);
+    if (dp_parities_bytes(engine->known->parities) > empty + 2 * 8 * (2000 / 256 + 1))
+        fail_msg("%llu", (unsigned long long)dp_parities_bytes(engine->known->parities));
+    doppel_engine_close(engine);
+}
+
+/* Documents that share bands with few others cost no memory. */
+static void pages_without_a_crowd_keep_nothing(void **state) {
+    (void)state;
+    test_time = 1000000;
+    doppel_engine *engine = open_pages(NULL, DP_CROWD_LEAST);
+    uint64_t empty = dp_parities_bytes(engine->known->parities);
+    (void)add_pages(&engine, 1, 0, 60);
+    assert_int_equal(dp_parities_bytes(engine->known->parities), empty);
+    doppel_engine_close(engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_have_hashes_of_their_own),
         cmocka_unit_test_setup_teardown(ids_that_meet_in_xxh3_cost_nothing_more, setup, teardown),
         cmocka_unit_test_setup_teardown(urls_that_meet_in_xxh3_cost_nothing_more, setup, teardown),
+        cmocka_unit_test(pages_of_one_template_are_sifted),
+        cmocka_unit_test_setup_teardown(an_engine_that_opens_again_sifts, setup, teardown),
+        cmocka_unit_test(pages_that_go_leave_nothing),
+        cmocka_unit_test(pages_without_a_crowd_keep_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

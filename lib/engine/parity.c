@@ -1,0 +1,238 @@
+/* parity.c - parities of sets, by number: pages of pointers, found through a directory. Numbers come ascending, so
+ * those that are sifted together stand together.
+ *
+ * Ahead of its bits a parity has them folded to a quarter: that drops whatever is not near the threshold, and is in the
+ * same cache line as the size. */
+#include "engine/parity.h"
+#include "engine/lock.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+/* A page has 2 KiB: 8 bytes a number where every 256th has a parity. */
+enum { PAGE_BITS = 8, PAGE = 1 << PAGE_BITS };
+/* A parity has 4 words at least, so that a quarter is one. Which bit a hash falls on is told by 40 bits: no parity
+ * needs more than 2^32 bits, that of a set of 8 GiB. */
+enum { LEAST_WORDS = 4, MOST_BITS = 32, PLACE_SHIFT = 24 };
+
+typedef struct parity {
+    uint64_t size;   /* of the set */
+    uint64_t words;  /* a power of two */
+    uint64_t bits[]; /* words / 4, folded; then `words` */
+} parity;
+
+typedef struct parity_page {
+    size_t count;
+    parity *parity[PAGE];
+} parity_page;
+
+struct dp_parities {
+    pthread_rwlock_t lock;
+    parity_page **page; /* by number / PAGE; NULL: it has none */
+    size_t room, pages; /* of the directory; pages that are there */
+    uint64_t bytes;     /* of all parities */
+    uint64_t secret;    /* odd */
+};
+
+dp_parities *dp_parities_create(void) {
+    dp_parities *made = calloc(1, sizeof *made);
+    if (!made || !dp_lock_init(&made->lock)) {
+        free(made);
+        return NULL;
+    }
+    made->secret = dp_order_random() | 1;
+    return made;
+}
+
+void dp_parities_free(dp_parities *p) {
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->room; i++) {
+        for (size_t j = 0; p->page[i] && j < PAGE; j++)
+            free(p->page[i]->parity[j]);
+        free(p->page[i]);
+    }
+    free(p->page);
+    pthread_rwlock_destroy(&p->lock);
+    free(p);
+}
+
+uint64_t dp_parities_bytes(dp_parities *p) {
+    pthread_rwlock_rdlock(&p->lock);
+    uint64_t bytes = sizeof *p + p->room * sizeof *p->page + p->pages * sizeof **p->page + p->bytes;
+    pthread_rwlock_unlock(&p->lock);
+    return bytes;
+}
+
+/* ---- bits ---- */
+
+/* Words of the parity of so many hashes: 2 to 4 bits each. */
+static size_t words_for(double count) {
+    size_t words = LEAST_WORDS;
+    while ((double)words * 64 < 2 * count && words < ((size_t)1 << MOST_BITS) / 64)
+        words *= 2;
+    return words;
+}
+
+static void fill(uint64_t secret, const uint64_t *set, size_t count, uint64_t *bits, size_t words) {
+    memset(bits, 0, words * sizeof *bits);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t place = (set[i] * secret >> PLACE_SHIFT) & (64 * words - 1);
+        bits[place / 64] ^= (uint64_t)1 << place % 64;
+    }
+}
+
+/* Halves, XORed: the parity of half as many bits. `to` may be `from`. */
+static void fold(const uint64_t *from, size_t words, uint64_t *to) {
+    for (size_t i = 0; i < words / 2; i++)
+        to[i] = from[i] ^ from[words / 2 + i];
+}
+
+static size_t bytes_of(size_t words) {
+    return sizeof(parity) + (words / 4 + words) * sizeof(uint64_t);
+}
+
+/* ---- pages ---- */
+
+static parity *find(const dp_parities *p, uint64_t number) {
+    const parity_page *page = number >> PAGE_BITS < p->room ? p->page[number >> PAGE_BITS] : NULL;
+    return page ? page->parity[number % PAGE] : NULL;
+}
+
+/* The page of a number, made if it is not there; NULL: no memory. */
+static parity_page *page_of(dp_parities *p, uint64_t number) {
+    size_t at = (size_t)(number >> PAGE_BITS), before = p->room;
+    if (at >= p->room) {
+        if (!dp_reserve(&p->page, &p->room, at + 1, sizeof *p->page))
+            return NULL;
+        memset(p->page + before, 0, (p->room - before) * sizeof *p->page);
+    }
+    if (!p->page[at] && (p->page[at] = calloc(1, sizeof **p->page)))
+        p->pages++;
+    return p->page[at];
+}
+
+static parity *make(const dp_parities *p, const uint64_t *set, size_t count) {
+    size_t words = words_for((double)count);
+    parity *made = malloc(bytes_of(words));
+    if (!made)
+        return NULL;
+    *made = (parity){.size = count, .words = words};
+    uint64_t *quarter = made->bits, *bits = made->bits + words / 4;
+    fill(p->secret, set, count, bits, words);
+    for (size_t i = 0; i < words / 4; i++)
+        quarter[i] = bits[i] ^ bits[words / 4 + i] ^ bits[words / 2 + i] ^ bits[3 * words / 4 + i];
+    return made;
+}
+
+bool dp_parities_add(dp_parities *p, uint64_t number, const uint64_t *set, size_t count, dp_alive *alive) {
+    pthread_rwlock_rdlock(&p->lock);
+    bool there = find(p, number);
+    pthread_rwlock_unlock(&p->lock);
+    if (there)
+        return true;
+    parity *made = make(p, set, count);
+    if (!made)
+        return false;
+    pthread_rwlock_wrlock(&p->lock);
+    parity_page *page = page_of(p, number);
+    /* A number that goes meanwhile is not alive before it is removed here. */
+    if (page && dp_alive_has(alive, number) && !page->parity[number % PAGE]) {
+        page->parity[number % PAGE] = made;
+        page->count++;
+        p->bytes += bytes_of(made->words);
+        made = NULL;
+    }
+    pthread_rwlock_unlock(&p->lock);
+    free(made);
+    return page;
+}
+
+void dp_parities_remove(dp_parities *p, uint64_t number) {
+    pthread_rwlock_rdlock(&p->lock);
+    bool there = find(p, number);
+    pthread_rwlock_unlock(&p->lock);
+    if (!there)
+        return;
+    pthread_rwlock_wrlock(&p->lock);
+    parity_page **page = &p->page[number >> PAGE_BITS];
+    parity *gone = find(p, number);
+    if (gone) {
+        p->bytes -= bytes_of(gone->words);
+        (*page)->parity[number % PAGE] = NULL;
+        (*page)->count--;
+    }
+    if (*page && !(*page)->count) {
+        free(*page);
+        *page = NULL;
+        p->pages--;
+    }
+    pthread_rwlock_unlock(&p->lock);
+    free(gone);
+}
+
+/* ---- sifting ---- */
+
+/* A set that is asked about: its parities of all sizes up to `words`; that of w words stands at bits + w. */
+typedef struct asked {
+    const uint64_t *bits;
+    uint64_t words, size;
+    double least;
+    dp_differing_fn differing;
+} asked;
+
+/* The largest that a set of a similarity of `least` can need, but no more than 8 times what this one needs. */
+static size_t words_asked(size_t count, double least) {
+    size_t own = words_for((double)count), most = words_for((double)count / (least > 0.125 ? least : 0.125));
+    return most < 8 * own ? most : 8 * own;
+}
+
+static bool ask(const dp_parities *p, const dp_sift *sift, asked *a) {
+    if (!dp_reserve(&sift->scratch->bits, &sift->scratch->room, 2 * a->words, sizeof *sift->scratch->bits))
+        return false;
+    uint64_t *bits = sift->scratch->bits;
+    fill(p->secret, sift->set, sift->count, bits + a->words, a->words);
+    for (size_t words = a->words; words > 1; words /= 2)
+        fold(bits + words, words, bits + words / 2);
+    a->bits = bits;
+    return true;
+}
+
+/* Whether a set of this size that differs in so many bits of a parity can be similar enough. The similarity is counted
+ * as find.c counts it, and rises with what is shared, so that rounding makes no difference. */
+static bool can_be(const asked *a, uint64_t size, uint64_t ones) {
+    uint64_t both = a->size + size, smaller = a->size < size ? a->size : size, shared = (both - ones) / 2;
+    shared = shared < smaller ? shared : smaller;
+    return (double)shared / (double)(both - shared) >= a->least;
+}
+
+static bool may_be_near(const asked *a, const parity *other) {
+    uint64_t words = other->words, quarter = words / 4;
+    if (words > a->words)
+        return true;
+    return can_be(a, other->size, a->differing(a->bits + quarter, other->bits, quarter)) &&
+           can_be(a, other->size, a->differing(a->bits + words, other->bits + quarter, words));
+}
+
+/* So many are asked for ahead of being looked at. */
+enum { AHEAD = 8 };
+
+void dp_parities_sift(dp_parities *p, const dp_sift *sift, dp_numbers *numbers) {
+    asked a = {.words = words_asked(sift->count, sift->least),
+               .size = sift->count,
+               .least = sift->least,
+               .differing = dp_differing_kernel()};
+    if (!ask(p, sift, &a))
+        return;
+    size_t kept = 0;
+    pthread_rwlock_rdlock(&p->lock);
+    for (size_t i = 0; i < numbers->count; i++) {
+        if (i + AHEAD < numbers->count)
+            __builtin_prefetch(find(p, numbers->number[i + AHEAD]));
+        const parity *other = find(p, numbers->number[i]);
+        if (!other || may_be_near(&a, other))
+            numbers->number[kept++] = numbers->number[i];
+    }
+    pthread_rwlock_unlock(&p->lock);
+    numbers->count = kept;
+}

@@ -1,0 +1,162 @@
+/* test_parity.c - what is dropped by its parity is never near; what is far is dropped; what is gone leaves nothing. */
+#include "support.h"
+
+#include "engine/parity.h"
+#include "kernel/kernel.h"
+
+enum { MOST = 3000 };
+
+static int compare_numbers(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A set of `count` numbers, of which about `shared` are of another. */
+static size_t make_set(uint64_t *random, const uint64_t *other, size_t shared, size_t count, uint64_t *set) {
+    for (size_t i = 0; i < count; i++)
+        set[i] = i < shared ? other[i] : random_next(random);
+    qsort(set, count, sizeof *set, compare_numbers);
+    return dp_unique64(set, count);
+}
+
+static bool stays(dp_parities *p, const uint64_t *set, size_t count, double least, uint64_t number) {
+    dp_sift_scratch scratch = {0};
+    dp_numbers numbers = {malloc(sizeof(uint64_t)), 1, 1};
+    numbers.number[0] = number;
+    dp_parities_sift(p, &(dp_sift){set, count, least, &scratch}, &numbers);
+    bool left = numbers.count;
+    dp_numbers_free(&numbers);
+    free(scratch.bits);
+    return left;
+}
+
+static void set_alive(dp_alive *alive, uint64_t number) {
+    assert_true(dp_alive_reserve(alive, number));
+    dp_alive_set(alive, number, 0);
+}
+
+static void every_differing_kernel_is_the_portable_one(void **state) {
+    (void)state;
+    uint64_t seed = 3, a[70], b[70];
+    guarded room_a = guarded_create(sizeof a), room_b = guarded_create(sizeof b);
+    for (int round = 0; round < 2000; round++) {
+        size_t words = random_below(&seed, 71), want = 0;
+        for (size_t i = 0; i < words; i++) {
+            a[i] = random_next(&seed);
+            b[i] = round % 3 ? random_next(&seed) : a[i] ^ (uint64_t)1 << i % 64;
+            for (int bit = 0; bit < 64; bit++)
+                want += (a[i] ^ b[i]) >> bit & 1;
+        }
+        const uint64_t *at_a = guarded_copy(room_a, a, words * 8), *at_b = guarded_copy(room_b, b, words * 8);
+        EACH_VARIANT(differing, variant)
+        assert_int_equal(variant->run(at_a, at_b, words), want);
+    }
+    guarded_free(room_a);
+    guarded_free(room_b);
+}
+
+/* All sizes and thresholds, and similarities on both sides of them. */
+static void nothing_that_is_near_is_dropped(void **state) {
+    (void)state;
+    static uint64_t a[MOST], b[MOST];
+    uint64_t random = 7, near = 0, far = 0;
+    dp_alive alive;
+    assert_true(dp_alive_init(&alive));
+    dp_parities *p = dp_parities_create();
+    int rounds = full_suite() ? 60000 : 6000;
+    for (int round = 1; round <= rounds; round++) {
+        size_t most = round % 10 ? 1 + random_below(&random, 400) : MOST;
+        size_t a_count = make_set(&random, NULL, 0, 1 + random_below(&random, most), a);
+        size_t b_count = 1 + random_below(&random, most), shared = a_count * (70 + random_below(&random, 31)) / 100;
+        b_count = random_below(&random, 4) ? a_count : b_count;
+        b_count = make_set(&random, a, shared < b_count ? shared : b_count, b_count, b);
+        const double thresholds[] = {0.8, 0.9, 0.5, 0.05, 1};
+        double least = thresholds[random_below(&random, 5)];
+        set_alive(&alive, (uint64_t)round);
+        assert_true(dp_parities_add(p, (uint64_t)round, b, b_count, &alive));
+        size_t both = doppel_set_shared(a, a_count, b, b_count);
+        double similarity = (double)both / (double)(a_count + b_count - both);
+        bool left = stays(p, a, a_count, least, (uint64_t)round);
+        near += similarity >= least;
+        far += !left;
+        assert_true(left || similarity < least);
+    }
+    assert_true(near > (uint64_t)rounds / 5 && far > (uint64_t)rounds / 5);
+    dp_parities_free(p);
+    dp_alive_free(&alive);
+}
+
+/* 0.5 and 0.7 where 0.8 is asked for. */
+static void what_is_far_is_dropped(void **state) {
+    (void)state;
+    static uint64_t a[MOST], b[MOST];
+    uint64_t random = 9;
+    const size_t sizes[] = {300, MOST};
+    const struct {
+        double common; /* of each */
+        int least, rounds;
+    } cases[] = {{2.0 / 3, 999, 1000}, {0.8235, 950, 1000}};
+    dp_alive alive;
+    assert_true(dp_alive_init(&alive));
+    dp_parities *p = dp_parities_create();
+    uint64_t number = 1;
+    for (size_t i = 0; i < 2; i++)
+        for (size_t c = 0; c < 2; c++) {
+            int dropped = 0;
+            for (int round = 0; round < cases[c].rounds; round++, number++) {
+                size_t count = make_set(&random, NULL, 0, sizes[i], a);
+                make_set(&random, a, (size_t)((double)count * cases[c].common), count, b);
+                set_alive(&alive, number);
+                assert_true(dp_parities_add(p, number, b, count, &alive));
+                dropped += !stays(p, a, count, 0.8, number);
+            }
+            assert_true(dropped >= cases[c].least);
+        }
+    /* 2 to 4 bits a hash, a quarter more, 16 bytes, and the pages. */
+    assert_true(dp_parities_bytes(p) < number * (16 + 8 + (300 + MOST) / 2 * 5 / 8));
+    dp_parities_free(p);
+    dp_alive_free(&alive);
+}
+
+static void what_is_gone_leaves_nothing(void **state) {
+    (void)state;
+    uint64_t random = 4, a[300], b[300];
+    dp_alive alive;
+    assert_true(dp_alive_init(&alive));
+    dp_parities *p = dp_parities_create();
+    size_t a_count = make_set(&random, NULL, 0, 300, a), b_count = make_set(&random, NULL, 0, 300, b);
+    uint64_t before = dp_parities_bytes(p), highest = ((uint64_t)1 << 20) + 3;
+    /* One that is not alive is not kept. */
+    assert_true(dp_parities_add(p, 5, b, b_count, &alive));
+    assert_true(stays(p, a, a_count, 0.8, 5));
+    const uint64_t numbers[] = {5, 6, 255, 256, 70000, highest};
+    for (size_t i = 0; i < 6; i++) {
+        set_alive(&alive, numbers[i]);
+        assert_true(dp_parities_add(p, numbers[i], b, b_count, &alive));
+        assert_true(dp_parities_add(p, numbers[i], b, b_count, &alive));
+        assert_false(stays(p, a, a_count, 0.8, numbers[i]));
+    }
+    assert_true(stays(p, a, a_count, 0.8, highest + 1));
+    for (size_t i = 0; i < 6; i++) {
+        assert_true(dp_alive_clear(&alive, numbers[i]));
+        dp_parities_remove(p, numbers[i]);
+        dp_parities_remove(p, numbers[i]);
+        assert_true(stays(p, a, a_count, 0.8, numbers[i]));
+        for (size_t j = i + 1; j < 6; j++)
+            assert_false(stays(p, a, a_count, 0.8, numbers[j]));
+    }
+    /* The directory stays: 8 bytes for 256 numbers, and as many in reserve. */
+    assert_true(dp_parities_bytes(p) <= before + 2 * 8 * (highest / 256 + 1));
+    dp_parities_free(p);
+    dp_alive_free(&alive);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_differing_kernel_is_the_portable_one),
+        cmocka_unit_test(nothing_that_is_near_is_dropped),
+        cmocka_unit_test(what_is_far_is_dropped),
+        cmocka_unit_test(what_is_gone_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
