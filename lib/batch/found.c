@@ -1,5 +1,6 @@
 /* found.c - documents that an index has, and the originals it named: a list by document, a table of ids. */
 #include "batch/found.h"
+#include "index/index.h"
 
 #include <stdlib.h>
 
@@ -26,6 +27,8 @@ static bool make_room(dp_finds *finds) {
         return false;
     if (2 * (count + 1) <= finds->table_room)
         return true;
+    if (!finds->table_room)
+        finds->key[0] = dp_order_random(), finds->key[1] = dp_order_random();
     size_t room = finds->table_room ? 2 * finds->table_room : 1024;
     uint32_t *table = calloc(room, sizeof *table);
     if (!table)
@@ -42,9 +45,11 @@ static bool make_room(dp_finds *finds) {
 static bool number_of(dp_finds *finds, doppel_slice id, uint64_t id_at, uint32_t *number) {
     if (!make_room(finds))
         return false;
-    dp_found_original original = {.hash = {dp_murmur3(id.data, id.length, 0), dp_murmur3(id.data, id.length, 1)},
-                                  .id_at = id_at,
-                                  .id_length = (uint32_t)id.length};
+    const uint64_t other_key[2] = {finds->key[1], finds->key[0]};
+    dp_found_original original = {
+        .hash = {dp_siphash(id.data, id.length, finds->key), dp_siphash(id.data, id.length, other_key)},
+        .id_at = id_at,
+        .id_length = (uint32_t)id.length};
     uint32_t *place = &finds->table[place_of(finds, original.hash)];
     if (!*place) {
         finds->original[finds->original_count++] = original;

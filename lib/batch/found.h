@@ -38,6 +38,7 @@ typedef struct dp_finds {
     size_t original_count, original_room;
     uint32_t *table; /* numbers + 1 of originals by hash; 0: free */
     size_t table_room;
+    uint64_t key[2]; /* of the hashes, by chance: nobody can choose ids that meet */
 } dp_finds;
 
 void dp_finds_free(dp_finds *finds);

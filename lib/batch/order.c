@@ -64,7 +64,16 @@ static void find_firsts(const doppel_batch *batch, const uint64_t *entry, size_t
     }
 }
 
+/* 32 bits of a document's URL, and of its scope where that counts; the key keeps anybody from choosing URLs that meet.
+ */
+static uint64_t url_entry(const doppel_batch *batch, uint32_t document, const uint64_t key[2]) {
+    const uint64_t names[3] = {batch->url[document][0], batch->url[document][1],
+                               batch->options.within ? batch->scope[document] : 0};
+    return dp_siphash(names, sizeof names, key) << 32 | document;
+}
+
 bool dp_url_classes(const doppel_batch *batch, uint32_t **of) {
+    const uint64_t key[2] = {dp_order_random(), dp_order_random()};
     size_t count = 0;
     uint64_t *entry = malloc((batch->count + 1) * sizeof *entry), *scratch = malloc((batch->count + 1) * sizeof *entry);
     *of = malloc((batch->count + 1) * sizeof **of);
@@ -72,7 +81,7 @@ bool dp_url_classes(const doppel_batch *batch, uint32_t **of) {
     for (size_t i = 0; made && i < batch->count; i++) {
         (*of)[i] = DP_NO_DOCUMENT;
         if (batch->url[i][0] || batch->url[i][1])
-            entry[count++] = (batch->url[i][0] ^ (batch->options.within ? batch->scope[i] : 0)) << 32 | i;
+            entry[count++] = url_entry(batch, (uint32_t)i, key);
     }
     if (made)
         dp_sort64(entry, count, scratch);

@@ -9,6 +9,9 @@
 enum { FEW_REMOVED = 1024 };
 #define MOST_TITLES 0x7FFFFFFEu
 
+/* Larger than any code point. */
+#define LEAST_BASE ((uint64_t)1 << 32)
+
 doppel_status dp_titles_index_create(double min, dp_titles_index **index) {
     *index = NULL;
     if (!(min >= 0 && min <= 1))
@@ -18,6 +21,7 @@ doppel_status dp_titles_index_create(double min, dp_titles_index **index) {
         return DOPPEL_ERROR_MEMORY;
     (*index)->min = min;
     (*index)->secret = dp_order_random();
+    (*index)->base = dp_order_random() % (DP_TITLES_PRIME - LEAST_BASE) + LEAST_BASE;
     return DOPPEL_OK;
 }
 
@@ -152,7 +156,7 @@ static void owner_remove(dp_titles_entry *entry, size_t at) {
 
 doppel_status dp_titles_index_add(dp_titles_index *index, const char *title, size_t length, uint64_t owner) {
     dp_titles_text text;
-    doppel_status status = dp_titles_text_init(&text, title, length);
+    doppel_status status = dp_titles_text_init(&text, index, title, length);
     if (status)
         return status;
     dp_titles_entry *entry = dp_titles_entry_get(index, text.points, text.sums);
@@ -177,7 +181,7 @@ doppel_status dp_titles_index_add(dp_titles_index *index, const char *title, siz
 /* Moves an entry and its owners to another index. */
 static bool move_entry(const dp_titles_entry *from, dp_titles_index *to) {
     dp_titles_text text;
-    if (!dp_titles_text_room(&text, from->length))
+    if (!dp_titles_text_room(&text, to, from->length))
         return false;
     dp_titles_text_load(&text, from);
     dp_titles_entry *entry = dp_titles_entry_add(to, text.points, text.sums);
@@ -192,7 +196,8 @@ static bool move_entry(const dp_titles_entry *from, dp_titles_index *to) {
 
 /* Builds all anew without the titles that nobody owns. Without the memory for that, all stays as it is. */
 static void rebuild(dp_titles_index *index) {
-    dp_titles_index fresh = {.min = index->min, .secret = index->secret, .live = index->live, .owners = index->owners};
+    dp_titles_index fresh = {
+        .min = index->min, .secret = index->secret, .base = index->base, .live = index->live, .owners = index->owners};
     for (size_t i = 0; i < index->count; i++) {
         if (index->entries[i].owner_count && !move_entry(&index->entries[i], &fresh)) {
             free_parts(&fresh);
@@ -206,7 +211,7 @@ static void rebuild(dp_titles_index *index) {
 doppel_status dp_titles_index_remove(dp_titles_index *index, const char *title, size_t length, uint64_t owner,
                                      bool *removed) {
     dp_titles_text text;
-    doppel_status status = dp_titles_text_init(&text, title, length);
+    doppel_status status = dp_titles_text_init(&text, index, title, length);
     if (status)
         return status;
     dp_titles_entry *entry = dp_titles_entry_get(index, text.points, text.sums);

@@ -108,7 +108,8 @@ static void note_segment(const dp_titles_index *index, struct dp_titles_work *wo
     ptrdiff_t last = (ptrdiff_t)work->text.points.count - (ptrdiff_t)size;
     ptrdiff_t low = larger((ptrdiff_t)start + larger(-before, longer - behind), 0);
     ptrdiff_t high = smaller((ptrdiff_t)start + smaller(before, longer + behind), last);
-    uint64_t power = dp_titles_power(size), seed = dp_titles_seed(index, group->length, group->cuts.version, i);
+    uint64_t power = dp_titles_power(index->base, size),
+             seed = dp_titles_seed(index, group->length, group->cuts.version, i);
     for (ptrdiff_t at = low; at <= high; at++) {
         uint32_t hash = dp_titles_hash(work->text.sums, (size_t)at, (size_t)at + size, power, seed);
         work->probes[work->probe_count++] = (struct probe){hash, (uint32_t)(2 * d)};
@@ -205,7 +206,7 @@ doppel_status dp_titles_index_find(const dp_titles_index *index, const char *tit
     if (!matches->work && !(matches->work = calloc(1, sizeof *matches->work)))
         return DOPPEL_ERROR_MEMORY;
     struct dp_titles_work *work = matches->work;
-    doppel_status status = dp_titles_text_init(&work->text, title, length);
+    doppel_status status = dp_titles_text_init(&work->text, index, title, length);
     if (status)
         return status;
     dp_title_bag(work->text.points, work->bag);

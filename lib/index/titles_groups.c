@@ -80,6 +80,7 @@ dp_titles_group *dp_titles_group_for(dp_titles_index *index, size_t length) {
 /* The sums of titles of one length, one title after the other, and a small table for counting. */
 struct sample {
     size_t length;
+    uint64_t base; /* of the index */
     uint64_t *sums;
     uint64_t keys[PLACES];
     uint16_t counts[PLACES];
@@ -88,8 +89,9 @@ struct sample {
 static bool sample_take(const dp_titles_index *index, const dp_titles_group *group, struct sample *sample) {
     dp_titles_text text;
     sample->length = group->length;
+    sample->base = index->base;
     sample->sums = malloc(SAMPLE * (sample->length + 1) * sizeof *sample->sums);
-    if (!sample->sums || !dp_titles_text_room(&text, group->length))
+    if (!sample->sums || !dp_titles_text_room(&text, index, group->length))
         return false;
     for (size_t i = 0; i < SAMPLE; i++) {
         dp_titles_text_load(&text, &index->entries[group->entries[i * group->count / SAMPLE]]);
@@ -101,12 +103,12 @@ static bool sample_take(const dp_titles_index *index, const dp_titles_group *gro
 
 /* How many pairs of the sample have the same from `start` to `end`. */
 static size_t pairs_alike(struct sample *sample, size_t start, size_t end) {
-    uint64_t power = dp_titles_power(end - start);
+    uint64_t power = dp_titles_power(sample->base, end - start);
     size_t pairs = 0;
     memset(sample->counts, 0, sizeof sample->counts);
     for (size_t i = 0; i < SAMPLE; i++) {
         const uint64_t *sums = sample->sums + i * (sample->length + 1);
-        uint64_t key = sums[end] - sums[start] * power;
+        uint64_t key = dp_titles_part(sums, start, end, power);
         size_t at = (key ^ key >> 32) * 0x9E3779B97F4A7C15u >> 54;
         while (sample->counts[at] && sample->keys[at] != key)
             at = (at + 1) % PLACES;
@@ -185,7 +187,7 @@ static bool choose(struct sample *sample, const dp_titles_group *group, dp_title
 /* Puts all titles of a group into the table by other cuts. */
 static bool put_all(dp_titles_index *index, const dp_titles_group *group, const dp_titles_cuts *cuts) {
     dp_titles_text text;
-    if (!dp_titles_text_room(&text, group->length))
+    if (!dp_titles_text_room(&text, index, group->length))
         return false;
     bool done = true;
     for (size_t i = 0; i < group->count && done; i++) {

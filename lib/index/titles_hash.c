@@ -12,7 +12,7 @@ static uint64_t finish(const dp_titles_index *index, uint64_t sum, size_t length
 
 doppel_status dp_titles_index_hash(const dp_titles_index *index, const char *title, size_t length, uint64_t *hash) {
     dp_titles_text text;
-    doppel_status status = dp_titles_text_init(&text, title, length);
+    doppel_status status = dp_titles_text_init(&text, index, title, length);
     if (status != DOPPEL_OK)
         return status;
     *hash = finish(index, text.sums[text.points.count], text.points.count);
@@ -29,7 +29,7 @@ uint64_t dp_titles_index_hash_of(const dp_titles_index *index, const dp_title_ma
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
         point >>= 32 - 8 * entry->width;
 #endif
-        sum = sum * DP_TITLES_BASE + point + 1;
+        sum = dp_titles_next(index->base, sum, point);
     }
     return finish(index, sum, entry->length);
 }

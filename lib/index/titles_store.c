@@ -9,7 +9,8 @@ enum { BLOCK = 1 << 20 };
 
 /* ---- titles as they come ---- */
 
-bool dp_titles_text_room(dp_titles_text *text, size_t length) {
+bool dp_titles_text_room(dp_titles_text *text, const dp_titles_index *index, size_t length) {
+    text->base = index->base;
     size_t bytes = (length + 1) * (sizeof *text->sums + sizeof *text->data);
     text->room = bytes <= sizeof text->here ? NULL : malloc(bytes);
     text->sums = bytes <= sizeof text->here ? text->here : text->room;
@@ -23,13 +24,14 @@ static void set_points(dp_titles_text *text, size_t count) {
     text->points = (dp_points){text->data, count};
     text->sums[0] = 0;
     for (size_t i = 0; i < count; i++)
-        text->sums[i + 1] = text->sums[i] * DP_TITLES_BASE + text->data[i] + 1;
+        text->sums[i + 1] = dp_titles_next(text->base, text->sums[i], text->data[i]);
 }
 
-doppel_status dp_titles_text_init(dp_titles_text *text, const char *title, size_t length) {
+doppel_status dp_titles_text_init(dp_titles_text *text, const dp_titles_index *index, const char *title,
+                                  size_t length) {
     if (length >= LONGEST)
         return DOPPEL_ERROR_INPUT;
-    if (!dp_titles_text_room(text, length))
+    if (!dp_titles_text_room(text, index, length))
         return DOPPEL_ERROR_MEMORY;
     set_points(text, dp_points_decode(title, length, text->data));
     return DOPPEL_OK;
@@ -140,7 +142,7 @@ bool dp_titles_add_segments(dp_titles_index *index, const dp_titles_group *group
     for (size_t i = 0; i < group->segments; i++) {
         size_t start = cuts->at[i], end = cuts->at[i + 1];
         uint64_t seed = dp_titles_seed(index, group->length, cuts->version, i);
-        hash[i] = dp_titles_hash(sums, start, end, dp_titles_power(end - start), seed);
+        hash[i] = dp_titles_hash(sums, start, end, dp_titles_power(index->base, end - start), seed);
         __builtin_prefetch(index->table.slots + dp_titles_home(&index->table, hash[i]));
     }
     for (size_t i = 0; i < group->segments; i++)

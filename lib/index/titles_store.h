@@ -75,7 +75,7 @@ typedef struct dp_titles_group {
 
 struct dp_titles_index {
     double min;
-    uint64_t secret; /* in all hashes, so that nobody can choose which are alike */
+    uint64_t secret, base; /* of all hashes, so that nobody can choose which are alike */
     dp_titles_table table;
     dp_titles_entry *entries;
     size_t count, capacity, live;
@@ -88,24 +88,43 @@ struct dp_titles_index {
     uint64_t owners, bytes; /* bytes: of the blocks */
 };
 
-/* Texts are hashed by sums: sums[0] is 0, and each is the last times this base plus the next code point plus 1. So any
- * part of a text can be hashed at once. */
-#define DP_TITLES_BASE 0x9E3779B97F4A7C15u
+/* Texts are hashed by sums: sums[0] is 0, and each is the last times the base plus the next code point plus 1, modulo a
+ * prime. So any part of a text can be hashed at once. The base is a secret: two texts of n code points have one sum for
+ * at most n of the 2^61 bases. Modulo 2^64 there are texts that meet whatever the base is. */
+#define DP_TITLES_PRIME (((uint64_t)1 << 61) - 1)
 
-/* base^length, as dp_titles_hash needs it. */
-static inline uint64_t dp_titles_power(size_t length) {
+/* The product of two numbers below the prime. */
+static inline uint64_t dp_titles_times(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    uint64_t x = ((uint64_t)product & DP_TITLES_PRIME) + (uint64_t)(product >> 61);
+    return x >= DP_TITLES_PRIME ? x - DP_TITLES_PRIME : x;
+}
+
+/* The sum with one code point more. */
+static inline uint64_t dp_titles_next(uint64_t base, uint64_t sum, uint32_t point) {
+    uint64_t x = dp_titles_times(sum, base) + point + 1;
+    return x >= DP_TITLES_PRIME ? x - DP_TITLES_PRIME : x;
+}
+
+/* base^length, as dp_titles_part needs it. */
+static inline uint64_t dp_titles_power(uint64_t base, size_t length) {
     uint64_t power = 1;
-    for (uint64_t base = DP_TITLES_BASE; length; length >>= 1, base *= base)
+    for (; length; length >>= 1, base = dp_titles_times(base, base))
         if (length & 1)
-            power *= base;
+            power = dp_titles_times(power, base);
     return power;
 }
 
-/* The hash of the part of a text from `start` to `end` as segment `number` of a title of some length. `power` is that
- * of the part's length. Equal parts give equal hashes; unlike ones seldom do, which costs a comparison and nothing
- * else. */
+/* The sum of the part of a text from `start` to `end`; `power` is that of the part's length. */
+static inline uint64_t dp_titles_part(const uint64_t *sums, size_t start, size_t end, uint64_t power) {
+    uint64_t x = sums[end] + DP_TITLES_PRIME - dp_titles_times(sums[start], power);
+    return x >= DP_TITLES_PRIME ? x - DP_TITLES_PRIME : x;
+}
+
+/* The hash of that part as segment `number` of a title of some length. Equal parts give equal hashes; unlike ones
+ * seldom do, which costs a comparison and nothing else. */
 static inline uint32_t dp_titles_hash(const uint64_t *sums, size_t start, size_t end, uint64_t power, uint64_t seed) {
-    uint64_t x = (sums[end] - sums[start] * power) ^ seed;
+    uint64_t x = dp_titles_part(sums, start, end, power) ^ seed;
     x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
     x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
     return (uint32_t)(x >> 32);
@@ -159,13 +178,14 @@ typedef struct dp_titles_text {
     uint64_t *sums;
     uint32_t *data; /* of points */
     void *room;
+    uint64_t base; /* of the index */
     uint64_t here[768];
 } dp_titles_text;
 
-/* Room for a title of so many bytes or code points. */
-bool dp_titles_text_room(dp_titles_text *text, size_t length);
+/* Room for a title of so many bytes or code points, to be looked for in an index. */
+bool dp_titles_text_room(dp_titles_text *text, const dp_titles_index *index, size_t length);
 /* From UTF-8. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT when it is too long. */
-doppel_status dp_titles_text_init(dp_titles_text *text, const char *title, size_t length);
+doppel_status dp_titles_text_init(dp_titles_text *text, const dp_titles_index *index, const char *title, size_t length);
 /* From an entry that there is room for. */
 void dp_titles_text_load(dp_titles_text *text, const dp_titles_entry *entry);
 void dp_titles_text_free(dp_titles_text *text);

@@ -347,6 +347,64 @@ static void thresholds_that_make_no_sense(void **state) {
     dp_titles_index_free(NULL);
 }
 
+/* ---- titles that were made to meet ---- */
+
+/* Powers of an odd base, less 1, are even the more often the more even the exponent is: the product of (x^a - 1) over
+ * these exponents is 0 modulo 2^64 for the base that titles were once hashed with. Added to the letters of a title, at
+ * any place, its coefficients (-6 to 6) give another title of the same length and sum. */
+enum { PRODUCT = 349, PLACES = 150, MADE = PRODUCT + PLACES };
+#define ONCE_BASE 0x9E3779B97F4A7C15u
+
+static void make_product(int product[PRODUCT]) {
+    static const int exponents[] = {1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 48};
+    memset(product, 0, PRODUCT * sizeof *product);
+    product[0] = 1;
+    for (size_t i = 0; i < sizeof exponents / sizeof *exponents; i++)
+        for (int at = PRODUCT - 1; at >= 0; at--)
+            product[at] = (at >= exponents[i] ? product[at - exponents[i]] : 0) - product[at];
+}
+
+static void make_title(const int product[PRODUCT], size_t first, size_t second, char title[MADE]) {
+    memset(title, 'm', MADE);
+    for (size_t i = 0; i < PRODUCT; i++) {
+        title[first + i] = (char)(title[first + i] + product[i]);
+        title[second + i] = (char)(title[second + i] - product[i]);
+    }
+}
+
+static uint64_t sum_of(const char title[MADE]) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < MADE; i++)
+        sum = sum * ONCE_BASE + (uint64_t)title[i] + 1;
+    return sum;
+}
+
+static void titles_that_met_have_hashes_of_their_own(void **state) {
+    (void)state;
+    enum { TITLES = 1000 };
+    int product[PRODUCT];
+    uint64_t hashes[TITLES], scratch[TITLES], once = 0;
+    dp_titles_index *index;
+    make_product(product);
+    assert_int_equal(dp_titles_index_create(0.9, &index), DOPPEL_OK);
+    size_t count = 0;
+    for (size_t first = 0; first < PLACES && count < TITLES; first++)
+        for (size_t second = first + 1; second < PLACES && count < TITLES; second++, count++) {
+            char title[MADE];
+            make_title(product, first, second, title);
+            once = count ? once : sum_of(title);
+            assert_int_equal(sum_of(title), once);
+            assert_int_equal(dp_titles_index_hash(index, title, MADE, &hashes[count]), DOPPEL_OK);
+            assert_int_equal(dp_titles_index_add(index, title, MADE, count + 1), DOPPEL_OK);
+        }
+    dp_sort64(hashes, count, scratch);
+    assert_int_equal(dp_unique64(hashes, count), TITLES);
+    dp_titles_stats stats;
+    dp_titles_index_get_stats(index, &stats);
+    assert_int_equal(stats.titles, TITLES);
+    dp_titles_index_free(index);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_titles_are_found),
@@ -359,6 +417,7 @@ int main(void) {
         cmocka_unit_test(a_million_equal_titles_are_one),
         cmocka_unit_test(owners_in_any_order),
         cmocka_unit_test(thresholds_that_make_no_sense),
+        cmocka_unit_test(titles_that_met_have_hashes_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
