@@ -49,7 +49,8 @@ const char report_style[] =
     ".inside{padding:0 18px 8px}.inside h4{font-size:15px;margin:0 0 2px}"
     ".document{border-top:1px solid var(--line);padding:12px 0}"
     ".meta{color:var(--soft);font-size:14px;margin:0 0 8px}"
-    ".text{margin:0;font-size:15px;line-height:1.65}"
+    /* Room for the edge of a mark that goes on in the next line. */
+    ".text{margin:0;padding-right:3px;font-size:15px;line-height:1.65}"
     "ins,del{border-radius:3px;padding:1px 2px;-webkit-box-decoration-break:clone;box-decoration-break:clone}"
     "ins{background:var(--new);color:var(--new-ink);text-decoration:underline;text-underline-offset:2px}"
     "del{background:var(--gone);color:var(--gone-ink);text-decoration:line-through}"

@@ -3,11 +3,10 @@
     build/venv/bin/python tests/browser/test_console.py BUILD_DIR
 
 Someone new opens the page, adds two versions of an article, and sees the verdict and what the two share; then every
-other page, at the width of a desk and of a phone, light and dark (check.js and check_console.js say what a page must be
-like), with the keyboard alone, with tokens, with documents that try to break out, and with a server that is gone.
+other page, at the width of a desk and of a phone, light and dark, with two fonts (check.js and check_console.js say what a
+page must be like), with the keyboard alone, with tokens, with documents that try to break out, and with a server that is gone.
 Nothing may be written to the console, and no request may leave the server. Screenshots are left in BUILD_DIR/console.
 """
-import os
 import pathlib
 import random
 import shutil
@@ -18,10 +17,13 @@ from playwright.sync_api import Error, sync_playwright
 import console_stories as stories
 import console_trouble as trouble
 import corpus
+import fonts
 from serving import Watched, post, serving
 
 # How pages are looked at.
 WAYS = ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light"), (360, "light"))
+# With the second font.
+FEWER_WAYS = ((1280, "light"), (390, "light"), (360, "dark"))
 ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth".split()
 
 
@@ -71,9 +73,9 @@ def visit(watched, name):
         page.click("text=Make a new index")
 
 
-def looks(browser, address, pictures):
+def looks(browser, address, pictures, ways=WAYS, font=""):
     """Every page in every way."""
-    for width, scheme in WAYS:
+    for width, scheme in ways:
         watched = Watched(browser, address, width, scheme)
         for name in ("overview", "try", "compare", "groups", "find", "document", "index"):
             visit(watched, name)
@@ -82,8 +84,8 @@ def looks(browser, address, pictures):
             found += [what for what in watched.look() if what not in found]
             if watched.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0] < 128") != (scheme == "dark"):
                 found.append(f"the ground is not {scheme}")
-            watched.page.screenshot(path=pictures / f"{name}-{width}-{scheme}.png", full_page=True, caret="initial")
-            yield from (f"{name}, {width} px, {scheme}: {what}" for what in found)
+            watched.page.screenshot(path=pictures / f"{name}-{width}-{scheme}{font}.png", full_page=True, caret="initial")
+            yield from (f"{name}, {width} px, {scheme}{font}: {what}" for what in found)
         yield from watched.close()
 
 
@@ -96,11 +98,14 @@ def told(name, found):
         yield f"{name}: {error}"
 
 
-def run(browser, doppel, pictures):
+def run(browser, other, doppel, pictures):
+    """`other` is a browser with another font."""
     with serving(doppel, "--keep-text", "--on-duplicate", "store") as (address, server):
         yield from told("newcomer", stories.newcomer(browser, address, pictures))
         fill(address)
         yield from told("looks", looks(browser, address, pictures))
+        yield from told("looks", looks(other, address, pictures, FEWER_WAYS, "-noto"))
+        yield from told("large, other font", trouble.large(other, address))
         for story in (stories.compare, stories.files, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
                       trouble.hostile, trouble.large):
             yield from told(story.__name__, story(browser, address))
@@ -116,13 +121,9 @@ def main():
     pictures = build / "console"
     shutil.rmtree(pictures, ignore_errors=True)
     pictures.mkdir(parents=True)
-    chromium = shutil.which("chromium")
-    if not chromium:
-        sys.exit("there is no chromium: `make deps` installs it")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, chromium_sandbox=os.getuid() != 0)
-        wrong = list(run(browser, build / "doppel", pictures))
-        browser.close()
+    with sync_playwright() as playwright, fonts.browser_with(playwright, "DejaVu Sans") as browser, \
+            fonts.browser_with(playwright, "Noto Sans") as other:
+        wrong = list(run(browser, other, build / "doppel", pictures))
     print("\n".join(wrong) or f"the console is as it should be; {pictures} has pictures")
     return 1 if wrong else 0
 

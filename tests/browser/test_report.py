@@ -1,12 +1,12 @@
-"""Opens pages of `doppel report` in a real browser, at the width of a desk and of a phone, light and dark.
+"""Opens pages of `doppel report` in a real browser, at the width of a desk and of a phone, light and dark, with two fonts.
 
     build/venv/bin/python tests/browser/test_report.py BUILD_DIR
 
 Each page must be legible, with nothing cut off (check.js says what that means), ask for nothing but its own file, write
 nothing to the console, and tell the figures that `doppel dedup` told. Screenshots are left in BUILD_DIR/browser.
 """
+import contextlib
 import json
-import os
 import pathlib
 import random
 import shutil
@@ -17,9 +17,10 @@ import tempfile
 from playwright.sync_api import sync_playwright
 
 import corpus
+import fonts
 
 HERE = pathlib.Path(__file__).parent
-# How pages are looked at: the first one in every way, the others in two.
+# How pages are looked at: the first one in every way, the others, and all with the second font, in two.
 WAYS = ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light"))
 
 # Milliseconds: other tests may keep the machine busy.
@@ -104,14 +105,17 @@ def check_figures(text, summary):
             yield f"has no part \"{heading}\""
 
 
-def check_run(browser, doppel, pictures, run):
+def check_run(browsers, doppel, pictures, run):
     name, documents, options = run
     with tempfile.TemporaryDirectory() as folder:
         page, summary = make_page(doppel, pathlib.Path(folder), documents, options)
-        for width, scheme in WAYS if name == "usual" else WAYS[:2]:
-            found, text = look(browser, page.as_uri(), width, scheme, pictures / f"{name}-{width}-{scheme}.png")
-            for what in [*found, *check_figures(text, summary)]:
-                yield f"{name}, {width} px, {scheme}: {what}"
+        for family, browser in browsers.items():
+            first = browser is next(iter(browsers.values()))
+            for width, scheme in WAYS if name == "usual" and first else WAYS[:2]:
+                picture = pictures / f"{name}-{width}-{scheme}-{family.split()[0]}.png"
+                found, text = look(browser, page.as_uri(), width, scheme, picture)
+                for what in [*found, *check_figures(text, summary)]:
+                    yield f"{name}, {width} px, {scheme}, {family}: {what}"
         if name == "usual":
             yield from ("usual: does not show " + repr(title) for _, title in corpus.HOSTILE if title[:150] not in text)
 
@@ -121,15 +125,11 @@ def main():
     pictures = build / "browser"
     shutil.rmtree(pictures, ignore_errors=True)
     pictures.mkdir(parents=True)
-    chromium = shutil.which("chromium")
-    if not chromium:
-        sys.exit("there is no chromium: `make deps` installs it")
     wrong = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, chromium_sandbox=os.getuid() != 0)
+    with sync_playwright() as playwright, contextlib.ExitStack() as stack:
+        browsers = {family: stack.enter_context(fonts.browser_with(playwright, family)) for family in fonts.FONTS}
         for run in runs():
-            wrong += check_run(browser, build / "doppel", pictures, run)
-        browser.close()
+            wrong += check_run(browsers, build / "doppel", pictures, run)
     print("\n".join(wrong) or f"every page is as it should be; {pictures} has pictures")
     return 1 if wrong else 0
 

@@ -106,7 +106,7 @@ function drawLine(title, values, width) {
     svg("polygon", {class: "area", points: `${x(0)},${low} ${points} ${x(values.length - 1)},${low}`}),
     svg("line", {class: "axis", x1: 0, x2: width, y1: low, y2: low}),
     svg("polyline", {class: "curve", points}),
-    svg("text", {class: "start count", x: 0, y: 12}, `${count(Math.round(most))} a second`),
+    svg("text", {class: "start count", x: 0, y: 16}, `${count(Math.round(most))} a second`),
   );
 }
 
