@@ -277,11 +277,13 @@ class Access(unittest.TestCase):
     def test_access_log(self):
         log = os.path.join(self.folder, "access.log")
         server = Server("--access-log", log, "--tokens", self.tokens)
+        # A line is written once its answer has gone out: those of one connection, in the order of its requests.
+        link = server.connect()
         server.ask("POST", "/v1/documents", {"id": "secret-id", "text": "secret words of a document"},
-                   {"Authorization": "Bearer 0123456789abcdefW"})
-        server.get("/v1/documents/secret-id")
-        server.get("/secret-path")
-        # A line is written once its answer has gone out.
+                   {"Authorization": "Bearer 0123456789abcdefW"}, connection=link)
+        server.ask("GET", "/v1/documents/secret-id", connection=link)
+        server.ask("GET", "/secret-path", connection=link)
+        link.close()
         until = time.monotonic() + 60
         while time.monotonic() < until and pathlib.Path(log).read_text().count("\n") < 3:
             time.sleep(0.01)
