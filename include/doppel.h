@@ -1087,7 +1087,7 @@ typedef enum doppel_switch { DOPPEL_SWITCH_PRESET, DOPPEL_SWITCH_ON, DOPPEL_SWIT
 
 typedef enum doppel_on_duplicate {
     DOPPEL_DUPLICATE_PRESET,
-    DOPPEL_DUPLICATE_SKIP, /* it is counted at its original, no more */
+    DOPPEL_DUPLICATE_SKIP, /* it is counted at its original; its words, if they are not near that, are known */
     DOPPEL_DUPLICATE_LINK, /* its id, URL, title and fields are remembered under the original */
     DOPPEL_DUPLICATE_STORE /* it is stored like any other, but is no original */
 } doppel_on_duplicate;
@@ -1383,7 +1383,8 @@ typedef struct doppel_engine_stats {
 DOPPEL_API void doppel_engine_get_stats(doppel_engine *engine, doppel_engine_stats *stats);
 
 /* Search results, folded: fold[i] is the number of the result that i is a near-copy of, or i itself if it is to be
- * shown. In the order given a result is shown unless it is near an earlier shown one. `options` are those of an engine
+ * shown. In the order given a result is shown unless it is near an earlier shown one, or has the words of one that is
+ * folded. `options` are those of an engine
  * (NULL: the defaults) and nothing is kept; `verdicts` (NULL: not wanted) has `count` places. There a result without an
  * id is called by its URL, else by its number. Errors: as doppel_engine_open and doppel_engine_add; the message names
  * the result. */

@@ -33,6 +33,12 @@ static bool encode(dp_adding *a, dp_pending *p, const dp_trace *trace, const dp_
     return true;
 }
 
+/* Whether it is a copy by its URL or title whose words are not its original's. */
+static bool has_own_words(const dp_adding *a) {
+    return (a->finding.reason == DP_SAME_URL || a->finding.reason == DP_SAME_TITLE) && a->query->has_digest &&
+           !a->finding.best.evidence.same_digest;
+}
+
 static dp_trace make_trace(const dp_adding *a, uint64_t number) {
     const dp_query *q = a->query;
     const doppel_engine_options *options = &a->engine->options;
@@ -60,6 +66,7 @@ static dp_trace make_trace(const dp_adding *a, uint64_t number) {
             trace.url_hash = 0;
         trace.kind = DP_TRACE_COPY;
         trace.of = a->finding.best.number;
+        trace.own_words = has_own_words(a);
         trace.key_count = 0;
         trace.title = (doppel_slice){NULL, 0};
     }
@@ -92,6 +99,28 @@ static doppel_status queue_document(dp_adding *a, dp_pending *p) {
     if (status == DOPPEL_OK)
         dp_latest(&a->engine->newest, a->look.now);
     return status;
+}
+
+/* Of a copy that is not kept: its words, if nobody has them yet, so that they are known when they come again. */
+static doppel_status add_text(dp_adding *a, dp_pending *p) {
+    uint64_t number;
+    dp_buffer *bytes = &a->worker->bytes[DP_PART_TRACE];
+    if (!has_own_words(a))
+        return DOPPEL_OK;
+    doppel_status status = dp_find_words(a->engine, a->worker, a->query, &a->look, &number, a->error);
+    if (status != DOPPEL_OK || number)
+        return status;
+    dp_trace copy = make_trace(a, a->engine->next++);
+    p->trace = (dp_trace){
+        .number = copy.number, .kind = DP_TRACE_TEXT, .of = copy.of, .added = copy.added, .expires = copy.expires};
+    memcpy(p->trace.digest, copy.digest, sizeof copy.digest);
+    bytes->size = 0;
+    if (!dp_trace_encode(&p->trace, bytes))
+        return dp_no_memory(a->error);
+    p->change.part[DP_PART_TRACE] = (doppel_slice){bytes->data, bytes->size};
+    p->change.number = copy.number;
+    p->added = true;
+    return DOPPEL_OK;
 }
 
 doppel_status dp_engine_forget(doppel_engine *engine, const dp_trace *trace, bool expire, doppel_error *error) {
@@ -150,7 +179,7 @@ static doppel_status queue_all(dp_adding *a) {
     }
     if (status == DOPPEL_OK && kept)
         status = queue_document(a, &p);
-    else if (status == DOPPEL_OK && p.change.count)
+    else if (status == DOPPEL_OK && p.change.count && (status = add_text(a, &p)) == DOPPEL_OK)
         status = dp_commit_queue(a->engine, &p, a->error);
     for (size_t i = 0; i < a->gone_count && status == DOPPEL_OK; i++)
         status = dp_engine_forget(a->engine, &a->gone[i], false, a->error);

@@ -168,6 +168,7 @@ typedef struct dp_look {
 typedef struct dp_finding {
     dp_reason reason;
     dp_candidate best;
+    bool by_copy;                     /* the words are those of a copy of it that came by its URL or title */
     doppel_slice original_id, origin; /* its id and where it comes from; the worker's, until its view ends */
     uint64_t candidates;
 } dp_finding;
@@ -200,6 +201,11 @@ doppel_status dp_find_id(doppel_engine *engine, dp_worker *worker, doppel_slice 
 /* The same by canonical URL. */
 doppel_status dp_find_url(doppel_engine *engine, dp_worker *worker, doppel_slice url, const dp_look *look,
                           uint64_t *number, doppel_error *error);
+
+/* Whether a document, or a copy that came by its URL or title, has the query's words: *number is the document's, or
+ * that of the copy's original; 0: none has. A document goes before a copy. */
+doppel_status dp_find_words(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
+                            uint64_t *number, doppel_error *error);
 
 /* A part of a number, from what is pending or from the view; data NULL: it is gone. */
 doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,

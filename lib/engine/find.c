@@ -108,24 +108,46 @@ static doppel_status find_same_url(search *s) {
 
 /* ---- content ---- */
 
-static doppel_status find_same_words(search *s) {
+/* Who has the query's words: the first document, else the original of the first copy that has them; 0: nobody does. */
+static doppel_status find_words(search *s, uint64_t *number, bool *by_copy) {
     dp_numbers *keyed = &s->worker->keyed;
+    *number = 0;
+    *by_copy = false;
     if (!s->query->has_digest)
         return DOPPEL_OK;
     doppel_status status = dp_known_find_key(s->engine->known, DP_KEY_DIGEST, dp_digest_hash(s->query->digest), keyed);
-    for (size_t i = 0; i < keyed->count && status == DOPPEL_OK && s->finding->reason == DP_UNIQUE; i++) {
+    for (size_t i = 0; i < keyed->count && status == DOPPEL_OK && (!*number || *by_copy); i++) {
         dp_trace trace;
         bool found = counts(s, keyed->number[i]);
         if (found)
             status = dp_read_trace(s->engine, s->worker, s->look, keyed->number[i], &trace, &found, s->error);
         if (status != DOPPEL_OK || !found || memcmp(trace.digest, s->query->digest, sizeof trace.digest) != 0)
             continue;
-        dp_candidate candidate = {.number = keyed->number[i], .evidence = dp_evidence_none()};
-        candidate.evidence.same_digest = true;
-        s->finding->candidates++;
-        consider(s, &candidate);
+        bool copy = trace.kind != DP_TRACE_DOCUMENT;
+        if (copy && (*number || !counts(s, trace.of)))
+            continue;
+        *number = copy ? trace.of : keyed->number[i];
+        *by_copy = copy;
     }
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
+}
+
+doppel_status dp_find_words(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
+                            uint64_t *number, doppel_error *error) {
+    search s = {.engine = engine, .worker = worker, .query = query, .look = look, .error = error};
+    bool by_copy;
+    return find_words(&s, number, &by_copy);
+}
+
+static doppel_status find_same_words(search *s) {
+    dp_candidate candidate = {.evidence = dp_evidence_none()};
+    doppel_status status = find_words(s, &candidate.number, &s->finding->by_copy);
+    if (status != DOPPEL_OK || !candidate.number)
+        return status;
+    candidate.evidence.same_digest = true;
+    s->finding->candidates++;
+    consider(s, &candidate);
+    return DOPPEL_OK;
 }
 
 static doppel_status find_by_distance(search *s) {
@@ -242,13 +264,13 @@ static bool same_name(doppel_slice a, doppel_slice b) {
     return a.length && a.length == b.length && !memcmp(a.data, b.data, a.length);
 }
 
-/* What can be measured by the original's trace alone. */
-static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, doppel_evidence *e) {
+/* What can be measured by the original's trace alone; by_copy: the content is that of a copy of it, word for word. */
+static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, bool by_copy, doppel_evidence *e) {
     static const uint8_t none[32];
     bool words = memcmp(trace->digest, none, sizeof none) != 0;
-    e->same_digest = q->has_digest && !memcmp(q->digest, trace->digest, sizeof trace->digest);
+    e->same_digest = by_copy || (q->has_digest && !memcmp(q->digest, trace->digest, sizeof trace->digest));
     if ((q->has_digest || q->content) && (words || trace->content))
-        e->distance = doppel_distance128(q->fingerprint, trace->fingerprint);
+        e->distance = by_copy ? 0 : doppel_distance128(q->fingerprint, trace->fingerprint);
     if (e->same_digest) {
         e->similarity = e->containment = 1;
         e->verified = true;
@@ -274,7 +296,7 @@ static doppel_status complete(search *s, bool *found) {
     s->finding->original_id = record.id;
     s->finding->origin = record.origin;
     e->same_url = e->same_url || same_name(q->canonical, record.canonical);
-    status = measure_trace(q, &trace, e);
+    status = measure_trace(q, &trace, s->finding->by_copy, e);
     if (status == DOPPEL_OK && s->engine->rules.by_similarity && !e->verified && q->content && trace.content)
         status = measure_sets(s, number, 0, e);
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
@@ -284,6 +306,7 @@ static doppel_status find_once(search *s) {
     const dp_query *q = s->query;
     dp_finding *f = s->finding;
     f->reason = DP_UNIQUE;
+    f->by_copy = false;
     doppel_status status = find_same_url(s);
     if (status == DOPPEL_OK && f->reason == DP_UNIQUE)
         status = find_same_words(s);

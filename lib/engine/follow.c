@@ -21,7 +21,7 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     trace.keys = keys;
     dp_latest(&engine->newest, trace.added);
     doppel_status status;
-    if (trace.kind < DP_TRACE_REMOVAL) {
+    if (!dp_trace_is_removal(&trace)) {
         status = dp_known_add(engine->known, &trace);
     } else {
         /* A new version stands before the removal of the old one. */

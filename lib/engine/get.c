@@ -67,7 +67,7 @@ static doppel_status on_number(uint64_t number, doppel_slice bytes, void *user) 
     dp_trace trace;
     bool whole = dp_trace_decode(bytes, &trace);
     c->damaged += !whole;
-    if (!whole || trace.kind >= DP_TRACE_REMOVAL)
+    if (!whole || !dp_trace_is_kept(&trace))
         return DOPPEL_OK;
     c->number[c->count++] = number;
     return c->count < CHUNK ? DOPPEL_OK : DOPPEL_ERROR_INTERRUPTED;

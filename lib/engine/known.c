@@ -72,11 +72,13 @@ static uint64_t band_hash(size_t band, uint32_t key) {
 
 size_t dp_known_keys(const dp_trace *trace, uint64_t hashes[DP_KEY_KINDS]) {
     static const uint8_t none[sizeof trace->digest];
+    bool by_words = trace->kind != DP_TRACE_COPY || trace->own_words;
     size_t count = 0;
-    hashes[count++] = key_hash(DP_KEY_ID, trace->id_hash);
+    if (trace->kind != DP_TRACE_TEXT)
+        hashes[count++] = key_hash(DP_KEY_ID, trace->id_hash);
     if (trace->url_hash)
         hashes[count++] = key_hash(DP_KEY_URL, trace->url_hash);
-    if (trace->kind == DP_TRACE_DOCUMENT && memcmp(trace->digest, none, sizeof none))
+    if (by_words && memcmp(trace->digest, none, sizeof none))
         hashes[count++] = key_hash(DP_KEY_DIGEST, dp_digest_hash(trace->digest));
     return count;
 }
@@ -144,10 +146,16 @@ static doppel_status add_content(dp_known *known, const dp_trace *trace) {
     return status;
 }
 
+/* Texts are neither documents nor copies. */
+static void count_trace(dp_known *known, const dp_trace *trace, int change) {
+    if (dp_trace_is_kept(trace))
+        atomic_fetch_add(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, (uint64_t)change);
+}
+
 doppel_status dp_known_add(dp_known *known, const dp_trace *trace) {
     doppel_status status = dp_known_check(trace);
     uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
-    if (status != DOPPEL_OK || trace->kind >= DP_TRACE_REMOVAL || dp_alive_has(&known->alive, trace->number))
+    if (status != DOPPEL_OK || dp_trace_is_removal(trace) || dp_alive_has(&known->alive, trace->number))
         return status;
     size_t key_count = dp_known_keys(trace, keys), band_count = dp_known_bands(known, trace, bands);
     fetch_all(known->keys, keys, key_count);
@@ -164,7 +172,7 @@ doppel_status dp_known_add(dp_known *known, const dp_trace *trace) {
         return status;
     }
     dp_alive_set(&known->alive, trace->number, trace->expires);
-    atomic_fetch_add(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, 1);
+    count_trace(known, trace, 1);
     return DOPPEL_OK;
 }
 
@@ -172,7 +180,7 @@ doppel_status dp_known_add(dp_known *known, const dp_trace *trace) {
 doppel_status dp_known_remove(dp_known *known, const dp_trace *trace) {
     uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
     doppel_status status = dp_known_check(trace);
-    if (status != DOPPEL_OK || trace->kind >= DP_TRACE_REMOVAL || !dp_alive_has(&known->alive, trace->number))
+    if (status != DOPPEL_OK || dp_trace_is_removal(trace) || !dp_alive_has(&known->alive, trace->number))
         return status;
     if (dp_known_near(known, trace))
         status = doppel_index_remove(known->near, trace->fingerprint, trace->number, NULL);
@@ -188,7 +196,7 @@ doppel_status dp_known_remove(dp_known *known, const dp_trace *trace) {
     remove_all(known->bands, bands, band_count, trace->number);
     if (dp_known_titled(known, trace))
         dp_known_titles_remove(known->titles, trace->title, trace->number);
-    atomic_fetch_sub(trace->kind == DP_TRACE_DOCUMENT ? &known->documents : &known->copies, 1);
+    count_trace(known, trace, -1);
     return DOPPEL_OK;
 }
 

@@ -30,7 +30,8 @@ typedef struct dp_known_options {
 doppel_status dp_known_create(const dp_known_options *options, dp_known **known, doppel_error *error);
 void dp_known_free(dp_known *known);
 
-/* Takes in a trace: a document (all its evidence) or a copy (id and URL only); one that is there stays. A removal is
+/* Takes in a trace: a document (all its evidence), a copy (id and URL, and its words if they are its own) or a text
+ * (its words only); one that is there stays. A removal is
  * passed over: it needs the trace of what is gone, for dp_known_remove. On an error nothing has changed:
  * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE for a number above DP_KNOWN_NUMBERS, DOPPEL_ERROR_USAGE for number 0, a
  * fingerprint wider than it should be or too many bands. */

@@ -104,7 +104,8 @@ static bool put(dp_known_load *load, desk *d, const dp_trace *trace) {
          !dp_title_pile_add(&d->titles[dp_known_titles_shard(trace->title)], trace->title, trace->number)))
         return false;
     dp_alive_set(&known->alive, trace->number, trace->expires);
-    ++*(trace->kind == DP_TRACE_DOCUMENT ? &d->documents : &d->copies);
+    d->documents += trace->kind == DP_TRACE_DOCUMENT;
+    d->copies += trace->kind == DP_TRACE_COPY;
     d->highest = trace->number > d->highest ? trace->number : d->highest;
     return true;
 }
@@ -113,7 +114,7 @@ doppel_status dp_known_load_add(dp_known_load *load, const dp_trace *trace) {
     doppel_status status = dp_known_check(trace);
     if (status != DOPPEL_OK)
         return fail(load, status);
-    if (trace->kind >= DP_TRACE_REMOVAL)
+    if (dp_trace_is_removal(trace))
         return DOPPEL_OK;
     desk *d = take_desk(load);
     bool taken = put(load, d, trace);

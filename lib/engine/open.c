@@ -105,7 +105,7 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
         on_damaged(number, user);
         return DOPPEL_OK;
     }
-    if (trace.kind >= DP_TRACE_REMOVAL || (trace.expires && trace.expires <= l->now && l->engine->options.read_only))
+    if (dp_trace_is_removal(&trace) || (trace.expires && trace.expires <= l->now && l->engine->options.read_only))
         return DOPPEL_OK;
     dp_latest(&l->engine->newest, trace.added);
     return dp_known_load_add(l->load, &trace);

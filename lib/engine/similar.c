@@ -65,6 +65,18 @@ static doppel_status take_set(search *s, uint64_t number) {
     return dp_bands_keys(s->set, count, s->engine->asking.bands, s->engine->asking.rows, s->keys);
 }
 
+/* A copy that has the words of another copy says nothing of how similar it is to their original. */
+static doppel_status take_evidence(search *s, const dp_trace *copy, const doppel_evidence *evidence) {
+    dp_trace original;
+    bool found;
+    s->evidence = *evidence;
+    doppel_status status = dp_read_trace(s->engine, s->worker, &s->look, copy->of, &original, &found, s->error);
+    if (status == DOPPEL_OK && evidence->same_digest &&
+        (!found || memcmp(original.digest, copy->digest, sizeof copy->digest) != 0))
+        s->evidence.similarity = s->evidence.containment = NAN;
+    return status;
+}
+
 /* The query of a document that is remembered. */
 static doppel_status ask_number(search *s, uint64_t number) {
     dp_trace trace;
@@ -87,7 +99,9 @@ static doppel_status ask_number(search *s, uint64_t number) {
     if (trace.kind == DP_TRACE_COPY && !record.set_count) {
         s->copy = number;
         s->original = trace.of;
-        s->evidence = record.evidence;
+        status = take_evidence(s, &trace, &record.evidence);
+        if (status != DOPPEL_OK)
+            return status;
     }
     return s->engine->rules.by_similarity ? take_set(s, s->original) : DOPPEL_OK;
 }
@@ -218,7 +232,8 @@ static doppel_status find_same(search *s) {
         if (found)
             status = dp_read_trace(s->engine, s->worker, &s->look, keyed->number[i], &trace, &found, s->error);
         hit one = {.number = keyed->number[i], .similarity = 1, .containment = 1, .distance = 0};
-        if (status == DOPPEL_OK && found && !memcmp(trace.digest, s->query.digest, sizeof trace.digest))
+        if (status == DOPPEL_OK && found && trace.kind == DP_TRACE_DOCUMENT &&
+            !memcmp(trace.digest, s->query.digest, sizeof trace.digest))
             status = add_hit(s, &one);
     }
     return status;

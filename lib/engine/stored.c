@@ -67,7 +67,7 @@ static doppel_status read_number(reading *r, const dp_wanted *wanted, bool *foun
     dp_trace trace;
     dp_record record;
     doppel_status status = dp_read_trace(r->engine, r->worker, &r->look, r->number, &trace, found, r->error);
-    if (status == DOPPEL_OK && *found && trace.kind >= DP_TRACE_REMOVAL)
+    if (status == DOPPEL_OK && *found && !dp_trace_is_kept(&trace))
         *found = false;
     if (status == DOPPEL_OK && *found)
         status = dp_read_record(r->engine, r->worker, &r->look, r->number, &record, found, r->error);

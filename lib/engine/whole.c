@@ -6,16 +6,16 @@
 typedef struct keeping {
     doppel_engine *engine;
     uint64_t now;
-    dp_trace *orphans; /* copies that are known, but whose original is gone */
+    dp_trace *orphans; /* copies and texts that are known, but whose original is gone */
     size_t count, room;
 } keeping;
 
 /* Documents that are known, and copies of such. An orphan that there is no memory for stays until the next time. */
 static bool is_kept(const dp_trace *trace, void *user) {
     keeping *k = user;
-    if (trace->kind >= DP_TRACE_REMOVAL || !dp_known_alive(k->engine->known, trace->number, k->now))
+    if (dp_trace_is_removal(trace) || !dp_known_alive(k->engine->known, trace->number, k->now))
         return false;
-    if (trace->kind != DP_TRACE_COPY || dp_known_alive(k->engine->known, trace->of, k->now) ||
+    if (trace->kind == DP_TRACE_DOCUMENT || dp_known_alive(k->engine->known, trace->of, k->now) ||
         !dp_reserve(&k->orphans, &k->room, k->count + 1, sizeof *k->orphans))
         return true;
     dp_trace *orphan = &k->orphans[k->count++];

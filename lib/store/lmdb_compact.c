@@ -89,7 +89,7 @@ static bool is_kept(const copying *c, uint64_t number, const MDB_val *value) {
     doppel_slice bytes;
     dp_trace trace;
     return dp_value_open(value, number, DP_PART_TRACE, &bytes) && dp_trace_decode(bytes, &trace) &&
-           trace.kind < DP_TRACE_REMOVAL && c->keep(&trace, c->user);
+           !dp_trace_is_removal(&trace) && c->keep(&trace, c->user);
 }
 
 static bool was_kept(const copying *c, MDB_val number) {

@@ -223,8 +223,8 @@ static doppel_status visit_compact(uint64_t number, const dp_entry *entry, void 
     const compaction *c = user;
     const dp_block *block = entry->has.part[DP_PART_TRACE];
     dp_trace trace;
-    if (block && dp_trace_decode((doppel_slice){block->bytes, block->length}, &trace) &&
-        trace.kind < DP_TRACE_REMOVAL && c->keep(&trace, c->user))
+    if (block && dp_trace_decode((doppel_slice){block->bytes, block->length}, &trace) && !dp_trace_is_removal(&trace) &&
+        c->keep(&trace, c->user))
         return DOPPEL_OK;
     return dp_tree_change(c->tree, &(dp_change){.remove = number}) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }

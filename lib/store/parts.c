@@ -17,7 +17,8 @@ enum trace_flag {
     HAS_EXPIRY = 64,
     HAS_KEYS = 128,
     HAS_TITLE = 256,
-    TRACE_FLAGS = 511
+    HAS_OWN_WORDS = 512,
+    TRACE_FLAGS = 1023
 };
 
 static bool is_zero(const uint8_t digest[32]) {
@@ -31,7 +32,8 @@ static unsigned trace_flags(const dp_trace *trace) {
     return (trace->content ? HAS_CONTENT : 0U) | (is_zero(trace->digest) ? 0 : HAS_DIGEST) |
            (trace->fingerprint[0] ? HAS_FINGERPRINT : 0) | (trace->fingerprint[1] ? HAS_SECOND : 0) |
            (trace->id_hash ? HAS_ID : 0) | (trace->url_hash ? HAS_URL : 0) | (trace->expires ? HAS_EXPIRY : 0) |
-           (trace->key_count ? HAS_KEYS : 0) | (trace->title.length ? HAS_TITLE : 0);
+           (trace->key_count ? HAS_KEYS : 0) | (trace->title.length ? HAS_TITLE : 0) |
+           (trace->own_words ? HAS_OWN_WORDS : 0);
 }
 
 bool dp_trace_encode(const dp_trace *trace, dp_buffer *to) {
@@ -83,6 +85,7 @@ static void take_keys(reader *r, dp_trace *trace) {
 /* Behind the number and what it is of. */
 static void take_evidence(reader *r, unsigned flags, dp_trace *trace) {
     trace->content = flags & HAS_CONTENT;
+    trace->own_words = flags & HAS_OWN_WORDS;
     if (flags & HAS_EXPIRY)
         trace->expires = take_nonzero(r, take_varint(r));
     if (flags & HAS_ID)
@@ -108,9 +111,11 @@ bool dp_trace_decode(doppel_slice bytes, dp_trace *trace) {
     *trace = (dp_trace){0};
     uint64_t kind = take_fixed(&r, 1);
     unsigned flags = (unsigned)take_fixed(&r, 2);
-    if (r.failed || kind < DP_TRACE_DOCUMENT || kind > DP_TRACE_COPY_REMOVAL || flags & ~(unsigned)TRACE_FLAGS)
+    if (r.failed || kind < DP_TRACE_DOCUMENT || kind > DP_TRACE_TEXT || flags & ~(unsigned)TRACE_FLAGS)
         return false;
     trace->kind = (dp_trace_kind)kind;
+    if (trace->kind == DP_TRACE_TEXT && flags & ~(unsigned)(HAS_DIGEST | HAS_EXPIRY))
+        return false;
     trace->number = take_varint(&r);
     if (trace->kind != DP_TRACE_DOCUMENT)
         trace->of = take_varint(&r);

@@ -1,9 +1,9 @@
 /* store.h - what is remembered of documents, by number: in memory (memory.c) or in a folder (lmdb*.c).
  *
  * A store keeps, it never computes. Everything has a number, given by the writer, that only grows: documents, copies
- * that are linked or stored, and removals, so that whoever reads what came after the last number he knows is up to
- * date. A document leaves up to four parts: a trace (all that must be in memory to find it again), a record (who it
- * is), a set (its feature hashes) and its text. docs/FORMAT.md has the bytes of each.
+ * that are linked or stored, texts of copies that are not, and removals, so that whoever reads what came after the last
+ * number he knows is up to date. A document leaves up to four parts: a trace (all that must be in memory to find it
+ * again), a record (who it is), a set (its feature hashes) and its text. docs/FORMAT.md has the bytes of each.
  *
  * One thread at a time writes; any number read, each through a view of its own, and none waits for another. */
 #ifndef DP_STORE_H
@@ -16,12 +16,12 @@
 typedef enum dp_part { DP_PART_TRACE, DP_PART_RECORD, DP_PART_SET, DP_PART_TEXT } dp_part;
 enum { DP_PARTS = 4 };
 
-/* Removals, of documents and of copies, are the last. */
 typedef enum dp_trace_kind {
     DP_TRACE_DOCUMENT = 1,
     DP_TRACE_COPY,
     DP_TRACE_REMOVAL,
-    DP_TRACE_COPY_REMOVAL
+    DP_TRACE_COPY_REMOVAL,
+    DP_TRACE_TEXT /* the words of a copy that was not kept: its digest, and no record */
 } dp_trace_kind;
 
 /* How ids and canonical URLs are hashed, in traces and in memory: by SipHash-2-4 with the secret of the store, so that
@@ -40,7 +40,7 @@ uint64_t dp_name_hash(const dp_names *names, doppel_slice name);
 typedef struct dp_trace {
     uint64_t number;
     dp_trace_kind kind;
-    uint64_t of;      /* a copy: the number of its original; a removal: the number that is gone */
+    uint64_t of;      /* a copy or a text: the number of its original; a removal: the number that is gone */
     uint64_t expires; /* seconds since 1970; 0: never */
     uint64_t added;
     uint64_t id_hash;   /* dp_name_hash of the id */
@@ -48,10 +48,20 @@ typedef struct dp_trace {
     uint8_t digest[32]; /* all 0: no words */
     uint64_t fingerprint[2];
     bool content;         /* words enough to be near others */
+    bool own_words;       /* a copy: its words are not its original's, and it is found by them */
     const uint32_t *keys; /* of bands; may be unaligned in a decoded trace: copy before use */
     size_t key_count;
     doppel_slice title; /* normalised; empty: it does not count */
 } dp_trace;
+
+static inline bool dp_trace_is_removal(const dp_trace *trace) {
+    return trace->kind == DP_TRACE_REMOVAL || trace->kind == DP_TRACE_COPY_REMOVAL;
+}
+
+/* Whether it has a record: a document or a copy. */
+static inline bool dp_trace_is_kept(const dp_trace *trace) {
+    return trace->kind == DP_TRACE_DOCUMENT || trace->kind == DP_TRACE_COPY;
+}
 
 /* Who a document is. */
 typedef struct dp_record {

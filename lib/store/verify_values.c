@@ -58,7 +58,7 @@ static void check_trace(dp_walk *w, uint64_t number, doppel_slice bytes) {
         WRONG(w, number, "its trace makes no sense");
     else if (trace.number != number)
         WRONG(w, number, "its trace is that of number %" PRIu64, trace.number);
-    else if (trace.kind < DP_TRACE_REMOVAL && !exists(w, DP_PART_RECORD, number))
+    else if (dp_trace_is_kept(&trace) && !exists(w, DP_PART_RECORD, number))
         WRONG(w, number, "its record is missing");
     else if (trace.kind != DP_TRACE_DOCUMENT && (!trace.of || trace.of >= number))
         WRONG(w, number, "its trace refers to number %" PRIu64 ", which came later", trace.of);

@@ -130,7 +130,7 @@ static void count_right(dp_walk *w) {
             continue;
         found->documents += trace.kind == DP_TRACE_DOCUMENT;
         found->copies += trace.kind == DP_TRACE_COPY;
-        found->removed += trace.kind >= DP_TRACE_REMOVAL;
+        found->removed += dp_trace_is_removal(&trace);
     }
     mdb_cursor_close(cursor);
 }

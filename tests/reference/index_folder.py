@@ -77,8 +77,8 @@ def siphash(key, data):
 def trace(data):
     b = Bytes(data)
     kind, flags = b.fixed(1), b.fixed(2)
-    assert kind in (1, 2, 3, 4) and flags < 512
-    found = {"kind": kind, "content": bool(flags & 1), "number": b.varint(), "of": b.varint() if kind > 1 else 0,
+    assert kind in (1, 2, 3, 4, 5) and flags < 1024 and (kind != 5 or not flags & ~66)
+    found = {"kind": kind, "content": bool(flags & 1), "own_words": bool(flags & 512), "number": b.varint(), "of": b.varint() if kind > 1 else 0,
              "added": b.varint()}
     found["expires"] = b.varint() if flags & 64 else 0
     found["id_hash"] = b.fixed(8) if flags & 16 else 0

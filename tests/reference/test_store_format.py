@@ -107,8 +107,10 @@ def compare_rest(found, folder):
     copies = {(trace["of"], number) for number, trace in found.traces.items() if trace["kind"] == 2 and trace["of"] in there}
     assert found.links == sorted(copies)
     for trace in found.traces.values():
-        if trace["kind"] >= 3:
+        if trace["kind"] in (3, 4):
             assert trace["of"] not in found.traces and trace["of"] < trace["number"]
+        if trace["kind"] == 5:
+            assert any(trace["digest"]) and trace["of"] < trace["number"]
     assert set(found.counts) <= there
     stats = json.loads(run("stats", "--index", folder))
     assert found.total["by"] == list(stats["duplicates"].values())
@@ -127,13 +129,17 @@ def check_folder(options):
             assert found.generation == generation and found.successor is None
             compare_documents(found, lines("export", "--index", folder)[1:], verdicts)
             compare_rest(found, folder)
-            assert any(trace["kind"] >= 3 for trace in found.traces.values()) == (generation == 1)
+            assert any(trace["kind"] in (3, 4) for trace in found.traces.values()) == (generation == 1)
             run("compact", "--index", folder)
         return f"{len(found.records)} documents, {sum(found.total['by'])} duplicates"
 
 
 def test_folder_with_sets():
     return check_folder(["--on-duplicate", "link"])
+
+
+def test_folder_with_the_words_of_copies():
+    return check_folder(["--title-veto", "off"])
 
 
 def test_folder_with_texts():

@@ -169,7 +169,7 @@ static void make_mixed(doppel_item items[MIXED]) {
     items[3] = item_of(NULL, NULL, "");
     items[4] = item_of("c", NULL, ARTICLE);
     items[5] = item_of(long_id, NULL, ARTICLE);
-    items[6] = item_of("d", NULL, OTHER_ARTICLE);
+    items[6] = item_of("d", NULL, TRANSLATED);
 }
 
 static void a_bad_item_leaves_the_others_alone(void **state) {

@@ -35,14 +35,13 @@ static void copies_fold_under_the_first(void **state) {
         result_of("e", "https://www.b.example/kilns/#top", NULL, TRANSLATED),              /* the URL of b */
         result_of("f", "http://f.example/", "Harbor bridge opens after nine years", NULL), /* the title of a */
         result_of("g", "http://g.example/", "Quite another thing", NULL),
-        result_of(NULL, "http://h.example/", NULL, TRANSLATED),
+        result_of(NULL, "http://h.example/", NULL, TRANSLATED), /* the words of e */
         result_of(NULL, NULL, NULL, TRANSLATED),
         result_of(NULL, NULL, NULL, "words that nobody else has said so far"),
         result_of("a", NULL, NULL, "the id of another, but not its words at all"),
     };
-    static const size_t expected[] = {0, 1, 0, 0, 1, 0, 6, 7, 7, 9, 10};
-    static const char *const originals[] = {NULL, NULL, "a", "a", "b", "a", NULL, NULL, "http://h.example/",
-                                            NULL, NULL};
+    static const size_t expected[] = {0, 1, 0, 0, 1, 0, 6, 1, 1, 9, 10};
+    static const char *const originals[] = {NULL, NULL, "a", "a", "b", "a", NULL, "b", "b", NULL, NULL};
     static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "http://h.example/", "8", "9", "a"};
     enum { COUNT = sizeof results / sizeof *results };
     size_t fold[COUNT], again[COUNT];

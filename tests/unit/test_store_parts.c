@@ -26,6 +26,8 @@ static dp_trace sample_trace(int number) {
          .key_count = 4,
          .title = {"a title of some length", 22}},
         {.number = UINT64_MAX, .kind = DP_TRACE_COPY, .of = UINT64_MAX - 1, .added = 127, .url_hash = 1},
+        {.number = 130, .kind = DP_TRACE_COPY, .of = 1, .digest = {9}, .own_words = true},
+        {.number = 131, .kind = DP_TRACE_TEXT, .of = 1, .expires = 9, .digest = {9}},
         {.number = 129, .kind = DP_TRACE_COPY_REMOVAL, .of = 128, .added = 128, .url_hash = 7},
         {.number = 128, .kind = DP_TRACE_REMOVAL, .of = 127, .added = 128, .fingerprint = {0, 9}},
         {.number = 16384, .kind = DP_TRACE_DOCUMENT, .expires = UINT64_MAX, .digest = {[31] = 1}, .title = {"x", 1}},
@@ -81,6 +83,7 @@ static void traces_come_back(void **state) {
         assert_true(dp_trace_decode((doppel_slice){bytes.data, bytes.size}, &out));
         assert_int_equal(out.number, in.number);
         assert_int_equal(out.kind, in.kind);
+        assert_int_equal(out.own_words, in.own_words);
         assert_int_equal(out.of, in.of);
         assert_int_equal(out.expires, in.expires);
         assert_int_equal(out.added, in.added);
