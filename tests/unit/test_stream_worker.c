@@ -72,12 +72,25 @@ static const cli_option options[] = {
 static const cli_option common[] = {{"help", 'h', OPTION_FLAG, NULL, ""}, {NULL, 0, OPTION_FLAG, NULL, NULL}};
 static const cli_command command = {.name = "stream", .arguments = "ARGUMENTS", .options = options};
 
-/* Its exit code, with options behind the usual ones. */
+/* Whether options are given with this name. */
+static bool gives(const char *more, const char *name) {
+    const char *at = strstr(more, name);
+    return at && at[strlen(name)] == ' ';
+}
+
+/* Its exit code, with options besides the usual ones, or in their place. */
 static int work(cluster *c, char *more) {
-    char *words[32] = {
-        "--brokers",  (char *)(uintptr_t)c->brokers, "--in", "in", "--unique", "unique", "--duplicates", "duplicates",
-        "--until-end"};
-    int count = 9;
+    char *usual[][2] = {{"--brokers", (char *)(uintptr_t)c->brokers},
+                        {"--in", "in"},
+                        {"--unique", "unique"},
+                        {"--duplicates", "duplicates"}};
+    char *words[32] = {"--until-end"};
+    int count = 1;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (!gives(more, usual[i][0])) {
+            words[count++] = usual[i][0];
+            words[count++] = usual[i][1];
+        }
     for (char *rest, *word = strtok_r(more, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
     cli_args args;
