@@ -1168,6 +1168,11 @@ DOPPEL_API doppel_status doppel_engine_open(const char *path, const doppel_engin
 /* Waits for what is not yet durable. No other call may be under way. */
 DOPPEL_API void doppel_engine_close(doppel_engine *engine);
 
+/* For a process that is asked to end: calls that wait for a shared store which does not answer fail with
+ * DOPPEL_ERROR_IO within about a second, now and from now on, and not only after its `retry` seconds. While the store
+ * answers, nothing changes. For a folder it does nothing. Any thread may call it, and a signal handler, too. */
+DOPPEL_API void doppel_engine_stop_waiting(doppel_engine *engine);
+
 /* Loads the functions that a shared store needs into its Redis, as an administrator, so that users without the right to
  * load functions can use it: into one server, the master that Sentinels name, or all masters of a Cluster. Functions of
  * other versions stay. `url` is as for doppel_engine_open; its prefix does not matter. `server` (NULL: not wanted) is

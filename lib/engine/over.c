@@ -46,6 +46,11 @@ doppel_status doppel_store_prepare(const char *url,
     return dp_shared_prepare(url, server, user, error);
 }
 
+void doppel_engine_stop_waiting(doppel_engine *engine) {
+    if (engine && engine->shared)
+        dp_shared_stop_waiting(engine->shared);
+}
+
 uint64_t dp_over_now(doppel_engine *engine) {
     return engine->options.now ? dp_engine_now(engine) : 0;
 }

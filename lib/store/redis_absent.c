@@ -29,6 +29,10 @@ void dp_shared_close(dp_shared *shared) {
     (void)shared;
 }
 
+void dp_shared_stop_waiting(dp_shared *shared) {
+    (void)shared;
+}
+
 const char *dp_shared_settings(const dp_shared *shared) {
     (void)shared;
     return "";

@@ -46,11 +46,12 @@ static doppel_status read_master(const dp_redis_wire *wire, const char *service,
     return dp_redis_address_copy(master, &named) ? DOPPEL_OK : dp_no_memory(error);
 }
 
-static doppel_status ask_sentinel(const dp_redis_url *url, const dp_redis_address *sentinel, dp_redis_address *master,
+static doppel_status ask_sentinel(const dp_redis_pool *pool, const dp_redis_address *sentinel, dp_redis_address *master,
                                   doppel_error *error) {
+    const dp_redis_url *url = pool->options.url;
     dp_redis_wire wire;
     redisReply *reply = NULL;
-    doppel_status status = dp_redis_wire_open(&wire, sentinel, url->timeout, error);
+    doppel_status status = dp_redis_wire_open(&wire, sentinel, url->timeout, &pool->stop, error);
     if (status)
         return status;
     if (url->sentinel_password) {
@@ -72,9 +73,9 @@ static doppel_status ask_sentinel(const dp_redis_url *url, const dp_redis_addres
 static doppel_status find_by_sentinels(dp_redis_link *link, doppel_error *error) {
     const dp_redis_url *url = link->pool->options.url;
     doppel_status status = DOPPEL_ERROR_IO;
-    for (size_t i = 0; i < url->addresses && status == DOPPEL_ERROR_IO; i++) {
+    for (size_t i = 0; i < url->addresses && status == DOPPEL_ERROR_IO && (!i || !dp_redis_stops(link->pool)); i++) {
         dp_redis_address master = {0};
-        status = ask_sentinel(url, &url->address[link->turn % url->addresses], &master, error);
+        status = ask_sentinel(link->pool, &url->address[link->turn % url->addresses], &master, error);
         if (!status)
             status = connect_to(link, &master, error);
         free(master.host);
@@ -202,7 +203,7 @@ static doppel_status find_in_cluster(dp_redis_link *link, doppel_error *error) {
     doppel_status status = DOPPEL_ERROR_IO;
     size_t places = count_places(link);
     /* Where it was, or where MOVED pointed to, and then everybody. */
-    for (size_t i = 0; i <= places && status == DOPPEL_ERROR_IO; i++) {
+    for (size_t i = 0; i <= places && status == DOPPEL_ERROR_IO && (!i || !dp_redis_stops(link->pool)); i++) {
         if (i ? !pick(link, link->turn++, &node) : link->where.host && !dp_redis_address_copy(&node, &link->where)) {
             status = dp_no_memory(error);
             break;

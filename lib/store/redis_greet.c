@@ -82,7 +82,7 @@ static doppel_status say_hello(dp_redis_link *link, doppel_error *error) {
 
 doppel_status dp_redis_greet(dp_redis_link *link, const dp_redis_address *to, doppel_error *error) {
     const dp_redis_url *url = link->pool->options.url;
-    doppel_status status = dp_redis_wire_open(&link->wire, to, url->timeout, error);
+    doppel_status status = dp_redis_wire_open(&link->wire, to, url->timeout, &link->pool->stop, error);
     if (status)
         return status;
     char db[16];

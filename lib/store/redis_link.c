@@ -71,9 +71,9 @@ static void rest(dp_redis_calling *call) {
     uint64_t *chance = &call->link->chance;
     *chance = *chance * 6364136223846793005u + 1442695040888963407u;
     double seconds = call->pause * (0.5 + (double)(*chance >> 33) / 4294967296.0);
-    struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    while (nanosleep(&pause, &pause) && errno == EINTR)
-        continue;
+    const double step = 0.05;
+    for (; seconds > 0 && !dp_redis_stops(call->link->pool); seconds -= step)
+        nanosleep(&(struct timespec){0, (long)((seconds < step ? seconds : step) * 1e9)}, NULL);
     double longest = call->turn == DP_REDIS_WAIT ? LONGEST_WAIT : LONGEST_PAUSE;
     call->pause = call->pause * 2 < longest ? call->pause * 2 : longest;
 }
@@ -133,14 +133,15 @@ static doppel_status attempt(dp_redis_calling *call, doppel_error *error) {
 
 static doppel_status too_long(const dp_redis_calling *call, const doppel_error *why, doppel_error *error) {
     size_t unknown = 0;
+    char when[48] = "as this process is stopping";
     for (size_t i = 0; i < call->count; i++)
         unknown += !call->replies[i] && call->link->sending[i].unknown;
-    const dp_redis_url *url = call->link->pool->options.url;
+    if (!dp_redis_stops(call->link->pool))
+        snprintf(when, sizeof when, "after %g s", call->link->pool->options.url->retry);
     if (unknown)
-        return dp_fail(error, DOPPEL_ERROR_IO,
-                       "%s; given up after %g s: what became of the last %zu commands is not known", why->message,
-                       url->retry, unknown);
-    return dp_fail(error, DOPPEL_ERROR_IO, "%s; given up after %g s", why->message, url->retry);
+        return dp_fail(error, DOPPEL_ERROR_IO, "%s; given up %s: what became of the last %zu commands is not known",
+                       why->message, when, unknown);
+    return dp_fail(error, DOPPEL_ERROR_IO, "%s; given up %s", why->message, when);
 }
 
 static doppel_status run(dp_redis_calling *call, doppel_error *error) {
@@ -156,7 +157,8 @@ static doppel_status run(dp_redis_calling *call, doppel_error *error) {
                 *error = why;
             return status;
         }
-        if (dp_redis_clock() - call->heard >= retry)
+        bool stops = dp_redis_stops(call->link->pool) && retry > DP_REDIS_GRACE;
+        if (dp_redis_clock() - call->heard >= (stops ? DP_REDIS_GRACE : retry))
             return too_long(call, &why, error);
         if (call->turn != DP_REDIS_LOAD)
             rest(call);
@@ -171,6 +173,8 @@ doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *command
     if (!dp_reserve(&link->sending, &link->capacity, count, sizeof *link->sending))
         return dp_no_memory(error);
     memset(link->sending, 0, count * sizeof *link->sending);
+    for (size_t i = 0; i < count && !link->wrote; i++)
+        link->wrote = commands[i].again;
     if (link->ready && !dp_redis_wire_is_quiet(&link->wire))
         dp_redis_leave(link);
     dp_redis_calling call = {.link = link, .commands = commands, .count = count, .replies = replies};

@@ -57,7 +57,12 @@ typedef struct dp_redis_link_options {
  * DOPPEL_ERROR_IO (nobody answers), DOPPEL_ERROR_STORE (wrong password, no such db, below Redis 7). */
 typedef struct dp_redis_pool dp_redis_pool;
 doppel_status dp_redis_pool_create(const dp_redis_link_options *options, dp_redis_pool **pool, doppel_error *error);
+/* Makes the server forget which requests the links have sent, as far as it can be reached at once and no request may
+ * still arrive; then frees the pool. */
 void dp_redis_pool_free(dp_redis_pool *pool);
+/* Calls that wait for a server that does not answer give up within about a second, now and from now on:
+ * DOPPEL_ERROR_IO. May be called by any thread, and by a signal handler. */
+void dp_redis_pool_stop(dp_redis_pool *pool);
 dp_redis_link *dp_redis_take(dp_redis_pool *pool, doppel_error *error);
 void dp_redis_give(dp_redis_pool *pool, dp_redis_link *link);
 

@@ -41,6 +41,8 @@ struct dp_redis_link {
     long long client;       /* the connection's number at the server */
     dp_redis_turn refusal;  /* what the last error met while connecting asks for; DP_REDIS_KEEP: there was none */
     bool missing;           /* a call has not found the functions */
+    bool wrote;             /* the server may remember requests of it */
+    bool doubted;           /* a connection was given up with requests that may still arrive */
     size_t turn;            /* whom to ask next: an address of the URL, a known node */
     uint8_t name[8];
     uint64_t number;
@@ -52,6 +54,7 @@ struct dp_redis_link {
 struct dp_redis_pool {
     dp_redis_link_options options;
     dp_redis_counters counters;
+    dp_redis_stop stop;
     pthread_mutex_t mutex;
     dp_redis_link *idle;
     /* Nodes of the Cluster that have been named, the last one in charge first. */
@@ -59,6 +62,11 @@ struct dp_redis_pool {
     size_t nodes, node_capacity;
     bool warned;
 };
+
+/* Whether the process does not wait any longer for servers that do not answer. */
+static inline bool dp_redis_stops(const dp_redis_pool *pool) {
+    return atomic_load_explicit(&pool->stop.since, memory_order_relaxed) != 0;
+}
 
 void dp_redis_log(dp_redis_pool *pool, doppel_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

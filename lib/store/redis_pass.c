@@ -42,6 +42,7 @@ void dp_redis_give_up(dp_redis_calling *call, const doppel_error *why) {
     if (why)
         dp_redis_log(call->link->pool, DOPPEL_LOG_WARNING, "REDIS_LOST", "%s; %zu commands without an answer",
                      why->message, unknown);
+    call->link->doubted = call->link->doubted || unknown;
     call->flying = 0;
     call->broken = true;
     dp_redis_leave(call->link);

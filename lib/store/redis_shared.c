@@ -355,6 +355,10 @@ void dp_shared_close(dp_shared *shared) {
     free(shared);
 }
 
+void dp_shared_stop_waiting(dp_shared *shared) {
+    dp_redis_pool_stop(shared->pool);
+}
+
 const char *dp_shared_settings(const dp_shared *shared) {
     return shared->settings;
 }

@@ -29,30 +29,35 @@ static doppel_status broken(const dp_redis_wire *wire, const char *reason, doppe
 
 /* ---- opening ---- */
 
-/* Waits until something of `events` can be done; 0 when it can, else an errno. */
-static int wait_for(int fd, short events, double until) {
+/* Waits until something of `events` can be done; 0 when it can, else an errno. It looks now and then whether the
+ * process still wants to wait. */
+static int wait_for(int fd, short events, double until, const dp_redis_stop *stop) {
+    const double step = 0.1, began = dp_redis_clock();
     for (;;) {
-        double left = until - dp_redis_clock();
+        double since = (double)atomic_load_explicit(&stop->since, memory_order_relaxed) * 1e-6, end = until;
+        if (since > 0 && (since > began ? since : began) + DP_REDIS_GRACE < end)
+            end = (since > began ? since : began) + DP_REDIS_GRACE;
+        double left = end - dp_redis_clock();
         struct pollfd what = {fd, events, 0};
-        int ready = poll(&what, 1, left > 0 ? (int)(left * 1000) + 1 : 0);
+        int ready = poll(&what, 1, left > step ? (int)(step * 1000) : left > 0 ? (int)(left * 1000) + 1 : 0);
         if (ready > 0)
             return 0;
         if (ready < 0 && errno != EINTR)
             return errno;
-        if (!ready && dp_redis_clock() >= until)
+        if (!ready && dp_redis_clock() >= end)
             return ETIMEDOUT;
     }
 }
 
 /* Gives the connected socket, or -1 with errno. */
-static int connect_to(const struct sockaddr *address, socklen_t length, double until) {
+static int connect_to(const struct sockaddr *address, socklen_t length, double until, const dp_redis_stop *stop) {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     int reason = connect(fd, address, length) ? errno : 0;
     if (reason == EINPROGRESS || reason == EINTR) {
         socklen_t size = sizeof reason;
-        reason = wait_for(fd, POLLOUT, until);
+        reason = wait_for(fd, POLLOUT, until, stop);
         if (!reason && getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &size))
             reason = errno;
     }
@@ -63,17 +68,17 @@ static int connect_to(const struct sockaddr *address, socklen_t length, double u
     return -1;
 }
 
-static int connect_local(const char *path, double until) {
+static int connect_local(const char *path, double until, const dp_redis_stop *stop) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
         return -1;
     }
     memcpy(address.sun_path, path, strlen(path));
-    return connect_to((struct sockaddr *)&address, sizeof address, until);
+    return connect_to((struct sockaddr *)&address, sizeof address, until, stop);
 }
 
-static int connect_host(const dp_redis_address *to, double until, const char **reason) {
+static int connect_host(const dp_redis_address *to, double until, const dp_redis_stop *stop, const char **reason) {
     struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     char port[16];
     snprintf(port, sizeof port, "%d", to->port);
@@ -84,7 +89,7 @@ static int connect_host(const dp_redis_address *to, double until, const char **r
     }
     int fd = -1, on = 1;
     for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
-        fd = connect_to(at->ai_addr, at->ai_addrlen, until);
+        fd = connect_to(at->ai_addr, at->ai_addrlen, until, stop);
     int kept = errno;
     freeaddrinfo(found);
     errno = kept;
@@ -93,16 +98,17 @@ static int connect_host(const dp_redis_address *to, double until, const char **r
     return fd;
 }
 
-doppel_status dp_redis_wire_open(dp_redis_wire *wire, const dp_redis_address *to, double timeout, doppel_error *error) {
+doppel_status dp_redis_wire_open(dp_redis_wire *wire, const dp_redis_address *to, double timeout,
+                                 const dp_redis_stop *stop, doppel_error *error) {
     bool local = !to->port;
     double until = dp_redis_clock() + timeout;
     const char *reason = NULL;
-    *wire = (dp_redis_wire){.fd = -1};
+    *wire = (dp_redis_wire){.fd = -1, .stop = stop};
     if (local)
         snprintf(wire->place, sizeof wire->place, "%s", to->host);
     else
         snprintf(wire->place, sizeof wire->place, strchr(to->host, ':') ? "[%s]:%d" : "%s:%d", to->host, to->port);
-    wire->fd = local ? connect_local(to->host, until) : connect_host(to, until, &reason);
+    wire->fd = local ? connect_local(to->host, until, stop) : connect_host(to, until, stop, &reason);
     if (wire->fd < 0)
         return broken(wire, reason ? reason : strerror(errno), error);
     wire->reader = redisReaderCreate();
@@ -185,7 +191,7 @@ static doppel_status receive_some(dp_redis_wire *wire, doppel_error *error) {
 doppel_status dp_redis_wire_move(dp_redis_wire *wire, double timeout, doppel_error *error) {
     double until = dp_redis_clock() + timeout;
     struct pollfd what = {wire->fd, (short)(POLLIN | (dp_redis_wire_unsent(wire) ? POLLOUT : 0)), 0};
-    int reason = wait_for(wire->fd, what.events, until);
+    int reason = wait_for(wire->fd, what.events, until, wire->stop);
     if (reason == ETIMEDOUT)
         return dp_fail(error, DOPPEL_ERROR_IO, "%s: silent for %.3g s", wire->place, timeout);
     if (reason)
@@ -194,7 +200,7 @@ doppel_status dp_redis_wire_move(dp_redis_wire *wire, double timeout, doppel_err
     doppel_status status = receive_some(wire, error);
     if (!status && dp_redis_wire_unsent(wire))
         status = send_some(wire, error);
-    while (status == DOPPEL_ERROR_IO && !receive_some(wire, NULL) && !wait_for(wire->fd, POLLIN, until))
+    while (status == DOPPEL_ERROR_IO && !receive_some(wire, NULL) && !wait_for(wire->fd, POLLIN, until, wire->stop))
         continue;
     return status;
 }

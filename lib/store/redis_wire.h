@@ -9,16 +9,26 @@
 
 #include "store/redis_link.h"
 
+/* Whether the process still waits for a server that does not answer. Once it does not, whoever is silent for
+ * DP_REDIS_GRACE seconds is given up, whatever the timeout. */
+typedef struct dp_redis_stop {
+    _Atomic uint64_t since; /* when it was told to, in microseconds of dp_redis_clock; 0: it was not */
+} dp_redis_stop;
+#define DP_REDIS_GRACE 0.5
+
 typedef struct dp_redis_wire {
     int fd; /* -1: closed */
+    const dp_redis_stop *stop;
     redisReader *reader;
     dp_buffer out; /* bytes to send */
     size_t sent;   /* of `out` the system has these */
     char place[128];
 } dp_redis_wire;
 
-/* Connects within `timeout` seconds, by each address of the host in turn. Errors: DOPPEL_ERROR_IO, _MEMORY. */
-doppel_status dp_redis_wire_open(dp_redis_wire *wire, const dp_redis_address *to, double timeout, doppel_error *error);
+/* Connects within `timeout` seconds, by each address of the host in turn. `stop` must outlive the wire. Errors:
+ * DOPPEL_ERROR_IO, _MEMORY. */
+doppel_status dp_redis_wire_open(dp_redis_wire *wire, const dp_redis_address *to, double timeout,
+                                 const dp_redis_stop *stop, doppel_error *error);
 void dp_redis_wire_close(dp_redis_wire *wire);
 
 /* Whether nothing has come in: bytes that nobody asked for, or its end, mean that it is of no use any more. */

@@ -34,6 +34,8 @@ bool dp_shared_takes(const char *path);
 doppel_status dp_shared_open(const char *url, const dp_shared_options *options, dp_shared **shared,
                              doppel_error *error);
 void dp_shared_close(dp_shared *shared);
+/* See doppel_engine_stop_waiting. */
+void dp_shared_stop_waiting(dp_shared *shared);
 /* What a server needs before users may use it who have no right to load functions; see doppel_store_prepare. */
 doppel_status dp_shared_prepare(const char *url,
                                 void (*server)(const char *server, const char *library, const char *state, void *user),

@@ -50,6 +50,8 @@ index_entry *indexes_at(indexes *all, size_t n);
 
 /* shared.c: whether an index is a store that does not answer now. */
 bool index_is_away(index_entry *entry);
+/* The server is to stop: requests that wait for such a store fail within about a second. */
+void indexes_stop_waiting(indexes *all);
 /* What there is to say of an index without waiting for a store: its figures may be some seconds old. */
 void index_stats(index_entry *entry, doppel_engine_stats *stats);
 

@@ -191,6 +191,7 @@ static int run(serving *s) {
         message("listening on %s://%s", s->certificate ? "https" : "http", s->listening.where);
         wait_for_end(s);
         message("stopping");
+        indexes_stop_waiting(&s->service.indexes);
     }
     if (s->server.service)
         server_stop(&s->server);

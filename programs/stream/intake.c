@@ -115,7 +115,9 @@ static bool hold_on(stream *s) {
 /* Hands the batch over, and begins a new one. */
 static void hand_over(stream *s) {
     pthread_mutex_lock(&s->lock);
-    bool place = wait_for_place(s, PATIENCE);
+    bool place = false;
+    for (unsigned waited = 0; !place && waited < PATIENCE && !stream_stop; waited += IDLE)
+        place = wait_for_place(s, IDLE);
     pthread_mutex_unlock(&s->lock);
     if (!place && !hold_on(s))
         return;
@@ -146,6 +148,8 @@ int intake_run(stream *s) {
     while (!failure(s)) {
         gather(s);
         if (must_go_back(s)) {
+            if (stream_stop)
+                break;
             go_back(s);
             continue;
         }

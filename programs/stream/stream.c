@@ -13,14 +13,18 @@ volatile sig_atomic_t stream_stop;
 
 /* The first signal lets it finish what it has begun; a second one ends it at once, as a crash would, which costs
  * nothing but work that is done again. */
+static doppel_engine *volatile stopping; /* whose index is not waited for then */
+
 static void on_signal(int number) {
     (void)number;
     if (stream_stop)
         _exit(EXIT_INTERRUPTED);
     stream_stop = 1;
+    doppel_engine_stop_waiting(stopping);
 }
 
-static void catch_signals(void) {
+static void catch_signals(doppel_engine *engine) {
+    stopping = engine;
     struct sigaction stop = {.sa_handler = on_signal};
     sigemptyset(&stop.sa_mask);
     sigaction(SIGINT, &stop, NULL);
@@ -104,9 +108,11 @@ int stream_run(const stream_job *job) {
         message("no memory");
         return EXIT_STORE;
     }
-    catch_signals();
-    if (job->input.stop && *job->input.stop)
-        stream_stop = 1; /* a signal came before */
+    catch_signals(job->engine);
+    if (job->input.stop && *job->input.stop) { /* a signal came before */
+        stream_stop = 1;
+        doppel_engine_stop_waiting(job->engine);
+    }
     if (!stream_settings_read(&s->settings, job->args)) {
         code = EXIT_USAGE;
     } else if (!make_batches(s)) {
@@ -117,5 +123,6 @@ int stream_run(const stream_job *job) {
         code = code == EXIT_USAGE ? code : report_end(s, code);
     }
     destroy(s);
+    stopping = NULL;
     return code;
 }

@@ -3,7 +3,7 @@ import time
 from datetime import datetime, timezone
 
 from cliques import Cliques
-from support import FULL, Case, Server, get_all, run, run_failing, wait_for
+from support import FULL, Case, Feeding, Server, get_all, run, run_failing, wait_for
 
 COUNT = 20000 if FULL else 1500
 LEFT = 0.1 if FULL else 0.3  # of the memory that was used: Redis keeps some for what comes
@@ -86,6 +86,19 @@ class Expiry(Case):
         again = run("add", url, "--ttl", "1h", more)
         self.assertTrue(all(one.get("known") or one["isDuplicate"] for one in again))
         self.assertEqual([one["originalId"] for one in again], [one["originalId"] for one in later])
+
+    def test_processes_that_end(self):
+        """What a server remembers of the requests of a process goes with the process, however many come; of one that is killed, later."""
+        url = self.server.url()
+        for _ in range(5):
+            run("add", url, "--ttl", "1h", self.path)
+            run("check", url, self.path)
+        self.assertEqual([field for field in self.server.ask("HKEYS", "{test}m") if field[:1] == b"r" and len(field) == 9], [])
+        self.assertEqual([key for key in self.server.keys() if key[6:7] in (b"r", b"o")], [])
+        feeding = Feeding(url)
+        feeding.add({"id": "one more", "text": "a document of a process that is killed"})
+        feeding.kill()
+        self.assertEqual(len([field for field in self.server.ask("HKEYS", "{test}m") if field[:1] == b"r" and len(field) == 9]), 1)
 
     def test_never(self):
         url = self.server.url()

@@ -180,6 +180,25 @@ class Away(support.ServerTest):
         self.redis.ask("CONFIG", "SET", "maxmemory", "0")
         self.assertEqual(self.server.post("/v1/documents", {"id": "full", "text": words.text("full")})[0], 201)
 
+    def test_stopped(self):
+        """SIGTERM ends a server whose requests wait for a store that is away for longer than anybody waits; they get 503."""
+        for prefix, leave in (("paused", self.redis.pause), ("stopped", self.redis.stop)):
+            server = Server(store=self.redis.url(f"prefix={prefix}&retry=900&timeout=900"))
+            self.assertEqual(server.post("/v1/documents", {"id": "a", "text": words.text("a")})[0], 201)
+            leave()
+            answers = []
+            asking = threading.Thread(target=lambda: answers.append(server.post("/v1/documents", {"id": "b", "text": words.text("b")})))
+            asking.start()
+            time.sleep(0.5)
+            server.close()
+            asking.join(60)
+            self.assertProblem(answers[0], 503, "away")
+            if leave == self.redis.pause:
+                self.redis.go_on()
+            else:
+                self.redis.start()
+        self.assertTrue(until(self.ready))
+
     def test_batch(self):
         self.redis.pause()
         lines = self.server.ask("POST", "/v1/batch?op=add", '{"id":"line","text":"some words for a line of a batch"}\n',
