@@ -3,9 +3,11 @@
 
 #include "common/message.h"
 
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct setting {
@@ -88,21 +90,43 @@ static rd_kafka_t *create(rd_kafka_type_t type, rd_kafka_conf_t *conf) {
 
 /* ---- the producer ---- */
 
-/* The same again after a restart where it can be, so that what a former self has left open ends at once: by the group
- * and --instance, or by the folder, which one process holds at a time. Of workers that share a store and have no names,
- * each has its own, and what one leaves open ends with its time. */
+/* A name that no other process has. */
+static void name_uniquely(stream *s) {
+    unsigned long long chance[2] = {(unsigned long long)getpid(), now_ticks()};
+    (void)!getrandom(chance, sizeof chance, 0);
+    snprintf(s->transactional_id, sizeof s->transactional_id, "doppel/%s/%016llx%016llx", s->settings.group, chance[0],
+             chance[1]);
+}
+
+/* What makes a folder another one than any folder that is called alike, on this machine or another, as long as machines
+ * run: the machine's start, the device, the file. */
+static bool name_folder(const char *path, char *name, size_t room) {
+    char boot[64] = "";
+    struct stat is;
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool known = file && fgets(boot, sizeof boot, file) && !stat(path, &is);
+    if (file)
+        fclose(file);
+    boot[strcspn(boot, "\n")] = 0;
+    if (known)
+        snprintf(name, room, "%s/%llx/%llx", boot, (unsigned long long)is.st_dev, (unsigned long long)is.st_ino);
+    return known;
+}
+
+/* Who may read a partition, and whose offsets count, the group's generation decides: a worker that was replaced cannot
+ * commit, whatever its transactions are called. The name is there so that what a former self has left open ends at
+ * once, and not only with its time: it has to be the same after a restart, where it can be, and nobody else's.
+ * --instance says it, or the folder, which one process holds at a time. Of workers that share a store and have no
+ * names, each takes one by chance. */
 static void name_transactions(stream *s) {
-    char host[256] = "", path[PATH_MAX];
-    const char *instance = s->settings.instance, *place = s->job->place;
-    gethostname(host, sizeof host - 1);
+    const char *instance = s->settings.instance;
+    char folder[128];
     if (instance)
         snprintf(s->transactional_id, sizeof s->transactional_id, "doppel/%s/%s", s->settings.group, instance);
-    else if (s->job->shared)
-        snprintf(s->transactional_id, sizeof s->transactional_id, "doppel/%s/%s/%ld/%llu", s->settings.group, host,
-                 (long)getpid(), (unsigned long long)now_ticks());
+    else if (!s->job->shared && name_folder(s->job->place, folder, sizeof folder))
+        snprintf(s->transactional_id, sizeof s->transactional_id, "doppel/%s/%s", s->settings.group, folder);
     else
-        snprintf(s->transactional_id, sizeof s->transactional_id, "doppel/%s/%s%s", s->settings.group, host,
-                 realpath(place, path) ? path : place);
+        name_uniquely(s);
 }
 
 static void on_delivered(rd_kafka_t *producer, const rd_kafka_message_t *m, void *user) {
@@ -140,6 +164,12 @@ static bool open_topics(stream *s) {
             return false;
         }
     return true;
+}
+
+bool producer_rename(stream *s) {
+    producer_close(s);
+    name_uniquely(s);
+    return producer_open(s);
 }
 
 bool producer_open(stream *s) {

@@ -27,19 +27,31 @@ typedef enum outcome {
     OUTCOME_FAILED /* the worker has to end; it was told why */
 } outcome;
 
+/* How far a partition is committed; known once it was asked for. */
+typedef struct reached {
+    char topic[256];
+    int32_t partition;
+    int64_t floor; /* the first offset that is not committed */
+    size_t read;   /* records that were committed since the partition was assigned */
+    size_t here;   /* records of the part at hand */
+} reached;
+
 typedef struct stream {
     const stream_job *job;
     stream_settings settings;
     reading reading;
     rd_kafka_t *consumer, *producer;
     rd_kafka_topic_t *to[OUTPUTS];
-    char transactional_id[8192];     /* with the longest path */
+    char transactional_id[8192];     /* with a long group and instance */
     rd_kafka_resp_err_t undelivered; /* the first reason why a record could not be written */
     const record *largest;           /* of those that were too large */
     size_t largest_size;
     char *refused[1000]; /* the origins of records that go to the dead letters for that */
     size_t refused_count;
-    unsigned reopened; /* how often the producer was, since the last commit */
+    unsigned reopened;         /* how often the producer was, since the last commit */
+    unsigned damaged_in_a_row; /* records for which the index is damaged */
+    reached *reached; /* by partition; of the worker's thread, and emptied by the caller's while that is idle */
+    size_t reached_count, reached_room;
     figures figures;
     struct http *http;
 
@@ -77,6 +89,8 @@ int clients_open(stream *s); /* gives an exit code, with a message unless it is 
 void clients_close(stream *s);
 /* A new producer in place of one that has failed for good. */
 bool producer_open(stream *s);
+/* The same under a name that no other process has. */
+bool producer_rename(stream *s);
 void producer_close(stream *s);
 
 /* ---- intake.c ---- */
@@ -93,6 +107,7 @@ void pause_all(stream *s);
 void resume_all(stream *s);
 
 /* ---- worker.c ---- */
+reached *find_reached(stream *s, const rd_kafka_message_t *m); /* NULL: not known yet */
 bool worker_start(stream *s);
 void worker_stop(stream *s);
 void wait_until_idle(stream *s);

@@ -102,10 +102,14 @@ static bool is_lasting(rd_kafka_resp_err_t code) {
     }
 }
 
-/* A producer that has failed for good gives way to a new one, unless another worker may have taken its name. */
+/* A producer that has failed for good gives way to a new one. Where another process has taken its name, which happens
+ * with the copy of a folder, the new one takes a name of its own: two that take each other's name in turns would shut
+ * each other out for ever. A name that was given with --instance is given up to whoever came later. */
 static outcome replace_producer(stream *s, const char *why) {
     enum { MOST = 3 };
-    bool named = s->job->shared && s->settings.instance;
+    char fault[256];
+    bool fenced = rd_kafka_fatal_error(s->producer, fault, sizeof fault) == RD_KAFKA_RESP_ERR__FENCED;
+    bool named = s->settings.instance && (fenced || s->job->shared);
     say("the transaction has failed for good: %s", why);
     producer_close(s);
     if (named || s->reopened++ >= MOST) {
@@ -114,7 +118,9 @@ static outcome replace_producer(stream *s, const char *why) {
             named ? s->settings.instance : "doppel stream");
         return OUTCOME_FAILED;
     }
-    return producer_open(s) ? OUTCOME_AGAIN : OUTCOME_FAILED;
+    if (fenced)
+        say("another worker writes under the name of this one (a copy of its index folder?): it goes on under another");
+    return (fenced ? producer_rename(s) : producer_open(s)) ? OUTCOME_AGAIN : OUTCOME_FAILED;
 }
 
 /* Takes back all of the transaction. */
