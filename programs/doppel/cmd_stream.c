@@ -12,13 +12,14 @@ const cli_option stream_options[] = {
     {"unique", 'u', OPTION_TEXT, "TOPIC", "where pages go that are new, as they stand, and tombstones"},
     {"duplicates", 0, OPTION_TEXT, "TOPIC", "where pages go that are not, with their verdict"},
     {"dead-letter", 0, OPTION_TEXT, "TOPIC",
-     "where records go that are no pages, as they stand, with the reason in a header (default: they are named here and "
-     "left out)"},
+     "where records go that are no pages, or that meet a damaged place of the index, as they stand, with the reason in "
+     "a "
+     "header (default: the former are named here and left out, the latter end the worker)"},
     INDEX_OPTION,
     {"group", 'g', OPTION_TEXT, "NAME", "the group of workers that share the topics (default doppel)"},
     {"instance", 0, OPTION_TEXT, "NAME",
      "the name of this worker in its group, the same at each start, so that it can take over at once what it left open "
-     "(default with --index: by the host and the folder; with --store: none, and that takes 10 s)"},
+     "(default with --index: by the folder; with --store: none, and that takes 10 s)"},
     {"batch", 0, OPTION_COUNT, "N", "records of a transaction, at most (default 4000)"},
     {"wait", 0, OPTION_COUNT, "MS", "how long a record waits for others when nothing else is to be done (default 5)"},
     {"verdict-key", 0, OPTION_TEXT, "KEY", "the member of a duplicate that has its verdict (default verdict)"},

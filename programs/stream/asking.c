@@ -1,8 +1,18 @@
-/* asking.c - the engine asked, again and again while its index does not answer. */
+/* asking.c - the engine asked, again and again while its index does not answer.
+ *
+ * An index that is away (DOPPEL_ERROR_IO) is waited for as long as it takes, and one that refuses as a whole
+ * (DOPPEL_ERROR_STORE: a wrong password, a missing right) as well: every page would fail. An index that answers, and
+ * fails for some records only, is damaged where these belong. To wait for that would hold up a partition for ever, and
+ * to pass them on would call pages new that are not. After TRIES attempts such records go to the dead letters, with the
+ * reason; without a topic for those, or when MOST_DAMAGED in a row fail, the worker ends: nothing is lost, as nothing
+ * of it is committed. */
 #include "stream/parts.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { TRIES = 4, MOST_DAMAGED = 100 };
 
 /* Waits before something is tried again: 0.2 s, twice as long each time, up to 10 s. False: it is not to be tried. */
 static bool wait_to_try(stream *s, unsigned tries) {
@@ -22,69 +32,125 @@ static bool may_pass(doppel_status status) {
     return status == DOPPEL_ERROR_STORE || status == DOPPEL_ERROR_IO;
 }
 
-/* The index has failed; *tries counts. OUTCOME_DONE: once more. */
-static outcome engine_failed(stream *s, doppel_status status, const doppel_error *error, unsigned *tries) {
-    say("%s: %s%s", s->job->place, error->message, may_pass(status) ? "; trying again" : "");
-    atomic_store(&s->away, true);
-    if (!may_pass(status))
-        return OUTCOME_FAILED;
-    if (wait_to_try(s, (*tries)++))
-        return OUTCOME_DONE;
-    return atomic_load(&s->abandon) ? OUTCOME_AGAIN : OUTCOME_FAILED;
+/* Whether the index as a whole answers: it is asked for a document that nobody has. */
+static bool index_answers(stream *s) {
+    static const char name[] = "doppel:is-it-there";
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    doppel_status status = doppel_engine_get(s->job->engine, name, sizeof name - 1, &list, &error);
+    doppel_stored_list_free(&list);
+    return status == DOPPEL_OK;
 }
 
-/* A page that the engine would not have is given once more, alone, to hear why. */
-static outcome ask_again(stream *s, batch *b, record *r) {
-    unsigned tries = 0;
+/* The index has failed; *tries counts. OUTCOME_DONE: once more, or, if *damaged, never again: the index works, and is
+ * damaged where the record belongs. OUTCOME_AGAIN: the worker is to stop, or to give its partitions back. */
+static outcome index_failed(stream *s, doppel_status status, const doppel_error *error, unsigned *tries,
+                            bool *damaged) {
+    *damaged = false;
+    atomic_store(&s->away, true);
+    if (!may_pass(status)) {
+        say("%s: %s", s->job->place, error->message);
+        return OUTCOME_FAILED;
+    }
+    if (status == DOPPEL_ERROR_STORE && *tries + 1 >= TRIES && index_answers(s)) {
+        *damaged = true;
+        return OUTCOME_DONE;
+    }
+    say("%s: %s; trying again", s->job->place, error->message);
+    return wait_to_try(s, (*tries)++) ? OUTCOME_DONE : OUTCOME_AGAIN;
+}
+
+/* The index is damaged where a record belongs. */
+static outcome divert_damaged(stream *s, record *r, const doppel_error *error) {
+    char why[sizeof error->message + 64];
+    if (!s->settings.topics[TO_DEAD_LETTER] || s->damaged_in_a_row >= MOST_DAMAGED) {
+        say("%s: the index is damaged where this record belongs: %s: %s", r->origin, s->job->place, error->message);
+        say(s->damaged_in_a_row
+                ? "the last %u records failed like this one: mend the index, and start doppel stream again; "
+                  "nothing is lost"
+                : "with --dead-letter such records go there; or mend the index, and start doppel stream "
+                  "again: nothing is lost",
+            s->damaged_in_a_row);
+        return OUTCOME_FAILED;
+    }
+    s->damaged_in_a_row++;
+    snprintf(why, sizeof why, "the index is damaged where it belongs: %s", error->message);
+    record_is_bad(r, why);
+    atomic_fetch_add(&s->figures.damaged, 1);
+    return OUTCOME_DONE;
+}
+
+outcome add_alone(stream *s, batch *b, record *r, unsigned tries) {
     for (;;) {
         doppel_error error = {0};
+        bool damaged;
         doppel_status status = doppel_engine_add(s->job->engine, &b->items[r->item], &b->verdicts[r->item], &error);
-        if (status == DOPPEL_OK)
+        if (status == DOPPEL_OK) {
+            s->damaged_in_a_row = 0;
             return OUTCOME_DONE;
+        }
         if (status == DOPPEL_ERROR_INPUT || status == DOPPEL_ERROR_USAGE) {
             record_is_bad(r, error.message);
             return OUTCOME_DONE;
         }
-        outcome o = engine_failed(s, status, &error, &tries);
+        outcome o = index_failed(s, status, &error, &tries, &damaged);
+        if (o == OUTCOME_DONE && damaged)
+            return divert_damaged(s, r, &error);
         if (o != OUTCOME_DONE)
+            return o;
+    }
+}
+
+/* All pages at once. *alone: the index is damaged where one of them belongs, and each is to be asked about alone. */
+static outcome add_together(stream *s, batch *b, size_t first, size_t count, bool *alone) {
+    unsigned tries = 0;
+    for (*alone = false;;) {
+        doppel_error error = {0};
+        doppel_status status = doppel_engine_add_batch(s->job->engine, b->items + first, count, b->verdicts + first,
+                                                       b->statuses + first, &error);
+        if (status == DOPPEL_OK)
+            return OUTCOME_DONE;
+        outcome o = index_failed(s, status, &error, &tries, alone);
+        if (o != OUTCOME_DONE || *alone)
             return o;
     }
 }
 
 outcome add_pages(stream *s, batch *b, size_t from, size_t to) {
     size_t first = SIZE_MAX, count = 0;
-    unsigned tries = 0;
+    bool alone = false, added = false;
     for (size_t i = from; i < to; i++)
         if (b->records[i].kind == RECORD_PAGE) {
             first = first == SIZE_MAX ? b->records[i].item : first;
             count++;
         }
-    for (outcome o = OUTCOME_DONE; count;) {
-        doppel_error error = {0};
-        doppel_status status = doppel_engine_add_batch(s->job->engine, b->items + first, count, b->verdicts + first,
-                                                       b->statuses + first, &error);
-        if (status == DOPPEL_OK)
-            break;
-        if ((o = engine_failed(s, status, &error, &tries)) != OUTCOME_DONE)
-            return o;
-    }
-    for (size_t i = from; i < to; i++) {
+    outcome o = count ? add_together(s, b, first, count, &alone) : OUTCOME_DONE;
+    for (size_t i = from; i < to && o == OUTCOME_DONE; i++) {
         record *r = &b->records[i];
-        outcome o = r->kind == RECORD_PAGE && b->statuses[r->item] != DOPPEL_OK ? ask_again(s, b, r) : OUTCOME_DONE;
-        if (o != OUTCOME_DONE)
-            return o;
+        if (r->kind != RECORD_PAGE)
+            continue;
+        if (alone || b->statuses[r->item] != DOPPEL_OK)
+            o = add_alone(s, b, r, alone ? TRIES : 0); /* to hear why */
+        added = added || (r->kind == RECORD_PAGE && o == OUTCOME_DONE);
     }
-    return OUTCOME_DONE;
+    if (added && !alone)
+        s->damaged_in_a_row = 0;
+    return o;
 }
 
-outcome forget(stream *s, const rd_kafka_message_t *m) {
+/* ---- other questions; where the index is damaged, they leave it to the add ---- */
+
+outcome forget(stream *s, record *r, doppel_slice id) {
     unsigned tries = 0;
     for (;;) {
         doppel_error error = {0};
-        doppel_status status = doppel_engine_remove(s->job->engine, m->key, m->key_len, NULL, &error);
+        bool damaged;
+        doppel_status status = doppel_engine_remove(s->job->engine, id.data, id.length, NULL, &error);
         if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
             return OUTCOME_DONE;
-        outcome o = engine_failed(s, status, &error, &tries);
+        outcome o = index_failed(s, status, &error, &tries, &damaged);
+        if (o == OUTCOME_DONE && damaged)
+            return divert_damaged(s, r, &error);
         if (o != OUTCOME_DONE)
             return o;
     }
@@ -100,14 +166,42 @@ outcome is_there(stream *s, doppel_slice id, doppel_slice origin, bool *there) {
     for (;;) {
         doppel_stored_list list = {0};
         doppel_error error = {0};
+        bool damaged;
         doppel_status status = doppel_engine_get(s->job->engine, id.data, id.length, &list, &error);
         if (status == DOPPEL_OK && list.count)
             *there = is(list.stored->id, id) && !(origin.data && is(list.stored->origin, origin));
         doppel_stored_list_free(&list);
         if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
             return OUTCOME_DONE;
-        outcome o = engine_failed(s, status, &error, &tries);
-        if (o != OUTCOME_DONE)
+        outcome o = index_failed(s, status, &error, &tries, &damaged);
+        if (o == OUTCOME_DONE && damaged)
+            *there = true; /* to remove it, or to take its place, fails the same way */
+        if (o != OUTCOME_DONE || damaged)
+            return o;
+    }
+}
+
+outcome get_origin(stream *s, doppel_slice id, char origin[ORIGIN_ROOM], bool *there) {
+    unsigned tries = 0;
+    *there = false;
+    *origin = 0;
+    for (;;) {
+        doppel_stored_list list = {0};
+        doppel_error error = {0};
+        bool damaged;
+        doppel_status status = doppel_engine_get(s->job->engine, id.data, id.length, &list, &error);
+        if (status == DOPPEL_OK && list.count && is(list.stored->id, id)) {
+            doppel_slice from = list.stored->origin;
+            *there = true;
+            if (from.data && from.length < ORIGIN_ROOM)
+                snprintf(origin, ORIGIN_ROOM, "%.*s", (int)from.length, from.data);
+        }
+        doppel_stored_list_free(&list);
+        if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
+            return OUTCOME_DONE;
+        outcome o = index_failed(s, status, &error, &tries, &damaged);
+        *there = damaged;
+        if (o != OUTCOME_DONE || damaged)
             return o;
     }
 }
@@ -118,6 +212,7 @@ outcome has_same_words(stream *s, const doppel_item *page, bool *same) {
     for (;;) {
         doppel_verdict verdict = {0};
         doppel_error error = {0};
+        bool damaged;
         doppel_status status = doppel_engine_check(s->job->engine, page, &verdict, &error);
         if (status == DOPPEL_OK)
             *same = verdict.evidence.same_digest &&
@@ -125,8 +220,8 @@ outcome has_same_words(stream *s, const doppel_item *page, bool *same) {
         doppel_verdict_free(&verdict);
         if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT || status == DOPPEL_ERROR_USAGE)
             return OUTCOME_DONE;
-        outcome o = engine_failed(s, status, &error, &tries);
-        if (o != OUTCOME_DONE)
+        outcome o = index_failed(s, status, &error, &tries, &damaged);
+        if (o != OUTCOME_DONE || damaged)
             return o;
     }
 }

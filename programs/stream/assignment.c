@@ -91,6 +91,7 @@ static void let_go(stream *s) {
     atomic_store(&s->abandon, true);
     wait_until_idle(s);
     atomic_store(&s->abandon, false);
+    s->reached_count = 0;
     pthread_mutex_lock(&s->lock);
     s->rewind = false;
     rd_kafka_topic_partition_list_destroy(s->positions);
@@ -140,6 +141,7 @@ static rd_kafka_topic_partition_list_t *committed(stream *s) {
  * first record that was read. */
 void go_back(stream *s) {
     wait_until_idle(s);
+    s->reached_count = 0;
     stream_batch_clear(s->gathering);
     rd_kafka_topic_partition_list_t *all = committed(s);
     if (!all)

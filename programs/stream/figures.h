@@ -28,7 +28,7 @@ typedef enum counted {
 typedef struct figures {
     uint64_t started; /* microseconds */
     atomic_uint_fast64_t records[COUNTED], bytes;
-    atomic_uint_fast64_t transactions, aborted, rebalances, retries;
+    atomic_uint_fast64_t transactions, aborted, rebalances, retries, damaged;
     times latency;     /* from the time of a record to its commit */
     times transaction; /* from its first call to its last */
     times engine;      /* adds and removes of a transaction */

@@ -41,6 +41,9 @@ static void write_figures(text *out, stream *s) {
                    (double)atomic_load(&f->rebalances));
     metrics_single(out, "stream_retries_total", "counter", "Times that the index was asked again.",
                    (double)atomic_load(&f->retries));
+    metrics_single(out, "stream_damaged_total", "counter",
+                   "Records that became dead letters because the index is damaged where they belong.",
+                   (double)atomic_load(&f->damaged));
     times_write(out, &f->latency, "stream_latency_seconds", "From the time of a record to its commit.");
     times_write(out, &f->transaction, "stream_transaction_duration_seconds", "Transactions.");
     times_write(out, &f->engine, "stream_engine_duration_seconds", "Adds and removes of a transaction.");

@@ -49,26 +49,28 @@ static outcome page_begins(stream *s, part *p, const doppel_item *page, const do
 }
 
 /* The same of a tombstone. What it forgets is forgotten at the start of a part, before pages are added. */
-static outcome tombstone_begins(stream *s, part *p, const rd_kafka_message_t *m, bool *begins) {
+static outcome tombstone_begins(stream *s, part *p, record *r, bool *begins) {
+    const rd_kafka_message_t *m = r->message;
+    const doppel_slice id = {m->key, m->key_len};
     bool there;
     if (p->adds && (p->unnamed || id_set_has(&p->ids, m->key, m->key_len))) {
         *begins = true;
         return OUTCOME_DONE;
     }
-    outcome o = is_there(s, (doppel_slice){m->key, m->key_len}, (doppel_slice){NULL, 0}, &there);
+    outcome o = is_there(s, id, (doppel_slice){NULL, 0}, &there);
     *begins = there && p->adds;
-    return o == OUTCOME_DONE && there && !p->adds ? forget(s, m) : o;
+    return o == OUTCOME_DONE && there && !p->adds ? forget(s, r, id) : o;
 }
 
-outcome find_part(stream *s, const batch *b, part *p) {
+outcome find_part(stream *s, batch *b, part *p) {
     outcome o = OUTCOME_DONE;
     bool begins = false;
     for (p->to = p->from; p->to < b->count; p->to++) {
-        const record *r = &b->records[p->to];
+        record *r = &b->records[p->to];
         if (r->kind == RECORD_PAGE)
             o = page_begins(s, p, &b->items[r->item], r->document, &begins);
         else if (r->kind == RECORD_TOMBSTONE)
-            o = tombstone_begins(s, p, r->message, &begins);
+            o = tombstone_begins(s, p, r, &begins);
         if (begins || o != OUTCOME_DONE)
             break;
     }

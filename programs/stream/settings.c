@@ -10,7 +10,6 @@
 
 enum {
     BATCH = 4000,         /* docs/STREAM.md has the measurements */
-    MOST_BATCH = 100000,  /* librdkafka's queue holds as many */
     WAIT = 5,             /* ms */
     MOST_WAIT = 60000,    /* ms */
     MAX_RECORD = 64 << 20 /* bytes */

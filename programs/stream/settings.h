@@ -5,7 +5,7 @@
 #include "stream/properties.h"
 #include "stream/stream.h"
 
-enum { MOST_TOPICS = 64 };
+enum { MOST_TOPICS = 64, MOST_BATCH = 100000 }; /* of the records of a batch: librdkafka's queue holds as many */
 
 /* Where records go. */
 typedef enum output { TO_UNIQUE, TO_DUPLICATES, TO_DEAD_LETTER, OUTPUTS } output;

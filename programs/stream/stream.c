@@ -97,6 +97,7 @@ static void destroy(stream *s) {
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free_refused(s);
+    free(s->reached);
     stream_settings_free(&s->settings);
     free(s);
 }

@@ -278,6 +278,11 @@ static void note(stream *s, const batch *b, size_t from, size_t to) {
             rd_kafka_topic_partition_list_find(s->positions, rd_kafka_topic_name(m->rkt), m->partition);
         if (at)
             at->offset = m->offset + 1;
+        reached *so_far = find_reached(s, m);
+        if (so_far) {
+            so_far->floor = m->offset + 1;
+            so_far->read++;
+        }
     }
     pthread_mutex_unlock(&s->lock);
 }

@@ -1,8 +1,133 @@
 /* worker.c - a batch to the engine, and its outcome to Kafka: part by part, each a transaction. */
 #include "stream/parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- pages that were indexed and never came out ----
+ *
+ * What a worker has added to the index, and has not committed when it dies, is read again, and the index knows it by
+ * its origin. But the record may be gone by then: compaction has replaced it by a later one with the same key, or it
+ * was older than what the topic keeps. Its document then stands for a record that nobody will write any more, and the
+ * page would be a duplicate of itself when it comes again. Such a document shows by its origin: an offset of the same
+ * partition that is not committed and not among the records that are there. It is forgotten, and the page judged anew.
+ *
+ * There is work to do only where offsets are missing among the records of a part, and, as a worker is never ahead of
+ * Kafka by more than a transaction, only for the first MOST_BATCH records of a partition after it was assigned. */
+
+reached *find_reached(stream *s, const rd_kafka_message_t *m) {
+    const char *topic = rd_kafka_topic_name(m->rkt);
+    for (size_t i = 0; i < s->reached_count; i++)
+        if (s->reached[i].partition == m->partition && !strcmp(s->reached[i].topic, topic))
+            return &s->reached[i];
+    return NULL;
+}
+
+/* Whether a group that has committed nothing begins with the first record. */
+static bool begins_at_the_start(const stream *s) {
+    bool start = true;
+    for (size_t i = 0; i < s->settings.property_count; i++) {
+        const property *p = &s->settings.properties[i];
+        if (p->consumer && !strcmp(p->name, "auto.offset.reset"))
+            start = !strcmp(p->value, "earliest") || !strcmp(p->value, "smallest") || !strcmp(p->value, "beginning");
+    }
+    return start;
+}
+
+/* The same, asking the brokers; NULL: the worker is to stop. */
+static reached *learn_reached(stream *s, const rd_kafka_message_t *m) {
+    enum { PATIENCE = 1000 }; /* ms */
+    reached *found = find_reached(s, m);
+    if (found)
+        return found;
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_add(one, rd_kafka_topic_name(m->rkt), m->partition);
+    rd_kafka_resp_err_t code = rd_kafka_committed(s->consumer, one, PATIENCE);
+    while ((code = code ? code : at->err) && !stream_stop && !atomic_load(&s->abandon)) {
+        say("what is committed is not known yet: %s", rd_kafka_err2str(code));
+        usleep(100000);
+        code = rd_kafka_committed(s->consumer, one, PATIENCE);
+    }
+    int64_t floor = at->offset >= 0 ? at->offset : begins_at_the_start(s) ? 0 : m->offset;
+    rd_kafka_topic_partition_list_destroy(one);
+    if (!code && s->reached_count == s->reached_room) {
+        reached *grown = realloc(s->reached, (2 * s->reached_room + 8) * sizeof *grown);
+        if (!grown)
+            return NULL;
+        s->reached = grown;
+        s->reached_room = 2 * s->reached_room + 8;
+    }
+    if (code)
+        return NULL;
+    found = &s->reached[s->reached_count++];
+    *found = (reached){.partition = m->partition, .floor = floor};
+    snprintf(found->topic, sizeof found->topic, "%s", rd_kafka_topic_name(m->rkt));
+    return found;
+}
+
+/* Whether a record stands in a part. */
+static bool has_offset(const batch *b, const part *p, const rd_kafka_message_t *m, int64_t offset) {
+    for (size_t i = p->from; i < p->to; i++) {
+        const rd_kafka_message_t *other = b->records[i].message;
+        if (other->offset == offset && other->partition == m->partition && other->rkt == m->rkt)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a document of this origin was added for a record that is gone; `r` is a later one, and `at` its partition. */
+static bool is_lost(const batch *b, const part *p, const record *r, const reached *at, const char *origin) {
+    const char *slash = strrchr(r->origin, '/');
+    size_t lead = (size_t)(slash - r->origin) + 1;
+    char *end = NULL;
+    if (strncmp(origin, r->origin, lead) != 0 || !origin[lead])
+        return false;
+    long long offset = strtoll(origin + lead, &end, 10);
+    return !*end && offset >= at->floor && offset < r->message->offset && !has_offset(b, p, r->message, offset);
+}
+
+static outcome judge_anew(stream *s, batch *b, const part *p, record *r, const reached *at) {
+    const doppel_verdict *verdict = &b->verdicts[r->item];
+    char origin[ORIGIN_ROOM];
+    bool there;
+    outcome o = get_origin(s, verdict->original_id, origin, &there);
+    if (o != OUTCOME_DONE || (there && !is_lost(b, p, r, at, origin)))
+        return o;
+    if (there) {
+        say("%s: it is a copy of what was indexed at %s, which never came out and is not in the topic any more: judged "
+            "anew",
+            r->origin, origin);
+        o = forget(s, r, verdict->original_id);
+    }
+    return o == OUTCOME_DONE && r->kind == RECORD_PAGE ? add_alone(s, b, r, 0) : o;
+}
+
+static bool has_duplicates(const batch *b, const part *p) {
+    for (size_t i = p->from; i < p->to; i++)
+        if (b->records[i].kind == RECORD_PAGE && b->verdicts[b->records[i].item].is_duplicate)
+            return true;
+    return false;
+}
+
+static outcome judge_copies_of_lost(stream *s, batch *b, const part *p) {
+    outcome o = OUTCOME_DONE;
+    if (!has_duplicates(b, p))
+        return OUTCOME_DONE;
+    for (size_t i = 0; i < s->reached_count; i++)
+        s->reached[i].here = 0;
+    for (size_t i = p->from; i < p->to && o == OUTCOME_DONE; i++) {
+        record *r = &b->records[i];
+        reached *at = learn_reached(s, r->message);
+        if (!at)
+            return OUTCOME_AGAIN;
+        bool gap = r->message->offset - at->floor > (int64_t)at->here++;
+        if (gap && at->read < MOST_BATCH && r->kind == RECORD_PAGE && b->verdicts[r->item].is_duplicate)
+            o = judge_anew(s, b, p, r, at);
+    }
+    return o;
+}
 
 /* ---- batches ---- */
 
@@ -11,6 +136,8 @@ static outcome run_part(stream *s, batch *b, part *p) {
     outcome o = find_part(s, b, p);
     if (o == OUTCOME_DONE)
         o = add_pages(s, b, p->from, p->to);
+    if (o == OUTCOME_DONE)
+        o = judge_copies_of_lost(s, b, p);
     if (o == OUTCOME_DONE)
         divert_refused(s, b, p->from, p->to);
     times_add(&s->figures.engine, now_ticks() - begun);

@@ -13,7 +13,7 @@ POM = os.path.join(ROOT, "scripts", "kafka", "pom.xml")
 
 # One broker that is its own controller. The topics it keeps for itself are small; a group forms at once; what a dead worker has
 # left open is closed after its own timeout, not ten seconds later; a restart waits for nobody, after
-# a kill for two seconds.
+# a kill for two seconds; topics are compacted soon.
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -33,6 +33,7 @@ controlled.shutdown.enable=false
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 log.cleaner.dedupe.buffer.size=16777216
+log.cleaner.backoff.ms=200
 """
 JAVA = ["java", "-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",

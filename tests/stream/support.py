@@ -52,7 +52,11 @@ class Services:
                                        os.path.join(ROOT, "scripts", "services"), self.folder], stdin=subprocess.PIPE, start_new_session=True)
 
     def call(self, *words):
-        command = [sys.executable, os.path.join(ROOT, "scripts", "services"), *words, "--dir", os.path.join(self.folder, "services")]
+        return self.call_in(os.path.join(self.folder, "services"), *words)
+
+    def call_in(self, folder, *words):
+        """Of services of a test's own, which it ends itself."""
+        command = [sys.executable, os.path.join(ROOT, "scripts", "services"), *words, "--dir", folder]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
@@ -92,7 +96,7 @@ class Line:
 
     made = 0
 
-    def __init__(self, partitions=1, source=None):
+    def __init__(self, partitions=1, source=None, config=None):
         Line.made += 1
         self.name = f"line{Line.made}"
         self.partitions = source.partitions if source else partitions
@@ -102,7 +106,7 @@ class Line:
         admin = AdminClient({"bootstrap.servers": brokers()})
         topics = [NewTopic(topic, self.partitions, 1) for topic in self.outputs.values()]
         if not source:
-            topics.append(NewTopic(self.source, self.partitions, 1))
+            topics.append(NewTopic(self.source, self.partitions, 1, config=config or {}))
         for future in admin.create_topics(topics).values():
             future.result()
         self.watcher = None
