@@ -1,10 +1,13 @@
 """The console in trouble: hostile documents, huge figures, tokens that are wrong, a server that is gone. Each function is a
 story that yields what went wrong."""
+import contextlib
+import http.server
 import random
+import threading
 
 import corpus
 from console_stories import FIRST, is_shown, try_it
-from serving import Watched, post
+from serving import PATIENCE, Watched, post
 
 READER, OWNER, WRONG = "reader-" + "r" * 32, "owner-" + "o" * 32, "wrong-" + "w" * 32
 
@@ -46,6 +49,64 @@ def large(browser, address):
         watched.open("#/index", "h1:text-is('Index default')")
         yield from (f"{width} px: {what}" for what in watched.look())
         yield from watched.close()
+
+
+FOREIGN = """<!doctype html><title>Elsewhere</title><a href="{address}/">the console</a><iframe name=frame></iframe>
+<form method=post action="{address}/v1/backups" target=frame></form>
+<form method=post enctype="text/plain" action="{address}/v1/compact" target=frame><input name="{{}}"></form>
+<script>
+const ask = (path, how) => fetch("{address}" + path, {{method: "POST", mode: "no-cors", ...how}}).catch(() => null);
+const attack = async () => {{
+  for (const form of document.forms)
+    await new Promise(done => {{ document.querySelector("iframe").onload = done; form.submit(); }});
+  await ask("/v1/backups"); await ask("/v1/expire"); await ask("/v1/compact", {{body: "{{}}"}});
+  await ask("/v1/documents", {{mode: "cors", headers: {{"Content-Type": "application/json"}}, body: '{{"text":"foreign words"}}'}});
+  await fetch("{address}/v1/stats", {{mode: "no-cors"}}).catch(() => null);
+}};
+</script>"""
+
+
+@contextlib.contextmanager
+def elsewhere(text):
+    """A page of another site, on loopback: gives its address."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def other_sites(browser, address):
+    """Pages of another site, and of another port, send forms and scripts: all are refused. A link to the console works."""
+    with elsewhere(FOREIGN.format(address=address)) as port:
+        for host in ("localhost", "127.0.0.1"):
+            context = browser.new_context()
+            context.set_default_timeout(PATIENCE)
+            page, got = context.new_page(), []
+            page.on("response", lambda answer, got=got: got.append((answer.request.method, answer.url[len(address):], answer.status))
+                    if answer.url.startswith(address) else None)
+            page.goto(f"http://{host}:{port}/")
+            page.evaluate("attack()")
+            # The last is asked for leave by the browser, which does not get it.
+            sent = [(method, path) for method, path, _ in got if method != "OPTIONS"]
+            expected = [("POST", path) for path in ("/v1/backups", "/v1/compact", "/v1/backups", "/v1/expire", "/v1/compact")]
+            if sent != expected + [("GET", "/v1/stats")] or {status for _, _, status in got} != {403}:
+                yield f"a page of {host}: {got}"
+            page.click("text=the console")
+            page.wait_for_selector("h1:text-is('Overview')")
+            context.close()
 
 
 def signed_in(browser, address):

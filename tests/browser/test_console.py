@@ -4,7 +4,8 @@
 
 Someone new opens the page, adds two versions of an article, and sees the verdict and what the two share; then every
 other page, at the width of a desk and of a phone, light and dark, with two fonts (check.js and check_console.js say what a
-page must be like), with the keyboard alone, with tokens, with documents that try to break out, and with a server that is gone.
+page must be like), with the keyboard alone, with tokens, with documents that try to break out, from pages of other
+sites, and with a server that is gone.
 Nothing may be written to the console, and no request may leave the server. Screenshots are left in BUILD_DIR/console.
 """
 import pathlib
@@ -107,7 +108,7 @@ def run(browser, other, doppel, pictures):
         yield from told("looks", looks(other, address, pictures, FEWER_WAYS, "-noto"))
         yield from told("large, other font", trouble.large(other, address))
         for story in (stories.compare, stories.files, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
-                      trouble.hostile, trouble.large):
+                      trouble.hostile, trouble.large, trouble.other_sites):
             yield from told(story.__name__, story(browser, address))
         yield from told("server_gone", trouble.server_gone(browser, address, server))
     with serving(doppel) as (address, _):
