@@ -82,6 +82,26 @@ class Rights(Case):
         self.server.ask(*documented("b", "b", "-function|list", "-info"))
         self.use_all(self.url("b"))
 
+    def test_administrator(self):
+        """Who loads the functions needs the rights to do so, and no keys."""
+        self.server.ask("ACL", "SETUSER", "admin", "on", ">pw", "+function|list", "+function|load")
+        self.assertEqual([one["state"] for one in run("prepare", self.server.url("", login="admin:pw@"))], ["loaded"])
+        self.assertFails(run_failing("add", self.server.url("prefix=a", login="admin:pw@"), self.path), "NOPERM")
+        run("add", self.url("a"), self.path)
+
+    def test_more_rights(self):
+        """The memory of the server, for who may ask; prefixes with characters that mean something in a pattern."""
+        run("prepare", self.server.url(""))
+        run("add", self.url("a"), self.path)
+        self.assertEqual(stats(self.url("a"))["memoryBytes"], 0)
+        self.server.ask(*documented("a", "a", "+info|memory"))
+        self.assertGreater(stats(self.url("a"))["memoryBytes"], 100000)
+        self.refused(self.client("a"), "INFO", "commandstats")
+        self.server.ask(*documented("c", r"p\*\?\[x"))
+        url = self.server.url("prefix=p%2a%3f%5bx", login="c:pw@")
+        run("add", url, self.path)
+        self.assertFails(run_failing("add", self.server.url("prefix=pa%3f%5bx", login="c:pw@"), self.path), "NOPERM")
+
     def test_replicas_and_databases(self):
         """`replicas=` needs WAIT, a database SELECT: with both they work, and without the message names what is missing."""
         run("prepare", self.server.url(""))
