@@ -384,6 +384,15 @@ typedef struct doppel_input_options {
     size_t extra_count; /* at most 32 */
     bool no_made_ids; /* the id of a record that has none stays empty, in place of FILE:LINE, and so does that of plain
                          text from stdin, in place of - */
+    /* Refuses what could not be read, all in all: the run ends with DOPPEL_ERROR_INPUT, and the error names the input,
+     * the fields that its records have and the options that read it, when no document of a file of records that is not
+     * empty could be read, or more than half of its records are bad; or so of all inputs together. */
+    bool refuse_bad;
+    uint64_t judge_first;      /* with refuse_bad: the first so many records, at most 1024, are judged by themselves */
+    bool judge_holds;          /* and nothing is emitted before that */
+    const char *option_prefix; /* what stands ahead of the names of options in messages, e.g. "against-"; may be NULL */
+    /* A key of this struct, or one of extra_keys, that no record has, once all are read. May be NULL. */
+    void (*unseen)(const char *key, void *user);
 } doppel_input_options;
 
 typedef struct doppel_input_counts {

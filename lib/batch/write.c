@@ -95,7 +95,8 @@ static doppel_status write_reading(writing *w, const dp_reading *reading, doppel
     doppel_input_counts counts;
     doppel_work work = {.user = w, .begin = begin, .document = write_record, .end = end, .emit = take_records};
     options.bad = NULL;
-    options.strict = false;
+    options.unseen = NULL;
+    options.strict = options.refuse_bad = false;
     doppel_status status = dp_stdin_rewind(w->batch, reading, error);
     if (status != DOPPEL_OK)
         return status;

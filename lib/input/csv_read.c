@@ -59,8 +59,11 @@ static void take_column(const dp_reader *reader, doppel_slice name, columns *fou
 
 /* Says what is wrong with a header, once for its file. */
 static bool bad_header(dp_reader *reader, dp_unit *unit, const dp_place *at, const char *why) {
-    if (unit->block.first)
+    if (unit->block.first) {
         dp_reader_bad_file(reader, unit, at->file, why);
+        if (unit->report_count)
+            dp_tally_bad(dp_unit_tally(unit), &unit->reports[unit->report_count - 1]);
+    }
     return false;
 }
 
@@ -74,11 +77,13 @@ static bool no_text_column(dp_reader *reader, dp_unit *unit, const dp_place *at,
     dp_csv_row row;
     doppel_slice name;
     char why[400];
+    const char *prefix = reader->options->option_prefix ? reader->options->option_prefix : "";
     const char *text = reader->fields[DP_FIELD_TEXT].key, *html = reader->fields[DP_FIELD_HTML].key;
     if (!begin_row(reader, at, delimiter, &row))
         return dp_reader_no_memory(unit);
-    int length = snprintf(why, sizeof why,
-                          "the header has no column \"%.60s\" or \"%.60s\"; --text-key names it. It has", text, html);
+    int length =
+        snprintf(why, sizeof why, "the header has no column \"%.60s\" or \"%.60s\"; --%.20stext-key names it. It has",
+                 text, html, prefix);
     for (const char *before = ": "; dp_csv_cell(&row, &name) && (size_t)length < sizeof why; before = ", ")
         length += snprintf(why + length, sizeof why - (size_t)length, "%s%.*s", before,
                            (int)(name.length < 60 ? name.length : 60), name.data);
@@ -103,6 +108,9 @@ static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, colu
         return dp_reader_no_memory(unit);
     while (dp_csv_cell(&row, &name))
         take_column(reader, dp_slice_trim(name), found);
+    reader->seen |= DP_SEEN_RECORD;
+    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++)
+        reader->seen |= found->of[i] ? (uint64_t)1 << i : 0;
     if (!found->of[DP_FIELD_TEXT] && !found->of[DP_FIELD_HTML])
         return no_text_column(reader, unit, &at, found->delimiter);
     return true;

@@ -39,6 +39,9 @@ typedef struct run {
     doppel_error error;            /* by `order` */
 
     doppel_input_counts counts; /* by whoever is emitting */
+    dp_judge judge;             /* by whoever is emitting */
+    dp_buffer held;             /* what is emitted once the first records were judged; by whoever is emitting */
+    uint64_t seen;              /* of dp_reader, of all threads; by `order` */
     uint64_t raw_bytes, total;
 } run;
 
@@ -50,6 +53,8 @@ static bool asked_to_stop(const run *r) {
 static void set_status(run *r, doppel_status status, const doppel_error *error) {
     if (r->status != DOPPEL_OK)
         return;
+    if (r->judge.against)
+        error = &r->judge.error;
     r->status = status;
     if (error)
         r->error = *error;
@@ -78,13 +83,40 @@ static void add_counts(run *r, dp_unit *unit) {
     memset(&unit->counts, 0, sizeof unit->counts);
 }
 
+/* Gives the caller what was written. */
+static doppel_status give(run *r, dp_buffer *bytes) {
+    doppel_status status = DOPPEL_OK;
+    if (bytes->size && r->job.work->emit)
+        status = r->job.work->emit(r->job.work->user, bytes->data, bytes->size);
+    bytes->size = 0;
+    return status;
+}
+
+/* Judges the first records, or all of them; what was held goes out if they are good. */
+static doppel_status judge(run *r, bool all) {
+    doppel_status status = all ? dp_judge_end(&r->judge) : dp_judge_first(&r->judge);
+    return status == DOPPEL_OK ? give(r, &r->held) : status;
+}
+
+/* Gives what the unit has, or holds it until the first records are judged. */
+static doppel_status give_unit(run *r, dp_unit *unit) {
+    bool first = r->options.refuse_bad && r->options.judge_first && !r->judge.first;
+    dp_buffer *bytes = &unit->output.bytes;
+    doppel_status status = DOPPEL_OK;
+    if (!first || !r->options.judge_holds)
+        status = give(r, bytes);
+    else if (bytes->size && !dp_buffer_add(&r->held, bytes->data, bytes->size))
+        status = DOPPEL_ERROR_MEMORY;
+    bytes->size = 0;
+    dp_judge_take(&r->judge, unit->tallies, &unit->tally_count, &unit->first);
+    return status == DOPPEL_OK && first && dp_judge_ready(&r->judge, r->held.size) ? judge(r, false) : status;
+}
+
 /* Emits what the unit has; by the one thread that set `emitting`, without a lock. */
 static doppel_status emit(run *r, dp_unit *unit) {
-    doppel_status status = DOPPEL_OK;
-    if (unit->output.bytes.size && r->job.work->emit)
-        status = r->job.work->emit(r->job.work->user, unit->output.bytes.data, unit->output.bytes.size);
-    unit->output.bytes.size = 0;
-    for (size_t i = 0; i < unit->report_count && status == DOPPEL_OK && r->options.bad; i++)
+    doppel_status status = give_unit(r, unit);
+    bool told = status == DOPPEL_OK || r->judge.against;
+    for (size_t i = 0; i < unit->report_count && told && r->options.bad; i++)
         r->options.bad(&unit->reports[i], r->options.user);
     unit->report_count = 0;
     add_counts(r, unit);
@@ -208,6 +240,9 @@ static void *thread_main(void *user) {
         fail_run(r, status);
     if (begun && w->end)
         w->end(w->user, reader.state);
+    pthread_mutex_lock(&r->order);
+    r->seen |= reader.seen;
+    pthread_mutex_unlock(&r->order);
     dp_reader_free(&reader);
     return NULL;
 }
@@ -239,6 +274,7 @@ static void set_options(run *r, const doppel_input_options *given) {
     if (r->options.max_record > MOST_MAX_RECORD)
         r->options.max_record = MOST_MAX_RECORD;
     r->job.options = &r->options;
+    r->judge.options = &r->options;
     if (!r->job.sizes)
         r->job.sizes = &usual_sizes;
 }
@@ -256,9 +292,24 @@ static void free_run(run *r) {
         dp_unit_free(&r->units[i]);
     free(r->units);
     dp_source_free(&r->source);
+    dp_judge_free(&r->judge);
+    dp_buffer_free(&r->held);
     pthread_cond_destroy(&r->moved);
     pthread_mutex_destroy(&r->order);
     pthread_mutex_destroy(&r->reading);
+}
+
+/* Names the keys that were asked for and that no record has. */
+static void tell_unseen(const run *r) {
+    const doppel_input_options *o = &r->options;
+    const char *keys[DP_FIELDS] = {o->id_key, o->url_key, o->title_key, o->text_key, o->html_key};
+    if (!o->unseen || !(r->seen & DP_SEEN_RECORD))
+        return;
+    for (size_t i = 0; i < DP_FIELDS + o->extra_count; i++) {
+        const char *key = i < DP_FIELDS ? keys[i] : o->extra_keys[i - DP_FIELDS];
+        if (key && !(r->seen >> i & 1))
+            o->unseen(key, o->user);
+    }
 }
 
 doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error) {
@@ -280,6 +331,11 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
         set_status(&r, DOPPEL_ERROR_MEMORY, NULL);
     if (asked_to_stop(&r))
         set_status(&r, DOPPEL_ERROR_INTERRUPTED, NULL);
+    doppel_status judged = r.status == DOPPEL_OK ? judge(&r, true) : DOPPEL_OK;
+    if (judged != DOPPEL_OK)
+        set_status(&r, judged, NULL);
+    if (r.status == DOPPEL_OK)
+        tell_unseen(&r);
     if (counts)
         *counts = r.counts;
     if (error && r.status != DOPPEL_OK)

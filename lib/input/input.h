@@ -2,7 +2,8 @@
  *
  * doppel_input_run (doppel.h) is dp_input_run with the usual sizes. How a document comes in:
  * paths -> walk.c (files) -> stream.c (bytes) -> format.c (which format?) -> cut.c (blocks of records)
- * -> source.c (units of work) -> input.c (threads, order) -> reader.c and the formats (documents). */
+ * -> source.c (units of work) -> input.c (threads, order) -> reader.c and the formats (documents); judge.c says whether
+ * the inputs could be read, all in all. */
 #ifndef DP_INPUT_H
 #define DP_INPUT_H
 

@@ -5,8 +5,12 @@
 
 static const char *const endings[] = {".jsonl", ".ndjson", ".json", NULL};
 
+/* An object, or an array of them, which is none of JSONL but read as such, so that it is called what it is. */
 static bool tells(const char *head, size_t length) {
-    return length && *head == '{';
+    size_t at = length && *head == '[';
+    while (at && at < length && (head[at] == ' ' || head[at] == '\t' || head[at] == '\r' || head[at] == '\n'))
+        at++;
+    return at < length && head[at] == '{';
 }
 
 static size_t line_end(dp_mark *mark, const char *data, size_t size) {

@@ -60,6 +60,9 @@ static void flush_if_full(const dp_reader *reader, dp_unit *unit) {
 bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_place *at, const char *why) {
     unit->counts.bad++;
     dp_unit_report(unit, DOPPEL_ERROR_INPUT, at->file, at->line, "%s", why);
+    if (unit->report_count)
+        dp_tally_bad(dp_unit_tally(unit), &unit->reports[unit->report_count - 1]);
+    dp_first_add(&unit->first, true);
     end_if_strict(reader, unit);
     flush_if_full(reader, unit);
     return false;
@@ -118,6 +121,8 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_place *at) {
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document) {
     size_t before = unit->output.bytes.size;
     unit->counts.documents++;
+    dp_unit_tally(unit)->documents++;
+    dp_first_add(&unit->first, false);
     doppel_status status = reader->work->document(reader->state, document, &unit->output);
     if (status != DOPPEL_OK) {
         unit->output.bytes.size = before; /* half of a document is no use to anyone */
@@ -133,6 +138,7 @@ static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
     const dp_block *block = &unit->block;
     dp_place at = {.file = file};
     unit->counts.bytes += block->size;
+    dp_unit_tally(unit)->records = true;
     unit->format->read(reader, unit, file);
     if (block->long_line && !dp_reader_stopped(reader, unit)) {
         at.line = block->long_line;
@@ -231,6 +237,8 @@ static void read_file(dp_reader *reader, dp_unit *unit, const char *file) {
 
 void dp_reader_run(dp_reader *reader, dp_unit *unit) {
     const char *file = unit->names.data;
+    if (unit->kind != DP_UNIT_FILES && !dp_unit_begin_file(unit, unit->file_number))
+        return;
     if (unit->kind == DP_UNIT_BLOCK) {
         read_block(reader, unit, file);
         if (unit->failure[0] && !dp_reader_stopped(reader, unit))
@@ -240,6 +248,7 @@ void dp_reader_run(dp_reader *reader, dp_unit *unit) {
         unit->raw_bytes += unit->stream.raw_bytes;
     } else {
         for (size_t i = 0; i < unit->files && !dp_reader_stopped(reader, unit); i++, file += strlen(file) + 1)
-            read_file(reader, unit, file);
+            if (dp_unit_begin_file(unit, unit->file_number + i))
+                read_file(reader, unit, file);
     }
 }

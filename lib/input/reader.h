@@ -11,6 +11,8 @@ enum { DP_FIELD_ID, DP_FIELD_URL, DP_FIELD_TITLE, DP_FIELD_TEXT, DP_FIELD_HTML, 
 /* The most of doppel_input_options.extra_count. */
 #define DP_EXTRA 32
 
+#define DP_SEEN_RECORD ((uint64_t)1 << (DP_FIELDS + DP_EXTRA))
+
 /* Buffers for any format. */
 #define DP_SPARE 4
 
@@ -33,6 +35,7 @@ typedef struct dp_reader {
     dp_buffer spare[DP_SPARE];    /* of the format at hand, as it likes */
     dp_cutter cutter;             /* the small file at hand */
     dp_http_decoder decoder;      /* for bodies of HTTP */
+    uint64_t seen;                /* bits: which of `fields` some record had; DP_SEEN_RECORD: there were records */
     /* What was repaired in the record at hand. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
@@ -58,6 +61,11 @@ void dp_reader_run(dp_reader *reader, dp_unit *unit);
 static inline bool dp_is_utf16(const char *text, size_t length) {
     return length >= 2 && (!memcmp(text, "\xFF\xFE", 2) || !memcmp(text, "\xFE\xFF", 2));
 }
+/* Whether a file is one of Parquet, and what to say then. */
+static inline bool dp_is_parquet(const char *bytes, size_t length) {
+    return length >= 4 && !memcmp(bytes, "PAR1", 4);
+}
+#define DP_WHY_PARQUET "Parquet, not text; convert it, e.g. with duckdb: COPY 'x.parquet' TO 'x.jsonl' (FORMAT json)"
 #define DP_WHY_UTF16 "UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8"
 
 /* The charset of pages that stand in records of UTF-8; what they say of themselves was so before. */

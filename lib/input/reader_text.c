@@ -8,10 +8,13 @@
 #define BINARY_LOOK ((size_t)8 << 10)
 
 bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
-    char why[80];
+    char why[160];
     size_t look = at->length < BINARY_LOOK ? at->length : BINARY_LOOK;
     const char *nul = memchr(at->bytes, 0, look);
-    if (dp_is_utf16(at->bytes, at->length))
+    if (dp_is_parquet(at->bytes, at->length)) {
+        snprintf(why, sizeof why, "%s", DP_WHY_PARQUET);
+        dp_unit_tally(unit)->records = true;
+    } else if (dp_is_utf16(at->bytes, at->length))
         snprintf(why, sizeof why, "%s", DP_WHY_UTF16);
     else if (nul)
         snprintf(why, sizeof why, "binary, not text: byte %zu is NUL", (size_t)(nul - at->bytes) + 1);

@@ -72,6 +72,7 @@ static bool is_missing(const dp_json_field *field) {
 /* A record has a text, or a page, or both. JSON is UTF-8, whatever its pages say of themselves. */
 static bool get_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
     const dp_json_field *text = &reader->fields[DP_FIELD_TEXT], *html = &reader->fields[DP_FIELD_HTML];
+    const char *prefix = reader->options->option_prefix ? reader->options->option_prefix : "";
     char why[240];
     document->charset = html->kind == DP_JSON_STRING ? DP_CHARSET_UTF8 : NULL;
     if (html->kind == DP_JSON_STRING && !get_string(reader, html, &document->html, &document->html_length))
@@ -85,8 +86,10 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_place *at, doppe
         return not_string(reader, unit, at, text);
     if (html->kind != DP_JSON_ABSENT)
         return not_string(reader, unit, at, html);
+    dp_tally_lacks_text(dp_unit_tally(unit), at->bytes, at->length);
     if (strcmp(text->key, html->key) != 0)
-        snprintf(why, sizeof why, "has no field \"%.60s\" or \"%.60s\"; --text-key names it", text->key, html->key);
+        snprintf(why, sizeof why, "has no field \"%.60s\" or \"%.60s\"; --%.20stext-key names it", text->key, html->key,
+                 prefix);
     else
         snprintf(why, sizeof why, "has no field \"%.60s\"", text->key);
     return dp_reader_bad_record(reader, unit, at, why);
@@ -112,6 +115,8 @@ static const char *looks_like(const dp_place *at) {
     const char *p = at->bytes, *end = p + at->length;
     if (at->line == 1 && dp_is_utf16(p, at->length))
         return DP_WHY_UTF16;
+    if (at->line == 1 && dp_is_parquet(p, at->length))
+        return DP_WHY_PARQUET;
     while (p < end && (*p == ' ' || *p == '\t'))
         p++;
     while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
@@ -177,11 +182,20 @@ static void report_repair(const dp_reader *reader, dp_unit *unit, const dp_place
                    reader->lone_surrogate ? "a lone surrogate" : "");
 }
 
+/* Which fields there are. */
+static void note_seen(dp_reader *reader) {
+    reader->seen |= DP_SEEN_RECORD;
+    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++)
+        if (!is_missing(&reader->fields[i]))
+            reader->seen |= (uint64_t)1 << i;
+}
+
 void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at) {
     doppel_document document = {.file = at->file, .line = at->line, .record = at->bytes, .record_length = at->length};
     reader->invalid_utf8 = reader->lone_surrogate = false;
     if (!read_json(reader, unit, at))
         return;
+    note_seen(reader);
     if (!reserve_text(reader)) {
         dp_reader_no_memory(unit);
         return;

@@ -84,8 +84,8 @@ static bool open_big(dp_source *source, dp_unit *unit) {
 
 /* Whether the next file is there to look at; the walk is asked when it is not. */
 static bool look(dp_source *source, dp_unit *unit) {
-    if (!source->has_file)
-        source->has_file = dp_walk_next(&source->walk, &source->file);
+    if (!source->has_file && (source->has_file = dp_walk_next(&source->walk, &source->file)))
+        source->files++;
     if (source->walk.no_memory)
         return no_memory(unit);
     return source->has_file;
@@ -98,14 +98,18 @@ static bool is_small(const dp_source *source) {
 bool dp_source_next(dp_source *source, dp_unit *unit) {
     uint64_t bytes = 0;
     unit->kind = DP_UNIT_FILES;
+    unit->file_number = source->files;
     if (source->reading)
         return next_block(source, unit);
-    if (look(source, unit) && !is_small(source))
+    if (look(source, unit) && !is_small(source)) {
+        unit->file_number = source->files;
         return open_big(source, unit);
+    }
     while (look(source, unit) && is_small(source) && unit->files < source->sizes->batch_files &&
            bytes < source->sizes->block) {
         if (!dp_unit_add_file(unit, source->file.path))
             return no_memory(unit);
+        unit->file_number = source->files - unit->files + 1;
         bytes += source->file.size;
         source->has_file = false;
     }

@@ -14,6 +14,7 @@ typedef struct dp_source {
     dp_walk walk;
     dp_walk_file file; /* the next one */
     bool has_file;     /* it was looked at, but not used yet */
+    uint64_t files;    /* how many were looked at */
     dp_stream stream;  /* the big file that is open */
     dp_cutter cutter;
     bool reading; /* blocks of `cutter` come next */

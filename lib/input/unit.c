@@ -8,6 +8,12 @@
 /* Output buffers above this are given back after use, so that one huge record does not stay in memory. */
 #define KEEP_OUTPUT ((size_t)16 << 20)
 
+static void free_tallies(dp_unit *unit) {
+    for (size_t i = 0; i < unit->tally_count; i++)
+        free(unit->tallies[i].hint);
+    unit->tally_count = 0;
+}
+
 void dp_unit_reset(dp_unit *unit, size_t block_size) {
     dp_stream_close(&unit->stream);
     dp_block_reset(&unit->block, block_size);
@@ -18,6 +24,8 @@ void dp_unit_reset(dp_unit *unit, size_t block_size) {
     unit->output.bytes.size = 0;
     unit->report_count = 0;
     memset(&unit->counts, 0, sizeof unit->counts);
+    free_tallies(unit);
+    unit->first.count = 0;
     unit->raw_bytes = 0;
     unit->status = DOPPEL_OK;
 }
@@ -29,11 +37,22 @@ void dp_unit_free(dp_unit *unit) {
     dp_buffer_free(&unit->header);
     dp_buffer_free(&unit->output.bytes);
     free(unit->reports);
+    free_tallies(unit);
+    free(unit->tallies);
 }
 
 bool dp_unit_add_file(dp_unit *unit, const char *path) {
     unit->files++;
     return dp_buffer_add(&unit->names, path, strlen(path) + 1);
+}
+
+bool dp_unit_begin_file(dp_unit *unit, uint64_t number) {
+    if (!dp_reserve(&unit->tallies, &unit->tally_room, unit->tally_count + 1, sizeof *unit->tallies)) {
+        dp_unit_fail(unit, DOPPEL_ERROR_MEMORY, "", 0, "no memory");
+        return false;
+    }
+    unit->tallies[unit->tally_count++] = (dp_tally){.file = number};
+    return true;
 }
 
 bool dp_unit_set_header(dp_unit *unit, const dp_buffer *header) {

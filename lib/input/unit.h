@@ -4,6 +4,7 @@
 
 #include "input/format.h"
 #include "input/input.h"
+#include "input/judge.h"
 
 struct doppel_output {
     dp_buffer bytes;
@@ -29,6 +30,10 @@ typedef struct dp_unit {
     doppel_error *reports; /* for `bad` */
     size_t report_count, report_capacity;
     doppel_input_counts counts;
+    dp_first first;    /* for the judge */
+    dp_tally *tallies; /* of its files, the last being that at hand */
+    size_t tally_count, tally_room;
+    uint64_t file_number; /* of its first file */
     uint64_t raw_bytes;
     doppel_status status; /* not DOPPEL_OK: the run ends here */
     doppel_error error;
@@ -43,6 +48,13 @@ void dp_unit_free(dp_unit *unit);
 
 /* Adds a file's name; false when there is no memory. */
 bool dp_unit_add_file(dp_unit *unit, const char *path);
+
+/* Begins to count for a file; false when there is no memory, and then the unit has failed. */
+bool dp_unit_begin_file(dp_unit *unit, uint64_t number);
+/* The counts of the file at hand. */
+static inline dp_tally *dp_unit_tally(dp_unit *unit) {
+    return &unit->tallies[unit->tally_count - 1];
+}
 
 /* Copies the header of its file; false when there is no memory. */
 bool dp_unit_set_header(dp_unit *unit, const dp_buffer *header);

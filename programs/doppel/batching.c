@@ -75,7 +75,7 @@ int batching_read(batching *b, const char *const *paths, size_t count, bool know
     progress_begin("reading");
     doppel_status status = doppel_batch_read(b->batch, paths, count, known, &counts, &error);
     int code = reading_ended(status, &b->input, &error, &counts);
-    *usable = code == EXIT_DONE || (code == EXIT_INPUT && !b->input.strict && !nothing_read(b->args, &counts));
+    *usable = status == DOPPEL_OK && !nothing_read(b->args, &counts);
     batching_tell_resume(b, code);
     if (!known)
         b->counts = counts;

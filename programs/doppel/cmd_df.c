@@ -1,6 +1,7 @@
 /* cmd_df.c - doppel df: document-frequency tables, made, merged and described. */
 #include "commands.h"
 #include "common/message.h"
+#include "outputs.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -87,11 +88,6 @@ static int merge(const cli_args *args, const char *path) {
     return finish(args, EXIT_DONE, path, NULL);
 }
 
-/* Whether a run that ended so has a table worth writing. */
-static bool worth_saving(const cli_args *args, int code) {
-    return code == EXIT_DONE || (code == EXIT_INPUT && !args_flag(args, "strict"));
-}
-
 static int count(const cli_args *args, df_job *job, const char *path) {
     doppel_input_counts counts;
     doppel_work work = {.user = job, .begin = begin_sketching, .document = document, .end = end_sketching};
@@ -99,7 +95,7 @@ static int count(const cli_args *args, df_job *job, const char *path) {
     int code = run_inputs(args, &work, &counts);
     if (job->error.code != DOPPEL_OK)
         message_error(&job->error);
-    if (!worth_saving(args, code))
+    if (reading_failed() || nothing_read(args, &counts))
         return code;
     doppel_status status =
         doppel_df_builder_save(job->builder, path, least < UINT32_MAX ? (uint32_t)least : UINT32_MAX, &job->error);

@@ -64,6 +64,13 @@ int run_paths(const char *const *paths, size_t count, const doppel_input_options
 int reading_ended(doppel_status status, const doppel_input_options *options, const doppel_error *error,
                   const doppel_input_counts *counts);
 
+/* Whether the last run did not come to its end, or its inputs were refused: then nothing is to be written. */
+bool reading_failed(void);
+
+/* doppel_input_options.unseen: warns that no record has the field that an option such as --url-key names; `args` is the
+ * command line. */
+void warn_unseen_option(const char *key, void *args);
+
 /* The options of the command line as doppel_input_run takes them. */
 doppel_input_options reading_options(const cli_args *args);
 

@@ -12,6 +12,10 @@
 /* Packed documents of so many bytes do not wait for more. */
 #define MOST_WAITING ((size_t)32 << 20)
 
+/* So many records are judged before any document goes to the engine. From a pipe documents go as they come: whoever
+ * writes to it may wait for the verdict. */
+enum { JUDGED = 1000 };
+
 /* ---- batches ---- */
 
 /* A failure is told here, and not again when reading ends. */
@@ -158,11 +162,14 @@ int feed_run(feed *f) {
     const cli_args *args = f->cli->args;
     doppel_error error = {0};
     doppel_work work = {.user = f, .document = pack, .emit = gather};
+    f->live = is_live(args);
     f->input = reading_options(args);
     f->input.no_made_ids = true;
+    f->input.judge_first = JUDGED;
+    f->input.judge_holds = !f->live;
+    f->input.unseen = warn_unseen_option;
     f->input.extra_keys = f->keys;
     f->input.extra_count = f->key_count;
-    f->live = is_live(args);
     if (!make_batch(f)) {
         message("no memory");
         return EXIT_STORE;
@@ -177,6 +184,10 @@ int feed_run(feed *f) {
     f->counts.documents -= f->bad;
     f->counts.bad += f->bad;
     int code = reading_ended(status, &f->input, &error, &f->counts);
+    if (code == EXIT_DONE && f->input.refuse_bad && f->counts.bad > f->counts.documents) {
+        message("more than half of the records could not be used; --allow-bad accepts that");
+        code = EXIT_INPUT;
+    }
     return f->code ? f->code : code;
 }
 

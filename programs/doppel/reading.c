@@ -37,6 +37,7 @@ static struct {
     uint64_t bad, repaired;  /* records of this file */
     uint64_t repaired_files; /* plain ones */
     bool operand_left_out;   /* a file that the command line names was not used */
+    bool failed;             /* the last run did not come to its end */
 } naming;
 
 /* Ends the naming of a file. */
@@ -93,6 +94,29 @@ static void on_bad(const doppel_error *what, void *user) {
         message("%s:%llu: repaired: %s", what->file, (unsigned long long)what->line, what->message);
 }
 
+/* The option that names a key; NULL: none does. */
+static const char *option_of(const cli_args *args, const char *key) {
+    static const char *const options[] = {"id-key", "url-key", "title-key", "text-key", "html-key"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (args_text(args, options[i]) == key)
+            return options[i];
+    return NULL;
+}
+
+void warn_unseen_option(const char *key, void *user) {
+    const char *option = option_of(user, key);
+    if (option)
+        message("warning: no record has a field \"%s\", which --%s names", key, option);
+}
+
+/* doppel_input_options.unseen */
+static void on_unseen(const char *key, void *user) {
+    if (option_of(user, key))
+        warn_unseen_option(key, user);
+    else
+        message("warning: no record has a field \"%s\"", key);
+}
+
 doppel_input_options reading_options(const cli_args *args) {
     uint64_t threads = args_number(args, "threads", 0);
     return (doppel_input_options){
@@ -109,6 +133,8 @@ doppel_input_options reading_options(const cli_args *args) {
         .user = (void *)args,
         .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
         .stop = &stop_asked,
+        .refuse_bad = !args_flag(args, "allow-bad"),
+        .unseen = on_unseen,
     };
 }
 
@@ -148,11 +174,16 @@ static int end_run(doppel_status status, bool strict, const doppel_error *error,
 int reading_ended(doppel_status status, const doppel_input_options *options, const doppel_error *error,
                   const doppel_input_counts *counts) {
     progress_end();
+    naming.failed = status != DOPPEL_OK;
     if (status != DOPPEL_ERROR_INTERRUPTED || !output_closed()) {
         tell_unnamed();
         tell_counts(counts);
     }
     return end_run(status, options->strict, error, counts);
+}
+
+bool reading_failed(void) {
+    return naming.failed;
 }
 
 int run_paths(const char *const *paths, size_t count, const doppel_input_options *options, const doppel_work *work,

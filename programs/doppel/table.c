@@ -6,10 +6,13 @@
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
 
 /* Where the common options of a command begin. */
-enum { READS_DOCUMENTS = 0, TAKES_NAMES = 5, TAKES_NOTHING = 6 };
+enum { READS_DOCUMENTS = 0, TAKES_NAMES = 6, TAKES_NOTHING = 7 };
 
 static const cli_option common_options[] = {
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
+    {"allow-bad", 0, OPTION_FLAG, NULL,
+     "go on when no document of an INPUT can be read, or more than half of its records are bad; else that ends the "
+     "command with exit code 3, before anything is written"},
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
     {"id-key", 0, OPTION_TEXT, "KEY",
      "the field with a record's id (default id; without one it is FILE:LINE, in an index its URL or a digest)"},
@@ -234,8 +237,12 @@ const cli_manual doppel_manual = {
     "ARC (.arc), mail (.mbox) and HTML (.html, .htm, .xhtml); gzip and zstd by their content. Any other file is one "
     "document, and so is one of HTML; its id is the path as given.\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
-    "A bad record is named on stderr with file and line, left out and counted; when a key stands twice in a record, "
-    "the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates words. A file with a "
+    "A bad record is named on stderr with file and line, left out and counted. When no document of a file of records "
+    "can be read, or more than half of them are bad, most likely a field has another name: that is exit code 3, and "
+    "files that would be written stay as they were (--allow-bad goes on). An empty input is no error. When a key "
+    "stands "
+    "twice in a record, the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates "
+    "words. A file with a "
     "NUL byte in its first 8 KiB is binary, and left out.\n"
     "An output file takes its place once it is complete, and not before. Links are followed: the file behind a link is "
     "replaced, and the link stays. Devices, pipes and descriptors (/dev/stdout, /dev/fd/3) are written to as they are. "
@@ -244,6 +251,6 @@ const cli_manual doppel_manual = {
     "add up; any other option is given once.\n"
     "In lines of output, control characters and backslashes in an id are written as \\t, \\n, \\r, \\\\ or \\xHH.\n"
     "Exit codes: 0 done, 1 found (doppel check: a document is a duplicate), 2 wrong usage, 3 an input could not be "
-    "read, a file that was named was left out, or --strict "
-    "found a bad record, 4 a table, an index or the output could not be read or written, 5 interrupted.",
+    "read, or hardly, a file that was named was left out, or --strict found a bad record, 4 a table, an index or the "
+    "output could not be read or written, 5 interrupted.",
 };

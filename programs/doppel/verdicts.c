@@ -168,8 +168,8 @@ int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
     code = engine_open(&job.cli, args, check ? ENGINE_READ : ENGINE_MAKE);
     if (code == EXIT_DONE && (code = writer_open(&job.out, args_text(args, "output"))) == EXIT_DONE) {
         code = run(&job);
-        /* What was said of documents stays said, however it ended. */
-        int written = writer_close(&job.out, EXIT_DONE);
+        /* What was said of documents stays said, however it ended; where nothing was, a file stays as it was. */
+        int written = writer_close(&job.out, reading_failed() && !job.documents ? code : EXIT_DONE);
         code = code ? code : written;
         code = tell_summary(&job, code);
     } else {
