@@ -858,6 +858,7 @@ typedef struct doppel_batch_options {
     /* What is going on ("pairs", ...) and how far it is, now and then. May be NULL. */
     void (*progress)(const char *stage, uint64_t done, uint64_t total, void *user);
     void *user;
+    const doppel_input_options *known_input; /* how to read known documents; NULL: as the others */
 } doppel_batch_options;
 
 /* `options` may be NULL. What they point to must live as long as the batch. Errors: DOPPEL_ERROR_USAGE with a message
@@ -880,7 +881,9 @@ DOPPEL_API const doppel_batch_options *doppel_batch_get_options(const doppel_bat
  * 13), which is only asked, by what `by` says: what it has is a copy, and out of the batch, whatever else it is near.
  * The index must have been made with the same recipe, content and min_words, and for no more similarity (distance: no
  * less) than the batch asks; one that goes by distance has its own for DOPPEL_METHOD_AUTO. Not with within, across,
- * link_any, boilerplate and doppel_batch_pairs. `counts` may be NULL. */
+ * link_any, boilerplate and doppel_batch_pairs. It may be a file of doppel_batch_save, or the `work` folder of a
+ * finished run, which stands for the documents of that run. With refuse_bad of the options a known folder without any
+ * file is refused, and so are known paths that are not empty but hold no document. `counts` may be NULL. */
 DOPPEL_API doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
                                            doppel_input_counts *counts, doppel_error *error);
 
@@ -990,6 +993,9 @@ typedef struct doppel_overlap_options {
      * than DOPPEL_OK ends it. */
     doppel_status (*pair)(const doppel_overlap *pair, void *user);
     void *user;
+    /* How to read `against`; NULL: as the others. Sketches and index folders have no texts, and are refused there; with
+     * refuse_bad, so is a folder without any file. */
+    const doppel_input_options *against_input;
 } doppel_overlap_options;
 
 typedef struct doppel_overlap_counts {

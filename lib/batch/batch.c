@@ -88,6 +88,14 @@ static doppel_status set_options(doppel_batch *batch, const doppel_batch_options
     status = o->keep ? dp_keep_parse(o->keep, &batch->keep, &batch->fields, error) : DOPPEL_OK;
     batch->input.extra_keys = batch->fields.key;
     batch->input.extra_count = batch->fields.count;
+    batch->known_input = batch->input;
+    if (o->known_input)
+        dp_copy_options(&batch->known_input, o->known_input, sizeof batch->known_input);
+    batch->known_input.size = sizeof batch->known_input;
+    batch->known_input.extra_keys = batch->fields.key;
+    batch->known_input.extra_count = batch->fields.count;
+    o->input = &batch->input;
+    o->known_input = &batch->known_input;
     return status;
 }
 
@@ -124,7 +132,7 @@ static doppel_status check_complete(doppel_batch *batch, doppel_error *error) {
 doppel_status doppel_batch_open(const char *work, const doppel_input_options *input, doppel_batch **opened,
                                 doppel_error *error) {
     dp_buffer text = {0};
-    doppel_input_options reading = {.size = sizeof reading};
+    doppel_input_options reading = {.size = sizeof reading}, known = {.size = sizeof known};
     doppel_batch_options options = {.size = sizeof options, .work = work, .resume = true, .input = &reading};
     doppel_recipe *recipe = NULL;
     const char *recipe_text;
@@ -134,7 +142,9 @@ doppel_status doppel_batch_open(const char *work, const doppel_input_options *in
     reading.size = sizeof reading;
     doppel_status status = dp_journal_options(work, &text, error);
     if (status == DOPPEL_OK) {
-        dp_options_parse(text.data, &options, &recipe_text, &reading);
+        known = reading;
+        if (dp_options_parse(text.data, &options, &recipe_text, &reading, &known))
+            options.known_input = &known;
         status = doppel_recipe_parse(recipe_text, NULL, &recipe, error);
     }
     options.recipe = recipe;

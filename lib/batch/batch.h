@@ -2,9 +2,10 @@
  * be near?) -> crowd.c (who in a crowd?) -> verify.c (how near, really?) -> group.c (which one stays?) or pairs.c (all
  * of them) -> write.c (documents).
  *
- * A document is known by its number, in the order of reading. Those with the same words are twins: the first of them
- * stands for all, and only firsts are looked for in bands. What an index folder has (found.h) is not compared at all.
- * Documents that may be near stand together in a bucket (buckets.c); buckets that hold the same documents are one. */
+ * A document is known by its number, in the order of reading. Those with the same words, or without words and the same
+ * bytes, are twins: the first of them stands for all, and only firsts are looked for in bands. What an index folder has
+ * (found.h) is not compared at all. Documents that may be near stand together in a bucket (buckets.c); buckets that
+ * hold the same documents are one. */
 #ifndef DP_BATCH_H
 #define DP_BATCH_H
 
@@ -17,7 +18,7 @@
 /* ---- what is known of a document ---- */
 
 typedef struct dp_doc {
-    uint8_t digest[16]; /* half of SHA-256 of its words; all 0: it has none */
+    uint8_t digest[16]; /* half of SHA-256 of its words or, if it has none, of its bytes as they stand */
     uint64_t fingerprint[2];
     uint64_t id_at, set_at; /* in the journal */
     uint32_t id_length;
@@ -173,7 +174,7 @@ static inline uint32_t dp_looks_of(const dp_looks *looks, uint32_t document) {
 
 struct doppel_batch {
     doppel_batch_options options;
-    doppel_input_options input;
+    doppel_input_options input, known_input;
     doppel_error *last_error;
     doppel_recipe *own_recipe; /* of a batch that was opened, with the text that its options borrow from */
     dp_buffer own_text;
@@ -212,7 +213,8 @@ struct doppel_batch {
     size_t reading_count, reading_room;
     size_t reading_at; /* that is asked for next */
     bool limit_reached;
-    bool stdin_kept; /* stdin can be read again, from stdin_start on */
+    bool foreign_open; /* a file of sketches that is taken has a reading without an end */
+    bool stdin_kept;   /* stdin can be read again, from stdin_start on */
     int64_t stdin_start;
 
     dp_against *against; /* index folders; NULL: none */
@@ -233,6 +235,12 @@ enum { DP_BAND_BLOCK = 1 << 16 };
 enum { DP_REASON_NONE, DP_REASON_URL, DP_REASON_DIGEST, DP_REASON_CONTENT, DP_REASON_TITLE };
 
 static inline bool dp_doc_has_words(const dp_doc *doc) {
+    return doc->words > 0;
+}
+
+/* Whether there is something to tell twins by. Files of sketches that were made earlier have nothing for documents
+ * without words. */
+static inline bool dp_doc_has_digest(const dp_doc *doc) {
     static const uint8_t none[16];
     return memcmp(doc->digest, none, sizeof none) != 0;
 }
@@ -381,12 +389,16 @@ doppel_status dp_journal_add(doppel_batch *batch, dp_entry_kind kind, const dopp
 uint64_t dp_entry_check(dp_entry_kind kind, const char *head, size_t head_length, const char *rest, size_t rest_length);
 /* Takes the documents of another batch's journal, a saved file, as known ones. */
 bool dp_is_journal(const char *path);
+/* Whether it is the `work` folder of a run; then `file`, of 4096 bytes, is its journal. */
+bool dp_is_work(const char *path, char *file);
 doppel_status dp_journal_take(doppel_batch *batch, const char *path, doppel_error *error);
 
 /* options.c: the options as text, those that shape sketches first, then (*shaping bytes on) the others; and back. */
 bool dp_options_print(const doppel_batch *batch, dp_buffer *text, size_t *shaping);
-/* Options from such a text, which they borrow from and which is changed. */
-void dp_options_parse(char *text, doppel_batch_options *options, const char **recipe, doppel_input_options *input);
+/* Options from such a text, which they borrow from and which is changed. Gives whether known documents are read in a
+ * way of their own. */
+bool dp_options_parse(char *text, doppel_batch_options *options, const char **recipe, doppel_input_options *input,
+                      doppel_input_options *known);
 /* The text of a journal in a folder. */
 doppel_status dp_journal_options(const char *work, dp_buffer *text, doppel_error *error);
 

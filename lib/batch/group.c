@@ -46,10 +46,10 @@ static bool find_same(const dp_deciding *g, uint32_t d, verdict *v) {
     uint32_t url = g->url_class ? g->url_class[d] : DP_NO_DOCUMENT, twin = batch->docs[d].twin;
     if (url != DP_NO_DOCUMENT && (v->original = kept_of(g, &g->kept_url, url, d)) != DP_NO_DOCUMENT) {
         v->reason = DP_REASON_URL;
-        v->similarity = dp_doc_has_words(&batch->docs[d]) && batch->docs[v->original].twin == twin ? 1 : -1;
+        v->similarity = dp_doc_has_digest(&batch->docs[d]) && batch->docs[v->original].twin == twin ? 1 : -1;
         return true;
     }
-    if (!dp_doc_has_words(&batch->docs[d]) || (v->original = kept_of(g, &g->kept_twin, twin, d)) == DP_NO_DOCUMENT)
+    if (!dp_doc_has_digest(&batch->docs[d]) || (v->original = kept_of(g, &g->kept_twin, twin, d)) == DP_NO_DOCUMENT)
         return false;
     v->reason = DP_REASON_DIGEST;
     v->similarity = 1;
@@ -136,7 +136,7 @@ static doppel_status keep(dp_decider *w, uint32_t d) {
         keep_in(g, &g->kept_url, g->url_class[d], d);
     if (g->titles.of && g->titles.of[d] != DP_NO_DOCUMENT)
         keep_in(g, &g->kept_title, g->titles.of[d], d);
-    if (dp_doc_has_words(&batch->docs[d]) && keep_in(g, &g->kept_twin, twin, d))
+    if (dp_doc_has_digest(&batch->docs[d]) && keep_in(g, &g->kept_twin, twin, d))
         return dp_decider_enter(w, d);
     return DOPPEL_OK;
 }

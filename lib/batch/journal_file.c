@@ -24,15 +24,22 @@ bool dp_is_journal(const char *path) {
     return is;
 }
 
+bool dp_is_work(const char *path, char *file) {
+    return snprintf(file, 4096, "%s/sketches", path) < 4096 && dp_is_journal(file);
+}
+
 /* Documents alone: they are this batch's own from now on. */
 static doppel_status take_foreign(doppel_batch *batch, const char *entry, size_t length, uint64_t at) {
     dp_entry head;
     (void)at;
     memcpy(&head, entry, sizeof head);
+    if (head.kind == DP_ENTRY_READING || head.kind == DP_ENTRY_END)
+        batch->foreign_open = head.kind == DP_ENTRY_READING;
     return head.kind == DP_ENTRY_DOCUMENT ? dp_note_entries(batch, entry, length, 0) : DOPPEL_OK;
 }
 
 doppel_status dp_journal_take(doppel_batch *batch, const char *path, doppel_error *error) {
+    batch->foreign_open = false;
     dp_spill file = {.file = {.open = true, .fd = open(path, O_RDONLY | O_CLOEXEC)}};
     struct stat known;
     if (file.file.fd < 0 || fstat(file.file.fd, &known)) {
@@ -48,6 +55,9 @@ doppel_status dp_journal_take(doppel_batch *batch, const char *path, doppel_erro
     if (status == DOPPEL_OK && (status = dp_replay_run(&r)) == DOPPEL_OK && r.at != r.end)
         status = dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is cut short or was altered at byte %llu",
                             (unsigned long long)r.at);
+    if (status == DOPPEL_OK && batch->foreign_open)
+        status = dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
+                            "is of a run that was not finished: go on with it first (--resume)");
     dp_spill_close(&file);
     return status;
 }

@@ -109,7 +109,7 @@ static doppel_status settle(const dp_decider *w, uint32_t d) {
     if (leader == d || d < batch->known)
         return DOPPEL_OK;
     bool same_url = g->url_class && g->url_class[d] != DP_NO_DOCUMENT && g->url_class[d] == g->url_class[leader];
-    bool same_words = dp_doc_has_words(&batch->docs[d]) && batch->docs[d].twin == batch->docs[leader].twin;
+    bool same_words = dp_doc_has_digest(&batch->docs[d]) && batch->docs[d].twin == batch->docs[leader].twin;
     batch->original[d] = leader;
     bool same_title = g->titles.of && g->titles.of[d] != DP_NO_DOCUMENT && g->titles.of[d] == g->titles.of[leader];
     batch->reason[d] = same_url     ? DP_REASON_URL

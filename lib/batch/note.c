@@ -82,7 +82,7 @@ static bool note_document(doppel_batch *batch, const dp_sketched *s, bool found)
     batch->count++;
     batch->stats.empty += !dp_doc_has_words(doc);
     batch->stats.few_words += dp_doc_has_words(doc) && doc->words < batch->options.min_words;
-    if (!(batch->by & DOPPEL_BY_CONTENT) || !dp_doc_has_words(doc) || found)
+    if (!(batch->by & DOPPEL_BY_CONTENT) || !dp_doc_has_digest(doc) || found)
         return true;
     return find_twin(batch, document);
 }

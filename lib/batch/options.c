@@ -18,13 +18,32 @@ static bool print_shaping(const doppel_batch *batch, dp_buffer *text) {
            dp_buffer_printf(text, "within=%s\nacross=%s\n", o->within ? o->within : "", o->across ? o->across : "");
 }
 
+/* The fields of records; `of` stands ahead of each name. */
+static bool print_keys(const doppel_input_options *i, const char *of, dp_buffer *text) {
+    const struct {
+        const char *name, *key;
+    } keys[] = {
+        {"id", i->id_key}, {"url", i->url_key}, {"title", i->title_key}, {"text", i->text_key}, {"html", i->html_key}};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        if (!dp_buffer_printf(text, "%s%s_key=%s\n", of, keys[k].name, keys[k].key ? keys[k].key : ""))
+            return false;
+    return true;
+}
+
+static bool is_same(const char *a, const char *b) {
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* Whether known documents have the fields that the others have. */
+static bool have_same_keys(const doppel_input_options *a, const doppel_input_options *b) {
+    return is_same(a->id_key, b->id_key) && is_same(a->url_key, b->url_key) && is_same(a->title_key, b->title_key) &&
+           is_same(a->text_key, b->text_key) && is_same(a->html_key, b->html_key);
+}
+
 /* How documents are read. */
 static bool print_reading(const doppel_batch *batch, dp_buffer *text) {
-    const doppel_input_options *i = &batch->input;
-    return dp_buffer_printf(text, "max_record=%zu\nid_key=%s\nurl_key=%s\n", i->max_record, i->id_key ? i->id_key : "",
-                            i->url_key ? i->url_key : "") &&
-           dp_buffer_printf(text, "title_key=%s\ntext_key=%s\nhtml_key=%s\n", i->title_key ? i->title_key : "",
-                            i->text_key ? i->text_key : "", i->html_key ? i->html_key : "");
+    return dp_buffer_printf(text, "max_record=%zu\n", batch->input.max_record) && print_keys(&batch->input, "", text) &&
+           (have_same_keys(&batch->input, &batch->known_input) || print_keys(&batch->known_input, "known_", text));
 }
 
 bool dp_options_print(const doppel_batch *batch, dp_buffer *text, size_t *shaping) {
@@ -55,7 +74,16 @@ static const char *given(char *value) {
     return *value ? value : NULL;
 }
 
-void dp_options_parse(char *text, doppel_batch_options *o, const char **recipe, doppel_input_options *input) {
+static void set_keys(doppel_input_options *input, char *const *keys) {
+    input->id_key = given(keys[0]);
+    input->url_key = given(keys[1]);
+    input->title_key = given(keys[2]);
+    input->text_key = given(keys[3]);
+    input->html_key = given(keys[4]);
+}
+
+bool dp_options_parse(char *text, doppel_batch_options *o, const char **recipe, doppel_input_options *input,
+                      doppel_input_options *known) {
     /* All values are found before any line is ended. */
     char *recipe_text = value_of(text, "recipe"), *keep = value_of(text, "keep");
     char *within = value_of(text, "within"), *across = value_of(text, "across");
@@ -77,16 +105,18 @@ void dp_options_parse(char *text, doppel_batch_options *o, const char **recipe, 
     input->max_record = (size_t)strtoull(value_of(text, "max_record"), NULL, 10);
     char *keys[] = {value_of(text, "id_key"), value_of(text, "url_key"), value_of(text, "title_key"),
                     value_of(text, "text_key"), value_of(text, "html_key")};
+    char *known_keys[] = {value_of(text, "known_id_key"), value_of(text, "known_url_key"),
+                          value_of(text, "known_title_key"), value_of(text, "known_text_key"),
+                          value_of(text, "known_html_key")};
+    bool has_known = strstr(text, "\nknown_id_key=");
     for (size_t i = 0, length = strlen(text); i < length; i++)
         if (text[i] == '\n')
             text[i] = 0;
     *recipe = recipe_text;
-    input->id_key = given(keys[0]);
-    input->url_key = given(keys[1]);
-    input->title_key = given(keys[2]);
-    input->text_key = given(keys[3]);
-    input->html_key = given(keys[4]);
+    set_keys(input, keys);
+    set_keys(known, has_known ? known_keys : keys);
     o->keep = given(keep);
     o->within = given(within);
     o->across = given(across);
+    return has_known;
 }

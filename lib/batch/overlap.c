@@ -1,5 +1,6 @@
 /* overlap.c - documents that contain much of one another: read, who shares hashes, what do they share. */
 #include "batch/overlap.h"
+#include "input/input.h"
 #include "sketch/sketch.h"
 
 #include <stdlib.h>
@@ -31,14 +32,49 @@ static doppel_status prepare(dp_overlap_work *work, const doppel_overlap_options
     return status == DOPPEL_OK ? dp_spill_open(&work->texts, NULL, NULL, work->options.tmp, error) : status;
 }
 
-static doppel_status read_all(dp_overlap_work *work, const char *const *paths, size_t path_count, doppel_error *error) {
+/* Whether there are texts to compare with. */
+static doppel_status check_against(const char *path, bool refuse, doppel_error *error) {
+    char file[4096];
+    if (dp_is_index(path))
+        return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
+                          "is an index, and overlaps are found in texts: give the documents, or, if it keeps texts, "
+                          "what doppel export --index DIR -o FILE writes");
+    if (dp_is_journal(path) || dp_is_work(path, file))
+        return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
+                          "holds sketches, and overlaps are found in texts: give the documents");
+    if (refuse && dp_input_is_empty_folder(path))
+        return dp_fail_at(error, DOPPEL_ERROR_INPUT, path, 0, "is an empty folder: there is nothing to compare with");
+    return DOPPEL_OK;
+}
+
+static doppel_status read_against(dp_overlap_work *work, doppel_error *error) {
     const doppel_overlap_options *options = &work->options;
+    doppel_input_options input = work->input;
+    doppel_status status = DOPPEL_OK;
+    if (options->against_input)
+        dp_copy_options(&input, options->against_input, sizeof input);
+    input.size = sizeof input;
+    for (size_t i = 0; i < options->against_count && status == DOPPEL_OK; i++)
+        status = check_against(options->against[i], input.refuse_bad, error);
+    if (status == DOPPEL_OK)
+        status = dp_overlap_read(work, options->against, options->against_count, &input, &work->counts.against, error);
+    if (status == DOPPEL_OK && input.refuse_bad && work->counts.against.unopened)
+        status = dp_fail(error, DOPPEL_ERROR_INPUT,
+                         "not all that is to be compared with could be read; --allow-bad goes on without it");
+    if (status == DOPPEL_OK && input.refuse_bad && !work->counts.against.documents && work->counts.against.bytes)
+        status = dp_fail_at(error, DOPPEL_ERROR_INPUT, options->against[0], 0,
+                            "has no document: there is nothing to compare with");
+    return status;
+}
+
+static doppel_status read_all(dp_overlap_work *work, const char *const *paths, size_t path_count, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     work->against = SIZE_MAX;
-    if (options->against_count)
-        status = dp_overlap_read(work, options->against, options->against_count, &work->counts.against, error);
+    if (work->options.against_count)
+        status = read_against(work, error);
     work->against = work->count;
-    return status == DOPPEL_OK ? dp_overlap_read(work, paths, path_count, &work->counts.input, error) : status;
+    return status == DOPPEL_OK ? dp_overlap_read(work, paths, path_count, &work->input, &work->counts.input, error)
+                               : status;
 }
 
 static void free_work(dp_overlap_work *work) {

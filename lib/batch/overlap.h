@@ -89,7 +89,7 @@ static inline bool dp_overlap_two_sides(const dp_overlap_work *work) {
 
 /* overlap_read.c: reads documents. */
 doppel_status dp_overlap_read(dp_overlap_work *work, const char *const *paths, size_t count,
-                              doppel_input_counts *counts, doppel_error *error);
+                              const doppel_input_options *input, doppel_input_counts *counts, doppel_error *error);
 
 /* overlap_hits.c: fills work->hits. */
 doppel_status dp_overlap_find_hits(dp_overlap_work *work, doppel_error *error);

@@ -163,12 +163,12 @@ static doppel_status take_documents(void *user, const char *bytes, size_t length
 }
 
 doppel_status dp_overlap_read(dp_overlap_work *work, const char *const *paths, size_t count,
-                              doppel_input_counts *counts, doppel_error *error) {
+                              const doppel_input_options *input, doppel_input_counts *counts, doppel_error *error) {
     doppel_work reading = {
         .user = work, .begin = begin_reader, .document = read_document, .end = end_reader, .emit = take_documents};
     if (!work->seen && !(work->seen = calloc(SEEN, sizeof *work->seen)))
         return dp_no_memory(error);
-    doppel_status status = doppel_input_run(paths, count, &work->input, &reading, counts, error);
+    doppel_status status = doppel_input_run(paths, count, input, &reading, counts, error);
     if (status != DOPPEL_OK && status == work->error.code && error)
         *error = work->error;
     return status;

@@ -101,7 +101,7 @@ static bool make_chain(size_t count, uint32_t **next, uint32_t (*class_of)(const
 }
 
 static uint32_t twin_of(const dp_pairing *p, uint32_t d) {
-    return dp_doc_has_words(&p->batch->docs[d]) ? p->batch->docs[d].twin : DP_NO_DOCUMENT;
+    return dp_doc_has_digest(&p->batch->docs[d]) ? p->batch->docs[d].twin : DP_NO_DOCUMENT;
 }
 
 static uint32_t url_of(const dp_pairing *p, uint32_t d) {

@@ -3,8 +3,10 @@
  * A run that was stopped goes on: a reading that the journal has to its end is not read again; of one that it has a
  * part of, the documents it has are passed over. */
 #include "batch/batch.h"
+#include "input/input.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* ---- beginning ---- */
 
@@ -95,8 +97,35 @@ static doppel_status end_reading(doppel_batch *batch, dp_reading *reading) {
     return dp_journal_add(batch, DP_ENTRY_END, &part, 1);
 }
 
+/* Whether a path is the folder that this run itself is kept in. */
+static bool is_own_folder(const doppel_batch *batch, const char *path) {
+    struct stat theirs, own;
+    return batch->options.work && !stat(path, &theirs) && !stat(batch->options.work, &own) &&
+           theirs.st_dev == own.st_dev && theirs.st_ino == own.st_ino;
+}
+
+/* What is compared with nothing is a mistake, but for an empty file, which is what it is. */
+static doppel_status check_known(const doppel_batch *batch, const dp_reading *reading, size_t taken,
+                                 doppel_error *error) {
+    if (!reading->known || !batch->known_input.refuse_bad)
+        return DOPPEL_OK;
+    if (reading->counts.unopened)
+        return dp_fail(error, DOPPEL_ERROR_INPUT,
+                       "not all that is to be compared with could be read; --allow-bad goes on without it");
+    for (size_t i = 0; i < reading->count; i++)
+        if (dp_input_is_empty_folder(reading->paths[i]))
+            return dp_fail_at(error, DOPPEL_ERROR_INPUT, reading->paths[i], 0,
+                              "is an empty folder: there is nothing to compare with");
+    if (!taken && !reading->indexes && !reading->counts.documents && reading->counts.bytes)
+        return dp_fail_at(error, DOPPEL_ERROR_INPUT, reading->paths[0], 0,
+                          "has no document: there is nothing to compare with");
+    return DOPPEL_OK;
+}
+
 /* Index folders are asked while others are read, files of sketches are taken as they are, all others are read. */
 static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel_error *error) {
+    const doppel_input_options *input = reading->known ? &batch->known_input : &batch->input;
+    char file[4096];
     doppel_work work = dp_sketch_work(batch);
     doppel_status status = dp_against_open(batch, error);
     size_t others = 0;
@@ -106,15 +135,22 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
     for (size_t i = 0; i < reading->count && status == DOPPEL_OK; i++) {
         if (reading->indexes && dp_is_index(reading->paths[i]))
             continue;
-        if (reading->known && dp_is_journal(reading->paths[i]))
+        if (reading->known && is_own_folder(batch, reading->paths[i]))
+            status = dp_fail_at(error, DOPPEL_ERROR_USAGE, reading->paths[i], 0,
+                                "is the folder of this run, which cannot be compared with itself");
+        else if (reading->known && dp_is_journal(reading->paths[i]))
             status = dp_journal_take(batch, reading->paths[i], error);
+        else if (reading->known && dp_is_work(reading->paths[i], file))
+            status = dp_journal_take(batch, file, error);
         else
             paths[others++] = reading->paths[i];
     }
     if (status == DOPPEL_OK)
         status = dp_stdin_rewind(batch, reading, error);
     if (status == DOPPEL_OK && others)
-        status = doppel_input_run(paths, others, &batch->input, &work, &reading->counts, error);
+        status = doppel_input_run(paths, others, input, &work, &reading->counts, error);
+    if (status == DOPPEL_OK)
+        status = check_known(batch, reading, reading->count - others, error);
     dp_against_end(batch, status, error);
     free(paths);
     return status;

@@ -2,6 +2,7 @@
 #include "sketch/sketch.h"
 #include "batch/batch.h"
 
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -78,6 +79,16 @@ static doppel_status note_address(worker *w, const doppel_document *d, const dop
         s->url[1] = dp_murmur3(w->url.data, w->url.size, 1);
     }
     return status;
+}
+
+/* Without words, the bytes say what is the same: those of the text, or of the page that it is taken from. */
+static doppel_status note_bytes(const doppel_document *d, dp_sketched *s) {
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    bool page = d->html && !d->text_length;
+    if (!EVP_Digest(page ? d->html : d->text, page ? d->html_length : d->text_length, digest, NULL, EVP_sha256(), NULL))
+        return DOPPEL_ERROR_MEMORY;
+    memcpy(s->doc.digest, digest, sizeof s->doc.digest);
+    return DOPPEL_OK;
 }
 
 static void note_sketch(const doppel_batch *batch, const doppel_sketch *sketch, dp_sketched *s) {
@@ -187,6 +198,8 @@ static doppel_status sketch_document(worker *w, const doppel_document *d, doppel
     if (status != DOPPEL_OK)
         return status;
     note_sketch(batch, &sketch, &s);
+    if (!sketch.words && (status = note_bytes(d, &s)) != DOPPEL_OK)
+        return status;
     s.title_length = (uint32_t)title.length;
     dp_keep_rank(&batch->keep, d, page.text_length, s.rank);
     if (s.keys)

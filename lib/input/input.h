@@ -32,6 +32,9 @@ typedef struct dp_input_job {
 
 doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error);
 
+/* Whether a path is a folder without a single file below it. */
+bool dp_input_is_empty_folder(const char *path);
+
 /* ---- JSON strings ---- */
 
 enum { DP_JSON_ESCAPE = 8 };

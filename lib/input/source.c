@@ -1,6 +1,8 @@
 /* source.c - the next unit of work. */
 #include "input/source.h"
 
+#include <sys/stat.h>
+
 /* Beyond so many files their sizes are not asked for ahead of the work: that would take seconds. */
 #define TOTAL_FILES 20000
 
@@ -114,6 +116,18 @@ bool dp_source_next(dp_source *source, dp_unit *unit) {
         source->has_file = false;
     }
     return unit->files && unit->status == DOPPEL_OK;
+}
+
+bool dp_input_is_empty_folder(const char *path) {
+    struct stat there;
+    dp_walk walk;
+    dp_walk_file file;
+    if (stat(path, &there) || !S_ISDIR(there.st_mode))
+        return false;
+    dp_walk_init(&walk, &path, 1);
+    bool empty = !dp_walk_next(&walk, &file) && !walk.no_memory;
+    dp_walk_free(&walk);
+    return empty;
 }
 
 uint64_t dp_source_total(const dp_input_job *job) {

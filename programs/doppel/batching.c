@@ -20,14 +20,14 @@ static void show_stage(const char *stage, uint64_t done, uint64_t total, void *u
 
 int batching_open(batching *b, const cli_args *args) {
     doppel_error error = {0};
-    *b = (batching){.args = args, .input = reading_options(args)};
-    b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input};
+    *b = (batching){.args = args, .input = reading_options(args), .known_input = against_options(args)};
+    b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input, .known_input = &b->known_input};
     const char *output = args_text(args, "output");
     if (args_flag(args, "json") && is_stdout(output) && !args_flag(args, "dry-run")) {
         message("--json prints a summary, and goes with --output FILE");
         return EXIT_USAGE;
     }
-    if (!check_outputs(args))
+    if (!check_outputs(args) || !check_against(args))
         return EXIT_USAGE;
     if (args_flag(args, "resume") && !args_text(args, "work")) {
         message("--resume goes on with the run of a folder: name it with --work DIR");
@@ -92,6 +92,8 @@ static int read_known(batching *b, bool *usable) {
         *usable = place_is_readable(against[i]);
     int code = *usable ? batching_read(b, against, count, true, usable) : EXIT_USAGE;
     free(against);
+    if (*usable && !doppel_batch_count(b->batch) && doppel_batch_get_reading(b->batch, 0, &reading) && !reading.indexes)
+        message("warning: --against has no documents");
     if (*usable && b->all_pairs && doppel_batch_get_reading(b->batch, 0, &reading) && reading.indexes) {
         message("--against: an index names one original of a document, not all pairs: use doppel dedup --against");
         *usable = false;

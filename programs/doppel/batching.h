@@ -8,7 +8,7 @@
 typedef struct batching {
     const cli_args *args;
     loaded_recipe loaded;
-    doppel_input_options input;
+    doppel_input_options input, known_input;
     doppel_batch_options options;
     doppel_batch *batch;
     doppel_input_counts counts;

@@ -13,8 +13,13 @@ const cli_option dedup_options[] = {
     {"output", 'o', OPTION_OUTPUT, "OUT", "where the kept documents go; .gz and .zst are compressed; - is stdout"},
     {"removed", 0, OPTION_OUTPUT, "FILE", "write a line for each removed document: its id, its original's, and why"},
     {"against", 0, OPTION_FILES, "FILE",
-     "remove what this file or folder, or this index folder (see doppel add), has, too; its documents are not written"},
-    {"annotate", 0, OPTION_FLAG, NULL, "write all documents, with group, isDuplicate and originalId added to each"},
+     "remove what this file or folder has, too; its documents are not written. It may be an index folder (see doppel "
+     "add), a --work folder or a file of --save-sketches"},
+    AGAINST_BATCH_OPTIONS,
+    {"annotate", 0, OPTION_FLAG, NULL,
+     "write all documents, with group, isDuplicate and originalId added to each, in place of fields of these names "
+     "that "
+     "it has"},
     {"dry-run", 0, OPTION_FLAG, NULL, "decide, and say what would be removed, but write nothing"},
     KEEP_OPTIONS,
     WORK_OPTIONS,
@@ -27,6 +32,7 @@ typedef struct dedup_job {
     writer out, removed;
     bool writes_removed, annotates;
     uint64_t kept, left_out;
+    uint64_t replaced; /* records that had a group, isDuplicate or originalId of their own */
 } dedup_job;
 
 /* ---- lines out ---- */
@@ -54,17 +60,62 @@ static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
     return status == DOPPEL_OK ? add_text(w, near->verified ? "}\n" : ",\"verified\":false}\n") : status;
 }
 
-/* The record with three members more before its last brace. */
+/* Where the string or bracket at p ends: behind it. The record is JSON, which was read before. */
+static const char *pass(const char *p, const char *end) {
+    size_t depth = 0;
+    do {
+        if (*p == '"')
+            for (p++; p < end && *p != '"'; p++)
+                p += *p == '\\';
+        else
+            depth += (size_t)(*p == '{' || *p == '[') - (size_t)(*p == '}' || *p == ']');
+        p++;
+    } while (depth && p < end);
+    return p < end ? p : end;
+}
+
+/* Whether a key, still escaped and with its quotes, is one that is added. */
+static bool is_added(const char *key, size_t length) {
+    static const char *const added[] = {"\"group\"", "\"isDuplicate\"", "\"originalId\""};
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++)
+        if (strlen(added[i]) == length && !memcmp(added[i], key, length))
+            return true;
+    return false;
+}
+
+/* Writes the record up to where its members end, without those that are added anew; *empty: none is left. */
+static doppel_status write_members(dedup_job *job, doppel_slice record, bool *empty) {
+    const char *end = record.data + record.length, *p = memchr(record.data, '{', record.length);
+    doppel_status status = DOPPEL_OK;
+    bool had = false;
+    *empty = true;
+    p = p ? p + 1 : end;
+    if (p > record.data)
+        status = writer_add(&job->out, record.data, (size_t)(p - record.data));
+    while (p < end && *p != '}' && status == DOPPEL_OK) {
+        const char *member = p, *key = p + strspn(p, " \t\r");
+        if (*key == '}')
+            break;
+        const char *behind = pass(key, end);
+        for (p = behind; p < end && *p != ',' && *p != '}';)
+            p = pass(p, end);
+        bool added = is_added(key, (size_t)(behind - key));
+        had = had || added;
+        if (!added && !*empty)
+            status = writer_add(&job->out, ",", 1);
+        if (!added && status == DOPPEL_OK)
+            status = writer_add(&job->out, member, (size_t)(p - member));
+        *empty = *empty && added;
+        p += p < end && *p == ',';
+    }
+    job->replaced += had;
+    return status;
+}
+
+/* The record with three members more before its last brace, in place of its own of those names. */
 static doppel_status write_annotated(dedup_job *job, doppel_slice record, const doppel_near *near) {
-    const char *end = record.data + record.length;
-    while (end > record.data && end[-1] != '}')
-        end--;
-    const char *last = end > record.data ? end - 1 : record.data;
-    const char *before = last;
-    while (before > record.data && strchr(" \t\r", before[-1]))
-        before--;
-    bool empty = before > record.data && before[-1] == '{';
-    doppel_status status = writer_add(&job->out, record.data, (size_t)(last - record.data));
+    bool empty;
+    doppel_status status = write_members(job, record, &empty);
     if (status == DOPPEL_OK)
         status = batching_write_id(&job->b, &job->out, empty ? "\"group\":" : ",\"group\":", near->a);
     if (status == DOPPEL_OK && near->a == near->b)
@@ -139,6 +190,9 @@ static void tell(dedup_job *job) {
             documents == 1 ? "" : "s", (unsigned long long)s.kept, (unsigned long long)removed,
             documents ? 100 * (double)removed / (double)documents : 0.0, (unsigned long long)s.groups,
             s.groups == 1 ? "" : "s");
+    if (job->replaced)
+        message("%llu record%s group, isDuplicate or originalId already; --annotate has replaced it",
+                (unsigned long long)job->replaced, job->replaced == 1 ? " had" : "s had");
     if (s.in_index)
         message("of those removed, %llu %s in the index", (unsigned long long)s.in_index,
                 s.in_index == 1 ? "is" : "are");

@@ -13,6 +13,7 @@ const cli_option overlap_options[] = {
      "pairs that share a run of at least N words; none is missed. With --containment: one or the other"},
     {"against", 0, OPTION_FILES, "FILE",
      "only pairs of a document of INPUT, a, and one of this file or folder, b: e.g. evaluation texts"},
+    AGAINST_OPTIONS,
     {"sample", 0, OPTION_COUNT, "P",
      "for --containment: look pairs up by one shingle of P (default 4): of pairs that share s shingles, (1 - 1/P)^s "
      "are missed"},
@@ -65,6 +66,7 @@ static doppel_input_counts add_counts(const doppel_input_counts *a, const doppel
 
 static int find(finding *f, const char *const *against, size_t against_count) {
     const cli_args *args = f->args;
+    const doppel_input_options known = against_options(args);
     doppel_overlap_options options = {.size = sizeof options,
                                       .recipe = f->loaded.recipe,
                                       .words = args_number(args, "words", 0),
@@ -75,12 +77,13 @@ static int find(finding *f, const char *const *against, size_t against_count) {
                                       .memory = f->memory,
                                       .tmp = f->tmp,
                                       .input = &f->input,
+                                      .against_input = &known,
                                       .pair = write_pair,
                                       .user = f};
     doppel_overlap_counts counts = {0};
     doppel_error error = {0};
     bool whole;
-    if (!args_share(args, "containment", &options.containment))
+    if (!args_share(args, "containment", &options.containment) || !check_against(args))
         return EXIT_USAGE;
     for (size_t i = 0; i < against_count; i++)
         if (!place_is_readable(against[i]))

@@ -6,7 +6,9 @@ const cli_option pairs_options[] = {
     {"collapse", 'c', OPTION_FLAG, NULL,
      "pair documents whose words equal an earlier one's with the first of their kind only"},
     {"against", 0, OPTION_FILES, "FILE",
-     "pair with the documents of this file or folder too, but not those among each other"},
+     "pair with the documents of this file or folder, --work folder or file of sketches too, but not those among each "
+     "other"},
+    AGAINST_BATCH_OPTIONS,
     {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},

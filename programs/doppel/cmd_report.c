@@ -71,6 +71,27 @@ static int check_inputs(const report *r) {
     return EXIT_DONE;
 }
 
+/* The work folder remembers how its inputs were read; an option that says otherwise is a mistake. */
+static bool check_keys(const report *r) {
+    const doppel_input_options *run = r->options->input;
+    const struct {
+        const char *option, *usual, *key;
+    } keys[] = {{"id-key", "id", run->id_key},
+                {"url-key", "url", run->url_key},
+                {"title-key", "title", run->title_key},
+                {"text-key", "text", run->text_key},
+                {"html-key", "html", run->html_key}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *given = args_text(r->args, keys[i].option), *has = keys[i].key ? keys[i].key : keys[i].usual;
+        if (given && strcmp(given, has) != 0) {
+            message("the run read its inputs with --%s %s, and a report reads them the same way: leave --%s out",
+                    keys[i].option, has, keys[i].option);
+            return false;
+        }
+    }
+    return true;
+}
+
 static int gather(report *r) {
     doppel_error error = {.message = "no memory"};
     double begun = seconds_now();
@@ -78,14 +99,14 @@ static int gather(report *r) {
     r->seconds_open = seconds_now() - begun;
     if (status != DOPPEL_OK)
         return batching_end(status, &error);
-    int code = check_inputs(r);
+    r->options = doppel_batch_get_options(r->batch);
+    int code = check_keys(r) ? check_inputs(r) : EXIT_USAGE;
     if (code != EXIT_DONE)
         return code;
     progress_begin("reading");
     status = doppel_batch_decide(r->batch, &error);
     if (status == DOPPEL_OK) {
         doppel_batch_get_stats(r->batch, &r->stats);
-        r->options = doppel_batch_get_options(r->batch);
         status = report_gather(r);
     }
     begun = seconds_now();

@@ -74,6 +74,24 @@ void warn_unseen_option(const char *key, void *args);
 /* The options of the command line as doppel_input_run takes them. */
 doppel_input_options reading_options(const cli_args *args);
 
+/* The same for --against, whose records may have other keys. */
+doppel_input_options against_options(const cli_args *args);
+
+/* Of commands that have --against; only those that read URLs and titles have the last two. */
+#define AGAINST_OPTIONS                                                                                   \
+    {"against-text-key", 0, OPTION_TEXT, "KEY",                                                           \
+     "the field with the text of records of --against (default: --text-key)"},                            \
+        {"against-html-key", 0, OPTION_TEXT, "KEY", "the field with their page (default: --html-key)"}, { \
+        "against-id-key", 0, OPTION_TEXT, "KEY", "the field with their id (default: --id-key)"            \
+    }
+#define AGAINST_BATCH_OPTIONS                                                                                       \
+    AGAINST_OPTIONS, {"against-url-key", 0, OPTION_TEXT, "KEY", "the field with their URL (default: --url-key)"}, { \
+        "against-title-key", 0, OPTION_TEXT, "KEY", "the field with their title (default: --title-key)"             \
+    }
+
+/* Complains when an option of --against is given without it. */
+bool check_against(const cli_args *args);
+
 /* Says how many bad records were not named, once a run with these options has ended; run_inputs does it itself. */
 void tell_unnamed(void);
 

@@ -94,6 +94,10 @@ static void on_bad(const doppel_error *what, void *user) {
         message("%s:%llu: repaired: %s", what->file, (unsigned long long)what->line, what->message);
 }
 
+/* In the order of doppel_input_options. */
+static const char *const against_keys[] = {"against-id-key", "against-url-key", "against-title-key", "against-text-key",
+                                           "against-html-key"};
+
 /* The option that names a key; NULL: none does. */
 static const char *option_of(const cli_args *args, const char *key) {
     static const char *const options[] = {"id-key", "url-key", "title-key", "text-key", "html-key"};
@@ -136,6 +140,40 @@ doppel_input_options reading_options(const cli_args *args) {
         .refuse_bad = !args_flag(args, "allow-bad"),
         .unseen = on_unseen,
     };
+}
+
+/* doppel_input_options.unseen of --against. What --keep asks for, known documents need not have. */
+static void on_unseen_known(const char *key, void *user) {
+    const cli_args *args = user;
+    const char *within = args_text(args, "within"), *across = args_text(args, "across");
+    const char *field = within ? within : across;
+    for (size_t i = 0; i < sizeof against_keys / sizeof *against_keys; i++)
+        if (key == args_text(args, against_keys[i]) || key == args_text(args, against_keys[i] + strlen("against-"))) {
+            message("warning: no record of --against has a field \"%s\"; --%s names it", key, against_keys[i]);
+            return;
+        }
+    if (field && !strcmp(field, key))
+        message("warning: no record of --against has a field \"%s\"", key);
+}
+
+doppel_input_options against_options(const cli_args *args) {
+    doppel_input_options o = reading_options(args);
+    const char **const keys[] = {&o.id_key, &o.url_key, &o.title_key, &o.text_key, &o.html_key};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (args_text(args, against_keys[i]))
+            *keys[i] = args_text(args, against_keys[i]);
+    o.option_prefix = "against-";
+    o.unseen = on_unseen_known;
+    return o;
+}
+
+bool check_against(const cli_args *args) {
+    for (size_t i = 0; i < sizeof against_keys / sizeof *against_keys; i++)
+        if (args_text(args, against_keys[i]) && !args_text(args, "against")) {
+            message("--%s goes with --against", against_keys[i]);
+            return false;
+        }
+    return true;
 }
 
 /* "3 records left out, 1 record repaired, 2 files could not be read to their end" */

@@ -69,7 +69,7 @@ static doppel_status take_shown(text_reading *in, shown_document *shown, const d
 
 /* The document of a record. One that was made of another format has the usual keys, whatever those of JSONL are. */
 static doppel_status parse(text_reading *in, doppel_slice record, doppel_document **d) {
-    doppel_status status = doppel_document_parse(record.data, record.length, &in->r->input, d, in->error);
+    doppel_status status = doppel_document_parse(record.data, record.length, in->r->options->input, d, in->error);
     if (status != DOPPEL_OK || (*d)->text_length || (*d)->html)
         return status;
     doppel_document_free(*d);

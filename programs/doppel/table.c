@@ -29,7 +29,8 @@ static const cli_option common_options[] = {
 static const cli_command commands[] = {
     {"dedup", "INPUT... -o OUT", "Keep one of each: write the documents without their copies.",
      "Documents are copies when their similarity, the Jaccard similarity of their 5-word shingles, is at least "
-     "--similarity; those with fewer than --min-words words when their words are the same. Every pair that is reported "
+     "--similarity; those with fewer than --min-words words when their words are the same, those without "
+     "words when their bytes are. Every pair that is reported "
      "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
      "Kept records of JSONL go to OUT as they stand, documents of other formats as JSONL with id, url, title and text; "
      "what was removed goes to --removed, each with its original.",
@@ -41,8 +42,9 @@ static const cli_command commands[] = {
      "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. What is "
      "near is as in doppel dedup; with --method simhash it is the distance alone, found exactly, and similarity is "
      "null, as it is not measured.\n"
-     "Documents with fewer than --min-words words are near only if their words are the same; those without words never "
-     "are.",
+     "Documents with fewer than --min-words words are near only if their words are the same; those without words only "
+     "if "
+     "their bytes are.",
      "doppel pairs news.jsonl.gz\ndoppel pairs --method simhash --distance 6 --collapse docs/ -o pairs.jsonl",
      pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs, READS_DOCUMENTS},
     {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: a JSON line each.",
@@ -56,8 +58,8 @@ static const cli_command commands[] = {
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
      "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the "
-     "folder where it was started, and must be as they were. If they were read with --text-key or the like, give the "
-     "same here.\n"
+     "folder where it was started, and must be as they were. The folder remembers --text-key and the like, with "
+     "which they were read.\n"
      "The page is one file of HTML that needs nothing else: no script, and no network.",
      "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
      0, 0, "takes no operands", NULL, cmd_report, READS_DOCUMENTS},

@@ -3,6 +3,7 @@
 Documents are near by the similarity of their shingles as reference.py makes them (and a shared band of their
 signatures, for that is how they are looked for), by the distance of their fingerprints, by their words or by their URL.
 """
+import hashlib
 import math
 from datetime import datetime, timezone
 from fractions import Fraction
@@ -22,7 +23,8 @@ class Document:
 
     def sketch(self, recipe, slots):
         made = reference.sketch(self.record["text"].encode(), recipe)
-        self.words, self.digest, self.fingerprint = made["words"], made["digest"] if made["words"] else None, made["fingerprint"]
+        self.words, self.fingerprint = made["words"], made["fingerprint"]
+        self.digest = made["digest"] if made["words"] else hashlib.sha256(self.record["text"].encode()).digest()
         self.set = set(made["set"])
         self.signature = reference.signature(made["set"], slots) if slots and self.set else None
 
@@ -67,7 +69,7 @@ def shares_band(a, b, rules):
 
 
 def apart(a, b):
-    return (a.fingerprint ^ b.fingerprint).bit_count() if a.digest and b.digest else None
+    return (a.fingerprint ^ b.fingerprint).bit_count() if a.words and b.words else None
 
 
 def near(a, b, rules):
@@ -81,10 +83,10 @@ def near(a, b, rules):
 
 
 def near_by_content(a, b, rules):
-    if not a.digest or not b.digest:
-        return None
-    if a.digest == b.digest:
+    if a.digest == b.digest and bool(a.words) == bool(b.words):
         return (1,)
+    if not a.words or not b.words:
+        return None
     if rules.method == "exact" or min(a.words, b.words) < rules.min_words:
         return None
     if rules.method == "simhash":
