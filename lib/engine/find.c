@@ -195,7 +195,8 @@ static doppel_status find_by_similarity(search *s) {
     const dp_query *q = s->query;
     dp_numbers *banded = &s->worker->banded;
     doppel_status status = dp_known_find_bands(s->engine->known, q->keys, q->key_count, banded);
-    const dp_sift sift = {q->set, q->set_count, s->engine->rules.similarity, &s->worker->sift};
+    const dp_sift sift = {
+        .set = q->set, .count = q->set_count, .least = s->engine->rules.similarity, .scratch = &s->worker->sift};
     s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd && q->set_count;
     if (s->crowded)
         dp_known_sift(s->engine->known, &sift, banded);

@@ -80,6 +80,7 @@ typedef struct dp_sift {
     const uint64_t *set;
     size_t count;
     double least;
+    bool sampled; /* sets are samples: what is estimated from two of them is at most what they share / the larger one */
     dp_sift_scratch *scratch;
 } dp_sift;
 /* Drops numbers whose sets are known to be less similar than that, from what they left with dp_known_keep_parity;

@@ -178,6 +178,7 @@ typedef struct asked {
     const uint64_t *bits;
     uint64_t words, size;
     double least;
+    bool sampled;
     dp_differing_fn differing;
 } asked;
 
@@ -203,7 +204,7 @@ static bool ask(const dp_parities *p, const dp_sift *sift, asked *a) {
 static bool can_be(const asked *a, uint64_t size, uint64_t ones) {
     uint64_t both = a->size + size, smaller = a->size < size ? a->size : size, shared = (both - ones) / 2;
     shared = shared < smaller ? shared : smaller;
-    return (double)shared / (double)(both - shared) >= a->least;
+    return (double)shared / (double)(both - (a->sampled ? smaller : shared)) >= a->least;
 }
 
 static bool may_be_near(const asked *a, const parity *other) {
@@ -221,6 +222,7 @@ void dp_parities_sift(dp_parities *p, const dp_sift *sift, dp_numbers *numbers) 
     asked a = {.words = words_asked(sift->count, sift->least),
                .size = sift->count,
                .least = sift->least,
+               .sampled = sift->sampled,
                .differing = dp_differing_kernel()};
     if (!ask(p, sift, &a))
         return;

@@ -6,6 +6,10 @@
  * the sets only. Hence A and B share at most (|A| + |B| - ones) / 2 hashes. If even that is less than the similarity
  * asks for, they are not near; else they have to be compared. Nothing that is near is dropped.
  *
+ * Of samples (the k least hashes of each set) similarity is estimated as the share of the k least of both that both
+ * have: these are shared by the samples, and k is no less than the larger one has. So it is at most what the samples
+ * share, divided by the size of the larger one.
+ *
  * m is a power of two, 2 to 4 bits a hash: at a threshold of 0.8, sets of a similarity of 0.7 are dropped 99 times in
  * 100, and of 0.5 always. Halves of a parity, XORed, are that of m / 2 bits: so any two can be compared. Which bit a
  * hash falls on is decided by a secret, so that nobody can choose hashes that all fall on one.

@@ -19,15 +19,20 @@ static size_t make_set(uint64_t *random, const uint64_t *other, size_t shared, s
     return dp_unique64(set, count);
 }
 
-static bool stays(dp_parities *p, const uint64_t *set, size_t count, double least, uint64_t number) {
+static bool left_over(dp_parities *p, dp_sift sift, uint64_t number) {
     dp_sift_scratch scratch = {0};
     dp_numbers numbers = {malloc(sizeof(uint64_t)), 1, 1};
     numbers.number[0] = number;
-    dp_parities_sift(p, &(dp_sift){set, count, least, &scratch}, &numbers);
+    sift.scratch = &scratch;
+    dp_parities_sift(p, &sift, &numbers);
     bool left = numbers.count;
     dp_numbers_free(&numbers);
     free(scratch.bits);
     return left;
+}
+
+static bool stays(dp_parities *p, const uint64_t *set, size_t count, double least, uint64_t number) {
+    return left_over(p, (dp_sift){.set = set, .count = count, .least = least}, number);
 }
 
 static void set_alive(dp_alive *alive, uint64_t number) {
@@ -82,6 +87,44 @@ static void nothing_that_is_near_is_dropped(void **state) {
         assert_true(left || similarity < least);
     }
     assert_true(near > (uint64_t)rounds / 5 && far > (uint64_t)rounds / 5);
+    dp_parities_free(p);
+    dp_alive_free(&alive);
+}
+
+/* The share of the k least hashes of both sets that both have. */
+static double estimate(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count, size_t k) {
+    size_t seen = 0, both = 0;
+    for (size_t i = 0, j = 0; seen < k && (i < a_count || j < b_count); seen++) {
+        uint64_t x = i < a_count ? a[i] : UINT64_MAX, y = j < b_count ? b[j] : UINT64_MAX;
+        both += x == y;
+        i += x <= y;
+        j += y <= x;
+    }
+    return (double)both / (double)seen;
+}
+
+static void no_sample_that_is_near_is_dropped(void **state) {
+    (void)state;
+    enum { SAMPLE = 100 };
+    static uint64_t a[MOST], b[MOST];
+    uint64_t random = 8, near = 0, far = 0;
+    dp_alive alive;
+    assert_true(dp_alive_init(&alive));
+    dp_parities *p = dp_parities_create();
+    for (uint64_t round = 1; round <= 4000; round++) {
+        size_t a_count = make_set(&random, NULL, 0, 1 + random_below(&random, 600), a);
+        size_t b_count = make_set(&random, a, a_count * (50 + random_below(&random, 51)) / 100, a_count, b);
+        double similarity = estimate(a, a_count, b, b_count, SAMPLE);
+        a_count = a_count < SAMPLE ? a_count : SAMPLE;
+        b_count = b_count < SAMPLE ? b_count : SAMPLE;
+        set_alive(&alive, round);
+        assert_true(dp_parities_add(p, round, b, b_count, &alive));
+        bool left = left_over(p, (dp_sift){.set = a, .count = a_count, .least = 0.8, .sampled = true}, round);
+        near += similarity >= 0.8;
+        far += !left;
+        assert_true(left || similarity < 0.8);
+    }
+    assert_true(near > 500 && far > 500);
     dp_parities_free(p);
     dp_alive_free(&alive);
 }
@@ -155,6 +198,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_differing_kernel_is_the_portable_one),
         cmocka_unit_test(nothing_that_is_near_is_dropped),
+        cmocka_unit_test(no_sample_that_is_near_is_dropped),
         cmocka_unit_test(what_is_far_is_dropped),
         cmocka_unit_test(what_is_gone_leaves_nothing),
     };
