@@ -1,29 +1,28 @@
-/* parity.c - parities of sets, by number: pages of pointers, found through a directory. Numbers come ascending, so
- * those that are sifted together stand together.
- *
- * Ahead of its bits a parity has them folded to a quarter: that drops whatever is not near the threshold, and is in the
- * same cache line as the size. */
+/* parity.c - parities of sets, by number: pages that are found through a directory. Numbers are sifted ascending, so
+ * that what is looked at stands together; a page has the parities folded to 256 bits, which drop most of what is far,
+ * and leads to the whole ones. */
 #include "engine/parity.h"
 #include "engine/lock.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
 
-/* A page has 2 KiB: 8 bytes a number where every 256th has a parity. */
-enum { PAGE_BITS = 8, PAGE = 1 << PAGE_BITS };
-/* A parity has 4 words at least, so that a quarter is one. Which bit a hash falls on is told by 40 bits: no parity
- * needs more than 2^32 bits, that of a set of 8 GiB. */
-enum { LEAST_WORDS = 4, MOST_BITS = 32, PLACE_SHIFT = 24 };
+/* Small pages: where one in 32 numbers is in a crowd, the others cost 44 bytes each. */
+enum { PAGE_BITS = 5, PAGE = 1 << PAGE_BITS };
+/* Words of a folded parity, and the least of a whole one. Which bit a hash falls on is told by 40 bits: no parity needs
+ * more than 2^32 bits, that of a set of 8 GiB. */
+enum { FOLDED = 4, MOST_BITS = 32, PLACE_SHIFT = 24 };
 
 typedef struct parity {
-    uint64_t size;   /* of the set */
-    uint64_t words;  /* a power of two */
-    uint64_t bits[]; /* words / 4, folded; then `words` */
+    uint64_t words; /* a power of two */
+    uint64_t bits[];
 } parity;
 
 typedef struct parity_page {
+    uint64_t folded[PAGE][FOLDED];
+    parity *parity[PAGE]; /* NULL: it has none */
+    uint32_t size[PAGE];  /* of the set; a part of a document has less than 4 GiB */
     size_t count;
-    parity *parity[PAGE];
 } parity_page;
 
 struct dp_parities {
@@ -68,7 +67,7 @@ uint64_t dp_parities_bytes(dp_parities *p) {
 
 /* Words of the parity of so many hashes: 2 to 4 bits each. */
 static size_t words_for(double count) {
-    size_t words = LEAST_WORDS;
+    size_t words = FOLDED;
     while ((double)words * 64 < 2 * count && words < ((size_t)1 << MOST_BITS) / 64)
         words *= 2;
     return words;
@@ -89,14 +88,18 @@ static void fold(const uint64_t *from, size_t words, uint64_t *to) {
 }
 
 static size_t bytes_of(size_t words) {
-    return sizeof(parity) + (words / 4 + words) * sizeof(uint64_t);
+    return sizeof(parity) + words * sizeof(uint64_t);
 }
 
 /* ---- pages ---- */
 
-static parity *find(const dp_parities *p, uint64_t number) {
-    const parity_page *page = number >> PAGE_BITS < p->room ? p->page[number >> PAGE_BITS] : NULL;
-    return page ? page->parity[number % PAGE] : NULL;
+static parity_page *find_page(const dp_parities *p, uint64_t number) {
+    return number >> PAGE_BITS < p->room ? p->page[number >> PAGE_BITS] : NULL;
+}
+
+static bool is_there(const dp_parities *p, uint64_t number) {
+    const parity_page *page = find_page(p, number);
+    return page && page->parity[number % PAGE];
 }
 
 /* The page of a number, made if it is not there; NULL: no memory. */
@@ -117,17 +120,24 @@ static parity *make(const dp_parities *p, const uint64_t *set, size_t count) {
     parity *made = malloc(bytes_of(words));
     if (!made)
         return NULL;
-    *made = (parity){.size = count, .words = words};
-    uint64_t *quarter = made->bits, *bits = made->bits + words / 4;
-    fill(p->secret, set, count, bits, words);
-    for (size_t i = 0; i < words / 4; i++)
-        quarter[i] = bits[i] ^ bits[words / 4 + i] ^ bits[words / 2 + i] ^ bits[3 * words / 4 + i];
+    made->words = words;
+    fill(p->secret, set, count, made->bits, words);
     return made;
+}
+
+static void put(parity_page *page, uint64_t number, size_t size, parity *made) {
+    size_t at = number % PAGE;
+    page->parity[at] = made;
+    page->size[at] = (uint32_t)size;
+    memset(page->folded[at], 0, sizeof page->folded[at]);
+    for (size_t i = 0; i < made->words; i++)
+        page->folded[at][i % FOLDED] ^= made->bits[i];
+    page->count++;
 }
 
 bool dp_parities_add(dp_parities *p, uint64_t number, const uint64_t *set, size_t count, dp_alive *alive) {
     pthread_rwlock_rdlock(&p->lock);
-    bool there = find(p, number);
+    bool there = is_there(p, number);
     pthread_rwlock_unlock(&p->lock);
     if (there)
         return true;
@@ -138,8 +148,7 @@ bool dp_parities_add(dp_parities *p, uint64_t number, const uint64_t *set, size_
     parity_page *page = page_of(p, number);
     /* A number that goes meanwhile is not alive before it is removed here. */
     if (page && dp_alive_has(alive, number) && !page->parity[number % PAGE]) {
-        page->parity[number % PAGE] = made;
-        page->count++;
+        put(page, number, count, made);
         p->bytes += bytes_of(made->words);
         made = NULL;
     }
@@ -150,22 +159,22 @@ bool dp_parities_add(dp_parities *p, uint64_t number, const uint64_t *set, size_
 
 void dp_parities_remove(dp_parities *p, uint64_t number) {
     pthread_rwlock_rdlock(&p->lock);
-    bool there = find(p, number);
+    bool there = is_there(p, number);
     pthread_rwlock_unlock(&p->lock);
     if (!there)
         return;
     pthread_rwlock_wrlock(&p->lock);
-    parity_page **page = &p->page[number >> PAGE_BITS];
-    parity *gone = find(p, number);
+    parity_page *page = find_page(p, number);
+    parity *gone = page ? page->parity[number % PAGE] : NULL;
     if (gone) {
         p->bytes -= bytes_of(gone->words);
-        (*page)->parity[number % PAGE] = NULL;
-        (*page)->count--;
+        page->parity[number % PAGE] = NULL;
+        page->count--;
     }
-    if (*page && !(*page)->count) {
-        free(*page);
-        *page = NULL;
+    if (gone && !page->count) {
+        p->page[number >> PAGE_BITS] = NULL;
         p->pages--;
+        free(page);
     }
     pthread_rwlock_unlock(&p->lock);
     free(gone);
@@ -207,12 +216,12 @@ static bool can_be(const asked *a, uint64_t size, uint64_t ones) {
     return (double)shared / (double)(both - (a->sampled ? smaller : shared)) >= a->least;
 }
 
-static bool may_be_near(const asked *a, const parity *other) {
-    uint64_t words = other->words, quarter = words / 4;
-    if (words > a->words)
-        return true;
-    return can_be(a, other->size, a->differing(a->bits + quarter, other->bits, quarter)) &&
-           can_be(a, other->size, a->differing(a->bits + words, other->bits + quarter, words));
+static bool may_be_near(const asked *a, const parity_page *page, size_t at) {
+    const parity *whole = page->parity[at];
+    if (!can_be(a, page->size[at], a->differing(a->bits + FOLDED, page->folded[at], FOLDED)))
+        return false;
+    return whole->words > a->words || whole->words == FOLDED ||
+           can_be(a, page->size[at], a->differing(a->bits + whole->words, whole->bits, whole->words));
 }
 
 /* So many are asked for ahead of being looked at. */
@@ -229,11 +238,12 @@ void dp_parities_sift(dp_parities *p, const dp_sift *sift, dp_numbers *numbers) 
     size_t kept = 0;
     pthread_rwlock_rdlock(&p->lock);
     for (size_t i = 0; i < numbers->count; i++) {
-        if (i + AHEAD < numbers->count)
-            __builtin_prefetch(find(p, numbers->number[i + AHEAD]));
-        const parity *other = find(p, numbers->number[i]);
-        if (!other || may_be_near(&a, other))
-            numbers->number[kept++] = numbers->number[i];
+        uint64_t number = numbers->number[i], ahead = i + AHEAD < numbers->count ? numbers->number[i + AHEAD] : number;
+        const parity_page *page = find_page(p, number), *next = find_page(p, ahead);
+        if (next)
+            __builtin_prefetch(next->folded[ahead % PAGE]);
+        if (!page || !page->parity[number % PAGE] || may_be_near(&a, page, number % PAGE))
+            numbers->number[kept++] = number;
     }
     pthread_rwlock_unlock(&p->lock);
     numbers->count = kept;

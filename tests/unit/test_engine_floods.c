@@ -253,7 +253,7 @@ static void pages_that_go_leave_nothing(void **state) {
     test_time += 1000000;
     assert_int_equal(doppel_engine_expire(engine, &expired, NULL), DOPPEL_OK);
     assert_int_equal(dp_engine_flush(engine, NULL), DOPPEL_OK);
-    if (dp_parities_bytes(engine->known->parities) > empty + 2 * 8 * (2000 / 256 + 1))
+    if (dp_parities_bytes(engine->known->parities) > empty + 2 * 8 * (2000 / 32 + 1))
         fail_msg("%llu", (unsigned long long)dp_parities_bytes(engine->known->parities));
     doppel_engine_close(engine);
 }

@@ -155,8 +155,8 @@ static void what_is_far_is_dropped(void **state) {
             }
             assert_true(dropped >= cases[c].least);
         }
-    /* 2 to 4 bits a hash, a quarter more, 16 bytes, and the pages. */
-    assert_true(dp_parities_bytes(p) < number * (16 + 8 + (300 + MOST) / 2 * 5 / 8));
+    /* 2 to 4 bits a hash, 8 bytes, and in the pages 44 and a little. */
+    assert_true(dp_parities_bytes(p) < number * (8 + 46 + (300 + MOST) / 2 * 4 / 8));
     dp_parities_free(p);
     dp_alive_free(&alive);
 }
@@ -172,7 +172,7 @@ static void what_is_gone_leaves_nothing(void **state) {
     /* One that is not alive is not kept. */
     assert_true(dp_parities_add(p, 5, b, b_count, &alive));
     assert_true(stays(p, a, a_count, 0.8, 5));
-    const uint64_t numbers[] = {5, 6, 255, 256, 70000, highest};
+    const uint64_t numbers[] = {5, 6, 31, 32, 70000, highest};
     for (size_t i = 0; i < 6; i++) {
         set_alive(&alive, numbers[i]);
         assert_true(dp_parities_add(p, numbers[i], b, b_count, &alive));
@@ -188,8 +188,8 @@ static void what_is_gone_leaves_nothing(void **state) {
         for (size_t j = i + 1; j < 6; j++)
             assert_false(stays(p, a, a_count, 0.8, numbers[j]));
     }
-    /* The directory stays: 8 bytes for 256 numbers, and as many in reserve. */
-    assert_true(dp_parities_bytes(p) <= before + 2 * 8 * (highest / 256 + 1));
+    /* The directory stays: 8 bytes for 32 numbers, and as many in reserve. */
+    assert_true(dp_parities_bytes(p) <= before + 2 * 8 * (highest / 32 + 1));
     dp_parities_free(p);
     dp_alive_free(&alive);
 }
