@@ -60,7 +60,8 @@ class Serving:
 
     def serve(self, index):
         self.port = free_port()
-        self.start([self.doppel, "serve", "--index", index, "--listen", f"127.0.0.1:{self.port}"],
+        # One client has all connections here.
+        self.start([self.doppel, "serve", "--index", index, "--listen", f"127.0.0.1:{self.port}", "--max-per-client", "0"],
                    f"http://127.0.0.1:{self.port}/readyz")
 
     def stop(self):
