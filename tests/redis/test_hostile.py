@@ -4,7 +4,7 @@ import re
 from contextlib import contextmanager
 
 from cliques import Cliques, write_lines
-from support import FOLDER, FULL, Case, Server, run, run_failing
+from support import FOLDER, FULL, Case, Feeding, Server, run, run_failing
 
 EVERYTHING = ("--on-duplicate", "link", "--keep-text", "--titles", "on")
 # Words of the inside of a script that failed unforeseen.
@@ -38,6 +38,10 @@ class Hostile(Case):
         cls.client = cls.server.client()
         cls.first = run("add", cls.url, *EVERYTHING, cls.path)
         cls.again = run("add", cls.url, *EVERYTHING, cls.path)
+        # A process that does not end by itself leaves its answers.
+        killed = Feeding(cls.url, *EVERYTHING)
+        killed.add(cls.cliques.documents[0])
+        killed.kill()
         cls.ids = [verdict["id"] for verdict in cls.first]
         # New ones that meet what is there: copies of all, under other names.
         cls.more = write_lines(FOLDER + "/more.jsonl", [{**one, "id": "more " + one["id"], "url": one["url"] + "/more"}
