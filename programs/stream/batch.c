@@ -26,7 +26,8 @@ void stream_batch_clear(batch *b) {
         rd_kafka_message_destroy(b->records[i].message);
         free(b->records[i].why);
     }
-    b->count = b->bytes = 0;
+    b->count = b->bytes = b->without = 0;
+    b->ends = false;
 }
 
 void stream_batch_free(batch *b) {
@@ -128,4 +129,7 @@ void stream_batch_add(batch *b, rd_kafka_message_t *message, const reading *how)
         r->kind = RECORD_TOMBSTONE;
     else
         record_is_bad(r, "neither a value nor a key");
+    r->without =
+        r->kind == RECORD_BAD || (r->kind == RECORD_PAGE && !r->document->text_length && !r->document->html_length);
+    b->without += r->without;
 }

@@ -19,8 +19,9 @@ typedef struct record {
     rd_kafka_message_t *message;
     doppel_document *document; /* of a page; its id may be the record's key */
     record_kind kind;
-    char *why;   /* what is bad; NULL: no memory to say it */
-    size_t item; /* of a page: its place among the batch's items */
+    char *why;    /* what is bad; NULL: no memory to say it */
+    size_t item;  /* of a page: its place among the batch's items */
+    bool without; /* it is bad, or has no text */
     char origin[ORIGIN_ROOM];
 } record;
 
@@ -29,6 +30,9 @@ typedef struct batch {
     size_t count, room;
     size_t bytes;   /* of values and keys */
     uint64_t begun; /* when the first came, in ticks */
+    uint64_t last;  /* when the last came */
+    size_t without; /* records that are bad, or pages without a text: for the judgement of the first ones */
+    bool ends;      /* no more come: the topics are at their end */
     /* What is asked of the engine; places as there is room for records. */
     doppel_item *items;
     doppel_verdict *verdicts;

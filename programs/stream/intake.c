@@ -12,7 +12,7 @@
 #define MOST_BYTES ((size_t)32 << 20)
 
 /* Records are read while the worker is busy; then it is looked after so often. */
-enum { IDLE = 100, BUSY = 2, PATIENCE = 5000 }; /* ms */
+enum { IDLE = 100, BUSY = 2, PATIENCE = 5000, QUIET = 1000 }; /* ms */
 
 static void tell_error(const rd_kafka_message_t *m) {
     say("%s%s%s", m->rkt ? rd_kafka_topic_name(m->rkt) : "", m->rkt ? ": " : "", rd_kafka_message_errstr(m));
@@ -23,6 +23,7 @@ static void take(stream *s, rd_kafka_message_t *m) {
     if (!m->err) {
         if (!s->gathering->count)
             s->gathering->begun = now_ticks();
+        s->gathering->last = now_ticks();
         note_position(s, m);
         note_end(s, m, false);
         stream_batch_add(s->gathering, m, &s->reading);
@@ -35,11 +36,19 @@ static void take(stream *s, rd_kafka_message_t *m) {
     rd_kafka_message_destroy(m);
 }
 
+/* Whether a batch looks as if the worker had been told wrong fields: then it waits for as many records as are judged,
+ * as long as they come. */
+static bool is_doubtful(const stream *s) {
+    const batch *b = s->gathering;
+    return s->job->input.refuse_bad && atomic_load(&s->judged) + b->count < STREAM_JUDGED &&
+           2 * b->without > b->count && now_ticks() - b->last < QUIET * 1000ull && !all_ended(s);
+}
+
 static bool is_due(const stream *s) {
     const batch *b = s->gathering;
     if (b->count == b->room || b->bytes >= MOST_BYTES)
         return true;
-    if (!b->count || atomic_load(&s->busy))
+    if (!b->count || atomic_load(&s->busy) || is_doubtful(s))
         return false;
     return now_ticks() - b->begun >= s->settings.wait * 1000ull || all_ended(s);
 }
@@ -122,6 +131,7 @@ static void hand_over(stream *s) {
     if (!place && !hold_on(s))
         return;
     pthread_mutex_lock(&s->lock);
+    s->gathering->ends = all_ended(s);
     s->queued = s->gathering;
     s->gathering = s->spare;
     s->spare = s->spare->next;

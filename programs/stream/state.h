@@ -20,6 +20,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+/* So many of the first records are judged before anything is done with them. */
+enum { STREAM_JUDGED = 1000 };
+
 /* How work on a batch or a part of it went. */
 typedef enum outcome {
     OUTCOME_DONE,
@@ -66,7 +69,9 @@ typedef struct stream {
     rd_kafka_topic_partition_list_t *positions; /* the first offset that is not committed */
     /* Of the group when partitions were assigned, for what is read from them; changed while the worker is idle. */
     rd_kafka_consumer_group_metadata_t *generation;
-    atomic_bool busy;           /* queued or working */
+    atomic_uint_fast64_t records, records_without; /* all of them */
+    atomic_uint_fast64_t judged, judged_without;   /* the first records; of these, bad ones and pages without a text */
+    atomic_bool busy;                              /* queued or working */
     atomic_bool abandon;        /* partitions are to be given back: what has not begun is left to others */
     atomic_bool away;           /* the index or the brokers do not answer */
     atomic_uint_fast64_t since; /* when the worker began with a part, in ticks; 0: it has none */

@@ -121,6 +121,11 @@ int stream_run(const stream_job *job) {
     } else {
         reading_open(&s->reading, &job->input, s->settings.max_record);
         code = run(s);
+        if (code == EXIT_DONE && s->settings.until_end && job->input.refuse_bad &&
+            2 * atomic_load(&s->records_without) > atomic_load(&s->records)) {
+            message("more than half of the records are bad, or have no text; --allow-bad accepts that");
+            code = EXIT_INPUT;
+        }
         code = code == EXIT_USAGE ? code : report_end(s, code);
     }
     destroy(s);

@@ -176,9 +176,51 @@ static void make_items(batch *b) {
     }
 }
 
+/* Says that the records are not what the worker was told, and shows one. */
+static void tell_refused(const stream *s, const batch *b, uint64_t judged, uint64_t without) {
+    enum { SHOWN = 150 };
+    size_t i = 0;
+    while (i + 1 < b->count && !b->records[i].without)
+        i++;
+    const rd_kafka_message_t *m = b->records[i].message;
+    const char *text_key = s->job->input.text_key, *html_key = s->job->input.html_key;
+    say("%llu of the first %llu records are bad, or have no field \"%s\" or \"%s\": --text-key names it; --allow-bad "
+        "goes "
+        "on without them. %s begins: %.*s",
+        (unsigned long long)without, (unsigned long long)judged, text_key ? text_key : "text",
+        html_key ? html_key : "html", b->records[i].origin, (int)(m->len < SHOWN ? m->len : SHOWN),
+        m->payload ? (const char *)m->payload : "");
+}
+
+/* Judges the first records, before anything is done with those of the batch. Once they are too few to judge, as many as
+ * there are count at the end of the topics. */
+static outcome judge(stream *s, const batch *b) {
+    uint64_t judged = atomic_load(&s->judged), without = atomic_load(&s->judged_without);
+    atomic_fetch_add(&s->records, b->count);
+    atomic_fetch_add(&s->records_without, b->without);
+    if (!s->job->input.refuse_bad || judged >= STREAM_JUDGED)
+        return OUTCOME_DONE;
+    for (size_t i = 0; i < b->count && judged < STREAM_JUDGED; i++)
+        if (b->records[i].kind != RECORD_TOMBSTONE) {
+            judged++;
+            without += b->records[i].without;
+        }
+    atomic_store(&s->judged, judged);
+    atomic_store(&s->judged_without, without);
+    if (2 * without <= judged || (judged < STREAM_JUDGED && !b->ends))
+        return OUTCOME_DONE;
+    tell_refused(s, b, judged, without);
+    pthread_mutex_lock(&s->lock);
+    s->code = EXIT_INPUT;
+    pthread_mutex_unlock(&s->lock);
+    return OUTCOME_FAILED;
+}
+
 static outcome run_batch(stream *s, batch *b) {
     part p = {0};
-    outcome o = OUTCOME_DONE;
+    outcome o = judge(s, b);
+    if (o != OUTCOME_DONE)
+        return o;
     make_items(b);
     if (!id_set_open(&p.ids, b->count)) {
         say("no memory");

@@ -81,7 +81,7 @@ class Records(unittest.TestCase):
         sent = [{"value": value, "key": f"k{number}", "headers": [("h", b"v")]} for number, value in enumerate(bad)]
         sent.append({"value": None})
         good = {"value": page("good", text=text_of(random.Random("good")))}
-        found = self.run_through([good, *sent, good])
+        found = self.run_through([good, *sent, good], "--allow-bad")
         self.assertEqual(self.kinds(found), ["unique", *["dead"] * len(sent), "duplicates"])
         reasons = set()
         for number, one in enumerate(sent, 1):
@@ -91,6 +91,22 @@ class Records(unittest.TestCase):
                              (self.line.source.encode(), b"0", str(number).encode()))
             reasons.add(header(record, "doppel-error").decode())
         self.assertGreater(len(reasons), 5)
+
+    def test_wrong_field(self):
+        """Where most of the first records have their text elsewhere, nothing is done with any, and the worker says so."""
+        rng = random.Random("wrong")
+        for count in (3, 1200):
+            line = Line()
+            line.fill({"value": page(str(number), url=f"https://example.org/{number}", content=text_of(rng))} for number in range(count))
+            with tempfile.TemporaryDirectory(dir=services.folder) as folder:
+                worker = Worker(line, "--index", os.path.join(folder, "seen"), "--until-end")
+                self.assertEqual(worker.ended(), 3, worker.said())
+                self.assertIn('"content"', worker.said())
+                self.assertIn("--text-key", worker.said())
+                self.assertEqual(line.consumed(), 0)
+                self.assertEqual(sum(map(len, line.read().values())), 0)
+                Worker(line, "--index", os.path.join(folder, "seen"), "--until-end", "--text-key", "content").finish()
+                self.assertEqual(len(line.read_all(count)["unique"]), count)
 
     def test_ids_and_tombstones(self):
         """A page without an id has its key; a tombstone removes what its key names, and is passed on."""
