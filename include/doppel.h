@@ -1170,6 +1170,9 @@ typedef struct doppel_engine_options {
      * DOPPEL_SWITCH_ON is refused near by distance. On in "general" and "crawl", off in "article" and in folders that
      * were made before there was this option. */
     doppel_switch title_veto;
+    /* A folder that is opened to write: its group may read it, in spite of the umask, now and after it is compacted. A
+     * reader has to write to LMDB's lock, so the group may do that, too. docs/ENGINE.md, "Who may read an index". */
+    bool group_readable;
 } doppel_engine_options;
 
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in

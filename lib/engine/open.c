@@ -255,6 +255,7 @@ static doppel_status open_store(doppel_engine *engine, const char *path, const d
                                 doppel_error *error) {
     const dp_store_options options = {.read_only = given->read_only,
                                       .must_exist = given->must_exist || given->read_only,
+                                      .group_readable = given->group_readable,
                                       .map = given->map,
                                       .settings = engine->settings.data,
                                       .warn = on_warning,

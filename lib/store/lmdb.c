@@ -318,6 +318,8 @@ static doppel_status open_store(const char *path, const dp_store_options *option
     make_gate(&made->gate);
     pthread_mutex_init(&made->views_mutex, NULL);
     doppel_status status = (made->folder = strdup(path)) ? open_folder(made, options, error) : dp_no_memory(error);
+    if (!status && options->group_readable && !options->read_only)
+        status = dp_folder_share(made->folder, made->generation, error);
     if (!status)
         status = read_settings(made, error);
     if (status)

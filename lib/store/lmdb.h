@@ -34,8 +34,10 @@ typedef enum dp_env_mode { DP_ENV_READ, DP_ENV_WRITE, DP_ENV_NEW } dp_env_mode;
 typedef struct dp_env {
     MDB_env *env;
     MDB_dbi db[DP_DBS];
-    char *path;
+    char *path, *lock_path;
     dp_env_mode mode;
+    pid_t process;  /* that writes; 0: none does */
+    int held;       /* unlocked reading: the data file, locked against writers; the descriptor + 1 */
     dp_names names; /* as the file has them; a new file: not yet */
 } dp_env;
 
@@ -121,6 +123,17 @@ doppel_status dp_folder_look(const char *folder, dp_folder_content *content, dop
 void dp_folder_clear(const char *folder, uint64_t generation);
 /* Renames a file of documents so that nothing takes it for one any more; *aside is its new path: free() it. */
 doppel_status dp_folder_put_aside(const char *path, char **aside, doppel_error *error);
+/* ---- who may use its files ---- */
+
+/* A file that takes another's place gets its owner, group and mode, as far as this process may give them. */
+void dp_access_like(const char *before, const char *path);
+/* The same for a lock that is new, by the data file; in a folder with the setgid bit, who may read that may write to
+ * the lock. */
+void dp_access_of_lock(const char *data, const char *lock);
+/* Lets the folder's group read the index whatever the umask, now and in generations to come: the folder g+rxs, the lock
+ * of the generation g+rw, the other files g+r, all of them the folder's group's. */
+doppel_status dp_folder_share(const char *folder, uint64_t generation, doppel_error *error);
+
 /* Makes the folder, if it is not there; the error names what is missing above it. */
 doppel_status dp_folder_make(const char *folder, doppel_error *error);
 /* Makes the names in it durable. */

@@ -182,6 +182,10 @@ static doppel_status write_next(dp_lmdb *store, copying *c, doppel_error *error)
     /* It is smaller than the old one, but some pages may be used and freed on the way. */
     uint64_t most = 2 * (info.me_last_pgno + 1) * (uint64_t)sysconf(_SC_PAGESIZE);
     status = dp_env_open(&c->to, path, DP_ENV_NEW, info.me_mapsize > most ? info.me_mapsize : most, error);
+    if (!status) {
+        dp_access_like(c->from->path, path);
+        dp_access_like(c->from->lock_path, c->to.lock_path);
+    }
     c->to.names = c->from->names;
     if (!status && !c->to.names.keyed)
         status = dp_names_create(&c->to.names, error);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* ---- errors ---- */
@@ -16,7 +18,8 @@ static const char *advice(int reason) {
     case EFBIG: return "the file system, or the limit of the process (ulimit -f), allows no larger file";
     case EROFS: return "the file system is read-only: check, get, similar and stats can still read it";
     case EACCES:
-    case EPERM: return "change the permissions; check, get, similar and stats only have to read it";
+    case EPERM: return "its owner can grant access to a group (docs/ENGINE.md, \"Who may read\")";
+    case EAGAIN: return "it is read through a read-only mount, where readers cannot take a lock: wait for them";
     case EIO: return "the disk is full or fails: check it and try again";
     }
     return NULL;
@@ -85,19 +88,17 @@ enum { READERS = 2048 }; /* two for a view */
 #define LOCK_BYTES ((off_t)READERS * 64 + 4096)
 
 /* LMDB writes to its lock through a map: where that has no room on the disk the process would end. So it gets all of it
- * here, or an error. A file system that cannot promise room is left alone, and who may not write is told so by LMDB.
- * Nothing else in this process has the file open, for closing it gives up all locks on it. */
+ * here, or an error. A file system that cannot promise room is left alone. Nothing else in this process has the file
+ * open, for closing it gives up all locks on it. A lock that is made here is for whoever the data file is for. */
 static int reserve_lock(const dp_env *env) {
-    dp_buffer path = {0};
-    int reason = 0;
-    if (!dp_buffer_printf(&path, "%s-lock", env->path) || !dp_buffer_add(&path, "", 1)) {
-        dp_buffer_free(&path);
-        return ENOMEM;
-    }
-    int number = open(path.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    dp_buffer_free(&path);
+    int reason = 0, number = open(env->lock_path, O_RDWR | O_CLOEXEC);
+    bool make = number < 0 && errno == ENOENT;
+    if (make)
+        number = open(env->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (number < 0)
-        return errno == EACCES || errno == EPERM || errno == EROFS ? 0 : errno;
+        return errno;
+    if (make)
+        dp_access_of_lock(env->path, env->lock_path);
     while (fallocate(number, 0, 0, LOCK_BYTES) && (reason = errno) == EINTR)
         reason = 0;
     close(number);
@@ -125,19 +126,78 @@ static int open_environment(dp_env *env, uint64_t map, unsigned flags) {
 
 #define LEAST_MAP ((uint64_t)64 << 20)
 
-/* With less and less address space, and where the lock cannot be had, without it: then nobody else can be kept from
- * using pages again that are being read, but neither can he write to a file that is read-only. */
+/* Without LMDB's lock a writer does not know which pages are being read, and uses them again. So it is left out only
+ * where nobody can write: on a read-only file system. That may be one mount of several, and another be writable: so
+ * the data file is locked against writers, who have it locked as long as they are open. */
+static bool nobody_can_write(dp_env *env) {
+    struct statvfs system;
+    int number = open(env->path, O_RDONLY | O_CLOEXEC);
+    bool nobody =
+        number >= 0 && !fstatvfs(number, &system) && system.f_flag & ST_RDONLY && !flock(number, LOCK_SH | LOCK_NB);
+    if (nobody)
+        env->held = number + 1;
+    else if (number >= 0)
+        close(number);
+    return nobody;
+}
+
+static bool is_denied(int reason) {
+    return reason == EACCES || reason == EPERM || reason == EROFS;
+}
+
+/* With less and less address space, and without the lock where nobody can write. */
 static int open_anyhow(dp_env *env, uint64_t map) {
     unsigned flags = env->mode == DP_ENV_READ ? MDB_RDONLY : 0;
     for (;;) {
         int reason = open_environment(env, map, flags);
         if (reason == ENOMEM && map / 2 >= LEAST_MAP)
             map /= 2;
-        else if ((reason == EACCES || reason == EPERM || reason == EROFS) && flags == MDB_RDONLY)
+        else if (is_denied(reason) && flags == MDB_RDONLY && nobody_can_write(env))
             flags |= MDB_NOLOCK;
         else
             return reason;
     }
+}
+
+/* A writer keeps out readers that cannot lock. */
+static int keep_unlocked_out(dp_env *env) {
+    int number, reason = mdb_env_get_fd(env->env, &number);
+    env->process = getpid();
+    if (!reason && flock(number, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        reason = EAGAIN;
+    return reason;
+}
+
+/* A reader who may not write to the lock: what there is to do, in the words of the shell. */
+static doppel_status refuse_reader(const dp_env *env, int reason, doppel_error *error) {
+    const char *slash = strrchr(env->lock_path, '/');
+    int length = slash ? (int)(slash - env->lock_path) : 0;
+    const char *folder = slash ? env->lock_path : ".", *name = slash ? slash + 1 : env->lock_path;
+    if (reason == EROFS)
+        return dp_fail_at(
+            error, DOPPEL_ERROR_IO, env->lock_path, 0,
+            "a reader has to write to this file, which is on a read-only mount, while a process writes to "
+            "the index through another: mount the folder writable for its readers, or let them read a "
+            "copy (doppel backup)");
+    if (access(env->lock_path, F_OK) && errno == ENOENT)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, env->lock_path, 0,
+                          "a reader has to write to this file; it is missing, and this user may not make it: let the "
+                          "owner of the index open it once (doppel stats --index %.*s)",
+                          slash ? length : 1, folder);
+    return dp_fail_at(error, DOPPEL_ERROR_IO, env->lock_path, 0,
+                      "%s: a reader has to write to this file, so that the writer keeps the pages that are being read. "
+                      "The owner can grant that to a group: cd %.*s && chgrp -R GROUP . && chmod -R g+rX . && "
+                      "chmod g+s . && chmod g+w %s",
+                      strerror(reason), slash ? length : 1, folder, name);
+}
+
+static bool set_paths(dp_env *env, const char *path) {
+    dp_buffer lock = {0};
+    env->path = strdup(path);
+    if (!dp_buffer_printf(&lock, "%s-lock", path) || !dp_buffer_add(&lock, "", 1))
+        dp_buffer_free(&lock);
+    env->lock_path = lock.data;
+    return env->path && env->lock_path;
 }
 
 doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint64_t map, doppel_error *error) {
@@ -145,9 +205,18 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
     doppel_status status = mode == DP_ENV_NEW ? DOPPEL_OK : dp_file_check(path, error);
     if (status)
         return status;
-    if (!(env->path = strdup(path)))
+    if (!set_paths(env, path)) {
+        dp_env_close(env);
         return dp_no_memory(error);
+    }
     int reason = open_anyhow(env, map);
+    if (is_denied(reason) && mode == DP_ENV_READ) {
+        status = refuse_reader(env, reason, error);
+        dp_env_close(env);
+        return status;
+    }
+    if (!reason && mode != DP_ENV_READ)
+        reason = keep_unlocked_out(env);
     if (!reason && mode != DP_ENV_READ)
         reason = mdb_reader_check(env->env, NULL);
     if (!reason)
@@ -218,7 +287,14 @@ int dp_env_read_once(const dp_env *env, MDB_txn **txn) {
 }
 
 void dp_env_close(dp_env *env) {
+    int number;
+    /* A child that was forked meanwhile has the file open, too, and with it its lock. */
+    if (env->env && env->process == getpid() && !mdb_env_get_fd(env->env, &number))
+        flock(number, LOCK_UN);
     mdb_env_close(env->env);
+    if (env->held)
+        close(env->held - 1);
     free(env->path);
+    free(env->lock_path);
     *env = (dp_env){0};
 }

@@ -92,6 +92,7 @@ doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *i
     if (!status) {
         ssize_t done = write(file.number, text, (size_t)length);
         int reason = done == length ? 0 : done < 0 ? errno : ENOSPC;
+        dp_access_like(path, file.beside);
         status = dp_newfile_finish(&file, reason, error);
     }
     free(path);
@@ -220,6 +221,83 @@ doppel_status dp_folder_make(const char *folder, doppel_error *error) {
         return dp_fail_at(error, DOPPEL_ERROR_IO, folder, 0, "cannot be made: there is no folder %.*s", (int)length - 1,
                           folder);
     return dp_env_fail(folder, reason, error);
+}
+
+/* ---- who may use its files ---- */
+
+/* Links are not followed: the folder may be another user's. */
+static void give_access(const struct stat *like, mode_t mode, const char *path) {
+    struct stat is;
+    if (lstat(path, &is) || !S_ISREG(is.st_mode))
+        return;
+    bool same = is.st_uid == like->st_uid && is.st_gid == like->st_gid;
+    /* Owners are for root to give, groups for their members. With another group, its rights would be given to others.
+     */
+    if (!same && lchown(path, like->st_uid, like->st_gid) && is.st_gid != like->st_gid &&
+        lchown(path, (uid_t)-1, like->st_gid))
+        return;
+    if (mode != (is.st_mode & 07777))
+        (void)!fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW);
+}
+
+void dp_access_like(const char *before, const char *path) {
+    struct stat like;
+    if (!stat(before, &like))
+        give_access(&like, like.st_mode & 07777, path);
+}
+
+void dp_access_of_lock(const char *data, const char *lock) {
+    struct stat like, above;
+    dp_buffer folder = {0};
+    const char *slash = strrchr(data, '/');
+    bool found = !stat(data, &like) &&
+                 dp_buffer_printf(&folder, "%.*s", slash ? (int)(slash - data) + 1 : 1, slash ? data : ".") &&
+                 dp_buffer_add(&folder, "", 1) && !stat(folder.data, &above);
+    dp_buffer_free(&folder);
+    if (!found)
+        return;
+    mode_t mode = like.st_mode & 07777;
+    if (above.st_mode & S_ISGID && mode & S_IRGRP)
+        mode |= S_IWGRP;
+    give_access(&like, mode, lock);
+}
+
+static doppel_status share(const char *path, mode_t more, gid_t group, doppel_error *error) {
+    struct stat is;
+    if (lstat(path, &is))
+        return dp_env_fail(path, errno, error);
+    bool given = is.st_gid == group || !lchown(path, (uid_t)-1, group);
+    if (given && (is.st_mode & more) != more)
+        given = !fchmodat(AT_FDCWD, path, (is.st_mode & 07777) | more, AT_SYMLINK_NOFOLLOW);
+    return given
+               ? DOPPEL_OK
+               : dp_fail_at(error, DOPPEL_ERROR_IO, path, 0,
+                            "cannot be made readable for the group of its folder: %s; only its owner can do that, who "
+                            "has to be in the group",
+                            strerror(errno));
+}
+
+doppel_status dp_folder_share(const char *folder, uint64_t generation, doppel_error *error) {
+    struct stat is;
+    dp_buffer lock = {0};
+    char *index = dp_folder_name(folder, INDEX), *data = dp_folder_file(folder, generation);
+    doppel_status status = DOPPEL_OK;
+    if (!index || !data || !dp_buffer_printf(&lock, "%s-lock", data) || !dp_buffer_add(&lock, "", 1))
+        status = dp_no_memory(error);
+    else if (stat(folder, &is))
+        status = dp_env_fail(folder, errno, error);
+    if (!status)
+        status = share(folder, S_ISGID | S_IRGRP | S_IXGRP, is.st_gid, error);
+    if (!status)
+        status = share(index, S_IRGRP, is.st_gid, error);
+    if (!status)
+        status = share(data, S_IRGRP, is.st_gid, error);
+    if (!status)
+        status = share(lock.data, S_IRGRP | S_IWGRP, is.st_gid, error);
+    free(index);
+    free(data);
+    dp_buffer_free(&lock);
+    return status;
 }
 
 /* ---- who writes ---- */

@@ -86,6 +86,7 @@ typedef struct dp_store dp_store;
 
 typedef struct dp_store_options {
     bool read_only, must_exist;
+    bool group_readable;  /* the folder's group may read it, whatever the umask */
     uint64_t map;         /* bytes of address space to begin with; 0: 64 GiB */
     const char *settings; /* kept with a new store, a text of lines "name=value" */
     /* Something the operator has to know, though the store opens. NULL: nobody is told. */

@@ -58,6 +58,8 @@ typedef enum engine_use {
          "fields of a record that are kept with it, separated by commas (source,date)"},                               \
         {"content", 0, OPTION_TEXT, "PART",                                                                            \
          "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},                 \
+        {"group-readable", 0, OPTION_FLAG, NULL,                                                                       \
+         "let the group of the folder read the index, in spite of the umask: docs/ENGINE.md, \"Who may read\""},       \
     {                                                                                                                  \
         "url-keep", 0, OPTION_NAMES, "RULES",                                                                          \
             "rules that are not applied to URLs, separated by commas: scheme, www, port, dots, escapes, index, "       \

@@ -102,13 +102,14 @@ static bool making_options(engine_cli *e) {
     o->titles = (doppel_switch)titles;
     o->keep_text = args_flag(args, "keep-text") ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_PRESET;
     o->content = (doppel_content)content;
+    o->group_readable = args_flag(args, "group-readable");
     o->fields = args_text(args, "fields");
     return true;
 }
 
 /* What only a folder has. */
 static bool fits_store(const cli_args *args) {
-    static const char *const of_folders[] = {"durability", "memory"};
+    static const char *const of_folders[] = {"durability", "memory", "group-readable"};
     for (size_t i = 0; i < sizeof of_folders / sizeof *of_folders; i++)
         if (args_text(args, of_folders[i])) {
             message("--%s is for folders: what Redis keeps, and how safely, its own configuration says "

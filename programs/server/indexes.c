@@ -80,6 +80,11 @@ static bool add_entry(indexes *all, index_entry *entry) {
     return true;
 }
 
+/* What the command line says of all indexes. */
+static void take_over(index_entry *entry, const index_entry *first) {
+    entry->options.group_readable = first->options.group_readable;
+}
+
 /* ---- opening ---- */
 
 static int complain(const char *path, doppel_status status, doppel_error *error) {
@@ -116,6 +121,7 @@ static doppel_status open_other(indexes *all, doppel_slice name, doppel_error *e
     if (status == DOPPEL_OK && !index_settings(entry, (doppel_slice){settings.bytes, settings.length}, error))
         status = error->code;
     if (status == DOPPEL_OK) {
+        take_over(entry, all->list[0]);
         entry->options.must_exist = true;
         status = entry_open(entry, path, error);
     }
@@ -258,6 +264,7 @@ static doppel_status make(indexes *all, index_entry *entry, doppel_slice setting
     choose_near(&entry->options);
     if (status == DOPPEL_OK)
         status = clear_leftover(path, error);
+    take_over(entry, all->list[0]);
     if (status == DOPPEL_OK)
         status = entry_open(entry, path, error);
     if (status == DOPPEL_OK)

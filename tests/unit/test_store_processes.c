@@ -2,7 +2,10 @@
  * that grow, files that are compacted and copied, and folders that can only be read. */
 #include "folders.h"
 
+#include <grp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/select.h>
 
 /* ---- other processes ---- */
@@ -327,23 +330,51 @@ static void compacting_shrinks_the_file(void **state) {
     verified_clean(path, 10);
 }
 
-/* ---- read-only ---- */
+/* ---- other users ---- */
+
+enum { NOBODY = 65534 };
 
 /* Root may write everywhere: another user tries. */
-static void try_as_nobody(int from, int to, const char *path) {
+static void become_nobody(void) {
+    if (!getuid())
+        MUST(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+}
+
+/* Without the lock a writer would not know what is being read: nobody reads beside it. */
+static void be_refused(int from, int to, const char *path) {
+    dp_store *store;
+    doppel_error error;
+    doppel_verified verified;
+    (void)from, (void)to;
+    become_nobody();
+    MUST(dp_store_open(path, &WRITING, &store, &error) == DOPPEL_ERROR_IO);
+    MUST(strstr(error.message, "Permission denied") != NULL);
+    MUST(dp_store_open(path, &READING, &store, &error) == DOPPEL_ERROR_IO);
+    MUST(strstr(error.file, "documents-1.mdb-lock") != NULL);
+    MUST(strstr(error.message, "chgrp -R GROUP") && strstr(error.message, "chmod g+w documents-1.mdb-lock"));
+    MUST(dp_store_verify(path, NULL, NULL, &verified, &error) && strstr(error.message, "mdb-lock"));
+}
+
+/* The number of the generation goes up by one each time the parent says so. */
+static void read_as_nobody(int from, int to, const char *path) {
     dp_store *store;
     dp_view *view = NULL;
-    doppel_error error;
+    doppel_error error = {0};
     doppel_slice bytes;
-    (void)from, (void)to;
-    if (!getuid())
-        MUST(!setgid(65534) && !setuid(65534));
+    char copy[400];
+    snprintf(copy, sizeof copy, "%s-copy", path);
+    become_nobody();
     MUST(dp_store_open(path, &WRITING, &store, &error) == DOPPEL_ERROR_IO);
-    MUST(strstr(error.message, "only have to read it") != NULL);
     MUST(!dp_store_open(path, &READING, &store, NULL) && !dp_view_create(store, &view, NULL));
-    MUST(!dp_view_begin(view, NULL) && !dp_view_get(view, DP_PART_SET, 7, &bytes, NULL));
-    MUST(bytes.length == 80);
-    dp_view_end(view);
+    for (uint64_t generation = 1; generation < 4; generation++) {
+        dp_moment moment;
+        MUST(!dp_view_begin(view, NULL) && !dp_view_get(view, DP_PART_SET, 7, &bytes, NULL));
+        dp_view_moment(view, &moment);
+        MUST(bytes.length == 80 && moment.generation == generation);
+        dp_view_end(view);
+        MUST(write(to, "x", 1) == 1 && wait_byte(from));
+    }
+    MUST(!dp_store_backup(store, copy, &error));
     MUST(dp_store_write(store, NULL, 0, 1, &error) == DOPPEL_ERROR_USAGE);
     MUST(dp_store_compact(store, keep_all, NULL, &error) == DOPPEL_ERROR_USAGE);
     dp_view_free(view);
@@ -352,7 +383,7 @@ static void try_as_nobody(int from, int to, const char *path) {
     MUST(!dp_store_verify(path, NULL, NULL, &verified, NULL) && verified.documents == 8);
 }
 
-static void a_folder_that_cannot_be_written_can_be_read(void **state) {
+static void who_may_not_write_to_the_lock_may_not_read(void **state) {
     const char *path = in(state, "index");
     make_folder(path, 8, 10);
     const char *names[] = {"doppel.index", "documents-1.mdb", "documents-1.mdb-lock", "writer.lock"};
@@ -360,8 +391,129 @@ static void a_folder_that_cannot_be_written_can_be_read(void **state) {
         assert_int_equal(chmod(name_in(path, names[i]), 0444), 0);
     assert_int_equal(chmod(path, 0555), 0);
     assert_int_equal(chmod(*state, 0755), 0);
-    other nobody = start_other(try_as_nobody, path);
+    other nobody = start_other(be_refused, path);
     assert_int_equal(end_other(&nobody, 0), 0);
+}
+
+static void check_mode(const char *path, unsigned mode, gid_t group) {
+    struct stat is;
+    assert_int_equal(stat(path, &is), 0);
+    assert_int_equal(is.st_mode & 07777, mode);
+    assert_int_equal(is.st_gid, group);
+}
+
+static void check_modes(const char *path, uint64_t generation) {
+    char data[64], lock[64];
+    snprintf(data, sizeof data, "documents-%llu.mdb", (unsigned long long)generation);
+    snprintf(lock, sizeof lock, "documents-%llu.mdb-lock", (unsigned long long)generation);
+    check_mode(path, 02750, NOBODY);
+    check_mode(name_in(path, "doppel.index"), 0640, NOBODY);
+    check_mode(name_in(path, data), 0640, NOBODY);
+    check_mode(name_in(path, lock), 0660, NOBODY);
+}
+
+/* The group of the folder reads, whatever the umask, and goes on when it is compacted. */
+static void a_group_can_read(void **state) {
+    const char *path = in(state, "index");
+    mode_t before = umask(0077);
+    if (getuid()) {
+        printf("SKIPPED: only root can become another user\n");
+        skip();
+    }
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chown(path, 0, NOBODY), 0);
+    assert_int_equal(chmod(*state, 0777), 0);
+    dp_store *store = open_store(path, (dp_store_options){.settings = "x=1\n", .group_readable = true});
+    write_numbers(store, 1, 8, 10);
+    check_modes(path, 1);
+    other nobody = start_other(read_as_nobody, path);
+    for (uint64_t generation = 2; generation < 4; generation++) {
+        assert_true(wait_byte(nobody.from));
+        OK(dp_store_compact(store, keep_all, NULL, error));
+        check_modes(path, generation);
+        tell_byte(nobody.to);
+    }
+    assert_true(wait_byte(nobody.from));
+    tell_byte(nobody.to);
+    assert_int_equal(end_other(&nobody, 0), 0);
+    dp_store_close(store);
+    verified_clean(in(state, "index-copy"), 8);
+    /* A lock that is made anew is for the group, too. */
+    unlink(name_in(path, "documents-3.mdb-lock"));
+    dp_store_close(open_store(path, WRITING));
+    check_modes(path, 3);
+    umask(before);
+}
+
+/* An index that was not made so: what its owner did by hand stays, and the option does the same. */
+static void access_that_was_granted_stays(void **state) {
+    const char *path = in(state, "index");
+    mode_t before = umask(0077);
+    make_folder(path, 8, 10);
+    assert_int_equal(chmod(name_in(path, "doppel.index"), 0644), 0);
+    assert_int_equal(chmod(name_in(path, "documents-1.mdb"), 0640), 0);
+    assert_int_equal(chmod(name_in(path, "documents-1.mdb-lock"), 0666), 0);
+    dp_store *store = open_store(path, WRITING);
+    OK(dp_store_compact(store, keep_all, NULL, error));
+    dp_store_close(store);
+    check_mode(name_in(path, "doppel.index"), 0644, getgid());
+    check_mode(name_in(path, "documents-2.mdb"), 0640, getgid());
+    check_mode(name_in(path, "documents-2.mdb-lock"), 0666, getgid());
+    dp_store_close(open_store(path, (dp_store_options){.group_readable = true}));
+    check_mode(path, 02750, getgid());
+    umask(before);
+}
+
+/* ---- read-only mounts ---- */
+
+enum { NOT_PERMITTED = 77 };
+
+/* In a child, so that its mounts end with it: the folder once more, read-only. */
+static void read_by_mount(int from, int to, const char *path) {
+    char mounted[400];
+    dp_store *store, *writer;
+    doppel_error error;
+    (void)from, (void)to;
+    snprintf(mounted, sizeof mounted, "%s-mounted", path);
+    MUST(!mkdir(mounted, 0777));
+    if (unshare(CLONE_NEWNS) || mount("", "/", "", MS_REC | MS_PRIVATE, "") || mount(path, mounted, "", MS_BIND, "") ||
+        mount("", mounted, "", MS_REMOUNT | MS_BIND | MS_RDONLY, ""))
+        _exit(NOT_PERMITTED);
+    /* A process that writes through the other mount. */
+    MUST(!dp_store_open(path, &WRITING, &writer, NULL));
+    pid_t reader = fork();
+    if (!reader) {
+        MUST(dp_store_open(mounted, &READING, &store, &error) == DOPPEL_ERROR_IO);
+        MUST(strstr(error.message, "read-only mount") != NULL);
+        _exit(0);
+    }
+    int ended;
+    MUST(waitpid(reader, &ended, 0) == reader && !ended);
+    dp_store_close(writer);
+    /* And one that comes while it is read. */
+    MUST(!dp_store_open(mounted, &READING, &store, NULL));
+    pid_t late = fork();
+    if (!late) {
+        MUST(dp_store_open(path, &WRITING, &writer, &error) == DOPPEL_ERROR_IO);
+        MUST(strstr(error.message, "read-only mount") != NULL);
+        _exit(0);
+    }
+    MUST(waitpid(late, &ended, 0) == late && !ended);
+    dp_store_close(store);
+    MUST(!dp_store_open(path, &WRITING, &writer, NULL));
+    dp_store_close(writer);
+}
+
+static void a_read_only_mount_is_read_while_nobody_writes(void **state) {
+    const char *path = in(state, "index");
+    make_folder(path, 8, 10);
+    other process = start_other(read_by_mount, path);
+    int ended = end_other(&process, 0);
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == NOT_PERMITTED) {
+        printf("SKIPPED: this user may not mount a folder here\n");
+        skip();
+    }
+    assert_int_equal(ended, 0);
 }
 
 int main(void) {
@@ -376,7 +528,10 @@ int main(void) {
         TEST(what_was_written_survives_a_kill),
         TEST(a_backup_is_made_while_writes_go_on),
         TEST(compacting_shrinks_the_file),
-        TEST(a_folder_that_cannot_be_written_can_be_read),
+        TEST(who_may_not_write_to_the_lock_may_not_read),
+        TEST(a_group_can_read),
+        TEST(access_that_was_granted_stays),
+        TEST(a_read_only_mount_is_read_while_nobody_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
