@@ -1124,6 +1124,7 @@ typedef enum doppel_durability {
 typedef enum doppel_log_level { DOPPEL_LOG_ERROR, DOPPEL_LOG_WARNING, DOPPEL_LOG_INFO } doppel_log_level;
 
 #define DOPPEL_NEVER UINT64_MAX
+#define DOPPEL_CLOCK_TRUSTED UINT64_MAX
 
 typedef struct doppel_engine_options {
     size_t size;        /* sizeof(doppel_engine_options) */
@@ -1157,8 +1158,7 @@ typedef struct doppel_engine_options {
     uint64_t count;  /* documents to expect; 0: not known */
     uint64_t memory; /* bytes for fingerprints of `count` documents; 0: about 40 bytes each */
     uint64_t map;    /* bytes of address space to begin with; grows by itself; 0: 64 GiB */
-    /* Seconds since 1970, in place of the system's clock. Never taken backwards: the latest time that was
-     * seen is kept with the folder. */
+    /* Seconds since 1970, in place of the system's clock; clock_settle counts for it, too. */
     uint64_t (*now)(void *user);
     /* A line of the log, without its end: "[DeduplicationService] CHECK_START ...". From any thread. NULL: none. */
     void (*log)(doppel_log_level level, const char *line, void *user);
@@ -1173,6 +1173,11 @@ typedef struct doppel_engine_options {
     /* A folder that is opened to write: its group may read it, in spite of the umask, now and after it is compacted. A
      * reader has to write to LMDB's lock, so the group may do that, too. docs/ENGINE.md, "Who may read an index". */
     bool group_readable;
+    /* A folder keeps the time that it goes by. A clock that has jumped, by more than a day or more than the machine has
+     * been up since, is believed once it has said so for this many seconds (0: 3600). Until then documents match by the
+     * time of the folder, which runs on, are purged by the earlier of the two, and expire by the later if they are
+     * added meanwhile; a jump of more than a day is logged. DOPPEL_CLOCK_TRUSTED: every reading counts at once. */
+    uint64_t clock_settle;
 } doppel_engine_options;
 
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in

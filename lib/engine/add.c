@@ -42,11 +42,11 @@ static bool has_own_words(const dp_adding *a) {
 static dp_trace make_trace(const dp_adding *a, uint64_t number) {
     const dp_query *q = a->query;
     const doppel_engine_options *options = &a->engine->options;
-    uint64_t ttl = q->ttl ? q->ttl : options->ttl;
+    uint64_t ttl = q->ttl ? q->ttl : options->ttl, from = dp_engine_latest(a->engine);
     dp_trace trace = {.number = number,
                       .kind = DP_TRACE_DOCUMENT,
                       .added = a->look.now,
-                      .expires = ttl >= UINT64_MAX - a->look.now ? 0 : a->look.now + ttl,
+                      .expires = ttl >= UINT64_MAX - from ? 0 : from + ttl,
                       .id_hash = q->id_hash,
                       .url_hash = q->url_hash,
                       .fingerprint = {q->fingerprint[0], q->fingerprint[1]},

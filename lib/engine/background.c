@@ -8,7 +8,7 @@ static void *write_now_and_then(void *user) {
     pthread_mutex_lock(&engine->order);
     while (!engine->closing) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until); /* as `settled` has it: the other may jump */
         until.tv_nsec += 250000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;

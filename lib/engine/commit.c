@@ -150,8 +150,10 @@ static doppel_status write_group(doppel_engine *engine, const dp_group *group, d
         status = dp_no_memory(error);
     for (size_t i = 0; i < group->count && changes; i++)
         changes[i] = group->pending[i].change;
+    bool news;
+    const dp_clock clock = dp_engine_get_clock(engine, &news);
     if (changes)
-        status = dp_store_write(engine->store, changes, group->count, atomic_load(&engine->clock), error);
+        status = dp_store_write(engine->store, changes, group->count, &clock, error);
     free(changes);
     atomic_fetch_add(status == DOPPEL_OK ? &engine->counters.commits : &engine->counters.failed_commits, 1);
     dp_tally_add(&engine->counters.commit_time, (uint64_t)((dp_engine_clock() - began) * 1e6));
@@ -274,11 +276,19 @@ void dp_commit_write(doppel_engine *engine) {
 
 /* ---- the end ---- */
 
+/* A clock that was doubted, or is no more, is kept also when there was nothing to write: the next process goes on from
+ * there. */
+static doppel_status write_clock(doppel_engine *engine, doppel_error *error) {
+    bool news;
+    const dp_clock clock = dp_engine_get_clock(engine, &news);
+    return news && !engine->options.read_only ? dp_store_write(engine->store, NULL, 0, &clock, error) : DOPPEL_OK;
+}
+
 void dp_commit_stop(doppel_engine *engine) {
     doppel_error error = {0};
     dp_background_stop(engine);
     pthread_mutex_lock(&engine->order);
-    if (dp_commit_now(engine, &error) != DOPPEL_OK)
+    if (dp_commit_now(engine, &error) != DOPPEL_OK || write_clock(engine, &error) != DOPPEL_OK)
         dp_log_error(engine, "CLOSE", &error);
     pthread_mutex_unlock(&engine->order);
     group_free(engine->current);

@@ -115,8 +115,8 @@ doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *err
 
 /* Now and then, what has expired goes. What goes wrong is told by the commit. */
 static void expire_now_and_then(doppel_engine *engine, dp_worker *worker) {
-    uint64_t now = dp_engine_now(engine), expired = 0;
-    if (now < engine->expired_at + EXPIRE_EVERY)
+    uint64_t now = dp_engine_purge_time(engine), expired = 0;
+    if (now >= engine->expired_at && now < engine->expired_at + EXPIRE_EVERY)
         return;
     if (dp_engine_expire_some(engine, worker, EXPIRE_MANY, &expired, NULL) != DOPPEL_OK || expired < EXPIRE_MANY)
         engine->expired_at = now;
@@ -215,7 +215,7 @@ doppel_status dp_engine_expire_some(doppel_engine *engine, dp_worker *worker, si
     *expired = 0;
     if (!numbers)
         return dp_no_memory(error);
-    size_t count = dp_known_expired(engine->known, look.now, numbers, most);
+    size_t count = dp_known_expired(engine->known, dp_engine_purge_time(engine), numbers, most);
     doppel_status status = count ? dp_view_begin(worker->view, error) : DOPPEL_OK;
     for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
         dp_trace trace;

@@ -102,6 +102,7 @@ struct doppel_engine {
     _Atomic uint64_t followed; /* a reader process: the last number it has taken in */
     uint64_t loads;            /* how often all was read; changes under `shape` only */
     uint64_t expired_at;
+    uint64_t loaded_by;   /* a reader process: what had expired by then was left out */
     doppel_status failed; /* DOPPEL_DURABLE_NONE: what a commit in the background ended with */
     doppel_error failed_error;
     uint64_t taken_back; /* how often a commit failed and what was pending went again */
@@ -110,7 +111,13 @@ struct doppel_engine {
     bool has_background;
 
     _Atomic uint64_t removals; /* how often documents went out of `known`, counted before they go */
-    _Atomic uint64_t clock;    /* the latest time that was seen */
+
+    /* clock.c. Under its lock, what the engine goes by, and what of it was last read from the store; then what follows
+     * from `reading`: the time, the later and the earlier of that and what is doubted. */
+    pthread_mutex_t clock_lock;
+    dp_clock clock, stored_clock;
+    bool clock_told, clock_news; /* a jump was logged; something about it is not written yet */
+    _Atomic uint64_t reading, now, latest, purge;
 
     pthread_mutex_t pool_lock;
     dp_worker *pool;
@@ -128,9 +135,33 @@ doppel_status dp_engine_set_up(doppel_engine *engine, const doppel_engine_option
 doppel_status dp_engine_agree(doppel_engine *engine, const doppel_engine_options *given, const char *text,
                               doppel_error *error);
 
+/* ---- clock.c ---- */
+
+/* What a clock said, and when by the machine's own reckoning; boot 0: that is not known. */
+typedef struct dp_clock_reading {
+    uint64_t time, boot, uptime;
+} dp_clock_reading;
+
+typedef enum dp_clock_event {
+    DP_CLOCK_FOLLOWED, /* the reading is believed */
+    DP_CLOCK_DOUBTED,  /* it is not, or not yet */
+    DP_CLOCK_RETURNED, /* it is believed, and the one before was not */
+    DP_CLOCK_SETTLED   /* it was doubted for `settle` seconds, and counts from now on */
+} dp_clock_event;
+
+dp_clock_event dp_clock_step(dp_clock *clock, const dp_clock_reading *read, uint64_t settle);
+
+/* The time, by which documents match; the time that the life of a new one is counted from; and the time by which they
+ * are purged. All are the same unless the system's clock is doubted. */
+uint64_t dp_engine_now(doppel_engine *engine);
+uint64_t dp_engine_latest(doppel_engine *engine);
+uint64_t dp_engine_purge_time(doppel_engine *engine);
+/* What the store has, when that is new; and what it is to get (*news: even if nothing else is written). */
+void dp_engine_set_clock(doppel_engine *engine, const dp_clock *stored);
+dp_clock dp_engine_get_clock(doppel_engine *engine, bool *news);
+
 /* ---- open.c ---- */
 
-uint64_t dp_engine_now(doppel_engine *engine);
 /* Reads all traces of the store into a new `known`. */
 doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error);
 /* A worker of the pool, and back. NULL: no memory, or the store has no view left; *error says so. */

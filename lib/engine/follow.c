@@ -53,7 +53,7 @@ static doppel_status take_in(doppel_engine *engine, dp_view *view, const dp_mome
     if (status != DOPPEL_OK)
         return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(error) : status;
     engine->followed = moment->last;
-    dp_latest(&engine->clock, moment->clock);
+    dp_engine_set_clock(engine, &moment->clock);
     return DOPPEL_OK;
 }
 
@@ -81,8 +81,11 @@ doppel_status dp_engine_catch_up(doppel_engine *engine, dp_worker *worker, dp_mo
  * held. */
 static bool is_stale(doppel_engine *engine) {
     dp_known_stats known;
-    uint64_t now = dp_engine_now(engine);
-    if (now < engine->expired_at + EXPIRE_EVERY)
+    uint64_t now = dp_engine_purge_time(engine);
+    /* The clock has gone back, and what was left out has not expired. */
+    if (now < engine->loaded_by)
+        return true;
+    if (now >= engine->expired_at && now < engine->expired_at + EXPIRE_EVERY)
         return false;
     engine->expired_at = now;
     dp_known_get_stats(engine->known, &known);
@@ -102,6 +105,7 @@ static doppel_status look(doppel_engine *engine, bool *anew, doppel_error *error
     doppel_status status = dp_view_begin(worker->view, error);
     if (status == DOPPEL_OK) {
         dp_view_moment(worker->view, &moment);
+        dp_engine_set_clock(engine, &moment.clock);
         *anew = moment.generation != engine->followed_generation;
         if (!*anew && moment.last > engine->followed)
             status = take_in(engine, worker->view, &moment, error);

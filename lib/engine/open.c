@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* ---- time ---- */
-
-uint64_t dp_engine_now(doppel_engine *engine) {
-    uint64_t now = engine->options.now ? engine->options.now(engine->options.user) : (uint64_t)time(NULL);
-    dp_latest(&engine->clock, now);
-    return atomic_load(&engine->clock);
-}
-
 /* ---- workers ---- */
 
 static void worker_free(dp_worker *worker) {
@@ -73,7 +65,7 @@ typedef struct loading {
     doppel_engine *engine;
     dp_known *known; /* that is being made */
     dp_known_load *load;
-    uint64_t last, now;
+    uint64_t last, now, purge;
     _Atomic uint64_t next; /* number that is not read yet */
     pthread_mutex_t lock;
     doppel_status status;
@@ -105,7 +97,7 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
         on_damaged(number, user);
         return DOPPEL_OK;
     }
-    if (dp_trace_is_removal(&trace) || (trace.expires && trace.expires <= l->now && l->engine->options.read_only))
+    if (dp_trace_is_removal(&trace) || (trace.expires && trace.expires <= l->purge && l->engine->options.read_only))
         return DOPPEL_OK;
     dp_latest(&l->engine->newest, trace.added);
     return dp_known_load_add(l->load, &trace);
@@ -208,9 +200,10 @@ doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error) {
     if (status == DOPPEL_OK)
         status = read_moment(engine, &moment, error);
     if (status == DOPPEL_OK) {
-        dp_latest(&engine->clock, moment.clock);
+        dp_engine_set_clock(engine, &moment.clock);
         l.last = moment.last;
         l.now = dp_engine_now(engine);
+        l.purge = engine->loaded_by = dp_engine_purge_time(engine);
         status = load_traces(&l, error);
     }
     if (status == DOPPEL_OK && (status = load_titles(&l, error)) == DOPPEL_ERROR_MEMORY)
@@ -244,7 +237,12 @@ static void init_locks(doppel_engine *engine) {
     pthread_rwlockattr_destroy(&attributes);
     pthread_mutex_init(&engine->order, NULL);
     pthread_mutex_init(&engine->pool_lock, NULL);
-    pthread_cond_init(&engine->settled, NULL);
+    pthread_mutex_init(&engine->clock_lock, NULL);
+    pthread_condattr_t by_monotonic;
+    pthread_condattr_init(&by_monotonic);
+    pthread_condattr_setclock(&by_monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&engine->settled, &by_monotonic);
+    pthread_condattr_destroy(&by_monotonic);
 }
 
 static void on_warning(const char *message, void *user) {
@@ -335,6 +333,7 @@ void doppel_engine_close(doppel_engine *engine) {
     pthread_rwlock_destroy(&engine->shape);
     pthread_mutex_destroy(&engine->order);
     pthread_mutex_destroy(&engine->pool_lock);
+    pthread_mutex_destroy(&engine->clock_lock);
     pthread_cond_destroy(&engine->settled);
     free(engine->path);
     free(engine->fields_text);

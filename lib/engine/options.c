@@ -55,6 +55,9 @@ static doppel_status check_given(const doppel_engine *engine, const doppel_engin
     return DOPPEL_OK;
 }
 
+/* Longer than it takes to set a clock by the network after a boot, shorter than anybody would miss. */
+enum { CLOCK_SETTLE = 3600 };
+
 static void fill_defaults(doppel_engine_options *o, const preset *p) {
     o->near = o->near ? o->near : p->near;
     o->similarity = o->similarity > 0 ? o->similarity : 0.8;
@@ -70,6 +73,7 @@ static void fill_defaults(doppel_engine_options *o, const preset *p) {
     o->ttl = o->ttl ? o->ttl : p->ttl;
     o->title_share = o->title_share > 0 ? o->title_share : 0.001;
     o->durability = o->durability ? o->durability : DOPPEL_DURABLE_BATCH;
+    o->clock_settle = o->clock_settle ? o->clock_settle : CLOCK_SETTLE;
     o->fields = o->fields ? o->fields : "source,date";
 }
 

@@ -47,7 +47,7 @@ doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error) 
     pthread_mutex_lock(&engine->order);
     status = dp_commit_now(engine, error);
     if (status == DOPPEL_OK) {
-        keeping k = {.engine = engine, .now = dp_engine_now(engine)};
+        keeping k = {.engine = engine, .now = dp_engine_purge_time(engine)};
         status = dp_store_compact(engine->store, is_kept, &k, error);
         if (status == DOPPEL_OK)
             forget_orphans(&k);

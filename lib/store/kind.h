@@ -20,7 +20,7 @@ typedef struct dp_store_kind {
     doppel_status (*open)(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
     void (*close)(dp_store *store);
     const char *(*settings)(const dp_store *store);
-    doppel_status (*write)(dp_store *store, const dp_change *changes, size_t count, uint64_t clock,
+    doppel_status (*write)(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
                            doppel_error *error);
     doppel_status (*view_create)(dp_store *store, dp_view **view, doppel_error *error);
     void (*view_free)(dp_view *view);

@@ -23,7 +23,8 @@ typedef enum dp_seed {
     DP_SEED_SETTINGS,
     DP_SEED_STATE,
     DP_SEED_SUCCESSOR,
-    DP_SEED_SECRET
+    DP_SEED_SECRET,
+    DP_SEED_CLOCK
 } dp_seed;
 
 enum { DP_CHECKSUM = 8 };
@@ -72,7 +73,8 @@ int dp_meta_put(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice byte
 
 /* What changes with every write. */
 typedef struct dp_state {
-    uint64_t last, clock;
+    uint64_t last;
+    dp_clock clock;
     dp_counts total;
 } dp_state;
 int dp_state_get(MDB_txn *txn, const dp_env *env, dp_state *state);
@@ -209,7 +211,7 @@ doppel_status dp_lmdb_follow(dp_lmdb *store, doppel_error *error);
 
 /* ---- the rest of its functions, by file ---- */
 
-doppel_status dp_lmdb_write(dp_store *store, const dp_change *changes, size_t count, uint64_t clock,
+doppel_status dp_lmdb_write(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
                             doppel_error *error);
 
 doppel_status dp_lmdb_view_create(dp_store *store, dp_view **view, doppel_error *error);

@@ -38,11 +38,13 @@ bool dp_value_open(const MDB_val *value, uint64_t number, int seed, doppel_slice
 /* ---- meta ---- */
 
 static MDB_val meta_key(dp_seed seed) {
-    static char settings[] = "settings", state[] = "state", successor[] = "successor", secret[] = "secret";
+    static char settings[] = "settings", state[] = "state", successor[] = "successor", secret[] = "secret",
+                clock[] = "clock";
     char *name = seed == DP_SEED_SETTINGS    ? settings
                  : seed == DP_SEED_STATE     ? state
                  : seed == DP_SEED_SUCCESSOR ? successor
-                                             : secret;
+                 : seed == DP_SEED_SECRET    ? secret
+                                             : clock;
     return (MDB_val){strlen(name), name};
 }
 
@@ -76,7 +78,27 @@ bool dp_counts_decode(doppel_slice bytes, dp_counts *counts) {
     return true;
 }
 
-enum { STATE_SIZE = 16 + DP_COUNTS_SIZE };
+enum { STATE_SIZE = 16 + DP_COUNTS_SIZE, CLOCK_SIZE = 40 };
+
+/* What is known of the time of the state; none where that was written without it. */
+static void get_clock(MDB_txn *txn, const dp_env *env, dp_clock *clock) {
+    doppel_slice bytes;
+    if (dp_meta_get(txn, env, DP_SEED_CLOCK, &bytes) || bytes.length != CLOCK_SIZE ||
+        dp_load64(bytes.data) != clock->time)
+        return;
+    clock->boot = dp_load64(bytes.data + 8);
+    clock->uptime = dp_load64(bytes.data + 16);
+    clock->doubted = dp_load64(bytes.data + 24);
+    clock->seen = dp_load64(bytes.data + 32);
+}
+
+static int put_clock(MDB_txn *txn, const dp_env *env, const dp_clock *clock) {
+    const uint64_t numbers[] = {clock->time, clock->boot, clock->uptime, clock->doubted, clock->seen};
+    char bytes[CLOCK_SIZE];
+    for (int i = 0; i < CLOCK_SIZE / 8; i++)
+        store64(bytes + 8 * i, numbers[i]);
+    return dp_meta_put(txn, env, DP_SEED_CLOCK, (doppel_slice){bytes, sizeof bytes});
+}
 
 int dp_state_get(MDB_txn *txn, const dp_env *env, dp_state *state) {
     doppel_slice bytes;
@@ -84,7 +106,8 @@ int dp_state_get(MDB_txn *txn, const dp_env *env, dp_state *state) {
     if (reason || bytes.length != STATE_SIZE)
         return reason ? reason : MDB_CORRUPTED;
     state->last = dp_load64(bytes.data);
-    state->clock = dp_load64(bytes.data + 8);
+    state->clock = (dp_clock){.time = dp_load64(bytes.data + 8)};
+    get_clock(txn, env, &state->clock);
     dp_counts_decode((doppel_slice){bytes.data + 16, DP_COUNTS_SIZE}, &state->total);
     return 0;
 }
@@ -92,9 +115,10 @@ int dp_state_get(MDB_txn *txn, const dp_env *env, dp_state *state) {
 int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_state *state) {
     char bytes[STATE_SIZE];
     store64(bytes, state->last);
-    store64(bytes + 8, state->clock);
+    store64(bytes + 8, state->clock.time);
     dp_counts_encode(&state->total, bytes + 16);
-    return dp_meta_put(txn, env, DP_SEED_STATE, (doppel_slice){bytes, sizeof bytes});
+    int reason = dp_meta_put(txn, env, DP_SEED_STATE, (doppel_slice){bytes, sizeof bytes});
+    return reason ? reason : put_clock(txn, env, &state->clock);
 }
 
 /* ---- the secret of names ---- */

@@ -144,7 +144,7 @@ void dp_lmdb_view_end(dp_view *view) {
 
 void dp_lmdb_view_moment(dp_view *view, dp_moment *moment) {
     const dp_lmdb_view *v = of_view(view);
-    *moment = (dp_moment){v->state.last, v->state.clock, store_of(v)->generation, store_of(v)->env.names};
+    *moment = (dp_moment){v->state.last, store_of(v)->generation, v->state.clock, store_of(v)->env.names};
 }
 
 /* Pages in LMDB's own list of those that can be used again: database 0, each value led by its count. */

@@ -107,7 +107,7 @@ static int make_change(writing *w, const dp_change *change) {
 typedef struct request {
     const dp_change *changes;
     size_t count;
-    uint64_t clock;
+    const dp_clock *clock;
     doppel_error *error;
     doppel_status status; /* of changes that cannot be made */
 } request;
@@ -120,8 +120,7 @@ static int fill_transaction(writing *w, request *r) {
     r->status = dp_changes_check(r->changes, r->count, &w->state.last, r->error);
     for (size_t i = 0; i < r->count && !reason && !r->status; i++)
         reason = make_change(w, &r->changes[i]);
-    if (r->clock > w->state.clock)
-        w->state.clock = r->clock;
+    w->state.clock = *r->clock;
     return reason || r->status ? reason : dp_state_put(w->txn, &w->store->env, &w->state);
 }
 
@@ -142,7 +141,7 @@ static int try_write(dp_lmdb *store, request *r) {
     return reason;
 }
 
-doppel_status dp_lmdb_write(dp_store *given, const dp_change *changes, size_t count, uint64_t clock,
+doppel_status dp_lmdb_write(dp_store *given, const dp_change *changes, size_t count, const dp_clock *clock,
                             doppel_error *error) {
     dp_lmdb *store = dp_lmdb_of(given);
     request r = {changes, count, clock, error, DOPPEL_OK};

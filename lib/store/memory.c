@@ -91,7 +91,7 @@ static void publish(memory_store *s, const dp_tree *tree, bool compacted) {
     dp_tree_release(&before);
 }
 
-static doppel_status write_changes(dp_store *store, const dp_change *changes, size_t count, uint64_t clock,
+static doppel_status write_changes(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
                                    doppel_error *error) {
     memory_store *s = of_store(store);
     dp_tree tree = hold_tree(s, NULL);
@@ -104,8 +104,7 @@ static doppel_status write_changes(dp_store *store, const dp_change *changes, si
         dp_tree_release(&tree);
         return status;
     }
-    if (clock > tree.clock)
-        tree.clock = clock;
+    tree.clock = *clock;
     publish(s, &tree, false);
     return DOPPEL_OK;
 }
@@ -139,7 +138,7 @@ static doppel_status view_begin(dp_view *view, doppel_error *error) {
 
 static void view_moment(dp_view *view, dp_moment *moment) {
     const memory_view *v = of_view(view);
-    *moment = (dp_moment){v->tree.last, v->tree.clock, v->generation, of_store(view->store)->names};
+    *moment = (dp_moment){v->tree.last, v->generation, v->tree.clock, of_store(view->store)->names};
 }
 
 static void view_info(dp_view *view, dp_store_info *info) {

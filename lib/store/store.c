@@ -75,7 +75,7 @@ const char *dp_store_settings(const dp_store *store) {
     return store->kind->settings(store);
 }
 
-doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count, uint64_t clock,
+doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
                              doppel_error *error) {
     return store->kind->write(store, changes, count, clock, error);
 }

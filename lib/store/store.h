@@ -115,11 +115,19 @@ typedef struct dp_change {
     uint64_t count_times;        /* so many; 0: one */
 } dp_change;
 
-/* Makes all changes durable, or, on an error, none. `clock` is kept as the latest time that was seen. Grows the map by
- * itself, and waits then until no view is between begin and end: the thread that writes must not be inside a view of
- * its own. Errors: DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY,
- * DOPPEL_ERROR_STORE. */
-doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count, uint64_t clock,
+/* The time that a store goes by, and what is known of it: lib/engine/clock.c. */
+typedef struct dp_clock {
+    uint64_t time;    /* seconds since 1970 */
+    uint64_t boot;    /* of the machine, in which it was read; 0: not known */
+    uint64_t uptime;  /* seconds, of that boot, by then */
+    uint64_t doubted; /* what the system's clock said by then, if that is not believed yet; 0: it is */
+    uint64_t seen;    /* seconds that it has said so */
+} dp_clock;
+
+/* Makes all changes durable, or, on an error, none. `clock` is kept with them. Grows the map by itself, and waits then
+ * until no view is between begin and end: the thread that writes must not be inside a view of its own. Errors:
+ * DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE. */
+doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
                              doppel_error *error);
 
 /* Duplicates that were counted. */
@@ -131,7 +139,7 @@ typedef struct dp_counts {
 /* What a store is like; in a view, at its moment. */
 typedef struct dp_store_info {
     uint64_t last;       /* the last number that was written */
-    uint64_t clock;      /* the latest time that was seen */
+    dp_clock clock;      /* as it was last written */
     uint64_t generation; /* how often it was compacted: numbers a reader has seen may be gone without a removal */
     dp_counts total;     /* of all that was ever counted */
     uint64_t entries[DP_PARTS];
@@ -152,8 +160,9 @@ void dp_view_end(dp_view *view);
 
 /* What a reader follows; cheap. */
 typedef struct dp_moment {
-    uint64_t last, clock, generation; /* as in dp_store_info */
-    dp_names names;                   /* of the traces; other ones come with another generation only */
+    uint64_t last, generation; /* as in dp_store_info */
+    dp_clock clock;
+    dp_names names; /* of the traces; other ones come with another generation only */
 } dp_moment;
 void dp_view_moment(dp_view *view, dp_moment *moment);
 /* All of it; may walk a list of what is free. */

@@ -37,7 +37,8 @@ typedef struct dp_entry {
 typedef struct dp_tree {
     void *root; /* a node; none is there without numbers */
     int height; /* levels of nodes: numbers below 64^height */
-    uint64_t last, clock;
+    uint64_t last;
+    dp_clock clock;
     dp_counts total;
     uint64_t entries[DP_PARTS];
     _Atomic uint64_t *used;

@@ -70,6 +70,8 @@ typedef enum engine_use {
 /* Options of whoever writes, each time. */
 #define WRITE_OPTIONS                                                                                                 \
     {"ttl", 0, OPTION_TEXT, "TIME", "how long a document is remembered: 30d, 12h, 90m, seconds, or never"},           \
+        {"clock-settle", 0, OPTION_TEXT, "TIME",                                                                      \
+         "how long a clock that has jumped must have said so before the index goes by it (1h); 0: at once"},          \
         {"durability", 0, OPTION_TEXT, "WHEN",                                                                        \
          "when a line is printed: batch (the default): once the documents of its batch are on the disk, in "          \
          "one commit; each: the same, with a commit for each document; none: at once, and on the disk within a "      \

@@ -49,6 +49,17 @@ static bool ttl_option(const cli_args *args, uint64_t *seconds) {
     return false;
 }
 
+static bool settle_option(const cli_args *args, uint64_t *seconds) {
+    const char *given = args_text(args, "clock-settle");
+    if (given && !strcmp(given, "0"))
+        *seconds = DOPPEL_CLOCK_TRUSTED;
+    else if (given && (!read_ttl(given, seconds) || *seconds == DOPPEL_NEVER)) {
+        message("--clock-settle takes a time such as 1h, 90m or 3600 (seconds), or 0, not %s", given);
+        return false;
+    }
+    return true;
+}
+
 /* Who names a distance or a similarity means that kind of near. */
 static bool near_option(const cli_args *args, unsigned *near) {
     const char *similarity = args_text(args, "similarity"), *distance = args_text(args, "distance");
@@ -109,7 +120,7 @@ static bool making_options(engine_cli *e) {
 
 /* What only a folder has. */
 static bool fits_store(const cli_args *args) {
-    static const char *const of_folders[] = {"durability", "memory", "group-readable"};
+    static const char *const of_folders[] = {"durability", "memory", "group-readable", "clock-settle"};
     for (size_t i = 0; i < sizeof of_folders / sizeof *of_folders; i++)
         if (args_text(args, of_folders[i])) {
             message("--%s is for folders: what Redis keeps, and how safely, its own configuration says "
@@ -129,7 +140,8 @@ bool engine_options(engine_cli *e) {
         !choose_one(args, "on-duplicate", duplicate_choices, &duplicate) ||
         !choose_one(args, "on-same-url", same_url_choices, &same_url) ||
         !choose_one(args, "durability", durabilities, &durable) || !ttl_option(args, &o->ttl) ||
-        !args_share(args, "title-share", &o->title_share) || !choose_one(args, "title-veto", switches, &veto))
+        !settle_option(args, &o->clock_settle) || !args_share(args, "title-share", &o->title_share) ||
+        !choose_one(args, "title-veto", switches, &veto))
         return false;
     uint64_t threads = args_number(args, "threads", 0);
     o->on_duplicate = (doppel_on_duplicate)duplicate;

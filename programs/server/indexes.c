@@ -83,6 +83,7 @@ static bool add_entry(indexes *all, index_entry *entry) {
 /* What the command line says of all indexes. */
 static void take_over(index_entry *entry, const index_entry *first) {
     entry->options.group_readable = first->options.group_readable;
+    entry->options.clock_settle = first->options.clock_settle;
 }
 
 /* ---- opening ---- */

@@ -1,6 +1,6 @@
 /* shim.h - the parts of the library that stands between a program and the system (LD_PRELOAD): shim_files.c has the
  * functions that take the place of the C library's, shim_log.c writes down what they do, shim_faults.c makes them fail
- * (and has those that give memory). */
+ * (and has those that give memory), shim_clock.c has a clock that is wrong. */
 #ifndef TORTURE_SHIM_H
 #define TORTURE_SHIM_H
 
@@ -37,6 +37,8 @@ void shim_arm(int kinds, uint64_t n, int reason, fault_when when);
 void shim_pause(bool paused);
 /* Nothing fails any more; gives how many calls of these kinds there were. */
 uint64_t shim_disarm(void);
+/* From now on time() is wrong by so many seconds. */
+void shim_clock(long seconds);
 /* Writes a note into the log. */
 void shim_note(const void *bytes, size_t length);
 

@@ -40,6 +40,9 @@ static inline void must(bool holds, const char *what, int line) {
 }
 #define MUST(what) must(what, #what, __LINE__)
 
+/* A clock that is not doubted. */
+#define AT(seconds) (&(dp_clock){.time = (seconds)})
+
 /* ---- documents ---- */
 
 /* The parts of a number, and the memory they are in. */
@@ -117,7 +120,7 @@ static inline void write_numbers(dp_store *store, uint64_t from, uint64_t to, si
         all[i] = make_parts(from + i, 0, size);
         changes[i] = all[i].change;
     }
-    OK(dp_store_write(store, changes, count, to, error));
+    OK(dp_store_write(store, changes, count, AT(to), error));
     for (size_t i = 0; i < count; i++)
         free_parts(&all[i]);
     free(changes);
@@ -125,7 +128,7 @@ static inline void write_numbers(dp_store *store, uint64_t from, uint64_t to, si
 }
 
 static inline void write_one(dp_store *store, parts p) {
-    OK(dp_store_write(store, &p.change, 1, p.change.number, error));
+    OK(dp_store_write(store, &p.change, 1, AT(p.change.number), error));
     free_parts(&p);
 }
 

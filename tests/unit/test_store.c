@@ -64,20 +64,21 @@ static void info_counts_what_is_there(void **state) {
     dp_moment moment;
     write_numbers(store, 1, 10, 0);
     write_numbers(store, 11, 30, 2);
-    OK(dp_store_write(store, NULL, 0, 77, error));
-    OK(dp_store_write(store, NULL, 0, 50, error));
+    const dp_clock clock = {77, 3, 5, 900, 60};
+    OK(dp_store_write(store, NULL, 0, AT(177), error));
+    OK(dp_store_write(store, NULL, 0, &clock, error));
     OK(dp_view_begin(view, error));
     dp_view_info(view, &info);
     dp_view_moment(view, &moment);
     assert_int_equal(info.last, 30);
-    assert_int_equal(info.clock, 77);
+    assert_memory_equal(&info.clock, &clock, sizeof clock);
     assert_int_equal(info.entries[DP_PART_TRACE], 30);
     assert_int_equal(info.entries[DP_PART_RECORD], 30);
     assert_int_equal(info.entries[DP_PART_SET], 20);
     assert_int_equal(info.entries[DP_PART_TEXT], 30);
     assert_true(info.disk_bytes + info.memory_bytes > 0);
     assert_int_equal(moment.last, info.last);
-    assert_int_equal(moment.clock, info.clock);
+    assert_memory_equal(&moment.clock, &clock, sizeof clock);
     assert_int_equal(moment.generation, info.generation);
     dp_view_end(view);
     dp_view_free(view);
@@ -114,13 +115,13 @@ static void numbers_only_grow(void **state) {
     write_numbers(store, 5, 6, 1);
     parts good = make_parts(7, 0, 1), bad = make_parts(6, 0, 1);
     dp_change changes[2] = {good.change, bad.change};
-    REFUSED(dp_store_write(store, changes, 2, 0, error), DOPPEL_ERROR_USAGE, "number 6 is not above 7");
+    REFUSED(dp_store_write(store, changes, 2, AT(0), error), DOPPEL_ERROR_USAGE, "number 6 is not above 7");
     /* All or nothing. */
     OK(dp_view_begin(view, error));
     assert_false(has_part(view, DP_PART_TRACE, 7));
     dp_view_end(view);
     dp_change odd = {.count = 5, .count_reason = 4};
-    REFUSED(dp_store_write(store, &odd, 1, 0, error), DOPPEL_ERROR_USAGE, "no reason 4");
+    REFUSED(dp_store_write(store, &odd, 1, AT(0), error), DOPPEL_ERROR_USAGE, "no reason 4");
     free_parts(&good);
     free_parts(&bad);
     dp_view_free(view);
@@ -169,7 +170,7 @@ static void links_are_listed_under_their_original(void **state) {
 
 static void count(dp_store *store, uint64_t number, uint8_t reason, uint64_t at) {
     dp_change change = {.count = number, .count_reason = reason, .count_at = at};
-    OK(dp_store_write(store, &change, 1, at, error));
+    OK(dp_store_write(store, &change, 1, AT(at), error));
 }
 
 static doppel_status sum_counts(uint64_t number, const dp_counts *counts, void *user) {
@@ -230,7 +231,7 @@ static void several_duplicates_are_counted_at_once(void **state) {
     write_numbers(store, 1, 1, 1);
     count(store, 1, 3, 5);
     dp_change change = {.count = 1, .count_reason = 3, .count_at = 4, .count_times = 41};
-    OK(dp_store_write(store, &change, 1, 5, error));
+    OK(dp_store_write(store, &change, 1, AT(5), error));
     OK(dp_view_begin(view, error));
     OK(dp_view_counts(view, 1, &counts, error));
     assert_int_equal(counts.by[2], 42);
@@ -406,7 +407,7 @@ static void readers_never_see_half_a_write(void **state) {
             all[i].change.remove = first + i > 100 ? first + i - 100 : 0;
             changes[i] = all[i].change;
         }
-        OK(dp_store_write(store, changes, 10, first, error));
+        OK(dp_store_write(store, changes, 10, AT(first), error));
         for (int i = 0; i < 10; i++)
             free_parts(&all[i]);
     }

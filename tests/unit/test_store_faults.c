@@ -49,7 +49,7 @@ static doppel_status write_some(dp_store *store, uint64_t from, uint64_t to) {
         changes[count].count_reason = 1;
     }
     resume_faults(kinds);
-    doppel_status status = dp_store_write(store, changes, count, to, NULL);
+    doppel_status status = dp_store_write(store, changes, count, AT(to), NULL);
     kinds = pause_faults();
     while (count)
         free_parts(&all[--count]);
@@ -163,7 +163,7 @@ static void a_full_disk_refuses_and_goes_on_when_there_is_room(void **state) {
         uint64_t last = before.last;
         while (!status) {
             parts p = make_parts(last + 1, 0, 500);
-            status = dp_store_write(store, &p.change, 1, 1, &why);
+            status = dp_store_write(store, &p.change, 1, AT(1), &why);
             free_parts(&p);
             last += !status;
         }
@@ -220,7 +220,7 @@ static void a_commit_that_fails_half_way_is_none(void **state) {
         dp_view_end(view);
         break_meta();
         parts p = make_parts(number, 0, 10);
-        REFUSED(dp_store_write(store, &p.change, 1, 1, error), DOPPEL_ERROR_IO, "make room");
+        REFUSED(dp_store_write(store, &p.change, 1, AT(1), error), DOPPEL_ERROR_IO, "make room");
         OK(dp_view_begin(other_view, error));
         dp_view_moment(other_view, &moment);
         assert_int_equal(moment.last, number - 1);

@@ -304,7 +304,7 @@ static void a_file_may_lack_pages_that_are_free(void **state) {
             changes[i] = all[i].change;
             changes[i].remove = number > 50 && random_below(&seed, 2) ? number - 1 - random_below(&seed, 40) : 0;
         }
-        OK(dp_store_write(store, changes, count, 1, error));
+        OK(dp_store_write(store, changes, count, AT(1), error));
         while (count)
             free_parts(&all[--count]);
         struct stat known;

@@ -248,7 +248,7 @@ static void write_on(int from, int to, const char *path) {
     dp_view_end(view);
     for (uint64_t number = moment.last + 1;; number++) {
         parts p = make_parts(number, 0, 100);
-        MUST(!dp_store_write(store, &p.change, 1, number, NULL));
+        MUST(!dp_store_write(store, &p.change, 1, AT(number), NULL));
         if (number % 16 == 0)
             MUST(!dp_store_compact(store, keep_all, NULL, NULL));
         if (write(to, &number, sizeof number) != sizeof number)
@@ -375,7 +375,7 @@ static void read_as_nobody(int from, int to, const char *path) {
         MUST(write(to, "x", 1) == 1 && wait_byte(from));
     }
     MUST(!dp_store_backup(store, copy, &error));
-    MUST(dp_store_write(store, NULL, 0, 1, &error) == DOPPEL_ERROR_USAGE);
+    MUST(dp_store_write(store, NULL, 0, AT(1), &error) == DOPPEL_ERROR_USAGE);
     MUST(dp_store_compact(store, keep_all, NULL, &error) == DOPPEL_ERROR_USAGE);
     dp_view_free(view);
     dp_store_close(store);

@@ -1,0 +1,209 @@
+/* clock.c - the time that an engine goes by. Documents match and are purged by it.
+ *
+ * The system's clock may be wrong for a moment: a battery that is empty, a virtual machine that wakes up, a hand that
+ * slipped. So a reading is believed at once only if it follows from the one before: by what the machine was up since
+ * (if that was in the same boot), to within SLACK; or, where nothing is known of that, to within a day. Any other is
+ * doubted. The time of the index then runs on as before, as far as the machine has been up, until the new one has been
+ * seen for a while (options.clock_settle); then the index goes by that, be it forward or back. If the clock returns
+ * before, nothing has happened.
+ *
+ * While it is doubted, documents match by the time of the index; they are purged by the earlier of the two, and what is
+ * added expires by the later: no reading, right or wrong, makes a document leave early. What is known is kept with the
+ * folder, so that it is the same for processes that last a second. */
+#include "engine/engine.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    DAY = 86400,
+    SLACK = 300 /* a step of a clock that is set by the network, and what is lost by reading in seconds */
+};
+
+static uint64_t apart(uint64_t a, uint64_t b) {
+    return a > b ? a - b : b - a;
+}
+
+dp_clock_event dp_clock_step(dp_clock *clock, const dp_clock_reading *read, uint64_t settle) {
+    const dp_clock was = *clock;
+    bool same_boot = read->boot && read->boot == was.boot && read->uptime >= was.uptime;
+    uint64_t passed = same_boot ? read->uptime - was.uptime : 0, expected = was.time + passed;
+    *clock = (dp_clock){.time = read->time, .boot = read->boot, .uptime = read->uptime};
+    if (!was.time)
+        return DP_CLOCK_FOLLOWED;
+    if (apart(read->time, expected) <= (read->boot && was.boot ? SLACK : DAY) || settle == DOPPEL_CLOCK_TRUSTED) {
+        /* A step back of less than a day is waited for. */
+        if (read->time < was.time && was.time - read->time <= DAY)
+            clock->time = was.time;
+        return was.doubted ? DP_CLOCK_RETURNED : DP_CLOCK_FOLLOWED;
+    }
+    clock->time = expected;
+    clock->doubted = read->time;
+    /* Does it go on from the one that was doubted? */
+    if (!was.doubted || (same_boot ? apart(read->time, was.doubted + passed) > SLACK : read->time < was.doubted))
+        return DP_CLOCK_DOUBTED;
+    uint64_t more = same_boot ? passed : read->time - was.doubted;
+    clock->seen = was.seen + more;
+    if (clock->seen < settle)
+        return DP_CLOCK_DOUBTED;
+    /* After another gap that nothing is known of, it is the time before the gap that was seen twice. */
+    bool again = !same_boot && more > DAY;
+    clock->time = again ? was.doubted : read->time;
+    clock->doubted = again ? read->time : 0;
+    clock->seen = 0;
+    return DP_CLOCK_SETTLED;
+}
+
+/* ---- readings ---- */
+
+static uint64_t boottime(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec;
+}
+
+static bool read_text(const char *path, char text[64]) {
+    int number = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = number < 0 ? -1 : read(number, text, 63);
+    if (number >= 0)
+        close(number);
+    text[length > 0 ? length : 0] = 0;
+    return length > 0;
+}
+
+/* Which boot this is (0: not known), and what to add to CLOCK_BOOTTIME for the time it has lasted. That is asked of
+ * /proc, and not of the C library, as what makes a clock wrong on purpose may stand in between. */
+static struct {
+    pthread_once_t once;
+    uint64_t boot, offset;
+} machine = {.once = PTHREAD_ONCE_INIT};
+
+static void know_machine(void) {
+    char id[64], uptime[64];
+    if (!read_text("/proc/sys/kernel/random/boot_id", id) || !read_text("/proc/uptime", uptime))
+        return;
+    int digits = 0;
+    for (const char *at = id; *at && digits < 16; at++) {
+        char digit[2] = {*at, 0}, *end;
+        uint64_t value = strtoull(digit, &end, 16);
+        if (end == digit)
+            continue;
+        machine.boot = machine.boot << 4 | value;
+        digits++;
+    }
+    machine.offset = strtoull(uptime, NULL, 10) - boottime();
+}
+
+static dp_clock_reading read_clock(const doppel_engine *engine, uint64_t time) {
+    dp_clock_reading reading = {.time = time};
+    if (engine->options.now)
+        return reading;
+    pthread_once(&machine.once, know_machine);
+    reading.boot = machine.boot;
+    reading.uptime = machine.boot ? boottime() + machine.offset : 0;
+    return reading;
+}
+
+/* ---- the log ---- */
+
+static const char *date_of(uint64_t seconds, char text[32]) {
+    time_t time = (time_t)seconds;
+    struct tm utc;
+    if (!gmtime_r(&time, &utc) || !strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        text[0] = 0;
+    return text;
+}
+
+static bool is_jump(const dp_clock *clock) {
+    return clock->doubted && apart(clock->doubted, clock->time) > DAY;
+}
+
+/* A jump of more than a day is told, once, and what becomes of it. `clock_lock` is held. */
+static void tell(doppel_engine *engine, const dp_clock *was, dp_clock_event event) {
+    const dp_clock *is = &engine->clock;
+    char before[32], after[32];
+    /* A reader leaves it to the writer to tell what another process has seen. */
+    if (is_jump(was) && event == DP_CLOCK_RETURNED && (engine->clock_told || !engine->options.read_only))
+        dp_log_line(
+            engine, DOPPEL_LOG_WARNING, "CLOCK_RETURNED",
+            "the clock of the system, which had said %s, says %s again: nothing was purged; documents that were "
+            "added meanwhile expire by the later of the two",
+            date_of(was->doubted, before), date_of(is->time, after));
+    if (is_jump(was) && event == DP_CLOCK_SETTLED)
+        dp_log_line(engine, DOPPEL_LOG_WARNING, "CLOCK_SETTLED",
+                    "the clock of the system has jumped for good: the index goes by %s from now on, before by %s",
+                    date_of(is->time, after), date_of(was->time, before));
+    if (is_jump(is) && !engine->clock_told)
+        dp_log_line(
+            engine, DOPPEL_LOG_WARNING, "CLOCK_JUMP",
+            "the clock of the system says %s, the time of the index is %s (%llu days %s). If the clock is wrong, set "
+            "it right; if the index was not used for so long, all is well. Until the clock has said so for %llu s, "
+            "documents match and are purged by the time of the index",
+            date_of(is->doubted, after), date_of(is->time, before),
+            (unsigned long long)(apart(is->doubted, is->time) / DAY), is->doubted > is->time ? "earlier" : "later",
+            (unsigned long long)engine->options.clock_settle);
+    engine->clock_told = is_jump(is);
+}
+
+/* ---- the engine's time ---- */
+
+/* Takes in a reading; `clock_lock` is held. */
+static void take_reading(doppel_engine *engine, uint64_t time) {
+    const dp_clock_reading reading = read_clock(engine, time);
+    const dp_clock was = engine->clock;
+    dp_clock *is = &engine->clock;
+    dp_clock_event event = dp_clock_step(is, &reading, engine->options.clock_settle);
+    atomic_store(&engine->now, is->time);
+    atomic_store(&engine->latest, is->doubted > is->time ? is->doubted : is->time);
+    atomic_store(&engine->purge, is->doubted && is->doubted < is->time ? is->doubted : is->time);
+    atomic_store(&engine->reading, time);
+    engine->clock_news = engine->clock_news || event != DP_CLOCK_FOLLOWED;
+    tell(engine, &was, event);
+}
+
+uint64_t dp_engine_now(doppel_engine *engine) {
+    uint64_t read = engine->options.now ? engine->options.now(engine->options.user) : (uint64_t)time(NULL);
+    /* A shared store has a clock of its own, unless the caller brings one. */
+    if (engine->is_shared) {
+        dp_latest(&engine->now, read);
+        return atomic_load(&engine->now);
+    }
+    if (atomic_load(&engine->reading) != read) {
+        pthread_mutex_lock(&engine->clock_lock);
+        take_reading(engine, read);
+        pthread_mutex_unlock(&engine->clock_lock);
+    }
+    return atomic_load(&engine->now);
+}
+
+uint64_t dp_engine_latest(doppel_engine *engine) {
+    (void)dp_engine_now(engine);
+    return atomic_load(&engine->latest);
+}
+
+uint64_t dp_engine_purge_time(doppel_engine *engine) {
+    (void)dp_engine_now(engine);
+    return atomic_load(&engine->purge);
+}
+
+void dp_engine_set_clock(doppel_engine *engine, const dp_clock *stored) {
+    const dp_clock *last = &engine->stored_clock;
+    pthread_mutex_lock(&engine->clock_lock);
+    if (stored->time != last->time || stored->uptime != last->uptime || stored->doubted != last->doubted ||
+        stored->boot != last->boot) {
+        engine->clock = engine->stored_clock = *stored;
+        atomic_store(&engine->reading, 0);
+    }
+    pthread_mutex_unlock(&engine->clock_lock);
+}
+
+dp_clock dp_engine_get_clock(doppel_engine *engine, bool *news) {
+    pthread_mutex_lock(&engine->clock_lock);
+    dp_clock clock = engine->clock;
+    *news = engine->clock_news;
+    engine->clock_news = false;
+    pthread_mutex_unlock(&engine->clock_lock);
+    return clock;
+}
