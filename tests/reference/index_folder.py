@@ -8,7 +8,7 @@ import xxhash
 FORMAT = re.compile(r"doppel index\nformat 2\ngeneration (\d+)\n")
 PARTS = ["traces", "records", "sets", "texts"]
 CODES = {"traces": 0, "records": 1, "sets": 2, "texts": 3, "counts": 4, b"settings": 5, b"state": 6, b"successor": 7,
-         b"secret": 8}
+         b"secret": 8, b"clock": 9}
 SLICES = ["id", "url", "canonical", "title", "fields", "original_id", "origin"]
 MEASURES = ["similarity", "containment", "title_similarity"]
 
@@ -150,6 +150,9 @@ class Folder:
         meta = {key: checked(value, 0, CODES[key]) for key, value in txn.cursor(databases["meta"])}
         self.settings = dict(line.split("=", 1) for line in meta[b"settings"].decode().splitlines())
         self.last, self.clock = struct.unpack("<2Q", meta[b"state"][:16])
+        # boot, uptime, what is doubted, and for how long; older folders have none of it
+        known = struct.unpack("<5Q", meta[b"clock"]) if b"clock" in meta else (0,)
+        self.known_of_clock = known[1:] if known[0] == self.clock else None
         self.total = counts(meta[b"state"][16:])
         self.successor = meta.get(b"successor")
         self.secret = meta[b"secret"]
