@@ -120,6 +120,15 @@ static bool is_jump(const dp_clock *clock) {
     return clock->doubted && apart(clock->doubted, clock->time) > DAY;
 }
 
+/* A time later than that of an index may only mean that nobody has written to it for so long. Within a boot that is
+ * known; after another one it is the writer who tells, and of a folder that knows of no boot nothing can be told. */
+static bool is_worth_telling(const doppel_engine *engine, const dp_clock *was) {
+    const dp_clock *is = &engine->clock;
+    if (is->doubted < is->time || !is->boot || is->boot == was->boot)
+        return true;
+    return was->boot && !engine->options.read_only;
+}
+
 /* A jump of more than a day is told, once, and what becomes of it. `clock_lock` is held. */
 static void tell(doppel_engine *engine, const dp_clock *was, dp_clock_event event) {
     const dp_clock *is = &engine->clock;
@@ -135,7 +144,7 @@ static void tell(doppel_engine *engine, const dp_clock *was, dp_clock_event even
         dp_log_line(engine, DOPPEL_LOG_WARNING, "CLOCK_SETTLED",
                     "the clock of the system has jumped for good: the index goes by %s from now on, before by %s",
                     date_of(is->time, after), date_of(was->time, before));
-    if (is_jump(is) && !engine->clock_told)
+    if (is_jump(is) && !engine->clock_told && is_worth_telling(engine, was))
         dp_log_line(
             engine, DOPPEL_LOG_WARNING, "CLOCK_JUMP",
             "the clock of the system says %s, the time of the index is %s (%llu days %s). If the clock is wrong, set "
