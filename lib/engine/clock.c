@@ -124,6 +124,9 @@ static bool is_jump(const dp_clock *clock) {
  * known; after another one it is the writer who tells, and of a folder that knows of no boot nothing can be told. */
 static bool is_worth_telling(const doppel_engine *engine, const dp_clock *was) {
     const dp_clock *is = &engine->clock;
+    /* Who has seen it first has told. */
+    if (was->doubted && apart(was->doubted, is->doubted) <= DAY)
+        return false;
     if (is->doubted < is->time || !is->boot || is->boot == was->boot)
         return true;
     return was->boot && !engine->options.read_only;
@@ -144,7 +147,7 @@ static void tell(doppel_engine *engine, const dp_clock *was, dp_clock_event even
         dp_log_line(engine, DOPPEL_LOG_WARNING, "CLOCK_SETTLED",
                     "the clock of the system has jumped for good: the index goes by %s from now on, before by %s",
                     date_of(is->time, after), date_of(was->time, before));
-    if (is_jump(is) && !engine->clock_told && is_worth_telling(engine, was))
+    if (is_jump(is) && is_worth_telling(engine, was))
         dp_log_line(
             engine, DOPPEL_LOG_WARNING, "CLOCK_JUMP",
             "the clock of the system says %s, the time of the index is %s (%llu days %s). If the clock is wrong, set "
