@@ -1178,6 +1178,10 @@ typedef struct doppel_engine_options {
      * time of the folder, which runs on, are purged by the earlier of the two, and expire by the later if they are
      * added meanwhile; a jump of more than a day is logged. DOPPEL_CLOCK_TRUSTED: every reading counts at once. */
     uint64_t clock_settle;
+    /* With read_only: a folder that is damaged is opened all the same, and what cannot be read of it counts as absent;
+     * doppel_engine_stats.damaged says how much that is. Otherwise it is refused, and a call that meets damage later
+     * fails with DOPPEL_ERROR_STORE. */
+    bool salvage;
 } doppel_engine_options;
 
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in

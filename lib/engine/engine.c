@@ -210,7 +210,7 @@ doppel_status doppel_engine_remove(doppel_engine *engine, const char *id, size_t
 
 doppel_status dp_engine_expire_some(doppel_engine *engine, dp_worker *worker, size_t most, uint64_t *expired,
                                     doppel_error *error) {
-    const dp_look look = {.below = UINT64_MAX, .now = dp_engine_now(engine), .deciding = true};
+    const dp_look look = {.below = UINT64_MAX, .now = dp_engine_now(engine), .deciding = true, .salvage = true};
     uint64_t *numbers = malloc(most * sizeof *numbers);
     *expired = 0;
     if (!numbers)

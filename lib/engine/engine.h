@@ -192,6 +192,7 @@ typedef struct dp_look {
     uint64_t except[2]; /* nor do these; 0: none */
     uint64_t now;
     bool deciding;     /* `order` is held: what is pending counts too */
+    bool salvage;      /* what is damaged counts as gone, whatever the engine was opened for */
     uint64_t removals; /* the engine's, when it began */
 } dp_look;
 
@@ -238,10 +239,14 @@ doppel_status dp_find_url(doppel_engine *engine, dp_worker *worker, doppel_slice
 doppel_status dp_find_words(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
                             uint64_t *number, doppel_error *error);
 
+/* Counts what is damaged, and logs it: DOPPEL_OK where that is passed over (options.salvage), else DOPPEL_ERROR_STORE.
+ */
+doppel_status dp_engine_damage(doppel_engine *engine, uint64_t documents, const doppel_error *why, doppel_error *error);
+
 /* A part of a number, from what is pending or from the view; data NULL: it is gone. */
 doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,
                            doppel_slice *bytes, doppel_error *error);
-/* The same, decoded. False in *found: it is gone, or damaged (which is counted and logged). */
+/* The same, decoded. False in *found: it is gone, or damaged and passed over. */
 doppel_status dp_read_trace(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
                             dp_trace *trace, bool *found, doppel_error *error);
 doppel_status dp_read_record(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,

@@ -8,12 +8,18 @@
 /* What has expired is counted so often, in seconds, and does not matter up to so many. */
 enum { EXPIRE_EVERY = 600, EXPIRE_FEW = 4096 };
 
+typedef struct following {
+    doppel_engine *engine;
+    uint64_t damaged;
+} following;
+
 static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
-    doppel_engine *engine = user;
+    following *f = user;
+    doppel_engine *engine = f->engine;
     dp_trace trace;
     uint32_t keys[DP_MOST_BANDS];
     if (!dp_trace_decode(bytes, &trace) || trace.key_count > DP_MOST_BANDS) {
-        atomic_fetch_add(&engine->counters.damaged, 1);
+        f->damaged++;
         return DOPPEL_OK;
     }
     if (trace.key_count)
@@ -36,22 +42,29 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
 }
 
 static void on_damaged(uint64_t number, void *user) {
-    doppel_engine *engine = user;
+    following *f = user;
     (void)number;
-    atomic_fetch_add(&engine->counters.damaged, 1);
+    f->damaged++;
 }
 
 /* Takes in what is new in a view that has begun; `order` is held. */
 static doppel_status take_in(doppel_engine *engine, dp_view *view, const dp_moment *moment, doppel_error *error) {
+    following f = {.engine = engine};
     const dp_each each = {.part = DP_PART_TRACE,
                           .from = engine->followed + 1,
                           .to = moment->last,
                           .value = on_trace,
                           .damaged = on_damaged,
-                          .user = engine};
+                          .user = &f};
     doppel_status status = dp_view_each(view, &each, error);
     if (status != DOPPEL_OK)
         return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(error) : status;
+    if (f.damaged) {
+        doppel_error why = {0};
+        dp_damaged(engine->path, &why, "documents that were added lately cannot be read");
+        if ((status = dp_engine_damage(engine, f.damaged, &why, error)) != DOPPEL_OK)
+            return status;
+    }
     engine->followed = moment->last;
     dp_engine_set_clock(engine, &moment->clock);
     return DOPPEL_OK;

@@ -82,7 +82,7 @@ static void on_damaged(uint64_t number, void *user) {
 /* Reads the next documents from `*from` on, in a view that has begun. */
 static doppel_status read_chunk(doppel_engine *engine, dp_worker *worker, uint64_t *from, chunk *c,
                                 doppel_stored_list *list, doppel_error *error) {
-    const dp_look look = {.below = UINT64_MAX, .now = dp_engine_now(engine)};
+    const dp_look look = {.below = UINT64_MAX, .now = dp_engine_now(engine), .salvage = true};
     const dp_wanted wanted = {.look = &look, .text = true, .set = true};
     const dp_each each = {
         .part = DP_PART_TRACE, .from = *from, .to = UINT64_MAX, .value = on_number, .damaged = on_damaged, .user = c};

@@ -90,7 +90,12 @@ doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel
     if (status == DOPPEL_OK)
         status = dp_view_begin(worker->view, error);
     if (status == DOPPEL_OK) {
-        status = dp_view_each_count(worker->view, on_count, &c, error);
+        doppel_error why = {0};
+        status = dp_view_each_count(worker->view, on_count, &c, &why);
+        if (status == DOPPEL_ERROR_STORE)
+            status = dp_engine_damage(engine, 1, &why, error);
+        else if (status != DOPPEL_OK && error)
+            *error = why;
         dp_largest_sort(&c.largest);
         for (size_t i = 0; i < c.largest.count && status == DOPPEL_OK; i++)
             status = dp_stored_add(engine, worker, c.largest.group[i].number, &wanted, list, &found, error);

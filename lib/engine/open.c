@@ -66,8 +66,11 @@ typedef struct loading {
     dp_known *known; /* that is being made */
     dp_known_load *load;
     uint64_t last, now, purge;
+    dp_moment moment;
     _Atomic uint64_t next; /* number that is not read yet */
     pthread_mutex_t lock;
+    uint64_t seen, live, bad, pages; /* as in a piece */
+    bool moved;                      /* it was written to meanwhile: counts are of several moments */
     doppel_status status;
     doppel_error why;
 } loading;
@@ -83,30 +86,53 @@ static void load_failed(loading *l, doppel_status status, const doppel_error *wh
     pthread_mutex_unlock(&l->lock);
 }
 
+/* What a thread reads, and counts: traces, those of documents and copies among them, those that are damaged, and pages
+ * of them that cannot be read. */
+typedef struct piece {
+    loading *loading;
+    uint64_t seen, live, bad, pages;
+} piece;
+
 static void on_damaged(uint64_t number, void *user) {
-    loading *l = user;
-    atomic_fetch_add(&l->engine->counters.damaged, 1);
-    dp_log_line(l->engine, DOPPEL_LOG_ERROR, "OPEN_ERROR",
-                "document %llu is damaged and left out; `doppel verify` tells more", (unsigned long long)number);
+    piece *p = user;
+    ++*(number ? &p->bad : &p->pages);
+    dp_log_line(p->loading->engine, DOPPEL_LOG_ERROR, "OPEN_ERROR",
+                number ? "document %llu is damaged; `doppel verify` tells more" : "a page of documents is damaged",
+                (unsigned long long)number);
 }
 
 static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
-    loading *l = user;
+    piece *p = user;
+    loading *l = p->loading;
     dp_trace trace;
     if (!dp_trace_decode(bytes, &trace) || trace.number != number) {
         on_damaged(number, user);
         return DOPPEL_OK;
     }
+    p->seen++;
+    p->live += dp_trace_is_kept(&trace);
     if (dp_trace_is_removal(&trace) || (trace.expires && trace.expires <= l->purge && l->engine->options.read_only))
         return DOPPEL_OK;
     dp_latest(&l->engine->newest, trace.added);
     return dp_known_load_add(l->load, &trace);
 }
 
+static void add_piece(loading *l, const piece *p, bool moved) {
+    pthread_mutex_lock(&l->lock);
+    l->seen += p->seen;
+    l->live += p->live;
+    l->bad += p->bad;
+    l->pages += p->pages;
+    l->moved = l->moved || moved;
+    pthread_mutex_unlock(&l->lock);
+}
+
 static void load_pieces(void *user, size_t thread) {
     loading *l = user;
     doppel_error why = {0};
     dp_view *view = NULL;
+    piece p = {.loading = l};
+    bool moved = false;
     (void)thread;
     doppel_status status = dp_view_create(l->engine->store, &view, &why);
     for (uint64_t from; status == DOPPEL_OK && (from = atomic_fetch_add(&l->next, PIECE)) <= l->last;) {
@@ -115,14 +141,18 @@ static void load_pieces(void *user, size_t thread) {
                               .to = from + PIECE - 1 < l->last ? from + PIECE - 1 : l->last,
                               .value = on_trace,
                               .damaged = on_damaged,
-                              .user = l};
+                              .user = &p};
         status = dp_view_begin(view, &why);
         if (status == DOPPEL_OK) {
+            dp_moment moment;
+            dp_view_moment(view, &moment);
+            moved = moved || moment.commit != l->moment.commit || moment.generation != l->moment.generation;
             status = dp_view_each(view, &each, &why);
             dp_view_end(view);
         }
     }
     dp_view_free(view);
+    add_piece(l, &p, moved);
     if (status != DOPPEL_OK)
         load_failed(l, status, &why);
 }
@@ -149,8 +179,13 @@ static doppel_status load_titles(loading *l, doppel_error *error) {
     doppel_status status = dp_view_begin(view, error);
     if (status != DOPPEL_OK)
         return status;
-    status = dp_view_each_count(view, on_count, l, error);
+    doppel_error why = {0};
+    status = dp_view_each_count(view, on_count, l, &why);
     dp_view_end(view);
+    if (status == DOPPEL_ERROR_STORE)
+        return dp_engine_damage(l->engine, 1, &why, error);
+    if (status != DOPPEL_OK && error)
+        *error = why;
     return status;
 }
 
@@ -193,6 +228,25 @@ static doppel_status load_traces(loading *l, doppel_error *error) {
     return l->status;
 }
 
+static uint64_t apart(uint64_t a, uint64_t b) {
+    return a > b ? a - b : b - a;
+}
+
+/* Whether what was read is what the store says it has: every trace, and a record for every document and copy. */
+static doppel_status reconcile(const loading *l, doppel_error *error) {
+    doppel_error why = {0};
+    uint64_t lost = l->bad;
+    if (!l->moved)
+        lost += apart(l->moment.traces, l->seen + l->bad);
+    if (!lost && !l->moved)
+        lost = apart(l->moment.records, l->live);
+    if (!lost && !l->pages)
+        return DOPPEL_OK;
+    dp_damaged(l->engine->path ? l->engine->path : "memory", &why, "%llu of %llu documents cannot be read",
+               (unsigned long long)(lost ? lost : 1), (unsigned long long)l->moment.traces);
+    return dp_engine_damage(l->engine, lost ? lost : 1, &why, error);
+}
+
 doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error) {
     dp_moment moment;
     loading l = {.engine = engine, .next = 1};
@@ -202,10 +256,13 @@ doppel_status dp_engine_load(doppel_engine *engine, doppel_error *error) {
     if (status == DOPPEL_OK) {
         dp_engine_set_clock(engine, &moment.clock);
         l.last = moment.last;
+        l.moment = moment;
         l.now = dp_engine_now(engine);
         l.purge = engine->loaded_by = dp_engine_purge_time(engine);
         status = load_traces(&l, error);
     }
+    if (status == DOPPEL_OK)
+        status = reconcile(&l, error);
     if (status == DOPPEL_OK && (status = load_titles(&l, error)) == DOPPEL_ERROR_MEMORY)
         dp_no_memory(error);
     if (status != DOPPEL_OK) {

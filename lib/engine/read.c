@@ -1,6 +1,7 @@
 /* read.c - what is stored of a number, from what is not durable yet or from the worker's view.
  *
- * A part that is damaged counts as gone: it is counted and logged, and everything else goes on. */
+ * A part that is damaged is counted and logged. Then it counts as gone, where the engine was opened to save what can be
+ * read, and else ends the call: what is not known for sure is not answered. */
 #include "engine/engine.h"
 
 /* What the view shows is durable: its last number is the border. Documents leave `known` after the store. */
@@ -39,6 +40,17 @@ bool dp_look_alive(const doppel_engine *engine, const dp_look *look, uint64_t nu
            !(look->deciding && dp_leaving_has(&engine->leaving, number));
 }
 
+doppel_status dp_engine_damage(doppel_engine *engine, uint64_t documents, const doppel_error *why,
+                               doppel_error *error) {
+    atomic_fetch_add(&engine->counters.damaged, documents);
+    dp_log_error(engine, "READ", why);
+    if (engine->options.salvage)
+        return DOPPEL_OK;
+    if (error)
+        *error = *why;
+    return DOPPEL_ERROR_STORE;
+}
+
 doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,
                            doppel_slice *bytes, doppel_error *error) {
     const dp_pending *pending = look->deciding ? dp_commit_find(engine, number) : NULL;
@@ -50,14 +62,23 @@ doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_lo
     doppel_error why = {0};
     doppel_status status = dp_view_get(worker->view, part, number, bytes, &why);
     if (status == DOPPEL_ERROR_STORE) {
-        atomic_fetch_add(&engine->counters.damaged, 1);
-        dp_log_error(engine, "READ", &why);
         *bytes = (doppel_slice){NULL, 0};
-        return DOPPEL_OK;
+        status = dp_engine_damage(engine, 1, &why, error);
+        return look->salvage ? DOPPEL_OK : status;
     }
     if (status != DOPPEL_OK && error)
         *error = why;
     return status;
+}
+
+/* Bytes with the right checksum that are not what they should be. */
+static doppel_status nonsense(doppel_engine *engine, const dp_look *look, const char *what, uint64_t number,
+                              doppel_error *error) {
+    doppel_error why = {0};
+    dp_damaged(engine->path ? engine->path : "", &why, "the %s of number %llu makes no sense", what,
+               (unsigned long long)number);
+    doppel_status status = dp_engine_damage(engine, 1, &why, error);
+    return look->salvage ? DOPPEL_OK : status;
 }
 
 doppel_status dp_read_trace(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
@@ -65,6 +86,8 @@ doppel_status dp_read_trace(doppel_engine *engine, dp_worker *worker, const dp_l
     doppel_slice bytes;
     doppel_status status = dp_read_part(engine, worker, look, DP_PART_TRACE, number, &bytes, error);
     *found = status == DOPPEL_OK && bytes.data && dp_trace_decode(bytes, trace);
+    if (status == DOPPEL_OK && bytes.data && !*found)
+        status = nonsense(engine, look, "trace", number, error);
     return status;
 }
 
@@ -73,6 +96,8 @@ doppel_status dp_read_record(doppel_engine *engine, dp_worker *worker, const dp_
     doppel_slice bytes;
     doppel_status status = dp_read_part(engine, worker, look, DP_PART_RECORD, number, &bytes, error);
     *found = status == DOPPEL_OK && bytes.data && dp_record_decode(bytes, record);
+    if (status == DOPPEL_OK && bytes.data && !*found)
+        status = nonsense(engine, look, "record", number, error);
     return status;
 }
 

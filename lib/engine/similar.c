@@ -32,6 +32,7 @@ typedef struct search {
     dp_similar_asked asked;
     hit *hits;
     size_t count, room;
+    uint64_t damaged;
     doppel_error *error;
 } search;
 
@@ -162,6 +163,23 @@ static doppel_status compare_number(search *s, uint64_t number) {
     return compare_set(s, number, set, count);
 }
 
+static void on_damaged(uint64_t number, void *user) {
+    search *s = user;
+    (void)number;
+    s->damaged++;
+}
+
+/* All of a part. */
+static doppel_status each_of(search *s, dp_part part, doppel_status (*value)(uint64_t, doppel_slice, void *)) {
+    const dp_each each = {.part = part, .from = 1, .to = UINT64_MAX, .value = value, .damaged = on_damaged, .user = s};
+    doppel_status status = dp_view_each(s->worker->view, &each, s->error);
+    if (status != DOPPEL_OK || !s->damaged)
+        return status;
+    doppel_error why = {0};
+    dp_damaged(s->engine->path ? s->engine->path : "memory", &why, "documents to compare with cannot be read");
+    return dp_engine_damage(s->engine, s->damaged, &why, s->error);
+}
+
 /* Copies that are stored have sets, too. */
 static doppel_status on_set(uint64_t number, doppel_slice bytes, void *user) {
     search *s = user;
@@ -176,10 +194,8 @@ static doppel_status find_similar(search *s) {
     const dp_asking *asking = &s->engine->asking;
     if (!s->query.content || !s->query.set_count)
         return DOPPEL_OK;
-    if (dp_bands_recall(s->asked.above, asking->bands, asking->rows) < RECALL) {
-        const dp_each each = {.part = DP_PART_SET, .from = 1, .to = UINT64_MAX, .value = on_set, .user = s};
-        return dp_view_each(s->worker->view, &each, s->error);
-    }
+    if (dp_bands_recall(s->asked.above, asking->bands, asking->rows) < RECALL)
+        return each_of(s, DP_PART_SET, on_set);
     dp_numbers *banded = &s->worker->banded;
     doppel_status status = dp_known_find_bands(s->engine->known, s->query.keys, s->query.key_count, banded);
     if (status != DOPPEL_OK)
@@ -206,10 +222,8 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
 static doppel_status find_near(search *s) {
     if (!s->query.content || s->asked.distance < 0)
         return DOPPEL_OK;
-    if (s->engine->rules.by_similarity) {
-        const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = on_trace, .user = s};
-        return dp_view_each(s->worker->view, &each, s->error);
-    }
+    if (s->engine->rules.by_similarity)
+        return each_of(s, DP_PART_TRACE, on_trace);
     doppel_matches *near = &s->worker->near;
     doppel_status status =
         dp_known_find_near(s->engine->known, s->query.fingerprint, s->asked.distance, near, s->error);

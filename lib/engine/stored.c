@@ -12,13 +12,25 @@ typedef struct reading {
     doppel_error *error;
 } reading;
 
+/* Damage is passed over where everything else is to be saved. */
+static doppel_status after_damage(const reading *r, doppel_status status, const doppel_error *why) {
+    if (status == DOPPEL_ERROR_STORE) {
+        status = dp_engine_damage(r->engine, 1, why, r->error);
+        return r->look.salvage ? DOPPEL_OK : status;
+    }
+    if (status != DOPPEL_OK && r->error)
+        *r->error = *why;
+    return status;
+}
+
 /* The URLs of the copies that are linked to it. */
 static doppel_status read_aliases(reading *r) {
     uint64_t few[64], *links = few;
     size_t found = 0;
-    doppel_status status = dp_view_links(r->worker->view, r->number, few, 64, &found, r->error);
+    doppel_error why = {0};
+    doppel_status status = dp_view_links(r->worker->view, r->number, few, 64, &found, &why);
     if (status != DOPPEL_OK || !found)
-        return status;
+        return after_damage(r, status, &why);
     if (found > 64) {
         if (!(links = dp_stored_take(r->list, found * sizeof *links)))
             return dp_no_memory(r->error);
@@ -78,9 +90,11 @@ static doppel_status read_number(reading *r, const dp_wanted *wanted, bool *foun
     r->to->original_gone = trace.kind == DP_TRACE_COPY && !dp_look_alive(r->engine, &r->look, trace.of);
     if (!dp_stored_name(r->list, &record, r->to))
         return dp_no_memory(r->error);
-    status = dp_view_counts(r->worker->view, r->number, &counts, r->error);
+    doppel_error why = {0};
+    status = dp_view_counts(r->worker->view, r->number, &counts, &why);
     if (status == DOPPEL_OK)
         dp_stored_count(&counts, r->to);
+    status = after_damage(r, status, &why);
     if (status == DOPPEL_OK)
         status = read_aliases(r);
     if (status == DOPPEL_OK && wanted->text && record.text_length)

@@ -17,7 +17,7 @@ static bool takes(const char *path) {
 
 /* ---- a new file ---- */
 
-static int write_first(const dp_env *env, const char *settings) {
+static int write_first(dp_env *env, const char *settings) {
     MDB_txn *txn;
     const dp_state state = {0};
     int reason = mdb_txn_begin(env->env, NULL, 0, &txn);
@@ -25,7 +25,7 @@ static int write_first(const dp_env *env, const char *settings) {
         return reason;
     if (!(reason = dp_meta_put(txn, env, DP_SEED_SETTINGS, (doppel_slice){settings, strlen(settings)})) &&
         !(reason = dp_names_put(txn, env, &env->names)) && !(reason = dp_state_put(txn, env, &state)))
-        return mdb_txn_commit(txn);
+        return dp_env_commit(env, txn);
     mdb_txn_abort(txn);
     return reason;
 }
@@ -63,11 +63,12 @@ static doppel_status make_first(dp_lmdb *store, const char *settings, doppel_err
 
 static doppel_status read_settings(dp_lmdb *store, doppel_error *error) {
     MDB_txn *txn;
+    dp_snapshot now;
     doppel_slice settings = {0};
-    int reason = dp_env_read_once(&store->env, &txn);
+    int reason = dp_env_read_once(&store->env, &txn, &now);
     if (reason)
         return dp_env_fail(store->env.path, reason, error);
-    reason = dp_meta_get(txn, &store->env, DP_SEED_SETTINGS, &settings);
+    reason = dp_meta_get(&now, DP_SEED_SETTINGS, &settings);
     if (!reason && !(store->settings = strndup(settings.data, settings.length)))
         reason = ENOMEM;
     mdb_txn_abort(txn);
@@ -129,23 +130,20 @@ static doppel_status no_index(const dp_lmdb *store, const char *why, doppel_erro
  * knows of, as they would after a commit that a damaged meta page hides. */
 static int look_inside(const dp_env *env, uint64_t *last, bool *empty) {
     MDB_txn *txn;
-    MDB_envinfo info;
-    MDB_stat stat_of;
+    dp_snapshot now;
     struct stat known;
     dp_state state;
-    int reason = dp_env_read_once(env, &txn);
+    int reason = dp_env_read_once(env, &txn, &now);
     if (reason)
         return reason;
-    reason = dp_state_get(txn, env, &state);
+    reason = dp_state_get(&now, &state);
     *last = reason ? 0 : state.last;
     *empty = !*last;
     for (int db = 0; db < DP_DB_META && !reason; db++)
-        if (!(reason = mdb_stat(txn, env->db[db], &stat_of)))
-            *empty = *empty && !stat_of.ms_entries;
+        *empty = *empty && !now.db[db].entries && !now.db[db].depth;
     mdb_txn_abort(txn);
-    if (!reason && !(reason = mdb_env_info(env->env, &info)) && !(reason = mdb_env_stat(env->env, &stat_of)))
-        *empty = *empty && !stat(env->path, &known) &&
-                 (uint64_t)known.st_size <= ((uint64_t)info.me_last_pgno + 1) * stat_of.ms_psize;
+    const dp_meta *meta = &now.pages.meta;
+    *empty = *empty && !stat(env->path, &known) && (uint64_t)known.st_size <= (meta->last + 1) * meta->page_size;
     return reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason;
 }
 
@@ -294,6 +292,7 @@ static void close_store(dp_store *store) {
         dp_folder_unclaim(&s->claim);
     pthread_rwlock_destroy(&s->gate);
     pthread_mutex_destroy(&s->views_mutex);
+    dp_checked_free(&s->checked);
     free(s->folder);
     free(s->settings);
     free(s);

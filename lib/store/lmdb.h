@@ -1,12 +1,16 @@
 /* lmdb.h - stores in a folder, and what their files share.
  *
- * lmdb_file.c: whether a file is one of LMDB's and whole, before it is mapped. lmdb_env.c: opening it, its databases
- * and errors. lmdb_values.c: checksums. lmdb_folder.c: the folder's other files. lmdb.c, lmdb_switch.c: the store.
- * lmdb_write.c, lmdb_view.c: its changes and its views. lmdb_compact.c, lmdb_backup.c: the whole of it anew. */
+ * pages.h: its pages, read without trust; LMDB itself only writes, and keeps the pages that are being read from being
+ * used again. guard.h: what happens when a page cannot be read. lmdb_file.c: whether a file is one of LMDB's and whole,
+ * before it is mapped, and whether its last commit is there. lmdb_env.c: opening it, its databases and errors.
+ * lmdb_values.c: checksums. lmdb_folder.c: the folder's other files. lmdb.c, lmdb_switch.c: the store.
+ * lmdb_write.c, lmdb_view.c: its changes and its views. lmdb_compact.c: the whole of it anew, and copies. */
 #ifndef DP_LMDB_H
 #define DP_LMDB_H
 
+#include "store/guard.h"
 #include "store/kind.h"
+#include "store/pages.h"
 
 #include <lmdb.h>
 #include <pthread.h>
@@ -24,23 +28,43 @@ typedef enum dp_seed {
     DP_SEED_STATE,
     DP_SEED_SUCCESSOR,
     DP_SEED_SECRET,
-    DP_SEED_CLOCK
+    DP_SEED_CLOCK,
+    DP_SEED_NOTE = 15
 } dp_seed;
 
 enum { DP_CHECKSUM = 8 };
 
 typedef enum dp_env_mode { DP_ENV_READ, DP_ENV_WRITE, DP_ENV_NEW } dp_env_mode;
 
+/* What the last commit left, kept beside the file (FILE-commit) and rewritten after each: what no checksum of a value
+ * covers. */
+typedef struct dp_note {
+    uint64_t transaction;
+    uint64_t meta; /* checksum of its meta page */
+    uint64_t free; /* checksum of the list of free pages; 0: not known */
+} dp_note;
+
 /* A file that is open. Zero is none. */
 typedef struct dp_env {
     MDB_env *env;
-    MDB_dbi db[DP_DBS];
+    MDB_dbi db[DP_DBS]; /* of who writes */
     char *path, *lock_path;
     dp_env_mode mode;
     pid_t process;  /* that writes; 0: none does */
     int held;       /* unlocked reading: the data file, locked against writers; the descriptor + 1 */
     dp_names names; /* as the file has them; a new file: not yet */
+    dp_map *map;
+    uint32_t page_size;
+    dp_note note; /* of who writes */
+    bool stuck;   /* LMDB was left in the middle of a write: it holds its lock, and is never closed */
 } dp_env;
+
+/* One moment of a file, and its databases. Zero is none. */
+typedef struct dp_snapshot {
+    uint64_t id; /* of the transaction, + 1 */
+    dp_pages pages;
+    dp_btree db[DP_DBS]; /* one that cannot be found gives MDB_CORRUPTED whatever is asked */
+} dp_snapshot;
 
 /* Opens a file with `map` bytes of address space, or with less if the system refuses them. Errors: DOPPEL_ERROR_STORE
  * for a file that is not one, or is cut short; DOPPEL_ERROR_IO. */
@@ -48,17 +72,29 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
 void dp_env_close(dp_env *env);
 
 /* Begins a transaction for reading, or renews *txn; gives what LMDB says. *probe is one that it may need; NULL at
- * first, and the caller's to abort. */
-int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe);
+ * first, and the caller's to abort. *snapshot, of an earlier call or zero, is of that moment. */
+int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe, dp_snapshot *snapshot);
 /* The same for a transaction that is not renewed. */
-int dp_env_read_once(const dp_env *env, MDB_txn **txn);
+int dp_env_read_once(const dp_env *env, MDB_txn **txn, dp_snapshot *snapshot);
+/* Begins a transaction for writing, on what *snapshot shows, after a look at all that LMDB reads by itself when it
+ * writes: its databases and its list of free pages. */
+int dp_env_write(const dp_env *env, MDB_txn **txn, dp_snapshot *snapshot);
+/* Commits it, and notes that. */
+int dp_env_commit(dp_env *env, MDB_txn *txn);
 
-/* Whether the file can be mapped and read: LMDB's, of its version, and as long as it says. */
+/* What LMDB says of it: the size of its map, its last page. */
+doppel_status dp_env_info(const dp_env *env, MDB_envinfo *info, doppel_error *error);
+
+/* Whether the file can be mapped and read: LMDB's, of its version, as long as it says, and with its last commit. */
 doppel_status dp_file_check(const char *path, doppel_error *error);
+/* The note of a file, by the file's path; false: there is none, or none that is whole. */
+bool dp_note_read(const char *path, dp_note *note);
+/* A note that cannot be written is no failure: the one before does no harm. */
+void dp_note_write(const char *path, const dp_note *note);
+void dp_note_remove(const char *path);
 
 /* Turns what LMDB or the system says into an error that tells what to do. */
 doppel_status dp_env_fail(const char *path, int reason, doppel_error *error);
-
 /* ---- values: an XXH3 checksum, seeded by the number and what it is, then the bytes ---- */
 
 uint64_t dp_value_checksum(uint64_t number, int seed, const void *bytes, size_t length);
@@ -68,7 +104,7 @@ int dp_value_put(MDB_txn *txn, MDB_dbi db, uint64_t number, int seed, doppel_sli
 bool dp_value_open(const MDB_val *value, uint64_t number, int seed, doppel_slice *bytes);
 
 /* The value of a name in the database `meta`: MDB_NOTFOUND, or MDB_CORRUPTED when its checksum is wrong. */
-int dp_meta_get(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice *bytes);
+int dp_meta_get(const dp_snapshot *snapshot, dp_seed seed, doppel_slice *bytes);
 int dp_meta_put(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice bytes);
 
 /* What changes with every write. */
@@ -77,10 +113,10 @@ typedef struct dp_state {
     dp_clock clock;
     dp_counts total;
 } dp_state;
-int dp_state_get(MDB_txn *txn, const dp_env *env, dp_state *state);
+int dp_state_get(const dp_snapshot *snapshot, dp_state *state);
 int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_state *state);
 /* The secret of its names; MDB_NOTFOUND: it has none, for it is of format 1. */
-int dp_names_get(MDB_txn *txn, const dp_env *env, dp_names *names);
+int dp_names_get(const dp_snapshot *snapshot, dp_names *names);
 int dp_names_put(MDB_txn *txn, const dp_env *env, const dp_names *names);
 /* The bytes of counts and back; false: not their length. */
 enum { DP_COUNTS_SIZE = 32 };
@@ -172,6 +208,8 @@ typedef struct dp_lmdb {
     dp_env env;
     uint64_t generation;
     uint64_t writes;
+    dp_checked checked; /* of the transaction that is being written */
+    bool broken;        /* LMDB was left in the middle of a write: this process writes no more */
     pthread_mutex_t views_mutex;
     dp_lmdb_view *views; /* all there are */
 } dp_lmdb;
@@ -179,8 +217,9 @@ typedef struct dp_lmdb {
 struct dp_lmdb_view {
     dp_view view;
     MDB_txn *txn, *probe; /* NULL: none since the environment was opened */
-    uint64_t id;          /* of the transaction that `state` was read in; 0: none */
-    uint64_t looked;      /* when a reader looked at doppel.index, in seconds */
+    dp_snapshot now;
+    uint64_t id;     /* of the snapshot that `state` was read in; 0: none */
+    uint64_t looked; /* when a reader looked at doppel.index, in seconds */
     dp_state state;
     dp_lmdb_view *next, **place;
 };

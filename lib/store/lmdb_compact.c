@@ -1,14 +1,20 @@
-/* lmdb_compact.c - the next generation: a new file with what is kept, in order.
+/* lmdb_compact.c - the next generation, and copies: a new file with what is kept, in order.
  *
- * It is written and synced beside the old one, then doppel.index names it, then the old one says that it has a
- * successor, for processes that read it, and is removed. Whatever happens on the way, doppel.index names a whole file;
- * the other is cleared by the next who writes.
+ * The next generation is written and synced beside the old one, then doppel.index names it, then the old one says that
+ * it has a successor, for processes that read it, and is removed. Whatever happens on the way, doppel.index names a
+ * whole file; the other is cleared by the next who writes. A backup is the same file in another folder, with all there
+ * is.
  *
- * A folder of format 1 becomes one of format 2 on that way: the next generation has a secret, and the hashes of names
- * in its traces are made anew from the records. */
+ * Nothing is copied that is not whole: every checksum is compared, every document needs its record and what that speaks
+ * of, and of each database there must be as many entries as it says. At the first that is wrong there is no copy.
+ *
+ * A folder of format 1 becomes one of format 2 when it is compacted: the next generation has a secret, and the hashes
+ * of names in its traces are made anew from the records. A backup of it stays as it is. */
 #include "store/lmdb.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,15 +24,23 @@
 typedef struct copying {
     const dp_env *from;
     MDB_txn *read;
+    dp_snapshot now; /* what is read */
     dp_env to;
     MDB_txn *write;
-    size_t pending; /* bytes since the last commit */
-    dp_keep *keep;
+    volatile bool putting; /* LMDB is at work on it */
+    size_t pending;        /* bytes since the last commit */
+    dp_keep *keep;         /* NULL: everything */
     void *user;
     dp_buffer bytes; /* of a trace that is made anew */
+    char wrong[200]; /* what is damaged, where it can be said */
 } copying;
 
 /* ---- copying ---- */
+
+static int wrong(copying *c, const char *what, uint64_t number) {
+    snprintf(c->wrong, sizeof c->wrong, "the %s of number %" PRIu64 " is damaged or missing", what, number);
+    return MDB_CORRUPTED;
+}
 
 static int commit_some(copying *c, size_t bytes) {
     c->pending += bytes;
@@ -39,10 +53,40 @@ static int commit_some(copying *c, size_t bytes) {
     return reason ? reason : mdb_txn_begin(c->to.env, NULL, 0, &c->write);
 }
 
-/* A value as it is: a checksum that is wrong stays so. */
-static int copy_value(copying *c, int db, MDB_val key, MDB_val value) {
-    int reason = mdb_put(c->write, c->to.db[db], &key, &value, MDB_APPEND);
+static int put(copying *c, int db, MDB_val key, MDB_val value, unsigned flags) {
+    c->putting = true;
+    int reason = mdb_put(c->write, c->to.db[db], &key, &value, flags);
+    c->putting = false;
+    return reason;
+}
+
+static int copy_value(copying *c, int db, uint64_t number, MDB_val value) {
+    int reason = put(c, db, dp_key(&number), value, MDB_APPEND);
     return reason ? reason : commit_some(c, value.mv_size);
+}
+
+/* A part that must be there. */
+static int copy_part(copying *c, dp_part part, uint64_t number, doppel_slice *bytes) {
+    dp_found found;
+    int reason = dp_btree_get(&c->now.pages, &c->now.db[part], number, &found);
+    if (reason || !dp_value_open(&found.value, number, (int)part, bytes))
+        return wrong(c, dp_part_name(part), number);
+    return copy_value(c, (int)part, number, found.value);
+}
+
+/* A document or a copy: its record, and what that speaks of. */
+static int copy_parts(copying *c, uint64_t number) {
+    doppel_slice bytes;
+    dp_record record;
+    int reason = copy_part(c, DP_PART_RECORD, number, &bytes);
+    if (!reason && !dp_record_decode(bytes, &record))
+        reason = wrong(c, "record", number);
+    bool set = !reason && record.set_count, text = !reason && record.text_length;
+    if (set)
+        reason = copy_part(c, DP_PART_SET, number, &bytes);
+    if (!reason && text)
+        reason = copy_part(c, DP_PART_TEXT, number, &bytes);
+    return reason;
 }
 
 /* The hash of a name by the secret of the next generation; one that has none gets none. */
@@ -50,135 +94,161 @@ static uint64_t hash_again(const copying *c, uint64_t hash, doppel_slice name) {
     return hash ? dp_name_hash(&c->to.names, name) : 0;
 }
 
-/* The trace of a file without a secret: it has to be read, and the record that goes with it. */
-static int convert_trace(copying *c, uint64_t number, MDB_val value) {
-    MDB_val key = dp_key(&number), found;
+/* The trace of a file without a secret, made anew by the record that goes with it. */
+static int convert_trace(copying *c, dp_trace *trace) {
+    dp_found found;
     doppel_slice bytes;
-    dp_trace trace;
     dp_record record;
-    if (!dp_value_open(&value, number, DP_PART_TRACE, &bytes) || !dp_trace_decode(bytes, &trace))
-        return MDB_CORRUPTED;
-    int reason = mdb_get(c->read, c->from->db[DP_PART_RECORD], &key, &found);
-    if (reason || !dp_value_open(&found, number, DP_PART_RECORD, &bytes) || !dp_record_decode(bytes, &record))
-        return reason && reason != MDB_NOTFOUND ? reason : MDB_CORRUPTED;
-    trace.id_hash = hash_again(c, trace.id_hash, record.id);
-    trace.url_hash = hash_again(c, trace.url_hash, record.canonical);
+    uint64_t number = trace->number;
+    if (dp_btree_get(&c->now.pages, &c->now.db[DP_PART_RECORD], number, &found) ||
+        !dp_value_open(&found.value, number, DP_PART_RECORD, &bytes) || !dp_record_decode(bytes, &record))
+        return wrong(c, "record", number);
+    trace->id_hash = hash_again(c, trace->id_hash, record.id);
+    trace->url_hash = hash_again(c, trace->url_hash, record.canonical);
     c->bytes.size = 0;
-    if (!dp_trace_encode(&trace, &c->bytes))
+    if (!dp_trace_encode(trace, &c->bytes))
         return ENOMEM;
-    reason = dp_value_put(c->write, c->to.db[DP_PART_TRACE], number, DP_PART_TRACE,
-                          (doppel_slice){c->bytes.data, c->bytes.size}, MDB_APPEND);
+    int reason = dp_value_put(c->write, c->to.db[DP_PART_TRACE], number, DP_PART_TRACE,
+                              (doppel_slice){c->bytes.data, c->bytes.size}, MDB_APPEND);
     return reason ? reason : commit_some(c, c->bytes.size);
 }
 
-static int copy_number(copying *c, uint64_t number, MDB_val trace) {
-    MDB_val key = dp_key(&number), value;
-    int reason = c->from->names.keyed ? copy_value(c, DP_PART_TRACE, key, trace) : convert_trace(c, number, trace);
-    for (int part = DP_PART_RECORD; part < DP_PARTS && !reason; part++) {
-        reason = mdb_get(c->read, c->from->db[part], &key, &value);
-        if (!reason)
-            reason = copy_value(c, part, key, value);
-        else if (reason == MDB_NOTFOUND)
-            reason = 0;
-    }
-    return reason;
-}
-
-/* What has no trace that can be read is lost already. */
-static bool is_kept(const copying *c, uint64_t number, const MDB_val *value) {
+static int take_trace(copying *c, uint64_t number, const dp_found *found) {
     doppel_slice bytes;
     dp_trace trace;
-    return dp_value_open(value, number, DP_PART_TRACE, &bytes) && dp_trace_decode(bytes, &trace) &&
-           !dp_trace_is_removal(&trace) && c->keep(&trace, c->user);
-}
-
-static bool was_kept(const copying *c, MDB_val number) {
-    MDB_val value;
-    return !mdb_get(c->write, c->to.db[DP_PART_TRACE], &number, &value);
-}
-
-/* A folder is not converted without all that it has. */
-static bool is_unreadable(const copying *c, uint64_t number, const MDB_val *value) {
-    doppel_slice bytes;
-    dp_trace trace;
-    return !c->from->names.keyed &&
-           !(dp_value_open(value, number, DP_PART_TRACE, &bytes) && dp_trace_decode(bytes, &trace));
-}
-
-static int take_entry(copying *c, int db, MDB_val key, MDB_val value) {
-    uint64_t number = dp_load64(key.mv_data);
-    if (db == DP_PART_TRACE && is_unreadable(c, number, &value))
-        return MDB_CORRUPTED;
-    if (db == DP_PART_TRACE)
-        return is_kept(c, number, &value) ? copy_number(c, number, value) : 0;
-    if (!was_kept(c, key))
+    if (!found->value.mv_data || !dp_value_open(&found->value, number, DP_PART_TRACE, &bytes) ||
+        !dp_trace_decode(bytes, &trace) || trace.number != number)
+        return wrong(c, "trace", number);
+    if (c->keep && (dp_trace_is_removal(&trace) || !c->keep(&trace, c->user)))
         return 0;
-    if (db == DP_DB_COUNTS)
-        return copy_value(c, db, key, value);
-    int reason = was_kept(c, value) ? mdb_put(c->write, c->to.db[db], &key, &value, 0) : 0;
-    return reason ? reason : commit_some(c, value.mv_size);
+    bool same = c->from->names.keyed == c->to.names.keyed;
+    int reason = same ? copy_value(c, DP_PART_TRACE, number, found->value) : convert_trace(c, &trace);
+    return reason || !dp_trace_is_kept(&trace) ? reason : copy_parts(c, number);
+}
+
+static bool was_kept(const copying *c, uint64_t number) {
+    MDB_val key = dp_key(&number), value;
+    return !mdb_get(c->write, c->to.db[DP_PART_TRACE], &key, &value);
+}
+
+static int take_count(copying *c, uint64_t number, const dp_found *found) {
+    doppel_slice bytes;
+    dp_counts counts;
+    if (!found->value.mv_data || !dp_value_open(&found->value, number, DP_SEED_COUNTS, &bytes) ||
+        !dp_counts_decode(bytes, &counts))
+        return wrong(c, "count", number);
+    return was_kept(c, number) ? copy_value(c, DP_DB_COUNTS, number, found->value) : 0;
+}
+
+typedef struct linking {
+    copying *copying;
+    uint64_t original, seen;
+    bool kept;
+} linking;
+
+static int take_link(uint64_t number, void *user) {
+    linking *l = user;
+    copying *c = l->copying;
+    if (number <= l->original)
+        return wrong(c, "list of copies", l->original);
+    l->seen++;
+    if (!l->kept || !was_kept(c, number))
+        return 0;
+    int reason = put(c, DP_DB_LINKS, dp_key(&l->original), dp_key(&number), 0);
+    return reason ? reason : commit_some(c, sizeof number);
 }
 
 /* Every entry of a database, ascending. */
 static int copy_database(copying *c, int db) {
-    MDB_cursor *cursor;
-    MDB_val key, value;
-    int reason = mdb_cursor_open(c->read, c->from->db[db], &cursor);
-    if (reason)
-        return reason;
-    while (!(reason = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))
-        if ((reason = take_entry(c, db, key, value)))
-            break;
-    mdb_cursor_close(cursor);
-    return reason == MDB_NOTFOUND ? 0 : reason;
+    dp_cursor cursor = {0};
+    dp_found found;
+    linking l = {.copying = c};
+    uint64_t number, seen = 0;
+    int reason;
+    dp_cursor_seek(&cursor, &c->now.pages, &c->now.db[db], 0);
+    while (!(reason = dp_cursor_next(&cursor, &number, &found))) {
+        if (db == DP_DB_LINKS) {
+            l.original = number;
+            l.kept = was_kept(c, number);
+            reason = dp_dups_each(&c->now.pages, &found, take_link, &l, NULL);
+        } else {
+            reason = db == DP_PART_TRACE ? take_trace(c, number, &found) : take_count(c, number, &found);
+        }
+        if (reason)
+            return reason;
+        seen++;
+    }
+    if (reason == MDB_NOTFOUND && (db == DP_DB_LINKS ? l.seen : seen) == c->now.db[db].entries)
+        return 0;
+    return MDB_CORRUPTED;
 }
 
+/* All but the successor, which is of the old file alone. */
 static int copy_meta(copying *c) {
+    dp_cursor cursor = {0};
+    dp_found found;
     doppel_slice settings;
     dp_state state;
-    int reason = dp_meta_get(c->read, c->from, DP_SEED_SETTINGS, &settings);
+    uint64_t number;
+    int reason = dp_meta_get(&c->now, DP_SEED_SETTINGS, &settings);
     if (!reason)
-        reason = dp_state_get(c->read, c->from, &state);
-    if (!reason)
-        reason = dp_meta_put(c->write, &c->to, DP_SEED_SETTINGS, settings);
-    if (!reason)
-        reason = dp_names_put(c->write, &c->to, &c->to.names);
-    return reason ? reason : dp_state_put(c->write, &c->to, &state);
+        reason = dp_state_get(&c->now, &state);
+    if (reason)
+        return MDB_CORRUPTED;
+    dp_cursor_seek(&cursor, &c->now.pages, &c->now.db[DP_DB_META], 0);
+    while (!(reason = dp_cursor_next(&cursor, &number, &found))) {
+        if (!found.value.mv_data)
+            return MDB_CORRUPTED;
+        bool successor = found.key.mv_size == 9 && !memcmp(found.key.mv_data, "successor", 9);
+        if (!successor && (reason = put(c, DP_DB_META, found.key, found.value, 0)))
+            return reason;
+    }
+    if (reason != MDB_NOTFOUND)
+        return reason;
+    return c->from->names.keyed == c->to.names.keyed ? 0 : dp_names_put(c->write, &c->to, &c->to.names);
 }
 
-static int copy_all(copying *c) {
-    int reason = dp_env_read_once(c->from, &c->read);
-    if (!reason)
-        reason = mdb_txn_begin(c->to.env, NULL, 0, &c->write);
+static int copy_databases(copying *c) {
     const int databases[] = {DP_PART_TRACE, DP_DB_LINKS, DP_DB_COUNTS};
+    dp_guard guard;
+    int reason = 0;
+    /* A transaction that LMDB was interrupted in cannot even be given up. */
+    if (DP_GUARD_ENTER(guard)) {
+        c->to.stuck = c->putting;
+        c->write = c->putting ? NULL : c->write;
+        return MDB_CORRUPTED;
+    }
     for (size_t i = 0; i < sizeof databases / sizeof *databases && !reason; i++)
         reason = copy_database(c, databases[i]);
     if (!reason)
         reason = copy_meta(c);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+static int copy_all(copying *c) {
+    int reason = dp_env_read_once(c->from, &c->read, &c->now);
+    if (!reason)
+        reason = mdb_txn_begin(c->to.env, NULL, 0, &c->write);
+    if (!reason)
+        reason = copy_databases(c);
     if (!reason) {
         MDB_txn *last = c->write;
         c->write = NULL;
-        reason = mdb_txn_commit(last);
+        reason = dp_env_commit(&c->to, last);
     }
     mdb_txn_abort(c->write);
     mdb_txn_abort(c->read);
     return reason;
 }
 
-/* ---- the next generation ---- */
-
-static doppel_status write_next(dp_lmdb *store, copying *c, doppel_error *error) {
+/* Writes all that is kept to a new file, which is open then; with an environment behind the gate. */
+static doppel_status write_copy(dp_lmdb *store, copying *c, const char *path, doppel_error *error) {
     MDB_envinfo info;
-    char *path = dp_folder_file(store->folder, store->generation + 1);
-    if (!path)
-        return dp_no_memory(error);
-    doppel_status status = dp_lmdb_enter(store, error);
-    if (status) {
-        free(path);
-        return status;
-    }
     c->from = &store->env;
-    (void)mdb_env_info(store->env.env, &info);
+    doppel_status status = dp_env_info(c->from, &info, error);
+    if (status)
+        return status;
     /* It is smaller than the old one, but some pages may be used and freed on the way. */
     uint64_t most = 2 * (info.me_last_pgno + 1) * (uint64_t)sysconf(_SC_PAGESIZE);
     status = dp_env_open(&c->to, path, DP_ENV_NEW, info.me_mapsize > most ? info.me_mapsize : most, error);
@@ -187,26 +257,100 @@ static doppel_status write_next(dp_lmdb *store, copying *c, doppel_error *error)
         dp_access_like(c->from->lock_path, c->to.lock_path);
     }
     c->to.names = c->from->names;
-    if (!status && !c->to.names.keyed)
+    if (!status && c->keep && !c->to.names.keyed)
         status = dp_names_create(&c->to.names, error);
     int reason = status ? 0 : copy_all(c);
-    pthread_rwlock_unlock(&store->gate);
+    if (reason == MDB_CORRUPTED && *c->wrong)
+        return dp_damaged(store->folder, error, "%s", c->wrong);
+    return reason ? dp_env_fail(c->keep || reason < 0 ? store->folder : path, reason, error) : status;
+}
+
+/* ---- backups ---- */
+
+/* A copy that did not come to its end, and what LMDB leaves beside one that did. */
+static void remove_beside(const char *path, bool all) {
+    dp_buffer lock = {0};
+    if (dp_buffer_printf(&lock, "%s-lock", path) && dp_buffer_add(&lock, "", 1))
+        unlink(lock.data);
+    dp_buffer_free(&lock);
+    if (all) {
+        dp_note_remove(path);
+        unlink(path);
+    }
+}
+
+static doppel_status copy_folder(dp_lmdb *store, const char *folder, doppel_error *error) {
+    copying c = {0};
+    char *path = dp_folder_file(folder, store->generation);
+    if (!path)
+        return dp_no_memory(error);
+    doppel_status status = write_copy(store, &c, path, error);
+    dp_env_close(&c.to);
+    if (!status)
+        status = dp_folder_sync(folder, error);
+    const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
+    if (!status)
+        status = dp_folder_write_index(folder, &index, error);
+    remove_beside(path, status != DOPPEL_OK);
     free(path);
-    return reason ? dp_env_fail(store->folder, reason, error) : status;
+    return status ? status : dp_folder_sync_parent(folder, error);
+}
+
+doppel_status dp_lmdb_backup(dp_store *given, const char *path, doppel_error *error) {
+    dp_lmdb *store = dp_lmdb_of(given);
+    dp_folder_content content;
+    doppel_status status = dp_folder_look(path, &content, error);
+    if (status)
+        return status;
+    if (!content.missing && !content.empty)
+        return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "is there and not empty; name a new folder");
+    if (content.missing && (status = dp_folder_make(path, error)))
+        return status;
+    if (!(status = dp_lmdb_enter(store, error))) {
+        status = copy_folder(store, path, error);
+        pthread_rwlock_unlock(&store->gate);
+    }
+    if (status && content.missing)
+        rmdir(path);
+    return status;
+}
+
+/* ---- the next generation ---- */
+
+static doppel_status write_next(dp_lmdb *store, copying *c, doppel_error *error) {
+    char *path = dp_folder_file(store->folder, store->generation + 1);
+    if (!path)
+        return dp_no_memory(error);
+    doppel_status status = dp_lmdb_enter(store, error);
+    if (!status) {
+        status = write_copy(store, c, path, error);
+        pthread_rwlock_unlock(&store->gate);
+    }
+    free(path);
+    return status;
 }
 
 /* Readers in other processes look for it. Should it fail, they find out by doppel.index. */
-static void name_successor(const dp_env *env, uint64_t generation) {
+static void name_successor(dp_lmdb *store, uint64_t generation) {
     char bytes[8];
     MDB_txn *txn;
+    dp_snapshot before = {0};
+    dp_guard guard;
     for (int i = 0; i < 8; i++)
         bytes[i] = (char)(generation >> (8 * i));
-    if (mdb_txn_begin(env->env, NULL, 0, &txn))
+    if (store->broken)
         return;
-    if (dp_meta_put(txn, env, DP_SEED_SUCCESSOR, (doppel_slice){bytes, sizeof bytes}))
-        mdb_txn_abort(txn);
-    else
-        (void)mdb_txn_commit(txn);
+    if (DP_GUARD_ENTER(guard)) {
+        store->env.stuck = true;
+        return;
+    }
+    if (!dp_env_write(&store->env, &txn, &before)) {
+        if (dp_meta_put(txn, &store->env, DP_SEED_SUCCESSOR, (doppel_slice){bytes, sizeof bytes}))
+            mdb_txn_abort(txn);
+        else
+            (void)dp_env_commit(&store->env, txn);
+    }
+    dp_guard_leave(&guard);
 }
 
 /* Whether doppel.index names the next generation: it may even if the call that wrote it failed, when it could not be
@@ -237,7 +381,7 @@ doppel_status dp_lmdb_compact(dp_store *given, dp_keep *keep, void *user, doppel
         dp_env_close(&c.to);
     } else {
         pthread_rwlock_wrlock(&store->gate);
-        name_successor(&store->env, store->generation + 1);
+        name_successor(store, store->generation + 1);
         c.to.mode = DP_ENV_WRITE;
         dp_lmdb_swap(store, &c.to, store->generation + 1);
         pthread_rwlock_unlock(&store->gate);

@@ -44,40 +44,91 @@ doppel_status dp_env_fail(const char *path, int reason, doppel_error *error) {
                           what ? what : "");
     if (what)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "%s", what);
-    return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
-                      "is damaged (%s): `doppel verify` tells what is lost; put back a copy of the folder",
-                      mdb_strerror(reason));
+    return dp_damaged(path, error, reason == MDB_CORRUPTED ? "a page cannot be read" : "%s", mdb_strerror(reason));
 }
 
 /* ---- databases ---- */
 
+static const struct {
+    const char *name;
+    unsigned flags;
+} databases[DP_DBS] = {
+    [DP_PART_TRACE] = {"traces", MDB_INTEGERKEY},
+    [DP_PART_RECORD] = {"records", MDB_INTEGERKEY},
+    [DP_PART_SET] = {"sets", MDB_INTEGERKEY},
+    [DP_PART_TEXT] = {"texts", MDB_INTEGERKEY},
+    [DP_DB_LINKS] = {"links", MDB_INTEGERKEY | MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP},
+    [DP_DB_COUNTS] = {"counts", MDB_INTEGERKEY},
+    [DP_DB_META] = {"meta", 0},
+};
+
+/* The databases that are written to. A new file gets them. */
 static int open_databases(dp_env *env) {
-    static const struct {
-        const char *name;
-        unsigned flags;
-    } list[DP_DBS] = {
-        [DP_PART_TRACE] = {"traces", MDB_INTEGERKEY},
-        [DP_PART_RECORD] = {"records", MDB_INTEGERKEY},
-        [DP_PART_SET] = {"sets", MDB_INTEGERKEY},
-        [DP_PART_TEXT] = {"texts", MDB_INTEGERKEY},
-        [DP_DB_LINKS] = {"links", MDB_INTEGERKEY | MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP},
-        [DP_DB_COUNTS] = {"counts", MDB_INTEGERKEY},
-        [DP_DB_META] = {"meta", 0},
-    };
     MDB_txn *txn;
+    dp_snapshot snapshot = {0};
+    unsigned make = env->mode == DP_ENV_NEW ? MDB_CREATE : 0;
     /* Who writes begins to: if the writer before was killed, LMDB finds out by that, and which commit was the last. */
-    int reason = mdb_txn_begin(env->env, NULL, env->mode == DP_ENV_READ ? MDB_RDONLY : 0, &txn);
+    int reason = make ? mdb_txn_begin(env->env, NULL, 0, &txn) : dp_env_write(env, &txn, &snapshot);
     if (reason)
         return reason;
     for (int i = 0; i < DP_DBS && !reason; i++)
-        reason =
-            mdb_dbi_open(txn, list[i].name, list[i].flags | (env->mode == DP_ENV_NEW ? MDB_CREATE : 0), &env->db[i]);
-    if (!reason && (reason = dp_names_get(txn, env, &env->names)) == MDB_NOTFOUND)
+        reason = mdb_dbi_open(txn, databases[i].name, databases[i].flags | make, &env->db[i]);
+    if (!reason && !make && (reason = dp_names_get(&snapshot, &env->names)) == MDB_NOTFOUND)
         reason = 0;
     if (!reason)
         return mdb_txn_commit(txn);
     mdb_txn_abort(txn);
     return reason == MDB_NOTFOUND || reason == MDB_INCOMPATIBLE ? MDB_CORRUPTED : reason;
+}
+
+/* A reader has none of LMDB's, but its list of them must be there. */
+static int look_at_databases(dp_env *env) {
+    MDB_txn *txn;
+    dp_snapshot snapshot = {0};
+    if (env->mode != DP_ENV_READ)
+        return open_databases(env);
+    int reason = dp_env_read_once(env, &txn, &snapshot);
+    if (reason)
+        return reason;
+    if ((reason = dp_names_get(&snapshot, &env->names)) == MDB_NOTFOUND)
+        reason = 0;
+    mdb_txn_abort(txn);
+    return reason;
+}
+
+/* ---- moments ---- */
+
+/* The meta page of a transaction, as it is now; false: it is another's, or damaged. */
+static bool read_meta(const dp_env *env, uint64_t transaction, dp_meta *meta) {
+    uint8_t bytes[DP_META_BYTES];
+    uint64_t mapped;
+    dp_guard guard;
+    const uint8_t *map = dp_map_cover(env->map, 2 * (uint64_t)env->page_size, &mapped);
+    if (mapped < 2 * (uint64_t)env->page_size || DP_GUARD_ENTER(guard))
+        return false;
+    memcpy(bytes, map + (transaction & 1) * env->page_size, sizeof bytes);
+    dp_guard_leave(&guard);
+    return dp_meta_decode(bytes, meta) && meta->sound && meta->transaction == transaction &&
+           meta->page_size == env->page_size;
+}
+
+static int take_snapshot(const dp_env *env, const dp_meta *meta, dp_snapshot *snapshot) {
+    dp_guard guard;
+    snapshot->id = 0;
+    int reason = dp_pages_begin(&snapshot->pages, env->map, meta);
+    if (reason)
+        return reason;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int missing = 0;
+    for (int i = 0; i < DP_DBS; i++)
+        if (dp_btree_named(&snapshot->pages, databases[i].name, databases[i].flags, &snapshot->db[i])) {
+            snapshot->db[i] = (dp_btree){.depth = 1, .flags = databases[i].flags};
+            missing++;
+        }
+    dp_guard_leave(&guard);
+    snapshot->id = meta->transaction + 1;
+    return missing == DP_DBS ? MDB_CORRUPTED : 0;
 }
 
 /* ---- the environment ---- */
@@ -105,6 +156,12 @@ static int reserve_lock(const dp_env *env) {
     return reason == EOPNOTSUPP || reason == ENOSYS ? 0 : reason;
 }
 
+/* LMDB finds its own data wrong, and ends the process if this returns. */
+static void on_doubt(MDB_env *env, const char *message) {
+    (void)env, (void)message;
+    dp_guard_raise();
+}
+
 static int open_environment(dp_env *env, uint64_t map, unsigned flags) {
     int reason = flags & MDB_NOLOCK ? 0 : reserve_lock(env);
     if (reason || (reason = mdb_env_create(&env->env)))
@@ -115,10 +172,15 @@ static int open_environment(dp_env *env, uint64_t map, unsigned flags) {
     if (!reason)
         reason = mdb_env_open(env->env, env->path, flags | MDB_NOSUBDIR | MDB_NOTLS, 0666);
     int number;
-    if (!reason && !mdb_env_get_fd(env->env, &number))
+    if (!reason && !(reason = mdb_env_get_fd(env->env, &number))) {
         fcntl(number, F_SETFD, FD_CLOEXEC);
-    if (!reason)
-        return 0;
+        reason = dp_map_open(&env->map, number);
+    }
+    MDB_stat known;
+    if (!reason && !(reason = mdb_env_stat(env->env, &known))) {
+        env->page_size = known.ms_psize;
+        return mdb_env_set_assert(env->env, on_doubt);
+    }
     mdb_env_close(env->env);
     env->env = NULL;
     return reason;
@@ -202,6 +264,8 @@ static bool set_paths(dp_env *env, const char *path) {
 
 doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint64_t map, doppel_error *error) {
     *env = (dp_env){.mode = mode};
+    if (mode == DP_ENV_NEW)
+        dp_note_remove(path);
     doppel_status status = mode == DP_ENV_NEW ? DOPPEL_OK : dp_file_check(path, error);
     if (status)
         return status;
@@ -209,6 +273,7 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
         dp_env_close(env);
         return dp_no_memory(error);
     }
+    dp_guard_install();
     int reason = open_anyhow(env, map);
     if (is_denied(reason) && mode == DP_ENV_READ) {
         status = refuse_reader(env, reason, error);
@@ -220,10 +285,10 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
     if (!reason && mode != DP_ENV_READ)
         reason = mdb_reader_check(env->env, NULL);
     if (!reason)
-        reason = open_databases(env);
+        reason = look_at_databases(env);
     /* Its writer has made the map larger since. */
     while (reason == MDB_MAP_RESIZED && !(reason = mdb_env_set_mapsize(env->env, 0)))
-        reason = open_databases(env);
+        reason = look_at_databases(env);
     if (!reason)
         return DOPPEL_OK;
     dp_env_close(env);
@@ -257,12 +322,19 @@ static int is_one_moment(const dp_env *env, MDB_txn *txn, MDB_txn **probe, bool 
     return 0;
 }
 
-int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe) {
+static int read_moment(const dp_env *env, MDB_txn **txn, MDB_txn **probe, dp_snapshot *snapshot) {
     for (bool is = false;;) {
+        dp_meta meta;
         int reason = begin_or_renew(env, txn);
         if (reason)
             return reason;
+        uint64_t transaction = mdb_txn_id(*txn);
+        bool known = snapshot->id == transaction + 1, whole = known || read_meta(env, transaction, &meta);
         reason = is_one_moment(env, *txn, probe, &is);
+        if (!reason && is && !whole)
+            reason = MDB_CORRUPTED;
+        else if (!reason && is && !known)
+            reason = take_snapshot(env, &meta, snapshot);
         if (!reason && is)
             return 0;
         mdb_txn_reset(*txn);
@@ -271,13 +343,23 @@ int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe) {
     }
 }
 
-int dp_env_read_once(const dp_env *env, MDB_txn **txn) {
+int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe, dp_snapshot *snapshot) {
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = read_moment(env, txn, probe, snapshot);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+int dp_env_read_once(const dp_env *env, MDB_txn **txn, dp_snapshot *snapshot) {
     MDB_txn *probe = NULL;
     *txn = NULL;
-    int reason = dp_env_read(env, txn, &probe);
+    *snapshot = (dp_snapshot){0};
+    int reason = dp_env_read(env, txn, &probe, snapshot);
     /* Nobody else uses it yet, where another process writes to it. */
     while (reason == MDB_MAP_RESIZED && !(reason = mdb_env_set_mapsize(env->env, 0)))
-        reason = dp_env_read(env, txn, &probe);
+        reason = dp_env_read(env, txn, &probe, snapshot);
     mdb_txn_abort(probe);
     if (!reason)
         return 0;
@@ -286,12 +368,90 @@ int dp_env_read_once(const dp_env *env, MDB_txn **txn) {
     return reason;
 }
 
+doppel_status dp_env_info(const dp_env *env, MDB_envinfo *info, doppel_error *error) {
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return dp_env_fail(env->path, MDB_CORRUPTED, error);
+    int reason = mdb_env_info(env->env, info);
+    dp_guard_leave(&guard);
+    return reason ? dp_env_fail(env->path, reason, error) : DOPPEL_OK;
+}
+
+/* ---- writing ---- */
+
+/* Reads what a note of a moment says; MDB_CORRUPTED when the list of free pages is damaged. */
+static int make_note(const dp_snapshot *snapshot, dp_note *note) {
+    uint64_t free_pages;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    *note = (dp_note){.transaction = snapshot->pages.meta.transaction, .meta = snapshot->pages.meta.checksum};
+    int reason = dp_free_check(&snapshot->pages, &note->free, &free_pages, NULL);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+static int check_whole(const dp_btree *tree, const dp_snapshot *snapshot) {
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = dp_btree_check_text(&snapshot->pages, tree);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+/* What LMDB reads whatever is written: its databases, `meta`, the free pages; and what is known of the last commit. */
+static int check_common(const dp_env *env, const dp_snapshot *snapshot) {
+    dp_note now, then = env->note;
+    int reason = make_note(snapshot, &now);
+    if (!reason)
+        reason = check_whole(&snapshot->pages.meta.main, snapshot);
+    if (!reason)
+        reason = check_whole(&snapshot->db[DP_DB_META], snapshot);
+    if (reason || (!then.transaction && !dp_note_read(env->path, &then)) || then.transaction != now.transaction)
+        return reason;
+    return then.meta != now.meta || (then.free && now.free && then.free != now.free) ? MDB_CORRUPTED : 0;
+}
+
+int dp_env_write(const dp_env *env, MDB_txn **txn, dp_snapshot *snapshot) {
+    dp_meta meta;
+    int reason = dp_map_is_whole(env->map) ? mdb_txn_begin(env->env, NULL, 0, txn) : MDB_CORRUPTED;
+    if (reason)
+        return reason;
+    reason = read_meta(env, mdb_txn_id(*txn) - 1, &meta) ? take_snapshot(env, &meta, snapshot) : MDB_CORRUPTED;
+    if (!reason)
+        reason = check_common(env, snapshot);
+    if (reason) {
+        mdb_txn_abort(*txn);
+        *txn = NULL;
+    }
+    return reason;
+}
+
+int dp_env_commit(dp_env *env, MDB_txn *txn) {
+    dp_meta meta;
+    dp_snapshot snapshot = {0};
+    uint64_t transaction = mdb_txn_id(txn);
+    int reason = mdb_txn_commit(txn);
+    if (reason)
+        return reason;
+    /* What is wrong now is found by whoever writes next. */
+    env->note = (dp_note){0};
+    if (read_meta(env, transaction, &meta) && !take_snapshot(env, &meta, &snapshot) &&
+        !make_note(&snapshot, &env->note))
+        dp_note_write(env->path, &env->note);
+    return 0;
+}
+
 void dp_env_close(dp_env *env) {
     int number;
     /* A child that was forked meanwhile has the file open, too, and with it its lock. */
     if (env->env && env->process == getpid() && !mdb_env_get_fd(env->env, &number))
         flock(number, LOCK_UN);
-    mdb_env_close(env->env);
+    if (!env->stuck) {
+        mdb_env_close(env->env);
+        dp_map_close(env->map);
+    }
     if (env->held)
         close(env->held - 1);
     free(env->path);

@@ -1,9 +1,14 @@
 /* lmdb_file.c - whether a file is one of LMDB's, and whole: looked at with read calls alone, so that nothing is mapped
  * whose pages are not there.
  *
- * The file begins with two meta pages; the one of the later transaction says how many pages there are. A file may have
- * fewer without harm: pages that were taken and given back in one transaction are never written. Then each page that is
- * not there has to be in the tree of free pages, which is walked: its leaves hold lists of page numbers. */
+ * The file begins with two meta pages, written in turn: page 0 by transactions of even numbers, page 1 by odd ones, so
+ * that their numbers differ by one. The later says how many pages there are. A file may have fewer without harm: pages
+ * that were taken and given back in one transaction are never written. Then each page that is not there has to be in
+ * the tree of free pages, which is walked: its leaves hold lists of page numbers.
+ *
+ * A flipped bit in the later meta page could make LMDB go back to the earlier one, and so to the commit before the
+ * last. So a note of the last commit is kept beside the file: its number and checksums of what it left. It is written
+ * without a sync, after the commit has been synced: it may be older than the file, never newer. */
 #include "store/lmdb.h"
 
 #include <errno.h>
@@ -13,19 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of a page, and of the meta page behind its header. */
-enum {
-    PAGE_HEADER = 16,
-    PAGE_FLAGS = 10,
-    PAGE_LOWER = 12,
-    META_MAGIC = PAGE_HEADER,
-    META_VERSION = META_MAGIC + 4,
-    META_PAGE_SIZE = META_MAGIC + 24,
-    META_FREE_ROOT = META_MAGIC + 24 + 40,
-    META_LAST = META_MAGIC + 120,
-    META_TRANSACTION = META_MAGIC + 128,
-    META_END = META_MAGIC + 136
-};
+enum { PAGE_HEADER = 16, PAGE_FLAGS = 10, PAGE_LOWER = 12, META_VERSION = PAGE_HEADER + 4, META_MAGIC = PAGE_HEADER };
 enum { IS_BRANCH = 1, IS_LEAF = 2, IS_META = 8, NODE_HEADER = 8, NODE_ELSEWHERE = 1, MOST_LEVELS = 32 };
 #define MAGIC 0xBEEFC0DEu
 #define VERSION 1
@@ -138,48 +131,125 @@ static doppel_status not_ours(const file *f) {
                       "is not a file of LMDB, or its beginning is damaged; put back a copy of the folder");
 }
 
-static doppel_status read_meta(file *f, int number, uint64_t *transaction) {
-    uint8_t meta[META_END];
-    if (f->size < (uint64_t)number * f->page_size + sizeof meta)
+static doppel_status read_meta(file *f, uint64_t at, dp_meta *meta) {
+    uint8_t bytes[DP_META_BYTES];
+    if (f->size < at + sizeof bytes)
         return not_ours(f);
-    doppel_status status = read_at(f, meta, sizeof meta, (uint64_t)number * f->page_size);
+    f->left = sizeof bytes;
+    doppel_status status = read_at(f, bytes, sizeof bytes, at);
     if (status)
         return status;
-    if (!(load16(meta + PAGE_FLAGS) & IS_META) || dp_load32(meta + META_MAGIC) != MAGIC)
-        return not_ours(f);
-    if (dp_load32(meta + META_VERSION) != VERSION)
+    uint32_t version = dp_load32(bytes + META_VERSION);
+    if (load16(bytes + PAGE_FLAGS) & IS_META && dp_load32(bytes + META_MAGIC) == MAGIC && version != VERSION)
         return dp_fail_at(f->error, DOPPEL_ERROR_STORE, f->path, 0,
-                          "is of version %" PRIu32 " of LMDB's format; this program reads version %d",
-                          dp_load32(meta + META_VERSION), VERSION);
-    uint64_t page_size = dp_load32(meta + META_PAGE_SIZE), id = dp_load64(meta + META_TRANSACTION);
-    if (page_size < 256 || page_size > 65536 || page_size & (page_size - 1))
-        return not_ours(f);
-    if (number && page_size != f->page_size)
-        return not_ours(f);
-    if (number && id <= *transaction)
-        return DOPPEL_OK;
-    f->page_size = page_size;
-    f->last = dp_load64(meta + META_LAST);
-    f->free_root = dp_load64(meta + META_FREE_ROOT);
-    *transaction = id;
-    return DOPPEL_OK;
+                          "is of version %" PRIu32 " of LMDB's format; this program reads version %d", version,
+                          VERSION);
+    return dp_meta_decode(bytes, meta) ? DOPPEL_OK : not_ours(f);
 }
 
-/* The length is asked for behind the meta pages: meanwhile a file only grows. */
-static doppel_status read_metas(file *f, uint64_t *transaction) {
-    struct stat known;
-    f->left = 2 * META_END;
-    doppel_status status = read_meta(f, 0, transaction);
+/* Whether the two are what LMDB leaves: one transaction apart, each in its place, or those of a new file. */
+static bool are_pair(const dp_meta meta[2]) {
+    uint64_t even = meta[0].transaction, odd = meta[1].transaction;
+    return meta[0].page_size == meta[1].page_size &&
+           ((!even && !odd) || (!(even & 1) && odd & 1 && (even + 1 == odd || odd + 1 == even)));
+}
+
+static doppel_status read_pair(file *f, dp_meta meta[2]) {
+    doppel_status status = read_meta(f, 0, &meta[0]);
     if (!status)
-        status = read_meta(f, 1, transaction);
+        status = read_meta(f, meta[0].page_size, &meta[1]);
+    return status || are_pair(meta) ? status : not_ours(f);
+}
+
+/* A writer that commits meanwhile may be met at any moment; it is done in less than that. */
+enum { TRIES = 200, PAUSE = 500 /* microseconds */ };
+
+static doppel_status read_metas(file *f, dp_meta *meta) {
+    struct stat known;
+    dp_meta pair[2];
+    dp_note note;
+    /* The note first: it is never ahead of the file. */
+    bool noted = dp_note_read(f->path, &note);
+    doppel_status status = read_pair(f, pair);
+    for (int tries = 0; status == DOPPEL_ERROR_STORE && tries < TRIES; tries++) {
+        usleep(PAUSE);
+        status = read_pair(f, pair);
+    }
     if (status)
         return status;
+    *meta = pair[pair[1].transaction > pair[0].transaction];
+    if (!meta->sound)
+        return not_ours(f);
+    /* The length is asked for after the meta pages: meanwhile a file only grows. */
     if (fstat(f->number, &known))
         return dp_env_fail(f->path, errno, f->error);
     f->size = (uint64_t)known.st_size;
-    f->absent = f->size / f->page_size;
-    return f->last > UINT64_MAX / f->page_size - 1 ? not_ours(f) : DOPPEL_OK;
+    f->absent = f->size / meta->page_size;
+    f->page_size = meta->page_size;
+    f->last = meta->last;
+    f->free_root = meta->free.root;
+    if (noted && meta->transaction < note.transaction)
+        return dp_damaged(f->path, f->error,
+                          "the last commit, number %" PRIu64 ", is gone, and the one found is %" PRIu64,
+                          note.transaction, meta->transaction);
+    /* Of an earlier commit it says nothing: LMDB leaves parts of a commit that failed in that one's page. */
+    return noted && meta->transaction == note.transaction && meta->checksum != note.meta ? not_ours(f) : DOPPEL_OK;
 }
+
+/* ---- notes ---- */
+
+enum { NOTE_BYTES = 32 };
+
+static uint64_t note_checksum(const uint8_t *bytes) {
+    return dp_value_checksum(0, DP_SEED_NOTE, bytes, NOTE_BYTES - 8);
+}
+
+static char *note_path(const char *path) {
+    dp_buffer name = {0};
+    if (dp_buffer_printf(&name, "%s-commit", path) && dp_buffer_add(&name, "", 1))
+        return name.data;
+    dp_buffer_free(&name);
+    return NULL;
+}
+
+bool dp_note_read(const char *path, dp_note *note) {
+    uint8_t bytes[NOTE_BYTES];
+    char *name = note_path(path);
+    int number = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    free(name);
+    if (number < 0)
+        return false;
+    ssize_t length = pread(number, bytes, sizeof bytes, 0);
+    close(number);
+    *note = (dp_note){dp_load64(bytes), dp_load64(bytes + 8), dp_load64(bytes + 16)};
+    return length == NOTE_BYTES && note_checksum(bytes) == dp_load64(bytes + 24);
+}
+
+void dp_note_write(const char *path, const dp_note *note) {
+    uint8_t bytes[NOTE_BYTES];
+    const uint64_t values[3] = {note->transaction, note->meta, note->free};
+    char *name = note_path(path);
+    int number = name ? open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    free(name);
+    if (number < 0)
+        return;
+    for (int i = 0; i < 24; i++)
+        bytes[i] = (uint8_t)(values[i / 8] >> (8 * (i % 8)));
+    uint64_t checksum = note_checksum(bytes);
+    for (int i = 0; i < 8; i++)
+        bytes[24 + i] = (uint8_t)(checksum >> (8 * i));
+    (void)!pwrite(number, bytes, sizeof bytes, 0);
+    close(number);
+}
+
+void dp_note_remove(const char *path) {
+    char *name = note_path(path);
+    if (name)
+        unlink(name);
+    free(name);
+}
+
+/* ---- the file ---- */
 
 static doppel_status check_pages(file *f) {
     f->found = 0;
@@ -192,16 +262,17 @@ static doppel_status check_pages(file *f) {
 
 /* While another process writes, pages may change under the walk: it counts only if nothing was written meanwhile. */
 static doppel_status check_file(file *f) {
-    uint64_t transaction = 0, before;
-    doppel_status status = read_metas(f, &transaction), found;
+    dp_meta meta;
+    uint64_t before;
+    doppel_status status = read_metas(f, &meta), found;
     if (status)
         return status;
     do {
-        before = transaction;
+        before = meta.transaction;
         found = check_pages(f);
-        if (found && (status = read_metas(f, &transaction)))
+        if (found && (status = read_metas(f, &meta)))
             return status;
-    } while (found && before != transaction);
+    } while (found && before != meta.transaction);
     return found ? check_pages(f) : DOPPEL_OK;
 }
 

@@ -1,6 +1,7 @@
 /* lmdb_folder.c - what an index folder has beside its documents:
  *   doppel.index            a few lines: what this is, the version of the format, and the generation in use
- *   documents-N.mdb         generation N, and beside it LMDB's own lock, documents-N.mdb-lock
+ *   documents-N.mdb         generation N, and beside it LMDB's own lock, documents-N.mdb-lock, and a note of the last
+ *                           commit, documents-N.mdb-commit (lmdb_file.c)
  *   writer.lock             locked, with the number of the process that writes
  *   documents-N.mdb.aside   a file that could not be read while doppel.index was missing: never touched again
  * doppel.index is written last: with it a folder is an index, without it it is not. */
@@ -113,7 +114,8 @@ static bool is_ours(const char *name, uint64_t *generation, bool *whole) {
             *generation = 0;
             return true;
         }
-        return *whole || !strcmp(name + end, "-lock") || !strcmp(name + strlen(name) - 4, ".tmp");
+        return *whole || !strcmp(name + end, "-lock") || !strcmp(name + end, "-commit") ||
+               !strcmp(name + strlen(name) - 4, ".tmp");
     }
     *generation = 0;
     return !strcmp(name, LOCK) || !strncmp(name, INDEX, strlen(INDEX));

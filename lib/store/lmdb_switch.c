@@ -9,7 +9,7 @@ void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation) {
         mdb_txn_abort(view->txn);
         mdb_txn_abort(view->probe);
         view->txn = view->probe = NULL;
-        view->id = 0;
+        view->now.id = view->id = 0;
     }
     pthread_mutex_unlock(&store->views_mutex);
     dp_env_close(&store->env);
@@ -24,8 +24,18 @@ static doppel_status reopen(dp_lmdb *store, doppel_error *error) {
     return dp_lmdb_open_generation(store, &store->env, store->generation, error);
 }
 
+/* LMDB reads its meta pages for that. */
+static int set_size(MDB_env *env, uint64_t map) {
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = mdb_env_set_mapsize(env, (size_t)map);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
 static doppel_status set_map(dp_lmdb *store, uint64_t map, doppel_error *error) {
-    int reason = mdb_env_set_mapsize(store->env.env, (size_t)map);
+    int reason = set_size(store->env.env, map);
     if (!reason)
         return DOPPEL_OK;
     /* LMDB has let go of the map it had. */
@@ -40,8 +50,7 @@ doppel_status dp_lmdb_grow(dp_lmdb *store, doppel_error *error) {
     MDB_envinfo info;
     doppel_status status = DOPPEL_OK;
     pthread_rwlock_wrlock(&store->gate);
-    if (store->env.env) {
-        mdb_env_info(store->env.env, &info);
+    if (store->env.env && !(status = dp_env_info(&store->env, &info, error))) {
         status = set_map(store, info.me_mapsize * 2, error);
         store->map = status ? store->map : info.me_mapsize * 2;
     }
@@ -56,13 +65,22 @@ doppel_status dp_lmdb_follow_map(dp_lmdb *store, doppel_error *error) {
     return status;
 }
 
-doppel_status dp_lmdb_recover(dp_lmdb *store, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
+static int try_read(MDB_env *env) {
     MDB_txn *txn;
-    pthread_rwlock_wrlock(&store->gate);
-    int reason = store->env.env ? mdb_txn_begin(store->env.env, NULL, MDB_RDONLY, &txn) : MDB_PANIC;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_PANIC;
+    int reason = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
     if (!reason)
         mdb_txn_abort(txn);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+doppel_status dp_lmdb_recover(dp_lmdb *store, doppel_error *error) {
+    doppel_status status = DOPPEL_OK;
+    pthread_rwlock_wrlock(&store->gate);
+    int reason = store->env.env ? try_read(store->env.env) : MDB_PANIC;
     if (reason == MDB_PANIC)
         status = reopen(store, error);
     pthread_rwlock_unlock(&store->gate);

@@ -37,23 +37,29 @@ bool dp_value_open(const MDB_val *value, uint64_t number, int seed, doppel_slice
 
 /* ---- meta ---- */
 
-static MDB_val meta_key(dp_seed seed) {
-    static char settings[] = "settings", state[] = "state", successor[] = "successor", secret[] = "secret",
-                clock[] = "clock";
-    char *name = seed == DP_SEED_SETTINGS    ? settings
-                 : seed == DP_SEED_STATE     ? state
-                 : seed == DP_SEED_SUCCESSOR ? successor
-                 : seed == DP_SEED_SECRET    ? secret
-                                             : clock;
-    return (MDB_val){strlen(name), name};
+static const char *meta_name(dp_seed seed) {
+    return seed == DP_SEED_SETTINGS    ? "settings"
+           : seed == DP_SEED_STATE     ? "state"
+           : seed == DP_SEED_SUCCESSOR ? "successor"
+           : seed == DP_SEED_SECRET    ? "secret"
+                                       : "clock";
 }
 
-int dp_meta_get(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice *bytes) {
-    MDB_val key = meta_key(seed), value;
-    int reason = mdb_get(txn, env->db[DP_DB_META], &key, &value);
-    if (reason)
-        return reason;
-    return dp_value_open(&value, 0, (int)seed, bytes) ? 0 : MDB_CORRUPTED;
+static MDB_val meta_key(dp_seed seed) {
+    const char *name = meta_name(seed);
+    return (MDB_val){strlen(name), (void *)(uintptr_t)name};
+}
+
+int dp_meta_get(const dp_snapshot *snapshot, dp_seed seed, doppel_slice *bytes) {
+    dp_found found;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = dp_btree_get_text(&snapshot->pages, &snapshot->db[DP_DB_META], meta_name(seed), &found);
+    if (!reason && !dp_value_open(&found.value, 0, (int)seed, bytes))
+        reason = MDB_CORRUPTED;
+    dp_guard_leave(&guard);
+    return reason;
 }
 
 int dp_meta_put(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice bytes) {
@@ -81,9 +87,9 @@ bool dp_counts_decode(doppel_slice bytes, dp_counts *counts) {
 enum { STATE_SIZE = 16 + DP_COUNTS_SIZE, CLOCK_SIZE = 40 };
 
 /* What is known of the time of the state; none where that was written without it. */
-static void get_clock(MDB_txn *txn, const dp_env *env, dp_clock *clock) {
+static void get_clock(const dp_snapshot *snapshot, dp_clock *clock) {
     doppel_slice bytes;
-    if (dp_meta_get(txn, env, DP_SEED_CLOCK, &bytes) || bytes.length != CLOCK_SIZE ||
+    if (dp_meta_get(snapshot, DP_SEED_CLOCK, &bytes) || bytes.length != CLOCK_SIZE ||
         dp_load64(bytes.data) != clock->time)
         return;
     clock->boot = dp_load64(bytes.data + 8);
@@ -100,14 +106,14 @@ static int put_clock(MDB_txn *txn, const dp_env *env, const dp_clock *clock) {
     return dp_meta_put(txn, env, DP_SEED_CLOCK, (doppel_slice){bytes, sizeof bytes});
 }
 
-int dp_state_get(MDB_txn *txn, const dp_env *env, dp_state *state) {
+int dp_state_get(const dp_snapshot *snapshot, dp_state *state) {
     doppel_slice bytes;
-    int reason = dp_meta_get(txn, env, DP_SEED_STATE, &bytes);
+    int reason = dp_meta_get(snapshot, DP_SEED_STATE, &bytes);
     if (reason || bytes.length != STATE_SIZE)
         return reason ? reason : MDB_CORRUPTED;
     state->last = dp_load64(bytes.data);
     state->clock = (dp_clock){.time = dp_load64(bytes.data + 8)};
-    get_clock(txn, env, &state->clock);
+    get_clock(snapshot, &state->clock);
     dp_counts_decode((doppel_slice){bytes.data + 16, DP_COUNTS_SIZE}, &state->total);
     return 0;
 }
@@ -125,10 +131,10 @@ int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_state *state) {
 
 enum { SECRET_SIZE = 16 };
 
-int dp_names_get(MDB_txn *txn, const dp_env *env, dp_names *names) {
+int dp_names_get(const dp_snapshot *snapshot, dp_names *names) {
     doppel_slice bytes;
     *names = (dp_names){.keyed = false};
-    int reason = dp_meta_get(txn, env, DP_SEED_SECRET, &bytes);
+    int reason = dp_meta_get(snapshot, DP_SEED_SECRET, &bytes);
     if (reason || bytes.length != SECRET_SIZE)
         return reason ? reason : MDB_CORRUPTED;
     *names = (dp_names){.keyed = true, .secret = {dp_load64(bytes.data), dp_load64(bytes.data + 8)}};

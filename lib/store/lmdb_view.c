@@ -5,6 +5,7 @@
  * another generation, begin opens that. */
 #include "store/lmdb.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -78,25 +79,24 @@ static bool index_moved(dp_lmdb_view *v, bool at_once) {
 /* Reads the state anew if anything was written since. */
 static int read_state(dp_lmdb_view *v) {
     const dp_lmdb *store = store_of(v);
-    uint64_t id = mdb_txn_id(v->txn) + 1;
     doppel_slice successor;
     if (store->read_only && index_moved(v, false))
         return MOVED;
-    if (id == v->id)
+    if (v->now.id == v->id)
         return 0;
-    if (store->read_only && !dp_meta_get(v->txn, &store->env, DP_SEED_SUCCESSOR, &successor) && index_moved(v, true))
+    if (store->read_only && !dp_meta_get(&v->now, DP_SEED_SUCCESSOR, &successor) && index_moved(v, true))
         return MOVED;
-    int reason = dp_state_get(v->txn, &store->env, &v->state);
+    int reason = dp_state_get(&v->now, &v->state);
     if (!reason)
-        v->id = id;
-    return reason;
+        v->id = v->now.id;
+    return reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason;
 }
 
 static int begin(dp_lmdb_view *v) {
     const dp_lmdb *store = store_of(v);
     if (!store->env.env)
         return MDB_PANIC;
-    int reason = dp_env_read(&store->env, &v->txn, &v->probe);
+    int reason = dp_env_read(&store->env, &v->txn, &v->probe, &v->now);
     if (reason)
         return reason;
     if ((reason = read_state(v)))
@@ -144,144 +144,178 @@ void dp_lmdb_view_end(dp_view *view) {
 
 void dp_lmdb_view_moment(dp_view *view, dp_moment *moment) {
     const dp_lmdb_view *v = of_view(view);
-    *moment = (dp_moment){v->state.last, store_of(v)->generation, v->state.clock, store_of(v)->env.names};
+    *moment = (dp_moment){.last = v->state.last,
+                          .clock = v->state.clock,
+                          .generation = store_of(v)->generation,
+                          .names = store_of(v)->env.names,
+                          .commit = v->now.id,
+                          .traces = v->now.db[DP_PART_TRACE].entries,
+                          .records = v->now.db[DP_PART_RECORD].entries};
 }
 
-/* Pages in LMDB's own list of those that can be used again: database 0, each value led by its count. */
+/* Pages in LMDB's own list of those that can be used again. */
 static uint64_t free_pages(const dp_lmdb_view *v) {
-    MDB_cursor *cursor;
-    MDB_val key, value;
-    uint64_t pages = 0;
-    if (mdb_cursor_open(v->txn, 0, &cursor))
+    uint64_t checksum, pages;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
         return 0;
-    while (!mdb_cursor_get(cursor, &key, &value, MDB_NEXT))
-        pages += value.mv_size >= 8 ? dp_load64(value.mv_data) : 0;
-    mdb_cursor_close(cursor);
-    return pages;
+    int reason = dp_free_check(&v->now.pages, &checksum, &pages, NULL);
+    dp_guard_leave(&guard);
+    return reason ? 0 : pages;
 }
 
 void dp_lmdb_view_info(dp_view *view, dp_store_info *info) {
     const dp_lmdb_view *v = of_view(view);
     const dp_lmdb *store = store_of(v);
     struct stat known;
-    MDB_stat stat_of;
     info->last = v->state.last;
     info->clock = v->state.clock;
     info->generation = store->generation;
     info->total = v->state.total;
     for (int part = 0; part < DP_PARTS; part++)
-        if (!mdb_stat(v->txn, store->env.db[part], &stat_of))
-            info->entries[part] = stat_of.ms_entries;
+        info->entries[part] = v->now.db[part].entries;
     if (!stat(store->env.path, &known))
         info->disk_bytes = (uint64_t)known.st_size;
-    if (!mdb_env_stat(store->env.env, &stat_of))
-        info->free_bytes = free_pages(v) * stat_of.ms_psize;
+    info->free_bytes = free_pages(v) * v->now.pages.size;
 }
 
 /* ---- reading ---- */
 
 static doppel_status damaged(const dp_lmdb_view *v, const char *what, uint64_t number, doppel_error *error) {
-    return dp_fail_at(error, DOPPEL_ERROR_STORE, store_of(v)->folder, 0,
-                      "the %s of number %" PRIu64 " is damaged: its checksum is wrong", what, number);
+    return dp_damaged(store_of(v)->folder, error, "the %s of number %" PRIu64 " is damaged", what, number);
+}
+
+/* A value, its checksum seen to be right: MDB_BAD_VALSIZE when it is not. */
+static int get(const dp_lmdb_view *v, int db, uint64_t number, int seed, doppel_slice *bytes) {
+    dp_found found;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = dp_btree_get(&v->now.pages, &v->now.db[db], number, &found);
+    if (!reason && !dp_value_open(&found.value, number, seed, bytes))
+        reason = MDB_CORRUPTED;
+    dp_guard_leave(&guard);
+    return reason;
 }
 
 doppel_status dp_lmdb_view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error) {
     const dp_lmdb_view *v = of_view(view);
-    MDB_val key = dp_key(&number), value;
-    int reason = mdb_get(v->txn, store_of(v)->env.db[part], &key, &value);
-    if (reason)
-        return reason == MDB_NOTFOUND ? DOPPEL_OK : fail(v, reason, error);
-    if (dp_value_open(&value, number, (int)part, bytes))
+    int reason = get(v, (int)part, number, (int)part, bytes);
+    if (!reason)
         return DOPPEL_OK;
     *bytes = (doppel_slice){0};
-    return damaged(v, dp_part_name(part), number, error);
+    return reason == MDB_NOTFOUND ? DOPPEL_OK : damaged(v, dp_part_name(part), number, error);
 }
 
 doppel_status dp_lmdb_view_counts(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error) {
     const dp_lmdb_view *v = of_view(view);
-    MDB_val key = dp_key(&number), value;
     doppel_slice bytes;
-    int reason = mdb_get(v->txn, store_of(v)->env.db[DP_DB_COUNTS], &key, &value);
-    if (reason)
-        return reason == MDB_NOTFOUND ? DOPPEL_OK : fail(v, reason, error);
-    return dp_value_open(&value, number, DP_SEED_COUNTS, &bytes) && dp_counts_decode(bytes, counts)
-               ? DOPPEL_OK
-               : damaged(v, "count", number, error);
+    int reason = get(v, DP_DB_COUNTS, number, DP_SEED_COUNTS, &bytes);
+    if (reason == MDB_NOTFOUND)
+        return DOPPEL_OK;
+    return !reason && dp_counts_decode(bytes, counts) ? DOPPEL_OK : damaged(v, "count", number, error);
 }
 
-static int read_links(MDB_cursor *cursor, uint64_t number, uint64_t *links, size_t room, size_t *found) {
-    MDB_val key = dp_key(&number), value;
-    int reason = mdb_cursor_get(cursor, &key, &value, MDB_SET);
+typedef struct linking {
+    uint64_t *links;
+    size_t room, found;
+    uint64_t above, last;
+} linking;
+
+/* A link leads from an original to a copy, which came later. */
+static int take_link(uint64_t number, void *user) {
+    linking *l = user;
+    if (number <= l->above || number > l->last)
+        return MDB_CORRUPTED;
+    if (l->found < l->room)
+        l->links[l->found] = number;
+    l->found++;
+    return 0;
+}
+
+static int read_links(const dp_lmdb_view *v, uint64_t number, linking *l) {
+    dp_found found;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = dp_btree_get(&v->now.pages, &v->now.db[DP_DB_LINKS], number, &found);
     if (!reason)
-        reason = mdb_cursor_get(cursor, &key, &value, MDB_FIRST_DUP);
-    for (; !reason; reason = mdb_cursor_get(cursor, &key, &value, MDB_NEXT_DUP)) {
-        if (*found < room)
-            links[*found] = dp_load64(value.mv_data);
-        ++*found;
-    }
+        reason = dp_dups_each(&v->now.pages, &found, take_link, l, NULL);
+    dp_guard_leave(&guard);
     return reason == MDB_NOTFOUND ? 0 : reason;
 }
 
 doppel_status dp_lmdb_view_links(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
                                  doppel_error *error) {
     const dp_lmdb_view *v = of_view(view);
-    MDB_cursor *cursor;
-    int reason = mdb_cursor_open(v->txn, store_of(v)->env.db[DP_DB_LINKS], &cursor);
-    if (!reason) {
-        reason = read_links(cursor, number, links, room, found);
-        mdb_cursor_close(cursor);
-    }
-    return reason ? fail(v, reason, error) : DOPPEL_OK;
+    linking l = {.links = links, .room = room, .above = number, .last = v->state.last};
+    int reason = read_links(v, number, &l);
+    *found = reason ? 0 : l.found;
+    return reason ? damaged(v, "list of copies", number, error) : DOPPEL_OK;
 }
 
 /* ---- all of something ---- */
 
-static doppel_status each_value(const dp_lmdb_view *v, MDB_cursor *cursor, const dp_each *each, doppel_error *error) {
-    uint64_t number = each->from;
-    MDB_val key = dp_key(&number), value;
+/* The next value and whether it is whole. */
+static int step(dp_cursor *cursor, int seed, uint64_t *number, doppel_slice *bytes, bool *whole) {
+    dp_found found;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return EIO;
+    int reason = dp_cursor_next(cursor, number, &found);
+    *whole = !reason && dp_value_open(&found.value, *number, seed, bytes);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+/* A page that cannot be read is passed over, if whoever asks takes note of that. */
+static doppel_status each_value(const dp_lmdb_view *v, dp_cursor *cursor, const dp_each *each, doppel_error *error) {
     doppel_slice bytes;
-    int reason = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    for (; !reason; reason = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        number = dp_load64(key.mv_data);
-        if (number > each->to)
+    bool whole;
+    for (;;) {
+        uint64_t number = 0;
+        int reason = step(cursor, (int)each->part, &number, &bytes, &whole);
+        if (reason == MDB_NOTFOUND || (!reason && number > each->to))
             return DOPPEL_OK;
+        if (reason && (reason != MDB_CORRUPTED || !each->damaged))
+            return fail(v, reason, error);
         doppel_status status = DOPPEL_OK;
-        if (dp_value_open(&value, number, (int)each->part, &bytes))
+        if (!reason && whole)
             status = each->value(number, bytes, each->user);
         else if (each->damaged)
             each->damaged(number, each->user);
         if (status)
             return status;
     }
-    return reason == MDB_NOTFOUND ? DOPPEL_OK : fail(v, reason, error);
 }
 
 doppel_status dp_lmdb_view_each(dp_view *view, const dp_each *each, doppel_error *error) {
     const dp_lmdb_view *v = of_view(view);
-    MDB_cursor *cursor;
-    int reason = mdb_cursor_open(v->txn, store_of(v)->env.db[each->part], &cursor);
-    if (reason)
-        return fail(v, reason, error);
-    doppel_status status = each_value(v, cursor, each, error);
-    mdb_cursor_close(cursor);
-    return status;
+    dp_cursor cursor = {0};
+    dp_cursor_seek(&cursor, &v->now.pages, &v->now.db[each->part], each->from);
+    return each_value(v, &cursor, each, error);
 }
 
 doppel_status dp_lmdb_view_each_count(dp_view *view, dp_counted *counted, void *user, doppel_error *error) {
     const dp_lmdb_view *v = of_view(view);
-    MDB_cursor *cursor;
-    MDB_val key, value;
-    doppel_status status = DOPPEL_OK;
-    int reason = mdb_cursor_open(v->txn, store_of(v)->env.db[DP_DB_COUNTS], &cursor);
-    if (reason)
-        return fail(v, reason, error);
-    while (!status && !(reason = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
-        doppel_slice bytes;
+    dp_cursor cursor = {0};
+    doppel_slice bytes;
+    bool whole;
+    uint64_t number = 0, seen = 0, good = 0;
+    dp_cursor_seek(&cursor, &v->now.pages, &v->now.db[DP_DB_COUNTS], 0);
+    for (int reason; (reason = step(&cursor, DP_SEED_COUNTS, &number, &bytes, &whole)) != MDB_NOTFOUND; seen++) {
         dp_counts counts;
-        uint64_t number = dp_load64(key.mv_data);
-        if (dp_value_open(&value, number, DP_SEED_COUNTS, &bytes) && dp_counts_decode(bytes, &counts))
-            status = counted(number, &counts, user);
+        if (reason && reason != MDB_CORRUPTED)
+            return fail(v, reason, error);
+        if (reason || !whole || !dp_counts_decode(bytes, &counts))
+            continue;
+        doppel_status status = counted(number, &counts, user);
+        if (status)
+            return status;
+        good++;
     }
-    mdb_cursor_close(cursor);
-    return status || !reason || reason == MDB_NOTFOUND ? status : fail(v, reason, error);
+    if (good == seen && good == v->now.db[DP_DB_COUNTS].entries)
+        return DOPPEL_OK;
+    return dp_damaged(store_of(v)->folder, error, "of %" PRIu64 " counts of duplicates %" PRIu64 " can be read",
+                      v->now.db[DP_DB_COUNTS].entries, good);
 }

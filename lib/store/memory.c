@@ -138,7 +138,12 @@ static doppel_status view_begin(dp_view *view, doppel_error *error) {
 
 static void view_moment(dp_view *view, dp_moment *moment) {
     const memory_view *v = of_view(view);
-    *moment = (dp_moment){v->tree.last, v->generation, v->tree.clock, of_store(view->store)->names};
+    *moment = (dp_moment){.last = v->tree.last,
+                          .clock = v->tree.clock,
+                          .generation = v->generation,
+                          .names = of_store(view->store)->names,
+                          .traces = v->tree.entries[DP_PART_TRACE],
+                          .records = v->tree.entries[DP_PART_RECORD]};
 }
 
 static void view_info(dp_view *view, dp_store_info *info) {

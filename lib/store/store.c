@@ -2,6 +2,8 @@
 #include "store/kind.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <xxhash.h>
 
 /* The first that takes a path has it. */
@@ -18,6 +20,27 @@ uint64_t dp_name_hash(const dp_names *names, doppel_slice name) {
     uint64_t hash =
         names->keyed ? dp_siphash(name.data, name.length, names->secret) : XXH3_64bits(name.data, name.length);
     return hash ? hash : 1;
+}
+
+/* A file of an index folder is told by its folder. */
+static int folder_length(const char *path) {
+    const char *slash = strrchr(path, '/');
+    bool file = slash && !strncmp(slash, "/documents-", 11);
+    return (int)(file ? (size_t)(slash - path) : strlen(path));
+}
+
+doppel_status dp_damaged(const char *path, doppel_error *error, const char *format, ...) {
+    char what[300];
+    int length = folder_length(path);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return dp_fail_at(
+        error, DOPPEL_ERROR_STORE, path, 0,
+        "%s: the index is damaged. `doppel verify --index %.*s` says what is lost, `doppel export --index "
+        "%.*s -o FILE` saves what can be read; or put back a copy of the folder",
+        what, length, path, length, path);
 }
 
 const char *dp_part_name(dp_part part) {

@@ -100,6 +100,10 @@ typedef struct dp_store_options {
 doppel_status dp_store_open(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
 void dp_store_close(dp_store *store);
 
+/* The error of a folder, or of its file, that is damaged: how, and what to do. DOPPEL_ERROR_STORE. */
+doppel_status dp_damaged(const char *path, doppel_error *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* The settings it was made with; borrowed. */
 const char *dp_store_settings(const dp_store *store);
 
@@ -163,6 +167,8 @@ typedef struct dp_moment {
     uint64_t last, generation; /* as in dp_store_info */
     dp_clock clock;
     dp_names names; /* of the traces; other ones come with another generation only */
+    uint64_t commit;          /* another one with every write; 0: not known */
+    uint64_t traces, records; /* how many the store says there are */
 } dp_moment;
 void dp_view_moment(dp_view *view, dp_moment *moment);
 /* All of it; may walk a list of what is free. */
@@ -178,7 +184,8 @@ doppel_status dp_view_links(dp_view *view, uint64_t number, uint64_t *links, siz
                             doppel_error *error);
 
 /* Each value of a part with a number of at least `from` and at most `to`, ascending; `damaged` (of `user`, may be NULL)
- * gets those whose checksum is wrong. A status of `value` other than DOPPEL_OK ends it. */
+ * gets those whose checksum is wrong, and 0 for numbers that cannot even be told: some that stand beside each other, in
+ * the range or near it. Without it these are an error. A status of `value` other than DOPPEL_OK ends it. */
 typedef struct dp_each {
     dp_part part;
     uint64_t from, to;
@@ -187,7 +194,7 @@ typedef struct dp_each {
     void *user;
 } dp_each;
 doppel_status dp_view_each(dp_view *view, const dp_each *each, doppel_error *error);
-/* Each number that has a count. */
+/* Each number that has a count. Those that are damaged are an error, which comes after all others were given. */
 doppel_status dp_view_each_count(dp_view *view,
                                  doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
                                  void *user, doppel_error *error);

@@ -29,6 +29,8 @@ typedef struct dp_walk {
     dp_verify_place *place;
     dp_env env;
     MDB_txn *txn;
+    dp_snapshot now;
+    uint64_t *used; /* a bit for each page that something leads to */
     dp_state state;
     uint64_t told; /* findings in this database */
     uint64_t *bad; /* numbers that are lost or not whole */
@@ -42,7 +44,7 @@ void dp_verify_mark(dp_walk *w, uint64_t number);
 
 /* verify_values.c: one value of a part, of the links, of the counts. */
 void dp_verify_part(dp_walk *w, int part, uint64_t number, const MDB_val *value);
-void dp_verify_link(dp_walk *w, uint64_t number, const MDB_val *value);
+void dp_verify_link(dp_walk *w, uint64_t number, uint64_t copy);
 void dp_verify_count(dp_walk *w, uint64_t number, const MDB_val *value);
 /* The trace of a number; false: none that can be read. */
 bool dp_verify_trace(const dp_walk *w, uint64_t number, dp_trace *trace);

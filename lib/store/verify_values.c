@@ -20,13 +20,14 @@
 
 /* A value whose checksum is right; false: there is none. */
 static bool get(const dp_walk *w, int part, uint64_t number, doppel_slice *bytes) {
-    MDB_val key = dp_key(&number), value;
-    return !mdb_get(w->txn, w->env.db[part], &key, &value) && dp_value_open(&value, number, part, bytes);
+    dp_found found;
+    return !dp_btree_get(&w->now.pages, &w->now.db[part], number, &found) &&
+           dp_value_open(&found.value, number, part, bytes);
 }
 
 static bool exists(const dp_walk *w, int db, uint64_t number) {
-    MDB_val key = dp_key(&number), value;
-    return !mdb_get(w->txn, w->env.db[db], &key, &value);
+    dp_found found;
+    return !dp_btree_get(&w->now.pages, &w->now.db[db], number, &found);
 }
 
 bool dp_verify_trace(const dp_walk *w, uint64_t number, dp_trace *trace) {
@@ -110,9 +111,8 @@ void dp_verify_part(dp_walk *w, int part, uint64_t number, const MDB_val *value)
         WRONG(w, number, "is above the last number, %" PRIu64, w->state.last);
 }
 
-void dp_verify_link(dp_walk *w, uint64_t number, const MDB_val *value) {
+void dp_verify_link(dp_walk *w, uint64_t number, uint64_t copy) {
     dp_trace trace;
-    uint64_t copy = value->mv_size == 8 ? dp_load64(value->mv_data) : 0;
     if (!exists(w, DP_PART_TRACE, number))
         dp_verify_say(w, "number %" PRIu64 " has a link, but is not there", number);
     /* A trace that is damaged has been told. */

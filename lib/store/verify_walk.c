@@ -4,7 +4,8 @@
  *   3. each value has its checksum, traces and records can be decoded, sets ascend and are as long as their record
  * says, and so are texts once they are unpacked;
  *   4. every document and copy has its record, and the set and text this speaks of; no part is without a trace;
- *   5. links lead from an original to its copies, counts stand at what is there, and no number is above the last. */
+ *   5. links lead from an original to its copies, counts stand at what is there, and no number is above the last;
+ *   6. no page is used twice, or used and free. */
 #include "store/verify.h"
 
 #include <inttypes.h>
@@ -55,48 +56,88 @@ void dp_verify_mark(dp_walk *w, uint64_t number) {
 
 /* ---- one database ---- */
 
-static void check_entry(dp_walk *w, int db, uint64_t number, const MDB_val *value) {
-    if (db < DP_PARTS)
-        dp_verify_part(w, db, number, value);
-    else if (db == DP_DB_LINKS)
-        dp_verify_link(w, number, value);
-    else
-        dp_verify_count(w, number, value);
+typedef struct linking {
+    dp_walk *walk;
+    uint64_t original, seen;
+} linking;
+
+static int check_link(uint64_t copy, void *user) {
+    linking *l = user;
+    l->seen++;
+    dp_verify_link(l->walk, l->original, copy);
+    return 0;
 }
 
-static void end_database(dp_walk *w, int db, int reason, uint64_t seen) {
-    MDB_stat known = {0};
-    mdb_stat(w->txn, w->env.db[db], &known);
-    if (reason != MDB_NOTFOUND)
-        dp_verify_say(w, "the %s cannot be read behind number %" PRIu64 ": %s", dp_verify_db_name(db), w->place->number,
-                      mdb_strerror(reason));
-    if (known.ms_entries != seen)
-        dp_verify_say(w, "of %zu %s %" PRIu64 " can be read", known.ms_entries, dp_verify_db_name(db), seen);
+static void check_entry(dp_walk *w, int db, uint64_t number, const dp_found *found, linking *l) {
+    l->original = number;
+    if (db < DP_PARTS)
+        dp_verify_part(w, db, number, &found->value);
+    else if (db == DP_DB_COUNTS)
+        dp_verify_count(w, number, &found->value);
+    else if (dp_dups_each(&w->now.pages, found, check_link, l, w->used))
+        dp_verify_say(w, "number %" PRIu64 ": the list of its copies is damaged", number);
+}
+
+static void end_database(dp_walk *w, int db, uint64_t damaged, uint64_t seen) {
+    uint64_t entries = w->now.db[db].entries;
+    if (damaged)
+        dp_verify_say(w, "%" PRIu64 " page%s of the %s cannot be read", damaged, damaged == 1 ? "" : "s",
+                      dp_verify_db_name(db));
+    if (entries != seen)
+        dp_verify_say(w, "of %" PRIu64 " %s %" PRIu64 " can be read", entries, dp_verify_db_name(db), seen);
     /* What cannot be read of the traces is lost, whatever its numbers are. */
-    if (db == DP_PART_TRACE && known.ms_entries > seen)
-        w->place->found.damaged += known.ms_entries - seen;
+    if (db == DP_PART_TRACE)
+        w->place->found.damaged += entries > seen ? entries - seen : damaged;
     end_findings(w, db);
 }
 
 static void walk_database(dp_walk *w, int db) {
-    MDB_cursor *cursor;
-    MDB_val key, value;
-    uint64_t seen = 0, before = 0;
+    dp_cursor cursor = {.used = w->used};
+    dp_found found;
+    linking l = {.walk = w};
+    uint64_t seen = 0, damaged = 0, number;
     w->place->db = db;
     w->place->number = 0;
-    int reason = mdb_cursor_open(w->txn, w->env.db[db], &cursor);
-    while (!reason && !(reason = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
-        uint64_t number = key.mv_size == 8 ? dp_load64(key.mv_data) : 0;
-        /* Also what keeps a damaged tree from being walked for ever. */
-        if (number < before || (db != DP_DB_LINKS && number == before)) {
-            reason = MDB_CORRUPTED;
-            break;
+    dp_cursor_seek(&cursor, &w->now.pages, &w->now.db[db], 0);
+    for (int reason; (reason = dp_cursor_next(&cursor, &number, &found)) != MDB_NOTFOUND;) {
+        if (reason) {
+            damaged++;
+            continue;
         }
-        w->place->number = before = number;
+        w->place->number = number;
         seen++;
-        check_entry(w, db, number, &value);
+        check_entry(w, db, number, &found, &l);
     }
-    end_database(w, db, reason, seen);
+    end_database(w, db, damaged, db == DP_DB_LINKS ? l.seen : seen);
+}
+
+/* ---- LMDB's own ---- */
+
+/* The databases, `meta`, the free pages: none of them is used twice. */
+static void check_pages(dp_walk *w) {
+    dp_cursor cursor = {.used = w->used};
+    dp_found found;
+    uint64_t number, checksum, free_pages;
+    int reason;
+    w->place->db = DP_DB_META;
+    dp_cursor_seek(&cursor, &w->now.pages, &w->now.db[DP_DB_META], 0);
+    while (!(reason = dp_cursor_next(&cursor, &number, &found)))
+        ;
+    if (reason != MDB_NOTFOUND)
+        dp_verify_say(w, "a page of the settings cannot be read");
+    dp_cursor_seek(&cursor, &w->now.pages, &w->now.pages.meta.main, 0);
+    while (!(reason = dp_cursor_next(&cursor, &number, &found)))
+        ;
+    if (reason != MDB_NOTFOUND)
+        dp_verify_say(w, "the list of databases cannot be read");
+    if (dp_free_check(&w->now.pages, &checksum, &free_pages, w->used))
+        dp_verify_say(w, "the list of free pages is damaged, or has pages that are in use: nothing may be written");
+    dp_note note;
+    const dp_meta *meta = &w->now.pages.meta;
+    if (dp_note_read(w->env.path, &note) && note.transaction == meta->transaction &&
+        (note.meta != meta->checksum || (note.free && checksum && note.free != checksum)))
+        dp_verify_say(w, "the list of free pages is not the one that the last commit left: nothing may be written");
+    end_findings(w, DP_DB_META);
 }
 
 /* ---- all of it ---- */
@@ -110,46 +151,35 @@ static int compare_numbers(const void *a, const void *b) {
 
 /* What is right: every trace whose number is in order. */
 static void count_right(dp_walk *w) {
-    MDB_cursor *cursor;
-    MDB_val key, value;
+    dp_cursor cursor = {0};
+    dp_found value;
     doppel_verified *found = &w->place->found;
+    uint64_t number;
     if (w->bad_count)
         qsort(w->bad, w->bad_count, sizeof *w->bad, compare_numbers);
     w->bad_count = w->bad_count ? dp_unique64(w->bad, w->bad_count) : 0;
     found->damaged += w->bad_count;
-    if (mdb_cursor_open(w->txn, w->env.db[DP_PART_TRACE], &cursor))
-        return;
-    for (uint64_t before = 0; !mdb_cursor_get(cursor, &key, &value, MDB_NEXT);) {
+    dp_cursor_seek(&cursor, &w->now.pages, &w->now.db[DP_PART_TRACE], 0);
+    for (int reason; (reason = dp_cursor_next(&cursor, &number, &value)) != MDB_NOTFOUND;) {
         dp_trace trace;
-        uint64_t number = key.mv_size == 8 ? dp_load64(key.mv_data) : 0;
-        if (number <= before)
-            break;
-        before = number;
-        if ((w->bad_count && bsearch(&number, w->bad, w->bad_count, sizeof number, compare_numbers)) ||
+        if (reason || (w->bad_count && bsearch(&number, w->bad, w->bad_count, sizeof number, compare_numbers)) ||
             !dp_verify_trace(w, number, &trace))
             continue;
         found->documents += trace.kind == DP_TRACE_DOCUMENT;
         found->copies += trace.kind == DP_TRACE_COPY;
         found->removed += dp_trace_is_removal(&trace);
     }
-    mdb_cursor_close(cursor);
 }
 
 static void check_meta(dp_walk *w) {
     doppel_slice settings;
-    int reason = dp_meta_get(w->txn, &w->env, DP_SEED_SETTINGS, &settings);
+    int reason = dp_meta_get(&w->now, DP_SEED_SETTINGS, &settings);
     if (reason)
         dp_verify_say(w, "the settings cannot be read: %s", mdb_strerror(reason));
-    if (!(reason = dp_state_get(w->txn, &w->env, &w->state)))
+    if (!(reason = dp_state_get(&w->now, &w->state)))
         return;
     dp_verify_say(w, "the last number and the clock cannot be read: %s", mdb_strerror(reason));
     w->state.last = UINT64_MAX;
-}
-
-/* LMDB's own doubts: the parent tells of them. */
-static void doubt(MDB_env *env, const char *message) {
-    (void)env, (void)message;
-    abort();
 }
 
 /* Big enough for any file: dp_env_open goes below it where it has to. */
@@ -182,7 +212,6 @@ static bool open_file(dp_walk *w, const char *folder) {
         dp_verify_say(w, "%s: %s", error.file, error.message);
         return false;
     }
-    mdb_env_set_assert(w->env.env, doubt);
     if (index.format != dp_folder_format(&w->env.names))
         dp_verify_say(w, "doppel.index speaks of format %d, but there is %s secret for names", (int)index.format,
                       w->env.names.keyed ? "a" : "no");
@@ -193,17 +222,21 @@ void dp_verify_walk(const char *folder, int pipe, dp_verify_place *place) {
     dp_walk w = {.pipe = pipe, .place = place};
     if (!open_file(&w, folder))
         return;
-    int reason = dp_env_read_once(&w.env, &w.txn);
+    int reason = dp_env_read_once(&w.env, &w.txn, &w.now);
     if (reason) {
         dp_verify_say(&w, "cannot be read: %s", mdb_strerror(reason));
         return;
     }
+    if (!(w.used = calloc(w.now.pages.count / 64 + 1, sizeof *w.used)))
+        _exit(1);
     place->db = DP_DB_META;
     check_meta(&w);
     for (int db = 0; db <= DP_DB_COUNTS; db++)
         walk_database(&w, db);
+    check_pages(&w);
     count_right(&w);
     mdb_txn_abort(w.txn);
     dp_env_close(&w.env);
     free(w.bad);
+    free(w.used);
 }

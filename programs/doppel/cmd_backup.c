@@ -30,7 +30,7 @@ int cmd_backup(const cli_args *args) {
     if (!place_is_folder(args, "of a store, doppel export --store URL -o FILE writes what doppel import reads; Redis "
                                "itself keeps copies by BGSAVE and replicas"))
         return EXIT_USAGE;
-    int code = engine_open(&e, args, ENGINE_READ);
+    int code = engine_open(&e, args, ENGINE_COPY);
     if (code == EXIT_DONE)
         code = engine_ended(doppel_engine_backup(e.engine, to, &error), &error);
     code = engine_close(&e, code);

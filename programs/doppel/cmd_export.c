@@ -173,9 +173,11 @@ int cmd_export(const cli_args *args) {
         code = export_all(&job);
     }
     code = tell_summary(&job, writer_close(&job.out, code));
-    if (job.damaged)
-        message("%llu damaged record%s: left out, or written without what cannot be read",
+    if (job.damaged) {
+        message("%s: %llu damaged record%s: left out, or written without what cannot be read", job.cli.path,
                 (unsigned long long)job.damaged, job.damaged == 1 ? "" : "s");
+        job.cli.damage_told = true;
+    }
     if (job.line)
         fclose(job.line);
     free(job.bytes);

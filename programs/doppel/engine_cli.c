@@ -104,8 +104,10 @@ int engine_prepare(engine_cli *e, const cli_args *args, engine_use use) {
     *e = (engine_cli){.args = args};
     bool found = place_find(&e->place, args);
     e->path = e->place.name;
-    e->options = (doppel_engine_options){
-        .size = sizeof e->options, .read_only = use == ENGINE_READ, .must_exist = use != ENGINE_MAKE};
+    e->options = (doppel_engine_options){.size = sizeof e->options,
+                                         .read_only = use == ENGINE_READ || use == ENGINE_COPY,
+                                         .salvage = use == ENGINE_READ,
+                                         .must_exist = use != ENGINE_MAKE};
     if (!found || !engine_options(e))
         return EXIT_USAGE;
     if (use != ENGINE_MAKE && !e->place.shared && !is_folder(e->path))
@@ -138,17 +140,23 @@ int engine_open(engine_cli *e, const cli_args *args, engine_use use) {
     return code == EXIT_DONE ? engine_start(e) : code;
 }
 
-/* Records of a folder that could not be read were passed over. */
-static void tell_damage(const engine_cli *e) {
+/* What could not be read of a folder was passed over: whatever else came of it, that is an error of the index. */
+static int tell_damage(const engine_cli *e, int code) {
     doppel_engine_stats stats = {0};
     if (e->engine && !e->place.shared)
         doppel_engine_get_stats(e->engine, &stats);
-    if (stats.damaged)
-        message("%s: damaged records were passed over; doppel verify --index %s names them", e->path, e->path);
+    if (!stats.damaged)
+        return code;
+    if (!e->damage_told)
+        message("%s: the index is damaged, and what could not be read was passed over; `doppel verify --index %s` says "
+                "what "
+                "is lost, `doppel export --index %s -o FILE` saves what can be read",
+                e->path, e->path, e->path);
+    return code == EXIT_INTERRUPTED || code == EXIT_USAGE ? code : EXIT_STORE;
 }
 
 int engine_close(engine_cli *e, int code) {
-    tell_damage(e);
+    code = tell_damage(e, code);
     doppel_engine_close(e->engine);
     free_recipe(&e->loaded);
     place_free(&e->place);

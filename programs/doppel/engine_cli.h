@@ -15,10 +15,12 @@ typedef struct engine_cli {
     doppel_engine *engine;
     FILE *log;
     const char *log_path;
+    bool damage_told; /* the command has said itself what could not be read */
 } engine_cli;
 
 typedef enum engine_use {
-    ENGINE_READ,  /* an index that is there, beside whoever writes to it */
+    ENGINE_READ,  /* an index that is there, beside whoever writes to it; what is damaged is passed over */
+    ENGINE_COPY,  /* the same, but a damaged one is refused */
     ENGINE_WRITE, /* an index that is there, as a writer */
     ENGINE_MAKE   /* as a writer; it is made if it is not there */
 } engine_use;

@@ -16,7 +16,7 @@ static void a_folder_is_made_and_opened_again(void **state) {
     assert_int_equal(text.size, strlen(INDEX_TEXT));
     assert_memory_equal(text.data, INDEX_TEXT, text.size);
     dp_buffer_free(&text);
-    assert_int_equal(entries(path, false), 4);
+    assert_int_equal(entries(path, false), 5);
     dp_store *store = open_store(path, (dp_store_options){.settings = "other=1\n", .must_exist = true});
     assert_string_equal(dp_store_settings(store), "x=1\n");
     write_numbers(store, 21, 30, 50);
@@ -99,7 +99,7 @@ static void a_half_made_folder_is_made_anew(void **state) {
         OPEN_REFUSED(path, READING, DOPPEL_ERROR_STORE, "is not an index; make one");
         make_folder(path, 4, 2);
         check_folder(path, 4, 2);
-        assert_int_equal(entries(path, true), 4);
+        assert_int_equal(entries(path, true), 5);
         dp_buffer_free(&good);
     }
     const char *path = in(state, "index");
@@ -141,7 +141,7 @@ static void a_file_without_doppel_index_is_never_deleted(void **state) {
     OK(dp_store_compact(store, keep_all, NULL, error));
     dp_store_close(store);
     check_folder(path, 5, 1);
-    assert_int_equal(entries(path, false), 7);
+    assert_int_equal(entries(path, false), 8);
     dp_buffer_free(&good);
 }
 
@@ -255,9 +255,9 @@ static void leftovers_are_cleared_by_the_writer(void **state) {
         spit(name_in(path, left[i]), "x", 1);
     spit(name_in(path, "notes"), "x", 1);
     check_folder(path, 9, 3);
-    assert_int_equal(entries(path, false), 9);
+    assert_int_equal(entries(path, false), 10);
     dp_store_close(open_store(path, WRITING));
-    assert_int_equal(entries(path, false), 5);
+    assert_int_equal(entries(path, false), 6);
     check_folder(path, 9, 3);
 }
 

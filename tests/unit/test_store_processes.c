@@ -81,7 +81,7 @@ static void a_reader_process_follows(void **state) {
     OK(dp_store_compact(store, keep_all, NULL, error));
     OK(dp_store_compact(store, keep_all, NULL, error));
     follower_is_at(&reader, 20, 4);
-    assert_int_equal(entries(path, false), 4);
+    assert_int_equal(entries(path, false), 5);
     assert_int_equal(end_other(&reader, 0), 0);
     dp_store_close(store);
     verified_clean(path, 20);
