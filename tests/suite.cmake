@@ -102,6 +102,13 @@ if(TEST cli)
   suite_test(tsan.cli sanitizer COMMAND tests/cli/run ${builds}/tsan ${with_threads})
 endif()
 
+# An index that is damaged in every way, under every command and the server.
+if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
+  suite_test(torture.damage torture COMMAND ${builds}/venv/bin/python tests/torture/damage.py ${builds})
+  suite_test(asan.torture_damage sanitizer COMMAND ${builds}/venv/bin/python tests/torture/damage.py ${builds}/asan 1 30
+             ENVIRONMENT DOPPEL_SUITE=quick)
+endif()
+
 # Of the tortures those that need no shim; with the thread sanitizer fewer documents.
 foreach(name torture_kill torture_load torture_readers torture_limits)
   suite_test(asan.${name} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_SUITE=quick)

@@ -166,7 +166,7 @@ void dp_view_end(dp_view *view);
 typedef struct dp_moment {
     uint64_t last, generation; /* as in dp_store_info */
     dp_clock clock;
-    dp_names names; /* of the traces; other ones come with another generation only */
+    dp_names names;           /* of the traces; other ones come with another generation only */
     uint64_t commit;          /* another one with every write; 0: not known */
     uint64_t traces, records; /* how many the store says there are */
 } dp_moment;

@@ -242,6 +242,8 @@ static bool take_index(request *r) {
     r->index = indexes_take(&r->service->indexes, r->index_name);
     if (!r->index)
         request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists what there is");
+    else if (r->index->unavailable)
+        request_unavailable(r);
     else if (index_is_away(r->index))
         request_away(r);
     return !r->done;

@@ -95,6 +95,17 @@ static int complain(const char *path, doppel_status status, doppel_error *error)
     return exit_code(status);
 }
 
+/* An index that is damaged, or that cannot be opened for another reason, does not keep the others from being served. */
+static bool add_unavailable(indexes *all, index_entry *entry, doppel_status status) {
+    if (!entry || (status != DOPPEL_ERROR_STORE && status != DOPPEL_ERROR_IO) || !add_entry(all, entry))
+        return false;
+    doppel_engine_close(entry->engine);
+    entry->engine = NULL;
+    entry->unavailable = true;
+    message("requests for the index `%s` get 503 until it can be opened and the server is started again", entry->name);
+    return true;
+}
+
 static int open_default(indexes *all, const served_index *first) {
     doppel_error error = {.code = DOPPEL_ERROR_MEMORY, .message = "no memory"};
     index_entry *entry = entry_create((doppel_slice){"default", 7});
@@ -106,8 +117,10 @@ static int open_default(indexes *all, const served_index *first) {
     }
     if (status == DOPPEL_OK && add_entry(all, entry))
         return EXIT_DONE;
-    entry_free(entry);
-    return complain(first->shared ? NULL : first->path, status, &error);
+    int code = complain(first->shared ? NULL : first->path, status, &error);
+    if (first->shared || !all->folder || !add_unavailable(all, entry, status))
+        entry_free(entry);
+    return code;
 }
 
 /* Opens an index of the folder by its settings, which end in .json. */
@@ -128,10 +141,14 @@ static doppel_status open_other(indexes *all, doppel_slice name, doppel_error *e
     }
     if (status == DOPPEL_OK && !add_entry(all, entry))
         status = DOPPEL_ERROR_MEMORY;
-    if (status != DOPPEL_OK)
-        entry_free(entry);
     free(path);
     free(settings.bytes);
+    if (status == DOPPEL_OK)
+        return status;
+    complain(entry ? entry->name : NULL, status, error);
+    if (add_unavailable(all, entry, status))
+        return DOPPEL_OK;
+    entry_free(entry);
     return status;
 }
 
@@ -149,9 +166,7 @@ static int open_others(indexes *all) {
         doppel_slice name = {found->d_name, length > 5 ? length - 5 : 0};
         if (length <= 5 || strcmp(found->d_name + length - 5, ".json") != 0 || !index_name_allowed(name))
             continue;
-        doppel_status status = open_other(all, name, &error);
-        if (status != DOPPEL_OK)
-            code = complain(found->d_name, status, &error);
+        code = exit_code(open_other(all, name, &error));
     }
     closedir(folder);
     return code;
@@ -162,8 +177,15 @@ int indexes_open(indexes *all, const served_index *first, const char *folder) {
     pthread_mutex_init(&all->lock, NULL);
     pthread_mutex_init(&all->changes, NULL);
     pthread_cond_init(&all->idle, NULL);
-    int code = open_default(all, first);
-    return code == EXIT_DONE && folder ? open_others(all) : code;
+    int code = open_default(all, first), others = EXIT_DONE;
+    if (code != EXIT_DONE && !all->count)
+        return code;
+    if (folder)
+        others = open_others(all);
+    for (size_t i = 0; i < all->count && others == EXIT_DONE; i++)
+        if (!all->list[i]->unavailable)
+            return EXIT_DONE;
+    return others != EXIT_DONE ? others : code;
 }
 
 void indexes_close(indexes *all) {

@@ -26,6 +26,7 @@ typedef struct index_entry {
     int bits;
     size_t users;
     bool dropped;
+    bool unavailable; /* it cannot be opened: it has no engine, and requests for it get 503 */
 } index_entry;
 
 typedef struct indexes {
@@ -37,7 +38,8 @@ typedef struct indexes {
     pthread_cond_t idle;     /* nobody uses an index that was dropped */
 } indexes;
 
-/* Opens the default index and all others. Complains and gives an exit code when it cannot. */
+/* Opens the default index and all others. Complains of each that cannot be opened, and gives an exit code when none
+ * can. */
 int indexes_open(indexes *all, const served_index *first, const char *folder);
 void indexes_close(indexes *all);
 

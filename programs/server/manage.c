@@ -6,17 +6,18 @@
 #include <time.h>
 
 static void write_index(text *out, index_entry *index) {
-    const doppel_engine_options *o = doppel_engine_get_options(index->engine);
+    const doppel_engine_options *o = index->engine ? doppel_engine_get_options(index->engine) : NULL;
     doppel_engine_stats s;
     index_stats(index, &s);
     text_put(out, "{");
     text_member_string(out, "name", slice_of(index->name));
     text_member_count(out, "documents", s.documents);
     text_member_count(out, "copies", s.copies);
-    text_member_string(out, "recipe", slice_of(doppel_recipe_text(o->recipe)));
-    text_member_string(out, "preset", slice_of(o->preset));
+    text_member_string(out, "recipe", slice_of(o ? doppel_recipe_text(o->recipe) : ""));
+    text_member_string(out, "preset", slice_of(o ? o->preset : ""));
     text_member_count(out, "diskBytes", s.disk_bytes);
     text_member_count(out, "memoryBytes", s.memory_bytes);
+    text_member_bool(out, "available", !index->unavailable);
     text_put(out, "}");
 }
 

@@ -103,11 +103,14 @@ static void write_indexes(text *out, service *s) {
     size_t count = 0;
     while (count < SHOWN && (list[count] = indexes_at(&s->indexes, count)))
         count++;
+    size_t open = 0;
     for (size_t i = 0; i < count; i++) {
-        engines[i].name = list[i]->name;
-        index_stats(list[i], &engines[i].stats);
+        if (list[i]->unavailable)
+            continue;
+        engines[open].name = list[i]->name;
+        index_stats(list[i], &engines[open++].stats);
     }
-    metrics_engines(out, engines, count);
+    metrics_engines(out, engines, open);
     if (count && list[0]->shared)
         write_store(out, list[0]);
     for (size_t i = 0; i < count; i++)

@@ -32,6 +32,7 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_FAILED] = {"failed", 500, "The server failed"},
     [PROBLEM_STORE] = {"store", 500, "The index cannot be read or written"},
     [PROBLEM_AWAY] = {"away", 503, "The store of the index does not answer, or takes nothing now"},
+    [PROBLEM_UNAVAILABLE] = {"unavailable", 503, "The index is damaged or cannot be opened"},
     [PROBLEM_OFF] = {"off", 501, "The server was started without this"},
     [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is no memory for this now"},
 };
@@ -56,7 +57,7 @@ static problem_kind kind_of(const index_entry *index, doppel_status status) {
     case DOPPEL_ERROR_INPUT: return PROBLEM_BAD_DOCUMENT;
     case DOPPEL_ERROR_MEMORY: return PROBLEM_NO_MEMORY;
     case DOPPEL_ERROR_IO: return index && index->shared ? PROBLEM_AWAY : PROBLEM_STORE;
-    case DOPPEL_ERROR_STORE: return PROBLEM_STORE;
+    case DOPPEL_ERROR_STORE: return index && !index->shared ? PROBLEM_UNAVAILABLE : PROBLEM_STORE;
     default: return PROBLEM_FAILED;
     }
 }
@@ -65,14 +66,17 @@ enum { RETRY_AFTER = 1 }; /* seconds; a store that comes back is noticed sooner 
 
 static const char try_again[] = "try again in a moment; what was to be added may have been, and is not added twice";
 
+static const char see_log[] = "the server's log says what is wrong; other indexes are not affected";
+
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error) {
     *p = (problem){.kind = kind_of(index, status)};
     /* Paths of the machine are none of a client's business: of errors of the store the status is told alone. */
     bool tell = p->kind == PROBLEM_BAD_DOCUMENT && error && error->message[0];
     snprintf(p->detail, sizeof p->detail, "%s",
-             tell                      ? error->message
-             : p->kind == PROBLEM_AWAY ? try_again
-                                       : doppel_status_name(status));
+             tell                             ? error->message
+             : p->kind == PROBLEM_AWAY        ? try_again
+             : p->kind == PROBLEM_UNAVAILABLE ? see_log
+                                              : doppel_status_name(status));
 }
 
 static void answer_problem(request *r, const problem *p) {
@@ -106,10 +110,14 @@ void request_away(request *r) {
     r->retry_after = RETRY_AFTER;
 }
 
+void request_unavailable(request *r) {
+    request_problem(r, PROBLEM_UNAVAILABLE, NULL, "%s", see_log);
+}
+
 void request_error(request *r, doppel_status status, const doppel_error *error) {
     problem p;
     problem_of_error(&p, r->index, status, error);
-    if (p.kind == PROBLEM_STORE || p.kind == PROBLEM_FAILED || p.kind == PROBLEM_AWAY)
+    if (p.kind == PROBLEM_STORE || p.kind == PROBLEM_FAILED || p.kind == PROBLEM_AWAY || p.kind == PROBLEM_UNAVAILABLE)
         service_complain(r->service, status, error);
     if (p.kind == PROBLEM_AWAY)
         r->retry_after = RETRY_AFTER;

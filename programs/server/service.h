@@ -177,6 +177,8 @@ void request_problem(request *r, problem_kind kind, const char *pointer, const c
 void request_fail(request *r, const problem *p);
 /* The store of the request's index does not answer, or what it answers is not good enough. */
 void request_away(request *r);
+/* Of an index that is damaged or cannot be opened: 503. */
+void request_unavailable(request *r);
 /* The same for an error of the library. */
 void request_error(request *r, doppel_status status, const doppel_error *error);
 

@@ -213,6 +213,8 @@ static const field index_fields[] = {
     {"preset", STRING_OR_NULL, .required = true, .help = "what it was made with"},
     COUNT("diskBytes", "the file"),
     COUNT("memoryBytes", "what it holds in memory"),
+    {"available", ANY_BOOL, .required = true,
+     .help = "false: it is damaged or cannot be opened; requests for it get 503"},
     END,
 };
 const shape_info shape_index = {"Index", "An index.", index_fields, false, false};

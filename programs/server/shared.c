@@ -13,7 +13,9 @@ void indexes_stop_waiting(indexes *all) {
 }
 
 void index_stats(index_entry *entry, doppel_engine_stats *stats) {
-    if (entry->shared)
+    if (entry->unavailable)
+        *stats = (doppel_engine_stats){0};
+    else if (entry->shared)
         watch_stats(&entry->watch, stats);
     else
         doppel_engine_get_stats(entry->engine, stats);

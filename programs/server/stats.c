@@ -162,19 +162,17 @@ void handle_health(request *r) {
     request_answer(r, 200);
 }
 
-static bool is_away(indexes *all) {
+void handle_ready(request *r) {
+    indexes *all = &r->service->indexes;
     index_entry *first = indexes_at(all, 0);
-    bool away = first && index_is_away(first);
+    if (first && first->unavailable)
+        request_unavailable(r);
+    else if (first && index_is_away(first))
+        request_away(r);
     if (first)
         indexes_give(all, first);
-    return away;
-}
-
-void handle_ready(request *r) {
-    if (is_away(&r->service->indexes)) {
-        request_away(r);
+    if (r->done)
         return;
-    }
     bool stopping = atomic_load(&r->service->draining);
     text_format(&r->answer, "{\"status\":\"%s\"}", stopping ? "stopping" : "ready");
     request_answer(r, stopping ? 503 : 200);

@@ -16,7 +16,7 @@ static void make_varied(const char *path) {
         write_one(store, make_parts(number, number % 2 ? 7 : 8, 0));
     for (uint64_t number = 11; number <= 30; number++) {
         const dp_change gone = {.remove = number};
-        OK(dp_store_write(store, &gone, 1, 1, error));
+        OK(dp_store_write(store, &gone, 1, AT(1), error));
     }
     dp_store_close(store);
 }
@@ -152,7 +152,7 @@ static void a_write_keeps_what_can_be_read(void **state) {
         } else {
             parts p = make_parts(LAST + 1, 0, 500);
             dp_change changes[3] = {p.change, {.remove = 5}, {.remove = NUMBERS + 4}};
-            bool done = !dp_store_write(store, changes, 3, 1, NULL);
+            bool done = !dp_store_write(store, changes, 3, AT(1), NULL);
             free_parts(&p);
             dp_store_close(store);
             refused += !done;
@@ -230,7 +230,7 @@ static void a_writer_survives_a_file_cut_short(void **state) {
         parts p = make_parts(LAST + 1, 0, 3000);
         assert_int_equal(truncate(file, (off_t)length), 0);
         const dp_change changes[2] = {p.change, {.remove = 3}};
-        (void)dp_store_write(store, changes, 2, 1, NULL);
+        (void)dp_store_write(store, changes, 2, AT(1), NULL);
         (void)dp_store_compact(store, keep_all, NULL, NULL);
         dp_store_close(store);
         free_parts(&p);
