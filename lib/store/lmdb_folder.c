@@ -296,6 +296,12 @@ doppel_status dp_folder_share(const char *folder, uint64_t generation, doppel_er
         status = share(data, S_IRGRP, is.st_gid, error);
     if (!status)
         status = share(lock.data, S_IRGRP | S_IWGRP, is.st_gid, error);
+    /* The note of the last commit may be missing. */
+    lock.size = 0;
+    if (!status && !(dp_buffer_printf(&lock, "%s-commit", data) && dp_buffer_add(&lock, "", 1)))
+        status = dp_no_memory(error);
+    if (!status && !access(lock.data, F_OK))
+        status = share(lock.data, S_IRGRP, is.st_gid, error);
     free(index);
     free(data);
     dp_buffer_free(&lock);
