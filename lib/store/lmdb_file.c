@@ -229,7 +229,10 @@ void dp_note_write(const char *path, const dp_note *note) {
     uint8_t bytes[NOTE_BYTES];
     const uint64_t values[3] = {note->transaction, note->meta, note->free};
     char *name = note_path(path);
-    int number = name ? open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    int number = name ? open(name, O_WRONLY | O_CLOEXEC) : -1;
+    /* Who may read the file may read what is noted of it. */
+    if (name && number < 0 && (number = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) >= 0)
+        dp_access_like(path, name);
     free(name);
     if (number < 0)
         return;
