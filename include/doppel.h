@@ -1129,8 +1129,10 @@ typedef enum doppel_log_level { DOPPEL_LOG_ERROR, DOPPEL_LOG_WARNING, DOPPEL_LOG
 typedef struct doppel_engine_options {
     size_t size;        /* sizeof(doppel_engine_options) */
     const char *preset; /* "general" (NULL): recipe page, near by similarity 0.8, titles on, no expiry;
-                           "crawl": recipe page, near by distance 3, titles off, 30 days;
-                           "article": recipe article, near by distance 3, titles on, no expiry.
+                           "crawl": recipe page, near by similarity 0.8 estimated on samples, titles off, 30 days;
+                           "article": pairs of words of the first 5000 characters, near by similarity 0.8, titles
+                           on, no expiry. In a shared store crawl and article are near by distance 3, and article has
+                           the recipe article.
                            Of a folder that is there: must be NULL or the one it was made with. */
     /* What a folder is made with: it is refused with others, and a message names both. */
     const doppel_recipe *recipe; /* must outlive the engine */
@@ -1182,7 +1184,12 @@ typedef struct doppel_engine_options {
      * doppel_engine_stats.damaged says how much that is. Otherwise it is refused, and a call that meets damage later
      * fails with DOPPEL_ERROR_STORE. */
     bool salvage;
+    /* What a folder is made with, near by similarity: of a document's feature hashes so many are kept, a sample from
+     * which the similarity is estimated (evidence.verified is false then), from 16 to 4096; DOPPEL_SAMPLE_ALL: all,
+     * and the similarity is exact. "crawl" keeps 192, the others all. */
+    uint64_t sample;
 } doppel_engine_options;
+#define DOPPEL_SAMPLE_ALL UINT64_MAX
 
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in
  * memory, or, with a URL (redis://HOST:PORT/DB?prefix=NAME; docs/ENGINE.md has all forms), a memory that any number of
@@ -1239,6 +1246,8 @@ typedef struct doppel_item {
      * is ever a duplicate of itself. With another origin, an id that is there with the same words is a duplicate. At
      * most 1,024 bytes. */
     doppel_slice origin;
+    /* With a fingerprint, in place of `set`: doppel_stored.sample of an index of the same similarity and sample. */
+    doppel_slice sample;
 } doppel_item;
 
 /* What was measured on a pair. NaN and -1: not known. */
@@ -1324,6 +1333,8 @@ struct doppel_stored {
     bool original_gone;  /* of a copy: its original was removed or replaced, or has expired; the copy is found by its id
                             alone, and leaves with the next compact */
     doppel_slice origin; /* as of doppel_item; data NULL: not said */
+    doppel_slice sample; /* where a sample of the feature hashes is kept (then `set` is NULL, and set_count that of the
+                            whole set): it and the keys of its bands (docs/FORMAT.md); only from doppel_engine_each */
 };
 
 /* Documents that a call found. Zero is empty. */

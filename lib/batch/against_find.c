@@ -3,6 +3,7 @@
  * What counts is what `by` says, by the thresholds of the batch where the index can tell; one that goes by distance
  * keeps no features, and there nothing is verified but that the words are the same. */
 #include "batch/against.h"
+#include "verify/verify.h"
 
 static void ask_content(const doppel_batch *batch, const doppel_engine *engine, const doppel_sketch *sketch,
                         dp_query *q) {
@@ -22,7 +23,7 @@ static void ask_content(const doppel_batch *batch, const doppel_engine *engine, 
 
 /* A document as the engine is asked about it. Names that no index takes cannot be found in one. */
 static doppel_status make_query(const doppel_batch *batch, const doppel_engine *engine, const dp_asked *asked,
-                                uint32_t keys[DP_MOST_BANDS], dp_query *q) {
+                                uint32_t keys[DP_MOST_BANDS], dp_buffer *sample, dp_query *q) {
     *q = (dp_query){0};
     if (asked->url.length && asked->url.length <= DP_NAME_LIMIT)
         q->canonical = asked->url;
@@ -33,6 +34,11 @@ static doppel_status make_query(const doppel_batch *batch, const doppel_engine *
     if (!q->key_count)
         return DOPPEL_OK;
     q->keys = keys;
+    if (engine->asking.sample) {
+        if (!dp_bottom_make(q->set, q->set_count, engine->asking.sample, sample))
+            return DOPPEL_ERROR_MEMORY;
+        q->sample = (doppel_slice){sample->data, sample->size};
+    }
     return dp_bands_keys(q->set, q->set_count, engine->asking.bands, engine->asking.rows, keys);
 }
 
@@ -59,11 +65,11 @@ static doppel_status answer(doppel_engine *engine, const dp_query *query, doppel
     return status;
 }
 
-static doppel_status ask(const doppel_batch *batch, doppel_engine *engine, const dp_asked *asked,
-                         doppel_verdict *verdict, doppel_error *error) {
+static doppel_status ask_with(const doppel_batch *batch, doppel_engine *engine, const dp_asked *asked,
+                              dp_buffer *sample, doppel_verdict *verdict, doppel_error *error) {
     uint32_t keys[DP_MOST_BANDS];
     dp_query query;
-    if (make_query(batch, engine, asked, keys, &query) != DOPPEL_OK)
+    if (make_query(batch, engine, asked, keys, sample, &query) != DOPPEL_OK)
         return dp_no_memory(error);
     doppel_status status = answer(engine, &query, verdict, error);
     if (status != DOPPEL_OK || !verdict->is_duplicate || counts(batch, engine, verdict))
@@ -74,10 +80,19 @@ static doppel_status ask(const doppel_batch *batch, doppel_engine *engine, const
         title.content = query.content;
         title.set = query.set;
         title.set_count = query.set_count;
+        title.sample = query.sample;
     }
     status = answer(engine, &title, verdict, error);
     if (status == DOPPEL_OK && verdict->is_duplicate)
         verdict->is_duplicate = counts(batch, engine, verdict);
+    return status;
+}
+
+static doppel_status ask(const doppel_batch *batch, doppel_engine *engine, const dp_asked *asked,
+                         doppel_verdict *verdict, doppel_error *error) {
+    dp_buffer sample = {0};
+    doppel_status status = ask_with(batch, engine, asked, &sample, verdict, error);
+    dp_buffer_free(&sample);
     return status;
 }
 
@@ -88,7 +103,7 @@ static void note(const doppel_engine *engine, const doppel_verdict *verdict, dp_
     found->id_length = (uint32_t)verdict->original_id.length;
     found->similarity = similarity >= 0 ? (float)similarity : -1;
     found->distance = (int16_t)e->distance;
-    found->verified = e->verified || engine->rules.by_similarity;
+    found->verified = e->verified || (engine->rules.by_similarity && !engine->asking.sample);
     found->reason = title                                                   ? DP_REASON_TITLE
                     : !strcmp(verdict->reason, dp_reason_name(DP_SAME_URL)) ? DP_REASON_URL
                     : e->same_digest                                        ? DP_REASON_DIGEST

@@ -18,7 +18,10 @@ static bool encode(dp_adding *a, dp_pending *p, const dp_trace *trace, const dp_
     if (!dp_trace_encode(trace, &bytes[DP_PART_TRACE]) || !dp_record_encode(record, &bytes[DP_PART_RECORD]))
         return false;
     bool whole = is_whole(a);
-    for (size_t i = 0; i < q->set_count && whole && trace->content; i++) {
+    bool sampled = q->sample.data && whole && trace->content;
+    if (sampled && !dp_buffer_add(&bytes[DP_PART_SET], q->sample.data, q->sample.length))
+        return false;
+    for (size_t i = 0; i < q->set_count && whole && trace->content && !sampled; i++) {
         uint8_t number[8];
         for (int b = 0; b < 8; b++)
             number[b] = (uint8_t)(q->set[i] >> (8 * b));
@@ -90,6 +93,7 @@ static doppel_status queue_document(dp_adding *a, dp_pending *p) {
     bool whole = is_whole(a);
     record.set_count = whole && q->content ? q->set_count : 0;
     record.text_length = whole ? q->text_length : 0;
+    record.sampled = record.set_count && q->sample.data;
     if (!encode(a, p, &p->trace, &record))
         return dp_no_memory(a->error);
     p->added = true;

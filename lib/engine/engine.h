@@ -255,6 +255,10 @@ doppel_status dp_read_record(doppel_engine *engine, dp_worker *worker, const dp_
 doppel_status dp_read_set(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
                           const uint64_t **set, size_t *count, doppel_error *error);
 
+/* Its sample, where samples are kept; data NULL: none is. */
+doppel_status dp_read_sample(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
+                             doppel_slice *sample, doppel_error *error);
+
 /* ---- commit.c: `order` is held for all of these ---- */
 
 /* Takes the bytes of all that a change points to, gives the change to the next commit and does to `known` what the

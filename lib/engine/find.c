@@ -3,6 +3,9 @@
  * Look-ups in `known` give numbers that may have what is asked; what is stored of them says whether they do. The first
  * kind of evidence that finds someone decides (lib/decide), and only then is the rest measured on that one. */
 #include "engine/engine.h"
+#include "verify/verify.h"
+
+#include <math.h>
 
 /* Numbers that came up but could not be read: removed meanwhile, or damaged. More than a few at once would be odd. */
 enum { LOST = 8 };
@@ -169,11 +172,27 @@ static doppel_status find_by_distance(search *s) {
     return DOPPEL_OK;
 }
 
+/* The same by samples, where samples are kept. */
+static doppel_status measure_samples(search *s, uint64_t number, double least, doppel_evidence *evidence) {
+    doppel_slice mine = s->query->sample, sample;
+    doppel_status status = dp_read_sample(s->engine, s->worker, s->look, number, &sample, s->error);
+    if (status != DOPPEL_OK || !mine.data || !sample.data)
+        return status;
+    double x = (double)dp_bottom_count(sample), y = (double)dp_bottom_count(mine);
+    if ((x < y ? x / y : y / x) < least)
+        return DOPPEL_OK;
+    evidence->similarity = dp_bottom_similarity(mine, sample, s->engine->asking.sample);
+    evidence->containment = dp_bottom_containment(mine, sample, evidence->similarity);
+    return DOPPEL_OK;
+}
+
 /* The similarity of the query's set and a stored one; NaN members stay when it has none. */
 static doppel_status measure_sets(search *s, uint64_t number, double least, doppel_evidence *evidence) {
     const dp_query *q = s->query;
     const uint64_t *set;
     size_t count;
+    if (s->engine->asking.sample)
+        return measure_samples(s, number, least, evidence);
     doppel_status status = dp_read_set(s->engine, s->worker, s->look, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set || !count || !q->set_count)
         return status;
@@ -206,7 +225,7 @@ static doppel_status find_by_similarity(search *s) {
         dp_candidate candidate = {.number = banded->number[i], .evidence = dp_evidence_none(), .content = true};
         s->finding->candidates++;
         status = measure_sets(s, candidate.number, s->engine->rules.similarity, &candidate.evidence);
-        if (status == DOPPEL_OK && candidate.evidence.verified)
+        if (status == DOPPEL_OK && !isnan(candidate.evidence.similarity))
             consider(s, &candidate);
     }
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
@@ -298,7 +317,7 @@ static doppel_status complete(search *s, bool *found) {
     s->finding->origin = record.origin;
     e->same_url = e->same_url || same_name(q->canonical, record.canonical);
     status = measure_trace(q, &trace, s->finding->by_copy, e);
-    if (status == DOPPEL_OK && s->engine->rules.by_similarity && !e->verified && q->content && trace.content)
+    if (status == DOPPEL_OK && s->engine->rules.by_similarity && isnan(e->similarity) && q->content && trace.content)
         status = measure_sets(s, number, 0, e);
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
 }

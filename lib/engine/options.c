@@ -13,17 +13,32 @@
 /* ---- presets ---- */
 
 typedef struct preset {
-    const char *name, *recipe;
-    doppel_near_by near;
-    doppel_switch titles, title_veto; /* title_veto: when near is by similarity */
-    uint64_t ttl;
-} preset;
+    const char *name;
+    const char *recipe, *classic; /* near by similarity, and by distance */
+    doppel_switch titles, title_veto;
+    uint64_t sample, ttl;
+} preset; /* titles apart, what is said of near by similarity */
+
+/* 192 hashes of 2 bytes, so that a page takes less than 1 KB in all (docs/ENGINE.md). */
+enum { CRAWL_SAMPLE = 192, LEAST_SAMPLE = 16, MOST_SAMPLE = 4096 };
+
+/* Pairs of words: as near as single words are, and as precise as 5-word shingles (docs/ACCURACY.md). */
+#define ARTICLE_RECIPE "simhash64:words=2:hash=fast:weight=tf:first=5000"
 
 static const preset presets[] = {
-    {"general", "page", DOPPEL_NEAR_SIMILARITY, DOPPEL_SWITCH_ON, DOPPEL_SWITCH_ON, DOPPEL_NEVER},
-    {"crawl", "page", DOPPEL_NEAR_DISTANCE, DOPPEL_SWITCH_OFF, DOPPEL_SWITCH_ON, 30 * 86400},
-    {"article", "article", DOPPEL_NEAR_DISTANCE, DOPPEL_SWITCH_ON, DOPPEL_SWITCH_OFF, DOPPEL_NEVER},
+    {"general", "page", "page", DOPPEL_SWITCH_ON, DOPPEL_SWITCH_ON, DOPPEL_SAMPLE_ALL, DOPPEL_NEVER},
+    {"crawl", "page", "page", DOPPEL_SWITCH_OFF, DOPPEL_SWITCH_ON, CRAWL_SAMPLE, 30 * 86400},
+    {"article", ARTICLE_RECIPE, "article", DOPPEL_SWITCH_ON, DOPPEL_SWITCH_OFF, DOPPEL_SAMPLE_ALL, DOPPEL_NEVER},
 };
+
+/* All presets are near by similarity, unless a distance is named; but a shared store keeps fingerprints and no feature
+ * hashes, so that crawl and article are near by distance there, and general is refused. */
+static doppel_near_by near_of(const doppel_engine *engine, const doppel_engine_options *o, const preset *p) {
+    bool shared = engine->is_shared && strcmp(p->name, "general") != 0;
+    if (o->near)
+        return o->near;
+    return (o->distance && !(o->similarity > 0)) || shared ? DOPPEL_NEAR_DISTANCE : DOPPEL_NEAR_SIMILARITY;
+}
 
 /* What a shared store keeps, it keeps for so long unless it is told otherwise. */
 enum { SHARED_TTL = 30 * 86400 };
@@ -59,7 +74,6 @@ static doppel_status check_given(const doppel_engine *engine, const doppel_engin
 enum { CLOCK_SETTLE = 3600 };
 
 static void fill_defaults(doppel_engine_options *o, const preset *p) {
-    o->near = o->near ? o->near : p->near;
     o->similarity = o->similarity > 0 ? o->similarity : 0.8;
     o->distance = o->distance ? o->distance : 3;
     o->min_words = o->min_words ? o->min_words : 5;
@@ -67,6 +81,8 @@ static void fill_defaults(doppel_engine_options *o, const preset *p) {
     o->title_similarity = o->title_similarity > 0 ? o->title_similarity : 0.9;
     if (!o->title_veto)
         o->title_veto = o->near == DOPPEL_NEAR_SIMILARITY ? p->title_veto : DOPPEL_SWITCH_OFF;
+    if (!o->sample)
+        o->sample = o->near == DOPPEL_NEAR_SIMILARITY ? p->sample : DOPPEL_SAMPLE_ALL;
     o->keep_text = o->keep_text ? o->keep_text : DOPPEL_SWITCH_OFF;
     o->on_duplicate = o->on_duplicate ? o->on_duplicate : DOPPEL_DUPLICATE_SKIP;
     o->on_same_url = o->on_same_url ? o->on_same_url : DOPPEL_SAME_URL_DUPLICATE;
@@ -132,6 +148,12 @@ static doppel_status derive(doppel_engine *engine, doppel_error *error) {
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "title_veto=on needs near=similarity, as it compares the contents: this index is "
                        "near=distance; leave title_veto out");
+    if (o->sample != DOPPEL_SAMPLE_ALL && (!a->by_similarity || o->sample < LEAST_SAMPLE || o->sample > MOST_SAMPLE))
+        return dp_fail(error, DOPPEL_ERROR_USAGE,
+                       a->by_similarity ? "a sample of %llu hashes: from %d to %d are possible, or all"
+                                        : "a sample of %llu hashes (%d to %d) needs near=similarity: leave it out",
+                       (unsigned long long)o->sample, LEAST_SAMPLE, MOST_SAMPLE);
+    a->sample = o->sample != DOPPEL_SAMPLE_ALL ? (size_t)o->sample : 0;
     a->min_words = o->min_words;
     a->titles = o->titles == DOPPEL_SWITCH_ON;
     a->keep_text = o->keep_text == DOPPEL_SWITCH_ON;
@@ -184,12 +206,13 @@ doppel_status dp_engine_set_up(doppel_engine *engine, const doppel_engine_option
     preset p = *find_preset(engine, given->preset);
     if (engine->is_shared)
         p.ttl = SHARED_TTL;
+    engine->options.near = near_of(engine, given, &p);
     snprintf(engine->preset, sizeof engine->preset, "%s", p.name);
     fill_defaults(&engine->options, &p);
     engine->options.preset = engine->preset;
     status = own_fields(engine, engine->options.fields, error);
     if (status == DOPPEL_OK)
-        status = own_recipe(engine, p.recipe, error);
+        status = own_recipe(engine, engine->options.near == DOPPEL_NEAR_DISTANCE ? p.classic : p.recipe, error);
     if (status == DOPPEL_OK)
         status = derive(engine, error);
     return status == DOPPEL_OK ? write_settings(engine, error) : status;

@@ -4,6 +4,7 @@
 #include "engine/query.h"
 #include "input/input.h"
 #include "sketch/sketch.h"
+#include "verify/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ struct dp_asker {
     doppel_sketcher *sketcher;
     doppel_sketcher *titles; /* NULL: titles are no evidence */
     doppel_page_reader *pages;
-    dp_buffer url, fields;
+    dp_buffer url, fields, sample;
     char hex[HEX_DIGITS + 1];
     uint32_t keys[DP_MOST_BANDS];
 };
@@ -50,6 +51,7 @@ void dp_asker_free(dp_asker *asker) {
     doppel_page_reader_free(asker->pages);
     dp_buffer_free(&asker->url);
     dp_buffer_free(&asker->fields);
+    dp_buffer_free(&asker->sample);
     free(asker);
 }
 
@@ -180,7 +182,32 @@ static doppel_status take_sketch(dp_asker *a, const doppel_sketch *sketch, dp_qu
     q->keys = a->keys;
     q->key_count = (size_t)a->asking.bands;
     doppel_status status = dp_bands_keys(q->set, q->set_count, a->asking.bands, a->asking.rows, a->keys);
-    return status == DOPPEL_OK ? DOPPEL_OK : dp_fail(error, status, "%s", doppel_status_name(status));
+    if (status != DOPPEL_OK)
+        return dp_fail(error, status, "%s", doppel_status_name(status));
+    if (!a->asking.sample || !q->set_count)
+        return DOPPEL_OK;
+    a->sample.size = 0;
+    if (!dp_bottom_make(q->set, q->set_count, a->asking.sample, &a->sample))
+        return dp_no_memory(error);
+    q->sample = (doppel_slice){a->sample.data, a->sample.size};
+    return DOPPEL_OK;
+}
+
+/* A sample with the keys of its bands: their number (1 byte), each (4), the sample. */
+static doppel_status take_sample(dp_asker *a, doppel_slice given, dp_query *q, doppel_error *error) {
+    size_t keys = (size_t)a->asking.bands, head = 1 + 4 * keys;
+    doppel_slice sample = {given.data + head, given.length > head ? given.length - head : 0};
+    if (!a->asking.sample || given.length <= head || (uint8_t)given.data[0] != keys || !dp_bottom_is_valid(sample))
+        return dp_fail(
+            error, DOPPEL_ERROR_USAGE,
+            "a sample of feature hashes that this index cannot use: it takes those of an index with the same "
+            "similarity and sample");
+    memcpy(a->keys, given.data + 1, 4 * keys);
+    q->keys = a->keys;
+    q->key_count = keys;
+    q->sample = sample;
+    q->set_count = dp_bottom_count(sample);
+    return DOPPEL_OK;
 }
 
 static doppel_status ask_text(dp_asker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
@@ -226,9 +253,10 @@ static doppel_status ask_sketches(dp_asker *a, const doppel_item *item, dp_query
     if (status != DOPPEL_OK || has_no_words(item))
         return status;
     q->content = !item->words || item->words >= a->asking.min_words;
-    if (item->restore && item->restore->original_id.data && !sketch.set_count)
+    bool sampled = item->sample.data && a->asking.by_similarity;
+    if (item->restore && item->restore->original_id.data && !sketch.set_count && !sampled)
         q->content = false; /* nothing is near a copy */
-    if (a->asking.by_similarity && q->content && !sketch.set_count)
+    if (a->asking.by_similarity && q->content && !sketch.set_count && !sampled)
         return dp_fail(
             error, DOPPEL_ERROR_USAGE,
             "a fingerprint alone does not tell similarity: give the feature hashes (`set`) or the text, too");
@@ -236,14 +264,18 @@ static doppel_status ask_sketches(dp_asker *a, const doppel_item *item, dp_query
     sketch.fingerprint[1] = doppel_recipe_bits(a->asking.recipe) > 64 ? item->fingerprint[1] : 0;
     if (item->digest)
         memcpy(sketch.digest, item->digest, sizeof sketch.digest);
-    return take_sketch(a, &sketch, q, error);
+    bool content = q->content;
+    q->content = content && !sampled;
+    status = take_sketch(a, &sketch, q, error);
+    q->content = content;
+    return status == DOPPEL_OK && content && sampled ? take_sample(a, item->sample, q, error) : status;
 }
 
 /* Whether the item's own sketches are used: by similarity a text tells more than a fingerprint without a set. */
 static bool is_sketched(const dp_asker *a, const doppel_item *item, const doppel_page *page) {
     if (!item->fingerprint && !item->digest && !item->set)
         return false;
-    return !item->fingerprint || item->set || !a->asking.by_similarity || !page->text_length;
+    return !item->fingerprint || item->set || item->sample.data || !a->asking.by_similarity || !page->text_length;
 }
 
 /* ---- items ---- */

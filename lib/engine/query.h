@@ -11,6 +11,7 @@ typedef struct dp_asking {
     const doppel_recipe *recipe;
     bool by_similarity;
     int bands, rows; /* by similarity */
+    size_t sample;   /* of the set, so many hashes are kept; 0: all */
     uint64_t min_words;
     bool titles, keep_text;
     doppel_content content;
@@ -40,6 +41,7 @@ typedef struct dp_query {
     size_t set_count;
     const uint32_t *keys; /* of bands; `bands` of them, when content and by_similarity */
     size_t key_count;
+    doppel_slice sample;          /* of the set, where samples are kept; data NULL: there is none */
     uint64_t ttl;                 /* as the item says */
     const doppel_stored *restore; /* the item's */
     doppel_slice origin;          /* data NULL: not said */

@@ -3,6 +3,7 @@
  * A part that is damaged is counted and logged. Then it counts as gone, where the engine was opened to save what can be
  * read, and else ends the call: what is not known for sure is not answered. */
 #include "engine/engine.h"
+#include "verify/verify.h"
 
 /* What the view shows is durable: its last number is the border. Documents leave `known` after the store. */
 doppel_status dp_look_begin(doppel_engine *engine, dp_worker *worker, dp_look *look, doppel_error *error) {
@@ -116,4 +117,12 @@ doppel_status dp_read_set(doppel_engine *engine, dp_worker *worker, const dp_loo
         worker->set[i] = dp_load64(bytes.data + 8 * i);
     *set = worker->set;
     return DOPPEL_OK;
+}
+
+doppel_status dp_read_sample(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
+                             doppel_slice *sample, doppel_error *error) {
+    doppel_status status = dp_read_part(engine, worker, look, DP_PART_SET, number, sample, error);
+    if (status == DOPPEL_OK && sample->data && !dp_bottom_is_valid(*sample))
+        *sample = (doppel_slice){NULL, 0};
+    return status;
 }

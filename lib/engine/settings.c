@@ -28,6 +28,7 @@ const dp_setting dp_settings[DP_SETTINGS] = {
     {"ttl", DP_SETTING_COUNT, AT(ttl), NULL, false, NULL},
     {"title_share", DP_SETTING_REAL, AT(title_share), NULL, false, NULL},
     {"title_veto", DP_SETTING_CHOICE, AT(title_veto), switch_names, false, "off"},
+    {"sample", DP_SETTING_COUNT, AT(sample), NULL, true, "18446744073709551615"},
 };
 
 bool dp_setting_is_given(const dp_setting *s, const doppel_engine_options *options) {

@@ -21,7 +21,7 @@ typedef struct dp_setting {
     const char *absent;       /* the value of an index that has no line of it; NULL: every index has one */
 } dp_setting;
 
-enum { DP_SETTINGS = 14, DP_SETTING_VALUE = 64 };
+enum { DP_SETTINGS = 15, DP_SETTING_VALUE = 64 };
 extern const dp_setting dp_settings[DP_SETTINGS];
 
 /* Whether the caller says anything about it. */

@@ -4,6 +4,7 @@
  * The Hamming index answers any distance. Bands answer a similarity as long as they find 99 % of the pairs at it; below
  * that every kept set is compared. */
 #include "engine/over.h"
+#include "verify/verify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,9 +51,35 @@ doppel_status dp_similar_nobody(const doppel_item *item, doppel_error *error) {
                    (int)(name.length < 200 ? name.length : 200), name.data ? name.data : "");
 }
 
+/* The sample of a number, and the keys of its bands. */
+static doppel_status take_sample(search *s, uint64_t number) {
+    doppel_slice sample;
+    dp_trace trace;
+    bool found;
+    doppel_status status = dp_read_trace(s->engine, s->worker, &s->look, number, &trace, &found, s->error);
+    if (status == DOPPEL_OK && found && trace.key_count == (size_t)s->engine->asking.bands) {
+        memcpy(s->keys, trace.keys, trace.key_count * sizeof *s->keys);
+        s->query.keys = s->keys;
+        s->query.key_count = trace.key_count;
+        status = dp_read_sample(s->engine, s->worker, &s->look, number, &sample, s->error);
+    } else {
+        sample = (doppel_slice){NULL, 0};
+    }
+    if (status != DOPPEL_OK || !sample.data)
+        return status;
+    if (!(s->set = malloc(sample.length + sizeof *s->set)))
+        return dp_no_memory(s->error);
+    memcpy(s->set, sample.data, sample.length);
+    s->query.sample = (doppel_slice){(char *)s->set, sample.length};
+    s->query.set_count = dp_bottom_count(s->query.sample);
+    return DOPPEL_OK;
+}
+
 static doppel_status take_set(search *s, uint64_t number) {
     const uint64_t *set;
     size_t count;
+    if (s->engine->asking.sample)
+        return take_sample(s, number);
     doppel_status status = dp_read_set(s->engine, s->worker, &s->look, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set)
         return status;
@@ -137,19 +164,35 @@ static doppel_status add_hit(search *s, const hit *one) {
     return DOPPEL_OK;
 }
 
-static doppel_status compare_set(search *s, uint64_t number, const uint64_t *set, size_t count) {
-    if (!count || !s->query.set_count)
-        return DOPPEL_OK;
-    size_t shared = doppel_set_shared(s->query.set, s->query.set_count, set, count);
-    hit one = {.number = number,
-               .similarity = (double)shared / (double)(count + s->query.set_count - shared),
-               .containment = (double)shared / (double)s->query.set_count,
-               .distance = -1};
-    if (s->copy && number == s->original) {
+/* A document whose similarity was measured. */
+static doppel_status add_measured(search *s, hit one) {
+    if (s->copy && one.number == s->original) {
         one.similarity = s->evidence.similarity;
         one.containment = s->evidence.containment;
     }
     return one.similarity > s->asked.above ? add_hit(s, &one) : DOPPEL_OK;
+}
+
+static doppel_status compare_set(search *s, uint64_t number, const uint64_t *set, size_t count) {
+    if (!count || !s->query.set_count)
+        return DOPPEL_OK;
+    size_t shared = doppel_set_shared(s->query.set, s->query.set_count, set, count);
+    return add_measured(s, (hit){.number = number,
+                                 .similarity = (double)shared / (double)(count + s->query.set_count - shared),
+                                 .containment = (double)shared / (double)s->query.set_count,
+                                 .distance = -1});
+}
+
+static doppel_status compare_sample(search *s, uint64_t number) {
+    doppel_slice sample;
+    doppel_status status = dp_read_sample(s->engine, s->worker, &s->look, number, &sample, s->error);
+    if (status != DOPPEL_OK || !sample.data || !s->query.sample.data)
+        return status;
+    double similarity = dp_bottom_similarity(s->query.sample, sample, s->engine->asking.sample);
+    return add_measured(s, (hit){.number = number,
+                                 .similarity = similarity,
+                                 .containment = dp_bottom_containment(s->query.sample, sample, similarity),
+                                 .distance = -1});
 }
 
 static doppel_status compare_number(search *s, uint64_t number) {
@@ -157,6 +200,8 @@ static doppel_status compare_number(search *s, uint64_t number) {
     size_t count;
     if (!counts(s, number))
         return DOPPEL_OK;
+    if (s->engine->asking.sample)
+        return compare_sample(s, number);
     doppel_status status = dp_read_set(s->engine, s->worker, &s->look, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set)
         return status;

@@ -60,6 +60,24 @@ static doppel_status read_text(reading *r, uint64_t length) {
     return dp_stored_unpack(r->list, packed, length, &r->to->text) ? DOPPEL_OK : dp_no_memory(r->error);
 }
 
+/* A sample, with the keys of its bands: their number, each, the sample. */
+static doppel_status read_sample(reading *r, const dp_trace *trace) {
+    doppel_slice sample;
+    doppel_status status = dp_read_sample(r->engine, r->worker, &r->look, r->number, &sample, r->error);
+    size_t head = 1 + 4 * trace->key_count;
+    if (status != DOPPEL_OK || !sample.data)
+        return status;
+    char *kept = dp_stored_take(r->list, head + sample.length);
+    if (!kept)
+        return dp_no_memory(r->error);
+    kept[0] = (char)trace->key_count;
+    if (trace->key_count)
+        memcpy(kept + 1, trace->keys, 4 * trace->key_count);
+    memcpy(kept + head, sample.data, sample.length);
+    r->to->sample = (doppel_slice){kept, head + sample.length};
+    return DOPPEL_OK;
+}
+
 static doppel_status read_set(reading *r) {
     const uint64_t *set;
     size_t count;
@@ -99,8 +117,10 @@ static doppel_status read_number(reading *r, const dp_wanted *wanted, bool *foun
         status = read_aliases(r);
     if (status == DOPPEL_OK && wanted->text && record.text_length)
         status = read_text(r, record.text_length);
+    if (record.sampled)
+        r->to->set_count = record.set_count;
     if (status == DOPPEL_OK && wanted->set && record.set_count)
-        status = read_set(r);
+        status = record.sampled ? read_sample(r, &trace) : read_set(r);
     return status;
 }
 

@@ -136,7 +136,7 @@ enum record_flag {
     EVIDENCE_FLAGS = 63
 };
 
-enum { RECORD_SLICES = 7, LAST_REASON = 3 };
+enum { RECORD_SLICES = 7, LAST_REASON = 3, RECORD_SAMPLED = 1 << RECORD_SLICES };
 
 /* The slices, in their order. */
 static void list_slices(const dp_record *record, doppel_slice slices[RECORD_SLICES]) {
@@ -166,7 +166,7 @@ bool dp_record_encode(const dp_record *record, dp_buffer *to) {
     list_slices(record, slices);
     for (unsigned i = 0; i < RECORD_SLICES; i++)
         flags |= slices[i].data ? 1U << i : 0;
-    put_fixed(&w, flags, 1);
+    put_fixed(&w, flags | (record->sampled ? RECORD_SAMPLED : 0), 1);
     put_fixed(&w, record->reason, 1);
     put_varint(&w, record->words);
     put_varint(&w, record->set_count);
@@ -201,8 +201,9 @@ bool dp_record_decode(doppel_slice bytes, dp_record *record) {
                                            &record->fields, &record->original_id, &record->origin};
     unsigned flags = (unsigned)take_fixed(&r, 1);
     record->reason = (uint8_t)take_fixed(&r, 1);
-    if (r.failed || flags >> RECORD_SLICES || record->reason > LAST_REASON)
+    if (r.failed || record->reason > LAST_REASON)
         return false;
+    record->sampled = flags & RECORD_SAMPLED;
     record->words = take_varint(&r);
     record->set_count = take_varint(&r);
     record->text_length = take_varint(&r);

@@ -69,6 +69,7 @@ typedef struct dp_record {
     doppel_slice original_id;                       /* of a copy */
     doppel_slice origin;                            /* as of doppel_item; data NULL: not said */
     uint64_t words, set_count, text_length;         /* text_length: before compression */
+    bool sampled;                                   /* its set is a sample: set_count is that of the whole */
     uint8_t reason;                                 /* a dp_reason of decide.h, of a copy; 0: an original */
     doppel_evidence evidence;                       /* of a copy */
 } dp_record;

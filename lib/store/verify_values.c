@@ -1,5 +1,6 @@
 /* verify_values.c - what can be wrong with one value, or with what it refers to. */
 #include "store/verify.h"
+#include "verify/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,6 +80,13 @@ static void check_record(dp_walk *w, uint64_t number, doppel_slice bytes) {
 
 static void check_set(dp_walk *w, uint64_t number, doppel_slice bytes) {
     dp_record record;
+    if (get_record(w, number, &record) && record.sampled) {
+        if (!dp_bottom_is_valid(bytes))
+            WRONG(w, number, "its sample of features makes no sense");
+        else if (dp_bottom_count(bytes) != record.set_count)
+            WRONG(w, number, "its sample is of %zu features, its record speaks of others", dp_bottom_count(bytes));
+        return;
+    }
     for (size_t at = 8; at + 8 <= bytes.length; at += 8)
         if (dp_load64(bytes.data + at) <= dp_load64(bytes.data + at - 8)) {
             WRONG(w, number, "its set of features is not in order");

@@ -35,4 +35,17 @@ bool dp_edit_allowed(size_t length, double min, size_t *distance);
  * differences of two bags is at most twice the Levenshtein distance (titles.c). */
 void dp_title_bag(dp_points text, uint8_t bag[32]);
 
+/* ---- samples of sets: bottom.c ---- */
+
+/* Adds the sample of at most `most` of a set's hashes (ascending, distinct) to a buffer; false: no memory. */
+bool dp_bottom_make(const uint64_t *set, size_t count, size_t most, dp_buffer *to);
+/* Whether bytes are a sample: the calls below take no others. */
+bool dp_bottom_is_valid(doppel_slice sample);
+/* How many hashes the whole set has. */
+size_t dp_bottom_count(doppel_slice sample);
+/* The estimated Jaccard similarity of two sets by their samples, made with the same `most`. */
+double dp_bottom_similarity(doppel_slice a, doppel_slice b, size_t most);
+/* And from that, the share of a's hashes that b has. */
+double dp_bottom_containment(doppel_slice a, doppel_slice b, double similarity);
+
 #endif

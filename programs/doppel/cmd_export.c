@@ -65,6 +65,12 @@ static void print_sketches(const export_job *job, const doppel_stored *stored) {
     fprintf(job->line, ",\"words\":%llu", (unsigned long long)stored->words);
     if (stored->set)
         print_set(job->line, stored);
+    if (stored->sample.data) {
+        fputs(",\"sample\":\"", job->line);
+        for (size_t i = 0; i < stored->sample.length; i++)
+            fprintf(job->line, "%02x", (uint8_t)stored->sample.data[i]);
+        fputc('"', job->line);
+    }
 }
 
 static doppel_status write_document(export_job *job, const doppel_stored *stored) {

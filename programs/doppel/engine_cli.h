@@ -43,13 +43,17 @@ typedef enum engine_use {
 #define MAKE_OPTIONS                                                                                                   \
     {"preset", 'p', OPTION_TEXT, "NAME",                                                                               \
      "what a new index is for: general (the default; with --store: crawl): similarity 0.8, titles, no expiry; crawl: " \
-     "distance 3, no "                                                                                                 \
-     "titles, 30 days; article: recipe article, distance 3, titles"},                                                  \
+     "similarity 0.8 by a sample of 192 hashes a page, no titles, 30 days; article: pairs of words of the first 5000 " \
+     "characters, similarity 0.8, titles; with --store, crawl and article are near by distance 3"},                    \
         ENGINE_RECIPE_OPTIONS,                                                                                         \
         {"near", 0, OPTION_TEXT, "BY",                                                                                 \
          "what near content is: similarity (verified, of at least --similarity) or distance (of fingerprints, at "     \
          "most --distance)"},                                                                                          \
         {"similarity", 's', OPTION_TEXT, "T", "near: the Jaccard similarity of the shingles is at least T (0.8)"},     \
+        {"sample", 0, OPTION_TEXT, "N",                                                                                \
+         "near by similarity: keep N hashes of a document, 16 to 4096, and estimate the similarity by them, or all "   \
+         "(the "                                                                                                       \
+         "default, but 192 with --preset crawl), and count it"},                                                       \
         {"distance", 'd', OPTION_COUNT, "K", "near: fingerprints differ in at most K bits (3)"},                       \
         {"min-words", 0, OPTION_COUNT, "N",                                                                            \
          "documents with fewer words are near only if their words are the same (5)"},                                  \

@@ -78,6 +78,20 @@ static bool near_option(const cli_args *args, unsigned *near) {
     return true;
 }
 
+/* A number of hashes, or all of them. */
+static bool sample_option(const cli_args *args, uint64_t *sample) {
+    const char *given = args_text(args, "sample");
+    if (!given)
+        return true;
+    if (!strcmp(given, "all"))
+        *sample = DOPPEL_SAMPLE_ALL;
+    else if (!parse_number(given, false, sample) || !*sample) {
+        message("--sample takes a number of hashes, or all, not %s", given);
+        return false;
+    }
+    return true;
+}
+
 static bool log_options(engine_cli *e) {
     unsigned level = DOPPEL_LOG_INFO, json = false;
     bool good = choose_one(e->args, "log-level", levels, &level) && choose_one(e->args, "log-format", forms, &json);
@@ -97,7 +111,7 @@ static bool making_options(engine_cli *e) {
     unsigned near = DOPPEL_NEAR_PRESET, titles = DOPPEL_SWITCH_PRESET, content = DOPPEL_CONTENT_MAIN;
     if (!near_option(args, &near) || !choose_one(args, "titles", switches, &titles) ||
         !choose_one(args, "content", content_choices, &content) ||
-        !choose_some(args, "url-keep", url_rule_choices, &o->url_without) ||
+        !choose_some(args, "url-keep", url_rule_choices, &o->url_without) || !sample_option(args, &o->sample) ||
         !args_share(args, "similarity", &o->similarity) || !args_share(args, "title-similarity", &o->title_similarity))
         return false;
     uint64_t distance = args_number(args, "distance", 0);

@@ -9,7 +9,7 @@
 #define EXPORT_KIND "index"
 #define EXPORT_VERSION "1"
 
-/* Members beside id, url, title and text; a reader takes 16. The first line has EXPORT_VERSION as "version", too. */
+/* Members beside id, url, title and text; a reader takes 32. The first line has EXPORT_VERSION as "version", too. */
 enum {
     EXPORT_DOPPEL,      /* first line: EXPORT_KIND */
     EXPORT_FIELDS,      /* an object */
@@ -27,12 +27,13 @@ enum {
     EXPORT_EVIDENCE,   /* of a copy: an object, as in a verdict */
     EXPORT_GONE,       /* of a copy: true when its original is gone */
     EXPORT_ORIGIN,     /* where it came from, if whoever added it said so */
+    EXPORT_SAMPLE,     /* in place of `set`: two digits for each byte of doppel_stored.sample */
     EXPORT_KEYS
 };
-#define EXPORT_NAMES                                                                                      \
-    {                                                                                                     \
-        "doppel", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl",  \
-            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone", "origin" \
+#define EXPORT_NAMES                                                                                                \
+    {                                                                                                               \
+        "doppel", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl",            \
+            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone", "origin", "sample" \
     }
 
 #endif

@@ -66,6 +66,6 @@ doppel_status pack_document(const feed *f, const doppel_document *document, dopp
 size_t unpack_document(const feed *f, const char *bytes, doppel_document *document, doppel_slice *extra);
 
 /* Of doppel_input_options.extra_count. */
-enum { FEED_KEYS = 16 };
+enum { FEED_KEYS = 32 };
 
 #endif

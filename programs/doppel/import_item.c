@@ -20,6 +20,7 @@ static feed_answer bad(doppel_error *why, const char *text) {
 static void release(import_held *held) {
     doppel_document_free(held->fields);
     free(held->set);
+    free(held->sample);
     *held = (import_held){0};
 }
 
@@ -84,6 +85,19 @@ static bool read_set(const doppel_document *from, import_held *held, size_t *cou
     return good && held->set;
 }
 
+static bool read_sample(const doppel_document *from, import_held *held, doppel_slice *sample) {
+    doppel_slice value = from->extra[EXPORT_SAMPLE];
+    uint64_t byte = 0;
+    bool good = value.length && value.length % 2 == 0;
+    held->sample = malloc(value.length / 2 + 1);
+    for (size_t i = 0; held->sample && i < value.length / 2 && good; i++) {
+        good = read_hex(value.data + 2 * i, 2, &byte);
+        held->sample[i] = (char)byte;
+    }
+    *sample = (doppel_slice){held->sample, value.length / 2};
+    return good && held->sample;
+}
+
 /* ---- items ---- */
 
 /* The fields that the index keeps, of a JSON object. */
@@ -110,6 +124,8 @@ static feed_answer take_sketches(const doppel_document *from, import_held *held,
         return bad(why, "field \"digest\" is not 64 hexadecimal digits");
     if (from->extra[EXPORT_SET].data && !read_set(from, held, &item->set_count))
         return bad(why, "field \"set\" is not 16 hexadecimal digits for each hash, ascending");
+    if (from->extra[EXPORT_SAMPLE].data && !read_sample(from, held, &item->sample))
+        return bad(why, "field \"sample\" is not two hexadecimal digits for each byte");
     item->fingerprint = held->fingerprint;
     item->digest = from->extra[EXPORT_DIGEST].data ? held->digest : NULL;
     item->set = held->set;

@@ -13,6 +13,7 @@ typedef struct import_held {
     uint64_t fingerprint[2];
     uint8_t digest[32];
     uint64_t *set;
+    char *sample;
     doppel_stored stored; /* what it was */
 } import_held;
 

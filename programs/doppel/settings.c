@@ -27,12 +27,13 @@ enum {
     SET_TTL,
     SET_TITLE_SHARE,
     SET_TITLE_VETO,
+    SET_SAMPLE,
     SETTINGS
 };
 
 static const char *const names[SETTINGS] = {
     "preset",  "recipe",  "near",   "similarity",  "distance",  "minWords", "titles",     "titleSimilarity", "keepText",
-    "content", "urlKeep", "fields", "onDuplicate", "onSameUrl", "ttl",      "titleShare", "titleVeto"};
+    "content", "urlKeep", "fields", "onDuplicate", "onSameUrl", "ttl",      "titleShare", "titleVeto",       "sample"};
 
 /* ---- writing ---- */
 
@@ -59,6 +60,13 @@ static void print_ttl(FILE *file, uint64_t seconds) {
         fprintf(file, "%llu", (unsigned long long)seconds);
 }
 
+static void print_sample(FILE *file, uint64_t sample) {
+    if (sample == DOPPEL_SAMPLE_ALL)
+        fputs("\"all\"", file);
+    else
+        fprintf(file, "%llu", (unsigned long long)sample);
+}
+
 static void print_setting(FILE *file, const doppel_engine_options *o, int which) {
     switch (which) {
     case SET_PRESET: print_text(file, o->preset ? o->preset : "general"); break;
@@ -77,7 +85,8 @@ static void print_setting(FILE *file, const doppel_engine_options *o, int which)
     case SET_ON_SAME_URL: print_text(file, choice_name(same_url_choices, o->on_same_url)); break;
     case SET_TTL: print_ttl(file, o->ttl); break;
     case SET_TITLE_SHARE: fprintf(file, "%.15g", o->title_share); break;
-    default: fputs(o->title_veto == DOPPEL_SWITCH_ON ? "true" : "false", file);
+    case SET_TITLE_VETO: fputs(o->title_veto == DOPPEL_SWITCH_ON ? "true" : "false", file); break;
+    default: print_sample(file, o->sample);
     }
 }
 
@@ -156,6 +165,7 @@ static void set_options(doppel_engine_options *o, const doppel_slice *value) {
         .on_same_url = (doppel_on_same_url)read_choice(value[SET_ON_SAME_URL], same_url_choices),
         .ttl = is_value(value[SET_TTL], "never") ? DOPPEL_NEVER : (uint64_t)read_count(value[SET_TTL]),
         .title_share = read_number(value[SET_TITLE_SHARE]),
+        .sample = read_count(value[SET_SAMPLE]) ? (uint64_t)read_count(value[SET_SAMPLE]) : DOPPEL_SAMPLE_ALL,
         .title_veto = is_value(value[SET_TITLE_VETO], "true") ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_OFF,
     };
 }
@@ -192,6 +202,7 @@ int use_settings(const settings *s, engine_cli *e) {
         o->near = from->near;
         o->similarity = from->near == DOPPEL_NEAR_SIMILARITY ? from->similarity : 0;
         o->distance = from->near == DOPPEL_NEAR_DISTANCE ? from->distance : 0;
+        o->sample = o->sample ? o->sample : from->sample;
     }
     o->min_words = o->min_words ? o->min_words : from->min_words;
     o->titles = o->titles ? o->titles : from->titles;

@@ -112,7 +112,7 @@ void print_stored(FILE *file, const doppel_stored *stored, int bits) {
     print_fingerprint(file, ",\"fingerprint\":", stored->fingerprint, bits);
     print_digest(file, ",\"digest\":", stored->digest);
     fprintf(file, ",\"shingles\":");
-    if (stored->set)
+    if (stored->set_count)
         fprintf(file, "%zu", stored->set_count);
     else
         fprintf(file, "null");

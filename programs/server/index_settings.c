@@ -61,6 +61,7 @@ static void set_numbers(doppel_engine_options *o, const json *j) {
     o->title_similarity = number_member(j, object, "titleSimilarity", 0);
     o->min_words = (uint64_t)number_member(j, object, "minWords", 0);
     o->ttl = (uint64_t)number_member(j, object, "ttl", 0);
+    o->sample = (uint64_t)number_member(j, object, "sample", 0);
     const json_value *distance = json_member(j, object, "distance");
     o->distance = distance && distance->kind == JSON_NUMBER ? (int)strtod(distance->text.data, NULL) : 0;
     if (distance && distance->kind == JSON_NUMBER && !o->distance)

@@ -63,6 +63,10 @@ static const field index_options_fields[] = {
     {"similarity", ANY_NUMBER, .help = "of at least this similarity; means near similarity", SHARE},
     {"distance", ANY_NUMBER, .help = "fingerprints differ in at most so many bits; means near distance", .most = 64,
      .whole = true},
+    {"sample", ANY_NUMBER,
+     .help = "near similarity: of a document's hashes so many are kept, 16 to 4096, and the similarity is estimated by "
+             "them",
+     .most = 4096, .whole = true},
     {"minWords", ANY_NUMBER, .help = "documents with fewer words are near only if their words are the same",
      .most = 1e6, .whole = true},
     {"titles", ANY_BOOL, .help = "whether a similar title makes a duplicate"},

@@ -159,6 +159,8 @@ static const field stats_fields[] = {
     {"preset", STRING_OR_NULL, .required = true, .help = "what it was made with"},
     {"near", ANY_STRING, .required = true, .help = "what near content is", .choices = "distance|similarity"},
     {"similarity", ANY_NUMBER, .required = true, .help = "of at least"},
+    {"sample", NUMBER_OR_NULL, .required = true, .help = "hashes that are kept of a document; null: all",
+     .whole = true},
     COUNT("distance", "of at most so many bits"),
     COUNT("minWords", "documents with fewer are near only if their words are the same"),
     {"titles", ANY_BOOL, .required = true, .help = "whether titles count"},

@@ -52,6 +52,11 @@ static void write_settings(text *out, const index_entry *index) {
     text_member_string(out, "preset", slice_of(o->preset));
     text_member_string(out, "near", slice_of(one_of(near_names, (int)o->near)));
     text_member_number(out, "similarity", o->similarity);
+    text_member(out, "sample");
+    if (o->sample == DOPPEL_SAMPLE_ALL)
+        text_put(out, "null");
+    else
+        text_format(out, "%llu", (unsigned long long)o->sample);
     text_member_count(out, "distance", o->distance > 0 ? (uint64_t)o->distance : 0);
     text_member_count(out, "minWords", o->min_words);
     text_member_bool(out, "titles", o->titles == DOPPEL_SWITCH_ON);

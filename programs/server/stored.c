@@ -64,7 +64,7 @@ static void write_sketches(text *out, const doppel_stored *stored, int bits) {
         text_put(out, "\"");
     }
     text_member(out, "shingles");
-    if (stored->set)
+    if (stored->set_count)
         text_format(out, "%zu", stored->set_count);
     else
         text_put(out, "null");

@@ -48,7 +48,7 @@ echo "exit $?"
 doppel add --index similar --recipe article a.jsonl >/dev/null
 doppel export --index new --json -o - 2>&1
 rm -rf old
-doppel add --index old --preset article a.jsonl >/dev/null
+doppel add --index old --preset article --near distance a.jsonl >/dev/null
 doppel export --index old | doppel import --index similar -
 echo "exit $?"
 echo '{"doppel":"index","version":2,"recipe":"page","text":""}' | doppel import --index newer -

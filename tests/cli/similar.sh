@@ -24,9 +24,13 @@ echo "== none"
 doppel similar --index seen d
 echo "exit $?"
 echo "== by distance"
-doppel add --index crawl --preset crawl a.jsonl >/dev/null
+doppel add --index crawl --preset crawl --near distance a.jsonl >/dev/null
 doppel similar --index crawl --distance 64 --limit 2 a
 doppel similar --index crawl --similarity 0.5 question.txt | head -n 2
+doppel add --index sampled --preset crawl a.jsonl >/dev/null
+echo "== by a sample"
+doppel similar --index sampled --similarity 0.5 --limit 2 a
+doppel similar --index sampled --similarity 0.5 question.txt | head -n 2
 echo "== what cannot be"
 doppel similar --index seen nobody
 echo "exit $?"

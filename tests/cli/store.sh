@@ -10,8 +10,8 @@ redis_start
 } >a.jsonl
 for preset in crawl article; do
     echo "== $preset"
-    doppel add --index $preset --preset $preset --ttl 30d --on-duplicate link a.jsonl >folder
-    doppel add --store "$store?prefix=$preset" --preset $preset --ttl 30d --on-duplicate link a.jsonl >store
+    doppel add --index $preset --preset $preset --near distance --ttl 30d --on-duplicate link a.jsonl >folder
+    doppel add --store "$store?prefix=$preset" --preset $preset --near distance --ttl 30d --on-duplicate link a.jsonl >store
     cmp folder store && cut -c 1-80 store
     # Redis does not know the words of copies by URL or title yet.
     grep -v '"id":"[bd]"' a.jsonl >questions.jsonl

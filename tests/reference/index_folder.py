@@ -95,7 +95,8 @@ def trace(data):
 def record(data):
     b = Bytes(data)
     flags, found = b.fixed(1), {"reason": b.fixed(1)}
-    assert flags < 128 and found["reason"] < 4
+    assert found["reason"] < 4
+    found["sampled"] = bool(flags & 128)
     for name in ("words", "set_count", "text_length"):
         found[name] = b.varint()
     for i, name in enumerate(SLICES):
@@ -109,6 +110,19 @@ def record(data):
             found["evidence"][name] = b.double() if known & 8 << i else None
     b.end()
     return found
+
+
+def sample(features, most):
+    """The sample of a set of feature hashes."""
+    def mix(x):
+        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+        return x ^ x >> 31
+
+    kept = sorted(map(mix, features))[:most]
+    shift = max(0, kept[-1].bit_length() - 16)
+    return bytes([shift]) + struct.pack("<I", len(features)) + b"".join(
+        struct.pack("<H", value) for value in sorted({value >> shift for value in kept}))
 
 
 def counts(data):
@@ -142,7 +156,9 @@ class Folder:
             values[name] = {number: checked(value, number, CODES[name]) for number, value in pairs}
         self.traces = {number: trace(value) for number, value in values["traces"].items()}
         self.records = {number: record(value) for number, value in values["records"].items()}
-        self.sets = {number: list(struct.unpack(f"<{len(value) // 8}Q", value)) for number, value in values["sets"].items()}
+        self.samples = {number: value for number, value in values["sets"].items() if self.records[number]["sampled"]}
+        self.sets = {number: list(struct.unpack(f"<{len(value) // 8}Q", value)) for number, value in values["sets"].items()
+                     if number not in self.samples}
         self.texts = values["texts"]
         self.counts = {number: counts(value) for number, value in values["counts"].items()}
         self.links = [(int.from_bytes(key, "little"), int.from_bytes(value, "little"))

@@ -76,6 +76,11 @@ def compare_documents(found, exported, verdicts):
 
 
 def compare_sets(found, number, document):
+    if number in found.samples:
+        keys = b"".join(key.to_bytes(4, "little") for key in found.traces[number]["keys"])
+        expected = bytes([len(keys) // 4]) + keys + found.samples[number]
+        assert document["text"] or document["sample"] == expected.hex()
+        return
     features = found.sets.get(number, [])
     assert features == sorted(set(features)) and len(features) == found.records[number]["set_count"]
     if not document["text"]:
@@ -148,6 +153,25 @@ def test_folder_with_texts():
 
 def test_folder_of_a_crawl():
     return check_folder(["--preset", "crawl", "--on-duplicate", "link", "--recipe", "simhash128:words=3"])
+
+
+def test_samples_are_of_the_sets():
+    documents = random_documents(random.Random("samples"), 120)
+    with tempfile.TemporaryDirectory() as parent:
+        folders = {}
+        for most in ("all", "16"):
+            folder = os.path.join(parent, most)
+            make_folder(folder, documents, "--preset", "crawl", "--sample", most)
+            folders[most] = index_folder.Folder(folder)
+        sets = {record["id"]: folders["all"].sets.get(number) for number, record in folders["all"].records.items()}
+        compared = 0
+        for number, sampled in folders["16"].samples.items():
+            features = sets.get(folders["16"].records[number]["id"])
+            if features:
+                assert sampled == index_folder.sample(features, 16)
+                compared += 1
+        assert compared > 20
+        return f"{compared} samples"
 
 
 if __name__ == "__main__":

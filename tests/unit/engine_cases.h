@@ -27,6 +27,10 @@
         LAST
 #define ARTICLE_MOVED HEAD FIRST THIRD FOURTH SECOND LAST
 
+#define FOOTER                                                                                                        \
+    "Get the best of our reporting in your inbox every morning. Subscribe to our newsletter, and follow us for more " \
+    "news from the coast. "
+
 /* About half of it. */
 #define ARTICLE_HALF HEAD FIRST SECOND
 

@@ -33,6 +33,7 @@ static uint64_t now_is(void *user) {
 static doppel_engine *open_engine(const char *path, shared *with, bool read_only) {
     const doppel_engine_options options = {.size = sizeof options,
                                            .preset = read_only ? NULL : "crawl",
+                                           .near = read_only ? DOPPEL_NEAR_PRESET : DOPPEL_NEAR_DISTANCE,
                                            .on_duplicate = DOPPEL_DUPLICATE_LINK,
                                            .ttl = 1000,
                                            .read_only = read_only,
