@@ -52,6 +52,31 @@ doppel_status dp_engine_damage(doppel_engine *engine, uint64_t documents, const 
     return DOPPEL_ERROR_STORE;
 }
 
+/* What is stored of a number contradicts itself: `how` says in which way. */
+static doppel_status nonsense(doppel_engine *engine, const dp_look *look, const char *what, uint64_t number,
+                              const char *how, doppel_error *error) {
+    doppel_error why = {0};
+    dp_damaged(engine->path ? engine->path : "memory", &why, "the %s of number %llu %s", what,
+               (unsigned long long)number, how);
+    doppel_status status = dp_engine_damage(engine, 1, &why, error);
+    return look->salvage ? DOPPEL_OK : status;
+}
+
+/* Whether a part that is not there ought to be: a view shows one moment, in which a document has its record, and what
+ * that speaks of. */
+static bool is_missing(dp_worker *worker, dp_part part, uint64_t number) {
+    doppel_slice bytes;
+    dp_trace trace;
+    dp_record record;
+    if (part == DP_PART_TRACE ||
+        dp_view_get(worker->view, part == DP_PART_RECORD ? DP_PART_TRACE : DP_PART_RECORD, number, &bytes, NULL) ||
+        !bytes.data)
+        return false;
+    if (part == DP_PART_RECORD)
+        return dp_trace_decode(bytes, &trace) && dp_trace_is_kept(&trace);
+    return dp_record_decode(bytes, &record) && (part == DP_PART_SET ? record.set_count : record.text_length);
+}
+
 doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_look *look, dp_part part, uint64_t number,
                            doppel_slice *bytes, doppel_error *error) {
     const dp_pending *pending = look->deciding ? dp_commit_find(engine, number) : NULL;
@@ -67,19 +92,15 @@ doppel_status dp_read_part(doppel_engine *engine, dp_worker *worker, const dp_lo
         status = dp_engine_damage(engine, 1, &why, error);
         return look->salvage ? DOPPEL_OK : status;
     }
+    if (status == DOPPEL_OK && !bytes->data && is_missing(worker, part, number))
+        return nonsense(engine, look,
+                        part == DP_PART_RECORD ? "record"
+                        : part == DP_PART_SET  ? "set"
+                                               : "text",
+                        number, "is missing", error);
     if (status != DOPPEL_OK && error)
         *error = why;
     return status;
-}
-
-/* Bytes with the right checksum that are not what they should be. */
-static doppel_status nonsense(doppel_engine *engine, const dp_look *look, const char *what, uint64_t number,
-                              doppel_error *error) {
-    doppel_error why = {0};
-    dp_damaged(engine->path ? engine->path : "", &why, "the %s of number %llu makes no sense", what,
-               (unsigned long long)number);
-    doppel_status status = dp_engine_damage(engine, 1, &why, error);
-    return look->salvage ? DOPPEL_OK : status;
 }
 
 doppel_status dp_read_trace(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
@@ -88,7 +109,7 @@ doppel_status dp_read_trace(doppel_engine *engine, dp_worker *worker, const dp_l
     doppel_status status = dp_read_part(engine, worker, look, DP_PART_TRACE, number, &bytes, error);
     *found = status == DOPPEL_OK && bytes.data && dp_trace_decode(bytes, trace);
     if (status == DOPPEL_OK && bytes.data && !*found)
-        status = nonsense(engine, look, "trace", number, error);
+        status = nonsense(engine, look, "trace", number, "makes no sense", error);
     return status;
 }
 
@@ -98,7 +119,7 @@ doppel_status dp_read_record(doppel_engine *engine, dp_worker *worker, const dp_
     doppel_status status = dp_read_part(engine, worker, look, DP_PART_RECORD, number, &bytes, error);
     *found = status == DOPPEL_OK && bytes.data && dp_record_decode(bytes, record);
     if (status == DOPPEL_OK && bytes.data && !*found)
-        status = nonsense(engine, look, "record", number, error);
+        status = nonsense(engine, look, "record", number, "makes no sense", error);
     return status;
 }
 

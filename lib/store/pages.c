@@ -401,7 +401,7 @@ static beside step_down(const dp_pages *p, const dp_btree *tree, const beside *b
 }
 
 /* A number that is not there: the pages on the way to it are sound, and so are their neighbours, the last number of the
- * one before is lower and the first of the one behind is higher. So it stands nowhere. */
+ * one before is lower, also than those of its leaf, and the first of the one after is higher. So it stands nowhere. */
 static int prove_absence(const dp_pages *p, const dp_btree *tree, uint64_t number) {
     beside b = {.middle = tree->root};
     for (unsigned level = 1; level <= tree->depth; level++) {
@@ -418,12 +418,17 @@ static int prove_absence(const dp_pages *p, const dp_btree *tree, uint64_t numbe
         if (!b.middle)
             return MDB_CORRUPTED;
     }
-    uint64_t below = 0, above = UINT64_MAX;
-    if (tree->depth && b.left && !number_at(p, tree, p->map + b.left * p->size, true, count_of(p, b.left) - 1, &below))
+    if (!tree->depth)
+        return MDB_NOTFOUND;
+    uint64_t first, last, below = 0, above = UINT64_MAX;
+    const uint8_t *middle = p->map + b.middle * p->size;
+    if (!number_at(p, tree, middle, true, 0, &first) ||
+        !number_at(p, tree, middle, true, count_of(p, b.middle) - 1, &last) ||
+        (b.left && !number_at(p, tree, p->map + b.left * p->size, true, count_of(p, b.left) - 1, &below)) ||
+        (b.right && !number_at(p, tree, p->map + b.right * p->size, true, 0, &above)))
         return MDB_CORRUPTED;
-    if (tree->depth && b.right && !number_at(p, tree, p->map + b.right * p->size, true, 0, &above))
-        return MDB_CORRUPTED;
-    return (b.left && below >= number) || (b.right && above <= number) ? MDB_CORRUPTED : MDB_NOTFOUND;
+    bool before = !b.left || (below < number && below < first), after = !b.right || (above > number && above > last);
+    return before && after ? MDB_NOTFOUND : MDB_CORRUPTED;
 }
 
 /* A text that is not there: whether the pages on the way to it may be believed. */
