@@ -143,7 +143,8 @@ doppel_status dp_read_set(doppel_engine *engine, dp_worker *worker, const dp_loo
 doppel_status dp_read_sample(doppel_engine *engine, dp_worker *worker, const dp_look *look, uint64_t number,
                              doppel_slice *sample, doppel_error *error) {
     doppel_status status = dp_read_part(engine, worker, look, DP_PART_SET, number, sample, error);
-    if (status == DOPPEL_OK && sample->data && !dp_bottom_is_valid(*sample))
-        *sample = (doppel_slice){NULL, 0};
-    return status;
+    if (status != DOPPEL_OK || !sample->data || dp_bottom_is_valid(*sample))
+        return status;
+    *sample = (doppel_slice){NULL, 0};
+    return nonsense(engine, look, "sample", number, "makes no sense", error);
 }

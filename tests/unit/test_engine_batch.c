@@ -40,8 +40,12 @@ static void add_on_full_disk(doppel_log_level level, const char *line, void *use
 
 static void what_another_could_not_write_is_not_acknowledged(void **state) {
     meddling m = {0};
-    const doppel_engine_options options = {
-        .size = sizeof options, .preset = "crawl", .log = add_on_full_disk, .log_level = DOPPEL_LOG_INFO, .user = &m};
+    const doppel_engine_options options = {.size = sizeof options,
+                                           .preset = "crawl",
+                                           .near = DOPPEL_NEAR_DISTANCE,
+                                           .log = add_on_full_disk,
+                                           .log_level = DOPPEL_LOG_INFO,
+                                           .user = &m};
     static char ids[ITEMS][16];
     static uint64_t fingerprints[ITEMS];
     static doppel_item items[ITEMS];
@@ -108,7 +112,8 @@ static void *look(void *user) {
 
 /* One version after the other, each seen until the next is durable. */
 static void what_is_replaced_is_always_there(void **state) {
-    looking l = {.engine = open_at(state, "index", (doppel_engine_options){.preset = "crawl"})};
+    looking l = {.engine =
+                     open_at(state, "index", (doppel_engine_options){.preset = "crawl", .near = DOPPEL_NEAR_DISTANCE})};
     doppel_verdict verdict = {0};
     pthread_t thread;
     for (uint64_t i = 0; i < 200; i++) {
@@ -128,7 +133,7 @@ static void what_is_replaced_is_always_there(void **state) {
 
 /* A removal that cannot be written has not happened. */
 static void what_could_not_be_removed_is_there(void **state) {
-    const doppel_engine_options options = {.size = sizeof options, .preset = "crawl"};
+    const doppel_engine_options options = {.size = sizeof options, .preset = "crawl", .near = DOPPEL_NEAR_DISTANCE};
     doppel_engine *engine;
     doppel_verdict verdict = {0};
     uint64_t fingerprint = 7, flipped = ~fingerprint;
@@ -235,7 +240,8 @@ static void *race(void *user) {
 }
 
 static void of_copies_at_once_one_is_unique(void **state) {
-    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.preset = "crawl"});
+    doppel_engine *engine =
+        open_at(state, "index", (doppel_engine_options){.preset = "crawl", .near = DOPPEL_NEAR_DISTANCE});
     static racing r[THREADS];
     pthread_t threads[THREADS];
     for (int t = 0; t < THREADS; t++) {

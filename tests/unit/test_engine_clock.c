@@ -116,6 +116,7 @@ static size_t count_logged(const char *event) {
 static doppel_engine *open_month(const char *path, bool read_only) {
     const doppel_engine_options options = {.size = sizeof options,
                                            .preset = read_only ? NULL : "crawl",
+                                           .near = read_only ? DOPPEL_NEAR_PRESET : DOPPEL_NEAR_DISTANCE,
                                            .read_only = read_only,
                                            .now = tell_time,
                                            .log = keep_log,
