@@ -172,12 +172,26 @@ static doppel_status find_by_distance(search *s) {
     return DOPPEL_OK;
 }
 
+/* The values of a sample, in the worker's memory: until the next call. False: no memory. */
+static bool read_features(dp_worker *worker, doppel_slice sample, dp_features *features) {
+    size_t most = dp_bottom_values(sample, 0, NULL);
+    if (!dp_reserve(&worker->set, &worker->set_room, 2 * most, sizeof *worker->set))
+        return false;
+    *features = (dp_features){.set = worker->set, .coarser = worker->set + most, .scale = dp_bottom_scale(sample)};
+    features->count = dp_bottom_values(sample, 0, worker->set);
+    features->coarser_count = dp_bottom_values(sample, 1, worker->set + most);
+    return true;
+}
+
 /* The same by samples, where samples are kept. */
 static doppel_status measure_samples(search *s, uint64_t number, double least, doppel_evidence *evidence) {
     doppel_slice mine = s->query->sample, sample;
     doppel_status status = dp_read_sample(s->engine, s->worker, s->look, number, &sample, s->error);
     if (status != DOPPEL_OK || !mine.data || !sample.data)
         return status;
+    dp_features features;
+    if (s->crowded && read_features(s->worker, sample, &features))
+        dp_known_keep_parity(s->engine->known, number, &features);
     double x = (double)dp_bottom_count(sample), y = (double)dp_bottom_count(mine);
     if ((x < y ? x / y : y / x) < least)
         return DOPPEL_OK;
@@ -197,7 +211,7 @@ static doppel_status measure_sets(search *s, uint64_t number, double least, dopp
     if (status != DOPPEL_OK || !set || !count || !q->set_count)
         return status;
     if (s->crowded)
-        dp_known_keep_parity(s->engine->known, number, set, count);
+        dp_known_keep_parity(s->engine->known, number, &(dp_features){.set = set, .count = count});
     double x = (double)count, y = (double)q->set_count;
     if ((x < y ? x / y : y / x) < least)
         return DOPPEL_OK;
@@ -208,17 +222,26 @@ static doppel_status measure_sets(search *s, uint64_t number, double least, dopp
     return DOPPEL_OK;
 }
 
+/* Drops those that cannot be near, by what is kept of them. */
+static void drop_far(search *s, dp_numbers *banded) {
+    const dp_query *q = s->query;
+    dp_sift sift = {.features = {.set = q->set, .count = q->set_count},
+                    .least = s->engine->rules.similarity,
+                    .scratch = &s->worker->sift};
+    bool sampled = s->engine->asking.sample;
+    if (sampled ? q->sample.data && read_features(s->worker, q->sample, &sift.features) : q->set_count > 0)
+        dp_known_sift(s->engine->known, &sift, banded);
+}
+
 /* Of a crowd, such as the pages of one template, each set is read once, and what is kept of it tells later of most of
  * them that they are not near. */
 static doppel_status find_by_similarity(search *s) {
     const dp_query *q = s->query;
     dp_numbers *banded = &s->worker->banded;
     doppel_status status = dp_known_find_bands(s->engine->known, q->keys, q->key_count, banded);
-    const dp_sift sift = {
-        .set = q->set, .count = q->set_count, .least = s->engine->rules.similarity, .scratch = &s->worker->sift};
-    s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd && q->set_count;
+    s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd;
     if (s->crowded)
-        dp_known_sift(s->engine->known, &sift, banded);
+        drop_far(s, banded);
     for (size_t i = 0; i < banded->count && status == DOPPEL_OK; i++) {
         if (!counts(s, banded->number[i]))
             continue;

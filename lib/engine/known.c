@@ -295,8 +295,8 @@ void dp_known_sift(dp_known *known, const dp_sift *sift, dp_numbers *numbers) {
     dp_parities_sift(known->parities, sift, numbers);
 }
 
-void dp_known_keep_parity(dp_known *known, uint64_t number, const uint64_t *set, size_t count) {
-    (void)dp_parities_add(known->parities, number, set, count, &known->alive);
+void dp_known_keep_parity(dp_known *known, uint64_t number, const dp_features *features) {
+    (void)dp_parities_add(known->parities, number, features, &known->alive);
 }
 
 doppel_status dp_known_find_near(dp_known *known, const uint64_t *fingerprint, int distance, doppel_matches *matches,

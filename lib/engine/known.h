@@ -75,12 +75,19 @@ typedef struct dp_sift_scratch {
     uint64_t *bits;
     size_t room;
 } dp_sift_scratch;
-/* A set of hashes, ascending, and how similar others have to be. */
-typedef struct dp_sift {
+/* What similarity is counted on: a set of distinct hashes, or the values of a sample (lib/verify/bottom.c) at its own
+ * scale and at the next coarser one, since two samples are compared at the coarser of their scales. */
+typedef struct dp_features {
     const uint64_t *set;
     size_t count;
+    const uint64_t *coarser; /* NULL: it is a whole set */
+    size_t coarser_count;
+    int scale; /* of a sample; 0 of whole sets */
+} dp_features;
+/* Features, and how similar others have to be. */
+typedef struct dp_sift {
+    dp_features features;
     double least;
-    bool sampled; /* sets are samples: what is estimated from two of them is at most what they share / the larger one */
     dp_sift_scratch *scratch;
 } dp_sift;
 /* Drops numbers whose sets are known to be less similar than that, from what they left with dp_known_keep_parity;
@@ -88,7 +95,7 @@ typedef struct dp_sift {
 void dp_known_sift(dp_known *known, const dp_sift *sift, dp_numbers *numbers);
 /* Keeps what tells later that the set of a number is too different (parity.h), if the number is there. Any thread may
  * call it. Without memory nothing is kept. */
-void dp_known_keep_parity(dp_known *known, uint64_t number, const uint64_t *set, size_t count);
+void dp_known_keep_parity(dp_known *known, uint64_t number, const dp_features *features);
 /* Whoever is within the distance, as doppel_index_find gives them: owners are numbers. Not with by_similarity. */
 doppel_status dp_known_find_near(dp_known *known, const uint64_t *fingerprint, int distance, doppel_matches *matches,
                                  doppel_error *error);

@@ -1,5 +1,5 @@
 /* parity.c - parities of sets, by number: pages that are found through a directory. Numbers are sifted ascending, so
- * that what is looked at stands together; a page has the parities folded to 256 bits, which drop most of what is far,
+ * that what is looked at stands together; a page has the parities folded to 512 bits, which drop most of what is far,
  * and leads to the whole ones. */
 #include "engine/parity.h"
 #include "engine/lock.h"
@@ -7,21 +7,23 @@
 
 #include <stdlib.h>
 
-/* Small pages: where one in 32 numbers is in a crowd, the others cost 44 bytes each. */
+/* Small pages: where one in 32 numbers is in a crowd, the others cost 77 bytes each. */
 enum { PAGE_BITS = 5, PAGE = 1 << PAGE_BITS };
 /* Words of a folded parity, and the least of a whole one. Which bit a hash falls on is told by 40 bits: no parity needs
  * more than 2^32 bits, that of a set of 8 GiB. */
-enum { FOLDED = 4, MOST_BITS = 32, PLACE_SHIFT = 24 };
+enum { FOLDED = 8, MOST_BITS = 32, PLACE_SHIFT = 24 };
 
 typedef struct parity {
-    uint64_t words; /* a power of two */
-    uint64_t bits[];
+    uint64_t words;        /* a power of two */
+    uint64_t coarser_size; /* of a sample: its values one scale up; 0: it is a whole set */
+    uint64_t bits[];       /* `words` of them; of a sample as many follow, one scale up */
 } parity;
 
 typedef struct parity_page {
     uint64_t folded[PAGE][FOLDED];
     parity *parity[PAGE]; /* NULL: it has none */
     uint32_t size[PAGE];  /* of the set; a part of a document has less than 4 GiB */
+    uint8_t scale[PAGE];  /* of a sample */
     size_t count;
 } parity_page;
 
@@ -65,7 +67,7 @@ uint64_t dp_parities_bytes(dp_parities *p) {
 
 /* ---- bits ---- */
 
-/* Words of the parity of so many hashes: 2 to 4 bits each. */
+/* Words for the parity of `count` hashes, 2 to 4 bits each. */
 static size_t words_for(double count) {
     size_t words = FOLDED;
     while ((double)words * 64 < 2 * count && words < ((size_t)1 << MOST_BITS) / 64)
@@ -87,8 +89,13 @@ static void fold(const uint64_t *from, size_t words, uint64_t *to) {
         to[i] = from[i] ^ from[words / 2 + i];
 }
 
-static size_t bytes_of(size_t words) {
-    return sizeof(parity) + words * sizeof(uint64_t);
+static size_t bytes_of(size_t words, bool sample) {
+    return sizeof(parity) + (sample ? 2 : 1) * words * sizeof(uint64_t);
+}
+
+/* Values of a sample count twice: 4 to 8 bits each. */
+static double counted(const dp_features *features) {
+    return (double)features->count * (features->coarser ? 2 : 1);
 }
 
 /* ---- pages ---- */
@@ -115,41 +122,45 @@ static parity_page *page_of(dp_parities *p, uint64_t number) {
     return p->page[at];
 }
 
-static parity *make(const dp_parities *p, const uint64_t *set, size_t count) {
-    size_t words = words_for((double)count);
-    parity *made = malloc(bytes_of(words));
+static parity *make(const dp_parities *p, const dp_features *features) {
+    size_t words = words_for(counted(features));
+    parity *made = malloc(bytes_of(words, features->coarser));
     if (!made)
         return NULL;
     made->words = words;
-    fill(p->secret, set, count, made->bits, words);
+    made->coarser_size = features->coarser_count;
+    fill(p->secret, features->set, features->count, made->bits, words);
+    if (features->coarser)
+        fill(p->secret, features->coarser, features->coarser_count, made->bits + words, words);
     return made;
 }
 
-static void put(parity_page *page, uint64_t number, size_t size, parity *made) {
+static void put(parity_page *page, uint64_t number, const dp_features *features, parity *made) {
     size_t at = number % PAGE;
     page->parity[at] = made;
-    page->size[at] = (uint32_t)size;
+    page->size[at] = (uint32_t)features->count;
+    page->scale[at] = (uint8_t)features->scale;
     memset(page->folded[at], 0, sizeof page->folded[at]);
     for (size_t i = 0; i < made->words; i++)
         page->folded[at][i % FOLDED] ^= made->bits[i];
     page->count++;
 }
 
-bool dp_parities_add(dp_parities *p, uint64_t number, const uint64_t *set, size_t count, dp_alive *alive) {
+bool dp_parities_add(dp_parities *p, uint64_t number, const dp_features *features, dp_alive *alive) {
     pthread_rwlock_rdlock(&p->lock);
     bool there = is_there(p, number);
     pthread_rwlock_unlock(&p->lock);
     if (there)
         return true;
-    parity *made = make(p, set, count);
+    parity *made = make(p, features);
     if (!made)
         return false;
     pthread_rwlock_wrlock(&p->lock);
     parity_page *page = page_of(p, number);
     /* A number that goes meanwhile is not alive before it is removed here. */
     if (page && dp_alive_has(alive, number) && !page->parity[number % PAGE]) {
-        put(page, number, count, made);
-        p->bytes += bytes_of(made->words);
+        put(page, number, features, made);
+        p->bytes += bytes_of(made->words, made->coarser_size);
         made = NULL;
     }
     pthread_rwlock_unlock(&p->lock);
@@ -167,7 +178,7 @@ void dp_parities_remove(dp_parities *p, uint64_t number) {
     parity_page *page = find_page(p, number);
     parity *gone = page ? page->parity[number % PAGE] : NULL;
     if (gone) {
-        p->bytes -= bytes_of(gone->words);
+        p->bytes -= bytes_of(gone->words, gone->coarser_size);
         page->parity[number % PAGE] = NULL;
         page->count--;
     }
@@ -182,56 +193,81 @@ void dp_parities_remove(dp_parities *p, uint64_t number) {
 
 /* ---- sifting ---- */
 
-/* A set that is asked about: its parities of all sizes up to `words`; that of w words stands at bits + w. */
-typedef struct asked {
+/* The parities of a set in all sizes up to asked.words; that of w words stands at bits + w. */
+typedef struct sizes {
     const uint64_t *bits;
-    uint64_t words, size;
+    uint64_t count; /* hashes of the set */
+} sizes;
+
+/* What is asked about; of a sample at its own scale and one scale up. */
+typedef struct asked {
+    sizes own, coarser;
+    uint64_t words;
+    int scale;
     double least;
-    bool sampled;
+    bool sample;
     dp_differing_fn differing;
 } asked;
 
 /* The largest that a set of a similarity of `least` can need, but no more than 8 times what this one needs. */
-static size_t words_asked(size_t count, double least) {
-    size_t own = words_for((double)count), most = words_for((double)count / (least > 0.125 ? least : 0.125));
+static size_t words_asked(double count, double least) {
+    size_t own = words_for(count), most = words_for(count / (least > 0.125 ? least : 0.125));
     return most < 8 * own ? most : 8 * own;
 }
 
+static sizes make_sizes(const dp_parities *p, const uint64_t *set, size_t count, uint64_t *bits, size_t words) {
+    fill(p->secret, set, count, bits + words, words);
+    for (; words > 1; words /= 2)
+        fold(bits + words, words, bits + words / 2);
+    return (sizes){bits, count};
+}
+
 static bool ask(const dp_parities *p, const dp_sift *sift, asked *a) {
-    if (!dp_reserve(&sift->scratch->bits, &sift->scratch->room, 2 * a->words, sizeof *sift->scratch->bits))
+    const dp_features *f = &sift->features;
+    if (!dp_reserve(&sift->scratch->bits, &sift->scratch->room, 4 * a->words, sizeof *sift->scratch->bits))
         return false;
     uint64_t *bits = sift->scratch->bits;
-    fill(p->secret, sift->set, sift->count, bits + a->words, a->words);
-    for (size_t words = a->words; words > 1; words /= 2)
-        fold(bits + words, words, bits + words / 2);
-    a->bits = bits;
+    a->own = make_sizes(p, f->set, f->count, bits, a->words);
+    if (a->sample)
+        a->coarser = make_sizes(p, f->coarser, f->coarser_count, bits + 2 * a->words, a->words);
     return true;
 }
 
-/* Whether a set of this size that differs in so many bits of a parity can be similar enough. The similarity is counted
- * as find.c counts it, and rises with what is shared, so that rounding makes no difference. */
-static bool can_be(const asked *a, uint64_t size, uint64_t ones) {
-    uint64_t both = a->size + size, smaller = a->size < size ? a->size : size, shared = (both - ones) / 2;
+/* Whether sets of these sizes whose parities differ in `ones` bits can be similar enough. The similarity is counted as
+ * find.c counts it, and rises with the number that is shared, so that rounding makes no difference. */
+static bool can_be(const asked *a, uint64_t mine, uint64_t theirs, uint64_t ones) {
+    uint64_t both = mine + theirs, smaller = mine < theirs ? mine : theirs, shared = (both - ones) / 2;
     shared = shared < smaller ? shared : smaller;
-    return (double)shared / (double)(both - (a->sampled ? smaller : shared)) >= a->least;
+    return (double)shared / (double)(a->sample ? smaller : both - shared) >= a->least;
+}
+
+/* The same by the whole parity, at the scale of the coarser one. */
+static bool may_be_by_whole(const asked *a, const parity *whole, uint64_t size, int scale) {
+    bool one_up = scale < a->scale; /* theirs is the finer one */
+    const sizes *mine = scale > a->scale ? &a->coarser : &a->own;
+    const uint64_t *bits = one_up ? whole->bits + whole->words : whole->bits;
+    return whole->words > a->words || can_be(a, mine->count, one_up ? whole->coarser_size : size,
+                                             a->differing(mine->bits + whole->words, bits, whole->words));
 }
 
 static bool may_be_near(const asked *a, const parity_page *page, size_t at) {
-    const parity *whole = page->parity[at];
-    if (!can_be(a, page->size[at], a->differing(a->bits + FOLDED, page->folded[at], FOLDED)))
+    int scale = page->scale[at];
+    if (scale > a->scale + 1 || scale < a->scale - 1)
+        return true;
+    if (scale == a->scale &&
+        !can_be(a, a->own.count, page->size[at], a->differing(a->own.bits + FOLDED, page->folded[at], FOLDED)))
         return false;
-    return whole->words > a->words || whole->words == FOLDED ||
-           can_be(a, page->size[at], a->differing(a->bits + whole->words, whole->bits, whole->words));
+    return may_be_by_whole(a, page->parity[at], page->size[at], scale);
 }
 
 /* So many are asked for ahead of being looked at. */
 enum { AHEAD = 8 };
 
 void dp_parities_sift(dp_parities *p, const dp_sift *sift, dp_numbers *numbers) {
-    asked a = {.words = words_asked(sift->count, sift->least),
-               .size = sift->count,
+    asked a = {.words = words_asked(counted(&sift->features), sift->least),
+               .scale = sift->features.scale,
                .least = sift->least,
-               .sampled = sift->sampled,
+               .sample = sift->features.coarser,
                .differing = dp_differing_kernel()};
     if (!ask(p, sift, &a))
         return;

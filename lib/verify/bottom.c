@@ -86,12 +86,21 @@ static void next(walk *w) {
         w->at++;
 }
 
-/* How many values it has at this scale. */
-static size_t distinct(walk w) {
+/* How many values it has at this scale; writes them to `to`, unless that is NULL. */
+static size_t distinct(walk w, uint64_t *to) {
     size_t count = 0;
-    for (; w.at < w.values; next(&w))
-        count++;
+    for (; w.at < w.values; next(&w), count++)
+        if (to)
+            to[count] = current(&w);
     return count;
+}
+
+int dp_bottom_scale(doppel_slice sample) {
+    return (uint8_t)sample.data[0];
+}
+
+size_t dp_bottom_values(doppel_slice sample, int lost, uint64_t *to) {
+    return distinct(walk_of(sample, dp_bottom_scale(sample) + lost), to);
 }
 
 double dp_bottom_similarity(doppel_slice a, doppel_slice b, size_t most) {
@@ -99,9 +108,9 @@ double dp_bottom_similarity(doppel_slice a, doppel_slice b, size_t most) {
     size_t count_a = dp_bottom_count(a), count_b = dp_bottom_count(b), limit = SIZE_MAX, all = 0, shared = 0;
     walk x = walk_of(a, shift), y = walk_of(b, shift);
     if (count_a > most)
-        limit = distinct(x);
-    if (count_b > most && distinct(y) < limit)
-        limit = distinct(y);
+        limit = distinct(x, NULL);
+    if (count_b > most && distinct(y, NULL) < limit)
+        limit = distinct(y, NULL);
     for (; all < limit && (x.at < x.values || y.at < y.values); all++) {
         bool has_x = x.at < x.values && (y.at >= y.values || current(&x) <= current(&y));
         bool has_y = y.at < y.values && (x.at >= x.values || current(&y) <= current(&x));

@@ -43,6 +43,10 @@ bool dp_bottom_make(const uint64_t *set, size_t count, size_t most, dp_buffer *t
 bool dp_bottom_is_valid(doppel_slice sample);
 /* How many hashes the whole set has. */
 size_t dp_bottom_count(doppel_slice sample);
+/* How many bits its values have lost. Two samples are compared at the coarser of their scales. */
+int dp_bottom_scale(doppel_slice sample);
+/* Its distinct values, ascending, with `lost` further bits lost; gives how many there are. `to` may be NULL. */
+size_t dp_bottom_values(doppel_slice sample, int lost, uint64_t *to);
 /* The estimated Jaccard similarity of two sets by their samples, made with the same `most`. */
 double dp_bottom_similarity(doppel_slice a, doppel_slice b, size_t most);
 /* And from that, the share of a's hashes that b has. */

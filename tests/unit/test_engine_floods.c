@@ -156,13 +156,23 @@ static uint64_t time_of_test(void *user) {
     return test_time;
 }
 
-static doppel_engine *open_pages(const char *path, size_t crowd) {
-    const doppel_engine_options options = {
-        .size = sizeof options, .durability = DOPPEL_DURABLE_NONE, .now = time_of_test};
+/* Samples of nearly all features, so that few pages are at the threshold by chance; 0: whole sets. */
+enum { WHOLE, SAMPLED = 144 };
+
+static doppel_engine *open_sampled(const char *path, size_t crowd, uint64_t sample) {
+    const doppel_engine_options options = {.size = sizeof options,
+                                           .durability = DOPPEL_DURABLE_NONE,
+                                           .now = time_of_test,
+                                           .clock_settle = DOPPEL_CLOCK_TRUSTED,
+                                           .sample = sample};
     doppel_engine *engine;
     assert_int_equal(doppel_engine_open(path, &options, &engine, NULL), DOPPEL_OK);
     engine->crowd = crowd;
     return engine;
+}
+
+static doppel_engine *open_pages(const char *path, size_t crowd) {
+    return open_sampled(path, crowd, WHOLE);
 }
 
 /* Adds a page and removes one now and then; the verdict as a line. */
@@ -202,10 +212,9 @@ static double add_pages(doppel_engine *const *engines, size_t count, uint64_t fr
 }
 
 /* With the same verdicts as without sifting, a page costs no more reads than few pages do. */
-static void pages_of_one_template_are_sifted(void **state) {
-    (void)state;
+static void check_sifting(uint64_t sample) {
     test_time = 1000000;
-    doppel_engine *engines[2] = {open_pages(NULL, DP_CROWD_LEAST), open_pages(NULL, SIZE_MAX)};
+    doppel_engine *engines[2] = {open_sampled(NULL, DP_CROWD_LEAST, sample), open_sampled(NULL, SIZE_MAX, sample)};
     (void)add_pages(engines, 2, 0, 1500);
     uint64_t plain = reads_of(engines[1], DP_PART_SET);
     double each = add_pages(engines, 2, 1500, 2000);
@@ -215,6 +224,16 @@ static void pages_of_one_template_are_sifted(void **state) {
         assert_true(add_pages(engines, 1, count, count + 3000) < 5);
     doppel_engine_close(engines[0]);
     doppel_engine_close(engines[1]);
+}
+
+static void pages_of_one_template_are_sifted(void **state) {
+    (void)state;
+    check_sifting(WHOLE);
+}
+
+static void samples_of_one_template_are_sifted(void **state) {
+    (void)state;
+    check_sifting(SAMPLED);
 }
 
 /* A process that comes later reads each set once more, and says the same. */
@@ -275,6 +294,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(ids_that_meet_in_xxh3_cost_nothing_more, setup, teardown),
         cmocka_unit_test_setup_teardown(urls_that_meet_in_xxh3_cost_nothing_more, setup, teardown),
         cmocka_unit_test(pages_of_one_template_are_sifted),
+        cmocka_unit_test(samples_of_one_template_are_sifted),
         cmocka_unit_test_setup_teardown(an_engine_that_opens_again_sifts, setup, teardown),
         cmocka_unit_test(pages_that_go_leave_nothing),
         cmocka_unit_test(pages_without_a_crowd_keep_nothing),

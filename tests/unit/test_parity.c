@@ -3,6 +3,7 @@
 
 #include "engine/parity.h"
 #include "kernel/kernel.h"
+#include "verify/verify.h"
 
 enum { MOST = 3000 };
 
@@ -32,7 +33,11 @@ static bool left_over(dp_parities *p, dp_sift sift, uint64_t number) {
 }
 
 static bool stays(dp_parities *p, const uint64_t *set, size_t count, double least, uint64_t number) {
-    return left_over(p, (dp_sift){.set = set, .count = count, .least = least}, number);
+    return left_over(p, (dp_sift){.features = {.set = set, .count = count}, .least = least}, number);
+}
+
+static bool add(dp_parities *p, uint64_t number, const uint64_t *set, size_t count, dp_alive *alive) {
+    return dp_parities_add(p, number, &(dp_features){.set = set, .count = count}, alive);
 }
 
 static void set_alive(dp_alive *alive, uint64_t number) {
@@ -78,7 +83,7 @@ static void nothing_that_is_near_is_dropped(void **state) {
         const double thresholds[] = {0.8, 0.9, 0.5, 0.05, 1};
         double least = thresholds[random_below(&random, 5)];
         set_alive(&alive, (uint64_t)round);
-        assert_true(dp_parities_add(p, (uint64_t)round, b, b_count, &alive));
+        assert_true(add(p, (uint64_t)round, b, b_count, &alive));
         size_t both = doppel_set_shared(a, a_count, b, b_count);
         double similarity = (double)both / (double)(a_count + b_count - both);
         bool left = stays(p, a, a_count, least, (uint64_t)round);
@@ -91,40 +96,54 @@ static void nothing_that_is_near_is_dropped(void **state) {
     dp_alive_free(&alive);
 }
 
-/* The share of the k least hashes of both sets that both have. */
-static double estimate(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count, size_t k) {
-    size_t seen = 0, both = 0;
-    for (size_t i = 0, j = 0; seen < k && (i < a_count || j < b_count); seen++) {
-        uint64_t x = i < a_count ? a[i] : UINT64_MAX, y = j < b_count ? b[j] : UINT64_MAX;
-        both += x == y;
-        i += x <= y;
-        j += y <= x;
-    }
-    return (double)both / (double)seen;
+enum { SAMPLE = 100 };
+
+typedef struct sample {
+    dp_buffer bytes;
+    uint64_t values[2][SAMPLE];
+} sample;
+
+/* The sample of a set, and what is sifted of it. */
+static dp_features take_sample(sample *to, const uint64_t *set, size_t count) {
+    to->bytes.size = 0;
+    assert_true(dp_bottom_make(set, count, SAMPLE, &to->bytes));
+    doppel_slice bytes = {to->bytes.data, to->bytes.size};
+    return (dp_features){.set = to->values[0],
+                         .count = dp_bottom_values(bytes, 0, to->values[0]),
+                         .coarser = to->values[1],
+                         .coarser_count = dp_bottom_values(bytes, 1, to->values[1]),
+                         .scale = dp_bottom_scale(bytes)};
 }
 
+/* Samples of one scale, of the next finer and coarser one, and of others; similarities on both sides of 0.8. */
 static void no_sample_that_is_near_is_dropped(void **state) {
     (void)state;
-    enum { SAMPLE = 100 };
     static uint64_t a[MOST], b[MOST];
-    uint64_t random = 8, near = 0, far = 0;
+    static sample of_a, of_b;
+    uint64_t random = 8, near = 0, far = 0, far_aside = 0;
     dp_alive alive;
     assert_true(dp_alive_init(&alive));
     dp_parities *p = dp_parities_create();
     for (uint64_t round = 1; round <= 4000; round++) {
-        size_t a_count = make_set(&random, NULL, 0, 1 + random_below(&random, 600), a);
-        size_t b_count = make_set(&random, a, a_count * (50 + random_below(&random, 51)) / 100, a_count, b);
-        double similarity = estimate(a, a_count, b, b_count, SAMPLE);
-        a_count = a_count < SAMPLE ? a_count : SAMPLE;
-        b_count = b_count < SAMPLE ? b_count : SAMPLE;
+        size_t a_count = make_set(&random, NULL, 0, 1 + random_below(&random, 1200), a);
+        size_t b_count = a_count * (50 + random_below(&random, 101)) / 100 + 1;
+        size_t shared = (a_count < b_count ? a_count : b_count) * (50 + random_below(&random, 51)) / 100;
+        b_count = make_set(&random, a, shared, b_count, b);
+        dp_features mine = take_sample(&of_a, a, a_count), theirs = take_sample(&of_b, b, b_count);
+        double similarity = dp_bottom_similarity((doppel_slice){of_a.bytes.data, of_a.bytes.size},
+                                                 (doppel_slice){of_b.bytes.data, of_b.bytes.size}, SAMPLE);
         set_alive(&alive, round);
-        assert_true(dp_parities_add(p, round, b, b_count, &alive));
-        bool left = left_over(p, (dp_sift){.set = a, .count = a_count, .least = 0.8, .sampled = true}, round);
+        assert_true(dp_parities_add(p, round, &theirs, &alive));
+        bool left = left_over(p, (dp_sift){.features = mine, .least = 0.8}, round);
         near += similarity >= 0.8;
-        far += !left;
+        far += !left && mine.scale == theirs.scale;
+        far_aside += !left && mine.scale != theirs.scale;
         assert_true(left || similarity < 0.8);
     }
-    assert_true(near > 500 && far > 500);
+    if (near < 150 || far < 500 || far_aside < 200)
+        fail_msg("%llu %llu %llu", (unsigned long long)near, (unsigned long long)far, (unsigned long long)far_aside);
+    dp_buffer_free(&of_a.bytes);
+    dp_buffer_free(&of_b.bytes);
     dp_parities_free(p);
     dp_alive_free(&alive);
 }
@@ -150,13 +169,13 @@ static void what_is_far_is_dropped(void **state) {
                 size_t count = make_set(&random, NULL, 0, sizes[i], a);
                 make_set(&random, a, (size_t)((double)count * cases[c].common), count, b);
                 set_alive(&alive, number);
-                assert_true(dp_parities_add(p, number, b, count, &alive));
+                assert_true(add(p, number, b, count, &alive));
                 dropped += !stays(p, a, count, 0.8, number);
             }
             assert_true(dropped >= cases[c].least);
         }
-    /* 2 to 4 bits a hash, 8 bytes, and in the pages 44 and a little. */
-    assert_true(dp_parities_bytes(p) < number * (8 + 46 + (300 + MOST) / 2 * 4 / 8));
+    /* 2 to 4 bits a hash, 16 bytes, and in the pages 77 and a little. */
+    assert_true(dp_parities_bytes(p) < number * (16 + 80 + (300 + MOST) / 2 * 4 / 8));
     dp_parities_free(p);
     dp_alive_free(&alive);
 }
@@ -170,13 +189,13 @@ static void what_is_gone_leaves_nothing(void **state) {
     size_t a_count = make_set(&random, NULL, 0, 300, a), b_count = make_set(&random, NULL, 0, 300, b);
     uint64_t before = dp_parities_bytes(p), highest = ((uint64_t)1 << 20) + 3;
     /* One that is not alive is not kept. */
-    assert_true(dp_parities_add(p, 5, b, b_count, &alive));
+    assert_true(add(p, 5, b, b_count, &alive));
     assert_true(stays(p, a, a_count, 0.8, 5));
     const uint64_t numbers[] = {5, 6, 31, 32, 70000, highest};
     for (size_t i = 0; i < 6; i++) {
         set_alive(&alive, numbers[i]);
-        assert_true(dp_parities_add(p, numbers[i], b, b_count, &alive));
-        assert_true(dp_parities_add(p, numbers[i], b, b_count, &alive));
+        assert_true(add(p, numbers[i], b, b_count, &alive));
+        assert_true(add(p, numbers[i], b, b_count, &alive));
         assert_false(stays(p, a, a_count, 0.8, numbers[i]));
     }
     assert_true(stays(p, a, a_count, 0.8, highest + 1));
