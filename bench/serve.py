@@ -149,7 +149,8 @@ def measure_serve_peers(bench, venv):
     count = min(PEER_DOCUMENTS, serving.count)
     documents = serving.write("peer", count, 4)
     queries = serving.path("queries")
-    subprocess.run([serving.doppel, "add", "--index", serving.path("peers-index"), "--preset", "crawl", documents],
+    subprocess.run([serving.doppel, "add", "--index", serving.path("peers-index"), "--preset", "crawl",
+                    "--near", "distance", documents],
                    stdout=subprocess.DEVNULL, check=True)
     serving.serve(serving.path("peers-index"))
     own, command = serving.load("/v1/check", queries, 16)
@@ -160,6 +161,6 @@ def measure_serve_peers(bench, venv):
                   f"http://127.0.0.1:{serving.port}/ready", PYTHONPATH=os.path.join(venv, "apart", simhash[0]))
     peer, _ = serving.load("/check", queries, 16)
     serving.stop()
-    bench.table.add(f"checks by HTTP, {count:,} documents, preset crawl", own[0] / 1000, "K/s", command=command,
+    bench.table.add(f"checks by HTTP, {count:,} documents, near distance", own[0] / 1000, "K/s", command=command,
                     peer="FastAPI with simhash", ratio=own[0] / peer[0])
     shutil.rmtree(serving.folder)

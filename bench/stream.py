@@ -57,8 +57,8 @@ class Streaming:
 
     def workers(self, place, number=1, topic="pages", *more):
         command = [self.doppel, "stream", "--brokers", self.brokers, "--in", topic, "--unique", f"unique{self.runs}",
-                   "--duplicates", f"duplicates{self.runs}", "--group", f"group{self.runs}", "--preset", "crawl", *place,
-                   *more]
+                   "--duplicates", f"duplicates{self.runs}", "--group", f"group{self.runs}",
+                   "--preset", "crawl", "--near", "distance", *place, *more]
         with open(os.path.join(self.folder, "log"), "w") as log:
             return [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) for _ in range(number)]
 
