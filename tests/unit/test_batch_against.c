@@ -407,17 +407,8 @@ static void what_does_not_go_together_is_refused(void **state) {
     doppel_recipe_free(article);
 }
 
-static void note_complaint(const doppel_error *what, void *user) {
-    int *complaints = user;
-    assert_string_equal(what->file, "index");
-    assert_non_null(strstr(what->message, "damaged"));
-    ++*complaints;
-}
-
-static void what_is_damaged_is_told(void **state) {
+static void what_is_damaged_is_refused(void **state) {
     (void)state;
-    int complaints = 0;
-    doppel_input_options input = {.size = sizeof input, .bad = note_complaint, .user = &complaints};
     save_documents();
     make_index("index", by_similarity, "old.jsonl");
     dp_buffer file = slurp("index/documents-1.mdb");
@@ -426,8 +417,16 @@ static void what_is_damaged_is_told(void **state) {
     *at = 'x';
     spit("index/documents-1.mdb", file.data, file.size);
     dp_buffer_free(&file);
-    check_against((doppel_batch_options){.by = DOPPEL_BY_URL, .input = &input}, "index", "");
-    assert_int_equal(complaints, 1);
+    const doppel_batch_options options = {.size = sizeof options, .by = DOPPEL_BY_URL};
+    const char *paths[] = {"index", "new.jsonl"};
+    doppel_batch *batch;
+    doppel_error error = {0};
+    assert_int_equal(doppel_batch_create(&options, &batch, &error), DOPPEL_OK);
+    assert_int_equal(doppel_batch_read(batch, paths, 1, true, NULL, &error), DOPPEL_OK);
+    assert_int_equal(doppel_batch_read(batch, paths + 1, 1, false, NULL, &error), DOPPEL_ERROR_STORE);
+    assert_string_equal(error.file, "index");
+    assert_non_null(strstr(error.message, "doppel verify --index index"));
+    doppel_batch_free(batch);
 }
 
 static doppel_status no_pairs(const doppel_near *pairs, size_t count, void *user) {
@@ -462,7 +461,7 @@ int main(void) {
         TEST(a_run_goes_on),
         TEST(saved_sketches_have_all_documents),
         TEST(what_does_not_go_together_is_refused),
-        TEST(what_is_damaged_is_told),
+        TEST(what_is_damaged_is_refused),
         TEST(pairs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
