@@ -23,11 +23,11 @@ static void check_status(int status) {
 
 static int one_of_few(uint64_t number, void *user) {
     (void)number;
-    return ++*(size_t *)user > MOST ? ENOMEM : 0;
+    return ++*(size_t *)user > MOST ? MDB_NOTFOUND : 0;
 }
 
 static void walk(const dp_btree *tree, uint64_t from) {
-    dp_cursor cursor;
+    dp_cursor cursor = {.used = NULL};
     dp_found found;
     uint64_t number;
     int status = 0;

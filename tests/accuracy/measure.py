@@ -52,6 +52,19 @@ class Truth:
                 a, b, shared, both, distance = map(int, parts)
                 self.similarity[a, b] = shared / both
                 self.distance[a, b] = distance
+        if 0 in self.words:
+            self.pair_wordless([record.get(text_key) for record in records(path)])
+
+    def pair_wordless(self, texts):
+        """Documents without words are near when their texts are the same; their digest is that of their text."""
+        first = {}
+        for b, text in enumerate(texts):
+            if self.words[b]:
+                continue
+            self.digests[b] = "wordless " + repr(text)
+            for a in first.setdefault(text, []):
+                self.similarity[a, b] = 1
+            first[text].append(b)
 
     def near(self, threshold):
         """What a perfect search reports: {pair: similarity}. Texts of few words are near if they are equal."""

@@ -45,23 +45,29 @@ class Collection:
         self.distance = min(bits, rng.choice([0, 1, 3, 3, 6, 8]))
         self.path = os.path.join(folder, f"{seed}.jsonl")
         self.ids = [f'd"{i}' for i in range(rng.choice([0, 1, 30, 150]))]
+        texts = [random_text(rng, vocabulary, originals) for _ in self.ids]
         with open(self.path, "w", encoding="utf-8") as file:
-            for name in self.ids:
-                file.write(json.dumps({"id": name, "text": random_text(rng, vocabulary, originals)}) + "\n")
+            for name, text in zip(self.ids, texts):
+                file.write(json.dumps({"id": name, "text": text}) + "\n")
         self.options = ["--method", "simhash", "--bits", bits, "--distance", self.distance, "--threads", rng.choice([1, 2, 3]), self.path]
         self.sketches = run("fingerprint", "--json", "--bits", bits, self.path)
-        self.pairs = [(a, b, d) for b in range(len(self.ids)) for a in range(b) if (d := self.near(a, b)) is not None]
-        self.pairs.sort()
+        for sketch, text in zip(self.sketches, texts):
+            if not sketch["words"]:
+                sketch["digest"] = "wordless " + text
+        self.pairs = [(a, b) for a in range(len(self.ids)) for b in range(a + 1, len(self.ids)) if self.near(a, b)]
 
-    def near(self, a, b):
-        """The distance of two near documents; None: they are not near."""
+    def apart(self, a, b):
+        """The distance of two documents; None: one has no words."""
         a, b = self.sketches[a], self.sketches[b]
         if not a["words"] or not b["words"]:
             return None
-        if min(a["words"], b["words"]) < MIN_WORDS:
-            return 0 if max(a["words"], b["words"]) < MIN_WORDS and a["digest"] == b["digest"] else None
-        distance = (int(a["fingerprint"], 16) ^ int(b["fingerprint"], 16)).bit_count()
-        return distance if distance <= self.distance else None
+        return (int(a["fingerprint"], 16) ^ int(b["fingerprint"], 16)).bit_count()
+
+    def near(self, a, b):
+        if self.sketches[a]["digest"] == self.sketches[b]["digest"]:
+            return True
+        enough = min(self.sketches[a]["words"], self.sketches[b]["words"]) >= MIN_WORDS
+        return enough and self.apart(a, b) <= self.distance
 
 
 def collections():
@@ -74,12 +80,12 @@ def collections():
 
 
 def similarity(c, a, b):
-    """It is not measured, and known only where the words are the same."""
+    """It is not measured, and known only where the words (or, without words, the texts) are the same."""
     return 1 if a != b and c.sketches[a]["digest"] == c.sketches[b]["digest"] else None
 
 
 def lines_of(c, pairs):
-    return [{"a": c.ids[a], "b": c.ids[b], "distance": d, "similarity": similarity(c, a, b)} for a, b, d in pairs]
+    return [{"a": c.ids[a], "b": c.ids[b], "distance": c.apart(a, b), "similarity": similarity(c, a, b)} for a, b in pairs]
 
 
 def test_pairs_are_all_near_pairs():
@@ -91,9 +97,9 @@ def test_collapsed_copies_are_paired_with_the_first_of_their_kind_only():
     for c in collections():
         first = {}
         for i, sketch in enumerate(c.sketches):
-            first.setdefault(sketch["digest"] or i, i)
-        first_of = [first[sketch["digest"] or i] for i, sketch in enumerate(c.sketches)]
-        expected = [(a, b, d) for a, b, d in c.pairs if first_of[a] == a and first_of[b] in (a, b)]
+            first.setdefault(sketch["digest"], i)
+        first_of = [first[sketch["digest"]] for sketch in c.sketches]
+        expected = [(a, b) for a, b in c.pairs if first_of[a] == a and first_of[b] in (a, b)]
         assert run("pairs", "--collapse", *c.options) == lines_of(c, expected), c.options
 
 
@@ -101,8 +107,7 @@ def test_a_document_belongs_to_the_nearest_kept_one():
     for c in collections():
         original = []
         for b in range(len(c.ids)):
-            near = [(not similarity(c, a, b), d, a) for a in range(b)
-                    if original[a] == a and (d := c.near(a, b)) is not None]
+            near = [(not similarity(c, a, b), c.apart(a, b) or 0, a) for a in range(b) if original[a] == a and c.near(a, b)]
             original.append(min(near)[2] if near else b)
         expected = [{"id": c.ids[i], "group": c.ids[o], "kept": o == i, "reason": None if o == i else "content_hash",
                      "similarity": similarity(c, o, i)} for i, o in enumerate(original)]
@@ -112,7 +117,7 @@ def test_a_document_belongs_to_the_nearest_kept_one():
 def test_linked_groups_are_connected_components():
     for c in collections():
         group = list(range(len(c.ids)))
-        for a, b, _ in c.pairs:
+        for a, b in c.pairs:
             low, high = sorted((group[a], group[b]))
             group = [low if g == high else g for g in group]
         got = run("cluster", "--link", "any", *c.options)
