@@ -48,18 +48,16 @@ static void walk(const dp_btree *tree, uint64_t from) {
     }
 }
 
-static void read_database(const char *name, unsigned flags) {
+static void read_database(const char *name, unsigned flags, dp_checked *checked) {
     dp_btree tree;
     int status = dp_btree_named(pages, name, flags, &tree);
     check_status(status);
     if (status)
         return;
-    dp_checked checked = {0};
     for (uint64_t number = 0; number < 8; number++) {
-        check_status(dp_btree_check(pages, &tree, number, 0, &checked));
+        check_status(dp_btree_check(pages, &tree, number, 0, checked));
         walk(&tree, number);
     }
-    dp_checked_free(&checked);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -75,8 +73,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(copy, data, all.count * all.size);
     all.map = copy;
     pages = &all;
-    read_database("traces", MDB_INTEGERKEY);
-    read_database("links", MDB_INTEGERKEY | MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP);
+    dp_checked checked = {0};
+    read_database("traces", MDB_INTEGERKEY, &checked);
+    read_database("links", MDB_INTEGERKEY | MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP, &checked);
+    dp_checked_free(&checked);
     dp_btree texts;
     dp_found found;
     if (!dp_btree_named(pages, "meta", 0, &texts)) {

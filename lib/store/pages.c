@@ -139,11 +139,11 @@ static void decode_database(const uint8_t *at, dp_btree *tree) {
                        .root = dp_load64(at + 40)};
 }
 
-/* Nothing is empty but what says so everywhere. */
+/* Nothing is empty but what says so everywhere. No root is a meta page. */
 static bool is_database(const dp_btree *tree, unsigned flags) {
     bool empty = tree->root == NO_PAGE;
     return tree->flags == flags && tree->depth <= DP_LEVELS && empty == !tree->depth && empty == !tree->entries &&
-           empty == !tree->leaf_pages;
+           empty == !tree->leaf_pages && tree->root >= FIRST_PAGE;
 }
 
 bool dp_meta_decode(const uint8_t bytes[DP_META_BYTES], dp_meta *meta) {
@@ -650,50 +650,52 @@ int dp_dups_each(const dp_pages *pages, const dp_found *found, int (*each)(uint6
 
 void dp_checked_clear(dp_checked *checked) {
     if (checked->count)
-        memset(checked->page, 0, checked->room * sizeof *checked->page);
+        memset(checked->mark, 0, checked->room * sizeof *checked->mark);
     checked->count = 0;
 }
 
 void dp_checked_free(dp_checked *checked) {
-    free(checked->page);
+    free(checked->mark);
     *checked = (dp_checked){0};
 }
 
-static size_t place_of(const dp_checked *c, uint64_t page) {
-    size_t at = (size_t)(page * 0x9E3779B97F4A7C15u >> 20) & (c->room - 1);
-    while (c->page[at] && c->page[at] != page)
+static size_t place_of(const dp_checked *c, uint64_t mark) {
+    size_t at = (size_t)(mark * 0x9E3779B97F4A7C15u >> 20) & (c->room - 1);
+    while (c->mark[at] && c->mark[at] != mark)
         at = (at + 1) & (c->room - 1);
     return at;
 }
 
-static bool was_checked(const dp_checked *c, uint64_t page) {
-    return c->room && c->page[place_of(c, page)] == page;
+static bool was_checked(const dp_checked *c, uint64_t mark) {
+    return c->room && c->mark[place_of(c, mark)] == mark;
 }
 
-static bool note_checked(dp_checked *c, uint64_t page) {
+static bool note_checked(dp_checked *c, uint64_t mark) {
     if (2 * (c->count + 1) > c->room) {
         dp_checked grown = {.room = c->room ? 2 * c->room : 256};
-        if (!(grown.page = calloc(grown.room, sizeof *grown.page)))
+        if (!(grown.mark = calloc(grown.room, sizeof *grown.mark)))
             return false;
         for (size_t i = 0; i < c->room; i++)
-            if (c->page[i])
-                grown.page[place_of(&grown, c->page[i])] = c->page[i];
+            if (c->mark[i])
+                grown.mark[place_of(&grown, c->mark[i])] = c->mark[i];
         grown.count = c->count;
-        free(c->page);
+        free(c->mark);
         *c = grown;
     }
-    c->page[place_of(c, page)] = page;
+    c->mark[place_of(c, mark)] = mark;
     c->count++;
     return true;
 }
 
+/* `number` 0: there is none. A page that was checked as one of another kind is checked again. */
 static int check_one(const dp_pages *p, const dp_btree *tree, uint64_t number, bool leaf, dp_checked *checked) {
-    if (!number || was_checked(checked, number))
+    uint64_t mark = number << 2 | (!leaf ? 0 : tree->key_size ? 1 : 2);
+    if (!number || was_checked(checked, mark))
         return 0;
     const uint8_t *page = page_at(p, number);
     if (!page || !check_page(p, tree, page, leaf, 0, UINT64_MAX))
         return MDB_CORRUPTED;
-    return note_checked(checked, number) ? 0 : ENOMEM;
+    return note_checked(checked, mark) ? 0 : ENOMEM;
 }
 
 static int take_any(uint64_t number, void *user) {

@@ -124,7 +124,7 @@ int dp_dups_each(const dp_pages *pages, const dp_found *found, int (*each)(uint6
 
 /* Pages that were checked and are not changed before the transaction ends. Zero is none. */
 typedef struct dp_checked {
-    uint64_t *page; /* open addressing; 0: empty */
+    uint64_t *mark; /* of a page and its kind; open addressing; 0: empty */
     size_t count, room;
 } dp_checked;
 void dp_checked_clear(dp_checked *checked);
