@@ -195,8 +195,20 @@ static void an_older_commit_is_not_taken_for_the_last(void **state) {
 }
 
 /* A file that is cut short while it is open: SIGBUS, were it not handled. */
+/* The thread sanitizer keeps SIGBUS to itself. What LMDB has allocated for a write that is interrupted stays allocated,
+ * which the address sanitizer reports. */
+#if defined(__SANITIZE_THREAD__)
+enum { SIGNALS_ARE_SEEN = false, LEAKS_ARE_SEEN = false };
+#elif defined(__SANITIZE_ADDRESS__)
+enum { SIGNALS_ARE_SEEN = true, LEAKS_ARE_SEEN = true };
+#else
+enum { SIGNALS_ARE_SEEN = true, LEAKS_ARE_SEEN = false };
+#endif
+
 static void a_file_cut_short_while_it_is_open_is_an_error(void **state) {
     char path[200], file[400];
+    if (!SIGNALS_ARE_SEEN)
+        skip();
     name_files(state, path, file);
     make_varied(path);
     dp_buffer bytes = slurp(file);
@@ -220,6 +232,8 @@ static void a_file_cut_short_while_it_is_open_is_an_error(void **state) {
 /* And the same under a writer: an error, and no more writes. */
 static void a_writer_survives_a_file_cut_short(void **state) {
     char path[200], file[400];
+    if (!SIGNALS_ARE_SEEN || LEAKS_ARE_SEEN)
+        skip();
     name_files(state, path, file);
     make_varied(path);
     dp_buffer bytes = slurp(file);
