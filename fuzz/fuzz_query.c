@@ -130,7 +130,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t how = data[0];
     doppel_item item = make_item((const char *)data + 1, (const char *)data + size, extra, &rest);
     give_content(&item, how, rest);
+    static const dp_names names = {.keyed = true, .secret = {1, 2}};
     dp_asking asking = {.recipe = how & NARROW ? narrow : dp_recipe_default(),
+                        .names = &names,
                         .by_similarity = how & BY_SIMILARITY,
                         .min_words = 5,
                         .titles = true,
