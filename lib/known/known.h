@@ -1,0 +1,281 @@
+/* known.h - what is remembered of documents, and which of them may be like a query: in this process, over memory or a
+ * folder (local.c), or in a Redis that several processes share (redis.c).
+ *
+ * A look is one thread's access to it; a thread keeps one and uses it again. It is used like this:
+ *     begin
+ *     fetch                       what some queries will ask for, all at once
+ *     find_...                    numbers that may have what is asked: some may not, none that has is missing
+ *     alive, read, counts, links  what is stored of a number
+ *     queue                       changes, which the same look sees from then on
+ *     commit                      keeps them, if what was found still holds; else the caller decides again
+ *     end                         waits until they are durable
+ * Adding documents, one or many, is
+ *     begin(ADD)
+ *     while queries are left: fetch(those left, &ready); do decide each of `ready` while commit says that it does not
+ *     stand
+ *     end
+ * What is known decides nothing: lib/engine asks, lib/decide decides. kind.h has the calls that a kind implements. */
+#ifndef DP_KNOWN_H
+#define DP_KNOWN_H
+
+#include "decide/decide.h"
+#include "store/store.h"
+
+#include <stdatomic.h>
+
+typedef struct dp_known dp_known;
+
+/* ---- what is asked about ---- */
+
+/* An item as the engine asks about it: who it says it is, and its sketches. Everything is borrowed: from the item, or
+ * from the worker until its next query. Of a removal only the id is set. */
+typedef struct dp_query {
+    doppel_slice id; /* as given, or derived: the canonical URL, else 16 hex digits of the digest; empty: none */
+    bool id_given;
+    doppel_slice url, canonical; /* canonical: of the page's own canonical link, or of where a redirect leads, if any */
+    doppel_slice title;          /* as given, or of the page */
+    doppel_slice title_key;      /* normalised; empty: it does not count */
+    doppel_slice fields;         /* a JSON object of the item's fields; data NULL: it has none */
+    doppel_slice text;           /* with keep_text, what the fingerprint is of; empty when sketches were given */
+    uint64_t text_length;        /* of it, once the engine has packed it; 0: it is not kept */
+    bool has_digest;
+    uint8_t digest[32];
+    uint64_t fingerprint[2];
+    uint64_t words;
+    bool content;        /* words enough to be near others */
+    const uint64_t *set; /* when content and by_similarity */
+    size_t set_count;
+    const uint32_t *keys; /* of bands; `bands` of them, when content and by_similarity */
+    size_t key_count;
+    doppel_slice sample;          /* of the set, where samples are kept; data NULL: there is none */
+    uint64_t ttl;                 /* as the item says */
+    const doppel_stored *restore; /* the item's: it is put back, and nothing is decided anew */
+    doppel_slice origin;          /* data NULL: not said */
+} dp_query;
+
+/* Numbers that were found; memory that is used again. Zero is empty. */
+typedef struct dp_numbers {
+    uint64_t *number;
+    size_t count, room;
+} dp_numbers;
+void dp_numbers_free(dp_numbers *numbers);
+
+/* Names that documents are found by. A digest is a name of 32 bytes. */
+typedef enum dp_key { DP_KEY_ID, DP_KEY_URL, DP_KEY_DIGEST } dp_key;
+
+typedef struct dp_title_query {
+    doppel_slice title; /* normalised */
+    double share;       /* titles that more than this share of the documents have had, and more than 8, do not count */
+    bool best;          /* only the first hit is needed */
+} dp_title_query;
+
+typedef struct dp_title_hit {
+    uint64_t number;
+    double similarity;
+} dp_title_hit;
+
+/* Memory that is used again; free(hit) at the end. Zero is empty. */
+typedef struct dp_title_hits {
+    dp_title_hit *hit;
+    size_t count, room;
+    uint64_t candidates; /* titles that were compared */
+} dp_title_hits;
+
+/* What similarity is counted on: a set of distinct hashes, or the values of a sample (lib/verify/bottom.c) at its own
+ * scale and at the next coarser one, since two samples are compared at the coarser of their scales. */
+typedef struct dp_features {
+    const uint64_t *set;
+    size_t count;
+    const uint64_t *coarser; /* NULL: it is a whole set */
+    size_t coarser_count;
+    int scale; /* of a sample; 0 of whole sets */
+} dp_features;
+
+/* ---- opening ---- */
+
+/* A histogram: bucket i counts values from 2^(i-1) up to 2^i - 1. */
+typedef struct dp_tally {
+    _Atomic uint64_t bucket[DOPPEL_BUCKETS];
+    _Atomic uint64_t count, sum;
+} dp_tally;
+void dp_tally_add(dp_tally *tally, uint64_t value);
+
+/* What was done, counted for the owner. */
+typedef struct dp_known_counters {
+    _Atomic uint64_t expired, damaged, commits, failed_commits;
+    _Atomic uint64_t reads[DP_PARTS]; /* parts of documents that were read; for tests */
+    dp_tally commit_time;             /* microseconds */
+} dp_known_counters;
+
+typedef struct dp_known_options {
+    bool read_only, must_exist, group_readable;
+    bool salvage; /* what is damaged counts as gone; else it ends the call that meets it */
+    uint64_t map; /* as in doppel_engine_options, like the next ones */
+    uint64_t count, memory;
+    int threads;
+    doppel_durability durability;
+    uint64_t clock_settle;
+    const char *settings; /* kept with a new one: lines "name=value" */
+    dp_rules rules;       /* of a new one, or what `agree` makes of them */
+    /* The clock, in seconds since 1970. NULL: that of the system or, of a shared one, that of the server. */
+    uint64_t (*now)(void *now_user);
+    void *now_user;
+    /* Told, while it is opened, the settings of one that is there, or of the new one: refuses, or fills in the rules
+     * that they make, which count from then on. NULL: they are as `rules` says. */
+    doppel_status (*agree)(const char *settings, dp_rules *rules, void *user, doppel_error *error);
+    /* Told what the operator has to know, from any thread: an event such as COMMIT_ERROR, and a line. May be NULL. */
+    void (*log)(doppel_log_level level, const char *event, const char *line, void *user);
+    void *user;
+    dp_known_counters *counters; /* the owner's, for as long as it is open */
+} dp_known_options;
+
+/* Opens what is at a path: NULL: a new one in memory; a URL of Redis; else a folder, which is made if it is not there.
+ * Options are copied, what they point to but for `settings` is borrowed until close. */
+doppel_status dp_known_open(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error);
+/* Makes durable what is not yet. No look is open any more. */
+void dp_known_close(dp_known *known);
+/* Whether what a path names is shared by several processes that write. */
+bool dp_known_is_shared_path(const char *path);
+/* Its path or URL, without a password, or "memory"; borrowed. */
+const char *dp_known_name(const dp_known *known);
+
+/* ---- looks ---- */
+
+typedef enum dp_purpose {
+    DP_LOOK_READ,  /* check, get, similar: what is durable or, where nobody waits for that, all that was acknowledged */
+    DP_LOOK_STILL, /* the same, while nothing is removed: dp_look_again says no (a shared one: as DP_LOOK_READ) */
+    DP_LOOK_LIST,  /* walks over all documents: what is durable, dp_known_flush before it */
+    DP_LOOK_ADD    /* add, remove: all that was decided, and what this look queued */
+} dp_purpose;
+
+/* The caller sets except and salvage between begin and end; begin clears them. The rest is the kind's to set. */
+typedef struct dp_look {
+    dp_known *known;
+    dp_purpose purpose;
+    uint64_t below;     /* numbers from here on do not count */
+    uint64_t except[2]; /* nor do these; 0: none */
+    uint64_t now;       /* documents match by it: set by begin and by fetch */
+    uint64_t latest;    /* the life of a new document is counted from it */
+    bool deciding;      /* what is queued counts, too */
+    bool salvage;       /* what is damaged counts as gone, whatever it was opened for */
+    uint64_t removals;  /* for dp_look_again */
+    void *own;          /* the kind's */
+} dp_look;
+
+/* A look of one thread; it must be freed before dp_known_close. */
+doppel_status dp_look_create(dp_known *known, dp_look **look, doppel_error *error);
+void dp_look_free(dp_look *look);
+
+/* On an error the look has not begun. What the calls below give is borrowed until commit or end. */
+doppel_status dp_look_begin(dp_look *look, dp_purpose purpose, doppel_error *error);
+/* With DP_LOOK_ADD waits until all that was committed is durable, as far as `durability` says. An error means that
+ * what was committed through this look, all of it or a part, was taken back. Without it, it gives DOPPEL_OK. */
+doppel_status dp_look_end(dp_look *look, doppel_error *error);
+/* Whether documents were removed while it lasted, so that a new version may have been too new for it, and the old one
+ * gone: ask before or after end. */
+bool dp_look_again(const dp_look *look);
+
+/* Prepares for the first of these queries: for *ready of them, at least one (count 0: none). With DP_LOOK_ADD it comes
+ * before any other call, again after each commit that stands, and numbers and names found earlier no longer count.
+ * Otherwise it is optional: whatever is asked for without it is fetched then. */
+doppel_status dp_look_fetch(dp_look *look, const dp_query *const *queries, size_t count, size_t *ready,
+                            doppel_error *error);
+/* How many queries of checks are best fetched in one look; 1: each may have its own. */
+size_t dp_known_fetches(const dp_known *known);
+
+/* ---- finding: none of these look at `below`, `except` or alive, but for titles ---- */
+
+/* The documents, copies and texts that may have this name, ascending; *numbers is emptied first. */
+doppel_status dp_look_find_name(dp_look *look, dp_key key, doppel_slice name, dp_numbers *numbers, doppel_error *error);
+/* Those that may share a band with a query: its `keys` count, each number once, ascending. With rules.by_similarity. */
+doppel_status dp_look_find_bands(dp_look *look, const dp_query *query, dp_numbers *numbers, doppel_error *error);
+/* Those within the distance, as doppel_index_find gives them: owners are numbers. Not with rules.by_similarity. Any
+ * distance may be asked for. */
+doppel_status dp_look_find_near(dp_look *look, const uint64_t fingerprint[2], int distance, doppel_matches *matches,
+                                doppel_error *error);
+/* The owners that count (below, except, alive, queued) of titles at or above rules.title_similarity, the most similar
+ * first, then by number; with `best` only the first. *hits is emptied first. */
+doppel_status dp_look_find_titles(dp_look *look, const dp_title_query *query, dp_title_hits *hits, doppel_error *error);
+
+/* Whether many that share a band can be sifted; then dp_look_sift drops numbers whose sets are known to be less similar
+ * than `least`, by what dp_look_keep_features kept of each. Both do without when there is no memory. */
+bool dp_look_sifts(const dp_look *look);
+void dp_look_sift(dp_look *look, const dp_features *features, double least, dp_numbers *numbers);
+void dp_look_keep_features(dp_look *look, uint64_t number, const dp_features *features);
+
+/* Whether a number is there, has not expired and is not about to be removed. */
+doppel_status dp_look_alive(dp_look *look, uint64_t number, bool *alive, doppel_error *error);
+
+/* ---- reading ---- */
+
+/* The hash that a trace has of an id or a canonical URL; never 0. */
+uint64_t dp_look_hash(const dp_look *look, doppel_slice name);
+/* A part of a number; data NULL: it is gone, or damaged and passed over. */
+doppel_status dp_look_read(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
+/* The same, decoded. False in *found: it is gone, or damaged and passed over. */
+doppel_status dp_look_trace(dp_look *look, uint64_t number, dp_trace *trace, bool *found, doppel_error *error);
+doppel_status dp_look_record(dp_look *look, uint64_t number, dp_record *record, bool *found, doppel_error *error);
+/* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
+ * *found is how many there are. Of what is durable. */
+doppel_status dp_look_counts(dp_look *look, uint64_t number, dp_counts *counts, doppel_error *error);
+doppel_status dp_look_links(dp_look *look, uint64_t number, uint64_t *links, size_t room, size_t *found,
+                            doppel_error *error);
+/* Each value of a part, and each number that has a count, as dp_view_each and dp_view_each_count give them; what is
+ * damaged among the counts was reported, or passed over. Other calls of the look may be made meanwhile. */
+doppel_status dp_look_each(dp_look *look, const dp_each *each, doppel_error *error);
+doppel_status dp_look_each_count(dp_look *look,
+                                 doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
+                                 void *user, doppel_error *error);
+
+/* Counts what is damaged, and logs it: DOPPEL_OK where that is passed over (options.salvage), else DOPPEL_ERROR_STORE.
+ */
+doppel_status dp_known_damage(dp_known *known, uint64_t documents, const doppel_error *why, doppel_error *error);
+/* The same of a number whose `what` (trace, record, set, sample, text) is there but contradicts itself: `how`. */
+doppel_status dp_look_nonsense(dp_look *look, const char *what, uint64_t number, const char *how, doppel_error *error);
+
+/* ---- changing: with DP_LOOK_ADD, after a fetch ---- */
+
+/* A change, and what it does to what can be found. */
+typedef struct dp_pending {
+    dp_change change;
+    bool added;     /* `trace` can be found from now on */
+    bool removed;   /* what left `trace` is removed: change.remove */
+    dp_trace trace; /* of change.number, or, of a removal, what it removes */
+} dp_pending;
+
+/* The next number: for a document, a copy, a text or a removal. In a look they only grow; one that is not used, or
+ * whose change was taken back, is not given again. */
+doppel_status dp_look_number(dp_look *look, uint64_t *number, doppel_error *error);
+/* Takes the bytes of all that a change points to. On an error nothing has changed. */
+doppel_status dp_look_queue(dp_look *look, const dp_pending *pending, doppel_error *error);
+/* Where the queue ends, and back to there: what came after it is taken out again. No commit is between them. */
+size_t dp_look_mark(const dp_look *look);
+void dp_look_back(dp_look *look, size_t mark);
+/* Documents with this title came, but were not added (duplicates by their title). */
+doppel_status dp_look_title_seen(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error);
+/* Hands over what was queued since the last commit. *stands false: another process changed what it rests on. Then
+ * nothing of it was done, the queue is empty, and the look is ready for the same queries with what holds now: decide
+ * all of them again. Where nothing is shared it always stands. It must be called after each fetch, also when nothing
+ * was queued. On an error nothing of it was done as far as is known, and the next call is fetch or end. */
+doppel_status dp_look_commit(dp_look *look, bool *stands, doppel_error *error);
+
+/* ---- as a whole: no look of this thread has begun ---- */
+
+/* Where nobody waits for the disk, makes durable what was acknowledged. */
+doppel_status dp_known_flush(dp_known *known, doppel_error *error);
+/* Removes what has expired. */
+doppel_status dp_known_expire(dp_known *known, uint64_t *expired, doppel_error *error);
+doppel_status dp_known_compact(dp_known *known, doppel_error *error);
+doppel_status dp_known_backup(dp_known *known, const char *path, doppel_error *error);
+/* Fills in what it has: numbers of documents, copies and titles, bytes, `last`, `oldest`, `newest`, duplicates_by,
+ * reconnects and the like, and `plan` where it has one. What cannot be read stays 0. */
+void dp_known_get_stats(dp_known *known, doppel_engine_stats *stats);
+/* See doppel_engine_stop_waiting, doppel_engine_verify and doppel_store_prepare. */
+void dp_known_stop_waiting(dp_known *known);
+doppel_status dp_known_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
+                              doppel_verified *verified, doppel_error *error);
+doppel_status dp_known_prepare(const char *url,
+                               void (*server)(const char *server, const char *library, const char *state, void *user),
+                               void *user, doppel_error *error);
+
+#endif
