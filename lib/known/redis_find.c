@@ -3,7 +3,7 @@
  * One server: the URL says it. Sentinels: each is asked in turn, and whom it names must say itself that it is the
  * master. A Cluster: any node knows who has which slots and which other nodes there are; where the one in charge does
  * not answer, the others are asked until they have agreed on its successor. */
-#include "store/redis_parts.h"
+#include "known/redis_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

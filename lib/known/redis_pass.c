@@ -1,6 +1,6 @@
 /* redis_pass.c - one pass over the commands that have no answer yet, on one connection; see redis_link.c. Replies come
  * in the order of the commands, so the oldest in flight is always the one that is answered. */
-#include "store/redis_parts.h"
+#include "known/redis_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

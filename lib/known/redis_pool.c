@@ -1,6 +1,6 @@
 /* redis_pool.c - links for as many threads as ask at once: one is taken, used and given back; the pool grows to as many
  * as were ever taken at the same time. */
-#include "store/redis_parts.h"
+#include "known/redis_parts.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
  *
  * With replicas an answer counts once a WAIT has confirmed it. If the connection is lost before, the server that gave
  * the answer may be gone, and another without it in charge: all commands of the call are in question again. */
-#include "store/redis_parts.h"
+#include "known/redis_parts.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  *
  * is cut at its marks first, and each part is unescaped afterwards, so that an escaped mark is a letter as any other.
  * No message repeats what may be a password. */
-#include "store/redis_link.h"
-#include "store/redis_words.h"
+#include "known/redis_link.h"
+#include "known/redis_words.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* redis_words.c - pieces of a URL: marks, escapes, numbers; see redis_url.c. */
-#include "store/redis_words.h"
+#include "known/redis_words.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #ifndef DP_REDIS_PARTS_H
 #define DP_REDIS_PARTS_H
 
-#include "store/redis_wire.h"
+#include "known/redis_wire.h"
 
 #include <pthread.h>
 

@@ -7,7 +7,7 @@
 #ifndef DP_REDIS_WIRE_H
 #define DP_REDIS_WIRE_H
 
-#include "store/redis_link.h"
+#include "known/redis_link.h"
 
 /* Whether the process still waits for a server that does not answer. Once it does not, whoever is silent for
  * DP_REDIS_GRACE seconds is given up, whatever the timeout. */

@@ -1,5 +1,5 @@
 /* redis_wire.c - bytes to and from one server of Redis; see redis_wire.h. Sockets do not block; waiting is poll(). */
-#include "store/redis_wire.h"
+#include "known/redis_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>

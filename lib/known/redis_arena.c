@@ -1,5 +1,5 @@
-/* redis_arena.c - memory that goes all at once: what a request is made of, what answers point into. */
-#include "store/redis_memory.h"
+/* redis_arena.c - memory that goes all at once: what commands are made of, what a look has fetched. */
+#include "known/redis.h"
 
 #include <stdlib.h>
 
@@ -33,4 +33,11 @@ void dp_arena_free(dp_arena *arena) {
         free(block);
     }
     arena->block = NULL;
+}
+
+doppel_slice dp_arena_copy(dp_arena *arena, const void *bytes, size_t length) {
+    char *copy = dp_arena_take(arena, length);
+    if (copy && length)
+        memcpy(copy, bytes, length);
+    return (doppel_slice){copy, copy ? length : 0};
 }

@@ -4,7 +4,7 @@
  * ASK is waited out and not followed: it sends a command to a node that has a part of the slot's keys only. A function
  * that reads several keys would not find there what is still here, and call the known new. Until the slot has moved as
  * a whole, functions that meet a key that is not here fail before they have written anything, and are sent again. */
-#include "store/redis_parts.h"
+#include "known/redis_parts.h"
 
 typedef struct meaning {
     const char *begins;

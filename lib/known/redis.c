@@ -1,0 +1,545 @@
+/* redis.c - a memory in Redis: opened, found or made, closed; what it is like; commands to it.
+ *
+ * All that is known of it in every process stands in its meta key: the settings, the plan, the secret. The first process
+ * that finds none makes it. A memory that goes while it is in use (all expired, all removed, a server that lost its data)
+ * is made anew by the first that misses it, and the others follow. */
+#include "known/redis.h"
+#include "known/redis_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define VERSION "2"
+
+enum meta_field { META_VERSION, META_SETTINGS, META_EPOCH, META_SECRET, META_PLAN, META_LATEST, META_FIELDS };
+static const char *const meta_names[META_FIELDS] = {"v", "s", "e", "k", "p", "x"};
+
+static bool is_string(const redisReply *reply) {
+    return reply->type == REDIS_REPLY_STRING;
+}
+
+static doppel_slice slice_of(const redisReply *reply) {
+    return (doppel_slice){reply->str, is_string(reply) ? reply->len : 0};
+}
+
+/* ---- commands ---- */
+
+void dp_redis_command_begin(dp_redis_batch *batch, const char *name, int arguments) {
+    if (batch->failed || !dp_reserve(&batch->command, &batch->room, batch->count + 1, sizeof *batch->command)) {
+        batch->failed = true;
+        return;
+    }
+    dp_redis_command *command = &batch->command[batch->count++];
+    *command = (dp_redis_command){
+        .argv = dp_arena_take(&batch->arena, (size_t)(arguments + 1) * sizeof *command->argv),
+        .lengths = dp_arena_take(&batch->arena, (size_t)(arguments + 1) * sizeof *command->lengths)};
+    batch->failed = !command->argv || !command->lengths;
+    dp_redis_put_text(batch, name);
+}
+
+void dp_redis_call_begin(dp_redis_batch *batch, const char *function, int arguments) {
+    char *name = dp_arena_take(&batch->arena, 64);
+    dp_redis_command_begin(batch, "FCALL", arguments + 3);
+    batch->failed = batch->failed || !name;
+    if (batch->failed)
+        return;
+    snprintf(name, 64, "%s_%s", dp_redis_library_name, function);
+    dp_redis_put_text(batch, name);
+    dp_redis_put_text(batch, "1");
+    dp_redis_put_key(batch, 'm', 0, 0);
+}
+
+void dp_redis_put(dp_redis_batch *batch, const void *bytes, size_t length) {
+    if (batch->failed)
+        return;
+    dp_redis_command *command = &batch->command[batch->count - 1];
+    command->argv[command->argc] = length ? bytes : "";
+    command->lengths[command->argc++] = length;
+}
+
+void dp_redis_put_text(dp_redis_batch *batch, const char *text) {
+    dp_redis_put(batch, text, strlen(text));
+}
+
+static void *take(dp_redis_batch *batch, size_t length) {
+    void *bytes = dp_arena_take(&batch->arena, length);
+    batch->failed = batch->failed || !bytes;
+    return bytes;
+}
+
+void dp_redis_put_number(dp_redis_batch *batch, uint64_t number) {
+    char *digits = take(batch, 24);
+    if (digits)
+        dp_redis_put(batch, digits, (size_t)snprintf(digits, 24, "%" PRIu64, number));
+}
+
+void dp_redis_put_key(dp_redis_batch *batch, char letter, uint64_t number, size_t bytes) {
+    size_t prefix = batch->redis->prefix_length;
+    char *key = take(batch, prefix + 1 + bytes);
+    if (!key)
+        return;
+    memcpy(key, batch->redis->prefix, prefix);
+    key[prefix] = letter;
+    dp_redis_store((uint8_t *)key + prefix + 1, number, bytes);
+    dp_redis_put(batch, key, prefix + 1 + bytes);
+}
+
+void dp_redis_put_bucket(dp_redis_batch *batch, uint64_t place, const dp_redis_plan *plan) {
+    dp_redis_put_key(batch, 'b', place >> (64 - plan->bucket_bits), 4);
+}
+
+void dp_redis_put_field(dp_redis_batch *batch, uint64_t place) {
+    uint8_t *field = take(batch, 4);
+    if (!field)
+        return;
+    dp_redis_store(field, (uint32_t)place, 4);
+    dp_redis_put(batch, field, 4);
+}
+
+doppel_status dp_redis_send(dp_redis_batch *batch, dp_redis_link *link, bool safe, doppel_error *error) {
+    batch->reply = batch->failed ? NULL : calloc(batch->count + 1, sizeof *batch->reply);
+    if (!batch->reply)
+        return dp_no_memory(error);
+    doppel_status status = dp_redis_call(link, batch->command, batch->count, safe, batch->reply, error);
+    if (status == DOPPEL_OK)
+        return DOPPEL_OK;
+    free(batch->reply); /* the call has freed what came */
+    batch->reply = NULL;
+    return status;
+}
+
+void dp_redis_batch_free(dp_redis_batch *batch) {
+    for (size_t i = 0; i < batch->count && batch->reply; i++)
+        if (batch->reply[i])
+            freeReplyObject(batch->reply[i]);
+    free(batch->reply);
+    free(batch->command);
+    dp_arena_free(&batch->arena);
+}
+
+/* ---- errors ---- */
+
+bool dp_redis_is_another(const redisReply *reply) {
+    return reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "ANOTHER ", 8);
+}
+
+doppel_status dp_redis_fail(const dp_redis *redis, const redisReply *reply, doppel_error *error) {
+    const char *name = redis->url.name;
+    if (reply->type != REDIS_REPLY_ERROR)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a reply that doppel does not expect");
+    if (strstr(reply->str, "WRONGTYPE"))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0,
+                          "a key at this prefix is of another kind than doppel wrote");
+    if (strstr(reply->str, "hash value is not an integer"))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a count of it is not what doppel wrote");
+    return dp_redis_explain(name, reply, error);
+}
+
+static void tell(const dp_redis *redis, doppel_log_level level, const char *what) {
+    dp_known_log(&redis->known, level, "MEMORY_LOST", "the memory of %.300s %s", redis->url.name, what);
+}
+
+/* ---- the meta key ---- */
+
+/* A new memory's. */
+static void make_up(const dp_redis *redis, dp_redis_memory *m) {
+    uint64_t epoch = dp_order_random();
+    uint64_t count = redis->known.options.count ? redis->known.options.count : redis->url.count;
+    memcpy(m->epoch, &epoch, sizeof epoch);
+    for (int i = 0; i < 2; i++)
+        m->secret[i] = dp_order_random();
+    dp_redis_plan_make(count, &redis->known.options.rules, &m->plan);
+}
+
+/* Asks for the fields of the meta key, or has it made as `made` says. */
+static doppel_status fetch_meta(dp_redis *redis, const dp_redis_memory *made, redisReply **reply, doppel_error *error) {
+    dp_redis_batch batch = {.redis = redis};
+    uint8_t secret[16];
+    if (made) {
+        for (int i = 0; i < 2; i++)
+            dp_redis_store(secret + 8 * i, made->secret[i], 8);
+        const doppel_slice values[META_LATEST] = {{VERSION, 1},
+                                                  {redis->settings, strlen(redis->settings)},
+                                                  {(const char *)made->epoch, sizeof made->epoch},
+                                                  {(const char *)secret, sizeof secret},
+                                                  {made->plan.name, strlen(made->plan.name)}};
+        dp_redis_call_begin(&batch, "make", 2 * META_LATEST);
+        for (int i = 0; i < META_LATEST; i++) {
+            dp_redis_put_text(&batch, meta_names[i]);
+            dp_redis_put(&batch, values[i].data, values[i].length);
+        }
+    } else {
+        dp_redis_command_begin(&batch, "HMGET", META_FIELDS + 1);
+        dp_redis_put_key(&batch, 'm', 0, 0);
+        for (int i = 0; i < META_FIELDS; i++)
+            dp_redis_put_text(&batch, meta_names[i]);
+    }
+    dp_redis_link *link = dp_redis_take(redis->pool, error);
+    doppel_status status = link                         ? dp_redis_send(&batch, link, made != NULL, error)
+                           : error && error->code != 0 ? error->code
+                                                        : DOPPEL_ERROR_MEMORY;
+    if (link)
+        dp_redis_give(redis->pool, link);
+    if (status == DOPPEL_OK && batch.reply[0]->type == REDIS_REPLY_ERROR) {
+        status = dp_redis_fail(redis, batch.reply[0], error);
+    } else if (status == DOPPEL_OK) {
+        *reply = batch.reply[0];
+        batch.reply[0] = NULL;
+    }
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+/* Takes over what a meta key says. */
+static doppel_status read_meta(const dp_redis *redis, const redisReply *reply, dp_redis_memory *m,
+                               doppel_error *error) {
+    const char *name = redis->url.name;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != META_FIELDS || !is_string(reply->element[META_VERSION]))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "what is at this prefix is no memory of doppel's");
+    if (!strcmp(reply->element[META_VERSION]->str, "1"))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0,
+                          "a memory of format 1, which this doppel does not read; with the doppel that made it, `doppel "
+                          "export --store URL > FILE`, then import FILE into a new prefix (?prefix=NAME) with this one, "
+                          "and delete the old keys");
+    if (strcmp(reply->element[META_VERSION]->str, VERSION) != 0)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a memory of format %.20s; this doppel knows format %s",
+                          reply->element[META_VERSION]->str, VERSION);
+    doppel_slice epoch = slice_of(reply->element[META_EPOCH]), secret = slice_of(reply->element[META_SECRET]);
+    if (epoch.length != sizeof m->epoch || secret.length != 16 || !is_string(reply->element[META_PLAN]) ||
+        !dp_redis_plan_read(reply->element[META_PLAN]->str, &redis->known.options.rules, &m->plan))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "the meta key of the memory is damaged");
+    memcpy(m->epoch, epoch.data, sizeof m->epoch);
+    for (int i = 0; i < 2; i++)
+        m->secret[i] = dp_redis_load(secret.data + 8 * i, 8);
+    dp_order_init(&m->order, m->plan.rules.bits, m->secret[0] ? m->secret[0] : 1);
+    return DOPPEL_OK;
+}
+
+/* When the last document of a memory expires, in seconds; 0: it has none. */
+static uint64_t latest_of(const redisReply *reply) {
+    const redisReply *latest = reply->element[META_LATEST];
+    if (!is_string(latest) || !latest->len)
+        return 0;
+    uint64_t seconds = strtoull(latest->str, NULL, 10);
+    return seconds ? seconds : UINT64_MAX;
+}
+
+dp_redis_memory dp_redis_get_memory(dp_redis *redis) {
+    pthread_mutex_lock(&redis->mutex);
+    dp_redis_memory copy = redis->memory;
+    pthread_mutex_unlock(&redis->mutex);
+    return copy;
+}
+
+void dp_redis_note_added(dp_redis *redis, uint64_t expires) {
+    pthread_mutex_lock(&redis->mutex);
+    if (!expires || expires > redis->latest)
+        redis->latest = expires ? expires : UINT64_MAX;
+    pthread_mutex_unlock(&redis->mutex);
+}
+
+void dp_redis_note_emptied(dp_redis *redis) {
+    pthread_mutex_lock(&redis->mutex);
+    redis->latest = 0;
+    pthread_mutex_unlock(&redis->mutex);
+}
+
+/* ---- made anew ---- */
+
+/* Settings that may be given anew whenever it is opened, and do not make it another memory. */
+static bool is_free(const char *line) {
+    static const char *const names[] = {"on_duplicate=", "on_same_url=", "ttl=", "title_share="};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(line, names[i], strlen(names[i])))
+            return true;
+    return false;
+}
+
+/* Whether every line of one, but for those that are free, is in the other. */
+static bool has_lines(const char *text, const char *lines) {
+    for (const char *line = lines, *end; *line; line = *end ? end + 1 : end) {
+        end = line + strcspn(line, "\n");
+        size_t length = (size_t)(end - line);
+        const char *at = text;
+        while (at && (strncmp(at, line, length) != 0 || (at[length] && at[length] != '\n')))
+            at = (at = strchr(at, '\n')) && at[1] ? at + 1 : NULL;
+        if (length && !at && !is_free(line))
+            return false;
+    }
+    return true;
+}
+
+/* The time that `latest` is in. */
+static uint64_t time_of(const dp_redis *redis) {
+    const dp_known_options *options = &redis->known.options;
+    return options->now ? options->now(options->now_user) : (uint64_t)time(NULL);
+}
+
+/* Takes a memory that was found, or made, in the place of the one that was known. */
+static doppel_status replace(dp_redis *redis, const redisReply *reply, const dp_redis_memory *made,
+                             doppel_error *error) {
+    dp_redis_memory found = {0};
+    doppel_status status = read_meta(redis, reply, &found, error);
+    if (status != DOPPEL_OK)
+        return status;
+    doppel_slice settings = slice_of(reply->element[META_SETTINGS]);
+    if (!settings.data || !has_lines(settings.data, redis->settings) || !has_lines(redis->settings, settings.data))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, redis->url.name, 0,
+                          "the memory was made anew by another process, with other settings");
+    pthread_mutex_lock(&redis->mutex);
+    bool same = !memcmp(redis->memory.epoch, found.epoch, sizeof found.epoch);
+    uint64_t had = redis->latest;
+    redis->memory = found;
+    if (!same)
+        redis->latest = latest_of(reply);
+    pthread_mutex_unlock(&redis->mutex);
+    bool ours = made && !memcmp(made->epoch, found.epoch, sizeof found.epoch);
+    if (!same && had > time_of(redis))
+        tell(redis, ours ? DOPPEL_LOG_ERROR : DOPPEL_LOG_WARNING,
+             ours ? "is gone: it starts anew" : "is gone; another process has begun a new one");
+    return DOPPEL_OK;
+}
+
+doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error) {
+    bool reads = redis->known.options.read_only;
+    dp_redis_memory made = {0};
+    redisReply *reply = NULL;
+    make_up(redis, &made);
+    doppel_status status = fetch_meta(redis, reads ? NULL : &made, &reply, error);
+    if (status != DOPPEL_OK)
+        return status;
+    if (reply->type != REDIS_REPLY_ARRAY || !reads || is_string(reply->element[META_VERSION]))
+        status = replace(redis, reply, &made, error);
+    freeReplyObject(reply);
+    return status;
+}
+
+/* ---- opened and closed ---- */
+
+bool dp_redis_takes(const char *path) {
+    return path && (!strncmp(path, "redis:", 6) || !strncmp(path, "redis+", 6));
+}
+
+/* The settings of one that is there, or of the new one, which whoever opens it must agree to. */
+static doppel_status agree(dp_redis *redis, const redisReply *reply, doppel_error *error) {
+    dp_known_options *o = &redis->known.options;
+    bool there = reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS &&
+                 is_string(reply->element[META_VERSION]) && is_string(reply->element[META_SETTINGS]);
+    if (there && strcmp(reply->element[META_VERSION]->str, VERSION) != 0)
+        return DOPPEL_OK; /* read_meta refuses it */
+    if (there) {
+        char *settings = strndup(reply->element[META_SETTINGS]->str, reply->element[META_SETTINGS]->len);
+        if (!settings)
+            return dp_no_memory(error);
+        free(redis->settings);
+        redis->settings = settings;
+    }
+    return o->agree ? o->agree(redis->settings, &o->rules, o->user, error) : DOPPEL_OK;
+}
+
+/* What is there, or a new one. */
+static doppel_status find_memory(dp_redis *redis, doppel_error *error) {
+    const dp_known_options *o = &redis->known.options;
+    redisReply *reply = NULL;
+    dp_redis_memory made = {0};
+    make_up(redis, &made);
+    doppel_status status = fetch_meta(redis, o->read_only || o->must_exist ? NULL : &made, &reply, error);
+    if (status != DOPPEL_OK)
+        return status;
+    bool absent = reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS &&
+                  !is_string(reply->element[META_EPOCH]) && !is_string(reply->element[META_VERSION]);
+    if (absent && o->must_exist) {
+        status = dp_fail_at(error, DOPPEL_ERROR_STORE, redis->url.name, 0,
+                            "there is no such index: nothing was added to it, or all of it has expired");
+    } else {
+        status = agree(redis, reply, error);
+        if (status == DOPPEL_OK && absent) {
+            redis->memory = made;
+            dp_order_init(&redis->memory.order, o->rules.bits, 1);
+        } else if (status == DOPPEL_OK) {
+            status = read_meta(redis, reply, &redis->memory, error);
+        }
+        if (status == DOPPEL_OK && !absent)
+            redis->latest = latest_of(reply);
+    }
+    freeReplyObject(reply);
+    return status;
+}
+
+static void on_log(doppel_log_level level, const char *event, const char *line, void *user) {
+    const dp_redis *redis = user;
+    dp_known_log(&redis->known, level, event, "%s", line);
+}
+
+static doppel_status connect_all(dp_redis *redis, doppel_error *error) {
+    size_t length = strlen(redis->url.prefix) + 3;
+    redis->prefix = malloc(length);
+    if (!redis->prefix || !redis->settings)
+        return dp_no_memory(error);
+    redis->prefix_length = (size_t)snprintf(redis->prefix, length, "{%s}", redis->url.prefix);
+    const dp_redis_link_options options = {.url = &redis->url,
+                                           .library = dp_redis_library,
+                                           .library_name = dp_redis_library_name,
+                                           .log = on_log,
+                                           .user = redis};
+    doppel_status status = dp_redis_pool_create(&options, &redis->pool, error);
+    return status == DOPPEL_OK ? find_memory(redis, error) : status;
+}
+
+doppel_status dp_redis_open(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error) {
+    dp_redis *redis = calloc(1, sizeof *redis);
+    *known = NULL;
+    if (!redis)
+        return dp_no_memory(error);
+    pthread_mutex_init(&redis->mutex, NULL);
+    redis->chunk = DP_REDIS_MOST_QUERIES;
+    redis->settings = strdup(options->settings ? options->settings : "");
+    doppel_status status = dp_redis_url_parse(path, &redis->url, error);
+    if (status == DOPPEL_OK && !dp_known_init(&redis->known, &dp_known_redis, options, redis->url.name))
+        status = dp_no_memory(error);
+    if (status == DOPPEL_OK)
+        status = connect_all(redis, error);
+    redis->known.options.settings = NULL;
+    if (status == DOPPEL_OK)
+        *known = &redis->known;
+    else
+        dp_redis_close(&redis->known);
+    return status;
+}
+
+void dp_redis_close(dp_known *known) {
+    dp_redis *redis = (dp_redis *)known;
+    dp_redis_pool_free(redis->pool);
+    dp_redis_url_free(&redis->url);
+    dp_known_clear(known);
+    pthread_mutex_destroy(&redis->mutex);
+    free(redis->settings);
+    free(redis->prefix);
+    free(redis);
+}
+
+void dp_redis_stop_waiting(dp_known *known) {
+    dp_redis_pool_stop(((dp_redis *)known)->pool);
+}
+
+doppel_status dp_redis_backup(dp_known *known, const char *path, doppel_error *error) {
+    (void)known, (void)path;
+    return dp_fail(error, DOPPEL_ERROR_USAGE,
+                   "backup copies an index folder: a shared store is backed up by Redis's own persistence (appendonly, "
+                   "SAVE), and `doppel export` copies what is in it");
+}
+
+/* ---- the functions, by an administrator ---- */
+
+typedef struct preparing {
+    void (*server)(const char *server, const char *library, const char *state, void *user);
+    void *user;
+} preparing;
+
+static doppel_status prepare_server(dp_redis_link *link, void *user, doppel_error *error) {
+    const preparing *p = user;
+    const char *state;
+    doppel_status status = dp_redis_load(link, &state, error);
+    if (status == DOPPEL_OK && p->server)
+        p->server(link->wire.place, dp_redis_library_name, state, p->user);
+    return status;
+}
+
+doppel_status dp_redis_prepare_servers(const char *text,
+                                       void (*server)(const char *server, const char *library, const char *state,
+                                                      void *user),
+                                       void *user, doppel_error *error) {
+    dp_redis_url url;
+    dp_redis_pool *pool = NULL;
+    preparing p = {server, user};
+    doppel_status status = dp_redis_url_parse(text, &url, error);
+    if (status)
+        return status;
+    const dp_redis_link_options options = {
+        .url = &url, .library = dp_redis_library, .library_name = dp_redis_library_name, .administers = true};
+    status = dp_redis_pool_create(&options, &pool, error);
+    dp_redis_link *link = status ? NULL : dp_redis_take(pool, error);
+    if (link) {
+        status = dp_redis_each_master(link, prepare_server, &p, error);
+        dp_redis_give(pool, link);
+    } else if (!status) {
+        status = DOPPEL_ERROR_MEMORY;
+    }
+    dp_redis_pool_free(pool);
+    dp_redis_url_free(&url);
+    return status;
+}
+
+/* ---- what it is like ---- */
+
+/* Documents are counted by when they expire, rounded up by at most 1/256 of their whole time. */
+void dp_redis_count_field(const dp_trace *trace, char field[24]) {
+    uint64_t by = 0;
+    if (trace->expires) {
+        uint64_t step = trace->expires > trace->added ? (trace->expires - trace->added) / 256 + 1 : 1;
+        by = (trace->expires + step - 1) / step * step;
+    }
+    snprintf(field, 24, "%c%" PRIu64, trace->kind == DP_TRACE_DOCUMENT ? 'd' : 'c', by);
+}
+
+void dp_redis_read_totals(const redisReply *fields, uint64_t now, dp_redis_totals *totals) {
+    static const char counts[] = "uwt";
+    *totals = (dp_redis_totals){0};
+    for (size_t i = 0; i + 1 < fields->elements; i += 2) {
+        if (!is_string(fields->element[i]) || !is_string(fields->element[i + 1]))
+            continue;
+        const char *name = fields->element[i]->str;
+        uint64_t value = strtoull(fields->element[i + 1]->str, NULL, 10);
+        const char *count = name[0] && !name[1] ? strchr(counts, name[0]) : NULL;
+        uint64_t by = (*name == 'd' || *name == 'c') && name[1] ? strtoull(name + 1, NULL, 10) : 1;
+        if (count)
+            totals->counts.by[count - counts] = value;
+        else if (!strcmp(name, "n"))
+            totals->last = value;
+        else if (!by || by > now)
+            *(*name == 'd' ? &totals->documents : &totals->copies) += *name == 'd' || *name == 'c' ? value : 0;
+    }
+}
+
+/* What the whole server uses; 0: this user may not ask. */
+static uint64_t used_memory(const redisReply *reply) {
+    const char *at = is_string(reply) ? strstr(reply->str, "used_memory:") : NULL;
+    return at ? strtoull(at + strlen("used_memory:"), NULL, 10) : 0;
+}
+
+void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats) {
+    dp_redis *redis = (dp_redis *)known;
+    dp_redis_batch batch = {.redis = redis};
+    doppel_error why = {0};
+    dp_redis_totals totals;
+    dp_redis_command_begin(&batch, "HGETALL", 1);
+    dp_redis_put_key(&batch, 'm', 0, 0);
+    dp_redis_command_begin(&batch, "INFO", 1);
+    dp_redis_put_text(&batch, "memory");
+    dp_redis_link *link = dp_redis_take(redis->pool, &why);
+    doppel_status status = link ? dp_redis_send(&batch, link, false, &why) : DOPPEL_ERROR_MEMORY;
+    if (link)
+        dp_redis_give(redis->pool, link);
+    if (status == DOPPEL_OK && batch.reply[0]->type != REDIS_REPLY_ARRAY)
+        status = dp_redis_fail(redis, batch.reply[0], &why);
+    if (status == DOPPEL_OK) {
+        dp_redis_read_totals(batch.reply[0], time_of(redis), &totals);
+        stats->documents = totals.documents;
+        stats->copies = totals.copies;
+        stats->last = totals.last;
+        stats->memory_bytes = used_memory(batch.reply[1]);
+        for (int i = 0; i < 3; i++)
+            stats->duplicates_by[i] = totals.counts.by[i];
+    } else {
+        dp_known_log_error(known, "STATS", &why);
+    }
+    dp_redis_batch_free(&batch);
+    const dp_redis_counters *counters = dp_redis_get_counters(redis->pool);
+    stats->reconnects = atomic_load(&counters->reconnects);
+    stats->resent = atomic_load(&counters->resent);
+    stats->moved = atomic_load(&counters->moved);
+    dp_redis_memory memory = dp_redis_get_memory(redis);
+    snprintf(stats->plan, sizeof stats->plan, "%s", memory.plan.name);
+}

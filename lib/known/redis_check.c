@@ -1,0 +1,291 @@
+/* redis_check.c - all of a memory in Redis: each document, a check of everything, its smallest form.
+ *
+ * Documents are walked by number, from 1 to the last that was given; what is added behind the walk is not part of it. */
+#include "known/redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Numbers, and buckets, that are asked for at once; what a walk has fetched is forgotten beyond KEPT_BYTES. */
+enum { NUMBERS_EACH = 256, BUCKETS_EACH = 512, KEPT_BYTES = 16 << 20 };
+
+/* ---- each document ---- */
+
+static doppel_status read_last(dp_look *look, uint64_t *last, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_batch batch = dp_redis_look_batch(look);
+    bool changed = false;
+    *last = 0;
+    dp_redis_command_begin(&batch, "HGET", 2);
+    dp_redis_put_key(&batch, 'm', 0, 0);
+    dp_redis_put_text(&batch, "n");
+    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    if (status == DOPPEL_OK && !changed) {
+        const redisReply *reply = batch.reply[batch.first];
+        if (reply->type == REDIS_REPLY_STRING)
+            *last = strtoull(reply->str, NULL, 10);
+        else if (reply->type != REDIS_REPLY_NIL)
+            status = dp_redis_fail(l->redis, reply, error);
+    }
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+/* The documents of the numbers from *from on, up to `to`. */
+static doppel_status fetch_numbers(dp_look *look, uint64_t from, uint64_t to, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    uint64_t numbers[NUMBERS_EACH];
+    size_t count = 0;
+    if (l->arena_bytes > KEPT_BYTES && !l->pending_count)
+        dp_redis_look_reset(l);
+    for (uint64_t number = from; number <= to; number++)
+        numbers[count++] = number;
+    return dp_redis_fetch_documents(look, numbers, count, error);
+}
+
+static doppel_status give(dp_look *look, const dp_each *each, uint64_t number, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    const dp_redis_document *document = dp_redis_known_document(l, number);
+    if (!document || !document->there || (document->trace.expires && document->trace.expires <= look->now))
+        return DOPPEL_OK;
+    doppel_slice bytes = document->part[each->part];
+    if (each->part == DP_PART_TEXT) {
+        doppel_status status = look->known->kind->read(look, DP_PART_TEXT, number, &bytes, error);
+        if (status != DOPPEL_OK)
+            return status;
+    }
+    return bytes.data ? each->value(number, bytes, each->user) : DOPPEL_OK;
+}
+
+doppel_status dp_redis_each(dp_look *look, const dp_each *each, doppel_error *error) {
+    uint64_t last = 0;
+    doppel_status status = read_last(look, &last, error);
+    last = each->to < last ? each->to : last;
+    for (uint64_t from = each->from ? each->from : 1; from <= last && status == DOPPEL_OK; from += NUMBERS_EACH) {
+        uint64_t to = last - from < NUMBERS_EACH ? last : from + NUMBERS_EACH - 1;
+        status = fetch_numbers(look, from, to, error);
+        for (uint64_t number = from; number <= to && status == DOPPEL_OK; number++)
+            status = give(look, each, number, error);
+    }
+    return status;
+}
+
+typedef struct counting {
+    dp_look *look;
+    doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user);
+    void *user;
+    doppel_error *error;
+} counting;
+
+static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
+    counting *c = user;
+    dp_counts counts;
+    dp_trace trace;
+    if (!dp_trace_decode(bytes, &trace) || trace.kind != DP_TRACE_DOCUMENT)
+        return DOPPEL_OK;
+    doppel_status status = c->look->known->kind->counts(c->look, number, &counts, c->error);
+    if (status != DOPPEL_OK || !(counts.by[0] + counts.by[1] + counts.by[2]))
+        return status;
+    return c->counted(number, &counts, c->user);
+}
+
+doppel_status dp_redis_each_count(dp_look *look,
+                                  doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
+                                  void *user, doppel_error *error) {
+    counting c = {look, counted, user, error};
+    const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = on_trace, .user = &c};
+    return dp_redis_each(look, &each, error);
+}
+
+/* ---- each bucket ---- */
+
+/* A walk over the buckets of a memory. */
+typedef struct walk {
+    dp_redis *redis;
+    dp_redis_link *link;
+    char cursor[32];
+    redisReply *keys; /* of this step */
+    bool ended;
+} walk;
+
+static doppel_status next_buckets(walk *w, doppel_error *error) {
+    dp_redis_batch batch = {.redis = w->redis};
+    char *pattern = dp_arena_take(&batch.arena, 2 * w->redis->prefix_length + 3);
+    size_t length = 0;
+    for (size_t i = 0; pattern && i < w->redis->prefix_length; i++) {
+        if (strchr("*?[]\\^-", w->redis->prefix[i]))
+            pattern[length++] = '\\';
+        pattern[length++] = w->redis->prefix[i];
+    }
+    if (pattern)
+        memcpy(pattern + length, "b*", 2);
+    batch.failed = !pattern;
+    dp_redis_command_begin(&batch, "SCAN", 5);
+    dp_redis_put_text(&batch, w->cursor);
+    dp_redis_put_text(&batch, "MATCH");
+    dp_redis_put(&batch, pattern, length + 2);
+    dp_redis_put_text(&batch, "COUNT");
+    dp_redis_put_number(&batch, BUCKETS_EACH);
+    doppel_status status = dp_redis_send(&batch, w->link, false, error);
+    if (status == DOPPEL_OK) {
+        redisReply *reply = batch.reply[0];
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
+            reply->element[0]->len < sizeof w->cursor && reply->element[1]->type == REDIS_REPLY_ARRAY) {
+            memcpy(w->cursor, reply->element[0]->str, reply->element[0]->len + 1);
+            w->ended = !strcmp(w->cursor, "0");
+            w->keys = reply;
+            batch.reply[0] = NULL;
+        } else {
+            status = dp_redis_fail(w->redis, reply, error);
+        }
+    }
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+static doppel_status each_buckets(dp_redis *redis,
+                                  doppel_status (*step)(walk *w, const redisReply *keys, void *user,
+                                                        doppel_error *error),
+                                  void *user, doppel_error *error) {
+    walk w = {.redis = redis, .cursor = "0"};
+    if (!(w.link = dp_redis_take(redis->pool, error)))
+        return error && error->code != DOPPEL_OK ? error->code : DOPPEL_ERROR_MEMORY;
+    doppel_status status = DOPPEL_OK;
+    while (!w.ended && status == DOPPEL_OK) {
+        status = next_buckets(&w, error);
+        if (status == DOPPEL_OK && w.keys->element[1]->elements)
+            status = step(&w, w.keys->element[1], user, error);
+        if (w.keys)
+            freeReplyObject(w.keys);
+        w.keys = NULL;
+    }
+    dp_redis_give(redis->pool, w.link);
+    return status;
+}
+
+/* ---- the smallest form ---- */
+
+static doppel_status sweep_buckets(walk *w, const redisReply *keys, void *user, doppel_error *error) {
+    const dp_redis_memory *memory = user;
+    dp_redis_batch batch = {.redis = w->redis};
+    const dp_known_options *options = &w->redis->known.options;
+    uint64_t now = options->now ? options->now(options->now_user) : (uint64_t)time(NULL);
+    dp_redis_call_begin(&batch, "sweep", (int)keys->elements + 3);
+    dp_redis_put(&batch, memory->epoch, sizeof memory->epoch);
+    dp_redis_put_number(&batch, now);
+    dp_redis_put_number(&batch, dp_redis_entry_size(&memory->plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY);
+    for (size_t i = 0; i < keys->elements; i++)
+        dp_redis_put(&batch, keys->element[i]->str, keys->element[i]->len);
+    doppel_status status = dp_redis_send(&batch, w->link, true, error);
+    if (status == DOPPEL_OK && batch.reply[0]->type == REDIS_REPLY_ERROR)
+        status = dp_redis_fail(w->redis, batch.reply[0], error);
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+doppel_status dp_redis_compact(dp_known *known, doppel_error *error) {
+    dp_redis *redis = (dp_redis *)known;
+    dp_redis_memory memory = dp_redis_get_memory(redis);
+    return each_buckets(redis, sweep_buckets, &memory, error);
+}
+
+/* ---- a check of everything ---- */
+
+typedef struct checking {
+    dp_look *look;
+    void (*finding)(const char *what, void *user);
+    void *user;
+    doppel_verified *verified;
+    doppel_error *error;
+} checking;
+
+static void report(checking *c, const char *format, unsigned long long number) {
+    char what[160];
+    int length = snprintf(what, sizeof what, format, number);
+    c->verified->damaged++;
+    if (c->finding && length > 0)
+        c->finding(what, c->user);
+}
+
+static bool has_entry(const dp_redis_look *l, const dp_redis_place *place, uint64_t number) {
+    size_t size = dp_redis_entry_size(&l->memory.plan, dp_redis_class_of(place->hash));
+    for (size_t at = 0; at < place->value.length; at += size)
+        if (dp_redis_load(place->value.data + at, DP_REDIS_NUMBER) == number)
+            return true;
+    return false;
+}
+
+/* Whether a document stands where it is looked for. */
+static doppel_status check_document(uint64_t number, doppel_slice bytes, void *user) {
+    checking *c = user;
+    dp_redis_look *l = c->look->own;
+    bool changed;
+    (void)bytes;
+    const dp_redis_document *document = dp_redis_known_document(l, number);
+    ++*(document->trace.kind == DP_TRACE_DOCUMENT ? &c->verified->documents : &c->verified->copies);
+    l->asked.count = 0;
+    l->asked.failed = false;
+    dp_redis_trace_places(&l->memory, document, &l->asked);
+    doppel_status status = dp_redis_fetch_places(c->look, &changed, c->error);
+    for (size_t i = 0; i < l->asked.count && status == DOPPEL_OK; i++) {
+        const dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
+        if (!place || !has_entry(l, place, number)) {
+            report(c, "document %llu does not stand in a bucket where it is looked for", (unsigned long long)number);
+            break;
+        }
+    }
+    return status;
+}
+
+static void check_field(checking *c, const redisReply *field, const redisReply *value) {
+    const dp_redis_look *l = c->look->own;
+    bool time = field->len == 1 && field->str[0] == 'x';
+    dp_redis_class class = field->len == 4 ? (dp_redis_class)(field->str[3] & 3) : (dp_redis_class)3;
+    size_t size = class <= DP_REDIS_SEGMENTS ? dp_redis_entry_size(&l->memory.plan, class) : 0;
+    if (time ? value->len != 5 : !size || !value->len || value->len % size)
+        report(c, "a bucket has a field of %llu bytes that is not what doppel wrote", (unsigned long long)value->len);
+}
+
+static doppel_status check_buckets(walk *w, const redisReply *keys, void *user, doppel_error *error) {
+    checking *c = user;
+    dp_redis_batch batch = {.redis = w->redis};
+    for (size_t i = 0; i < keys->elements; i++) {
+        dp_redis_command_begin(&batch, "HGETALL", 1);
+        dp_redis_put(&batch, keys->element[i]->str, keys->element[i]->len);
+    }
+    doppel_status status = dp_redis_send(&batch, w->link, false, error);
+    for (size_t i = 0; i < batch.count && status == DOPPEL_OK; i++) {
+        const redisReply *fields = batch.reply[i];
+        if (fields->type != REDIS_REPLY_ARRAY)
+            report(c, "%llu bucket is no hash", 1);
+        for (size_t k = 0; fields->type == REDIS_REPLY_ARRAY && k + 1 < fields->elements; k += 2)
+            check_field(c, fields->element[k], fields->element[k + 1]);
+    }
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+doppel_status dp_redis_inspect(dp_known *known, void (*finding)(const char *what, void *user), void *user,
+                               doppel_verified *verified, doppel_error *error) {
+    dp_look *look;
+    *verified = (doppel_verified){0};
+    doppel_status status = dp_look_create(known, &look, error);
+    if (status != DOPPEL_OK)
+        return status;
+    checking c = {look, finding, user, verified, error};
+    status = dp_look_begin(look, DP_LOOK_LIST, error);
+    if (status == DOPPEL_OK) {
+        look->salvage = true;
+        const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = check_document, .user = &c};
+        status = dp_redis_each(look, &each, error);
+        if (status == DOPPEL_OK)
+            status = each_buckets((dp_redis *)known, check_buckets, &c, error);
+        (void)dp_look_end(look, NULL);
+    }
+    dp_look_free(look);
+    if (status == DOPPEL_OK && verified->damaged)
+        status = dp_fail_at(error, DOPPEL_ERROR_STORE, known->name, 0, "%llu documents or buckets are damaged",
+                            (unsigned long long)verified->damaged);
+    return status;
+}

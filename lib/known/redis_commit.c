@@ -1,0 +1,969 @@
+/* redis_commit.c - what a call changes in a memory in Redis: queued in what was fetched, taken back, committed.
+ *
+ * A commit is one call of a function inside Redis. It says what it rests on, the bytes of every place that was fetched,
+ * and what it writes. The function writes all of it if those bytes are still there, and else gives what is there now;
+ * then the caller decides again over that. Numbers are never given twice, so bytes that are the same mean the same
+ * documents. While no other process commits (the stamp of the last commit is still this look's), nothing has to be
+ * compared. Each commit has a request number: one that comes again, as nobody knows whether it was carried out, gets the
+ * answer of the first time.
+ *
+ * A look that has lost LOSSES races in a row reserves the memory: other commits wait until it has committed, or for
+ * RESERVED_FOR. So contention makes a commit slower, and never makes it fail. */
+#include "index/bands.h"
+#include "known/redis.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { LOSSES = 8, RESERVED_FOR = 1000, PAUSE = 2 }; /* milliseconds */
+/* How long the answer of a commit is kept for when it comes again, milliseconds. */
+enum { ANSWERS_FOR = 120000 };
+/* A bucket lives longer than what is in it by a 16th of its time, so that it seldom has to be told to. */
+enum { LONGER = 16 };
+/* One written bucket in this many is swept of what has expired. */
+enum { SWEEP_EACH = 32 };
+
+/* ---- taking back ---- */
+
+static bool note_undo(dp_redis_look *l, const dp_redis_undo *undo) {
+    if (!dp_reserve(&l->undo, &l->undo_room, l->undo_count + 1, sizeof *l->undo))
+        return false;
+    l->undo[l->undo_count++] = *undo;
+    return true;
+}
+
+static bool note_document(dp_redis_look *l, const dp_redis_document *document) {
+    return note_undo(l, &(dp_redis_undo){.position = (uint32_t)(document - l->document),
+                                         .queued = document->queued,
+                                         .removed = document->removed,
+                                         .queued_titles = document->queued_titles});
+}
+
+static void undo_to(dp_redis_look *l, size_t count) {
+    while (l->undo_count > count) {
+        const dp_redis_undo *undo = &l->undo[--l->undo_count];
+        if (undo->is_place) {
+            l->place[undo->position].value = undo->value;
+        } else {
+            dp_redis_document *document = &l->document[undo->position];
+            document->queued = undo->queued;
+            document->removed = undo->removed;
+            document->queued_titles = undo->queued_titles;
+        }
+    }
+}
+
+size_t dp_redis_mark(const dp_look *look) {
+    return dp_redis_look_of(look)->pending_count;
+}
+
+void dp_redis_back(dp_look *look, size_t mark) {
+    dp_redis_look *l = look->own;
+    if (mark >= l->pending_count)
+        return;
+    undo_to(l, l->pending[mark].undo);
+    l->pending_count = mark;
+}
+
+/* ---- numbers ---- */
+
+static doppel_status reserve_numbers(dp_look *look, uint64_t count, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_batch batch = {.redis = l->redis};
+    dp_redis_call_begin(&batch, "reserve", 2);
+    dp_redis_put(&batch, l->memory.epoch, sizeof l->memory.epoch);
+    dp_redis_put_number(&batch, count);
+    doppel_status status = dp_redis_send(&batch, l->link, false, error);
+    if (status == DOPPEL_OK && dp_redis_is_another(batch.reply[0])) {
+        /* Numbers of the old memory will do: its commit is refused, and everything is decided again. */
+        l->next = l->end ? l->end : 1;
+        l->end = l->next + count;
+    } else if (status == DOPPEL_OK && batch.reply[0]->type != REDIS_REPLY_INTEGER) {
+        status = dp_redis_fail(l->redis, batch.reply[0], error);
+    } else if (status == DOPPEL_OK) {
+        l->end = (uint64_t)batch.reply[0]->integer + 1;
+        l->next = l->end - count;
+    }
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+doppel_status dp_redis_number(dp_look *look, uint64_t *number, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    doppel_status status = DOPPEL_OK;
+    if (l->next == l->end) {
+        uint64_t left = l->query_count > l->pending_count ? l->query_count - l->pending_count : 1;
+        status = reserve_numbers(look, left, error);
+    }
+    *number = l->next;
+    l->next += status == DOPPEL_OK;
+    return status;
+}
+
+/* ---- places ---- */
+
+/* The keys of a document's bands: kept with a sample, else made again from its set. False: no memory. */
+static bool band_keys(const dp_redis_plan *plan, const dp_redis_document *document, uint32_t keys[DP_MOST_BANDS],
+                      size_t *count) {
+    const dp_trace *trace = &document->trace;
+    doppel_slice set = document->part[DP_PART_SET];
+    *count = trace->key_count;
+    if (trace->key_count) {
+        memcpy(keys, trace->keys, trace->key_count * sizeof *keys);
+        return true;
+    }
+    if (set.length < 8)
+        return true;
+    uint64_t *values = malloc(set.length);
+    for (size_t i = 0; values && i < set.length / 8; i++)
+        values[i] = dp_load64(set.data + 8 * i);
+    bool made = values && dp_bands_keys(values, set.length / 8, plan->bands, plan->rows, keys) == DOPPEL_OK;
+    free(values);
+    *count = made ? (size_t)plan->bands : 0;
+    return made;
+}
+
+void dp_redis_trace_places(const dp_redis_memory *memory, const dp_redis_document *document, dp_redis_places *places) {
+    static const uint8_t none[32];
+    const dp_trace *trace = &document->trace;
+    const dp_rules *rules = &memory->plan.rules;
+    dp_record record = {0};
+    if (dp_trace_is_kept(trace) && dp_record_decode(document->part[DP_PART_RECORD], &record))
+        dp_redis_add_place(places, dp_redis_name_place(memory, 'i', record.id));
+    if (trace->url_hash && record.canonical.length)
+        dp_redis_add_place(places, dp_redis_name_place(memory, 'u', record.canonical));
+    if ((trace->kind != DP_TRACE_COPY || trace->own_words) && memcmp(trace->digest, none, sizeof none) != 0)
+        dp_redis_add_place(places, dp_redis_name_place(memory, 'g', (doppel_slice){(const char *)trace->digest, 32}));
+    if (trace->kind != DP_TRACE_DOCUMENT)
+        return;
+    uint32_t keys[DP_MOST_BANDS];
+    size_t count = 0;
+    if (trace->content && rules->by_similarity)
+        places->failed = places->failed || !band_keys(&memory->plan, document, keys, &count);
+    else if (trace->content)
+        dp_redis_add_fingerprint(memory, trace->fingerprint, false, places);
+    dp_redis_add_bands(memory, keys, count, places);
+    if (rules->titles && trace->title.length)
+        dp_redis_add_place(places, dp_redis_name_place(memory, 't', trace->title));
+}
+
+static uint64_t hours_of(uint64_t expires) {
+    uint64_t hours = expires / 3600 + 1;
+    return !expires ? DP_REDIS_NEVER_HOURS : hours < DP_REDIS_NEVER_HOURS ? hours : DP_REDIS_NEVER_HOURS - 1;
+}
+
+static bool set_value(dp_redis_look *l, dp_redis_place *place, doppel_slice value) {
+    if (!value.data || !note_undo(l, &(dp_redis_undo){.is_place = true,
+                                                      .position = (uint32_t)(place - l->place),
+                                                      .value = place->value}))
+        return false;
+    place->value = value;
+    return true;
+}
+
+/* Whether an entry leads to a document that is known to be gone. */
+static bool is_dead(dp_redis_look *l, const dp_redis_place *place, size_t at) {
+    if (dp_redis_class_of(place->hash) == DP_REDIS_SEGMENTS)
+        return false;
+    const dp_redis_document *document = dp_redis_known_document(l, dp_redis_load(place->value.data + at, 5));
+    return document && document->fetched && !document->there && !document->queued;
+}
+
+/* The value without entries that lead nowhere and without that of a number or title, and with a new one (NULL: none). */
+static bool change_value(dp_redis_look *l, dp_redis_place *place, uint64_t without, const uint8_t *entry) {
+    dp_redis_class class = dp_redis_class_of(place->hash);
+    size_t size = dp_redis_entry_size(&l->memory.plan, class), length = 0;
+    size_t head = class == DP_REDIS_SEGMENTS ? 8 : DP_REDIS_NUMBER;
+    char *bytes = dp_arena_take(&l->arena, place->value.length + size);
+    if (!bytes)
+        return false;
+    for (size_t at = 0; at < place->value.length; at += size) {
+        if (dp_redis_load(place->value.data + at, head) == without || is_dead(l, place, at))
+            continue;
+        memcpy(bytes + length, place->value.data + at, size);
+        length += size;
+    }
+    if (entry) {
+        memcpy(bytes + length, entry, size);
+        length += size;
+    }
+    return set_value(l, place, (doppel_slice){bytes, length});
+}
+
+/* The segments of a title lead to it, or do so no longer (hours 0). They are in l->asked, fetched. */
+static bool change_segments(dp_redis_look *l, doppel_slice title, uint64_t hours, uint64_t needs) {
+    uint8_t entry[DP_REDIS_SEGMENT];
+    dp_redis_title read;
+    uint64_t place_of_title = dp_redis_name_place(&l->memory, 't', title);
+    if (!dp_redis_read_title(title, &read))
+        return false;
+    uint8_t *at = dp_redis_store(entry, place_of_title, 8);
+    at = dp_redis_store(at, hours, 3);
+    at = dp_redis_store(at, read.length, 2);
+    dp_redis_store(at, read.bag, 8);
+    for (size_t i = 0; i < l->asked.count; i++) {
+        dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
+        if (!change_value(l, place, place_of_title, hours ? entry : NULL))
+            return false;
+        place->needs = hours && needs > place->needs ? needs : place->needs;
+    }
+    return true;
+}
+
+static doppel_status fetch_segments(dp_look *look, doppel_slice title, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    bool changed;
+    l->asked.count = 0;
+    l->asked.failed = false;
+    dp_redis_add_segments(&l->memory, title, false, &l->asked);
+    return dp_redis_fetch_places(look, &changed, error);
+}
+
+/* The latest hours of the owners of a title; 0: it has none. */
+static uint64_t latest_hours(dp_redis_look *l, const dp_redis_place *place) {
+    uint64_t latest = 0;
+    for (size_t at = 0; at < place->value.length; at += DP_REDIS_ENTRY) {
+        uint64_t hours = dp_redis_load(place->value.data + at + DP_REDIS_NUMBER, 3);
+        latest = hours > latest && !is_dead(l, place, at) ? hours : latest;
+    }
+    return latest;
+}
+
+/* Fetches the places where a document is found, into l->asked. */
+static doppel_status fetch_own_places(dp_look *look, const dp_redis_document *document, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    bool changed;
+    l->asked.count = 0;
+    l->asked.failed = false;
+    dp_redis_trace_places(&l->memory, document, &l->asked);
+    return dp_redis_fetch_places(look, &changed, error);
+}
+
+static bool has_title(const dp_redis_look *l, const dp_trace *trace) {
+    return l->memory.plan.rules.titles && trace->kind == DP_TRACE_DOCUMENT && trace->title.length;
+}
+
+/* ---- new documents ---- */
+
+static doppel_status add_entries(dp_look *look, uint64_t number, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    const dp_trace trace = dp_redis_known_document(l, number)->trace;
+    uint64_t hours = hours_of(trace.expires), needs = trace.expires ? trace.expires : UINT64_MAX;
+    uint8_t entry[DP_REDIS_ENTRY + 16];
+    doppel_status status = fetch_own_places(look, dp_redis_known_document(l, number), error);
+    if (status != DOPPEL_OK)
+        return status;
+    uint8_t *end = dp_redis_store(dp_redis_store(entry, number, DP_REDIS_NUMBER), hours, 3);
+    size_t bytes = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY;
+    dp_bits value = dp_redis_order(&l->memory, trace.fingerprint);
+    for (size_t i = bytes; i-- > 0; value >>= 8)
+        end[i] = (uint8_t)value;
+    const uint64_t title = has_title(l, &trace) ? dp_redis_name_place(&l->memory, 't', trace.title) : 0;
+    uint64_t had = title ? latest_hours(l, dp_redis_find_place(l, title)) : 0;
+    for (size_t i = 0; i < l->asked.count; i++) {
+        dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
+        if (!change_value(l, place, number, entry))
+            return dp_no_memory(error);
+        place->needs = needs > place->needs ? needs : place->needs;
+    }
+    if (!title || had >= hours)
+        return DOPPEL_OK;
+    status = fetch_segments(look, trace.title, error);
+    return status != DOPPEL_OK || change_segments(l, trace.title, hours, needs) ? status : dp_no_memory(error);
+}
+
+static doppel_status add_new(dp_look *look, const dp_pending *p, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_document *document = dp_redis_add_document(l, p->change.number);
+    if (!document || !note_document(l, document))
+        return dp_no_memory(error);
+    memcpy(document->part, p->change.part, sizeof document->part);
+    document->trace = p->trace;
+    document->fetched = document->queued = true;
+    document->there = false;
+    return add_entries(look, p->change.number, error);
+}
+
+/* ---- documents that go ---- */
+
+static doppel_status remove_texts(dp_look *look, uint64_t number, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_numbers copies = {0};
+    const dp_redis_document *of = dp_redis_known_document(l, number);
+    doppel_status status = of && of->there ? dp_redis_fetch_links(look, number, &copies, error) : DOPPEL_OK;
+    for (size_t i = 0; i < copies.count && status == DOPPEL_OK; i++) {
+        const dp_redis_document *text = dp_redis_known_document(l, copies.number[i]);
+        if (!text || !text->there || text->removed || text->trace.kind != DP_TRACE_TEXT)
+            continue;
+        const dp_pending removal = {.change = {.remove = text->number}, .removed = true, .trace = text->trace};
+        status = dp_redis_queue(look, &removal, error);
+    }
+    dp_numbers_free(&copies);
+    return status;
+}
+
+static doppel_status remove_old(dp_look *look, uint64_t number, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_document *document = NULL;
+    doppel_status status = dp_redis_find_document(look, number, &document, error);
+    if (status != DOPPEL_OK || !document || (!document->there && !document->queued) || document->removed)
+        return status;
+    const dp_trace trace = document->trace;
+    status = fetch_own_places(look, document, error);
+    if (status != DOPPEL_OK)
+        return status;
+    for (size_t i = 0; i < l->asked.count; i++)
+        if (!change_value(l, dp_redis_find_place(l, l->asked.place[i]), number, NULL))
+            return dp_no_memory(error);
+    document = dp_redis_known_document(l, number);
+    if (!note_document(l, document))
+        return dp_no_memory(error);
+    document->removed = true;
+    if (has_title(l, &trace) &&
+        !dp_redis_find_place(l, dp_redis_name_place(&l->memory, 't', trace.title))->value.length) {
+        status = fetch_segments(look, trace.title, error);
+        if (status == DOPPEL_OK && !change_segments(l, trace.title, 0, 0))
+            status = dp_no_memory(error);
+    }
+    return status == DOPPEL_OK ? remove_texts(look, number, error) : status;
+}
+
+/* ---- queueing ---- */
+
+static bool copy_slice(dp_redis_look *l, doppel_slice *slice) {
+    if (!slice->data)
+        return true;
+    *slice = dp_arena_copy(&l->arena, slice->data, slice->length);
+    return slice->data;
+}
+
+/* Copies all that a change points to. What a trace of a whole set leaves out, its bands, is made again from the set. */
+static bool copy_pending(dp_redis_look *l, dp_pending *p) {
+    for (int i = 0; i < DP_PARTS; i++)
+        if (!copy_slice(l, &p->change.part[i]))
+            return false;
+    if (!p->added)
+        return true;
+    if (!dp_trace_decode(p->change.part[DP_PART_TRACE], &p->trace))
+        return false;
+    return true;
+}
+
+static doppel_status count_duplicate(dp_look *look, const dp_change *change, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_document *original = NULL;
+    if (!change->count || change->count_reason != DP_SAME_TITLE)
+        return DOPPEL_OK;
+    doppel_status status = dp_redis_find_document(look, change->count, &original, error);
+    if (status != DOPPEL_OK || !original)
+        return status;
+    if (!note_document(l, original))
+        return dp_no_memory(error);
+    original->queued_titles += change->count_times ? change->count_times : 1;
+    return DOPPEL_OK;
+}
+
+doppel_status dp_redis_queue(dp_look *look, const dp_pending *pending, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    size_t undo = l->undo_count, count = l->pending_count;
+    dp_redis_pending copy = {.pending = *pending, .undo = undo};
+    if (!copy_pending(l, &copy.pending) ||
+        !dp_reserve(&l->pending, &l->pending_room, count + 1, sizeof *l->pending))
+        return dp_no_memory(error);
+    l->pending[l->pending_count++] = copy; /* before what it brings along */
+    doppel_status status = DOPPEL_OK;
+    if (pending->added)
+        status = add_new(look, &copy.pending, error);
+    if (status == DOPPEL_OK && pending->change.remove)
+        status = remove_old(look, pending->change.remove, error);
+    if (status == DOPPEL_OK)
+        status = count_duplicate(look, &pending->change, error);
+    if (status != DOPPEL_OK && l->pending_count > count) {
+        undo_to(l, undo);
+        l->pending_count = count;
+    }
+    return status;
+}
+
+/* ---- a commit as arguments ---- */
+
+/* Counts of the meta key that change. */
+typedef struct total {
+    char field[24];
+    int64_t change;
+} total;
+
+/* What a commit is made of. */
+typedef struct committing {
+    dp_look *look;
+    dp_redis_look *l;
+    dp_redis_batch batch;
+    uint64_t request;
+    bool compares;   /* says what it rests on */
+    bool adds;       /* there are new documents or texts */
+    bool removes;    /* and no new ones */
+    uint64_t latest; /* when the last new document expires; UINT64_MAX: never */
+    total *totals;
+    size_t total_count, total_room;
+    doppel_error *error;
+} committing;
+
+static uint64_t milliseconds_until(const committing *c, uint64_t expires) {
+    if (!expires || expires == UINT64_MAX)
+        return 0;
+    return expires > c->look->now ? (expires - c->look->now) * 1000 : 1;
+}
+
+static void put_bytes(committing *c, const char letter, uint64_t number, size_t bytes) {
+    uint8_t *at = dp_arena_take(&c->batch.arena, bytes + 1);
+    size_t first = letter != 0;
+    if (!at) {
+        c->batch.failed = true;
+        return;
+    }
+    at[0] = (uint8_t)letter;
+    dp_redis_store(at + first, number, bytes);
+    dp_redis_put(&c->batch, at, bytes + first);
+}
+
+static void put_slice(committing *c, doppel_slice slice) {
+    dp_redis_put(&c->batch, slice.data, slice.length);
+}
+
+/* Without the prefix and the letter, which the function adds. */
+static void put_bucket(committing *c, uint64_t place) {
+    put_bytes(c, 0, place >> (64 - c->l->memory.plan.bucket_bits), 4);
+}
+
+static bool is_changed(const dp_redis_place *place) {
+    return place->value.length != place->base.length ||
+           (place->value.data != place->base.data &&
+            memcmp(place->value.data, place->base.data, place->base.length) != 0);
+}
+
+static void put_rests(committing *c) {
+    dp_redis_look *l = c->l;
+    dp_redis_put_number(&c->batch, c->compares ? l->places.count : 0);
+    for (size_t i = 0; i < l->places.count && c->compares; i++) {
+        put_bucket(c, l->place[i].hash);
+        dp_redis_put_field(&c->batch, l->place[i].hash);
+        put_slice(c, l->place[i].base);
+    }
+}
+
+/* Whether a change refers to a document that has to be there: it is counted, or something is linked to it. */
+static uint64_t refers_to(const dp_redis_look *l, const dp_pending *p) {
+    uint64_t number = p->change.link ? p->change.link : p->change.count;
+    const dp_redis_document *document = number ? dp_redis_known_document((dp_redis_look *)(uintptr_t)l, number) : NULL;
+    return document && document->there && !document->removed ? number : 0;
+}
+
+static bool is_new(const dp_pending *p) {
+    return p->added && !dp_trace_is_removal(&p->trace);
+}
+
+static void put_existing(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    for (size_t i = 0; i < l->pending_count && c->compares; i++)
+        count += (size_t)is_new(&l->pending[i].pending) + (refers_to(l, &l->pending[i].pending) != 0);
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->pending_count && count; i++) {
+        const dp_pending *p = &l->pending[i].pending;
+        if (is_new(p)) {
+            put_bytes(c, 0, p->change.number, DP_REDIS_NUMBER);
+            dp_redis_put_text(&c->batch, "0");
+        }
+        if (refers_to(l, p)) {
+            put_bytes(c, 0, refers_to(l, p), DP_REDIS_NUMBER);
+            dp_redis_put_text(&c->batch, "1");
+        }
+    }
+}
+
+static void put_places(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    for (size_t i = 0; i < l->places.count; i++)
+        count += is_changed(&l->place[i]);
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->places.count; i++) {
+        if (!is_changed(&l->place[i]))
+            continue;
+        put_bucket(c, l->place[i].hash);
+        dp_redis_put_field(&c->batch, l->place[i].hash);
+        put_slice(c, l->place[i].value);
+    }
+}
+
+static bool is_short_lived(const dp_redis_place *place) {
+    return is_changed(place) && place->needs > place->goes;
+}
+
+/* Buckets that would go before what is written into them. */
+static void put_lives(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    for (size_t i = 0; i < l->places.count; i++)
+        count += is_short_lived(&l->place[i]);
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->places.count && count; i++) {
+        uint64_t goes = l->place[i].needs;
+        if (!is_short_lived(&l->place[i]))
+            continue;
+        if (goes != UINT64_MAX)
+            goes += (goes > c->look->now ? goes - c->look->now : 0) / LONGER + 1;
+        put_bucket(c, l->place[i].hash);
+        put_bytes(c, 0, goes < DP_REDIS_NEVER ? goes : DP_REDIS_NEVER, 5);
+        dp_redis_put_number(&c->batch, milliseconds_until(c, goes));
+    }
+}
+
+/* ---- documents ---- */
+
+/* The bytes of a document. A trace of a whole set leaves out the keys of its bands. */
+static doppel_slice encode(committing *c, const dp_pending *p) {
+    enum { FORMAT = 2 };
+    dp_record record;
+    dp_buffer trace = {0};
+    dp_trace kept = p->trace;
+    doppel_slice set = p->change.part[DP_PART_SET], rest = p->change.part[DP_PART_RECORD], bytes = {NULL, 0};
+    if (set.length && dp_record_decode(rest, &record) && !record.sampled)
+        kept.key_count = 0;
+    if (dp_trace_encode(&kept, &trace)) {
+        size_t length = 7 + trace.size + rest.length + set.length;
+        uint8_t *start = dp_arena_take(&c->batch.arena, length), *at = start;
+        if (start) {
+            *at++ = FORMAT;
+            at = dp_redis_store(at, trace.size, 3);
+            at = dp_redis_store(at, rest.length, 3);
+            memcpy(at, trace.data, trace.size);
+            if (rest.length)
+                memcpy(at + trace.size, rest.data, rest.length);
+            if (set.length)
+                memcpy(at + trace.size + rest.length, set.data, set.length);
+            bytes = (doppel_slice){(char *)start, length};
+        }
+    }
+    c->batch.failed = c->batch.failed || !bytes.data;
+    dp_buffer_free(&trace);
+    return bytes;
+}
+
+static void put_documents(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    for (size_t i = 0; i < l->pending_count; i++) {
+        const dp_pending *p = &l->pending[i].pending;
+        count += is_new(p) ? 1 + (p->change.part[DP_PART_TEXT].length > 0) : 0;
+    }
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->pending_count; i++) {
+        const dp_pending *p = &l->pending[i].pending;
+        uint64_t expires = p->trace.expires ? p->trace.expires : UINT64_MAX;
+        if (!is_new(p))
+            continue;
+        put_bytes(c, 'd', p->change.number, DP_REDIS_NUMBER);
+        put_slice(c, encode(c, p));
+        dp_redis_put_number(&c->batch, milliseconds_until(c, p->trace.expires));
+        if (p->change.part[DP_PART_TEXT].length) {
+            put_bytes(c, 't', p->change.number, DP_REDIS_NUMBER);
+            put_slice(c, p->change.part[DP_PART_TEXT]);
+            dp_redis_put_number(&c->batch, milliseconds_until(c, p->trace.expires));
+        }
+        c->adds = true;
+        c->latest = expires > c->latest ? expires : c->latest;
+    }
+}
+
+static void put_removals(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    for (size_t i = 0; i < l->pending_count; i++)
+        count += l->pending[i].pending.change.remove != 0;
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->pending_count; i++)
+        if (l->pending[i].pending.change.remove)
+            put_bytes(c, 0, l->pending[i].pending.change.remove, DP_REDIS_NUMBER);
+    c->removes = count > 0;
+}
+
+static uint64_t expiry_of(committing *c, uint64_t number) {
+    const dp_redis_document *document = dp_redis_known_document(c->l, number);
+    return document ? document->trace.expires : 0;
+}
+
+static void put_counts(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    for (size_t i = 0; i < l->pending_count; i++)
+        count += l->pending[i].pending.change.count != 0;
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->pending_count; i++) {
+        const dp_change *change = &l->pending[i].pending.change;
+        if (!change->count)
+            continue;
+        put_bytes(c, 0, change->count, DP_REDIS_NUMBER);
+        dp_redis_put_number(&c->batch, change->count_reason);
+        dp_redis_put_number(&c->batch, change->count_times ? change->count_times : 1);
+        dp_redis_put_number(&c->batch, change->count_at);
+        dp_redis_put_number(&c->batch, milliseconds_until(c, expiry_of(c, change->count)));
+    }
+}
+
+/* What a new number is a copy or text of; 0: nothing. */
+static uint64_t linked_to(const dp_pending *p) {
+    return !is_new(p) ? 0 : p->trace.kind == DP_TRACE_TEXT ? p->trace.of : p->change.link;
+}
+
+static void put_links(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    for (size_t i = 0; i < l->pending_count; i++)
+        count += linked_to(&l->pending[i].pending) != 0;
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->pending_count; i++) {
+        const dp_pending *p = &l->pending[i].pending;
+        if (!linked_to(p))
+            continue;
+        put_bytes(c, 0, linked_to(p), DP_REDIS_NUMBER);
+        put_bytes(c, 0, p->change.number, DP_REDIS_NUMBER);
+        dp_redis_put_number(&c->batch, milliseconds_until(c, expiry_of(c, linked_to(p))));
+    }
+}
+
+/* ---- totals ---- */
+
+static void add_total(committing *c, const char *field, int64_t change) {
+    size_t i = 0;
+    while (i < c->total_count && strcmp(c->totals[i].field, field) != 0)
+        i++;
+    if (i == c->total_count) {
+        if (!dp_reserve(&c->totals, &c->total_room, i + 1, sizeof *c->totals)) {
+            c->batch.failed = true;
+            return;
+        }
+        c->totals[i] = (total){0};
+        snprintf(c->totals[i].field, sizeof c->totals[i].field, "%s", field);
+        c->total_count++;
+    }
+    c->totals[i].change += change;
+}
+
+static void add_trace_total(committing *c, const dp_trace *trace, int change) {
+    char field[24];
+    if (!dp_trace_is_kept(trace))
+        return;
+    dp_redis_count_field(trace, field);
+    add_total(c, field, change);
+}
+
+static void put_totals(committing *c) {
+    static const char *const reasons[DP_REASONS] = {NULL, "u", "w", "t"};
+    dp_redis_look *l = c->l;
+    for (size_t i = 0; i < l->pending_count; i++) {
+        const dp_pending *p = &l->pending[i].pending;
+        const dp_redis_document *gone =
+            p->change.remove ? dp_redis_known_document(l, p->change.remove) : NULL;
+        if (is_new(p))
+            add_trace_total(c, &p->trace, 1);
+        if (gone)
+            add_trace_total(c, &gone->trace, -1);
+        if (p->change.count)
+            add_total(c, reasons[p->change.count_reason], (int64_t)(p->change.count_times ? p->change.count_times : 1));
+    }
+    dp_redis_put_number(&c->batch, c->total_count);
+    for (size_t i = 0; i < c->total_count; i++) {
+        char *digits = dp_arena_take(&c->batch.arena, 24);
+        char *field = dp_arena_take(&c->batch.arena, sizeof c->totals[i].field);
+        if (!digits || !field) {
+            c->batch.failed = true;
+            return;
+        }
+        memcpy(field, c->totals[i].field, sizeof c->totals[i].field);
+        snprintf(digits, 24, "%" PRId64, c->totals[i].change);
+        dp_redis_put_text(&c->batch, field);
+        dp_redis_put_text(&c->batch, digits);
+    }
+}
+
+static bool is_swept(const committing *c, const dp_redis_place *place) {
+    return is_changed(place) && place->needs != UINT64_MAX &&
+           (place->hash >> 2 ^ c->request * 0x9E3779B97F4A7C15u >> 32) % SWEEP_EACH == 0;
+}
+
+static void put_sweeps(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    dp_redis_put_number(&c->batch,
+                        dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY);
+    for (size_t i = 0; i < l->places.count; i++)
+        count += is_swept(c, &l->place[i]);
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->places.count && count; i++)
+        if (is_swept(c, &l->place[i]))
+            put_bucket(c, l->place[i].hash);
+}
+
+/* ---- the whole ---- */
+
+/* How many arguments at most: those with a fixed place, and of each place and change as many as they can have. */
+static int most_arguments(const dp_redis_look *l) {
+    return (int)(40 + 10 * l->places.count + 30 * l->pending_count);
+}
+
+/* What is behind the head is put together first: the head says what came out. */
+static void encode_commit(committing *c) {
+    dp_redis_look *l = c->l;
+    bool adds = false;
+    for (size_t i = 0; i < l->pending_count; i++) {
+        const dp_pending *p = &l->pending[i].pending;
+        uint64_t expires = p->trace.expires ? p->trace.expires : UINT64_MAX;
+        adds = adds || is_new(p);
+        c->latest = is_new(p) && expires > c->latest ? expires : c->latest;
+        c->removes = c->removes || p->change.remove;
+    }
+    uint64_t lives = milliseconds_until(c, c->latest);
+    dp_redis_call_begin(&c->batch, adds ? "commit" : "remove", most_arguments(l));
+    dp_redis_put(&c->batch, l->memory.epoch, sizeof l->memory.epoch);
+    dp_redis_put(&c->batch, dp_redis_link_name(l->link), 8);
+    put_bytes(c, 0, c->request, 8);
+    dp_redis_put(&c->batch, l->stamp, c->compares ? 0 : l->stamp_length);
+    dp_redis_put_number(&c->batch, c->look->now);
+    dp_redis_put_number(&c->batch, adds ? l->next - 1 : 0);
+    if (!adds)
+        dp_redis_put_text(&c->batch, "");
+    else
+        dp_redis_put_number(&c->batch, c->latest == UINT64_MAX ? 0 : c->latest);
+    dp_redis_put_number(&c->batch, lives);
+    dp_redis_put_text(&c->batch, c->removes && !adds ? "1" : "0");
+    dp_redis_put_number(&c->batch, lives && lives < ANSWERS_FOR ? lives : ANSWERS_FOR);
+    put_rests(c);
+    put_existing(c);
+    put_places(c);
+    put_lives(c);
+    put_documents(c);
+    put_removals(c);
+    put_counts(c);
+    put_links(c);
+    put_totals(c);
+    put_sweeps(c);
+}
+
+/* ---- answers ---- */
+
+static void pause_for(int milliseconds) {
+    const struct timespec time = {.tv_nsec = milliseconds * 1000000L};
+    nanosleep(&time, NULL);
+}
+
+/* Whether what changed are fingerprints alone, none of which is near what was looked for. */
+static bool is_far(dp_redis_look *l, const dp_redis_place *place, doppel_slice now) {
+    size_t size = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS);
+    if (dp_redis_class_of(place->hash) != DP_REDIS_FINGERPRINTS || now.length % size ||
+        now.length < place->base.length || place->value.length < place->base.length ||
+        (place->base.length && (memcmp(now.data, place->base.data, place->base.length) != 0 ||
+                                memcmp(place->value.data, place->base.data, place->base.length) != 0)))
+        return false;
+    for (size_t at = place->base.length; at < now.length; at += size) {
+        dp_bits bits = 0;
+        for (size_t i = DP_REDIS_ENTRY; i < size; i++)
+            bits = bits << 8 | (uint8_t)now.data[at + i];
+        for (size_t i = 0; i < l->fingerprint_count; i++)
+            if (dp_bits_count(bits ^ dp_redis_order(&l->memory, l->fingerprint[i])) <= l->memory.plan.rules.distance)
+                return false;
+    }
+    return true;
+}
+
+static doppel_slice slice_of(const redisReply *reply) {
+    return (doppel_slice){reply->str, reply->type == REDIS_REPLY_STRING ? reply->len : 0};
+}
+
+/* Takes in what has changed, in front of what is queued. False: no memory, or it matters. */
+static bool rebase(dp_redis_look *l, const redisReply *reply) {
+    for (size_t i = 2; i + 1 < reply->elements; i += 2) {
+        size_t at = (size_t)reply->element[i]->integer;
+        if (at >= l->places.count || !is_far(l, &l->place[at], slice_of(reply->element[i + 1])))
+            return false;
+    }
+    for (size_t i = 2; i + 1 < reply->elements; i += 2) {
+        dp_redis_place *place = &l->place[reply->element[i]->integer];
+        doppel_slice now = slice_of(reply->element[i + 1]);
+        size_t own = place->value.length - place->base.length;
+        char *bytes = dp_arena_take(&l->arena, now.length + own);
+        if (!bytes)
+            return false;
+        memcpy(bytes, now.data, now.length);
+        memcpy(bytes + now.length, place->value.data + place->base.length, own);
+        place->base = (doppel_slice){bytes, now.length};
+        place->value = (doppel_slice){bytes, now.length + own};
+    }
+    return true;
+}
+
+/* Others wait from now on, until this look has committed. */
+static doppel_status reserve(committing *c) {
+    dp_redis_look *l = c->l;
+    bool got = false;
+    doppel_status status = DOPPEL_OK;
+    atomic_fetch_add(&l->redis->reservations, 1);
+    while (!got && status == DOPPEL_OK) {
+        dp_redis_batch batch = {.redis = l->redis};
+        dp_redis_command_begin(&batch, "SET", 5);
+        dp_redis_put_key(&batch, 'h', 0, 0);
+        dp_redis_put(&batch, dp_redis_link_name(l->link), 8);
+        dp_redis_put_text(&batch, "NX");
+        dp_redis_put_text(&batch, "PX");
+        dp_redis_put_number(&batch, RESERVED_FOR);
+        status = dp_redis_send(&batch, l->link, false, c->error);
+        if (status == DOPPEL_OK && batch.reply[0]->type == REDIS_REPLY_ERROR)
+            status = dp_redis_fail(l->redis, batch.reply[0], c->error);
+        got = status == DOPPEL_OK && batch.reply[0]->type == REDIS_REPLY_STATUS;
+        dp_redis_batch_free(&batch);
+        if (status == DOPPEL_OK && !got)
+            pause_for(PAUSE);
+    }
+    l->reserved = status == DOPPEL_OK;
+    return status;
+}
+
+/* Fewer queries are decided at once where others change what they rest on. */
+static void note_loss(dp_redis_look *l) {
+    size_t chunk = atomic_load(&l->redis->chunk);
+    atomic_store(&l->redis->chunk, chunk > 1 ? chunk / 2 : 1);
+    atomic_fetch_add(&l->redis->retries, 1);
+    l->losses++;
+}
+
+static void note_success(dp_redis_look *l) {
+    size_t chunk = atomic_load(&l->redis->chunk);
+    chunk += chunk / 8 + 1;
+    atomic_store(&l->redis->chunk, chunk < DP_REDIS_MOST_QUERIES ? chunk : DP_REDIS_MOST_QUERIES);
+    l->losses = 0;
+    l->reserved = false;
+}
+
+/* What was decided does not stand: everything is fetched anew for the same queries. */
+static doppel_status begin_again(committing *c) {
+    dp_redis_look *l = c->l;
+    doppel_status status = DOPPEL_OK;
+    note_loss(l);
+    if (l->losses >= LOSSES && !l->reserved)
+        status = reserve(c);
+    dp_redis_look_reset(l);
+    l->renewed = false;
+    return status == DOPPEL_OK ? dp_redis_fetch_queries(c->look, c->error) : status;
+}
+
+static void note_done(committing *c, bool emptied) {
+    dp_redis_look *l = c->l;
+    if (emptied)
+        dp_redis_note_emptied(l->redis);
+    else if (c->latest)
+        dp_redis_note_added(l->redis, c->latest == UINT64_MAX ? 0 : c->latest);
+    note_success(l);
+    dp_redis_look_reset(l);
+}
+
+/* A memory that was emptied keeps nothing of this link either. */
+static void forget_link(dp_redis_look *l) {
+    dp_redis_batch batch = {.redis = l->redis};
+    dp_redis_command_begin(&batch, "DEL", 1);
+    dp_redis_put_key(&batch, 'r', __builtin_bswap64(dp_load64(dp_redis_link_name(l->link))), 8);
+    (void)dp_redis_send(&batch, l->link, false, NULL); /* it goes by itself a little later */
+    dp_redis_batch_free(&batch);
+}
+
+typedef enum outcome { DONE, EMPTIED, BUSY, FAR, LOST, WAIT, ANOTHER, FAILED } outcome;
+
+static outcome outcome_of(committing *c, const redisReply *reply) {
+    if (dp_redis_is_another(reply))
+        return ANOTHER;
+    if (reply->type != REDIS_REPLY_ARRAY || !reply->elements || reply->element[0]->type != REDIS_REPLY_STRING)
+        return FAILED;
+    const char *word = reply->element[0]->str;
+    if (!strcmp(word, "lost"))
+        return rebase(c->l, reply) ? FAR : LOST;
+    return !strcmp(word, "done")      ? DONE
+           : !strcmp(word, "emptied") ? EMPTIED
+           : !strcmp(word, "busy")    ? BUSY
+           : !strcmp(word, "wait")    ? WAIT
+           : !strcmp(word, "gone")    ? ANOTHER
+                                      : FAILED;
+}
+
+/* One try. */
+static doppel_status try_commit(committing *c, outcome *what) {
+    dp_redis_look *l = c->l;
+    c->batch = (dp_redis_batch){.redis = l->redis};
+    c->total_count = 0;
+    encode_commit(c);
+    doppel_status status = dp_redis_send(&c->batch, l->link, true, c->error);
+    if (status == DOPPEL_OK) {
+        *what = outcome_of(c, c->batch.reply[0]);
+        if (*what == FAILED)
+            status = dp_redis_fail(l->redis, c->batch.reply[0], c->error);
+    }
+    dp_redis_batch_free(&c->batch);
+    return status;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static doppel_status commit_all(committing *c, bool *stands) {
+    dp_redis_look *l = c->l;
+    outcome what = BUSY;
+    c->compares = !l->stamp_length;
+    doppel_status status = DOPPEL_OK;
+    while (status == DOPPEL_OK) {
+        status = try_commit(c, &what);
+        if (status != DOPPEL_OK)
+            return status;
+        switch (what) {
+        case DONE:
+        case EMPTIED:
+            *stands = true;
+            note_done(c, what == EMPTIED);
+            if (what == EMPTIED)
+                forget_link(l);
+            return DOPPEL_OK;
+        case BUSY: c->compares = true; break;
+        case FAR: atomic_fetch_add(&l->redis->retries, 1); break;
+        case WAIT: pause_for(PAUSE); break;
+        case LOST: return begin_again(c);
+        case ANOTHER: l->next = l->end = 0; return begin_again(c);
+        case FAILED: break;
+        }
+    }
+    return status;
+}
+
+doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) {
+    committing c = {.look = look, .l = look->own, .error = error};
+    dp_known_counters *counters = look->known->options.counters;
+    *stands = false;
+    if (c.l->renewed)
+        return begin_again(&c);
+    if (!c.l->pending_count) {
+        *stands = true;
+        return DOPPEL_OK;
+    }
+    double began = seconds();
+    c.request = dp_redis_link_next(c.l->link);
+    doppel_status status = commit_all(&c, stands);
+    free(c.totals);
+    if (status != DOPPEL_OK)
+        dp_redis_look_reset(c.l);
+    if (counters && (*stands || status != DOPPEL_OK)) {
+        atomic_fetch_add(status == DOPPEL_OK ? &counters->commits : &counters->failed_commits, 1);
+        dp_tally_add(&counters->commit_time, (uint64_t)((seconds() - began) * 1e6));
+    }
+    return status;
+}

@@ -1,0 +1,1087 @@
+/* redis_look.c - what a call has fetched of a memory in Redis, and what is found there.
+ *
+ * A look keeps the places and documents that it has asked for. Whatever is asked for is fetched first, if it is not there
+ * yet; dp_redis_fetch does so for many queries in a few round trips. Places hold what is queued as well, so that the
+ * documents of one batch find each other. A commit compares all places that were fetched with what is in Redis then: so
+ * what was decided rests on what is there, whatever others did in between. */
+#include "known/redis.h"
+#include "verify/verify.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Documents that one MGET asks for. */
+enum { DOCUMENTS_EACH = 16 };
+/* How often a memory that is another one each time is looked at again. */
+enum { ATTEMPTS = 8 };
+
+/* ---- maps ---- */
+
+static size_t slot_of(const dp_redis_map *map, uint64_t key) {
+    size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 32) & (map->room - 1);
+    while (map->key[at] && map->key[at] != key)
+        at = (at + 1) & (map->room - 1);
+    return at;
+}
+
+static bool map_grow(dp_redis_map *map) {
+    dp_redis_map larger = {.count = map->count, .room = map->room ? 2 * map->room : 256};
+    larger.key = calloc(larger.room, sizeof *larger.key);
+    larger.position = malloc(larger.room * sizeof *larger.position);
+    if (!larger.key || !larger.position) {
+        free(larger.key);
+        free(larger.position);
+        return false;
+    }
+    for (size_t i = 0; i < map->room; i++) {
+        if (!map->key[i])
+            continue;
+        size_t at = slot_of(&larger, map->key[i]);
+        larger.key[at] = map->key[i];
+        larger.position[at] = map->position[i];
+    }
+    free(map->key);
+    free(map->position);
+    *map = larger;
+    return true;
+}
+
+/* The position of a key; a new one is map->count - 1, and *is_new says so. UINT32_MAX: no memory. */
+static uint32_t map_add(dp_redis_map *map, uint64_t key, bool *is_new) {
+    *is_new = false;
+    if (2 * map->count >= map->room && !map_grow(map))
+        return UINT32_MAX;
+    size_t at = slot_of(map, key);
+    if (!map->key[at]) {
+        map->key[at] = key;
+        map->position[at] = (uint32_t)map->count++;
+        *is_new = true;
+    }
+    return map->position[at];
+}
+
+static uint32_t map_find(const dp_redis_map *map, uint64_t key) {
+    size_t at = map->room ? slot_of(map, key) : 0;
+    return map->room && map->key[at] ? map->position[at] : UINT32_MAX;
+}
+
+static void map_clear(dp_redis_map *map) {
+    if (map->count)
+        memset(map->key, 0, map->room * sizeof *map->key);
+    map->count = 0;
+}
+
+static void map_free(dp_redis_map *map) {
+    free(map->key);
+    free(map->position);
+}
+
+/* ---- begin and end ---- */
+
+void dp_redis_look_reset(dp_redis_look *l) {
+    map_clear(&l->places);
+    map_clear(&l->documents);
+    dp_arena_free(&l->arena);
+    l->arena = (dp_arena){0};
+    l->arena_bytes = 0;
+    l->pending_count = l->undo_count = l->fingerprint_count = 0;
+    l->greeted = l->absent = l->has_totals = false;
+}
+
+static doppel_status look_create(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = calloc(1, sizeof *l);
+    if (!l)
+        return dp_no_memory(error);
+    l->redis = (dp_redis *)look->known;
+    look->own = l;
+    return DOPPEL_OK;
+}
+
+static void look_free(dp_look *look) {
+    dp_redis_look *l = look->own;
+    if (!l)
+        return;
+    dp_redis_look_reset(l);
+    map_free(&l->places);
+    map_free(&l->documents);
+    free(l->place);
+    free(l->document);
+    free(l->pending);
+    free(l->undo);
+    free(l->fingerprint);
+    free(l->asked.place);
+    dp_numbers_free(&l->wanted);
+    free(l);
+}
+
+static uint64_t own_time(const dp_known *known) {
+    return known->options.now ? known->options.now(known->options.now_user) : (uint64_t)time(NULL);
+}
+
+static doppel_status begin(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_look_reset(l);
+    l->memory = dp_redis_get_memory(l->redis);
+    l->renewed = l->reserved = l->missed = false;
+    l->losses = 0;
+    l->next = l->end = 0;
+    look->below = UINT64_MAX;
+    look->now = look->latest = own_time(look->known);
+    look->deciding = look->purpose == DP_LOOK_ADD;
+    if (!(l->link = dp_redis_take(l->redis->pool, error)))
+        return error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
+    return DOPPEL_OK;
+}
+
+static doppel_status end(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    (void)error;
+    dp_redis_give(l->redis->pool, l->link);
+    l->link = NULL;
+    dp_redis_look_reset(l);
+    return DOPPEL_OK;
+}
+
+/* Whether a document was gone that something led to: a new version may have come before the place was read. */
+static bool again(const dp_look *look) {
+    const dp_redis_look *l = look->own;
+    return look->purpose == DP_LOOK_READ && l->missed;
+}
+
+/* ---- sending ---- */
+
+/* The first commands of a look: which memory it is, its stamp, and the time. */
+enum { GREETING = 2 };
+
+static void put_greeting(dp_redis_batch *batch) {
+    dp_redis_command_begin(batch, "HMGET", 3);
+    dp_redis_put_key(batch, 'm', 0, 0);
+    dp_redis_put_text(batch, "e");
+    dp_redis_put_text(batch, "o");
+    dp_redis_command_begin(batch, "TIME", 0);
+}
+
+static bool is_string(const redisReply *reply) {
+    return reply->type == REDIS_REPLY_STRING;
+}
+
+/* What the greeting was answered with. *changed: it is another memory. */
+static doppel_status take_greeting(dp_look *look, redisReply *const reply[GREETING], bool *changed,
+                                   doppel_error *error) {
+    dp_redis_look *l = look->own;
+    const redisReply *meta = reply[0], *clock = reply[1];
+    *changed = false;
+    if (meta->type != REDIS_REPLY_ARRAY || meta->elements != 2)
+        return dp_redis_fail(l->redis, meta, error);
+    if (clock->type != REDIS_REPLY_ARRAY || clock->elements != 2 || !is_string(clock->element[0]))
+        return dp_redis_fail(l->redis, clock, error);
+    const redisReply *epoch = meta->element[0], *stamp = meta->element[1];
+    l->absent = !is_string(epoch);
+    *changed = !is_string(epoch) || epoch->len != sizeof l->memory.epoch ||
+               memcmp(epoch->str, l->memory.epoch, sizeof l->memory.epoch) != 0;
+    l->stamp_length = is_string(stamp) && stamp->len == sizeof l->stamp ? sizeof l->stamp : 0;
+    if (l->stamp_length)
+        memcpy(l->stamp, stamp->str, sizeof l->stamp);
+    if (!look->known->options.now)
+        look->now = look->latest = strtoull(clock->element[0]->str, NULL, 10);
+    l->greeted = true;
+    return DOPPEL_OK;
+}
+
+/* The memory that is there now. */
+doppel_status dp_redis_follow_memory(dp_redis_look *l, doppel_error *error) {
+    bool absent = l->absent && l->redis->known.options.read_only;
+    doppel_status status = absent ? DOPPEL_OK : dp_redis_renew(l->redis, error);
+    if (status != DOPPEL_OK)
+        return status;
+    l->renewed = l->renewed || l->pending_count > 0;
+    dp_redis_look_reset(l);
+    l->next = l->end = 0;
+    l->memory = dp_redis_get_memory(l->redis);
+    l->greeted = l->absent = absent;
+    return DOPPEL_OK;
+}
+
+static doppel_status greet(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    bool changed = true;
+    doppel_status status = DOPPEL_OK;
+    for (int i = 0; changed && status == DOPPEL_OK && i < ATTEMPTS; i++) {
+        dp_redis_batch batch = {.redis = l->redis};
+        put_greeting(&batch);
+        status = dp_redis_send(&batch, l->link, false, error);
+        if (status == DOPPEL_OK)
+            status = take_greeting(look, batch.reply, &changed, error);
+        dp_redis_batch_free(&batch);
+        if (status == DOPPEL_OK && changed) {
+            status = dp_redis_follow_memory(l, error);
+            changed = status != DOPPEL_OK || !l->greeted;
+        }
+    }
+    if (status == DOPPEL_OK && changed)
+        status = dp_fail_at(error, DOPPEL_ERROR_IO, l->redis->url.name, 0,
+                            "the memory goes as soon as it is made: is something else deleting its keys?");
+    return status;
+}
+
+/* A batch; the first of a look begins with the greeting, which would else be a round trip of its own. */
+dp_redis_batch dp_redis_look_batch(const dp_look *look) {
+    const dp_redis_look *l = look->own;
+    dp_redis_batch batch = {.redis = l->redis};
+    if (!l->greeted) {
+        put_greeting(&batch);
+        batch.first = GREETING;
+    }
+    return batch;
+}
+
+doppel_status dp_redis_look_send(dp_look *look, dp_redis_batch *batch, bool *changed, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    *changed = false;
+    doppel_status status = dp_redis_send(batch, l->link, false, error);
+    if (status != DOPPEL_OK || !batch->first)
+        return status;
+    status = take_greeting(look, batch->reply, changed, error);
+    if (status == DOPPEL_OK && *changed)
+        status = dp_redis_follow_memory(l, error);
+    return status == DOPPEL_OK && !l->greeted ? greet(look, error) : status;
+}
+
+/* ---- places ---- */
+
+dp_redis_place *dp_redis_find_place(dp_redis_look *l, uint64_t hash) {
+    uint32_t position = map_find(&l->places, hash);
+    return position == UINT32_MAX ? NULL : &l->place[position];
+}
+
+static dp_redis_place *add_place(dp_redis_look *l, uint64_t hash) {
+    bool is_new;
+    if (!dp_reserve(&l->place, &l->place_room, l->places.count + 1, sizeof *l->place))
+        return NULL;
+    uint32_t position = map_add(&l->places, hash, &is_new);
+    if (position == UINT32_MAX)
+        return NULL;
+    if (is_new)
+        l->place[position] = (dp_redis_place){.hash = hash};
+    return &l->place[position];
+}
+
+static doppel_status take_place(dp_redis_look *l, dp_redis_place *place, const redisReply *reply, doppel_error *error) {
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+        return dp_redis_fail(l->redis, reply, error);
+    const redisReply *goes = reply->element[0], *value = reply->element[1];
+    size_t size = dp_redis_entry_size(&l->memory.plan, dp_redis_class_of(place->hash));
+    size_t length = is_string(value) ? value->len : 0;
+    if (length % size)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, l->redis->url.name, 0,
+                          "a bucket of it is not what doppel wrote; `doppel verify` says more");
+    place->base = dp_arena_copy(&l->arena, length ? value->str : "", length);
+    if (!place->base.data)
+        return dp_no_memory(error);
+    l->arena_bytes += length;
+    place->value = place->base;
+    place->goes = is_string(goes) && goes->len == DP_REDIS_NUMBER ? dp_redis_load(goes->str, DP_REDIS_NUMBER) : 0;
+    if (place->goes == DP_REDIS_NEVER)
+        place->goes = UINT64_MAX;
+    place->fetched = true;
+    return DOPPEL_OK;
+}
+
+doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_batch batch = dp_redis_look_batch(look);
+    size_t first = l->places.count;
+    *changed = false;
+    if (l->asked.failed)
+        return dp_no_memory(error);
+    for (size_t i = 0; i < l->asked.count; i++) {
+        dp_redis_place *place = add_place(l, l->asked.place[i]);
+        if (!place)
+            return dp_no_memory(error);
+        place->fetched = place->fetched || l->absent;
+    }
+    for (size_t i = first; i < l->places.count && !l->absent; i++) {
+        dp_redis_command_begin(&batch, "HMGET", 3);
+        dp_redis_put_bucket(&batch, l->place[i].hash, &l->memory.plan);
+        dp_redis_put_text(&batch, "x");
+        dp_redis_put_field(&batch, l->place[i].hash);
+    }
+    if (!batch.count)
+        return DOPPEL_OK;
+    doppel_status status = dp_redis_look_send(look, &batch, changed, error);
+    for (size_t i = batch.first; i < batch.count && status == DOPPEL_OK && !*changed; i++)
+        status = take_place(l, &l->place[first + i - batch.first], batch.reply[i], error);
+    if (status != DOPPEL_OK) /* what was not fetched is not there */
+        dp_redis_look_reset(l);
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+/* Fetches the places that `add` names. They are others when the memory is. */
+static doppel_status fetch_asked(dp_look *look, void (*add)(dp_redis_look *l, const void *what), const void *what,
+                                 doppel_error *error) {
+    dp_redis_look *l = look->own;
+    bool changed = true;
+    doppel_status status = DOPPEL_OK;
+    while (changed && status == DOPPEL_OK) {
+        l->asked.count = 0;
+        l->asked.failed = false;
+        add(l, what);
+        status = dp_redis_fetch_places(look, &changed, error);
+    }
+    return status;
+}
+
+/* ---- documents ---- */
+
+bool dp_redis_document_read(doppel_slice bytes, dp_redis_document *document) {
+    enum { HEAD = 7, FORMAT = 2 };
+    dp_record record;
+    if (bytes.length < HEAD || bytes.data[0] != FORMAT)
+        return false;
+    size_t trace = (size_t)dp_redis_load(bytes.data + 1, 3), rest = (size_t)dp_redis_load(bytes.data + 4, 3);
+    if (trace > bytes.length - HEAD || rest > bytes.length - HEAD - trace)
+        return false;
+    const char *at = bytes.data + HEAD;
+    size_t set = bytes.length - HEAD - trace - rest;
+    document->part[DP_PART_TRACE] = (doppel_slice){at, trace};
+    document->part[DP_PART_RECORD] = (doppel_slice){rest ? at + trace : NULL, rest};
+    document->part[DP_PART_SET] = (doppel_slice){set ? at + trace + rest : NULL, set};
+    if (!dp_trace_decode(document->part[DP_PART_TRACE], &document->trace) ||
+        document->trace.number != document->number || dp_trace_is_removal(&document->trace) ||
+        dp_trace_is_kept(&document->trace) != (rest > 0))
+        return false;
+    return !rest || dp_record_decode(document->part[DP_PART_RECORD], &record);
+}
+
+dp_redis_document *dp_redis_add_document(dp_redis_look *l, uint64_t number) {
+    bool is_new;
+    if (!dp_reserve(&l->document, &l->document_room, l->documents.count + 1, sizeof *l->document))
+        return NULL;
+    uint32_t position = map_add(&l->documents, number, &is_new);
+    if (position == UINT32_MAX)
+        return NULL;
+    if (is_new)
+        l->document[position] = (dp_redis_document){.number = number};
+    return &l->document[position];
+}
+
+static doppel_status take_document(dp_look *look, dp_redis_document *document, const redisReply *reply,
+                                   doppel_error *error) {
+    dp_redis_look *l = look->own;
+    document->fetched = true;
+    document->there = is_string(reply);
+    if (!document->there)
+        return DOPPEL_OK;
+    doppel_slice bytes = dp_arena_copy(&l->arena, reply->str, reply->len);
+    if (!bytes.data)
+        return dp_no_memory(error);
+    l->arena_bytes += reply->len;
+    if (dp_redis_document_read(bytes, document))
+        return DOPPEL_OK;
+    document->there = false;
+    return dp_look_nonsense(look, "document", document->number, "is not what doppel wrote", error);
+}
+
+/* Those from `first` on, which were added and not fetched. */
+static doppel_status fetch_from(dp_look *look, size_t first, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_batch batch = dp_redis_look_batch(look);
+    size_t count = l->documents.count;
+    bool changed;
+    for (size_t i = first; i < count; i++) {
+        if ((i - first) % DOCUMENTS_EACH == 0)
+            dp_redis_command_begin(&batch, "MGET", DOCUMENTS_EACH);
+        dp_redis_put_key(&batch, 'd', l->document[i].number, DP_REDIS_NUMBER);
+    }
+    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    for (size_t i = first; i < count && status == DOPPEL_OK && !changed; i++) {
+        const redisReply *reply = batch.reply[batch.first + (i - first) / DOCUMENTS_EACH];
+        size_t at = (i - first) % DOCUMENTS_EACH;
+        status = reply->type == REDIS_REPLY_ARRAY && at < reply->elements
+                     ? take_document(look, &l->document[i], reply->element[at], error)
+                     : dp_redis_fail(l->redis, reply, error);
+    }
+    if (status != DOPPEL_OK && !changed)
+        dp_redis_look_reset(l);
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    size_t first = l->documents.count;
+    for (size_t i = 0; i < count; i++) {
+        dp_redis_document *document = numbers[i] ? dp_redis_add_document(l, numbers[i]) : NULL;
+        if (!document)
+            return dp_no_memory(error);
+        if (l->absent)
+            document->fetched = true;
+    }
+    return l->documents.count > first && !l->absent ? fetch_from(look, first, error) : DOPPEL_OK;
+}
+
+doppel_status dp_redis_find_document(dp_look *look, uint64_t number, dp_redis_document **document,
+                                     doppel_error *error) {
+    dp_redis_look *l = look->own;
+    *document = NULL;
+    doppel_status status = dp_redis_fetch_documents(look, &number, 1, error);
+    if (status != DOPPEL_OK)
+        return status;
+    uint32_t position = map_find(&l->documents, number);
+    *document = position == UINT32_MAX ? NULL : &l->document[position];
+    return DOPPEL_OK;
+}
+
+/* ---- entries ---- */
+
+dp_redis_document *dp_redis_known_document(dp_redis_look *l, uint64_t number) {
+    uint32_t position = map_find(&l->documents, number);
+    return position == UINT32_MAX ? NULL : &l->document[position];
+}
+
+static uint64_t number_at(doppel_slice value, size_t at) {
+    return dp_redis_load(value.data + at, DP_REDIS_NUMBER);
+}
+
+static bool add_number(dp_numbers *numbers, uint64_t number) {
+    if (!number)
+        return true;
+    if (!dp_reserve(&numbers->number, &numbers->room, numbers->count + 1, sizeof *numbers->number))
+        return false;
+    numbers->number[numbers->count++] = number;
+    return true;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void sort_numbers(dp_numbers *numbers) {
+    if (numbers->count < 2)
+        return;
+    qsort(numbers->number, numbers->count, sizeof *numbers->number, compare_numbers);
+    numbers->count = dp_unique64(numbers->number, numbers->count);
+}
+
+/* The numbers of some places, each once, ascending. */
+static bool collect(dp_redis_look *l, const dp_redis_places *places, dp_numbers *numbers) {
+    for (size_t i = 0; i < places->count; i++) {
+        const dp_redis_place *place = dp_redis_find_place(l, places->place[i]);
+        size_t size = dp_redis_entry_size(&l->memory.plan, dp_redis_class_of(places->place[i]));
+        for (size_t at = 0; place && at < place->value.length; at += size)
+            if (!add_number(numbers, number_at(place->value, at)))
+                return false;
+    }
+    return true;
+}
+
+/* ---- names and bands ---- */
+
+typedef struct named {
+    char kind;
+    doppel_slice name;
+} named;
+
+static void add_named(dp_redis_look *l, const void *what) {
+    const named *n = what;
+    dp_redis_add_place(&l->asked, dp_redis_name_place(&l->memory, n->kind, n->name));
+}
+
+/* Notes whether an entry in l->asked leads to a document that is gone before its time: it was removed after the place
+ * was read. */
+static void note_missed(dp_look *look) {
+    dp_redis_look *l = look->own;
+    for (size_t i = 0; i < l->asked.count && look->purpose == DP_LOOK_READ; i++) {
+        const dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
+        size_t size = dp_redis_entry_size(&l->memory.plan, dp_redis_class_of(l->asked.place[i]));
+        for (size_t at = 0; place && at < place->value.length; at += size) {
+            const dp_redis_document *document = dp_redis_known_document(l, number_at(place->value, at));
+            uint64_t hours = dp_redis_load(place->value.data + at + DP_REDIS_NUMBER, 3);
+            if (document && document->fetched && !document->there && hours > look->now / 3600 + 1)
+                l->missed = true;
+        }
+    }
+}
+
+/* The numbers that stand in l->asked, with their documents. */
+static doppel_status give_numbers(dp_look *look, dp_numbers *numbers, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    if (!collect(l, &l->asked, numbers))
+        return dp_no_memory(error);
+    sort_numbers(numbers);
+    doppel_status status = dp_redis_fetch_documents(look, numbers->number, numbers->count, error);
+    if (status == DOPPEL_OK)
+        note_missed(look);
+    return status;
+}
+
+static doppel_status find_name(dp_look *look, dp_key key, doppel_slice name, dp_numbers *numbers, doppel_error *error) {
+    static const char kinds[] = {[DP_KEY_ID] = 'i', [DP_KEY_URL] = 'u', [DP_KEY_DIGEST] = 'g'};
+    const named asked = {kinds[key], name};
+    numbers->count = 0;
+    doppel_status status = fetch_asked(look, add_named, &asked, error);
+    return status == DOPPEL_OK ? give_numbers(look, numbers, error) : status;
+}
+
+static void add_query_bands(dp_redis_look *l, const void *what) {
+    const dp_query *query = what;
+    dp_redis_add_bands(&l->memory, query->keys, query->key_count, &l->asked);
+}
+
+static doppel_status find_bands(dp_look *look, const dp_query *query, dp_numbers *numbers, doppel_error *error) {
+    numbers->count = 0;
+    doppel_status status = fetch_asked(look, add_query_bands, query, error);
+    return status == DOPPEL_OK ? give_numbers(look, numbers, error) : status;
+}
+
+/* ---- fingerprints ---- */
+
+static void add_near_fingerprint(dp_redis_look *l, const void *what) {
+    dp_redis_add_fingerprint(&l->memory, what, true, &l->asked);
+}
+
+static int distance_at(const dp_redis_look *l, doppel_slice value, size_t at, dp_bits ordered) {
+    dp_bits bits = 0;
+    size_t bytes = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY;
+    for (size_t i = 0; i < bytes; i++)
+        bits = bits << 8 | (uint8_t)value.data[at + DP_REDIS_ENTRY + i];
+    return dp_bits_count(bits ^ ordered);
+}
+
+static bool add_match(doppel_matches *matches, uint64_t number, int distance) {
+    for (size_t i = 0; i < matches->count; i++)
+        if (matches->match[i].owner == number)
+            return true;
+    if (!dp_reserve(&matches->match, &matches->capacity, matches->count + 1, sizeof *matches->match))
+        return false;
+    matches->match[matches->count++] = (doppel_match){.owner = number, .distance = distance};
+    return true;
+}
+
+static int compare_matches(const void *a, const void *b) {
+    const doppel_match *x = a, *y = b;
+    if (x->distance != y->distance)
+        return x->distance - y->distance;
+    return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+
+/* Matches in the places of l->asked. */
+static bool match_places(dp_redis_look *l, const uint64_t fingerprint[2], int distance, doppel_matches *matches) {
+    dp_bits ordered = dp_redis_order(&l->memory, fingerprint);
+    size_t size = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS);
+    for (size_t i = 0; i < l->asked.count; i++) {
+        const dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
+        for (size_t at = 0; place && at < place->value.length; at += size) {
+            int found = distance_at(l, place->value, at, ordered);
+            matches->candidates++;
+            if (found <= distance && !add_match(matches, number_at(place->value, at), found))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* A walk that compares every document. */
+typedef struct comparing {
+    const uint64_t *fingerprint;
+    int distance;
+    doppel_matches *matches;
+} comparing;
+
+static doppel_status compare_trace(uint64_t number, doppel_slice bytes, void *user) {
+    const comparing *c = user;
+    dp_trace trace;
+    if (!dp_trace_decode(bytes, &trace) || trace.kind != DP_TRACE_DOCUMENT || !trace.content)
+        return DOPPEL_OK;
+    int distance = doppel_distance128(trace.fingerprint, c->fingerprint);
+    c->matches->candidates++;
+    return distance > c->distance || add_match(c->matches, number, distance) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
+static bool note_fingerprint(dp_redis_look *l, const uint64_t fingerprint[2]) {
+    if (!dp_reserve(&l->fingerprint, &l->fingerprint_room, l->fingerprint_count + 1, sizeof *l->fingerprint))
+        return false;
+    memcpy(l->fingerprint[l->fingerprint_count++], fingerprint, sizeof *l->fingerprint);
+    return true;
+}
+
+static doppel_status find_near(dp_look *look, const uint64_t fingerprint[2], int distance, doppel_matches *matches,
+                               doppel_error *error) {
+    dp_redis_look *l = look->own;
+    const dp_rules *rules = &l->memory.plan.rules;
+    doppel_status status;
+    matches->count = 0;
+    matches->candidates = 0;
+    if (rules->by_similarity || distance > rules->distance) {
+        comparing c = {fingerprint, distance, matches};
+        const dp_each each = {
+            .part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = compare_trace, .user = &c};
+        status = dp_redis_each(look, &each, error);
+        if (status == DOPPEL_ERROR_MEMORY)
+            return dp_no_memory(error);
+    } else {
+        status = fetch_asked(look, add_near_fingerprint, fingerprint, error);
+        if (status == DOPPEL_OK &&
+            (!note_fingerprint(l, fingerprint) || !match_places(l, fingerprint, distance, matches)))
+            return dp_no_memory(error);
+    }
+    if (status == DOPPEL_OK && matches->count > 1)
+        qsort(matches->match, matches->count, sizeof *matches->match, compare_matches);
+    l->wanted.count = 0;
+    for (size_t i = 0; i < matches->count && status == DOPPEL_OK; i++)
+        if (!add_number(&l->wanted, matches->match[i].owner))
+            return dp_no_memory(error);
+    if (status == DOPPEL_OK)
+        status = dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error);
+    if (status == DOPPEL_OK && !rules->by_similarity && distance <= rules->distance)
+        note_missed(look);
+    return status;
+}
+
+/* ---- titles ---- */
+
+static void add_title(dp_redis_look *l, const void *what) {
+    const doppel_slice *title = what;
+    dp_redis_add_place(&l->asked, dp_redis_name_place(&l->memory, 't', *title));
+    dp_redis_add_segments(&l->memory, *title, true, &l->asked);
+}
+
+/* The places of titles that may be similar, by the segments in l->asked; the own one is the first of these. */
+static bool collect_titles(dp_redis_look *l, doppel_slice title, dp_redis_places *titles) {
+    dp_redis_title own;
+    double least = l->memory.plan.rules.title_similarity;
+    if (!dp_redis_read_title(title, &own))
+        return false;
+    dp_redis_add_place(titles, dp_redis_name_place(&l->memory, 't', title));
+    size_t first = titles->count;
+    for (size_t i = 0; i < l->asked.count; i++) {
+        const dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
+        if (!place || dp_redis_class_of(place->hash) != DP_REDIS_SEGMENTS)
+            continue;
+        for (size_t at = 0; at < place->value.length; at += DP_REDIS_SEGMENT) {
+            const char *entry = place->value.data + at;
+            const dp_redis_title other = {dp_redis_load(entry + 11, 2), dp_redis_load(entry + 13, 8)};
+            if (dp_redis_title_near(&own, &other, least))
+                dp_redis_add_place(titles, dp_redis_load(entry, 8));
+        }
+    }
+    if (titles->failed)
+        return false;
+    if (titles->count > first + 1) {
+        qsort(titles->place + first, titles->count - first, sizeof *titles->place, compare_numbers);
+        titles->count = first + dp_unique64(titles->place + first, titles->count - first);
+    }
+    return true;
+}
+
+/* Fetches the owners of titles; l->asked has the places of the titles then. */
+static doppel_status fetch_owners(dp_look *look, const dp_redis_places *titles, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    bool changed;
+    l->asked.count = 0;
+    for (size_t i = 0; i < titles->count; i++)
+        dp_redis_add_place(&l->asked, titles->place[i]);
+    doppel_status status = dp_redis_fetch_places(look, &changed, error);
+    if (status != DOPPEL_OK)
+        return status;
+    l->wanted.count = 0;
+    if (!collect(l, &l->asked, &l->wanted))
+        return dp_no_memory(error);
+    sort_numbers(&l->wanted);
+    return dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error);
+}
+
+static bool is_alive(const dp_look *look, const dp_redis_document *document) {
+    return (document->there || document->queued) && !document->removed &&
+           (!document->trace.expires || document->trace.expires > look->now);
+}
+
+static doppel_status fetch_counts(dp_look *look, dp_redis_document *document, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_batch batch = dp_redis_look_batch(look);
+    bool changed = false;
+    dp_redis_command_begin(&batch, "HMGET", 5);
+    dp_redis_put_key(&batch, 'c', document->number, DP_REDIS_NUMBER);
+    for (const char *field = "1\0002\0003\000t"; *field; field += 2)
+        dp_redis_put_text(&batch, field);
+    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    const redisReply *reply = status == DOPPEL_OK && !changed ? batch.reply[batch.first] : NULL;
+    if (reply && (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4))
+        status = dp_redis_fail(l->redis, reply, error);
+    for (size_t i = 0; i < 4 && reply && status == DOPPEL_OK; i++) {
+        uint64_t value = is_string(reply->element[i]) ? strtoull(reply->element[i]->str, NULL, 10) : 0;
+        *(i < 3 ? &document->counts.by[i] : &document->counts.last) = value;
+    }
+    document->counted = status == DOPPEL_OK;
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+static doppel_status fetch_totals(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_batch batch = dp_redis_look_batch(look);
+    bool changed = false;
+    dp_redis_command_begin(&batch, "HGETALL", 1);
+    dp_redis_put_key(&batch, 'm', 0, 0);
+    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    if (status == DOPPEL_OK && !changed && batch.reply[batch.first]->type != REDIS_REPLY_ARRAY)
+        status = dp_redis_fail(l->redis, batch.reply[batch.first], error);
+    l->totals = (dp_redis_totals){0};
+    if (status == DOPPEL_OK && !changed)
+        dp_redis_read_totals(batch.reply[batch.first], look->now, &l->totals);
+    l->has_totals = status == DOPPEL_OK;
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+/* Documents and duplicates by their title that are queued. */
+static uint64_t queued_documents(const dp_redis_look *l) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < l->pending_count; i++) {
+        const dp_pending *p = &l->pending[i].pending;
+        count += (p->added && p->trace.kind == DP_TRACE_DOCUMENT) || p->change.count_reason == DP_SAME_TITLE;
+    }
+    return count;
+}
+
+/* A title whose owners are being looked at. */
+typedef struct titled {
+    dp_look *look;
+    const dp_title_query *query;
+    dp_title_hits *hits;
+    doppel_error *error;
+} titled;
+
+/* Whether the title at a place is too frequent: what is alive of its owners, and what came by it. */
+static doppel_status is_frequent(titled *t, const dp_redis_place *place, bool *frequent) {
+    dp_redis_look *l = t->look->own;
+    uint64_t times = 0;
+    size_t position = (size_t)(place - l->place);
+    *frequent = false;
+    for (size_t at = 0; at < l->place[position].value.length; at += DP_REDIS_ENTRY) {
+        dp_redis_document *owner = dp_redis_known_document(l, number_at(l->place[position].value, at));
+        if (!owner || !is_alive(t->look, owner))
+            continue;
+        doppel_status status = owner->counted || !owner->there ? DOPPEL_OK : fetch_counts(t->look, owner, t->error);
+        if (status != DOPPEL_OK)
+            return status;
+        times += 1 + owner->counts.by[DP_SAME_TITLE - 1] + owner->queued_titles;
+    }
+    if (!dp_title_is_frequent(times, 0, t->query->share))
+        return DOPPEL_OK;
+    doppel_status status = l->has_totals ? DOPPEL_OK : fetch_totals(t->look, t->error);
+    uint64_t documents = l->totals.documents + l->totals.counts.by[DP_SAME_TITLE - 1] + queued_documents(l);
+    *frequent = status == DOPPEL_OK && dp_title_is_frequent(times, documents, t->query->share);
+    return status;
+}
+
+static bool owner_counts(const dp_look *look, const dp_redis_document *owner) {
+    return owner && owner->number < look->below && owner->number != look->except[0] &&
+           owner->number != look->except[1] && is_alive(look, owner);
+}
+
+/* Adds the owners of a title that is similar enough. */
+static doppel_status add_owners(titled *t, uint64_t hash, bool own) {
+    dp_redis_look *l = t->look->own;
+    const dp_redis_place *place = dp_redis_find_place(l, hash);
+    const dp_redis_document *first = NULL;
+    double similarity = 1;
+    bool frequent;
+    for (size_t at = 0; place && at < place->value.length && !first; at += DP_REDIS_ENTRY) {
+        const dp_redis_document *owner = dp_redis_known_document(l, number_at(place->value, at));
+        first = owner && (owner->there || owner->queued) ? owner : NULL;
+    }
+    if (!first)
+        return DOPPEL_OK;
+    doppel_slice title = first->trace.title;
+    t->hits->candidates++;
+    if (!own && doppel_edit_similarity(t->query->title.data, t->query->title.length, title.data, title.length,
+                                       l->memory.plan.rules.title_similarity, &similarity) != DOPPEL_OK)
+        return dp_no_memory(t->error);
+    if (!(similarity >= l->memory.plan.rules.title_similarity))
+        return DOPPEL_OK;
+    doppel_status status = is_frequent(t, place, &frequent);
+    if (status != DOPPEL_OK || frequent) /* nothing like a title that is itself too frequent counts */
+        return status == DOPPEL_OK && own ? DOPPEL_ERROR_INTERRUPTED : status;
+    doppel_slice value = dp_redis_find_place(l, hash)->value;
+    for (size_t at = 0; at < value.length; at += DP_REDIS_ENTRY) {
+        const dp_redis_document *owner = dp_redis_known_document(l, number_at(value, at));
+        if (!owner_counts(t->look, owner))
+            continue;
+        if (!dp_reserve(&t->hits->hit, &t->hits->room, t->hits->count + 1, sizeof *t->hits->hit))
+            return dp_no_memory(t->error);
+        t->hits->hit[t->hits->count++] = (dp_title_hit){owner->number, similarity};
+    }
+    return DOPPEL_OK;
+}
+
+static int compare_hits(const void *left, const void *right) {
+    const dp_title_hit *a = left, *b = right;
+    if (a->similarity != b->similarity)
+        return a->similarity > b->similarity ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static doppel_status find_titles(dp_look *look, const dp_title_query *query, dp_title_hits *hits, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    titled t = {look, query, hits, error};
+    dp_redis_places titles = {0};
+    hits->count = 0;
+    hits->candidates = 0;
+    if (!l->memory.plan.rules.titles || !query->title.length)
+        return DOPPEL_OK;
+    doppel_status status = fetch_asked(look, add_title, &query->title, error);
+    if (status == DOPPEL_OK && !collect_titles(l, query->title, &titles))
+        status = dp_no_memory(error);
+    if (status == DOPPEL_OK)
+        status = fetch_owners(look, &titles, error);
+    for (size_t i = 0; i < titles.count && status == DOPPEL_OK; i++)
+        if (!i || titles.place[i] != titles.place[0])
+            status = add_owners(&t, titles.place[i], i == 0);
+    free(titles.place);
+    if (status == DOPPEL_ERROR_INTERRUPTED) {
+        hits->count = 0;
+        return DOPPEL_OK;
+    }
+    if (status == DOPPEL_OK && hits->count > 1)
+        qsort(hits->hit, hits->count, sizeof *hits->hit, compare_hits);
+    if (query->best && hits->count > 1)
+        hits->count = 1;
+    return status;
+}
+
+/* ---- what many queries will ask for ---- */
+
+static void add_query(dp_redis_look *l, const dp_query *q) {
+    const dp_rules *rules = &l->memory.plan.rules;
+    if (q->id.length)
+        add_named(l, &(named){'i', q->id});
+    if (q->canonical.length)
+        add_named(l, &(named){'u', q->canonical});
+    if (q->has_digest)
+        add_named(l, &(named){'g', {(const char *)q->digest, sizeof q->digest}});
+    if (q->restore && q->restore->original_id.length)
+        add_named(l, &(named){'i', q->restore->original_id});
+    if (q->content && rules->by_similarity)
+        dp_redis_add_bands(&l->memory, q->keys, q->key_count, &l->asked);
+    else if (q->content)
+        dp_redis_add_fingerprint(&l->memory, q->fingerprint, true, &l->asked);
+    if (rules->titles && q->title_key.length)
+        add_title(l, &q->title_key);
+}
+
+typedef struct queries {
+    const dp_query *const *query;
+    size_t count;
+} queries;
+
+static void add_queries(dp_redis_look *l, const void *what) {
+    const queries *q = what;
+    for (size_t i = 0; i < q->count; i++)
+        add_query(l, q->query[i]);
+}
+
+/* The numbers that the places of the queries lead to: of fingerprints and titles only those that are near. */
+static bool collect_wanted(dp_redis_look *l, const queries *q, dp_redis_places *titles) {
+    dp_redis_places numbers = {0};
+    doppel_matches matches = {0};
+    bool there = true;
+    const dp_rules *rules = &l->memory.plan.rules;
+    for (size_t i = 0; i < l->asked.count; i++)
+        if (dp_redis_class_of(l->asked.place[i]) == DP_REDIS_NUMBERS)
+            dp_redis_add_place(&numbers, l->asked.place[i]);
+    there = !numbers.failed && collect(l, &numbers, &l->wanted);
+    free(numbers.place);
+    for (size_t i = 0; i < q->count && there; i++) {
+        const dp_query *query = q->query[i];
+        l->asked.count = 0;
+        if (query->content && !rules->by_similarity) {
+            dp_redis_add_fingerprint(&l->memory, query->fingerprint, true, &l->asked);
+            matches.count = 0;
+            there = !l->asked.failed && match_places(l, query->fingerprint, rules->distance, &matches);
+            for (size_t k = 0; k < matches.count && there; k++)
+                there = add_number(&l->wanted, matches.match[k].owner);
+        }
+        if (there && rules->titles && query->title_key.length) {
+            l->asked.count = 0;
+            add_title(l, &query->title_key);
+            there = !l->asked.failed && collect_titles(l, query->title_key, titles);
+        }
+    }
+    free(matches.match);
+    return there;
+}
+
+/* The documents, and the originals of copies among them. */
+static doppel_status fetch_wanted(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    sort_numbers(&l->wanted);
+    doppel_status status = dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error);
+    l->wanted.count = 0;
+    for (size_t i = 0; i < l->documents.count && status == DOPPEL_OK; i++)
+        if (l->document[i].there && l->document[i].trace.kind != DP_TRACE_DOCUMENT &&
+            !add_number(&l->wanted, l->document[i].trace.of))
+            return dp_no_memory(error);
+    return status == DOPPEL_OK ? dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error) : status;
+}
+
+doppel_status dp_redis_fetch_queries(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    const queries q = {l->query, l->query_count};
+    dp_redis_places titles = {0};
+    doppel_status status = fetch_asked(look, add_queries, &q, error);
+    l->wanted.count = 0;
+    if (status == DOPPEL_OK && !collect_wanted(l, &q, &titles))
+        status = dp_no_memory(error);
+    if (status == DOPPEL_OK && titles.count)
+        status = fetch_owners(look, &titles, error);
+    free(titles.place);
+    return status == DOPPEL_OK ? fetch_wanted(look, error) : status;
+}
+
+static doppel_status fetch(dp_look *look, const dp_query *const *query, size_t count, size_t *ready,
+                           doppel_error *error) {
+    dp_redis_look *l = look->own;
+    bool adds = look->purpose == DP_LOOK_ADD;
+    size_t chunk = adds ? atomic_load(&l->redis->chunk) : DP_REDIS_MOST_QUERIES;
+    l->query = query;
+    l->query_count = *ready = count < chunk ? count : chunk;
+    if (adds) {
+        dp_redis_look_reset(l);
+        l->renewed = false;
+        l->losses = 0;
+    }
+    return dp_redis_fetch_queries(look, error);
+}
+
+/* ---- reading ---- */
+
+static doppel_status alive(dp_look *look, uint64_t number, bool *is, doppel_error *error) {
+    dp_redis_document *document = NULL;
+    *is = false;
+    if (!number)
+        return DOPPEL_OK;
+    doppel_status status = dp_redis_find_document(look, number, &document, error);
+    *is = status == DOPPEL_OK && document && is_alive(look, document);
+    return status;
+}
+
+static uint64_t hash(const dp_look *look, doppel_slice name) {
+    (void)look;
+    return dp_name_hash(&(dp_names){0}, name);
+}
+
+static doppel_status fetch_string(dp_look *look, char letter, uint64_t number, doppel_slice *bytes,
+                                  doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_batch batch = dp_redis_look_batch(look);
+    bool changed = false;
+    *bytes = (doppel_slice){NULL, 0};
+    dp_redis_command_begin(&batch, "GET", 1);
+    dp_redis_put_key(&batch, letter, number, DP_REDIS_NUMBER);
+    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    if (status == DOPPEL_OK && !changed && is_string(batch.reply[batch.first])) {
+        *bytes = dp_arena_copy(&l->arena, batch.reply[batch.first]->str, batch.reply[batch.first]->len);
+        status = bytes->data ? DOPPEL_OK : dp_no_memory(error);
+    } else if (status == DOPPEL_OK && !changed && batch.reply[batch.first]->type != REDIS_REPLY_NIL) {
+        status = dp_redis_fail(l->redis, batch.reply[batch.first], error);
+    }
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+static doppel_status read_part(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error) {
+    dp_redis_document *document = NULL;
+    *bytes = (doppel_slice){NULL, 0};
+    doppel_status status = dp_redis_find_document(look, number, &document, error);
+    if (status != DOPPEL_OK || !document || (!document->there && !document->queued))
+        return status;
+    if (part == DP_PART_TEXT && !document->queued)
+        return fetch_string(look, 't', number, bytes, error);
+    *bytes = document->part[part];
+    return DOPPEL_OK;
+}
+
+static doppel_status counts(dp_look *look, uint64_t number, dp_counts *to, doppel_error *error) {
+    dp_redis_document *document = NULL;
+    *to = (dp_counts){0};
+    doppel_status status = dp_redis_find_document(look, number, &document, error);
+    if (status == DOPPEL_OK && document && document->there && !document->counted)
+        status = fetch_counts(look, document, error);
+    if (status == DOPPEL_OK && document)
+        *to = document->counts;
+    return status;
+}
+
+doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, doppel_error *error) {
+    doppel_slice bytes;
+    numbers->count = 0;
+    doppel_status status = fetch_string(look, 'a', number, &bytes, error);
+    for (size_t at = 0; status == DOPPEL_OK && at + DP_REDIS_NUMBER <= bytes.length; at += DP_REDIS_NUMBER)
+        if (!add_number(numbers, number_at(bytes, at)))
+            return dp_no_memory(error);
+    sort_numbers(numbers);
+    return status == DOPPEL_OK ? dp_redis_fetch_documents(look, numbers->number, numbers->count, error) : status;
+}
+
+static doppel_status links(dp_look *look, uint64_t number, uint64_t *to, size_t room, size_t *found,
+                           doppel_error *error) {
+    dp_redis_look *l = look->own;
+    *found = 0;
+    doppel_status status = dp_redis_fetch_links(look, number, &l->wanted, error);
+    for (size_t i = 0; i < l->wanted.count && status == DOPPEL_OK; i++) {
+        const dp_redis_document *copy = dp_redis_known_document(l, l->wanted.number[i]);
+        if (!copy || !copy->there || copy->trace.kind != DP_TRACE_COPY)
+            continue;
+        if (*found < room)
+            to[*found] = copy->number;
+        ++*found;
+    }
+    return status;
+}
+
+static doppel_status title_seen(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error) {
+    (void)look, (void)title, (void)times, (void)error; /* dp_redis_queue counts it at the original */
+    return DOPPEL_OK;
+}
+
+const dp_known_kind dp_known_redis = {
+    .name = "redis",
+    .shared = true,
+    .fetches = DP_REDIS_MOST_QUERIES,
+    .takes = dp_redis_takes,
+    .open = dp_redis_open,
+    .close = dp_redis_close,
+    .prepare = dp_redis_prepare_servers,
+    .verify = dp_redis_verify,
+    .look_create = look_create,
+    .look_free = look_free,
+    .begin = begin,
+    .end = end,
+    .again = again,
+    .fetch = fetch,
+    .find_name = find_name,
+    .find_bands = find_bands,
+    .find_near = find_near,
+    .find_titles = find_titles,
+    .alive = alive,
+    .hash = hash,
+    .read = read_part,
+    .counts = counts,
+    .links = links,
+    .each = dp_redis_each,
+    .each_count = dp_redis_each_count,
+    .number = dp_redis_number,
+    .queue = dp_redis_queue,
+    .mark = dp_redis_mark,
+    .back = dp_redis_back,
+    .title_seen = title_seen,
+    .commit = dp_redis_commit,
+    .compact = dp_redis_compact,
+    .backup = dp_redis_backup,
+    .get_stats = dp_redis_get_stats,
+    .stop_waiting = dp_redis_stop_waiting,
+};
