@@ -12,6 +12,6 @@ string(SUBSTRING ${hash} 0 12 hash)
 set(name doppel_${hash})
 string(HEX "#!lua name=${name}\nlocal NAME = '${name}'\n" head)
 string(REGEX REPLACE "(..)" "0x\\1," bytes "${head}${text}")
-file(WRITE ${TO} "/* The functions for Redis; made by cmake/redis_library.cmake. */\n#include \"store/redis_memory.h\"\n\n"
+file(WRITE ${TO} "/* The functions for Redis; made by cmake/redis_library.cmake. */\n#include \"known/redis.h\"\n\n"
      "const char dp_redis_library_name[] = \"${name}\";\n"
      "const char dp_redis_library[] = {${bytes}0};\n")

@@ -82,7 +82,7 @@ void dp_redis_put_key(dp_redis_batch *batch, char letter, uint64_t number, size_
         return;
     memcpy(key, batch->redis->prefix, prefix);
     key[prefix] = letter;
-    dp_redis_store((uint8_t *)key + prefix + 1, number, bytes);
+    dp_bytes_store((uint8_t *)key + prefix + 1, number, bytes);
     dp_redis_put(batch, key, prefix + 1 + bytes);
 }
 
@@ -94,7 +94,7 @@ void dp_redis_put_field(dp_redis_batch *batch, uint64_t place) {
     uint8_t *field = take(batch, 4);
     if (!field)
         return;
-    dp_redis_store(field, (uint32_t)place, 4);
+    dp_bytes_store(field, (uint32_t)place, 4);
     dp_redis_put(batch, field, 4);
 }
 
@@ -159,7 +159,7 @@ static doppel_status fetch_meta(dp_redis *redis, const dp_redis_memory *made, re
     uint8_t secret[16];
     if (made) {
         for (int i = 0; i < 2; i++)
-            dp_redis_store(secret + 8 * i, made->secret[i], 8);
+            dp_bytes_store(secret + 8 * i, made->secret[i], 8);
         const doppel_slice values[META_LATEST] = {{VERSION, 1},
                                                   {redis->settings, strlen(redis->settings)},
                                                   {(const char *)made->epoch, sizeof made->epoch},
@@ -212,7 +212,7 @@ static doppel_status read_meta(const dp_redis *redis, const redisReply *reply, d
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "the meta key of the memory is damaged");
     memcpy(m->epoch, epoch.data, sizeof m->epoch);
     for (int i = 0; i < 2; i++)
-        m->secret[i] = dp_redis_load(secret.data + 8 * i, 8);
+        m->secret[i] = dp_bytes_load(secret.data + 8 * i, 8);
     dp_order_init(&m->order, m->plan.rules.bits, m->secret[0] ? m->secret[0] : 1);
     return DOPPEL_OK;
 }

@@ -10,6 +10,7 @@
 #ifndef DP_REDIS_H
 #define DP_REDIS_H
 
+#include "index/index.h"
 #include "known/kind.h"
 #include "known/redis_link.h"
 
@@ -109,12 +110,12 @@ bool dp_redis_title_near(const dp_redis_title *a, const dp_redis_title *b, doubl
 
 /* ---- bytes: highest first ---- */
 
-static inline uint8_t *dp_redis_store(uint8_t *to, uint64_t number, size_t bytes) {
+static inline uint8_t *dp_bytes_store(uint8_t *to, uint64_t number, size_t bytes) {
     for (size_t i = bytes; i-- > 0; number >>= 8)
         to[i] = (uint8_t)number;
     return to + bytes;
 }
-static inline uint64_t dp_redis_load(const void *from, size_t bytes) {
+static inline uint64_t dp_bytes_load(const void *from, size_t bytes) {
     uint64_t number = 0;
     for (size_t i = 0; i < bytes; i++)
         number = number << 8 | ((const uint8_t *)from)[i];

@@ -211,7 +211,7 @@ static void report(checking *c, const char *format, unsigned long long number) {
 static bool has_entry(const dp_redis_look *l, const dp_redis_place *place, uint64_t number) {
     size_t size = dp_redis_entry_size(&l->memory.plan, dp_redis_class_of(place->hash));
     for (size_t at = 0; at < place->value.length; at += size)
-        if (dp_redis_load(place->value.data + at, DP_REDIS_NUMBER) == number)
+        if (dp_bytes_load(place->value.data + at, DP_REDIS_NUMBER) == number)
             return true;
     return false;
 }

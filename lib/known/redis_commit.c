@@ -167,7 +167,7 @@ static bool set_value(dp_redis_look *l, dp_redis_place *place, doppel_slice valu
 static bool is_dead(dp_redis_look *l, const dp_redis_place *place, size_t at) {
     if (dp_redis_class_of(place->hash) == DP_REDIS_SEGMENTS)
         return false;
-    const dp_redis_document *document = dp_redis_known_document(l, dp_redis_load(place->value.data + at, 5));
+    const dp_redis_document *document = dp_redis_known_document(l, dp_bytes_load(place->value.data + at, 5));
     return document && document->fetched && !document->there && !document->queued;
 }
 
@@ -180,7 +180,7 @@ static bool change_value(dp_redis_look *l, dp_redis_place *place, uint64_t witho
     if (!bytes)
         return false;
     for (size_t at = 0; at < place->value.length; at += size) {
-        if (dp_redis_load(place->value.data + at, head) == without || is_dead(l, place, at))
+        if (dp_bytes_load(place->value.data + at, head) == without || is_dead(l, place, at))
             continue;
         memcpy(bytes + length, place->value.data + at, size);
         length += size;
@@ -199,10 +199,10 @@ static bool change_segments(dp_redis_look *l, doppel_slice title, uint64_t hours
     uint64_t place_of_title = dp_redis_name_place(&l->memory, 't', title);
     if (!dp_redis_read_title(title, &read))
         return false;
-    uint8_t *at = dp_redis_store(entry, place_of_title, 8);
-    at = dp_redis_store(at, hours, 3);
-    at = dp_redis_store(at, read.length, 2);
-    dp_redis_store(at, read.bag, 8);
+    uint8_t *at = dp_bytes_store(entry, place_of_title, 8);
+    at = dp_bytes_store(at, hours, 3);
+    at = dp_bytes_store(at, read.length, 2);
+    dp_bytes_store(at, read.bag, 8);
     for (size_t i = 0; i < l->asked.count; i++) {
         dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
         if (!change_value(l, place, place_of_title, hours ? entry : NULL))
@@ -225,7 +225,7 @@ static doppel_status fetch_segments(dp_look *look, doppel_slice title, doppel_er
 static uint64_t latest_hours(dp_redis_look *l, const dp_redis_place *place) {
     uint64_t latest = 0;
     for (size_t at = 0; at < place->value.length; at += DP_REDIS_ENTRY) {
-        uint64_t hours = dp_redis_load(place->value.data + at + DP_REDIS_NUMBER, 3);
+        uint64_t hours = dp_bytes_load(place->value.data + at + DP_REDIS_NUMBER, 3);
         latest = hours > latest && !is_dead(l, place, at) ? hours : latest;
     }
     return latest;
@@ -255,7 +255,7 @@ static doppel_status add_entries(dp_look *look, uint64_t number, doppel_error *e
     doppel_status status = fetch_own_places(look, dp_redis_known_document(l, number), error);
     if (status != DOPPEL_OK)
         return status;
-    uint8_t *end = dp_redis_store(dp_redis_store(entry, number, DP_REDIS_NUMBER), hours, 3);
+    uint8_t *end = dp_bytes_store(dp_bytes_store(entry, number, DP_REDIS_NUMBER), hours, 3);
     size_t bytes = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY;
     dp_bits value = dp_redis_order(&l->memory, trace.fingerprint);
     for (size_t i = bytes; i-- > 0; value >>= 8)
@@ -424,7 +424,7 @@ static void put_bytes(committing *c, const char letter, uint64_t number, size_t 
         return;
     }
     at[0] = (uint8_t)letter;
-    dp_redis_store(at + first, number, bytes);
+    dp_bytes_store(at + first, number, bytes);
     dp_redis_put(&c->batch, at, bytes + first);
 }
 
@@ -537,8 +537,8 @@ static doppel_slice encode(committing *c, const dp_pending *p) {
         uint8_t *start = dp_arena_take(&c->batch.arena, length), *at = start;
         if (start) {
             *at++ = FORMAT;
-            at = dp_redis_store(at, trace.size, 3);
-            at = dp_redis_store(at, rest.length, 3);
+            at = dp_bytes_store(at, trace.size, 3);
+            at = dp_bytes_store(at, rest.length, 3);
             memcpy(at, trace.data, trace.size);
             if (rest.length)
                 memcpy(at + trace.size, rest.data, rest.length);
@@ -557,7 +557,7 @@ static void put_documents(committing *c) {
     size_t count = 0;
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;
-        count += is_new(p) ? 1 + (p->change.part[DP_PART_TEXT].length > 0) : 0;
+        count += is_new(p) ? (p->change.part[DP_PART_TEXT].length ? 2U : 1U) : 0;
     }
     dp_redis_put_number(&c->batch, count);
     for (size_t i = 0; i < l->pending_count; i++) {

@@ -281,7 +281,7 @@ static doppel_status take_place(dp_redis_look *l, dp_redis_place *place, const r
         return dp_no_memory(error);
     l->arena_bytes += length;
     place->value = place->base;
-    place->goes = is_string(goes) && goes->len == DP_REDIS_NUMBER ? dp_redis_load(goes->str, DP_REDIS_NUMBER) : 0;
+    place->goes = is_string(goes) && goes->len == DP_REDIS_NUMBER ? dp_bytes_load(goes->str, DP_REDIS_NUMBER) : 0;
     if (place->goes == DP_REDIS_NEVER)
         place->goes = UINT64_MAX;
     place->fetched = true;
@@ -340,7 +340,7 @@ bool dp_redis_document_read(doppel_slice bytes, dp_redis_document *document) {
     dp_record record;
     if (bytes.length < HEAD || bytes.data[0] != FORMAT)
         return false;
-    size_t trace = (size_t)dp_redis_load(bytes.data + 1, 3), rest = (size_t)dp_redis_load(bytes.data + 4, 3);
+    size_t trace = (size_t)dp_bytes_load(bytes.data + 1, 3), rest = (size_t)dp_bytes_load(bytes.data + 4, 3);
     if (trace > bytes.length - HEAD || rest > bytes.length - HEAD - trace)
         return false;
     const char *at = bytes.data + HEAD;
@@ -442,7 +442,7 @@ dp_redis_document *dp_redis_known_document(dp_redis_look *l, uint64_t number) {
 }
 
 static uint64_t number_at(doppel_slice value, size_t at) {
-    return dp_redis_load(value.data + at, DP_REDIS_NUMBER);
+    return dp_bytes_load(value.data + at, DP_REDIS_NUMBER);
 }
 
 static bool add_number(dp_numbers *numbers, uint64_t number) {
@@ -499,7 +499,7 @@ static void note_missed(dp_look *look) {
         size_t size = dp_redis_entry_size(&l->memory.plan, dp_redis_class_of(l->asked.place[i]));
         for (size_t at = 0; place && at < place->value.length; at += size) {
             const dp_redis_document *document = dp_redis_known_document(l, number_at(place->value, at));
-            uint64_t hours = dp_redis_load(place->value.data + at + DP_REDIS_NUMBER, 3);
+            uint64_t hours = dp_bytes_load(place->value.data + at + DP_REDIS_NUMBER, 3);
             if (document && document->fetched && !document->there && hours > look->now / 3600 + 1)
                 l->missed = true;
         }
@@ -663,9 +663,9 @@ static bool collect_titles(dp_redis_look *l, doppel_slice title, dp_redis_places
             continue;
         for (size_t at = 0; at < place->value.length; at += DP_REDIS_SEGMENT) {
             const char *entry = place->value.data + at;
-            const dp_redis_title other = {dp_redis_load(entry + 11, 2), dp_redis_load(entry + 13, 8)};
+            const dp_redis_title other = {dp_bytes_load(entry + 11, 2), dp_bytes_load(entry + 13, 8)};
             if (dp_redis_title_near(&own, &other, least))
-                dp_redis_add_place(titles, dp_redis_load(entry, 8));
+                dp_redis_add_place(titles, dp_bytes_load(entry, 8));
         }
     }
     if (titles->failed)

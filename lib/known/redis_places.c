@@ -161,8 +161,8 @@ uint64_t dp_redis_name_place(const dp_redis_memory *memory, char kind, doppel_sl
     uint8_t few[256], *bytes = few;
     /* A longer name is hashed first: what is compared in the end is the name itself. */
     if (name.length >= sizeof few) {
-        dp_redis_store(few + 1, dp_siphash(name.data, name.length, memory->secret), 8);
-        dp_redis_store(few + 9, name.length, 8);
+        dp_bytes_store(few + 1, dp_siphash(name.data, name.length, memory->secret), 8);
+        dp_bytes_store(few + 9, name.length, 8);
         name = (doppel_slice){(const char *)few + 1, 16};
     } else {
         memcpy(few + 1, name.data, name.length);
@@ -174,7 +174,7 @@ uint64_t dp_redis_name_place(const dp_redis_memory *memory, char kind, doppel_sl
 void dp_redis_add_bands(const dp_redis_memory *memory, const uint32_t *keys, size_t count, dp_redis_places *places) {
     for (size_t i = 0; i < count; i++) {
         uint8_t bytes[6] = {'b', (uint8_t)i};
-        dp_redis_store(bytes + 2, keys[i], 4);
+        dp_bytes_store(bytes + 2, keys[i], 4);
         dp_redis_add_place(places, place_of(memory, bytes, sizeof bytes, DP_REDIS_NUMBERS));
     }
 }
@@ -194,7 +194,7 @@ typedef struct key_list {
 
 static void add_key(const key_list *list, uint64_t key) {
     uint8_t bytes[6] = {'f', (uint8_t)list->table};
-    dp_redis_store(bytes + 2, key, 4);
+    dp_bytes_store(bytes + 2, key, 4);
     dp_redis_add_place(list->places, place_of(list->memory, bytes, sizeof bytes, DP_REDIS_FINGERPRINTS));
 }
 
@@ -245,14 +245,14 @@ typedef struct segmented {
 static void add_segment(const segmented *s, size_t size, size_t number, size_t start) {
     uint8_t bytes[3 + 4 * LONGEST_SEGMENT] = {'s', (uint8_t)size, (uint8_t)number};
     for (size_t i = 0; i < size; i++)
-        dp_redis_store(bytes + 3 + 4 * i, s->points[start + i], 4);
+        dp_bytes_store(bytes + 3 + 4 * i, s->points[start + i], 4);
     dp_redis_add_place(s->places, place_of(s->memory, bytes, 3 + 4 * size, DP_REDIS_SEGMENTS));
 }
 
 /* Titles that are not cut are told apart by their length. */
 static void add_uncut(const segmented *s, size_t length) {
     uint8_t bytes[6] = {'s', 0};
-    dp_redis_store(bytes + 2, length, 4);
+    dp_bytes_store(bytes + 2, length, 4);
     dp_redis_add_place(s->places, place_of(s->memory, bytes, sizeof bytes, DP_REDIS_SEGMENTS));
 }
 
