@@ -40,7 +40,7 @@ typedef enum doppel_status {
     DOPPEL_ERROR_INTERRUPTED = 5, /* a callback asked to stop */
     DOPPEL_ERROR_MEMORY = 6,      /* no memory */
     DOPPEL_ERROR_IO = 7,          /* the system refused a read, write or open */
-    DOPPEL_ERROR_AWAY = 8         /* an index on another machine does not answer, or takes nothing now: try again later */
+    DOPPEL_ERROR_AWAY = 8 /* an index on another machine does not answer, or takes nothing now: try again later */
 } doppel_status;
 
 /* What went wrong. `file` is empty, `line` and `position` are 0, where they mean nothing. Lines and positions count

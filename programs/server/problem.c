@@ -33,7 +33,7 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_STORE] = {"store", 500, "The index cannot be read or written"},
     [PROBLEM_AWAY] = {"away", 503, "The store of the index does not answer, or takes nothing now"},
     [PROBLEM_UNAVAILABLE] = {"unavailable", 503, "The index is damaged or cannot be opened"},
-    [PROBLEM_OFF] = {"off", 501, "The server was started without this"},
+    [PROBLEM_OFF] = {"off", 501, "The server was started without this, or the index does not take it"},
     [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is no memory for this now"},
 };
 
