@@ -1,7 +1,7 @@
 /* asking.c - the engine asked, again and again while its index does not answer.
  *
- * An index that is away (DOPPEL_ERROR_AWAY; of a folder on a network, DOPPEL_ERROR_IO) is waited for as long as it
- * takes, and one that refuses as a whole
+ * An index that is away (DOPPEL_ERROR_AWAY), or whose disk fails (DOPPEL_ERROR_IO), is waited for as long as it takes,
+ * and one that refuses as a whole
  * (DOPPEL_ERROR_STORE: a wrong password, a missing right) as well: every page would fail. An index that answers, and
  * fails for some records only, is damaged where these belong. To wait for that would hold up a partition for ever, and
  * to pass them on would call pages new that are not. After TRIES attempts such records go to the dead letters, with the
