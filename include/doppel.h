@@ -39,7 +39,8 @@ typedef enum doppel_status {
     DOPPEL_ERROR_STORE = 4,       /* a table or index that cannot be read or written */
     DOPPEL_ERROR_INTERRUPTED = 5, /* a callback asked to stop */
     DOPPEL_ERROR_MEMORY = 6,      /* no memory */
-    DOPPEL_ERROR_IO = 7           /* the system refused a read, write or open */
+    DOPPEL_ERROR_IO = 7,          /* the system refused a read, write or open */
+    DOPPEL_ERROR_AWAY = 8 /* an index on another machine does not answer, or takes nothing now: try again later */
 } doppel_status;
 
 /* What went wrong. `file` is empty, `line` and `position` are 0, where they mean nothing. Lines and positions count
@@ -1131,8 +1132,7 @@ typedef struct doppel_engine_options {
     const char *preset; /* "general" (NULL): recipe page, near by similarity 0.8, titles on, no expiry;
                            "crawl": recipe page, near by similarity 0.8 estimated on samples, titles off, 30 days;
                            "article": pairs of words of the first 5000 characters, near by similarity 0.8, titles
-                           on, no expiry. In a shared store crawl and article are near by distance 3, and article has
-                           the recipe article.
+                           on, no expiry.
                            Of a folder that is there: must be NULL or the one it was made with. */
     /* What a folder is made with: it is refused with others, and a message names both. */
     const doppel_recipe *recipe; /* must outlive the engine */
@@ -1193,17 +1193,17 @@ typedef struct doppel_engine_options {
 
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in
  * memory, or, with a URL (redis://HOST:PORT/DB?prefix=NAME; docs/ENGINE.md has all forms), a memory that any number of
- * processes share: near by distance only, preset crawl unless another is named, everything for 30 days unless said
- * otherwise. `options` may be NULL. Errors: DOPPEL_ERROR_USAGE for options that make no sense, DOPPEL_ERROR_STORE when
- * the folder is another process's to write (the message names it), was made with another recipe or a newer version, is
- * cut short or damaged, DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY. */
+ * processes share: preset crawl unless another is named, everything for 30 days unless said otherwise. `options` may be
+ * NULL. Errors: DOPPEL_ERROR_USAGE for options that make no sense, DOPPEL_ERROR_STORE when the folder is another
+ * process's to write (the message names it), was made with another recipe or a newer version, is cut short or damaged,
+ * DOPPEL_ERROR_AWAY (the URL's server does not answer), DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_engine_open(const char *path, const doppel_engine_options *options,
                                             doppel_engine **engine, doppel_error *error);
 /* Waits for what is not yet durable. No other call may be under way. */
 DOPPEL_API void doppel_engine_close(doppel_engine *engine);
 
 /* For a process that is asked to end: calls that wait for a shared store which does not answer fail with
- * DOPPEL_ERROR_IO within about a second, now and from now on, and not only after its `retry` seconds. While the store
+ * DOPPEL_ERROR_AWAY within about a second, now and from now on, and not only after its `retry` seconds. While the store
  * answers, nothing changes. For a folder it does nothing. Any thread may call it, and a signal handler, too. */
 DOPPEL_API void doppel_engine_stop_waiting(doppel_engine *engine);
 
@@ -1211,12 +1211,23 @@ DOPPEL_API void doppel_engine_stop_waiting(doppel_engine *engine);
  * load functions can use it: into one server, the master that Sentinels name, or all masters of a Cluster. Functions of
  * other versions stay. `url` is as for doppel_engine_open; its prefix does not matter. `server` (NULL: not wanted) is
  * called for each server with its address, the name of the library, and "loaded", "present" (nothing was to be done) or
- * "replaced" (there was other code under that name). Errors: DOPPEL_ERROR_USAGE, DOPPEL_ERROR_IO,
+ * "replaced" (there was other code under that name). Errors: DOPPEL_ERROR_USAGE, DOPPEL_ERROR_AWAY,
  * DOPPEL_ERROR_STORE (wrong password, missing rights), DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_store_prepare(const char *url,
                                               void (*server)(const char *server, const char *library, const char *state,
                                                              void *user),
                                               void *user, doppel_error *error);
+
+/* What an engine needs of the process and the machine that it runs in. It follows from the path alone: nothing is
+ * opened or asked. */
+typedef struct doppel_engine_needs {
+    bool folder;     /* a folder of this machine, which must be there (or its parent, to make it) and be writable */
+    bool connects;   /* connections to a server, whose name is resolved: calls wait for its answers, and fail with
+                        DOPPEL_ERROR_AWAY while it does not answer */
+    bool one_writer; /* no second process may write to it */
+} doppel_engine_needs;
+/* `path` is as for doppel_engine_open. Errors: DOPPEL_ERROR_USAGE for an empty one. */
+DOPPEL_API doppel_status doppel_engine_get_needs(const char *path, doppel_engine_needs *needs, doppel_error *error);
 
 /* The options as they are in use, defaults filled in. */
 DOPPEL_API const doppel_engine_options *doppel_engine_get_options(const doppel_engine *engine);
@@ -1285,14 +1296,14 @@ DOPPEL_API size_t doppel_verdict_json(const doppel_verdict *verdict, bool lead, 
  * other. With on_same_url refresh, other words at a known URL are checked against all but what has the URL, as an add
  * would. Errors: DOPPEL_ERROR_USAGE (fingerprint of the wrong kind),
  * DOPPEL_ERROR_INPUT (an id or URL of over 64 KiB, a page that cannot be read), DOPPEL_ERROR_MEMORY,
- * DOPPEL_ERROR_STORE. */
+ * DOPPEL_ERROR_STORE, DOPPEL_ERROR_AWAY. */
 DOPPEL_API doppel_status doppel_engine_check(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                              doppel_error *error);
 
 /* Checks and adds, in one step. An id that is there: with the same words, the first verdict again; with others, the new
  * version takes its place and is checked against all but itself; what was linked to or counted at the old one goes with
- * it. After DOPPEL_ERROR_IO or DOPPEL_ERROR_STORE the document is not acknowledged (it is absent or whole), and the
- * engine can go on. */
+ * it. After DOPPEL_ERROR_IO, DOPPEL_ERROR_STORE or DOPPEL_ERROR_AWAY the document is not acknowledged (it is absent or
+ * whole), and the engine can go on. */
 DOPPEL_API doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                            doppel_error *error);
 
@@ -1378,15 +1389,17 @@ DOPPEL_API doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t li
 /* Removes what has expired; happens by itself every minute while documents are added. *expired may be NULL. */
 DOPPEL_API doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, doppel_error *error);
 
-/* Brings the folder to its smallest form: removed documents and links to them leave no trace, the file shrinks. All
- * other calls wait meanwhile. */
+/* Brings the index to its smallest form: removed documents and links to them leave no trace, the file of a folder
+ * shrinks. All other calls on a folder wait meanwhile. */
 DOPPEL_API doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error);
 
-/* Writes a whole copy of the folder, as it is at this moment, to a new folder, while the engine goes on. */
+/* Writes a whole copy of the folder, as it is at this moment, to a new folder, while the engine goes on. Other engines
+ * than those of folders give DOPPEL_ERROR_USAGE, and say what to do instead. */
 DOPPEL_API doppel_status doppel_engine_backup(doppel_engine *engine, const char *path, doppel_error *error);
 
-/* Checks a whole folder, every record, in a child process, so that a damaged file cannot harm this one. Each finding is
- * told to `finding` (may be NULL), a sentence each. DOPPEL_ERROR_STORE when there is any. */
+/* Checks a whole index, every record; a folder in a child process, so that a damaged file cannot harm this one. `path`
+ * is as for doppel_engine_open. Each finding is told to `finding` (may be NULL), a sentence each. DOPPEL_ERROR_STORE
+ * when there is any. */
 typedef struct doppel_verified {
     uint64_t documents, copies, removed; /* records that are right */
     uint64_t damaged;                    /* documents that are lost or cannot be read whole */

@@ -18,6 +18,7 @@ const char *doppel_status_name(doppel_status status) {
     case DOPPEL_ERROR_INTERRUPTED: return "interrupted";
     case DOPPEL_ERROR_MEMORY: return "no memory";
     case DOPPEL_ERROR_IO: return "read or write failed";
+    case DOPPEL_ERROR_AWAY: return "no answer";
     }
     return "unknown";
 }

@@ -1,4 +1,4 @@
-/* watch.c - whether a store that several processes share answers. */
+/* watch.c - whether an engine answers. */
 #include "common/watch.h"
 
 #include "common/message.h"
@@ -75,10 +75,12 @@ static void *run(void *user) {
 
 /* ---- for others ---- */
 
-bool watch_open(store_watch *w, doppel_engine *engine, const char *until) {
+bool watch_open(store_watch *w, doppel_engine *engine, const doppel_engine_needs *needs, const char *until) {
     *w = (store_watch){.engine = engine, .until = until};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->more, NULL);
+    if (!needs->connects)
+        return true;
     ask(w);
     w->runs = !pthread_create(&w->thread, NULL, run, w);
     return w->runs;
@@ -99,6 +101,8 @@ void watch_close(store_watch *w) {
 }
 
 bool watch_is_away(store_watch *w) {
+    if (!w->runs)
+        return false;
     uint64_t asked = atomic_load(&w->asked), now = now_microseconds();
     bool away = atomic_load(&w->failed) || (asked && now > asked + AWAY_AFTER);
     if (away && !atomic_exchange(&w->told, true))
@@ -107,6 +111,10 @@ bool watch_is_away(store_watch *w) {
 }
 
 void watch_stats(store_watch *w, doppel_engine_stats *stats) {
+    if (!w->runs) {
+        doppel_engine_get_stats(w->engine, stats);
+        return;
+    }
     pthread_mutex_lock(&w->lock);
     *stats = w->stats;
     pthread_mutex_unlock(&w->lock);

@@ -6,7 +6,8 @@
 
 const cli_option backup_options[] = {
     FOLDER_OPTION,
-    NO_STORE_OPTION,
+    {"store", 0, OPTION_TEXT, "URL", "is refused, with what to do instead: a shared store is backed up by its Redis"},
+    STORE_PASSWORD_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
@@ -22,27 +23,27 @@ static int count_copy(const char *path, doppel_engine_stats *stats) {
     return code;
 }
 
-int cmd_backup(const cli_args *args) {
-    engine_cli e;
-    doppel_engine_stats stats = {0};
-    doppel_error error = {0};
-    const char *from = args_text(args, "index"), *to = args->operands[0];
-    if (!place_is_folder(args, "of a store, doppel export --store URL -o FILE writes what doppel import reads; Redis "
-                               "itself keeps copies by BGSAVE and replicas"))
-        return EXIT_USAGE;
-    int code = engine_open(&e, args, ENGINE_COPY);
-    if (code == EXIT_DONE)
-        code = engine_ended(doppel_engine_backup(e.engine, to, &error), &error);
-    code = engine_close(&e, code);
-    if (code == EXIT_DONE)
-        code = count_copy(to, &stats);
-    if (code != EXIT_DONE)
-        return code;
+static int print_copy(const char *from, const char *to, const doppel_engine_stats *stats) {
     printf("{\"index\":");
     print_json(stdout, from, strlen(from));
     printf(",\"backup\":");
     print_json(stdout, to, strlen(to));
-    printf(",\"documents\":%llu,\"copies\":%llu}\n", (unsigned long long)stats.documents,
-           (unsigned long long)stats.copies);
-    return finish_stdout(code);
+    printf(",\"documents\":%llu,\"copies\":%llu}\n", (unsigned long long)stats->documents,
+           (unsigned long long)stats->copies);
+    return finish_stdout(EXIT_DONE);
+}
+
+int cmd_backup(const cli_args *args) {
+    engine_cli e;
+    doppel_engine_stats stats = {0};
+    doppel_error error = {0};
+    const char *to = args->operands[0];
+    int code = engine_open(&e, args, ENGINE_COPY);
+    if (code == EXIT_DONE)
+        code = engine_ended(doppel_engine_backup(e.engine, to, &error), &error);
+    if (code == EXIT_DONE)
+        code = count_copy(to, &stats);
+    if (code == EXIT_DONE)
+        code = print_copy(e.path, to, &stats);
+    return engine_close(&e, code);
 }

@@ -5,8 +5,7 @@
 #include <string.h>
 
 const cli_option compact_options[] = {
-    FOLDER_OPTION,
-    NO_STORE_OPTION,
+    INDEX_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
@@ -14,8 +13,6 @@ int cmd_compact(const cli_args *args) {
     engine_cli e;
     doppel_engine_stats before, after;
     doppel_error error = {0};
-    if (!place_is_folder(args, "what is removed from a store is gone at once, and what expires leaves by itself"))
-        return EXIT_USAGE;
     int code = engine_open(&e, args, ENGINE_WRITE);
     if (code == EXIT_DONE) {
         doppel_engine_get_stats(e.engine, &before);

@@ -2,7 +2,6 @@
 #include "common/message.h"
 #include "importing.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -23,23 +22,14 @@ const cli_option import_options[] = {
 
 /* ---- opening ---- */
 
-/* Whether there is something in the folder. */
-static bool has_files(const char *path) {
-    DIR *folder = opendir(path);
-    bool found = false;
-    for (const struct dirent *entry; folder && !found && (entry = readdir(folder));)
-        found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    if (folder)
-        closedir(folder);
-    return found;
-}
-
-/* Whether a store is there already. What else may be wrong with it comes up when it is opened to write. */
-static bool has_documents(const char *url) {
-    const doppel_engine_options options = {.size = sizeof options, .read_only = true, .must_exist = true};
+/* Whether the index is there already, with settings of its own; damaged or not. What else may be wrong with it comes up
+ * when it is opened to write. */
+static bool is_there(const char *path) {
+    const doppel_engine_options options = {
+        .size = sizeof options, .read_only = true, .must_exist = true, .salvage = true};
     doppel_engine *engine = NULL;
     doppel_error error = {0};
-    bool there = doppel_engine_open(url, &options, &engine, &error) == DOPPEL_OK;
+    bool there = doppel_engine_open(path, &options, &engine, &error) == DOPPEL_OK;
     doppel_engine_close(engine);
     return there;
 }
@@ -132,8 +122,7 @@ static feed_answer take_head(import_job *job, const doppel_document *from, doppe
         return answer;
     bool good = read_settings(&exported, from->record, from->record_length);
     if (good && !job->cli.engine) {
-        const index_place *place = &job->cli.place;
-        bool is_new = !(place->shared ? has_documents(place->path) : has_files(place->path));
+        bool is_new = !is_there(job->cli.place.path);
         int code = is_new ? use_settings(&exported, &job->cli) : EXIT_DONE;
         if (is_new && code == EXIT_DONE)
             code = try_new(job, &exported);

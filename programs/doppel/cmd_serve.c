@@ -52,7 +52,7 @@ int cmd_serve(const cli_args *args) {
     if (code == EXIT_DONE)
         code = engine_prepare(&e, args, ENGINE_MAKE);
     if (code == EXIT_DONE)
-        code = serve(args, &(served_index){e.place.path, e.place.shared, &e.options});
+        code = serve(args, &(served_index){e.place.path, &e.options});
     code = engine_close(&e, code);
     serve_config_free(&config);
     return code;

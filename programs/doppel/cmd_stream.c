@@ -49,7 +49,7 @@ static int run(engine_cli *e, const cli_args *args) {
         return EXIT_STORE;
     }
     stream_job job = {
-        .args = args, .place = e->path, .shared = e->place.shared, .input = reading_options(args), .engine = e->engine};
+        .args = args, .place = e->path, .needs = e->place.needs, .input = reading_options(args), .engine = e->engine};
     job.input.extra_keys = fields.names;
     job.input.extra_count = fields.count;
     int code = stream_run(&job);

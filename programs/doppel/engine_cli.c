@@ -110,7 +110,7 @@ int engine_prepare(engine_cli *e, const cli_args *args, engine_use use) {
                                          .must_exist = use != ENGINE_MAKE};
     if (!found || !engine_options(e))
         return EXIT_USAGE;
-    if (use != ENGINE_MAKE && !e->place.shared && !is_folder(e->path))
+    if (use != ENGINE_MAKE && e->place.needs.folder && !is_folder(e->path))
         return EXIT_STORE;
     int code = read_recipe(e);
     return code == EXIT_DONE ? open_log(e) : code;
@@ -140,18 +140,20 @@ int engine_open(engine_cli *e, const cli_args *args, engine_use use) {
     return code == EXIT_DONE ? engine_start(e) : code;
 }
 
-/* What could not be read of a folder was passed over: whatever else came of it, that is an error of the index. */
+/* What could not be read of an index was passed over: whatever else came of it, that is an error of the index. One that
+ * is away is not waited for. */
 static int tell_damage(const engine_cli *e, int code) {
     doppel_engine_stats stats = {0};
-    if (e->engine && !e->place.shared)
+    doppel_engine_stop_waiting(e->engine);
+    if (e->engine)
         doppel_engine_get_stats(e->engine, &stats);
     if (!stats.damaged)
         return code;
+    const char *option = args_text(e->args, "store") ? "store" : "index";
     if (!e->damage_told)
-        message("%s: the index is damaged, and what could not be read was passed over; `doppel verify --index %s` says "
-                "what "
-                "is lost, `doppel export --index %s -o FILE` saves what can be read",
-                e->path, e->path, e->path);
+        message("%s: the index is damaged, and what could not be read was passed over; `doppel verify --%s %s` says "
+                "what is lost, `doppel export --%s %s -o FILE` saves what can be read",
+                e->path, option, e->path, option, e->path);
     return code == EXIT_INTERRUPTED || code == EXIT_USAGE ? code : EXIT_STORE;
 }
 

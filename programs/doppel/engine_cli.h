@@ -44,7 +44,7 @@ typedef enum engine_use {
     {"preset", 'p', OPTION_TEXT, "NAME",                                                                               \
      "what a new index is for: general (the default; with --store: crawl): similarity 0.8, titles, no expiry; crawl: " \
      "similarity 0.8 by a sample of 192 hashes a page, no titles, 30 days; article: pairs of words of the first 5000 " \
-     "characters, similarity 0.8, titles; with --store, crawl and article are near by distance 3"},                    \
+     "characters, similarity 0.8, titles"},                                                                            \
         ENGINE_RECIPE_OPTIONS,                                                                                         \
         {"near", 0, OPTION_TEXT, "BY",                                                                                 \
          "what near content is: similarity (verified, of at least --similarity) or distance (of fingerprints, at "     \
@@ -75,7 +75,8 @@ typedef enum engine_use {
 
 /* Options of whoever writes, each time. */
 #define WRITE_OPTIONS                                                                                                 \
-    {"ttl", 0, OPTION_TEXT, "TIME", "how long a document is remembered: 30d, 12h, 90m, seconds, or never"},           \
+    {"ttl", 0, OPTION_TEXT, "TIME",                                                                                   \
+     "how long a document is remembered: 30d (the default with --store), 12h, 90m, seconds, or never"},               \
         {"clock-settle", 0, OPTION_TEXT, "TIME",                                                                      \
          "how long a clock that has jumped must have said so before the index goes by it (1h); 0: at once"},          \
         {"durability", 0, OPTION_TEXT, "WHEN",                                                                        \

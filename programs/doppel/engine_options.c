@@ -133,9 +133,9 @@ static bool making_options(engine_cli *e) {
 }
 
 /* What only a folder has. */
-static bool fits_store(const cli_args *args) {
+static bool fits_place(const cli_args *args, const index_place *place) {
     static const char *const of_folders[] = {"durability", "memory", "group-readable", "clock-settle"};
-    for (size_t i = 0; i < sizeof of_folders / sizeof *of_folders; i++)
+    for (size_t i = 0; i < sizeof of_folders / sizeof *of_folders && !place->needs.folder; i++)
         if (args_text(args, of_folders[i])) {
             message("--%s is for folders: what Redis keeps, and how safely, its own configuration says "
                     "(docs/ENGINE.md)",
@@ -150,7 +150,7 @@ bool engine_options(engine_cli *e) {
     doppel_engine_options *o = &e->options;
     unsigned duplicate = DOPPEL_DUPLICATE_PRESET, same_url = DOPPEL_SAME_URL_PRESET, durable = DOPPEL_DURABLE_PRESET,
              veto = DOPPEL_SWITCH_PRESET;
-    if ((e->place.shared && !fits_store(args)) || (!o->must_exist && !making_options(e)) || !log_options(e) ||
+    if (!fits_place(args, &e->place) || (!o->must_exist && !making_options(e)) || !log_options(e) ||
         !choose_one(args, "on-duplicate", duplicate_choices, &duplicate) ||
         !choose_one(args, "on-same-url", same_url_choices, &same_url) ||
         !choose_one(args, "durability", durabilities, &durable) || !ttl_option(args, &o->ttl) ||

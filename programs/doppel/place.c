@@ -9,11 +9,8 @@
 #include <sys/stat.h>
 
 bool is_store_url(const char *text) {
-    static const char *const schemes[] = {"redis://", "redis+unix://", "redis+sentinel://", "redis+cluster://"};
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        if (!strncmp(text, schemes[i], strlen(schemes[i])))
-            return true;
-    return false;
+    doppel_engine_needs needs;
+    return doppel_engine_get_needs(text, &needs, NULL) == DOPPEL_OK && needs.connects;
 }
 
 /* ---- what makes no sense ---- */
@@ -51,13 +48,6 @@ static bool check_one(const cli_args *args, const char *index, const char *store
         message("--store-password-file goes with --store URL");
     else
         return true;
-    return false;
-}
-
-bool place_is_folder(const cli_args *args, const char *instead) {
-    if (!args_text(args, "store"))
-        return true;
-    message("doppel %s is for folders; %s", args->command->name, instead);
     return false;
 }
 
@@ -130,7 +120,6 @@ static void wipe(const char *url, const char *name) {
 }
 
 static bool find_store(index_place *place, const char *url, const char *password) {
-    place->shared = true;
     if (!check_url(url))
         return false;
     place->held[0] = url_without_passwords(url);
@@ -149,9 +138,10 @@ bool place_find(index_place *place, const cli_args *args) {
     index = index && *index ? index : NULL;
     store = store && *store ? store : NULL;
     *place = (index_place){.name = index, .path = index};
-    if (!check_one(args, index, store))
+    if (!check_one(args, index, store) ||
+        !(store ? find_store(place, store, args_text(args, "store-password-file")) : check_folder(index)))
         return false;
-    return store ? find_store(place, store, args_text(args, "store-password-file")) : check_folder(index);
+    return doppel_engine_get_needs(place->path, &place->needs, NULL) == DOPPEL_OK; /* it is not empty */
 }
 
 void place_free(index_place *place) {

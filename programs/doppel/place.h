@@ -6,11 +6,12 @@
 #define PLACE_H
 
 #include "common/args.h"
+#include "doppel.h"
 
 typedef struct index_place {
-    bool shared;      /* a store */
     const char *name; /* as it may be shown: the folder, or the URL without passwords */
     const char *path; /* for doppel_engine_open */
+    doppel_engine_needs needs;
     char *held[2];
 } index_place;
 
@@ -28,17 +29,10 @@ typedef struct index_place {
             "DOPPEL_REDIS_PASSWORD of the environment)"                                           \
     }
 
-/* Of commands that are of no use to a store. */
-#define NO_STORE_OPTION \
-    { "store", 0, OPTION_TEXT, "URL", "a shared store has no need of this: says what to do instead" }
-
 /* Finds the place by the options, of which exactly one is given. A password in the URL is wiped from the command line,
  * which all users of the machine can read. False, with a message, when it makes no sense. Free it in any case. */
 bool place_find(index_place *place, const cli_args *args);
 void place_free(index_place *place);
-
-/* For commands that are of no use to a store: says so, and what to do instead. Gives false if there is --store. */
-bool place_is_folder(const cli_args *args, const char *instead);
 
 /* Whether --against can be read: a store cannot; says so. */
 bool place_is_readable(const char *against);

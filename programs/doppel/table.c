@@ -138,16 +138,17 @@ static const cli_command commands[] = {
      "are copies whose original is gone.\n"
      "Records without sketches are added as doppel add does.",
      "doppel import --index seen seen.jsonl.zst\n"
-     "doppel import --store 'redis://127.0.0.1?prefix=pages' --near distance seen.jsonl.zst",
+     "doppel import --store 'redis://127.0.0.1?prefix=pages' seen.jsonl.zst",
      import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import, READS_DOCUMENTS},
     {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.",
      "The copy is an index like any other. TO must be new or empty; the folder it is in must be there.",
      "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is made", NULL,
      cmd_backup, TAKES_NOTHING},
-    {"compact", "--index DIR", "Bring an index to its smallest form.",
-     "What was removed or has expired leaves no trace, and the file shrinks. Needs as much free disk as it takes then.",
+    {"compact", PLACE, "Bring an index to its smallest form.",
+     "What was removed or has expired leaves no trace, and the file shrinks. A folder needs as much free disk as it "
+     "takes then.",
      "doppel compact --index seen", compact_options, 0, 0, "takes no operands", NULL, cmd_compact, TAKES_NOTHING},
-    {"verify", "--index DIR", "Check every record of an index, and say what is wrong.",
+    {"verify", PLACE, "Check every record of an index, and say what is wrong.",
      "Each finding is a line on stderr; exit code 4 when there is any. Changes nothing. When records are damaged, "
      "put a backup in the place of the folder, or save the others: doppel export --index DIR | doppel import --index "
      "NEW -",

@@ -232,7 +232,7 @@ static void flush(request *r) {
         asked += b->lines[i].asked = b->lines[i].length && prepare(r, &b->lines[i], &b->items[asked]);
     memset(b->statuses, 0, sizeof b->statuses);
     if (asked && index_is_away(r->index))
-        status = DOPPEL_ERROR_IO;
+        status = DOPPEL_ERROR_AWAY;
     else if (asked)
         status = (b->add ? doppel_engine_add_batch : doppel_engine_check_batch)(r->index->engine, b->items, asked,
                                                                                 b->verdicts, b->statuses, &error);

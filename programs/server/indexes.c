@@ -60,12 +60,13 @@ static index_entry *entry_create(doppel_slice name) {
 }
 
 static doppel_status entry_open(index_entry *entry, const char *path, doppel_error *error) {
-    doppel_status status = doppel_engine_open(path, &entry->options, &entry->engine, error);
+    doppel_status status = doppel_engine_get_needs(path, &entry->needs, error);
+    if (status == DOPPEL_OK)
+        status = doppel_engine_open(path, &entry->options, &entry->engine, error);
     if (status != DOPPEL_OK)
         return status;
     entry->bits = doppel_recipe_bits(doppel_engine_get_options(entry->engine)->recipe);
-    if (split_fields(entry) &&
-        (!entry->shared || watch_open(&entry->watch, entry->engine, "requests that need it get 503")))
+    if (split_fields(entry) && watch_open(&entry->watch, entry->engine, &entry->needs, "requests that need it get 503"))
         return DOPPEL_OK;
     *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory, or no threads"};
     return DOPPEL_ERROR_MEMORY;
@@ -95,7 +96,8 @@ static int complain(const char *path, doppel_status status, doppel_error *error)
     return exit_code(status);
 }
 
-/* An index that is damaged, or that cannot be opened for another reason, does not keep the others from being served. */
+/* An index that is damaged, or that cannot be opened for another reason, does not keep the others from being served.
+ * One that is away does: it may answer soon, and only a new start opens it. */
 static bool add_unavailable(indexes *all, index_entry *entry, doppel_status status) {
     if (!entry || (status != DOPPEL_ERROR_STORE && status != DOPPEL_ERROR_IO) || !add_entry(all, entry))
         return false;
@@ -112,13 +114,12 @@ static int open_default(indexes *all, const served_index *first) {
     doppel_status status = DOPPEL_ERROR_MEMORY;
     if (entry) {
         entry->options = first->options ? *first->options : (doppel_engine_options){.size = sizeof entry->options};
-        entry->shared = first->shared;
         status = entry_open(entry, first->path, &error);
     }
     if (status == DOPPEL_OK && add_entry(all, entry))
         return EXIT_DONE;
-    int code = complain(first->shared ? NULL : first->path, status, &error);
-    if (first->shared || !all->folder || !add_unavailable(all, entry, status))
+    int code = complain(entry && entry->needs.folder ? first->path : NULL, status, &error);
+    if (!all->folder || !add_unavailable(all, entry, status))
         entry_free(entry);
     return code;
 }
@@ -233,6 +234,33 @@ void indexes_give(indexes *all, index_entry *entry) {
     if (!--entry->users && entry->dropped)
         pthread_cond_broadcast(&all->idle);
     pthread_mutex_unlock(&all->lock);
+}
+
+bool index_is_away(index_entry *entry) {
+    return watch_is_away(&entry->watch);
+}
+
+bool indexes_connect(indexes *all) {
+    bool found = false;
+    pthread_mutex_lock(&all->lock);
+    for (size_t i = 0; i < all->count; i++)
+        found = found || all->list[i]->needs.connects;
+    pthread_mutex_unlock(&all->lock);
+    return found;
+}
+
+void indexes_stop_waiting(indexes *all) {
+    pthread_mutex_lock(&all->lock);
+    for (size_t i = 0; i < all->count; i++)
+        doppel_engine_stop_waiting(all->list[i]->engine);
+    pthread_mutex_unlock(&all->lock);
+}
+
+void index_stats(index_entry *entry, doppel_engine_stats *stats) {
+    if (entry->unavailable)
+        *stats = (doppel_engine_stats){0};
+    else
+        watch_stats(&entry->watch, stats);
 }
 
 /* ---- making and dropping ---- */

@@ -16,8 +16,8 @@ enum { INDEX_NAME = 64, INDEX_MOST = 1000 };
 typedef struct index_entry {
     char name[INDEX_NAME + 1];
     doppel_engine *engine;
-    bool shared;           /* a store that several processes share */
-    store_watch watch;     /* of one */
+    doppel_engine_needs needs;
+    store_watch watch;
     doppel_recipe *recipe; /* its own, where it was made with one by the API */
     doppel_engine_options options;
     char *settings; /* what the options' strings point into */
@@ -50,11 +50,13 @@ void indexes_give(indexes *all, index_entry *entry);
 /* The n-th index, to be given back; NULL: there are fewer. */
 index_entry *indexes_at(indexes *all, size_t n);
 
-/* shared.c: whether an index is a store that does not answer now. */
+/* Whether an index does not answer now. */
 bool index_is_away(index_entry *entry);
-/* The server is to stop: requests that wait for such a store fail within about a second. */
+/* Whether one of them needs connections, so that requests wait for it. */
+bool indexes_connect(indexes *all);
+/* The server is to stop: requests that wait for an index that is away fail within about a second. */
 void indexes_stop_waiting(indexes *all);
-/* What there is to say of an index without waiting for a store: its figures may be some seconds old. */
+/* What there is to say of an index without waiting for it: its figures may be some seconds old. */
 void index_stats(index_entry *entry, doppel_engine_stats *stats);
 
 typedef enum index_result {

@@ -132,10 +132,6 @@ void handle_backup(request *r) {
     doppel_engine_stats s;
     if (!request_json(r))
         return;
-    if (r->index->shared) {
-        request_problem(r, PROBLEM_OFF, NULL, "a shared store is backed up by Redis, or by doppel export");
-        return;
-    }
     if (!folder) {
         request_problem(r, PROBLEM_OFF, NULL, "start it with --backups DIR");
         return;
@@ -147,7 +143,7 @@ void handle_backup(request *r) {
         free(path);
     }
     if (status != DOPPEL_OK) {
-        request_error(r, status, &error);
+        request_refused(r, status, &error);
         return;
     }
     doppel_engine_get_stats(r->index->engine, &s);

@@ -92,9 +92,17 @@ static void write_server(text *out, service *s) {
 
 enum { SHOWN = 64 }; /* indexes; more would make the answer long */
 
-static void write_store(text *out, index_entry *entry) {
-    metrics_head(out, "store_up", "gauge", "Whether the shared store of the index answers.");
-    text_format(out, "doppel_store_up{index=\"%s\"} %d\n", entry->name, !index_is_away(entry));
+/* Of those that may be away. */
+static void write_stores(text *out, index_entry *const *list, size_t count) {
+    bool begun = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i]->needs.connects)
+            continue;
+        if (!begun)
+            metrics_head(out, "store_up", "gauge", "Whether the shared store of the index answers.");
+        begun = true;
+        text_format(out, "doppel_store_up{index=\"%s\"} %d\n", list[i]->name, !index_is_away(list[i]));
+    }
 }
 
 static void write_indexes(text *out, service *s) {
@@ -111,8 +119,7 @@ static void write_indexes(text *out, service *s) {
         index_stats(list[i], &engines[open++].stats);
     }
     metrics_engines(out, engines, open);
-    if (count && list[0]->shared)
-        write_store(out, list[0]);
+    write_stores(out, list, count);
     for (size_t i = 0; i < count; i++)
         indexes_give(&s->indexes, list[i]);
 }

@@ -33,7 +33,7 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_STORE] = {"store", 500, "The index cannot be read or written"},
     [PROBLEM_AWAY] = {"away", 503, "The store of the index does not answer, or takes nothing now"},
     [PROBLEM_UNAVAILABLE] = {"unavailable", 503, "The index is damaged or cannot be opened"},
-    [PROBLEM_OFF] = {"off", 501, "The server was started without this"},
+    [PROBLEM_OFF] = {"off", 501, "The server was started without this, or the index does not take it"},
     [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is no memory for this now"},
 };
 
@@ -56,8 +56,9 @@ static problem_kind kind_of(const index_entry *index, doppel_status status) {
     case DOPPEL_ERROR_USAGE:
     case DOPPEL_ERROR_INPUT: return PROBLEM_BAD_DOCUMENT;
     case DOPPEL_ERROR_MEMORY: return PROBLEM_NO_MEMORY;
-    case DOPPEL_ERROR_IO: return index && index->shared ? PROBLEM_AWAY : PROBLEM_STORE;
-    case DOPPEL_ERROR_STORE: return index && !index->shared ? PROBLEM_UNAVAILABLE : PROBLEM_STORE;
+    case DOPPEL_ERROR_AWAY: return PROBLEM_AWAY;
+    case DOPPEL_ERROR_IO: return PROBLEM_STORE;
+    case DOPPEL_ERROR_STORE: return index ? PROBLEM_UNAVAILABLE : PROBLEM_STORE;
     default: return PROBLEM_FAILED;
     }
 }
@@ -122,4 +123,11 @@ void request_error(request *r, doppel_status status, const doppel_error *error) 
     if (p.kind == PROBLEM_AWAY)
         r->retry_after = RETRY_AFTER;
     answer_problem(r, &p);
+}
+
+void request_refused(request *r, doppel_status status, const doppel_error *error) {
+    if (status == DOPPEL_ERROR_USAGE)
+        request_problem(r, PROBLEM_OFF, NULL, "%s", error->message);
+    else
+        request_error(r, status, error);
 }

@@ -106,7 +106,7 @@ run_kind request_received(request *r) {
         return RUN_QUICK;
     }
     r->work = r->route->handle;
-    bool waits = r->content.length > QUICK_BODY || (r->index && r->index->shared);
+    bool waits = r->content.length > QUICK_BODY || (r->index && r->index->needs.connects);
     return r->route->run == RUN_QUICK && waits ? RUN_WORKER : r->route->run;
 }
 

@@ -113,14 +113,20 @@ static const char *folder_of(char to[4096], const char *path, bool parent) {
 static bool give_up(serving *s) {
     const char *log = s->options.access_log, *missing = NULL, *sandbox = args_text(s->args, "sandbox");
     const served_index *index = &s->options.first;
-    char *names = index->shared ? realpath("/etc/resolv.conf", NULL) : NULL; /* often a link to elsewhere */
+    doppel_engine_needs needs;
+    doppel_error error = {0};
+    if (doppel_engine_get_needs(index->path, &needs, &error) != DOPPEL_OK) {
+        message_error(&error);
+        return false;
+    }
+    char *names = needs.connects ? realpath("/etc/resolv.conf", NULL) : NULL; /* often a link to elsewhere */
     const needed_folders folders = {
-        .to_write = {folder_of(s->folders[0], index->shared ? NULL : index->path, false),
+        .to_write = {folder_of(s->folders[0], needs.folder ? index->path : NULL, false),
                      folder_of(s->folders[1], s->options.indexes, false),
                      folder_of(s->folders[2], s->options.backups, false),
                      folder_of(s->folders[3], log && strcmp(log, "-") != 0 ? log : NULL, true), s->options.tmp},
         .to_read = {folder_of(s->folders[4], s->options.tokens, true), folder_of(s->folders[5], names, true)},
-        .connects = index->shared,
+        .connects = needs.connects,
     };
     free(names);
     if (!become_user(args_text(s->args, "user")))

@@ -19,8 +19,7 @@ void serve_config_free(serve_config *config);
 
 /* The default index. */
 typedef struct served_index {
-    const char *path;                     /* a folder; NULL: in memory */
-    bool shared;                          /* the path is the URL of a store, which is not told to anybody */
+    const char *path;                     /* as of doppel_engine_open; one that is no folder is told to nobody */
     const doppel_engine_options *options; /* NULL: the defaults */
 } served_index;
 

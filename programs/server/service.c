@@ -24,7 +24,7 @@ int service_open(service *s, const service_options *options) {
     if (!access_log_open(s))
         return EXIT_STORE;
     int threads = options->threads < 2 ? 2 : options->threads; /* one may wait until an index is free to be dropped */
-    if (options->first.shared && threads < STORE_WORKERS)
+    if (indexes_connect(&s->indexes) && threads < STORE_WORKERS)
         threads = STORE_WORKERS;
     if (memory && workers_open(&s->workers, threads, 1, work_on) &&
         workers_open(&s->adders, ADDERS, WORKERS_MOST, work_on_adds))

@@ -181,6 +181,8 @@ void request_away(request *r);
 void request_unavailable(request *r);
 /* The same for an error of the library. */
 void request_error(request *r, doppel_status status, const doppel_error *error);
+/* The same of upkeep, which not every kind of index takes: 501 then, with what the engine says of it. */
+void request_refused(request *r, doppel_status status, const doppel_error *error);
 
 void problem_write(text *out, const problem *p);
 /* `index` (NULL: none) is the one that was asked. */

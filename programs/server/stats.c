@@ -147,13 +147,9 @@ void handle_compact(request *r) {
     doppel_error error = {0};
     if (!request_json(r))
         return;
-    if (r->index->shared) {
-        request_problem(r, PROBLEM_OFF, NULL, "a shared store has nothing to leave out");
-        return;
-    }
     doppel_status status = doppel_engine_compact(r->index->engine, &error);
     if (status != DOPPEL_OK) {
-        request_error(r, status, &error);
+        request_refused(r, status, &error);
         return;
     }
     text_put(&r->answer, "{\"compacted\":true}");

@@ -1,6 +1,7 @@
 /* asking.c - the engine asked, again and again while its index does not answer.
  *
- * An index that is away (DOPPEL_ERROR_IO) is waited for as long as it takes, and one that refuses as a whole
+ * An index that is away (DOPPEL_ERROR_AWAY), or whose disk fails (DOPPEL_ERROR_IO), is waited for as long as it takes,
+ * and one that refuses as a whole
  * (DOPPEL_ERROR_STORE: a wrong password, a missing right) as well: every page would fail. An index that answers, and
  * fails for some records only, is damaged where these belong. To wait for that would hold up a partition for ever, and
  * to pass them on would call pages new that are not. After TRIES attempts such records go to the dead letters, with the
@@ -29,7 +30,7 @@ static bool wait_to_try(stream *s, unsigned tries) {
 
 /* Whether an error is one that may pass. */
 static bool may_pass(doppel_status status) {
-    return status == DOPPEL_ERROR_STORE || status == DOPPEL_ERROR_IO;
+    return status == DOPPEL_ERROR_STORE || status == DOPPEL_ERROR_IO || status == DOPPEL_ERROR_AWAY;
 }
 
 /* Whether the index as a whole answers: it is asked for a document that nobody has. */

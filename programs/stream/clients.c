@@ -123,7 +123,7 @@ static void name_transactions(stream *s) {
     char folder[128];
     if (instance)
         snprintf(s->transactional_id, sizeof s->transactional_id, "doppel/%s/%s", s->settings.group, instance);
-    else if (!s->job->shared && name_folder(s->job->place, folder, sizeof folder))
+    else if (s->job->needs.one_writer && name_folder(s->job->place, folder, sizeof folder))
         snprintf(s->transactional_id, sizeof s->transactional_id, "doppel/%s/%s", s->settings.group, folder);
     else
         name_uniquely(s);

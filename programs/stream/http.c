@@ -15,7 +15,7 @@
 struct http {
     struct MHD_Daemon *daemon;
     listening listening;
-    store_watch watch; /* of an index that is shared */
+    store_watch watch; /* of the index */
 };
 
 /* ---- what is shown ---- */
@@ -51,15 +51,12 @@ static void write_figures(text *out, stream *s) {
     lag_of(s, out);
 }
 
-/* What there is to say of the index without waiting for a store. */
+/* What there is to say of the index without waiting for it. */
 static void write_index(text *out, stream *s) {
     engine_figures engine = {.name = "default"};
-    if (s->job->shared)
-        watch_stats(&s->http->watch, &engine.stats);
-    else
-        doppel_engine_get_stats(s->job->engine, &engine.stats);
+    watch_stats(&s->http->watch, &engine.stats);
     metrics_engines(out, &engine, 1);
-    if (!s->job->shared)
+    if (!s->job->needs.connects)
         return;
     metrics_head(out, "store_up", "gauge", "Whether the shared store of the index answers.");
     text_format(out, "doppel_store_up{index=\"%s\"} %d\n", engine.name, !watch_is_away(&s->http->watch));
@@ -94,7 +91,7 @@ static bool brokers_answer(stream *s) {
 
 /* NULL: it is ready. */
 static const char *why_not_ready(stream *s) {
-    if (s->job->shared && watch_is_away(&s->http->watch))
+    if (watch_is_away(&s->http->watch))
         return "the store does not answer";
     if (is_stuck(s))
         return "the index or the brokers do not answer";
@@ -155,7 +152,7 @@ int http_start(stream *s) {
     int code = s->http ? listen_open(&s->http->listening, s->settings.listen) : EXIT_STORE;
     if (code != EXIT_DONE)
         return code;
-    if (s->job->shared && !watch_open(&s->http->watch, s->job->engine, "pages wait")) {
+    if (!watch_open(&s->http->watch, s->job->engine, &s->job->needs, "pages wait")) {
         say("no threads to watch the store");
         return EXIT_STORE;
     }

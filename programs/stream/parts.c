@@ -22,7 +22,7 @@ static outcome replaces(stream *s, const doppel_item *page, bool *other) {
     const doppel_slice id = {page->document.id, page->document.id_length};
     bool same;
     *other = false;
-    if (s->job->shared)
+    if (!s->job->needs.one_writer)
         return OUTCOME_DONE;
     outcome o = is_there(s, id, page->origin, other);
     if (o == OUTCOME_DONE && *other) {

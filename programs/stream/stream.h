@@ -9,7 +9,7 @@
 typedef struct stream_job {
     const cli_args *args;
     const char *place;          /* of the index, as it may be shown */
-    bool shared;                /* other workers have it too */
+    doppel_engine_needs needs;  /* of the index's path */
     doppel_input_options input; /* how records are read; of `threads` and the calls only `stop` counts */
     doppel_engine *engine;
 } stream_job;

@@ -109,7 +109,7 @@ static outcome replace_producer(stream *s, const char *why) {
     enum { MOST = 3 };
     char fault[256];
     bool fenced = rd_kafka_fatal_error(s->producer, fault, sizeof fault) == RD_KAFKA_RESP_ERR__FENCED;
-    bool named = s->settings.instance && (fenced || s->job->shared);
+    bool named = s->settings.instance && (fenced || !s->job->needs.one_writer);
     say("the transaction has failed for good: %s", why);
     producer_close(s);
     if (named || s->reopened++ >= MOST) {

@@ -55,6 +55,15 @@ doppel stats --store "$store?prefix=crawl" >stats
 steady <stats | sed 's/\(Bytes": \)[1-9][0-9]*/\1N/; s/\(openSeconds":\)[^,]*/\1S/'
 python3 -c 'import json; json.load(open("stats"))' && echo "is JSON"
 
+echo "== upkeep"
+doppel backup --store "$store?prefix=crawl" backup 2>&1 | steady
+ls backup 2>/dev/null
+for command in compact verify; do
+    doppel $command --store "$store?prefix=crawl" >upkeep 2>&1
+    echo "exit $?: $command"
+    steady <upkeep
+done
+
 echo "== nothing stays behind"
 doppel add --store "$store?prefix=short" --ttl 1 a.jsonl >/dev/null
 for prefix in crawl article copy similar; do

@@ -1,4 +1,4 @@
-# --store: what makes no sense, and commands that have no use for it. No password is ever shown.
+# --store: what makes no sense, and a store that nobody can reach. No password is ever shown.
 try() {
     doppel "$@"
     echo "exit $?: $*" | sed 's/secret/***/'
@@ -10,10 +10,6 @@ try stats --store http://:secret@127.0.0.1
 try stats --store rediss://:secret@127.0.0.1
 try stats --index redis://:secret@127.0.0.1
 try stats --store ''
-for command in 'compact' 'verify' 'backup copy'; do
-    # shellcheck disable=SC2086 # the operands are words of their own
-    try $command --store redis://:secret@127.0.0.1
-done
 try prepare
 try prepare --store seen
 try prepare --store 'redis://admin:secret@127.0.0.1:1'
@@ -35,6 +31,10 @@ try stats --index seen --store-password-file password
 
 # Nobody listens at port 1.
 try stats --store 'redis://crawler:secret@127.0.0.1:1/3?retry=0&prefix=pages'
+for command in 'compact' 'export' 'backup copy'; do
+    # shellcheck disable=SC2086 # the operands are words of their own
+    try $command --store 'redis://:secret@127.0.0.1:1?retry=0'
+done
 try add --store 'redis+unix://:secret@/nowhere/redis.sock?retry=0' a.jsonl
 try add --store 'redis://:sec/ret?se@cr#et@127.0.0.1:1?retry=0' a.jsonl
 try add --store 'redis+sentinel://127.0.0.1:1/main?sentinel_password=secret&retry=0' a.jsonl

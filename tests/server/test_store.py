@@ -84,7 +84,9 @@ class Store(support.ServerTest):
 
     def test_what_redis_does_itself(self):
         self.assertProblem(self.server.ask("POST", "/v1/compact"), 501, "off")
-        self.assertProblem(self.server.ask("POST", "/v1/backups"), 501, "off")
+        refused = self.server.ask("POST", "/v1/backups")
+        self.assertProblem(refused, 501, "off")
+        self.assertIn("doppel export", refused[2]["detail"])
         self.assertEqual(self.server.get("/readyz")[0], 200)
 
     def test_further_indexes_are_folders(self):

@@ -1,6 +1,7 @@
 /* test_server_parts.c - parts of the server by themselves: targets, routes, bodies, tokens, limits, keys, spools. */
 #include "support.h"
 
+#include "common/message.h"
 #include "server/service.h"
 #include "server/target.h"
 
@@ -211,11 +212,62 @@ static void test_index_names(void **state) {
         assert_false(index_name_allowed(slice_of(wrong[i])));
 }
 
+/* ---- errors of the engine ---- */
+
+static void test_problems_of_errors(void **state) {
+    static const struct {
+        doppel_status status;
+        const char *name;
+        int answer, exit;
+    } want[] = {
+        {DOPPEL_ERROR_USAGE, "bad-document", 400, EXIT_USAGE}, {DOPPEL_ERROR_INPUT, "bad-document", 400, EXIT_INPUT},
+        {DOPPEL_ERROR_STORE, "unavailable", 503, EXIT_STORE},  {DOPPEL_ERROR_MEMORY, "no-memory", 503, EXIT_STORE},
+        {DOPPEL_ERROR_IO, "store", 500, EXIT_STORE},           {DOPPEL_ERROR_AWAY, "away", 503, EXIT_STORE},
+    };
+    const index_entry index = {.name = "default"};
+    (void)state;
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        problem p;
+        problem_of_error(&p, &index, want[i].status, NULL);
+        assert_string_equal(problems[p.kind].name, want[i].name);
+        assert_int_equal(problems[p.kind].status, want[i].answer);
+        assert_int_equal(exit_code(want[i].status), want[i].exit);
+    }
+}
+
+/* What needs no connections always answers: its figures are those of the engine, at once. */
+static void test_an_engine_that_is_never_away(void **state) {
+    doppel_engine *engine;
+    doppel_engine_needs needs;
+    doppel_engine_stats stats;
+    store_watch watch;
+    const doppel_item item = {.size = sizeof item, .document = {.text = "some words", .text_length = 10}};
+    doppel_verdict verdict = {0};
+    (void)state;
+    assert_int_equal(doppel_engine_open(NULL, NULL, &engine, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get_needs(NULL, &needs, NULL), DOPPEL_OK);
+    assert_true(watch_open(&watch, engine, &needs, "nothing happens"));
+    assert_false(watch_is_away(&watch));
+    assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
+    watch_stats(&watch, &stats);
+    assert_int_equal(stats.documents, 1);
+    doppel_verdict_free(&verdict);
+    watch_close(&watch);
+    doppel_engine_close(engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_targets), cmocka_unit_test(test_routes),      cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_limits),      cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_spools),  cmocka_unit_test(test_index_names),
+        cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_spools),
+        cmocka_unit_test(test_index_names),
+        cmocka_unit_test(test_problems_of_errors),
+        cmocka_unit_test(test_an_engine_that_is_never_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

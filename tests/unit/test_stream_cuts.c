@@ -22,6 +22,7 @@ static void start(line *l) {
     assert_int_equal(doppel_engine_open(NULL, &options, &l->engine, NULL), DOPPEL_OK);
     l->job.engine = l->engine;
     l->job.place = "memory";
+    assert_int_equal(doppel_engine_get_needs(NULL, &l->job.needs, NULL), DOPPEL_OK);
     l->s.job = &l->job;
     assert_non_null(l->b = stream_batch_create(MOST));
 }

@@ -99,6 +99,7 @@ static int work(cluster *c, char *more) {
     assert_true(args_parse(&args, &command, common, count, words));
     assert_int_equal(doppel_engine_open(NULL, &with, &engine, NULL), DOPPEL_OK);
     stream_job job = {.args = &args, .place = "memory", .input.size = sizeof job.input, .engine = engine};
+    assert_int_equal(doppel_engine_get_needs(NULL, &job.needs, NULL), DOPPEL_OK);
     rd_kafka_flush(c->client, 10000);
     int code = stream_check(&args);
     if (code == EXIT_DONE)
