@@ -44,6 +44,12 @@ local function skip(width)
     at = at + 1 + width * tonumber(argv[at + 1])
 end
 
+-- The number that 8 bytes begin with: strings are compared as the server's language sorts them.
+local function number_of(bytes)
+    local high, low = struct.unpack('>I4I4', bytes)
+    return high * 4294967296 + low
+end
+
 -- ---- parts of a commit ----
 
 -- What was read of places, and is not there any more: the position of each and what is there now.
@@ -170,6 +176,7 @@ end
 -- Carries a commit out, once: { 'done' } or, when it emptied the memory, { 'emptied' }. { 'busy' }: others have committed
 -- since, so it has to say what it rests on. { 'lost', stamp, position, value, ... }: that has changed. { 'wait' }: another
 -- one has reserved the memory. { 'gone' }: a document that it counts at is not there, or a number it would give is.
+-- { 'late' }: the same connection has had a later one carried out; the sender has given this one up.
 local function carry_out(meta)
     local prefix = string.sub(meta, 1, -2)
     local epoch, link, request, stamp, now = take(), take(), take(), take(), tonumber(take())
@@ -177,6 +184,8 @@ local function carry_out(meta)
     local answered = redis.call('GET', prefix .. 'r' .. link)
     if answered and string.sub(answered, 1, 8) == request then
         return { string.sub(answered, 9) }
+    elseif answered and number_of(answered) > number_of(request) then
+        return { 'late' }
     end
     local there = redis.call('HMGET', meta, 'e', 'o')
     if there[1] ~= epoch then

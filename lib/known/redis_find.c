@@ -39,7 +39,7 @@ static doppel_status read_master(const dp_redis_wire *wire, const char *service,
     if (reply->type == REDIS_REPLY_ERROR)
         return dp_redis_explain(wire->place, reply, error);
     if (reply->type == REDIS_REPLY_NIL)
-        return dp_fail(error, DOPPEL_ERROR_IO, "%s: this Sentinel knows no service %s", wire->place, service);
+        return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: this Sentinel knows no service %s", wire->place, service);
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !reply->element[0]->str || !reply->element[1]->str)
         return dp_redis_explain(wire->place, reply, error);
     dp_redis_address named = {reply->element[0]->str, atoi(reply->element[1]->str)};
@@ -72,8 +72,8 @@ static doppel_status ask_sentinel(const dp_redis_pool *pool, const dp_redis_addr
 
 static doppel_status find_by_sentinels(dp_redis_link *link, doppel_error *error) {
     const dp_redis_url *url = link->pool->options.url;
-    doppel_status status = DOPPEL_ERROR_IO;
-    for (size_t i = 0; i < url->addresses && status == DOPPEL_ERROR_IO && (!i || !dp_redis_stops(link->pool)); i++) {
+    doppel_status status = DOPPEL_ERROR_AWAY;
+    for (size_t i = 0; i < url->addresses && status == DOPPEL_ERROR_AWAY && (!i || !dp_redis_stops(link->pool)); i++) {
         dp_redis_address master = {0};
         status = ask_sentinel(link->pool, &url->address[link->turn % url->addresses], &master, error);
         if (!status)
@@ -185,11 +185,11 @@ static doppel_status go_to_master(dp_redis_link *link, dp_redis_address *silent,
     if (!status && master.host && !dp_redis_address_equal(&master, &link->where)) {
         dp_redis_wire_close(&link->wire);
         if (dp_redis_address_equal(&master, silent))
-            status = dp_fail(error, DOPPEL_ERROR_IO, "%s:%d: the master of the index's slot does not answer",
+            status = dp_fail(error, DOPPEL_ERROR_AWAY, "%s:%d: the master of the index's slot does not answer",
                              master.host, master.port);
         else
             status = connect_to(link, &master, error);
-        if (status == DOPPEL_ERROR_IO && !dp_redis_address_copy(silent, &master))
+        if (status == DOPPEL_ERROR_AWAY && !dp_redis_address_copy(silent, &master))
             status = dp_no_memory(error);
     }
     free(master.host);
@@ -200,10 +200,10 @@ static doppel_status go_to_master(dp_redis_link *link, dp_redis_address *silent,
 
 static doppel_status find_in_cluster(dp_redis_link *link, doppel_error *error) {
     dp_redis_address node = {0}, silent = {0};
-    doppel_status status = DOPPEL_ERROR_IO;
+    doppel_status status = DOPPEL_ERROR_AWAY;
     size_t places = count_places(link);
     /* Where it was, or where MOVED pointed to, and then everybody. */
-    for (size_t i = 0; i <= places && status == DOPPEL_ERROR_IO && (!i || !dp_redis_stops(link->pool)); i++) {
+    for (size_t i = 0; i <= places && status == DOPPEL_ERROR_AWAY && (!i || !dp_redis_stops(link->pool)); i++) {
         if (i ? !pick(link, link->turn++, &node) : link->where.host && !dp_redis_address_copy(&node, &link->where)) {
             status = dp_no_memory(error);
             break;
@@ -213,7 +213,7 @@ static doppel_status find_in_cluster(dp_redis_link *link, doppel_error *error) {
         status = connect_to(link, &node, error);
         if (!status && link->cluster)
             status = go_to_master(link, &silent, error);
-        else if (status == DOPPEL_ERROR_IO && !dp_redis_address_copy(&silent, &node))
+        else if (status == DOPPEL_ERROR_AWAY && !dp_redis_address_copy(&silent, &node))
             status = dp_no_memory(error);
     }
     free(node.host);

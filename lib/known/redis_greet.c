@@ -59,7 +59,7 @@ static doppel_status meet(dp_redis_link *link, const redisReply *hello, doppel_e
     link->cluster = !strcmp(text_of(hello, "mode"), "cluster");
     link->client = id ? id->integer : 0;
     if (link->pool->options.url->kind == DP_REDIS_SENTINEL && strcmp(text_of(hello, "role"), "master") != 0)
-        return dp_fail(error, DOPPEL_ERROR_IO, "%s: the Sentinels name it as master, but it is a replica",
+        return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: the Sentinels name it as master, but it is a replica",
                        link->wire.place);
     return DOPPEL_OK;
 }
@@ -175,7 +175,7 @@ doppel_status dp_redis_load(dp_redis_link *link, const char **done, doppel_error
             return status;
         *done = "present";
     }
-    return dp_fail(error, DOPPEL_ERROR_IO, "%s: doppel's functions come and go: is somebody else loading them?",
+    return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: doppel's functions come and go: is somebody else loading them?",
                    link->wire.place);
 }
 

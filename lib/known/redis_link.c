@@ -54,11 +54,11 @@ static doppel_status confirm(dp_redis_calling *call, doppel_error *error) {
     if (reply->type == REDIS_REPLY_ERROR) {
         status = dp_redis_refused(call->link, reply, error);
         dp_redis_give_up(call, error);
-        return status == DOPPEL_ERROR_MEMORY ? status : DOPPEL_ERROR_IO;
+        return status == DOPPEL_ERROR_MEMORY ? status : DOPPEL_ERROR_AWAY;
     }
     if (!enough)
         status =
-            dp_fail(error, DOPPEL_ERROR_IO, "%s: %lld of the %d replicas that replicas= asks for have what was written",
+            dp_fail(error, DOPPEL_ERROR_AWAY, "%s: %lld of the %d replicas that replicas= asks for have what was written",
                     call->link->wire.place, reply->integer, url->replicas);
     freeReplyObject(reply);
     return status;
@@ -120,7 +120,7 @@ static doppel_status connect_again(dp_redis_calling *call, doppel_error *error) 
     return DOPPEL_OK;
 }
 
-/* One attempt at all that is left. Errors: DOPPEL_ERROR_IO may pass, unless what was refused says otherwise. */
+/* One attempt at all that is left. Errors: DOPPEL_ERROR_AWAY may pass, unless what was refused says otherwise. */
 static doppel_status attempt(dp_redis_calling *call, doppel_error *error) {
     call->turn = call->link->refusal = DP_REDIS_KEEP;
     doppel_status status = call->link->ready ? DOPPEL_OK : connect_again(call, error);
@@ -139,9 +139,9 @@ static doppel_status too_long(const dp_redis_calling *call, const doppel_error *
     if (!dp_redis_stops(call->link->pool))
         snprintf(when, sizeof when, "after %g s", call->link->pool->options.url->retry);
     if (unknown)
-        return dp_fail(error, DOPPEL_ERROR_IO, "%s; given up %s: what became of the last %zu commands is not known",
+        return dp_fail(error, DOPPEL_ERROR_AWAY, "%s; given up %s: what became of the last %zu commands is not known",
                        why->message, when, unknown);
-    return dp_fail(error, DOPPEL_ERROR_IO, "%s; given up %s", why->message, when);
+    return dp_fail(error, DOPPEL_ERROR_AWAY, "%s; given up %s", why->message, when);
 }
 
 static doppel_status run(dp_redis_calling *call, doppel_error *error) {
@@ -152,7 +152,7 @@ static doppel_status run(dp_redis_calling *call, doppel_error *error) {
         if (!status)
             return DOPPEL_OK;
         bool hopeless = call->turn == DP_REDIS_FAIL || call->link->refusal == DP_REDIS_FAIL;
-        if (status != DOPPEL_ERROR_IO || hopeless) {
+        if (status != DOPPEL_ERROR_AWAY || hopeless) {
             if (error)
                 *error = why;
             return status;

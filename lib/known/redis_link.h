@@ -54,14 +54,14 @@ typedef struct dp_redis_link_options {
 } dp_redis_link_options;
 
 /* A pool: links for as many threads as ask at once. create connects once, so that what is wrong is told at the start:
- * DOPPEL_ERROR_IO (nobody answers), DOPPEL_ERROR_STORE (wrong password, no such db, below Redis 7). */
+ * DOPPEL_ERROR_AWAY (nobody answers), DOPPEL_ERROR_STORE (wrong password, no such db, below Redis 7). */
 typedef struct dp_redis_pool dp_redis_pool;
 doppel_status dp_redis_pool_create(const dp_redis_link_options *options, dp_redis_pool **pool, doppel_error *error);
 /* Makes the server forget which requests the links have sent, as far as it can be reached at once and no request may
  * still arrive; then frees the pool. */
 void dp_redis_pool_free(dp_redis_pool *pool);
 /* Calls that wait for a server that does not answer give up within about a second, now and from now on:
- * DOPPEL_ERROR_IO. May be called by any thread, and by a signal handler. */
+ * DOPPEL_ERROR_AWAY. May be called by any thread, and by a signal handler. */
 void dp_redis_pool_stop(dp_redis_pool *pool);
 dp_redis_link *dp_redis_take(dp_redis_pool *pool, doppel_error *error);
 void dp_redis_give(dp_redis_pool *pool, dp_redis_link *link);
@@ -79,7 +79,7 @@ typedef struct dp_redis_command {
  * 1 s, with a part left to chance, for up to `retry` seconds without an answer), MOVED, ASK, TRYAGAIN, READONLY,
  * LOADING, MASTERDOWN, CLUSTERDOWN, and a function that is not there (loaded again). A command that was certainly not
  * carried out is sent again as it was, in order; one that may have been, with `again`. With url->replicas > 0 and
- * `safe`, a WAIT follows the commands, and too few replicas are an error: DOPPEL_ERROR_IO.
+ * `safe`, a WAIT follows the commands, and too few replicas are an error: DOPPEL_ERROR_AWAY.
  * On an error no reply is left to the caller. */
 doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *commands, size_t count, bool safe,
                             redisReply **replies, doppel_error *error);

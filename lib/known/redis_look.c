@@ -220,7 +220,7 @@ static doppel_status greet(dp_look *look, doppel_error *error) {
         }
     }
     if (status == DOPPEL_OK && changed)
-        status = dp_fail_at(error, DOPPEL_ERROR_IO, l->redis->url.name, 0,
+        status = dp_fail_at(error, DOPPEL_ERROR_AWAY, l->redis->url.name, 0,
                             "the memory goes as soon as it is made: is something else deleting its keys?");
     return status;
 }

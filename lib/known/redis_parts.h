@@ -71,7 +71,7 @@ static inline bool dp_redis_stops(const dp_redis_pool *pool) {
 void dp_redis_log(dp_redis_pool *pool, doppel_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Connects to `to` and makes the connection usable: password, name, version, db. Errors: DOPPEL_ERROR_IO (it may be
+/* Connects to `to` and makes the connection usable: password, name, version, db. Errors: DOPPEL_ERROR_AWAY (it may be
  * tried again), DOPPEL_ERROR_STORE, DOPPEL_ERROR_MEMORY; the wire is closed then. redis_greet.c */
 doppel_status dp_redis_greet(dp_redis_link *link, const dp_redis_address *to, doppel_error *error);
 /* Loads the functions if they are not there; warns once of what is wrong with the server's settings. */
@@ -122,7 +122,7 @@ typedef struct dp_redis_calling {
     double pause;
 } dp_redis_calling;
 
-/* Sends all that have no answer, until a refusal, and takes the answers in. Errors: DOPPEL_ERROR_IO and _MEMORY; the
+/* Sends all that have no answer, until a refusal, and takes the answers in. Errors: DOPPEL_ERROR_AWAY and _MEMORY; the
  * connection was given up then. */
 doppel_status dp_redis_pass(dp_redis_calling *call, doppel_error *error);
 /* Gives the connection up; `why` (may be NULL) is logged. */

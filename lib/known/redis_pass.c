@@ -97,7 +97,7 @@ static doppel_status settle_all(dp_redis_calling *call, doppel_error *error) {
             return status;
         if (!call->flying) {
             freeReplyObject(reply);
-            return dp_fail(error, DOPPEL_ERROR_IO, "%s: it answers what nobody asked", call->link->wire.place);
+            return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: it answers what nobody asked", call->link->wire.place);
         }
         settle(call, reply);
     }

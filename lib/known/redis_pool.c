@@ -20,7 +20,7 @@ dp_redis_link *dp_redis_link_create(dp_redis_pool *pool, doppel_error *error) {
     link->pool = pool;
     link->wire.fd = -1;
     if (getrandom(link->name, sizeof link->name, 0) != sizeof link->name) {
-        dp_fail(error, DOPPEL_ERROR_IO, "the system gives no random numbers: %s", strerror(errno));
+        dp_fail(error, DOPPEL_ERROR_AWAY, "the system gives no random numbers: %s", strerror(errno));
         free(link);
         return NULL;
     }
@@ -73,7 +73,7 @@ static doppel_status connect_first(dp_redis_pool *pool, doppel_error *error) {
         link->client = 0;
         link->refusal = DP_REDIS_KEEP;
         status = dp_redis_find(link, error);
-        if (status != DOPPEL_ERROR_IO || !may_pass(link) || dp_redis_clock() >= until)
+        if (status != DOPPEL_ERROR_AWAY || !may_pass(link) || dp_redis_clock() >= until)
             break;
         nanosleep(&(struct timespec){0, 100000000}, NULL);
     }

@@ -24,7 +24,7 @@ double dp_redis_clock(void) {
 }
 
 static doppel_status broken(const dp_redis_wire *wire, const char *reason, doppel_error *error) {
-    return dp_fail(error, DOPPEL_ERROR_IO, "%s: %s", wire->place, reason);
+    return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: %s", wire->place, reason);
 }
 
 /* ---- opening ---- */
@@ -193,14 +193,14 @@ doppel_status dp_redis_wire_move(dp_redis_wire *wire, double timeout, doppel_err
     struct pollfd what = {wire->fd, (short)(POLLIN | (dp_redis_wire_unsent(wire) ? POLLOUT : 0)), 0};
     int reason = wait_for(wire->fd, what.events, until, wire->stop);
     if (reason == ETIMEDOUT)
-        return dp_fail(error, DOPPEL_ERROR_IO, "%s: silent for %.3g s", wire->place, timeout);
+        return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: silent for %.3g s", wire->place, timeout);
     if (reason)
         return broken(wire, strerror(reason), error);
     /* Replies first: what came before the connection broke is known. */
     doppel_status status = receive_some(wire, error);
     if (!status && dp_redis_wire_unsent(wire))
         status = send_some(wire, error);
-    while (status == DOPPEL_ERROR_IO && !receive_some(wire, NULL) && !wait_for(wire->fd, POLLIN, until, wire->stop))
+    while (status == DOPPEL_ERROR_AWAY && !receive_some(wire, NULL) && !wait_for(wire->fd, POLLIN, until, wire->stop))
         continue;
     return status;
 }

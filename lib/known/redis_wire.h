@@ -26,7 +26,7 @@ typedef struct dp_redis_wire {
 } dp_redis_wire;
 
 /* Connects within `timeout` seconds, by each address of the host in turn. `stop` must outlive the wire. Errors:
- * DOPPEL_ERROR_IO, _MEMORY. */
+ * DOPPEL_ERROR_AWAY, _MEMORY. */
 doppel_status dp_redis_wire_open(dp_redis_wire *wire, const dp_redis_address *to, double timeout,
                                  const dp_redis_stop *stop, doppel_error *error);
 void dp_redis_wire_close(dp_redis_wire *wire);
@@ -44,7 +44,7 @@ static inline size_t dp_redis_wire_unsent(const dp_redis_wire *wire) {
 }
 
 /* Sends what can be sent and takes in what has come, once, waiting for either for up to `timeout` seconds. An error
- * means that the connection is of no use any more: DOPPEL_ERROR_IO, _MEMORY. */
+ * means that the connection is of no use any more: DOPPEL_ERROR_AWAY, _MEMORY. */
 doppel_status dp_redis_wire_move(dp_redis_wire *wire, double timeout, doppel_error *error);
 
 /* The next reply that has come whole; NULL: none yet. Errors as of move. */
