@@ -5,8 +5,15 @@
 local HOUR = 3600
 local UNUSED_FOR = 30 * 24 * HOUR * 1000
 
+-- While the slot of the memory moves to another node of a Cluster, keys that are not here may be there, and a call that
+-- touches one fails. This one fails before anything is written.
+local function touch(prefix)
+    redis.call('EXISTS', prefix .. '-')
+end
+
 -- Makes the meta key if it is not there: field, value, ... Gives what is there then.
 local function make(keys, argv)
+    touch(string.sub(keys[1], 1, -2))
     if redis.call('EXISTS', keys[1]) == 0 then
         redis.call('HSET', keys[1], 'n', '0', unpack(argv))
         redis.call('PEXPIRE', keys[1], UNUSED_FOR)
@@ -16,6 +23,7 @@ end
 
 -- Gives out the next numbers, unless another memory is there; the reply is the last of them.
 local function reserve(keys, argv)
+    touch(string.sub(keys[1], 1, -2))
     if redis.call('HGET', keys[1], 'e') ~= argv[1] then
         return redis.error_reply('ANOTHER memory is there')
     end
@@ -181,6 +189,7 @@ local function carry_out(meta)
     local prefix = string.sub(meta, 1, -2)
     local epoch, link, request, stamp, now = take(), take(), take(), take(), tonumber(take())
     local last, latest, lives, removes, answers_for = take(), take(), take(), take(), take()
+    touch(prefix)
     local answered = redis.call('GET', prefix .. 'r' .. link)
     if answered and string.sub(answered, 1, 8) == request then
         return { string.sub(answered, 9) }
@@ -239,6 +248,7 @@ end
 
 -- Sweeps the buckets of these keys.
 local function sweep_all(keys, arguments)
+    touch(string.sub(keys[1], 1, -2))
     if redis.call('HGET', keys[1], 'e') ~= arguments[1] then
         return redis.error_reply('ANOTHER memory is there')
     end
