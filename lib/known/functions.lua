@@ -73,6 +73,14 @@ local function compare(prefix, changed)
     end)
 end
 
+-- Drops a field, and the bucket when nothing is left in it but its time.
+local function drop(key, field)
+    redis.call('HDEL', key, field)
+    if redis.call('HLEN', key) <= 1 then
+        redis.call('DEL', key)
+    end
+end
+
 -- Drops the entries of a bucket that have expired. The lowest two bits of a field say how large its entries are and
 -- where the time stands in them.
 local function sweep(key, now, fingerprint)
@@ -91,7 +99,7 @@ local function sweep(key, now, fingerprint)
             end
         end
         if size and #kept == 0 then
-            redis.call('HDEL', key, field)
+            drop(key, field)
         elseif size and #kept * size < #value then
             redis.call('HSET', key, field, table.concat(kept))
         end
@@ -129,7 +137,7 @@ end
 local function write(prefix, meta, now)
     each(3, function(bucket, field, value)
         if value == '' then
-            redis.call('HDEL', prefix .. 'b' .. bucket, field)
+            drop(prefix .. 'b' .. bucket, field)
         else
             redis.call('HSET', prefix .. 'b' .. bucket, field, value)
         end
@@ -144,9 +152,6 @@ local function write(prefix, meta, now)
     each(3, function(name, value, milliseconds)
         set(prefix .. name, value, milliseconds)
     end)
-    each(1, function(number)
-        redis.call('DEL', prefix .. 'd' .. number, prefix .. 't' .. number, prefix .. 'c' .. number, prefix .. 'a' .. number)
-    end)
     each(5, function(number, reason, times, last, milliseconds)
         local key = prefix .. 'c' .. number
         redis.call('HINCRBY', key, reason, times)
@@ -156,6 +161,10 @@ local function write(prefix, meta, now)
     each(3, function(number, copies, milliseconds)
         redis.call('APPEND', prefix .. 'a' .. number, copies)
         expire(prefix .. 'a' .. number, milliseconds)
+    end)
+    each(1, function(number)
+        redis.call('DEL', prefix .. 'd' .. number, prefix .. 't' .. number)
+        redis.call('DEL', prefix .. 'c' .. number, prefix .. 'a' .. number)
     end)
     each(2, function(field, change)
         if redis.call('HINCRBY', meta, field, change) <= 0 then

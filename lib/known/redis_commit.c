@@ -745,9 +745,9 @@ static void encode_commit(committing *c) {
     put_places(c);
     put_lives(c);
     put_documents(c);
-    put_removals(c);
     put_counts(c);
     put_links(c);
+    put_removals(c);
     put_totals(c);
     put_sweeps(c);
 }
