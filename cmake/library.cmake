@@ -2,11 +2,7 @@
 # unit tests link the .a, where the library's own dp_ symbols can be reached.
 file(GLOB library_sources CONFIGURE_DEPENDS lib/*/*.c lib/*/*.cpp)
 list(FILTER library_sources EXCLUDE REGEX "/generate_[^/]*$") # programs that run during the build
-if(with_redis)
-  list(FILTER library_sources EXCLUDE REGEX "/redis_absent.c$")
-else()
-  list(FILTER library_sources EXCLUDE REGEX "/lib/store/redis_([^a]|a[^b])[^/]*$")
-endif()
+list(FILTER library_sources EXCLUDE REGEX "/lib/store/(redis_[^/]*|shared)\\.c$")
 
 add_library(doppel_objects OBJECT ${library_sources})
 set_target_properties(doppel_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -40,14 +36,3 @@ foreach(source ${generators})
   add_custom_command(OUTPUT ${table} COMMAND ${program} > ${table} DEPENDS ${program} VERBATIM)
   target_sources(doppel_objects PRIVATE ${table})
 endforeach()
-
-# The functions that run inside Redis, lib/store/redis/*.lua, as one text.
-if(with_redis)
-  file(GLOB redis_functions CONFIGURE_DEPENDS lib/store/redis/*.lua)
-  set(redis_library ${PROJECT_BINARY_DIR}/generated/redis_library.c)
-  add_custom_command(OUTPUT ${redis_library}
-                     COMMAND ${CMAKE_COMMAND} -DFOLDER=${PROJECT_SOURCE_DIR}/lib/store/redis -DTO=${redis_library}
-                             -P ${PROJECT_SOURCE_DIR}/cmake/redis_library.cmake
-                     DEPENDS ${redis_functions} ${PROJECT_SOURCE_DIR}/cmake/redis_library.cmake VERBATIM)
-  target_sources(doppel_objects PRIVATE ${redis_library})
-endif()

@@ -15,7 +15,7 @@ static const char html[] =
     " and have lungs, as all of their kind do, wherever they live.</main>";
 
 static uint64_t sum_of(const dp_query *q) {
-    uint64_t sum = mixed(mixed(q->id_hash, q->url_hash), mixed(q->title_key.length, q->fields.length));
+    uint64_t sum = mixed(mixed(q->id.length, q->canonical.length), mixed(q->title_key.length, q->fields.length));
     sum = mixed(mixed(sum, q->fingerprint[0]), dp_load64(q->digest));
     for (size_t i = 0; i < q->key_count; i++)
         sum = mixed(sum, q->keys[i]);
