@@ -2,6 +2,7 @@
 #include "best_title.h"
 #include "support.h"
 
+#include "engine/query.h"
 #include "sketch/sketch.h"
 
 #include <stdio.h>

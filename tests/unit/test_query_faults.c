@@ -49,9 +49,7 @@ static doppel_status ask_all(dp_asker *asker, uint64_t *result) {
 
 static doppel_status asking(uint64_t *result) {
     char *fields[] = {(char[]){"source"}};
-    const dp_names names = {.keyed = true};
     dp_asking how = {.recipe = dp_recipe_default(),
-                     .names = &names,
                      .by_similarity = true,
                      .min_words = 5,
                      .titles = true,
