@@ -20,8 +20,7 @@ static doppel_slice cut(const char **at, const char *end) {
 
 static void check_query(const dp_query *q, const dp_asking *asking) {
     CHECK(q->id.length <= DP_NAME_LIMIT && q->canonical.length <= DP_NAME_LIMIT && q->title.length <= DP_NAME_LIMIT);
-    CHECK(!q->canonical.length == !q->url_hash && !q->id.length == !q->id_hash);
-    CHECK(q->id.length || !(q->has_digest || q->url_hash));
+    CHECK(q->id.length || !(q->has_digest || q->canonical.length));
     CHECK(!q->fields.data || (q->fields.data[0] == '{' && q->fields.data[q->fields.length - 1] == '}'));
     if (q->content && asking->by_similarity)
         CHECK(q->set_count && q->key_count == (size_t)asking->bands);
@@ -35,7 +34,7 @@ static void check_same(const dp_query *a, const dp_query *b) {
     CHECK(a->set_count == b->set_count && a->key_count == b->key_count);
     CHECK(!a->set_count || !memcmp(a->set, b->set, a->set_count * sizeof *a->set));
     CHECK(!a->key_count || !memcmp(a->keys, b->keys, a->key_count * sizeof *a->keys));
-    CHECK(a->id_hash == b->id_hash && a->url_hash == b->url_hash);
+    CHECK(a->id.length == b->id.length && a->canonical.length == b->canonical.length);
 }
 
 /* The same item again, and by the sketches that were made of it. */
@@ -130,9 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t how = data[0];
     doppel_item item = make_item((const char *)data + 1, (const char *)data + size, extra, &rest);
     give_content(&item, how, rest);
-    static const dp_names names = {.keyed = true, .secret = {1, 2}};
     dp_asking asking = {.recipe = how & NARROW ? narrow : dp_recipe_default(),
-                        .names = &names,
                         .by_similarity = how & BY_SIMILARITY,
                         .min_words = 5,
                         .titles = true,

@@ -57,11 +57,11 @@ static bool counts(const doppel_batch *batch, const doppel_engine *engine, const
 static doppel_status answer(doppel_engine *engine, const dp_query *query, doppel_verdict *verdict,
                             doppel_error *error) {
     dp_worker *worker;
-    doppel_status status = dp_engine_enter(engine, &worker, error);
+    doppel_status status = dp_worker_take(engine, &worker, error);
     if (status != DOPPEL_OK)
         return status;
     status = dp_engine_answer(engine, worker, query, verdict, error);
-    dp_engine_leave(engine, worker);
+    dp_worker_give(engine, worker);
     return status;
 }
 

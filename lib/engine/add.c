@@ -1,5 +1,6 @@
 /* add.c - what follows from a verdict: a new document, a copy that is linked or stored, a count at its original, a new
- * version in the place of an old one. All of it under `order`, so that of copies that come at once one is first. */
+ * version in the place of an old one; and queries that are added, one or many (known.h has the calls in their order).
+ */
 #include "engine/adding.h"
 
 /* ---- what is stored ---- */
@@ -45,13 +46,13 @@ static bool has_own_words(const dp_adding *a) {
 static dp_trace make_trace(const dp_adding *a, uint64_t number) {
     const dp_query *q = a->query;
     const doppel_engine_options *options = &a->engine->options;
-    uint64_t ttl = q->ttl ? q->ttl : options->ttl, from = dp_engine_latest(a->engine);
+    uint64_t ttl = q->ttl ? q->ttl : options->ttl, from = a->look->latest;
     dp_trace trace = {.number = number,
                       .kind = DP_TRACE_DOCUMENT,
-                      .added = a->look.now,
+                      .added = a->look->now,
                       .expires = ttl >= UINT64_MAX - from ? 0 : from + ttl,
-                      .id_hash = q->id_hash,
-                      .url_hash = q->url_hash,
+                      .id_hash = dp_look_hash(a->look, q->id),
+                      .url_hash = q->canonical.length ? dp_look_hash(a->look, q->canonical) : 0,
                       .fingerprint = {q->fingerprint[0], q->fingerprint[1]},
                       .content = q->content,
                       .keys = q->keys,
@@ -79,7 +80,11 @@ static dp_trace make_trace(const dp_adding *a, uint64_t number) {
 static doppel_status queue_document(dp_adding *a, dp_pending *p) {
     const dp_query *q = a->query;
     bool copy = a->finding.reason != DP_UNIQUE;
-    p->trace = make_trace(a, a->engine->next++);
+    uint64_t number;
+    doppel_status status = dp_look_number(a->look, &number, a->error);
+    if (status != DOPPEL_OK)
+        return status;
+    p->trace = make_trace(a, number);
     dp_record record = {.id = q->id,
                         .url = q->url,
                         .canonical = q->canonical,
@@ -99,10 +104,7 @@ static doppel_status queue_document(dp_adding *a, dp_pending *p) {
     p->added = true;
     p->change.number = p->trace.number;
     p->change.link = copy ? p->trace.of : 0;
-    doppel_status status = dp_commit_queue(a->engine, p, a->error);
-    if (status == DOPPEL_OK)
-        dp_latest(&a->engine->newest, a->look.now);
-    return status;
+    return dp_look_queue(a->look, p, a->error);
 }
 
 /* Of a copy that is not kept: its words, if nobody has them yet, so that they are known when they come again. */
@@ -111,10 +113,12 @@ static doppel_status add_text(dp_adding *a, dp_pending *p) {
     dp_buffer *bytes = &a->worker->bytes[DP_PART_TRACE];
     if (!has_own_words(a))
         return DOPPEL_OK;
-    doppel_status status = dp_find_words(a->engine, a->worker, a->query, &a->look, &number, a->error);
+    doppel_status status = dp_find_words(a->worker, a->query, &number, a->error);
     if (status != DOPPEL_OK || number)
         return status;
-    dp_trace copy = make_trace(a, a->engine->next++);
+    if ((status = dp_look_number(a->look, &number, a->error)) != DOPPEL_OK)
+        return status;
+    dp_trace copy = make_trace(a, number);
     p->trace = (dp_trace){
         .number = copy.number, .kind = DP_TRACE_TEXT, .of = copy.of, .added = copy.added, .expires = copy.expires};
     memcpy(p->trace.digest, copy.digest, sizeof copy.digest);
@@ -127,23 +131,19 @@ static doppel_status add_text(dp_adding *a, dp_pending *p) {
     return DOPPEL_OK;
 }
 
-doppel_status dp_engine_forget(doppel_engine *engine, const dp_trace *trace, bool expire, doppel_error *error) {
+doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_error *error) {
     dp_buffer bytes = {0};
-    dp_pending p = {.removed = true, .trace = *trace};
+    dp_pending p = {.removed = true, .trace = *trace, .change = {.remove = trace->number}};
     dp_trace removal = *trace;
     removal.kind = trace->kind == DP_TRACE_COPY ? DP_TRACE_COPY_REMOVAL : DP_TRACE_REMOVAL;
     removal.of = trace->number;
-    removal.number = expire ? 0 : engine->next++;
-    p.change.remove = trace->number;
-    doppel_status status = DOPPEL_OK;
-    if (!expire && !dp_trace_encode(&removal, &bytes))
+    doppel_status status = dp_look_number(look, &removal.number, error);
+    if (status == DOPPEL_OK && !dp_trace_encode(&removal, &bytes))
         status = dp_no_memory(error);
-    if (!expire) {
-        p.change.number = removal.number;
-        p.change.part[DP_PART_TRACE] = (doppel_slice){bytes.data, bytes.size};
-    }
+    p.change.number = removal.number;
+    p.change.part[DP_PART_TRACE] = (doppel_slice){bytes.data, bytes.size};
     if (status == DOPPEL_OK)
-        status = dp_commit_queue(engine, &p, error);
+        status = dp_look_queue(look, &p, error);
     dp_buffer_free(&bytes);
     return status;
 }
@@ -152,11 +152,10 @@ doppel_status dp_engine_forget(doppel_engine *engine, const dp_trace *trace, boo
 static doppel_status count_title(dp_adding *a) {
     dp_trace trace;
     bool found;
-    doppel_status status =
-        dp_read_trace(a->engine, a->worker, &a->look, a->finding.best.number, &trace, &found, a->error);
+    doppel_status status = dp_look_trace(a->look, a->finding.best.number, &trace, &found, a->error);
     if (status == DOPPEL_OK && found)
-        status = dp_known_title_seen(a->engine->known, trace.title, 1);
-    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(a->error) : status;
+        status = dp_look_title_seen(a->look, trace.title, 1, a->error);
+    return status;
 }
 
 /* Whether the document itself is to be remembered. A copy without a name of its own has nothing to add. */
@@ -166,7 +165,7 @@ static doppel_status is_kept(dp_adding *a, bool *kept) {
     bool copy = a->finding.reason != DP_UNIQUE;
     *kept = !copy || a->query->restore || a->engine->options.on_duplicate != DOPPEL_DUPLICATE_SKIP;
     if (*kept && copy && !a->query->id_given)
-        status = dp_find_id(a->engine, a->worker, a->query->id, &a->look, &number, a->error);
+        status = dp_find_id(a->worker, a->query->id, &number, a->error);
     *kept = *kept && !number && !(copy && a->holder);
     return status;
 }
@@ -174,35 +173,35 @@ static doppel_status is_kept(dp_adding *a, bool *kept) {
 static doppel_status queue_all(dp_adding *a) {
     dp_pending p = {.added = false};
     bool kept;
-    size_t mark = dp_commit_mark(a->engine);
+    size_t mark = dp_look_mark(a->look);
     doppel_status status = is_kept(a, &kept);
     if (a->finding.reason != DP_UNIQUE && !a->query->restore) {
         p.change.count = a->finding.best.number;
-        p.change.count_at = a->look.now;
+        p.change.count_at = a->look->now;
         p.change.count_reason = (uint8_t)a->finding.reason;
     }
     if (status == DOPPEL_OK && kept)
         status = queue_document(a, &p);
     else if (status == DOPPEL_OK && p.change.count && (status = add_text(a, &p)) == DOPPEL_OK)
-        status = dp_commit_queue(a->engine, &p, a->error);
+        status = dp_look_queue(a->look, &p, a->error);
     for (size_t i = 0; i < a->gone_count && status == DOPPEL_OK; i++)
-        status = dp_engine_forget(a->engine, &a->gone[i], false, a->error);
+        status = dp_engine_forget(a->look, &a->gone[i], a->error);
     if (status == DOPPEL_OK && a->query->restore)
-        status = dp_restore_counts(a->engine, a->query, &p.trace, a->error);
+        status = dp_restore_counts(a->look, a->query, &p.trace, a->error);
     else if (status == DOPPEL_OK && a->finding.reason == DP_SAME_TITLE)
         status = count_title(a);
     if (status != DOPPEL_OK)
-        dp_commit_back(a->engine, mark);
+        dp_look_back(a->look, mark);
     return status;
 }
 
-/* ---- all together ---- */
+/* ---- one query ---- */
 
 /* The verdict that a number had when it came. */
 static doppel_status give_again(dp_adding *a, uint64_t number, doppel_verdict *verdict) {
     dp_record record;
     bool found;
-    doppel_status status = dp_read_record(a->engine, a->worker, &a->look, number, &record, &found, a->error);
+    doppel_status status = dp_look_record(a->look, number, &record, &found, a->error);
     if (status == DOPPEL_OK && !found)
         status = dp_fail(a->error, DOPPEL_ERROR_STORE, "document %llu cannot be read", (unsigned long long)number);
     if (status != DOPPEL_OK)
@@ -228,16 +227,86 @@ static doppel_status decide(dp_adding *a, doppel_verdict *verdict) {
     return queue_all(a);
 }
 
-doppel_status dp_engine_decide(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
-                               doppel_error *error) {
-    dp_adding a = {.engine = engine, .worker = worker, .query = query, .error = error};
-    a.look = (dp_look){.below = UINT64_MAX, .now = dp_engine_now(engine), .deciding = true};
-    doppel_status status = dp_view_begin(worker->view, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = decide(&a, verdict);
-    dp_view_end(worker->view);
-    if (status == DOPPEL_OK)
-        dp_engine_note(engine, &a.finding);
+/* Looks up, decides and queues what follows. On an error nothing has changed. */
+static doppel_status decide_query(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_add *add,
+                                  doppel_error *error) {
+    dp_adding a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
+    a.look->except[0] = a.look->except[1] = 0;
+    doppel_status status = decide(&a, add->verdict);
+    add->counted = (dp_counted){a.finding.reason, a.finding.candidates, a.finding.best.evidence.distance};
     return status;
+}
+
+/* ---- queries, one or many ---- */
+
+/* Decides about some, in order; *first is the first that failed, and *why. Stops there when `stop` says so; gives how
+ * many were decided. */
+static size_t decide_some(doppel_engine *engine, dp_worker *worker, const dp_adds *adds, size_t from, size_t count,
+                          size_t *first, doppel_error *why) {
+    *first = SIZE_MAX;
+    for (size_t i = from; i < from + count; i++) {
+        doppel_error one = {0};
+        adds->add[i].status = decide_query(engine, worker, adds->query[i], &adds->add[i], &one);
+        if (adds->add[i].status == DOPPEL_OK || *first != SIZE_MAX)
+            continue;
+        *first = i;
+        *why = one;
+        if (adds->stop)
+            return i + 1 - from;
+    }
+    return count;
+}
+
+static void fail_from(dp_adds *adds, size_t from, size_t to, doppel_status status, const doppel_error *why) {
+    for (size_t i = from; i < to; i++) {
+        if (adds->add[i].status != DOPPEL_OK)
+            continue;
+        adds->add[i].status = status;
+        if (i < adds->first_bad) {
+            adds->first_bad = i;
+            adds->why = *why;
+        }
+    }
+}
+
+/* Decides about those that are ready until it stands, and counts them. */
+static void add_ready(doppel_engine *engine, dp_worker *worker, dp_adds *adds, size_t ready) {
+    doppel_error why = {0}, unkept = {0};
+    size_t from = adds->done, count, first;
+    doppel_status status;
+    bool stands;
+    do {
+        count = decide_some(engine, worker, adds, from, ready, &first, &why);
+        status = dp_look_commit(worker->look, &stands, &unkept);
+    } while (status == DOPPEL_OK && !stands);
+    if (first < adds->first_bad) {
+        adds->first_bad = first;
+        adds->why = why;
+    }
+    if (status != DOPPEL_OK)
+        fail_from(adds, from, from + count, status, &unkept);
+    for (size_t i = from; i < from + count; i++)
+        if (adds->add[i].status == DOPPEL_OK)
+            dp_engine_note(engine, &adds->add[i].counted);
+    atomic_fetch_add(&engine->counters.adds, count);
+    adds->done += count;
+}
+
+doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp_adds *adds, doppel_error *error) {
+    adds->done = 0;
+    adds->first_bad = SIZE_MAX;
+    while (adds->done < adds->count && !(adds->stop && adds->first_bad != SIZE_MAX)) {
+        doppel_error why = {0};
+        size_t ready;
+        doppel_status status =
+            dp_look_fetch(worker->look, adds->query + adds->done, adds->count - adds->done, &ready, &why);
+        if (status != DOPPEL_OK) {
+            fail_from(adds, adds->done, adds->count, status, &why);
+            if (error)
+                *error = why;
+            return status;
+        }
+        add_ready(engine, worker, adds, ready);
+    }
+    return DOPPEL_OK;
 }

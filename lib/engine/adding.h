@@ -8,7 +8,7 @@ typedef struct dp_adding {
     doppel_engine *engine;
     dp_worker *worker;
     const dp_query *query;
-    dp_look look;
+    dp_look *look; /* the worker's */
     dp_finding finding;
     dp_trace gone[2]; /* that this one takes the place of */
     size_t gone_count;

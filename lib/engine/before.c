@@ -2,12 +2,14 @@
 #include "engine/adding.h"
 
 /* Whether what left this trace had the same words (or, where digests are not known, the same fingerprint and URL). */
-static bool same_words(const dp_query *query, const dp_trace *trace) {
+static bool same_words(const dp_adding *a, const dp_trace *trace) {
+    const dp_query *query = a->query;
     static const uint8_t none[32];
     bool has = memcmp(trace->digest, none, sizeof none) != 0;
     if (query->has_digest || has)
         return query->has_digest && has && !memcmp(query->digest, trace->digest, sizeof trace->digest);
-    return query->url_hash == trace->url_hash && query->fingerprint[0] == trace->fingerprint[0] &&
+    uint64_t url_hash = query->canonical.length ? dp_look_hash(a->look, query->canonical) : 0;
+    return url_hash == trace->url_hash && query->fingerprint[0] == trace->fingerprint[0] &&
            query->fingerprint[1] == trace->fingerprint[1];
 }
 
@@ -20,12 +22,12 @@ static bool is_from(const dp_query *query, doppel_slice origin) {
 /* Who has the query's id, and how it left its trace and record. */
 static doppel_status read_holder(dp_adding *a, uint64_t *number, dp_trace *trace, dp_record *record) {
     bool found;
-    doppel_status status = dp_find_id(a->engine, a->worker, a->query->id, &a->look, number, a->error);
+    doppel_status status = dp_find_id(a->worker, a->query->id, number, a->error);
     if (status != DOPPEL_OK || !*number)
         return status;
-    status = dp_read_trace(a->engine, a->worker, &a->look, *number, trace, &found, a->error);
+    status = dp_look_trace(a->look, *number, trace, &found, a->error);
     if (status == DOPPEL_OK && found)
-        status = dp_read_record(a->engine, a->worker, &a->look, *number, record, &found, a->error);
+        status = dp_look_record(a->look, *number, record, &found, a->error);
     if (!found)
         *number = 0;
     return status;
@@ -44,13 +46,18 @@ static doppel_status look_up_id(dp_adding *a, uint64_t *again) {
     doppel_status status = read_holder(a, &number, trace, &record);
     if (status != DOPPEL_OK || !number)
         return status;
-    bool orphan = trace->kind == DP_TRACE_COPY && !dp_look_alive(a->engine, &a->look, trace->of);
+    bool there = true;
+    if (trace->kind == DP_TRACE_COPY)
+        status = dp_look_alive(a->look, trace->of, &there, a->error);
+    if (status != DOPPEL_OK)
+        return status;
+    bool orphan = !there;
     if (!orphan && is_from(q, record.origin))
         *again = number;
     else if (!q->id_given)
         return DOPPEL_OK;
-    else if (orphan || !same_words(q, trace))
-        a->look.except[a->gone_count++] = number;
+    else if (orphan || !same_words(a, trace))
+        a->look->except[a->gone_count++] = number;
     else if (q->origin.data && !q->restore)
         a->holder = number;
     else
@@ -62,28 +69,27 @@ static doppel_status look_up_id(dp_adding *a, uint64_t *again) {
 static doppel_status refresh(dp_adding *a) {
     uint64_t number;
     bool found;
-    doppel_status status = dp_find_url(a->engine, a->worker, a->query->canonical, &a->look, &number, a->error);
+    doppel_status status = dp_find_url(a->worker, a->query->canonical, &number, a->error);
     if (status != DOPPEL_OK || !number || a->gone_count == 2)
         return status;
     dp_trace *trace = &a->gone[a->gone_count];
-    status = dp_read_trace(a->engine, a->worker, &a->look, number, trace, &found, a->error);
-    if (status != DOPPEL_OK || !found || same_words(a->query, trace))
+    status = dp_look_trace(a->look, number, trace, &found, a->error);
+    if (status != DOPPEL_OK || !found || same_words(a, trace))
         return status;
-    a->look.except[a->gone_count++] = number;
-    return dp_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
+    a->look->except[a->gone_count++] = number;
+    return dp_find(a->engine, a->worker, a->query, &a->finding, a->error);
 }
 
 static bool may_refresh(const dp_adding *a) {
     return a->finding.reason == DP_SAME_URL && a->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH;
 }
 
-doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_look *look,
-                                dp_finding *finding, doppel_error *error) {
-    dp_adding a = {.engine = engine, .worker = worker, .query = query, .look = *look, .error = error};
-    doppel_status status = dp_find(engine, worker, query, &a.look, &a.finding, error);
+doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_finding *finding,
+                                doppel_error *error) {
+    dp_adding a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
+    doppel_status status = dp_find(engine, worker, query, &a.finding, error);
     if (status == DOPPEL_OK && may_refresh(&a))
         status = refresh(&a);
-    *look = a.look;
     *finding = a.finding;
     return status;
 }
@@ -98,8 +104,8 @@ static uint64_t itself(const dp_adding *a) {
 /* What it is a copy of. *again: of itself. */
 static doppel_status look_up_rest(dp_adding *a, uint64_t *again) {
     if (a->query->restore)
-        return dp_restore_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
-    doppel_status status = dp_find(a->engine, a->worker, a->query, &a->look, &a->finding, a->error);
+        return dp_restore_find(a->worker, a->query, &a->finding, a->error);
+    doppel_status status = dp_find(a->engine, a->worker, a->query, &a->finding, a->error);
     if (status == DOPPEL_OK && !itself(a) && may_refresh(a))
         status = refresh(a);
     *again = status == DOPPEL_OK ? itself(a) : 0;
@@ -110,7 +116,7 @@ static doppel_status look_up_rest(dp_adding *a, uint64_t *again) {
 static doppel_status replace_holder(dp_adding *a) {
     bool found;
     dp_trace *trace = &a->gone[a->gone_count];
-    doppel_status status = dp_read_trace(a->engine, a->worker, &a->look, a->holder, trace, &found, a->error);
+    doppel_status status = dp_look_trace(a->look, a->holder, trace, &found, a->error);
     a->gone_count += status == DOPPEL_OK && found;
     return status;
 }

@@ -1,7 +1,7 @@
 /* find.c - the original of a query: whoever has its URL, else its words, else near content, else a similar title.
  *
- * Look-ups in `known` give numbers that may have what is asked; what is stored of them says whether they do. The first
- * kind of evidence that finds someone decides (lib/decide), and only then is the rest measured on that one. */
+ * What is known (lib/known) gives numbers that may have what is asked; what is stored of them says whether they do. The
+ * first kind of evidence that finds someone decides (lib/decide), and only then is the rest measured on that one. */
 #include "engine/engine.h"
 #include "verify/verify.h"
 
@@ -14,7 +14,7 @@ typedef struct search {
     doppel_engine *engine;
     dp_worker *worker;
     const dp_query *query;
-    const dp_look *look;
+    dp_look *look; /* the worker's */
     dp_finding *finding;
     doppel_error *error;
     bool crowded; /* so many share its bands that sets are not read again and again */
@@ -22,14 +22,12 @@ typedef struct search {
     int lost_count;
 } search;
 
-static bool counts(const search *s, uint64_t number) {
+static doppel_status counts(const search *s, uint64_t number, bool *does) {
     const dp_look *look = s->look;
-    if (!number || number >= look->below || number == look->except[0] || number == look->except[1])
-        return false;
-    for (int i = 0; i < s->lost_count; i++)
-        if (s->lost[i] == number)
-            return false;
-    return dp_look_alive(s->engine, look, number);
+    *does = number && number < look->below && number != look->except[0] && number != look->except[1];
+    for (int i = 0; i < s->lost_count && *does; i++)
+        *does = s->lost[i] != number;
+    return *does ? dp_look_alive(s->look, number, does, s->error) : DOPPEL_OK;
 }
 
 static void consider(search *s, const dp_candidate *candidate) {
@@ -46,50 +44,51 @@ static void consider(search *s, const dp_candidate *candidate) {
 
 /* ---- ids and URLs ---- */
 
-/* Whether a trace is a copy of what is gone: its URL says nothing any more. */
-static bool is_orphan(const search *s, const dp_trace *trace) {
-    return trace->kind == DP_TRACE_COPY && !counts(s, trace->of);
+static bool is_name(doppel_slice has, doppel_slice name) {
+    return has.length == name.length && !memcmp(has.data, name.data, name.length);
 }
 
-/* Who has this very name, by a key of `known`: the lowest number. */
+/* Whether a number has this very name, and what it left. A copy of what is gone does not have its URL any more. */
+static doppel_status has_name(const search *s, dp_key key, doppel_slice name, uint64_t number, dp_trace *trace,
+                              bool *has) {
+    dp_record record;
+    doppel_status status = counts(s, number, has);
+    if (status == DOPPEL_OK && *has)
+        status = dp_look_record(s->look, number, &record, has, s->error);
+    if (status != DOPPEL_OK || !*has)
+        return status;
+    *has = is_name(key == DP_KEY_ID ? record.id : record.canonical, name);
+    if (*has)
+        status = dp_look_trace(s->look, number, trace, has, s->error);
+    if (status == DOPPEL_OK && *has && key == DP_KEY_URL && trace->kind == DP_TRACE_COPY)
+        status = counts(s, trace->of, has);
+    return status;
+}
+
+/* Who has this very name: the lowest number. */
 static doppel_status find_name(search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
     dp_numbers *keyed = &s->worker->keyed;
-    doppel_status status = dp_known_find_key(s->engine->known, key, dp_name_hash(&s->engine->names, name), keyed);
+    doppel_status status = dp_look_find_name(s->look, key, name, keyed, s->error);
+    bool has = false;
     *number = 0;
-    for (size_t i = 0; i < keyed->count && status == DOPPEL_OK; i++) {
-        dp_record record;
-        bool found = counts(s, keyed->number[i]);
-        if (found)
-            status = dp_read_record(s->engine, s->worker, s->look, keyed->number[i], &record, &found, s->error);
-        if (status != DOPPEL_OK || !found)
-            continue;
-        const doppel_slice *has = key == DP_KEY_ID ? &record.id : &record.canonical;
-        if (has->length != name.length || memcmp(has->data, name.data, name.length) != 0)
-            continue;
-        status = dp_read_trace(s->engine, s->worker, s->look, keyed->number[i], trace, &found, s->error);
-        if (status == DOPPEL_OK && found && !(key == DP_KEY_URL && is_orphan(s, trace))) {
+    for (size_t i = 0; status == DOPPEL_OK && i < keyed->count && !has; i++) {
+        status = has_name(s, key, name, keyed->number[i], trace, &has);
+        if (status == DOPPEL_OK && has)
             *number = keyed->number[i];
-            return DOPPEL_OK;
-        }
     }
-    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
+    return status;
 }
 
-static doppel_status find_named(doppel_engine *engine, dp_worker *worker, dp_key key, doppel_slice name,
-                                const dp_look *look, uint64_t *number, doppel_error *error) {
-    search s = {.engine = engine, .worker = worker, .look = look, .error = error};
+doppel_status dp_find_id(dp_worker *worker, doppel_slice id, uint64_t *number, doppel_error *error) {
+    search s = {.worker = worker, .look = worker->look, .error = error};
     dp_trace trace;
-    return find_name(&s, key, name, number, &trace);
+    return find_name(&s, DP_KEY_ID, id, number, &trace);
 }
 
-doppel_status dp_find_id(doppel_engine *engine, dp_worker *worker, doppel_slice id, const dp_look *look,
-                         uint64_t *number, doppel_error *error) {
-    return find_named(engine, worker, DP_KEY_ID, id, look, number, error);
-}
-
-doppel_status dp_find_url(doppel_engine *engine, dp_worker *worker, doppel_slice url, const dp_look *look,
-                          uint64_t *number, doppel_error *error) {
-    return find_named(engine, worker, DP_KEY_URL, url, look, number, error);
+doppel_status dp_find_url(dp_worker *worker, doppel_slice url, uint64_t *number, doppel_error *error) {
+    search s = {.worker = worker, .look = worker->look, .error = error};
+    dp_trace trace;
+    return find_name(&s, DP_KEY_URL, url, number, &trace);
 }
 
 static doppel_status find_same_url(search *s) {
@@ -111,33 +110,44 @@ static doppel_status find_same_url(search *s) {
 
 /* ---- content ---- */
 
+/* Whether a number has the query's words; *original: its own number, or that of which it is a copy. Copies of what is
+ * gone do not count. */
+static doppel_status has_words(const search *s, uint64_t number, uint64_t *original, bool *by_copy, bool *has) {
+    dp_trace trace;
+    doppel_status status = counts(s, number, has);
+    if (status == DOPPEL_OK && *has)
+        status = dp_look_trace(s->look, number, &trace, has, s->error);
+    if (status != DOPPEL_OK || !*has)
+        return status;
+    *has = !memcmp(trace.digest, s->query->digest, sizeof trace.digest);
+    *by_copy = trace.kind != DP_TRACE_DOCUMENT;
+    *original = *by_copy ? trace.of : number;
+    return *has && *by_copy ? counts(s, trace.of, has) : DOPPEL_OK;
+}
+
 /* Who has the query's words: the first document, else the original of the first copy that has them; 0: nobody does. */
 static doppel_status find_words(search *s, uint64_t *number, bool *by_copy) {
     dp_numbers *keyed = &s->worker->keyed;
+    const doppel_slice digest = {(const char *)s->query->digest, sizeof s->query->digest};
     *number = 0;
     *by_copy = false;
     if (!s->query->has_digest)
         return DOPPEL_OK;
-    doppel_status status = dp_known_find_key(s->engine->known, DP_KEY_DIGEST, dp_digest_hash(s->query->digest), keyed);
-    for (size_t i = 0; i < keyed->count && status == DOPPEL_OK && (!*number || *by_copy); i++) {
-        dp_trace trace;
-        bool found = counts(s, keyed->number[i]);
-        if (found)
-            status = dp_read_trace(s->engine, s->worker, s->look, keyed->number[i], &trace, &found, s->error);
-        if (status != DOPPEL_OK || !found || memcmp(trace.digest, s->query->digest, sizeof trace.digest) != 0)
+    doppel_status status = dp_look_find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error);
+    for (size_t i = 0; status == DOPPEL_OK && i < keyed->count && (!*number || *by_copy); i++) {
+        uint64_t original;
+        bool copy, has;
+        status = has_words(s, keyed->number[i], &original, &copy, &has);
+        if (status != DOPPEL_OK || !has || (copy && *number))
             continue;
-        bool copy = trace.kind != DP_TRACE_DOCUMENT;
-        if (copy && (*number || !counts(s, trace.of)))
-            continue;
-        *number = copy ? trace.of : keyed->number[i];
+        *number = original;
         *by_copy = copy;
     }
-    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
+    return status;
 }
 
-doppel_status dp_find_words(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
-                            uint64_t *number, doppel_error *error) {
-    search s = {.engine = engine, .worker = worker, .query = query, .look = look, .error = error};
+doppel_status dp_find_words(dp_worker *worker, const dp_query *query, uint64_t *number, doppel_error *error) {
+    search s = {.worker = worker, .query = query, .look = worker->look, .error = error};
     bool by_copy;
     return find_words(&s, number, &by_copy);
 }
@@ -155,21 +165,22 @@ static doppel_status find_same_words(search *s) {
 
 static doppel_status find_by_distance(search *s) {
     doppel_matches *near = &s->worker->near;
-    doppel_status status =
-        dp_known_find_near(s->engine->known, s->query->fingerprint, s->engine->rules.distance, near, s->error);
+    doppel_status status = dp_look_find_near(s->look, s->query->fingerprint, s->engine->rules.distance, near, s->error);
     if (status != DOPPEL_OK)
         return status;
     s->finding->candidates += near->candidates;
-    for (size_t i = 0; i < near->count; i++) {
+    for (size_t i = 0; i < near->count && status == DOPPEL_OK; i++) {
+        bool does;
         if (s->finding->reason != DP_UNIQUE && near->match[i].distance > s->finding->best.evidence.distance)
             break;
-        if (!counts(s, near->match[i].owner))
+        status = counts(s, near->match[i].owner, &does);
+        if (status != DOPPEL_OK || !does)
             continue;
         dp_candidate candidate = {.number = near->match[i].owner, .evidence = dp_evidence_none(), .content = true};
         candidate.evidence.distance = near->match[i].distance;
         consider(s, &candidate);
     }
-    return DOPPEL_OK;
+    return status;
 }
 
 /* The values of a sample, in the worker's memory: until the next call. False: no memory. */
@@ -186,12 +197,12 @@ static bool read_features(dp_worker *worker, doppel_slice sample, dp_features *f
 /* The same by samples, where samples are kept. */
 static doppel_status measure_samples(search *s, uint64_t number, double least, doppel_evidence *evidence) {
     doppel_slice mine = s->query->sample, sample;
-    doppel_status status = dp_read_sample(s->engine, s->worker, s->look, number, &sample, s->error);
+    doppel_status status = dp_read_sample(s->worker, number, &sample, s->error);
     if (status != DOPPEL_OK || !mine.data || !sample.data)
         return status;
     dp_features features;
     if (s->crowded && read_features(s->worker, sample, &features))
-        dp_known_keep_parity(s->engine->known, number, &features);
+        dp_look_keep_features(s->look, number, &features);
     double x = (double)dp_bottom_count(sample), y = (double)dp_bottom_count(mine);
     if ((x < y ? x / y : y / x) < least)
         return DOPPEL_OK;
@@ -207,11 +218,11 @@ static doppel_status measure_sets(search *s, uint64_t number, double least, dopp
     size_t count;
     if (s->engine->asking.sample)
         return measure_samples(s, number, least, evidence);
-    doppel_status status = dp_read_set(s->engine, s->worker, s->look, number, &set, &count, s->error);
+    doppel_status status = dp_read_set(s->worker, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set || !count || !q->set_count)
         return status;
     if (s->crowded)
-        dp_known_keep_parity(s->engine->known, number, &(dp_features){.set = set, .count = count});
+        dp_look_keep_features(s->look, number, &(dp_features){.set = set, .count = count});
     double x = (double)count, y = (double)q->set_count;
     if ((x < y ? x / y : y / x) < least)
         return DOPPEL_OK;
@@ -225,25 +236,24 @@ static doppel_status measure_sets(search *s, uint64_t number, double least, dopp
 /* Drops those that cannot be near, by what is kept of them. */
 static void drop_far(search *s, dp_numbers *banded) {
     const dp_query *q = s->query;
-    dp_sift sift = {.features = {.set = q->set, .count = q->set_count},
-                    .least = s->engine->rules.similarity,
-                    .scratch = &s->worker->sift};
+    dp_features features = {.set = q->set, .count = q->set_count};
     bool sampled = s->engine->asking.sample;
-    if (sampled ? q->sample.data && read_features(s->worker, q->sample, &sift.features) : q->set_count > 0)
-        dp_known_sift(s->engine->known, &sift, banded);
+    if (sampled ? q->sample.data && read_features(s->worker, q->sample, &features) : q->set_count > 0)
+        dp_look_sift(s->look, &features, s->engine->rules.similarity, banded);
 }
 
 /* Of a crowd, such as the pages of one template, each set is read once, and what is kept of it tells later of most of
  * them that they are not near. */
 static doppel_status find_by_similarity(search *s) {
-    const dp_query *q = s->query;
     dp_numbers *banded = &s->worker->banded;
-    doppel_status status = dp_known_find_bands(s->engine->known, q->keys, q->key_count, banded);
-    s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd;
+    doppel_status status = dp_look_find_bands(s->look, s->query, banded, s->error);
+    s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd && dp_look_sifts(s->look);
     if (s->crowded)
         drop_far(s, banded);
-    for (size_t i = 0; i < banded->count && status == DOPPEL_OK; i++) {
-        if (!counts(s, banded->number[i]))
+    for (size_t i = 0; status == DOPPEL_OK && i < banded->count; i++) {
+        bool does;
+        status = counts(s, banded->number[i], &does);
+        if (status != DOPPEL_OK || !does)
             continue;
         dp_candidate candidate = {.number = banded->number[i], .evidence = dp_evidence_none(), .content = true};
         s->finding->candidates++;
@@ -251,54 +261,35 @@ static doppel_status find_by_similarity(search *s) {
         if (status == DOPPEL_OK && !isnan(candidate.evidence.similarity))
             consider(s, &candidate);
     }
-    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
+    return status;
 }
 
 /* ---- titles ---- */
 
-/* The best title whose document is not too unlike: those that are similar enough are tried in order, as each may be
- * vetoed by its content. */
-static doppel_status find_title_with_veto(search *s, const dp_title_query *query) {
+/* The best title; where contents can veto, the best whose document is not too unlike: so those that are similar enough
+ * are tried in order. A document with too few words has no set: nothing is measured, and nothing vetoed. */
+static doppel_status find_same_title(search *s) {
+    const dp_rules *rules = &s->engine->rules;
+    bool veto = rules->title_veto && s->query->content;
     dp_title_hits *hits = &s->worker->title_hits;
-    doppel_status status = dp_known_find_titles(s->engine->known, query, &s->worker->titles, hits);
+    const dp_title_query query = {.title = s->query->title_key, .share = s->engine->options.title_share, .best = !veto};
+    if (!rules->titles || !s->query->title_key.length)
+        return DOPPEL_OK;
+    doppel_status status = dp_look_find_titles(s->look, &query, hits, s->error);
     if (status != DOPPEL_OK)
-        return dp_no_memory(s->error);
-    s->finding->candidates += s->worker->titles.candidates;
+        return status;
+    s->finding->candidates += hits->candidates;
     for (size_t i = 0; i < hits->count && status == DOPPEL_OK && s->finding->reason == DP_UNIQUE; i++) {
         dp_candidate candidate = {.number = hits->hit[i].number, .evidence = dp_evidence_none(), .title = true};
-        if (!counts(s, candidate.number))
-            continue;
+        bool does;
         candidate.evidence.title_similarity = hits->hit[i].similarity;
-        /* A document with too few words has no set: nothing is measured, and nothing vetoed. */
-        status = measure_sets(s, candidate.number, 0, &candidate.evidence);
-        if (status == DOPPEL_OK)
+        status = counts(s, candidate.number, &does);
+        if (status == DOPPEL_OK && does && veto)
+            status = measure_sets(s, candidate.number, 0, &candidate.evidence);
+        if (status == DOPPEL_OK && does)
             consider(s, &candidate);
     }
     return status;
-}
-
-static doppel_status find_same_title(search *s) {
-    dp_title_hit hit = {0};
-    const dp_title_query query = {.title = s->query->title_key,
-                                  .now = s->look->now,
-                                  .below = s->look->below,
-                                  .except = {s->look->except[0], s->look->except[1]},
-                                  .leaving = s->look->deciding ? &s->engine->leaving : NULL,
-                                  .share = s->engine->options.title_share};
-    if (!s->engine->rules.titles || !s->query->title_key.length)
-        return DOPPEL_OK;
-    if (s->engine->rules.title_veto && s->query->content)
-        return find_title_with_veto(s, &query);
-    doppel_status status = dp_known_find_title(s->engine->known, &query, &s->worker->titles, &hit);
-    if (status != DOPPEL_OK)
-        return dp_no_memory(s->error);
-    s->finding->candidates += s->worker->titles.candidates;
-    if (!counts(s, hit.number))
-        return DOPPEL_OK;
-    dp_candidate candidate = {.number = hit.number, .evidence = dp_evidence_none(), .title = true};
-    candidate.evidence.title_similarity = hit.similarity;
-    consider(s, &candidate);
-    return DOPPEL_OK;
 }
 
 /* ---- all together ---- */
@@ -331,9 +322,9 @@ static doppel_status complete(search *s, bool *found) {
     dp_trace trace;
     dp_record record;
     uint64_t number = s->finding->best.number;
-    doppel_status status = dp_read_trace(s->engine, s->worker, s->look, number, &trace, found, s->error);
+    doppel_status status = dp_look_trace(s->look, number, &trace, found, s->error);
     if (status == DOPPEL_OK && *found)
-        status = dp_read_record(s->engine, s->worker, s->look, number, &record, found, s->error);
+        status = dp_look_record(s->look, number, &record, found, s->error);
     if (status != DOPPEL_OK || !*found)
         return status;
     s->finding->original_id = record.id;
@@ -360,9 +351,10 @@ static doppel_status find_once(search *s) {
     return status;
 }
 
-doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
-                      dp_finding *finding, doppel_error *error) {
-    search s = {.engine = engine, .worker = worker, .query = query, .look = look, .finding = finding, .error = error};
+doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_finding *finding,
+                      doppel_error *error) {
+    search s = {
+        .engine = engine, .worker = worker, .query = query, .look = worker->look, .finding = finding, .error = error};
     *finding = (dp_finding){.reason = DP_UNIQUE};
     finding->best.evidence = dp_evidence_none();
     doppel_status status;

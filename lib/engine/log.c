@@ -70,7 +70,7 @@ static void log_verdict(doppel_engine *engine, const char *what, const doppel_ve
     add_string(&l, "originalId", verdict->original_id.data, verdict->original_id.length);
     if (began > 0) {
         add_name(&l, "microseconds");
-        l.ok = l.ok && dp_buffer_printf(&l.text, "%.0f", (dp_engine_clock() - began) * 1e6);
+        l.ok = l.ok && dp_buffer_printf(&l.text, "%.0f", (dp_seconds() - began) * 1e6);
     }
     end_line(&l, DOPPEL_LOG_INFO);
 }

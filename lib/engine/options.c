@@ -31,21 +31,14 @@ static const preset presets[] = {
     {"article", ARTICLE_RECIPE, "article", DOPPEL_SWITCH_ON, DOPPEL_SWITCH_OFF, DOPPEL_SAMPLE_ALL, DOPPEL_NEVER},
 };
 
-/* All presets are near by similarity, unless a distance is named; but a shared store keeps fingerprints and no feature
- * hashes, so that crawl and article are near by distance there, and general is refused. */
-static doppel_near_by near_of(const doppel_engine *engine, const doppel_engine_options *o, const preset *p) {
-    bool shared = engine->is_shared && strcmp(p->name, "general") != 0;
+/* All presets are near by similarity, unless a distance is named. */
+static doppel_near_by near_of(const doppel_engine_options *o) {
     if (o->near)
         return o->near;
-    return (o->distance && !(o->similarity > 0)) || shared ? DOPPEL_NEAR_DISTANCE : DOPPEL_NEAR_SIMILARITY;
+    return o->distance && !(o->similarity > 0) ? DOPPEL_NEAR_DISTANCE : DOPPEL_NEAR_SIMILARITY;
 }
 
-/* What a shared store keeps, it keeps for so long unless it is told otherwise. */
-enum { SHARED_TTL = 30 * 86400 };
-
-static const preset *find_preset(const doppel_engine *engine, const char *name) {
-    if (!name)
-        name = engine->is_shared ? "crawl" : "general";
+static const preset *find_preset(const char *name) {
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (!strcmp(presets[i].name, name))
             return &presets[i];
@@ -54,8 +47,8 @@ static const preset *find_preset(const doppel_engine *engine, const char *name) 
 
 /* ---- what is given, and what follows ---- */
 
-static doppel_status check_given(const doppel_engine *engine, const doppel_engine_options *o, doppel_error *error) {
-    if (!find_preset(engine, o->preset))
+static doppel_status check_given(const doppel_engine_options *o, doppel_error *error) {
+    if (o->preset && !find_preset(o->preset))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "no preset `%s`: there are general, crawl and article", o->preset);
     if (o->near > DOPPEL_NEAR_SIMILARITY || o->titles > DOPPEL_SWITCH_OFF || o->keep_text > DOPPEL_SWITCH_OFF ||
         o->title_veto > DOPPEL_SWITCH_OFF || o->on_duplicate > DOPPEL_DUPLICATE_STORE ||
@@ -126,24 +119,13 @@ static doppel_status cut_fields(doppel_engine *engine, const char *fields, doppe
     return DOPPEL_OK;
 }
 
-static doppel_status refuse_similarity(const doppel_engine *engine, doppel_error *error) {
-    return dp_fail(
-        error, DOPPEL_ERROR_USAGE,
-        "near=similarity (preset %s) does not work in a shared store, which keeps no feature hashes: it works "
-        "in an index folder and in memory; here use near=distance, or the presets crawl and article",
-        engine->preset);
-}
-
 /* What the stages below go by. */
 static doppel_status derive(doppel_engine *engine, doppel_error *error) {
     const doppel_engine_options *o = &engine->options;
     int bits = doppel_recipe_bits(o->recipe);
     dp_asking *a = &engine->asking;
     a->recipe = o->recipe;
-    a->names = &engine->names;
     a->by_similarity = o->near == DOPPEL_NEAR_SIMILARITY;
-    if (engine->is_shared && a->by_similarity)
-        return refuse_similarity(engine, error);
     if (o->title_veto == DOPPEL_SWITCH_ON && !a->by_similarity)
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "title_veto=on needs near=similarity, as it compares the contents: this index is "
@@ -198,21 +180,21 @@ static doppel_status write_settings(doppel_engine *engine, doppel_error *error) 
     return added && dp_buffer_add(to, "", 1) ? DOPPEL_OK : dp_no_memory(error);
 }
 
-doppel_status dp_engine_set_up(doppel_engine *engine, const doppel_engine_options *given, doppel_error *error) {
+doppel_status dp_engine_set_up(doppel_engine *engine, const char *path, const doppel_engine_options *given,
+                               doppel_error *error) {
     engine->options = *given;
-    doppel_status status = check_given(engine, given, error);
+    doppel_status status = check_given(given, error);
     if (status != DOPPEL_OK)
         return status;
-    preset p = *find_preset(engine, given->preset);
-    if (engine->is_shared)
-        p.ttl = SHARED_TTL;
-    engine->options.near = near_of(engine, given, &p);
-    snprintf(engine->preset, sizeof engine->preset, "%s", p.name);
-    fill_defaults(&engine->options, &p);
+    /* What several crawlers share is a crawl. */
+    const preset *p = find_preset(given->preset ? given->preset : dp_known_is_shared_path(path) ? "crawl" : "general");
+    engine->options.near = near_of(given);
+    snprintf(engine->preset, sizeof engine->preset, "%s", p->name);
+    fill_defaults(&engine->options, p);
     engine->options.preset = engine->preset;
     status = own_fields(engine, engine->options.fields, error);
     if (status == DOPPEL_OK)
-        status = own_recipe(engine, engine->options.near == DOPPEL_NEAR_DISTANCE ? p.classic : p.recipe, error);
+        status = own_recipe(engine, engine->options.near == DOPPEL_NEAR_DISTANCE ? p->classic : p->recipe, error);
     if (status == DOPPEL_OK)
         status = derive(engine, error);
     return status == DOPPEL_OK ? write_settings(engine, error) : status;
@@ -233,7 +215,7 @@ static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_o
     size_t room = strlen(text) + 1;
     if (!(*recipe = malloc(room)))
         return dp_no_memory(error);
-    if (!dp_settings_line(text, "preset", name, sizeof name) || !find_preset(engine, name) ||
+    if (!dp_settings_line(text, "preset", name, sizeof name) || !find_preset(name) ||
         !dp_settings_line(text, "recipe", *recipe, room) || !dp_settings_line(text, "fields", fields, sizeof fields) ||
         !dp_settings_line(text, "unicode", unicode, sizeof unicode))
         return dp_fail(error, DOPPEL_ERROR_STORE, "the settings of the index cannot be read");

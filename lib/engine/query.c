@@ -103,7 +103,6 @@ static doppel_status ask_address(dp_asker *a, const doppel_document *d, const do
         return dp_no_memory(error);
     if (a->url.size) {
         q->canonical = (doppel_slice){a->url.data, a->url.size};
-        q->url_hash = dp_name_hash(a->asking.names, q->canonical);
     }
     return check_length(d, "a canonical URL", a->url.size, error);
 }
@@ -163,7 +162,6 @@ static void ask_id(dp_asker *a, const doppel_document *d, dp_query *q) {
             snprintf(a->hex + 2 * i, 3, "%02x", q->digest[i]);
         q->id = (doppel_slice){a->hex, HEX_DIGITS};
     }
-    q->id_hash = q->id.length ? dp_name_hash(a->asking.names, q->id) : 0;
 }
 
 /* ---- sketches ---- */

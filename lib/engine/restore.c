@@ -1,8 +1,7 @@
 /* restore.c - what an engine remembered, put back as it was: nothing is decided anew. */
 #include "engine/engine.h"
 
-doppel_status dp_restore_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, const dp_look *look,
-                              dp_finding *finding, doppel_error *error) {
+doppel_status dp_restore_find(dp_worker *worker, const dp_query *query, dp_finding *finding, doppel_error *error) {
     const doppel_stored *stored = query->restore;
     uint64_t number;
     dp_trace trace;
@@ -10,9 +9,9 @@ doppel_status dp_restore_find(doppel_engine *engine, dp_worker *worker, const dp
     *finding = (dp_finding){.reason = DP_UNIQUE, .best.evidence = dp_evidence_none()};
     if (!stored->original_id.data)
         return DOPPEL_OK;
-    doppel_status status = dp_find_id(engine, worker, stored->original_id, look, &number, error);
+    doppel_status status = dp_find_id(worker, stored->original_id, &number, error);
     if (status == DOPPEL_OK && number)
-        status = dp_read_trace(engine, worker, look, number, &trace, &found, error);
+        status = dp_look_trace(worker->look, number, &trace, &found, error);
     if (status != DOPPEL_OK)
         return status;
     if (!found || trace.kind != DP_TRACE_DOCUMENT)
@@ -25,8 +24,7 @@ doppel_status dp_restore_find(doppel_engine *engine, dp_worker *worker, const dp
     return DOPPEL_OK;
 }
 
-doppel_status dp_restore_counts(doppel_engine *engine, const dp_query *query, const dp_trace *trace,
-                                doppel_error *error) {
+doppel_status dp_restore_counts(dp_look *look, const dp_query *query, const dp_trace *trace, doppel_error *error) {
     const doppel_stored *stored = query->restore;
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < DP_REASONS - 1 && status == DOPPEL_OK; i++) {
@@ -35,10 +33,10 @@ doppel_status dp_restore_counts(doppel_engine *engine, const dp_query *query, co
                                    .count_reason = (uint8_t)(i + 1),
                                    .count_times = stored->duplicates_by[i]}};
         if (stored->duplicates_by[i])
-            status = dp_commit_queue(engine, &p, error);
+            status = dp_look_queue(look, &p, error);
     }
     uint64_t titles = stored->duplicates_by[DP_SAME_TITLE - 1];
     if (status == DOPPEL_OK && titles && trace->title.length)
-        status = dp_known_title_seen(engine->known, trace->title, titles);
-    return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(error) : status;
+        status = dp_look_title_seen(look, trace->title, titles, error);
+    return status;
 }

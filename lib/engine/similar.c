@@ -3,7 +3,7 @@
  *
  * The Hamming index answers any distance. Bands answer a similarity as long as they find 99 % of the pairs at it; below
  * that every kept set is compared. */
-#include "engine/over.h"
+#include "engine/engine.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -13,6 +13,13 @@
 #define RECALL 0.99
 #define USUAL_SIMILARITY 0.85
 enum { USUAL_LIMIT = 10 };
+
+typedef struct similar_asked {
+    bool by_distance;
+    int distance;
+    double above;
+    uint64_t limit;
+} similar_asked;
 
 typedef struct hit {
     uint64_t number;
@@ -24,13 +31,13 @@ typedef struct search {
     doppel_engine *engine;
     dp_worker *worker;
     dp_query query;
-    dp_look look;
+    dp_look *look;            /* the worker's */
     uint64_t copy;            /* the item is this copy, linked, of `original`; 0: it is not */
     uint64_t original;        /* whose feature hashes stand for it */
     doppel_evidence evidence; /* of the copy */
     uint64_t *set;            /* the query's, when it was read from the store */
     uint32_t keys[DP_MOST_BANDS];
-    dp_similar_asked asked;
+    similar_asked asked;
     hit *hits;
     size_t count, room;
     uint64_t damaged;
@@ -39,12 +46,14 @@ typedef struct search {
 
 /* ---- who is asked about ---- */
 
-bool dp_similar_by_name(const doppel_item *item) {
+/* Whether an item is but the name of a document. */
+static bool is_name(const doppel_item *item) {
     const doppel_document *d = &item->document;
     return !item->fingerprint && !item->set && !d->text_length && !d->html && !d->alias;
 }
 
-doppel_status dp_similar_nobody(const doppel_item *item, doppel_error *error) {
+/* Nobody has that name. */
+static doppel_status nobody(const doppel_item *item, doppel_error *error) {
     const doppel_document *d = &item->document;
     doppel_slice name = d->id_length ? (doppel_slice){d->id, d->id_length} : (doppel_slice){d->url, d->url_length};
     return dp_fail(error, DOPPEL_ERROR_INPUT, "no document has the id or URL `%.*s`",
@@ -56,12 +65,12 @@ static doppel_status take_sample(search *s, uint64_t number) {
     doppel_slice sample;
     dp_trace trace;
     bool found;
-    doppel_status status = dp_read_trace(s->engine, s->worker, &s->look, number, &trace, &found, s->error);
+    doppel_status status = dp_look_trace(s->look, number, &trace, &found, s->error);
     if (status == DOPPEL_OK && found && trace.key_count == (size_t)s->engine->asking.bands) {
         memcpy(s->keys, trace.keys, trace.key_count * sizeof *s->keys);
         s->query.keys = s->keys;
         s->query.key_count = trace.key_count;
-        status = dp_read_sample(s->engine, s->worker, &s->look, number, &sample, s->error);
+        status = dp_read_sample(s->worker, number, &sample, s->error);
     } else {
         sample = (doppel_slice){NULL, 0};
     }
@@ -80,7 +89,7 @@ static doppel_status take_set(search *s, uint64_t number) {
     size_t count;
     if (s->engine->asking.sample)
         return take_sample(s, number);
-    doppel_status status = dp_read_set(s->engine, s->worker, &s->look, number, &set, &count, s->error);
+    doppel_status status = dp_read_set(s->worker, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set)
         return status;
     if (!(s->set = malloc((count + 1) * sizeof *s->set)))
@@ -98,7 +107,7 @@ static doppel_status take_evidence(search *s, const dp_trace *copy, const doppel
     dp_trace original;
     bool found;
     s->evidence = *evidence;
-    doppel_status status = dp_read_trace(s->engine, s->worker, &s->look, copy->of, &original, &found, s->error);
+    doppel_status status = dp_look_trace(s->look, copy->of, &original, &found, s->error);
     if (status == DOPPEL_OK && evidence->same_digest &&
         (!found || memcmp(original.digest, copy->digest, sizeof copy->digest) != 0))
         s->evidence.similarity = s->evidence.containment = NAN;
@@ -110,9 +119,9 @@ static doppel_status ask_number(search *s, uint64_t number) {
     dp_trace trace;
     dp_record record;
     bool found;
-    doppel_status status = dp_read_trace(s->engine, s->worker, &s->look, number, &trace, &found, s->error);
+    doppel_status status = dp_look_trace(s->look, number, &trace, &found, s->error);
     if (status == DOPPEL_OK && found)
-        status = dp_read_record(s->engine, s->worker, &s->look, number, &record, &found, s->error);
+        status = dp_look_record(s->look, number, &record, &found, s->error);
     if (status != DOPPEL_OK)
         return status;
     if (!found)
@@ -122,7 +131,7 @@ static doppel_status ask_number(search *s, uint64_t number) {
     memcpy(s->query.fingerprint, trace.fingerprint, sizeof trace.fingerprint);
     memcpy(s->query.digest, trace.digest, sizeof trace.digest);
     s->query.has_digest = memcmp(trace.digest, none, sizeof none) != 0;
-    s->look.except[0] = number;
+    s->look->except[0] = number;
     s->original = number;
     if (trace.kind == DP_TRACE_COPY && !record.set_count) {
         s->copy = number;
@@ -138,23 +147,22 @@ static doppel_status ask(search *s, const doppel_item *item) {
     const doppel_document *d = &item->document;
     uint64_t number = 0;
     doppel_status status = DOPPEL_OK;
-    if (!dp_similar_by_name(item))
+    if (!is_name(item))
         return dp_engine_ask(s->engine, s->worker, item, &s->query, s->error);
     if (d->id_length)
-        status =
-            dp_engine_resolve(s->engine, s->worker, &s->look, (doppel_slice){d->id, d->id_length}, &number, s->error);
+        status = dp_engine_resolve(s->engine, s->worker, (doppel_slice){d->id, d->id_length}, &number, s->error);
     if (status == DOPPEL_OK && !number && d->url_length)
-        status =
-            dp_engine_resolve(s->engine, s->worker, &s->look, (doppel_slice){d->url, d->url_length}, &number, s->error);
+        status = dp_engine_resolve(s->engine, s->worker, (doppel_slice){d->url, d->url_length}, &number, s->error);
     if (status != DOPPEL_OK)
         return status;
-    return number ? ask_number(s, number) : dp_similar_nobody(item, s->error);
+    return number ? ask_number(s, number) : nobody(item, s->error);
 }
 
 /* ---- who is near ---- */
 
-static bool counts(const search *s, uint64_t number) {
-    return number < s->look.below && number != s->look.except[0] && dp_look_alive(s->engine, &s->look, number);
+static doppel_status counts(const search *s, uint64_t number, bool *does) {
+    *does = number < s->look->below && number != s->look->except[0];
+    return *does ? dp_look_alive(s->look, number, does, s->error) : DOPPEL_OK;
 }
 
 static doppel_status add_hit(search *s, const hit *one) {
@@ -185,7 +193,7 @@ static doppel_status compare_set(search *s, uint64_t number, const uint64_t *set
 
 static doppel_status compare_sample(search *s, uint64_t number) {
     doppel_slice sample;
-    doppel_status status = dp_read_sample(s->engine, s->worker, &s->look, number, &sample, s->error);
+    doppel_status status = dp_read_sample(s->worker, number, &sample, s->error);
     if (status != DOPPEL_OK || !sample.data || !s->query.sample.data)
         return status;
     double similarity = dp_bottom_similarity(s->query.sample, sample, s->engine->asking.sample);
@@ -198,11 +206,13 @@ static doppel_status compare_sample(search *s, uint64_t number) {
 static doppel_status compare_number(search *s, uint64_t number) {
     const uint64_t *set;
     size_t count;
-    if (!counts(s, number))
-        return DOPPEL_OK;
+    bool does;
+    doppel_status status = counts(s, number, &does);
+    if (status != DOPPEL_OK || !does)
+        return status;
     if (s->engine->asking.sample)
         return compare_sample(s, number);
-    doppel_status status = dp_read_set(s->engine, s->worker, &s->look, number, &set, &count, s->error);
+    status = dp_read_set(s->worker, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set)
         return status;
     return compare_set(s, number, set, count);
@@ -217,12 +227,12 @@ static void on_damaged(uint64_t number, void *user) {
 /* All of a part. */
 static doppel_status each_of(search *s, dp_part part, doppel_status (*value)(uint64_t, doppel_slice, void *)) {
     const dp_each each = {.part = part, .from = 1, .to = UINT64_MAX, .value = value, .damaged = on_damaged, .user = s};
-    doppel_status status = dp_view_each(s->worker->view, &each, s->error);
+    doppel_status status = dp_look_each(s->look, &each, s->error);
     if (status != DOPPEL_OK || !s->damaged)
         return status;
     doppel_error why = {0};
-    dp_damaged(s->engine->path ? s->engine->path : "memory", &why, "documents to compare with cannot be read");
-    return dp_engine_damage(s->engine, s->damaged, &why, s->error);
+    dp_damaged(dp_known_name(s->engine->known), &why, "documents to compare with cannot be read");
+    return dp_known_damage(s->engine->known, s->damaged, &why, s->error);
 }
 
 /* Copies that are stored have sets, too. */
@@ -231,7 +241,7 @@ static doppel_status on_set(uint64_t number, doppel_slice bytes, void *user) {
     dp_trace trace;
     bool found;
     (void)bytes;
-    doppel_status status = dp_read_trace(s->engine, s->worker, &s->look, number, &trace, &found, s->error);
+    doppel_status status = dp_look_trace(s->look, number, &trace, &found, s->error);
     return status == DOPPEL_OK && found && trace.kind == DP_TRACE_DOCUMENT ? compare_number(s, number) : status;
 }
 
@@ -242,17 +252,17 @@ static doppel_status find_similar(search *s) {
     if (dp_bands_recall(s->asked.above, asking->bands, asking->rows) < RECALL)
         return each_of(s, DP_PART_SET, on_set);
     dp_numbers *banded = &s->worker->banded;
-    doppel_status status = dp_known_find_bands(s->engine->known, s->query.keys, s->query.key_count, banded);
-    if (status != DOPPEL_OK)
-        return dp_no_memory(s->error);
-    for (size_t i = 0; i < banded->count && status == DOPPEL_OK; i++)
+    doppel_status status = dp_look_find_bands(s->look, &s->query, banded, s->error);
+    for (size_t i = 0; status == DOPPEL_OK && i < banded->count; i++)
         status = compare_number(s, banded->number[i]);
     return status;
 }
 
 static doppel_status add_near(search *s, uint64_t number, int distance) {
     hit one = {.number = number, .similarity = NAN, .containment = NAN, .distance = distance};
-    return counts(s, number) ? add_hit(s, &one) : DOPPEL_OK;
+    bool does;
+    doppel_status status = counts(s, number, &does);
+    return status == DOPPEL_OK && does ? add_hit(s, &one) : status;
 }
 
 static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
@@ -270,8 +280,7 @@ static doppel_status find_near(search *s) {
     if (s->engine->rules.by_similarity)
         return each_of(s, DP_PART_TRACE, on_trace);
     doppel_matches *near = &s->worker->near;
-    doppel_status status =
-        dp_known_find_near(s->engine->known, s->query.fingerprint, s->asked.distance, near, s->error);
+    doppel_status status = dp_look_find_near(s->look, s->query.fingerprint, s->asked.distance, near, s->error);
     for (size_t i = 0; status == DOPPEL_OK && i < near->count; i++)
         status = add_near(s, near->match[i].owner, near->match[i].distance);
     return status;
@@ -282,14 +291,14 @@ static doppel_status find_same(search *s) {
     dp_numbers *keyed = &s->worker->keyed;
     if (s->query.content || !s->query.has_digest)
         return DOPPEL_OK;
-    doppel_status status = dp_known_find_key(s->engine->known, DP_KEY_DIGEST, dp_digest_hash(s->query.digest), keyed);
-    if (status != DOPPEL_OK)
-        return dp_no_memory(s->error);
-    for (size_t i = 0; i < keyed->count && status == DOPPEL_OK; i++) {
+    const doppel_slice digest = {(const char *)s->query.digest, sizeof s->query.digest};
+    doppel_status status = dp_look_find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error);
+    for (size_t i = 0; status == DOPPEL_OK && i < keyed->count; i++) {
         dp_trace trace;
-        bool found = counts(s, keyed->number[i]);
-        if (found)
-            status = dp_read_trace(s->engine, s->worker, &s->look, keyed->number[i], &trace, &found, s->error);
+        bool found;
+        status = counts(s, keyed->number[i], &found);
+        if (status == DOPPEL_OK && found)
+            status = dp_look_trace(s->look, keyed->number[i], &trace, &found, s->error);
         hit one = {.number = keyed->number[i], .similarity = 1, .containment = 1, .distance = 0};
         if (status == DOPPEL_OK && found && trace.kind == DP_TRACE_DOCUMENT &&
             !memcmp(trace.digest, s->query.digest, sizeof trace.digest))
@@ -311,13 +320,12 @@ static int compare_hits(const void *left, const void *right) {
 }
 
 static doppel_status list_hits(search *s, doppel_stored_list *list) {
-    const dp_wanted wanted = {.look = &s->look, .text = true};
     doppel_status status = DOPPEL_OK;
     if (s->count)
         qsort(s->hits, s->count, sizeof *s->hits, compare_hits);
     for (size_t i = 0; i < s->count && list->count < s->asked.limit && status == DOPPEL_OK; i++) {
         bool found;
-        status = dp_stored_add(s->engine, s->worker, s->hits[i].number, &wanted, list, &found, s->error);
+        status = dp_stored_add(s->worker, s->hits[i].number, (dp_wanted){.text = true}, list, &found, s->error);
         if (status != DOPPEL_OK || !found)
             continue;
         doppel_stored *to = &list->stored[list->count - 1];
@@ -328,8 +336,9 @@ static doppel_status list_hits(search *s, doppel_stored_list *list) {
     return status;
 }
 
-doppel_status dp_similar_ask(const doppel_engine *engine, const doppel_similar_options *given, dp_similar_asked *asked,
-                             doppel_error *error) {
+/* What is asked for, defaults filled in. */
+static doppel_status read_options(const doppel_engine *engine, const doppel_similar_options *given,
+                                  similar_asked *asked, doppel_error *error) {
     doppel_similar_options o = {.size = sizeof o};
     int bits = engine->rules.bits;
     if (given)
@@ -351,15 +360,14 @@ doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *it
                                     const doppel_similar_options *options, doppel_stored_list *list,
                                     doppel_error *error) {
     search s = {.engine = engine, .error = error};
-    if (engine->shared)
-        return dp_over_similar(engine, item, options, list, error);
     dp_stored_list_clear(list);
-    doppel_status status = dp_similar_ask(engine, options, &s.asked, error);
+    doppel_status status = read_options(engine, options, &s.asked, error);
     if (status == DOPPEL_OK)
-        status = dp_engine_enter(engine, &s.worker, error);
+        status = dp_worker_take(engine, &s.worker, error);
     if (status != DOPPEL_OK)
         return status;
-    status = dp_look_begin(engine, s.worker, &s.look, error);
+    s.look = s.worker->look;
+    status = dp_look_begin(s.look, DP_LOOK_READ, error);
     if (status == DOPPEL_OK) {
         status = ask(&s, item);
         if (status == DOPPEL_OK)
@@ -368,9 +376,9 @@ doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *it
             status = find_same(&s);
         if (status == DOPPEL_OK)
             status = list_hits(&s, list);
-        dp_look_end(engine, s.worker, &s.look);
+        (void)dp_look_end(s.look, NULL);
     }
-    dp_engine_leave(engine, s.worker);
+    dp_worker_give(engine, s.worker);
     free(s.set);
     free(s.hits);
     return status;

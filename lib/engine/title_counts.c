@@ -1,6 +1,6 @@
 /* title_counts.c - titles that say nothing about what stands below them. They are as normalising leaves them: lower
  * case, one space between words, no punctuation. Those of fewer than 10 code points never count, and need no line. */
-#include "engine/known.h"
+#include "engine/query.h"
 
 enum { LEAST = 10 };
 

@@ -11,9 +11,9 @@ typedef struct dp_known_kind {
     size_t fetches; /* dp_known_fetches */
 
     bool (*takes)(const char *path); /* the first kind of the list that takes a path opens it */
-    /* *known is the start of the kind's own struct: calloc'ed, with `kind` and `options` set by dp_known_init. */
+    /* *known is the start of the kind's own struct, with `kind` and `options` set by dp_known_init. */
     doppel_status (*open)(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error);
-    void (*close)(dp_known *known); /* all but what dp_known_init made, which it frees with dp_known_clear */
+    void (*close)(dp_known *known); /* frees all of it; what dp_known_init made with dp_known_clear */
     doppel_status (*prepare)(const char *url,
                              void (*server)(const char *server, const char *library, const char *state, void *user),
                              void *user, doppel_error *error); /* NULL: it has no servers */
@@ -75,6 +75,9 @@ struct dp_known {
     char *name;               /* dp_known_name */
 };
 
+/* Whether a path is a URL of Redis: redis://, redis+unix://, redis+sentinel://, redis+cluster://. */
+bool dp_known_is_redis_url(const char *path);
+
 /* For `open` and `close` of a kind. False: no memory. */
 bool dp_known_init(dp_known *known, const dp_known_kind *kind, const dp_known_options *options, const char *name);
 void dp_known_clear(dp_known *known);
@@ -83,5 +86,12 @@ void dp_known_clear(dp_known *known);
 void dp_known_log(const dp_known *known, doppel_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void dp_known_log_error(const dp_known *known, const char *what, const doppel_error *error);
+
+/* *latest = max(*latest, time) */
+static inline void dp_latest(_Atomic uint64_t *latest, uint64_t time) {
+    uint64_t seen = atomic_load(latest);
+    while (time > seen && !atomic_compare_exchange_weak(latest, &seen, time))
+        ;
+}
 
 #endif

@@ -120,7 +120,7 @@ typedef struct dp_change {
     uint64_t count_times;        /* so many; 0: one */
 } dp_change;
 
-/* The time that a store goes by, and what is known of it: lib/engine/clock.c. */
+/* The time that a store goes by, and what is known of it: lib/known/local_clock.c. */
 typedef struct dp_clock {
     uint64_t time;    /* seconds since 1970 */
     uint64_t boot;    /* of the machine, in which it was read; 0: not known */
@@ -212,9 +212,5 @@ doppel_status dp_store_backup(dp_store *store, const char *path, doppel_error *e
 /* Walks all of a folder in a child process: doppel_engine_verify (doppel.h) is this. */
 doppel_status dp_store_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
                               doppel_verified *verified, doppel_error *error);
-
-/* ---- several processes, one memory ---- */
-
-#include "store/shared.h"
 
 #endif

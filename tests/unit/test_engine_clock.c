@@ -1,7 +1,7 @@
 /* test_engine_clock.c - clocks that jump: what is believed, when, and what becomes of documents meanwhile. */
 #include "folders.h"
 
-#include "engine/engine.h"
+#include "known/local.h"
 
 #include <lmdb.h>
 

@@ -3,7 +3,8 @@
 #include "files.h"
 
 #include "engine/engine.h"
-#include "engine/known_parts.h"
+#include "known/directory_parts.h"
+#include "known/local.h"
 
 #include <stdio.h>
 #include <xxhash.h>
@@ -23,7 +24,11 @@ static doppel_slice crafted_name(char bytes[NAME], uint64_t number) {
 }
 
 static uint64_t reads_of(const doppel_engine *engine, dp_part part) {
-    return atomic_load(&engine->counters.reads[part]);
+    return atomic_load(&engine->counters.known.reads[part]);
+}
+
+static uint64_t parity_bytes(const doppel_engine *engine) {
+    return dp_parities_bytes(((dp_local *)engine->known)->directory->parities);
 }
 
 static doppel_engine *open_engine(const char *path, bool read_only) {
@@ -258,9 +263,9 @@ static void pages_that_go_leave_nothing(void **state) {
     (void)state;
     test_time = 1000000;
     doppel_engine *engine = open_pages(NULL, DP_CROWD_LEAST);
-    uint64_t empty = dp_parities_bytes(engine->known->parities), expired;
+    uint64_t empty = parity_bytes(engine), expired;
     (void)add_pages(&engine, 1, 0, 1000);
-    uint64_t full = dp_parities_bytes(engine->known->parities);
+    uint64_t full = parity_bytes(engine);
     assert_true(full > empty + 500 * 64);
     for (uint64_t number = 0; number < 1000; number++) {
         char id[32];
@@ -271,9 +276,9 @@ static void pages_that_go_leave_nothing(void **state) {
     }
     test_time += 1000000;
     assert_int_equal(doppel_engine_expire(engine, &expired, NULL), DOPPEL_OK);
-    assert_int_equal(dp_engine_flush(engine, NULL), DOPPEL_OK);
-    if (dp_parities_bytes(engine->known->parities) > empty + 2 * 8 * (2000 / 32 + 1))
-        fail_msg("%llu", (unsigned long long)dp_parities_bytes(engine->known->parities));
+    assert_int_equal(dp_known_flush(engine->known, NULL), DOPPEL_OK);
+    if (parity_bytes(engine) > empty + 2 * 8 * (2000 / 32 + 1))
+        fail_msg("%llu", (unsigned long long)parity_bytes(engine));
     doppel_engine_close(engine);
 }
 
@@ -282,9 +287,9 @@ static void pages_without_a_crowd_keep_nothing(void **state) {
     (void)state;
     test_time = 1000000;
     doppel_engine *engine = open_pages(NULL, DP_CROWD_LEAST);
-    uint64_t empty = dp_parities_bytes(engine->known->parities);
+    uint64_t empty = parity_bytes(engine);
     (void)add_pages(&engine, 1, 0, 60);
-    assert_int_equal(dp_parities_bytes(engine->known->parities), empty);
+    assert_int_equal(parity_bytes(engine), empty);
     doppel_engine_close(engine);
 }
 

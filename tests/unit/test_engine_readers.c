@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include "engine/engine.h"
+#include "known/local.h"
 
 #include <semaphore.h>
 #include <stdio.h>
@@ -74,10 +75,11 @@ typedef struct holding {
 
 static void *hold_order(void *user) {
     holding *h = user;
-    pthread_mutex_lock(&h->engine->order);
+    dp_local *local = (dp_local *)h->engine->known;
+    pthread_mutex_lock(&local->order);
     sem_post(&h->held);
     usleep(300000);
-    pthread_mutex_unlock(&h->engine->order);
+    pthread_mutex_unlock(&local->order);
     return NULL;
 }
 

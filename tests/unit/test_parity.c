@@ -1,7 +1,7 @@
 /* test_parity.c - what is dropped by its parity is never near; what is far is dropped; what is gone leaves nothing. */
 #include "support.h"
 
-#include "engine/parity.h"
+#include "known/parity.h"
 #include "kernel/kernel.h"
 #include "verify/verify.h"
 

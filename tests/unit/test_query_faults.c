@@ -15,7 +15,7 @@ static const char html[] =
     " and have lungs, as all of their kind do, wherever they live.</main>";
 
 static uint64_t sum_of(const dp_query *q) {
-    uint64_t sum = mixed(mixed(q->id_hash, q->url_hash), mixed(q->title_key.length, q->fields.length));
+    uint64_t sum = mixed(mixed(q->id.length, q->canonical.length), mixed(q->title_key.length, q->fields.length));
     sum = mixed(mixed(sum, q->fingerprint[0]), dp_load64(q->digest));
     for (size_t i = 0; i < q->key_count; i++)
         sum = mixed(sum, q->keys[i]);
@@ -49,9 +49,7 @@ static doppel_status ask_all(dp_asker *asker, uint64_t *result) {
 
 static doppel_status asking(uint64_t *result) {
     char *fields[] = {(char[]){"source"}};
-    const dp_names names = {.keyed = true};
     dp_asking how = {.recipe = dp_recipe_default(),
-                     .names = &names,
                      .by_similarity = true,
                      .min_words = 5,
                      .titles = true,

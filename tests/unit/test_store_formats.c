@@ -3,6 +3,7 @@
 #include "folders.h"
 
 #include "engine/engine.h"
+#include "known/local.h"
 
 /* What the folder has: numbers 1 to 13, of which 9 are documents and copies. */
 enum { LAST = 13, ALIVE = 9 };
@@ -181,7 +182,7 @@ static void read_on(int from, int to, const char *path) {
         for (int i = 0; i < 100; i++)
             if (!knows(engine, "http://example.org/a") || knows(engine, "http://example.org/nobody"))
                 _exit(2);
-        found = knows(engine, "http://example.org/new") && engine->names.keyed;
+        found = knows(engine, "http://example.org/new") && ((dp_local *)engine->known)->names.keyed;
         if (write(to, &byte, 1) != 1)
             _exit(3);
     }

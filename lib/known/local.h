@@ -1,0 +1,157 @@
+/* local.h - what is known in this process: a store (store.h) and a directory of it (directory.h). For local*.c.
+ *
+ * What is decided goes into the directory at once, so that the next add sees it, and into the group of changes that the
+ * next commit writes. Adds wait for that commit; if it fails, all that was decided since the last one is taken back.
+ * Other looks see what the store shows: what is not durable is not there yet, what is to be removed still is.
+ *
+ * Locks, in the order in which they are taken: `shape` (held to read by every look; to write by what replaces the store
+ * or the directory as a whole), `order` (held to decide: from fetch to commit of an add, and to expire; never while the
+ * disk is written, but with DOPPEL_DURABLE_EACH), `clock_lock`. */
+#ifndef DP_KNOWN_LOCAL_H
+#define DP_KNOWN_LOCAL_H
+
+#include "known/directory.h"
+#include "known/kind.h"
+
+#include <pthread.h>
+
+/* A change that is not durable yet. */
+typedef struct dp_local_pending {
+    dp_pending is;
+    char *bytes; /* what all of it points to */
+    uint64_t at; /* the number that it has, or stands behind: in a group they never fall */
+} dp_local_pending;
+
+/* What one commit writes. Whoever waits for it holds it. */
+typedef struct dp_group {
+    dp_local_pending *pending;
+    size_t count, room, bytes;
+    size_t holders;
+    bool done;
+    doppel_status status;
+    doppel_error error;
+} dp_group;
+
+/* A look's own. */
+typedef struct dp_local_look {
+    dp_view *view;
+    bool ordered;        /* it holds `order` */
+    bool decided;        /* something was fetched to be decided */
+    dp_group *group;     /* the last that it has to wait for; NULL: none */
+    doppel_error failed; /* code: one that it had to wait for before that was taken back */
+    dp_title_matches titles;
+    dp_sift_scratch sift;
+} dp_local_look;
+
+typedef struct dp_local {
+    dp_known known;
+    dp_store *store;
+    dp_directory *directory;
+    dp_names names; /* of the store that the directory was read from; changes with it */
+    pthread_rwlock_t shape;
+
+    pthread_mutex_t order; /* of all down to `closing` */
+    pthread_cond_t settled;
+    dp_view *view;      /* for `order`, or `shape` to write */
+    uint64_t next;      /* number */
+    dp_group *current;  /* takes changes */
+    dp_group *writing;  /* is being written; NULL: none is */
+    dp_leaving leaving; /* what both remove */
+    uint64_t followed_generation;
+    _Atomic uint64_t followed; /* a reader process: the last number it has taken in */
+    uint64_t loads;            /* how often all was read; changes under `shape` only */
+    uint64_t expired_at;
+    uint64_t loaded_by;   /* a reader process: what had expired by then was left out */
+    doppel_status failed; /* DOPPEL_DURABLE_NONE: what a commit in the background ended with */
+    doppel_error failed_error;
+    bool closing;
+    pthread_t background;
+    bool has_background;
+
+    _Atomic uint64_t removals; /* how often documents went out of the directory, counted before they go */
+    _Atomic uint64_t newest;   /* when the last document was added */
+
+    /* local_clock.c. Under its lock, what is gone by, and what of it was last read from the store; then what follows
+     * from `reading`: the time, the later and the earlier of that and what is doubted. */
+    pthread_mutex_t clock_lock;
+    dp_clock clock, stored_clock;
+    bool clock_told, clock_news; /* a jump was logged; something about it is not written yet */
+    _Atomic uint64_t reading, now, latest, purge;
+} dp_local;
+
+static inline dp_local *dp_local_of(const dp_look *look) {
+    return (dp_local *)look->known;
+}
+
+/* ---- local_clock.c ---- */
+
+/* What a clock said, and when by the machine's own reckoning; boot 0: that is not known. */
+typedef struct dp_clock_reading {
+    uint64_t time, boot, uptime;
+} dp_clock_reading;
+
+typedef enum dp_clock_event {
+    DP_CLOCK_FOLLOWED, /* the reading is believed */
+    DP_CLOCK_DOUBTED,  /* it is not, or not yet */
+    DP_CLOCK_RETURNED, /* it is believed, and the one before was not */
+    DP_CLOCK_SETTLED   /* it was doubted for `settle` seconds, and counts from now on */
+} dp_clock_event;
+
+dp_clock_event dp_clock_step(dp_clock *clock, const dp_clock_reading *read, uint64_t settle);
+
+/* The time, by which documents match; the time that the life of a new one is counted from; and the time by which they
+ * are purged. All are the same unless the system's clock is doubted. */
+uint64_t dp_local_now(dp_local *local);
+uint64_t dp_local_latest(dp_local *local);
+uint64_t dp_local_purge_time(dp_local *local);
+/* What the store has, when that is new; and what it is to get (*news: even if nothing else is written). */
+void dp_local_set_clock(dp_local *local, const dp_clock *stored);
+dp_clock dp_local_get_clock(dp_local *local, bool *news);
+
+/* ---- local_load.c ---- */
+
+/* Reads all traces of the store into a new directory. `shape` is held to write, or nobody else is there yet. */
+doppel_status dp_local_load(dp_local *local, doppel_error *error);
+/* What the store is like now. As above, or `order` is held. */
+doppel_status dp_local_moment(dp_local *local, dp_moment *moment, doppel_error *error);
+/* A reader process takes in what its writer has written since, unless another thread is at it; reads everything anew
+ * after a compaction, or when much has expired. No lock is held. */
+doppel_status dp_local_follow(dp_local *local, doppel_error *error);
+/* What the look's view shows and the directory does not have yet is taken in, so that both are of one moment: *moment,
+ * of a view that may have begun anew, and has ended on an error. `shape` is held, `order` is not. */
+doppel_status dp_local_catch_up(dp_look *look, dp_moment *moment, doppel_error *error);
+
+/* ---- local_commit.c: `order` is held for all of these, but where it is said ---- */
+
+/* Takes the bytes of all that a change points to, gives the change to the next commit and does to the directory what
+ * the flags say. On an error nothing has changed. */
+doppel_status dp_local_queue(dp_local *local, const dp_pending *pending, doppel_error *error);
+/* Where the queue ends, and back to there. */
+size_t dp_local_mark(const dp_local *local);
+void dp_local_back(dp_local *local, size_t mark);
+/* Of what is pending, the one with this number; NULL: it is not there. */
+const dp_pending *dp_local_find(const dp_local *local, uint64_t number);
+/* Waits until all that is pending now is durable. `order` is let go meanwhile. */
+doppel_status dp_local_wait(dp_local *local, doppel_error *error);
+/* What a look has to wait for, by now; and waits for it, letting `order` go. */
+void dp_local_hold(dp_local *local, dp_local_look *own);
+doppel_status dp_local_wait_held(dp_local *local, dp_local_look *own, doppel_error *error);
+/* Writes what is pending without letting `order` go. */
+doppel_status dp_local_write_now(dp_local *local, doppel_error *error);
+/* The thread that writes for DOPPEL_DURABLE_NONE; nothing happens where there is none. `order` is not held. */
+doppel_status dp_local_start(dp_local *local, doppel_error *error);
+/* At the end, without `order`: all that is pending becomes durable. */
+void dp_local_stop(dp_local *local);
+
+/* ---- local_whole.c ---- */
+
+/* Now and then, what has expired goes: as much of it as is due for some adds. `order` is held, in no view. What goes
+ * wrong is told by the commit. */
+void dp_local_expire_due(dp_local *local, size_t adds);
+doppel_status dp_local_flush(dp_known *known, doppel_error *error);
+doppel_status dp_local_expire(dp_known *known, uint64_t *expired, doppel_error *error);
+doppel_status dp_local_compact(dp_known *known, doppel_error *error);
+doppel_status dp_local_backup(dp_known *known, const char *path, doppel_error *error);
+void dp_local_get_stats(dp_known *known, doppel_engine_stats *stats);
+
+#endif
