@@ -65,7 +65,7 @@ static doppel_status check_scope(doppel_batch *batch, doppel_error *error) {
                         : !strcmp(name, "domain") ? DP_SCOPE_DOMAIN
                                                   : DP_SCOPE_FIELD;
     if (batch->scope_kind == DP_SCOPE_FIELD &&
-        (batch->scope_field = dp_fields_add(&batch->fields, name, strlen(name))) == DP_BATCH_FIELDS)
+        (batch->scope_field = dp_fields_add(&batch->fields, name, strlen(name))) == DP_MOST_FIELDS)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "%s: the field's name is empty or too long", name);
     return DOPPEL_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "batch/found.h"
+#include "decide/decide.h"
 #include "index/index.h"
 
 #define DP_NO_DOCUMENT UINT32_MAX
@@ -60,8 +61,6 @@ typedef struct dp_entry {
     uint64_t kind;
 } dp_entry;
 
-enum { DP_KEEP_RULES = 8 };
-
 /* A document, followed by its id, its title, the id of its original in an index, the keys of its bands and its set. */
 typedef struct dp_sketched {
     dp_doc doc;
@@ -77,48 +76,6 @@ typedef struct dp_seen_file {
     uint64_t bytes;
     int64_t changed; /* nanoseconds since 1970 */
 } dp_seen_file;
-
-/* ---- which one stays: keep.c ---- */
-
-typedef enum dp_keep_kind {
-    DP_KEEP_FIRST,
-    DP_KEEP_LAST,
-    DP_KEEP_LONGEST,
-    DP_KEEP_SHORTEST,
-    DP_KEEP_HTTPS,
-    DP_KEEP_SHORTEST_URL,
-    DP_KEEP_NEWEST,
-    DP_KEEP_OLDEST,
-    DP_KEEP_LARGEST,
-    DP_KEEP_SMALLEST
-} dp_keep_kind;
-
-typedef struct dp_keep_rule {
-    dp_keep_kind kind;
-    size_t field; /* of the extra fields, for the last four */
-} dp_keep_rule;
-
-typedef struct dp_keep {
-    size_t count;
-    dp_keep_rule rule[DP_KEEP_RULES];
-} dp_keep;
-
-/* ---- extra fields that the batch itself asks for ---- */
-
-enum { DP_BATCH_FIELDS = 16, DP_FIELD_NAME = 128 };
-typedef struct dp_fields {
-    size_t count;
-    char name[DP_BATCH_FIELDS][DP_FIELD_NAME];
-    const char *key[DP_BATCH_FIELDS];
-} dp_fields;
-
-/* The number of a field, which is added if it is not there; DP_BATCH_FIELDS when there are too many or its name is too
- * long. */
-size_t dp_fields_add(dp_fields *fields, const char *name, size_t length);
-
-doppel_status dp_keep_parse(const char *text, dp_keep *keep, dp_fields *fields, doppel_error *error);
-/* The rank of a document by each rule: less is better. */
-void dp_keep_rank(const dp_keep *keep, const doppel_document *document, uint64_t text_length, double *rank);
 
 /* ---- the batch ---- */
 
@@ -182,7 +139,7 @@ struct doppel_batch {
     int bits;
     int distance; /* as meant: 0 is 0 */
     unsigned by;
-    dp_keep keep;
+    dp_keep_policy keep;
     dp_fields fields;
     dp_scope_kind scope_kind;
     size_t scope_field;
@@ -335,9 +292,6 @@ static inline uint32_t dp_rank(const dp_keep_order *order, uint32_t document) {
 bool dp_url_classes(const doppel_batch *batch, uint32_t **of);
 
 /* ---- titles: titles.c ---- */
-
-/* Titles are near from this similarity on. */
-#define DP_TITLE_SIMILARITY 0.9
 
 /* Documents of one title are of one class; classes from start[c] on to start[c + 1] are near class c. */
 typedef struct dp_titles {

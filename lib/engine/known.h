@@ -129,9 +129,6 @@ typedef struct dp_title_hits {
 } dp_title_hits;
 doppel_status dp_known_find_titles(dp_known *known, const dp_title_query *query, dp_title_matches *matches,
                                    dp_title_hits *hits);
-/* Whether a normalised title can be evidence at all: 10 code points, and not one of those that say nothing ("breaking
- * news", "page not found", ...). */
-bool dp_title_counts(doppel_slice title);
 /* A document with this title came, but was not added (it was a duplicate by its title). */
 doppel_status dp_known_title_seen(dp_known *known, doppel_slice title, uint64_t times);
 

@@ -109,6 +109,29 @@ static void reasons_have_names(void **state) {
     assert_string_equal(dp_reason_name(DP_SAME_TITLE), "title_similarity");
 }
 
+static void names_are_reasons(void **state) {
+    (void)state;
+    for (int i = DP_SAME_URL; i < DP_REASONS; i++)
+        assert_int_equal(dp_reason_of(dp_reason_name((dp_reason)i)), i);
+    assert_int_equal(dp_reason_of(NULL), DP_UNIQUE);
+    assert_int_equal(dp_reason_of("exact"), DP_UNIQUE);
+}
+
+static void reasons_have_an_order(void **state) {
+    (void)state;
+    static const dp_reason order[DP_REASONS] = {DP_SAME_URL, DP_SAME_CONTENT, DP_SAME_TITLE, DP_UNIQUE};
+    for (int i = 0; i < DP_REASONS; i++)
+        for (int j = 0; j < DP_REASONS; j++)
+            assert_int_equal(dp_reason_stronger(order[i], order[j]), i < j);
+}
+
+static void reasons_have_counters(void **state) {
+    (void)state;
+    assert_int_equal(dp_reason_counter(DP_SAME_URL), 0);
+    assert_int_equal(dp_reason_counter(DP_SAME_CONTENT), 1);
+    assert_int_equal(dp_reason_counter(DP_SAME_TITLE), 2);
+}
+
 /* ---- which is the better original ---- */
 
 /* From the best on: each is stronger than all behind it. */
@@ -186,6 +209,9 @@ int main(void) {
         cmocka_unit_test(each_row_has_its_reason),
         cmocka_unit_test(confidence_is_what_was_decided_by),
         cmocka_unit_test(reasons_have_names),
+        cmocka_unit_test(names_are_reasons),
+        cmocka_unit_test(reasons_have_an_order),
+        cmocka_unit_test(reasons_have_counters),
         cmocka_unit_test(kinds_are_ordered_by_strength),
         cmocka_unit_test(the_nearer_is_stronger_then_the_earlier),
         cmocka_unit_test(the_same_words_are_nearest),
