@@ -182,14 +182,12 @@ struct doppel_batch {
 
     uint32_t *original; /* once decided */
     float *similarity;  /* of it; negative: not known */
-    uint8_t *reason;
+    uint8_t *reason;    /* a dp_reason */
     bool decided;
     doppel_batch_stats stats;
 };
 
 enum { DP_BAND_BLOCK = 1 << 16 };
-
-enum { DP_REASON_NONE, DP_REASON_URL, DP_REASON_DIGEST, DP_REASON_CONTENT, DP_REASON_TITLE };
 
 static inline bool dp_doc_has_words(const dp_doc *doc) {
     return doc->words > 0;
@@ -223,6 +221,9 @@ static inline void dp_batch_tell(const doppel_batch *batch, const char *stage, u
 /* Seconds of a clock that only grows. */
 double dp_batch_clock(void);
 
+/* What the options come to for dp_decide. */
+dp_rules dp_batch_rules(const doppel_batch *batch);
+
 /* ---- candidates ---- */
 
 /* bands.c: read.c adds a row of keys; dp_bands_flush ends the last block. */
@@ -254,11 +255,11 @@ typedef struct dp_verifier dp_verifier;
 dp_verifier *dp_verifier_create(const doppel_batch *batch);
 void dp_verifier_free(dp_verifier *verifier);
 
-/* Whether two documents are near by content, and in *similarity how near (negative: not known). Errors:
- * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO. */
-doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool *near, float *similarity);
-/* The similarity alone, however small it is. */
-doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, float *similarity);
+/* What dp_decide needs to know of the contents of two documents that stand in a bucket together. A similarity that
+ * cannot reach the threshold is not measured. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO. */
+doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, dp_candidate *candidate);
+/* The same of any two documents, and the similarity however small it is. */
+doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, dp_candidate *candidate);
 uint64_t dp_verifier_count(const dp_verifier *verifier);
 /* The set of a document that is the first of its twins, dp_set_size() features ascending; valid until the next call. */
 doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const uint64_t **set);
@@ -300,11 +301,13 @@ typedef struct dp_titles {
     uint32_t *first; /* by class, its first document */
     uint64_t *start; /* count + 1 */
     uint32_t *near;
-    float *similarity; /* of the two titles */
+    double *similarity; /* of the two titles */
     size_t near_count, first_room, start_room, near_room, similarity_room;
 } dp_titles;
 doppel_status dp_titles_find(const doppel_batch *batch, dp_titles *titles, doppel_error *error);
 void dp_titles_free(dp_titles *titles);
+/* How similar the titles of two documents are; NaN: they are not, or one has none that counts. */
+double dp_titles_similarity(const dp_titles *titles, uint32_t a, uint32_t b);
 
 /* Sets that grow together: parent[d], a document of the same set; itself: the set is known by it. */
 static inline uint32_t dp_root(uint32_t *parent, uint32_t d) {

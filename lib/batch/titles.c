@@ -5,6 +5,7 @@
 #include "batch/batch.h"
 #include "index/index.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 void dp_titles_free(dp_titles *titles) {
@@ -70,7 +71,7 @@ static bool note_near(dp_titles *titles, const dp_title_matches *matches, uint32
                         sizeof *titles->similarity))
             return false;
         titles->near[titles->near_count] = (uint32_t)match->owners[0];
-        titles->similarity[titles->near_count++] = (float)match->similarity;
+        titles->similarity[titles->near_count++] = match->similarity;
     }
     return true;
 }
@@ -125,4 +126,17 @@ doppel_status dp_titles_find(const doppel_batch *batch, dp_titles *titles, doppe
         status = find_all(batch, index, titles, error);
     dp_titles_index_free(index);
     return status;
+}
+
+double dp_titles_similarity(const dp_titles *titles, uint32_t a, uint32_t b) {
+    uint32_t class_a = titles->of ? titles->of[a] : DP_NO_DOCUMENT,
+             class_b = titles->of ? titles->of[b] : DP_NO_DOCUMENT;
+    if (class_a == DP_NO_DOCUMENT || class_b == DP_NO_DOCUMENT)
+        return NAN;
+    if (class_a == class_b)
+        return 1;
+    for (uint64_t i = titles->start[class_a]; i < titles->start[class_a + 1]; i++)
+        if (titles->near[i] == class_b)
+            return titles->similarity[i];
+    return NAN;
 }

@@ -90,9 +90,13 @@ double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppe
     return 0;
 }
 
+double dp_decide_similarity(dp_reason reason, const doppel_evidence *evidence) {
+    return reason == DP_SAME_TITLE ? evidence->title_similarity : evidence->similarity;
+}
+
 /* Less is nearer; what is not known is farthest. */
 static double farness(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence) {
-    double similarity = reason == DP_SAME_TITLE ? evidence->title_similarity : evidence->similarity;
+    double similarity = dp_decide_similarity(reason, evidence);
     if (reason != DP_SAME_TITLE && !rules->by_similarity)
         return evidence->distance < 0 ? INFINITY : (double)evidence->distance;
     return isnan(similarity) ? INFINITY : -similarity;

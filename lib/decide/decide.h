@@ -52,6 +52,9 @@ dp_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate);
  * content similarity where that was measured. */
 double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence);
 
+/* How similar the two are in what counts for a reason: their titles, else their contents; NaN: not known. */
+double dp_decide_similarity(dp_reason reason, const doppel_evidence *evidence);
+
 /* Whether `a` (that counts by `reason_a`) is a better original than `b`: the stronger kind, the same words before near
  * ones, the more similar (or less distant), the lower number. */
 bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, dp_reason reason_a, const dp_candidate *b,

@@ -1,6 +1,6 @@
 /* known_titles.c - titles as evidence: whose title is most like this one, and which titles are too frequent to tell. */
-#include "engine/known_parts.h"
 #include "decide/decide.h"
+#include "engine/known_parts.h"
 #include "text/text.h"
 
 #include <math.h>

@@ -25,3 +25,20 @@ doppel add --preset article --index seen a.jsonl -o - 2>/dev/null | cut -d, -f 1
 echo "== dedup --against"
 sed 's/"id":"/&new-/' a.jsonl >b.jsonl
 doppel dedup b.jsonl --by title --against a.jsonl -o /dev/null --removed - 2>/dev/null | cut -d, -f 1-3
+echo "== one order of evidence: the URL, the content, the title; with chains, too"
+words="it was opened yesterday by the mayor who was the first to cross it on foot while the band played and the children"
+{
+    record same1 "A bridge over the northern river" "$words sang"
+    record same2 "A bridge over the northern river" "$words sang!"
+    record near "A bridge over the northern river" "$words danced"
+    record other "A bridge over the northern rivers" "the toll is one crown for a cart and nothing for those who walk"
+    printf '{"id":"url1","url":"http://a.com/x","title":"A bridge over the northern river","text":"%s sang"}\n' "$words"
+    printf '{"id":"url2","url":"http://a.com/x","title":"A bridge over the northern river","text":"%s sang"}\n' "$words"
+} >c.jsonl
+for link in kept any; do
+    echo "-- $link"
+    doppel dedup c.jsonl --by content,url,title --similarity 0.7 --link $link -o /dev/null --removed - 2>/dev/null
+    doppel dedup c.jsonl --by title --link $link -o /dev/null --removed - 2>/dev/null
+    tail -n 2 c.jsonl | doppel dedup - --by content,url,title --link $link -o /dev/null --removed - 2>/dev/null
+done
+doppel pairs c.jsonl --by content,url,title --similarity 0.7 2>/dev/null

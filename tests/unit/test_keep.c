@@ -145,7 +145,8 @@ static void what_is_no_number_comes_last(void **state) {
 
 static void urls_and_lengths_are_ranked(void **state) {
     (void)state;
-    dp_keep_policy keep = {4, {{DP_KEEP_HTTPS, 0}, {DP_KEEP_SHORTEST_URL, 0}, {DP_KEEP_LONGEST, 0}, {DP_KEEP_SHORTEST, 0}}};
+    dp_keep_policy keep = {
+        4, {{DP_KEEP_HTTPS, 0}, {DP_KEEP_SHORTEST_URL, 0}, {DP_KEEP_LONGEST, 0}, {DP_KEEP_SHORTEST, 0}}};
     dp_keep_document secure = {{"HTTPS://a/b", 11}, 100, NULL}, plain = {{"http://a", 8}, 50, NULL};
     dp_keep_document none = {.text_length = 50};
     double a[4], b[4], c[4];
@@ -188,10 +189,14 @@ static void positions_decide_what_is_left_open(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_are_read_in_order),     cmocka_unit_test(the_first_needs_no_numbers),
-        cmocka_unit_test(what_is_no_rule_is_refused),  cmocka_unit_test(fields_are_counted),
-        cmocka_unit_test(dates_are_moments),           cmocka_unit_test(what_is_no_number_comes_last),
-        cmocka_unit_test(urls_and_lengths_are_ranked), cmocka_unit_test(the_first_rule_that_differs_decides),
+        cmocka_unit_test(rules_are_read_in_order),
+        cmocka_unit_test(the_first_needs_no_numbers),
+        cmocka_unit_test(what_is_no_rule_is_refused),
+        cmocka_unit_test(fields_are_counted),
+        cmocka_unit_test(dates_are_moments),
+        cmocka_unit_test(what_is_no_number_comes_last),
+        cmocka_unit_test(urls_and_lengths_are_ranked),
+        cmocka_unit_test(the_first_rule_that_differs_decides),
         cmocka_unit_test(positions_decide_what_is_left_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

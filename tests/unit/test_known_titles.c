@@ -2,7 +2,6 @@
 #include "support.h"
 
 #include "engine/known.h"
-#include "sketch/sketch.h"
 
 #include <stdio.h>
 
