@@ -101,6 +101,19 @@ static void confidence_is_what_was_decided_by(void **state) {
     assert_true(dp_decide_confidence(&by_distance, DP_SAME_CONTENT, &e) == 0.9);
 }
 
+/* The similarity that goes with a verdict is that of what was decided by. */
+static void similarity_is_of_what_was_decided_by(void **state) {
+    (void)state;
+    doppel_evidence e = dp_evidence_none();
+    e.similarity = 0.25;
+    e.title_similarity = 0.95;
+    assert_true(dp_decide_similarity(DP_SAME_TITLE, &e) == 0.95);
+    assert_true(dp_decide_similarity(DP_SAME_CONTENT, &e) == 0.25);
+    assert_true(dp_decide_similarity(DP_SAME_URL, &e) == 0.25);
+    e = dp_evidence_none();
+    assert_true(isnan(dp_decide_similarity(DP_SAME_CONTENT, &e)));
+}
+
 static void reasons_have_names(void **state) {
     (void)state;
     assert_null(dp_reason_name(DP_UNIQUE));
@@ -208,6 +221,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_has_its_reason),
         cmocka_unit_test(confidence_is_what_was_decided_by),
+        cmocka_unit_test(similarity_is_of_what_was_decided_by),
         cmocka_unit_test(reasons_have_names),
         cmocka_unit_test(names_are_reasons),
         cmocka_unit_test(reasons_have_an_order),
