@@ -827,7 +827,8 @@ typedef enum doppel_method {
 enum {
     DOPPEL_BY_CONTENT = 1,
     DOPPEL_BY_URL = 2,  /* the same canonical URL */
-    DOPPEL_BY_TITLE = 4 /* titles of at least 10 code points, 90 % similar (Levenshtein) */
+    DOPPEL_BY_TITLE = 4 /* titles of at least 10 code points, 90 % similar (Levenshtein), but for those that say nothing
+                           ("Page not found") */
 };
 
 typedef struct doppel_batch_options {

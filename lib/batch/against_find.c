@@ -42,16 +42,17 @@ static doppel_status make_query(const doppel_batch *batch, const doppel_engine *
     return dp_bands_keys(q->set, q->set_count, engine->asking.bands, engine->asking.rows, keys);
 }
 
-/* Whether a verdict is one by the thresholds of the batch, too. */
+/* Whether a verdict is one by the thresholds of the batch, too. Of an index by distance, the batch has none unless it
+ * goes by distance itself. */
 static bool counts(const doppel_batch *batch, const doppel_engine *engine, const doppel_verdict *verdict) {
-    const doppel_evidence *e = &verdict->evidence;
-    if (!strcmp(verdict->reason, dp_reason_name(DP_SAME_TITLE)))
-        return e->title_similarity >= DP_TITLE_SIMILARITY;
-    if (!strcmp(verdict->reason, dp_reason_name(DP_SAME_URL)) || e->same_digest)
-        return true;
-    if (engine->rules.by_similarity)
-        return e->similarity >= batch->options.similarity;
-    return batch->options.method != DOPPEL_METHOD_SIMHASH || e->distance <= batch->distance;
+    dp_reason reason = dp_reason_of(verdict->reason);
+    dp_rules rules = dp_batch_rules(batch);
+    const dp_candidate candidate = {
+        .evidence = verdict->evidence, .content = reason == DP_SAME_CONTENT, .title = reason == DP_SAME_TITLE};
+    rules.by_similarity = engine->rules.by_similarity;
+    if (batch->options.method != DOPPEL_METHOD_SIMHASH)
+        rules.distance = engine->rules.distance;
+    return dp_decide(&rules, &candidate) != DP_UNIQUE;
 }
 
 static doppel_status answer(doppel_engine *engine, const dp_query *query, doppel_verdict *verdict,
@@ -98,16 +99,13 @@ static doppel_status ask(const doppel_batch *batch, doppel_engine *engine, const
 
 static void note(const doppel_engine *engine, const doppel_verdict *verdict, dp_found *found) {
     const doppel_evidence *e = &verdict->evidence;
-    bool title = !strcmp(verdict->reason, dp_reason_name(DP_SAME_TITLE));
-    double similarity = title ? e->title_similarity : e->similarity;
+    dp_reason reason = dp_reason_of(verdict->reason);
+    double similarity = dp_decide_similarity(reason, e);
     found->id_length = (uint32_t)verdict->original_id.length;
     found->similarity = similarity >= 0 ? (float)similarity : -1;
     found->distance = (int16_t)e->distance;
     found->verified = e->verified || (engine->rules.by_similarity && !engine->asking.sample);
-    found->reason = title                                                   ? DP_REASON_TITLE
-                    : !strcmp(verdict->reason, dp_reason_name(DP_SAME_URL)) ? DP_REASON_URL
-                    : e->same_digest                                        ? DP_REASON_DIGEST
-                                                                            : DP_REASON_CONTENT;
+    found->kind = dp_found_kind(reason, e->same_digest);
 }
 
 doppel_status dp_against_find(const doppel_batch *batch, const dp_asked *asked, doppel_verdict *verdict,

@@ -65,7 +65,7 @@ static doppel_status check_scope(doppel_batch *batch, doppel_error *error) {
                         : !strcmp(name, "domain") ? DP_SCOPE_DOMAIN
                                                   : DP_SCOPE_FIELD;
     if (batch->scope_kind == DP_SCOPE_FIELD &&
-        (batch->scope_field = dp_fields_add(&batch->fields, name, strlen(name))) == DP_BATCH_FIELDS)
+        (batch->scope_field = dp_fields_add(&batch->fields, name, strlen(name))) == DP_MOST_FIELDS)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "%s: the field's name is empty or too long", name);
     return DOPPEL_OK;
 }
@@ -97,6 +97,15 @@ static doppel_status set_options(doppel_batch *batch, const doppel_batch_options
     o->input = &batch->input;
     o->known_input = &batch->known_input;
     return status;
+}
+
+dp_rules dp_batch_rules(const doppel_batch *batch) {
+    return (dp_rules){.by_similarity = batch->has_sets,
+                      .similarity = batch->options.similarity,
+                      .distance = batch->distance,
+                      .bits = batch->bits,
+                      .titles = batch->by & DOPPEL_BY_TITLE,
+                      .title_similarity = DP_TITLE_SIMILARITY};
 }
 
 /* ---- create and free ---- */
@@ -222,12 +231,10 @@ size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffe
     return dp_spill_read(&batch->journal, at, buffer, whole < room ? whole : room, NULL) == DOPPEL_OK ? whole : 0;
 }
 
-static const char *const reasons[] = {NULL, "exact_url", "content_hash", "content_hash", "title_similarity"};
-
 /* A document that an index has. */
 static void get_found(const doppel_batch *batch, const dp_found *found, doppel_near *near) {
     near->a = batch->count + found->original;
-    near->reason = reasons[found->reason];
+    near->reason = dp_reason_name(dp_found_reason(found->kind));
     near->similarity = found->similarity < 0 ? NAN : (double)found->similarity;
     near->distance = found->distance;
     near->verified = found->verified;
@@ -241,7 +248,7 @@ void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near 
         get_found(batch, found, near);
     if (original == d)
         return;
-    near->reason = reasons[batch->reason[d]];
+    near->reason = dp_reason_name((dp_reason)batch->reason[d]);
     near->similarity = batch->similarity[d] < 0 ? NAN : (double)batch->similarity[d];
     near->distance = -1;
     if (dp_doc_has_words(&batch->docs[d]) && dp_doc_has_words(&batch->docs[original]))

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "batch/found.h"
+#include "decide/decide.h"
 #include "index/index.h"
 
 #define DP_NO_DOCUMENT UINT32_MAX
@@ -60,8 +61,6 @@ typedef struct dp_entry {
     uint64_t kind;
 } dp_entry;
 
-enum { DP_KEEP_RULES = 8 };
-
 /* A document, followed by its id, its title, the id of its original in an index, the keys of its bands and its set. */
 typedef struct dp_sketched {
     dp_doc doc;
@@ -77,48 +76,6 @@ typedef struct dp_seen_file {
     uint64_t bytes;
     int64_t changed; /* nanoseconds since 1970 */
 } dp_seen_file;
-
-/* ---- which one stays: keep.c ---- */
-
-typedef enum dp_keep_kind {
-    DP_KEEP_FIRST,
-    DP_KEEP_LAST,
-    DP_KEEP_LONGEST,
-    DP_KEEP_SHORTEST,
-    DP_KEEP_HTTPS,
-    DP_KEEP_SHORTEST_URL,
-    DP_KEEP_NEWEST,
-    DP_KEEP_OLDEST,
-    DP_KEEP_LARGEST,
-    DP_KEEP_SMALLEST
-} dp_keep_kind;
-
-typedef struct dp_keep_rule {
-    dp_keep_kind kind;
-    size_t field; /* of the extra fields, for the last four */
-} dp_keep_rule;
-
-typedef struct dp_keep {
-    size_t count;
-    dp_keep_rule rule[DP_KEEP_RULES];
-} dp_keep;
-
-/* ---- extra fields that the batch itself asks for ---- */
-
-enum { DP_BATCH_FIELDS = 16, DP_FIELD_NAME = 128 };
-typedef struct dp_fields {
-    size_t count;
-    char name[DP_BATCH_FIELDS][DP_FIELD_NAME];
-    const char *key[DP_BATCH_FIELDS];
-} dp_fields;
-
-/* The number of a field, which is added if it is not there; DP_BATCH_FIELDS when there are too many or its name is too
- * long. */
-size_t dp_fields_add(dp_fields *fields, const char *name, size_t length);
-
-doppel_status dp_keep_parse(const char *text, dp_keep *keep, dp_fields *fields, doppel_error *error);
-/* The rank of a document by each rule: less is better. */
-void dp_keep_rank(const dp_keep *keep, const doppel_document *document, uint64_t text_length, double *rank);
 
 /* ---- the batch ---- */
 
@@ -182,7 +139,7 @@ struct doppel_batch {
     int bits;
     int distance; /* as meant: 0 is 0 */
     unsigned by;
-    dp_keep keep;
+    dp_keep_policy keep;
     dp_fields fields;
     dp_scope_kind scope_kind;
     size_t scope_field;
@@ -225,14 +182,12 @@ struct doppel_batch {
 
     uint32_t *original; /* once decided */
     float *similarity;  /* of it; negative: not known */
-    uint8_t *reason;
+    uint8_t *reason;    /* a dp_reason */
     bool decided;
     doppel_batch_stats stats;
 };
 
 enum { DP_BAND_BLOCK = 1 << 16 };
-
-enum { DP_REASON_NONE, DP_REASON_URL, DP_REASON_DIGEST, DP_REASON_CONTENT, DP_REASON_TITLE };
 
 static inline bool dp_doc_has_words(const dp_doc *doc) {
     return doc->words > 0;
@@ -266,6 +221,9 @@ static inline void dp_batch_tell(const doppel_batch *batch, const char *stage, u
 /* Seconds of a clock that only grows. */
 double dp_batch_clock(void);
 
+/* What the options come to for dp_decide. */
+dp_rules dp_batch_rules(const doppel_batch *batch);
+
 /* ---- candidates ---- */
 
 /* bands.c: read.c adds a row of keys; dp_bands_flush ends the last block. */
@@ -297,11 +255,11 @@ typedef struct dp_verifier dp_verifier;
 dp_verifier *dp_verifier_create(const doppel_batch *batch);
 void dp_verifier_free(dp_verifier *verifier);
 
-/* Whether two documents are near by content, and in *similarity how near (negative: not known). Errors:
- * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO. */
-doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool *near, float *similarity);
-/* The similarity alone, however small it is. */
-doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, float *similarity);
+/* What dp_decide needs to know of the contents of two documents that stand in a bucket together. A similarity that
+ * cannot reach the threshold is not measured. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO. */
+doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, dp_candidate *candidate);
+/* The same of any two documents, and the similarity however small it is. */
+doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, dp_candidate *candidate);
 uint64_t dp_verifier_count(const dp_verifier *verifier);
 /* The set of a document that is the first of its twins, dp_set_size() features ascending; valid until the next call. */
 doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const uint64_t **set);
@@ -336,9 +294,6 @@ bool dp_url_classes(const doppel_batch *batch, uint32_t **of);
 
 /* ---- titles: titles.c ---- */
 
-/* Titles are near from this similarity on. */
-#define DP_TITLE_SIMILARITY 0.9
-
 /* Documents of one title are of one class; classes from start[c] on to start[c + 1] are near class c. */
 typedef struct dp_titles {
     uint32_t *of; /* by document; DP_NO_DOCUMENT: none */
@@ -346,11 +301,13 @@ typedef struct dp_titles {
     uint32_t *first; /* by class, its first document */
     uint64_t *start; /* count + 1 */
     uint32_t *near;
-    float *similarity; /* of the two titles */
+    double *similarity; /* of the two titles */
     size_t near_count, first_room, start_room, near_room, similarity_room;
 } dp_titles;
 doppel_status dp_titles_find(const doppel_batch *batch, dp_titles *titles, doppel_error *error);
 void dp_titles_free(dp_titles *titles);
+/* How similar the titles of two documents are; NaN: they are not, or one has none that counts. */
+double dp_titles_similarity(const dp_titles *titles, uint32_t a, uint32_t b);
 
 /* Sets that grow together: parent[d], a document of the same set; itself: the set is known by it. */
 static inline uint32_t dp_root(uint32_t *parent, uint32_t d) {

@@ -11,6 +11,26 @@ void dp_finds_free(dp_finds *finds) {
     *finds = (dp_finds){0};
 }
 
+/* ---- kinds ---- */
+
+static const struct {
+    dp_reason reason;
+    bool same_digest;
+} kinds[DP_FOUND_KINDS] = {
+    {DP_UNIQUE, false}, {DP_SAME_URL, false}, {DP_SAME_CONTENT, true}, {DP_SAME_CONTENT, false}, {DP_SAME_TITLE, false},
+};
+
+uint8_t dp_found_kind(dp_reason reason, bool same_digest) {
+    uint8_t kind = 0;
+    while (kinds[kind].reason != reason || (reason == DP_SAME_CONTENT && kinds[kind].same_digest != same_digest))
+        kind++;
+    return kind;
+}
+
+dp_reason dp_found_reason(uint8_t kind) {
+    return kinds[kind].reason;
+}
+
 /* ---- originals ---- */
 
 static size_t place_of(const dp_finds *finds, const uint64_t hash[2]) {

@@ -6,7 +6,7 @@
 #ifndef DP_BATCH_FOUND_H
 #define DP_BATCH_FOUND_H
 
-#include "base/base.h"
+#include "decide/decide.h"
 
 /* What an index said of a document. */
 typedef struct dp_found {
@@ -14,11 +14,17 @@ typedef struct dp_found {
     uint32_t original;  /* its number; without meaning in the journal */
     float similarity;   /* negative: not known */
     int16_t distance;   /* -1: not known */
-    uint8_t reason;     /* DP_REASON_... of batch.h */
+    uint8_t kind;       /* why, as files number it: dp_found_kind */
     uint8_t verified;   /* false: the index keeps no features, and the words are not the same */
 } dp_found;
 
 /* ---- what was found: found.c ---- */
+
+/* Files tell the same words from near content, which have one reason. */
+enum { DP_FOUND_KINDS = 5 };
+uint8_t dp_found_kind(dp_reason reason, bool same_digest);
+/* And back, for a kind below DP_FOUND_KINDS. */
+dp_reason dp_found_reason(uint8_t kind);
 
 typedef struct dp_found_document {
     uint32_t document;

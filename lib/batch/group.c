@@ -9,16 +9,34 @@
  * on different threads, and the outcome does not depend on who does it. */
 #include "batch/group.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+void dp_deciding_settle(const dp_deciding *g, uint32_t d, uint32_t original, dp_reason reason,
+                        const doppel_evidence *evidence) {
+    double similarity = dp_decide_similarity(reason, evidence);
+    g->batch->original[d] = original;
+    g->batch->reason[d] = (uint8_t)reason;
+    g->batch->similarity[d] = isnan(similarity) ? -1 : (float)similarity;
+}
 
 /* ---- one document ---- */
 
-typedef struct verdict {
+/* The best original so far; DP_UNIQUE: none. */
+typedef struct choice {
     uint32_t original;
-    uint8_t reason;
-    float similarity; /* negative: not known */
-    int distance;
-} verdict;
+    dp_reason reason;
+    dp_candidate candidate;
+} choice;
+
+/* Takes a document that stays for the original, if it is one and a better one than that before it. Of equally good
+ * ones the first in the order of keeping is. */
+static void consider(const dp_deciding *g, uint32_t original, dp_candidate *candidate, choice *best) {
+    dp_reason reason = dp_decide(&g->rules, candidate);
+    candidate->number = dp_rank(&g->order, original);
+    if (reason != DP_UNIQUE && dp_decide_stronger(&g->rules, candidate, reason, &best->candidate, best->reason))
+        *best = (choice){original, reason, *candidate};
+}
 
 /* The first one that stays of a class, which d may be a copy of. */
 static uint32_t kept_of(const dp_deciding *g, const dp_kept *kept, uint32_t class, uint32_t d) {
@@ -40,54 +58,43 @@ static bool keep_in(const dp_deciding *g, const dp_kept *kept, uint32_t class, u
     return true;
 }
 
-/* By URL, or by words. */
-static bool find_same(const dp_deciding *g, uint32_t d, verdict *v) {
+/* By URL, else by words. */
+static void find_same(const dp_deciding *g, uint32_t d, choice *best) {
     const doppel_batch *batch = g->batch;
-    uint32_t url = g->url_class ? g->url_class[d] : DP_NO_DOCUMENT, twin = batch->docs[d].twin;
-    if (url != DP_NO_DOCUMENT && (v->original = kept_of(g, &g->kept_url, url, d)) != DP_NO_DOCUMENT) {
-        v->reason = DP_REASON_URL;
-        v->similarity = dp_doc_has_digest(&batch->docs[d]) && batch->docs[v->original].twin == twin ? 1 : -1;
-        return true;
-    }
-    if (!dp_doc_has_digest(&batch->docs[d]) || (v->original = kept_of(g, &g->kept_twin, twin, d)) == DP_NO_DOCUMENT)
-        return false;
-    v->reason = DP_REASON_DIGEST;
-    v->similarity = 1;
-    return true;
-}
-
-static bool is_better(const dp_deciding *g, const verdict *a, const verdict *b) {
-    if (b->original == DP_NO_DOCUMENT)
-        return true;
-    if (a->similarity != b->similarity)
-        return a->similarity > b->similarity;
-    if (a->distance != b->distance && !g->batch->has_sets)
-        return a->distance < b->distance;
-    return dp_rank(&g->order, a->original) < dp_rank(&g->order, b->original);
+    bool has_digest = dp_doc_has_digest(&batch->docs[d]);
+    uint32_t twin = batch->docs[d].twin, class = g->url_class ? g->url_class[d] : DP_NO_DOCUMENT;
+    uint32_t url = class != DP_NO_DOCUMENT ? kept_of(g, &g->kept_url, class, d) : DP_NO_DOCUMENT;
+    uint32_t original = url == DP_NO_DOCUMENT && has_digest ? kept_of(g, &g->kept_twin, twin, d) : url;
+    if (original == DP_NO_DOCUMENT)
+        return;
+    dp_candidate candidate = {.evidence = dp_evidence_none()};
+    candidate.evidence.same_url = url != DP_NO_DOCUMENT;
+    candidate.evidence.same_digest = has_digest && batch->docs[original].twin == twin;
+    if (candidate.evidence.same_digest)
+        candidate.evidence.similarity = 1;
+    consider(g, original, &candidate, best);
 }
 
 /* Of some that stay, the nearest. */
-static doppel_status compare(const dp_decider *w, uint32_t d, const uint32_t *kept, size_t count, verdict *best) {
+static doppel_status compare(const dp_decider *w, uint32_t d, const uint32_t *kept, size_t count, choice *best) {
     dp_deciding *g = w->g;
-    for (size_t k = 0; k < count; k++) {
-        verdict v = {kept[k], DP_REASON_CONTENT, -1, 0};
-        bool near = false;
-        if (g->stamp[v.original] == d + 1 || !dp_batch_allows(g->batch, v.original, d))
+    for (size_t i = 0; i < count; i++) {
+        uint32_t k = kept[i];
+        dp_candidate candidate;
+        if (g->stamp[k] == d + 1 || !dp_batch_allows(g->batch, k, d))
             continue;
-        g->stamp[v.original] = d + 1;
+        g->stamp[k] = d + 1;
         atomic_fetch_add_explicit(&g->candidates, 1, memory_order_relaxed);
-        doppel_status status = dp_verify(w->finder.verifier, v.original, d, &near, &v.similarity);
+        doppel_status status = dp_verify(w->finder.verifier, k, d, &candidate);
         if (status != DOPPEL_OK)
             return status;
-        v.distance = dp_batch_distance(g->batch, v.original, d);
-        if (near && is_better(g, &v, best))
-            *best = v;
+        consider(g, k, &candidate, best);
     }
     return DOPPEL_OK;
 }
 
 /* The same in the buckets that d looks at, either the crowded ones or the others. */
-static doppel_status compare_buckets(const dp_decider *w, uint32_t d, bool crowded, verdict *best) {
+static doppel_status compare_buckets(const dp_decider *w, uint32_t d, bool crowded, choice *best) {
     const dp_deciding *g = w->g;
     uint32_t of = dp_looks_of(&g->looks, g->batch->docs[d].twin);
     doppel_status status = DOPPEL_OK;
@@ -100,7 +107,7 @@ static doppel_status compare_buckets(const dp_decider *w, uint32_t d, bool crowd
 }
 
 /* By content: the nearest of those that stay. */
-static doppel_status find_near(dp_decider *w, uint32_t d, verdict *best) {
+static doppel_status find_near(dp_decider *w, uint32_t d, choice *best) {
     bool found = true;
     doppel_status status = compare_buckets(w, d, false, best);
     if (status != DOPPEL_OK || !w->crowd)
@@ -110,20 +117,23 @@ static doppel_status find_near(dp_decider *w, uint32_t d, verdict *best) {
     return found ? compare(w, d, w->finder.found, w->finder.found_count, best) : compare_buckets(w, d, true, best);
 }
 
+/* What stays and has a title of this class. */
+static void consider_title(const dp_deciding *g, uint32_t d, uint32_t class, double similarity, choice *best) {
+    uint32_t original = kept_of(g, &g->kept_title, class, d);
+    dp_candidate candidate = {.evidence = dp_evidence_none(), .title = true};
+    candidate.evidence.title_similarity = similarity;
+    if (original != DP_NO_DOCUMENT)
+        consider(g, original, &candidate, best);
+}
+
 /* By title: the most similar of those that stay. */
-static void find_title(const dp_deciding *g, uint32_t d, verdict *best) {
+static void find_title(const dp_deciding *g, uint32_t d, choice *best) {
     uint32_t class = g->titles.of ? g->titles.of[d] : DP_NO_DOCUMENT;
     if (class == DP_NO_DOCUMENT)
         return;
-    verdict v = {kept_of(g, &g->kept_title, class, d), DP_REASON_TITLE, 1, 0};
-    if (v.original != DP_NO_DOCUMENT)
-        *best = v;
-    for (uint64_t i = g->titles.start[class]; i < g->titles.start[class + 1]; i++) {
-        v.original = kept_of(g, &g->kept_title, g->titles.near[i], d);
-        v.similarity = g->titles.similarity[i];
-        if (v.original != DP_NO_DOCUMENT && is_better(g, &v, best))
-            *best = v;
-    }
+    consider_title(g, d, class, 1, best);
+    for (uint64_t i = g->titles.start[class]; i < g->titles.start[class + 1]; i++)
+        consider_title(g, d, g->titles.near[i], g->titles.similarity[i], best);
 }
 
 /* Notes that d stays, where others will look. Of those with the same words one is enough, which is why a bucket has
@@ -141,22 +151,26 @@ static doppel_status keep(dp_decider *w, uint32_t d) {
     return DOPPEL_OK;
 }
 
-static doppel_status decide(dp_decider *w, uint32_t d) {
-    const dp_deciding *g = w->g;
-    doppel_batch *batch = g->batch;
-    verdict v = {DP_NO_DOCUMENT, 0, -1, 0};
+/* Kind after kind, until one answers. */
+static doppel_status find_original(dp_decider *w, uint32_t d, choice *best) {
     doppel_status status = DOPPEL_OK;
-    if (d >= batch->known && !find_same(g, d, &v))
-        status = find_near(w, d, &v);
+    find_same(w->g, d, best);
+    if (best->reason == DP_UNIQUE)
+        status = find_near(w, d, best);
+    if (status == DOPPEL_OK && best->reason == DP_UNIQUE)
+        find_title(w->g, d, best);
+    return status;
+}
+
+static doppel_status decide(dp_decider *w, uint32_t d) {
+    doppel_batch *batch = w->g->batch;
+    choice best = {.reason = DP_UNIQUE};
+    doppel_status status = d >= batch->known ? find_original(w, d, &best) : DOPPEL_OK;
     if (status != DOPPEL_OK)
         return status;
-    if (d >= batch->known && v.original == DP_NO_DOCUMENT)
-        find_title(g, d, &v);
-    if (v.original == DP_NO_DOCUMENT)
+    if (best.reason == DP_UNIQUE)
         return keep(w, d);
-    batch->original[d] = v.original;
-    batch->reason[d] = v.reason;
-    batch->similarity[d] = v.similarity;
+    dp_deciding_settle(w->g, d, best.original, best.reason, &best.candidate.evidence);
     return DOPPEL_OK;
 }
 
@@ -230,17 +244,17 @@ static void count_groups(doppel_batch *batch) {
         stats->kept += original == i;
         /* The reason of one that stays serves to mark it as counted, and is cleared below. */
         if (original != i && !batch->reason[original]) {
-            batch->reason[original] = DP_REASON_TITLE;
+            batch->reason[original] = DP_SAME_TITLE;
             stats->groups++;
         }
     }
     for (size_t i = 0; i < batch->count; i++)
         if (batch->original[i] == i)
-            batch->reason[i] = DP_REASON_NONE;
+            batch->reason[i] = DP_UNIQUE;
 }
 
 static doppel_status decide_all(doppel_batch *batch, doppel_error *error) {
-    dp_deciding g = {.batch = batch};
+    dp_deciding g = {.batch = batch, .rules = dp_batch_rules(batch)};
     doppel_status status = dp_batch_candidates(batch, &g.buckets, &g.looks, error);
     double begun = dp_batch_clock();
     if (status == DOPPEL_OK && batch->by & DOPPEL_BY_TITLE)

@@ -14,6 +14,7 @@ typedef struct dp_kept {
 
 typedef struct dp_deciding {
     doppel_batch *batch;
+    dp_rules rules;
     dp_buckets buckets;
     uint32_t *listed; /* of each bucket, those that stay: fill[b] of them, with room for `width` a member */
     uint64_t width;
@@ -37,6 +38,10 @@ typedef struct dp_deciding {
 /* Everything behind buckets and looks; false: no memory. Free it in any case. */
 bool dp_deciding_init(dp_deciding *g);
 void dp_deciding_free(dp_deciding *g);
+
+/* Notes whose copy a document is, and why. */
+void dp_deciding_settle(const dp_deciding *g, uint32_t d, uint32_t original, dp_reason reason,
+                        const doppel_evidence *evidence);
 
 static inline uint32_t dp_deciding_document(const dp_deciding *g, size_t entry) {
     uint32_t rank = (uint32_t)g->entry[entry];

@@ -48,7 +48,7 @@ static bool is_document(const dp_entry *entry, const char *bytes) {
         return false;
     memcpy(&s, bytes + sizeof *entry, sizeof s);
     uint64_t named = (uint64_t)s.doc.id_length + s.title_length + s.found.id_length;
-    return s.keys <= DP_MOST_BANDS && s.found.reason <= DP_REASON_TITLE && !s.found.id_length == !s.found.reason &&
+    return s.keys <= DP_MOST_BANDS && s.found.kind < DP_FOUND_KINDS && !s.found.id_length == !s.found.kind &&
            entry->size == sizeof *entry + sizeof s + named + s.keys * sizeof(uint32_t) +
                               (uint64_t)s.doc.set_count * sizeof(uint64_t);
 }

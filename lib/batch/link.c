@@ -18,8 +18,7 @@ static doppel_status link_with(const dp_decider *w, uint32_t d, const uint32_t *
     dp_deciding *g = w->g;
     for (size_t i = 0; i < count; i++) {
         uint32_t k = others[i];
-        bool near = false;
-        float similarity;
+        dp_candidate candidate;
         if (!dp_batch_allows(g->batch, k, d))
             continue;
         if (dp_root(g->chain, k) == dp_root(g->chain, d)) {
@@ -28,10 +27,10 @@ static doppel_status link_with(const dp_decider *w, uint32_t d, const uint32_t *
             continue;
         }
         atomic_fetch_add_explicit(&g->candidates, 1, memory_order_relaxed);
-        doppel_status status = dp_verify(w->finder.verifier, k, d, &near, &similarity);
+        doppel_status status = dp_verify(w->finder.verifier, k, d, &candidate);
         if (status != DOPPEL_OK)
             return status;
-        if (near)
+        if (dp_decide(&g->rules, &candidate) != DP_UNIQUE)
             join_groups(g, k, d);
     }
     return DOPPEL_OK;
@@ -101,22 +100,26 @@ static doppel_status link_document(dp_decider *w, uint32_t d) {
     return status == DOPPEL_OK ? enter(w, d) : status;
 }
 
-/* The leader is the original, and the evidence is theirs. */
+/* The leader is the original, and the evidence is theirs. It may be none, where only others connect the two. */
 static doppel_status settle(const dp_decider *w, uint32_t d) {
     const dp_deciding *g = w->g;
-    doppel_batch *batch = g->batch;
+    const doppel_batch *batch = g->batch;
     uint32_t leader = dp_root(g->chain, d);
+    dp_candidate candidate;
     if (leader == d || d < batch->known)
         return DOPPEL_OK;
-    bool same_url = g->url_class && g->url_class[d] != DP_NO_DOCUMENT && g->url_class[d] == g->url_class[leader];
-    bool same_words = dp_doc_has_digest(&batch->docs[d]) && batch->docs[d].twin == batch->docs[leader].twin;
-    batch->original[d] = leader;
-    bool same_title = g->titles.of && g->titles.of[d] != DP_NO_DOCUMENT && g->titles.of[d] == g->titles.of[leader];
-    batch->reason[d] = same_url     ? DP_REASON_URL
-                       : same_words ? DP_REASON_DIGEST
-                       : same_title ? DP_REASON_TITLE
-                                    : DP_REASON_CONTENT;
-    return dp_verify_similarity(w->finder.verifier, leader, d, &batch->similarity[d]);
+    doppel_status status = dp_verify_similarity(w->finder.verifier, leader, d, &candidate);
+    if (status != DOPPEL_OK)
+        return status;
+    doppel_evidence *evidence = &candidate.evidence;
+    evidence->same_url = g->url_class && g->url_class[d] != DP_NO_DOCUMENT && g->url_class[d] == g->url_class[leader];
+    evidence->title_similarity = dp_titles_similarity(&g->titles, d, leader);
+    candidate.title = true;
+    dp_reason reason = dp_decide(&g->rules, &candidate);
+    if (reason == DP_UNIQUE)
+        reason = batch->by & DOPPEL_BY_CONTENT ? DP_SAME_CONTENT : DP_SAME_TITLE;
+    dp_deciding_settle(g, d, leader, reason, evidence);
+    return DOPPEL_OK;
 }
 
 doppel_status dp_link_any(dp_decider *w) {

@@ -11,17 +11,11 @@ static int compare_ranks(const void *x, const void *y, void *user) {
     bool a_known = a < batch->known, b_known = b < batch->known;
     if (a_known != b_known)
         return a_known ? -1 : 1;
-    for (size_t i = 0; i < batch->keep.count && !a_known; i++) {
-        const double *rank = batch->ranks + i;
-        double p = rank[a * batch->keep.count], q = rank[b * batch->keep.count];
-        if (p != q)
-            return p < q ? -1 : 1;
-        if (batch->keep.rule[i].kind == DP_KEEP_FIRST)
-            break;
-        if (batch->keep.rule[i].kind == DP_KEEP_LAST)
-            return a > b ? -1 : 1;
-    }
-    return a < b ? -1 : 1;
+    if (a_known)
+        return a < b ? -1 : 1;
+    size_t rules = batch->keep.count;
+    return dp_keep_compare(&batch->keep, &(dp_keep_place){batch->ranks + a * rules, a},
+                           &(dp_keep_place){batch->ranks + b * rules, b});
 }
 
 bool dp_keep_order_make(const doppel_batch *batch, dp_keep_order *order) {

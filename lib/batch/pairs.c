@@ -158,7 +158,7 @@ static void finish(dp_pairing *p) {
 doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
                                  doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user), void *user,
                                  doppel_error *error) {
-    dp_pairing p = {.batch = batch, .collapse = collapse};
+    dp_pairing p = {.batch = batch, .rules = dp_batch_rules(batch), .collapse = collapse};
     if (batch->against || batch->finds.count)
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "an index tells originals, not all pairs: decide (doppel dedup) goes with one");

@@ -16,6 +16,7 @@ typedef struct dp_finding {
 
 typedef struct dp_pairing {
     doppel_batch *batch;
+    dp_rules rules;
     dp_buckets buckets;
     dp_looks looks;
     dp_crowd_place place;

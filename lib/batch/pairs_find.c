@@ -34,20 +34,21 @@ static bool add_chain(dp_pairing *p, dp_finding *f, doppel_near *pair, uint32_t 
 /* Of some firsts those that are near by content, each with its twins. */
 static doppel_status compare(dp_pairing *p, dp_finding *f, uint32_t a, const uint32_t *others, size_t count) {
     uint32_t twin = p->batch->docs[a].twin;
-    doppel_near pair = {.a = a, .reason = "content_hash"};
+    doppel_near pair = {.a = a};
     for (size_t i = 0; i < count; i++) {
         uint32_t k = others[i];
-        bool near = false;
-        float similarity;
+        dp_candidate candidate;
         if (k == twin || f->finder.stamp[k] == a + 1 || (p->collapse && k < a))
             continue;
         f->finder.stamp[k] = a + 1;
         f->candidates++;
-        doppel_status status = dp_verify(f->finder.verifier, twin, k, &near, &similarity);
+        doppel_status status = dp_verify(f->finder.verifier, twin, k, &candidate);
         if (status != DOPPEL_OK)
             return status;
-        pair.similarity = similarity < 0 ? NAN : (double)similarity;
-        if (near && !add_chain(p, f, &pair, k, p->collapse ? NULL : p->next_twin))
+        dp_reason reason = dp_decide(&p->rules, &candidate);
+        pair.reason = dp_reason_name(reason);
+        pair.similarity = (double)(float)candidate.evidence.similarity; /* as doppel_batch_get gives it */
+        if (reason != DP_UNIQUE && !add_chain(p, f, &pair, k, p->collapse ? NULL : p->next_twin))
             return DOPPEL_ERROR_MEMORY;
     }
     return DOPPEL_OK;
@@ -80,16 +81,13 @@ static doppel_status add_near(dp_pairing *p, dp_finding *f, uint32_t a) {
     return found ? compare(p, f, a, f->finder.found, f->finder.found_count) : compare_buckets(p, f, a, true, &crowd);
 }
 
-/* What says more stands first: the URL, then the content, then the title. */
-static int strength(const char *reason) {
-    return *reason == 'e' ? 0 : *reason == 'c' ? 1 : 2;
-}
-
+/* By the other document; of the same one, the strongest reason first. */
 static int compare_pairs(const void *x, const void *y) {
     const doppel_near *a = x, *b = y;
     if (a->b != b->b)
         return a->b < b->b ? -1 : 1;
-    return strength(a->reason) - strength(b->reason);
+    dp_reason reason_a = dp_reason_of(a->reason), reason_b = dp_reason_of(b->reason);
+    return dp_reason_stronger(reason_b, reason_a) - dp_reason_stronger(reason_a, reason_b);
 }
 
 /* Sorts the pairs of one document, and leaves out those that were found in two ways. */
@@ -100,7 +98,7 @@ static void sort_pairs(dp_finding *f, size_t from) {
     for (size_t i = from; i < f->count; i++)
         if (i == from || f->pair[i].b != f->pair[kept - 1].b)
             f->pair[kept++] = f->pair[i];
-        else if (isnan(f->pair[kept - 1].similarity) && strength(f->pair[i].reason) == 1)
+        else if (isnan(f->pair[kept - 1].similarity) && dp_reason_of(f->pair[i].reason) == DP_SAME_CONTENT)
             f->pair[kept - 1].similarity = f->pair[i].similarity;
     f->count = kept;
 }
@@ -108,13 +106,13 @@ static void sort_pairs(dp_finding *f, size_t from) {
 /* Those with the title, or one near it. */
 static bool add_titles(dp_pairing *p, dp_finding *f, uint32_t a) {
     const dp_titles *titles = &p->titles;
-    doppel_near pair = {.a = a, .reason = "title_similarity", .similarity = 1};
+    doppel_near pair = {.a = a, .reason = dp_reason_name(DP_SAME_TITLE), .similarity = 1};
     uint32_t class = titles->of ? titles->of[a] : DP_NO_DOCUMENT;
     if (class == DP_NO_DOCUMENT)
         return true;
     bool added = add_chain(p, f, &pair, p->next_title[a], p->next_title);
     for (uint64_t i = titles->start[class]; i < titles->start[class + 1] && added; i++) {
-        pair.similarity = (double)titles->similarity[i];
+        pair.similarity = (double)(float)titles->similarity[i];
         added = add_chain(p, f, &pair, titles->first[titles->near[i]], p->next_title);
     }
     return added;
@@ -124,8 +122,8 @@ doppel_status dp_pairs_find(dp_pairing *p, dp_finding *f, uint32_t a) {
     const doppel_batch *batch = p->batch;
     size_t from = f->count;
     bool copy = batch->docs[a].twin != a;
-    doppel_near same = {.a = a, .reason = "content_hash", .similarity = 1};
-    doppel_near url = {.a = a, .reason = "exact_url", .similarity = NAN};
+    doppel_near same = {.a = a, .reason = dp_reason_name(DP_SAME_CONTENT), .similarity = 1};
+    doppel_near url = {.a = a, .reason = dp_reason_name(DP_SAME_URL), .similarity = NAN};
     if (!(p->collapse && copy) && !add_chain(p, f, &same, p->next_twin[a], p->next_twin))
         return DOPPEL_ERROR_MEMORY;
     if (p->next_url && !add_chain(p, f, &url, p->next_url[a], p->next_url))

@@ -201,7 +201,8 @@ static doppel_status sketch_document(worker *w, const doppel_document *d, doppel
     if (!sketch.words && (status = note_bytes(d, &s)) != DOPPEL_OK)
         return status;
     s.title_length = (uint32_t)title.length;
-    dp_keep_rank(&batch->keep, d, page.text_length, s.rank);
+    const dp_keep_document kept_by = {{d->url, d->url_length}, page.text_length, d->extra};
+    dp_keep_rank(&batch->keep, &kept_by, s.rank);
     if (s.keys)
         status = dp_bands_keys(sketch.set, sketch.set_count, batch->stats.bands, batch->stats.rows, keys);
     if (status == DOPPEL_OK)

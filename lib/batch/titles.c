@@ -1,13 +1,12 @@
 /* titles.c - documents with similar titles: classes of one title, and which titles are near which.
  *
- * Titles of fewer than LEAST code points say too little and have no class. Similar ones are found through the title
- * index, which misses none. */
+ * Titles that are no evidence (dp_title_counts) have no class. Similar ones are found through the title index, which
+ * misses none. */
 #include "batch/batch.h"
 #include "index/index.h"
 
+#include <math.h>
 #include <stdlib.h>
-
-enum { LEAST = 10 };
 
 void dp_titles_free(dp_titles *titles) {
     free(titles->of);
@@ -28,11 +27,8 @@ static doppel_status read_title(const doppel_batch *batch, uint32_t document, dp
     return dp_spill_read(&batch->journal, title->at, text->data, title->length, error);
 }
 
-static bool is_long_enough(const dp_buffer *text) {
-    size_t points = 0;
-    for (size_t i = 0; i < text->size && points < LEAST; i++)
-        points += ((unsigned char)text->data[i] & 0xC0) != 0x80;
-    return points >= LEAST;
+static bool counts(const dp_buffer *text) {
+    return dp_title_counts((doppel_slice){text->data, text->size});
 }
 
 /* Puts all titles into the index, each with its documents as owners. */
@@ -41,7 +37,7 @@ static doppel_status fill_index(const doppel_batch *batch, dp_titles_index *inde
     doppel_status status = DOPPEL_OK;
     for (size_t d = 0; d < batch->count && status == DOPPEL_OK; d++) {
         status = read_title(batch, (uint32_t)d, &text, error);
-        if (status == DOPPEL_OK && is_long_enough(&text) &&
+        if (status == DOPPEL_OK && counts(&text) &&
             (status = dp_titles_index_add(index, text.data, text.size, d)) != DOPPEL_OK)
             dp_fail(error, status, "%s", doppel_status_name(status));
         if (status == DOPPEL_OK && dp_stopped(batch->input.stop))
@@ -75,7 +71,7 @@ static bool note_near(dp_titles *titles, const dp_title_matches *matches, uint32
                         sizeof *titles->similarity))
             return false;
         titles->near[titles->near_count] = (uint32_t)match->owners[0];
-        titles->similarity[titles->near_count++] = (float)match->similarity;
+        titles->similarity[titles->near_count++] = match->similarity;
     }
     return true;
 }
@@ -102,7 +98,7 @@ static doppel_status find_all(const doppel_batch *batch, const dp_titles_index *
         if (titles->of[d] != DP_NO_DOCUMENT)
             continue;
         status = read_title(batch, (uint32_t)d, &text, error);
-        if (status != DOPPEL_OK || !is_long_enough(&text))
+        if (status != DOPPEL_OK || !counts(&text))
             continue;
         status = dp_titles_index_find(index, text.data, text.size, &matches);
         if (status != DOPPEL_OK || !note_title(titles, &matches, (uint32_t)d))
@@ -130,4 +126,17 @@ doppel_status dp_titles_find(const doppel_batch *batch, dp_titles *titles, doppe
         status = find_all(batch, index, titles, error);
     dp_titles_index_free(index);
     return status;
+}
+
+double dp_titles_similarity(const dp_titles *titles, uint32_t a, uint32_t b) {
+    uint32_t class_a = titles->of ? titles->of[a] : DP_NO_DOCUMENT,
+             class_b = titles->of ? titles->of[b] : DP_NO_DOCUMENT;
+    if (class_a == DP_NO_DOCUMENT || class_b == DP_NO_DOCUMENT)
+        return NAN;
+    if (class_a == class_b)
+        return 1;
+    for (uint64_t i = titles->start[class_a]; i < titles->start[class_a + 1]; i++)
+        if (titles->near[i] == class_b)
+            return titles->similarity[i];
+    return NAN;
 }

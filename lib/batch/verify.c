@@ -93,35 +93,42 @@ static bool can_be(const doppel_batch *batch, uint32_t a, uint32_t b) {
     return x > 0 && y > 0 && (x < y ? x / y : y / x) >= batch->options.similarity;
 }
 
-doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool *near, float *similarity) {
+doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, dp_candidate *candidate) {
     const doppel_batch *batch = verifier->batch;
-    double jaccard = 1;
-    doppel_status status = DOPPEL_OK;
+    doppel_evidence *evidence = &candidate->evidence;
     a = batch->docs[a].twin;
     b = batch->docs[b].twin;
-    if (a != b && !batch->has_sets) {
-        *similarity = -1;
-        *near = dp_batch_distance(batch, a, b) <= batch->distance;
-        return DOPPEL_OK;
-    }
-    *near = a == b || can_be(batch, a, b);
-    if (a != b && *near)
-        status = measure(verifier, a, b, &jaccard);
-    *near = *near && jaccard >= batch->options.similarity;
-    *similarity = (float)jaccard;
-    return status;
+    *candidate = (dp_candidate){.evidence = dp_evidence_none(), .content = true};
+    evidence->same_digest = a == b;
+    if (a == b)
+        evidence->similarity = 1;
+    else if (!batch->has_sets)
+        evidence->distance = dp_batch_distance(batch, a, b);
+    else if (can_be(batch, a, b))
+        return measure(verifier, a, b, &evidence->similarity);
+    return DOPPEL_OK;
 }
 
-doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, float *similarity) {
+/* Whether a document is looked for by content. */
+static bool is_looked_for(const doppel_batch *batch, uint32_t document) {
+    const dp_doc *doc = &batch->docs[document];
+    return batch->by & DOPPEL_BY_CONTENT && batch->options.method != DOPPEL_METHOD_EXACT && dp_doc_has_words(doc) &&
+           doc->words >= batch->options.min_words;
+}
+
+doppel_status dp_verify_similarity(dp_verifier *verifier, uint32_t a, uint32_t b, dp_candidate *candidate) {
     const doppel_batch *batch = verifier->batch;
-    double jaccard = -1;
-    doppel_status status = DOPPEL_OK;
+    doppel_evidence *evidence = &candidate->evidence;
     a = batch->docs[a].twin;
     b = batch->docs[b].twin;
+    *candidate =
+        (dp_candidate){.evidence = dp_evidence_none(), .content = is_looked_for(batch, a) && is_looked_for(batch, b)};
+    evidence->same_digest = a == b;
     if (a == b)
-        jaccard = 1;
+        evidence->similarity = 1;
+    else if (candidate->content && !batch->has_sets)
+        evidence->distance = dp_batch_distance(batch, a, b);
     else if (dp_set_size(batch, a) && dp_set_size(batch, b))
-        status = measure(verifier, a, b, &jaccard);
-    *similarity = (float)jaccard;
-    return status;
+        return measure(verifier, a, b, &evidence->similarity);
+    return DOPPEL_OK;
 }

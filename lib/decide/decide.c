@@ -4,9 +4,21 @@
 
 #include <math.h>
 
+/* ---- reasons ---- */
+
+static const struct {
+    const char *name;
+    int rank; /* less is stronger */
+    size_t counter;
+} reasons[DP_REASONS] = {
+    [DP_SAME_URL] = {"exact_url", 0, 0},
+    [DP_SAME_CONTENT] = {"content_hash", 1, 1},
+    [DP_SAME_TITLE] = {"title_similarity", 2, 2},
+    [DP_UNIQUE] = {NULL, 3, DP_COUNTERS},
+};
+
 const char *dp_reason_name(dp_reason reason) {
-    static const char *const names[DP_REASONS] = {NULL, "exact_url", "content_hash", "title_similarity"};
-    return names[reason];
+    return reasons[reason].name;
 }
 
 dp_reason dp_reason_of(const char *name) {
@@ -15,6 +27,16 @@ dp_reason dp_reason_of(const char *name) {
             return (dp_reason)i;
     return DP_UNIQUE;
 }
+
+bool dp_reason_stronger(dp_reason a, dp_reason b) {
+    return reasons[a].rank < reasons[b].rank;
+}
+
+size_t dp_reason_counter(dp_reason reason) {
+    return reasons[reason].counter;
+}
+
+/* ---- one document against another ---- */
 
 doppel_evidence dp_evidence_none(void) {
     return (doppel_evidence){.distance = -1, .similarity = NAN, .containment = NAN, .title_similarity = NAN};
@@ -68,9 +90,13 @@ double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppe
     return 0;
 }
 
+double dp_decide_similarity(dp_reason reason, const doppel_evidence *evidence) {
+    return reason == DP_SAME_TITLE ? evidence->title_similarity : evidence->similarity;
+}
+
 /* Less is nearer; what is not known is farthest. */
 static double farness(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence) {
-    double similarity = reason == DP_SAME_TITLE ? evidence->title_similarity : evidence->similarity;
+    double similarity = dp_decide_similarity(reason, evidence);
     if (reason != DP_SAME_TITLE && !rules->by_similarity)
         return evidence->distance < 0 ? INFINITY : (double)evidence->distance;
     return isnan(similarity) ? INFINITY : -similarity;
@@ -79,7 +105,7 @@ static double farness(const dp_rules *rules, dp_reason reason, const doppel_evid
 bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, dp_reason reason_a, const dp_candidate *b,
                         dp_reason reason_b) {
     if (reason_a != reason_b)
-        return reason_a != DP_UNIQUE && (reason_b == DP_UNIQUE || reason_a < reason_b);
+        return dp_reason_stronger(reason_a, reason_b);
     if (a->evidence.same_digest != b->evidence.same_digest)
         return a->evidence.same_digest;
     double far_a = farness(rules, reason_a, &a->evidence), far_b = farness(rules, reason_b, &b->evidence);

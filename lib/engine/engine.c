@@ -236,7 +236,15 @@ doppel_status doppel_engine_backup(doppel_engine *engine, const char *path, dopp
 
 doppel_status doppel_engine_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
                                    doppel_verified *verified, doppel_error *error) {
-    return dp_known_verify(path, finding, user, verified, error);
+    const doppel_engine_options reads = {.size = sizeof reads, .read_only = true, .must_exist = true};
+    doppel_engine *engine = NULL;
+    if (!dp_known_is_inspected(path))
+        return dp_known_verify(path, finding, user, verified, error);
+    doppel_status status = doppel_engine_open(path, &reads, &engine, error);
+    if (status == DOPPEL_OK)
+        status = dp_known_inspect(engine->known, finding, user, verified, error);
+    doppel_engine_close(engine);
+    return status;
 }
 
 doppel_status doppel_store_prepare(const char *url,

@@ -5,7 +5,7 @@ doppel_status doppel_engine_get_needs(const char *path, doppel_engine_needs *nee
     *needs = (doppel_engine_needs){0};
     if (path && !*path)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "the path of the index is empty");
-    needs->connects = path && dp_shared_takes(path);
+    needs->connects = path && dp_known_is_shared_path(path);
     needs->folder = path && !needs->connects;
     needs->one_writer = !needs->connects;
     return DOPPEL_OK;

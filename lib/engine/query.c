@@ -2,6 +2,7 @@
  *
  * Names first (id, address, title, fields; all have limits), then sketches: of the text, or as they were given. */
 #include "engine/query.h"
+#include "decide/decide.h"
 #include "input/input.h"
 #include "sketch/sketch.h"
 #include "verify/verify.h"

@@ -34,8 +34,4 @@ doppel_status dp_ask(dp_asker *asker, const doppel_item *item, dp_query *query, 
 /* A new query that outlives its asker: all that it points to is in one block. free() it. NULL: no memory. */
 dp_query *dp_query_copy(const dp_query *query);
 
-/* Whether a normalised title can be evidence at all: 10 code points, and not one of those that say nothing ("breaking
- * news", "page not found", ...). */
-bool dp_title_counts(doppel_slice title);
-
 #endif

@@ -1,5 +1,6 @@
 /* directory_titles.c - titles as evidence: whose title is most like this one, and which titles are too frequent to
  * tell. */
+#include "decide/decide.h"
 #include "known/directory_parts.h"
 #include "text/text.h"
 
@@ -54,9 +55,6 @@ static uint64_t seen_times(dp_seen_titles *seen, uint64_t hash) {
     pthread_rwlock_unlock(&seen->lock);
     return times;
 }
-
-/* Fewer owners than this are never too many. */
-enum { FEW_OWNERS = 8 };
 
 /* ---- shards ---- */
 
@@ -172,12 +170,12 @@ static bool is_frequent(const finding *f, const dp_title_match *match, uint64_t 
     uint64_t documents = atomic_load_explicit(&f->directory->documents, memory_order_relaxed) +
                          atomic_load_explicit(&seen->times, memory_order_relaxed);
     uint64_t times = seen_times(seen, hash), owners = match ? match->owner_count : 0;
-    double most = f->query->share * (double)documents;
-    if (times + owners <= FEW_OWNERS || (double)(times + owners) <= most)
+    double share = f->query->share;
+    if (!dp_title_is_frequent(times + owners, documents, share))
         return false;
-    for (uint64_t i = 0; i < owners && (times <= FEW_OWNERS || (double)times <= most); i++)
+    for (uint64_t i = 0; i < owners && !dp_title_is_frequent(times, documents, share); i++)
         times += is_there(f, match->owners[i]);
-    return times > FEW_OWNERS && (double)times > most;
+    return dp_title_is_frequent(times, documents, share);
 }
 
 static bool owner_counts(const finding *f, uint64_t owner) {

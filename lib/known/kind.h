@@ -17,8 +17,11 @@ typedef struct dp_known_kind {
     doppel_status (*prepare)(const char *url,
                              void (*server)(const char *server, const char *library, const char *state, void *user),
                              void *user, doppel_error *error); /* NULL: it has no servers */
+    /* One of them is NULL. */
     doppel_status (*verify)(const char *path, void (*finding)(const char *what, void *user), void *user,
                             doppel_verified *verified, doppel_error *error);
+    doppel_status (*inspect)(dp_known *known, void (*finding)(const char *what, void *user), void *user,
+                             doppel_verified *verified, doppel_error *error);
 
     /* Fills in look->own; the rest is zero but for `known`. */
     doppel_status (*look_create)(dp_look *look, doppel_error *error);

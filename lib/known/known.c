@@ -10,7 +10,12 @@
 /* ---- kinds ---- */
 
 /* The first that takes a path has it. */
-static const dp_known_kind *const kinds[] = {&dp_known_local};
+static const dp_known_kind *const kinds[] = {
+#ifdef DOPPEL_WITH_REDIS
+    &dp_known_redis,
+#endif
+    &dp_known_local,
+};
 
 bool dp_known_is_redis_url(const char *path) {
     static const char *const schemes[] = {"redis://", "redis+unix://", "redis+sentinel://", "redis+cluster://"};
@@ -69,6 +74,16 @@ doppel_status dp_known_verify(const char *path, void (*finding)(const char *what
                               doppel_verified *verified, doppel_error *error) {
     const dp_known_kind *kind = kind_of(path);
     return kind ? kind->verify(path, finding, user, verified, error) : without_redis(error);
+}
+
+bool dp_known_is_inspected(const char *path) {
+    const dp_known_kind *kind = kind_of(path);
+    return kind && kind->inspect;
+}
+
+doppel_status dp_known_inspect(dp_known *known, void (*finding)(const char *what, void *user), void *user,
+                               doppel_verified *verified, doppel_error *error) {
+    return known->kind->inspect(known, finding, user, verified, error);
 }
 
 doppel_status dp_known_prepare(const char *url,

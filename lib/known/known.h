@@ -275,6 +275,10 @@ void dp_known_get_stats(dp_known *known, doppel_engine_stats *stats);
 void dp_known_stop_waiting(dp_known *known);
 doppel_status dp_known_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
                               doppel_verified *verified, doppel_error *error);
+/* Whether what a path names is checked while it is open, by dp_known_inspect, in place of dp_known_verify. */
+bool dp_known_is_inspected(const char *path);
+doppel_status dp_known_inspect(dp_known *known, void (*finding)(const char *what, void *user), void *user,
+                               doppel_verified *verified, doppel_error *error);
 doppel_status dp_known_prepare(const char *url,
                                void (*server)(const char *server, const char *library, const char *state, void *user),
                                void *user, doppel_error *error);

@@ -318,10 +318,6 @@ doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error) {
 
 /* ---- opened and closed ---- */
 
-bool dp_redis_takes(const char *path) {
-    return path && (!strncmp(path, "redis:", 6) || !strncmp(path, "redis+", 6));
-}
-
 /* The settings of one that is there, or of the new one, which whoever opens it must agree to. */
 static doppel_status agree(dp_redis *redis, const redisReply *reply, doppel_error *error) {
     dp_known_options *o = &redis->known.options;

@@ -139,7 +139,6 @@ typedef struct dp_redis {
 } dp_redis;
 
 /* For the table of the kind; see kind.h. */
-bool dp_redis_takes(const char *path);
 doppel_status dp_redis_open(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error);
 void dp_redis_close(dp_known *known);
 doppel_status dp_redis_prepare_servers(const char *url,
@@ -323,8 +322,8 @@ doppel_status dp_redis_each(dp_look *look, const dp_each *each, doppel_error *er
 doppel_status dp_redis_each_count(dp_look *look,
                                   doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
                                   void *user, doppel_error *error);
-doppel_status dp_redis_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
-                              doppel_verified *verified, doppel_error *error);
+doppel_status dp_redis_inspect(dp_known *known, void (*finding)(const char *what, void *user), void *user,
+                               doppel_verified *verified, doppel_error *error);
 doppel_status dp_redis_compact(dp_known *known, doppel_error *error);
 
 #endif

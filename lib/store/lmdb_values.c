@@ -70,7 +70,7 @@ int dp_meta_put(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice byte
 /* ---- counts and the state ---- */
 
 void dp_counts_encode(const dp_counts *counts, char bytes[DP_COUNTS_SIZE]) {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < DP_COUNTERS; i++)
         store64(bytes + 8 * i, counts->by[i]);
     store64(bytes + 24, counts->last);
 }
@@ -78,7 +78,7 @@ void dp_counts_encode(const dp_counts *counts, char bytes[DP_COUNTS_SIZE]) {
 bool dp_counts_decode(doppel_slice bytes, dp_counts *counts) {
     if (bytes.length != DP_COUNTS_SIZE)
         return false;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < DP_COUNTERS; i++)
         counts->by[i] = dp_load64(bytes.data + 8 * i);
     counts->last = dp_load64(bytes.data + 24);
     return true;

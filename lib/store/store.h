@@ -9,7 +9,7 @@
 #ifndef DP_STORE_H
 #define DP_STORE_H
 
-#include "base/base.h"
+#include "decide/decide.h"
 
 /* ---- parts ---- */
 
@@ -116,7 +116,7 @@ typedef struct dp_change {
     uint64_t remove;             /* all parts, links and counts of this number go; 0: none */
     uint64_t count;              /* a duplicate is counted at this number; 0: none */
     uint64_t count_at;           /* when, seconds since 1970 */
-    uint8_t count_reason;        /* 1 to 3, a dp_reason */
+    uint8_t count_reason;        /* a dp_reason, not DP_UNIQUE */
     uint64_t count_times;        /* so many; 0: one */
 } dp_change;
 
@@ -137,8 +137,8 @@ doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t c
 
 /* Duplicates that were counted. */
 typedef struct dp_counts {
-    uint64_t by[3]; /* URL, content, title */
-    uint64_t last;  /* when the last came */
+    uint64_t by[DP_COUNTERS]; /* dp_reason_counter: URL, content, title */
+    uint64_t last;            /* when the last came */
 } dp_counts;
 
 /* What a store is like; in a view, at its moment. */

@@ -101,12 +101,48 @@ static void confidence_is_what_was_decided_by(void **state) {
     assert_true(dp_decide_confidence(&by_distance, DP_SAME_CONTENT, &e) == 0.9);
 }
 
+/* The similarity that goes with a verdict is that of what was decided by. */
+static void similarity_is_of_what_was_decided_by(void **state) {
+    (void)state;
+    doppel_evidence e = dp_evidence_none();
+    e.similarity = 0.25;
+    e.title_similarity = 0.95;
+    assert_true(dp_decide_similarity(DP_SAME_TITLE, &e) == 0.95);
+    assert_true(dp_decide_similarity(DP_SAME_CONTENT, &e) == 0.25);
+    assert_true(dp_decide_similarity(DP_SAME_URL, &e) == 0.25);
+    e = dp_evidence_none();
+    assert_true(isnan(dp_decide_similarity(DP_SAME_CONTENT, &e)));
+}
+
 static void reasons_have_names(void **state) {
     (void)state;
     assert_null(dp_reason_name(DP_UNIQUE));
     assert_string_equal(dp_reason_name(DP_SAME_URL), "exact_url");
     assert_string_equal(dp_reason_name(DP_SAME_CONTENT), "content_hash");
     assert_string_equal(dp_reason_name(DP_SAME_TITLE), "title_similarity");
+}
+
+static void names_are_reasons(void **state) {
+    (void)state;
+    for (int i = DP_SAME_URL; i < DP_REASONS; i++)
+        assert_int_equal(dp_reason_of(dp_reason_name((dp_reason)i)), i);
+    assert_int_equal(dp_reason_of(NULL), DP_UNIQUE);
+    assert_int_equal(dp_reason_of("exact"), DP_UNIQUE);
+}
+
+static void reasons_have_an_order(void **state) {
+    (void)state;
+    static const dp_reason order[DP_REASONS] = {DP_SAME_URL, DP_SAME_CONTENT, DP_SAME_TITLE, DP_UNIQUE};
+    for (int i = 0; i < DP_REASONS; i++)
+        for (int j = 0; j < DP_REASONS; j++)
+            assert_int_equal(dp_reason_stronger(order[i], order[j]), i < j);
+}
+
+static void reasons_have_counters(void **state) {
+    (void)state;
+    assert_int_equal(dp_reason_counter(DP_SAME_URL), 0);
+    assert_int_equal(dp_reason_counter(DP_SAME_CONTENT), 1);
+    assert_int_equal(dp_reason_counter(DP_SAME_TITLE), 2);
 }
 
 /* ---- which is the better original ---- */
@@ -185,7 +221,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_has_its_reason),
         cmocka_unit_test(confidence_is_what_was_decided_by),
+        cmocka_unit_test(similarity_is_of_what_was_decided_by),
         cmocka_unit_test(reasons_have_names),
+        cmocka_unit_test(names_are_reasons),
+        cmocka_unit_test(reasons_have_an_order),
+        cmocka_unit_test(reasons_have_counters),
         cmocka_unit_test(kinds_are_ordered_by_strength),
         cmocka_unit_test(the_nearer_is_stronger_then_the_earlier),
         cmocka_unit_test(the_same_words_are_nearest),

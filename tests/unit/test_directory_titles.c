@@ -2,8 +2,7 @@
 #include "best_title.h"
 #include "support.h"
 
-#include "engine/query.h"
-#include "sketch/sketch.h"
+#include "known/directory.h"
 
 #include <stdio.h>
 
@@ -170,44 +169,12 @@ static void hashes_of_titles_and_entries_agree(void **state) {
     dp_titles_index_free(index);
 }
 
-/* The list of empty titles is in the form that normalising gives. */
-static void empty_titles_do_not_count(void **state) {
-    (void)state;
-    static const char *const empty[] = {"Breaking News!",
-                                        "404 - Page not found",
-                                        "Just a moment...",
-                                        "Untitled Document",
-                                        "ページが見つかりません",
-                                        "Страница не найдена",
-                                        "Página no encontrada",
-                                        "Short one",
-                                        "",
-                                        "Datenschutzerklärung",
-                                        "페이지를 찾을 수 없습니다"};
-    static const char *const full[] = {"Breaking news: man bites dog", "Ten letter",
-                                       "A page that was not found in Rome"};
-    doppel_sketcher *sketcher;
-    doppel_slice title;
-    assert_int_equal(dp_title_sketcher_create(&sketcher, NULL), DOPPEL_OK);
-    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
-        assert_int_equal(dp_title_normalise(sketcher, empty[i], strlen(empty[i]), &title), DOPPEL_OK);
-        if (dp_title_counts(title))
-            fail_msg("%s", empty[i]);
-    }
-    for (size_t i = 0; i < sizeof full / sizeof *full; i++) {
-        assert_int_equal(dp_title_normalise(sketcher, full[i], strlen(full[i]), &title), DOPPEL_OK);
-        assert_true(dp_title_counts(title));
-    }
-    doppel_sketcher_free(sketcher);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(titles_that_are_everywhere_do_not_count),
         cmocka_unit_test(titles_that_came_often_do_not_count),
         cmocka_unit_test(the_best_is_found_at_all_lengths),
         cmocka_unit_test(hashes_of_titles_and_entries_agree),
-        cmocka_unit_test(empty_titles_do_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* test_keep.c - which document of a group stays: rules, and fields as numbers. */
 #include "support.h"
 
-#include "batch/batch.h"
+#include "decide/decide.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 static void rules_are_read_in_order(void **state) {
     (void)state;
-    dp_keep keep = {0};
+    dp_keep_policy keep = {0};
     dp_fields fields = {0};
     assert_int_equal(
         dp_keep_parse("https,shortest-url,newest:date,largest:size,oldest:date,last", &keep, &fields, NULL), DOPPEL_OK);
@@ -30,7 +30,7 @@ static void rules_are_read_in_order(void **state) {
 
 static void the_first_needs_no_numbers(void **state) {
     (void)state;
-    dp_keep keep = {0};
+    dp_keep_policy keep = {0};
     dp_fields fields = {0};
     assert_int_equal(dp_keep_parse("first", &keep, &fields, NULL), DOPPEL_OK);
     assert_int_equal(keep.count, 0);
@@ -61,7 +61,7 @@ static void what_is_no_rule_is_refused(void **state) {
                          long_name,
                          "last,last,last,last,last,last,last,last,last"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        dp_keep keep = {0};
+        dp_keep_policy keep = {0};
         dp_fields fields = {0};
         doppel_error error = {0};
         assert_int_equal(dp_keep_parse(bad[i], &keep, &fields, &error), DOPPEL_ERROR_USAGE);
@@ -72,24 +72,23 @@ static void what_is_no_rule_is_refused(void **state) {
 static void fields_are_counted(void **state) {
     (void)state;
     dp_fields fields = {0};
-    for (size_t i = 0; i < DP_BATCH_FIELDS; i++) {
+    for (size_t i = 0; i < DP_MOST_FIELDS; i++) {
         char name[8];
         int length = snprintf(name, sizeof name, "f%zu", i);
         assert_int_equal(dp_fields_add(&fields, name, (size_t)length), i);
     }
     assert_int_equal(dp_fields_add(&fields, "f3", 2), 3);
-    assert_int_equal(dp_fields_add(&fields, "more", 4), DP_BATCH_FIELDS);
+    assert_int_equal(dp_fields_add(&fields, "more", 4), DP_MOST_FIELDS);
 }
 
 /* ---- ranks ---- */
 
 /* The rank of a document with one field. */
 static double rank_of(dp_keep_kind kind, const char *value) {
-    dp_keep keep = {1, {{kind, 0}}};
-    doppel_slice extra = {value, value ? strlen(value) : 0};
-    doppel_document document = {.extra = &extra};
+    dp_keep_policy keep = {1, {{kind, 0}}};
+    doppel_slice field = {value, value ? strlen(value) : 0};
     double rank;
-    dp_keep_rank(&keep, &document, 7, &rank);
+    dp_keep_rank(&keep, &(dp_keep_document){.text_length = 7, .field = &field}, &rank);
     return rank;
 }
 
@@ -146,24 +145,59 @@ static void what_is_no_number_comes_last(void **state) {
 
 static void urls_and_lengths_are_ranked(void **state) {
     (void)state;
-    dp_keep keep = {4, {{DP_KEEP_HTTPS, 0}, {DP_KEEP_SHORTEST_URL, 0}, {DP_KEEP_LONGEST, 0}, {DP_KEEP_SHORTEST, 0}}};
-    doppel_document secure = {.url = "HTTPS://a/b", .url_length = 11}, plain = {.url = "http://a", .url_length = 8};
-    doppel_document none = {.id = "x"};
+    dp_keep_policy keep = {
+        4, {{DP_KEEP_HTTPS, 0}, {DP_KEEP_SHORTEST_URL, 0}, {DP_KEEP_LONGEST, 0}, {DP_KEEP_SHORTEST, 0}}};
+    dp_keep_document secure = {{"HTTPS://a/b", 11}, 100, NULL}, plain = {{"http://a", 8}, 50, NULL};
+    dp_keep_document none = {.text_length = 50};
     double a[4], b[4], c[4];
-    dp_keep_rank(&keep, &secure, 100, a);
-    dp_keep_rank(&keep, &plain, 50, b);
-    dp_keep_rank(&keep, &none, 50, c);
+    dp_keep_rank(&keep, &secure, a);
+    dp_keep_rank(&keep, &plain, b);
+    dp_keep_rank(&keep, &none, c);
     assert_true(a[0] < b[0] && b[0] == c[0]);
     assert_true(b[1] < a[1] && a[1] < c[1]);
     assert_true(a[2] < b[2] && b[3] < a[3]);
 }
 
+/* ---- comparing ---- */
+
+static int compare(const char *rules, const double *a, const double *b) {
+    dp_keep_policy keep = {0};
+    dp_fields fields = {0};
+    assert_int_equal(dp_keep_parse(rules, &keep, &fields, NULL), DOPPEL_OK);
+    int order = dp_keep_compare(&keep, &(dp_keep_place){a, 1}, &(dp_keep_place){b, 2});
+    assert_int_equal(dp_keep_compare(&keep, &(dp_keep_place){b, 2}, &(dp_keep_place){a, 1}), -order);
+    return order;
+}
+
+static void the_first_rule_that_differs_decides(void **state) {
+    (void)state;
+    assert_true(compare("longest,https", (double[]){-5, 1}, (double[]){-4, 0}) < 0);
+    assert_true(compare("longest,https", (double[]){-5, 1}, (double[]){-5, 0}) > 0);
+    assert_true(compare("longest,https", (double[]){-5, 1}, (double[]){-5, 1}) < 0);
+}
+
+static void positions_decide_what_is_left_open(void **state) {
+    (void)state;
+    assert_true(compare("first", NULL, NULL) < 0);
+    assert_true(compare("last", (double[]){0}, (double[]){0}) > 0);
+    assert_true(compare("longest,last", (double[]){-5, 0}, (double[]){-5, 0}) > 0);
+    assert_true(compare("longest,last", (double[]){-5, 0}, (double[]){-4, 0}) < 0);
+    /* What follows `first` or `last` has nothing left to decide. */
+    assert_true(compare("first,https", (double[]){0, 1}, (double[]){0, 0}) < 0);
+    assert_true(compare("last,https", (double[]){0, 0}, (double[]){0, 1}) > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_are_read_in_order),     cmocka_unit_test(the_first_needs_no_numbers),
-        cmocka_unit_test(what_is_no_rule_is_refused),  cmocka_unit_test(fields_are_counted),
-        cmocka_unit_test(dates_are_moments),           cmocka_unit_test(what_is_no_number_comes_last),
+        cmocka_unit_test(rules_are_read_in_order),
+        cmocka_unit_test(the_first_needs_no_numbers),
+        cmocka_unit_test(what_is_no_rule_is_refused),
+        cmocka_unit_test(fields_are_counted),
+        cmocka_unit_test(dates_are_moments),
+        cmocka_unit_test(what_is_no_number_comes_last),
         cmocka_unit_test(urls_and_lengths_are_ranked),
+        cmocka_unit_test(the_first_rule_that_differs_decides),
+        cmocka_unit_test(positions_decide_what_is_left_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,12 @@
-/* title_counts.c - titles that say nothing about what stands below them. They are as normalising leaves them: lower
- * case, one space between words, no punctuation. Those of fewer than 10 code points never count, and need no line. */
-#include "engine/query.h"
+/* titles.c - which titles are evidence: not the short ones, not those that say nothing about what stands below them,
+ * not those that are too frequent.
+ *
+ * Titles are as normalising leaves them: lower case, one space between words, no punctuation. Those of fewer than LEAST
+ * code points never count, and need no line in the list. Up to FEW times a title is never too frequent, however few
+ * documents there are. */
+#include "decide/decide.h"
 
-enum { LEAST = 10 };
+enum { LEAST = 10, FEW = 8 };
 
 #define TITLE(text) \
     { text, sizeof text - 1 }
@@ -162,4 +166,8 @@ bool dp_title_counts(doppel_slice title) {
         if (title.length == empty_titles[i].length && !memcmp(title.data, empty_titles[i].data, title.length))
             return false;
     return true;
+}
+
+bool dp_title_is_frequent(uint64_t times, uint64_t documents, double share) {
+    return times > FEW && (double)times > share * (double)documents;
 }

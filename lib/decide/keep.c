@@ -1,6 +1,6 @@
 /* keep.c - which document of a group stays: rules, in order, each a number that is better the less it is. What the
  * rules leave open, the order of reading decides. */
-#include "batch/batch.h"
+#include "decide/decide.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,15 +23,15 @@ size_t dp_fields_add(dp_fields *fields, const char *name, size_t length) {
     for (size_t i = 0; i < fields->count; i++)
         if (strlen(fields->name[i]) == length && !memcmp(fields->name[i], name, length))
             return i;
-    if (fields->count == DP_BATCH_FIELDS || length >= DP_FIELD_NAME || !length)
-        return DP_BATCH_FIELDS;
+    if (fields->count == DP_MOST_FIELDS || length >= DP_FIELD_NAME || !length)
+        return DP_MOST_FIELDS;
     memcpy(fields->name[fields->count], name, length);
     fields->name[fields->count][length] = 0;
     fields->key[fields->count] = fields->name[fields->count];
     return fields->count++;
 }
 
-static doppel_status parse_rule(const char *text, size_t length, dp_keep *keep, dp_fields *fields,
+static doppel_status parse_rule(const char *text, size_t length, dp_keep_policy *policy, dp_fields *fields,
                                 doppel_error *error) {
     const char *colon = memchr(text, ':', length);
     size_t name = colon ? (size_t)(colon - text) : length;
@@ -41,12 +41,12 @@ static doppel_status parse_rule(const char *text, size_t length, dp_keep *keep, 
         if (names[i].field != (colon != NULL))
             break;
         dp_keep_rule rule = {.kind = names[i].kind};
-        if (colon && (rule.field = dp_fields_add(fields, colon + 1, length - name - 1)) == DP_BATCH_FIELDS)
+        if (colon && (rule.field = dp_fields_add(fields, colon + 1, length - name - 1)) == DP_MOST_FIELDS)
             return dp_fail(error, DOPPEL_ERROR_USAGE,
                            "keep: the field of \"%.*s\" cannot be used: its name is empty or "
                            "too long, or there are too many",
                            (int)length, text);
-        keep->rule[keep->count++] = rule;
+        policy->rule[policy->count++] = rule;
         return DOPPEL_OK;
     }
     return dp_fail(error, DOPPEL_ERROR_USAGE,
@@ -55,19 +55,19 @@ static doppel_status parse_rule(const char *text, size_t length, dp_keep *keep, 
                    (int)(length < 60 ? length : 60), text);
 }
 
-doppel_status dp_keep_parse(const char *text, dp_keep *keep, dp_fields *fields, doppel_error *error) {
-    keep->count = 0;
+doppel_status dp_keep_parse(const char *text, dp_keep_policy *policy, dp_fields *fields, doppel_error *error) {
+    policy->count = 0;
     for (doppel_status status; text; text = *text ? text + 1 : NULL) {
         size_t length = strcspn(text, ",");
-        if (keep->count == DP_KEEP_RULES)
+        if (policy->count == DP_KEEP_RULES)
             return dp_fail(error, DOPPEL_ERROR_USAGE, "keep: more than %d rules", DP_KEEP_RULES);
-        if ((status = parse_rule(text, length, keep, fields, error)) != DOPPEL_OK)
+        if ((status = parse_rule(text, length, policy, fields, error)) != DOPPEL_OK)
             return status;
         text += length;
     }
     /* What follows `first` has nothing left to decide, and by itself it needs no numbers. */
-    if (keep->count == 1 && keep->rule[0].kind == DP_KEEP_FIRST)
-        keep->count = 0;
+    if (policy->count == 1 && policy->rule[0].kind == DP_KEEP_FIRST)
+        policy->count = 0;
     return DOPPEL_OK;
 }
 
@@ -128,23 +128,37 @@ static double field_number(doppel_slice field) {
     return end == text || *end ? NAN : number;
 }
 
-static double rank_of(const dp_keep_rule *rule, const doppel_document *document, uint64_t text_length) {
+/* ---- ranks ---- */
+
+static double rank_of(const dp_keep_rule *rule, const dp_keep_document *document) {
     double number;
     switch (rule->kind) {
-    case DP_KEEP_LONGEST: return -(double)text_length;
-    case DP_KEEP_SHORTEST: return (double)text_length;
-    case DP_KEEP_HTTPS: return document->url_length < 6 || strncasecmp(document->url, "https:", 6) != 0;
-    case DP_KEEP_SHORTEST_URL: return document->url ? (double)document->url_length : INFINITY;
+    case DP_KEEP_LONGEST: return -(double)document->text_length;
+    case DP_KEEP_SHORTEST: return (double)document->text_length;
+    case DP_KEEP_HTTPS: return document->url.length < 6 || strncasecmp(document->url.data, "https:", 6) != 0;
+    case DP_KEEP_SHORTEST_URL: return document->url.data ? (double)document->url.length : INFINITY;
     case DP_KEEP_NEWEST:
-    case DP_KEEP_LARGEST: number = -field_number(document->extra[rule->field]); break;
+    case DP_KEEP_LARGEST: number = -field_number(document->field[rule->field]); break;
     case DP_KEEP_OLDEST:
-    case DP_KEEP_SMALLEST: number = field_number(document->extra[rule->field]); break;
-    default: return 0; /* the order of reading, which the sort knows */
+    case DP_KEEP_SMALLEST: number = field_number(document->field[rule->field]); break;
+    default: return 0; /* the order of reading, which dp_keep_compare knows */
     }
     return isnan(number) ? INFINITY : number;
 }
 
-void dp_keep_rank(const dp_keep *keep, const doppel_document *document, uint64_t text_length, double *rank) {
-    for (size_t i = 0; i < keep->count; i++)
-        rank[i] = rank_of(&keep->rule[i], document, text_length);
+void dp_keep_rank(const dp_keep_policy *policy, const dp_keep_document *document, double *rank) {
+    for (size_t i = 0; i < policy->count; i++)
+        rank[i] = rank_of(&policy->rule[i], document);
+}
+
+int dp_keep_compare(const dp_keep_policy *policy, const dp_keep_place *a, const dp_keep_place *b) {
+    for (size_t i = 0; i < policy->count; i++) {
+        if (a->rank[i] != b->rank[i])
+            return a->rank[i] < b->rank[i] ? -1 : 1;
+        if (policy->rule[i].kind == DP_KEEP_FIRST)
+            break;
+        if (policy->rule[i].kind == DP_KEEP_LAST)
+            return a->position > b->position ? -1 : 1;
+    }
+    return a->position < b->position ? -1 : 1;
 }

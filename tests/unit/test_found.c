@@ -1,0 +1,32 @@
+/* test_found.c - what an index said of documents: reasons as files number them. */
+#include "support.h"
+
+#include "batch/found.h"
+
+/* docs/FORMAT.md section 12. */
+static void kinds_are_those_of_files(void **state) {
+    (void)state;
+    assert_int_equal(dp_found_kind(DP_UNIQUE, false), 0);
+    assert_int_equal(dp_found_kind(DP_SAME_URL, false), 1);
+    assert_int_equal(dp_found_kind(DP_SAME_URL, true), 1);
+    assert_int_equal(dp_found_kind(DP_SAME_CONTENT, true), 2);
+    assert_int_equal(dp_found_kind(DP_SAME_CONTENT, false), 3);
+    assert_int_equal(dp_found_kind(DP_SAME_TITLE, false), 4);
+    assert_int_equal(dp_found_kind(DP_SAME_TITLE, true), 4);
+}
+
+static void kinds_have_reasons(void **state) {
+    (void)state;
+    static const dp_reason reasons[DP_FOUND_KINDS] = {DP_UNIQUE, DP_SAME_URL, DP_SAME_CONTENT, DP_SAME_CONTENT,
+                                                      DP_SAME_TITLE};
+    for (uint8_t kind = 0; kind < DP_FOUND_KINDS; kind++)
+        assert_int_equal(dp_found_reason(kind), reasons[kind]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds_are_those_of_files),
+        cmocka_unit_test(kinds_have_reasons),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
