@@ -700,13 +700,14 @@ static bool is_alive(const dp_look *look, const dp_redis_document *document) {
 }
 
 static doppel_status fetch_counts(dp_look *look, dp_redis_document *document, doppel_error *error) {
+    static const char *const fields[4] = {"1", "2", "3", "t"};
     dp_redis_look *l = look->own;
     dp_redis_batch batch = dp_redis_look_batch(look);
     bool changed = false;
     dp_redis_command_begin(&batch, "HMGET", 5);
     dp_redis_put_key(&batch, 'c', document->number, DP_REDIS_NUMBER);
-    for (const char *field = "1\0002\0003\000t"; *field; field += 2)
-        dp_redis_put_text(&batch, field);
+    for (int i = 0; i < 4; i++)
+        dp_redis_put_text(&batch, fields[i]);
     doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
     const redisReply *reply = status == DOPPEL_OK && !changed ? batch.reply[batch.first] : NULL;
     if (reply && (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4))
