@@ -30,7 +30,7 @@ local function reserve(keys, argv)
     return redis.call('HINCRBY', keys[1], 'n', argv[2])
 end
 
--- ---- arguments, one after the other ----
+-- ---- arguments: sections, each with its count before it ----
 
 local argv, at
 
@@ -39,17 +39,11 @@ local function take()
     return argv[at]
 end
 
--- Calls `one` with `width` arguments as often as the next argument says; 0: they are passed over.
-local function each(width, one)
-    local count = tonumber(take())
-    for _ = 1, count do
-        one(unpack(argv, at + 1, at + width))
-        at = at + width
-    end
-end
-
-local function skip(width)
+-- The first and last argument of the next section, of `width` for each.
+local function section(width)
+    local first = at + 2
     at = at + 1 + width * tonumber(argv[at + 1])
+    return first, at
 end
 
 -- The number that 8 bytes begin with: strings are compared as the server's language sorts them.
@@ -61,16 +55,26 @@ end
 -- ---- parts of a commit ----
 
 -- What was read of places, and is not there any more: the position of each and what is there now.
-local function compare(prefix, changed)
-    local position = 0
-    each(3, function(bucket, field, expected)
-        local found = redis.call('HGET', prefix .. 'b' .. bucket, field) or ''
-        if found ~= expected then
-            changed[#changed + 1] = position
+local function compare(changed)
+    local first, last = section(3)
+    for i = first, last, 3 do
+        local found = redis.call('HGET', argv[i], argv[i + 1]) or ''
+        if found ~= argv[i + 2] then
+            changed[#changed + 1] = (i - first) / 3
             changed[#changed + 1] = found
         end
-        position = position + 1
-    end)
+    end
+end
+
+-- Whether documents are there, or not, as was read.
+local function exist(prefix)
+    local first, last = section(2)
+    for i = first, last, 2 do
+        if redis.call('EXISTS', prefix .. 'd' .. argv[i]) ~= tonumber(argv[i + 1]) then
+            return false
+        end
+    end
+    return true
 end
 
 -- Drops a field, and the bucket when nothing is left in it but its time.
@@ -134,47 +138,56 @@ local function is_empty(meta)
     return true
 end
 
-local function write(prefix, meta, now)
-    each(3, function(bucket, field, value)
-        if value == '' then
-            drop(prefix .. 'b' .. bucket, field)
-        else
-            redis.call('HSET', prefix .. 'b' .. bucket, field, value)
-        end
-    end)
-    each(3, function(bucket, goes, milliseconds)
-        local key = prefix .. 'b' .. bucket
-        if redis.call('EXISTS', key) == 1 then
-            redis.call('HSET', key, 'x', goes)
-            expire(key, milliseconds)
-        end
-    end)
-    each(3, function(name, value, milliseconds)
-        set(prefix .. name, value, milliseconds)
-    end)
-    each(5, function(number, reason, times, last, milliseconds)
-        local key = prefix .. 'c' .. number
-        redis.call('HINCRBY', key, reason, times)
-        redis.call('HSET', key, 't', last)
+-- A value of a bucket; with `goes`, the bucket lives until then.
+local function write_place(key, field, value, goes, milliseconds)
+    if value == '' then
+        drop(key, field)
+    elseif goes == '' then
+        redis.call('HSET', key, field, value)
+    else
+        redis.call('HSET', key, field, value, 'x', goes)
         expire(key, milliseconds)
-    end)
-    each(3, function(number, copies, milliseconds)
-        redis.call('APPEND', prefix .. 'a' .. number, copies)
-        expire(prefix .. 'a' .. number, milliseconds)
-    end)
-    each(1, function(number)
-        redis.call('DEL', prefix .. 'd' .. number, prefix .. 't' .. number)
-        redis.call('DEL', prefix .. 'c' .. number, prefix .. 'a' .. number)
-    end)
-    each(2, function(field, change)
-        if redis.call('HINCRBY', meta, field, change) <= 0 then
-            redis.call('HDEL', meta, field)
+    end
+end
+
+local function write(prefix, meta, now)
+    local first, last = section(5)
+    for i = first, last, 5 do
+        write_place(argv[i], argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
+    end
+    first, last = section(3)
+    for i = first, last, 3 do
+        set(prefix .. argv[i], argv[i + 1], argv[i + 2])
+    end
+    first, last = section(5)
+    for i = first, last, 5 do
+        local key = prefix .. 'c' .. argv[i]
+        redis.call('HINCRBY', key, argv[i + 1], argv[i + 2])
+        redis.call('HSET', key, 't', argv[i + 3])
+        expire(key, argv[i + 4])
+    end
+    first, last = section(3)
+    for i = first, last, 3 do
+        local key = prefix .. 'a' .. argv[i]
+        redis.call('APPEND', key, argv[i + 1])
+        expire(key, argv[i + 2])
+    end
+    first, last = section(1)
+    for i = first, last do
+        redis.call('DEL', prefix .. 'd' .. argv[i], prefix .. 't' .. argv[i])
+        redis.call('DEL', prefix .. 'c' .. argv[i], prefix .. 'a' .. argv[i])
+    end
+    first, last = section(2)
+    for i = first, last, 2 do
+        if redis.call('HINCRBY', meta, argv[i], argv[i + 1]) <= 0 then
+            redis.call('HDEL', meta, argv[i])
         end
-    end)
+    end
     local fingerprint = tonumber(take())
-    each(1, function(bucket)
-        sweep(prefix .. 'b' .. bucket, now, fingerprint)
-    end)
+    first, last = section(1)
+    for i = first, last do
+        sweep(argv[i], now, fingerprint)
+    end
 end
 
 -- The numbers that were given reach at least this far, and the memory lives as long as its last document.
@@ -217,19 +230,14 @@ local function carry_out(meta)
         if (there[2] or '') ~= stamp then
             return { 'busy' }
         end
-        skip(3)
-        skip(2)
+        section(3)
+        section(2)
     else
         local changed = { 'lost', there[2] or '' }
-        compare(prefix, changed)
+        compare(changed)
         if #changed > 2 then
             return changed
-        end
-        local gone = false
-        each(2, function(number, expected)
-            gone = gone or redis.call('EXISTS', prefix .. 'd' .. number) ~= tonumber(expected)
-        end)
-        if gone then
+        elseif not exist(prefix) then
             return { 'gone' }
         end
     end

@@ -432,9 +432,8 @@ static void put_slice(committing *c, doppel_slice slice) {
     dp_redis_put(&c->batch, slice.data, slice.length);
 }
 
-/* Without the prefix and the letter, which the function adds. */
 static void put_bucket(committing *c, uint64_t place) {
-    put_bytes(c, 0, place >> (64 - c->l->memory.plan.bucket_bits), 4);
+    dp_redis_put_bucket(&c->batch, place, &c->l->memory.plan);
 }
 
 static bool is_changed(const dp_redis_place *place) {
@@ -483,6 +482,21 @@ static void put_existing(committing *c) {
     }
 }
 
+/* When the bucket of a place goes, where that is too soon for what is written into it; the bytes are empty where it
+ * is not. */
+static void put_life(committing *c, const dp_redis_place *place) {
+    uint64_t goes = place->needs;
+    if (place->needs <= place->goes) {
+        dp_redis_put_text(&c->batch, "");
+        dp_redis_put_text(&c->batch, "");
+        return;
+    }
+    if (goes != UINT64_MAX)
+        goes += (goes > c->look->now ? goes - c->look->now : 0) / LONGER + 1;
+    put_bytes(c, 0, goes < DP_REDIS_NEVER ? goes : DP_REDIS_NEVER, 5);
+    dp_redis_put_number(&c->batch, milliseconds_until(c, goes));
+}
+
 static void put_places(committing *c) {
     dp_redis_look *l = c->l;
     size_t count = 0;
@@ -495,29 +509,7 @@ static void put_places(committing *c) {
         put_bucket(c, l->place[i].hash);
         dp_redis_put_field(&c->batch, l->place[i].hash);
         put_slice(c, l->place[i].value);
-    }
-}
-
-static bool is_short_lived(const dp_redis_place *place) {
-    return is_changed(place) && place->needs > place->goes;
-}
-
-/* Buckets that would go before what is written into them. */
-static void put_lives(committing *c) {
-    dp_redis_look *l = c->l;
-    size_t count = 0;
-    for (size_t i = 0; i < l->places.count; i++)
-        count += is_short_lived(&l->place[i]);
-    dp_redis_put_number(&c->batch, count);
-    for (size_t i = 0; i < l->places.count && count; i++) {
-        uint64_t goes = l->place[i].needs;
-        if (!is_short_lived(&l->place[i]))
-            continue;
-        if (goes != UINT64_MAX)
-            goes += (goes > c->look->now ? goes - c->look->now : 0) / LONGER + 1;
-        put_bucket(c, l->place[i].hash);
-        put_bytes(c, 0, goes < DP_REDIS_NEVER ? goes : DP_REDIS_NEVER, 5);
-        dp_redis_put_number(&c->batch, milliseconds_until(c, goes));
+        put_life(c, &l->place[i]);
     }
 }
 
@@ -743,7 +735,6 @@ static void encode_commit(committing *c) {
     put_rests(c);
     put_existing(c);
     put_places(c);
-    put_lives(c);
     put_documents(c);
     put_counts(c);
     put_links(c);
