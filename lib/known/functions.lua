@@ -2,7 +2,7 @@
 -- Nothing is searched or compared here but bytes that were read with bytes that are there. The build puts a line before
 -- this text that defines NAME, the name of the library. docs/FORMAT.md section 14 has the keys and values.
 
-local HOUR = 3600
+local HOUR, NEVER = 3600, 0xFFFFFF
 local UNUSED_FOR = 30 * 24 * HOUR * 1000
 
 -- While the slot of the memory moves to another node of a Cluster, keys that are not here may be there, and a call that
@@ -85,36 +85,44 @@ local function drop(key, field)
     end
 end
 
--- Drops the entries of a bucket that have expired. The lowest two bits of a field say how large its entries are and
--- where the time stands in them.
-local function sweep(key, now, fingerprint)
-    local hours = math.floor(now / HOUR)
-    local sizes, times = { [0] = 8, 8 + fingerprint, 21 }, { [0] = 6, 6, 9 }
-    local fields = redis.call('HGETALL', key)
-    for i = 1, #fields, 2 do
-        local field, value = fields[i], fields[i + 1]
-        local class = #field == 4 and string.byte(field, 4) % 4
-        local size, kept = sizes[class], {}
-        for from = 1, size and #value - size + 1 or 0, size or 1 do
-            local time = from + times[class] - 1
-            local a, b, c = string.byte(value, time, time + 2)
-            if a * 65536 + b * 256 + c >= hours then
-                kept[#kept + 1] = string.sub(value, from, from + size - 1)
-            end
-        end
-        if size and #kept == 0 then
-            drop(key, field)
-        elseif size and #kept * size < #value then
-            redis.call('HSET', key, field, table.concat(kept))
-        end
-    end
-end
-
 local function expire(key, milliseconds)
     if milliseconds == '0' then
         redis.call('PERSIST', key)
     else
         redis.call('PEXPIRE', key, milliseconds)
+    end
+end
+
+-- Drops the entries of a bucket that have expired, and lets it expire with what is left where it would live longer by more
+-- than a 16th. The letter of its key says how large its entries are and where the hours stand in them.
+local function sweep(key, now, fingerprint)
+    local letter = string.sub(key, -5, -5)
+    local size = ({ b = 8, f = 8 + fingerprint, s = 21 })[letter]
+    local offset = letter == 's' and 8 or 5
+    local fields, hour, latest, goes = redis.call('HGETALL', key), math.floor(now / HOUR), 0, nil
+    for i = 1, #fields, 2 do
+        local field, value = fields[i], fields[i + 1]
+        local kept = {}
+        goes = field == 'x' and value or goes
+        for from = 1, field ~= 'x' and #value - size + 1 or 0, size do
+            local a, b, c = string.byte(value, from + offset, from + offset + 2)
+            local hours = a * 65536 + b * 256 + c
+            if hours >= hour then
+                kept[#kept + 1] = string.sub(value, from, from + size - 1)
+                latest = math.max(latest, hours)
+            end
+        end
+        if field ~= 'x' and #kept == 0 then
+            drop(key, field)
+        elseif field ~= 'x' and #kept * size < #value then
+            redis.call('HSET', key, field, table.concat(kept))
+        end
+    end
+    local seconds = latest * HOUR
+    local lives = seconds - now + math.floor((seconds - now) / 16)
+    if goes and latest > 0 and latest < NEVER and now + lives < struct.unpack('>I5', goes) then
+        redis.call('HSET', key, 'x', struct.pack('>I5', now + lives))
+        expire(key, lives * 1000)
     end
 end
 
@@ -126,16 +134,29 @@ local function set(key, value, milliseconds)
     end
 end
 
--- Whether no document and no copy is counted any more.
-local function is_empty(meta)
-    local fields = redis.call('HGETALL', meta)
+-- When the last document and copy that is counted expires: 0 for never, nil when there is none.
+local function latest_of(meta)
+    local fields, latest = redis.call('HGETALL', meta), nil
     for i = 1, #fields, 2 do
-        local letter = string.sub(fields[i], 1, 1)
-        if (letter == 'd' or letter == 'c') and #fields[i] > 1 and tonumber(fields[i + 1]) > 0 then
-            return false
+        local letter, time = string.match(fields[i], '^([dc])(%d+)$')
+        if letter and tonumber(fields[i + 1]) > 0 and latest ~= 0 then
+            time = tonumber(time)
+            latest = time == 0 and 0 or math.max(latest or 0, time)
         end
     end
-    return true
+    return latest
+end
+
+-- After a removal the memory lives as long as what is left of it; false: nothing is.
+local function shorten(meta, now)
+    local latest = latest_of(meta)
+    if not latest then
+        redis.call('DEL', meta)
+    elseif latest > now then
+        redis.call('HSET', meta, 'x', string.format('%.0f', latest))
+        redis.call('PEXPIRE', meta, string.format('%.0f', (latest - now) * 1000))
+    end
+    return latest
 end
 
 -- A value of a bucket; with `goes`, the bucket lives until then.
@@ -231,23 +252,22 @@ local function carry_out(meta)
             return { 'busy' }
         end
         section(3)
-        section(2)
     else
         local changed = { 'lost', there[2] or '' }
         compare(changed)
         if #changed > 2 then
             return changed
-        elseif not exist(prefix) then
-            return { 'gone' }
         end
+    end
+    if not exist(prefix) then
+        return { 'gone' }
     end
     write(prefix, meta, now)
     raise(meta, last, latest, lives)
     if holder then
         redis.call('DEL', prefix .. 'h')
     end
-    if removes == '1' and is_empty(meta) then
-        redis.call('DEL', meta)
+    if removes == '1' and not shorten(meta, now) then
         redis.call('SET', prefix .. 'r' .. link, request .. 'emptied', 'PX', answers_for)
         return { 'emptied' }
     end

@@ -1,8 +1,8 @@
 /* redis.c - a memory in Redis: opened, found or made, closed; what it is like; commands to it.
  *
- * All that is known of it in every process stands in its meta key: the settings, the plan, the secret. The first process
- * that finds none makes it. A memory that goes while it is in use (all expired, all removed, a server that lost its data)
- * is made anew by the first that misses it, and the others follow. */
+ * All that is known of it in every process stands in its meta key: the settings, the plan, the secret. The first
+ * process that finds none makes it. A memory that goes while it is in use (all expired, all removed, a server that lost
+ * its data) is made anew by the first that misses it, and the others follow. */
 #include "known/redis.h"
 #include "known/redis_parts.h"
 
@@ -32,9 +32,9 @@ void dp_redis_command_begin(dp_redis_batch *batch, const char *name, int argumen
         return;
     }
     dp_redis_command *command = &batch->command[batch->count++];
-    *command = (dp_redis_command){
-        .argv = dp_arena_take(&batch->arena, (size_t)(arguments + 1) * sizeof *command->argv),
-        .lengths = dp_arena_take(&batch->arena, (size_t)(arguments + 1) * sizeof *command->lengths)};
+    *command =
+        (dp_redis_command){.argv = dp_arena_take(&batch->arena, (size_t)(arguments + 1) * sizeof *command->argv),
+                           .lengths = dp_arena_take(&batch->arena, (size_t)(arguments + 1) * sizeof *command->lengths)};
     batch->failed = !command->argv || !command->lengths;
     dp_redis_put_text(batch, name);
 }
@@ -86,16 +86,18 @@ void dp_redis_put_key(dp_redis_batch *batch, char letter, uint64_t number, size_
     dp_redis_put(batch, key, prefix + 1 + bytes);
 }
 
+/* Values of one class share a bucket: Redis keeps a hash small as long as all of its values are. */
 void dp_redis_put_bucket(dp_redis_batch *batch, uint64_t place, const dp_redis_plan *plan) {
-    dp_redis_put_key(batch, 'b', place >> (64 - plan->bucket_bits), 4);
+    static const char letters[] = {[DP_REDIS_NUMBERS] = 'b', [DP_REDIS_FINGERPRINTS] = 'f', [DP_REDIS_SEGMENTS] = 's'};
+    dp_redis_put_key(batch, letters[dp_redis_class_of(place)], place >> (64 - plan->bucket_bits), 4);
 }
 
 void dp_redis_put_field(dp_redis_batch *batch, uint64_t place) {
-    uint8_t *field = take(batch, 4);
+    uint8_t *field = take(batch, DP_REDIS_FIELD);
     if (!field)
         return;
-    dp_bytes_store(field, (uint32_t)place, 4);
-    dp_redis_put(batch, field, 4);
+    dp_bytes_store(field, place, DP_REDIS_FIELD);
+    dp_redis_put(batch, field, DP_REDIS_FIELD);
 }
 
 doppel_status dp_redis_send(dp_redis_batch *batch, dp_redis_link *link, bool safe, doppel_error *error) {
@@ -177,9 +179,9 @@ static doppel_status fetch_meta(dp_redis *redis, const dp_redis_memory *made, re
             dp_redis_put_text(&batch, meta_names[i]);
     }
     dp_redis_link *link = dp_redis_take(redis->pool, error);
-    doppel_status status = link                         ? dp_redis_send(&batch, link, made != NULL, error)
+    doppel_status status = link                        ? dp_redis_send(&batch, link, made != NULL, error)
                            : error && error->code != 0 ? error->code
-                                                        : DOPPEL_ERROR_MEMORY;
+                                                       : DOPPEL_ERROR_MEMORY;
     if (link)
         dp_redis_give(redis->pool, link);
     if (status == DOPPEL_OK && batch.reply[0]->type == REDIS_REPLY_ERROR) {
@@ -199,10 +201,11 @@ static doppel_status read_meta(const dp_redis *redis, const redisReply *reply, d
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != META_FIELDS || !is_string(reply->element[META_VERSION]))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "what is at this prefix is no memory of doppel's");
     if (!strcmp(reply->element[META_VERSION]->str, "1"))
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0,
-                          "a memory of format 1, which this doppel does not read; with the doppel that made it, `doppel "
-                          "export --store URL > FILE`, then import FILE into a new prefix (?prefix=NAME) with this one, "
-                          "and delete the old keys");
+        return dp_fail_at(
+            error, DOPPEL_ERROR_STORE, name, 0,
+            "a memory of format 1, which this doppel does not read; with the doppel that made it, `doppel "
+            "export --store URL > FILE`, then import FILE into a new prefix (?prefix=NAME) with this one, "
+            "and delete the old keys");
     if (strcmp(reply->element[META_VERSION]->str, VERSION) != 0)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a memory of format %.20s; this doppel knows format %s",
                           reply->element[META_VERSION]->str, VERSION);

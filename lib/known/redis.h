@@ -55,20 +55,21 @@ bool dp_redis_plan_read(const char *name, const dp_rules *rules, dp_redis_plan *
 
 /* What is the same for all who use a memory, as long as it lives. */
 typedef struct dp_redis_memory {
-    uint8_t epoch[8];    /* its name: chosen by chance when it was made */
-    uint64_t secret[2];  /* nobody else knows which places share a bucket */
-    dp_order order;      /* of the bits of fingerprints */
+    uint8_t epoch[8];   /* its name: chosen by chance when it was made */
+    uint64_t secret[2]; /* nobody else knows which places share a bucket */
+    dp_order order;     /* of the bits of fingerprints */
     dp_redis_plan plan;
 } dp_redis_memory;
 
-/* A place is a hash, never 0, of what is looked up. Its top bits name the bucket, a Redis hash; its low 32 bits the
- * field in it. The lowest two bits say what the value is made of. */
+/* A place is a hash, never 0, of what is looked up. Its top bits and its class, the lowest two bits, name the bucket, a
+ * Redis hash; its last bytes the field in it. The class says what the value is made of. Two places that meet in a field
+ * cost a look at a document, no more: what is found is compared. */
 typedef enum dp_redis_class {
     DP_REDIS_NUMBERS,      /* number (5), hours (3) */
     DP_REDIS_FINGERPRINTS, /* number (5), hours (3), fingerprint in the secret order */
     DP_REDIS_SEGMENTS      /* place of a title (8), hours (3), length (2), bag (8) */
 } dp_redis_class;
-enum { DP_REDIS_NUMBER = 5, DP_REDIS_ENTRY = 8, DP_REDIS_SEGMENT = 21 };
+enum { DP_REDIS_FIELD = 3, DP_REDIS_NUMBER = 5, DP_REDIS_ENTRY = 8, DP_REDIS_SEGMENT = 21 };
 /* Times in 3 bytes are hours, rounded up; what never expires has the highest. Seconds have 5 bytes. */
 enum { DP_REDIS_NEVER_HOURS = 0xFFFFFF };
 #define DP_REDIS_NEVER (((uint64_t)1 << 40) - 1)
@@ -250,7 +251,7 @@ typedef struct dp_redis_look {
     bool renewed;           /* the memory was another one after something was decided: it does not stand */
     uint8_t stamp[16];      /* of the last commit by any process that was done before all that was fetched */
     size_t stamp_length;
-    uint64_t next, end; /* numbers that are reserved for this look */
+    uint64_t next, end;           /* numbers that are reserved for this look */
     const dp_query *const *query; /* that were fetched for; the caller's, until they stand */
     size_t query_count;
     dp_arena arena;
@@ -294,8 +295,11 @@ doppel_status dp_redis_find_document(dp_look *look, uint64_t number, dp_redis_do
 dp_redis_document *dp_redis_known_document(dp_redis_look *l, uint64_t number);
 /* A new document. NULL: no memory. */
 dp_redis_document *dp_redis_add_document(dp_redis_look *l, uint64_t number);
-/* The parts of a document from its bytes; false: they are not what doppel wrote. */
-bool dp_redis_document_read(doppel_slice bytes, dp_redis_document *document);
+/* The bytes of a document begin with the format and these flags. */
+enum { DP_REDIS_FORMAT = 2, DP_REDIS_ID_IS_URL = 1, DP_REDIS_SAME_URL = 2 };
+/* The parts of a document, whose number is set, from its bytes; false: they are not what doppel wrote, or there is no
+ * memory. */
+bool dp_redis_document_read(doppel_slice bytes, dp_arena *arena, dp_redis_document *document);
 /* Forgets all that was fetched. Nothing is queued. */
 void dp_redis_look_reset(dp_redis_look *l);
 

@@ -1,6 +1,7 @@
 /* redis_check.c - all of a memory in Redis: each document, a check of everything, its smallest form.
  *
- * Documents are walked by number, from 1 to the last that was given; what is added behind the walk is not part of it. */
+ * Documents are walked by number, from 1 to the last that was given; what is added behind the walk is not part of it.
+ */
 #include "known/redis.h"
 
 #include <stdio.h>
@@ -111,7 +112,7 @@ typedef struct walk {
 
 static doppel_status next_buckets(walk *w, doppel_error *error) {
     dp_redis_batch batch = {.redis = w->redis};
-    char *pattern = dp_arena_take(&batch.arena, 2 * w->redis->prefix_length + 3);
+    char *pattern = dp_arena_take(&batch.arena, 2 * w->redis->prefix_length + 8);
     size_t length = 0;
     for (size_t i = 0; pattern && i < w->redis->prefix_length; i++) {
         if (strchr("*?[]\\^-", w->redis->prefix[i]))
@@ -119,12 +120,12 @@ static doppel_status next_buckets(walk *w, doppel_error *error) {
         pattern[length++] = w->redis->prefix[i];
     }
     if (pattern)
-        memcpy(pattern + length, "b*", 2);
+        memcpy(pattern + length, "[bfs]*", 6);
     batch.failed = !pattern;
     dp_redis_command_begin(&batch, "SCAN", 5);
     dp_redis_put_text(&batch, w->cursor);
     dp_redis_put_text(&batch, "MATCH");
-    dp_redis_put(&batch, pattern, length + 2);
+    dp_redis_put(&batch, pattern, length + 6);
     dp_redis_put_text(&batch, "COUNT");
     dp_redis_put_number(&batch, BUCKETS_EACH);
     doppel_status status = dp_redis_send(&batch, w->link, false, error);
@@ -144,10 +145,9 @@ static doppel_status next_buckets(walk *w, doppel_error *error) {
     return status;
 }
 
-static doppel_status each_buckets(dp_redis *redis,
-                                  doppel_status (*step)(walk *w, const redisReply *keys, void *user,
-                                                        doppel_error *error),
-                                  void *user, doppel_error *error) {
+static doppel_status
+each_buckets(dp_redis *redis, doppel_status (*step)(walk *w, const redisReply *keys, void *user, doppel_error *error),
+             void *user, doppel_error *error) {
     walk w = {.redis = redis, .cursor = "0"};
     if (!(w.link = dp_redis_take(redis->pool, error)))
         return error && error->code != DOPPEL_OK ? error->code : DOPPEL_ERROR_MEMORY;
@@ -238,12 +238,11 @@ static doppel_status check_document(uint64_t number, doppel_slice bytes, void *u
     return status;
 }
 
-static void check_field(checking *c, const redisReply *field, const redisReply *value) {
+static void check_field(checking *c, dp_redis_class class, const redisReply *field, const redisReply *value) {
     const dp_redis_look *l = c->look->own;
     bool time = field->len == 1 && field->str[0] == 'x';
-    dp_redis_class class = field->len == 4 ? (dp_redis_class)(field->str[3] & 3) : (dp_redis_class)3;
-    size_t size = class <= DP_REDIS_SEGMENTS ? dp_redis_entry_size(&l->memory.plan, class) : 0;
-    if (time ? value->len != 5 : !size || !value->len || value->len % size)
+    size_t size = dp_redis_entry_size(&l->memory.plan, class);
+    if (time ? value->len != 5 : field->len != DP_REDIS_FIELD || !value->len || value->len % size)
         report(c, "a bucket has a field of %llu bytes that is not what doppel wrote", (unsigned long long)value->len);
 }
 
@@ -257,10 +256,15 @@ static doppel_status check_buckets(walk *w, const redisReply *keys, void *user, 
     doppel_status status = dp_redis_send(&batch, w->link, false, error);
     for (size_t i = 0; i < batch.count && status == DOPPEL_OK; i++) {
         const redisReply *fields = batch.reply[i];
+        char letter =
+            keys->element[i]->len > w->redis->prefix_length ? keys->element[i]->str[w->redis->prefix_length] : 0;
+        dp_redis_class class = letter == 'f'   ? DP_REDIS_FINGERPRINTS
+                               : letter == 's' ? DP_REDIS_SEGMENTS
+                                               : DP_REDIS_NUMBERS;
         if (fields->type != REDIS_REPLY_ARRAY)
             report(c, "%llu bucket is no hash", 1);
         for (size_t k = 0; fields->type == REDIS_REPLY_ARRAY && k + 1 < fields->elements; k += 2)
-            check_field(c, fields->element[k], fields->element[k + 1]);
+            check_field(c, class, fields->element[k], fields->element[k + 1]);
     }
     dp_redis_batch_free(&batch);
     return status;

@@ -4,8 +4,8 @@
  * and what it writes. The function writes all of it if those bytes are still there, and else gives what is there now;
  * then the caller decides again over that. Numbers are never given twice, so bytes that are the same mean the same
  * documents. While no other process commits (the stamp of the last commit is still this look's), nothing has to be
- * compared. Each commit has a request number: one that comes again, as nobody knows whether it was carried out, gets the
- * answer of the first time.
+ * compared. Each commit has a request number: one that comes again, as nobody knows whether it was carried out, gets
+ * the answer of the first time.
  *
  * A look that has lost LOSSES races in a row reserves the memory: other commits wait until it has committed, or for
  * RESERVED_FOR. So contention makes a commit slower, and never makes it fail. */
@@ -155,9 +155,9 @@ static uint64_t hours_of(uint64_t expires) {
 }
 
 static bool set_value(dp_redis_look *l, dp_redis_place *place, doppel_slice value) {
-    if (!value.data || !note_undo(l, &(dp_redis_undo){.is_place = true,
-                                                      .position = (uint32_t)(place - l->place),
-                                                      .value = place->value}))
+    if (!value.data ||
+        !note_undo(l,
+                   &(dp_redis_undo){.is_place = true, .position = (uint32_t)(place - l->place), .value = place->value}))
         return false;
     place->value = value;
     return true;
@@ -171,7 +171,8 @@ static bool is_dead(dp_redis_look *l, const dp_redis_place *place, size_t at) {
     return document && document->fetched && !document->there && !document->queued;
 }
 
-/* The value without entries that lead nowhere and without that of a number or title, and with a new one (NULL: none). */
+/* The value without entries that lead nowhere and without that of a number or title, and with a new one (NULL: none).
+ */
 static bool change_value(dp_redis_look *l, dp_redis_place *place, uint64_t without, const uint8_t *entry) {
     dp_redis_class class = dp_redis_class_of(place->hash);
     size_t size = dp_redis_entry_size(&l->memory.plan, class), length = 0;
@@ -369,8 +370,7 @@ doppel_status dp_redis_queue(dp_look *look, const dp_pending *pending, doppel_er
     dp_redis_look *l = look->own;
     size_t undo = l->undo_count, count = l->pending_count;
     dp_redis_pending copy = {.pending = *pending, .undo = undo};
-    if (!copy_pending(l, &copy.pending) ||
-        !dp_reserve(&l->pending, &l->pending_room, count + 1, sizeof *l->pending))
+    if (!copy_pending(l, &copy.pending) || !dp_reserve(&l->pending, &l->pending_room, count + 1, sizeof *l->pending))
         return dp_no_memory(error);
     l->pending[l->pending_count++] = copy; /* before what it brings along */
     doppel_status status = DOPPEL_OK;
@@ -466,10 +466,10 @@ static bool is_new(const dp_pending *p) {
 static void put_existing(committing *c) {
     dp_redis_look *l = c->l;
     size_t count = 0;
-    for (size_t i = 0; i < l->pending_count && c->compares; i++)
+    for (size_t i = 0; i < l->pending_count; i++)
         count += (size_t)is_new(&l->pending[i].pending) + (refers_to(l, &l->pending[i].pending) != 0);
     dp_redis_put_number(&c->batch, count);
-    for (size_t i = 0; i < l->pending_count && count; i++) {
+    for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;
         if (is_new(p)) {
             put_bytes(c, 0, p->change.number, DP_REDIS_NUMBER);
@@ -515,32 +515,57 @@ static void put_places(committing *c) {
 
 /* ---- documents ---- */
 
-/* The bytes of a document. A trace of a whole set leaves out the keys of its bands. */
+static bool is_same(doppel_slice a, doppel_slice b) {
+    return a.length && a.length == b.length && !memcmp(a.data, b.data, a.length);
+}
+
+/* The record without what can be told from its canonical URL; gives the flags that say so. */
+static unsigned shorten_record(dp_record *record) {
+    unsigned flags = (is_same(record->id, record->canonical) ? DP_REDIS_ID_IS_URL : 0U) |
+                     (is_same(record->url, record->canonical) ? DP_REDIS_SAME_URL : 0U);
+    if (flags & DP_REDIS_ID_IS_URL)
+        record->id = (doppel_slice){NULL, 0};
+    if (flags & DP_REDIS_SAME_URL)
+        record->url = (doppel_slice){NULL, 0};
+    return flags;
+}
+
+static doppel_slice join_parts(committing *c, unsigned flags, const doppel_slice part[3]) {
+    size_t length = 8 + part[0].length + part[1].length + part[2].length;
+    uint8_t *start = dp_arena_take(&c->batch.arena, length), *at = start;
+    if (!start)
+        return (doppel_slice){NULL, 0};
+    *at++ = DP_REDIS_FORMAT;
+    *at++ = (uint8_t)flags;
+    at = dp_bytes_store(at, part[0].length, 3);
+    at = dp_bytes_store(at, part[1].length, 3);
+    for (int i = 0; i < 3; at += part[i++].length)
+        if (part[i].length)
+            memcpy(at, part[i].data, part[i].length);
+    return (doppel_slice){(char *)start, length};
+}
+
+/* The bytes of a document. Its trace leaves out the hash of the id and, of a whole set, the keys of its bands. */
 static doppel_slice encode(committing *c, const dp_pending *p) {
-    enum { FORMAT = 2 };
     dp_record record;
-    dp_buffer trace = {0};
+    dp_buffer trace = {0}, rest = {0};
     dp_trace kept = p->trace;
-    doppel_slice set = p->change.part[DP_PART_SET], rest = p->change.part[DP_PART_RECORD], bytes = {NULL, 0};
-    if (set.length && dp_record_decode(rest, &record) && !record.sampled)
+    unsigned flags = 0;
+    doppel_slice set = p->change.part[DP_PART_SET], bytes = {NULL, 0};
+    bool has_record = p->change.part[DP_PART_RECORD].length > 0;
+    bool made = !has_record || dp_record_decode(p->change.part[DP_PART_RECORD], &record);
+    kept.id_hash = 0;
+    if (made && has_record && set.length && !record.sampled)
         kept.key_count = 0;
-    if (dp_trace_encode(&kept, &trace)) {
-        size_t length = 7 + trace.size + rest.length + set.length;
-        uint8_t *start = dp_arena_take(&c->batch.arena, length), *at = start;
-        if (start) {
-            *at++ = FORMAT;
-            at = dp_bytes_store(at, trace.size, 3);
-            at = dp_bytes_store(at, rest.length, 3);
-            memcpy(at, trace.data, trace.size);
-            if (rest.length)
-                memcpy(at + trace.size, rest.data, rest.length);
-            if (set.length)
-                memcpy(at + trace.size + rest.length, set.data, set.length);
-            bytes = (doppel_slice){(char *)start, length};
-        }
+    if (made && has_record) {
+        flags = shorten_record(&record);
+        made = dp_record_encode(&record, &rest);
     }
+    if (made && dp_trace_encode(&kept, &trace))
+        bytes = join_parts(c, flags, (doppel_slice[3]){{trace.data, trace.size}, {rest.data, rest.size}, set});
     c->batch.failed = c->batch.failed || !bytes.data;
     dp_buffer_free(&trace);
+    dp_buffer_free(&rest);
     return bytes;
 }
 
@@ -657,8 +682,7 @@ static void put_totals(committing *c) {
     dp_redis_look *l = c->l;
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;
-        const dp_redis_document *gone =
-            p->change.remove ? dp_redis_known_document(l, p->change.remove) : NULL;
+        const dp_redis_document *gone = p->change.remove ? dp_redis_known_document(l, p->change.remove) : NULL;
         if (is_new(p))
             add_trace_total(c, &p->trace, 1);
         if (gone)
@@ -681,16 +705,16 @@ static void put_totals(committing *c) {
     }
 }
 
+/* Also where something was removed: what is left may live less long. */
 static bool is_swept(const committing *c, const dp_redis_place *place) {
-    return is_changed(place) && place->needs != UINT64_MAX &&
-           (place->hash >> 2 ^ c->request * 0x9E3779B97F4A7C15u >> 32) % SWEEP_EACH == 0;
+    bool chosen = (place->hash >> 2 ^ c->request * 0x9E3779B97F4A7C15u >> 32) % SWEEP_EACH == 0;
+    return is_changed(place) && place->value.length && (chosen ? place->needs != UINT64_MAX : !place->needs);
 }
 
 static void put_sweeps(committing *c) {
     dp_redis_look *l = c->l;
     size_t count = 0;
-    dp_redis_put_number(&c->batch,
-                        dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY);
+    dp_redis_put_number(&c->batch, dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY);
     for (size_t i = 0; i < l->places.count; i++)
         count += is_swept(c, &l->place[i]);
     dp_redis_put_number(&c->batch, count);
@@ -795,6 +819,17 @@ static bool rebase(dp_redis_look *l, const redisReply *reply) {
     return true;
 }
 
+/* Others need not wait any longer: there is nothing to commit. */
+static doppel_status release(dp_redis_look *l, doppel_error *error) {
+    dp_redis_batch batch = {.redis = l->redis};
+    dp_redis_command_begin(&batch, "DEL", 1);
+    dp_redis_put_key(&batch, 'h', 0, 0);
+    doppel_status status = dp_redis_send(&batch, l->link, false, error);
+    dp_redis_batch_free(&batch);
+    l->reserved = false;
+    return status;
+}
+
 /* Others wait from now on, until this look has committed. */
 static doppel_status reserve(committing *c) {
     dp_redis_look *l = c->l;
@@ -842,7 +877,7 @@ static doppel_status begin_again(committing *c) {
     dp_redis_look *l = c->l;
     doppel_status status = DOPPEL_OK;
     note_loss(l);
-    if (l->losses >= LOSSES && !l->reserved)
+    if (l->losses >= LOSSES) /* a reservation that did not help has ended */
         status = reserve(c);
     dp_redis_look_reset(l);
     l->renewed = false;
@@ -944,7 +979,7 @@ doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) 
         return begin_again(&c);
     if (!c.l->pending_count) {
         *stands = true;
-        return DOPPEL_OK;
+        return c.l->reserved ? release(c.l, error) : DOPPEL_OK;
     }
     double began = seconds();
     c.request = dp_redis_link_next(c.l->link);

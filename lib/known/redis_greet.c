@@ -2,7 +2,7 @@
  * functions, which must be there and be ours.
  *
  * HELLO answers who is there (version, mode, role, the connection's number) and may be asked by every user. A user may
- * lack the right to load functions (FUNCTION LOAD): then an administrator has loaded them (dp_shared_prepare). A user
+ * lack the right to load functions (FUNCTION LOAD): then an administrator has loaded them (dp_known_prepare). A user
  * that may not even list them takes those that are there: whoever has no right to load cannot have replaced them. */
 #include "known/redis_parts.h"
 

@@ -57,9 +57,9 @@ static doppel_status confirm(dp_redis_calling *call, doppel_error *error) {
         return status == DOPPEL_ERROR_MEMORY ? status : DOPPEL_ERROR_AWAY;
     }
     if (!enough)
-        status =
-            dp_fail(error, DOPPEL_ERROR_AWAY, "%s: %lld of the %d replicas that replicas= asks for have what was written",
-                    call->link->wire.place, reply->integer, url->replicas);
+        status = dp_fail(error, DOPPEL_ERROR_AWAY,
+                         "%s: %lld of the %d replicas that replicas= asks for have what was written",
+                         call->link->wire.place, reply->integer, url->replicas);
     freeReplyObject(reply);
     return status;
 }

@@ -1,9 +1,9 @@
 /* redis_look.c - what a call has fetched of a memory in Redis, and what is found there.
  *
- * A look keeps the places and documents that it has asked for. Whatever is asked for is fetched first, if it is not there
- * yet; dp_redis_fetch does so for many queries in a few round trips. Places hold what is queued as well, so that the
- * documents of one batch find each other. A commit compares all places that were fetched with what is in Redis then: so
- * what was decided rests on what is there, whatever others did in between. */
+ * A look keeps the places and documents that it has asked for. Whatever is asked for is fetched first, if it is not
+ * there yet; dp_redis_fetch does so for many queries in a few round trips. Places hold what is queued as well, so that
+ * the documents of one batch find each other. A commit compares all places that were fetched with what is in Redis
+ * then: so what was decided rests on what is there, whatever others did in between. */
 #include "known/redis.h"
 #include "verify/verify.h"
 
@@ -335,12 +335,31 @@ static doppel_status fetch_asked(dp_look *look, void (*add)(dp_redis_look *l, co
 
 /* ---- documents ---- */
 
-bool dp_redis_document_read(doppel_slice bytes, dp_redis_document *document) {
-    enum { HEAD = 7, FORMAT = 2 };
+/* The record with what its document says only once: an id that is the canonical URL, a URL that is. */
+static bool complete_record(dp_arena *arena, unsigned flags, doppel_slice *bytes) {
     dp_record record;
-    if (bytes.length < HEAD || bytes.data[0] != FORMAT)
+    dp_buffer whole = {0};
+    if (!dp_record_decode(*bytes, &record))
         return false;
-    size_t trace = (size_t)dp_bytes_load(bytes.data + 1, 3), rest = (size_t)dp_bytes_load(bytes.data + 4, 3);
+    if ((flags & DP_REDIS_ID_IS_URL && (record.id.data || !record.canonical.data)) ||
+        (flags & DP_REDIS_SAME_URL && (record.url.data || !record.canonical.data)))
+        return false;
+    if (flags & DP_REDIS_ID_IS_URL)
+        record.id = record.canonical;
+    if (flags & DP_REDIS_SAME_URL)
+        record.url = record.canonical;
+    if (flags && dp_record_encode(&record, &whole))
+        *bytes = dp_arena_copy(arena, whole.data, whole.size);
+    dp_buffer_free(&whole);
+    return bytes->data;
+}
+
+bool dp_redis_document_read(doppel_slice bytes, dp_arena *arena, dp_redis_document *document) {
+    enum { HEAD = 8 };
+    if (bytes.length < HEAD || bytes.data[0] != DP_REDIS_FORMAT ||
+        (bytes.data[1] & ~(DP_REDIS_ID_IS_URL | DP_REDIS_SAME_URL)))
+        return false;
+    size_t trace = (size_t)dp_bytes_load(bytes.data + 2, 3), rest = (size_t)dp_bytes_load(bytes.data + 5, 3);
     if (trace > bytes.length - HEAD || rest > bytes.length - HEAD - trace)
         return false;
     const char *at = bytes.data + HEAD;
@@ -352,7 +371,7 @@ bool dp_redis_document_read(doppel_slice bytes, dp_redis_document *document) {
         document->trace.number != document->number || dp_trace_is_removal(&document->trace) ||
         dp_trace_is_kept(&document->trace) != (rest > 0))
         return false;
-    return !rest || dp_record_decode(document->part[DP_PART_RECORD], &record);
+    return !rest || complete_record(arena, (unsigned char)bytes.data[1], &document->part[DP_PART_RECORD]);
 }
 
 dp_redis_document *dp_redis_add_document(dp_redis_look *l, uint64_t number) {
@@ -378,7 +397,7 @@ static doppel_status take_document(dp_look *look, dp_redis_document *document, c
     if (!bytes.data)
         return dp_no_memory(error);
     l->arena_bytes += reply->len;
-    if (dp_redis_document_read(bytes, document))
+    if (dp_redis_document_read(bytes, &l->arena, document))
         return DOPPEL_OK;
     document->there = false;
     return dp_look_nonsense(look, "document", document->number, "is not what doppel wrote", error);
@@ -617,8 +636,7 @@ static doppel_status find_near(dp_look *look, const uint64_t fingerprint[2], int
     matches->candidates = 0;
     if (rules->by_similarity || distance > rules->distance) {
         comparing c = {fingerprint, distance, matches};
-        const dp_each each = {
-            .part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = compare_trace, .user = &c};
+        const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = compare_trace, .user = &c};
         status = dp_redis_each(look, &each, error);
         if (status == DOPPEL_ERROR_MEMORY)
             return dp_no_memory(error);

@@ -1,11 +1,11 @@
 /* redis_places.c - where documents are found in Redis: pure arithmetic.
  *
- * A name, a band, a key of a table of fingerprints and a segment of a title each have a place: SipHash with the memory's
- * secret, so that nobody can choose what shares a bucket.
+ * A name, a band, a key of a table of fingerprints and a segment of a title each have a place: SipHash with the
+ * memory's secret, so that nobody can choose what shares a bucket.
  *
- * Fingerprints: general pigeonhole. m blocks of bits, the first at the top and as even as can be; radii r_i with the sum
- * of (r_i + 1) above the distance. Two fingerprints within the distance have, in some block, at most r_i differing bits,
- * and so in the part of it that is the key. Every m and every length of keys is tried.
+ * Fingerprints: general pigeonhole. m blocks of bits, the first at the top and as even as can be; radii r_i with the
+ * sum of (r_i + 1) above the distance. Two fingerprints within the distance have, in some block, at most r_i differing
+ * bits, and so in the part of it that is the key. Every m and every length of keys is tried.
  *
  * Titles: one that can have a distance of up to d to another that is found has d + 1 segments, one after the other from
  * its beginning on. Of two titles within distance d some segment i of the first d + 1 is untouched and has at most i
@@ -28,8 +28,9 @@ static const double probe_cost = 2.0, candidate_cost = 0.08, write_cost = 4.0, f
 /* A hundred bytes a document are worth this many microseconds of a check. */
 static const double bytes_worth = 6;
 
-/* Fields of a bucket on average: Redis keeps a hash of up to 128 small fields without pointers. */
-enum { USUAL_COUNT = 1000000, MOST_KEY = 30, FIELDS = 48, NAMES_EACH = 3, SEGMENTS_EACH = 9, MOST_BUCKET_BITS = 28 };
+/* Fields of a bucket, at least, once the expected number of documents is there; less than twice as many then. Redis
+ * keeps a hash of up to 128 small fields without pointers. */
+enum { USUAL_COUNT = 1000000, MOST_KEY = 30, FIELDS = 45, NAMES_EACH = 3, MOST_BUCKET_BITS = 28 };
 
 static double choices(int n, int k) {
     double count = 1;
@@ -111,11 +112,8 @@ void dp_redis_plan_make(uint64_t count, const dp_rules *rules, dp_redis_plan *pl
         (void)dp_bands_plan(rules->similarity, &plan->bands, &plan->rows);
     else
         choose_tables(plan, n);
-    double places = NAMES_EACH + plan->bands + (rules->titles ? SEGMENTS_EACH : 0);
-    for (int t = 0; t < plan->tables; t++)
-        places += fmin(1, ldexp(1, plan->table[t].width) / n);
-    double bits = log2(n * places / FIELDS);
-    plan->bucket_bits = bits < 4 ? 4 : bits > MOST_BUCKET_BITS ? MOST_BUCKET_BITS : (int)lround(bits);
+    double bits = log2(n * (NAMES_EACH + plan->bands + rules->titles) / FIELDS);
+    plan->bucket_bits = bits < 4 ? 4 : bits > MOST_BUCKET_BITS ? MOST_BUCKET_BITS : (int)bits;
     name_plan(plan);
 }
 
@@ -129,7 +127,8 @@ bool dp_redis_plan_read(const char *name, const dp_rules *rules, dp_redis_plan *
         if (!dp_bands_plan(rules->similarity, &plan->bands, &plan->rows))
             return false;
     } else {
-        if (many < 1 || many > most_tables(rules) || wide < 1 || wide > MOST_KEY || wide > (rules->bits + many - 1) / many)
+        if (many < 1 || many > most_tables(rules) || wide < 1 || wide > MOST_KEY ||
+            wide > (rules->bits + many - 1) / many)
             return false;
         cut(plan, many, wide);
     }
