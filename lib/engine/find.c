@@ -135,8 +135,8 @@ static doppel_status find_words(search *s, uint64_t *number, bool *by_copy) {
         return DOPPEL_OK;
     doppel_status status = dp_look_find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error);
     for (size_t i = 0; status == DOPPEL_OK && i < keyed->count && (!*number || *by_copy); i++) {
-        uint64_t original;
-        bool copy, has;
+        uint64_t original = 0;
+        bool copy = false, has;
         status = has_words(s, keyed->number[i], &original, &copy, &has);
         if (status != DOPPEL_OK || !has || (copy && *number))
             continue;
