@@ -1,6 +1,6 @@
--- functions.lua - what runs inside Redis: a memory is made, and a commit is carried out if what it rests on still holds.
--- Nothing is searched or compared here but bytes that were read with bytes that are there. The build puts a line before
--- this text that defines NAME, the name of the library. docs/FORMAT.md section 14 has the keys and values.
+-- functions.lua - what runs inside Redis: a memory is made, numbers are given out, and a commit is carried out if nothing
+-- was committed since what it rests on was read. Nothing is searched or compared here. The build puts a line before this
+-- text that defines NAME, the name of the library. docs/FORMAT.md section 14 has the keys and values.
 
 local HOUR, NEVER = 3600, 0xFFFFFF
 local UNUSED_FOR = 30 * 24 * HOUR * 1000
@@ -53,18 +53,6 @@ local function number_of(bytes)
 end
 
 -- ---- parts of a commit ----
-
--- What was read of places, and is not there any more: the position of each and what is there now.
-local function compare(changed)
-    local first, last = section(3)
-    for i = first, last, 3 do
-        local found = redis.call('HGET', argv[i], argv[i + 1]) or ''
-        if found ~= argv[i + 2] then
-            changed[#changed + 1] = (i - first) / 3
-            changed[#changed + 1] = found
-        end
-    end
-end
 
 -- Whether documents are there, or not, as was read.
 local function exist(prefix)
@@ -224,14 +212,66 @@ local function raise(meta, last, latest, milliseconds)
     end
 end
 
+-- ---- turns ----
+
+-- Who commits while others do, takes turns: `h` is the link whose turn it is. While somebody asks for turns (`w`), every
+-- commit leaves in the list `l` its stamp and the places that it wrote.
+local TURN, WATCHED, LOGGED = 1000, 10000, 64
+
+-- The places that were written after the commit of this stamp; nil when that is not known.
+local function written_since(prefix, stamp)
+    local key, written = prefix .. 'l', {}
+    for i = -2, -2 * LOGGED, -2 do
+        local found = redis.call('LINDEX', key, i)
+        if not found then
+            return nil
+        elseif found == stamp then
+            return table.concat(written)
+        end
+        written[#written + 1] = redis.call('LINDEX', key, i + 1)
+    end
+    return nil
+end
+
+-- Asks for a turn: { 'wait' } when it is another's, { 'same' } when nothing was committed since, else { 'changed', stamp,
+-- places } or, when nobody knows which, { 'unknown', stamp }.
+local function enter(keys, arguments)
+    local meta, epoch, link, stamp = keys[1], arguments[1], arguments[2], arguments[3]
+    local prefix = string.sub(meta, 1, -2)
+    touch(prefix)
+    local there = redis.call('HMGET', meta, 'e', 'o')
+    if there[1] ~= epoch then
+        return redis.error_reply('ANOTHER memory is there')
+    end
+    redis.call('SET', prefix .. 'w', '', 'PX', WATCHED)
+    local holder = redis.call('GET', prefix .. 'h')
+    if holder and holder ~= link then
+        return { 'wait' }
+    end
+    redis.call('SET', prefix .. 'h', link, 'PX', TURN)
+    local now = there[2] or ''
+    if now == stamp then
+        return { 'same' }
+    end
+    local written = written_since(prefix, stamp)
+    return written and { 'changed', now, written } or { 'unknown', now }
+end
+
+local function log(prefix, stamp, places)
+    local key = prefix .. 'l'
+    redis.call('RPUSH', key, stamp, places)
+    redis.call('LTRIM', key, -2 * LOGGED, -1)
+    redis.call('PEXPIRE', key, WATCHED)
+end
+
 -- Carries a commit out, once: { 'done' } or, when it emptied the memory, { 'emptied' }. { 'busy' }: others have committed
--- since, so it has to say what it rests on. { 'lost', stamp, position, value, ... }: that has changed. { 'wait' }: another
--- one has reserved the memory. { 'gone' }: a document that it counts at is not there, or a number it would give is.
--- { 'late' }: the same connection has had a later one carried out; the sender has given this one up.
+-- since what it rests on was read. { 'wait' }: it is another's turn. { 'gone' }: a document that it counts at is not there, or
+-- a number it would give is. { 'late' }: the same connection has had a later one carried out; the sender has given this one
+-- up.
 local function carry_out(meta)
     local prefix = string.sub(meta, 1, -2)
     local epoch, link, request, stamp, now = take(), take(), take(), take(), tonumber(take())
-    local last, latest, lives, removes, answers_for = take(), take(), take(), take(), take()
+    local last, latest, lives, removes, answers_for, places = take(), take(), take(), take(), take(), take()
     touch(prefix)
     local answered = redis.call('GET', prefix .. 'r' .. link)
     if answered and string.sub(answered, 1, 8) == request then
@@ -246,20 +286,9 @@ local function carry_out(meta)
     local holder = redis.call('GET', prefix .. 'h')
     if holder and holder ~= link then
         return { 'wait' }
-    end
-    if stamp ~= '' then
-        if (there[2] or '') ~= stamp then
-            return { 'busy' }
-        end
-        section(3)
-    else
-        local changed = { 'lost', there[2] or '' }
-        compare(changed)
-        if #changed > 2 then
-            return changed
-        end
-    end
-    if not exist(prefix) then
+    elseif (there[2] or '') ~= stamp then
+        return { 'busy' }
+    elseif not exist(prefix) then
         return { 'gone' }
     end
     write(prefix, meta, now)
@@ -273,6 +302,9 @@ local function carry_out(meta)
     end
     redis.call('HSET', meta, 'o', link .. request)
     redis.call('SET', prefix .. 'r' .. link, request .. 'done', 'PX', answers_for)
+    if redis.call('EXISTS', prefix .. 'w') == 1 then
+        log(prefix, link .. request, places)
+    end
     return { 'done' }
 end
 
@@ -298,6 +330,7 @@ end
 -- What removes, or counts, may do so when there is no memory left.
 redis.register_function({ function_name = NAME .. '_make', callback = make })
 redis.register_function({ function_name = NAME .. '_reserve', callback = reserve })
+redis.register_function({ function_name = NAME .. '_enter', callback = enter, flags = { 'allow-oom' } })
 redis.register_function({ function_name = NAME .. '_commit', callback = commit })
 redis.register_function({ function_name = NAME .. '_remove', callback = commit, flags = { 'allow-oom' } })
 redis.register_function({ function_name = NAME .. '_sweep', callback = sweep_all, flags = { 'allow-oom' } })

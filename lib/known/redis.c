@@ -7,6 +7,7 @@
 #include "known/redis_parts.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -394,6 +395,7 @@ doppel_status dp_redis_open(const char *path, const dp_known_options *options, d
         return dp_no_memory(error);
     pthread_mutex_init(&redis->mutex, NULL);
     redis->chunk = DP_REDIS_MOST_QUERIES;
+    redis->alone = INT_MAX / 2; /* until somebody else is met */
     redis->settings = strdup(options->settings ? options->settings : "");
     doppel_status status = dp_redis_url_parse(path, &redis->url, error);
     if (status == DOPPEL_OK && !dp_known_init(&redis->known, &dp_known_redis, options, redis->url.name))

@@ -136,7 +136,8 @@ typedef struct dp_redis {
     dp_redis_memory memory; /* under the mutex */
     uint64_t latest;        /* when the last of what is known to be there expires, seconds; under the mutex */
     _Atomic size_t chunk;   /* queries that are decided at once: fewer where others change what they rest on */
-    _Atomic uint64_t retries, reservations;
+    _Atomic int alone;      /* turns in a row in which nobody else had committed (redis_commit.c) */
+    _Atomic uint64_t retries, turns;
 } dp_redis;
 
 /* For the table of the kind; see kind.h. */
@@ -273,8 +274,7 @@ typedef struct dp_redis_look {
     dp_redis_totals totals;
     bool has_totals;
     bool missed;   /* a document was gone that a place led to */
-    int losses;    /* races that were lost in a row */
-    bool reserved; /* others wait for this look's commit */
+    bool has_turn; /* others wait for this look's commit */
 } dp_redis_look;
 
 static inline dp_redis_look *dp_redis_look_of(const dp_look *look) {

@@ -1,14 +1,16 @@
 /* redis_commit.c - what a call changes in a memory in Redis: queued in what was fetched, taken back, committed.
  *
- * A commit is one call of a function inside Redis. It says what it rests on, the bytes of every place that was fetched,
- * and what it writes. The function writes all of it if those bytes are still there, and else gives what is there now;
- * then the caller decides again over that. Numbers are never given twice, so bytes that are the same mean the same
- * documents. While no other process commits (the stamp of the last commit is still this look's), nothing has to be
- * compared. Each commit has a request number: one that comes again, as nobody knows whether it was carried out, gets
- * the answer of the first time.
+ * A commit is one call of a function inside Redis, which writes all of it if the stamp of the last commit is still the
+ * one that was read before everything else. So what was decided rests on what is there. Numbers are never given twice.
  *
- * A look that has lost LOSSES races in a row reserves the memory: other commits wait until it has committed, or for
- * RESERVED_FOR. So contention makes a commit slower, and never makes it fail. */
+ * Where other processes commit as well, the stamp has often changed. Then the look asks for a turn: others wait until
+ * it has committed, or for a second at most. It is told which places were written since its stamp. If it has read none
+ * of them, what was decided still holds, and it commits with the new stamp; if they are fingerprints that are far from
+ * all that were looked for, too. Else everything is fetched and decided once more, in the same turn. So contention
+ * makes a commit slower, but it is decided twice at most as long as its turn lasts.
+ *
+ * Each commit has a request number: one that comes again, as nobody knows whether it was carried out, gets the answer
+ * of the first time. */
 #include "index/bands.h"
 #include "known/redis.h"
 
@@ -17,7 +19,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { LOSSES = 8, RESERVED_FOR = 1000, PAUSE = 2 }; /* milliseconds */
+/* How long others are waited for before they are asked again, microseconds. */
+enum { PAUSE = 300 };
+/* After this many turns in which nobody else had committed, none is asked for any more. */
+enum { ALONE_AFTER = 16 };
 /* How long the answer of a commit is kept for when it comes again, milliseconds. */
 enum { ANSWERS_FOR = 120000 };
 /* A bucket lives longer than what is in it by a 16th of its time, so that it seldom has to be told to. */
@@ -401,7 +406,6 @@ typedef struct committing {
     dp_redis_look *l;
     dp_redis_batch batch;
     uint64_t request;
-    bool compares;   /* says what it rests on */
     bool adds;       /* there are new documents or texts */
     bool removes;    /* and no new ones */
     uint64_t latest; /* when the last new document expires; UINT64_MAX: never */
@@ -442,14 +446,18 @@ static bool is_changed(const dp_redis_place *place) {
             memcmp(place->value.data, place->base.data, place->base.length) != 0);
 }
 
-static void put_rests(committing *c) {
+/* The places that are written, for others who may have read them. */
+static void put_written(committing *c) {
     dp_redis_look *l = c->l;
-    dp_redis_put_number(&c->batch, c->compares ? l->places.count : 0);
-    for (size_t i = 0; i < l->places.count && c->compares; i++) {
-        put_bucket(c, l->place[i].hash);
-        dp_redis_put_field(&c->batch, l->place[i].hash);
-        put_slice(c, l->place[i].base);
+    uint8_t *start = dp_arena_take(&c->batch.arena, 8 * l->places.count + 1), *at = start;
+    if (!start) {
+        c->batch.failed = true;
+        return;
     }
+    for (size_t i = 0; i < l->places.count; i++)
+        if (is_changed(&l->place[i]))
+            at = dp_bytes_store(at, l->place[i].hash, 8);
+    dp_redis_put(&c->batch, start, (size_t)(at - start));
 }
 
 /* Whether a change refers to a document that has to be there: it is counted, or something is linked to it. */
@@ -727,7 +735,7 @@ static void put_sweeps(committing *c) {
 
 /* How many arguments at most: those with a fixed place, and of each place and change as many as they can have. */
 static int most_arguments(const dp_redis_look *l) {
-    return (int)(40 + 10 * l->places.count + 30 * l->pending_count);
+    return (int)(40 + 6 * l->places.count + 30 * l->pending_count);
 }
 
 /* What is behind the head is put together first: the head says what came out. */
@@ -746,7 +754,7 @@ static void encode_commit(committing *c) {
     dp_redis_put(&c->batch, l->memory.epoch, sizeof l->memory.epoch);
     dp_redis_put(&c->batch, dp_redis_link_name(l->link), 8);
     put_bytes(c, 0, c->request, 8);
-    dp_redis_put(&c->batch, l->stamp, c->compares ? 0 : l->stamp_length);
+    dp_redis_put(&c->batch, l->stamp, l->stamp_length);
     dp_redis_put_number(&c->batch, c->look->now);
     dp_redis_put_number(&c->batch, adds ? l->next - 1 : 0);
     if (!adds)
@@ -756,7 +764,7 @@ static void encode_commit(committing *c) {
     dp_redis_put_number(&c->batch, lives);
     dp_redis_put_text(&c->batch, c->removes && !adds ? "1" : "0");
     dp_redis_put_number(&c->batch, lives && lives < ANSWERS_FOR ? lives : ANSWERS_FOR);
-    put_rests(c);
+    put_written(c);
     put_existing(c);
     put_places(c);
     put_documents(c);
@@ -767,92 +775,21 @@ static void encode_commit(committing *c) {
     put_sweeps(c);
 }
 
-/* ---- answers ---- */
+/* ---- turns ---- */
 
-static void pause_for(int milliseconds) {
-    const struct timespec time = {.tv_nsec = milliseconds * 1000000L};
+static void pause_a_little(void) {
+    const struct timespec time = {.tv_nsec = PAUSE * 1000L};
     nanosleep(&time, NULL);
 }
 
-/* Whether what changed are fingerprints alone, none of which is near what was looked for. */
-static bool is_far(dp_redis_look *l, const dp_redis_place *place, doppel_slice now) {
-    size_t size = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS);
-    if (dp_redis_class_of(place->hash) != DP_REDIS_FINGERPRINTS || now.length % size ||
-        now.length < place->base.length || place->value.length < place->base.length ||
-        (place->base.length && (memcmp(now.data, place->base.data, place->base.length) != 0 ||
-                                memcmp(place->value.data, place->base.data, place->base.length) != 0)))
-        return false;
-    for (size_t at = place->base.length; at < now.length; at += size) {
-        dp_bits bits = 0;
-        for (size_t i = DP_REDIS_ENTRY; i < size; i++)
-            bits = bits << 8 | (uint8_t)now.data[at + i];
-        for (size_t i = 0; i < l->fingerprint_count; i++)
-            if (dp_bits_count(bits ^ dp_redis_order(&l->memory, l->fingerprint[i])) <= l->memory.plan.rules.distance)
-                return false;
-    }
-    return true;
-}
-
-static doppel_slice slice_of(const redisReply *reply) {
-    return (doppel_slice){reply->str, reply->type == REDIS_REPLY_STRING ? reply->len : 0};
-}
-
-/* Takes in what has changed, in front of what is queued. False: no memory, or it matters. */
-static bool rebase(dp_redis_look *l, const redisReply *reply) {
-    for (size_t i = 2; i + 1 < reply->elements; i += 2) {
-        size_t at = (size_t)reply->element[i]->integer;
-        if (at >= l->places.count || !is_far(l, &l->place[at], slice_of(reply->element[i + 1])))
-            return false;
-    }
-    for (size_t i = 2; i + 1 < reply->elements; i += 2) {
-        dp_redis_place *place = &l->place[reply->element[i]->integer];
-        doppel_slice now = slice_of(reply->element[i + 1]);
-        size_t own = place->value.length - place->base.length;
-        char *bytes = dp_arena_take(&l->arena, now.length + own);
-        if (!bytes)
-            return false;
-        memcpy(bytes, now.data, now.length);
-        memcpy(bytes + now.length, place->value.data + place->base.length, own);
-        place->base = (doppel_slice){bytes, now.length};
-        place->value = (doppel_slice){bytes, now.length + own};
-    }
-    return true;
-}
-
 /* Others need not wait any longer: there is nothing to commit. */
-static doppel_status release(dp_redis_look *l, doppel_error *error) {
+static doppel_status leave(dp_redis_look *l, doppel_error *error) {
     dp_redis_batch batch = {.redis = l->redis};
     dp_redis_command_begin(&batch, "DEL", 1);
     dp_redis_put_key(&batch, 'h', 0, 0);
     doppel_status status = dp_redis_send(&batch, l->link, false, error);
     dp_redis_batch_free(&batch);
-    l->reserved = false;
-    return status;
-}
-
-/* Others wait from now on, until this look has committed. */
-static doppel_status reserve(committing *c) {
-    dp_redis_look *l = c->l;
-    bool got = false;
-    doppel_status status = DOPPEL_OK;
-    atomic_fetch_add(&l->redis->reservations, 1);
-    while (!got && status == DOPPEL_OK) {
-        dp_redis_batch batch = {.redis = l->redis};
-        dp_redis_command_begin(&batch, "SET", 5);
-        dp_redis_put_key(&batch, 'h', 0, 0);
-        dp_redis_put(&batch, dp_redis_link_name(l->link), 8);
-        dp_redis_put_text(&batch, "NX");
-        dp_redis_put_text(&batch, "PX");
-        dp_redis_put_number(&batch, RESERVED_FOR);
-        status = dp_redis_send(&batch, l->link, false, c->error);
-        if (status == DOPPEL_OK && batch.reply[0]->type == REDIS_REPLY_ERROR)
-            status = dp_redis_fail(l->redis, batch.reply[0], c->error);
-        got = status == DOPPEL_OK && batch.reply[0]->type == REDIS_REPLY_STATUS;
-        dp_redis_batch_free(&batch);
-        if (status == DOPPEL_OK && !got)
-            pause_for(PAUSE);
-    }
-    l->reserved = status == DOPPEL_OK;
+    l->has_turn = false;
     return status;
 }
 
@@ -861,28 +798,153 @@ static void note_loss(dp_redis_look *l) {
     size_t chunk = atomic_load(&l->redis->chunk);
     atomic_store(&l->redis->chunk, chunk > 1 ? chunk / 2 : 1);
     atomic_fetch_add(&l->redis->retries, 1);
-    l->losses++;
 }
 
 static void note_success(dp_redis_look *l) {
     size_t chunk = atomic_load(&l->redis->chunk);
     chunk += chunk / 8 + 1;
     atomic_store(&l->redis->chunk, chunk < DP_REDIS_MOST_QUERIES ? chunk : DP_REDIS_MOST_QUERIES);
-    l->losses = 0;
-    l->reserved = false;
+    l->has_turn = false;
 }
 
-/* What was decided does not stand: everything is fetched anew for the same queries. */
+/* What was decided does not hold: everything is fetched anew for the same queries. */
 static doppel_status begin_again(committing *c) {
     dp_redis_look *l = c->l;
-    doppel_status status = DOPPEL_OK;
     note_loss(l);
-    if (l->losses >= LOSSES) /* a reservation that did not help has ended */
-        status = reserve(c);
     dp_redis_look_reset(l);
     l->renewed = false;
-    return status == DOPPEL_OK ? dp_redis_fetch_queries(c->look, c->error) : status;
+    return dp_redis_fetch_queries(c->look, c->error);
 }
+
+typedef enum outcome { DONE, EMPTIED, BUSY, WAIT, SAME, CHANGED, UNKNOWN, ANOTHER, FAILED } outcome;
+
+static outcome outcome_of(const redisReply *reply) {
+    static const struct {
+        const char *word;
+        outcome outcome;
+    } words[] = {{"done", DONE}, {"emptied", EMPTIED}, {"busy", BUSY},       {"wait", WAIT},
+                 {"same", SAME}, {"changed", CHANGED}, {"unknown", UNKNOWN}, {"gone", ANOTHER}};
+    if (dp_redis_is_another(reply))
+        return ANOTHER;
+    if (reply->type != REDIS_REPLY_ARRAY || !reply->elements || reply->element[0]->type != REDIS_REPLY_STRING)
+        return FAILED;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(reply->element[0]->str, words[i].word))
+            return words[i].outcome;
+    return FAILED;
+}
+
+static bool is_string(const redisReply *reply) {
+    return reply->type == REDIS_REPLY_STRING;
+}
+
+/* Whether a place holds nothing new but fingerprints that are far from all that were looked for; it is rebased on what
+ * is there now. */
+static bool rebase(dp_redis_look *l, dp_redis_place *place, doppel_slice now) {
+    size_t size = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS), had = place->base.length;
+    if (now.length % size || now.length < had || place->value.length < had ||
+        (had &&
+         (memcmp(now.data, place->base.data, had) != 0 || memcmp(place->value.data, place->base.data, had) != 0)))
+        return false;
+    for (size_t at = had; at < now.length; at += size) {
+        dp_bits bits = 0;
+        for (size_t i = DP_REDIS_ENTRY; i < size; i++)
+            bits = bits << 8 | (uint8_t)now.data[at + i];
+        for (size_t i = 0; i < l->fingerprint_count; i++)
+            if (dp_bits_count(bits ^ dp_redis_order(&l->memory, l->fingerprint[i])) <= l->memory.plan.rules.distance)
+                return false;
+    }
+    size_t own = place->value.length - had;
+    char *bytes = dp_arena_take(&l->arena, now.length + own);
+    if (!bytes)
+        return false;
+    memcpy(bytes, now.data, now.length);
+    memcpy(bytes + now.length, place->value.data + had, own);
+    place->base = (doppel_slice){bytes, now.length};
+    place->value = (doppel_slice){bytes, now.length + own};
+    return true;
+}
+
+/* Those of the places in `written` that this look has read, in l->asked; false: no memory. */
+static bool find_read(dp_redis_look *l, doppel_slice written, bool *only_fingerprints) {
+    l->asked.count = 0;
+    *only_fingerprints = true;
+    for (size_t at = 0; at + 8 <= written.length; at += 8) {
+        uint64_t hash = dp_bytes_load(written.data + at, 8);
+        if (!dp_redis_find_place(l, hash))
+            continue;
+        dp_redis_add_place(&l->asked, hash);
+        *only_fingerprints = *only_fingerprints && dp_redis_class_of(hash) == DP_REDIS_FINGERPRINTS;
+    }
+    return !l->asked.failed;
+}
+
+/* Reads the places in l->asked again. *holds: what was decided holds with what is there now. */
+static doppel_status compare_again(committing *c, bool *holds) {
+    dp_redis_look *l = c->l;
+    dp_redis_batch batch = {.redis = l->redis};
+    for (size_t i = 0; i < l->asked.count; i++) {
+        dp_redis_command_begin(&batch, "HGET", 2);
+        dp_redis_put_bucket(&batch, l->asked.place[i], &l->memory.plan);
+        dp_redis_put_field(&batch, l->asked.place[i]);
+    }
+    doppel_status status = dp_redis_send(&batch, l->link, false, c->error);
+    *holds = status == DOPPEL_OK;
+    for (size_t i = 0; i < l->asked.count && *holds; i++) {
+        const redisReply *reply = batch.reply[i];
+        doppel_slice now = {is_string(reply) ? reply->str : "", is_string(reply) ? reply->len : 0};
+        *holds = rebase(l, dp_redis_find_place(l, l->asked.place[i]), now);
+    }
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+/* Whether what was decided holds with what others have written since. */
+static doppel_status compare(committing *c, const redisReply *reply, bool *holds) {
+    dp_redis_look *l = c->l;
+    bool only_fingerprints;
+    *holds = false;
+    if (reply->elements != 3 || !is_string(reply->element[1]) || !is_string(reply->element[2]) ||
+        reply->element[1]->len != sizeof l->stamp)
+        return DOPPEL_OK;
+    if (!find_read(l, (doppel_slice){reply->element[2]->str, reply->element[2]->len}, &only_fingerprints))
+        return dp_no_memory(c->error);
+    memcpy(l->stamp, reply->element[1]->str, sizeof l->stamp);
+    l->stamp_length = sizeof l->stamp;
+    *holds = !l->asked.count;
+    return l->asked.count && only_fingerprints ? compare_again(c, holds) : DOPPEL_OK;
+}
+
+/* Asks for a turn until it is given. *holds: what was decided still holds. */
+static doppel_status enter(committing *c, bool *holds) {
+    dp_redis_look *l = c->l;
+    outcome what = WAIT;
+    doppel_status status = DOPPEL_OK;
+    atomic_fetch_add(&l->redis->turns, 1);
+    while (what == WAIT && status == DOPPEL_OK) {
+        dp_redis_batch batch = {.redis = l->redis};
+        dp_redis_call_begin(&batch, "enter", 3);
+        dp_redis_put(&batch, l->memory.epoch, sizeof l->memory.epoch);
+        dp_redis_put(&batch, dp_redis_link_name(l->link), 8);
+        dp_redis_put(&batch, l->stamp, l->stamp_length);
+        status = dp_redis_send(&batch, l->link, false, c->error);
+        what = status == DOPPEL_OK ? outcome_of(batch.reply[0]) : FAILED;
+        if (what == CHANGED)
+            status = compare(c, batch.reply[0], holds);
+        else if (status == DOPPEL_OK && what == FAILED)
+            status = dp_redis_fail(l->redis, batch.reply[0], c->error);
+        dp_redis_batch_free(&batch);
+        if (what == WAIT)
+            pause_a_little();
+    }
+    if (what != CHANGED)
+        *holds = what == SAME;
+    l->has_turn = status == DOPPEL_OK && what != ANOTHER;
+    atomic_store(&l->redis->alone, what == SAME ? atomic_load(&l->redis->alone) + 1 : 0);
+    return status;
+}
+
+/* ---- the commit ---- */
 
 static void note_done(committing *c, bool emptied) {
     dp_redis_look *l = c->l;
@@ -903,24 +965,6 @@ static void forget_link(dp_redis_look *l) {
     dp_redis_batch_free(&batch);
 }
 
-typedef enum outcome { DONE, EMPTIED, BUSY, FAR, LOST, WAIT, ANOTHER, FAILED } outcome;
-
-static outcome outcome_of(committing *c, const redisReply *reply) {
-    if (dp_redis_is_another(reply))
-        return ANOTHER;
-    if (reply->type != REDIS_REPLY_ARRAY || !reply->elements || reply->element[0]->type != REDIS_REPLY_STRING)
-        return FAILED;
-    const char *word = reply->element[0]->str;
-    if (!strcmp(word, "lost"))
-        return rebase(c->l, reply) ? FAR : LOST;
-    return !strcmp(word, "done")      ? DONE
-           : !strcmp(word, "emptied") ? EMPTIED
-           : !strcmp(word, "busy")    ? BUSY
-           : !strcmp(word, "wait")    ? WAIT
-           : !strcmp(word, "gone")    ? ANOTHER
-                                      : FAILED;
-}
-
 /* One try. */
 static doppel_status try_commit(committing *c, outcome *what) {
     dp_redis_look *l = c->l;
@@ -929,7 +973,7 @@ static doppel_status try_commit(committing *c, outcome *what) {
     encode_commit(c);
     doppel_status status = dp_redis_send(&c->batch, l->link, true, c->error);
     if (status == DOPPEL_OK) {
-        *what = outcome_of(c, c->batch.reply[0]);
+        *what = outcome_of(c->batch.reply[0]);
         if (*what == FAILED)
             status = dp_redis_fail(l->redis, c->batch.reply[0], c->error);
     }
@@ -946,29 +990,26 @@ static double seconds(void) {
 static doppel_status commit_all(committing *c, bool *stands) {
     dp_redis_look *l = c->l;
     outcome what = BUSY;
-    c->compares = !l->stamp_length;
+    bool holds = true, enters = atomic_load(&l->redis->alone) < ALONE_AFTER;
     doppel_status status = DOPPEL_OK;
-    while (status == DOPPEL_OK) {
-        status = try_commit(c, &what);
-        if (status != DOPPEL_OK)
+    while (what != DONE && what != EMPTIED) {
+        if (enters && (status = enter(c, &holds)) != DOPPEL_OK)
             return status;
-        switch (what) {
-        case DONE:
-        case EMPTIED:
-            *stands = true;
-            note_done(c, what == EMPTIED);
-            if (what == EMPTIED)
-                forget_link(l);
-            return DOPPEL_OK;
-        case BUSY: c->compares = true; break;
-        case FAR: atomic_fetch_add(&l->redis->retries, 1); break;
-        case WAIT: pause_for(PAUSE); break;
-        case LOST: return begin_again(c);
-        case ANOTHER: l->next = l->end = 0; return begin_again(c);
-        case FAILED: break;
+        if (!holds)
+            return begin_again(c);
+        if ((status = try_commit(c, &what)) != DOPPEL_OK)
+            return status;
+        if (what == ANOTHER) {
+            l->next = l->end = 0;
+            return begin_again(c);
         }
+        enters = true;
     }
-    return status;
+    *stands = true;
+    note_done(c, what == EMPTIED);
+    if (what == EMPTIED)
+        forget_link(l);
+    return DOPPEL_OK;
 }
 
 doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) {
@@ -979,7 +1020,7 @@ doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) 
         return begin_again(&c);
     if (!c.l->pending_count) {
         *stands = true;
-        return c.l->reserved ? release(c.l, error) : DOPPEL_OK;
+        return c.l->has_turn ? leave(c.l, error) : DOPPEL_OK;
     }
     double began = seconds();
     c.request = dp_redis_link_next(c.l->link);

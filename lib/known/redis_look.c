@@ -123,8 +123,7 @@ static doppel_status begin(dp_look *look, doppel_error *error) {
     dp_redis_look *l = look->own;
     dp_redis_look_reset(l);
     l->memory = dp_redis_get_memory(l->redis);
-    l->renewed = l->reserved = l->missed = false;
-    l->losses = 0;
+    l->renewed = l->has_turn = l->missed = false;
     l->next = l->end = 0;
     look->below = UINT64_MAX;
     look->now = look->latest = own_time(look->known);
@@ -971,7 +970,6 @@ static doppel_status fetch(dp_look *look, const dp_query *const *query, size_t c
     if (adds) {
         dp_redis_look_reset(l);
         l->renewed = false;
-        l->losses = 0;
     }
     return dp_redis_fetch_queries(look, error);
 }
