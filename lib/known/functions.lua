@@ -147,24 +147,26 @@ local function shorten(meta, now)
     return latest
 end
 
--- A value of a bucket; with `goes`, the bucket lives until then.
-local function write_place(key, field, value, goes, milliseconds)
-    if value == '' then
-        drop(key, field)
-    elseif goes == '' then
-        redis.call('HSET', key, field, value)
-    else
-        redis.call('HSET', key, field, value, 'x', goes)
-        expire(key, milliseconds)
+-- The values of places; where a bucket has to live longer, until when.
+local function write_places()
+    local call, argv = redis.call, argv
+    local first, last = section(5)
+    for i = first, last, 5 do
+        local key, value, goes = argv[i], argv[i + 2], argv[i + 3]
+        if value == '' then
+            drop(key, argv[i + 1])
+        elseif goes == '' then
+            call('HSET', key, argv[i + 1], value)
+        else
+            call('HSET', key, argv[i + 1], value, 'x', goes)
+            expire(key, argv[i + 4])
+        end
     end
 end
 
 local function write(prefix, meta, now)
-    local first, last = section(5)
-    for i = first, last, 5 do
-        write_place(argv[i], argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
-    end
-    first, last = section(3)
+    write_places()
+    local first, last = section(3)
     for i = first, last, 3 do
         set(prefix .. argv[i], argv[i + 1], argv[i + 2])
     end
