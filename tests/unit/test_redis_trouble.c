@@ -112,13 +112,13 @@ static void a_server_that_stays_away_is_given_up(void **state) {
     call_counts(link, 10, false);
     kill(server.pid, SIGSTOP);
     double before = (double)clock();
-    call_fails(link, 10, DOPPEL_ERROR_IO, "what became of the last 10 commands is not known");
+    call_fails(link, 10, DOPPEL_ERROR_AWAY, "what became of the last 10 commands is not known");
     assert_true((double)clock() - before < 0.2 * CLOCKS_PER_SEC);
     kill(server.pid, SIGCONT);
     dp_redis_give(links.pool, link);
     links_close(&links);
-    links_refuse("redis+unix:///nowhere/socket", DOPPEL_ERROR_IO, "No such file");
-    links_refuse("redis://no.such.host.invalid", DOPPEL_ERROR_IO, "no.such.host.invalid:6379");
+    links_refuse("redis+unix:///nowhere/socket", DOPPEL_ERROR_AWAY, "No such file");
+    links_refuse("redis://no.such.host.invalid", DOPPEL_ERROR_AWAY, "no.such.host.invalid:6379");
 }
 
 static void what_arrives_late_is_not_carried_out_twice(void **state) {
@@ -155,9 +155,9 @@ static void a_full_server_says_what_to_do(void **state) {
     dp_redis_link *link = take_link(&links);
     call_counts(link, 10, false);
     redis_do(&server, "CONFIG SET maxmemory 1");
-    call_fails(link, 10, DOPPEL_ERROR_IO, "it is full: raise its maxmemory");
+    call_fails(link, 10, DOPPEL_ERROR_AWAY, "it is full: raise its maxmemory");
     redis_do(&server, "FUNCTION FLUSH");
-    links_refuse(server.url, DOPPEL_ERROR_IO, "it is full: raise its maxmemory");
+    links_refuse(server.url, DOPPEL_ERROR_AWAY, "it is full: raise its maxmemory");
     redis_do(&server, "CONFIG SET maxmemory 0");
     dp_redis_give(links.pool, link);
     links_close(&links);
@@ -174,7 +174,7 @@ static void a_replica_is_not_a_place_to_write(void **state) {
     char words[64];
     snprintf(words, sizeof words, "REPLICAOF 127.0.0.1 %d", free_port());
     redis_do(&server, words);
-    call_fails(link, 10, DOPPEL_ERROR_IO, "name its master");
+    call_fails(link, 10, DOPPEL_ERROR_AWAY, "name its master");
     redis_do(&server, "REPLICAOF NO ONE");
     dp_redis_give(links.pool, link);
     links_close(&links);
@@ -187,7 +187,7 @@ static void replicas_that_are_not_there_are_an_error(void **state) {
     redis_links links;
     links_open(&links, url);
     dp_redis_link *link = take_link(&links);
-    call_fails(link, 10, DOPPEL_ERROR_IO, "0 of the 1 replicas");
+    call_fails(link, 10, DOPPEL_ERROR_AWAY, "0 of the 1 replicas");
     dp_redis_give(links.pool, link);
     links_close(&links);
 }

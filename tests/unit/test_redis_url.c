@@ -3,7 +3,7 @@
 
 #include "store/store.h"
 
-#include "store/redis_link.h"
+#include "known/redis_link.h"
 
 static dp_redis_url parsed(const char *text) {
     dp_redis_url url;
