@@ -16,16 +16,21 @@ static inline uint64_t clock_now(void *user) {
     return NOW;
 }
 
-static inline dp_known *open_known(const dp_rules *rules) {
+/* For an expected number of documents; 0: not known. */
+static inline dp_known *open_known_for(const dp_rules *rules, uint64_t count) {
     char url[160];
     dp_known *opened;
     doppel_error error = {0};
     const dp_known_options options = {
-        .settings = "recipe=page\n", .rules = *rules, .now = clock_now, .counters = &counters};
+        .settings = "recipe=page\n", .rules = *rules, .count = count, .now = clock_now, .counters = &counters};
     snprintf(url, sizeof url, "%s?prefix=t", server.url);
     if (dp_known_open(url, &options, &opened, &error) != DOPPEL_OK)
         fail_msg("%s", error.message);
     return opened;
+}
+
+static inline dp_known *open_known(const dp_rules *rules) {
+    return open_known_for(rules, 0);
 }
 
 static inline dp_redis *redis_of(dp_known *of) {

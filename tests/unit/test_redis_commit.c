@@ -366,6 +366,53 @@ static void what_is_queued_is_found_until_it_is_taken_back(void **state) {
     assert_int_equal(redis_number(&server, "HGET {t}m n"), a.number);
 }
 
+/* Two ids whose places are one field of one bucket: few buckets, and a field has 22 bits of the place. */
+static void find_meeting(const dp_redis_memory *memory, char ids[2][16]) {
+    enum { IDS = 200000 };
+    const uint64_t mask = ~(uint64_t)0 << (64 - memory->plan.bucket_bits) | 0xFFFFFF;
+    uint64_t *places = malloc(IDS * sizeof *places);
+    bool found = false;
+    for (size_t i = 0; i < IDS && !found; i++) {
+        snprintf(ids[1], sizeof *ids, "%zu", i);
+        places[i] = dp_redis_name_place(memory, 'i', text_of(ids[1])) & mask;
+        for (size_t k = 0; k < i && !found; k++) {
+            found = places[k] == places[i];
+            if (found)
+                snprintf(ids[0], sizeof *ids, "%zu", k);
+        }
+    }
+    assert_true(found);
+    free(places);
+}
+
+static void names_that_meet_in_a_field_are_both_found(void **state) {
+    (void)state;
+    char ids[2][16];
+    adding a, b;
+    dp_known_close(known);
+    redis_do(&server, "FLUSHALL");
+    known = open_known_for(&by_bits, 1);
+    const dp_redis_memory memory = dp_redis_get_memory(redis_of(known));
+    find_meeting(&memory, ids);
+    const page pages[2] = {{.id = ids[0]}, {.id = ids[1]}};
+    /* Both in one commit. */
+    begin_adding(&a, &pages[0]);
+    queue_page(&a);
+    uint64_t first_number = a.number;
+    a.query = query_of(a.look, &pages[1]);
+    queue_page(&a);
+    assert_true(commit(&a));
+    end_adding(&a);
+    begin_adding(&b, &pages[0]);
+    assert_true(leads(&b, BY_ID, first_number));
+    assert_true(commit(&b));
+    end_adding(&b);
+    begin_adding(&b, &pages[1]);
+    assert_true(leads(&b, BY_ID, a.number));
+    assert_true(commit(&b));
+    end_adding(&b);
+}
+
 /* ---- losing again and again ---- */
 
 enum { LOSSES = 8 };
@@ -553,6 +600,7 @@ int main(void) {
         CASE(a_memory_that_goes_in_between_is_made_anew),
         CASE(what_is_queued_is_found_until_it_is_taken_back),
         CASE_OF_SETS(what_is_queued_is_found_until_it_is_taken_back),
+        CASE(names_that_meet_in_a_field_are_both_found),
         CASE(who_has_lost_eight_times_gets_his_turn),
         CASE(a_reservation_ends_by_itself),
         CASE(whose_turn_was_over_gets_another_one),
