@@ -55,7 +55,7 @@ static int stop_memory(void **state) {
 typedef struct request {
     const char *link; /* 8 bytes */
     uint64_t number;
-    doppel_slice stamp;   /* empty: it compares what it rests on, which is nothing */
+    doppel_slice stamp;   /* what it rests on; data NULL: what is there */
     uint64_t add, remove; /* the number of a document; 0: none */
 } request;
 
@@ -68,6 +68,7 @@ static const char *send_commit(const request *r) {
     static char said[256];
     char function[64], last[24];
     uint8_t number[8], document[6] = {'d'}, gone[5];
+    redisReply *stamp = redis_say(&server, "HGET {t}m o");
     put(number, r->number, 8);
     put(document + 1, r->add, 5);
     put(gone, r->remove, 5);
@@ -83,20 +84,20 @@ static const char *send_commit(const request *r) {
                 {epoch, 8},
                 {r->link, 8},
                 {number, 8},
-                {r->stamp.length ? r->stamp.data : "", r->stamp.length},
+                {r->stamp.data ? r->stamp.data : stamp->str, r->stamp.data ? r->stamp.length : stamp->len},
                 {"1700000000", 10}, /* now */
                 {last, strlen(last)},
                 {r->add ? "0" : "", r->add != 0}, /* when it expires: never */
                 {"0", 1},                         /* and how long that is */
                 {r->add ? "0" : "1", 1},          /* the memory may be empty then */
                 {"120000", 6},                    /* the answer is kept for so long */
-                {"0", 1},                         /* what it rests on */
+                {"", 0},                          /* places that it writes */
                 {"0", 1},                         /* documents that have to be there */
                 {"0", 1}};                        /* places */
     const char *words[64];
     size_t lengths[64], count = 0;
     for (; count < sizeof head / sizeof *head; count++) {
-        words[count] = head[count].bytes;
+        words[count] = head[count].length ? head[count].bytes : "";
         lengths[count] = head[count].length;
     }
 #define PUT(what, size) (words[count] = (const char *)(what), lengths[count++] = (size))
@@ -123,6 +124,7 @@ static const char *send_commit(const request *r) {
     const redisReply *word = reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : reply;
     snprintf(said, sizeof said, "%s", word->str ? word->str : "no answer");
     freeReplyObject(reply);
+    freeReplyObject(stamp);
     redisFree(context);
     return said;
 }
@@ -267,7 +269,7 @@ static void commits_to_another_memory_change_nothing(void **state) {
     assert_int_equal(redis_number(&server, "DBSIZE"), 0);
 }
 
-static void commits_wait_for_who_has_reserved_the_memory(void **state) {
+static void commits_wait_for_whose_turn_it_is(void **state) {
     (void)state;
     ANSWERS("done", one, 1, .add = 1);
     freeReplyObject(redis_say(&server, "SET {t}h %b PX 60000", one, (size_t)8));
@@ -337,7 +339,7 @@ int main(void) {
         CASE(removals_that_come_late_remove_nothing),
         CASE(the_last_removal_is_told_as_it_was),
         CASE(commits_to_another_memory_change_nothing),
-        CASE(commits_wait_for_who_has_reserved_the_memory),
+        CASE(commits_wait_for_whose_turn_it_is),
         CASE(adds_are_carried_out_once_whatever_is_cut),
     };
     return cmocka_run_group_tests(tests, start_server, stop);
