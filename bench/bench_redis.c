@@ -1,21 +1,27 @@
 /* bench_redis.c - the engine over a Redis that others share: adds, checks, what an add takes there in time and memory.
  *
- *   bench_redis shared PORT COUNT [titles]   fills the Redis at 127.0.0.1:PORT with COUNT pages of 2 KB, one process,
- *                                            batches of a thousand; then adds and checks from one process and from
- *                                            four, and single adds. All the Redis had is lost. With `titles` each page
- *                                            has a title, which counts.
- *   bench_redis plain PORT COUNT             COUNT times SET of 200 bytes, then GET, pipelined: what Redis does at best
+ *   bench_redis shared PORT COUNT [MODE [PROCESSES]]
+ *       fills the Redis at 127.0.0.1:PORT with COUNT pages of 2 KB, one process, batches of a thousand; then adds and
+ *       checks from one process and from some (4), and single adds. All the Redis had is lost.
+ *   bench_redis cliques PORT COUNT [MODE [PROCESSES]]
+ *       some processes (8) add COUNT pages that are cliques of ten copies with a word changed, each in an order of its
+ *       own, so that they meet: how fast, and how often something was decided again. One of each clique must be unique.
+ *   bench_redis plain PORT COUNT
+ *       COUNT times SET of 200 bytes, then GET, pipelined: what Redis does at best
  *
- * Each line is a name, a tab and a number. */
-#include "doppel.h"
+ * MODE is distance (the default), similarity (preset general without titles), crawl, titles (distance, each page has a
+ * title, which counts) or general (similarity and titles). Each line is a name, a tab and a number. */
+#include "engine/engine.h"
+#include "known/redis.h"
+
 #include "measure.h"
 #include "pages.h"
 #include "process.h"
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,27 +35,97 @@ static void check(doppel_status status, const doppel_error *error) {
 
 /* ---- the engine ---- */
 
-typedef enum kind { ADDS, CHECKS } kind;
+typedef struct mode {
+    const char *name;
+    doppel_engine_options options;
+    bool titles; /* pages have them */
+} mode;
+
+static const mode modes[] = {
+    {"distance", {.near = DOPPEL_NEAR_DISTANCE, .titles = DOPPEL_SWITCH_OFF}, false},
+    {"similarity", {.preset = "general", .titles = DOPPEL_SWITCH_OFF}, false},
+    {"crawl", {.preset = "crawl"}, false},
+    {"titles", {.near = DOPPEL_NEAR_DISTANCE, .titles = DOPPEL_SWITCH_ON}, true},
+    {"general", {.preset = "general"}, true},
+};
+
+static const mode *find_mode(const char *name) {
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (!strcmp(modes[i].name, name))
+            return &modes[i];
+    bench_fail("unknown mode: distance, similarity, crawl, titles, general", name);
+}
+
+typedef enum kind { ADDS, CHECKS, CLIQUES } kind;
 
 /* Pages from `from` on; of checks, one in five is among the first `from`. */
 typedef struct work {
     const char *url;
     kind kind;
-    bool titles;
+    const mode *mode;
     uint64_t from, count;
+    unsigned process, processes;
 } work;
+
+/* What all processes did; in memory that they share. */
+typedef struct done {
+    _Atomic uint64_t uniques, retries, turns;
+} done;
+static done *all;
 
 static doppel_engine *open_engine(const work *w) {
     doppel_error error;
     doppel_engine *engine;
-    const doppel_engine_options options = {.size = sizeof options,
-                                           .titles = w->titles ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_OFF};
+    doppel_engine_options options = w->mode->options;
+    options.size = sizeof options;
     check(doppel_engine_open(w->url, &options, &engine, &error), &error);
     return engine;
 }
 
+/* Adds what this process has done to what all did. */
+static void close_engine(doppel_engine *engine) {
+    const dp_redis *redis = (const dp_redis *)engine->known;
+    atomic_fetch_add(&all->retries, atomic_load(&redis->retries));
+    atomic_fetch_add(&all->turns, atomic_load(&redis->turns));
+    doppel_engine_close(engine);
+}
+
 static uint64_t number_of(const work *w, uint64_t i) {
     return w->kind == CHECKS && i % 5 == 0 ? bench_mix(i) % w->from : w->from + i;
+}
+
+enum { CLIQUE = 10 };
+
+/* A copy of page `number`, whose word at a place of its own is another. */
+static void change_word(bench_page *p, uint64_t number) {
+    doppel_document *d = &p->item.document;
+    size_t at = (size_t)(bench_mix(number) % (d->text_length / 2));
+    while (p->text[at] != ' ')
+        at++;
+    for (at++; at < d->text_length && p->text[at] != ' '; at++)
+        p->text[at] = (char)('a' + bench_mix(number + at) % 26);
+}
+
+/* The i-th page of a process: each has some pages of every clique, in an order of its own. */
+static void make_copy(bench_page *p, const work *w, uint64_t i) {
+    uint64_t cliques = w->count * w->processes / CLIQUE, step = 7919 + 2 * w->process;
+    while (cliques % step == 0)
+        step += 2;
+    uint64_t place = i * step % cliques, copy = (i / cliques * w->processes + w->process) % CLIQUE;
+    bench_page_make(p, place, w->mode->titles);
+    if (copy)
+        change_word(p, place * CLIQUE + copy);
+    p->item.document.id_length = (size_t)snprintf(p->id, sizeof p->id, "copy-%u-%012llu", w->process,
+                                                  (unsigned long long)i);
+    p->item.document.url_length = (size_t)snprintf(p->url, sizeof p->url, "https://www.copies.example/%u/%llu",
+                                                   w->process, (unsigned long long)i);
+}
+
+static void make_page(bench_page *p, const work *w, uint64_t i) {
+    if (w->kind == CLIQUES)
+        make_copy(p, w, i);
+    else
+        bench_page_make(p, number_of(w, i), w->mode->titles);
 }
 
 static void run_batches(doppel_engine *engine, const work *w) {
@@ -62,15 +138,17 @@ static void run_batches(doppel_engine *engine, const work *w) {
     for (uint64_t i = 0; i < w->count; i += BATCH) {
         size_t count = w->count - i < BATCH ? (size_t)(w->count - i) : BATCH;
         for (size_t k = 0; k < count; k++) {
-            bench_page_make(&pages[k], number_of(w, i + k), w->titles);
+            make_page(&pages[k], w, i + k);
             items[k] = pages[k].item;
         }
-        check((w->kind == ADDS ? doppel_engine_add_batch : doppel_engine_check_batch)(engine, items, count, verdicts,
-                                                                                      NULL, &error),
+        check((w->kind == CHECKS ? doppel_engine_check_batch : doppel_engine_add_batch)(engine, items, count, verdicts,
+                                                                                        NULL, &error),
               &error);
-        for (size_t k = 0; k < count; k++)
-            if (verdicts[k].is_duplicate != (w->kind == CHECKS && (i + k) % 5 == 0))
+        for (size_t k = 0; k < count; k++) {
+            atomic_fetch_add(&all->uniques, !verdicts[k].is_duplicate);
+            if (w->kind != CLIQUES && verdicts[k].is_duplicate != (w->kind == CHECKS && (i + k) % 5 == 0))
                 bench_fail("a verdict that is wrong", pages[k].id);
+        }
     }
     for (int i = 0; i < BATCH; i++)
         doppel_verdict_free(&verdicts[i]);
@@ -88,7 +166,7 @@ static void child(const work *w, int ready, int go) {
     if (write(ready, &byte, 1) != 1 || close(ready) || read(go, &byte, 1) != 0)
         bench_fail("no pipe", "processes");
     run_batches(engine, w);
-    doppel_engine_close(engine);
+    close_engine(engine);
     exit(0);
 }
 
@@ -100,6 +178,8 @@ static void run(const char *name, const work *w, unsigned processes) {
         bench_fail("no pipe", name);
     for (unsigned i = 0; i < processes; i++) {
         work share = *w;
+        share.process = i;
+        share.processes = processes;
         share.count = w->count / processes;
         share.from = w->kind == ADDS ? w->from + i * share.count : w->from;
         pid_t pid = fork();
@@ -139,7 +219,7 @@ static void run_single(const work *w) {
     if (!p || !seconds)
         bench_fail("no memory", "single adds");
     for (uint64_t i = 0; i < w->count; i++) {
-        bench_page_make(p, w->from + i, w->titles);
+        bench_page_make(p, w->from + i, w->mode->titles);
         double began = process_now();
         check(doppel_engine_add(engine, &p->item, &verdict, &error), &error);
         seconds[i] = process_now() - began;
@@ -148,7 +228,7 @@ static void run_single(const work *w) {
     process_tell("p50 of a single add", seconds[w->count / 2]);
     process_tell("p99 of a single add", seconds[w->count / 100 * 99]);
     doppel_verdict_free(&verdict);
-    doppel_engine_close(engine);
+    close_engine(engine);
     free(seconds);
     free(p);
 }
@@ -203,27 +283,68 @@ static void run_timed(redisContext *link, const char *name, const work *w) {
     process_tell(line, (client_time() - client) / (double)w->count);
 }
 
-static void measure_shared(const char *port, uint64_t count, bool titles) {
+/* Retries since the last time, of this many adds. */
+static void tell_retries(const char *name, uint64_t adds) {
+    process_tell(name, (double)atomic_exchange(&all->retries, 0) / (double)adds);
+}
+
+/* Bytes of the shingle hashes of a page; 0: they are not kept, or are a sample. */
+static double set_bytes(const work *w) {
+    doppel_engine *engine = open_engine(w);
+    doppel_stored_list list = {0};
+    doppel_error error;
+    bench_page *p = calloc(1, sizeof *p);
+    if (!p)
+        bench_fail("no memory", "pages");
+    bench_page_make(p, 0, false);
+    check(doppel_engine_get(engine, p->id, strlen(p->id), &list, &error), &error);
+    double bytes = list.count && list.stored[0].set ? 8.0 * (double)list.stored[0].set_count : 0;
+    doppel_stored_list_free(&list);
+    doppel_engine_close(engine);
+    free(p);
+    return bytes;
+}
+
+static void measure_shared(const char *port, uint64_t count, const mode *in, unsigned processes) {
     redisContext *link = connect_to(port);
     char url[128];
     snprintf(url, sizeof url, "redis://127.0.0.1:%s?prefix=bench&count=%llu", port, (unsigned long long)count);
-    work fill = {.url = url, .titles = titles, .count = count}, adds = fill, checks = fill, single = fill;
+    work fill = {.url = url, .mode = in, .count = count}, adds = fill, checks = fill, single = fill;
     say(link, "FLUSHALL");
     double before = info(link, "memory", "used_memory:");
     run("adds from nothing", &fill, 1);
-    process_tell("bytes", (info(link, "memory", "used_memory:") - before) / (double)count);
+    double bytes = (info(link, "memory", "used_memory:") - before) / (double)count;
+    process_tell("bytes", bytes);
+    process_tell("bytes without sets", bytes - set_bytes(&fill));
     checks.kind = CHECKS;
     checks.from = count;
     checks.count = adds.count = count / 10;
     run_timed(link, "checks", &checks);
-    run("checks of four", &checks, 4);
+    run("checks of some", &checks, processes);
     adds.from = count;
     run_timed(link, "adds", &adds);
     adds.from += adds.count;
-    run("adds of four", &adds, 4);
+    tell_retries("retries", count + adds.count);
+    run("adds of some", &adds, processes);
+    tell_retries("retries of some", adds.count);
     single.from = adds.from + adds.count;
     single.count = count < 100000 ? count / 10 : 10000;
     run_single(&single);
+    redisFree(link);
+}
+
+static void measure_cliques(const char *port, uint64_t count, const mode *in, unsigned processes) {
+    redisContext *link = connect_to(port);
+    char url[128];
+    uint64_t each = count / processes / CLIQUE * CLIQUE;
+    snprintf(url, sizeof url, "redis://127.0.0.1:%s?prefix=bench&count=%llu", port, (unsigned long long)count);
+    work w = {.url = url, .kind = CLIQUES, .mode = in, .count = each * processes};
+    say(link, "FLUSHALL");
+    run("adds of cliques", &w, processes);
+    process_tell("turns of cliques", (double)atomic_load(&all->turns));
+    tell_retries("retries of cliques", w.count);
+    if (in->options.near != DOPPEL_NEAR_DISTANCE && atomic_load(&all->uniques) != w.count / CLIQUE)
+        bench_fail("not one unique page of each clique", in->name);
     redisFree(link);
 }
 
@@ -256,11 +377,18 @@ static void measure_plain(const char *port, uint64_t count) {
 }
 
 int main(int count, char **arguments) {
-    if ((count == 4 || (count == 5 && !strcmp(arguments[4], "titles"))) && !strcmp(arguments[1], "shared"))
-        measure_shared(arguments[2], process_number(arguments[3]), count == 5);
+    all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        bench_fail("no memory", "shared");
+    bool shared = count >= 4 && count <= 6 && !strcmp(arguments[1], "shared");
+    bool cliques = count >= 4 && count <= 6 && !strcmp(arguments[1], "cliques");
+    const mode *in = find_mode(count > 4 ? arguments[4] : "distance");
+    unsigned processes = count > 5 ? (unsigned)process_number(arguments[5]) : cliques ? 8 : 4;
+    if ((shared || cliques) && processes)
+        (shared ? measure_shared : measure_cliques)(arguments[2], process_number(arguments[3]), in, processes);
     else if (count == 4 && !strcmp(arguments[1], "plain"))
         measure_plain(arguments[2], process_number(arguments[3]));
     else
-        bench_fail("shared PORT COUNT [titles], or plain PORT COUNT", "usage");
+        bench_fail("shared or cliques PORT COUNT [MODE [PROCESSES]], or plain PORT COUNT", "usage");
     return 0;
 }

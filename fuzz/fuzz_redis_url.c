@@ -2,7 +2,7 @@
  */
 #include "fuzz.h"
 
-#include "store/redis_link.h"
+#include "known/redis_link.h"
 
 #include <stdlib.h>
 

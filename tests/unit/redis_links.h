@@ -5,7 +5,7 @@
 
 #include "redis_server.h"
 
-#include "store/redis_link.h"
+#include "known/redis_link.h"
 
 #include <pthread.h>
 

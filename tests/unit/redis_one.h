@@ -6,13 +6,13 @@
 
 static redis_server server;
 
-static int stop(void **state) {
+static inline int stop(void **state) {
     (void)state;
     redis_remove(&server);
     return 0;
 }
 
-static int empty(void **state) {
+static inline int empty(void **state) {
     (void)state;
     redis_do(&server, "FLUSHALL");
     redis_do(&server, "CONFIG SET maxmemory 0");
@@ -20,7 +20,7 @@ static int empty(void **state) {
 }
 
 /* How many were carried out. */
-static long long counted(void) {
+static inline long long counted(void) {
     return redis_number(&server, "HGET {doppel}m all");
 }
 

@@ -108,8 +108,8 @@ static void servers_that_are_too_old(void **state) {
 
 static void servers_that_are_none(void **state) {
     (void)state;
-    REFUSED(DOPPEL_ERROR_IO, "Protocol error", "HTTP/1.1 400 Bad Request\r\n\r\n");
-    REFUSED(DOPPEL_ERROR_IO, "closed the connection", "");
+    REFUSED(DOPPEL_ERROR_AWAY, "Protocol error", "HTTP/1.1 400 Bad Request\r\n\r\n");
+    REFUSED(DOPPEL_ERROR_AWAY, "closed the connection", "");
     REFUSED(DOPPEL_ERROR_STORE, "version 7", "*0\r\n");
     REFUSED(DOPPEL_ERROR_STORE, "version 7", "+OK\r\n");
     REFUSED(DOPPEL_ERROR_STORE, "version 7", "*3\r\n$7\r\nversion\r\n*1\r\n$1\r\n7\r\n:1\r\n");
@@ -118,7 +118,7 @@ static void servers_that_are_none(void **state) {
 static void servers_that_refuse(void **state) {
     (void)state;
     REFUSED(DOPPEL_ERROR_STORE, "protected mode", "-DENIED Redis is running in protected mode because\r\n");
-    REFUSED(DOPPEL_ERROR_IO, "all the clients it takes", "-ERR max number of clients reached\r\n");
+    REFUSED(DOPPEL_ERROR_AWAY, "all the clients it takes", "-ERR max number of clients reached\r\n");
     REFUSED(DOPPEL_ERROR_STORE, "cannot be loaded: 127.0.0.1", HELLO, "*0\r\n", "-ERR Function f already exists\r\n");
     REFUSED(DOPPEL_ERROR_STORE, "an administrator runs `doppel prepare", HELLO, "*0\r\n", "-NOPERM no\r\n");
     REFUSED(DOPPEL_ERROR_STORE, "other code than this doppel's", HELLO, OTHER_FUNCTIONS);
@@ -167,10 +167,10 @@ static void refusals_that_pass(void **state) {
 
 static void refusals_that_stay(void **state) {
     (void)state;
-    CALLED(DOPPEL_ERROR_IO, "it cannot save to its disk", 1, "-MISCONF Redis is configured to save RDB snapshots\r\n");
-    CALLED(DOPPEL_ERROR_IO, "it is full", 2, "-OOM command not allowed\r\n-OOM command not allowed\r\n");
+    CALLED(DOPPEL_ERROR_AWAY, "it cannot save to its disk", 1, "-MISCONF Redis is configured to save RDB snapshots\r\n");
+    CALLED(DOPPEL_ERROR_AWAY, "it is full", 2, "-OOM command not allowed\r\n-OOM command not allowed\r\n");
     CALLED(DOPPEL_ERROR_STORE, "it asks for a password", 1, "-NOAUTH Authentication required.\r\n");
-    CALLED(DOPPEL_ERROR_IO, "being moved to another node", 1, "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n",
+    CALLED(DOPPEL_ERROR_AWAY, "being moved to another node", 1, "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n",
            "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n");
 }
 

@@ -236,7 +236,7 @@ static void seeds_that_are_gone_do_not_matter(void **state) {
     links_open(&links, where);
     links_close(&links);
     snprintf(where, sizeof where, "redis+cluster://127.0.0.1:%d", free_port());
-    links_refuse(where, DOPPEL_ERROR_IO, "Connection refused");
+    links_refuse(where, DOPPEL_ERROR_AWAY, "Connection refused");
     snprintf(where, sizeof where, "redis://%s/2", nodes[0].host);
     links_refuse(where, DOPPEL_ERROR_STORE, "which has db 0 only");
 }

@@ -1,67 +1,75 @@
-/* test_redis_ends.c - the keys of a shared memory in Redis: when each goes, and that nothing is left behind. */
+/* test_redis_ends.c - the keys of a memory in Redis: when each goes, and that nothing is left behind. */
 #include "redis_memories.h"
+
+/* The answers of the last commits stay for two minutes at most; a memory that is empty has nothing else. */
+static void check_rest(const redisReply *key, char kind, long long left) {
+    if (kind != 'r' || left <= 0 || left > 120000)
+        fail_msg("%s is left, for %lld ms", key->str, left);
+}
 
 static void nothing_is_left_when_all_are_removed(void **state) {
     (void)state;
     enum { FILL = 60 };
-    dp_shared *shared = open_memory(with_titles());
-    fill(shared, NOW, DOPPEL_NEVER, FILL);
-    assert_true(redis_number(&server, "DBSIZE") > 10);
-    for (size_t i = 0; i < FILL; i++) {
-        char id[32];
-        snprintf(id, sizeof id, "id%zu", FILL - 1 - i);
-        remove_one(shared, id);
-        assert_false(remove_one(shared, id));
+    static const doppel_on_duplicate ways[] = {DOPPEL_DUPLICATE_SKIP, DOPPEL_DUPLICATE_LINK, DOPPEL_DUPLICATE_STORE};
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        redis_do(&server, "FLUSHALL");
+        doppel_engine_options options = with_titles();
+        options.on_duplicate = ways[way];
+        doppel_engine *engine = open_memory(options);
+        fill(engine, DOPPEL_NEVER, FILL);
+        assert_true(redis_number(&server, "DBSIZE") > 10);
+        for (size_t i = 0; i < FILL; i++) {
+            char id[32];
+            snprintf(id, sizeof id, "id%zu", FILL - 1 - i);
+            remove_one(engine, id);
+            if (i < FILL / 2) /* while there is a memory: asking makes a new one */
+                assert_false(remove_one(engine, id));
+        }
+        each_key(check_rest);
+        /* It goes on. */
+        assert_true(is_new(engine, "again", 77));
+        assert_false(is_new(engine, "and again", 77));
+        doppel_engine_close(engine);
     }
-    assert_int_equal(redis_number(&server, "DBSIZE"), 0);
-    /* It goes on. */
-    assert_true(is_new(shared, "again", 77));
-    assert_false(is_new(shared, "and again", 77));
-    dp_shared_close(shared);
 }
 
-/* Times are rounded up by at most 1/256. */
-static void check_ends(void) {
-    redisReply *reply = redis_say(&server, "KEYS *");
-    assert_true(reply->elements > 10);
-    for (size_t i = 0; i < reply->elements; i++) {
-        redisReply *left = redis_say(&server, "PTTL %b", reply->element[i]->str, reply->element[i]->len);
-        if (left->integer <= 0 || left->integer > TTL * 1004)
-            fail_msg("%s ends in %lld ms", reply->element[i]->str, left->integer);
-        freeReplyObject(left);
-    }
-    freeReplyObject(reply);
+/* A bucket stays a 16th longer than what is in it. */
+static void check_end(const redisReply *key, char kind, long long left) {
+    (void)kind;
+    if (left <= 0 || left > TTL * 1000 / 16 * 17 + 2000)
+        fail_msg("%s ends in %lld ms", key->str, left);
 }
 
 static void every_key_has_an_end(void **state) {
     (void)state;
-    dp_shared *shared = open_memory(with_titles());
-    fill(shared, NOW, TTL, 60);
-    check_ends();
-    dp_shared_close(shared);
+    doppel_engine_options options = with_titles();
+    options.keep_text = DOPPEL_SWITCH_ON;
+    doppel_engine *engine = open_memory(options);
+    fill(engine, TTL, 60);
+    assert_true(each_key(check_end) > 10);
+    doppel_engine_close(engine);
 }
 
 /* A document that stays for longer than the others comes, with a copy by its title, and is removed. */
 static void check_trace_of(uint64_t ttl) {
-    dp_shared *shared = open_memory(with_titles());
-    fill(shared, NOW, TTL, 20);
-    dp_shared_request r = request_of(DP_SHARED_ADD, "long", 0x0F0F0F0F0F0F0F0F);
-    r.ttl = ttl;
-    r.trace.title = text_of("a title that stays for long");
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
-    r.record.id = text_of("its copy");
-    r.trace.fingerprint[0] = 0xF0F0F0F0F0F0F0F0;
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_SAME_TITLE);
-    assert_true(remove_one(shared, "long"));
-    check_ends();
+    doppel_engine *engine = open_memory(with_titles());
+    fill(engine, TTL, 20);
+    page p = {.id = "long", .title = "a title that stays for long", .fingerprint = {0x0F0F0F0F0F0F0F0F}, .ttl = ttl};
+    assert_false(add_page(engine, p).duplicate);
+    p.id = "its copy";
+    p.fingerprint[0] = 0xF0F0F0F0F0F0F0F0;
+    assert_string_equal(add_page(engine, p).reason, "title_similarity");
+    assert_true(remove_one(engine, "its copy"));
+    assert_true(remove_one(engine, "long"));
+    assert_true(each_key(check_end) > 10);
     /* The same title once more, for no longer than the others. */
-    r.ttl = TTL;
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
-    r.record.id = text_of("a copy of that");
-    r.trace.fingerprint[0] = 0x0F0F0F0F0F0F0F0F;
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_SAME_TITLE);
-    check_ends();
-    dp_shared_close(shared);
+    p.ttl = TTL;
+    assert_false(add_page(engine, p).duplicate);
+    p.id = "a copy of that";
+    p.fingerprint[0] = 0x0F0F0F0F0F0F0F0F;
+    assert_string_equal(add_page(engine, p).reason, "title_similarity");
+    assert_true(each_key(check_end) > 10);
+    doppel_engine_close(engine);
 }
 
 static void what_never_ends_leaves_no_trace_when_it_is_removed(void **state) {
@@ -74,117 +82,177 @@ static void what_ends_late_leaves_no_trace_when_it_is_removed(void **state) {
     check_trace_of(1000 * TTL);
 }
 
-/* That a bucket, and a list of copies, stays for as long as any of its entries. */
-static void check_stays(void) {
-    static const char kinds[] = "nbsa";
-    static const size_t sizes[] = {13, 17, 16, 9};
-    redisReply *keys = redis_say(&server, "KEYS *");
-    size_t entries = 0, lists = 0;
-    for (size_t i = 0; i < keys->elements; i++) {
-        const redisReply *key = keys->element[i];
-        const char *kind = strchr(kinds, key->str[3]);
-        if (!kind)
-            continue;
-        size_t size = sizes[kind - kinds];
-        redisReply *bucket = redis_say(&server, "GET %b", key->str, key->len);
-        redisReply *left = redis_say(&server, "PTTL %b", key->str, key->len);
-        for (size_t at = *kind == 'a' ? 0 : 8; at < bucket->len; at += size, entries++) {
-            const uint8_t *time = (const uint8_t *)bucket->str + at + size - 4;
-            long long expires = (long long)time[0] << 24 | time[1] << 16 | time[2] << 8 | time[3];
-            if (left->integer < (expires - NOW) * 1000 - 60000)
-                fail_msg("%s goes %lld ms from now, before an entry of it", key->str, left->integer);
-        }
-        lists += *kind == 'a';
-        freeReplyObject(bucket);
-        freeReplyObject(left);
+/* ---- entries ---- */
+
+enum { CLASSES = 3 };
+static size_t entries[CLASSES];
+
+static uint64_t load(const char *from, size_t bytes) {
+    uint64_t number = 0;
+    for (size_t i = 0; i < bytes; i++)
+        number = number << 8 | (uint8_t)from[i];
+    return number;
+}
+
+/* The entries of a field: their size and where their hours stand, by the letter of their bucket. */
+static void check_field(const redisReply *key, size_t class, const redisReply *value, long long left) {
+    static const size_t sizes[CLASSES] = {8, 16, 21}, times[CLASSES] = {5, 5, 8};
+    assert_true(value->len && value->len % sizes[class] == 0);
+    for (size_t at = 0; at < value->len; at += sizes[class], entries[class]++) {
+        /* The hour in which it ends has passed by then. */
+        long long hours = (long long)load(value->str + at + times[class], 3);
+        if (left < ((hours - 1) * HOUR - NOW) * 1000 - 60000)
+            fail_msg("%s goes %lld ms from now, before an entry of it", key->str, left);
     }
-    assert_true(entries > 50 && lists > 0);
-    freeReplyObject(keys);
+}
+
+/* That a bucket stays for as long as any of its entries, and goes when it says so. */
+static void check_bucket(const redisReply *key, char kind, long long left) {
+    static const char letters[] = "bfs";
+    const char *letter = strchr(letters, kind);
+    if (!letter)
+        return;
+    redisReply *fields = redis_say(&server, "HGETALL %b", key->str, key->len);
+    assert_true(fields->elements > 2); /* the time, and what is in it */
+    for (size_t i = 0; i + 1 < fields->elements; i += 2) {
+        const redisReply *field = fields->element[i], *value = fields->element[i + 1];
+        if (field->len > 1) {
+            assert_int_equal(field->len, 3);
+            check_field(key, (size_t)(letter - letters), value, left);
+        } else {
+            assert_int_equal(field->str[0], 'x');
+            uint64_t goes = NOW * 1000ULL + (uint64_t)left;
+            assert_in_range(load(value->str, 5) * 1000, goes, goes + 60000);
+        }
+    }
+    freeReplyObject(fields);
+}
+
+/* That counts and lists of copies stay for exactly as long as their document. */
+static void check_document_keys(const redisReply *key, char kind, long long left) {
+    if (!strchr("tca", kind))
+        return;
+    char document[32];
+    assert_true(key->len < sizeof document);
+    memcpy(document, key->str, key->len);
+    document[3] = 'd';
+    redisReply *its = redis_say(&server, "PTTL %b", document, key->len);
+    if (its->integer < left - 2000 || its->integer > left + 2000)
+        fail_msg("a key of a document that goes in %lld ms goes in %lld", its->integer, left);
+    freeReplyObject(its);
 }
 
 static void no_key_ends_before_what_is_in_it(void **state) {
     (void)state;
-    dp_shared *shared = open_memory(with_titles());
+    doppel_engine_options options = with_titles();
+    options.count = 100; /* few buckets */
+    doppel_engine *engine = open_memory(options);
+    memset(entries, 0, sizeof entries);
     for (uint64_t i = 0; i < 200; i++) {
         char id[16];
         uint64_t seed = i + 1;
         snprintf(id, sizeof id, "%d", (int)i);
-        /* Of a hundred fingerprints near enough to share buckets, the times go up and down. */
-        dp_shared_request r = request_of(DP_SHARED_ADD, id, random_next(&seed) & 0xFFFFFFFF);
-        r.ttl = 100 + (i * 7919) % 10 * TTL;
-        r.on_duplicate = DOPPEL_DUPLICATE_LINK;
-        r.trace.title = text_of(i % 2 ? "the harbour bridge was opened" : "potters in the hill villages");
-        ask_one(shared, r, NULL);
+        /* The times go up and down. */
+        add_page(engine, (page){.id = id,
+                                .title = i % 2 ? "the harbour bridge was opened" : "potters in the hill villages",
+                                .fingerprint = {random_next(&seed) & 0xFFFFFFFF},
+                                .digest = (uint8_t)(i / 2 + 1),
+                                .ttl = 100 + (i * 7919) % 10 * 100 * TTL});
     }
-    check_stays();
-    dp_shared_close(shared);
+    each_key(check_bucket);
+    each_key(check_document_keys);
+    for (int i = 0; i < CLASSES; i++)
+        if (entries[i] < 4)
+            fail_msg("%zu entries of class %d", entries[i], i);
+    doppel_engine_close(engine);
 }
 
-/* The owners of a title that many have: each is there once, until it expires or is removed. */
+/* ---- titles ---- */
+
+/* Entries of the largest field of a class: the owners of the title that most have. */
+static size_t largest;
+
+static void note_largest(const redisReply *key, char kind, long long left) {
+    (void)left;
+    if (kind != 'b')
+        return;
+    redisReply *fields = redis_say(&server, "HGETALL %b", key->str, key->len);
+    for (size_t i = 0; i + 1 < fields->elements; i += 2) {
+        const redisReply *field = fields->element[i], *value = fields->element[i + 1];
+        if (field->len > 1 && value->len / 8 > largest)
+            largest = value->len / 8;
+    }
+    freeReplyObject(fields);
+}
+
+static size_t owners(void) {
+    largest = 0;
+    each_key(note_largest);
+    return largest;
+}
+
+/* The owners of a title that many have: each is there once, until it is removed; one that has expired goes with the
+ * next sweep. */
 static void owners_of_a_title_come_and_go(void **state) {
     (void)state;
     static const char title[] = "a title that is neither short nor rare";
-    enum { OWNERS = 300, HEAD = 3 + sizeof title - 1 + 8 };
-    dp_shared *shared = open_memory(with_titles());
+    enum { OWNERS = 300 };
+    doppel_engine_options options = with_titles();
+    options.title_share = 1e-9; /* more than eight are too many */
+    options.ttl = DOPPEL_NEVER;
+    doppel_engine *engine = open_memory(options);
     uint64_t seed = 3;
-    dp_shared_request r;
     for (int i = 0; i < OWNERS; i++) {
         char id[16];
         snprintf(id, sizeof id, "%d", i);
-        r = request_of(DP_SHARED_ADD, id, random_next(&seed));
-        r.ttl = i % 3 ? TTL : 2 * TTL;
-        r.title_share = 1e-9; /* more than eight are too many */
-        r.trace.title = text_of(title);
-        ask_one(shared, r, NULL);
+        add_page(engine, (page){.id = id,
+                                .title = title,
+                                .fingerprint = {random_next(&seed)},
+                                .ttl = i % 3 ? 2 * HOUR : 8 * HOUR});
     }
-    redisReply *keys = redis_say(&server, "KEYS {t}t*");
-    assert_int_equal(keys->elements, 1);
-    redisReply *size = redis_say(&server, "STRLEN %b", keys->element[0]->str, keys->element[0]->len);
-    long long owners = (size->integer - HEAD) / 9;
-    freeReplyObject(size);
-    assert_true(owners > OWNERS - 30);
-    assert_true(remove_one(shared, "0"));
-    r.now = NOW + TTL;
-    r.record.id = text_of("late");
-    r.trace.fingerprint[0] = random_next(&seed);
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
-    size = redis_say(&server, "STRLEN %b", keys->element[0]->str, keys->element[0]->len);
-    assert_int_equal(size->integer % 9, HEAD % 9);
-    assert_in_range((size->integer - HEAD) / 9, owners / 3 - 10, owners / 3 + 10);
-    freeReplyObject(size);
-    freeReplyObject(keys);
-    dp_shared_close(shared);
+    size_t before = owners();
+    assert_true(before > OWNERS - 30 && before <= OWNERS);
+    assert_true(remove_one(engine, "0"));
+    assert_int_equal(owners(), before - 1);
+    now += 4 * HOUR;
+    assert_false(add_page(engine, (page){.id = "late", .title = title, .fingerprint = {random_next(&seed)}}).duplicate);
+    doppel_error error = {0};
+    if (doppel_engine_compact(engine, &error) != DOPPEL_OK)
+        fail_msg("%s", error.message);
+    assert_in_range(owners(), before / 3 - 10, before / 3 + 10);
+    doppel_engine_close(engine);
 }
 
-static void the_memory_comes_back_in_time(void **state) {
+/* ---- times ---- */
+
+static void the_memory_goes_and_comes_back(void **state) {
     (void)state;
-    dp_shared *shared = open_memory(with_titles());
-    fill(shared, 0, 2, 60);
+    doppel_engine_options options = with_titles();
+    options.size = sizeof options; /* the clock of the server: Redis ends keys by it */
+    doppel_engine *engine;
+    assert_int_equal(doppel_engine_open(memory_url(), &options, &engine, NULL), DOPPEL_OK);
+    fill(engine, 2, 60);
     assert_true(redis_number(&server, "DBSIZE") > 10);
-    for (int i = 0; i < 60 && redis_number(&server, "DBSIZE"); i++)
+    for (int i = 0; i < 80 && redis_number(&server, "DBSIZE"); i++)
         pause_for(0.1);
     assert_int_equal(redis_number(&server, "DBSIZE"), 0);
-    dp_shared_request r = request_of(DP_SHARED_ADD, "new", 1);
-    r.now = 0;
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
-    dp_shared_close(shared);
+    assert_true(is_new(engine, "new", 1));
+    assert_int_equal(documents_of(engine), 1);
+    doppel_engine_close(engine);
 }
 
 static void expired_ones_are_not_found_by_a_given_clock(void **state) {
     (void)state;
-    dp_shared *shared = open_memory(usual);
-    assert_true(is_new(shared, "a", 99));
-    dp_shared_request r = request_of(DP_SHARED_CHECK, "b", 99);
-    r.now = NOW + TTL - 1;
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_SAME_CONTENT);
-    r.now = NOW + TTL;
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
-    r.op = DP_SHARED_ADD;
-    assert_int_equal(ask_one(shared, r, NULL).reason, DP_UNIQUE);
-    dp_shared_info info;
-    assert_int_equal(dp_shared_get_info(shared, r.now, &info, NULL), DOPPEL_OK);
-    assert_int_equal(info.documents, 1);
-    dp_shared_close(shared);
+    doppel_engine *engine = open_memory(by_distance());
+    const page other = {.id = "b", .fingerprint = {99}};
+    assert_true(is_new(engine, "a", 99));
+    now = NOW + TTL - 1;
+    assert_true(check_page(engine, other).duplicate);
+    now = NOW + TTL;
+    assert_false(check_page(engine, other).duplicate);
+    assert_false(add_page(engine, other).duplicate);
+    assert_int_equal(documents_of(engine), 1);
+    doppel_engine_close(engine);
 }
 
 int main(void) {
@@ -195,7 +263,7 @@ int main(void) {
         cmocka_unit_test_setup(what_ends_late_leaves_no_trace_when_it_is_removed, start_empty),
         cmocka_unit_test_setup(no_key_ends_before_what_is_in_it, start_empty),
         cmocka_unit_test_setup(owners_of_a_title_come_and_go, start_empty),
-        cmocka_unit_test_setup(the_memory_comes_back_in_time, start_empty),
+        cmocka_unit_test_setup(the_memory_goes_and_comes_back, start_empty),
         cmocka_unit_test_setup(expired_ones_are_not_found_by_a_given_clock, start_empty),
     };
     return run_with_redis("redis_ends", tests, sizeof tests / sizeof *tests);

@@ -77,7 +77,7 @@ static void what_sentinels_do_not_know(void **state) {
     (void)state;
     char where[300];
     snprintf(where, sizeof where, "%s/unknown", url);
-    links_refuse(where, DOPPEL_ERROR_IO, "knows no service unknown");
+    links_refuse(where, DOPPEL_ERROR_AWAY, "knows no service unknown");
     snprintf(where, sizeof where, "redis+sentinel://%s/pages", servers[0].host);
     links_refuse(where, DOPPEL_ERROR_STORE, "unknown command");
 }

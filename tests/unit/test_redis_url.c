@@ -1,9 +1,9 @@
 /* URLs of shared stores: what they mean, what they are called in messages, and what is refused. */
 #include "support.h"
 
-#include "store/store.h"
+#include "known/known.h"
 
-#include "store/redis_link.h"
+#include "known/redis_link.h"
 
 static dp_redis_url parsed(const char *text) {
     dp_redis_url url;
@@ -156,14 +156,14 @@ static void what_makes_no_sense_is_told(void **state) {
 
 static void paths_that_are_urls_of_a_shared_store(void **state) {
     (void)state;
-    assert_true(dp_shared_takes("redis://h"));
-    assert_true(dp_shared_takes("redis+unix:///s"));
-    assert_true(dp_shared_takes("redis+sentinel://h/s"));
-    assert_true(dp_shared_takes("redis+cluster://h"));
-    assert_false(dp_shared_takes("redis:/h"));
-    assert_false(dp_shared_takes("redis"));
-    assert_false(dp_shared_takes("/var/lib/redis://"));
-    assert_false(dp_shared_takes(""));
+    assert_true(dp_known_is_shared_path("redis://h"));
+    assert_true(dp_known_is_shared_path("redis+unix:///s"));
+    assert_true(dp_known_is_shared_path("redis+sentinel://h/s"));
+    assert_true(dp_known_is_shared_path("redis+cluster://h"));
+    assert_false(dp_known_is_shared_path("redis:/h"));
+    assert_false(dp_known_is_shared_path("redis"));
+    assert_false(dp_known_is_shared_path("/var/lib/redis://"));
+    assert_false(dp_known_is_shared_path(""));
 }
 
 int main(void) {
