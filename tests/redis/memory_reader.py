@@ -12,6 +12,7 @@ import struct
 import sys
 import time
 from collections import defaultdict
+from functools import lru_cache
 
 import xxhash
 import zstandard
@@ -20,6 +21,8 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__f
 import index_folder  # noqa: E402
 from index_file import Order  # noqa: E402
 from reference import parse, signature  # noqa: E402
+
+siphash = lru_cache(200000)(index_folder.siphash)  # the same bytes are read again and again
 
 GOLDEN = 0x9E3779B97F4A7C15
 NEVER, NEVER_HOURS = 2**40 - 1, 2**24 - 1
@@ -78,6 +81,7 @@ def bag_of(points):
 # ---- bands
 
 
+@lru_cache(10000)
 def band_keys(features, bands, rows):
     """Bits 16 to 47 of the key of each band of a set."""
     slots, found = signature(features, bands * rows), []
@@ -125,6 +129,7 @@ class Document:
     def __init__(self, data, own):
         same(data[0], 2, "the format of a document")
         trace, record = number(data[1:4]), number(data[4:7])
+        holds(len(data) >= 7 + trace + record, "a document that is cut off")
         self.trace = index_folder.trace(data[7:7 + trace])
         self.set = data[7 + trace + record:]
         self.number, self.kind = same(self.trace["number"], own, "the number of a document"), self.trace["kind"]
@@ -147,7 +152,7 @@ class Document:
             same(len(self.trace["keys"]), plan.bands, "keys of bands beside a sample")
             return self.trace["keys"]
         same(self.trace["keys"], [], "keys of bands beside a whole set")
-        return band_keys(self.features(), plan.bands, plan.rows)
+        return band_keys(tuple(self.features()), plan.bands, plan.rows)
 
     def hours(self):
         return min(self.expires // 3600 + 1, NEVER_HOURS - 1) if self.expires else NEVER_HOURS
@@ -163,16 +168,14 @@ TYPES = {b"m": (b"hash", 0), b"d": (b"string", 5), b"t": (b"string", 5), b"b": (
 
 
 def read_keys(client, prefix):
-    """{key without its prefix: (type, value, when it goes in milliseconds since 1970 or -1)}, and the keys that have another prefix are left out."""
-    found, start = {}, b"{%s}" % prefix.encode()
-    for key in client.ask("KEYS", "*"):
-        if key.startswith(start):
-            kind = client.ask("TYPE", key)
-            value = client.ask("GET", key) if kind == b"string" else client.ask("HGETALL", key) if kind == b"hash" else None
-            if kind == b"hash":
-                value = dict(zip(value[::2], value[1::2]))
-            found[key[len(start):]] = kind, value, client.ask("PEXPIRETIME", key)
-    return found
+    """{key without its prefix: (type, value, when it goes in milliseconds since 1970 or -1)}."""
+    start = b"{%s}" % prefix.encode()
+    keys = [key for key in client.ask("KEYS", "*") if key.startswith(start)]
+    kinds = client.ask_all(("TYPE", key) for key in keys)
+    values = client.ask_all(({b"string": "GET", b"hash": "HGETALL"}.get(kind, "TYPE"), key) for key, kind in zip(keys, kinds))
+    ends = client.ask_all(("PEXPIRETIME", key) for key in keys)
+    return {key[len(start):]: (kind, dict(zip(value[::2], value[1::2])) if kind == b"hash" else value, end)
+            for key, kind, value, end in zip(keys, kinds, values, ends)}
 
 
 class Memory:
@@ -212,12 +215,12 @@ class Memory:
     # ---- places
 
     def place(self, data, kind):
-        found = index_folder.siphash(self.secret, data) & ~3
+        found = siphash(self.secret, data) & ~3
         return (found or 4) | kind
 
     def place_of_name(self, letter, name):
         if len(name) >= LONG_NAME:
-            name = struct.pack(">2Q", index_folder.siphash(self.secret, name), len(name))
+            name = struct.pack(">2Q", siphash(self.secret, name), len(name))
         return self.place(letter.encode() + name, NUMBERS)
 
     def bucket_of(self, place):
@@ -367,6 +370,8 @@ class Memory:
             request, answer = self.value[b"r" + link][:8], self.value[b"r" + link][8:]
             holds(len(request) == 8 and answer in (b"done", b"emptied"), f"an answer {answer!r}")
             holds(0 < self.ends[b"r" + link] <= (time.time() + 120) * 1000, "an answer that stays too long")
+        last, request = self.meta[b"o"][:8], self.meta[b"o"][8:]
+        same(self.value.get(b"r" + last, request)[:8], request, "the last commit")
         for name in self.names[b"h"]:
             holds(len(self.value[b"h" + name]) == 8 and 0 < self.ends[b"h"] <= (time.time() + 1) * 1000, "a reservation")
 
