@@ -28,6 +28,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 NEVER, NEVER_HOURS = 2**40 - 1, 2**24 - 1
 DOCUMENT, COPY, TEXT = 1, 2, 5
 NUMBERS, FINGERPRINTS, SEGMENTS = range(3)
+LETTERS = (b"b", b"f", b"s")  # of buckets, by class
 SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 MOST_SEGMENTS, LONG_NAME = 57, 256
 LATE = 2  # seconds that Redis may drop a key after its time: it counts from when it was told, in whole seconds
@@ -128,16 +129,27 @@ class Document:
 
     def __init__(self, data, own):
         same(data[0], 2, "the format of a document")
-        trace, record = number(data[1:4]), number(data[4:7])
-        holds(len(data) >= 7 + trace + record, "a document that is cut off")
-        self.trace = index_folder.trace(data[7:7 + trace])
-        self.set = data[7 + trace + record:]
+        flags, trace, record = data[1], number(data[2:5]), number(data[5:8])
+        holds(len(data) >= 8 + trace + record, "a document that is cut off")
+        self.trace = index_folder.trace(data[8:8 + trace])
+        self.set = data[8 + trace + record:]
         self.number, self.kind = same(self.trace["number"], own, "the number of a document"), self.trace["kind"]
         holds(self.kind in (DOCUMENT, COPY, TEXT), f"a trace of kind {self.kind}")
-        self.record = index_folder.record(data[7 + trace:7 + trace + record]) if self.kind != TEXT else None
+        self.record = index_folder.record(data[8 + trace:8 + trace + record]) if self.kind != TEXT else None
         same(record == 0, self.kind == TEXT, "a document without a record")
         self.expires = self.trace["expires"]
-        holds(self.set == b"" or self.record, "the text of a copy has a set")
+        holds(self.record or not (self.set or flags), "the text of a copy has a set, or flags")
+        self.put_back(flags)
+
+    def put_back(self, flags):
+        """What the record leaves out, since it is the canonical URL."""
+        holds(flags < 4, f"flags {flags} of a document")
+        for flag, name in ((1, "id"), (2, "url")):
+            if flags & flag:
+                same(self.record[name], None, f"the {name} of a record that leaves it out")
+                self.record[name] = self.record["canonical"]
+            elif self.record:
+                holds(self.record[name] is None or self.record[name] != self.record["canonical"], f"the {name} is the canonical URL")
 
     def features(self):
         """The hashes of a whole set."""
@@ -163,8 +175,8 @@ class Document:
         return b"%s%d" % (b"d" if self.kind == DOCUMENT else b"c", math.ceil(self.expires / step) * step)
 
 
-TYPES = {b"m": (b"hash", 0), b"d": (b"string", 5), b"t": (b"string", 5), b"b": (b"hash", 4), b"c": (b"hash", 5), b"a": (b"string", 5),
-         b"r": (b"string", 8), b"h": (b"string", 0)}  # and how many bytes follow the letter
+TYPES = {b"m": (b"hash", 0), b"d": (b"string", 5), b"t": (b"string", 5), b"b": (b"hash", 4), b"f": (b"hash", 4), b"s": (b"hash", 4),
+         b"c": (b"hash", 5), b"a": (b"string", 5), b"r": (b"string", 8), b"h": (b"string", 0)}  # and how many bytes follow the letter
 
 
 def read_keys(client, prefix):
@@ -191,7 +203,7 @@ class Memory:
         self.texts = {number(name): self.value[b"t" + name] for name in self.names[b"t"]}
         self.counts = {number(name): self.value[b"c" + name] for name in self.names[b"c"]}
         self.links = {number(name): self.read_numbers(self.value[b"a" + name]) for name in self.names[b"a"]}
-        self.buckets = {number(name): self.value[b"b" + name] for name in self.names[b"b"]}
+        self.buckets = {letter + name: self.value[letter + name] for letter in LETTERS for name in self.names[letter]}
 
     def read_meta(self):
         self.meta = self.value[b"m"]
@@ -223,19 +235,20 @@ class Memory:
             name = struct.pack(">2Q", siphash(self.secret, name), len(name))
         return self.place(letter.encode() + name, NUMBERS)
 
-    def bucket_of(self, place):
-        return place >> 64 - self.plan.bucket_bits
+    def where(self, place):
+        """The key of its bucket, and the field."""
+        return LETTERS[place & 3] + struct.pack(">I", place >> 64 - self.plan.bucket_bits), struct.pack(">I", place % 2**24)[1:]
 
     def entries_at(self, place):
         """The entries that stand at a place."""
-        value = self.buckets.get(self.bucket_of(place), {}).get(struct.pack(">I", place % 2**32), b"")
-        size = self.entry_size(place & 3)
-        holds(len(value) % size == 0, "an entry that is cut off")
-        return [value[at:at + size] for at in range(0, len(value), size)]
+        bucket, field = self.where(place)
+        return self.cut(bucket, self.buckets.get(bucket, {}).get(field, b""))
 
-    def entry_size(self, kind):
-        holds(kind <= SEGMENTS, f"a field of class {kind}")
-        return (8, 8 + (self.bits + 7) // 8, 21)[kind]
+    def cut(self, bucket, value):
+        """The entries of a value."""
+        size = (8, 8 + (self.bits + 7) // 8, 21)[LETTERS.index(bucket[:1])]
+        holds(len(value) % size == 0, f"an entry of {bucket} that is cut off")
+        return [value[at:at + size] for at in range(0, len(value), size)]
 
     def find(self, letter, name):
         """The numbers that stand at the place of a name or digest."""
@@ -294,11 +307,12 @@ class Memory:
 
     def expected(self):
         """{(bucket, field): entries} of all documents, and when the last document of each bucket expires."""
-        entries, lives, titles = defaultdict(list), defaultdict(int), defaultdict(list)
+        entries, lives, titles = defaultdict(set), defaultdict(int), defaultdict(list)
 
         def put(place, entry, owner):
-            entries[self.bucket_of(place), struct.pack(">I", place % 2**32)].append(entry)
-            lives[self.bucket_of(place)] = max(lives[self.bucket_of(place)], owner.expires or NEVER)
+            where = self.where(place)
+            entries[where].add(entry)
+            lives[where[0]] = max(lives[where[0]], owner.expires or NEVER)
 
         for document in self.documents.values():
             for place in self.places_of(document):
@@ -326,10 +340,9 @@ class Memory:
             self.check_life(bucket, fields, lives[bucket], removed)
 
     def check_field(self, where, value, expected, removed):
-        kind = where[1][3] & 3
-        size = self.entry_size(kind)
-        entries = [value[at:at + size] for at in range(0, len(value), size)]
-        if kind == SEGMENTS and removed:  # the time of a title is that of its last owner, who may be gone
+        same((len(where[1]), LETTERS[where[1][2] & 3]), (3, where[0][:1]), f"the field {where}")
+        entries = self.cut(where[0], value)
+        if where[0][:1] == LETTERS[SEGMENTS] and removed:  # the time of a title is that of its last owner, who may be gone
             hours = {entry[:8]: entry[8:11] for entry in entries}
             holds(all(entry[8:11] <= hours.get(entry[:8], b"") for entry in expected), f"hours of titles at {where}")
             entries, expected = ([entry[:8] + entry[11:] for entry in some] for some in (entries, expected))
@@ -341,7 +354,7 @@ class Memory:
         longest = max((document.expires - document.trace["added"] for document in self.documents.values() if document.expires), default=0)
         holds(last <= goes, f"bucket {bucket} goes at {goes}, before {last}")
         holds(removed or goes <= last + longest // 16 + 1, f"bucket {bucket} goes at {goes}, long after {last}")
-        self.check_end(b"b" + struct.pack(">I", bucket), goes)
+        self.check_end(bucket, goes)
 
     def check_end(self, name, expires):
         """Redis drops a key at its time, and keeps one that never expires."""
@@ -397,7 +410,7 @@ class Memory:
         if not record:
             holds(any(trace["digest"]) and not (trace["id_hash"] or trace["url_hash"] or trace["title"]), "the text of a copy has a name")
             return
-        same(trace["id_hash"], xxhash.xxh3_64_intdigest(record["id"]), "the hash of an id")
+        same(trace["id_hash"], 0, "the hash of an id")
         if trace["url_hash"]:
             same(trace["url_hash"], xxhash.xxh3_64_intdigest(record["canonical"]), "the hash of a URL")
         same(bool(trace["url_hash"]), bool(record["canonical"]) and record["reason"] != 1, "whether a document is known by its URL")

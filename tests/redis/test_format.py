@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 import urllib.parse
 import urllib.request
 
@@ -16,7 +17,8 @@ from support import DOPPEL, FOLDER, FULL, Case, Doppel, Feeding, Server, run, st
 
 REASONS = ("exact_url", "content_hash", "title_similarity")
 COUNTED = dict(zip(REASONS, (b"1", b"2", b"3")))
-FLIPS = 2000 if FULL else 100
+FLIPS = 2000 if FULL else 40
+SECONDS = {"h": 3600, "d": 86400}
 CYRILLIC = "Однажды весною в час небывало жаркого заката в Москве на Патриарших прудах появились два гражданина"
 CHINESE = "敏捷的棕色狐狸跳过了懒狗而懒狗并不在意因为天气很热"
 
@@ -104,7 +106,8 @@ class Format(Case):
 
     def setUp(self):
         self.client.ask("FLUSHALL")
-        self.there = {}    # by id: the document, and its verdict
+        self.began = int(time.time())
+        self.there = {}    # by id: the document, its verdict, and how long it is to live
         self.told = []     # all verdicts that were not known before
         self.options = ()  # of every command
 
@@ -125,7 +128,14 @@ class Format(Case):
         if verdict["isDuplicate"] and not {"link", "store"} & set(self.options):
             self.there.pop(verdict["id"], None)
         else:
-            self.there[verdict["id"]] = document, verdict
+            self.there[verdict["id"]] = document, verdict, self.life()
+
+    def life(self):
+        """The seconds that --ttl says, 0: never; None: it says nothing."""
+        if "--ttl" not in self.options:
+            return None
+        ttl = self.options[self.options.index("--ttl") + 1]
+        return 0 if ttl == "never" else int(ttl[:-1]) * SECONDS[ttl[-1]]
 
     def remove(self, ids):
         for at in range(0, len(ids), 3):  # ids are long
@@ -150,12 +160,19 @@ class Format(Case):
         kept = {one.record["id"].decode(): one for one in memory.documents.values() if one.record}
         self.assertEqual(set(kept), set(self.there))
         self.assertEqual(len(kept), sum(one.kind != TEXT for one in memory.documents.values()))
-        for name, (document, verdict) in self.there.items():
+        for name, (document, verdict, life) in self.there.items():
+            self.check_times(memory, kept[name].trace, life)
             self.check_one(memory, kept[name], document, verdict)
         by = [sum(one["isDuplicate"] and one["reason"] == reason for one in self.told) for reason in REASONS]
         self.assertEqual([int(memory.meta.get(field, 0)) for field in (b"u", b"w", b"t")], by)
         if not removed:
             self.check_counts(memory)
+
+    def check_times(self, memory, trace, life):
+        default = int(memory.settings["ttl"])
+        life = life if life is not None else default if default < 2**64 - 1 else 0
+        self.assertTrue(self.began <= trace["added"] <= time.time())
+        self.assertEqual(trace["expires"], trace["added"] + life if life else 0)
 
     def check_counts(self, memory):
         expected = {}
@@ -356,7 +373,7 @@ class Format(Case):
     def test_other_bytes_are_noticed(self):
         """One byte that is changed anywhere, but in what is left to chance, does not pass."""
         rng = random.Random("noticed")
-        for options in (("--preset", "general", "--on-duplicate", "link", "--keep-text"), ("--preset", "crawl", "--near", "distance", "--titles", "on")):
+        for options in (("--preset", "general", "--on-duplicate", "link", "--keep-text", "--ttl", "2d"), ("--preset", "crawl", "--near", "distance", "--titles", "on")):
             self.setUp()
             self.options = options
             self.add(documents(rng)[::5])
