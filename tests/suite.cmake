@@ -54,7 +54,7 @@ endif()
 # A memory that several processes share, with real servers that are killed, cut off, filled and damaged; with the
 # sanitizers, too, what makes the command take unusual ways.
 if(TARGET doppel AND with_redis)
-  foreach(name several cuts expiry trouble hostile kills rights)
+  foreach(name several same format cuts expiry trouble hostile kills rights)
     suite_test(redis.${name} redis COMMAND ${builds}/venv/bin/python tests/redis/run.py ${builds} test_${name})
   endforeach()
   foreach(name cuts trouble hostile)

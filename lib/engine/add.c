@@ -1,17 +1,207 @@
-/* add.c - what follows from a verdict: a new document, a copy that is linked or stored, a count at its original, a new
- * version in the place of an old one; and queries that are added, one or many (known.h has the calls in their order).
- */
-#include "engine/adding.h"
+/* add.c - what becomes of a document that is added: what was there before it (itself, who has its id, who has its URL,
+ * its original), and what follows from the verdict (a new document, a copy that is linked or stored, a count at its
+ * original, a new version in the place of an old one); and queries that are added, one or many, by the calls of known.h
+ * in their order. */
+#include "engine/engine.h"
+
+/* A document that is being decided about. */
+typedef struct adding {
+    doppel_engine *engine;
+    dp_worker *worker;
+    const dp_query *query;
+    dp_look *look; /* the worker's */
+    dp_finding finding;
+    dp_trace gone[2]; /* that this one takes the place of */
+    size_t gone_count;
+    uint64_t holder; /* has the id and the words, but comes from elsewhere; 0: nobody does */
+    doppel_error *error;
+} adding;
+
+/* ---- what an engine remembered, put back as it was: nothing is decided anew ---- */
+
+/* In place of dp_find: what it was found to be. */
+static doppel_status restore_find(dp_worker *worker, const dp_query *query, dp_finding *finding, doppel_error *error) {
+    const doppel_stored *stored = query->restore;
+    uint64_t number;
+    dp_trace trace;
+    bool found = false;
+    *finding = (dp_finding){.reason = DP_UNIQUE, .best.evidence = dp_evidence_none()};
+    if (!stored->original_id.data)
+        return DOPPEL_OK;
+    doppel_status status = dp_find_id(worker, stored->original_id, &number, error);
+    if (status == DOPPEL_OK && number)
+        status = dp_look_trace(worker->look, number, &trace, &found, error);
+    if (status != DOPPEL_OK)
+        return status;
+    if (!found || trace.kind != DP_TRACE_DOCUMENT)
+        return dp_fail(error, DOPPEL_ERROR_INPUT, "a copy whose original is not there");
+    *finding = (dp_finding){.reason = dp_reason_of(stored->reason),
+                            .best = {.number = number, .evidence = stored->evidence},
+                            .original_id = stored->original_id};
+    if (finding->reason == DP_UNIQUE)
+        return dp_fail(error, DOPPEL_ERROR_INPUT, "a copy for a reason that is not known");
+    return DOPPEL_OK;
+}
+
+/* Queues how often it was met again; `trace` is what it leaves now. */
+static doppel_status restore_counts(dp_look *look, const dp_query *query, const dp_trace *trace, doppel_error *error) {
+    const doppel_stored *stored = query->restore;
+    doppel_status status = DOPPEL_OK;
+    for (int i = 0; i < DP_REASONS - 1 && status == DOPPEL_OK; i++) {
+        dp_pending p = {.change = {.count = trace->number,
+                                   .count_at = stored->last_duplicate,
+                                   .count_reason = (uint8_t)(i + 1),
+                                   .count_times = stored->duplicates_by[i]}};
+        if (stored->duplicates_by[i])
+            status = dp_look_queue(look, &p, error);
+    }
+    uint64_t titles = stored->duplicates_by[DP_SAME_TITLE - 1];
+    if (status == DOPPEL_OK && titles && trace->title.length)
+        status = dp_look_title_seen(look, trace->title, titles, error);
+    return status;
+}
+
+/* ---- what was there before ---- */
+
+/* Whether what left this trace had the same words (or, where digests are not known, the same fingerprint and URL). */
+static bool same_words(const adding *a, const dp_trace *trace) {
+    const dp_query *query = a->query;
+    static const uint8_t none[32];
+    bool has = memcmp(trace->digest, none, sizeof none) != 0;
+    if (query->has_digest || has)
+        return query->has_digest && has && !memcmp(query->digest, trace->digest, sizeof trace->digest);
+    uint64_t url_hash = query->canonical.length ? dp_look_hash(a->look, query->canonical) : 0;
+    return url_hash == trace->url_hash && query->fingerprint[0] == trace->fingerprint[0] &&
+           query->fingerprint[1] == trace->fingerprint[1];
+}
+
+/* Whether what comes from there is the query's document itself. What is put back is known by its id alone. */
+static bool is_from(const dp_query *query, doppel_slice origin) {
+    return query->origin.data && !query->restore && origin.data && origin.length == query->origin.length &&
+           !memcmp(origin.data, query->origin.data, origin.length);
+}
+
+/* Who has the query's id, and how it left its trace and record. */
+static doppel_status read_holder(adding *a, uint64_t *number, dp_trace *trace, dp_record *record) {
+    bool found;
+    doppel_status status = dp_find_id(a->worker, a->query->id, number, a->error);
+    if (status != DOPPEL_OK || !*number)
+        return status;
+    status = dp_look_trace(a->look, *number, trace, &found, a->error);
+    if (status == DOPPEL_OK && found)
+        status = dp_look_record(a->look, *number, record, &found, a->error);
+    if (!found)
+        *number = 0;
+    return status;
+}
+
+/* Whether the id is there: from the same place, or with the same words when no place is said, *again is its number;
+ * with other words, or when it is a copy of what is gone, it goes. An id that was derived says only the first. */
+static doppel_status look_up_id(adding *a, uint64_t *again) {
+    const dp_query *q = a->query;
+    dp_trace *trace = &a->gone[a->gone_count];
+    dp_record record;
+    uint64_t number;
+    *again = 0;
+    if (!q->id_given && !q->origin.data)
+        return DOPPEL_OK;
+    doppel_status status = read_holder(a, &number, trace, &record);
+    if (status != DOPPEL_OK || !number)
+        return status;
+    bool there = true;
+    if (trace->kind == DP_TRACE_COPY)
+        status = dp_look_alive(a->look, trace->of, &there, a->error);
+    if (status != DOPPEL_OK)
+        return status;
+    bool orphan = !there;
+    if (!orphan && is_from(q, record.origin))
+        *again = number;
+    else if (!q->id_given)
+        return DOPPEL_OK;
+    else if (orphan || !same_words(a, trace))
+        a->look->except[a->gone_count++] = number;
+    else if (q->origin.data && !q->restore)
+        a->holder = number;
+    else
+        *again = number;
+    return DOPPEL_OK;
+}
+
+/* Other text at a URL that is there: what was there goes, and the search begins anew. */
+static doppel_status refresh(adding *a) {
+    uint64_t number;
+    bool found;
+    doppel_status status = dp_find_url(a->worker, a->query->canonical, &number, a->error);
+    if (status != DOPPEL_OK || !number || a->gone_count == 2)
+        return status;
+    dp_trace *trace = &a->gone[a->gone_count];
+    status = dp_look_trace(a->look, number, trace, &found, a->error);
+    if (status != DOPPEL_OK || !found || same_words(a, trace))
+        return status;
+    a->look->except[a->gone_count++] = number;
+    return dp_find(a->engine, a->worker, a->query, &a->finding, a->error);
+}
+
+static bool may_refresh(const adding *a) {
+    return a->finding.reason == DP_SAME_URL && a->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH;
+}
+
+doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_finding *finding,
+                                doppel_error *error) {
+    adding a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
+    doppel_status status = dp_find(engine, worker, query, &a.finding, error);
+    if (status == DOPPEL_OK && may_refresh(&a))
+        status = refresh(&a);
+    *finding = a.finding;
+    return status;
+}
+
+/* The number of what was found when that is the document itself; else 0. */
+static uint64_t itself(const adding *a) {
+    return a->finding.reason != DP_UNIQUE && is_from(a->query, a->finding.origin) ? a->finding.best.number : 0;
+}
+
+/* What it is a copy of. *again: of itself. */
+static doppel_status look_up_rest(adding *a, uint64_t *again) {
+    if (a->query->restore)
+        return restore_find(a->worker, a->query, &a->finding, a->error);
+    doppel_status status = dp_find(a->engine, a->worker, a->query, &a->finding, a->error);
+    if (status == DOPPEL_OK && !itself(a) && may_refresh(a))
+        status = refresh(a);
+    *again = status == DOPPEL_OK ? itself(a) : 0;
+    return status;
+}
+
+/* Nothing but its id is like who has that: it takes the place. */
+static doppel_status replace_holder(adding *a) {
+    bool found;
+    dp_trace *trace = &a->gone[a->gone_count];
+    doppel_status status = dp_look_trace(a->look, a->holder, trace, &found, a->error);
+    a->gone_count += status == DOPPEL_OK && found;
+    return status;
+}
+
+/* Looks up who has the id and what it is a copy of. *again: it is the document of this number itself; 0: it is new, or
+ * takes the place of `gone`. */
+static doppel_status look_up(adding *a, uint64_t *again) {
+    doppel_status status = look_up_id(a, again);
+    if (status != DOPPEL_OK || *again)
+        return status;
+    status = look_up_rest(a, again);
+    if (status == DOPPEL_OK && !*again && a->holder && a->finding.reason == DP_UNIQUE)
+        status = replace_holder(a);
+    return status;
+}
 
 /* ---- what is stored ---- */
 
 /* Whether all of it is stored: of a copy that is put back, all that there is. */
-static bool is_whole(const dp_adding *a) {
+static bool is_whole(const adding *a) {
     return a->finding.reason == DP_UNIQUE || a->query->restore ||
            a->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
 }
 
-static bool encode(dp_adding *a, dp_pending *p, const dp_trace *trace, const dp_record *record) {
+static bool encode(adding *a, dp_pending *p, const dp_trace *trace, const dp_record *record) {
     const dp_query *q = a->query;
     dp_buffer *bytes = a->worker->bytes;
     for (int i = 0; i < DP_PARTS; i++)
@@ -38,12 +228,12 @@ static bool encode(dp_adding *a, dp_pending *p, const dp_trace *trace, const dp_
 }
 
 /* Whether it is a copy by its URL or title whose words are not its original's. */
-static bool has_own_words(const dp_adding *a) {
+static bool has_own_words(const adding *a) {
     return (a->finding.reason == DP_SAME_URL || a->finding.reason == DP_SAME_TITLE) && a->query->has_digest &&
            !a->finding.best.evidence.same_digest;
 }
 
-static dp_trace make_trace(const dp_adding *a, uint64_t number) {
+static dp_trace make_trace(const adding *a, uint64_t number) {
     const dp_query *q = a->query;
     const doppel_engine_options *options = &a->engine->options;
     uint64_t ttl = q->ttl ? q->ttl : options->ttl, from = a->look->latest;
@@ -77,7 +267,7 @@ static dp_trace make_trace(const dp_adding *a, uint64_t number) {
     return trace;
 }
 
-static doppel_status queue_document(dp_adding *a, dp_pending *p) {
+static doppel_status queue_document(adding *a, dp_pending *p) {
     const dp_query *q = a->query;
     bool copy = a->finding.reason != DP_UNIQUE;
     uint64_t number;
@@ -108,7 +298,7 @@ static doppel_status queue_document(dp_adding *a, dp_pending *p) {
 }
 
 /* Of a copy that is not kept: its words, if nobody has them yet, so that they are known when they come again. */
-static doppel_status add_text(dp_adding *a, dp_pending *p) {
+static doppel_status add_text(adding *a, dp_pending *p) {
     uint64_t number;
     dp_buffer *bytes = &a->worker->bytes[DP_PART_TRACE];
     if (!has_own_words(a))
@@ -149,7 +339,7 @@ doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_erro
 }
 
 /* A title that many have says nothing in the end: what came with it is counted. */
-static doppel_status count_title(dp_adding *a) {
+static doppel_status count_title(adding *a) {
     dp_trace trace;
     bool found;
     doppel_status status = dp_look_trace(a->look, a->finding.best.number, &trace, &found, a->error);
@@ -159,7 +349,7 @@ static doppel_status count_title(dp_adding *a) {
 }
 
 /* Whether the document itself is to be remembered. A copy without a name of its own has nothing to add. */
-static doppel_status is_kept(dp_adding *a, bool *kept) {
+static doppel_status is_kept(adding *a, bool *kept) {
     uint64_t number = 0;
     doppel_status status = DOPPEL_OK;
     bool copy = a->finding.reason != DP_UNIQUE;
@@ -170,7 +360,7 @@ static doppel_status is_kept(dp_adding *a, bool *kept) {
     return status;
 }
 
-static doppel_status queue_all(dp_adding *a) {
+static doppel_status queue_all(adding *a) {
     dp_pending p = {.added = false};
     bool kept;
     size_t mark = dp_look_mark(a->look);
@@ -187,7 +377,7 @@ static doppel_status queue_all(dp_adding *a) {
     for (size_t i = 0; i < a->gone_count && status == DOPPEL_OK; i++)
         status = dp_engine_forget(a->look, &a->gone[i], a->error);
     if (status == DOPPEL_OK && a->query->restore)
-        status = dp_restore_counts(a->look, a->query, &p.trace, a->error);
+        status = restore_counts(a->look, a->query, &p.trace, a->error);
     else if (status == DOPPEL_OK && a->finding.reason == DP_SAME_TITLE)
         status = count_title(a);
     if (status != DOPPEL_OK)
@@ -198,7 +388,7 @@ static doppel_status queue_all(dp_adding *a) {
 /* ---- one query ---- */
 
 /* The verdict that a number had when it came. */
-static doppel_status give_again(dp_adding *a, uint64_t number, doppel_verdict *verdict) {
+static doppel_status give_again(adding *a, uint64_t number, doppel_verdict *verdict) {
     dp_record record;
     bool found;
     doppel_status status = dp_look_record(a->look, number, &record, &found, a->error);
@@ -214,9 +404,9 @@ static doppel_status give_again(dp_adding *a, uint64_t number, doppel_verdict *v
     return status == DOPPEL_OK ? status : dp_no_memory(a->error);
 }
 
-static doppel_status decide(dp_adding *a, doppel_verdict *verdict) {
+static doppel_status decide(adding *a, doppel_verdict *verdict) {
     uint64_t again;
-    doppel_status status = dp_adding_look_up(a, &again);
+    doppel_status status = look_up(a, &again);
     if (status != DOPPEL_OK || again)
         return status == DOPPEL_OK ? give_again(a, again, verdict) : status;
     const doppel_slice ids[2] = {a->query->id, a->finding.original_id};
@@ -230,7 +420,7 @@ static doppel_status decide(dp_adding *a, doppel_verdict *verdict) {
 /* Looks up, decides and queues what follows. On an error nothing has changed. */
 static doppel_status decide_query(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_add *add,
                                   doppel_error *error) {
-    dp_adding a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
+    adding a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
     a.look->except[0] = a.look->except[1] = 0;
     doppel_status status = decide(&a, add->verdict);
     add->counted = (dp_counted){a.finding.reason, a.finding.candidates, a.finding.best.evidence.distance};
@@ -239,22 +429,26 @@ static doppel_status decide_query(doppel_engine *engine, dp_worker *worker, cons
 
 /* ---- queries, one or many ---- */
 
-/* Decides about some, in order; *first is the first that failed, and *why. Stops there when `stop` says so; gives how
- * many were decided. */
-static size_t decide_some(doppel_engine *engine, dp_worker *worker, const dp_adds *adds, size_t from, size_t count,
-                          size_t *first, doppel_error *why) {
-    *first = SIZE_MAX;
-    for (size_t i = from; i < from + count; i++) {
-        doppel_error one = {0};
-        adds->add[i].status = decide_query(engine, worker, adds->query[i], &adds->add[i], &one);
-        if (adds->add[i].status == DOPPEL_OK || *first != SIZE_MAX)
+/* Decisions that may have to be made again. */
+typedef struct attempt {
+    size_t count; /* that were decided */
+    size_t first; /* the first that failed, and why; SIZE_MAX: none did */
+    doppel_error why;
+} attempt;
+
+/* Decides about those that are ready, in order; stops at the first that fails when adds->stop says so. */
+static attempt decide_ready(doppel_engine *engine, dp_worker *worker, const dp_adds *adds, size_t ready) {
+    attempt made = {.first = SIZE_MAX};
+    while (made.count < ready && !(adds->stop && made.first != SIZE_MAX)) {
+        doppel_error why = {0};
+        size_t i = adds->done + made.count++;
+        adds->add[i].status = decide_query(engine, worker, adds->query[i], &adds->add[i], &why);
+        if (adds->add[i].status == DOPPEL_OK || made.first != SIZE_MAX)
             continue;
-        *first = i;
-        *why = one;
-        if (adds->stop)
-            return i + 1 - from;
+        made.first = i;
+        made.why = why;
     }
-    return count;
+    return made;
 }
 
 static void fail_from(dp_adds *adds, size_t from, size_t to, doppel_status status, const doppel_error *why) {
@@ -271,25 +465,26 @@ static void fail_from(dp_adds *adds, size_t from, size_t to, doppel_status statu
 
 /* Decides about those that are ready until it stands, and counts them. */
 static void add_ready(doppel_engine *engine, dp_worker *worker, dp_adds *adds, size_t ready) {
-    doppel_error why = {0}, unkept = {0};
-    size_t from = adds->done, count, first;
+    doppel_error why = {0};
     doppel_status status;
+    attempt made;
     bool stands;
     do {
-        count = decide_some(engine, worker, adds, from, ready, &first, &why);
-        status = dp_look_commit(worker->look, &stands, &unkept);
+        made = decide_ready(engine, worker, adds, ready);
+        status = dp_look_commit(worker->look, &stands, &why);
     } while (status == DOPPEL_OK && !stands);
-    if (first < adds->first_bad) {
-        adds->first_bad = first;
-        adds->why = why;
+    size_t end = adds->done + made.count;
+    if (made.first < adds->first_bad) {
+        adds->first_bad = made.first;
+        adds->why = made.why;
     }
     if (status != DOPPEL_OK)
-        fail_from(adds, from, from + count, status, &unkept);
-    for (size_t i = from; i < from + count; i++)
+        fail_from(adds, adds->done, end, status, &why);
+    for (size_t i = adds->done; i < end; i++)
         if (adds->add[i].status == DOPPEL_OK)
             dp_engine_note(engine, &adds->add[i].counted);
-    atomic_fetch_add(&engine->counters.adds, count);
-    adds->done += count;
+    atomic_fetch_add(&engine->counters.adds, made.count);
+    adds->done = end;
 }
 
 doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp_adds *adds, doppel_error *error) {

@@ -113,7 +113,7 @@ doppel_status dp_find_url(dp_worker *worker, doppel_slice url, uint64_t *number,
  * that of the copy's original; 0: none has. A document goes before a copy. */
 doppel_status dp_find_words(dp_worker *worker, const dp_query *query, uint64_t *number, doppel_error *error);
 
-/* read.c: a number's set, aligned, in the worker's memory: until the next call. NULL: none is kept. */
+/* A number's set, aligned, in the worker's memory: until the next call. NULL: none is kept. */
 doppel_status dp_read_set(dp_worker *worker, uint64_t number, const uint64_t **set, size_t *count, doppel_error *error);
 /* Its sample, where samples are kept; data NULL: none is. */
 doppel_status dp_read_sample(dp_worker *worker, uint64_t number, doppel_slice *sample, doppel_error *error);
@@ -150,11 +150,6 @@ typedef struct dp_adds {
 doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp_adds *adds, doppel_error *error);
 /* Queues the removal of a number; `trace` is what it left. */
 doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_error *error);
-
-/* restore.c: a query that puts something back. In place of dp_find: what it was found to be. */
-doppel_status dp_restore_find(dp_worker *worker, const dp_query *query, dp_finding *finding, doppel_error *error);
-/* Queues how often it was met again; `trace` is what it leaves now. */
-doppel_status dp_restore_counts(dp_look *look, const dp_query *query, const dp_trace *trace, doppel_error *error);
 
 /* Refuses to change what was opened to be read. */
 doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error);

@@ -48,6 +48,9 @@ end
 
 -- The number that 8 bytes begin with: strings are compared as the server's language sorts them.
 local function number_of(bytes)
+    if #bytes < 8 then
+        return 0
+    end
     local high, low = struct.unpack('>I4I4', bytes)
     return high * 4294967296 + low
 end
@@ -127,7 +130,7 @@ local function latest_of(meta)
     local fields, latest = redis.call('HGETALL', meta), nil
     for i = 1, #fields, 2 do
         local letter, time = string.match(fields[i], '^([dc])(%d+)$')
-        if letter and tonumber(fields[i + 1]) > 0 and latest ~= 0 then
+        if letter and (tonumber(fields[i + 1]) or 0) > 0 and latest ~= 0 then
             time = tonumber(time)
             latest = time == 0 and 0 or math.max(latest or 0, time)
         end
@@ -208,7 +211,7 @@ local function raise(meta, last, latest, milliseconds)
         redis.call('HSET', meta, 'n', last)
     end
     local known = redis.call('HGET', meta, 'x')
-    if latest ~= '' and known ~= '0' and (latest == '0' or not known or tonumber(known) < tonumber(latest)) then
+    if latest ~= '' and known ~= '0' and (latest == '0' or (tonumber(known or '') or 0) < tonumber(latest)) then
         redis.call('HSET', meta, 'x', latest)
         expire(meta, milliseconds)
     end
@@ -331,7 +334,7 @@ end
 
 -- What removes, or counts, may do so when there is no memory left.
 redis.register_function({ function_name = NAME .. '_make', callback = make })
-redis.register_function({ function_name = NAME .. '_reserve', callback = reserve })
+redis.register_function({ function_name = NAME .. '_reserve', callback = reserve, flags = { 'allow-oom' } })
 redis.register_function({ function_name = NAME .. '_enter', callback = enter, flags = { 'allow-oom' } })
 redis.register_function({ function_name = NAME .. '_commit', callback = commit })
 redis.register_function({ function_name = NAME .. '_remove', callback = commit, flags = { 'allow-oom' } })

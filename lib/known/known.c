@@ -144,7 +144,15 @@ doppel_status dp_known_damage(dp_known *known, uint64_t documents, const doppel_
 
 doppel_status dp_look_nonsense(dp_look *look, const char *what, uint64_t number, const char *how, doppel_error *error) {
     doppel_error why = {0};
-    dp_damaged(look->known->name, &why, "the %s of number %llu %s", what, (unsigned long long)number, how);
+    const char *name = look->known->name;
+    if (look->known->kind->shared)
+        dp_fail_at(
+            &why, DOPPEL_ERROR_STORE, name, 0,
+            "the %s of number %llu %s: the memory is damaged. `doppel verify --store %s` says what is lost, `doppel "
+            "export --store %s -o FILE` saves what can be read",
+            what, (unsigned long long)number, how, name, name);
+    else
+        dp_damaged(name, &why, "the %s of number %llu %s", what, (unsigned long long)number, how);
     doppel_status status = dp_known_damage(look->known, 1, &why, error);
     return look->salvage ? DOPPEL_OK : status;
 }

@@ -137,6 +137,8 @@ doppel_status dp_redis_fail(const dp_redis *redis, const redisReply *reply, dopp
                           "a key at this prefix is of another kind than doppel wrote");
     if (strstr(reply->str, "hash value is not an integer"))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a count of it is not what doppel wrote");
+    if (strstr(reply->str, "user_function"))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a key of it is not what doppel wrote");
     return dp_redis_explain(name, reply, error);
 }
 
@@ -345,10 +347,11 @@ static doppel_status find_memory(dp_redis *redis, doppel_error *error) {
     redisReply *reply = NULL;
     dp_redis_memory made = {0};
     make_up(redis, &made);
-    doppel_status status = fetch_meta(redis, o->read_only || o->must_exist ? NULL : &made, &reply, error);
+    bool makes = !o->read_only && !o->must_exist;
+    doppel_status status = fetch_meta(redis, makes ? &made : NULL, &reply, error);
     if (status != DOPPEL_OK)
         return status;
-    bool absent = reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS &&
+    bool absent = !makes && reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS &&
                   !is_string(reply->element[META_EPOCH]) && !is_string(reply->element[META_VERSION]);
     if (absent && o->must_exist) {
         status = dp_fail_at(error, DOPPEL_ERROR_STORE, redis->url.name, 0,
@@ -505,9 +508,17 @@ void dp_redis_read_totals(const redisReply *fields, uint64_t now, dp_redis_total
 }
 
 /* What the whole server uses; 0: this user may not ask. */
-static uint64_t used_memory(const redisReply *reply) {
-    const char *at = is_string(reply) ? strstr(reply->str, "used_memory:") : NULL;
-    return at ? strtoull(at + strlen("used_memory:"), NULL, 10) : 0;
+static uint64_t used_memory(dp_redis *redis, dp_redis_link *link) {
+    dp_redis_batch batch = {.redis = redis};
+    uint64_t used = 0;
+    dp_redis_command_begin(&batch, "INFO", 1);
+    dp_redis_put_text(&batch, "memory");
+    if (dp_redis_send(&batch, link, false, NULL) == DOPPEL_OK && is_string(batch.reply[0])) {
+        const char *at = strstr(batch.reply[0]->str, "used_memory:");
+        used = at ? strtoull(at + strlen("used_memory:"), NULL, 10) : 0;
+    }
+    dp_redis_batch_free(&batch);
+    return used;
 }
 
 void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats) {
@@ -517,12 +528,8 @@ void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats) {
     dp_redis_totals totals;
     dp_redis_command_begin(&batch, "HGETALL", 1);
     dp_redis_put_key(&batch, 'm', 0, 0);
-    dp_redis_command_begin(&batch, "INFO", 1);
-    dp_redis_put_text(&batch, "memory");
     dp_redis_link *link = dp_redis_take(redis->pool, &why);
     doppel_status status = link ? dp_redis_send(&batch, link, false, &why) : DOPPEL_ERROR_MEMORY;
-    if (link)
-        dp_redis_give(redis->pool, link);
     if (status == DOPPEL_OK && batch.reply[0]->type != REDIS_REPLY_ARRAY)
         status = dp_redis_fail(redis, batch.reply[0], &why);
     if (status == DOPPEL_OK) {
@@ -530,12 +537,14 @@ void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats) {
         stats->documents = totals.documents;
         stats->copies = totals.copies;
         stats->last = totals.last;
-        stats->memory_bytes = used_memory(batch.reply[1]);
+        stats->memory_bytes = used_memory(redis, link);
         for (int i = 0; i < 3; i++)
             stats->duplicates_by[i] = totals.counts.by[i];
     } else {
         dp_known_log_error(known, "STATS", &why);
     }
+    if (link)
+        dp_redis_give(redis->pool, link);
     dp_redis_batch_free(&batch);
     const dp_redis_counters *counters = dp_redis_get_counters(redis->pool);
     stats->reconnects = atomic_load(&counters->reconnects);

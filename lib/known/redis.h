@@ -62,8 +62,8 @@ typedef struct dp_redis_memory {
 } dp_redis_memory;
 
 /* A place is a hash, never 0, of what is looked up. Its top bits and its class, the lowest two bits, name the bucket, a
- * Redis hash; its last bytes the field in it. The class says what the value is made of. Two places that meet in a field
- * cost a look at a document, no more: what is found is compared. */
+ * Redis hash; its last bytes the field in it; the bits between them are 0. The class says what the value is made of.
+ * What shares a place by chance costs a look at a document, no more: what is found is compared. */
 typedef enum dp_redis_class {
     DP_REDIS_NUMBERS,      /* number (5), hours (3) */
     DP_REDIS_FINGERPRINTS, /* number (5), hours (3), fingerprint in the secret order */
@@ -221,6 +221,7 @@ typedef struct dp_redis_document {
     doppel_slice part[DP_PARTS];
     dp_trace trace;
     bool fetched, there;
+    bool damaged;           /* its bytes are not what doppel wrote; then it is not there */
     bool queued;            /* it is new */
     bool removed;           /* its removal is queued */
     bool counted;           /* `counts` was fetched */
@@ -273,8 +274,9 @@ typedef struct dp_redis_look {
     dp_numbers wanted;
     dp_redis_totals totals;
     bool has_totals;
-    bool missed;   /* a document was gone that a place led to */
-    bool has_turn; /* others wait for this look's commit */
+    bool missed;       /* a document was gone that a place led to */
+    int missed_rounds; /* looks in a row before this one that missed one */
+    bool has_turn;     /* others wait for this look's commit */
 } dp_redis_look;
 
 static inline dp_redis_look *dp_redis_look_of(const dp_look *look) {

@@ -48,6 +48,8 @@ static doppel_status fetch_numbers(dp_look *look, uint64_t from, uint64_t to, do
 static doppel_status give(dp_look *look, const dp_each *each, uint64_t number, doppel_error *error) {
     dp_redis_look *l = look->own;
     const dp_redis_document *document = dp_redis_known_document(l, number);
+    if (document && document->damaged && each->damaged)
+        each->damaged(number, each->user);
     if (!document || !document->there || (document->trace.expires && document->trace.expires <= look->now))
         return DOPPEL_OK;
     doppel_slice bytes = document->part[each->part];
@@ -238,6 +240,10 @@ static doppel_status check_document(uint64_t number, doppel_slice bytes, void *u
     return status;
 }
 
+static void on_damaged(uint64_t number, void *user) {
+    report(user, "document %llu is not what doppel wrote", (unsigned long long)number);
+}
+
 static void check_field(checking *c, dp_redis_class class, const redisReply *field, const redisReply *value) {
     const dp_redis_look *l = c->look->own;
     bool time = field->len == 1 && field->str[0] == 'x';
@@ -281,7 +287,12 @@ doppel_status dp_redis_inspect(dp_known *known, void (*finding)(const char *what
     status = dp_look_begin(look, DP_LOOK_LIST, error);
     if (status == DOPPEL_OK) {
         look->salvage = true;
-        const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = check_document, .user = &c};
+        const dp_each each = {.part = DP_PART_TRACE,
+                              .from = 1,
+                              .to = UINT64_MAX,
+                              .value = check_document,
+                              .damaged = on_damaged,
+                              .user = &c};
         status = dp_redis_each(look, &each, error);
         if (status == DOPPEL_OK)
             status = each_buckets((dp_redis *)known, check_buckets, &c, error);

@@ -173,8 +173,7 @@ doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *command
     if (!dp_reserve(&link->sending, &link->capacity, count, sizeof *link->sending))
         return dp_no_memory(error);
     memset(link->sending, 0, count * sizeof *link->sending);
-    for (size_t i = 0; i < count && !link->wrote; i++)
-        link->wrote = commands[i].again;
+    link->wrote = link->wrote || safe;
     if (link->ready && !dp_redis_wire_is_quiet(&link->wire))
         dp_redis_leave(link);
     dp_redis_calling call = {.link = link, .commands = commands, .count = count, .replies = replies};

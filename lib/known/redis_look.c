@@ -13,8 +13,8 @@
 
 /* Documents that one MGET asks for. */
 enum { DOCUMENTS_EACH = 16 };
-/* How often a memory that is another one each time is looked at again. */
-enum { ATTEMPTS = 8 };
+/* How often a memory that is another one each time is looked at again, and one in which a document is missing. */
+enum { ATTEMPTS = 8, MOST_ROUNDS = 2 };
 
 /* ---- maps ---- */
 
@@ -123,6 +123,7 @@ static doppel_status begin(dp_look *look, doppel_error *error) {
     dp_redis_look *l = look->own;
     dp_redis_look_reset(l);
     l->memory = dp_redis_get_memory(l->redis);
+    l->missed_rounds = l->missed ? l->missed_rounds + 1 : 0;
     l->renewed = l->has_turn = l->missed = false;
     l->next = l->end = 0;
     look->below = UINT64_MAX;
@@ -145,7 +146,7 @@ static doppel_status end(dp_look *look, doppel_error *error) {
 /* Whether a document was gone that something led to: a new version may have come before the place was read. */
 static bool again(const dp_look *look) {
     const dp_redis_look *l = look->own;
-    return look->purpose == DP_LOOK_READ && l->missed;
+    return look->purpose == DP_LOOK_READ && l->missed && l->missed_rounds < MOST_ROUNDS;
 }
 
 /* ---- sending ---- */
@@ -399,6 +400,7 @@ static doppel_status take_document(dp_look *look, dp_redis_document *document, c
     if (dp_redis_document_read(bytes, &l->arena, document))
         return DOPPEL_OK;
     document->there = false;
+    document->damaged = true;
     return dp_look_nonsense(look, "document", document->number, "is not what doppel wrote", error);
 }
 

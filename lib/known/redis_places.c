@@ -145,7 +145,8 @@ size_t dp_redis_entry_size(const dp_redis_plan *plan, dp_redis_class class) {
 /* ---- places ---- */
 
 static uint64_t place_of(const dp_redis_memory *memory, const void *bytes, size_t length, dp_redis_class class) {
-    uint64_t hash = dp_siphash(bytes, length, memory->secret) & ~(uint64_t)3;
+    uint64_t field = ((uint64_t)1 << 8 * DP_REDIS_FIELD) - 4, bucket = ~(uint64_t)0 << (64 - memory->plan.bucket_bits);
+    uint64_t hash = dp_siphash(bytes, length, memory->secret) & (bucket | field);
     return (hash ? hash : 4) | class;
 }
 

@@ -100,34 +100,28 @@ doppel_status dp_redis_pool_create(const dp_redis_link_options *options, dp_redi
     return status;
 }
 
-/* A server remembers the requests of a link for an hour, a field and a key each, so that those that are sent again are
- * known. Nobody sends any more: they go at once. Where one may still arrive from a connection that was given up, and
- * where the server is away, they go at their time. */
+/* A server remembers the last request of a link for two minutes, so that it is known when it is sent again. The link
+ * sends nothing any more: it goes at once. Where one may still arrive from a connection that was given up, and where
+ * the server is away, it goes at its time. */
 static void forget_requests(dp_redis_link *link) {
     const dp_redis_url *url = link->pool->options.url;
     size_t prefix = strlen(url->prefix), name = sizeof link->name;
-    char meta[160], outcomes[160], field[16] = "r";
+    char key[160];
     const double patience = url->timeout < 1 ? url->timeout : 1;
     if (!link->wrote || link->doubted || !link->ready || !dp_redis_wire_is_quiet(&link->wire))
         return;
-    size_t meta_length = (size_t)snprintf(meta, sizeof meta, "{%s}m", url->prefix);
-    snprintf(outcomes, sizeof outcomes, "{%s}o", url->prefix);
-    memcpy(outcomes + prefix + 3, link->name, name);
-    memcpy(field + 1, link->name, name);
-    const char *drop[3] = {"HDEL", meta, field}, *forget[2] = {"DEL", outcomes};
-    size_t drop_lengths[3] = {4, meta_length, 1 + name}, forget_lengths[2] = {3, prefix + 3 + name};
-    const dp_redis_command commands[2] = {{3, drop, drop_lengths, 0}, {2, forget, forget_lengths, 0}};
+    snprintf(key, sizeof key, "{%s}r", url->prefix);
+    memcpy(key + prefix + 3, link->name, name);
+    const char *forget[2] = {"DEL", key};
+    size_t lengths[2] = {3, prefix + 3 + name};
+    const dp_redis_command command = {2, forget, lengths, 0};
     redisReply *reply = NULL;
-    bool sent =
-        dp_redis_wire_put(&link->wire, &commands[0], false) && dp_redis_wire_put(&link->wire, &commands[1], false);
+    bool sent = dp_redis_wire_put(&link->wire, &command, false);
     double until = dp_redis_clock() + patience;
-    for (int got = 0; sent && got < 2 && dp_redis_clock() < until;) {
-        sent = !dp_redis_wire_move(&link->wire, patience, NULL);
-        while (sent && !dp_redis_wire_reply(&link->wire, &reply, NULL) && reply) {
-            freeReplyObject(reply);
-            got++;
-        }
-    }
+    while (sent && !reply && dp_redis_clock() < until)
+        sent = !dp_redis_wire_move(&link->wire, patience, NULL) && !dp_redis_wire_reply(&link->wire, &reply, NULL);
+    if (reply)
+        freeReplyObject(reply);
 }
 
 void dp_redis_pool_stop(dp_redis_pool *pool) {

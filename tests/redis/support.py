@@ -55,9 +55,21 @@ class Client:
             self.ask("AUTH", password)
 
     def ask(self, *words):
-        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        self.socket.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+        self.socket.sendall(self.encode(words))
         return self.read()
+
+    def ask_all(self, commands):
+        """Some commands at once; gives their answers."""
+        commands, answers = list(commands), []
+        for at in range(0, len(commands), 500):
+            some = commands[at:at + 500]
+            self.socket.sendall(b"".join(map(self.encode, some)))
+            answers += [self.read() for _ in some]
+        return answers
+
+    def encode(self, words):
+        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
     def read(self):
         line = self.lines.readline()

@@ -1,6 +1,7 @@
 """Users of one Redis who do not trust each other, with the rights that docs/ENGINE.md gives: each reaches its own index and nothing else."""
 import os
 import re
+from contextlib import suppress
 
 from cliques import Cliques, check_verdicts
 from support import ROOT, Case, Client, Doppel, Refused, Server, Several, get_all, nodes, run, run_failing, services, stats, wait_for
@@ -11,6 +12,20 @@ def documented(user, prefix, *more):
     with open(os.path.join(ROOT, "docs", "ENGINE.md")) as file:
         line, = re.findall(r"^user crawler (on .*)$", file.read(), re.MULTILINE)
     return ["ACL", "SETUSER", user, "reset", *line.replace("PASSWORD", "pw").replace("{doppel}", "{%s}" % prefix).split(), *more]
+
+
+FUNCTIONS = ("make", "reserve", "commit", "remove", "sweep")
+
+
+def functions_of(server, library):
+    """The functions that are loaded, without the name of their library."""
+    client = server.client()
+    try:
+        found, = client.ask("FUNCTION", "LIST", "LIBRARYNAME", library)
+    finally:
+        client.close()
+    functions = dict(zip(found[::2], found[1::2]))[b"functions"]
+    return {dict(zip(one[::2], one[1::2]))[b"name"].decode().removeprefix(library + "_") for one in functions}
 
 
 class Rights(Case):
@@ -48,6 +63,11 @@ class Rights(Case):
         self.assertTrue(run("remove", url, verdicts[0]["id"])[0]["removed"])
         return verdicts
 
+    def used(self):
+        """The commands that the server has carried out."""
+        said = self.server.ask("INFO", "commandstats").decode()
+        return {name for name, calls, refused in re.findall(r"^cmdstat_(\S+):calls=(\d+).*rejected_calls=(\d+)", said, re.MULTILINE) if int(calls)}
+
     # ---- what a worker needs
 
     def test_prepared(self):
@@ -55,9 +75,21 @@ class Rights(Case):
         self.assertEqual([one["state"] for one in run("prepare", self.server.url(""))], ["loaded"])
         self.assertEqual([one["state"] for one in run("prepare", self.server.url(""))], ["present"])
         self.use_all(self.url("a"))
-        one = Doppel("add", self.url("b"), self.path)
+        one = Doppel("add", self.url("b"), "--ttl", "never", self.path)
         one.finish()
         self.assertEqual(one.said(), "")
+        rights = {word[1:] for word in documented("a", "a") if word.startswith("+")}
+        self.assertEqual(rights - self.used(), set(), "rights that nothing needs")
+
+    def test_walks(self):
+        """To walk through all buckets needs the names of keys, and so those of everybody."""
+        run("prepare", self.server.url(""))
+        run("add", self.url("a"), self.path)
+        for command in ("verify", "compact"):
+            self.assertFails(run_failing(command, self.url("a")), "(?i)scan")
+            self.server.ask(*documented("a", "a", "+scan"))
+            self.assertEqual(run_failing(command, self.url("a"))[0], 0)
+            self.server.ask(*documented("a", "a"))
 
     def test_not_prepared(self):
         """Without the functions, and without the right to load them, a worker says who has to do what."""
@@ -140,18 +172,19 @@ class Rights(Case):
                       ("TYPE", "{b}m"), ("EXISTS", "{b}m"), ("PTTL", "{b}m"), ("MGET", "{a}m", "{b}m"), ("COPY", "{b}m", "{a}x")):
             with self.subTest(words=words[:2]):
                 self.refused(evil, *words)
-        for function in ("check", "add", "remove", "get", "numbers", "near", "each", "scan", "make"):
-            call = "FCALL_RO" if function in ("check", "get", "numbers", "near", "each", "scan") else "FCALL"
+        self.assertEqual(functions_of(self.server, name), set(FUNCTIONS))
+        for function in FUNCTIONS:
             with self.subTest(function=function):
-                self.refused(evil, call, f"{name}_{function}", "1", "{b}m", *["x"] * 8)
+                self.refused(evil, "FCALL", f"{name}_{function}", "1", "{b}m", *["x"] * 8)
                 with self.assertRaises(Refused):
-                    evil.ask(call, f"{name}_{function}", "0", *["x"] * 8)
+                    evil.ask("FCALL", f"{name}_{function}", "0", *["x"] * 8)
         for key in ("{b}", "{a", "{", ""):
             with self.subTest(key=key):
                 self.refused(evil, "FCALL", f"{name}_make", "1", key, "v", "1")
         # A key of its own that makes a prefix which is not: what a function touches without declaring it is refused, too.
         self.server.ask("COPY", "{a}m", "{a}")
-        self.refused(evil, "FCALL_RO", f"{name}_each", "1", "{a}", self.server.ask("HGET", "{a}m", "e"), "0", "1", "10")
+        for function in FUNCTIONS:
+            self.refused(evil, "FCALL", f"{name}_{function}", "1", "{a}", self.server.ask("HGET", "{a}m", "e"), *["1"] * 20)
         self.assertEqual(self.keys_of("b"), before)
         self.assertEqual({key[:3] for key in self.server.keys()}, {b"{a}", b"{b}"})
         again = run("add", self.url("b"), self.path)
@@ -164,16 +197,29 @@ class Rights(Case):
         run("add", self.url("b"), self.path)
         run("add", self.url("a"), self.path)
         before, evil = self.keys_of("b"), self.client("a")
-        epoch = self.server.ask("HGET", "{a}m", "e")
-        for forged in (b"{b}m", b"\x00{b}", b"}{b}n\x00\x00", b"../{b}m"):
-            for call, function in (("FCALL", "remove"), ("FCALL", "add"), ("FCALL_RO", "get"), ("FCALL_RO", "near")):
-                with self.subTest(function=function, forged=forged):
-                    try:
-                        evil.ask(call, f"{name}_{function}", "1", "{a}m", "0", forged.ljust(8)[:8], b"\0" * 8, epoch, "0", forged, forged)
-                    except Refused:
-                        pass
+        epoch, other = (self.server.ask("HGET", "{%s}m" % prefix, "e") for prefix in "ab")
+        bucket = next(key for key in before if key[3:4] == b"b")
+        field = next(one for one in self.server.ask("HKEYS", bucket) if one != b"x")
+        for forged in (b"{b}m", bucket, b"\x00{b}", b"}{b}n\x00\x00", b"../{b}m"):
+            for one in (epoch, other):
+                for request, words in enumerate(self.commits(forged, field)):
+                    with self.subTest(forged=forged, words=words), suppress(Refused):
+                        evil.ask("FCALL", f"{name}_commit", "1", "{a}m", one, b"evillink", b"%08d" % request, *words)
+                with self.subTest(forged=forged), suppress(Refused):
+                    evil.ask("FCALL", f"{name}_sweep", "1", "{a}m", one, "99999999999", "8", forged)
         self.assertEqual(self.keys_of("b"), before)
         self.assertEqual({key[:3] for key in self.server.keys()}, {b"{a}", b"{b}"})
+
+    def commits(self, forged, field):
+        """Arguments of a commit behind its request number: each section once with the forged name, all others empty."""
+        head = ["", "1000", "1", "0", "0", "0", "1000"]  # stamp, time, last number, latest, its life, whether it removes, how long it is answered
+        sections = [[forged, field, ""], [forged, "0"], [forged, field, "xyz", "", "0"], [forged, "xyz", "0"], [forged, "1", "1", "1", "0"],
+                    [forged, "xyz", "0"], [forged], [forged, "1"]]
+        for chosen in range(len(sections) + 1):
+            words = list(head)
+            for i, section in enumerate(sections):
+                words += ["1", *section] if i == chosen else ["0"]
+            yield [*words, "8", *(["1", forged] if chosen == len(sections) else ["0"])]
 
     # ---- functions that are not ours
 
@@ -182,9 +228,8 @@ class Rights(Case):
         name = run("prepare", self.server.url(""))[0]["library"]
         first = run("add", self.url("b"), self.path)
         before = self.keys_of("b")
-        names = ("check", "add", "remove", "get", "numbers", "near", "each", "scan", "make")
         code = f"#!lua name={name}\nlocal function f(keys) redis.call('DEL', keys[1]) return {{}} end\n" + "".join(
-            f"redis.register_function('{name}_{one}', f)\n" for one in names)
+            f"redis.register_function('{name}_{one}', f)\n" for one in FUNCTIONS)
         self.server.ask("FUNCTION", "LOAD", "REPLACE", code)
         for url in (self.url("b"), self.server.url("prefix=b")):
             for command, operand in (("add", self.path), ("check", self.path), ("get", "x"), ("remove", "x")):

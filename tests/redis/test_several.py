@@ -3,7 +3,7 @@ import os
 import time
 from contextlib import suppress
 
-from cliques import Cliques, check_verdicts
+from cliques import Cliques, EditedCliques, check_verdicts
 from support import FULL, Case, Doppel, Server, Several, get_all, nodes, services, stats, wait_for
 
 PROCESSES = 8
@@ -12,13 +12,15 @@ COUNT = 50000 if FULL else 2000
 
 def add_all(cliques, url, *options):
     """The processes, which have begun."""
-    return [Doppel("add", url, "--threads", 1, *options, cliques.write(f"order{i}", order=i)) for i in range(PROCESSES)]
+    return [Doppel("add", url, "--threads", 1, *cliques.options, *options, cliques.write(f"order{i}", order=i)) for i in range(PROCESSES)]
 
 
 class Together(Case):
+    """Copies that are edited, by similarity."""
+
     @classmethod
     def setUpClass(cls):
-        cls.cliques = Cliques(COUNT)
+        cls.cliques = EditedCliques(COUNT)
 
     def check_whole(self, url, verdicts):
         stored = get_all(url, {verdict["originalId"] or verdict["id"] for verdict in verdicts})
@@ -46,6 +48,17 @@ class Together(Case):
         for one in said[1:]:
             self.assertEqual(one, said[0])
         server.close()
+
+
+class ByDistance(Together):
+    """Copies with nearly the same fingerprint."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cliques = Cliques(COUNT // 5 if FULL else COUNT)
+        cls.cliques.options = ("--near", "distance")
+
+    test_indexes_apart = None
 
 
 class Cluster(Together):
@@ -89,8 +102,8 @@ class Cluster(Together):
     def test_slot_moves(self):
         """The slot goes to another master, key by key, while all add."""
         cluster = Several(services.make_cluster, services.start_cluster)
-        cliques = Cliques(COUNT // 5, seed="slot")
-        adding = [Doppel("add", cluster.url(), "--batch", 50, cliques.write(f"slot{i}", order=i)) for i in range(4)]
+        cliques = EditedCliques(COUNT // 5, seed="slot")
+        adding = [Doppel("add", cluster.url(), *cliques.options, "--batch", 50, cliques.write(f"slot{i}", order=i)) for i in range(4)]
         wait_for("verdicts", lambda: all(os.path.getsize(one.output) for one in adding))
         for _ in range(5 if FULL else 1):
             self.move_slot(cluster)

@@ -261,6 +261,34 @@ static void of_copies_at_once_one_is_unique(void **state) {
     doppel_engine_close(engine);
 }
 
+/* The time of an add lasts until it is durable, of one and of many alike. */
+static void the_time_of_an_add_holds_its_commit(void **state) {
+    enum { FEW = 20 };
+    char ids[FEW + 1][16];
+    uint64_t fingerprints[FEW + 1];
+    doppel_item items[FEW + 1];
+    doppel_verdict verdicts[FEW + 1] = {0};
+    doppel_engine_stats stats;
+    if (here->place != IN_FOLDER)
+        return;
+    doppel_engine *engine = open_at(state, "times", (doppel_engine_options){.near = DOPPEL_NEAR_DISTANCE});
+    for (size_t i = 0; i <= FEW; i++)
+        items[i] = numbered(ids[i], i, &fingerprints[i]);
+    assert_int_equal(doppel_engine_add_batch(engine, items, FEW, verdicts, NULL, NULL), DOPPEL_OK);
+    doppel_engine_get_stats(engine, &stats);
+    assert_int_equal(stats.commit_time.count, 1);
+    assert_int_equal(stats.add_time.count, FEW);
+    assert_true(stats.add_time.sum >= FEW * stats.commit_time.sum);
+    assert_int_equal(doppel_engine_add(engine, &items[FEW], &verdicts[FEW], NULL), DOPPEL_OK);
+    doppel_engine_get_stats(engine, &stats);
+    assert_int_equal(stats.commit_time.count, 2);
+    assert_int_equal(stats.add_time.count, FEW + 1);
+    assert_true(stats.add_time.sum >= stats.commit_time.sum);
+    for (size_t i = 0; i <= FEW; i++)
+        doppel_verdict_free(&verdicts[i]);
+    doppel_engine_close(engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         EVERYWHERE(what_another_could_not_write_is_not_acknowledged),
@@ -269,6 +297,7 @@ int main(void) {
         EVERYWHERE(a_bad_item_leaves_the_others_alone),
         EVERYWHERE(the_first_bad_item_ends_a_batch),
         EVERYWHERE(of_copies_at_once_one_is_unique),
+        EVERYWHERE(the_time_of_an_add_holds_its_commit),
     };
     return run_everywhere("batch", tests, sizeof tests / sizeof *tests);
 }
