@@ -1134,6 +1134,7 @@ typedef struct doppel_engine_options {
                            "crawl": recipe page, near by similarity 0.8 estimated on samples, titles off, 30 days;
                            "article": pairs of words of the first 5000 characters, near by similarity 0.8, titles
                            on, no expiry.
+                           In a shared store NULL is "crawl", and documents expire after 30 days by default.
                            Of a folder that is there: must be NULL or the one it was made with. */
     /* What a folder is made with: it is refused with others, and a message names both. */
     const doppel_recipe *recipe; /* must outlive the engine */

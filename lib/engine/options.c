@@ -31,6 +31,9 @@ static const preset presets[] = {
     {"article", ARTICLE_RECIPE, "article", DOPPEL_SWITCH_ON, DOPPEL_SWITCH_OFF, DOPPEL_SAMPLE_ALL, DOPPEL_NEVER},
 };
 
+/* What a shared store keeps, it keeps for 30 days unless it is told otherwise. */
+enum { SHARED_TTL = 30 * 86400 };
+
 /* All presets are near by similarity, unless a distance is named. */
 static doppel_near_by near_of(const doppel_engine_options *o) {
     if (o->near)
@@ -187,9 +190,12 @@ doppel_status dp_engine_set_up(doppel_engine *engine, const char *path, const do
     if (status != DOPPEL_OK)
         return status;
     /* What several crawlers share is a crawl. */
-    const preset *p = find_preset(given->preset ? given->preset : dp_known_is_shared_path(path) ? "crawl" : "general");
+    bool shared = dp_known_is_shared_path(path);
+    const preset *p = find_preset(given->preset ? given->preset : shared ? "crawl" : "general");
     engine->options.near = near_of(given);
     snprintf(engine->preset, sizeof engine->preset, "%s", p->name);
+    if (shared && !given->ttl)
+        engine->options.ttl = SHARED_TTL;
     fill_defaults(&engine->options, p);
     engine->options.preset = engine->preset;
     status = own_fields(engine, engine->options.fields, error);

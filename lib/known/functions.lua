@@ -309,6 +309,8 @@ local function carry_out(meta)
     redis.call('SET', prefix .. 'r' .. link, request .. 'done', 'PX', answers_for)
     if redis.call('EXISTS', prefix .. 'w') == 1 then
         log(prefix, link .. request, places)
+    else
+        redis.call('DEL', prefix .. 'l') -- a list without this commit would be wrong
     end
     return { 'done' }
 end

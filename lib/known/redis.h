@@ -319,6 +319,9 @@ doppel_status dp_redis_queue(dp_look *look, const dp_pending *pending, doppel_er
 size_t dp_redis_mark(const dp_look *look);
 void dp_redis_back(dp_look *look, size_t mark);
 doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error);
+/* Others do not commit until the turn is left, or for a second. The look has greeted the memory. */
+doppel_status dp_redis_take_turn(dp_look *look, doppel_error *error);
+void dp_redis_leave_turn(dp_look *look);
 /* The places where a document, copy or text is found. */
 void dp_redis_trace_places(const dp_redis_memory *memory, const dp_redis_document *document, dp_redis_places *places);
 

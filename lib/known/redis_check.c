@@ -186,10 +186,85 @@ static doppel_status sweep_buckets(walk *w, const redisReply *keys, void *user, 
     return status;
 }
 
+/* Copies and texts whose original is gone. */
+typedef struct orphans {
+    dp_look *look;
+    dp_numbers numbers;
+    doppel_error *error;
+} orphans;
+
+static doppel_status note_orphan(uint64_t number, doppel_slice bytes, void *user) {
+    orphans *o = user;
+    dp_trace trace;
+    bool alive = true;
+    if (!dp_trace_decode(bytes, &trace) || trace.kind == DP_TRACE_DOCUMENT)
+        return DOPPEL_OK;
+    doppel_status status = dp_look_alive(o->look, trace.of, &alive, o->error);
+    if (status != DOPPEL_OK || alive)
+        return status;
+    if (!dp_reserve(&o->numbers.number, &o->numbers.room, o->numbers.count + 1, sizeof *o->numbers.number))
+        return dp_no_memory(o->error);
+    o->numbers.number[o->numbers.count++] = number;
+    return DOPPEL_OK;
+}
+
+/* Queues the removal of some of them that are still there; an original that is gone does not come back. */
+static doppel_status queue_orphans(orphans *o, size_t from, size_t to) {
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = from; i < to && status == DOPPEL_OK; i++) {
+        dp_redis_document *document = NULL;
+        status = dp_redis_find_document(o->look, o->numbers.number[i], &document, o->error);
+        if (status != DOPPEL_OK || !document || !document->there || document->removed)
+            continue;
+        const dp_pending removal = {
+            .change = {.remove = document->number}, .removed = true, .trace = document->trace};
+        status = dp_look_queue(o->look, &removal, o->error);
+    }
+    return status;
+}
+
+static doppel_status remove_some(orphans *o, size_t from, size_t to) {
+    bool stands = false;
+    size_t ready;
+    doppel_status status = dp_look_begin(o->look, DP_LOOK_ADD, o->error);
+    if (status != DOPPEL_OK)
+        return status;
+    status = dp_look_fetch(o->look, NULL, 0, &ready, o->error);
+    while (status == DOPPEL_OK && !stands) {
+        status = queue_orphans(o, from, to);
+        if (status == DOPPEL_OK)
+            status = dp_look_commit(o->look, &stands, o->error);
+    }
+    doppel_status ended = dp_look_end(o->look, status == DOPPEL_OK ? o->error : NULL);
+    return status == DOPPEL_OK ? ended : status;
+}
+
+static doppel_status remove_orphans(dp_known *known, doppel_error *error) {
+    orphans o = {.error = error};
+    const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = note_orphan, .user = &o};
+    doppel_status status = dp_look_create(known, &o.look, error);
+    if (status != DOPPEL_OK)
+        return status;
+    status = dp_look_begin(o.look, DP_LOOK_LIST, error);
+    if (status == DOPPEL_OK) {
+        o.look->salvage = true;
+        status = dp_redis_each(o.look, &each, error);
+        (void)dp_look_end(o.look, NULL);
+    }
+    for (size_t from = 0; from < o.numbers.count && status == DOPPEL_OK; from += DP_REDIS_MOST_QUERIES) {
+        size_t to = from + DP_REDIS_MOST_QUERIES;
+        status = remove_some(&o, from, to < o.numbers.count ? to : o.numbers.count);
+    }
+    dp_numbers_free(&o.numbers);
+    dp_look_free(o.look);
+    return status;
+}
+
 doppel_status dp_redis_compact(dp_known *known, doppel_error *error) {
     dp_redis *redis = (dp_redis *)known;
+    doppel_status status = remove_orphans(known, error);
     dp_redis_memory memory = dp_redis_get_memory(redis);
-    return each_buckets(redis, sweep_buckets, &memory, error);
+    return status == DOPPEL_OK ? each_buckets(redis, sweep_buckets, &memory, error) : status;
 }
 
 /* ---- a check of everything ---- */

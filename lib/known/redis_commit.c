@@ -782,15 +782,14 @@ static void pause_a_little(void) {
     nanosleep(&time, NULL);
 }
 
-/* Others need not wait any longer: there is nothing to commit. */
-static doppel_status leave(dp_redis_look *l, doppel_error *error) {
+void dp_redis_leave_turn(dp_look *look) {
+    dp_redis_look *l = look->own;
     dp_redis_batch batch = {.redis = l->redis};
     dp_redis_command_begin(&batch, "DEL", 1);
     dp_redis_put_key(&batch, 'h', 0, 0);
-    doppel_status status = dp_redis_send(&batch, l->link, false, error);
+    (void)dp_redis_send(&batch, l->link, false, NULL); /* it ends by itself within a second */
     dp_redis_batch_free(&batch);
     l->has_turn = false;
-    return status;
 }
 
 /* Fewer queries are decided at once where others change what they rest on. */
@@ -944,6 +943,12 @@ static doppel_status enter(committing *c, bool *holds) {
     return status;
 }
 
+doppel_status dp_redis_take_turn(dp_look *look, doppel_error *error) {
+    committing c = {.look = look, .l = look->own, .error = error};
+    bool holds;
+    return enter(&c, &holds);
+}
+
 /* ---- the commit ---- */
 
 static void note_done(committing *c, bool emptied) {
@@ -1019,8 +1024,10 @@ doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) 
     if (c.l->renewed)
         return begin_again(&c);
     if (!c.l->pending_count) {
+        if (c.l->has_turn)
+            dp_redis_leave_turn(look);
         *stands = true;
-        return c.l->has_turn ? leave(c.l, error) : DOPPEL_OK;
+        return DOPPEL_OK;
     }
     double began = seconds();
     c.request = dp_redis_link_next(c.l->link);

@@ -14,7 +14,7 @@
 /* Documents that one MGET asks for. */
 enum { DOCUMENTS_EACH = 16 };
 /* How often a memory that is another one each time is looked at again, and one in which a document is missing. */
-enum { ATTEMPTS = 8, MOST_ROUNDS = 2 };
+enum { ATTEMPTS = 8, MOST_ROUNDS = 8 };
 
 /* ---- maps ---- */
 
@@ -77,7 +77,7 @@ static void map_free(dp_redis_map *map) {
     free(map->position);
 }
 
-/* ---- begin and end ---- */
+/* ---- looks ---- */
 
 void dp_redis_look_reset(dp_redis_look *l) {
     map_clear(&l->places);
@@ -119,37 +119,13 @@ static uint64_t own_time(const dp_known *known) {
     return known->options.now ? known->options.now(known->options.now_user) : (uint64_t)time(NULL);
 }
 
-static doppel_status begin(dp_look *look, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    dp_redis_look_reset(l);
-    l->memory = dp_redis_get_memory(l->redis);
-    l->missed_rounds = l->missed ? l->missed_rounds + 1 : 0;
-    l->renewed = l->has_turn = l->missed = false;
-    l->next = l->end = 0;
-    look->below = UINT64_MAX;
-    look->now = look->latest = own_time(look->known);
-    look->deciding = look->purpose == DP_LOOK_ADD;
-    if (!(l->link = dp_redis_take(l->redis->pool, error)))
-        return error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
-    return DOPPEL_OK;
-}
-
-static doppel_status end(dp_look *look, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    (void)error;
-    dp_redis_give(l->redis->pool, l->link);
-    l->link = NULL;
-    dp_redis_look_reset(l);
-    return DOPPEL_OK;
-}
-
 /* Whether a document was gone that something led to: a new version may have come before the place was read. */
 static bool again(const dp_look *look) {
     const dp_redis_look *l = look->own;
     return look->purpose == DP_LOOK_READ && l->missed && l->missed_rounds < MOST_ROUNDS;
 }
 
-/* ---- sending ---- */
+/* ---- greeting, begin and end ---- */
 
 /* The first commands of a look: which memory it is, its stamp, and the time. */
 enum { GREETING = 2 };
@@ -223,6 +199,39 @@ static doppel_status greet(dp_look *look, doppel_error *error) {
         status = dp_fail_at(error, DOPPEL_ERROR_AWAY, l->redis->url.name, 0,
                             "the memory goes as soon as it is made: is something else deleting its keys?");
     return status;
+}
+
+static doppel_status begin(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_look_reset(l);
+    l->memory = dp_redis_get_memory(l->redis);
+    l->missed_rounds = l->missed ? l->missed_rounds + 1 : 0;
+    l->renewed = l->has_turn = l->missed = false;
+    l->next = l->end = 0;
+    look->below = UINT64_MAX;
+    look->now = look->latest = own_time(look->known);
+    look->deciding = look->purpose == DP_LOOK_ADD;
+    if (!(l->link = dp_redis_take(l->redis->pool, error)))
+        return error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
+    if (look->purpose != DP_LOOK_STILL || look->known->options.read_only)
+        return DOPPEL_OK;
+    doppel_status status = greet(look, error);
+    if (status == DOPPEL_OK)
+        status = dp_redis_take_turn(look, error);
+    if (status != DOPPEL_OK)
+        dp_redis_give(l->redis->pool, l->link);
+    return status;
+}
+
+static doppel_status end(dp_look *look, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    (void)error;
+    if (l->has_turn)
+        dp_redis_leave_turn(look); /* else it ends by itself */
+    dp_redis_give(l->redis->pool, l->link);
+    l->link = NULL;
+    dp_redis_look_reset(l);
+    return DOPPEL_OK;
 }
 
 /* A batch; the first of a look begins with the greeting, which would else be a round trip of its own. */

@@ -1,8 +1,5 @@
 /* test_engine_copies.c - the words of a copy that came by its URL or its title, and is linked, stored or skipped: they
- * are known when they come again, for as long as its original is there.
- *
- *     test_engine_copies          in memory and in folders
- *     test_engine_copies redis    in Redis, which does not know them yet: registered as expected to fail */
+ * are known when they come again, for as long as its original is there. */
 #include "engine_cases.h"
 #include "engine_places.h"
 
@@ -103,8 +100,7 @@ static void they_go_with_their_original(void **state) {
         assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_OK);
         checking_says(engine, item_of("d", NULL, OTHER_ARTICLE), "unique");
         adding_says(engine, item_of("d", NULL, TRANSLATED), "unique");
-        if (here->place != IN_REDIS)
-            assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);
         engine = open_again(state, way, engine);
         checking_says(engine, item_of("e", NULL, OTHER_ARTICLE), "unique");
         checking_says(engine, item_of("e", NULL, TRANSLATED), "content_hash d");
@@ -113,7 +109,7 @@ static void they_go_with_their_original(void **state) {
 }
 
 static void they_are_there_after_a_compaction(void **state) {
-    for (size_t way = 0; way < WAYS && here->place != IN_REDIS; way++) {
+    for (size_t way = 0; way < WAYS; way++) {
         doppel_engine *engine = open_with_copies(state, way);
         assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);
         engine = open_again(state, way, engine);
@@ -180,7 +176,7 @@ static void a_document_goes_before_a_copy(void **state) {
     }
 }
 
-int main(int count, char **arguments) {
+int main(void) {
     const struct CMUnitTest tests[] = {
         EVERYWHERE(copies_are_known_by_their_words),   EVERYWHERE(the_evidence_is_that_of_the_copy),
         EVERYWHERE(they_are_counted_at_the_original),  EVERYWHERE(they_go_with_their_original),
@@ -188,5 +184,5 @@ int main(int count, char **arguments) {
         EVERYWHERE(a_replaced_copy_forgets_its_words), EVERYWHERE(only_the_very_words_are_known),
         EVERYWHERE(a_document_goes_before_a_copy),
     };
-    return run_in_places("copies", tests, sizeof tests / sizeof *tests, places_of(count, arguments));
+    return run_everywhere("copies", tests, sizeof tests / sizeof *tests);
 }

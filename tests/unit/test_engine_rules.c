@@ -152,8 +152,6 @@ static doppel_item titled_item(const char *id, const char *title, const char *te
 }
 
 static void unlike_contents_outweigh_a_title(void **state) {
-    if (here->place == IN_REDIS)
-        return; /* near by distance */
     const doppel_engine_options veto = {.near = DOPPEL_NEAR_SIMILARITY, .title_veto = DOPPEL_SWITCH_ON};
     doppel_engine *engine = open_at(state, "index", veto);
     adding_says(engine, titled_item("a", TITLE, ARTICLE), "unique");
@@ -168,8 +166,6 @@ static void unlike_contents_outweigh_a_title(void **state) {
 
 /* A veto is against one document: the next one with a similar title may be the original. */
 static void the_best_title_without_a_veto_counts(void **state) {
-    if (here->place == IN_REDIS)
-        return;
     const doppel_engine_options veto = {.near = DOPPEL_NEAR_SIMILARITY, .title_veto = DOPPEL_SWITCH_ON};
     doppel_engine *engine = open_at(state, "index", veto);
     adding_says(engine, titled_item("a", TITLE, TRANSLATED), "unique");
