@@ -1,7 +1,8 @@
-"""Measures the engine over a Redis that is shared, for bench/run (part redis): adds, checks, memory a document, with
-titles apart, beside plain SET and GET, and beside datasketch's MinHashLSH in the same Redis, on the same cores.
+"""Measures the engine over a Redis that is shared, for bench/run (part redis): adds, checks, memory a document, by distance,
+by similarity and with titles, from one process and from four, and eight that add copies of the same pages; beside plain SET
+and GET, and beside datasketch's MinHashLSH in the same Redis, on the same cores.
 
-BENCH_SHARED=1 in the environment is how many million documents there are; with titles it is a tenth of them.
+BENCH_SHARED=1 in the environment is how many million documents there are by distance; otherwise it is a tenth of them.
 """
 import os
 import shutil
@@ -11,7 +12,11 @@ import sys
 from near import figures
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-KEYS = 8  # that an add reads and writes: the document, three names, four bands
+KEYS = 8  # that an add reads and writes: the document, three names, four tables
+# Modes of bench_redis: what they are called, K adds a second, bytes a document and, of these, without its shingle hashes.
+MODES = {"distance": ("near by distance", 20, 700, None), "similarity": ("by similarity, all hashes kept", 7, None, 1000),
+         "crawl": ("preset crawl", 7, 1600, None), "titles": ("by distance, with titles", 4, None, None),
+         "general": ("preset general, with titles", None, None, None)}
 
 
 class Services:
@@ -41,23 +46,43 @@ class Services:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def add_lines(bench, found, command, of, titles):
-    """The lines of one run; budgets are those of documents without titles."""
-    table = bench.table
+def budget(limit):
+    return {} if limit is None else {"budget": float(limit)}
 
-    def asked(budget):
-        return {} if titles else {"budget": budget}
-    table.add(f"adds to a Redis, batches of 1,000, {of}", found["adds"] / 1e3, "K/s", command=command, **asked(10.0))
-    table.add("    four processes", found["adds of four"] / 1e3, "K/s", command=command)
-    table.add("    from nothing", found["adds from nothing"] / 1e3, "K/s", command=command)
-    table.add("    one add, on a CPU in Redis", found["seconds of adds in Redis"] * 1e6, "us", command=command)
-    table.add("    one add, on a CPU in the client", found["seconds of adds in the client"] * 1e6, "us", command=command)
-    table.add("    single adds, median", found["p50 of a single add"] * 1e6, "us", command=command)
-    table.add("    single adds, one in a hundred takes more than", found["p99 of a single add"] * 1e6, "us", command=command)
-    table.add("    checks, one in five a duplicate", found["checks"] / 1e3, "K/s", command=command)
-    table.add("    checks, four processes", found["checks of four"] / 1e3, "K/s", command=command)
-    table.add("    one check, on a CPU in Redis", found["seconds of checks in Redis"] * 1e6, "us", command=command)
-    table.add("    memory a document", found["bytes"], "B", command=command, **asked(700.0))
+
+def measure_mode(bench, program, port, millions, mode):
+    """The lines of one mode; gives what was found."""
+    name, adds, size, bare = MODES[mode]
+    found = figures([program, "shared", port, f"{millions}M", mode])
+    command = f"bench_redis shared {millions:g}M {mode}"
+
+    def add(what, value, unit, limit=None):
+        bench.table.add(what, value, unit, command=command, **budget(limit))
+    add(f"adds to a Redis, batches of 1,000, {millions:g} M documents, {name}", found["adds"] / 1e3, "K/s", adds)
+    add("    four processes", found["adds of some"] / 1e3, "K/s", found["adds"] / 1e3)
+    add("    from nothing", found["adds from nothing"] / 1e3, "K/s")
+    add("    decided again, a thousand adds, one process", found["retries"] * 1e3, "")
+    add("    decided again, a thousand adds, four processes", found["retries of some"] * 1e3, "")
+    add("    one add, on a CPU in Redis", found["seconds of adds in Redis"] * 1e6, "us")
+    add("    one add, on a CPU in the client", found["seconds of adds in the client"] * 1e6, "us")
+    add("    single adds, median", found["p50 of a single add"] * 1e6, "us")
+    add("    single adds, one in a hundred takes more than", found["p99 of a single add"] * 1e6, "us")
+    add("    checks, one in five a duplicate", found["checks"] / 1e3, "K/s")
+    add("    checks, four processes", found["checks of some"] / 1e3, "K/s")
+    add("    one check, on a CPU in Redis", found["seconds of checks in Redis"] * 1e6, "us")
+    add("    memory a document", found["bytes"], "B", size)
+    if found["bytes without sets"] < found["bytes"]:
+        add("    memory a document, without its shingle hashes", found["bytes without sets"], "B", bare)
+    return found
+
+
+def measure_cliques(bench, program, port, millions, mode):
+    found = figures([program, "cliques", port, f"{millions}M", mode])
+    command = f"bench_redis cliques {millions:g}M {mode}"
+    bench.table.add(f"eight processes add the same cliques, {millions:g} M documents, {MODES[mode][0]}",
+                    found["adds of cliques"] / 1e3, "K/s", command=command)
+    bench.table.add("    decided again, a thousand adds", found["retries of cliques"] * 1e3, "", command=command)
+    bench.table.add("    turns asked for, a thousand adds", found["turns of cliques"] / millions / 1e3, "", command=command)
 
 
 def measure_shared(bench):
@@ -66,17 +91,17 @@ def measure_shared(bench):
     port = services.start("redis").split(":")[-1].split("/")[0]
     program = os.path.join(bench.options.build, "bench", "bench_redis")
     try:
-        found = figures([program, "shared", port, f"{millions}M"])
-        add_lines(bench, found, f"bench_redis shared {millions:g}M", f"{millions:g} M documents", False)
-        some = millions / 10
-        titled = figures([program, "shared", port, f"{some}M", "titles"])
-        add_lines(bench, titled, f"bench_redis shared {some:g}M titles", f"{some:g} M documents with titles", True)
+        found = {mode: measure_mode(bench, program, port, millions if mode == "distance" else millions / 10, mode)
+                 for mode in MODES}
+        for mode in ("similarity", "crawl", "general"):
+            measure_cliques(bench, program, port, millions / 20, mode)
         plain = figures([program, "plain", port, f"{millions}M"])
         pair = 1 / (1 / plain["sets"] + 1 / plain["gets"])
         bench.table.add("plain SET and GET of 200 bytes, pipelined", pair / 1e3, "K/s", command=f"bench_redis plain {millions:g}M")
         bench.table.add("    eight of each, as many keys as an add has", pair / KEYS / 1e3, "K/s",
-                        command=f"bench_redis plain {millions:g}M", peer="adds", ratio=pair / KEYS / found["adds"])
-        bench.results["shared"] = found["adds"]
+                        command=f"bench_redis plain {millions:g}M", peer="adds", ratio=pair / KEYS / found["distance"]["adds"])
+        # The peer finds by similarity, too.
+        bench.results["shared"] = found["similarity"]["adds"]
     finally:
         services.stop()
 

@@ -435,6 +435,33 @@ static void spoil(uint64_t *seed) {
     freeReplyObject(key);
 }
 
+/* Fields of the meta key that are not what was written: errors, and no end of trying. */
+static void a_meta_key_that_is_spoilt_is_an_error(void **state) {
+    (void)state;
+    static const char *const spoilt[] = {"o x", "o xxxxxxxxxxxxxxxxxxxxx", "n x", "x x", "e x", "k x", "p x", "p 4x16/99"};
+    for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
+        char command[64];
+        answer a;
+        doppel_error error = {0};
+        bool removed;
+        redis_do(&server, "FLUSHALL");
+        doppel_engine *engine = open_memory(by_distance());
+        fill(engine, TTL, 6);
+        snprintf(command, sizeof command, "HSET {t}m %s", spoilt[i]);
+        redis_do(&server, command);
+        alarm(30); /* it does not end */
+        const page p = {.id = "new", .fingerprint = {~(uint64_t)0}};
+        doppel_status status[] = {try_page(engine, doppel_engine_check, &p, &a, &error),
+                                  try_page(engine, doppel_engine_add, &p, &a, &error),
+                                  doppel_engine_remove(engine, "id0", 3, &removed, &error)};
+        for (size_t k = 0; k < sizeof status / sizeof *status; k++)
+            if (status[k] != DOPPEL_OK && (status[k] != DOPPEL_ERROR_STORE || strstr(error.message, "user_function")))
+                fail_msg("%s: %d, %s", command, (int)status[k], error.message);
+        alarm(0);
+        doppel_engine_close(engine);
+    }
+}
+
 static bool pass(const doppel_stored *stored, void *user) {
     (void)stored, (void)user;
     return true;
@@ -527,6 +554,7 @@ int main(void) {
         cmocka_unit_test_setup(memories_of_the_previous_format_are_refused, start_empty),
         cmocka_unit_test_setup(verify_finds_what_is_missing, start_empty),
         cmocka_unit_test_setup(documents_that_are_gone_are_not_waited_for, start_empty),
+        cmocka_unit_test_setup(a_meta_key_that_is_spoilt_is_an_error, start_empty),
         cmocka_unit_test_setup(hostile_bytes_are_errors, start_empty),
     };
     return run_with_redis("redis_shared", tests, sizeof tests / sizeof *tests);
