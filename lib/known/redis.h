@@ -135,6 +135,7 @@ typedef struct dp_redis {
     pthread_mutex_t mutex;
     dp_redis_memory memory; /* under the mutex */
     uint64_t latest;        /* when the last of what is known to be there expires, seconds; under the mutex */
+    _Atomic uint64_t now;   /* the latest that the caller's clock said */
     _Atomic size_t chunk;   /* queries that are decided at once: fewer where others change what they rest on */
     _Atomic int alone;      /* turns in a row in which nobody else had committed (redis_commit.c) */
     _Atomic uint64_t retries, turns;

@@ -115,8 +115,13 @@ static void look_free(dp_look *look) {
     free(l);
 }
 
-static uint64_t own_time(const dp_known *known) {
-    return known->options.now ? known->options.now(known->options.now_user) : (uint64_t)time(NULL);
+/* The caller's clock, which never goes back, or that of the machine until the server's has been read. */
+static uint64_t own_time(dp_redis *redis) {
+    const dp_known_options *options = &redis->known.options;
+    if (!options->now)
+        return (uint64_t)time(NULL);
+    dp_latest(&redis->now, options->now(options->now_user));
+    return atomic_load(&redis->now);
 }
 
 /* Whether a document was gone that something led to: a new version may have come before the place was read. */
@@ -153,10 +158,12 @@ static doppel_status take_greeting(dp_look *look, redisReply *const reply[GREETI
     if (clock->type != REDIS_REPLY_ARRAY || clock->elements != 2 || !is_string(clock->element[0]))
         return dp_redis_fail(l->redis, clock, error);
     const redisReply *epoch = meta->element[0], *stamp = meta->element[1];
+    if (is_string(stamp) && stamp->len != sizeof l->stamp)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, l->redis->url.name, 0, "the meta key of the memory is damaged");
     l->absent = !is_string(epoch);
     *changed = !is_string(epoch) || epoch->len != sizeof l->memory.epoch ||
                memcmp(epoch->str, l->memory.epoch, sizeof l->memory.epoch) != 0;
-    l->stamp_length = is_string(stamp) && stamp->len == sizeof l->stamp ? sizeof l->stamp : 0;
+    l->stamp_length = is_string(stamp) ? sizeof l->stamp : 0;
     if (l->stamp_length)
         memcpy(l->stamp, stamp->str, sizeof l->stamp);
     if (!look->known->options.now)
@@ -209,7 +216,7 @@ static doppel_status begin(dp_look *look, doppel_error *error) {
     l->renewed = l->has_turn = l->missed = false;
     l->next = l->end = 0;
     look->below = UINT64_MAX;
-    look->now = look->latest = own_time(look->known);
+    look->now = look->latest = own_time(l->redis);
     look->deciding = look->purpose == DP_LOOK_ADD;
     if (!(l->link = dp_redis_take(l->redis->pool, error)))
         return error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
@@ -297,33 +304,43 @@ static doppel_status take_place(dp_redis_look *l, dp_redis_place *place, const r
     return DOPPEL_OK;
 }
 
-doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = dp_redis_look_batch(look);
-    size_t first = l->places.count;
-    *changed = false;
-    if (l->asked.failed)
-        return dp_no_memory(error);
-    for (size_t i = 0; i < l->asked.count; i++) {
+/* Adds those of l->asked that are new. False: no memory. */
+static bool add_asked(dp_redis_look *l) {
+    for (size_t i = 0; i < l->asked.count && !l->asked.failed; i++) {
         dp_redis_place *place = add_place(l, l->asked.place[i]);
         if (!place)
-            return dp_no_memory(error);
+            return false;
         place->fetched = place->fetched || l->absent;
     }
+    return !l->asked.failed;
+}
+
+/* Those from `first` on, which were added. */
+static doppel_status fetch_places_from(dp_look *look, size_t first, bool *changed, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    dp_redis_batch batch = dp_redis_look_batch(look);
     for (size_t i = first; i < l->places.count && !l->absent; i++) {
         dp_redis_command_begin(&batch, "HMGET", 3);
         dp_redis_put_bucket(&batch, l->place[i].hash, &l->memory.plan);
         dp_redis_put_text(&batch, "x");
         dp_redis_put_field(&batch, l->place[i].hash);
     }
-    if (!batch.count)
-        return DOPPEL_OK;
-    doppel_status status = dp_redis_look_send(look, &batch, changed, error);
+    doppel_status status = DOPPEL_OK;
+    if (batch.count || batch.failed)
+        status = dp_redis_look_send(look, &batch, changed, error);
     for (size_t i = batch.first; i < batch.count && status == DOPPEL_OK && !*changed; i++)
         status = take_place(l, &l->place[first + i - batch.first], batch.reply[i], error);
+    dp_redis_batch_free(&batch);
+    return status;
+}
+
+doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    size_t first = l->places.count;
+    *changed = false;
+    doppel_status status = add_asked(l) ? fetch_places_from(look, first, changed, error) : dp_no_memory(error);
     if (status != DOPPEL_OK) /* what was not fetched is not there */
         dp_redis_look_reset(l);
-    dp_redis_batch_free(&batch);
     return status;
 }
 
@@ -443,8 +460,10 @@ doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, s
     size_t first = l->documents.count;
     for (size_t i = 0; i < count; i++) {
         dp_redis_document *document = numbers[i] ? dp_redis_add_document(l, numbers[i]) : NULL;
-        if (!document)
+        if (!document) {
+            dp_redis_look_reset(l); /* what was not fetched is not there */
             return dp_no_memory(error);
+        }
         if (l->absent)
             document->fetched = true;
     }

@@ -164,7 +164,7 @@ uint64_t dp_redis_name_place(const dp_redis_memory *memory, char kind, doppel_sl
         dp_bytes_store(few + 1, dp_siphash(name.data, name.length, memory->secret), 8);
         dp_bytes_store(few + 9, name.length, 8);
         name = (doppel_slice){(const char *)few + 1, 16};
-    } else {
+    } else if (name.length) {
         memcpy(few + 1, name.data, name.length);
     }
     bytes[0] = (uint8_t)kind;
