@@ -11,7 +11,6 @@
  *
  * Each commit has a request number: one that comes again, as nobody knows whether it was carried out, gets the answer
  * of the first time. */
-#include "index/bands.h"
 #include "known/redis.h"
 
 #include <inttypes.h>

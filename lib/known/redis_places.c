@@ -10,7 +10,6 @@
  * Titles: one that can have a distance of up to d to another that is found has d + 1 segments, one after the other from
  * its beginning on. Of two titles within distance d some segment i of the first d + 1 is untouched and has at most i
  * edits before it: it stands at most i code points aside. */
-#include "index/bands.h"
 #include "known/redis.h"
 #include "verify/verify.h"
 
