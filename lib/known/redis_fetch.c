@@ -395,6 +395,11 @@ bool dp_redis_document_read(doppel_slice bytes, dp_arena *arena, dp_redis_docume
     return !rest || complete_record(arena, (unsigned char)bytes.data[1], &document->part[DP_PART_RECORD]);
 }
 
+dp_redis_document *dp_redis_known_document(dp_redis_look *l, uint64_t number) {
+    uint32_t position = map_find(&l->documents, number);
+    return position == UINT32_MAX ? NULL : &l->document[position];
+}
+
 dp_redis_document *dp_redis_add_document(dp_redis_look *l, uint64_t number) {
     bool is_new;
     if (!dp_reserve(&l->document, &l->document_room, l->documents.count + 1, sizeof *l->document))
@@ -472,7 +477,6 @@ doppel_status dp_redis_find_document(dp_look *look, uint64_t number, dp_redis_do
     doppel_status status = dp_redis_fetch_documents(look, &number, 1, error);
     if (status != DOPPEL_OK)
         return status;
-    uint32_t position = map_find(&l->documents, number);
-    *document = position == UINT32_MAX ? NULL : &l->document[position];
+    *document = dp_redis_known_document(l, number);
     return DOPPEL_OK;
 }

@@ -12,11 +12,6 @@
 
 /* ---- entries ---- */
 
-dp_redis_document *dp_redis_known_document(dp_redis_look *l, uint64_t number) {
-    uint32_t position = map_find(&l->documents, number);
-    return position == UINT32_MAX ? NULL : &l->document[position];
-}
-
 static uint64_t number_at(doppel_slice value, size_t at) {
     return dp_bytes_load(value.data + at, DP_REDIS_NUMBER);
 }
