@@ -186,25 +186,24 @@ static bool leads_to(const dp_redis_place *place, const uint8_t entry[DP_REDIS_S
     return false;
 }
 
-/* The segments of a title lead to it until then, or do so no longer (hours 0). They are in l->asked, fetched. */
-static bool change_segments(dp_redis_look *l, doppel_slice title, uint64_t hours) {
-    uint64_t needs = hours == DP_REDIS_NEVER_HOURS ? UINT64_MAX : hours * 3600;
+/* The segments of a title lead to it until then, or do so no longer (0). They are in l->asked, fetched. */
+static bool change_segments(dp_redis_look *l, doppel_slice title, uint64_t latest) {
     uint8_t entry[DP_REDIS_SEGMENT];
     dp_redis_title read;
     uint64_t place_of_title = dp_redis_name_place(&l->memory, 't', title);
     if (!dp_redis_read_title(title, &read))
         return false;
     uint8_t *at = dp_bytes_store(entry, place_of_title, 8);
-    at = dp_bytes_store(at, hours, 3);
+    at = dp_bytes_store(at, hours_of(latest == UINT64_MAX ? 0 : latest), 3);
     at = dp_bytes_store(at, read.length, 2);
     dp_bytes_store(at, read.bag, 8);
     for (size_t i = 0; i < l->asked.count; i++) {
         dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
-        if (hours && leads_to(place, entry))
+        if (latest && leads_to(place, entry))
             continue;
-        if (!change_value(l, place, place_of_title, hours ? entry : NULL))
+        if (!change_value(l, place, place_of_title, latest ? entry : NULL))
             return false;
-        place->needs = hours && needs > place->needs ? needs : place->needs;
+        place->needs = latest > place->needs ? latest : place->needs;
     }
     return true;
 }
@@ -218,9 +217,10 @@ static doppel_status fetch_segments(dp_look *look, doppel_slice title, doppel_er
     return dp_redis_fetch_places(look, &changed, error);
 }
 
-/* The latest hours of the owners of a title; 0: it has none. Their documents are fetched: others may share the place.
+/* When the last owner of a title expires: UINT64_MAX: never; 0: it has none. Their documents are fetched: others may
+ * share the place.
  */
-static doppel_status latest_hours(dp_look *look, doppel_slice title, uint64_t *latest, doppel_error *error) {
+static doppel_status latest_owner(dp_look *look, doppel_slice title, uint64_t *latest, doppel_error *error) {
     dp_redis_look *l = look->own;
     doppel_slice value = dp_redis_find_place(l, dp_redis_name_place(&l->memory, 't', title))->value;
     dp_numbers owners = {0};
@@ -233,10 +233,10 @@ static doppel_status latest_hours(dp_look *look, doppel_slice title, uint64_t *l
     for (size_t i = 0; i < owners.count && status == DOPPEL_OK; i++) {
         const dp_redis_document *owner = dp_redis_known_document(l, owners.number[i]);
         const dp_trace *trace = &owner->trace;
-        uint64_t hours = hours_of(trace->expires);
+        uint64_t expires = trace->expires ? trace->expires : UINT64_MAX;
         if ((owner->there || owner->queued) && !owner->removed && trace->kind == DP_TRACE_DOCUMENT &&
             trace->title.length == title.length && !memcmp(trace->title.data, title.data, title.length))
-            *latest = hours > *latest ? hours : *latest;
+            *latest = expires > *latest ? expires : *latest;
     }
     dp_numbers_free(&owners);
     return status;
@@ -259,11 +259,11 @@ static bool has_title(const dp_redis_look *l, const dp_trace *trace) {
 /* The segments of a title lead to it for as long as it has an owner. */
 static doppel_status lead_to_title(dp_look *look, doppel_slice title, doppel_error *error) {
     dp_redis_look *l = look->own;
-    uint64_t hours;
-    doppel_status status = latest_hours(look, title, &hours, error);
+    uint64_t latest;
+    doppel_status status = latest_owner(look, title, &latest, error);
     if (status == DOPPEL_OK)
         status = fetch_segments(look, title, error);
-    if (status == DOPPEL_OK && !change_segments(l, title, hours))
+    if (status == DOPPEL_OK && !change_segments(l, title, latest))
         status = dp_no_memory(error);
     return status;
 }
