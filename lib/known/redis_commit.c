@@ -77,8 +77,9 @@ static void put_bucket(committing *c, uint64_t place) {
     dp_redis_put_bucket(&c->batch, place, &c->l->memory.plan);
 }
 
+/* Whether a place is written: its value is another one, or its bucket has to live longer. */
 static bool is_changed(const dp_redis_place *place) {
-    return place->value.length != place->base.length ||
+    return place->value.length != place->base.length || (place->value.length && place->needs > place->goes) ||
            (place->value.data != place->base.data &&
             memcmp(place->value.data, place->base.data, place->base.length) != 0);
 }

@@ -199,11 +199,11 @@ static bool change_segments(dp_redis_look *l, doppel_slice title, uint64_t lates
     dp_bytes_store(at, read.bag, 8);
     for (size_t i = 0; i < l->asked.count; i++) {
         dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
+        place->needs = latest > place->needs ? latest : place->needs;
         if (latest && leads_to(place, entry))
             continue;
         if (!change_value(l, place, place_of_title, latest ? entry : NULL))
             return false;
-        place->needs = latest > place->needs ? latest : place->needs;
     }
     return true;
 }
