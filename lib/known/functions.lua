@@ -68,6 +68,17 @@ local function exist(prefix)
     return true
 end
 
+-- Whether documents that are removed have the copies and texts that were read: their lists have these lengths.
+local function same_links(prefix)
+    local first, last = section(2)
+    for i = first, last, 2 do
+        if #(redis.call('GET', prefix .. 'a' .. argv[i]) or '') ~= tonumber(argv[i + 1]) then
+            return false
+        end
+    end
+    return true
+end
+
 -- Drops a field, and the bucket when nothing is left in it but its time.
 local function drop(key, field)
     redis.call('HDEL', key, field)
@@ -270,8 +281,8 @@ local function log(prefix, stamp, places)
 end
 
 -- Carries a commit out, once: { 'done' } or, when it emptied the memory, { 'emptied' }. { 'busy' }: others have committed
--- since what it rests on was read. { 'wait' }: it is another's turn. { 'gone' }: a document that it counts at is not there, or
--- a number it would give is. { 'late' }: the same connection has had a later one carried out; the sender has given this one
+-- since what it rests on was read. { 'wait' }: it is another's turn. { 'gone' }: a document that it counts at is not there, a
+-- number it would give is, or what it removes has other copies. { 'late' }: the same connection has had a later one carried out; the sender has given this one
 -- up.
 local function carry_out(meta)
     local prefix = string.sub(meta, 1, -2)
@@ -293,8 +304,13 @@ local function carry_out(meta)
         return { 'wait' }
     elseif (there[2] or '') ~= stamp then
         return { 'busy' }
-    elseif not exist(prefix) then
+    elseif not exist(prefix) or not same_links(prefix) then
         return { 'gone' }
+    end
+    if redis.call('EXISTS', prefix .. 'w') == 1 then
+        log(prefix, link .. request, places)
+    else
+        redis.call('DEL', prefix .. 'l') -- a list without this commit would be wrong
     end
     write(prefix, meta, now)
     raise(meta, last, latest, lives)
@@ -307,11 +323,6 @@ local function carry_out(meta)
     end
     redis.call('HSET', meta, 'o', link .. request)
     redis.call('SET', prefix .. 'r' .. link, request .. 'done', 'PX', answers_for)
-    if redis.call('EXISTS', prefix .. 'w') == 1 then
-        log(prefix, link .. request, places)
-    else
-        redis.call('DEL', prefix .. 'l') -- a list without this commit would be wrong
-    end
     return { 'done' }
 end
 

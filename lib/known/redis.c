@@ -133,7 +133,7 @@ doppel_status dp_redis_fail(const dp_redis *redis, const redisReply *reply, dopp
                           "a key at this prefix is of another kind than doppel wrote");
     if (strstr(reply->str, "hash value is not an integer"))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a count of it is not what doppel wrote");
-    if (strstr(reply->str, "user_function"))
+    if (!strncmp(reply->str, "ERR ", 4) && strstr(reply->str, "user_function"))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a key of it is not what doppel wrote");
     return dp_redis_explain(name, reply, error);
 }

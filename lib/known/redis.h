@@ -228,6 +228,7 @@ typedef struct dp_redis_document {
     bool damaged;           /* its bytes are not what doppel wrote; then it is not there */
     bool queued;            /* it is new */
     bool removed;           /* its removal is queued */
+    size_t links;           /* copies and texts in its list, if it is to be removed */
     bool counted;           /* `counts` was fetched */
     dp_counts counts;       /* as they are in Redis */
     uint64_t queued_titles; /* duplicates by their title that are queued for it */
@@ -327,8 +328,9 @@ void dp_redis_look_reset(dp_redis_look *l);
 
 /* Fetches what l->query will ask for. */
 doppel_status dp_redis_fetch_queries(dp_look *look, doppel_error *error);
-/* Takes out of a document's list of copies. */
-doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, doppel_error *error);
+/* The copies and texts of a document that are in its list of `listed`, ascending, with their documents. */
+doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, size_t *listed,
+                                   doppel_error *error);
 /* The memory that is there now; all that was fetched is forgotten. */
 doppel_status dp_redis_follow_memory(dp_redis_look *l, doppel_error *error);
 

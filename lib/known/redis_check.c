@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Numbers, and buckets, that are asked for at once; what a walk has fetched is forgotten beyond KEPT_BYTES. */
-enum { NUMBERS_EACH = 256, BUCKETS_EACH = 512, KEPT_BYTES = 16 << 20 };
+/* Numbers, and buckets, that are asked for at once; what a walk has fetched is forgotten beyond KEPT_BYTES, or numbers,
+ * of documents that may be gone. */
+enum { NUMBERS_EACH = 256, BUCKETS_EACH = 512, KEPT_BYTES = 16 << 20, KEPT_DOCUMENTS = 1 << 15 };
 
 /* ---- each document ---- */
 
@@ -38,7 +39,7 @@ static doppel_status fetch_numbers(dp_look *look, uint64_t from, uint64_t to, do
     dp_redis_look *l = look->own;
     uint64_t numbers[NUMBERS_EACH];
     size_t count = 0;
-    if (l->arena_bytes > KEPT_BYTES && !l->pending_count)
+    if ((l->arena_bytes > KEPT_BYTES || l->documents.count > KEPT_DOCUMENTS) && !l->pending_count)
         dp_redis_look_reset(l);
     for (uint64_t number = from; number <= to; number++)
         numbers[count++] = number;

@@ -128,6 +128,25 @@ static void put_existing(committing *c) {
     }
 }
 
+/* How long the lists of copies and texts are of what is removed. */
+static void put_links_read(committing *c) {
+    dp_redis_look *l = c->l;
+    size_t count = 0;
+    for (size_t i = 0; i < l->pending_count; i++) {
+        uint64_t number = l->pending[i].pending.change.remove;
+        count += number && dp_redis_known_document(l, number);
+    }
+    dp_redis_put_number(&c->batch, count);
+    for (size_t i = 0; i < l->pending_count && count; i++) {
+        uint64_t number = l->pending[i].pending.change.remove;
+        const dp_redis_document *document = number ? dp_redis_known_document(l, number) : NULL;
+        if (!document)
+            continue;
+        put_bytes(c, 0, number, DP_REDIS_NUMBER);
+        dp_redis_put_number(&c->batch, document->links * DP_REDIS_NUMBER);
+    }
+}
+
 /* When the bucket of a place goes, where that is too soon for what is written into it; the bytes are empty where it
  * is not. */
 static void put_life(committing *c, const dp_redis_place *place) {
@@ -404,6 +423,7 @@ static void encode_commit(committing *c) {
     dp_redis_put_number(&c->batch, lives && lives < ANSWERS_FOR ? lives : ANSWERS_FOR);
     put_written(c);
     put_existing(c);
+    put_links_read(c);
     put_places(c);
     put_documents(c);
     put_counts(c);

@@ -612,13 +612,15 @@ static doppel_status counts(dp_look *look, uint64_t number, dp_counts *to, doppe
     return status;
 }
 
-doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, doppel_error *error) {
+doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, size_t *listed,
+                                   doppel_error *error) {
     doppel_slice bytes;
     numbers->count = 0;
     doppel_status status = fetch_string(look, 'a', number, &bytes, error);
     for (size_t at = 0; status == DOPPEL_OK && at + DP_REDIS_NUMBER <= bytes.length; at += DP_REDIS_NUMBER)
         if (!add_number(numbers, number_at(bytes, at)))
             return dp_no_memory(error);
+    *listed = bytes.length / DP_REDIS_NUMBER;
     sort_numbers(numbers);
     return status == DOPPEL_OK ? dp_redis_fetch_documents(look, numbers->number, numbers->count, error) : status;
 }
@@ -626,8 +628,9 @@ doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *n
 static doppel_status links(dp_look *look, uint64_t number, uint64_t *to, size_t room, size_t *found,
                            doppel_error *error) {
     dp_redis_look *l = look->own;
+    size_t listed;
     *found = 0;
-    doppel_status status = dp_redis_fetch_links(look, number, &l->wanted, error);
+    doppel_status status = dp_redis_fetch_links(look, number, &l->wanted, &listed, error);
     for (size_t i = 0; i < l->wanted.count && status == DOPPEL_OK; i++) {
         const dp_redis_document *copy = dp_redis_known_document(l, l->wanted.number[i]);
         if (!copy || !copy->there || copy->trace.kind != DP_TRACE_COPY)

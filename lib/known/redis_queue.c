@@ -306,18 +306,30 @@ static doppel_status add_new(dp_look *look, const dp_pending *p, doppel_error *e
 
 /* ---- documents that go ---- */
 
+/* Queues the removal of a text of a copy, if it is one. */
+static doppel_status remove_text(dp_look *look, uint64_t number, uint64_t of, doppel_error *error) {
+    const dp_redis_document *text = dp_redis_known_document(look->own, number);
+    if (!text || (!text->there && !text->queued) || text->removed || text->trace.kind != DP_TRACE_TEXT ||
+        text->trace.of != of)
+        return DOPPEL_OK;
+    const dp_pending removal = {.change = {.remove = number}, .removed = true, .trace = text->trace};
+    return dp_redis_queue(look, &removal, error);
+}
+
+/* The words of copies that were not kept go with their original: those in its list, and those that are queued. */
 static doppel_status remove_texts(dp_look *look, uint64_t number, doppel_error *error) {
     dp_redis_look *l = look->own;
     dp_numbers copies = {0};
-    const dp_redis_document *of = dp_redis_known_document(l, number);
-    doppel_status status = of && of->there ? dp_redis_fetch_links(look, number, &copies, error) : DOPPEL_OK;
-    for (size_t i = 0; i < copies.count && status == DOPPEL_OK; i++) {
-        const dp_redis_document *text = dp_redis_known_document(l, copies.number[i]);
-        if (!text || !text->there || text->removed || text->trace.kind != DP_TRACE_TEXT)
-            continue;
-        const dp_pending removal = {.change = {.remove = text->number}, .removed = true, .trace = text->trace};
-        status = dp_redis_queue(look, &removal, error);
-    }
+    dp_redis_document *of = dp_redis_known_document(l, number);
+    size_t listed = 0, queued = l->pending_count;
+    doppel_status status = of->there ? dp_redis_fetch_links(look, number, &copies, &listed, error) : DOPPEL_OK;
+    if (status == DOPPEL_OK)
+        dp_redis_known_document(l, number)->links = listed;
+    for (size_t i = 0; i < copies.count && status == DOPPEL_OK; i++)
+        status = remove_text(look, copies.number[i], number, error);
+    for (size_t i = 0; i < queued && status == DOPPEL_OK; i++)
+        if (l->pending[i].pending.added)
+            status = remove_text(look, l->pending[i].pending.change.number, number, error);
     dp_numbers_free(&copies);
     return status;
 }
