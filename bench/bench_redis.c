@@ -115,8 +115,8 @@ static void make_copy(bench_page *p, const work *w, uint64_t i) {
     bench_page_make(p, place, w->mode->titles);
     if (copy)
         change_word(p, place * CLIQUE + copy);
-    p->item.document.id_length = (size_t)snprintf(p->id, sizeof p->id, "copy-%u-%012llu", w->process,
-                                                  (unsigned long long)i);
+    p->item.document.id_length =
+        (size_t)snprintf(p->id, sizeof p->id, "copy-%u-%012llu", w->process, (unsigned long long)i);
     p->item.document.url_length = (size_t)snprintf(p->url, sizeof p->url, "https://www.copies.example/%u/%llu",
                                                    w->process, (unsigned long long)i);
 }

@@ -167,7 +167,8 @@ static void refusals_that_pass(void **state) {
 
 static void refusals_that_stay(void **state) {
     (void)state;
-    CALLED(DOPPEL_ERROR_AWAY, "it cannot save to its disk", 1, "-MISCONF Redis is configured to save RDB snapshots\r\n");
+    CALLED(DOPPEL_ERROR_AWAY, "it cannot save to its disk", 1,
+           "-MISCONF Redis is configured to save RDB snapshots\r\n");
     CALLED(DOPPEL_ERROR_AWAY, "it is full", 2, "-OOM command not allowed\r\n-OOM command not allowed\r\n");
     CALLED(DOPPEL_ERROR_STORE, "it asks for a password", 1, "-NOAUTH Authentication required.\r\n");
     CALLED(DOPPEL_ERROR_AWAY, "being moved to another node", 1, "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n", "-ASK 1 h:1\r\n",

@@ -1,5 +1,6 @@
 /* test_redis_commit.c - commits to a memory in Redis while others commit, too: what was decided stands only if what it
- * rests on is still there, whatever that is; who has lost gets a turn, in which the others wait; numbers are given once. */
+ * rests on is still there, whatever that is; who has lost gets a turn, in which the others wait; numbers are given
+ * once. */
 #include "redis_looks.h"
 
 #include <stdatomic.h>

@@ -205,10 +205,9 @@ static void owners_of_a_title_come_and_go(void **state) {
     for (int i = 0; i < OWNERS; i++) {
         char id[16];
         snprintf(id, sizeof id, "%d", i);
-        add_page(engine, (page){.id = id,
-                                .title = title,
-                                .fingerprint = {random_next(&seed)},
-                                .ttl = i % 3 ? 2 * HOUR : 8 * HOUR});
+        add_page(
+            engine,
+            (page){.id = id, .title = title, .fingerprint = {random_next(&seed)}, .ttl = i % 3 ? 2 * HOUR : 8 * HOUR});
     }
     size_t before = owners();
     assert_true(before > OWNERS - 30 && before <= OWNERS);

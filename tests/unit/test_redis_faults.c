@@ -1,4 +1,5 @@
-/* test_redis_faults.c - an engine in Redis without memory: a clear error, no leak, and the same calls work afterwards. */
+/* test_redis_faults.c - an engine in Redis without memory: a clear error, no leak, and the same calls work afterwards.
+ */
 #include "faults.h"
 
 #include "engine_cases.h"

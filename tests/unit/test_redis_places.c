@@ -1,5 +1,5 @@
-/* test_redis_places.c - where documents are found in Redis: two that are near each other share a place, by every plan and
- * whatever the edits of a title, and a plan is read as it was written. */
+/* test_redis_places.c - where documents are found in Redis: two that are near each other share a place, by every plan
+ * and whatever the edits of a title, and a plan is read as it was written. */
 #include "support.h"
 
 #include "known/redis.h"
@@ -120,9 +120,9 @@ static void plans_are_read_as_they_were_written(void **state) {
 }
 
 static void plans_that_are_none_are_refused(void **state) {
-    static const char *const names[] = {"",         "x",       "4x16",     "4x16/",  "4x16/0",  "4x16/29", "0x16/17",
-                                        "5x16/17",  "4x17/17", "4x0/17",   "-4x16/17", "4x16/17x", " 4x16/17", "4x16/017",
-                                        "99999999999x16/17"};
+    static const char *const names[] = {"",         "x",        "4x16",     "4x16/",    "4x16/0",
+                                        "4x16/29",  "0x16/17",  "5x16/17",  "4x17/17",  "4x0/17",
+                                        "-4x16/17", "4x16/17x", " 4x16/17", "4x16/017", "99999999999x16/17"};
     (void)state;
     dp_redis_plan plan;
     const dp_rules rules = {.bits = 64, .distance = 3}, similar = {.by_similarity = true, .similarity = 0.8};

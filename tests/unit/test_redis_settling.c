@@ -330,16 +330,11 @@ int main(void) {
     if (!redis_installed())
         return 1;
     const struct CMUnitTest tests[] = {
-        CASE(what_was_carried_out_is_told_as_it_was),
-        CASE(what_was_not_carried_out_is_done_now),
-        CASE(requests_that_come_late_change_nothing),
-        CASE(what_was_added_long_ago_is_not_added_again),
-        CASE(any_number_of_links_may_have_used_it),
-        CASE(removals_are_told_as_they_were),
-        CASE(removals_that_come_late_remove_nothing),
-        CASE(the_last_removal_is_told_as_it_was),
-        CASE(commits_to_another_memory_change_nothing),
-        CASE(commits_wait_for_whose_turn_it_is),
+        CASE(what_was_carried_out_is_told_as_it_was),    CASE(what_was_not_carried_out_is_done_now),
+        CASE(requests_that_come_late_change_nothing),    CASE(what_was_added_long_ago_is_not_added_again),
+        CASE(any_number_of_links_may_have_used_it),      CASE(removals_are_told_as_they_were),
+        CASE(removals_that_come_late_remove_nothing),    CASE(the_last_removal_is_told_as_it_was),
+        CASE(commits_to_another_memory_change_nothing),  CASE(commits_wait_for_whose_turn_it_is),
         CASE(adds_are_carried_out_once_whatever_is_cut),
     };
     return cmocka_run_group_tests(tests, start_server, stop);

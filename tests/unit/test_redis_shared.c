@@ -1,5 +1,5 @@
-/* test_redis_shared.c - a memory inside a real Redis: what it keeps, how it finds, memories that go, and what is said to
- * bytes that are not its own. The rules themselves are tested with those of all engines (test_engine_*.c). */
+/* test_redis_shared.c - a memory inside a real Redis: what it keeps, how it finds, memories that go, and what is said
+ * to bytes that are not its own. The rules themselves are tested with those of all engines (test_engine_*.c). */
 #include "redis_memories.h"
 
 #include <math.h>
@@ -23,15 +23,17 @@ static doppel_stored_list get(doppel_engine *engine, const char *name) {
 
 /* ---- what it keeps ---- */
 
-static const char words[] = "the mayor cut a ribbon at the northern ramp and a crowd of some four thousand people walked "
-                            "across before the first cars were let through";
+static const char words[] =
+    "the mayor cut a ribbon at the northern ramp and a crowd of some four thousand people walked "
+    "across before the first cars were let through";
 
 static void documents_come_back_as_they_were(void **state) {
     (void)state;
     static const struct {
         const char *preset;
         doppel_near_by near;
-    } ways[] = {{"crawl", DOPPEL_NEAR_DISTANCE}, {"crawl", DOPPEL_NEAR_SIMILARITY}, {"general", DOPPEL_NEAR_SIMILARITY}};
+    } ways[] = {
+        {"crawl", DOPPEL_NEAR_DISTANCE}, {"crawl", DOPPEL_NEAR_SIMILARITY}, {"general", DOPPEL_NEAR_SIMILARITY}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         doppel_verdict verdict = {0};
         doppel_error error = {0};
@@ -438,7 +440,8 @@ static void spoil(uint64_t *seed) {
 /* Fields of the meta key that are not what was written: errors, and no end of trying. */
 static void a_meta_key_that_is_spoilt_is_an_error(void **state) {
     (void)state;
-    static const char *const spoilt[] = {"o x", "o xxxxxxxxxxxxxxxxxxxxx", "n x", "x x", "e x", "k x", "p x", "p 4x16/99"};
+    static const char *const spoilt[] = {"o x",      "o xxxxxxxxxxxxxxxxxxxxx", "n x", "x x", "e x", "k x", "p x",
+                                         "p 4x16/99"};
     for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
         char command[64];
         answer a;
@@ -478,7 +481,8 @@ static size_t use_spoilt(doppel_engine *engine, uint64_t *seed) {
         bool removed;
         snprintf(id, sizeof id, "id%zu", i);
         snprintf(url, sizeof url, "https://a.example/%zu", i / 2);
-        const page p = {.id = id, .url = url, .title = "the harbour bridge was opened", .fingerprint = {random_next(seed)}};
+        const page p = {
+            .id = id, .url = url, .title = "the harbour bridge was opened", .fingerprint = {random_next(seed)}};
         doppel_status status = i % 4 == 0   ? doppel_engine_remove(engine, id, strlen(id), &removed, &error)
                                : i % 4 == 1 ? doppel_engine_get(engine, id, strlen(id), &list, &error)
                                : i % 4 == 2 ? try_page(engine, doppel_engine_check, &p, &a, &error)
