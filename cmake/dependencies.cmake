@@ -10,7 +10,7 @@ if(NOT dependencies_FOUND)
 endif()
 
 # Redis, a store that several processes share: on by default where hiredis is found. Without it a redis:// URL is
-# refused with a message (lib/store/redis_absent.c).
+# refused with a message (lib/known/known.c).
 option(DOPPEL_REDIS "shared stores on Redis" ON)
 pkg_check_modules(redis_libraries IMPORTED_TARGET hiredis)
 if(DOPPEL_REDIS AND redis_libraries_FOUND)

@@ -17,12 +17,8 @@
 enum meta_field { META_VERSION, META_SETTINGS, META_EPOCH, META_SECRET, META_PLAN, META_LATEST, META_FIELDS };
 static const char *const meta_names[META_FIELDS] = {"v", "s", "e", "k", "p", "x"};
 
-static bool is_string(const redisReply *reply) {
-    return reply->type == REDIS_REPLY_STRING;
-}
-
 static doppel_slice slice_of(const redisReply *reply) {
-    return (doppel_slice){reply->str, is_string(reply) ? reply->len : 0};
+    return (doppel_slice){reply->str, dp_redis_is_string(reply) ? reply->len : 0};
 }
 
 /* ---- commands ---- */
@@ -201,7 +197,8 @@ static doppel_status fetch_meta(dp_redis *redis, const dp_redis_memory *made, re
 static doppel_status read_meta(const dp_redis *redis, const redisReply *reply, dp_redis_memory *m,
                                doppel_error *error) {
     const char *name = redis->url.name;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != META_FIELDS || !is_string(reply->element[META_VERSION]))
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != META_FIELDS ||
+        !dp_redis_is_string(reply->element[META_VERSION]))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "what is at this prefix is no memory of doppel's");
     if (!strcmp(reply->element[META_VERSION]->str, "1"))
         return dp_fail_at(
@@ -213,7 +210,7 @@ static doppel_status read_meta(const dp_redis *redis, const redisReply *reply, d
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "a memory of format %.20s; this doppel knows format %s",
                           reply->element[META_VERSION]->str, VERSION);
     doppel_slice epoch = slice_of(reply->element[META_EPOCH]), secret = slice_of(reply->element[META_SECRET]);
-    if (epoch.length != sizeof m->epoch || secret.length != 16 || !is_string(reply->element[META_PLAN]) ||
+    if (epoch.length != sizeof m->epoch || secret.length != 16 || !dp_redis_is_string(reply->element[META_PLAN]) ||
         !dp_redis_plan_read(reply->element[META_PLAN]->str, &redis->known.options.rules, &m->plan))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "the meta key of the memory is damaged");
     memcpy(m->epoch, epoch.data, sizeof m->epoch);
@@ -226,7 +223,7 @@ static doppel_status read_meta(const dp_redis *redis, const redisReply *reply, d
 /* When the last document of a memory expires, in seconds; 0: it has none. */
 static uint64_t latest_of(const redisReply *reply) {
     const redisReply *latest = reply->element[META_LATEST];
-    if (!is_string(latest) || !latest->len)
+    if (!dp_redis_is_string(latest) || !latest->len)
         return 0;
     uint64_t seconds = strtoull(latest->str, NULL, 10);
     return seconds ? seconds : UINT64_MAX;
@@ -316,7 +313,7 @@ doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error) {
     doppel_status status = fetch_meta(redis, reads ? NULL : &made, &reply, error);
     if (status != DOPPEL_OK)
         return status;
-    if (reply->type != REDIS_REPLY_ARRAY || !reads || is_string(reply->element[META_VERSION]))
+    if (reply->type != REDIS_REPLY_ARRAY || !reads || dp_redis_is_string(reply->element[META_VERSION]))
         status = replace(redis, reply, &made, error);
     freeReplyObject(reply);
     return status;
@@ -328,7 +325,7 @@ doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error) {
 static doppel_status agree(dp_redis *redis, const redisReply *reply, doppel_error *error) {
     dp_known_options *o = &redis->known.options;
     bool there = reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS &&
-                 is_string(reply->element[META_VERSION]) && is_string(reply->element[META_SETTINGS]);
+                 dp_redis_is_string(reply->element[META_VERSION]) && dp_redis_is_string(reply->element[META_SETTINGS]);
     if (there && strcmp(reply->element[META_VERSION]->str, VERSION) != 0)
         return DOPPEL_OK; /* read_meta refuses it */
     if (there) {
@@ -352,7 +349,7 @@ static doppel_status find_memory(dp_redis *redis, doppel_error *error) {
     if (status != DOPPEL_OK)
         return status;
     bool absent = !makes && reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS &&
-                  !is_string(reply->element[META_EPOCH]) && !is_string(reply->element[META_VERSION]);
+                  !dp_redis_is_string(reply->element[META_EPOCH]) && !dp_redis_is_string(reply->element[META_VERSION]);
     if (absent && o->must_exist) {
         status = dp_fail_at(error, DOPPEL_ERROR_STORE, redis->url.name, 0,
                             "there is no such index: nothing was added to it, or all of it has expired");
@@ -492,7 +489,7 @@ void dp_redis_read_totals(const redisReply *fields, uint64_t now, dp_redis_total
     static const char counts[] = "uwt";
     *totals = (dp_redis_totals){0};
     for (size_t i = 0; i + 1 < fields->elements; i += 2) {
-        if (!is_string(fields->element[i]) || !is_string(fields->element[i + 1]))
+        if (!dp_redis_is_string(fields->element[i]) || !dp_redis_is_string(fields->element[i + 1]))
             continue;
         const char *name = fields->element[i]->str;
         uint64_t value = strtoull(fields->element[i + 1]->str, NULL, 10);
@@ -513,7 +510,7 @@ static uint64_t used_memory(dp_redis *redis, dp_redis_link *link) {
     uint64_t used = 0;
     dp_redis_command_begin(&batch, "INFO", 1);
     dp_redis_put_text(&batch, "memory");
-    if (dp_redis_send(&batch, link, false, NULL) == DOPPEL_OK && is_string(batch.reply[0])) {
+    if (dp_redis_send(&batch, link, false, NULL) == DOPPEL_OK && dp_redis_is_string(batch.reply[0])) {
         const char *at = strstr(batch.reply[0]->str, "used_memory:");
         used = at ? strtoull(at + strlen("used_memory:"), NULL, 10) : 0;
     }

@@ -2,10 +2,12 @@
  *
  *     redis.c           opened, made, closed; what it is like
  *     redis_places.c    where documents are found: the places of names, bands, fingerprints and titles
- *     redis_look.c      what a call has fetched of it, and what is found there
- *     redis_commit.c    what a call changes: queued, taken back, committed if what was read still holds
+ *     redis_fetch.c     what a call has fetched of it
+ *     redis_look.c      what is found there
+ *     redis_queue.c     what a call is going to change
+ *     redis_commit.c    what it changes, if what was read still holds
  *     redis_check.c     all of it: each document, verify, compact
- *     functions.lua     the two functions that run inside Redis
+ *     functions.lua     the functions that run inside Redis
  * and redis_link.h, the connection. docs/FORMAT.md section 14 has the keys and their bytes. */
 #ifndef DP_REDIS_H
 #define DP_REDIS_H
@@ -135,6 +137,7 @@ typedef struct dp_redis {
     pthread_mutex_t mutex;
     dp_redis_memory memory; /* under the mutex */
     uint64_t latest;        /* when the last of what is known to be there expires, seconds; under the mutex */
+    _Atomic uint64_t now;   /* the latest that the caller's clock said */
     _Atomic size_t chunk;   /* queries that are decided at once: fewer where others change what they rest on */
     _Atomic int alone;      /* turns in a row in which nobody else had committed (redis_commit.c) */
     _Atomic uint64_t retries, turns;
@@ -198,7 +201,7 @@ void dp_redis_put_field(dp_redis_batch *batch, uint64_t place);
 /* Sends all. `safe`: what they change is waited for as the URL says. Replies are the batch's. */
 doppel_status dp_redis_send(dp_redis_batch *batch, dp_redis_link *link, bool safe, doppel_error *error);
 
-/* ---- looks: redis_look.c ---- */
+/* ---- looks: redis_fetch.c, redis_look.c ---- */
 
 /* A map from numbers, none of which is 0, to positions in an array. Zero is empty. */
 typedef struct dp_redis_map {
@@ -279,13 +282,27 @@ typedef struct dp_redis_look {
     bool has_turn;     /* others wait for this look's commit */
 } dp_redis_look;
 
+static inline bool dp_redis_is_string(const redisReply *reply) {
+    return reply->type == REDIS_REPLY_STRING;
+}
+
 static inline dp_redis_look *dp_redis_look_of(const dp_look *look) {
     return look->own;
 }
 
+/* For the table of the kind; see kind.h. */
+doppel_status dp_redis_look_create(dp_look *look, doppel_error *error);
+void dp_redis_look_free(dp_look *look);
+doppel_status dp_redis_begin(dp_look *look, doppel_error *error);
+doppel_status dp_redis_end(dp_look *look, doppel_error *error);
+bool dp_redis_again(const dp_look *look);
+
 /* A batch of a look. Send: *changed: it was another memory; what was asked of the one before is forgotten. */
 dp_redis_batch dp_redis_look_batch(const dp_look *look);
 doppel_status dp_redis_look_send(dp_look *look, dp_redis_batch *batch, bool *changed, doppel_error *error);
+/* Fetches the places that `add` names, once more if the memory is another one. They are in l->asked then. */
+doppel_status dp_redis_fetch_asked(dp_look *look, void (*add)(dp_redis_look *l, const void *what), const void *what,
+                                   doppel_error *error);
 /* Fetches those of l->asked that are not yet. */
 doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *error);
 /* Fetches the documents of these numbers that are not yet. */
@@ -312,7 +329,7 @@ doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *n
 /* The memory that is there now; all that was fetched is forgotten. */
 doppel_status dp_redis_follow_memory(dp_redis_look *l, doppel_error *error);
 
-/* ---- redis_commit.c ---- */
+/* ---- redis_queue.c, redis_commit.c ---- */
 
 doppel_status dp_redis_number(dp_look *look, uint64_t *number, doppel_error *error);
 doppel_status dp_redis_queue(dp_look *look, const dp_pending *pending, doppel_error *error);

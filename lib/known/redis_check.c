@@ -216,8 +216,7 @@ static doppel_status queue_orphans(orphans *o, size_t from, size_t to) {
         status = dp_redis_find_document(o->look, o->numbers.number[i], &document, o->error);
         if (status != DOPPEL_OK || !document || !document->there || document->removed)
             continue;
-        const dp_pending removal = {
-            .change = {.remove = document->number}, .removed = true, .trace = document->trace};
+        const dp_pending removal = {.change = {.remove = document->number}, .removed = true, .trace = document->trace};
         status = dp_look_queue(o->look, &removal, o->error);
     }
     return status;

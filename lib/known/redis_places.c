@@ -10,7 +10,6 @@
  * Titles: one that can have a distance of up to d to another that is found has d + 1 segments, one after the other from
  * its beginning on. Of two titles within distance d some segment i of the first d + 1 is untouched and has at most i
  * edits before it: it stands at most i code points aside. */
-#include "index/bands.h"
 #include "known/redis.h"
 #include "verify/verify.h"
 
@@ -164,7 +163,7 @@ uint64_t dp_redis_name_place(const dp_redis_memory *memory, char kind, doppel_sl
         dp_bytes_store(few + 1, dp_siphash(name.data, name.length, memory->secret), 8);
         dp_bytes_store(few + 9, name.length, 8);
         name = (doppel_slice){(const char *)few + 1, 16};
-    } else {
+    } else if (name.length) {
         memcpy(few + 1, name.data, name.length);
     }
     bytes[0] = (uint8_t)kind;
