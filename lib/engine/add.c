@@ -463,15 +463,16 @@ static void fail_from(dp_adds *adds, size_t from, size_t to, doppel_status statu
     }
 }
 
-/* Decides about those that are ready until it stands, and counts them. */
-static void add_ready(doppel_engine *engine, dp_worker *worker, dp_adds *adds, size_t ready) {
-    doppel_error why = {0};
+/* Decides about those that are ready until it stands, and counts them. On an error nothing of it was done as far as is
+ * known. */
+static doppel_status add_ready(doppel_engine *engine, dp_worker *worker, dp_adds *adds, size_t ready,
+                               doppel_error *why) {
     doppel_status status;
     attempt made;
     bool stands;
     do {
         made = decide_ready(engine, worker, adds, ready);
-        status = dp_look_commit(worker->look, &stands, &why);
+        status = dp_look_commit(worker->look, &stands, why);
     } while (status == DOPPEL_OK && !stands);
     size_t end = adds->done + made.count;
     if (made.first < adds->first_bad) {
@@ -479,12 +480,13 @@ static void add_ready(doppel_engine *engine, dp_worker *worker, dp_adds *adds, s
         adds->why = made.why;
     }
     if (status != DOPPEL_OK)
-        fail_from(adds, adds->done, end, status, &why);
+        fail_from(adds, adds->done, end, status, why);
     for (size_t i = adds->done; i < end; i++)
         if (adds->add[i].status == DOPPEL_OK)
             dp_engine_note(engine, &adds->add[i].counted);
     atomic_fetch_add(&engine->counters.adds, made.count);
     adds->done = end;
+    return status;
 }
 
 doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp_adds *adds, doppel_error *error) {
@@ -495,13 +497,14 @@ doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp
         size_t ready;
         doppel_status status =
             dp_look_fetch(worker->look, adds->query + adds->done, adds->count - adds->done, &ready, &why);
+        if (status == DOPPEL_OK)
+            status = add_ready(engine, worker, adds, ready, &why);
         if (status != DOPPEL_OK) {
             fail_from(adds, adds->done, adds->count, status, &why);
             if (error)
                 *error = why;
             return status;
         }
-        add_ready(engine, worker, adds, ready);
     }
     return DOPPEL_OK;
 }

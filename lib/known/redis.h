@@ -217,6 +217,7 @@ typedef struct dp_redis_place {
     uint64_t goes;      /* when its bucket expires, seconds; 0: there is no bucket yet; UINT64_MAX: never */
     uint64_t needs;     /* when the last of what is queued for it expires; UINT64_MAX: never */
     bool fetched;
+    bool shortened; /* something was removed from it: what is left may live less long */
 } dp_redis_place;
 
 typedef struct dp_redis_document {
@@ -277,9 +278,11 @@ typedef struct dp_redis_look {
     dp_numbers wanted;
     dp_redis_totals totals;
     bool has_totals;
-    bool missed;       /* a document was gone that a place led to */
-    int missed_rounds; /* looks in a row before this one that missed one */
-    bool has_turn;     /* others wait for this look's commit */
+    bool missed;          /* a document was gone that a place led to */
+    int missed_rounds;    /* looks in a row before this one that missed one */
+    bool has_turn;        /* others wait for this look's commit */
+    doppel_status failed; /* what was queued is gone, for this reason */
+    doppel_error why;
 } dp_redis_look;
 
 static inline bool dp_redis_is_string(const redisReply *reply) {

@@ -44,7 +44,7 @@ typedef struct committing {
     dp_redis_batch batch;
     uint64_t request;
     bool adds;       /* there are new documents or texts */
-    bool removes;    /* and no new ones */
+    bool removes;    /* there are removals */
     uint64_t latest; /* when the last new document expires; UINT64_MAX: never */
     total *totals;
     size_t total_count, total_room;
@@ -77,8 +77,9 @@ static void put_bucket(committing *c, uint64_t place) {
     dp_redis_put_bucket(&c->batch, place, &c->l->memory.plan);
 }
 
+/* Whether a place is written: its value is another one, or its bucket has to live longer. */
 static bool is_changed(const dp_redis_place *place) {
-    return place->value.length != place->base.length ||
+    return place->value.length != place->base.length || (place->value.length && place->needs > place->goes) ||
            (place->value.data != place->base.data &&
             memcmp(place->value.data, place->base.data, place->base.length) != 0);
 }
@@ -350,10 +351,10 @@ static void put_totals(committing *c) {
     }
 }
 
-/* Also where something was removed: what is left may live less long. */
 static bool is_swept(const committing *c, const dp_redis_place *place) {
     bool chosen = (place->hash >> 2 ^ c->request * 0x9E3779B97F4A7C15u >> 32) % SWEEP_EACH == 0;
-    return is_changed(place) && place->value.length && (chosen ? place->needs != UINT64_MAX : !place->needs);
+    bool grows = place->value.length && place->needs != UINT64_MAX;
+    return is_changed(place) && (place->shortened || (chosen && grows));
 }
 
 static void put_sweeps(committing *c) {
@@ -399,7 +400,7 @@ static void encode_commit(committing *c) {
     else
         dp_redis_put_number(&c->batch, c->latest == UINT64_MAX ? 0 : c->latest);
     dp_redis_put_number(&c->batch, lives);
-    dp_redis_put_text(&c->batch, c->removes && !adds ? "1" : "0");
+    dp_redis_put_text(&c->batch, c->removes ? "1" : "0");
     dp_redis_put_number(&c->batch, lives && lives < ANSWERS_FOR ? lives : ANSWERS_FOR);
     put_written(c);
     put_existing(c);
@@ -654,6 +655,11 @@ doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) 
     committing c = {.look = look, .l = look->own, .error = error};
     dp_known_counters *counters = look->known->options.counters;
     *stands = false;
+    if (c.l->failed != DOPPEL_OK) {
+        if (error)
+            *error = c.l->why;
+        return c.l->failed;
+    }
     if (c.l->renewed)
         return begin_again(&c);
     if (!c.l->pending_count) {

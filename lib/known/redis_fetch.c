@@ -87,6 +87,16 @@ void dp_redis_look_reset(dp_redis_look *l) {
     l->greeted = l->absent = l->has_totals = false;
 }
 
+/* What was not fetched is not there: all is forgotten. What was queued with it is lost, and the commit says so. */
+static doppel_status fail_look(dp_redis_look *l, doppel_status status, const doppel_error *error) {
+    if (l->pending_count && l->failed == DOPPEL_OK) {
+        l->failed = status;
+        l->why = error ? *error : (doppel_error){.code = status};
+    }
+    dp_redis_look_reset(l);
+    return status;
+}
+
 doppel_status dp_redis_look_create(dp_look *look, doppel_error *error) {
     dp_redis_look *l = calloc(1, sizeof *l);
     if (!l)
@@ -206,6 +216,7 @@ doppel_status dp_redis_begin(dp_look *look, doppel_error *error) {
     dp_redis_look *l = look->own;
     dp_redis_look_reset(l);
     l->memory = dp_redis_get_memory(l->redis);
+    l->failed = DOPPEL_OK;
     l->missed_rounds = l->missed ? l->missed_rounds + 1 : 0;
     l->renewed = l->has_turn = l->missed = false;
     l->next = l->end = 0;
@@ -334,9 +345,7 @@ doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *
     size_t first = l->places.count;
     *changed = false;
     doppel_status status = add_asked(l) ? fetch_places_from(look, first, changed, error) : dp_no_memory(error);
-    if (status != DOPPEL_OK) /* what was not fetched is not there */
-        dp_redis_look_reset(l);
-    return status;
+    return status == DOPPEL_OK ? status : fail_look(l, status, error);
 }
 
 /* Fetches the places that `add` names. They are others when the memory is. */
@@ -449,10 +458,8 @@ static doppel_status fetch_from(dp_look *look, size_t first, doppel_error *error
                      ? take_document(look, &l->document[i], reply->element[at], error)
                      : dp_redis_fail(l->redis, reply, error);
     }
-    if (status != DOPPEL_OK && !changed)
-        dp_redis_look_reset(l);
     dp_redis_batch_free(&batch);
-    return status;
+    return status == DOPPEL_OK ? status : fail_look(l, status, error);
 }
 
 doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error) {
@@ -460,10 +467,8 @@ doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, s
     size_t first = l->documents.count;
     for (size_t i = 0; i < count; i++) {
         dp_redis_document *document = numbers[i] ? dp_redis_add_document(l, numbers[i]) : NULL;
-        if (!document) {
-            dp_redis_look_reset(l); /* what was not fetched is not there */
-            return dp_no_memory(error);
-        }
+        if (!document)
+            return fail_look(l, dp_no_memory(error), error);
         if (l->absent)
             document->fetched = true;
     }

@@ -326,15 +326,25 @@ typedef struct titled {
     doppel_error *error;
 } titled;
 
-/* Whether the title at a place is too frequent: what is alive of its owners, and what came by it. */
-static doppel_status is_frequent(titled *t, const dp_redis_place *place, bool *frequent) {
+static bool is_same(doppel_slice a, doppel_slice b) {
+    return a.length == b.length && !memcmp(a.data, b.data, a.length);
+}
+
+/* The document of an entry, if it has a title; NULL: it has none, or is gone. Other names may share the place. */
+static dp_redis_document *titled_at(dp_redis_look *l, doppel_slice value, size_t at) {
+    dp_redis_document *document = dp_redis_known_document(l, number_at(value, at));
+    bool has = document && (document->there || document->queued) && document->trace.kind == DP_TRACE_DOCUMENT;
+    return has && document->trace.title.length ? document : NULL;
+}
+
+/* Whether a title is too frequent: what is alive of its owners in a place, and what came by it. */
+static doppel_status is_frequent(titled *t, doppel_slice value, doppel_slice title, bool *frequent) {
     dp_redis_look *l = t->look->own;
     uint64_t times = 0;
-    size_t position = (size_t)(place - l->place);
     *frequent = false;
-    for (size_t at = 0; at < l->place[position].value.length; at += DP_REDIS_ENTRY) {
-        dp_redis_document *owner = dp_redis_known_document(l, number_at(l->place[position].value, at));
-        if (!owner || !is_alive(t->look, owner))
+    for (size_t at = 0; at < value.length; at += DP_REDIS_ENTRY) {
+        dp_redis_document *owner = titled_at(l, value, at);
+        if (!owner || !is_alive(t->look, owner) || !is_same(owner->trace.title, title))
             continue;
         doppel_status status = owner->counted || !owner->there ? DOPPEL_OK : fetch_counts(t->look, owner, t->error);
         if (status != DOPPEL_OK)
@@ -350,43 +360,58 @@ static doppel_status is_frequent(titled *t, const dp_redis_place *place, bool *f
 }
 
 static bool owner_counts(const dp_look *look, const dp_redis_document *owner) {
-    return owner && owner->number < look->below && owner->number != look->except[0] &&
-           owner->number != look->except[1] && is_alive(look, owner);
+    return owner->number < look->below && owner->number != look->except[0] && owner->number != look->except[1] &&
+           is_alive(look, owner);
 }
 
-/* Adds the owners of a title that is similar enough. */
-static doppel_status add_owners(titled *t, uint64_t hash, bool own) {
+/* Adds the owners of one title in a place. DOPPEL_ERROR_INTERRUPTED: it is the own one, and too frequent: nothing like
+ * it counts. */
+static doppel_status add_owners_of(titled *t, doppel_slice value, doppel_slice title) {
     dp_redis_look *l = t->look->own;
-    const dp_redis_place *place = dp_redis_find_place(l, hash);
-    const dp_redis_document *first = NULL;
-    double similarity = 1;
-    bool frequent;
-    for (size_t at = 0; place && at < place->value.length && !first; at += DP_REDIS_ENTRY) {
-        const dp_redis_document *owner = dp_redis_known_document(l, number_at(place->value, at));
-        first = owner && (owner->there || owner->queued) ? owner : NULL;
-    }
-    if (!first)
-        return DOPPEL_OK;
-    doppel_slice title = first->trace.title;
+    double similarity = 1, least = l->memory.plan.rules.title_similarity;
+    bool frequent, own = is_same(title, t->query->title);
     t->hits->candidates++;
-    if (!own && doppel_edit_similarity(t->query->title.data, t->query->title.length, title.data, title.length,
-                                       l->memory.plan.rules.title_similarity, &similarity) != DOPPEL_OK)
+    if (!own && doppel_edit_similarity(t->query->title.data, t->query->title.length, title.data, title.length, least,
+                                       &similarity) != DOPPEL_OK)
         return dp_no_memory(t->error);
-    if (!(similarity >= l->memory.plan.rules.title_similarity))
+    if (!(similarity >= least))
         return DOPPEL_OK;
-    doppel_status status = is_frequent(t, place, &frequent);
-    if (status != DOPPEL_OK || frequent) /* nothing like a title that is itself too frequent counts */
+    doppel_status status = is_frequent(t, value, title, &frequent);
+    if (status != DOPPEL_OK || frequent)
         return status == DOPPEL_OK && own ? DOPPEL_ERROR_INTERRUPTED : status;
-    doppel_slice value = dp_redis_find_place(l, hash)->value;
     for (size_t at = 0; at < value.length; at += DP_REDIS_ENTRY) {
-        const dp_redis_document *owner = dp_redis_known_document(l, number_at(value, at));
-        if (!owner_counts(t->look, owner))
+        const dp_redis_document *owner = titled_at(l, value, at);
+        if (!owner || !is_same(owner->trace.title, title) || !owner_counts(t->look, owner))
             continue;
         if (!dp_reserve(&t->hits->hit, &t->hits->room, t->hits->count + 1, sizeof *t->hits->hit))
             return dp_no_memory(t->error);
         t->hits->hit[t->hits->count++] = (dp_title_hit){owner->number, similarity};
     }
     return DOPPEL_OK;
+}
+
+/* Whether an entry before this one has the same title. */
+static bool had_title(dp_redis_look *l, doppel_slice value, size_t end, doppel_slice title) {
+    for (size_t at = 0; at < end; at += DP_REDIS_ENTRY) {
+        const dp_redis_document *owner = titled_at(l, value, at);
+        if (owner && is_same(owner->trace.title, title))
+            return true;
+    }
+    return false;
+}
+
+/* Adds the owners of each title in a place: it has one, unless others share it by chance. */
+static doppel_status add_owners(titled *t, uint64_t hash) {
+    dp_redis_look *l = t->look->own;
+    const dp_redis_place *place = dp_redis_find_place(l, hash);
+    doppel_slice value = place ? place->value : (doppel_slice){NULL, 0};
+    doppel_status status = DOPPEL_OK;
+    for (size_t at = 0; at < value.length && status == DOPPEL_OK; at += DP_REDIS_ENTRY) {
+        const dp_redis_document *owner = titled_at(l, value, at);
+        if (owner && !had_title(l, value, at, owner->trace.title))
+            status = add_owners_of(t, value, owner->trace.title);
+    }
+    return status;
 }
 
 static int compare_hits(const void *left, const void *right) {
@@ -411,7 +436,7 @@ static doppel_status find_titles(dp_look *look, const dp_title_query *query, dp_
         status = fetch_owners(look, &titles, error);
     for (size_t i = 0; i < titles.count && status == DOPPEL_OK; i++)
         if (!i || titles.place[i] != titles.place[0])
-            status = add_owners(&t, titles.place[i], i == 0);
+            status = add_owners(&t, titles.place[i]);
     free(titles.place);
     if (status == DOPPEL_ERROR_INTERRUPTED) {
         hits->count = 0;
@@ -523,6 +548,7 @@ static doppel_status fetch(dp_look *look, const dp_query *const *query, size_t c
     if (adds) {
         dp_redis_look_reset(l);
         l->renewed = false;
+        l->failed = DOPPEL_OK;
     }
     return dp_redis_fetch_queries(look, error);
 }

@@ -164,7 +164,9 @@ static bool change_value(dp_redis_look *l, dp_redis_place *place, uint64_t witho
     if (!bytes)
         return false;
     for (size_t at = 0; at < place->value.length; at += size) {
-        if (dp_bytes_load(place->value.data + at, head) == without || is_dead(l, place, at))
+        bool found = dp_bytes_load(place->value.data + at, head) == without;
+        place->shortened = place->shortened || found;
+        if (found || is_dead(l, place, at))
             continue;
         memcpy(bytes + length, place->value.data + at, size);
         length += size;
@@ -176,22 +178,32 @@ static bool change_value(dp_redis_look *l, dp_redis_place *place, uint64_t witho
     return set_value(l, place, (doppel_slice){bytes, length});
 }
 
-/* The segments of a title lead to it, or do so no longer (hours 0). They are in l->asked, fetched. */
-static bool change_segments(dp_redis_look *l, doppel_slice title, uint64_t hours, uint64_t needs) {
+/* Whether a segment leads to a title until then already. */
+static bool leads_to(const dp_redis_place *place, const uint8_t entry[DP_REDIS_SEGMENT]) {
+    for (size_t at = 0; at < place->value.length; at += DP_REDIS_SEGMENT)
+        if (!memcmp(place->value.data + at, entry, DP_REDIS_SEGMENT))
+            return true;
+    return false;
+}
+
+/* The segments of a title lead to it until then, or do so no longer (0). They are in l->asked, fetched. */
+static bool change_segments(dp_redis_look *l, doppel_slice title, uint64_t latest) {
     uint8_t entry[DP_REDIS_SEGMENT];
     dp_redis_title read;
     uint64_t place_of_title = dp_redis_name_place(&l->memory, 't', title);
     if (!dp_redis_read_title(title, &read))
         return false;
     uint8_t *at = dp_bytes_store(entry, place_of_title, 8);
-    at = dp_bytes_store(at, hours, 3);
+    at = dp_bytes_store(at, hours_of(latest == UINT64_MAX ? 0 : latest), 3);
     at = dp_bytes_store(at, read.length, 2);
     dp_bytes_store(at, read.bag, 8);
     for (size_t i = 0; i < l->asked.count; i++) {
         dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
-        if (!change_value(l, place, place_of_title, hours ? entry : NULL))
+        place->needs = latest > place->needs ? latest : place->needs;
+        if (latest && leads_to(place, entry))
+            continue;
+        if (!change_value(l, place, place_of_title, latest ? entry : NULL))
             return false;
-        place->needs = hours && needs > place->needs ? needs : place->needs;
     }
     return true;
 }
@@ -205,14 +217,29 @@ static doppel_status fetch_segments(dp_look *look, doppel_slice title, doppel_er
     return dp_redis_fetch_places(look, &changed, error);
 }
 
-/* The latest hours of the owners of a title; 0: it has none. */
-static uint64_t latest_hours(dp_redis_look *l, const dp_redis_place *place) {
-    uint64_t latest = 0;
-    for (size_t at = 0; at < place->value.length; at += DP_REDIS_ENTRY) {
-        uint64_t hours = dp_bytes_load(place->value.data + at + DP_REDIS_NUMBER, 3);
-        latest = hours > latest && !is_dead(l, place, at) ? hours : latest;
+/* When the last owner of a title expires: UINT64_MAX: never; 0: it has none. Their documents are fetched: others may
+ * share the place.
+ */
+static doppel_status latest_owner(dp_look *look, doppel_slice title, uint64_t *latest, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    doppel_slice value = dp_redis_find_place(l, dp_redis_name_place(&l->memory, 't', title))->value;
+    dp_numbers owners = {0};
+    *latest = 0;
+    if (!dp_reserve(&owners.number, &owners.room, value.length / DP_REDIS_ENTRY + 1, sizeof *owners.number))
+        return dp_no_memory(error);
+    for (size_t at = 0; at < value.length; at += DP_REDIS_ENTRY)
+        owners.number[owners.count++] = dp_bytes_load(value.data + at, DP_REDIS_NUMBER);
+    doppel_status status = dp_redis_fetch_documents(look, owners.number, owners.count, error);
+    for (size_t i = 0; i < owners.count && status == DOPPEL_OK; i++) {
+        const dp_redis_document *owner = dp_redis_known_document(l, owners.number[i]);
+        const dp_trace *trace = &owner->trace;
+        uint64_t expires = trace->expires ? trace->expires : UINT64_MAX;
+        if ((owner->there || owner->queued) && !owner->removed && trace->kind == DP_TRACE_DOCUMENT &&
+            trace->title.length == title.length && !memcmp(trace->title.data, title.data, title.length))
+            *latest = expires > *latest ? expires : *latest;
     }
-    return latest;
+    dp_numbers_free(&owners);
+    return status;
 }
 
 /* Fetches the places where a document is found, into l->asked. */
@@ -227,6 +254,18 @@ static doppel_status fetch_own_places(dp_look *look, const dp_redis_document *do
 
 static bool has_title(const dp_redis_look *l, const dp_trace *trace) {
     return l->memory.plan.rules.titles && trace->kind == DP_TRACE_DOCUMENT && trace->title.length;
+}
+
+/* The segments of a title lead to it for as long as it has an owner. */
+static doppel_status lead_to_title(dp_look *look, doppel_slice title, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    uint64_t latest;
+    doppel_status status = latest_owner(look, title, &latest, error);
+    if (status == DOPPEL_OK)
+        status = fetch_segments(look, title, error);
+    if (status == DOPPEL_OK && !change_segments(l, title, latest))
+        status = dp_no_memory(error);
+    return status;
 }
 
 /* ---- new documents ---- */
@@ -244,18 +283,13 @@ static doppel_status add_entries(dp_look *look, uint64_t number, doppel_error *e
     dp_bits value = dp_redis_order(&l->memory, trace.fingerprint);
     for (size_t i = bytes; i-- > 0; value >>= 8)
         end[i] = (uint8_t)value;
-    const uint64_t title = has_title(l, &trace) ? dp_redis_name_place(&l->memory, 't', trace.title) : 0;
-    uint64_t had = title ? latest_hours(l, dp_redis_find_place(l, title)) : 0;
     for (size_t i = 0; i < l->asked.count; i++) {
         dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
         if (!change_value(l, place, number, entry))
             return dp_no_memory(error);
         place->needs = needs > place->needs ? needs : place->needs;
     }
-    if (!title || had >= hours)
-        return DOPPEL_OK;
-    status = fetch_segments(look, trace.title, error);
-    return status != DOPPEL_OK || change_segments(l, trace.title, hours, needs) ? status : dp_no_memory(error);
+    return has_title(l, &trace) ? lead_to_title(look, trace.title, error) : DOPPEL_OK;
 }
 
 static doppel_status add_new(dp_look *look, const dp_pending *p, doppel_error *error) {
@@ -305,12 +339,8 @@ static doppel_status remove_old(dp_look *look, uint64_t number, doppel_error *er
     if (!note_document(l, document))
         return dp_no_memory(error);
     document->removed = true;
-    if (has_title(l, &trace) &&
-        !dp_redis_find_place(l, dp_redis_name_place(&l->memory, 't', trace.title))->value.length) {
-        status = fetch_segments(look, trace.title, error);
-        if (status == DOPPEL_OK && !change_segments(l, trace.title, 0, 0))
-            status = dp_no_memory(error);
-    }
+    if (has_title(l, &trace))
+        status = lead_to_title(look, trace.title, error);
     return status == DOPPEL_OK ? remove_texts(look, number, error) : status;
 }
 
