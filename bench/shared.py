@@ -61,8 +61,8 @@ def measure_mode(bench, program, port, millions, mode):
     add(f"adds to a Redis, batches of 1,000, {millions:g} M documents, {name}", found["adds"] / 1e3, "K/s", adds)
     add("    four processes", found["adds of some"] / 1e3, "K/s", found["adds"] / 1e3)
     add("    from nothing", found["adds from nothing"] / 1e3, "K/s")
-    add("    decided again, a thousand adds, one process", found["retries"] * 1e3, "")
-    add("    decided again, a thousand adds, four processes", found["retries of some"] * 1e3, "")
+    add("    commits decided again, a thousand adds, one process", found["retries"] * 1e3, "")
+    add("    commits decided again, a thousand adds, four processes", found["retries of some"] * 1e3, "")
     add("    one add, on a CPU in Redis", found["seconds of adds in Redis"] * 1e6, "us")
     add("    one add, on a CPU in the client", found["seconds of adds in the client"] * 1e6, "us")
     add("    single adds, median", found["p50 of a single add"] * 1e6, "us")
@@ -81,7 +81,7 @@ def measure_cliques(bench, program, port, millions, mode):
     command = f"bench_redis cliques {millions:g}M {mode}"
     bench.table.add(f"eight processes add the same cliques, {millions:g} M documents, {MODES[mode][0]}",
                     found["adds of cliques"] / 1e3, "K/s", command=command)
-    bench.table.add("    decided again, a thousand adds", found["retries of cliques"] * 1e3, "", command=command)
+    bench.table.add("    commits decided again, a thousand adds", found["retries of cliques"] * 1e3, "", command=command)
     bench.table.add("    turns asked for, a thousand adds", found["turns of cliques"] / millions / 1e3, "", command=command)
 
 

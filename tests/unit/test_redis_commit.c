@@ -667,6 +667,7 @@ static void numbers_that_were_used_are_not_given_out_again(void **state) {
     assert_true(commit(&a));
     end_adding(&a);
     assert_int_equal(a.number, last + 1);
+    assert_int_equal(redis_number(&server, "HGET {t}m n"), last + 1);
     assert_int_equal(add_now(&(page){.id = "second"}), last + 2);
 }
 
