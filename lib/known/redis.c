@@ -548,5 +548,5 @@ void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats) {
     stats->resent = atomic_load(&counters->resent);
     stats->moved = atomic_load(&counters->moved);
     dp_redis_memory memory = dp_redis_get_memory(redis);
-    snprintf(stats->plan, sizeof stats->plan, "%s", memory.plan.name);
+    snprintf(stats->plan, sizeof stats->plan, "%.*s", (int)strcspn(memory.plan.name, "/"), memory.plan.name);
 }

@@ -228,7 +228,7 @@ typedef struct dp_redis_document {
     bool damaged;           /* its bytes are not what doppel wrote; then it is not there */
     bool queued;            /* it is new */
     bool removed;           /* its removal is queued */
-    size_t links;           /* copies and texts in its list, if it is to be removed */
+    size_t links;           /* bytes of its list of copies and texts, if it is to be removed */
     bool counted;           /* `counts` was fetched */
     dp_counts counts;       /* as they are in Redis */
     uint64_t queued_titles; /* duplicates by their title that are queued for it */
@@ -280,6 +280,7 @@ typedef struct dp_redis_look {
     dp_redis_totals totals;
     bool has_totals;
     bool missed;          /* a document was gone that a place led to */
+    int rounds;           /* how often what is being committed was decided again */
     int missed_rounds;    /* looks in a row before this one that missed one */
     bool has_turn;        /* others wait for this look's commit */
     doppel_status failed; /* what was queued is gone, for this reason */
@@ -328,7 +329,7 @@ void dp_redis_look_reset(dp_redis_look *l);
 
 /* Fetches what l->query will ask for. */
 doppel_status dp_redis_fetch_queries(dp_look *look, doppel_error *error);
-/* The copies and texts of a document that are in its list of `listed`, ascending, with their documents. */
+/* The copies and texts of a document, ascending, with their documents; *listed: the bytes of its list of them. */
 doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, size_t *listed,
                                    doppel_error *error);
 /* The memory that is there now; all that was fetched is forgotten. */

@@ -22,6 +22,8 @@
 enum { PAUSE = 300 };
 /* After this many turns in which nobody else had committed, none is asked for any more. */
 enum { ALONE_AFTER = 16 };
+/* How often one commit is decided again before it is given up: twice is rare. */
+enum { MOST_ROUNDS = 100 };
 /* How long the answer of a commit is kept for when it comes again, milliseconds. */
 enum { ANSWERS_FOR = 120000 };
 /* A bucket lives longer than what is in it by a 16th of its time, so that it seldom has to be told to. */
@@ -143,7 +145,7 @@ static void put_links_read(committing *c) {
         if (!document)
             continue;
         put_bytes(c, 0, number, DP_REDIS_NUMBER);
-        dp_redis_put_number(&c->batch, document->links * DP_REDIS_NUMBER);
+        dp_redis_put_number(&c->batch, document->links);
     }
 }
 
@@ -467,6 +469,9 @@ static void note_success(dp_redis_look *l) {
 /* What was decided does not hold: everything is fetched anew for the same queries. */
 static doppel_status begin_again(committing *c) {
     dp_redis_look *l = c->l;
+    if (++l->rounds > MOST_ROUNDS)
+        return dp_fail_at(c->error, DOPPEL_ERROR_STORE, l->redis->url.name, 0,
+                          "the memory is another one each time it is read: is something else changing its keys?");
     note_loss(l);
     dp_redis_look_reset(l);
     l->renewed = false;

@@ -549,6 +549,7 @@ static doppel_status fetch(dp_look *look, const dp_query *const *query, size_t c
         dp_redis_look_reset(l);
         l->renewed = false;
         l->failed = DOPPEL_OK;
+        l->rounds = 0;
     }
     return dp_redis_fetch_queries(look, error);
 }
@@ -620,7 +621,7 @@ doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *n
     for (size_t at = 0; status == DOPPEL_OK && at + DP_REDIS_NUMBER <= bytes.length; at += DP_REDIS_NUMBER)
         if (!add_number(numbers, number_at(bytes, at)))
             return dp_no_memory(error);
-    *listed = bytes.length / DP_REDIS_NUMBER;
+    *listed = bytes.length;
     sort_numbers(numbers);
     return status == DOPPEL_OK ? dp_redis_fetch_documents(look, numbers->number, numbers->count, error) : status;
 }

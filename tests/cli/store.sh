@@ -45,9 +45,8 @@ doppel add --index similar a.jsonl >/dev/null
 doppel export --index similar >similar.jsonl
 doppel import --store "$store?prefix=similar" similar.jsonl
 echo "exit $?"
-doppel import --store "$store?prefix=similar" --near distance similar.jsonl
-doppel add --store "$store?prefix=similar" --similarity 0.9 a.jsonl
-echo "exit $?"
+doppel import --store "$store?prefix=similar" --near distance similar.jsonl 2>&1 | steady
+doppel add --store "$store?prefix=similar" --similarity 0.9 a.jsonl 2>&1 | steady
 doppel add --store "$store?prefix=similar" --preset article a.jsonl 2>&1 | steady
 
 echo "== stats"

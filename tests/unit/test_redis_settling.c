@@ -93,6 +93,7 @@ static const char *send_commit(const request *r) {
                 {"120000", 6},                    /* the answer is kept for so long */
                 {"", 0},                          /* places that it writes */
                 {"0", 1},                         /* documents that have to be there */
+                {"0", 1},                         /* what is removed with as many copies as were read */
                 {"0", 1}};                        /* places */
     const char *words[64];
     size_t lengths[64], count = 0;
