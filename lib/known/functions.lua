@@ -3,6 +3,7 @@
 -- text that defines NAME, the name of the library. docs/FORMAT.md section 14 has the keys and values.
 
 local HOUR, NEVER = 3600, 0xFFFFFF
+local FORGET_EACH = 64 -- commits of a link
 local UNUSED_FOR = 30 * 24 * HOUR * 1000
 
 -- While the slot of the memory moves to another node of a Cluster, keys that are not here may be there, and a call that
@@ -147,6 +148,17 @@ local function latest_of(meta)
         end
     end
     return latest
+end
+
+-- Drops the counts of documents that have expired.
+local function forget_counts(meta, now)
+    local fields = redis.call('HGETALL', meta)
+    for i = 1, #fields, 2 do
+        local time = tonumber(string.match(fields[i], '^[dc](%d+)$') or '0')
+        if time > 0 and time <= now then
+            redis.call('HDEL', meta, fields[i])
+        end
+    end
 end
 
 -- After a removal the memory lives as long as what is left of it; false: nothing is.
@@ -314,6 +326,9 @@ local function carry_out(meta)
     end
     write(prefix, meta, now)
     raise(meta, last, latest, lives)
+    if number_of(request) % FORGET_EACH == 0 then
+        forget_counts(meta, now)
+    end
     if holder then
         redis.call('DEL', prefix .. 'h')
     end
@@ -339,6 +354,7 @@ local function sweep_all(keys, arguments)
     if redis.call('HGET', keys[1], 'e') ~= arguments[1] then
         return redis.error_reply('ANOTHER memory is there')
     end
+    forget_counts(keys[1], tonumber(arguments[2]))
     for i = 4, #arguments do
         sweep(arguments[i], tonumber(arguments[2]), tonumber(arguments[3]))
     end
