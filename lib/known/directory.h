@@ -103,6 +103,8 @@ doppel_status dp_directory_find_titles(dp_directory *directory, const dp_title_s
                                        dp_title_matches *matches, dp_title_hits *hits);
 /* A document with this title came, but was not added (it was a duplicate by its title). */
 doppel_status dp_directory_title_seen(dp_directory *directory, doppel_slice title, uint64_t times);
+/* They do not count any more: as many, or all that were. */
+doppel_status dp_directory_title_forgotten(dp_directory *directory, doppel_slice title, uint64_t times);
 
 /* ---- numbers ---- */
 

@@ -47,6 +47,17 @@ static bool seen_add(dp_seen_titles *seen, uint64_t hash, uint64_t times) {
     return there;
 }
 
+static void seen_remove(dp_seen_titles *seen, uint64_t hash, uint64_t times) {
+    pthread_rwlock_wrlock(&seen->lock);
+    dp_seen_title *slot = seen->room ? slot_of(seen->slot, seen->room, hash) : NULL;
+    if (slot && slot->hash) {
+        times = times < slot->times ? times : slot->times;
+        slot->times -= times;
+        atomic_fetch_sub_explicit(&seen->times, times, memory_order_relaxed);
+    }
+    pthread_rwlock_unlock(&seen->lock);
+}
+
 static uint64_t seen_times(dp_seen_titles *seen, uint64_t hash) {
     if (!atomic_load_explicit(&seen->times, memory_order_relaxed))
         return 0;
@@ -133,16 +144,31 @@ void dp_directory_titles_stats(dp_directory_titles *titles, dp_directory_stats *
     pthread_rwlock_unlock(&titles->seen.lock);
 }
 
+static doppel_status hash_title(dp_directory *directory, doppel_slice title, uint64_t *hash) {
+    dp_title_shard *shard = &directory->titles->shard[dp_directory_titles_shard(title)];
+    pthread_rwlock_rdlock(&shard->lock);
+    doppel_status status = dp_titles_index_hash(shard->index, title.data, title.length, hash);
+    pthread_rwlock_unlock(&shard->lock);
+    return status;
+}
+
 doppel_status dp_directory_title_seen(dp_directory *directory, doppel_slice title, uint64_t times) {
     uint64_t hash;
     if (!directory->titles || !title.length || !times)
         return DOPPEL_OK;
-    dp_title_shard *shard = &directory->titles->shard[dp_directory_titles_shard(title)];
-    pthread_rwlock_rdlock(&shard->lock);
-    doppel_status status = dp_titles_index_hash(shard->index, title.data, title.length, &hash);
-    pthread_rwlock_unlock(&shard->lock);
+    doppel_status status = hash_title(directory, title, &hash);
     if (status == DOPPEL_OK && !seen_add(&directory->titles->seen, hash, times))
         status = DOPPEL_ERROR_MEMORY;
+    return status;
+}
+
+doppel_status dp_directory_title_forgotten(dp_directory *directory, doppel_slice title, uint64_t times) {
+    uint64_t hash;
+    if (!directory->titles || !title.length || !times)
+        return DOPPEL_OK;
+    doppel_status status = hash_title(directory, title, &hash);
+    if (status == DOPPEL_OK)
+        seen_remove(&directory->titles->seen, hash, times);
     return status;
 }
 

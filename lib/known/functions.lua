@@ -274,6 +274,9 @@ local function enter(keys, arguments)
     redis.call('SET', prefix .. 'w', '', 'PX', WATCHED)
     local holder = redis.call('GET', prefix .. 'h')
     if holder and holder ~= link then
+        if redis.call('PTTL', prefix .. 'h') < 0 then
+            redis.call('PEXPIRE', prefix .. 'h', TURN)
+        end
         return { 'wait' }
     end
     redis.call('SET', prefix .. 'h', link, 'PX', TURN)

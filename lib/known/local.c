@@ -396,9 +396,24 @@ static doppel_status number(dp_look *look, uint64_t *number, doppel_error *error
     return DOPPEL_OK;
 }
 
+/* The duplicates that came by the title of a document that goes do not count any more. */
+static doppel_status forget_titles(dp_look *look, const dp_trace *trace, doppel_error *error) {
+    dp_local *local = dp_local_of(look);
+    dp_counts counts;
+    if (!local->known.options.rules.titles || !trace->title.length)
+        return DOPPEL_OK;
+    doppel_status status = read_counts(look, trace->number, &counts, error);
+    if (status != DOPPEL_OK)
+        return status;
+    uint64_t times = counts.by[DP_SAME_TITLE - 1] + dp_local_queued_titles(local, trace->number);
+    return failed(dp_directory_title_forgotten(local->directory, trace->title, times), error);
+}
+
 static doppel_status queue(dp_look *look, const dp_pending *pending, doppel_error *error) {
     dp_local *local = dp_local_of(look);
-    doppel_status status = dp_local_queue(local, pending, error);
+    doppel_status status = pending->removed ? forget_titles(look, &pending->trace, error) : DOPPEL_OK;
+    if (status == DOPPEL_OK)
+        status = dp_local_queue(local, pending, error);
     if (status == DOPPEL_OK && pending->added && dp_trace_is_kept(&pending->trace))
         dp_latest(&local->newest, look->now);
     return status;

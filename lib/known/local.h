@@ -26,6 +26,7 @@ typedef struct dp_local_pending {
 typedef struct dp_group {
     dp_local_pending *pending;
     size_t count, room, bytes;
+    size_t titles; /* of them, those that count a duplicate by its title */
     size_t holders;
     bool done;
     doppel_status status;
@@ -126,6 +127,8 @@ doppel_status dp_local_catch_up(dp_look *look, dp_moment *moment, doppel_error *
 /* Takes the bytes of all that a change points to, gives the change to the next commit and does to the directory what
  * the flags say. On an error nothing has changed. */
 doppel_status dp_local_queue(dp_local *local, const dp_pending *pending, doppel_error *error);
+/* Duplicates by their title that are queued to be counted at a number. */
+uint64_t dp_local_queued_titles(const dp_local *local, uint64_t number);
 /* Where the queue ends, and back to there. */
 size_t dp_local_mark(const dp_local *local);
 void dp_local_back(dp_local *local, size_t mark);

@@ -144,6 +144,24 @@ static doppel_status take_in(dp_local *local, const dp_pending *p) {
     return p->removed ? dp_directory_remove(local->directory, &p->trace) : DOPPEL_OK;
 }
 
+static bool counts_title(const dp_pending *p) {
+    return p->change.count && p->change.count_reason == DP_SAME_TITLE;
+}
+
+static uint64_t group_titles(const dp_group *group, uint64_t number) {
+    uint64_t times = 0;
+    for (size_t i = 0; group && group->titles && i < group->count; i++) {
+        const dp_pending *p = &group->pending[i].is;
+        if (counts_title(p) && p->change.count == number)
+            times += p->change.count_times ? p->change.count_times : 1;
+    }
+    return times;
+}
+
+uint64_t dp_local_queued_titles(const dp_local *local, uint64_t number) {
+    return group_titles(local->writing, number) + group_titles(local->current, number);
+}
+
 doppel_status dp_local_queue(dp_local *local, const dp_pending *pending, doppel_error *error) {
     dp_group *group = current_group(local);
     if (!group || !dp_reserve(&group->pending, &group->room, group->count + 1, sizeof *group->pending))
@@ -162,6 +180,7 @@ doppel_status dp_local_queue(dp_local *local, const dp_pending *pending, doppel_
     if (is_leaving(p))
         dp_leaving_add(&local->leaving, p->trace.number);
     group->count++;
+    group->titles += counts_title(p);
     for (int i = 0; i < DP_PARTS; i++)
         group->bytes += p->change.part[i].length;
     group->bytes += sizeof *queued;

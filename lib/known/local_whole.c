@@ -21,7 +21,7 @@ static doppel_status expire_number(dp_look *look, uint64_t number, doppel_error 
     if (!found)
         trace = (dp_trace){.number = number, .kind = DP_TRACE_COPY};
     const dp_pending gone = {.removed = true, .trace = trace, .change = {.remove = number}};
-    return dp_local_queue(dp_local_of(look), &gone, error);
+    return dp_look_queue(look, &gone, error);
 }
 
 /* Removes up to `most` of what has expired. `order` is held. */
