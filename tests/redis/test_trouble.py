@@ -260,9 +260,12 @@ class Refusing(Case):
         server.close()
 
     def test_rights(self):
-        """A user who may not call functions is told so, and one who may do what is needed does it."""
+        """A user who may not call functions is told so when something has to be written, and one who may do what is needed does it."""
+        run("add", self.server.url(login=":right%3Aword@"), self.path)
         self.server.ask("ACL", "SETUSER", "weak", "on", ">pw", "~*", "+@all", "-fcall", "-fcall_ro")
-        self.refused(self.server.url(login="weak:pw@"), "(?i)permissions.*fcall")
+        for command, operand in (("add", self.path), ("remove", self.cliques.documents[0]["id"])):
+            self.assertFails(run_failing(command, self.server.url(login="weak:pw@"), operand), "(?i)permissions.*fcall")
+        self.assertEqual(len(run("check", self.server.url(login="weak:pw@"), self.path)), len(self.cliques.documents))
         self.server.ask("ACL", "SETUSER", "reader", "on", ">pw", "~{other}*", "+@all")
         self.refused(self.server.url(login="reader:pw@"), "(?i)permission")
         self.server.ask("ACL", "SETUSER", "own", "on", ">pw", "~{own}*", "+@all", "-@dangerous", "+function|load", "+function|list")
