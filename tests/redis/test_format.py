@@ -258,10 +258,11 @@ class Format(Case):
     # ---- set-ups
 
     def settings(self):
-        """Those of a folder that is made with the same options."""
+        """Those of a folder that is made with the same options, and whose documents expire as those of a store do."""
+        ttl = () if "--ttl" in self.options else ("--ttl", "30d")
         with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
             path = write_lines(os.path.join(folder, "one.jsonl"), [{"id": "one", "text": "one"}])
-            subprocess.run([DOPPEL, "add", "--index", os.path.join(folder, "index"), *map(str, self.options), path], check=True, capture_output=True)
+            subprocess.run([DOPPEL, "add", "--index", os.path.join(folder, "index"), *ttl, *map(str, self.options), path], check=True, capture_output=True)
             return index_folder.Folder(os.path.join(folder, "index")).settings
 
     def go_through(self, *options):
