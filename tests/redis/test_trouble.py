@@ -123,8 +123,10 @@ class Trouble(Case):
 
     def test_full(self):
         url = self.server.url()
+        empty = self.server.info("used_memory")
         run("add", self.server.url("prefix=before"), self.path)
-        self.server.ask("CONFIG", "SET", "maxmemory", self.server.info("used_memory") + 100000)
+        filled = self.server.info("used_memory")
+        self.server.ask("CONFIG", "SET", "maxmemory", filled + (filled - empty) // 2)  # room for half of them
         try:
             adding = Doppel("add", url, "--batch", 20, self.path)
             self.assertEqual(adding.ended(), 4, adding.said())
