@@ -121,7 +121,7 @@ class Plan:
             block = bits // many + (table < bits % many)
             self.tables.append((start, min(block, each)))
             start += block
-        same(start, bits, "bits that tables share")
+        same((start, self.tables[0][1]), (bits, each), "bits that tables share, and those of a key")
 
 
 class Document:
@@ -176,7 +176,8 @@ class Document:
 
 
 TYPES = {b"m": (b"hash", 0), b"d": (b"string", 5), b"t": (b"string", 5), b"b": (b"hash", 4), b"f": (b"hash", 4), b"s": (b"hash", 4),
-         b"c": (b"hash", 5), b"a": (b"string", 5), b"r": (b"string", 8), b"h": (b"string", 0)}  # and how many bytes follow the letter
+         b"c": (b"hash", 5), b"a": (b"string", 5), b"r": (b"string", 8), b"h": (b"string", 0),
+         b"w": (b"string", 0), b"l": (b"list", 0)}  # and how many bytes follow the letter
 
 
 def read_keys(client, prefix):
@@ -184,7 +185,8 @@ def read_keys(client, prefix):
     start = b"{%s}" % prefix.encode()
     keys = [key for key in client.ask("KEYS", "*") if key.startswith(start)]
     kinds = client.ask_all(("TYPE", key) for key in keys)
-    values = client.ask_all(({b"string": "GET", b"hash": "HGETALL"}.get(kind, "TYPE"), key) for key, kind in zip(keys, kinds))
+    ways = {b"string": ("GET",), b"hash": ("HGETALL",), b"list": ("LRANGE", "0", "-1")}
+    values = client.ask_all((way[0], key, *way[1:]) for key, way in zip(keys, (ways.get(kind, ("TYPE",)) for kind in kinds)))
     ends = client.ask_all(("PEXPIRETIME", key) for key in keys)
     return {key[len(start):]: (kind, dict(zip(value[::2], value[1::2])) if kind == b"hash" else value, end)
             for key, kind, value, end in zip(keys, kinds, values, ends)}
@@ -227,7 +229,8 @@ class Memory:
     # ---- places
 
     def place(self, data, kind):
-        found = siphash(self.secret, data) & ~3
+        bucket = 2**64 - 2**(64 - self.plan.bucket_bits)
+        found = siphash(self.secret, data) & (bucket | 2**24 - 1) & ~3
         return (found or 4) | kind
 
     def place_of_name(self, letter, name):
@@ -378,15 +381,24 @@ class Memory:
         self.check_end(b"m", int(self.meta[b"x"]))
 
     def check_requests(self):
-        """The last commit of each connection that is open or was cut off; a reservation lasts for a second at most."""
+        """The last commit of each connection that is open or was cut off; a turn lasts for a second at most, and that some ask for
+        turns, with what was written since, is known for ten."""
         for link in self.names[b"r"]:
             request, answer = self.value[b"r" + link][:8], self.value[b"r" + link][8:]
             holds(len(request) == 8 and answer in (b"done", b"emptied"), f"an answer {answer!r}")
             holds(0 < self.ends[b"r" + link] <= (time.time() + 120) * 1000, "an answer that stays too long")
         last, request = self.meta[b"o"][:8], self.meta[b"o"][8:]
         same(self.value.get(b"r" + last, request)[:8], request, "the last commit")
-        for name in self.names[b"h"]:
-            holds(len(self.value[b"h" + name]) == 8 and 0 < self.ends[b"h"] <= (time.time() + 1) * 1000, "a reservation")
+        for name, most in ((b"h", 1), (b"w", 10), (b"l", 10)):
+            holds(name not in self.value or 0 < self.ends[name] <= (time.time() + most) * 1000, f"{name} stays too long")
+        holds(len(self.value.get(b"h", bytes(8))) == 8, "whose turn it is")
+        same(self.value.get(b"w", b""), b"", "that turns are asked for")
+        logged = self.value.get(b"l", [])
+        holds(len(logged) % 2 == 0 and len(logged) <= 128, f"{len(logged)} parts of logged commits")
+        for stamp, places in zip(logged[::2], logged[1::2]):
+            holds(len(stamp) == 16 and len(places) % 8 == 0, "a logged commit")
+            for place in struct.unpack(f">{len(places) // 8}Q", places):
+                same(place & ~(2**64 - 2**(64 - self.plan.bucket_bits) | 2**24 - 1), 0, "bits between a bucket and a field")
 
     def check_documents(self, removed):
         copies = defaultdict(list)

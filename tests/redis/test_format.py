@@ -258,10 +258,11 @@ class Format(Case):
     # ---- set-ups
 
     def settings(self):
-        """Those of a folder that is made with the same options."""
+        """Those of a folder that is made with the same options, and whose documents expire as those of a store do."""
+        ttl = () if "--ttl" in self.options else ("--ttl", "30d")
         with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
             path = write_lines(os.path.join(folder, "one.jsonl"), [{"id": "one", "text": "one"}])
-            subprocess.run([DOPPEL, "add", "--index", os.path.join(folder, "index"), *map(str, self.options), path], check=True, capture_output=True)
+            subprocess.run([DOPPEL, "add", "--index", os.path.join(folder, "index"), *ttl, *map(str, self.options), path], check=True, capture_output=True)
             return index_folder.Folder(os.path.join(folder, "index")).settings
 
     def go_through(self, *options):
@@ -298,8 +299,8 @@ class Format(Case):
         self.assertGreater(len(memory.plan.tables), 0)
 
     def test_distance_with_titles_and_links(self):
-        memory = self.go_through("--preset", "crawl", "--near", "distance", "--distance", 6, "--titles", "on", "--on-duplicate", "link", "--fields", "source,date",
-                                 "--recipe", "simhash128:words=3")
+        memory = self.go_through("--preset", "crawl", "--near", "distance", "--distance", 6, "--titles", "on", "--on-duplicate", "link",
+                                 "--fields", "source,date", "--recipe", "simhash128:words=3")
         self.assertTrue(any(one.kind == COPY for one in memory.documents.values()))
 
     def test_odd_width(self):
@@ -373,7 +374,8 @@ class Format(Case):
     def test_other_bytes_are_noticed(self):
         """One byte that is changed anywhere, but in what is left to chance, does not pass."""
         rng = random.Random("noticed")
-        for options in (("--preset", "general", "--on-duplicate", "link", "--keep-text", "--ttl", "2d"), ("--preset", "crawl", "--near", "distance", "--titles", "on")):
+        for options in (("--preset", "general", "--on-duplicate", "link", "--keep-text", "--ttl", "2d"),
+                        ("--preset", "crawl", "--near", "distance", "--titles", "on")):
             self.setUp()
             self.options = options
             self.add(documents(rng)[::5])

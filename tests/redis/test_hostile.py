@@ -40,7 +40,7 @@ class Hostile(Case):
         cls.again = run("add", cls.url, *EVERYTHING, cls.path)
         # A process that does not end by itself leaves its answers.
         killed = Feeding(cls.url, *EVERYTHING)
-        killed.add(cls.cliques.documents[0])
+        killed.add({"id": "of a process that was killed", "text": "words that nobody else has added to this index before"})
         killed.kill()
         cls.ids = [verdict["id"] for verdict in cls.first]
         # New ones that meet what is there: copies of all, under other names.

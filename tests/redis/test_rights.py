@@ -14,7 +14,7 @@ def documented(user, prefix, *more):
     return ["ACL", "SETUSER", user, "reset", *line.replace("PASSWORD", "pw").replace("{doppel}", "{%s}" % prefix).split(), *more]
 
 
-FUNCTIONS = ("make", "reserve", "commit", "remove", "sweep")
+FUNCTIONS = ("make", "reserve", "enter", "commit", "remove", "sweep")
 
 
 def functions_of(server, library):
@@ -63,6 +63,15 @@ class Rights(Case):
         self.assertTrue(run("remove", url, verdicts[0]["id"])[0]["removed"])
         return verdicts
 
+    def race(self):
+        """Some add the same at the same time. Gives whether they took turns, and one had to find out what the others wrote."""
+        run("remove", self.url("b"), *self.cliques.of)
+        adding = [Doppel("add", self.url("b"), "--ttl", "never", "--batch", 5, self.cliques.write(f"race{i}", order=i)) for i in range(4)]
+        for one in adding:
+            one.finish()
+            self.assertEqual(one.said(), "")
+        return "lindex" in self.used()
+
     def used(self):
         """The commands that the server has carried out."""
         said = self.server.ask("INFO", "commandstats").decode()
@@ -78,6 +87,7 @@ class Rights(Case):
         one = Doppel("add", self.url("b"), "--ttl", "never", self.path)
         one.finish()
         self.assertEqual(one.said(), "")
+        wait_for("processes that meet", self.race, every=0)
         rights = {word[1:] for word in documented("a", "a") if word.startswith("+")}
         self.assertEqual(rights - self.used(), set(), "rights that nothing needs")
 
@@ -198,22 +208,25 @@ class Rights(Case):
         run("add", self.url("a"), self.path)
         before, evil = self.keys_of("b"), self.client("a")
         epoch, other = (self.server.ask("HGET", "{%s}m" % prefix, "e") for prefix in "ab")
-        bucket = next(key for key in before if key[3:4] == b"b")
+        answers, bucket = [], next(key for key in before if key[3:4] == b"b")
         field = next(one for one in self.server.ask("HKEYS", bucket) if one != b"x")
         for forged in (b"{b}m", bucket, b"\x00{b}", b"}{b}n\x00\x00", b"../{b}m"):
             for one in (epoch, other):
                 for request, words in enumerate(self.commits(forged, field)):
                     with self.subTest(forged=forged, words=words), suppress(Refused):
-                        evil.ask("FCALL", f"{name}_commit", "1", "{a}m", one, b"evillink", b"%08d" % request, *words)
+                        answers.append(evil.ask("FCALL", f"{name}_commit", "1", "{a}m", one, b"evil%04d" % request, b"%08d" % len(answers), *words))
                 with self.subTest(forged=forged), suppress(Refused):
                     evil.ask("FCALL", f"{name}_sweep", "1", "{a}m", one, "99999999999", "8", forged)
+        self.assertIn([b"done"], answers)  # some are carried out, on what is its own
         self.assertEqual(self.keys_of("b"), before)
         self.assertEqual({key[:3] for key in self.server.keys()}, {b"{a}", b"{b}"})
 
     def commits(self, forged, field):
         """Arguments of a commit behind its request number: each section once with the forged name, all others empty."""
-        head = ["", "1000", "1", "0", "0", "0", "1000"]  # stamp, time, last number, latest, its life, whether it removes, how long it is answered
-        sections = [[forged, field, ""], [forged, "0"], [forged, field, "xyz", "", "0"], [forged, "xyz", "0"], [forged, "1", "1", "1", "0"],
+        stamp = self.server.ask("HGET", "{a}m", "o")
+        # Time, last number, latest, its life, whether it removes, how long it is answered, places.
+        head = [stamp, "1000", "1", "0", "0", "0", "1000", forged]
+        sections = [[forged, "0"], [forged, field, "xyz", "", "0"], [forged, "xyz", "0"], [forged, "1", "1", "1", "0"],
                     [forged, "xyz", "0"], [forged], [forged, "1"]]
         for chosen in range(len(sections) + 1):
             words = list(head)

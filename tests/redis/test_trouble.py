@@ -123,8 +123,10 @@ class Trouble(Case):
 
     def test_full(self):
         url = self.server.url()
+        empty = self.server.info("used_memory")
         run("add", self.server.url("prefix=before"), self.path)
-        self.server.ask("CONFIG", "SET", "maxmemory", self.server.info("used_memory") + 100000)
+        filled = self.server.info("used_memory")
+        self.server.ask("CONFIG", "SET", "maxmemory", filled + (filled - empty) // 2)  # room for half of them
         try:
             adding = Doppel("add", url, "--batch", 20, self.path)
             self.assertEqual(adding.ended(), 4, adding.said())
@@ -260,9 +262,12 @@ class Refusing(Case):
         server.close()
 
     def test_rights(self):
-        """A user who may not call functions is told so, and one who may do what is needed does it."""
+        """A user who may not call functions is told so when something has to be written, and one who may do what is needed does it."""
+        run("add", self.server.url(login=":right%3Aword@"), self.path)
         self.server.ask("ACL", "SETUSER", "weak", "on", ">pw", "~*", "+@all", "-fcall", "-fcall_ro")
-        self.refused(self.server.url(login="weak:pw@"), "(?i)permissions.*fcall")
+        for command, operand in (("add", self.path), ("remove", self.cliques.documents[0]["id"])):
+            self.assertFails(run_failing(command, self.server.url(login="weak:pw@"), operand), "(?i)permissions.*fcall")
+        self.assertEqual(len(run("check", self.server.url(login="weak:pw@"), self.path)), len(self.cliques.documents))
         self.server.ask("ACL", "SETUSER", "reader", "on", ">pw", "~{other}*", "+@all")
         self.refused(self.server.url(login="reader:pw@"), "(?i)permission")
         self.server.ask("ACL", "SETUSER", "own", "on", ">pw", "~{own}*", "+@all", "-@dangerous", "+function|load", "+function|list")
