@@ -229,8 +229,7 @@ static bool arrange_dense(dp_numbers *numbers) {
     return true;
 }
 
-/* Brings numbers into order, each once. */
-static doppel_status arrange(dp_numbers *numbers) {
+doppel_status dp_numbers_arrange(dp_numbers *numbers) {
     uint64_t few[64], *scratch = few, *number = numbers->number;
     size_t sorted = 1, count = numbers->count;
     while (sorted < count && number[sorted - 1] < number[sorted])
@@ -264,12 +263,12 @@ static doppel_status widen(dp_directory *directory, dp_numbers *numbers) {
     numbers->count -= cut;
     if (numbers->count)
         memmove(numbers->number, numbers->number + cut, numbers->count * sizeof *numbers->number);
-    return arrange(numbers);
+    return dp_numbers_arrange(numbers);
 }
 
 /* What was found, as it is given. */
 static doppel_status give(dp_directory *directory, dp_numbers *numbers) {
-    doppel_status status = arrange(numbers);
+    doppel_status status = dp_numbers_arrange(numbers);
     return status == DOPPEL_OK ? widen(directory, numbers) : status;
 }
 

@@ -96,9 +96,9 @@ local function expire(key, milliseconds)
     end
 end
 
--- Drops the entries of a bucket that have expired, and lets it expire with what is left where it would live longer by more
--- than a 16th. The letter of its key says how large its entries are and where the hours stand in them.
-local function sweep(key, now, fingerprint)
+-- Drops the entries of a bucket that have expired and, after a removal, lets it expire with what is left where it would
+-- live longer by more than a 16th; others who have read when it expires are told of that. The letter of its key says how large its entries are and where the hours stand in them.
+local function sweep(key, now, fingerprint, shortens)
     local letter = string.sub(key, -5, -5)
     local size = ({ b = 8, f = 8 + fingerprint, s = 21 })[letter]
     local offset = letter == 's' and 8 or 5
@@ -116,10 +116,17 @@ local function sweep(key, now, fingerprint)
             end
         end
         if field ~= 'x' and #kept == 0 then
-            drop(key, field)
+            if shortens then
+                drop(key, field)
+            else
+                redis.call('HDEL', key, field)
+            end
         elseif field ~= 'x' and #kept * size < #value then
             redis.call('HSET', key, field, table.concat(kept))
         end
+    end
+    if not shortens then
+        return
     end
     local seconds = latest * HOUR
     local lives = seconds - now + math.floor((seconds - now) / 16)
@@ -221,9 +228,9 @@ local function write(prefix, meta, now)
         end
     end
     local fingerprint = tonumber(take())
-    first, last = section(1)
-    for i = first, last do
-        sweep(argv[i], now, fingerprint)
+    first, last = section(2)
+    for i = first, last, 2 do
+        sweep(argv[i], now, fingerprint, argv[i + 1] == '1')
     end
 end
 
@@ -358,9 +365,12 @@ local function sweep_all(keys, arguments)
         return redis.error_reply('ANOTHER memory is there')
     end
     forget_counts(keys[1], tonumber(arguments[2]))
-    for i = 4, #arguments do
-        sweep(arguments[i], tonumber(arguments[2]), tonumber(arguments[3]))
+    for i = 5, #arguments do
+        sweep(arguments[i], tonumber(arguments[2]), tonumber(arguments[3]), true)
     end
+    -- Whoever has read what was swept reads again.
+    redis.call('HSET', keys[1], 'o', arguments[4])
+    redis.call('DEL', string.sub(keys[1], 1, -2) .. 'l')
     return 'OK'
 end
 

@@ -59,6 +59,8 @@ typedef struct dp_numbers {
     size_t count, room;
 } dp_numbers;
 void dp_numbers_free(dp_numbers *numbers);
+/* Brings numbers into order, each once. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_numbers_arrange(dp_numbers *numbers);
 
 /* Names that documents are found by. A digest is a name of 32 bytes. */
 typedef enum dp_key { DP_KEY_ID, DP_KEY_URL, DP_KEY_DIGEST } dp_key;

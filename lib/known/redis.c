@@ -525,12 +525,17 @@ void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats) {
     dp_redis_totals totals;
     dp_redis_command_begin(&batch, "HGETALL", 1);
     dp_redis_put_key(&batch, 'm', 0, 0);
+    dp_redis_command_begin(&batch, "TIME", 0);
     dp_redis_link *link = dp_redis_take(redis->pool, &why);
     doppel_status status = link ? dp_redis_send(&batch, link, false, &why) : DOPPEL_ERROR_MEMORY;
     if (status == DOPPEL_OK && batch.reply[0]->type != REDIS_REPLY_ARRAY)
         status = dp_redis_fail(redis, batch.reply[0], &why);
     if (status == DOPPEL_OK) {
-        dp_redis_read_totals(batch.reply[0], time_of(redis), &totals);
+        const redisReply *clock = batch.reply[1];
+        bool told = !known->options.now && clock->type == REDIS_REPLY_ARRAY && clock->elements == 2 &&
+                    dp_redis_is_string(clock->element[0]);
+        uint64_t now = told ? strtoull(clock->element[0]->str, NULL, 10) : time_of(redis);
+        dp_redis_read_totals(batch.reply[0], now, &totals);
         stats->documents = totals.documents;
         stats->copies = totals.copies;
         stats->last = totals.last;

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* Numbers, and buckets, that are asked for at once; what a walk has fetched is forgotten beyond KEPT_BYTES, or numbers,
  * of documents that may be gone. */
@@ -169,15 +168,23 @@ each_buckets(dp_redis *redis, doppel_status (*step)(walk *w, const redisReply *k
 
 /* ---- the smallest form ---- */
 
+/* What is swept, and by which time. */
+typedef struct sweeping {
+    dp_redis_memory memory;
+    uint64_t now;
+} sweeping;
+
 static doppel_status sweep_buckets(walk *w, const redisReply *keys, void *user, doppel_error *error) {
-    const dp_redis_memory *memory = user;
+    const sweeping *s = user;
     dp_redis_batch batch = {.redis = w->redis};
-    const dp_known_options *options = &w->redis->known.options;
-    uint64_t now = options->now ? options->now(options->now_user) : (uint64_t)time(NULL);
-    dp_redis_call_begin(&batch, "sweep", (int)keys->elements + 3);
-    dp_redis_put(&batch, memory->epoch, sizeof memory->epoch);
-    dp_redis_put_number(&batch, now);
-    dp_redis_put_number(&batch, dp_redis_entry_size(&memory->plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY);
+    uint8_t stamp[16];
+    memcpy(stamp, dp_redis_link_name(w->link), 8);
+    dp_bytes_store(stamp + 8, dp_redis_link_next(w->link), 8);
+    dp_redis_call_begin(&batch, "sweep", (int)keys->elements + 4);
+    dp_redis_put(&batch, s->memory.epoch, sizeof s->memory.epoch);
+    dp_redis_put_number(&batch, s->now);
+    dp_redis_put_number(&batch, dp_redis_entry_size(&s->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY);
+    dp_redis_put(&batch, stamp, sizeof stamp);
     for (size_t i = 0; i < keys->elements; i++)
         dp_redis_put(&batch, keys->element[i]->str, keys->element[i]->len);
     doppel_status status = dp_redis_send(&batch, w->link, true, error);
@@ -239,7 +246,8 @@ static doppel_status remove_some(orphans *o, size_t from, size_t to) {
     return status == DOPPEL_OK ? ended : status;
 }
 
-static doppel_status remove_orphans(dp_known *known, doppel_error *error) {
+/* *now: the time of the memory. */
+static doppel_status remove_orphans(dp_known *known, uint64_t *now, doppel_error *error) {
     orphans o = {.error = error};
     const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = note_orphan, .user = &o};
     doppel_status status = dp_look_create(known, &o.look, error);
@@ -249,6 +257,7 @@ static doppel_status remove_orphans(dp_known *known, doppel_error *error) {
     if (status == DOPPEL_OK) {
         o.look->salvage = true;
         status = dp_redis_each(o.look, &each, error);
+        *now = o.look->now;
         (void)dp_look_end(o.look, NULL);
     }
     for (size_t from = 0; from < o.numbers.count && status == DOPPEL_OK; from += DP_REDIS_MOST_QUERIES) {
@@ -262,9 +271,10 @@ static doppel_status remove_orphans(dp_known *known, doppel_error *error) {
 
 doppel_status dp_redis_compact(dp_known *known, doppel_error *error) {
     dp_redis *redis = (dp_redis *)known;
-    doppel_status status = remove_orphans(known, error);
-    dp_redis_memory memory = dp_redis_get_memory(redis);
-    return status == DOPPEL_OK ? each_buckets(redis, sweep_buckets, &memory, error) : status;
+    sweeping s = {0};
+    doppel_status status = remove_orphans(known, &s.now, error);
+    s.memory = dp_redis_get_memory(redis);
+    return status == DOPPEL_OK ? each_buckets(redis, sweep_buckets, &s, error) : status;
 }
 
 /* ---- a check of everything ---- */

@@ -28,6 +28,8 @@ enum { MOST_ROUNDS = 100 };
 enum { ANSWERS_FOR = 120000 };
 /* A bucket lives longer than what is in it by a 16th of its time, so that it seldom has to be told to. */
 enum { LONGER = 16 };
+/* In the place of a class, among what was written: a whole bucket. */
+enum { BUCKET = 3 };
 /* One written bucket in this many is swept of what has expired. */
 enum { SWEEP_EACH = 32 };
 
@@ -86,17 +88,22 @@ static bool is_changed(const dp_redis_place *place) {
             memcmp(place->value.data, place->base.data, place->base.length) != 0);
 }
 
-/* The places that are written, for others who may have read them. */
+/* The places that are written, for others who may have read them; and buckets that may expire earlier. */
 static void put_written(committing *c) {
     dp_redis_look *l = c->l;
-    uint8_t *start = dp_arena_take(&c->batch.arena, 8 * l->places.count + 1), *at = start;
+    uint64_t bucket = ~(uint64_t)0 << (64 - l->memory.plan.bucket_bits);
+    uint8_t *start = dp_arena_take(&c->batch.arena, 16 * l->places.count + 1), *at = start;
     if (!start) {
         c->batch.failed = true;
         return;
     }
-    for (size_t i = 0; i < l->places.count; i++)
-        if (is_changed(&l->place[i]))
-            at = dp_bytes_store(at, l->place[i].hash, 8);
+    for (size_t i = 0; i < l->places.count; i++) {
+        if (!is_changed(&l->place[i]))
+            continue;
+        at = dp_bytes_store(at, l->place[i].hash, 8);
+        if (l->place[i].shortened)
+            at = dp_bytes_store(at, (l->place[i].hash & bucket) | BUCKET, 8);
+    }
     dp_redis_put(&c->batch, start, (size_t)(at - start));
 }
 
@@ -386,15 +393,17 @@ static void put_sweeps(committing *c) {
         count += is_swept(c, &l->place[i]);
     dp_redis_put_number(&c->batch, count);
     for (size_t i = 0; i < l->places.count && count; i++)
-        if (is_swept(c, &l->place[i]))
+        if (is_swept(c, &l->place[i])) {
             put_bucket(c, l->place[i].hash);
+            dp_redis_put_text(&c->batch, l->place[i].shortened ? "1" : "0");
+        }
 }
 
 /* ---- the whole ---- */
 
 /* How many arguments at most: those with a fixed place, and of each place and change as many as they can have. */
 static int most_arguments(const dp_redis_look *l) {
-    return (int)(40 + 6 * l->places.count + 30 * l->pending_count);
+    return (int)(40 + 7 * l->places.count + 32 * l->pending_count);
 }
 
 /* What is behind the head is put together first: the head says what came out. */
@@ -523,16 +532,27 @@ static bool rebase(dp_redis_look *l, dp_redis_place *place, doppel_slice now) {
     return true;
 }
 
+/* The places of this look in a bucket. */
+static void add_bucket(dp_redis_look *l, uint64_t hash) {
+    uint64_t bucket = ~(uint64_t)0 << (64 - l->memory.plan.bucket_bits);
+    for (size_t i = 0; i < l->places.count; i++)
+        if (!((l->place[i].hash ^ hash) & bucket))
+            dp_redis_add_place(&l->asked, l->place[i].hash);
+}
+
 /* Those of the places in `written` that this look has read, in l->asked; false: no memory. */
 static bool find_read(dp_redis_look *l, doppel_slice written, bool *only_fingerprints) {
     l->asked.count = 0;
     *only_fingerprints = true;
     for (size_t at = 0; at + 8 <= written.length; at += 8) {
         uint64_t hash = dp_bytes_load(written.data + at, 8);
-        if (!dp_redis_find_place(l, hash))
-            continue;
-        dp_redis_add_place(&l->asked, hash);
-        *only_fingerprints = *only_fingerprints && dp_redis_class_of(hash) == DP_REDIS_FINGERPRINTS;
+        size_t before = l->asked.count;
+        if ((hash & BUCKET) == BUCKET)
+            add_bucket(l, hash);
+        else if (dp_redis_find_place(l, hash))
+            dp_redis_add_place(&l->asked, hash);
+        if (l->asked.count > before && dp_redis_class_of(hash) != DP_REDIS_FINGERPRINTS)
+            *only_fingerprints = false;
     }
     return !l->asked.failed;
 }

@@ -177,6 +177,7 @@ doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *command
     if (link->ready && !dp_redis_wire_is_quiet(&link->wire))
         dp_redis_leave(link);
     dp_redis_calling call = {.link = link, .commands = commands, .count = count, .replies = replies};
+    call.ordered = !safe;
     call.safe = safe && link->pool->options.url->replicas > 0;
     call.window = DP_REDIS_WINDOW;
     call.heard = dp_redis_clock();

@@ -30,13 +30,6 @@ static int compare_numbers(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static void sort_numbers(dp_numbers *numbers) {
-    if (numbers->count < 2)
-        return;
-    qsort(numbers->number, numbers->count, sizeof *numbers->number, compare_numbers);
-    numbers->count = dp_unique64(numbers->number, numbers->count);
-}
-
 /* The numbers of some places, each once, ascending. */
 static bool collect(dp_redis_look *l, const dp_redis_places *places, dp_numbers *numbers) {
     for (size_t i = 0; i < places->count; i++) {
@@ -82,7 +75,8 @@ static doppel_status give_numbers(dp_look *look, dp_numbers *numbers, doppel_err
     dp_redis_look *l = look->own;
     if (!collect(l, &l->asked, numbers))
         return dp_no_memory(error);
-    sort_numbers(numbers);
+    if (dp_numbers_arrange(numbers) != DOPPEL_OK)
+        return dp_no_memory(error);
     doppel_status status = dp_redis_fetch_documents(look, numbers->number, numbers->count, error);
     if (status == DOPPEL_OK)
         note_missed(look);
@@ -260,7 +254,8 @@ static doppel_status fetch_owners(dp_look *look, const dp_redis_places *titles, 
     l->wanted.count = 0;
     if (!collect(l, &l->asked, &l->wanted))
         return dp_no_memory(error);
-    sort_numbers(&l->wanted);
+    if (dp_numbers_arrange(&l->wanted) != DOPPEL_OK)
+        return dp_no_memory(error);
     return dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error);
 }
 
@@ -514,7 +509,8 @@ static bool collect_wanted(dp_redis_look *l, const queries *q, dp_redis_places *
 /* The documents, and the originals of copies among them. */
 static doppel_status fetch_wanted(dp_look *look, doppel_error *error) {
     dp_redis_look *l = look->own;
-    sort_numbers(&l->wanted);
+    if (dp_numbers_arrange(&l->wanted) != DOPPEL_OK)
+        return dp_no_memory(error);
     doppel_status status = dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error);
     l->wanted.count = 0;
     for (size_t i = 0; i < l->documents.count && status == DOPPEL_OK; i++)
@@ -622,7 +618,8 @@ doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *n
         if (!add_number(numbers, number_at(bytes, at)))
             return dp_no_memory(error);
     *listed = bytes.length;
-    sort_numbers(numbers);
+    if (dp_numbers_arrange(numbers) != DOPPEL_OK)
+        return dp_no_memory(error);
     return status == DOPPEL_OK ? dp_redis_fetch_documents(look, numbers->number, numbers->count, error) : status;
 }
 

@@ -109,7 +109,8 @@ typedef struct dp_redis_calling {
     dp_redis_link *link;
     const dp_redis_command *commands;
     size_t count;
-    bool safe; /* with a WAIT */
+    bool safe;    /* with a WAIT */
+    bool ordered; /* it only reads, and no answer may be older than one before it */
     redisReply **replies;
     size_t window;
     size_t oldest, next; /* of this pass: the first that is in flight, the first that is not sent */

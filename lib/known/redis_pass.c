@@ -74,6 +74,10 @@ static void settle(dp_redis_calling *call, redisReply *reply) {
         call->oldest++;
     size_t i = call->oldest++;
     call->flying--;
+    if (turn == DP_REDIS_KEEP && call->turn != DP_REDIS_KEEP && call->ordered) {
+        freeReplyObject(reply); /* it would be older than what comes before it: it is asked for again */
+        return;
+    }
     if (turn == DP_REDIS_KEEP) {
         call->replies[i] = reply;
         call->heard = dp_redis_clock();
