@@ -284,13 +284,14 @@ static uint64_t time_of(const dp_redis *redis) {
 static doppel_status replace(dp_redis *redis, const redisReply *reply, const dp_redis_memory *made,
                              doppel_error *error) {
     dp_redis_memory found = {0};
+    bool there = reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS;
+    doppel_slice settings = there ? slice_of(reply->element[META_SETTINGS]) : (doppel_slice){NULL, 0};
+    if (settings.length && (!has_lines(settings.data, redis->settings) || !has_lines(redis->settings, settings.data)))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, redis->url.name, 0,
+                          "the memory was made anew by another process, with other settings");
     doppel_status status = read_meta(redis, reply, &found, error);
     if (status != DOPPEL_OK)
         return status;
-    doppel_slice settings = slice_of(reply->element[META_SETTINGS]);
-    if (!settings.data || !has_lines(settings.data, redis->settings) || !has_lines(redis->settings, settings.data))
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, redis->url.name, 0,
-                          "the memory was made anew by another process, with other settings");
     pthread_mutex_lock(&redis->mutex);
     bool same = !memcmp(redis->memory.epoch, found.epoch, sizeof found.epoch);
     uint64_t had = redis->latest;

@@ -310,7 +310,9 @@ doppel_status dp_redis_fetch_asked(dp_look *look, void (*add)(dp_redis_look *l, 
                                    doppel_error *error);
 /* Fetches those of l->asked that are not yet. */
 doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *error);
-/* Fetches the documents of these numbers that are not yet. */
+/* Fetches the documents of these numbers that are not yet. An error, DOPPEL_ERROR_STORE, if one of them is damaged;
+ * what is fetched ahead is not looked at. */
+doppel_status dp_redis_prefetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error);
 doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error);
 /* A place that was fetched; and a document, which is fetched if it has to be. */
 dp_redis_place *dp_redis_find_place(dp_redis_look *l, uint64_t hash);

@@ -42,7 +42,7 @@ static doppel_status fetch_numbers(dp_look *look, uint64_t from, uint64_t to, do
         dp_redis_look_reset(l);
     for (uint64_t number = from; number <= to; number++)
         numbers[count++] = number;
-    return dp_redis_fetch_documents(look, numbers, count, error);
+    return dp_redis_prefetch_documents(look, numbers, count, error);
 }
 
 static doppel_status give(dp_look *look, const dp_each *each, uint64_t number, doppel_error *error) {

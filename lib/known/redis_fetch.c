@@ -61,7 +61,7 @@ static uint32_t map_add(dp_redis_map *map, uint64_t key, bool *is_new) {
 
 static uint32_t map_find(const dp_redis_map *map, uint64_t key) {
     size_t at = map->room ? slot_of(map, key) : 0;
-    return map->room && map->key[at] ? map->position[at] : UINT32_MAX;
+    return map->room && key && map->key[at] ? map->position[at] : UINT32_MAX;
 }
 
 static void map_clear(dp_redis_map *map) {
@@ -436,7 +436,7 @@ static doppel_status take_document(dp_look *look, dp_redis_document *document, c
         return DOPPEL_OK;
     document->there = false;
     document->damaged = true;
-    return dp_look_nonsense(look, "document", document->number, "is not what doppel wrote", error);
+    return DOPPEL_OK;
 }
 
 /* Those from `first` on, which were added and not fetched. */
@@ -462,17 +462,27 @@ static doppel_status fetch_from(dp_look *look, size_t first, doppel_error *error
     return status == DOPPEL_OK ? status : fail_look(l, status, error);
 }
 
-doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error) {
+doppel_status dp_redis_prefetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error) {
     dp_redis_look *l = look->own;
     size_t first = l->documents.count;
     for (size_t i = 0; i < count; i++) {
         dp_redis_document *document = numbers[i] ? dp_redis_add_document(l, numbers[i]) : NULL;
-        if (!document)
+        if (numbers[i] && !document)
             return fail_look(l, dp_no_memory(error), error);
-        if (l->absent)
+        if (document && l->absent)
             document->fetched = true;
     }
     return l->documents.count > first && !l->absent ? fetch_from(look, first, error) : DOPPEL_OK;
+}
+
+doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error) {
+    doppel_status status = dp_redis_prefetch_documents(look, numbers, count, error);
+    for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
+        const dp_redis_document *document = dp_redis_known_document(look->own, numbers[i]);
+        if (document && document->damaged)
+            status = dp_look_nonsense(look, "document", numbers[i], "is not what doppel wrote", error);
+    }
+    return status;
 }
 
 doppel_status dp_redis_find_document(dp_look *look, uint64_t number, dp_redis_document **document,

@@ -29,7 +29,7 @@ static doppel_status write_mark(dp_redis_calling *call, doppel_error *error) {
     const dp_redis_url *url = call->link->pool->options.url;
     char key[128];
     redisReply *reply;
-    snprintf(key, sizeof key, "{%s}w", url->prefix);
+    snprintf(key, sizeof key, "{%s}z", url->prefix);
     doppel_status status = DP_REDIS_ASK(&call->link->wire, url->timeout, &reply, error, "SET", key, "", "PX", "1000");
     if (!status && reply->type == REDIS_REPLY_ERROR)
         return dp_redis_refused(call->link, reply, error);

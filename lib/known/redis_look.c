@@ -241,8 +241,8 @@ static bool collect_titles(dp_redis_look *l, doppel_slice title, dp_redis_places
     return true;
 }
 
-/* Fetches the owners of titles; l->asked has the places of the titles then. */
-static doppel_status fetch_owners(dp_look *look, const dp_redis_places *titles, doppel_error *error) {
+/* Fetches the owners of titles ahead; l->asked has the places of the titles then, and l->wanted the owners. */
+static doppel_status prefetch_owners(dp_look *look, const dp_redis_places *titles, doppel_error *error) {
     dp_redis_look *l = look->own;
     bool changed;
     l->asked.count = 0;
@@ -252,11 +252,15 @@ static doppel_status fetch_owners(dp_look *look, const dp_redis_places *titles, 
     if (status != DOPPEL_OK)
         return status;
     l->wanted.count = 0;
-    if (!collect(l, &l->asked, &l->wanted))
+    if (!collect(l, &l->asked, &l->wanted) || dp_numbers_arrange(&l->wanted) != DOPPEL_OK)
         return dp_no_memory(error);
-    if (dp_numbers_arrange(&l->wanted) != DOPPEL_OK)
-        return dp_no_memory(error);
-    return dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error);
+    return dp_redis_prefetch_documents(look, l->wanted.number, l->wanted.count, error);
+}
+
+static doppel_status fetch_owners(dp_look *look, const dp_redis_places *titles, doppel_error *error) {
+    dp_redis_look *l = look->own;
+    doppel_status status = prefetch_owners(look, titles, error);
+    return status == DOPPEL_OK ? dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error) : status;
 }
 
 static bool is_alive(const dp_look *look, const dp_redis_document *document) {
@@ -511,13 +515,13 @@ static doppel_status fetch_wanted(dp_look *look, doppel_error *error) {
     dp_redis_look *l = look->own;
     if (dp_numbers_arrange(&l->wanted) != DOPPEL_OK)
         return dp_no_memory(error);
-    doppel_status status = dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error);
+    doppel_status status = dp_redis_prefetch_documents(look, l->wanted.number, l->wanted.count, error);
     l->wanted.count = 0;
     for (size_t i = 0; i < l->documents.count && status == DOPPEL_OK; i++)
         if (l->document[i].there && l->document[i].trace.kind != DP_TRACE_DOCUMENT &&
             !add_number(&l->wanted, l->document[i].trace.of))
             return dp_no_memory(error);
-    return status == DOPPEL_OK ? dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error) : status;
+    return status == DOPPEL_OK ? dp_redis_prefetch_documents(look, l->wanted.number, l->wanted.count, error) : status;
 }
 
 doppel_status dp_redis_fetch_queries(dp_look *look, doppel_error *error) {
@@ -528,10 +532,12 @@ doppel_status dp_redis_fetch_queries(dp_look *look, doppel_error *error) {
     l->wanted.count = 0;
     if (status == DOPPEL_OK && !collect_wanted(l, &q, &titles))
         status = dp_no_memory(error);
+    if (status == DOPPEL_OK)
+        status = fetch_wanted(look, error);
     if (status == DOPPEL_OK && titles.count)
-        status = fetch_owners(look, &titles, error);
+        status = prefetch_owners(look, &titles, error);
     free(titles.place);
-    return status == DOPPEL_OK ? fetch_wanted(look, error) : status;
+    return status;
 }
 
 static doppel_status fetch(dp_look *look, const dp_query *const *query, size_t count, size_t *ready,
