@@ -17,7 +17,7 @@ from support import DOPPEL, FOLDER, FULL, Case, Doppel, Feeding, Server, run, st
 
 REASONS = ("exact_url", "content_hash", "title_similarity")
 COUNTED = dict(zip(REASONS, (b"1", b"2", b"3")))
-FLIPS = 2000 if FULL else 40
+FLIPS = 400 if FULL else 40
 SECONDS = {"h": 3600, "d": 86400}
 CYRILLIC = "Однажды весною в час небывало жаркого заката в Москве на Патриарших прудах появились два гражданина"
 CHINESE = "敏捷的棕色狐狸跳过了懒狗而懒狗并不在意因为天气很热"
@@ -381,8 +381,9 @@ class Format(Case):
             self.add(documents(rng)[::5])
             keys, settings = read_keys(self.client, "test"), self.settings()
             self.check(Memory(keys))
+            # Not of texts: some bits of a frame of zstd mean nothing.
             spots = [(name, field) for name, (kind, value, _) in sorted(keys.items()) for field in (sorted(value) if kind == b"hash" else [b""])
-                     if (name, field) not in ((b"m", b"e"), (b"m", b"o"), (b"m", b"n")) and (name[:1], field) != (b"c", b"t")]
+                     if name[:1] != b"t" and (name, field) not in ((b"m", b"e"), (b"m", b"o"), (b"m", b"n")) and (name[:1], field) != (b"c", b"t")]
             kinds = sorted({kind_of(*spot) for spot in spots})
             for flip in range(FLIPS):
                 kind = kinds[flip % len(kinds)]

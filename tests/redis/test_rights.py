@@ -226,7 +226,7 @@ class Rights(Case):
         stamp = self.server.ask("HGET", "{a}m", "o")
         # Time, last number, latest, its life, whether it removes, how long it is answered, places.
         head = [stamp, "1000", "1", "0", "0", "0", "1000", forged]
-        sections = [[forged, "0"], [forged, field, "xyz", "", "0"], [forged, "xyz", "0"], [forged, "1", "1", "1", "0"],
+        sections = [[forged, "0"], [forged, "0"], [forged, field, "xyz", "", "0"], [forged, "xyz", "0"], [forged, "1", "1", "1", "0"],
                     [forged, "xyz", "0"], [forged], [forged, "1"]]
         for chosen in range(len(sections) + 1):
             words = list(head)
