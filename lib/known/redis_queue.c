@@ -232,6 +232,8 @@ static doppel_status latest_owner(dp_look *look, doppel_slice title, uint64_t *l
     doppel_status status = dp_redis_fetch_documents(look, owners.number, owners.count, error);
     for (size_t i = 0; i < owners.count && status == DOPPEL_OK; i++) {
         const dp_redis_document *owner = dp_redis_known_document(l, owners.number[i]);
+        if (!owner) /* 0 is no number */
+            continue;
         const dp_trace *trace = &owner->trace;
         uint64_t expires = trace->expires ? trace->expires : UINT64_MAX;
         if ((owner->there || owner->queued) && !owner->removed && trace->kind == DP_TRACE_DOCUMENT &&
