@@ -13,22 +13,27 @@ from support import BUILD, DOPPEL, FULL, SANITIZED, Line, Worker, redis_url, ser
 COUNT = 10000 if FULL else 1000
 
 
-def documents(again=True):
-    """Pages with copies of earlier ones: by URL, by words, by most of their words, by chains of them. Unless `again`,
-    no page has the words of one that is a copy by its URL."""
+# Near by similarity and by distance, titles off and on.
+SETTINGS = (("crawl",), ("crawl", "--near", "distance"), ("general",), ("general", "--near", "distance"))
+# Those that the stream has at reduced size, too.
+STREAMED = SETTINGS if FULL else (SETTINGS[0], SETTINGS[3])
+
+
+def documents():
+    """Pages with copies of earlier ones: by URL, by words, by most of their words, by chains of them, by their title."""
     rng = random.Random("same")
-    made, named = [], set()
+    made = []
     for number in range(COUNT):
-        record = {"id": f"d{number}", "url": f"https://example.org/{number}", "text": text_of(rng, rng.choice((3, 20, 80, 400)))}
+        record = {"id": f"d{number}", "url": f"https://example.org/{number}", "title": text_of(rng, 7),
+                  "text": text_of(rng, rng.choice((3, 20, 80, 400)))}
         other = made[rng.randrange(number)] if number and rng.random() < 0.4 else None
-        kind = rng.randrange(4)
-        if other and kind != 1 and not again and other["id"] in named:
-            other = None
+        kind = rng.randrange(5)
         if other and kind == 0:
             record["text"] = loud(rng, other["text"])
         elif other and kind == 1:
             record["url"] = other["url"].replace("https://", "http://www.") + "?utm_source=x"
-            named.add(record["id"])
+        elif other and kind == 2:
+            record["title"] = other["title"][1:]
         elif other:
             record["text"] = edited(rng, other["text"])
         made.append(record)
@@ -36,7 +41,7 @@ def documents(again=True):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("preset", ctypes.c_char_p)]
+    _fields_ = [("size", ctypes.c_size_t), ("preset", ctypes.c_char_p), ("recipe", ctypes.c_void_p), ("near", ctypes.c_int)]
 
 
 class Document(ctypes.Structure):
@@ -51,17 +56,17 @@ class Item(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("document", Document)]
 
 
-def in_memory(records):
+def in_memory(records, preset, near="similarity"):
     """By the library, over its public header."""
     doppel = ctypes.CDLL(os.path.join(BUILD, "libdoppel.so"))
     doppel.doppel_verdict_json.restype = ctypes.c_size_t
     engine, error = ctypes.c_void_p(), ctypes.create_string_buffer(2048)
     found, out, answers = ctypes.create_string_buffer(1024), ctypes.create_string_buffer(4096), []
-    options = Options(ctypes.sizeof(Options), b"crawl")
+    options = Options(ctypes.sizeof(Options), preset.encode(), None, 1 if near == "distance" else 2)
     assert doppel.doppel_engine_open(None, ctypes.byref(options), ctypes.byref(engine), error) == 0, error.raw
     for record in records:
         item = Item(size=ctypes.sizeof(Item))
-        for name in ("id", "url", "text"):
+        for name in ("id", "url", "title", "text"):
             value = record[name].encode()
             setattr(item.document, name, value)
             setattr(item.document, name + "_length", len(value))
@@ -96,27 +101,28 @@ def of_duplicates(answers):
 
 
 class Same(unittest.TestCase):
-    def run_command(self, folder, records, *options):
-        path = os.path.join(folder, "documents.jsonl")
-        with open(path, "w") as file:
-            file.writelines(json.dumps(record) + "\n" for record in records)
-        command = by_command(path, "--index", os.path.join(folder, "a"), "--preset", "crawl", *options)
+    def check(self, records, path, preset, *options):
+        """In a folder, in memory, in Redis, and through the stream to a folder and to Redis."""
+        folder, name = os.path.dirname(path), "-".join((preset, *options)).replace("--", "")
+        settings = ("--preset", preset, *options)
+        command = by_command(path, "--index", os.path.join(folder, name), *settings)
         self.assertGreater(sum(answer["isDuplicate"] for answer in command), COUNT / 10)
-        self.assertGreater(len({answer["reason"] for answer in command}), 2)
-        return path, command
+        self.assertGreater(len({answer["reason"] for answer in command}), 2 if preset == "crawl" else 3)
+        if not SANITIZED:
+            self.assertEqual(in_memory(records, preset, *options[1:]), command)
+        self.assertEqual(by_command(path, "--store", redis_url(f"same-{name}"), *settings), command)
+        if (preset, *options) not in STREAMED:
+            return
+        streamed = of_duplicates(command)
+        self.assertEqual(by_stream(records, "--index", os.path.join(folder, f"{name}-stream"), *settings), streamed)
+        self.assertEqual(by_stream(records, "--store", redis_url(f"same-{name}-stream"), *settings), streamed)
 
     def test_verdicts(self):
         records = documents()
         with tempfile.TemporaryDirectory(dir=services.folder) as folder:
-            _, command = self.run_command(folder, records)
-            if not SANITIZED:
-                self.assertEqual(in_memory(records), command)
-            self.assertEqual(by_stream(records, "--index", os.path.join(folder, "b"), "--preset", "crawl"), of_duplicates(command))
-
-    def test_verdicts_of_redis(self):
-        """A store in Redis is near by distance, and does not know the words of copies by URL."""
-        records = documents(again=False)
-        with tempfile.TemporaryDirectory(dir=services.folder) as folder:
-            path, command = self.run_command(folder, records, "--near", "distance")
-            self.assertEqual(by_command(path, "--store", redis_url("same-a")), command)
-            self.assertEqual(by_stream(records, "--store", redis_url("same-b")), of_duplicates(command))
+            path = os.path.join(folder, "documents.jsonl")
+            with open(path, "w") as file:
+                file.writelines(json.dumps(record) + "\n" for record in records)
+            for settings in SETTINGS:
+                with self.subTest(settings=settings):
+                    self.check(records, path, *settings)
