@@ -16,7 +16,7 @@ end
 local function make(keys, argv)
     touch(string.sub(keys[1], 1, -2))
     if redis.call('EXISTS', keys[1]) == 0 then
-        redis.call('HSET', keys[1], 'n', '0', unpack(argv))
+        redis.call('HSET', keys[1], 'n', '0', 'b', redis.call('TIME')[1], unpack(argv))
         redis.call('PEXPIRE', keys[1], UNUSED_FOR)
     end
     return redis.call('HMGET', keys[1], 'v', 's', 'e', 'k', 'p', 'x')

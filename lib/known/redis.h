@@ -258,6 +258,7 @@ typedef struct dp_redis_look {
     bool renewed;           /* the memory was another one after something was decided: it does not stand */
     uint8_t stamp[16];      /* of the last commit by any process that was done before all that was fetched */
     size_t stamp_length;
+    uint64_t made;                /* when the memory was, seconds */
     uint64_t next, end;           /* numbers that are reserved for this look */
     const dp_query *const *query; /* that were fetched for; the caller's, until they stand */
     size_t query_count;

@@ -31,7 +31,7 @@ enum { LONGER = 16 };
 /* In the place of a class, among what was written: a whole bucket. */
 enum { BUCKET = 3 };
 /* One written bucket in this many is swept of what has expired. */
-enum { SWEEP_EACH = 32 };
+enum { SWEEP_EACH = 128 };
 
 /* ---- a commit as arguments ---- */
 
@@ -379,10 +379,12 @@ static void put_totals(committing *c) {
     }
 }
 
+/* By chance, once the memory is older than what is written will become: before that little can have expired in it. */
 static bool is_swept(const committing *c, const dp_redis_place *place) {
+    uint64_t now = c->look->now, age = now > c->l->made ? now - c->l->made : UINT64_MAX;
     bool chosen = (place->hash >> 2 ^ c->request * 0x9E3779B97F4A7C15u >> 32) % SWEEP_EACH == 0;
-    bool grows = place->value.length && place->needs != UINT64_MAX;
-    return is_changed(place) && (place->shortened || (chosen && grows));
+    bool expires = place->value.length && place->needs != UINT64_MAX && place->needs > now && place->needs - now < age;
+    return is_changed(place) && (place->shortened || (chosen && expires));
 }
 
 static void put_sweeps(committing *c) {

@@ -140,14 +140,15 @@ bool dp_redis_again(const dp_look *look) {
 
 /* ---- greeting, begin and end ---- */
 
-/* The first commands of a look: which memory it is, its stamp, and the time. */
+/* The first commands of a look: which memory it is, its stamp, when it was made, and the time. */
 enum { GREETING = 2 };
 
 static void put_greeting(dp_redis_batch *batch) {
-    dp_redis_command_begin(batch, "HMGET", 3);
+    dp_redis_command_begin(batch, "HMGET", 4);
     dp_redis_put_key(batch, 'm', 0, 0);
     dp_redis_put_text(batch, "e");
     dp_redis_put_text(batch, "o");
+    dp_redis_put_text(batch, "b");
     dp_redis_command_begin(batch, "TIME", 0);
 }
 
@@ -157,7 +158,7 @@ static doppel_status take_greeting(dp_look *look, redisReply *const reply[GREETI
     dp_redis_look *l = look->own;
     const redisReply *meta = reply[0], *clock = reply[1];
     *changed = false;
-    if (meta->type != REDIS_REPLY_ARRAY || meta->elements != 2)
+    if (meta->type != REDIS_REPLY_ARRAY || meta->elements != 3)
         return dp_redis_fail(l->redis, meta, error);
     if (clock->type != REDIS_REPLY_ARRAY || clock->elements != 2 || !dp_redis_is_string(clock->element[0]))
         return dp_redis_fail(l->redis, clock, error);
@@ -172,6 +173,7 @@ static doppel_status take_greeting(dp_look *look, redisReply *const reply[GREETI
         memcpy(l->stamp, stamp->str, sizeof l->stamp);
     if (!look->known->options.now)
         look->now = look->latest = strtoull(clock->element[0]->str, NULL, 10);
+    l->made = dp_redis_is_string(meta->element[2]) ? strtoull(meta->element[2]->str, NULL, 10) : 0;
     l->greeted = true;
     return DOPPEL_OK;
 }

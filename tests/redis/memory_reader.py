@@ -373,7 +373,7 @@ class Memory:
                 totals[document.count_field()] += 1
         fields = {field: value for field, value in self.meta.items() if field[:1] in b"dc" and len(field) > 1}
         same(fields, {field: b"%d" % count for field, count in totals.items()}, "documents and copies by their time")
-        same(set(self.meta) - set(fields) - {b"u", b"w", b"t"}, {b"v", b"s", b"e", b"k", b"p", b"n", b"o", b"x"}, "fields of the meta key")
+        same(set(self.meta) - set(fields) - {b"u", b"w", b"t"}, {b"v", b"s", b"e", b"k", b"p", b"b", b"n", b"o", b"x"}, "fields of the meta key")
         same(len(self.meta[b"o"]), 16, "the length of the stamp")
         holds(int(self.meta[b"n"]) >= max(self.documents, default=0), "a number that was not given")
         ends = [document.expires or NEVER for document in self.documents.values()]
