@@ -96,8 +96,9 @@ local function expire(key, milliseconds)
     end
 end
 
--- Drops the entries of a bucket that have expired and, after a removal, lets it expire with what is left where it would
--- live longer by more than a 16th; others who have read when it expires are told of that. The letter of its key says how large its entries are and where the hours stand in them.
+-- Drops the entries of a bucket that have expired. After a removal (`shortens`) the bucket expires with what is left in it,
+-- where it would live longer by more than a 16th; processes that have read when it expires find that in the list `l`. The
+-- letter of its key says how large its entries are and where the hours stand in them.
 local function sweep(key, now, fingerprint, shortens)
     local letter = string.sub(key, -5, -5)
     local size = ({ b = 8, f = 8 + fingerprint, s = 21 })[letter]
@@ -249,8 +250,8 @@ end
 
 -- ---- turns ----
 
--- Who commits while others do, takes turns: `h` is the link whose turn it is. While somebody asks for turns (`w`), every
--- commit leaves in the list `l` its stamp and the places that it wrote.
+-- Processes that commit at the same time take turns: `h` is the link whose turn it is. While one of them asks for turns (`w`),
+-- every commit leaves in the list `l` its stamp and the places that it wrote.
 local TURN, WATCHED, LOGGED = 1000, 10000, 64
 
 -- The places that were written after the commit of this stamp; nil when that is not known.
@@ -304,8 +305,8 @@ end
 
 -- Carries a commit out, once: { 'done' } or, when it emptied the memory, { 'emptied' }. { 'busy' }: others have committed
 -- since what it rests on was read. { 'wait' }: it is another's turn. { 'gone' }: a document that it counts at is not there, a
--- number it would give is, or what it removes has other copies. { 'late' }: the same connection has had a later one carried out; the sender has given this one
--- up.
+-- number it would give is, or what it removes has other copies. { 'late' }: the same connection has had a later one carried
+-- out; the sender has given this one up.
 local function carry_out(meta)
     local prefix = string.sub(meta, 1, -2)
     local epoch, link, request, stamp, now = take(), take(), take(), take(), tonumber(take())
@@ -368,7 +369,7 @@ local function sweep_all(keys, arguments)
     for i = 5, #arguments do
         sweep(arguments[i], tonumber(arguments[2]), tonumber(arguments[3]), true)
     end
-    -- Whoever has read what was swept reads again.
+    -- Processes that have read what was swept read it again.
     redis.call('HSET', keys[1], 'o', arguments[4])
     redis.call('DEL', string.sub(keys[1], 1, -2) .. 'l')
     return 'OK'
