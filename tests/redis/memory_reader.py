@@ -375,6 +375,7 @@ class Memory:
         same(fields, {field: b"%d" % count for field, count in totals.items()}, "documents and copies by their time")
         same(set(self.meta) - set(fields) - {b"u", b"w", b"t"}, {b"v", b"s", b"e", b"k", b"p", b"b", b"n", b"o", b"x"}, "fields of the meta key")
         same(len(self.meta[b"o"]), 16, "the length of the stamp")
+        holds(self.meta[b"b"].isdigit() and len(self.meta[b"b"]) == 10, "when the memory was made")
         holds(int(self.meta[b"n"]) >= max(self.documents, default=0), "a number that was not given")
         ends = [document.expires or NEVER for document in self.documents.values()]
         holds((int(self.meta[b"x"]) or NEVER) >= max(ends, default=0), "the memory goes before a document")
