@@ -26,6 +26,8 @@ enum { ALONE_AFTER = 16 };
 enum { MOST_ROUNDS = 100 };
 /* How long the answer of a commit is kept for when it comes again, milliseconds. */
 enum { ANSWERS_FOR = 120000 };
+/* A bucket that expires within this many seconds may be gone before the commit: its life is written again. */
+enum { SOON = 60 };
 /* A bucket lives longer than what is in it by a 16th of its time, so that it seldom has to be told to. */
 enum { LONGER = 16 };
 /* In the place of a class, among what was written: a whole bucket. */
@@ -159,13 +161,13 @@ static void put_links_read(committing *c) {
 /* When the bucket of a place goes, where that is too soon for what is written into it; the bytes are empty where it
  * is not. */
 static void put_life(committing *c, const dp_redis_place *place) {
-    uint64_t goes = place->needs;
-    if (place->needs <= place->goes) {
+    uint64_t goes = place->needs > place->goes ? place->needs : place->goes;
+    if (place->needs <= place->goes && place->goes > c->look->now + SOON) {
         dp_redis_put_text(&c->batch, "");
         dp_redis_put_text(&c->batch, "");
         return;
     }
-    if (goes != UINT64_MAX)
+    if (goes != UINT64_MAX && goes > place->goes)
         goes += (goes > c->look->now ? goes - c->look->now : 0) / LONGER + 1;
     put_bytes(c, 0, goes < DP_REDIS_NEVER ? goes : DP_REDIS_NEVER, 5);
     dp_redis_put_number(&c->batch, milliseconds_until(c, goes));

@@ -138,7 +138,7 @@ class Damaged(Trouble):
         self.assertEqual(keys["duplicates"], ["last"])
         for record in found["dead"]:
             self.assertIn(b"the index is damaged where it belongs", header(record, "doppel-error"))
-        self.assertRegex(worker.said(), f"{line.source}/0/6: the index is damaged where it belongs: .*document 4 is not what doppel wrote")
+        self.assertRegex(worker.said(), f"{line.source}/0/6: the index is damaged where it belongs: .*document of number 4 is not what doppel wrote")
         # Without a topic for dead letters it ends, and says what to do; once the key is whole, nothing is lost.
         line.fill([{"key": "again", "value": page("again", texts[3])}])
         options = line.options()
