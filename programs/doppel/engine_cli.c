@@ -140,8 +140,8 @@ int engine_open(engine_cli *e, const cli_args *args, engine_use use) {
     return code == EXIT_DONE ? engine_start(e) : code;
 }
 
-/* What could not be read of an index was passed over (`salvage`; else whatever met it has failed): whatever else came of
- * it, that is an error of the index. One that is away is not waited for. */
+/* What could not be read of an index was passed over (`salvage`; else whatever met it has failed): whatever else came
+ * of it, that is an error of the index. One that is away is not waited for. */
 static int tell_damage(const engine_cli *e, int code) {
     doppel_engine_stats stats = {0};
     doppel_engine_stop_waiting(e->engine);
