@@ -80,7 +80,8 @@ typedef struct dp_redis_command {
  * LOADING, MASTERDOWN, CLUSTERDOWN, and a function that is not there (loaded again). A command that was certainly not
  * carried out is sent again as it was, in order; one that may have been, with `again`. With url->replicas > 0 and
  * `safe`, a WAIT follows the commands, and too few replicas are an error: DOPPEL_ERROR_AWAY.
- * On an error no reply is left to the caller. */
+ * Commands of a call that is not `safe` only read: what was answered after a refusal is asked again, so that no answer
+ * is older than one before it. On an error no reply is left to the caller. */
 doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *commands, size_t count, bool safe,
                             redisReply **replies, doppel_error *error);
 

@@ -25,7 +25,7 @@ typedef struct aside {
 
 static void *call_aside(void *given) {
     aside *it = given;
-    it->status = dp_redis_call(it->link, it->batch.commands, it->batch.count, false, it->batch.replies, &it->error);
+    it->status = dp_redis_call(it->link, it->batch.commands, it->batch.count, true, it->batch.replies, &it->error);
     return NULL;
 }
 
