@@ -1392,7 +1392,7 @@ DOPPEL_API doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t li
 DOPPEL_API doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, doppel_error *error);
 
 /* Brings the index to its smallest form: removed documents and links to them leave no trace, the file of a folder
- * shrinks. All other calls on a folder wait meanwhile. */
+ * shrinks. All other calls on a folder wait until it ends. */
 DOPPEL_API doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error);
 
 /* Writes a whole copy of the folder, as it is at this moment, to a new folder, while the engine goes on. Other engines

@@ -78,8 +78,8 @@ doppel_status dp_verdict_name(doppel_verdict *verdict, const doppel_slice ids[2]
 /* Whether a normalised title can be evidence at all: 10 code points, and not one of those that say nothing ("breaking
  * news", "page not found", ...). */
 bool dp_title_counts(doppel_slice title);
-/* Whether a title that came so many times among so many documents is too frequent to be evidence: more than 8 times,
- * and by more than this share of the documents. */
+/* Whether a title that came `times` times among `documents` documents is too frequent to be evidence: more than 8
+ * times, and by more than this share of the documents. */
 bool dp_title_is_frequent(uint64_t times, uint64_t documents, double share);
 
 /* ---- which one stays: keep.c ---- */

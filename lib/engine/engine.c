@@ -33,7 +33,7 @@ doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const dopp
 
 /* ---- check ---- */
 
-/* So often a check is made again when documents were removed meanwhile; then it waits until none can be. */
+/* How often a check is repeated because documents were removed while it ran; then it waits until none can be. */
 enum { MOST_TRIES = 8 };
 
 /* Answers a query in a look that has begun; *counted is what to count of it. */

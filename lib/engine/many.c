@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* So many queries are held at a time, and a thread takes so many of them. */
+/* Queries that are held at a time, and those of them that a thread takes at once. */
 enum { SLICE = 4096, PIECE = 8 };
 
 /* A slice of the items. */
