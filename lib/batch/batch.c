@@ -1,5 +1,5 @@
 /* batch.c - a batch as a whole: create, free, what was decided, figures. read.c comes next. */
-#include "batch/crowd.h"
+#include "batch/batch.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,16 +1,16 @@
-/* batch.h - the batch line: documents -> read.c (sketches) -> note.c (columns, journal) -> bands.c or near.c (who may
- * be near?) -> crowd.c (who in a crowd?) -> verify.c (how near, really?) -> group.c (which one stays?) or pairs.c (all
- * of them) -> write.c (documents).
+/* batch.h - the batch line: documents -> read.c (with sketch.c: sketches) -> documents.c (columns), journal.c ->
+ * candidates.c (who may be near?) -> prefix_filter.c (who in crowded buckets?) -> verify.c (how near, really?) ->
+ * group.c (which one stays?) or pairs.c (all of them) -> write.c (documents).
  *
  * A document is known by its number, in the order of reading. Those with the same words, or without words and the same
  * bytes, are twins: the first of them stands for all, and only firsts are looked for in bands. What an index folder has
- * (found.h) is not compared at all. Documents that may be near stand together in a bucket (buckets.c); buckets that
- * hold the same documents are one. */
+ * (against.c) is not compared at all. Documents that may be near stand together in a bucket; buckets that hold the same
+ * documents are one. */
 #ifndef DP_BATCH_H
 #define DP_BATCH_H
 
 #include "base/base.h"
-#include "batch/found.h"
+#include "batch/spill.h"
 #include "decide/decide.h"
 #include "index/index.h"
 
@@ -28,24 +28,64 @@ typedef struct dp_doc {
     uint32_t words;     /* at most UINT32_MAX */
 } dp_doc;
 
-/* ---- files that only grow: spill.c ---- */
+/* ---- documents that an index folder has: against.c ----
+ *
+ * Such a document is out of the batch: nothing is compared with it. Its original is not of the batch either; originals
+ * are numbered in the order in which they come up, and stand behind all documents of the batch. */
 
-typedef struct dp_spill {
-    dp_scratch file; /* size: what was written */
-    dp_buffer pending;
-} dp_spill;
+/* What an index said of a document. */
+typedef struct dp_found {
+    uint32_t id_length; /* of the original; 0: the index does not have the document */
+    uint32_t original;  /* its number; without meaning in the journal */
+    float similarity;   /* negative: not known */
+    int16_t distance;   /* -1: not known */
+    uint8_t kind;       /* why, as files number it: dp_found_kind */
+    uint8_t verified;   /* false: the index keeps no features, and the words are not the same */
+} dp_found;
 
-/* A nameless file in `tmp` or, with `folder`, the file `name` there. */
-doppel_status dp_spill_open(dp_spill *spill, const char *folder, const char *name, const char *tmp,
-                            doppel_error *error);
-void dp_spill_close(dp_spill *spill);
-static inline uint64_t dp_spill_size(const dp_spill *spill) {
-    return spill->file.size + spill->pending.size;
-}
-doppel_status dp_spill_add(dp_spill *spill, const void *bytes, size_t length, doppel_error *error);
-/* Writes what is pending; then any number of threads may read. */
-doppel_status dp_spill_flush(dp_spill *spill, doppel_error *error);
-doppel_status dp_spill_read(const dp_spill *spill, uint64_t at, void *bytes, size_t length, doppel_error *error);
+/* Files tell the same words from near content, which have one reason. */
+enum { DP_FOUND_KINDS = 5 };
+uint8_t dp_found_kind(dp_reason reason, bool same_digest);
+/* And back, for a kind below DP_FOUND_KINDS. */
+dp_reason dp_found_reason(uint8_t kind);
+
+typedef struct dp_found_document {
+    uint32_t document;
+    dp_found found;
+} dp_found_document;
+
+typedef struct dp_found_original {
+    uint64_t hash[2]; /* of its id */
+    uint64_t id_at;   /* in the journal */
+    uint32_t id_length;
+} dp_found_original;
+
+typedef struct dp_finds {
+    dp_found_document *document; /* ascending */
+    size_t count, room;
+    dp_found_original *original;
+    size_t original_count, original_room;
+    uint32_t *table; /* numbers + 1 of originals by hash; 0: free */
+    size_t table_room;
+    uint64_t key[2]; /* of the hashes, by chance: nobody can choose ids that meet */
+} dp_finds;
+
+void dp_finds_free(dp_finds *finds);
+/* Notes a document, which comes after all before it; `id` is that of its original, as it stands at `id_at` in the
+ * journal. False: no memory. */
+bool dp_finds_add(dp_finds *finds, const dp_found_document *document, doppel_slice id, uint64_t id_at);
+/* What was found of a document; NULL: nothing. */
+const dp_found *dp_finds_get(const dp_finds *finds, uint32_t document);
+
+/* Index folders that are open. */
+typedef struct dp_against dp_against;
+
+/* What of a document is asked for; slices may be empty, `sketch` is NULL where content does not count. */
+typedef struct dp_asked {
+    doppel_slice url;   /* canonical */
+    doppel_slice title; /* normalised */
+    const doppel_sketch *sketch;
+} dp_asked;
 
 /* ---- the journal: journal.c ----
  *
@@ -144,7 +184,7 @@ struct doppel_batch {
     dp_scope_kind scope_kind;
     size_t scope_field;
     bool has_sets; /* similarity is verified */
-    size_t crowd;  /* a bucket of more documents is not compared each with each, see crowd.h */
+    size_t crowd;  /* a bucket of more documents is not compared each with each, see prefix_filter.c */
     bool ended;    /* reading has: what was pending is written */
 
     dp_doc *docs;
@@ -226,15 +266,14 @@ dp_rules dp_batch_rules(const doppel_batch *batch);
 
 /* ---- candidates ---- */
 
-/* bands.c: read.c adds a row of keys; dp_bands_flush ends the last block. */
+/* documents.c adds a row of keys; dp_bands_flush ends the last block. */
 doppel_status dp_bands_add(doppel_batch *batch, uint32_t document, const uint32_t *keys, doppel_error *error);
 doppel_status dp_bands_flush(doppel_batch *batch, doppel_error *error);
 doppel_status dp_bands_buckets(doppel_batch *batch, dp_buckets *buckets, doppel_error *error);
 
-/* near.c: the same from fingerprints within the distance. Fills the looks too. */
+/* The same from fingerprints within the distance. Fills the looks too. */
 doppel_status dp_near_buckets(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error);
 
-/* buckets.c */
 void dp_buckets_free(dp_buckets *buckets);
 /* Adds a bucket of ascending documents, unless there is one of the same. False: no memory. */
 bool dp_buckets_add(dp_buckets *buckets, const uint32_t *members, size_t count);
@@ -264,6 +303,66 @@ uint64_t dp_verifier_count(const dp_verifier *verifier);
 /* The set of a document that is the first of its twins, dp_set_size() features ascending; valid until the next call. */
 doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const uint64_t **set);
 
+/* ---- prefix_filter.c: who may be near in crowded buckets, without comparing each with each: create, add ..., find
+ * ..., free.
+ *
+ * Put the features of all sets in one order. If A and B are near, at similarity t or more, they share at least
+ * t / (1 + t) * (|A| + |B|) features; so the first feature that they share stands at i in A and at j in B where neither
+ * |A| - i nor |B| - j is less. It follows that
+ *   - it is among the first (1 - t) |A| + 1 features of A, its leads, and likewise of B;
+ *   - in one of the two it is even among the first (1 - t) / (1 + t) |A| + 1, the early leads.
+ * So documents are listed by their leads, early ones apart, and who has no early lead in common with a lead of the
+ * other is not compared. That holds for every order; with the rare features in front, lists are short: what a crowd has
+ * in common comes last. A lead that nobody else has (or all have late) is not listed, told by two bits a lead.
+ *
+ * Nothing is missed and nothing is added: candidates are those of the crowded buckets, less some that are not near. */
+
+/* More documents in a bucket than that are a crowd: from some 60 on, comparing each with each takes longer. */
+enum { DP_CROWD = 256 };
+
+/* Where the documents stand. */
+typedef struct dp_crowd_place {
+    const doppel_batch *batch;
+    const dp_buckets *buckets;
+    const dp_looks *looks;
+} dp_crowd_place;
+
+static inline bool dp_crowded(const dp_crowd_place *place, uint32_t bucket) {
+    return place->buckets->start[bucket + 1] - place->buckets->start[bucket] > place->batch->crowd;
+}
+
+/* Whether a document looks at a crowded bucket. */
+bool dp_in_crowd(const dp_crowd_place *place, uint32_t document);
+
+/* What one thread looks with. Zeroed but for the first two, which are its caller's. */
+typedef struct dp_crowd_finder {
+    dp_verifier *verifier;
+    uint32_t *stamp; /* by document: who looked at it last, + 1 */
+    uint64_t *lead;  /* the leads of the document at hand, in order */
+    uint8_t *level;
+    size_t lead_count, early_count, lead_room, level_room;
+    uint32_t *found;
+    size_t found_count, found_room;
+} dp_crowd_finder;
+void dp_crowd_finder_free(dp_crowd_finder *finder);
+
+typedef struct dp_crowd dp_crowd;
+
+/* A crowd of the documents that look at crowded buckets, of those given; none is listed yet. */
+doppel_status dp_crowd_create(const dp_crowd_place *place, dp_crowd_finder *finder, const uint32_t *documents,
+                              size_t count, dp_crowd **made);
+void dp_crowd_free(dp_crowd *crowd);
+
+/* Lists a document. */
+doppel_status dp_crowd_add(dp_crowd *crowd, dp_crowd_finder *finder, uint32_t document);
+
+/* Fills finder->found with those listed that share a crowded bucket with the document and may be near it, but for those
+ * that it stamped before; what it meets beside them is stamped. *found is false, and nothing is done, when a look
+ * through its crowded buckets, which list `members` together, costs less. Any number of threads may look at a
+ * time. */
+doppel_status dp_crowd_find(const dp_crowd *crowd, dp_crowd_finder *finder, uint32_t document, uint64_t members,
+                            bool *found);
+
 /* ---- frames: boilerplate.c ---- */
 
 /* Finds the frequent features of the documents that stay, and makes bands without them. */
@@ -276,7 +375,7 @@ static inline uint32_t dp_set_size(const doppel_batch *batch, uint32_t document)
     return batch->left ? batch->left[document] : batch->docs[document].set_count;
 }
 
-/* ---- order and kin: order.c ---- */
+/* ---- order and classes: classes.c ---- */
 
 /* In which order documents are asked whether they stay. Both NULL: by number. */
 typedef struct dp_keep_order {
@@ -291,8 +390,6 @@ static inline uint32_t dp_rank(const dp_keep_order *order, uint32_t document) {
 
 /* of[d]: the first document with d's URL (and scope, with `within`); DP_NO_DOCUMENT: it has none. */
 bool dp_url_classes(const doppel_batch *batch, uint32_t **of);
-
-/* ---- titles: titles.c ---- */
 
 /* Documents of one title are of one class; classes from start[c] on to start[c + 1] are near class c. */
 typedef struct dp_titles {
@@ -321,12 +418,31 @@ static inline void dp_unite(uint32_t *parent, uint32_t a, uint32_t b) {
     parent[a < b ? b : a] = a < b ? a : b;
 }
 
-/* ---- reading: read.c, sketch.c, note.c ---- */
+/* ---- index folders: against.c ---- */
+
+/* Whether a path is an index folder. */
+bool dp_is_index(const char *path);
+
+/* Opens the index folders among the known paths of all readings so far, those that are not open yet. Errors:
+ * DOPPEL_ERROR_USAGE and DOPPEL_ERROR_STORE with a message that says what of the index does not go with the batch. */
+doppel_status dp_against_open(doppel_batch *batch, doppel_error *error);
+void dp_against_close(dp_against *against);
+
+/* Looks for a document in all folders; from any thread. found->id_length is 0 when none has it, else
+ * verdict->original_id is the original's id. What went wrong is kept for dp_against_end. */
+doppel_status dp_against_find(const doppel_batch *batch, const dp_asked *asked, doppel_verdict *verdict,
+                              dp_found *found);
+
+/* After reading, which ended with `status`: says what the indexes complained about, and if it was one of them that made
+ * it fail, why. */
+void dp_against_end(const doppel_batch *batch, doppel_status status, doppel_error *error);
+
+/* ---- reading: read.c, sketch.c, documents.c ---- */
 
 /* read.c: the number of a file that a stopped run had seen; SIZE_MAX: it had not. */
 size_t dp_reading_find(const dp_reading *reading, const char *name);
 
-/* stdin.c: makes stdin readable from its beginning, if the reading has it. */
+/* read.c: makes stdin readable from its beginning, if the reading has it. */
 doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error);
 
 /* sketch.c: makes entries of documents. */
@@ -334,8 +450,8 @@ doppel_work dp_sketch_work(doppel_batch *batch);
 /* What a file is like now; zeros when it is not there. */
 void dp_seen_file_get(const char *name, dp_seen_file *seen);
 
-/* note.c: takes entries, whole ones, one after the other; `at` is where the first stands in the journal, when that is
- * read back. */
+/* documents.c: takes entries, whole ones, one after the other; `at` is where the first stands in the journal, when that
+ * is read back. */
 doppel_status dp_note_entries(doppel_batch *batch, const char *bytes, size_t length, uint64_t at);
 doppel_status dp_batch_end_reading(doppel_batch *batch, doppel_error *error);
 

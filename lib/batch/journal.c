@@ -1,8 +1,8 @@
-/* journal.c - the journal: begun, appended to, read back.
+/* journal.c - the journal: begun, appended to, read back; saved as a file of sketches, and taken from one.
  *
  * Read back after the process was killed, it is good up to the first entry that is not whole; what follows is cut off,
  * and reading goes on behind the last document. */
-#include "batch/journal.h"
+#include "batch/batch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+#define DP_JOURNAL_MAGIC "DOPPELSK"
+#define DP_JOURNAL_VERSION 2
+
+typedef struct dp_journal_header {
+    char magic[8];
+    uint32_t version, text_length;
+    uint64_t shaping; /* bytes of the text that shape sketches */
+    uint64_t check;   /* XXH3 of the text */
+} dp_journal_header;
+
+/* A journal that is read back: check, then run. */
+typedef struct dp_replay {
+    doppel_batch *batch;
+    const dp_spill *file;
+    uint64_t at, end; /* of the entries that are left */
+    dp_buffer bytes;
+    /* What to do with a whole entry. */
+    doppel_status (*take)(doppel_batch *batch, const char *entry, size_t length, uint64_t at);
+} dp_replay;
 
 uint64_t dp_entry_check(dp_entry_kind kind, const char *head, size_t head_length, const char *rest,
                         size_t rest_length) {
@@ -31,6 +51,23 @@ doppel_status dp_journal_add(doppel_batch *batch, dp_entry_kind kind, const dopp
 }
 
 /* ---- reading back ---- */
+
+bool dp_is_journal(const char *path) {
+    char magic[8] = {0};
+    struct stat known;
+    if (stat(path, &known) || !S_ISREG(known.st_mode))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is = fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
+              !memcmp(magic, DP_JOURNAL_MAGIC, sizeof magic);
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+bool dp_is_work(const char *path, char *file) {
+    return snprintf(file, 4096, "%s/sketches", path) < 4096 && dp_is_journal(file);
+}
 
 /* How the parts of an entry are cut for its check. */
 static size_t head_length(const dp_entry *entry) {
@@ -82,7 +119,8 @@ static bool next_entry(dp_replay *r, dp_entry *entry, doppel_status *status) {
     return *status == DOPPEL_OK && is_sound(r->bytes.data, entry);
 }
 
-doppel_status dp_replay_run(dp_replay *r) {
+/* Takes entries up to the first that is not whole and sound: `at` is where that stands. */
+static doppel_status replay_run(dp_replay *r) {
     doppel_status status = DOPPEL_OK;
     dp_entry entry;
     while (status == DOPPEL_OK && next_entry(r, &entry, &status)) {
@@ -133,7 +171,7 @@ static void tell_difference(const char *path, const char *theirs, const char *ou
 }
 
 /* Whether a journal was made with options like those of the batch; `all`, or those that shape sketches. */
-doppel_status dp_replay_check(dp_replay *r, const char *path, bool all, doppel_error *error) {
+static doppel_status replay_check(dp_replay *r, const char *path, bool all, doppel_error *error) {
     dp_journal_header h;
     dp_buffer theirs = {0}, ours = {0};
     size_t shaping;
@@ -178,13 +216,13 @@ static doppel_status go_on(doppel_batch *batch, doppel_error *error) {
     char path[4096];
     snprintf(path, sizeof path, "%s/sketches", batch->options.work);
     dp_replay r = {.batch = batch, .file = &batch->journal, .end = batch->journal.file.size, .take = dp_note_entries};
-    doppel_status status = dp_replay_check(&r, path, true, error);
+    doppel_status status = replay_check(&r, path, true, error);
     if (status != DOPPEL_OK)
         return status;
     batch->header = r.at;
     batch->replaying = true;
     batch->last_error = error;
-    status = dp_replay_run(&r);
+    status = replay_run(&r);
     batch->replaying = false;
     if (status == DOPPEL_OK && ftruncate(batch->journal.file.fd, (off_t)r.at))
         status = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be cut: %s", strerror(errno));
@@ -232,4 +270,66 @@ doppel_status dp_journal_options(const char *work, dp_buffer *text, doppel_error
         status = read_header(&file, path, &h, text, error);
     dp_spill_close(&file);
     return status;
+}
+
+/* ---- files of sketches: saved by one batch, taken by another ---- */
+
+/* Documents alone: they are this batch's own from now on. */
+static doppel_status take_foreign(doppel_batch *batch, const char *entry, size_t length, uint64_t at) {
+    dp_entry head;
+    (void)at;
+    memcpy(&head, entry, sizeof head);
+    if (head.kind == DP_ENTRY_READING || head.kind == DP_ENTRY_END)
+        batch->foreign_open = head.kind == DP_ENTRY_READING;
+    return head.kind == DP_ENTRY_DOCUMENT ? dp_note_entries(batch, entry, length, 0) : DOPPEL_OK;
+}
+
+doppel_status dp_journal_take(doppel_batch *batch, const char *path, doppel_error *error) {
+    batch->foreign_open = false;
+    dp_spill file = {.file = {.open = true, .fd = open(path, O_RDONLY | O_CLOEXEC)}};
+    struct stat known;
+    if (file.file.fd < 0 || fstat(file.file.fd, &known)) {
+        doppel_status failed = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be opened: %s", strerror(errno));
+        if (file.file.fd >= 0)
+            close(file.file.fd);
+        return failed;
+    }
+    file.file.size = (uint64_t)known.st_size;
+    snprintf(file.file.folder, sizeof file.file.folder, "%.200s", path);
+    dp_replay r = {.batch = batch, .file = &file, .end = file.file.size, .take = take_foreign};
+    doppel_status status = replay_check(&r, path, false, error);
+    if (status == DOPPEL_OK && (status = replay_run(&r)) == DOPPEL_OK && r.at != r.end)
+        status = dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is cut short or was altered at byte %llu",
+                            (unsigned long long)r.at);
+    if (status == DOPPEL_OK && batch->foreign_open)
+        status = dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
+                            "is of a run that was not finished: go on with it first (--resume)");
+    dp_spill_close(&file);
+    return status;
+}
+
+/* Copied at once. */
+#define PIECE ((size_t)4 << 20)
+
+doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_error *error) {
+    dp_newfile to;
+    char *piece = malloc(PIECE);
+    doppel_status status = dp_spill_flush(&batch->journal, error);
+    if (status != DOPPEL_OK || !piece || (status = dp_newfile_create(&to, path, error)) != DOPPEL_OK) {
+        free(piece);
+        return status == DOPPEL_OK ? dp_no_memory(error) : status;
+    }
+    int reason = 0;
+    for (uint64_t at = 0; at < batch->journal.file.size && !reason && status == DOPPEL_OK;) {
+        uint64_t left = batch->journal.file.size - at;
+        size_t length = left < PIECE ? (size_t)left : PIECE;
+        status = dp_spill_read(&batch->journal, at, piece, length, error);
+        ssize_t done = status == DOPPEL_OK ? write(to.number, piece, length) : 0;
+        if (done < 0 && errno != EINTR)
+            reason = errno;
+        at += done > 0 ? (uint64_t)done : 0;
+    }
+    free(piece);
+    doppel_status finished = dp_newfile_finish(&to, status == DOPPEL_OK ? reason : EIO, error);
+    return status == DOPPEL_OK ? finished : status;
 }

@@ -2,7 +2,7 @@
  * comparisons. */
 #include "batches.h"
 
-#include "batch/crowd.h"
+#include "batch/batch.h"
 
 #include "doppel.h"
 

@@ -3,7 +3,7 @@
 #include "faults.h"
 
 #include "base/base.h"
-#include "batch/sorter.h"
+#include "batch/spill.h"
 
 static char path[] = "/tmp/doppel-test-find-XXXXXX.jsonl";
 

@@ -1,7 +1,7 @@
 /* test_found.c - what an index said of documents: reasons as files number them. */
 #include "support.h"
 
-#include "batch/found.h"
+#include "batch/batch.h"
 
 /* docs/FORMAT.md section 12. */
 static void kinds_are_those_of_files(void **state) {

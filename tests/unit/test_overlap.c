@@ -2,8 +2,8 @@
  * whatever the threads and the memory. */
 #include "files.h"
 
-#include "batch/overlap.h"
 #include "doppel.h"
+#include "overlap/overlap.h"
 
 /* ---- documents ---- */
 

@@ -1,7 +1,7 @@
 /* test_sorter.c - records come out sorted, equal ones in the order in which they came in, in memory and from files. */
 #include "support.h"
 
-#include "batch/sorter.h"
+#include "batch/spill.h"
 
 /* Adds `count` records {a, b, number}, keys a and b of few values, and looks at what comes out. */
 static void check_sorted(size_t count, uint64_t values, uint64_t memory, bool spills) {

@@ -1,12 +1,33 @@
-/* sorter.h - records sorted on any amount of memory: init, add ..., finish, next ..., free.
+/* spill.h - what does not fit into memory: files that only grow, and records sorted on any amount of memory. */
+#ifndef DP_BATCH_SPILL_H
+#define DP_BATCH_SPILL_H
+
+#include "base/base.h"
+
+/* ---- files that only grow: open, add ..., flush, read ..., close ---- */
+
+typedef struct dp_spill {
+    dp_scratch file; /* size: what was written */
+    dp_buffer pending;
+} dp_spill;
+
+/* A nameless file in `tmp` or, with `folder`, the file `name` there. */
+doppel_status dp_spill_open(dp_spill *spill, const char *folder, const char *name, const char *tmp,
+                            doppel_error *error);
+void dp_spill_close(dp_spill *spill);
+static inline uint64_t dp_spill_size(const dp_spill *spill) {
+    return spill->file.size + spill->pending.size;
+}
+doppel_status dp_spill_add(dp_spill *spill, const void *bytes, size_t length, doppel_error *error);
+/* Writes what is pending; then any number of threads may read. */
+doppel_status dp_spill_flush(dp_spill *spill, doppel_error *error);
+doppel_status dp_spill_read(const dp_spill *spill, uint64_t at, void *bytes, size_t length, doppel_error *error);
+
+/* ---- records sorted on any amount of memory: init, add ..., finish, next ..., free ----
  *
  * A record is a few 64-bit numbers, of which the first `keys` count, in order; equal ones come out in the order in
  * which they came in. Beyond `memory`, sorted runs go to a nameless file of `tmp`, and are merged while they are read.
  */
-#ifndef DP_BATCH_SORTER_H
-#define DP_BATCH_SORTER_H
-
-#include "base/base.h"
 
 typedef struct dp_sorter_options {
     size_t words; /* numbers of a record */
@@ -65,10 +86,5 @@ static inline const uint64_t *dp_sorter_record(const dp_sorter *sorter, size_t i
 static inline uint64_t dp_sorter_spilled(const dp_sorter *sorter) {
     return sorter->written * sorter->options.words * 8;
 }
-
-/* sorter_runs.c, for sorter.c: writes the sorted buffer as a run; begins to read the runs; the next record of them. */
-doppel_status dp_sorter_write_run(dp_sorter *sorter, doppel_error *error);
-doppel_status dp_sorter_merge(dp_sorter *sorter, doppel_error *error);
-doppel_status dp_sorter_merged(dp_sorter *sorter, const uint64_t **record, doppel_error *error);
 
 #endif

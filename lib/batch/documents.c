@@ -1,5 +1,5 @@
-/* note.c - what threads found out about documents, in order: twins are told by their digests, columns and the journal
- * grow. */
+/* documents.c - what threads found out about documents, in order: twins are told by their digests, columns and the
+ * journal grow. */
 #include "batch/batch.h"
 
 #include <stdlib.h>

@@ -1,16 +1,13 @@
-/* mirrors.h - hosts and prefixes that mirror each other: doppel_mirrors_find() (mirrors.c) is
- * pages -> mirrors_read.c (a table of pages, sorted by address) -> mirrors_meet.c (which prefixes have a page in
- * common?)
- * -> mirrors_compare.c (which paths do they share, and which match?) with mirrors_tree.c (how long is the prefix?).
- * Inside lib/batch only.
+/* mirrors.h - hosts and prefixes that mirror each other: doppel_mirrors_find() is
+ * pages -> mirrors.c (a table of pages, sorted by address) -> compare.c (which prefixes have a page in common? which
+ * paths do they share, and which match? how long is the prefix?).
  *
  * An address is a host and the segments of its path, each as a hash of 64 bits; the query belongs to the last one.
  * Pages below a prefix stand together in the table. */
-#ifndef DP_BATCH_MIRRORS_H
-#define DP_BATCH_MIRRORS_H
+#ifndef DP_MIRRORS_H
+#define DP_MIRRORS_H
 
 #include "batch/batch.h"
-#include "batch/sorter.h"
 
 enum {
     DP_MIRROR_SEGMENTS = 12, /* of longer paths the last one stands for all that are left */
@@ -60,19 +57,7 @@ typedef struct dp_mirrors_work {
     doppel_error error; /* of a callback */
 } dp_mirrors_work;
 
-/* ---- mirrors_page.c: addresses ---- */
-
-/* Fills host, segments and depth; `canonical` is memory to use again. *found: it is an http address. */
-doppel_status dp_mirror_locate(dp_mirror_page *page, doppel_slice url, unsigned without, dp_buffer *canonical,
-                               bool *found);
-
-/* The URL of a page as it was read. */
-doppel_status dp_mirror_url(const dp_mirrors_work *work, const dp_mirror_page *page, dp_buffer *url,
-                            doppel_error *error);
-
-/* "host/prefix" of a page, with a NUL. */
-doppel_status dp_mirror_name(const dp_mirrors_work *work, const dp_mirror_page *page, unsigned depth, dp_buffer *name,
-                             doppel_error *error);
+/* ---- pages ---- */
 
 /* Whether two pages are near-identical. */
 static inline bool dp_mirror_near(const dp_mirrors_work *work, const dp_mirror_page *a, const dp_mirror_page *b) {
@@ -95,10 +80,6 @@ static inline int dp_mirror_order(const dp_mirror_page *a, size_t a_depth, const
 
 /* ---- the stages ---- */
 
-doppel_status dp_mirrors_read(dp_mirrors_work *work, const char *const *paths, size_t count, doppel_error *error);
-doppel_status dp_mirrors_make_table(dp_mirrors_work *work, doppel_error *error);
-void dp_mirrors_free_table(dp_mirrors_work *work);
-
 /* Fills work->hits, ready to be read. */
 doppel_status dp_mirrors_meet(dp_mirrors_work *work, doppel_error *error);
 
@@ -114,33 +95,5 @@ dp_mirror_range dp_mirror_below(const dp_mirrors_work *work, const dp_mirror_pag
 /* The place in a range of the first page whose path behind `depth` is not before that of `page` behind page_depth. */
 size_t dp_mirror_seek(const dp_mirrors_work *work, dp_mirror_range range, unsigned depth, const dp_mirror_page *page,
                       unsigned page_depth);
-
-/* ---- mirrors_tree.c: the shared paths of two prefixes, as a tree ---- */
-
-typedef struct dp_mirror_node {
-    uint64_t shared, matching;
-    uint64_t a, b;    /* a page below it */
-    size_t parts;     /* children with matching paths, and 1 if its own page matches */
-    bool own;         /* its own page matches */
-    size_t found_at;  /* pairs found below it start here in work->pairs */
-    uint64_t child_a; /* pages below the last child with matching paths */
-    uint64_t child_b;
-} dp_mirror_node;
-
-typedef struct dp_mirror_tree {
-    dp_mirrors_work *work;
-    unsigned a_depth, b_depth; /* of the prefixes */
-    unsigned depth;            /* of the last path */
-    uint64_t last;             /* the page of A that came last; UINT64_MAX: none */
-    dp_mirror_node node[DP_MIRROR_SEGMENTS + 1];
-} dp_mirror_tree;
-
-void dp_mirror_tree_init(dp_mirror_tree *tree, dp_mirrors_work *work, unsigned a_depth, unsigned b_depth);
-
-/* A path that both have, in order. False: no memory. */
-bool dp_mirror_tree_add(dp_mirror_tree *tree, uint64_t a, uint64_t b, bool matches);
-
-/* Adds the mirrors to work->pairs. */
-bool dp_mirror_tree_end(dp_mirror_tree *tree);
 
 #endif

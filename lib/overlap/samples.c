@@ -8,8 +8,8 @@
  * N - window + 1 words, so a run of N words holds `window` grams in a row, and in both documents the same one of them
  * is chosen: no shared run is missed. Long grams make few false candidates, wide windows few hashes (2 of window + 1).
  */
-#include "batch/overlap.h"
 #include "kernel/kernel.h"
+#include "overlap/overlap.h"
 #include "sketch/sketch.h"
 
 #include <math.h>

@@ -1,13 +1,12 @@
-/* overlap.h - documents that contain much of one another: doppel_overlap_find() (overlap.c) is
- * documents -> overlap_read.c (texts to a file, hashes by overlap_samples.c) -> overlap_hits.c (who shares hashes?)
- * -> overlap_verify.c (what do they share, really?). Inside lib/batch only.
+/* overlap.h - documents that contain much of one another: doppel_overlap_find() is
+ * documents -> overlap.c (texts to a file, hashes by samples.c; who shares hashes?) -> compare.c (what do they share,
+ * really?).
  *
  * A document is known by its number in the order of reading; those of `against` come first. */
-#ifndef DP_BATCH_OVERLAP_H
-#define DP_BATCH_OVERLAP_H
+#ifndef DP_OVERLAP_H
+#define DP_OVERLAP_H
 
 #include "batch/batch.h"
-#include "batch/sorter.h"
 
 /* A hash that stands in more documents pairs each of them with the first only: so a hash makes at most half as many
  * pairs as this, a document. */
@@ -30,7 +29,7 @@ typedef struct dp_overlap_plan {
     size_t passage;     /* words of a passage, at least */
 } dp_overlap_plan;
 
-/* ---- overlap_samples.c ---- */
+/* ---- samples.c ---- */
 
 doppel_status dp_overlap_plan_make(const doppel_overlap_options *options, const doppel_recipe *recipe,
                                    dp_overlap_plan *plan, doppel_error *error);
@@ -87,27 +86,7 @@ static inline bool dp_overlap_two_sides(const dp_overlap_work *work) {
     return work->options.against_count;
 }
 
-/* overlap_read.c: reads documents. */
-doppel_status dp_overlap_read(dp_overlap_work *work, const char *const *paths, size_t count,
-                              const doppel_input_options *input, doppel_input_counts *counts, doppel_error *error);
-
-/* overlap_hits.c: fills work->hits. */
-doppel_status dp_overlap_find_hits(dp_overlap_work *work, doppel_error *error);
-
-/* overlap_verify.c: compares the candidates among the hits, and gives those that are pairs. */
+/* compare.c: compares the candidates among the hits, and gives those that are pairs. */
 doppel_status dp_overlap_verify(dp_overlap_work *work, doppel_error *error);
-
-/* overlap_text.c: reading documents back. */
-
-typedef struct dp_overlap_text {
-    dp_overlap_head head;
-    dp_buffer packed; /* the id, and behind it the text packed */
-    dp_buffer text;   /* text.size is its length */
-} dp_overlap_text;
-
-/* `unpacker` is a ZSTD_DCtx. */
-doppel_status dp_overlap_text_read(const dp_overlap_work *work, size_t document, void *unpacker, dp_overlap_text *text,
-                                   doppel_error *error);
-void dp_overlap_text_free(dp_overlap_text *text);
 
 #endif
