@@ -1,10 +1,11 @@
 # The command. Programs see doppel.h and programs/common alone.
 file(GLOB common_sources CONFIGURE_DEPENDS programs/common/*.c)
-file(GLOB command_sources CONFIGURE_DEPENDS programs/doppel/*.c)
+file(GLOB command_sources CONFIGURE_DEPENDS programs/doppel/*.c programs/doppel/*/*.c)
 include(cmake/server.cmake)
 include(cmake/stream.cmake)
 if(command_sources)
   add_executable(doppel ${command_sources})
+  target_include_directories(doppel PRIVATE programs/doppel)
   target_link_libraries(doppel PRIVATE doppel_server doppel_stream)
 endif()
 

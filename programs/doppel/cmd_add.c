@@ -1,5 +1,6 @@
 /* cmd_add.c - doppel add: documents into an index, a verdict a line, each once it is durable. */
-#include "verdicts.h"
+#include "commands.h"
+#include "engine/verdicts.h"
 
 const cli_option add_options[] = {
     INDEX_OPTION,  VERDICT_OPTIONS, DUPLICATE_OPTION, DECIDE_OPTIONS,

@@ -1,6 +1,7 @@
 /* cmd_backup.c - doppel backup: a whole copy of an index, while it is in use. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
+#include "engine/engine_command.h"
 
 #include <string.h>
 
@@ -34,7 +35,7 @@ static int print_copy(const char *from, const char *to, const doppel_engine_stat
 }
 
 int cmd_backup(const cli_args *args) {
-    engine_cli e;
+    engine_command e;
     doppel_engine_stats stats = {0};
     doppel_error error = {0};
     const char *to = args->operands[0];

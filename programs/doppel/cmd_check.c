@@ -1,5 +1,6 @@
 /* cmd_check.c - doppel check: whether documents were seen, a verdict a line. */
-#include "verdicts.h"
+#include "commands.h"
+#include "engine/verdicts.h"
 
 const cli_option check_options[] = {
     INDEX_OPTION,          VERDICT_OPTIONS, DECIDE_OPTIONS,

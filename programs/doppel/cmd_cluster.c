@@ -1,5 +1,6 @@
 /* cmd_cluster.c - doppel cluster: which documents are copies of which, and which one of them is kept. */
-#include "batching.h"
+#include "batch/batch_command.h"
+#include "commands.h"
 #include "common/message.h"
 #include "common/progress.h"
 
@@ -16,7 +17,7 @@ const cli_option cluster_options[] = {
 };
 
 typedef struct cluster_job {
-    batching b;
+    batch_command b;
     writer out;
 } cluster_job;
 
@@ -24,9 +25,9 @@ static doppel_status write_document(cluster_job *job, uint64_t position) {
     doppel_near near;
     doppel_batch_get(job->b.batch, position, &near);
     bool kept = near.a == near.b;
-    doppel_status status = batching_write_id(&job->b, &job->out, "{\"id\":", position);
+    doppel_status status = batch_write_id(&job->b, &job->out, "{\"id\":", position);
     if (status == DOPPEL_OK)
-        status = batching_write_id(&job->b, &job->out, ",\"group\":", near.a);
+        status = batch_write_id(&job->b, &job->out, ",\"group\":", near.a);
     if (status == DOPPEL_OK)
         status = add_text(&job->out,
                           kept ? ",\"kept\":true,\"reason\":null,\"similarity\":" : ",\"kept\":false,\"reason\":\"");
@@ -112,28 +113,28 @@ static int write_groups(cluster_job *job) {
     doppel_status status = top ? write_top(job, top) : write_all(job);
     if (status != DOPPEL_OK)
         snprintf(error.message, sizeof error.message, "%s", doppel_status_name(status));
-    return batching_end(status, &error);
+    return batch_end(status, &error);
 }
 
 static void print_summary(cluster_job *job) {
     doppel_batch_stats stats;
     doppel_batch_get_stats(job->b.batch, &stats);
-    batching_print(&job->b);
+    batch_print(&job->b);
     printf(",\"kept\":%llu,\"groups\":%llu}\n", (unsigned long long)stats.kept, (unsigned long long)stats.groups);
 }
 
 int cmd_cluster(const cli_args *args) {
     cluster_job job = {.out = {0}};
     bool usable = false;
-    int code = batching_open(&job.b, args);
+    int code = batch_open(&job.b, args);
     if (code == EXIT_DONE) {
-        batching_tell_plan(&job.b);
-        code = batching_read_all(&job.b, &usable);
+        batch_tell_plan(&job.b);
+        code = batch_read_all(&job.b, &usable);
     }
     if (usable) {
         int written = writer_open(&job.out, args_text(args, "output"));
         if (written == EXIT_DONE)
-            written = batching_decide(&job.b);
+            written = batch_decide(&job.b);
         if (written == EXIT_DONE)
             written = write_groups(&job);
         written = writer_close(&job.out, written);
@@ -143,6 +144,6 @@ int cmd_cluster(const cli_args *args) {
             code = finish_stdout(code);
         }
     }
-    batching_close(&job.b);
+    batch_close(&job.b);
     return code;
 }

@@ -1,6 +1,7 @@
 /* cmd_compact.c - doppel compact: an index in its smallest form. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
+#include "engine/engine_command.h"
 
 #include <string.h>
 
@@ -10,7 +11,7 @@ const cli_option compact_options[] = {
 };
 
 int cmd_compact(const cli_args *args) {
-    engine_cli e;
+    engine_command e;
     doppel_engine_stats before, after;
     doppel_error error = {0};
     int code = engine_open(&e, args, ENGINE_WRITE);

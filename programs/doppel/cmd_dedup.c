@@ -2,10 +2,11 @@
  *
  * The inputs are read twice: once to decide, once to write. The output and the list of removed documents are whole or
  * absent. */
-#include "batching.h"
+#include "batch/batch_command.h"
+#include "commands.h"
 #include "common/message.h"
 #include "common/progress.h"
-#include "outputs.h"
+#include "shared/outputs.h"
 
 #include <string.h>
 
@@ -28,7 +29,7 @@ const cli_option dedup_options[] = {
 };
 
 typedef struct dedup_job {
-    batching b;
+    batch_command b;
     writer out, removed;
     bool writes_removed, annotates;
     uint64_t kept, left_out;
@@ -40,9 +41,9 @@ typedef struct dedup_job {
 static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
     writer *w = &job->removed;
     char distance[40];
-    doppel_status status = batching_write_id(&job->b, w, "{\"id\":", near->b);
+    doppel_status status = batch_write_id(&job->b, w, "{\"id\":", near->b);
     if (status == DOPPEL_OK)
-        status = batching_write_id(&job->b, w, ",\"originalId\":", near->a);
+        status = batch_write_id(&job->b, w, ",\"originalId\":", near->a);
     if (status == DOPPEL_OK)
         status = add_text(w, ",\"reason\":\"");
     if (status == DOPPEL_OK)
@@ -117,11 +118,11 @@ static doppel_status write_annotated(dedup_job *job, doppel_slice record, const 
     bool empty;
     doppel_status status = write_members(job, record, &empty);
     if (status == DOPPEL_OK)
-        status = batching_write_id(&job->b, &job->out, empty ? "\"group\":" : ",\"group\":", near->a);
+        status = batch_write_id(&job->b, &job->out, empty ? "\"group\":" : ",\"group\":", near->a);
     if (status == DOPPEL_OK && near->a == near->b)
         return add_text(&job->out, ",\"isDuplicate\":false,\"originalId\":null}\n");
     if (status == DOPPEL_OK)
-        status = batching_write_id(&job->b, &job->out, ",\"isDuplicate\":true,\"originalId\":", near->a);
+        status = batch_write_id(&job->b, &job->out, ",\"isDuplicate\":true,\"originalId\":", near->a);
     return status == DOPPEL_OK ? add_text(&job->out, "}\n") : status;
 }
 
@@ -162,8 +163,8 @@ static int write_documents(dedup_job *job) {
     progress_begin("writing");
     doppel_status status = doppel_batch_write(job->b.batch, take_document, job, &error);
     progress_end();
-    int code = batching_end(status, &error);
-    batching_tell_resume(&job->b, code);
+    int code = batch_end(status, &error);
+    batch_tell_resume(&job->b, code);
     return code;
 }
 
@@ -201,7 +202,7 @@ static void tell(dedup_job *job) {
 static void print_summary(dedup_job *job) {
     doppel_batch_stats s;
     doppel_batch_get_stats(job->b.batch, &s);
-    batching_print(&job->b);
+    batch_print(&job->b);
     printf(",\"kept\":%llu,\"removed\":%llu,\"groups\":%llu,\"inIndex\":%llu}\n", (unsigned long long)s.kept,
            (unsigned long long)(s.documents - s.known - s.kept), (unsigned long long)s.groups,
            (unsigned long long)s.in_index);
@@ -212,13 +213,13 @@ int cmd_dedup(const cli_args *args) {
     bool usable = false, dry = args_flag(args, "dry-run");
     int code = check(args);
     if (code == EXIT_DONE)
-        code = batching_open(&job.b, args);
+        code = batch_open(&job.b, args);
     if (code == EXIT_DONE) {
-        batching_tell_plan(&job.b);
-        code = batching_read_all(&job.b, &usable);
+        batch_tell_plan(&job.b);
+        code = batch_read_all(&job.b, &usable);
     }
     if (usable) {
-        int done = batching_decide(&job.b);
+        int done = batch_decide(&job.b);
         if (done == EXIT_DONE && !dry)
             done = write_all(&job);
         code = done ? done : code;
@@ -229,6 +230,6 @@ int cmd_dedup(const cli_args *args) {
             code = finish_stdout(code);
         }
     }
-    batching_close(&job.b);
+    batch_close(&job.b);
     return code;
 }

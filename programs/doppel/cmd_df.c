@@ -1,7 +1,7 @@
 /* cmd_df.c - doppel df: document-frequency tables, made, merged and described. */
 #include "commands.h"
 #include "common/message.h"
-#include "outputs.h"
+#include "shared/outputs.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* cmd_export.c - doppel export: an index as JSONL, with all that doppel import needs to make it again. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
-#include "exported.h"
-#include "outputs.h"
-#include "settings.h"
-#include "stored.h"
+#include "engine/engine_command.h"
+#include "engine/export_format.h"
+#include "engine/index_settings.h"
+#include "engine/stored_json.h"
+#include "shared/outputs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ const cli_option export_options[] = {
 };
 
 typedef struct export_job {
-    engine_cli cli;
+    engine_command cli;
     writer out;
     FILE *line; /* the line at hand, in memory: */
     char *bytes;

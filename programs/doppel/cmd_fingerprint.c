@@ -1,7 +1,7 @@
 /* cmd_fingerprint.c - doppel fingerprint: a line for each document, HEX<TAB>id or JSON. */
 #include "commands.h"
 #include "common/message.h"
-#include "pages.h"
+#include "shared/choices.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* cmd_get.c - doppel get: what an index remembers of documents, a JSON line each. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
-#include "stored.h"
+#include "engine/engine_command.h"
+#include "engine/stored_json.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ const cli_option get_options[] = {
 };
 
 /* Gives EXIT_INPUT for an id that is not there. */
-static int get_one(const engine_cli *e, const char *id) {
+static int get_one(const engine_command *e, const char *id) {
     int bits = doppel_recipe_bits(doppel_engine_get_options(e->engine)->recipe);
     doppel_stored_list list = {0};
     doppel_error error = {0};
@@ -29,7 +30,7 @@ static int get_one(const engine_cli *e, const char *id) {
 }
 
 int cmd_get(const cli_args *args) {
-    engine_cli e;
+    engine_command e;
     int code = engine_open(&e, args, ENGINE_READ), missing = EXIT_DONE;
     for (size_t i = 0; i < args->operand_count && code == EXIT_DONE; i++) {
         code = get_one(&e, args->operands[i]);

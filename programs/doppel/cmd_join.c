@@ -1,11 +1,12 @@
 /* cmd_join.c - doppel join A [B]: pairs of fingerprints within k bits, in one set or between two. */
+#include "commands.h"
 #include "common/message.h"
 #include "common/progress.h"
-#include "fingerprints.h"
-#include "joining.h"
+#include "fingerprint_file.h"
 
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 const cli_option join_options[] = {
     {"distance", 'd', OPTION_COUNT, "K", "pairs that differ in at most K bits (default 3)"},
@@ -20,7 +21,10 @@ const cli_option join_options[] = {
     {"rotate", 0, OPTION_COUNT, "N",
      "the approximate classic: sort N rotations (0: as many as bits), compare neighbours; tells its recall"},
     {"window", 0, OPTION_COUNT, "W", "with --rotate: compare each with the W that follow it (default 1)"},
-    JOIN_OPTIONS,
+    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},
+    {"memory", 0, OPTION_SIZE, "BYTES",
+     "use about this much memory to join, then files in --tmp (default: half of what is free)"},
+    {"tmp", 0, OPTION_FILE, "DIR", "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},
     {"json", 0, OPTION_FLAG, NULL, "with --count or --output: print a summary as one JSON object"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -49,6 +53,65 @@ typedef struct join_job {
     doppel_join_counts counts;
     double recall; /* -1: exact */
 } join_job;
+
+/* ---- what joins need ---- */
+
+static bool joining_distance(const cli_args *args, int bits, int *distance) {
+    uint64_t asked = args_number(args, "distance", 3);
+    if (asked > (uint64_t)bits)
+        message("--distance %llu is more than the %d bit%s of a fingerprint", (unsigned long long)asked, bits,
+                bits == 1 ? "" : "s");
+    *distance = asked > (uint64_t)bits ? 0 : (int)asked;
+    return asked <= (uint64_t)bits;
+}
+
+static doppel_join_options joining_options(const cli_args *args, int bits) {
+    uint64_t threads = args_number(args, "threads", 0);
+    return (doppel_join_options){
+        .size = sizeof(doppel_join_options),
+        .bits = bits,
+        .threads = threads < INT_MAX ? (int)threads : INT_MAX,
+        .memory = args_number(args, "memory", 0),
+        .tmp = args_text(args, "tmp"),
+        .progress = isatty(STDERR_FILENO) ? progress_part : NULL,
+        .stop = &stop_asked,
+    };
+}
+
+static int end_join(doppel_status status, const doppel_error *error) {
+    if (output_closed())
+        return EXIT_DONE;
+    if (status == DOPPEL_ERROR_INTERRUPTED)
+        message("interrupted");
+    else if (status != DOPPEL_OK && !failure_told && error && error->message[0])
+        message_error(error);
+    else if (status != DOPPEL_OK && !failure_told)
+        message("%s", doppel_status_name(status));
+    return exit_code(status);
+}
+
+static char *put_number(char *to, uint64_t number) {
+    char digits[20];
+    size_t count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count)
+        *to++ = digits[--count];
+    return to;
+}
+
+static void print_join_counts(FILE *file, const doppel_join_counts *counts, bool one_set) {
+    fprintf(file, ",\"fingerprints\":%llu", (unsigned long long)counts->fingerprints);
+    if (one_set)
+        fprintf(file, ",\"copies\":%llu,\"groups\":%llu", (unsigned long long)counts->copies,
+                (unsigned long long)counts->groups);
+    fprintf(file, ",\"pairs\":%llu", (unsigned long long)counts->pairs);
+    if (one_set)
+        fprintf(file, ",\"allPairs\":%llu", (unsigned long long)counts->all_pairs);
+    fprintf(file, ",\"candidates\":%llu,\"spilledBytes\":%llu", (unsigned long long)counts->candidates,
+            (unsigned long long)counts->spilled_bytes);
+}
 
 /* ---- pairs out ---- */
 

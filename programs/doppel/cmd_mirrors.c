@@ -1,5 +1,6 @@
 /* cmd_mirrors.c - doppel mirrors: hosts and prefixes whose pages at equal paths are near-identical. */
-#include "finding.h"
+#include "batch/search_command.h"
+#include "commands.h"
 
 #include "common/message.h"
 
@@ -13,13 +14,13 @@ const cli_option mirrors_options[] = {
     {"similarity", 's', OPTION_TEXT, "T",
      "pages match whose shingles have a Jaccard similarity of at least T, estimated from 64 slots (default 0.8)"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
-    FINDING_OPTIONS,
+    SEARCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
 /* doppel_mirrors_options.mirror */
 static doppel_status write_mirror(const doppel_mirror *mirror, void *user) {
-    finding *f = user;
+    search_command *f = user;
     fputs("{\"a\":", f->line);
     print_json(f->line, mirror->a, strlen(mirror->a));
     fputs(",\"b\":", f->line);
@@ -34,10 +35,10 @@ static doppel_status write_mirror(const doppel_mirror *mirror, void *user) {
             fputs("null", f->line);
     }
     fputs("}\n", f->line);
-    return finding_line(f);
+    return search_write_line(f);
 }
 
-static void print_summary(const finding *f, const doppel_mirrors_counts *counts) {
+static void print_summary(const search_command *f, const doppel_mirrors_counts *counts) {
     printf("{\"recipe\":\"%s\"", doppel_recipe_text(f->loaded.recipe));
     print_counts(stdout, &counts->input);
     printf(",\"pages\":%llu,\"frequent\":%llu,\"candidates\":%llu,\"mirrors\":%llu,\"spilledBytes\":%llu}\n",
@@ -46,7 +47,7 @@ static void print_summary(const finding *f, const doppel_mirrors_counts *counts)
            (unsigned long long)counts->spilled_bytes);
 }
 
-static int find(finding *f) {
+static int find(search_command *f) {
     const cli_args *args = f->args;
     doppel_mirrors_options options = {.size = sizeof options,
                                       .recipe = f->loaded.recipe,
@@ -64,7 +65,7 @@ static int find(finding *f) {
     if (!args_share(args, "min-score", &options.min_score) || !args_share(args, "similarity", &options.similarity))
         return EXIT_USAGE;
     doppel_status status = doppel_mirrors_find(args->operands, args->operand_count, &options, &counts, &error);
-    int code = finding_end(f, status, &error, &counts.input, &whole);
+    int code = search_end(f, status, &error, &counts.input, &whole);
     if (whole && !counts.pages && counts.input.documents)
         message("none of the documents has both words and an http URL");
     if (!whole || !args_flag(args, "json"))
@@ -74,10 +75,10 @@ static int find(finding *f) {
 }
 
 int cmd_mirrors(const cli_args *args) {
-    finding f;
-    int code = finding_open(&f, args);
+    search_command f;
+    int code = search_open(&f, args);
     if (code == EXIT_DONE)
         code = find(&f);
-    finding_close(&f);
+    search_close(&f);
     return code;
 }

@@ -1,8 +1,9 @@
 /* cmd_overlap.c - doppel overlap: documents that contain much of another, with the passages they share. */
-#include "finding.h"
+#include "batch/search_command.h"
+#include "commands.h"
 
 #include "common/message.h"
-#include "place.h"
+#include "engine/index_place.h"
 
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@ const cli_option overlap_options[] = {
     {"sample", 0, OPTION_COUNT, "P",
      "for --containment: look pairs up by one shingle of P (default 4): of pairs that share s shingles, (1 - 1/P)^s "
      "are missed"},
-    FINDING_OPTIONS,
+    SEARCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
@@ -31,7 +32,7 @@ static void print_passage(FILE *line, const doppel_passage *passage, doppel_slic
 
 /* doppel_overlap_options.pair */
 static doppel_status write_pair(const doppel_overlap *pair, void *user) {
-    finding *f = user;
+    search_command *f = user;
     fputs("{\"a\":", f->line);
     print_json(f->line, pair->a_id.data, pair->a_id.length);
     fputs(",\"b\":", f->line);
@@ -44,10 +45,10 @@ static doppel_status write_pair(const doppel_overlap *pair, void *user) {
         print_passage(f->line, &pair->passages[i], pair->begins[i]);
     }
     fputs("]}\n", f->line);
-    return finding_line(f);
+    return search_write_line(f);
 }
 
-static void print_summary(const finding *f, const doppel_overlap_counts *counts) {
+static void print_summary(const search_command *f, const doppel_overlap_counts *counts) {
     printf("{\"recipe\":\"%s\"", doppel_recipe_text(f->loaded.recipe));
     print_counts(stdout, &counts->input);
     printf(",\"against\":%llu,\"copies\":%llu,\"samples\":%llu,\"frequent\":%llu,\"candidates\":%llu,\"pairs\":%llu,"
@@ -64,7 +65,7 @@ static doppel_input_counts add_counts(const doppel_input_counts *a, const doppel
                                  a->repaired + b->repaired, a->unopened + b->unopened};
 }
 
-static int find(finding *f, const char *const *against, size_t against_count) {
+static int find(search_command *f, const char *const *against, size_t against_count) {
     const cli_args *args = f->args;
     const doppel_input_options known = against_options(args);
     doppel_overlap_options options = {.size = sizeof options,
@@ -86,11 +87,11 @@ static int find(finding *f, const char *const *against, size_t against_count) {
     if (!args_share(args, "containment", &options.containment) || !check_against(args))
         return EXIT_USAGE;
     for (size_t i = 0; i < against_count; i++)
-        if (!place_is_readable(against[i]))
+        if (!against_is_readable(against[i]))
             return EXIT_USAGE;
     doppel_status status = doppel_overlap_find(args->operands, args->operand_count, &options, &counts, &error);
     doppel_input_counts read = add_counts(&counts.input, &counts.against);
-    int code = finding_end(f, status, &error, &read, &whole);
+    int code = search_end(f, status, &error, &read, &whole);
     if (!whole || !args_flag(args, "json"))
         return code;
     print_summary(f, &counts);
@@ -98,15 +99,15 @@ static int find(finding *f, const char *const *against, size_t against_count) {
 }
 
 int cmd_overlap(const cli_args *args) {
-    finding f;
+    search_command f;
     size_t count;
     const char **against = args_all(args, "against", &count);
-    int code = finding_open(&f, args);
+    int code = search_open(&f, args);
     if (code == EXIT_DONE && !against)
         message("no memory");
     if (code == EXIT_DONE)
         code = against ? find(&f, against, count) : EXIT_STORE;
-    finding_close(&f);
+    search_close(&f);
     free(against);
     return code;
 }

@@ -1,5 +1,6 @@
 /* cmd_pairs.c - doppel pairs: the pairs of near documents, in input order. */
-#include "batching.h"
+#include "batch/batch_command.h"
+#include "commands.h"
 #include "common/progress.h"
 
 const cli_option pairs_options[] = {
@@ -15,7 +16,7 @@ const cli_option pairs_options[] = {
 };
 
 typedef struct pairs_job {
-    batching b;
+    batch_command b;
     writer out;
     uint64_t pairs;
 } pairs_job;
@@ -29,9 +30,9 @@ static doppel_status write_pairs(const doppel_near *pairs, size_t count, void *u
             snprintf(distance, sizeof distance, ",\"distance\":null,\"similarity\":");
         else
             snprintf(distance, sizeof distance, ",\"distance\":%d,\"similarity\":", pairs[i].distance);
-        status = batching_write_id(&job->b, &job->out, "{\"a\":", pairs[i].a);
+        status = batch_write_id(&job->b, &job->out, "{\"a\":", pairs[i].a);
         if (status == DOPPEL_OK)
-            status = batching_write_id(&job->b, &job->out, ",\"b\":", pairs[i].b);
+            status = batch_write_id(&job->b, &job->out, ",\"b\":", pairs[i].b);
         if (status == DOPPEL_OK)
             status = add_text(&job->out, distance);
         if (status == DOPPEL_OK)
@@ -50,18 +51,18 @@ static int find_pairs(pairs_job *job) {
         doppel_batch_pairs(job->b.batch, args_flag(job->b.args, "collapse"), write_pairs, job, &error);
     progress_end();
     if (status == DOPPEL_OK)
-        batching_tell_ids(&job->b);
-    return batching_end(status, &error);
+        batch_tell_ids(&job->b);
+    return batch_end(status, &error);
 }
 
 int cmd_pairs(const cli_args *args) {
     pairs_job job = {.pairs = 0};
     bool usable = false;
-    int code = batching_open(&job.b, args);
+    int code = batch_open(&job.b, args);
     job.b.all_pairs = true;
     if (code == EXIT_DONE) {
-        batching_tell_plan(&job.b);
-        code = batching_read_all(&job.b, &usable);
+        batch_tell_plan(&job.b);
+        code = batch_read_all(&job.b, &usable);
     }
     if (usable) {
         int written = writer_open(&job.out, args_text(args, "output"));
@@ -70,11 +71,11 @@ int cmd_pairs(const cli_args *args) {
         written = writer_close(&job.out, written);
         code = written ? written : code;
         if (!written && args_flag(args, "json")) {
-            batching_print(&job.b);
+            batch_print(&job.b);
             printf(",\"pairs\":%llu}\n", (unsigned long long)job.pairs);
             code = finish_stdout(code);
         }
     }
-    batching_close(&job.b);
+    batch_close(&job.b);
     return code;
 }

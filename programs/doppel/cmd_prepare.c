@@ -1,6 +1,7 @@
 /* cmd_prepare.c - doppel prepare: loads the functions that a shared store needs, as an administrator of its Redis. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
+#include "engine/engine_command.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* cmd_remove.c - doppel remove: documents out of an index, a JSON line each. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
+#include "engine/engine_command.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ const cli_option remove_options[] = {
 };
 
 int cmd_remove(const cli_args *args) {
-    engine_cli e;
+    engine_command e;
     int code = engine_open(&e, args, ENGINE_WRITE);
     for (size_t i = 0; i < args->operand_count && code == EXIT_DONE; i++) {
         const char *id = args->operands[i];

@@ -2,11 +2,12 @@
  *
  * The sketches of the run are opened and decided again, which gives what the run gave; the inputs are read once more
  * for the texts that are shown. */
-#include "batching.h"
+#include "batch/batch_command.h"
+#include "commands.h"
 #include "common/message.h"
 #include "common/progress.h"
-#include "outputs.h"
-#include "report.h"
+#include "report/report.h"
+#include "shared/outputs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -98,7 +99,7 @@ static int gather(report *r) {
     doppel_status status = doppel_batch_open(args_text(r->args, "work"), &r->input, &r->batch, &error);
     r->seconds_open = seconds_now() - begun;
     if (status != DOPPEL_OK)
-        return batching_end(status, &error);
+        return batch_end(status, &error);
     r->options = doppel_batch_get_options(r->batch);
     int code = check_keys(r) ? check_inputs(r) : EXIT_USAGE;
     if (code != EXIT_DONE)
@@ -114,7 +115,7 @@ static int gather(report *r) {
         status = report_read_texts(r, &error);
     r->seconds_texts = seconds_now() - begun;
     progress_end();
-    return batching_end(status, &error);
+    return batch_end(status, &error);
 }
 
 static int write_page(report *r) {
@@ -123,7 +124,7 @@ static int write_page(report *r) {
     int code = writer_open(&out, args_text(r->args, "output"));
     if (code == EXIT_DONE) {
         report_write(r, &page);
-        code = batching_end(page.status, &(doppel_error){.code = page.status, .message = "no memory"});
+        code = batch_end(page.status, &(doppel_error){.code = page.status, .message = "no memory"});
     }
     return writer_close(&out, code);
 }

@@ -1,5 +1,6 @@
 /* cmd_serve.c - doppel serve: the HTTP server over an index. */
-#include "engine_cli.h"
+#include "commands.h"
+#include "engine/engine_command.h"
 #include "server/serve.h"
 
 const cli_option serve_options[] = {
@@ -46,7 +47,7 @@ const cli_option serve_options[] = {
 };
 
 int cmd_serve(const cli_args *args) {
-    engine_cli e = {0};
+    engine_command e = {0};
     serve_config config = {0};
     int code = serve_configure(&config, args);
     if (code == EXIT_DONE)

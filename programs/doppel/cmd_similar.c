@@ -1,8 +1,9 @@
 /* cmd_similar.c - doppel similar: the documents of an index that are most similar to one, a JSON line each. */
+#include "commands.h"
 #include "common/message.h"
-#include "feeding.h"
-#include "ids.h"
-#include "stored.h"
+#include "engine/feed.h"
+#include "engine/stored_json.h"
+#include "shared/id_list.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -65,7 +66,7 @@ static bool is_file(const char *path) {
 }
 
 /* Makes an item of the operand: what the index knows by this id or URL, else the document of this file. */
-static int find_asked(const engine_cli *e, asked *a, doppel_stored_list *known, doppel_item *item) {
+static int find_asked(const engine_command *e, asked *a, doppel_stored_list *known, doppel_item *item) {
     const char *what = e->args->operands[0];
     doppel_error error = {0};
     int code = engine_ended(doppel_engine_get(e->engine, what, strlen(what), known, &error), &error);
@@ -92,7 +93,7 @@ static int find_asked(const engine_cli *e, asked *a, doppel_stored_list *known, 
     return EXIT_DONE;
 }
 
-static int show_similar(const engine_cli *e, const doppel_item *item, const doppel_similar_options *options) {
+static int show_similar(const engine_command *e, const doppel_item *item, const doppel_similar_options *options) {
     doppel_stored_list list = {0};
     doppel_error error = {0};
     int code = engine_ended(doppel_engine_similar(e->engine, item, options, &list, &error), &error);
@@ -122,7 +123,7 @@ static bool read_options(const cli_args *args, doppel_similar_options *options) 
 }
 
 int cmd_similar(const cli_args *args) {
-    engine_cli e = {0};
+    engine_command e = {0};
     asked a = {.count = 0};
     doppel_stored_list known = {0};
     doppel_similar_options options;

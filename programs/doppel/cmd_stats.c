@@ -1,8 +1,9 @@
 /* cmd_stats.c - doppel stats: what an index holds and costs, as one JSON object. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
-#include "settings.h"
-#include "stored.h"
+#include "engine/engine_command.h"
+#include "engine/index_settings.h"
+#include "engine/stored_json.h"
 
 #include <string.h>
 
@@ -78,7 +79,7 @@ static void print_since_opened(const doppel_engine_stats *s) {
 }
 
 int cmd_stats(const cli_args *args) {
-    engine_cli e;
+    engine_command e;
     doppel_engine_stats stats;
     int code = engine_open(&e, args, ENGINE_READ);
     if (code == EXIT_DONE) {

@@ -1,8 +1,9 @@
 /* cmd_stream.c - doppel stream: the Kafka worker over an index. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
+#include "engine/engine_command.h"
+#include "engine/verdicts.h"
 #include "stream/stream.h"
-#include "verdicts.h"
 
 #include <stdlib.h>
 
@@ -42,7 +43,7 @@ const cli_option stream_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-static int run(engine_cli *e, const cli_args *args) {
+static int run(engine_command *e, const cli_args *args) {
     name_list fields;
     if (!split_names(&fields, doppel_engine_get_options(e->engine)->fields)) {
         message("no memory");
@@ -58,7 +59,7 @@ static int run(engine_cli *e, const cli_args *args) {
 }
 
 int cmd_stream(const cli_args *args) {
-    engine_cli e = {0};
+    engine_command e = {0};
     int code = stream_check(args);
     if (code == EXIT_DONE)
         code = engine_open(&e, args, ENGINE_MAKE);

@@ -1,6 +1,7 @@
 /* cmd_verify.c - doppel verify: every record of an index is checked, and what is wrong is told. */
+#include "commands.h"
 #include "common/message.h"
-#include "engine_cli.h"
+#include "engine/engine_command.h"
 
 #include <string.h>
 

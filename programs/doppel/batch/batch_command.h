@@ -1,0 +1,112 @@
+/* batch_command.h - what the commands on many documents share: options, reading, how it ended. */
+#ifndef BATCH_BATCH_COMMAND_H
+#define BATCH_BATCH_COMMAND_H
+
+#include "shared/inputs.h"
+#include "shared/outputs.h"
+#include "shared/recipes.h"
+
+/* A batch of a command line: open, read, (the command's own work,) close. */
+typedef struct batch_command {
+    const cli_args *args;
+    loaded_recipe loaded;
+    doppel_input_options input, known_input;
+    doppel_batch_options options;
+    doppel_batch *batch;
+    doppel_input_counts counts;
+    bool all_pairs; /* the command gives every pair, which no index can tell */
+    char *id;       /* of the document that was asked for last */
+    size_t id_room;
+} batch_command;
+
+/* Options that say what is near. */
+#define BATCH_OPTIONS                                                                                                  \
+    {"method", 'm', OPTION_TEXT, "METHOD",                                                                             \
+     "auto (the default): similarity of at least --similarity, verified; minhash: the same, by --bands and --rows; "   \
+     "simhash: fingerprints within --distance bits; exact: the same words"},                                           \
+        {"similarity", 's', OPTION_TEXT, "T",                                                                          \
+         "near: the Jaccard similarity of their shingles is at least T (default 0.8)"},                                \
+        {"distance", 'd', OPTION_COUNT, "K", "near, for simhash: fingerprints differ in at most K bits (default 3)"},  \
+        {"bands", 0, OPTION_COUNT, "B", "for minhash: candidates share one of B bands"},                               \
+        {"rows", 0, OPTION_COUNT, "R", "for minhash: a band is R slots of the signature"},                             \
+        {"min-words", 0, OPTION_COUNT, "N",                                                                            \
+         "documents with fewer words are near only if their words are the same (default 5)"},                          \
+        {"boilerplate", 0, OPTION_TEXT, "SHARE",                                                                       \
+         "leave out shingles that more than SHARE of all groups have, e.g. 0.005: menus and frames (default: none)"},  \
+        {"by", 0, OPTION_NAMES, "LIST", "what makes copies: content (the default), url, title, separated by commas"},  \
+        {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},                             \
+        {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},                              \
+        {"within", 0, OPTION_TEXT, "FIELD", "only documents of one host, domain or value of FIELD are near"},          \
+        {"across", 0, OPTION_TEXT, "FIELD", "only documents of different hosts, domains or values of FIELD are near"}, \
+        {"content", 0, OPTION_TEXT, "PART",                                                                            \
+         "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},                 \
+        {"url-keep", 0, OPTION_NAMES, "RULES",                                                                         \
+         "rules that are not applied to URLs, separated by commas: scheme, www, port, dots, escapes, index, "          \
+         "fragment, "                                                                                                  \
+         "query, tracking, idn, slash"},                                                                               \
+        RECIPE_OPTIONS,                                                                                                \
+        {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},    \
+        {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},                              \
+        {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"},                                            \
+        {"memory", 0, OPTION_SIZE, "BYTES",                                                                            \
+         "use about this much memory, then files in --tmp (default: half of what is free)"},                           \
+        {"tmp", 0, OPTION_FILE, "DIR",                                                                                 \
+         "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},                              \
+    {                                                                                                                  \
+        "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"                              \
+    }
+
+/* Options that keep what was read. */
+#define WORK_OPTIONS                                                                                           \
+    {"work", 0, OPTION_FILE, "DIR", "keep what was read in this folder, for --resume and doppel report"},      \
+        {"resume", 0, OPTION_FLAG, NULL, "go on with the run of --work where it was stopped; same options"}, { \
+        "save-sketches", 0, OPTION_OUTPUT, "FILE",                                                             \
+            "keep the sketches of the documents in this file, which --against takes in place of the documents" \
+    }
+
+/* Options that say which one stays. */
+#define KEEP_OPTIONS                                                                                                \
+    {"keep", 0, OPTION_NAMES, "RULES",                                                                              \
+     "which document of a group is kept, rules in order, separated by commas: first (the default), last, longest, " \
+     "shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD, smallest:FIELD"},                   \
+    {                                                                                                               \
+        "link", 0, OPTION_TEXT, "HOW",                                                                              \
+            "kept (the default): near a document that is kept; any: near any of the group, so that chains are "     \
+            "one group"                                                                                             \
+    }
+
+/* Makes a batch of the options. Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
+int batch_open(batch_command *b, const cli_args *args);
+
+void batch_close(batch_command *b);
+
+/* Reads the documents of --against, then those of the operands. */
+int batch_read_all(batch_command *b, bool *usable);
+
+/* The exit code of a call on the batch, with a message where it failed. */
+int batch_end(doppel_status status, const doppel_error *error);
+
+/* Says how to go on with an interrupted run that is kept. */
+void batch_tell_resume(const batch_command *b, int code);
+
+/* Says how many documents have an id that an earlier one has, if any. */
+void batch_tell_ids(const batch_command *b);
+
+/* Decides, with progress. Gives an exit code. */
+int batch_decide(batch_command *b);
+
+/* Writes `before`, and a document's id as a JSON string. */
+doppel_status batch_write_id(batch_command *b, writer *w, const char *before, uint64_t position);
+
+/* Says on stderr how pairs are looked for, and what is expected of it. */
+void batch_tell_plan(const batch_command *b);
+
+/* Prints the beginning of a summary: `{`, method, recipe, counts, figures. */
+void batch_print(const batch_command *b);
+
+/* Lines of JSON. */
+doppel_status add_text(writer *w, const char *text);
+/* A similarity in six digits, or null. */
+doppel_status add_share(writer *w, double share);
+
+#endif

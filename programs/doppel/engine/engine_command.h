@@ -1,0 +1,131 @@
+/* engine_command.h - what the commands on an index share: their options, opening and closing it, what they say. */
+#ifndef ENGINE_ENGINE_COMMAND_H
+#define ENGINE_ENGINE_COMMAND_H
+
+#include "engine/index_place.h"
+#include "shared/inputs.h"
+#include "shared/outputs.h"
+#include "shared/recipes.h"
+
+/* An engine of a command line: prepare, (other options,) start, the command's own work, close. */
+typedef struct engine_command {
+    const cli_args *args;
+    index_place place;
+    const char *path; /* of the folder, or the URL of the store without passwords: for messages */
+    loaded_recipe loaded;
+    doppel_engine_options options;
+    doppel_engine *engine;
+    FILE *log;
+    const char *log_path;
+    bool damage_told; /* the command has said itself what could not be read */
+} engine_command;
+
+typedef enum engine_use {
+    ENGINE_READ,  /* an index that is there, beside whoever writes to it; what is damaged is passed over */
+    ENGINE_COPY,  /* the same, but a damaged one is refused */
+    ENGINE_WRITE, /* an index that is there, as a writer */
+    ENGINE_MAKE   /* as a writer; it is made if it is not there */
+} engine_use;
+
+#define FOLDER_OPTION \
+    { "index", 'i', OPTION_FILE, "DIR", "the folder of the index" }
+
+#define INDEX_OPTION FOLDER_OPTION, STORE_OPTION, STORE_PASSWORD_OPTION
+
+/* Options of commands that make sketches, for folders of a recipe that needs them. */
+#define ENGINE_RECIPE_OPTIONS                                                                                     \
+    {"recipe", 'r', OPTION_TEXT, "RECIPE",                                                                        \
+     "how text becomes a fingerprint: page, article, literal, or a text form; `doppel fingerprint --help` lists " \
+     "its parts (default: as the preset or the folder has it)"},                                                  \
+        {"stop-words", 0, OPTION_FILE, "FILE", "with --recipe: leave out the words of this file"}, {              \
+        "df", 0, OPTION_FILE, "TABLE", "with --recipe: the table for weight=tfidf, made by doppel df"             \
+    }
+
+/* Options that a folder is made with. */
+#define MAKE_OPTIONS                                                                                                   \
+    {"preset", 'p', OPTION_TEXT, "NAME",                                                                               \
+     "what a new index is for: general (the default; with --store: crawl): similarity 0.8, titles, no expiry; crawl: " \
+     "similarity 0.8 by a sample of 192 hashes a page, no titles, 30 days; article: pairs of words of the first 5000 " \
+     "characters, similarity 0.8, titles"},                                                                            \
+        ENGINE_RECIPE_OPTIONS,                                                                                         \
+        {"near", 0, OPTION_TEXT, "BY",                                                                                 \
+         "what near content is: similarity (verified, of at least --similarity) or distance (of fingerprints, at "     \
+         "most --distance)"},                                                                                          \
+        {"similarity", 's', OPTION_TEXT, "T", "near: the Jaccard similarity of the shingles is at least T (0.8)"},     \
+        {"sample", 0, OPTION_TEXT, "N",                                                                                \
+         "near by similarity: keep N hashes of a document, 16 to 4096, and estimate the similarity by them, or all "   \
+         "(the "                                                                                                       \
+         "default, but 192 with --preset crawl), and count it"},                                                       \
+        {"distance", 'd', OPTION_COUNT, "K", "near: fingerprints differ in at most K bits (3)"},                       \
+        {"min-words", 0, OPTION_COUNT, "N",                                                                            \
+         "documents with fewer words are near only if their words are the same (5)"},                                  \
+        {"titles", 0, OPTION_TEXT, "ON", "on or off: whether a similar title makes a duplicate"},                      \
+        {"title-similarity", 0, OPTION_TEXT, "T", "how similar: 1 - edits / length of at least T (0.9)"},              \
+        {"keep-text", 0, OPTION_FLAG, NULL, "keep the texts, compressed"},                                             \
+        {"fields", 0, OPTION_NAMES, "NAMES",                                                                           \
+         "fields of a record that are kept with it, separated by commas (source,date)"},                               \
+        {"content", 0, OPTION_TEXT, "PART",                                                                            \
+         "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},                 \
+        {"group-readable", 0, OPTION_FLAG, NULL,                                                                       \
+         "let the group of the folder read the index, in spite of the umask: docs/ENGINE.md, \"Who may read\""},       \
+    {                                                                                                                  \
+        "url-keep", 0, OPTION_NAMES, "RULES",                                                                          \
+            "rules that are not applied to URLs, separated by commas: scheme, www, port, dots, escapes, index, "       \
+            "fragment, "                                                                                               \
+            "query, tracking, idn, slash"                                                                              \
+    }
+
+/* Options of whoever writes, each time. */
+#define WRITE_OPTIONS                                                                                                 \
+    {"ttl", 0, OPTION_TEXT, "TIME",                                                                                   \
+     "how long a document is remembered: 30d (the default with --store), 12h, 90m, seconds, or never"},               \
+        {"clock-settle", 0, OPTION_TEXT, "TIME",                                                                      \
+         "how long a clock that has jumped must have said so before the index goes by it (1h); 0: at once"},          \
+        {"durability", 0, OPTION_TEXT, "WHEN",                                                                        \
+         "when a line is printed: batch (the default): once the documents of its batch are on the disk, in "          \
+         "one commit; each: the same, with a commit for each document; none: at once, and on the disk within a "      \
+         "second"},                                                                                                   \
+        {"count", 0, OPTION_MANY, "N", "how many documents to expect, for the plan of the index: 1000000, or 10M"}, { \
+        "memory", 0, OPTION_SIZE, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)"      \
+    }
+
+#define DUPLICATE_OPTION                                                                                         \
+    {                                                                                                            \
+        "on-duplicate", 0, OPTION_TEXT, "DO",                                                                    \
+            "skip (the default): count it at its original; link: remember its id, URL, title and fields there; " \
+            "store: keep it like any other, but never as an original"                                            \
+    }
+
+#define DECIDE_OPTIONS                                                                                        \
+    {"on-same-url", 0, OPTION_TEXT, "DO",                                                                     \
+     "other text at a known URL: duplicate (the default), or refresh: it takes the place of what was there"}, \
+        {"title-share", 0, OPTION_TEXT, "SHARE",                                                              \
+         "titles that more than SHARE of the documents have, and more than 8, say nothing (default 0.001)"},  \
+    {                                                                                                         \
+        "title-veto", 0, OPTION_TEXT, "ON",                                                                   \
+            "on or off: whether contents with less than half of --similarity in common outweigh a similar "   \
+            "title; near by similarity only (default: as the preset or the folder has it)"                    \
+    }
+
+#define LOG_OPTIONS                                                                                            \
+    {"log", 0, OPTION_FILE, "FILE", "write what is asked and answered to this file, at its end; - is stderr"}, \
+        {"log-level", 0, OPTION_TEXT, "LEVEL", "error, warning or info (the default)"}, {                      \
+        "log-format", 0, OPTION_TEXT, "FORM", "text (the default) or json"                                     \
+    }
+
+/* Reads the options. Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
+int engine_prepare(engine_command *e, const cli_args *args, engine_use use);
+/* Opens the engine. */
+int engine_start(engine_command *e);
+/* Both. */
+int engine_open(engine_command *e, const cli_args *args, engine_use use);
+/* Gives `code`, or what went wrong here. */
+int engine_close(engine_command *e, int code);
+
+/* The exit code of a call on the engine, with a message where it failed. */
+int engine_ended(doppel_status status, const doppel_error *error);
+
+/* Whether there is a folder at this path; complains when there is not. */
+bool is_folder(const char *path);
+
+#endif

@@ -1,0 +1,182 @@
+/* verdicts.c - doppel add and doppel check: documents in, a verdict a line out. */
+#include "engine/verdicts.h"
+
+#include "common/message.h"
+#include "engine/feed.h"
+#include "shared/id_list.h"
+#include "shared/outputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More is no faster, and waits in memory. */
+#define MOST_BATCH 1000000
+
+typedef struct verdict_job {
+    feed feed; /* first: the feed's calls get it */
+    engine_command cli;
+    writer out;
+    char *line; /* a verdict as JSON */
+    size_t room;
+    uint64_t documents, by[3]; /* by: duplicates by URL, content, title */
+    uint64_t known, known_unique, replaced;
+    uint64_t named; /* documents that --id was given to */
+    bool unheard;   /* the reader of stdout has gone away */
+} verdict_job;
+
+size_t batch_option(const cli_args *args) {
+    uint64_t batch = args_number(args, "batch", 1000);
+    if (batch && batch <= MOST_BATCH)
+        return (size_t)batch;
+    message("--batch takes a number from 1 to %d", MOST_BATCH);
+    return 0;
+}
+
+bool split_names(name_list *list, const char *names) {
+    *list = (name_list){.text = strdup(names)};
+    char *rest = list->text;
+    for (char *name; rest && list->count < sizeof list->names / sizeof *list->names && (name = strsep(&rest, ","));)
+        if (*name)
+            list->names[list->count++] = name;
+    return list->text != NULL;
+}
+
+/* feed.turn: --id is the id of the document, which is to be the only one. */
+static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *item, doppel_error *why) {
+    verdict_job *job = (verdict_job *)f;
+    const char *id = args_text(f->cli->args, "id");
+    (void)from, (void)why;
+    if (!id)
+        return FEED_TAKE;
+    if (job->named++) {
+        message("--id names a single document, and there are more");
+        f->code = EXIT_USAGE;
+        return FEED_END;
+    }
+    item->document.id = id;
+    item->document.id_length = strlen(id);
+    return FEED_TAKE;
+}
+
+/* ---- lines ---- */
+
+/* Documents that are added are added, whether anybody reads the verdicts or not. */
+static doppel_status go_on(verdict_job *job, doppel_status written) {
+    if (written != DOPPEL_ERROR_INTERRUPTED || job->feed.check || !output_closed())
+        return written;
+    if (!job->unheard)
+        message("nobody reads the verdicts any more; the documents are added all the same");
+    job->unheard = true;
+    return DOPPEL_OK;
+}
+
+static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
+    job->documents++;
+    job->known += verdict->known;
+    job->known_unique += verdict->known && !verdict->is_duplicate;
+    job->replaced += verdict->replaced;
+    if (verdict->is_duplicate && verdict->reason)
+        job->by[!strcmp(verdict->reason, "exact_url") ? 0 : !strcmp(verdict->reason, "content_hash") ? 1 : 2]++;
+}
+
+static doppel_status write_line(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
+    verdict_job *job = (verdict_job *)f;
+    (void)item;
+    count_verdict(job, verdict);
+    if (job->unheard)
+        return DOPPEL_OK;
+    size_t length = doppel_verdict_json(verdict, true, job->line, job->room);
+    if (length >= job->room) {
+        if (!make_room(&job->line, &job->room, length + 1, 1))
+            return DOPPEL_ERROR_MEMORY;
+        doppel_verdict_json(verdict, true, job->line, job->room);
+    }
+    job->line[length] = '\n';
+    return go_on(job, writer_add(&job->out, job->line, length + 1));
+}
+
+/* What is on the disk is said at once. */
+static doppel_status flush_lines(feed *f) {
+    verdict_job *job = (verdict_job *)f;
+    return go_on(job, writer_flush(&job->out));
+}
+
+/* ---- the end ---- */
+
+static uint64_t all_duplicates(const verdict_job *job) {
+    return job->by[0] + job->by[1] + job->by[2];
+}
+
+/* With --output: in a sentence on stderr, and with --json on stdout. */
+static int tell_summary(const verdict_job *job, int code) {
+    const cli_args *args = job->cli.args;
+    const char *output = args_text(args, "output");
+    unsigned long long documents = job->documents, duplicates = all_duplicates(job);
+    if (is_stdout(output))
+        return code;
+    char known[48] = "";
+    if (job->known_unique)
+        snprintf(known, sizeof known, "%llu there already, ", (unsigned long long)job->known_unique);
+    message("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title)", documents,
+            documents == 1 ? "" : "s", documents - duplicates - job->known_unique, known, duplicates,
+            duplicates == 1 ? "" : "s", (unsigned long long)job->by[0], (unsigned long long)job->by[1],
+            (unsigned long long)job->by[2]);
+    if (!args_flag(args, "json"))
+        return code;
+    printf("{\"index\":");
+    print_json(stdout, job->cli.path, strlen(job->cli.path));
+    print_counts(stdout, &job->feed.counts);
+    printf(",\"unique\":%llu,\"duplicates\":%llu,\"byUrl\":%llu,\"byContent\":%llu,\"byTitle\":%llu",
+           documents - duplicates, duplicates, (unsigned long long)job->by[0], (unsigned long long)job->by[1],
+           (unsigned long long)job->by[2]);
+    printf(",\"known\":%llu,\"replaced\":%llu}\n", (unsigned long long)job->known, (unsigned long long)job->replaced);
+    return finish_stdout(code);
+}
+
+/* ---- the run ---- */
+
+static int check_usage(const cli_args *args) {
+    const char *output = args_text(args, "output");
+    if (args_flag(args, "json") && is_stdout(output)) {
+        message("--json prints a summary, and goes with --output FILE");
+        return EXIT_USAGE;
+    }
+    return check_outputs(args) && batch_option(args) ? EXIT_DONE : EXIT_USAGE;
+}
+
+static int run(verdict_job *job) {
+    name_list fields;
+    if (!split_names(&fields, doppel_engine_get_options(job->cli.engine)->fields)) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    job->feed.keys = fields.names;
+    job->feed.key_count = fields.count;
+    int code = feed_run(&job->feed);
+    free(fields.text);
+    return code;
+}
+
+int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
+    verdict_job job = {.feed = {.check = check, .turn = name_item, .told = write_line, .over = flush_lines}};
+    *duplicates = 0;
+    int code = check_usage(args);
+    if (code != EXIT_DONE)
+        return code;
+    job.feed.cli = &job.cli;
+    job.feed.batch = batch_option(args);
+    code = engine_open(&job.cli, args, check ? ENGINE_READ : ENGINE_MAKE);
+    if (code == EXIT_DONE && (code = writer_open(&job.out, args_text(args, "output"))) == EXIT_DONE) {
+        code = run(&job);
+        /* What was said of documents stays said, however it ended; where nothing was, a file stays as it was. */
+        int written = writer_close(&job.out, reading_failed() && !job.documents ? code : EXIT_DONE);
+        code = code ? code : written;
+        code = tell_summary(&job, code);
+    } else {
+        writer_close(&job.out, code);
+    }
+    *duplicates = all_duplicates(&job);
+    feed_free(&job.feed);
+    free(job.line);
+    return engine_close(&job.cli, code);
+}

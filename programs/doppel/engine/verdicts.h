@@ -1,0 +1,31 @@
+/* verdicts.h - doppel add and doppel check: a verdict a line, in input order. */
+#ifndef ENGINE_VERDICTS_H
+#define ENGINE_VERDICTS_H
+
+#include "engine/engine_command.h"
+
+#define VERDICT_OPTIONS                                                                           \
+    {"output", 'o', OPTION_OUTPUT, "FILE", "write the verdicts to this file in place of stdout"}, \
+        {"batch", 0, OPTION_COUNT, "N", "give the engine N documents at once (default 1000)"},    \
+        {"json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"},      \
+        {"id", 0, OPTION_TEXT, "ID", "the id of the document, if it is a single one"},            \
+        {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"}, {      \
+        "title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"            \
+    }
+
+/* Checks, or adds, the documents of the operands and writes a line for each. Gives the exit code; *duplicates is how
+ * many are. */
+int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates);
+
+/* The value of --batch; 0, with a message, when it makes no sense. */
+size_t batch_option(const cli_args *args);
+
+/* Names separated by commas as an array; both are to be freed. */
+typedef struct name_list {
+    char *text;
+    const char *names[16];
+    size_t count;
+} name_list;
+bool split_names(name_list *list, const char *names);
+
+#endif

@@ -1,0 +1,38 @@
+/* diff.h - which words two texts have in common, in order, and which only one of them has. */
+#ifndef REPORT_DIFF_H
+#define REPORT_DIFF_H
+
+#include "doppel.h"
+
+/* A text in words: where each stands, and the hash of its normalised form. */
+typedef struct diff_text {
+    const char *text;
+    size_t length;
+    uint64_t *range; /* two a word */
+    uint64_t *hash;
+    size_t words;
+} diff_text;
+
+typedef enum diff_kind { DIFF_SAME, DIFF_GONE, DIFF_NEW } diff_kind;
+
+/* A run of words: of A (same, gone) or of B (new). */
+typedef struct diff_run {
+    diff_kind kind;
+    size_t first, count;
+} diff_run;
+
+typedef struct diff {
+    diff_run *run;
+    size_t count;
+    bool unaligned; /* too much differs: all between the common ends is taken as replaced */
+} diff;
+
+/* Splits a text, which is borrowed. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT. */
+doppel_status diff_split(diff_text *split, const char *text, size_t length);
+void diff_text_free(diff_text *split);
+
+/* The shortest way from A to B. Of several runs in one place, what is gone comes first. */
+doppel_status diff_words(const diff_text *a, const diff_text *b, diff *out);
+void diff_free(diff *d);
+
+#endif

@@ -1,0 +1,260 @@
+/* groups.c - the largest groups: what is kept, and how copies differ from it, word by word. */
+#include "report/report.h"
+
+#include "report/diff.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Words shown of a run that both have: at its ends, and before it is cut at all; of a run that one has; of a kept text
+ * by itself. */
+enum { SAME_END = 10, SAME_WHOLE = 28, CHANGE_END = 24, CHANGE_WHOLE = 60, BEGINNING = 60 };
+
+/* Changes shown of a copy. */
+enum { MOST_CHANGES = 16 };
+
+/* Groups that are open when the page opens: the first with differences to show. */
+enum { OPEN_GROUPS = 3 };
+
+static bool is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* ---- words ---- */
+
+/* Words [first, end) with what stands between and behind them, up to the next one; white space behind `close`. */
+static void write_words(html *page, const diff_text *t, size_t first, size_t end, const char *tags[2]) {
+    size_t from = first ? t->range[2 * first] : 0, to = end < t->words ? t->range[2 * end] : t->length;
+    size_t last = to;
+    if (first >= end)
+        return;
+    while (last > from && is_space(t->text[last - 1]))
+        last--;
+    html_put(page, tags[0]);
+    html_text(page, t->text + from, last - from);
+    html_put(page, tags[1]);
+    if (last < to)
+        html_put(page, " ");
+}
+
+static void write_skip(html *page, size_t words, const char *one, const char *many) {
+    html_put(page, "<span class=\"skip\">[\xE2\x80\xA6 ");
+    html_count(page, words, one, many);
+    html_put(page, " \xE2\x80\xA6]</span> ");
+}
+
+/* A run of words, without its middle if it is long. */
+static void write_run(html *page, const diff_text *t, const diff_run *run, const char *tags[2]) {
+    bool same = run->kind == DIFF_SAME;
+    size_t whole = same ? SAME_WHOLE : CHANGE_WHOLE, shown = same ? SAME_END : CHANGE_END;
+    size_t end = run->first + run->count;
+    if (run->count <= whole) {
+        write_words(page, t, run->first, end, tags);
+        return;
+    }
+    write_words(page, t, run->first, run->first + shown, tags);
+    write_skip(page, run->count - 2 * shown, same ? "word the same" : "word", same ? "words the same" : "words");
+    write_words(page, t, end - shown, end, tags);
+}
+
+static void write_changes(html *page, const diff_text *a, const diff_text *b, const diff *d) {
+    static const char *tags[][2] = {{"", ""}, {"<del>", "</del>"}, {"<ins>", "</ins>"}};
+    size_t changes = 0, left = 0;
+    html_put(page, "<p class=\"text\" dir=\"auto\">");
+    for (size_t i = 0; i < d->count; i++) {
+        const diff_run *run = &d->run[i];
+        bool change = run->kind != DIFF_SAME;
+        left += change && changes == MOST_CHANGES;
+        changes += change && changes < MOST_CHANGES;
+        if (!left)
+            write_run(page, run->kind == DIFF_NEW ? b : a, run, tags[run->kind]);
+    }
+    if (left)
+        write_skip(page, left, "more change", "more changes");
+    html_put(page, "</p>");
+}
+
+/* ---- documents ---- */
+
+static void show_id(report *r, html *page, uint64_t document) {
+    size_t length;
+    const char *id = report_id(r, document, &length);
+    if (!id && page->status == DOPPEL_OK)
+        page->status = DOPPEL_ERROR_MEMORY;
+    html_put(page, "<bdi>");
+    if (id)
+        html_text(page, id, length);
+    html_put(page, "</bdi>");
+}
+
+static void show_title(html *page, const shown_document *d) {
+    html_put(page, "<bdi>");
+    html_text(page, d->title, d->title_length);
+    html_put(page, d->title_cut ? "\xE2\x80\xA6</bdi>" : "</bdi>");
+}
+
+static void write_url(html *page, const shown_document *d) {
+    if (!d->url_length)
+        return;
+    html_put(page, " \xC2\xB7 <bdi>");
+    html_text(page, d->url, d->url_length);
+    html_put(page, "</bdi>");
+}
+
+static void write_kept(report *r, html *page, const shown_document *kept, const diff_text *text) {
+    static const char *none[2] = {"", ""};
+    html_put(page, "<div class=\"document\"><h4>Kept: ");
+    show_id(r, page, kept->near.b);
+    html_put(page, "</h4>");
+    if (!kept->found) {
+        html_put(page, "<p class=\"meta\">A known document: its text is not read for a report.</p></div>");
+        return;
+    }
+    html_put(page, kept->text_cut ? "<p class=\"meta\">a long text, of which this page has the first "
+                                  : "<p class=\"meta\">");
+    html_count(page, text->words, "word", "words");
+    write_url(page, kept);
+    html_put(page, "</p><p class=\"text\" dir=\"auto\">");
+    size_t shown = text->words < BEGINNING + 10 ? text->words : BEGINNING;
+    write_words(page, text, 0, shown, none);
+    if (shown < text->words)
+        write_skip(page, text->words - shown, "more word", "more words");
+    html_put(page, "</p></div>");
+}
+
+static const char *reason_of(const doppel_near *near) {
+    return !strcmp(near->reason, "exact_url")          ? "the same address"
+           : !strcmp(near->reason, "title_similarity") ? "nearly the same title"
+                                                       : "similar content";
+}
+
+static void write_evidence(html *page, const doppel_near *near) {
+    html_put(page, reason_of(near));
+    if (!isnan(near->similarity))
+        html_format(page, " \xC2\xB7 similarity %.3f", near->similarity);
+    if (near->distance >= 0)
+        html_format(page, " \xC2\xB7 %d %s", near->distance, near->distance == 1 ? "bit differs" : "bits differ");
+}
+
+static void write_counted(html *page, const diff *d) {
+    size_t gone = 0, new = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        gone += d->run[i].kind == DIFF_GONE ? d->run[i].count : 0;
+        new += d->run[i].kind == DIFF_NEW ? d->run[i].count : 0;
+    }
+    html_put(page, " \xC2\xB7 ");
+    html_count(page, gone, "word", "words");
+    html_put(page, " only in the kept one, ");
+    html_number(page, new);
+    html_put(page, " only here");
+    if (d->unaligned)
+        html_put(page, " (too much differs to be aligned)");
+}
+
+static doppel_status write_copy(report *r, html *page, const shown_document *copy, const diff_text *kept) {
+    diff_text text;
+    diff d = {0};
+    doppel_status status = diff_split(&text, copy->text ? copy->text : "", copy->text_length);
+    if (status == DOPPEL_OK && kept)
+        status = diff_words(kept, &text, &d);
+    html_put(page, "<div class=\"document\"><h4>Removed: ");
+    show_id(r, page, copy->near.b);
+    html_put(page, "</h4><p class=\"meta\">");
+    write_evidence(page, &copy->near);
+    if (status == DOPPEL_OK && kept)
+        write_counted(page, &d);
+    if (copy->text_cut)
+        html_put(page, " \xC2\xB7 a long text, of which only the beginning is compared");
+    write_url(page, copy);
+    html_put(page, "</p>");
+    if (status == DOPPEL_OK && kept)
+        write_changes(page, kept, &text, &d);
+    html_put(page, "</div>");
+    diff_free(&d);
+    diff_text_free(&text);
+    return status;
+}
+
+/* ---- groups ---- */
+
+static void write_identical(report *r, html *page, const shown_group *g) {
+    if (!g->identical)
+        return;
+    html_put(page, "<div class=\"document\"><h4>");
+    html_count(page, g->identical, "identical copy", "identical copies");
+    html_put(page, "</h4><p class=\"meta\">");
+    for (size_t i = 0; i < g->same_count; i++) {
+        html_put(page, i ? ", " : "");
+        show_id(r, page, g->same[i]);
+    }
+    if (g->identical > g->same_count) {
+        html_put(page, " and ");
+        html_number(page, g->identical - g->same_count);
+        html_put(page, " more");
+    }
+    html_put(page, "</p></div>");
+}
+
+static void write_summary(report *r, html *page, const shown_group *g) {
+    uint64_t others = g->size - 1 - g->identical;
+    html_put(page, "<summary><h3>");
+    if (g->kept.title_length)
+        show_title(page, &g->kept);
+    else
+        show_id(r, page, g->original);
+    html_put(page, "</h3><span class=\"soft\">");
+    html_count(page, g->size, "document", "documents");
+    html_put(page, ": 1 kept");
+    if (g->identical) {
+        html_put(page, ", ");
+        html_count(page, g->identical, "identical copy", "identical copies");
+    }
+    if (others) {
+        html_put(page, ", ");
+        html_count(page, others, "near copy", "near copies");
+    }
+    if (g->most > 0)
+        html_format(page, g->least < g->most ? " (similarity %.2f to %.2f)" : " (similarity %.2f)", g->least, g->most);
+    html_put(page, "</span></summary>");
+}
+
+static void write_group(report *r, html *page, const shown_group *g) {
+    diff_text kept;
+    doppel_status status = diff_split(&kept, g->kept.text ? g->kept.text : "", g->kept.text_length);
+    write_summary(r, page, g);
+    html_put(page, "<div class=\"inside\">");
+    if (status == DOPPEL_OK)
+        write_kept(r, page, &g->kept, &kept);
+    for (size_t i = 0; i < g->copies && status == DOPPEL_OK; i++)
+        status = write_copy(r, page, &g->copy[i], g->kept.found ? &kept : NULL);
+    write_identical(r, page, g);
+    if (g->size - 1 > g->identical + g->copies) {
+        html_put(page, "<p class=\"soft\">");
+        html_count(page, g->size - 1 - g->identical - g->copies, "more near copy is", "more near copies are");
+        html_put(page, " not shown: at least as similar as these.</p>");
+    }
+    html_put(page, "</div>");
+    diff_text_free(&kept);
+    if (page->status == DOPPEL_OK)
+        page->status = status;
+}
+
+void report_write_groups(report *r, html *page) {
+    if (!r->groups)
+        return;
+    html_put(page, "<section><h2>The largest groups</h2><p class=\"soft\">Of ");
+    html_count(page, r->figures.groups, "group", "groups");
+    html_put(page, ", the ");
+    html_number(page, r->groups);
+    html_put(page, " largest. In a copy, <del>struck out</del> is what only the kept document has, "
+                   "<ins>underlined</ins> what only the copy has; case and punctuation do not count. The least similar "
+                   "copies come first.</p>");
+    for (size_t i = 0, open = 0; i < r->groups; i++) {
+        bool opens = r->group[i].copies && open < OPEN_GROUPS;
+        open += opens;
+        html_put(page, opens ? "<details class=\"group\" open>" : "<details class=\"group\">");
+        write_group(r, page, &r->group[i]);
+        html_put(page, "</details>");
+    }
+    html_put(page, "</section>");
+}

@@ -1,0 +1,129 @@
+/* html.c - markup and harmless text. */
+#include "report/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void put_bytes(html *page, const char *bytes, size_t length) {
+    if (page->status == DOPPEL_OK)
+        page->status = writer_add(page->out, bytes, length);
+}
+
+void html_put(html *page, const char *markup) {
+    put_bytes(page, markup, strlen(markup));
+}
+
+void html_format(html *page, const char *format, ...) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= sizeof text)
+        page->status = page->status == DOPPEL_OK ? DOPPEL_ERROR_MEMORY : page->status;
+    else
+        put_bytes(page, text, (size_t)length);
+}
+
+/* ---- characters ---- */
+
+/* The code point at p, and in *length its bytes; UINT32_MAX for a sequence that is not UTF-8. */
+static uint32_t decode(const unsigned char *p, size_t left, size_t *length) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t wanted = *p < 0x80 ? 1 : *p >= 0xC2 && *p < 0xE0 ? 2 : (*p & 0xF0) == 0xE0 ? 3 : (*p & 0xF8) == 0xF0 ? 4 : 0;
+    uint32_t point = wanted == 1 ? *p : wanted ? *p & (0x7FU >> wanted) : 0;
+    *length = 1;
+    if (!wanted || wanted > left)
+        return UINT32_MAX;
+    for (; *length < wanted; ++*length) {
+        if ((p[*length] & 0xC0) != 0x80)
+            return UINT32_MAX;
+        point = point << 6 | (p[*length] & 0x3FU);
+    }
+    bool valid = point >= least[wanted] && point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);
+    return valid ? point : UINT32_MAX;
+}
+
+/* Characters that are shown by their number: they would control, or turn the direction of what follows. */
+static bool controls(uint32_t point) {
+    if (point == '\t' || point == '\n' || point == '\r')
+        return false;
+    return point < 0x20 || (point >= 0x7F && point < 0xA0) || (point >= 0x202A && point <= 0x202E) ||
+           (point >= 0x2066 && point <= 0x2069) || (point >= 0xFFF9 && point <= 0xFFFB) ||
+           (point >= 0xE0000 && point <= 0xE007F);
+}
+
+static bool is_character(uint32_t point) {
+    return point != UINT32_MAX && (point & 0xFFFE) != 0xFFFE && (point < 0xFDD0 || point > 0xFDEF);
+}
+
+/* What stands for a character that does not stand for itself; NULL: it does. */
+static const char *stand_in(uint32_t point, char buffer[16]) {
+    switch (point) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    default: break;
+    }
+    if (!is_character(point))
+        return "\xEF\xBF\xBD";
+    if (!controls(point))
+        return NULL;
+    snprintf(buffer, 16, "[U+%04X]", point);
+    return buffer;
+}
+
+void html_text(html *page, const char *text, size_t length) {
+    const unsigned char *p = (const unsigned char *)text;
+    size_t from = 0;
+    for (size_t i = 0, taken; i < length; i += taken) {
+        char buffer[16];
+        const char *other = stand_in(decode(p + i, length - i, &taken), buffer);
+        if (!other)
+            continue;
+        put_bytes(page, text + from, i - from);
+        html_put(page, other);
+        from = i + taken;
+    }
+    put_bytes(page, text + from, length - from);
+}
+
+void html_string(html *page, const char *text) {
+    html_text(page, text, strlen(text));
+}
+
+/* ---- numbers ---- */
+
+void html_number(html *page, uint64_t number) {
+    char digits[24], text[32];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+    size_t used = 0;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            text[used++] = ',';
+        text[used++] = digits[i];
+    }
+    put_bytes(page, text, used);
+}
+
+void html_bytes(html *page, uint64_t bytes) {
+    static const char *const units[] = {"KB", "MB", "GB", "TB", "PB"};
+    double size = (double)bytes / 1000;
+    size_t unit = 0;
+    if (bytes < 1000) {
+        html_count(page, bytes, "byte", "bytes");
+        return;
+    }
+    for (; size >= 999.5 && unit + 1 < sizeof units / sizeof *units; unit++)
+        size /= 1000;
+    html_format(page, size < 10 ? "%.1f %s" : "%.0f %s", size, units[unit]);
+}
+
+void html_count(html *page, uint64_t number, const char *one, const char *many) {
+    html_number(page, number);
+    html_put(page, " ");
+    html_put(page, number == 1 ? one : many);
+}

@@ -1,0 +1,154 @@
+/* report.h - the parts of doppel report, in the order of the work: gather.c (figures, which groups to show, their texts
+ * and hosts), page.c and the sections (the page). */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include "common/args.h"
+#include "shared/outputs.h"
+
+/* ---- writing a page: markup as it stands, and text from documents, which is made harmless ---- */
+
+/* The first failure stays in `status`; calls after it do nothing. */
+typedef struct html {
+    writer *out;
+    doppel_status status;
+} html;
+
+/* Markup. html_format is for numbers and fixed words: what comes from documents goes through html_text. */
+void html_put(html *page, const char *markup);
+void html_format(html *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Text for the content of any element (not for attributes): < > & and quotes are escaped, invalid UTF-8 becomes U+FFFD,
+ * and characters that control (C0, C1, those that turn the direction of writing) become visible: [U+202E]. */
+void html_text(html *page, const char *text, size_t length);
+void html_string(html *page, const char *text);
+
+/* 1234567 as 1,234,567. */
+void html_number(html *page, uint64_t number);
+/* Bytes in the unit that suits: 3.4 MB. */
+void html_bytes(html *page, uint64_t bytes);
+/* A number and its noun: 1 group, 2,000 groups. */
+void html_count(html *page, uint64_t number, const char *one, const char *many);
+
+/* ---- what is shown of a document ---- */
+
+typedef struct shown_document {
+    doppel_near near; /* near.b is the document */
+    bool found;       /* its record was read; known ones have none */
+    char *text, *title, *url;
+    size_t text_length, title_length, url_length;
+    bool text_cut, title_cut; /* only its beginning is there */
+} shown_document;
+
+/* Copies of a group that are shown with their differences, and ids of those that have none. */
+enum { SHOWN_COPIES = 4, SHOWN_IDS = 8 };
+
+typedef struct shown_group {
+    uint64_t original, size;
+    uint64_t identical; /* copies with similarity 1 */
+    double least, most; /* similarity of the others, 1 and 0 where there is none */
+    shown_document kept;
+    shown_document copy[SHOWN_COPIES]; /* the least similar first */
+    size_t copies;
+    uint64_t same[SHOWN_IDS];
+    size_t same_count;
+} shown_group;
+
+/* ---- figures ---- */
+
+/* Similarities are counted in steps of 0.01, those of 1 apart. */
+enum { SIMILARITY_STEPS = 100, DISTANCES = 129 };
+
+typedef struct report_figures {
+    uint64_t documents, known, kept, removed, groups, largest;
+    uint64_t identical, near, by_url, by_title; /* removed documents */
+    uint64_t bytes_in, bytes_out;               /* of records */
+    uint64_t similarity[SIMILARITY_STEPS];      /* of removed documents with less than 1 */
+    uint64_t distance[DISTANCES];
+    uint64_t measured; /* removed documents whose similarity is known */
+} report_figures;
+
+/* ---- hosts ---- */
+
+typedef struct host_pair {
+    uint32_t kept, copy; /* hosts, by number */
+    uint64_t copies;
+} host_pair;
+
+/* Names are numbered in the order they come; of[document] is 0 where there is none, else the number + 1. */
+typedef struct report_hosts {
+    char **name;
+    size_t count, room;
+    uint32_t *table; /* numbers + 1 by hash; 0: free */
+    size_t table_room;
+    uint32_t *of;
+    host_pair *pair; /* once counted: most copies first */
+    size_t pairs;
+    uint64_t between, inside; /* copies on another host than the kept one, and on the same */
+} report_hosts;
+
+bool hosts_begin(report_hosts *hosts, uint64_t documents);
+/* Notes the host of a document's URL, if it has one. False: no memory. */
+bool hosts_add(report_hosts *hosts, uint64_t document, const char *url, size_t length);
+/* Counts pairs of hosts once all are there. False: no memory. */
+bool hosts_count(report_hosts *hosts, const doppel_batch *batch);
+void hosts_free(report_hosts *hosts);
+
+/* ---- the whole ---- */
+
+typedef struct report {
+    const cli_args *args;
+    doppel_input_options input;
+    doppel_batch *batch;
+    const doppel_batch_options *options;
+    doppel_batch_stats stats;
+    report_figures figures;
+    uint32_t *size; /* by document: how many documents are in the group that it is the kept one of */
+    shown_group *group;
+    size_t groups, wanted;
+    report_hosts hosts;
+    double seconds_open, seconds_texts;
+    char *id;
+    size_t id_room;
+} report;
+
+/* gather.c: from what was decided, and from the inputs. */
+doppel_status report_gather(report *r);
+doppel_status report_read_texts(report *r, doppel_error *error);
+/* A document's id, borrowed until the next call; NULL: no memory. */
+const char *report_id(report *r, uint64_t document, size_t *length);
+void report_free(report *r);
+
+/* page.c: everything; the sections are in their own files. */
+void report_write(report *r, html *page);
+void report_write_counts(const report *r, html *page);     /* figures.c: what came in and went out */
+void report_write_histograms(const report *r, html *page); /* figures.c */
+void report_write_groups(report *r, html *page);           /* groups.c */
+void report_write_hosts(const report *r, html *page);      /* hosts.c */
+void report_write_inputs(const report *r, html *page);     /* figures.c */
+void report_write_plan(const report *r, html *page);       /* figures.c: the plan and its timings */
+
+/* ---- pictures (pictures.c): SVG as wide as its place, with letters of a fixed size ---- */
+
+/* So many bars can have their counts and labels beside each other on a phone. */
+enum { MOST_BARS = 12 };
+
+typedef struct bar {
+    char label[48]; /* below it */
+    char title[80]; /* what a pointer is told */
+    uint64_t count;
+} bar;
+
+/* A row of bars, each with its count above. `name` says what the picture shows. */
+void picture_bars(html *page, const char *name, const bar *bars, size_t count);
+
+/* The share of pairs that bands find, by similarity, with the threshold. */
+void picture_curve(html *page, int bands, int rows, double threshold);
+
+/* One bar cut into parts, each with a class of the style sheet, in order: part0, part1, ... */
+void picture_parts(html *page, const char *name, const uint64_t *part, size_t count);
+
+/* A bar of so great a share of its place. */
+void picture_share(html *page, double share);
+
+#endif

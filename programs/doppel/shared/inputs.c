@@ -1,0 +1,262 @@
+/* inputs.c - the inputs of a command: options, signals, messages about bad records, the exit code. */
+#include "shared/inputs.h"
+
+#include "common/message.h"
+#include "common/progress.h"
+#include "shared/outputs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+volatile int stop_asked;
+
+static void on_signal(int signal) {
+    (void)signal;
+    int kept = errno;
+    __atomic_store_n(&stop_asked, 1, __ATOMIC_RELAXED);
+    errno = kept;
+}
+
+void catch_signals(void) {
+    /* A second signal ends the command at once. */
+    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is like a full disk */
+}
+
+/* So many records of a file are named of each kind, left out and repaired, and so many plain files that have invalid
+ * UTF-8; the rest are only counted. */
+#define NAMED 10
+
+/* What was named so far. Files come in input order, so that one is named at a time. */
+static struct {
+    char file[sizeof((doppel_error *)NULL)->file];
+    uint64_t bad, repaired;  /* records of this file */
+    uint64_t repaired_files; /* plain ones */
+    bool operand_left_out;   /* a file that the command line names was not used */
+    bool failed;             /* the last run did not come to its end */
+} naming;
+
+/* Ends the naming of a file. */
+static void end_file(void) {
+    if (naming.bad > NAMED)
+        message("%s: and %llu more like these", naming.file, (unsigned long long)(naming.bad - NAMED));
+    if (naming.repaired > NAMED)
+        message("%s: and %llu more repaired like these", naming.file, (unsigned long long)(naming.repaired - NAMED));
+    naming.bad = naming.repaired = 0;
+}
+
+void tell_unnamed(void) {
+    end_file();
+    if (naming.repaired_files > NAMED)
+        message("and %llu more file%s with invalid UTF-8", (unsigned long long)(naming.repaired_files - NAMED),
+                naming.repaired_files == NAMED + 1 ? "" : "s");
+    naming.repaired_files = 0;
+}
+
+/* Whether the file of an error, shortened to its end if it is long, is one of the operands. */
+static bool is_operand(const cli_args *args, const doppel_error *what) {
+    for (size_t i = 0; i < args->operand_count; i++) {
+        const char *path = args->operands[i], *named = what->file;
+        size_t length = strlen(path);
+        if (length >= sizeof what->file && !strncmp(named, "...", 3)) {
+            named += 3;
+            path += length - strlen(named);
+        }
+        if (!strcmp(named, path))
+            return true;
+    }
+    return false;
+}
+
+/* Something about a whole file. */
+static void on_bad_file(const doppel_error *what, const cli_args *args) {
+    if (what->code != DOPPEL_OK || naming.repaired_files++ < NAMED)
+        message_error(what);
+    if (what->code != DOPPEL_OK && !naming.operand_left_out)
+        naming.operand_left_out = is_operand(args, what);
+}
+
+/* doppel_input_options.bad; `user` is the cli_args. A repair is counted, and told at the end. */
+static void on_bad(const doppel_error *what, void *user) {
+    if (!what->line || strcmp(naming.file, what->file) != 0) {
+        end_file();
+        memcpy(naming.file, what->file, sizeof naming.file);
+    }
+    if (!what->line)
+        on_bad_file(what, user);
+    else if (what->code != DOPPEL_OK && naming.bad++ < NAMED)
+        message_error(what);
+    else if (what->code == DOPPEL_OK && naming.repaired++ < NAMED)
+        message("%s:%llu: repaired: %s", what->file, (unsigned long long)what->line, what->message);
+}
+
+/* In the order of doppel_input_options. */
+static const char *const against_keys[] = {"against-id-key", "against-url-key", "against-title-key", "against-text-key",
+                                           "against-html-key"};
+
+/* The option that names a key; NULL: none does. */
+static const char *option_of(const cli_args *args, const char *key) {
+    static const char *const options[] = {"id-key", "url-key", "title-key", "text-key", "html-key"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (args_text(args, options[i]) == key)
+            return options[i];
+    return NULL;
+}
+
+void warn_unseen_option(const char *key, void *user) {
+    const char *option = option_of(user, key);
+    if (option)
+        message("warning: no record has a field \"%s\", which --%s names", key, option);
+}
+
+/* doppel_input_options.unseen */
+static void on_unseen(const char *key, void *user) {
+    if (option_of(user, key))
+        warn_unseen_option(key, user);
+    else
+        message("warning: no record has a field \"%s\"", key);
+}
+
+doppel_input_options reading_options(const cli_args *args) {
+    uint64_t threads = args_number(args, "threads", 0);
+    return (doppel_input_options){
+        .size = sizeof(doppel_input_options),
+        .threads = threads < INT_MAX ? (int)threads : INT_MAX,
+        .max_record = (size_t)args_number(args, "max-record", 0),
+        .strict = args_flag(args, "strict"),
+        .id_key = args_text(args, "id-key"),
+        .url_key = args_text(args, "url-key"),
+        .title_key = args_text(args, "title-key"),
+        .text_key = args_text(args, "text-key"),
+        .html_key = args_text(args, "html-key"),
+        .bad = on_bad,
+        .user = (void *)args,
+        .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
+        .stop = &stop_asked,
+        .refuse_bad = !args_flag(args, "allow-bad"),
+        .unseen = on_unseen,
+    };
+}
+
+/* doppel_input_options.unseen of --against. What --keep asks for, known documents need not have. */
+static void on_unseen_known(const char *key, void *user) {
+    const cli_args *args = user;
+    const char *within = args_text(args, "within"), *across = args_text(args, "across");
+    const char *field = within ? within : across;
+    for (size_t i = 0; i < sizeof against_keys / sizeof *against_keys; i++)
+        if (key == args_text(args, against_keys[i]) || key == args_text(args, against_keys[i] + strlen("against-"))) {
+            message("warning: no record of --against has a field \"%s\"; --%s names it", key, against_keys[i]);
+            return;
+        }
+    if (field && !strcmp(field, key))
+        message("warning: no record of --against has a field \"%s\"", key);
+}
+
+doppel_input_options against_options(const cli_args *args) {
+    doppel_input_options o = reading_options(args);
+    const char **const keys[] = {&o.id_key, &o.url_key, &o.title_key, &o.text_key, &o.html_key};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (args_text(args, against_keys[i]))
+            *keys[i] = args_text(args, against_keys[i]);
+    o.option_prefix = "against-";
+    o.unseen = on_unseen_known;
+    return o;
+}
+
+bool check_against(const cli_args *args) {
+    for (size_t i = 0; i < sizeof against_keys / sizeof *against_keys; i++)
+        if (args_text(args, against_keys[i]) && !args_text(args, "against")) {
+            message("--%s goes with --against", against_keys[i]);
+            return false;
+        }
+    return true;
+}
+
+bool is_store_url(const char *text) {
+    doppel_engine_needs needs;
+    return doppel_engine_get_needs(text, &needs, NULL) == DOPPEL_OK && needs.connects;
+}
+
+bool against_is_readable(const char *against) {
+    if (!against || !is_store_url(against))
+        return true;
+    message("--against takes files, folders and index folders; make a folder of a shared store: doppel export --store "
+            "URL | doppel import --index DIR -");
+    return false;
+}
+
+/* "3 records left out, 1 record repaired, 2 files could not be read to their end" */
+static void tell_counts(const doppel_input_counts *counts) {
+    char text[160];
+    size_t used = 0;
+    const struct {
+        uint64_t count;
+        const char *one, *many;
+    } parts[] = {{counts->bad, "record left out", "records left out"},
+                 {counts->repaired, "record repaired", "records repaired"},
+                 {counts->unopened, "file could not be read to its end", "files could not be read to their end"}};
+    for (size_t i = 0; i < 3; i++)
+        if (parts[i].count)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu %s", used ? ", " : "",
+                                     (unsigned long long)parts[i].count,
+                                     parts[i].count == 1 ? parts[i].one : parts[i].many);
+    if (used)
+        message("%s", text);
+}
+
+/* The exit code of a run. What `strict` stopped at has been named already, and counted. */
+static int end_run(doppel_status status, bool strict, const doppel_error *error, const doppel_input_counts *counts) {
+    bool named = status == DOPPEL_ERROR_INPUT && strict && (counts->bad || counts->unopened);
+    if (status == DOPPEL_ERROR_INTERRUPTED && output_closed() && !stop_asked)
+        return EXIT_DONE;
+    if (status == DOPPEL_OK)
+        return counts->unopened || naming.operand_left_out ? EXIT_INPUT : EXIT_DONE;
+    if (status == DOPPEL_ERROR_INTERRUPTED)
+        message("interrupted");
+    else if (!named && !failure_told)
+        message_error(error);
+    return exit_code(status);
+}
+
+int reading_ended(doppel_status status, const doppel_input_options *options, const doppel_error *error,
+                  const doppel_input_counts *counts) {
+    progress_end();
+    naming.failed = status != DOPPEL_OK;
+    if (status != DOPPEL_ERROR_INTERRUPTED || !output_closed()) {
+        tell_unnamed();
+        tell_counts(counts);
+    }
+    return end_run(status, options->strict, error, counts);
+}
+
+bool reading_failed(void) {
+    return naming.failed;
+}
+
+int run_paths(const char *const *paths, size_t count, const doppel_input_options *options, const doppel_work *work,
+              doppel_input_counts *counts) {
+    doppel_input_counts counted = {0};
+    doppel_error error;
+    progress_begin("reading");
+    doppel_status status = doppel_input_run(paths, count, options, work, &counted, &error);
+    if (counts)
+        *counts = counted;
+    return reading_ended(status, options, &error, &counted);
+}
+
+int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_counts *counts) {
+    doppel_input_options options = reading_options(args);
+    return run_paths(args->operands, args->operand_count, &options, work, counts);
+}
+
+void print_counts(FILE *file, const doppel_input_counts *counts) {
+    fprintf(file, ",\"documents\":%llu,\"bytes\":%llu,\"bad\":%llu,\"repaired\":%llu,\"unopened\":%llu",
+            (unsigned long long)counts->documents, (unsigned long long)counts->bytes, (unsigned long long)counts->bad,
+            (unsigned long long)counts->repaired, (unsigned long long)counts->unopened);
+}

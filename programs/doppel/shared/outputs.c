@@ -1,0 +1,279 @@
+/* outputs.c - where the output of a command goes: stdout, or a file that is whole or absent.
+ *
+ * Refused are an output that is read too; one that stands in a folder which is read, for it would be found there when
+ * the folder is read again; one with the name of another format; one that cannot be written. */
+#include "shared/outputs.h"
+
+#include "common/message.h"
+#include "common/progress.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As much as is written at once: a system call costs nothing beside filling it. */
+#define ROOM ((size_t)256 << 10)
+
+static bool closed;
+
+bool output_closed(void) {
+    return closed;
+}
+
+/* Writes all of it; `name` is what a message calls the file. */
+static doppel_status write_all(int file, const char *name, const char *bytes, size_t length) {
+    while (length) {
+        ssize_t written = write(file, bytes, length);
+        if (written >= 0) {
+            bytes += written;
+            length -= (size_t)written;
+        } else if (errno == EPIPE) {
+            closed = true;
+            return DOPPEL_ERROR_INTERRUPTED;
+        } else if (errno != EINTR) {
+            message("cannot write to %s: %s", name, strerror(errno));
+            failure_told = true;
+            return DOPPEL_ERROR_STORE;
+        }
+    }
+    return DOPPEL_OK;
+}
+
+doppel_status write_stdout(void *user, const char *bytes, size_t length) {
+    (void)user;
+    if (isatty(STDOUT_FILENO))
+        progress_clear();
+    return write_all(STDOUT_FILENO, "stdout", bytes, length);
+}
+
+int finish_stdout(int code) {
+    errno = 0;
+    if (!fflush(stdout) && !ferror(stdout))
+        return code;
+    if (errno == EPIPE)
+        return code;
+    message("cannot write to stdout: %s", strerror(errno));
+    return code ? code : EXIT_STORE;
+}
+
+doppel_status write_id(const doppel_document *document, doppel_output *output) {
+    const char *p = document->id;
+    size_t left = document->id_length;
+    doppel_status status = DOPPEL_OK;
+    while (left && status == DOPPEL_OK) {
+        safe_escape escape;
+        size_t run = safe_run(p, left, true, &escape), taken = run ? run : escape.taken;
+        status =
+            run ? doppel_output_write(output, p, run) : doppel_output_write(output, escape.text, strlen(escape.text));
+        p += taken;
+        left -= taken;
+    }
+    return status;
+}
+
+/* ---- writers ---- */
+
+/* Threads that compress: more than so many wait for one another. */
+enum { PACKERS = 4 };
+
+bool is_stdout(const char *path) {
+    static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+    for (size_t i = 0; path && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(path, names[i]))
+            return true;
+    return !path;
+}
+
+int writer_open(writer *w, const char *path) {
+    doppel_error error = {0};
+    *w = (writer){.bytes = malloc(ROOM)};
+    if (!w->bytes) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    if (is_stdout(path) || doppel_writer_open(&w->file, path, PACKERS, &error) == DOPPEL_OK)
+        return EXIT_DONE;
+    message_error(&error);
+    return EXIT_STORE;
+}
+
+doppel_status writer_flush(writer *w) {
+    doppel_error error = {0};
+    size_t length = w->used;
+    w->used = 0;
+    if (!length)
+        return DOPPEL_OK;
+    if (!w->file)
+        return write_stdout(NULL, w->bytes, length);
+    doppel_status status = doppel_writer_write(w->file, w->bytes, length, &error);
+    if (status == DOPPEL_OK)
+        return DOPPEL_OK;
+    message_error(&error);
+    failure_told = true;
+    return DOPPEL_ERROR_STORE;
+}
+
+doppel_status writer_add(writer *w, const void *bytes, size_t length) {
+    doppel_status status = DOPPEL_OK;
+    while (length && status == DOPPEL_OK) {
+        size_t part = length < ROOM - w->used ? length : ROOM - w->used;
+        memcpy(w->bytes + w->used, bytes, part);
+        w->used += part;
+        bytes = (const char *)bytes + part;
+        length -= part;
+        if (w->used == ROOM)
+            status = writer_flush(w);
+    }
+    return status;
+}
+
+char *writer_line(writer *w) {
+    if (ROOM - w->used < WRITER_LINE && writer_flush(w) != DOPPEL_OK)
+        return NULL;
+    return w->bytes + w->used;
+}
+
+int writer_close(writer *w, int code) {
+    doppel_error error = {0};
+    if (code == EXIT_DONE && w->bytes) {
+        doppel_status status = writer_flush(w);
+        if (status != DOPPEL_OK && !closed)
+            code = exit_code(status);
+    }
+    if (doppel_writer_finish(w->file, code == EXIT_DONE, &error) != DOPPEL_OK && code == EXIT_DONE) {
+        message_error(&error);
+        code = EXIT_STORE;
+    }
+    free(w->bytes);
+    *w = (writer){0};
+    return code;
+}
+
+/* ---- which outputs are refused ---- */
+
+/* The options whose values are written. */
+static const char *const written[] = {"output", "removed", "save-sketches"};
+enum { WRITTEN = sizeof written / sizeof *written };
+
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    if (!strcmp(a, b))
+        return true;
+    return !stat(a, &x) && !stat(b, &y) && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* The folder a file stands in, or the file itself if it is there, with links resolved; NULL where there is none. To be
+ * freed. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *there = realpath(path, NULL);
+    if (there)
+        return there;
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    char *whole = folder ? realpath(folder, NULL) : NULL;
+    free(folder);
+    return whole;
+}
+
+/* Whether a file stands below a folder. */
+static bool is_below(const char *path, const char *folder) {
+    struct stat found;
+    if (stat(folder, &found) || !S_ISDIR(found.st_mode))
+        return false;
+    char *top = realpath(folder, NULL), *place = folder_of(path);
+    size_t length = top ? strlen(top) : 0;
+    bool below = top && place && !strncmp(place, top, length) &&
+                 (!place[length] || place[length] == '/' || top[length - 1] == '/');
+    free(top);
+    free(place);
+    return below;
+}
+
+/* Whether a file is one of those that a pattern stands for. */
+static bool is_matched(const char *path, const char *pattern) {
+    glob_t found = {0};
+    bool matched = false;
+    struct stat there;
+    if (!stat(path, &there) && !glob(pattern, GLOB_NOSORT, NULL, &found))
+        for (size_t i = 0; i < found.gl_pathc && !matched; i++)
+            matched = same_file(path, found.gl_pathv[i]);
+    globfree(&found);
+    return matched;
+}
+
+bool check_output(const char *option, const char *path, const char *input) {
+    struct stat there;
+    if (is_stdout(path) || !input || !strcmp(input, "-") || (!stat(path, &there) && !S_ISREG(there.st_mode)))
+        return true;
+    if (same_file(path, input) || (strpbrk(input, "*?[") && is_matched(path, input)))
+        message("%s is read and would be written: choose another name for --%s", path, option);
+    else if (is_below(path, input))
+        message("%s stands in %s, which is read: choose another folder for --%s", path, input, option);
+    else
+        return true;
+    return false;
+}
+
+bool check_outputs(const cli_args *args) {
+    for (size_t i = 0; i < WRITTEN; i++) {
+        const char *path = args_text(args, written[i]), *against;
+        for (size_t j = 0; path && j < i; j++)
+            if (args_text(args, written[j]) && same_file(args_text(args, written[j]), path)) {
+                message("--%s and --%s are the same: choose another name for one of them", written[j], written[i]);
+                return false;
+            }
+        for (size_t j = 0; j < args->operand_count; j++)
+            if (!check_output(written[i], path, args->operands[j]))
+                return false;
+        for (size_t j = 0; (against = args_again(args, "against", j)); j++)
+            if (!check_output(written[i], path, against))
+                return false;
+    }
+    return true;
+}
+
+static bool ends_in(const char *path, size_t length, const char *ending) {
+    size_t size = strlen(ending);
+    return length > size && !strncasecmp(path + length - size, ending, size);
+}
+
+bool check_jsonl_name(const char *path) {
+    static const char *const others[] = {".csv", ".tsv", ".warc", ".wet", ".arc", ".mbox", ".html", ".htm", ".xhtml"};
+    size_t length = strlen(path);
+    const char *packed = ends_in(path, length, ".gz") ? ".gz" : ends_in(path, length, ".zst") ? ".zst" : "";
+    length -= strlen(packed);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (ends_in(path, length, others[i])) {
+            message("%s: documents are written as JSONL: choose a name such as %.*s.jsonl%s", path,
+                    (int)(length - strlen(others[i])), path, packed);
+            return false;
+        }
+    return true;
+}
+
+int try_outputs(const cli_args *args) {
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < WRITTEN && code == EXIT_DONE; i++) {
+        const char *path = args_text(args, written[i]);
+        struct stat there;
+        writer w;
+        /* Who reads from a pipe takes its closing for the end. */
+        if (is_stdout(path) || (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
+            continue;
+        code = writer_open(&w, path);
+        writer_close(&w, EXIT_STORE);
+    }
+    return code;
+}
+
+bool nothing_read(const cli_args *args, const doppel_input_counts *counts) {
+    if (!counts->unopened || counts->documents || args_flag(args, "resume"))
+        return false;
+    if (!is_stdout(args_text(args, "output")))
+        message("no document was read; %s is not written", args_text(args, "output"));
+    return true;
+}

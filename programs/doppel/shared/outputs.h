@@ -1,0 +1,74 @@
+/* outputs.h - where the output of a command goes: stdout, or a file that is whole or absent; and which outputs are
+ * refused. */
+#ifndef SHARED_OUTPUTS_H
+#define SHARED_OUTPUTS_H
+
+#include "common/args.h"
+#include "doppel.h"
+
+/* ---- writing ---- */
+
+/* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
+doppel_status write_stdout(void *user, const char *bytes, size_t length);
+
+/* Ends writing to stdout: `code`, or EXIT_STORE when it could not be written (not when the reader has gone away). */
+int finish_stdout(int code);
+
+/* Writes a document's id, with what would break a line escaped. */
+doppel_status write_id(const doppel_document *document, doppel_output *output);
+
+/* Whether the reader of the output has gone away. */
+bool output_closed(void);
+
+/* Lines on their way out, many at a time. */
+typedef struct writer {
+    doppel_writer *file; /* NULL: stdout */
+    char *bytes;
+    size_t used;
+} writer;
+
+/* Whether an output is stdout: NULL, - or a name of its descriptor. */
+bool is_stdout(const char *path);
+
+/* Opens a writer for a file (NULL: stdout). Complains and gives the exit code when that cannot be. Close it in any
+ * case. */
+int writer_open(writer *w, const char *path);
+
+doppel_status writer_add(writer *w, const void *bytes, size_t length);
+
+/* Writes what waits. */
+doppel_status writer_flush(writer *w);
+
+/* Room for a line of up to WRITER_LINE bytes, to be written there and then taken; NULL when what was before cannot be
+ * written. */
+enum { WRITER_LINE = 64 };
+char *writer_line(writer *w);
+static inline void writer_take(writer *w, size_t length) {
+    w->used += length;
+}
+
+/* Ends writing, `code` being how the work went: unless it is EXIT_DONE, a file is left as it was before. Gives `code`,
+ * or what went wrong here. */
+int writer_close(writer *w, int code);
+
+/* ---- which outputs are refused ---- */
+
+/* Complains when --output, --removed or --save-sketches is an input, stands in a folder that is one, or when two of
+ * them are the same. */
+bool check_outputs(const cli_args *args);
+
+/* The same for one path, the value of an option, and one input; both may be NULL. */
+bool check_output(const char *option, const char *path, const char *input);
+
+/* Complains when JSONL would go under the name of another format. */
+bool check_jsonl_name(const char *path);
+
+/* Opens --output, --removed and --save-sketches and leaves them as they were, so that one that cannot be written is
+ * known before all the work. Gives an exit code, with a message unless it is EXIT_DONE. */
+int try_outputs(const cli_args *args);
+
+/* Whether inputs could not be opened, and no others gave a document: then the output stays as it was. With a message if
+ * there is one. */
+bool nothing_read(const cli_args *args, const doppel_input_counts *counts);
+
+#endif
