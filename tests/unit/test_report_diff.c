@@ -1,6 +1,6 @@
 /* test_report_diff.c - the differences a report shows: the shortest way from one text to another. The file under test
  * belongs to the command, so it is taken in whole. */
-#include "../../programs/doppel/report_diff.c"
+#include "../../programs/doppel/report/diff.c"
 
 #include "support.h"
 

@@ -3,7 +3,7 @@
  * Common ends are set aside. For the middle, Myers' greedy search: reach[k] is how far into A one comes on the diagonal
  * k = (place in A) - (place in B) with d changes; d grows until both ends are reached. The reach of each d is kept, and
  * walked back. Time and memory grow with d squared, so d is bounded. */
-#include "report/diff.h"
+#include "diff.h"
 
 #include <stdlib.h>
 #include <string.h>
