@@ -1,10 +1,382 @@
-/* directory.c - what the engine has in memory: adding, removing and finding.
+/* directory.c - what a process has in memory of its documents: adding, removing and finding; titles; loading many at
+ * once.
  *
- * A number comes alive last when it is added: what is found of it before does not count. */
-#include "known/directory_parts.h"
+ * A number comes alive last when it is added: what is found of it before does not count.
+ *
+ * Titles are in shards by their length. What is found there is compared again with who is alive, and titles that too
+ * many documents have had do not count.
+ *
+ * Loading: each thread fills a loader of its own: keys in stages (keys.h), fingerprints and titles as they come. At the
+ * end keys and titles are built on all threads, and beside them the index of the fingerprints. */
+#include "known/directory.h"
+#include "decide/decide.h"
+#include "known/keys.h"
+#include "text/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* Titles are dealt out by their length, so that several threads can load them, and only a part of them waits for a
+ * change: lengths of one eighth after the other to the next shard. */
+enum { TITLE_SHARDS = 16, TITLE_LENGTHS = 8 };
+typedef struct title_shard {
+    pthread_rwlock_t lock; /* writers go first */
+    bool has_lock;
+    dp_titles_index *index;
+} title_shard;
+
+/* How often a title was seen without being added. */
+typedef struct seen_title {
+    uint64_t hash; /* 0: an empty slot */
+    uint64_t times;
+} seen_title;
+
+typedef struct seen_titles {
+    pthread_rwlock_t lock;
+    bool has_lock;
+    seen_title *slot; /* by hash, a power of two */
+    size_t room, count;
+    _Atomic uint64_t times; /* of all titles */
+} seen_titles;
+
+typedef struct title_shards {
+    double similarity; /* the least that is found */
+    title_shard shard[TITLE_SHARDS];
+    seen_titles seen;
+} title_shards;
+
+struct dp_directory {
+    dp_directory_options options;
+    dp_keys *keys;         /* ids, URLs, digests */
+    dp_keys *bands;        /* NULL: by distance */
+    dp_parities *parities; /* of documents in crowded bands; NULL: by distance */
+    doppel_index *near;    /* NULL: by similarity */
+    title_shards *titles;  /* NULL: none */
+    dp_alive alive;
+    _Atomic uint64_t documents, copies;
+    _Atomic uint64_t highest; /* number that was ever added */
+};
+
+/* Whether a trace has a fingerprint to find, and a title. */
+static inline bool has_near(const dp_directory *directory, const dp_trace *trace) {
+    return directory->near && trace->kind == DP_TRACE_DOCUMENT && trace->content;
+}
+static inline bool has_title(const dp_directory *directory, const dp_trace *trace) {
+    return directory->titles && trace->kind == DP_TRACE_DOCUMENT && trace->title.length;
+}
+
+/* ---- how often each title came without being added: a table by hash ---- */
+
+/* Where a hash stands, or the empty slot where it belongs. */
+static seen_title *slot_of(seen_title *slot, size_t room, uint64_t hash) {
+    size_t at = (size_t)hash & (room - 1);
+    while (slot[at].hash && slot[at].hash != hash)
+        at = (at + 1) & (room - 1);
+    return &slot[at];
+}
+
+static bool grow(seen_titles *seen) {
+    if (seen->count < seen->room / 4 * 3)
+        return true;
+    size_t room = seen->room ? 2 * seen->room : 64;
+    seen_title *slot = calloc(room, sizeof *slot);
+    if (!slot)
+        return false;
+    for (size_t i = 0; i < seen->room; i++)
+        if (seen->slot[i].hash)
+            *slot_of(slot, room, seen->slot[i].hash) = seen->slot[i];
+    free(seen->slot);
+    seen->slot = slot;
+    seen->room = room;
+    return true;
+}
+
+static bool seen_add(seen_titles *seen, uint64_t hash, uint64_t times) {
+    pthread_rwlock_wrlock(&seen->lock);
+    bool there = grow(seen);
+    if (there) {
+        seen_title *slot = slot_of(seen->slot, seen->room, hash);
+        seen->count += !slot->hash;
+        slot->hash = hash;
+        slot->times += times;
+        atomic_fetch_add_explicit(&seen->times, times, memory_order_relaxed);
+    }
+    pthread_rwlock_unlock(&seen->lock);
+    return there;
+}
+
+static void seen_remove(seen_titles *seen, uint64_t hash, uint64_t times) {
+    pthread_rwlock_wrlock(&seen->lock);
+    seen_title *slot = seen->room ? slot_of(seen->slot, seen->room, hash) : NULL;
+    if (slot && slot->hash) {
+        times = times < slot->times ? times : slot->times;
+        slot->times -= times;
+        atomic_fetch_sub_explicit(&seen->times, times, memory_order_relaxed);
+    }
+    pthread_rwlock_unlock(&seen->lock);
+}
+
+static uint64_t seen_times(seen_titles *seen, uint64_t hash) {
+    if (!atomic_load_explicit(&seen->times, memory_order_relaxed))
+        return 0;
+    pthread_rwlock_rdlock(&seen->lock);
+    uint64_t times = seen->room ? slot_of(seen->slot, seen->room, hash)->times : 0;
+    pthread_rwlock_unlock(&seen->lock);
+    return times;
+}
+
+/* ---- shards ---- */
+
+static void titles_free(title_shards *titles) {
+    if (!titles)
+        return;
+    for (size_t i = 0; i < TITLE_SHARDS; i++) {
+        dp_titles_index_free(titles->shard[i].index);
+        if (titles->shard[i].has_lock)
+            pthread_rwlock_destroy(&titles->shard[i].lock);
+    }
+    if (titles->seen.has_lock)
+        pthread_rwlock_destroy(&titles->seen.lock);
+    free(titles->seen.slot);
+    free(titles);
+}
+
+static doppel_status titles_create(double similarity, title_shards **titles) {
+    title_shards *made = calloc(1, sizeof *made);
+    *titles = NULL;
+    if (!made)
+        return DOPPEL_ERROR_MEMORY;
+    made->similarity = similarity;
+    doppel_status status = (made->seen.has_lock = dp_lock_init(&made->seen.lock)) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < TITLE_SHARDS && status == DOPPEL_OK; i++) {
+        status = dp_titles_index_create(similarity, &made->shard[i].index);
+        if (status == DOPPEL_OK && !(made->shard[i].has_lock = dp_lock_init(&made->shard[i].lock)))
+            status = DOPPEL_ERROR_MEMORY;
+    }
+    if (status == DOPPEL_OK)
+        *titles = made;
+    else
+        titles_free(made);
+    return status;
+}
+
+/* How many code points a title has, as the index counts them. */
+static size_t length_of(doppel_slice title) {
+    const uint8_t *at = (const uint8_t *)title.data, *end = at + title.length;
+    size_t count = 0;
+    for (int32_t point; at < end; count++)
+        at += dp_utf8_decode(at, end, &point);
+    return count;
+}
+
+static size_t shard_of(doppel_slice title) {
+    return length_of(title) / TITLE_LENGTHS % TITLE_SHARDS;
+}
+
+static doppel_status titles_add(title_shards *titles, doppel_slice title, uint64_t number) {
+    title_shard *shard = &titles->shard[shard_of(title)];
+    pthread_rwlock_wrlock(&shard->lock);
+    doppel_status status = dp_titles_index_add(shard->index, title.data, title.length, number);
+    pthread_rwlock_unlock(&shard->lock);
+    return status;
+}
+
+static void titles_remove(title_shards *titles, doppel_slice title, uint64_t number) {
+    title_shard *shard = &titles->shard[shard_of(title)];
+    pthread_rwlock_wrlock(&shard->lock);
+    (void)dp_titles_index_remove(shard->index, title.data, title.length, number, NULL);
+    pthread_rwlock_unlock(&shard->lock);
+}
+
+static void titles_stats(title_shards *titles, dp_directory_stats *stats) {
+    for (size_t i = 0; i < TITLE_SHARDS; i++) {
+        dp_titles_stats found;
+        pthread_rwlock_rdlock(&titles->shard[i].lock);
+        dp_titles_index_get_stats(titles->shard[i].index, &found);
+        pthread_rwlock_unlock(&titles->shard[i].lock);
+        stats->titles += found.titles;
+        stats->title_bytes += found.bytes;
+    }
+    pthread_rwlock_rdlock(&titles->seen.lock);
+    stats->title_bytes += sizeof *titles + titles->seen.room * sizeof *titles->seen.slot;
+    pthread_rwlock_unlock(&titles->seen.lock);
+}
+
+static doppel_status hash_title(dp_directory *directory, doppel_slice title, uint64_t *hash) {
+    title_shard *shard = &directory->titles->shard[shard_of(title)];
+    pthread_rwlock_rdlock(&shard->lock);
+    doppel_status status = dp_titles_index_hash(shard->index, title.data, title.length, hash);
+    pthread_rwlock_unlock(&shard->lock);
+    return status;
+}
+
+doppel_status dp_directory_title_seen(dp_directory *directory, doppel_slice title, uint64_t times) {
+    uint64_t hash;
+    if (!directory->titles || !title.length || !times)
+        return DOPPEL_OK;
+    doppel_status status = hash_title(directory, title, &hash);
+    if (status == DOPPEL_OK && !seen_add(&directory->titles->seen, hash, times))
+        status = DOPPEL_ERROR_MEMORY;
+    return status;
+}
+
+doppel_status dp_directory_title_forgotten(dp_directory *directory, doppel_slice title, uint64_t times) {
+    uint64_t hash;
+    if (!directory->titles || !title.length || !times)
+        return DOPPEL_OK;
+    doppel_status status = hash_title(directory, title, &hash);
+    if (status == DOPPEL_OK)
+        seen_remove(&directory->titles->seen, hash, times);
+    return status;
+}
+
+/* ---- finding titles ---- */
+
+typedef struct finding {
+    dp_directory *directory;
+    const dp_title_search *query;
+    dp_title_matches *matches;
+    bool frequent;       /* the very title that was asked about is: then nothing like it counts */
+    dp_title_hit hit;    /* the best; number 0: none */
+    dp_title_hits *hits; /* unless only the best is asked for */
+} finding;
+
+/* Whether an owner is there: those that have expired or are to be removed are among those of the index for a while. */
+static bool is_there(const finding *f, uint64_t owner) {
+    const dp_title_search *query = f->query;
+    return !(query->removing && dp_number_set_has(query->removing, owner)) &&
+           dp_alive_at(&f->directory->alive, owner, query->now);
+}
+
+/* Whether a title is; match NULL: nobody has it now. */
+static bool is_frequent(const finding *f, const dp_title_match *match, uint64_t hash) {
+    seen_titles *seen = &f->directory->titles->seen;
+    uint64_t documents = atomic_load_explicit(&f->directory->documents, memory_order_relaxed) +
+                         atomic_load_explicit(&seen->times, memory_order_relaxed);
+    uint64_t times = seen_times(seen, hash), owners = match ? match->owner_count : 0;
+    double share = f->query->share;
+    if (!dp_title_is_frequent(times + owners, documents, share))
+        return false;
+    for (uint64_t i = 0; i < owners && !dp_title_is_frequent(times, documents, share); i++)
+        times += is_there(f, match->owners[i]);
+    return dp_title_is_frequent(times, documents, share);
+}
+
+static bool owner_counts(const finding *f, uint64_t owner) {
+    const dp_title_search *query = f->query;
+    return owner < query->below && owner != query->except[0] && owner != query->except[1] && is_there(f, owner);
+}
+
+/* The lowest number that counts; 0: none. */
+static uint64_t first_owner(const finding *f, const dp_title_match *match) {
+    for (size_t i = 0; i < match->owner_count; i++)
+        if (owner_counts(f, match->owners[i]))
+            return match->owners[i];
+    return 0;
+}
+
+/* Whether the very title that was asked about is frequent; its own shard has just been asked. */
+static doppel_status ask_own(finding *f, const dp_titles_index *index) {
+    const dp_title_match *match = f->matches->match;
+    bool there = f->matches->count && match[0].similarity >= 1;
+    uint64_t hash;
+    doppel_status status = dp_titles_index_hash(index, f->query->title.data, f->query->title.length, &hash);
+    if (status == DOPPEL_OK)
+        f->frequent = is_frequent(f, there ? match : NULL, hash);
+    return status;
+}
+
+/* The best of what was found in a shard. */
+static void choose(finding *f, const dp_titles_index *index) {
+    for (size_t i = 0; i < f->matches->count; i++) {
+        const dp_title_match *match = &f->matches->match[i];
+        if (match->similarity < f->hit.similarity)
+            break;
+        if (is_frequent(f, match, dp_titles_index_hash_of(index, match)))
+            continue;
+        uint64_t owner = first_owner(f, match);
+        if (owner && (match->similarity > f->hit.similarity || owner < f->hit.number))
+            f->hit = (dp_title_hit){owner, match->similarity};
+    }
+}
+
+/* Everything that was found in a shard. */
+static doppel_status collect(finding *f, const dp_titles_index *index) {
+    dp_title_hits *hits = f->hits;
+    for (size_t i = 0; i < f->matches->count; i++) {
+        const dp_title_match *match = &f->matches->match[i];
+        if (is_frequent(f, match, dp_titles_index_hash_of(index, match)))
+            continue;
+        if (!dp_reserve(&hits->hit, &hits->room, hits->count + match->owner_count, sizeof *hits->hit))
+            return DOPPEL_ERROR_MEMORY;
+        for (size_t k = 0; k < match->owner_count; k++)
+            if (owner_counts(f, match->owners[k]))
+                hits->hit[hits->count++] = (dp_title_hit){match->owners[k], match->similarity};
+    }
+    return DOPPEL_OK;
+}
+
+static doppel_status find_in(finding *f, title_shard *shard, bool own) {
+    doppel_slice title = f->query->title;
+    pthread_rwlock_rdlock(&shard->lock);
+    doppel_status status = dp_titles_index_find(shard->index, title.data, title.length, f->matches);
+    if (status == DOPPEL_OK && own)
+        status = ask_own(f, shard->index);
+    if (status == DOPPEL_OK && !f->frequent && !f->query->best)
+        status = collect(f, shard->index);
+    else if (status == DOPPEL_OK && !f->frequent)
+        choose(f, shard->index);
+    pthread_rwlock_unlock(&shard->lock);
+    return status;
+}
+
+/* Its own shard first, then those where lengths are near enough: l >= t * L and L >= t * l, with
+ * one length more for rounding. */
+static doppel_status find(finding *f) {
+    title_shards *titles = f->directory->titles;
+    double length = (double)length_of(f->query->title), t = titles->similarity;
+    size_t own = (size_t)length / TITLE_LENGTHS % TITLE_SHARDS;
+    double least = (t * length - 1) / TITLE_LENGTHS, most = ((t > 0 ? length / t : INFINITY) + 1) / TITLE_LENGTHS;
+    size_t from = 0, count = TITLE_SHARDS;
+    if (most - least < TITLE_SHARDS - 1) {
+        from = least > 0 ? (size_t)least : 0;
+        count = (size_t)most - from + 1;
+    }
+    doppel_status status = find_in(f, &titles->shard[own], true);
+    for (size_t i = from; i < from + count && status == DOPPEL_OK && !f->frequent; i++)
+        if (i % TITLE_SHARDS != own)
+            status = find_in(f, &titles->shard[i % TITLE_SHARDS], false);
+    return status;
+}
+
+static int compare_title_hits(const void *left, const void *right) {
+    const dp_title_hit *a = left, *b = right;
+    if (a->similarity != b->similarity)
+        return a->similarity > b->similarity ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+doppel_status dp_directory_find_titles(dp_directory *directory, const dp_title_search *search,
+                                       dp_title_matches *matches, dp_title_hits *hits) {
+    finding f = {.directory = directory, .query = search, .matches = matches, .hits = hits};
+    hits->count = 0;
+    hits->candidates = 0;
+    if (!directory->titles || !search->title.length)
+        return DOPPEL_OK;
+    doppel_status status = find(&f);
+    hits->candidates = matches->candidates;
+    if (f.frequent)
+        hits->count = 0;
+    if (status == DOPPEL_OK && f.hit.number) {
+        if (!dp_reserve(&hits->hit, &hits->room, 1, sizeof *hits->hit))
+            return DOPPEL_ERROR_MEMORY;
+        hits->hit[hits->count++] = f.hit;
+    }
+    if (hits->count > 1)
+        qsort(hits->hit, hits->count, sizeof *hits->hit, compare_title_hits);
+    return status;
+}
 
 /* 1,024 segments of keys: at ten million documents with three keys each a key meets another's number once in 280
  * look-ups. Bands are looked up many at a time, and have more. */
@@ -37,7 +409,7 @@ doppel_status dp_directory_create(const dp_directory_options *options, dp_direct
     if (status == DOPPEL_OK)
         status = create_near(k, error);
     if (status == DOPPEL_OK && options->titles &&
-        (status = dp_directory_titles_create(options->title_similarity, &k->titles)) != DOPPEL_OK)
+        (status = titles_create(options->title_similarity, &k->titles)) != DOPPEL_OK)
         dp_fail(error, status, "titles of a similarity of %g: %s", options->title_similarity,
                 doppel_status_name(status));
     if (status == DOPPEL_OK)
@@ -54,7 +426,7 @@ void dp_directory_free(dp_directory *directory) {
     dp_keys_free(directory->bands);
     dp_parities_free(directory->parities);
     doppel_index_free(directory->near);
-    dp_directory_titles_free(directory->titles);
+    titles_free(directory->titles);
     dp_alive_free(&directory->alive);
     free(directory);
 }
@@ -70,7 +442,9 @@ static uint64_t band_hash(size_t band, uint32_t key) {
     return (uint64_t)band << 32 | key;
 }
 
-size_t dp_directory_keys(const dp_trace *trace, uint64_t hashes[DP_KEY_KINDS]) {
+/* The hashes under which a trace stands among the keys; gives how many. */
+enum { KEY_KINDS = 3 };
+static size_t keys_of(const dp_trace *trace, uint64_t hashes[KEY_KINDS]) {
     static const uint8_t none[sizeof trace->digest];
     bool by_words = trace->kind != DP_TRACE_COPY || trace->own_words;
     size_t count = 0;
@@ -83,7 +457,8 @@ size_t dp_directory_keys(const dp_trace *trace, uint64_t hashes[DP_KEY_KINDS]) {
     return count;
 }
 
-size_t dp_directory_bands(const dp_directory *directory, const dp_trace *trace, uint64_t hashes[DP_MOST_BANDS]) {
+/* And among the bands. */
+static size_t bands_of(const dp_directory *directory, const dp_trace *trace, uint64_t hashes[DP_MOST_BANDS]) {
     if (!directory->bands || trace->kind != DP_TRACE_DOCUMENT || !trace->content)
         return 0;
     uint32_t keys[DP_MOST_BANDS];
@@ -119,14 +494,15 @@ static void remove_all(dp_keys *keys, const uint64_t *hashes, size_t count, uint
 
 /* ---- changing ---- */
 
-doppel_status dp_directory_check(const dp_trace *trace) {
+/* Whether a trace can be taken in at all. */
+static doppel_status check_trace(const dp_trace *trace) {
     if (trace->number > DP_DIRECTORY_NUMBERS)
         return DOPPEL_ERROR_STORE;
     return trace->number && trace->key_count <= DP_MOST_BANDS ? DOPPEL_OK : DOPPEL_ERROR_USAGE;
 }
 
-/* Before the keys of the number are there, so that who finds them knows it too. */
-void dp_directory_raise(dp_directory *directory, uint64_t number) {
+/* A number is going to be added: before its keys are there, so that who finds them knows it too. */
+static void raise_highest(dp_directory *directory, uint64_t number) {
     uint64_t highest = atomic_load(&directory->highest);
     while (highest < number && !atomic_compare_exchange_weak(&directory->highest, &highest, number))
         ;
@@ -134,15 +510,15 @@ void dp_directory_raise(dp_directory *directory, uint64_t number) {
 
 /* Title and fingerprint. */
 static doppel_status add_content(dp_directory *directory, const dp_trace *trace) {
-    bool titled = dp_directory_titled(directory, trace);
+    bool titled = has_title(directory, trace);
     doppel_status status = DOPPEL_OK;
     if (titled)
-        status = dp_directory_titles_add(directory->titles, trace->title, trace->number);
-    if (status != DOPPEL_OK || !dp_directory_near(directory, trace))
+        status = titles_add(directory->titles, trace->title, trace->number);
+    if (status != DOPPEL_OK || !has_near(directory, trace))
         return status;
     status = doppel_index_insert(directory->near, trace->fingerprint, trace->number, 0);
     if (status != DOPPEL_OK && titled)
-        dp_directory_titles_remove(directory->titles, trace->title, trace->number);
+        titles_remove(directory->titles, trace->title, trace->number);
     return status;
 }
 
@@ -154,14 +530,14 @@ static void count_trace(dp_directory *directory, const dp_trace *trace, int chan
 }
 
 doppel_status dp_directory_add(dp_directory *directory, const dp_trace *trace) {
-    doppel_status status = dp_directory_check(trace);
-    uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
+    doppel_status status = check_trace(trace);
+    uint64_t keys[KEY_KINDS], bands[DP_MOST_BANDS];
     if (status != DOPPEL_OK || dp_trace_is_removal(trace) || dp_alive_has(&directory->alive, trace->number))
         return status;
-    size_t key_count = dp_directory_keys(trace, keys), band_count = dp_directory_bands(directory, trace, bands);
+    size_t key_count = keys_of(trace, keys), band_count = bands_of(directory, trace, bands);
     fetch_all(directory->keys, keys, key_count);
     fetch_all(directory->bands, bands, band_count);
-    dp_directory_raise(directory, trace->number);
+    raise_highest(directory, trace->number);
     if (!dp_alive_reserve(&directory->alive, trace->number) ||
         !add_all(directory->keys, keys, key_count, trace->number))
         return DOPPEL_ERROR_MEMORY;
@@ -180,70 +556,29 @@ doppel_status dp_directory_add(dp_directory *directory, const dp_trace *trace) {
 
 /* What can fail comes first. */
 doppel_status dp_directory_remove(dp_directory *directory, const dp_trace *trace) {
-    uint64_t keys[DP_KEY_KINDS], bands[DP_MOST_BANDS];
-    doppel_status status = dp_directory_check(trace);
+    uint64_t keys[KEY_KINDS], bands[DP_MOST_BANDS];
+    doppel_status status = check_trace(trace);
     if (status != DOPPEL_OK || dp_trace_is_removal(trace) || !dp_alive_has(&directory->alive, trace->number))
         return status;
-    if (dp_directory_near(directory, trace))
+    if (has_near(directory, trace))
         status = doppel_index_remove(directory->near, trace->fingerprint, trace->number, NULL);
     if (status != DOPPEL_OK)
         return status;
     dp_alive_clear(&directory->alive, trace->number);
     if (directory->parities)
         dp_parities_remove(directory->parities, trace->number);
-    size_t key_count = dp_directory_keys(trace, keys), band_count = dp_directory_bands(directory, trace, bands);
+    size_t key_count = keys_of(trace, keys), band_count = bands_of(directory, trace, bands);
     fetch_all(directory->keys, keys, key_count);
     fetch_all(directory->bands, bands, band_count);
     remove_all(directory->keys, keys, key_count, trace->number);
     remove_all(directory->bands, bands, band_count, trace->number);
-    if (dp_directory_titled(directory, trace))
-        dp_directory_titles_remove(directory->titles, trace->title, trace->number);
+    if (has_title(directory, trace))
+        titles_remove(directory->titles, trace->title, trace->number);
     count_trace(directory, trace, -1);
     return DOPPEL_OK;
 }
 
 /* ---- finding ---- */
-
-/* From so many on a bitmap is tried, and used where a number has 64 bits of it or less. */
-enum { MANY_NUMBERS = 256 };
-
-/* Numbers that stand close together are sorted by setting a bit for each, and reading the bits. False: they do not, or
- * there is no memory. */
-static bool arrange_dense(dp_numbers *numbers) {
-    uint64_t *number = numbers->number, lowest = number[0], highest = number[0];
-    for (size_t i = 1; i < numbers->count; i++) {
-        lowest = number[i] < lowest ? number[i] : lowest;
-        highest = number[i] > highest ? number[i] : highest;
-    }
-    uint64_t words = (highest - lowest) / 64 + 1;
-    uint64_t *bits = words <= numbers->count ? calloc(words, sizeof *bits) : NULL;
-    if (!bits)
-        return false;
-    for (size_t i = 0; i < numbers->count; i++)
-        bits[(number[i] - lowest) / 64] |= (uint64_t)1 << (number[i] - lowest) % 64;
-    numbers->count = 0;
-    for (uint64_t i = 0; i < words; i++)
-        for (uint64_t left = bits[i]; left; left &= left - 1)
-            number[numbers->count++] = lowest + 64 * i + (uint64_t)__builtin_ctzll(left);
-    free(bits);
-    return true;
-}
-
-doppel_status dp_numbers_arrange(dp_numbers *numbers) {
-    uint64_t few[64], *scratch = few, *number = numbers->number;
-    size_t sorted = 1, count = numbers->count;
-    while (sorted < count && number[sorted - 1] < number[sorted])
-        sorted++;
-    if (sorted >= count || (count >= MANY_NUMBERS && arrange_dense(numbers)))
-        return DOPPEL_OK;
-    if (count > sizeof few / sizeof *few && !(scratch = malloc(count * sizeof *scratch)))
-        return DOPPEL_ERROR_MEMORY;
-    dp_sort64(number, count, scratch);
-    numbers->count = dp_unique64(number, count);
-    if (scratch != few)
-        free(scratch);
-    return DOPPEL_OK;
-}
 
 /* Puts in the place of numbers that were found, which are cut to 32 bits, all those that are there and may be meant. */
 static doppel_status widen(dp_directory *directory, dp_numbers *numbers) {
@@ -313,8 +648,10 @@ void dp_directory_get_stats(dp_directory *directory, dp_directory_stats *stats) 
     *stats = (dp_directory_stats){.documents = atomic_load(&directory->documents),
                                   .copies = atomic_load(&directory->copies)};
     stats->keys_bytes = dp_keys_bytes(directory->keys) + dp_alive_bytes(&directory->alive);
-    if (directory->bands)
-        stats->near_bytes = dp_keys_bytes(directory->bands) + dp_parities_bytes(directory->parities);
+    if (directory->bands) {
+        stats->parity_bytes = dp_parities_bytes(directory->parities);
+        stats->near_bytes = dp_keys_bytes(directory->bands) + stats->parity_bytes;
+    }
     if (directory->near) {
         doppel_index_stats near;
         doppel_index_get_stats(directory->near, &near);
@@ -322,5 +659,310 @@ void dp_directory_get_stats(dp_directory *directory, dp_directory_stats *stats) 
         snprintf(stats->plan, sizeof stats->plan, "%s", near.layout);
     }
     if (directory->titles)
-        dp_directory_titles_stats(directory->titles, stats);
+        titles_stats(directory->titles, stats);
+}
+
+/* ---- titles that wait to be loaded ----
+ *
+ * Owners of a title are best added in the order of their numbers. Titles come in that order, but on several threads: so
+ * titles of one loader whose numbers differ in the lowest bits only are a run, and the runs of all loaders are sorted.
+ */
+
+/* Titles of numbers that stand together. */
+typedef struct title_run {
+    uint64_t number; /* of the first */
+    size_t start, end;
+    const char *titles; /* what both count in */
+} title_run;
+
+typedef struct waiting_titles {
+    dp_buffer titles; /* each: number, length, bytes */
+    title_run *run;
+    size_t count, room;
+} waiting_titles;
+
+enum { RUN_BITS = 12 };
+
+static void waiting_free(waiting_titles *waiting) {
+    dp_buffer_free(&waiting->titles);
+    free(waiting->run);
+    *waiting = (waiting_titles){0};
+}
+
+static bool waiting_add(waiting_titles *waiting, doppel_slice title, uint64_t number) {
+    title_run *last = waiting->count ? &waiting->run[waiting->count - 1] : NULL;
+    if (!last || last->number >> RUN_BITS != number >> RUN_BITS) {
+        if (!dp_reserve(&waiting->run, &waiting->room, waiting->count + 1, sizeof *waiting->run))
+            return false;
+        last = &waiting->run[waiting->count++];
+        *last = (title_run){.number = number, .start = waiting->titles.size, .end = waiting->titles.size};
+    }
+    uint64_t head[2] = {number, title.length};
+    bool added =
+        dp_buffer_add(&waiting->titles, head, sizeof head) && dp_buffer_add(&waiting->titles, title.data, title.length);
+    if (added)
+        last->end = waiting->titles.size;
+    return added;
+}
+
+static int compare_runs(const void *first, const void *second) {
+    const title_run *a = first, *b = second;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static doppel_status add_run(dp_titles_index *index, const title_run *s) {
+    doppel_status status = DOPPEL_OK;
+    for (const char *at = s->titles + s->start, *end = s->titles + s->end; at < end && status == DOPPEL_OK;) {
+        uint64_t head[2];
+        memcpy(head, at, sizeof head);
+        at += sizeof head;
+        status = dp_titles_index_add(index, at, (size_t)head[1], head[0]);
+        at += (size_t)head[1];
+    }
+    return status;
+}
+
+static doppel_status load_waiting(dp_titles_index *index, waiting_titles *const *waiting, size_t count) {
+    size_t runs = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        runs += waiting[i]->count;
+    title_run *all = malloc((runs + 1) * sizeof *all);
+    if (!all)
+        return DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < waiting[i]->count; j++) {
+            all[at] = waiting[i]->run[j];
+            all[at++].titles = waiting[i]->titles.data;
+        }
+    qsort(all, runs, sizeof *all, compare_runs);
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0; i < runs && status == DOPPEL_OK; i++)
+        status = add_run(index, &all[i]);
+    free(all);
+    return status;
+}
+
+/* ---- loading ---- */
+
+typedef struct loader {
+    pthread_mutex_t lock;
+    dp_keys_stage *keys, *bands;
+    uint64_t *fingerprints, *owners;
+    size_t count, fingerprint_room, owner_room;
+    uint64_t documents, copies, highest;
+    waiting_titles titles[TITLE_SHARDS];
+} loader;
+
+struct dp_directory_load {
+    dp_directory *directory;
+    size_t loaders, threads;
+    _Atomic doppel_status status; /* the first that went wrong */
+    _Atomic size_t next;          /* task of the end */
+    loader loader[];
+};
+
+static doppel_status fail(dp_directory_load *load, doppel_status status) {
+    doppel_status none = DOPPEL_OK;
+    atomic_compare_exchange_strong(&load->status, &none, status);
+    return status;
+}
+
+/* ---- loaders ---- */
+
+static void clear_loader(loader *d) {
+    dp_keys_stage_free(d->keys);
+    dp_keys_stage_free(d->bands);
+    free(d->fingerprints);
+    free(d->owners);
+    for (size_t i = 0; i < TITLE_SHARDS; i++)
+        waiting_free(&d->titles[i]);
+    pthread_mutex_destroy(&d->lock);
+}
+
+doppel_status dp_directory_load_begin(dp_directory *directory, dp_directory_load **load) {
+    size_t threads = dp_thread_count(directory->options.threads);
+    dp_directory_load *l = calloc(1, sizeof *l + threads * sizeof *l->loader);
+    *load = NULL;
+    if (!l)
+        return DOPPEL_ERROR_MEMORY;
+    l->directory = directory;
+    l->threads = threads;
+    for (; l->loaders < threads && !pthread_mutex_init(&l->loader[l->loaders].lock, NULL); l->loaders++)
+        ;
+    if (!l->loaders) {
+        free(l);
+        return DOPPEL_ERROR_MEMORY;
+    }
+    *load = l;
+    return DOPPEL_OK;
+}
+
+/* A loader that is free, the same for the same thread where that is possible. */
+static loader *take_loader(dp_directory_load *load) {
+    static _Atomic size_t threads;
+    static _Thread_local size_t mine;
+    if (!mine)
+        mine = atomic_fetch_add(&threads, 1) + 1;
+    for (size_t i = 0; i < load->loaders; i++) {
+        loader *d = &load->loader[(mine + i) % load->loaders];
+        if (!pthread_mutex_trylock(&d->lock))
+            return d;
+    }
+    loader *d = &load->loader[mine % load->loaders];
+    pthread_mutex_lock(&d->lock);
+    return d;
+}
+
+/* Stages are made when they are needed: a loader may have no thread. */
+static bool stage_all(dp_keys_stage **stage, dp_keys *keys, const uint64_t *hashes, size_t count, uint64_t number) {
+    if (count && !*stage && !(*stage = dp_keys_stage_create(keys)))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!dp_keys_stage_add(*stage, hashes[i], number))
+            return false;
+    return true;
+}
+
+static bool put_fingerprint(loader *d, const dp_trace *trace, size_t words) {
+    if (!dp_reserve(&d->owners, &d->owner_room, d->count + 1, sizeof *d->owners) ||
+        !dp_reserve(&d->fingerprints, &d->fingerprint_room, (d->count + 1) * words, sizeof *d->fingerprints))
+        return false;
+    memcpy(d->fingerprints + d->count * words, trace->fingerprint, words * sizeof *d->fingerprints);
+    d->owners[d->count++] = trace->number;
+    return true;
+}
+
+static bool put(dp_directory_load *load, loader *d, const dp_trace *trace) {
+    dp_directory *directory = load->directory;
+    uint64_t keys[KEY_KINDS], bands[DP_MOST_BANDS];
+    if (!dp_alive_reserve(&directory->alive, trace->number) ||
+        !stage_all(&d->keys, directory->keys, keys, keys_of(trace, keys), trace->number) ||
+        !stage_all(&d->bands, directory->bands, bands, bands_of(directory, trace, bands), trace->number) ||
+        (has_near(directory, trace) && !put_fingerprint(d, trace, directory->options.bits > 64 ? 2 : 1)) ||
+        (has_title(directory, trace) && !waiting_add(&d->titles[shard_of(trace->title)], trace->title, trace->number)))
+        return false;
+    dp_alive_set(&directory->alive, trace->number, trace->expires);
+    d->documents += trace->kind == DP_TRACE_DOCUMENT;
+    d->copies += trace->kind == DP_TRACE_COPY;
+    d->highest = trace->number > d->highest ? trace->number : d->highest;
+    return true;
+}
+
+doppel_status dp_directory_load_add(dp_directory_load *load, const dp_trace *trace) {
+    doppel_status status = check_trace(trace);
+    if (status != DOPPEL_OK)
+        return fail(load, status);
+    if (dp_trace_is_removal(trace))
+        return DOPPEL_OK;
+    loader *d = take_loader(load);
+    bool taken = put(load, d, trace);
+    pthread_mutex_unlock(&d->lock);
+    return taken ? DOPPEL_OK : fail(load, DOPPEL_ERROR_MEMORY);
+}
+
+/* ---- the end ---- */
+
+/* Brings all fingerprints to the first loader: what is inserted at once is one run, and found the fastest. */
+static bool gather(dp_directory_load *load) {
+    loader *first = &load->loader[0];
+    size_t words = load->directory->options.bits > 64 ? 2 : 1;
+    for (loader *d = first + 1; d < load->loader + load->loaders; d++) {
+        if (!dp_reserve(&first->owners, &first->owner_room, first->count + d->count, sizeof *first->owners) ||
+            !dp_reserve(&first->fingerprints, &first->fingerprint_room, (first->count + d->count) * words,
+                        sizeof *first->fingerprints))
+            return false;
+        if (d->count) {
+            memcpy(first->owners + first->count, d->owners, d->count * sizeof *d->owners);
+            memcpy(first->fingerprints + first->count * words, d->fingerprints,
+                   d->count * words * sizeof *d->fingerprints);
+        }
+        first->count += d->count;
+        free(d->owners);
+        free(d->fingerprints);
+        d->owners = d->fingerprints = NULL;
+    }
+    return true;
+}
+
+static doppel_status insert_fingerprints(dp_directory_load *load) {
+    loader *first = &load->loader[0];
+    if (!load->directory->near)
+        return DOPPEL_OK;
+    if (!gather(load))
+        return DOPPEL_ERROR_MEMORY;
+    doppel_status status = DOPPEL_OK;
+    if (first->count)
+        status =
+            doppel_index_insert_many(load->directory->near, first->fingerprints, first->owners, NULL, first->count);
+    free(first->owners);
+    free(first->fingerprints);
+    first->owners = first->fingerprints = NULL;
+    return status;
+}
+
+/* The titles of all loaders for a shard. */
+static doppel_status add_titles(dp_directory_load *load, size_t shard) {
+    doppel_status status = DOPPEL_OK;
+    if (!load->directory->titles)
+        return status;
+    waiting_titles *waiting[DP_MAX_THREADS];
+    for (size_t i = 0; i < load->loaders; i++)
+        waiting[i] = &load->loader[i].titles[shard];
+    status = load_waiting(load->directory->titles->shard[shard].index, waiting, load->loaders);
+    for (size_t i = 0; i < load->loaders; i++)
+        waiting_free(waiting[i]);
+    return status;
+}
+
+/* The keys of a part, or the bands, of all loaders. */
+static bool build_keys(dp_directory_load *load, bool bands, size_t part, dp_keys_scratch *scratch) {
+    dp_keys_stage *stages[DP_MAX_THREADS];
+    dp_keys *keys = bands ? load->directory->bands : load->directory->keys;
+    for (size_t i = 0; i < load->loaders; i++)
+        stages[i] = bands ? load->loader[i].bands : load->loader[i].keys;
+    return !keys || dp_keys_build(keys, stages, load->loaders, part, scratch);
+}
+
+/* The longest tasks come first. */
+enum { FINGERPRINTS = 0, FIRST_TITLES = 1, FIRST_BANDS = FIRST_TITLES + TITLE_SHARDS };
+enum { FIRST_KEYS = FIRST_BANDS + DP_KEY_PARTS, TASKS = FIRST_KEYS + DP_KEY_PARTS };
+
+static doppel_status run_task(dp_directory_load *load, size_t task, dp_keys_scratch *scratch) {
+    if (task == FINGERPRINTS)
+        return insert_fingerprints(load);
+    if (task < FIRST_BANDS)
+        return add_titles(load, task - FIRST_TITLES);
+    bool bands = task < FIRST_KEYS;
+    return build_keys(load, bands, task - (bands ? FIRST_BANDS : FIRST_KEYS), scratch) ? DOPPEL_OK
+                                                                                       : DOPPEL_ERROR_MEMORY;
+}
+
+static void run_tasks(void *user, size_t thread) {
+    dp_directory_load *load = user;
+    dp_keys_scratch scratch = {0};
+    (void)thread;
+    for (size_t task; (task = atomic_fetch_add(&load->next, 1)) < TASKS;) {
+        doppel_status status = atomic_load(&load->status) == DOPPEL_OK ? run_task(load, task, &scratch) : DOPPEL_OK;
+        if (status != DOPPEL_OK)
+            fail(load, status);
+    }
+    dp_keys_scratch_free(&scratch);
+}
+
+static void count_loader(dp_directory *directory, const loader *d) {
+    atomic_fetch_add(&directory->documents, d->documents);
+    atomic_fetch_add(&directory->copies, d->copies);
+    raise_highest(directory, d->highest);
+}
+
+doppel_status dp_directory_load_end(dp_directory_load *load) {
+    for (size_t i = 0; i < load->loaders; i++)
+        count_loader(load->directory, &load->loader[i]);
+    if (atomic_load(&load->status) == DOPPEL_OK)
+        dp_run_threads(load->threads, run_tasks, load);
+    doppel_status status = atomic_load(&load->status);
+    for (size_t i = 0; i < load->loaders; i++)
+        clear_loader(&load->loader[i]);
+    free(load);
+    return status;
 }

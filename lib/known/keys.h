@@ -12,7 +12,7 @@
 #ifndef DP_KEYS_H
 #define DP_KEYS_H
 
-#include "known/directory.h"
+#include "known/numbers.h"
 
 typedef struct dp_keys dp_keys;
 
@@ -42,8 +42,6 @@ dp_keys_stage *dp_keys_stage_create(dp_keys *keys);
 void dp_keys_stage_free(dp_keys_stage *stage);
 /* False: no memory; what was staged before stays. */
 bool dp_keys_stage_add(dp_keys_stage *stage, uint64_t hash, uint64_t number);
-/* Gives up what is staged for a part. */
-void dp_keys_stage_drop(dp_keys_stage *stage, size_t part);
 
 /* Memory to build with, one for each thread, used again; zero is none. */
 typedef struct dp_keys_scratch {

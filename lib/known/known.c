@@ -206,11 +206,6 @@ size_t dp_known_fetches(const dp_known *known) {
 
 /* ---- finding ---- */
 
-void dp_numbers_free(dp_numbers *numbers) {
-    free(numbers->number);
-    *numbers = (dp_numbers){0};
-}
-
 doppel_status dp_look_find_name(dp_look *look, dp_key key, doppel_slice name, dp_numbers *numbers,
                                 doppel_error *error) {
     return look->known->kind->find_name(look, key, name, numbers, error);

@@ -53,11 +53,11 @@ typedef struct dp_local {
 
     pthread_mutex_t order; /* of all down to `closing` */
     pthread_cond_t settled;
-    dp_view *view;      /* for `order`, or `shape` to write */
-    uint64_t next;      /* number */
-    dp_group *current;  /* takes changes */
-    dp_group *writing;  /* is being written; NULL: none is */
-    dp_leaving leaving; /* what both remove */
+    dp_view *view;          /* for `order`, or `shape` to write */
+    uint64_t next;          /* number */
+    dp_group *current;      /* takes changes */
+    dp_group *writing;      /* is being written; NULL: none is */
+    dp_number_set removing; /* what both remove */
     uint64_t followed_generation;
     _Atomic uint64_t followed; /* a reader process: the last number it has taken in */
     uint64_t loads;            /* how often all was read; changes under `shape` only */
@@ -145,16 +145,5 @@ doppel_status dp_local_write_now(dp_local *local, doppel_error *error);
 doppel_status dp_local_start(dp_local *local, doppel_error *error);
 /* At the end, without `order`: all that is pending becomes durable. */
 void dp_local_stop(dp_local *local);
-
-/* ---- local_whole.c ---- */
-
-/* Now and then, what has expired goes: as much of it as is due for some adds. `order` is held, in no view. What goes
- * wrong is told by the commit. */
-void dp_local_expire_due(dp_local *local, size_t adds);
-doppel_status dp_local_flush(dp_known *known, doppel_error *error);
-doppel_status dp_local_expire(dp_known *known, uint64_t *expired, doppel_error *error);
-doppel_status dp_local_compact(dp_known *known, doppel_error *error);
-doppel_status dp_local_backup(dp_known *known, const char *path, doppel_error *error);
-void dp_local_get_stats(dp_known *known, doppel_engine_stats *stats);
 
 #endif

@@ -47,16 +47,16 @@ const dp_pending *dp_local_find(const dp_local *local, uint64_t number) {
 }
 
 /* Whether a change removes what is found until it is durable. */
-static bool is_leaving(const dp_pending *p) {
+static bool removes_when_durable(const dp_pending *p) {
     return p->removed && p->change.number;
 }
 
 /* What a group removes goes out of the directory. */
-static void remove_leaving(dp_local *local, const dp_group *group) {
+static void apply_removals(dp_local *local, const dp_group *group) {
     bool told = false;
     for (size_t i = 0; i < group->count; i++) {
         const dp_pending *p = &group->pending[i].is;
-        if (!is_leaving(p))
+        if (!removes_when_durable(p))
             continue;
         if (!told)
             atomic_fetch_add(&local->removals, 1);
@@ -68,24 +68,24 @@ static void remove_leaving(dp_local *local, const dp_group *group) {
     }
 }
 
-static void add_leaving(dp_local *local, const dp_group *group) {
+static void add_removals(dp_local *local, const dp_group *group) {
     for (size_t i = 0; group && i < group->count; i++)
-        if (is_leaving(&group->pending[i].is))
-            dp_leaving_add(&local->leaving, group->pending[i].is.trace.number);
+        if (removes_when_durable(&group->pending[i].is))
+            dp_number_set_add(&local->removing, group->pending[i].is.trace.number);
 }
 
 /* The set of what is to be removed, from what is pending. */
-static void collect_leaving(dp_local *local) {
-    dp_leaving_clear(&local->leaving);
-    add_leaving(local, local->writing);
-    add_leaving(local, local->current);
+static void collect_removals(dp_local *local) {
+    dp_number_set_clear(&local->removing);
+    add_removals(local, local->writing);
+    add_removals(local, local->current);
 }
 
 /* Takes back what a change did to the directory. */
 static void undo(dp_local *local, const dp_pending *p) {
     if (p->added)
         dp_directory_remove(local->directory, &p->trace);
-    if (p->removed && !is_leaving(p) && dp_directory_add(local->directory, &p->trace) != DOPPEL_OK)
+    if (p->removed && !removes_when_durable(p) && dp_directory_add(local->directory, &p->trace) != DOPPEL_OK)
         dp_known_log(&local->known, DOPPEL_LOG_ERROR, "COMMIT_ERROR",
                      "document %llu is not found until the next opening", (unsigned long long)p->trace.number);
 }
@@ -139,8 +139,8 @@ static dp_group *current_group(dp_local *local) {
 static doppel_status take_in(dp_local *local, const dp_pending *p) {
     if (p->added)
         return dp_directory_add(local->directory, &p->trace);
-    if (is_leaving(p))
-        return dp_leaving_reserve(&local->leaving) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    if (removes_when_durable(p))
+        return dp_number_set_reserve(&local->removing) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
     return p->removed ? dp_directory_remove(local->directory, &p->trace) : DOPPEL_OK;
 }
 
@@ -177,8 +177,8 @@ doppel_status dp_local_queue(dp_local *local, const dp_pending *pending, doppel_
         free(queued->bytes);
         return dp_fail(error, status, "%s", doppel_status_name(status));
     }
-    if (is_leaving(p))
-        dp_leaving_add(&local->leaving, p->trace.number);
+    if (removes_when_durable(p))
+        dp_number_set_add(&local->removing, p->trace.number);
     group->count++;
     group->titles += counts_title(p);
     for (int i = 0; i < DP_PARTS; i++)
@@ -197,7 +197,7 @@ void dp_local_back(dp_local *local, size_t mark) {
         undo(local, &group->pending[--group->count].is);
         free(group->pending[group->count].bytes);
     }
-    collect_leaving(local);
+    collect_removals(local);
 }
 
 /* ---- writing ---- */
@@ -243,7 +243,7 @@ static void settle(dp_local *local, doppel_status status, const doppel_error *er
     bool written = status == DOPPEL_OK || is_written(local, group->pending[group->count - 1].at);
     local->writing = NULL;
     if (written)
-        remove_leaving(local, group);
+        apply_removals(local, group);
     if (status != DOPPEL_OK) {
         group_undo(local, local->current);
         if (!written)
@@ -256,7 +256,7 @@ static void settle(dp_local *local, doppel_status status, const doppel_error *er
         local->failed = status;
         local->failed_error = *error;
     }
-    collect_leaving(local);
+    collect_removals(local);
     group_end(group, status, error);
     group_let_go(group);
     pthread_cond_broadcast(&local->settled);

@@ -4,7 +4,6 @@
  * process that finds none makes it. A memory that goes while it is in use (all expired, all removed, a server that lost
  * its data) is made anew by the first that misses it, and the others follow. */
 #include "known/redis.h"
-#include "known/redis_parts.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -19,6 +18,47 @@ static const char *const meta_names[META_FIELDS] = {"v", "s", "e", "k", "p", "x"
 
 static doppel_slice slice_of(const redisReply *reply) {
     return (doppel_slice){reply->str, dp_redis_is_string(reply) ? reply->len : 0};
+}
+
+/* ---- memory that goes all at once: what commands are made of, what a look has fetched ---- */
+
+enum { BLOCK = 65536 };
+
+struct dp_arena_block {
+    struct dp_arena_block *next;
+    size_t used, room;
+    max_align_t bytes[];
+};
+
+void *dp_arena_take(dp_arena *arena, size_t length) {
+    struct dp_arena_block *block = arena->block;
+    if (length > SIZE_MAX / 2)
+        return NULL;
+    length = (length + 16) & ~(size_t)15;
+    if (!block || block->room - block->used < length) {
+        size_t room = length > BLOCK ? length : BLOCK;
+        if (!(block = malloc(sizeof *block + room)))
+            return NULL;
+        *block = (struct dp_arena_block){.next = arena->block, .room = room};
+        arena->block = block;
+    }
+    block->used += length;
+    return (char *)block->bytes + block->used - length;
+}
+
+void dp_arena_free(dp_arena *arena) {
+    for (struct dp_arena_block *block = arena->block, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    arena->block = NULL;
+}
+
+doppel_slice dp_arena_copy(dp_arena *arena, const void *bytes, size_t length) {
+    char *copy = dp_arena_take(arena, length);
+    if (copy && length)
+        memcpy(copy, bytes, length);
+    return (doppel_slice){copy, copy ? length : 0};
 }
 
 /* ---- commands ---- */
@@ -435,40 +475,20 @@ doppel_status dp_redis_backup(dp_known *known, const char *path, doppel_error *e
 
 /* ---- the functions, by an administrator ---- */
 
-typedef struct preparing {
-    void (*server)(const char *server, const char *library, const char *state, void *user);
-    void *user;
-} preparing;
-
-static doppel_status prepare_server(dp_redis_link *link, void *user, doppel_error *error) {
-    const preparing *p = user;
-    const char *state;
-    doppel_status status = dp_redis_load(link, &state, error);
-    if (status == DOPPEL_OK && p->server)
-        p->server(link->wire.place, dp_redis_library_name, state, p->user);
-    return status;
-}
-
 doppel_status dp_redis_prepare_servers(const char *text,
                                        void (*server)(const char *server, const char *library, const char *state,
                                                       void *user),
                                        void *user, doppel_error *error) {
     dp_redis_url url;
     dp_redis_pool *pool = NULL;
-    preparing p = {server, user};
     doppel_status status = dp_redis_url_parse(text, &url, error);
     if (status)
         return status;
     const dp_redis_link_options options = {
         .url = &url, .library = dp_redis_library, .library_name = dp_redis_library_name, .administers = true};
     status = dp_redis_pool_create(&options, &pool, error);
-    dp_redis_link *link = status ? NULL : dp_redis_take(pool, error);
-    if (link) {
-        status = dp_redis_each_master(link, prepare_server, &p, error);
-        dp_redis_give(pool, link);
-    } else if (!status) {
-        status = DOPPEL_ERROR_MEMORY;
-    }
+    if (!status)
+        status = dp_redis_pool_prepare(pool, server, user, error);
     dp_redis_pool_free(pool);
     dp_redis_url_free(&url);
     return status;

@@ -2,13 +2,12 @@
  *
  *     redis.c           opened, made, closed; what it is like
  *     redis_places.c    where documents are found: the places of names, bands, fingerprints and titles
- *     redis_fetch.c     what a call has fetched of it
- *     redis_look.c      what is found there
- *     redis_queue.c     what a call is going to change
- *     redis_commit.c    what it changes, if what was read still holds
+ *     redis_look.c      what a call has fetched of it, and what is found there
+ *     redis_commit.c    what it is going to change, and does, if what was read still holds
  *     redis_check.c     all of it: each document, verify, compact
  *     functions.lua     the functions that run inside Redis
- * and redis_link.h, the connection. docs/FORMAT.md section 14 has the keys and their bytes. */
+ * and redis_link.h, the connection (redis_link.c, redis_server.c). docs/FORMAT.md section 14 has the keys and their
+ * bytes. */
 #ifndef DP_REDIS_H
 #define DP_REDIS_H
 
@@ -22,7 +21,7 @@
 extern const char dp_redis_library[];
 extern const char dp_redis_library_name[];
 
-/* ---- memory that goes all at once: redis_arena.c ---- */
+/* ---- memory that goes all at once: redis.c ---- */
 
 typedef struct dp_arena {
     struct dp_arena_block *block;
@@ -201,7 +200,7 @@ void dp_redis_put_field(dp_redis_batch *batch, uint64_t place);
 /* Sends all. `safe`: what they change is waited for as the URL says. Replies are the batch's. */
 doppel_status dp_redis_send(dp_redis_batch *batch, dp_redis_link *link, bool safe, doppel_error *error);
 
-/* ---- looks: redis_fetch.c, redis_look.c ---- */
+/* ---- looks: redis_look.c ---- */
 
 /* A map from numbers, none of which is 0, to positions in an array. Zero is empty. */
 typedef struct dp_redis_map {
@@ -296,19 +295,10 @@ static inline dp_redis_look *dp_redis_look_of(const dp_look *look) {
     return look->own;
 }
 
-/* For the table of the kind; see kind.h. */
-doppel_status dp_redis_look_create(dp_look *look, doppel_error *error);
-void dp_redis_look_free(dp_look *look);
-doppel_status dp_redis_begin(dp_look *look, doppel_error *error);
-doppel_status dp_redis_end(dp_look *look, doppel_error *error);
-bool dp_redis_again(const dp_look *look);
-
 /* A batch of a look. Send: *changed: it was another memory; what was asked of the one before is forgotten. */
 dp_redis_batch dp_redis_look_batch(const dp_look *look);
 doppel_status dp_redis_look_send(dp_look *look, dp_redis_batch *batch, bool *changed, doppel_error *error);
 /* Fetches the places that `add` names, once more if the memory is another one. They are in l->asked then. */
-doppel_status dp_redis_fetch_asked(dp_look *look, void (*add)(dp_redis_look *l, const void *what), const void *what,
-                                   doppel_error *error);
 /* Fetches those of l->asked that are not yet. */
 doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *error);
 /* Fetches the documents of these numbers that are not yet. An error, DOPPEL_ERROR_STORE, if one of them is damaged;
@@ -335,10 +325,8 @@ doppel_status dp_redis_fetch_queries(dp_look *look, doppel_error *error);
 /* The copies and texts of a document, ascending, with their documents; *listed: the bytes of its list of them. */
 doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, size_t *listed,
                                    doppel_error *error);
-/* The memory that is there now; all that was fetched is forgotten. */
-doppel_status dp_redis_follow_memory(dp_redis_look *l, doppel_error *error);
 
-/* ---- redis_queue.c, redis_commit.c ---- */
+/* ---- changes: redis_commit.c ---- */
 
 doppel_status dp_redis_number(dp_look *look, uint64_t *number, doppel_error *error);
 doppel_status dp_redis_queue(dp_look *look, const dp_pending *pending, doppel_error *error);
@@ -351,7 +339,7 @@ void dp_redis_leave_turn(dp_look *look);
 /* The places where a document, copy or text is found. */
 void dp_redis_trace_places(const dp_redis_memory *memory, const dp_redis_document *document, dp_redis_places *places);
 
-/* ---- redis_check.c ---- */
+/* ---- all of it: redis_check.c ---- */
 
 doppel_status dp_redis_each(dp_look *look, const dp_each *each, doppel_error *error);
 doppel_status dp_redis_each_count(dp_look *look,

@@ -1,21 +1,914 @@
-/* redis_link.c - commands in order, each carried out once, over connections that break.
+/* redis_link.c - links to Redis: who is in charge, greeting it, the pool of links, and commands in order, each carried
+ * out once, over connections that break.
+ *
+ * Greeting: HELLO answers who is there (version, mode, role, the connection's number) and may be asked by every user. A
+ * user may lack the right to load functions (FUNCTION LOAD): then an administrator has loaded them (dp_known_prepare).
+ * A user that may not even list them takes those that are there: whoever has no right to load cannot have replaced
+ * them.
+ *
+ * Who is in charge: one server: the URL says it. Sentinels: each is asked in turn, and the server it names must say
+ * itself that it is the master. A Cluster: any node knows who has which slots and which other nodes there are; where
+ * the one in charge does not answer, the others are asked until they have agreed on its successor.
  *
  * A call makes passes over the commands that have no answer yet. In a pass they are sent in order, a window at a time;
- * answers come in the same order. A refusal (MOVED, LOADING, ...) ends the sending: what is on its way is awaited, then
- * the reason is mended. The next pass, as the first on every connection, sends one command alone until one is answered,
- * so that a server that changes its mind meanwhile does not carry out the later ones of a window only. When the
- * connection breaks, what was sent may have been carried out or not: it is sent again with its flag `again`, by which
- * the function inside Redis knows to look first. What the system never got was not carried out, and is sent again as it
- * was.
+ * answers come in the same order, so the oldest in flight is always the one that is answered. A refusal (MOVED,
+ * LOADING,
+ * ...) ends the sending: what is on its way is awaited, then the reason is mended. The next pass, as the first on every
+ * connection, sends one command alone until one is answered, so that a server that changes its mind meanwhile does not
+ * carry out the later ones of a window only. When the connection breaks, what was sent may have been carried out or
+ * not: it is sent again with its flag `again`, by which the function inside Redis knows to look first. What the system
+ * never got was not carried out, and is sent again as it was.
  *
  * With replicas an answer counts once a WAIT has confirmed it. If the connection is lost before, the server that gave
  * the answer may be gone, and another without it in charge: all commands of the call are in question again. */
-#include "known/redis_parts.h"
+#include "known/redis_link.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <time.h>
+
+/* A command on its way. */
+typedef struct sending_command {
+    size_t bytes; /* in the wire's buffer */
+    bool unknown; /* it was sent before, and may have been carried out */
+} sending_command;
+
+struct dp_redis_link {
+    dp_redis_pool *pool;
+    dp_redis_link *next; /* in the pool's list */
+    dp_redis_wire wire;
+    bool ready;             /* connected, greeted, the functions are there */
+    dp_redis_address where; /* host NULL: not known */
+    bool cluster;           /* what is there is a node of a Cluster */
+    long long client;       /* the connection's number at the server */
+    dp_redis_turn refusal;  /* what the last error met while connecting asks for; DP_REDIS_KEEP: there was none */
+    bool missing;           /* a call has not found the functions */
+    bool wrote;             /* the server may remember requests of it */
+    bool doubted;           /* a connection was given up with requests that may still arrive */
+    size_t turn;            /* whom to ask next: an address of the URL, a known node */
+    uint8_t name[8];
+    uint64_t number;
+    uint64_t chance; /* the state of what is left to chance */
+    sending_command *sending;
+    size_t capacity; /* of `sending` */
+};
+
+struct dp_redis_pool {
+    dp_redis_link_options options;
+    dp_redis_counters counters;
+    dp_redis_stop stop;
+    pthread_mutex_t mutex;
+    dp_redis_link *idle;
+    /* Nodes of the Cluster that have been named, the last one in charge first. */
+    dp_redis_address *node;
+    size_t nodes, node_capacity;
+    bool warned;
+};
+
+/* Whether the process does not wait any longer for servers that do not answer. */
+static inline bool is_stopping(const dp_redis_pool *pool) {
+    return atomic_load_explicit(&pool->stop.since, memory_order_relaxed) != 0;
+}
+
+__attribute__((format(printf, 4, 5))) static void log_line(dp_redis_pool *pool, doppel_log_level level,
+                                                           const char *event, const char *format, ...) {
+    if (!pool->options.log)
+        return;
+    char line[800];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    pool->options.log(level, event, line, pool->options.user);
+}
+
+/* ---- links ---- */
+
+/* A link without a connection. */
+static dp_redis_link *link_create(dp_redis_pool *pool, doppel_error *error) {
+    dp_redis_link *link = calloc(1, sizeof *link);
+    if (!link) {
+        dp_no_memory(error);
+        return NULL;
+    }
+    link->pool = pool;
+    link->wire.fd = -1;
+    if (getrandom(link->name, sizeof link->name, 0) != sizeof link->name) {
+        dp_fail(error, DOPPEL_ERROR_AWAY, "the system gives no random numbers: %s", strerror(errno));
+        free(link);
+        return NULL;
+    }
+    link->chance = dp_load64(link->name);
+    return link;
+}
+
+static void link_free(dp_redis_link *link) {
+    dp_redis_wire_close(&link->wire);
+    free(link->where.host);
+    free(link->sending);
+    free(link);
+}
+
+const uint8_t *dp_redis_link_name(const dp_redis_link *link) {
+    return link->name;
+}
+
+uint64_t dp_redis_link_next(dp_redis_link *link) {
+    return ++link->number;
+}
+
+/* ---- greeting ---- */
+
+enum { LEAST_VERSION = 7 };
+
+static doppel_status ask(dp_redis_link *link, const char *const *words, redisReply **reply, doppel_error *error) {
+    return dp_redis_wire_ask(&link->wire, link->pool->options.url->timeout, words, reply, error);
+}
+#define ASK(link, reply, error, ...) ask(link, (const char *const[]){__VA_ARGS__, NULL}, reply, error)
+
+/* An error of Redis as an error of the call: sets `refusal`, frees the reply. */
+static doppel_status refuse(dp_redis_link *link, redisReply *reply, doppel_error *error) {
+    link->refusal = dp_redis_turn_of(reply);
+    doppel_status status = dp_redis_explain(link->wire.place, reply, error);
+    freeReplyObject(reply);
+    return status;
+}
+
+/* Sends a command that is to be answered by anything but an error. */
+static doppel_status demand(dp_redis_link *link, const char *const *words, doppel_error *error) {
+    redisReply *reply;
+    doppel_status status = ask(link, words, &reply, error);
+    if (!status && reply->type == REDIS_REPLY_ERROR)
+        return refuse(link, reply, error);
+    freeReplyObject(reply);
+    return status;
+}
+
+/* ---- who is there ---- */
+
+/* Of names and values in turn, the value behind a name; NULL: none. */
+static const redisReply *value_of(const redisReply *pairs, const char *name) {
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2)
+        if (pairs->element[i]->str && !strcmp(pairs->element[i]->str, name))
+            return pairs->element[i + 1];
+    return NULL;
+}
+
+static const char *text_of(const redisReply *pairs, const char *name) {
+    const redisReply *value = value_of(pairs, name);
+    return value && value->str ? value->str : "";
+}
+
+static doppel_status meet(dp_redis_link *link, const redisReply *hello, doppel_error *error) {
+    const char *version = text_of(hello, "version");
+    const redisReply *id = value_of(hello, "id");
+    if (hello->type == REDIS_REPLY_ERROR && strncmp(hello->str, "ERR unknown command", 19))
+        return dp_redis_explain(link->wire.place, hello, error);
+    if (atoi(version) < LEAST_VERSION)
+        return dp_fail(error, DOPPEL_ERROR_STORE, "%s: it is Redis %s; version 7 or later is needed (functions)",
+                       link->wire.place, *version ? version : "below 6");
+    link->cluster = !strcmp(text_of(hello, "mode"), "cluster");
+    link->client = id ? id->integer : 0;
+    if (link->pool->options.url->kind == DP_REDIS_SENTINEL && strcmp(text_of(hello, "role"), "master") != 0)
+        return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: the Sentinels name it as master, but it is a replica",
+                       link->wire.place);
+    return DOPPEL_OK;
+}
+
+static doppel_status say_hello(dp_redis_link *link, doppel_error *error) {
+    const dp_redis_url *url = link->pool->options.url;
+    char name[32] = "doppel-";
+    for (size_t i = 0; i < sizeof link->name; i++)
+        snprintf(name + 7 + 2 * i, 3, "%02x", link->name[i]);
+    const char *user = url->user ? url->user : "default";
+    redisReply *hello;
+    doppel_status status = url->password
+                               ? ASK(link, &hello, error, "HELLO", "2", "AUTH", user, url->password, "SETNAME", name)
+                               : ASK(link, &hello, error, "HELLO", "2", "SETNAME", name);
+    if (!status)
+        status = meet(link, hello, error);
+    freeReplyObject(hello);
+    return status;
+}
+
+/* Connects to `to` and makes the connection usable: password, name, version, db. Errors: DOPPEL_ERROR_AWAY (it may be
+ * tried again), DOPPEL_ERROR_STORE, DOPPEL_ERROR_MEMORY; the wire is closed then. */
+static doppel_status greet(dp_redis_link *link, const dp_redis_address *to, doppel_error *error) {
+    const dp_redis_url *url = link->pool->options.url;
+    doppel_status status = dp_redis_wire_open(&link->wire, to, url->timeout, &link->pool->stop, error);
+    if (status)
+        return status;
+    char db[16];
+    snprintf(db, sizeof db, "%d", url->db);
+    status = say_hello(link, error);
+    if (!status && url->db)
+        status = demand(link, (const char *const[]){"SELECT", db, NULL}, error);
+    if (status)
+        dp_redis_wire_close(&link->wire);
+    return status;
+}
+
+/* ---- functions and settings ---- */
+
+/* Which functions the server has under our name. */
+typedef enum library_state { LIBRARY_ABSENT, LIBRARY_OURS, LIBRARY_OTHER, LIBRARY_HIDDEN } library_state;
+
+static doppel_status look_at_library(dp_redis_link *link, library_state *state, doppel_error *error) {
+    const dp_redis_link_options *o = &link->pool->options;
+    redisReply *reply;
+    doppel_status status = ASK(link, &reply, error, "FUNCTION", "LIST", "LIBRARYNAME", o->library_name, "WITHCODE");
+    if (status)
+        return status;
+    if (reply->type == REDIS_REPLY_ERROR && dp_redis_turn_of(reply) == DP_REDIS_WAIT)
+        return refuse(link, reply, error);
+    if (reply->type != REDIS_REPLY_ARRAY)
+        *state = LIBRARY_HIDDEN;
+    else if (!reply->elements)
+        *state = LIBRARY_ABSENT;
+    else
+        *state = !strcmp(text_of(reply->element[0], "library_code"), o->library) ? LIBRARY_OURS : LIBRARY_OTHER;
+    freeReplyObject(reply);
+    return DOPPEL_OK;
+}
+
+/* Gives *lost true when somebody else was quicker. */
+static doppel_status load_library(dp_redis_link *link, bool replace, bool *lost, doppel_error *error) {
+    const char *library = link->pool->options.library;
+    redisReply *reply;
+    doppel_status status = replace ? ASK(link, &reply, error, "FUNCTION", "LOAD", "REPLACE", library)
+                                   : ASK(link, &reply, error, "FUNCTION", "LOAD", library);
+    if (status)
+        return status;
+    *lost = reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "ERR Library", 11);
+    if (reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "NOPERM", 6)) {
+        freeReplyObject(reply);
+        link->refusal = DP_REDIS_FAIL;
+        return dp_fail(error, DOPPEL_ERROR_STORE,
+                       "%s: it does not have doppel's functions (%s), and this user may not load them: an "
+                       "administrator runs `doppel prepare --store URL` once",
+                       link->wire.place, link->pool->options.library_name);
+    }
+    if (reply->type == REDIS_REPLY_ERROR && !*lost) {
+        doppel_error refused;
+        status = refuse(link, reply, &refused);
+        return dp_fail(error, status, "doppel's functions cannot be loaded: %s", refused.message);
+    }
+    freeReplyObject(reply);
+    return DOPPEL_OK;
+}
+
+static doppel_status refuse_library(dp_redis_link *link, doppel_error *error) {
+    link->refusal = DP_REDIS_FAIL;
+    return dp_fail(
+        error, DOPPEL_ERROR_STORE,
+        "%s: the functions %s on this server have other code than this doppel's, and are not called: an "
+        "administrator runs `doppel prepare --store URL` to put them right, and looks who may load functions",
+        link->wire.place, link->pool->options.library_name);
+}
+
+/* Loads the functions where they are missing and may be loaded. Other code under their name is refused, or replaced by
+ * an administrator. *done: "present", "loaded" or "replaced". */
+static doppel_status load_functions(dp_redis_link *link, const char **done, doppel_error *error) {
+    enum { TRIES = 5 };
+    bool administers = link->pool->options.administers, missing = link->missing;
+    link->missing = false;
+    *done = "present";
+    for (int i = 0; i < TRIES; i++) {
+        library_state state = LIBRARY_ABSENT;
+        bool lost = false;
+        doppel_status status = look_at_library(link, &state, error);
+        if (status || state == LIBRARY_OURS)
+            return status;
+        if (state == LIBRARY_OTHER && !administers)
+            return refuse_library(link, error);
+        /* Where they are hidden, the first call tells whether they are there. */
+        if (state == LIBRARY_HIDDEN && !missing && !administers)
+            return DOPPEL_OK;
+        status = load_library(link, state == LIBRARY_OTHER, &lost, error);
+        *done = state == LIBRARY_OTHER ? "replaced" : "loaded";
+        if (status || !lost || state == LIBRARY_HIDDEN)
+            return status;
+        *done = "present";
+    }
+    return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: doppel's functions come and go: is somebody else loading them?",
+                   link->wire.place);
+}
+
+/* What may be evicted is forgotten before its time. A user that may not ask is not told. */
+static doppel_status warn_of_eviction(dp_redis_link *link, doppel_error *error) {
+    redisReply *reply;
+    doppel_status status = ASK(link, &reply, error, "CONFIG", "GET", "maxmemory*");
+    if (status)
+        return status;
+    const char *policy = text_of(reply, "maxmemory-policy");
+    if (strcmp(text_of(reply, "maxmemory"), "0") != 0 && *policy && strcmp(policy, "noeviction") != 0)
+        log_line(link->pool, DOPPEL_LOG_WARNING, "REDIS_EVICTS",
+                 "%s: maxmemory-policy is %s: when it is full it drops keys, and with them what doppel remembers, "
+                 "without a word; set it to noeviction",
+                 link->wire.place, policy);
+    freeReplyObject(reply);
+    return DOPPEL_OK;
+}
+
+/* Loads the functions if they are not there; warns once of what is wrong with the settings of the server. */
+static doppel_status prepare(dp_redis_link *link, doppel_error *error) {
+    const char *done;
+    doppel_status status = link->pool->options.administers ? DOPPEL_OK : load_functions(link, &done, error);
+    pthread_mutex_lock(&link->pool->mutex);
+    bool warned = link->pool->warned;
+    link->pool->warned = true;
+    pthread_mutex_unlock(&link->pool->mutex);
+    return status || warned ? status : warn_of_eviction(link, error);
+}
+
+/* ---- who is in charge ---- */
+
+enum { MOST_NODES = 1000 };
+
+/* ---- addresses ---- */
+
+static bool address_copy(dp_redis_address *to, const dp_redis_address *from) {
+    char *host = strdup(from->host);
+    if (!host)
+        return false;
+    free(to->host);
+    *to = (dp_redis_address){host, from->port};
+    return true;
+}
+
+static bool address_equal(const dp_redis_address *a, const dp_redis_address *b) {
+    return a->host && b->host && a->port == b->port && !strcmp(a->host, b->host);
+}
+
+/* ---- one server, and Sentinels ---- */
+
+static doppel_status connect_to(dp_redis_link *link, const dp_redis_address *to, doppel_error *error) {
+    if (!address_copy(&link->where, to))
+        return dp_no_memory(error);
+    return greet(link, &link->where, error);
+}
+
+/* Reads the answer of a Sentinel. */
+static doppel_status read_master(const dp_redis_wire *wire, const char *service, const redisReply *reply,
+                                 dp_redis_address *master, doppel_error *error) {
+    if (reply->type == REDIS_REPLY_ERROR)
+        return dp_redis_explain(wire->place, reply, error);
+    if (reply->type == REDIS_REPLY_NIL)
+        return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: this Sentinel knows no service %s", wire->place, service);
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !reply->element[0]->str || !reply->element[1]->str)
+        return dp_redis_explain(wire->place, reply, error);
+    dp_redis_address named = {reply->element[0]->str, atoi(reply->element[1]->str)};
+    return address_copy(master, &named) ? DOPPEL_OK : dp_no_memory(error);
+}
+
+static doppel_status ask_sentinel(const dp_redis_pool *pool, const dp_redis_address *sentinel, dp_redis_address *master,
+                                  doppel_error *error) {
+    const dp_redis_url *url = pool->options.url;
+    dp_redis_wire wire;
+    redisReply *reply = NULL;
+    doppel_status status = dp_redis_wire_open(&wire, sentinel, url->timeout, &pool->stop, error);
+    if (status)
+        return status;
+    if (url->sentinel_password) {
+        status = DP_REDIS_ASK(&wire, url->timeout, &reply, error, "AUTH", url->sentinel_password);
+        if (!status && reply->type == REDIS_REPLY_ERROR)
+            status = dp_redis_explain(wire.place, reply, error);
+        freeReplyObject(reply);
+        reply = NULL;
+    }
+    if (!status)
+        status = DP_REDIS_ASK(&wire, url->timeout, &reply, error, "SENTINEL", "get-master-addr-by-name", url->service);
+    if (!status)
+        status = read_master(&wire, url->service, reply, master, error);
+    freeReplyObject(reply);
+    dp_redis_wire_close(&wire);
+    return status;
+}
+
+static doppel_status find_by_sentinels(dp_redis_link *link, doppel_error *error) {
+    const dp_redis_url *url = link->pool->options.url;
+    doppel_status status = DOPPEL_ERROR_AWAY;
+    for (size_t i = 0; i < url->addresses && status == DOPPEL_ERROR_AWAY && (!i || !is_stopping(link->pool)); i++) {
+        dp_redis_address master = {0};
+        status = ask_sentinel(link->pool, &url->address[link->turn % url->addresses], &master, error);
+        if (!status)
+            status = connect_to(link, &master, error);
+        free(master.host);
+        /* Another one may know better. */
+        if (status)
+            link->turn++;
+    }
+    return status;
+}
+
+/* ---- the nodes of a Cluster ---- */
+
+/* Remembers a node; false: no memory. */
+static bool remember(dp_redis_pool *pool, const dp_redis_address *node, bool in_charge) {
+    pthread_mutex_lock(&pool->mutex);
+    size_t i = 0;
+    while (i < pool->nodes && !address_equal(&pool->node[i], node))
+        i++;
+    bool room = i < pool->nodes;
+    if (!room && i < MOST_NODES && dp_reserve(&pool->node, &pool->node_capacity, i + 1, sizeof *pool->node)) {
+        pool->node[i] = (dp_redis_address){0};
+        room = address_copy(&pool->node[i], node);
+        pool->nodes += room;
+    }
+    if (room && in_charge) {
+        dp_redis_address first = pool->node[0];
+        pool->node[0] = pool->node[i];
+        pool->node[i] = first;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return room || i == MOST_NODES;
+}
+
+/* The n-th place to ask: nodes that are known, then those of the URL, and so on again. */
+static bool pick(dp_redis_link *link, size_t n, dp_redis_address *node) {
+    const dp_redis_url *url = link->pool->options.url;
+    pthread_mutex_lock(&link->pool->mutex);
+    n %= link->pool->nodes + url->addresses;
+    const dp_redis_address *at = n < link->pool->nodes ? &link->pool->node[n] : &url->address[n - link->pool->nodes];
+    bool copied = address_copy(node, at);
+    pthread_mutex_unlock(&link->pool->mutex);
+    return copied;
+}
+
+static size_t count_places(dp_redis_link *link) {
+    pthread_mutex_lock(&link->pool->mutex);
+    size_t count = link->pool->nodes + link->pool->options.url->addresses;
+    pthread_mutex_unlock(&link->pool->mutex);
+    return count;
+}
+
+/* A node is named by its host, port and more; one that does not know its own host means the one that was asked. */
+static bool read_node(const dp_redis_link *link, const redisReply *entry, dp_redis_address *node) {
+    if (entry->type != REDIS_REPLY_ARRAY || entry->elements < 2 || entry->element[1]->type != REDIS_REPLY_INTEGER)
+        return false;
+    const char *host = entry->element[0]->str;
+    static char here[] = "127.0.0.1";
+    if (!host || !*host)
+        host = link->where.port ? link->where.host : here;
+    *node = (dp_redis_address){(char *)host, (int)entry->element[1]->integer};
+    return strcmp(host, "?") != 0;
+}
+
+/* Reads CLUSTER SLOTS: ranges of slots, each with its first and last, its master and its replicas. */
+static doppel_status read_slots(dp_redis_link *link, const redisReply *slots, long long slot, dp_redis_address *master,
+                                doppel_error *error) {
+    for (size_t i = 0; i < slots->elements; i++) {
+        const redisReply *range = slots->element[i];
+        if (range->type != REDIS_REPLY_ARRAY || range->elements < 3)
+            return dp_redis_explain(link->wire.place, range, error);
+        bool has = slot >= range->element[0]->integer && slot <= range->element[1]->integer;
+        for (size_t n = 2; n < range->elements; n++) {
+            dp_redis_address node;
+            if (!read_node(link, range->element[n], &node))
+                continue;
+            if (!remember(link->pool, &node, has && n == 2))
+                return dp_no_memory(error);
+            if (has && n == 2 && !address_copy(master, &node))
+                return dp_no_memory(error);
+        }
+    }
+    return DOPPEL_OK;
+}
+
+/* Asks the node at hand which node has the index's slot; nobody has: the host stays NULL. */
+static doppel_status look_up(dp_redis_link *link, dp_redis_address *master, doppel_error *error) {
+    const dp_redis_url *url = link->pool->options.url;
+    redisReply *slot = NULL, *slots = NULL;
+    char key[128];
+    snprintf(key, sizeof key, "{%s}m", url->prefix);
+    doppel_status status = DP_REDIS_ASK(&link->wire, url->timeout, &slot, error, "CLUSTER", "KEYSLOT", key);
+    if (!status)
+        status = DP_REDIS_ASK(&link->wire, url->timeout, &slots, error, "CLUSTER", "SLOTS");
+    if (!status && (slot->type != REDIS_REPLY_INTEGER || slots->type != REDIS_REPLY_ARRAY))
+        status = dp_redis_explain(link->wire.place, slot->type == REDIS_REPLY_INTEGER ? slots : slot, error);
+    if (!status)
+        status = read_slots(link, slots, slot->integer, master, error);
+    freeReplyObject(slot);
+    freeReplyObject(slots);
+    return status;
+}
+
+/* Goes on from the node at hand to the one that has the slot. `silent` is one that did not answer in this round. */
+static doppel_status go_to_master(dp_redis_link *link, dp_redis_address *silent, doppel_error *error) {
+    dp_redis_address master = {0};
+    doppel_status status = look_up(link, &master, error);
+    if (!status && master.host && !address_equal(&master, &link->where)) {
+        dp_redis_wire_close(&link->wire);
+        if (address_equal(&master, silent))
+            status = dp_fail(error, DOPPEL_ERROR_AWAY, "%s:%d: the master of the index's slot does not answer",
+                             master.host, master.port);
+        else
+            status = connect_to(link, &master, error);
+        if (status == DOPPEL_ERROR_AWAY && !address_copy(silent, &master))
+            status = dp_no_memory(error);
+    }
+    free(master.host);
+    if (status)
+        dp_redis_wire_close(&link->wire);
+    return status;
+}
+
+static doppel_status find_in_cluster(dp_redis_link *link, doppel_error *error) {
+    dp_redis_address node = {0}, silent = {0};
+    doppel_status status = DOPPEL_ERROR_AWAY;
+    size_t places = count_places(link);
+    /* Where it was, or where MOVED pointed to, and then everybody. */
+    for (size_t i = 0; i <= places && status == DOPPEL_ERROR_AWAY && (!i || !is_stopping(link->pool)); i++) {
+        if (i ? !pick(link, link->turn++, &node) : link->where.host && !address_copy(&node, &link->where)) {
+            status = dp_no_memory(error);
+            break;
+        }
+        if (!node.host || (i && address_equal(&node, &silent)))
+            continue;
+        status = connect_to(link, &node, error);
+        if (!status && link->cluster)
+            status = go_to_master(link, &silent, error);
+        else if (status == DOPPEL_ERROR_AWAY && !address_copy(&silent, &node))
+            status = dp_no_memory(error);
+    }
+    free(node.host);
+    free(silent.host);
+    return status;
+}
+
+/* Follows "MOVED SLOT HOST:PORT": the next find goes there. */
+static doppel_status follow_moved(dp_redis_link *link, const char *moved, doppel_error *error) {
+    const char *space = strrchr(moved, ' '), *colon = strrchr(moved, ':');
+    link->cluster = true;
+    if (!space || !colon || colon < space || space[1] == '?')
+        return DOPPEL_OK; /* it does not say where: they are all asked */
+    char *host = space + 1 == colon && link->where.host ? strdup(link->where.host)
+                                                        : strndup(space + 1, (size_t)(colon - space - 1));
+    if (!host)
+        return dp_no_memory(error);
+    free(link->where.host);
+    link->where = (dp_redis_address){host, atoi(colon + 1)};
+    return DOPPEL_OK;
+}
+
+/* Connects to whoever is in charge now, in one round over those who may know. Errors as of greet. */
+static doppel_status find_server(dp_redis_link *link, doppel_error *error) {
+    const dp_redis_url *url = link->pool->options.url;
+    bool cluster = url->kind == DP_REDIS_CLUSTER || link->cluster;
+    doppel_status status;
+    if (url->kind == DP_REDIS_SENTINEL)
+        status = find_by_sentinels(link, error);
+    else if (cluster)
+        status = find_in_cluster(link, error);
+    else
+        status = connect_to(link, url->address, error);
+    /* A server of its own that turns out to be a node of a Cluster. */
+    if (!status && link->cluster && !cluster && url->kind != DP_REDIS_SENTINEL) {
+        dp_redis_address silent = {0};
+        status = go_to_master(link, &silent, error);
+        free(silent.host);
+    }
+    if (!status)
+        status = prepare(link, error);
+    if (status)
+        dp_redis_wire_close(&link->wire);
+    link->ready = !status;
+    return status;
+}
+
+/* ---- the pool ---- */
+
+/* Who answers and is still reading its data, or choosing a master, is worth some patience; what else fails is told at
+ * once. */
+static bool may_pass(const dp_redis_link *link) {
+    bool choosing = link->cluster || link->pool->options.url->kind == DP_REDIS_SENTINEL;
+    return link->client && link->refusal != DP_REDIS_FAIL && (choosing || link->refusal == DP_REDIS_WAIT);
+}
+
+static doppel_status connect_first(dp_redis_pool *pool, doppel_error *error) {
+    dp_redis_link *link = dp_redis_take(pool, error);
+    if (!link)
+        return error->code;
+    double until = dp_redis_clock() + pool->options.url->retry;
+    doppel_status status;
+    for (;;) {
+        link->client = 0;
+        link->refusal = DP_REDIS_KEEP;
+        status = find_server(link, error);
+        if (status != DOPPEL_ERROR_AWAY || !may_pass(link) || dp_redis_clock() >= until)
+            break;
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
+    }
+    dp_redis_give(pool, link);
+    return status;
+}
+
+doppel_status dp_redis_pool_create(const dp_redis_link_options *options, dp_redis_pool **pool, doppel_error *error) {
+    dp_redis_pool *made = calloc(1, sizeof *made);
+    *pool = NULL;
+    if (!made)
+        return dp_no_memory(error);
+    made->options = *options;
+    pthread_mutex_init(&made->mutex, NULL);
+    doppel_error why = {0};
+    doppel_status status = connect_first(made, &why);
+    if (!status) {
+        *pool = made;
+        return DOPPEL_OK;
+    }
+    if (error)
+        *error = why;
+    dp_redis_pool_free(made);
+    return status;
+}
+
+/* A server remembers the last request of a link for two minutes, so that it is known when it is sent again. The link
+ * sends nothing any more: it goes at once. Where one may still arrive from a connection that was given up, and where
+ * the server is away, it goes at its time. */
+static void forget_requests(dp_redis_link *link) {
+    const dp_redis_url *url = link->pool->options.url;
+    size_t prefix = strlen(url->prefix), name = sizeof link->name;
+    char key[160];
+    const double patience = url->timeout < 1 ? url->timeout : 1;
+    if (!link->wrote || link->doubted || !link->ready || !dp_redis_wire_is_quiet(&link->wire))
+        return;
+    snprintf(key, sizeof key, "{%s}r", url->prefix);
+    memcpy(key + prefix + 3, link->name, name);
+    const char *forget[2] = {"DEL", key};
+    size_t lengths[2] = {3, prefix + 3 + name};
+    const dp_redis_command command = {2, forget, lengths, 0};
+    redisReply *reply = NULL;
+    bool sent = dp_redis_wire_put(&link->wire, &command, false);
+    double until = dp_redis_clock() + patience;
+    while (sent && !reply && dp_redis_clock() < until)
+        sent = !dp_redis_wire_move(&link->wire, patience, NULL) && !dp_redis_wire_reply(&link->wire, &reply, NULL);
+    if (reply)
+        freeReplyObject(reply);
+}
+
+void dp_redis_pool_stop(dp_redis_pool *pool) {
+    atomic_store(&pool->stop.since, (uint64_t)(dp_redis_clock() * 1e6));
+}
+
+void dp_redis_pool_free(dp_redis_pool *pool) {
+    if (!pool)
+        return;
+    for (dp_redis_link *link = pool->idle, *next; link; link = next) {
+        next = link->next;
+        forget_requests(link);
+        link_free(link);
+    }
+    for (size_t i = 0; i < pool->nodes; i++)
+        free(pool->node[i].host);
+    free(pool->node);
+    pthread_mutex_destroy(&pool->mutex);
+    free(pool);
+}
+
+dp_redis_link *dp_redis_take(dp_redis_pool *pool, doppel_error *error) {
+    pthread_mutex_lock(&pool->mutex);
+    dp_redis_link *link = pool->idle;
+    if (link)
+        pool->idle = link->next;
+    pthread_mutex_unlock(&pool->mutex);
+    return link ? link : link_create(pool, error);
+}
+
+void dp_redis_give(dp_redis_pool *pool, dp_redis_link *link) {
+    pthread_mutex_lock(&pool->mutex);
+    link->next = pool->idle;
+    pool->idle = link;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+const dp_redis_counters *dp_redis_get_counters(const dp_redis_pool *pool) {
+    return &pool->counters;
+}
+
+/* ---- the functions, by an administrator ---- */
+
+/* Who is told what was done on each server. */
+typedef struct preparing {
+    void (*server)(const char *server, const char *library, const char *state, void *user);
+    void *user;
+} preparing;
+
+static doppel_status prepare_server(dp_redis_link *link, const preparing *p, doppel_error *error) {
+    const char *state;
+    doppel_status status = load_functions(link, &state, error);
+    if (!status && p->server)
+        p->server(link->wire.place, link->pool->options.library_name, state, p->user);
+    return status;
+}
+
+/* The masters that CLUSTER SLOTS names, each once. */
+static doppel_status prepare_masters(dp_redis_link *link, const redisReply *slots, const preparing *p,
+                                     doppel_error *error) {
+    for (size_t i = 0; i < slots->elements; i++) {
+        const redisReply *range = slots->element[i];
+        if (range->type != REDIS_REPLY_ARRAY || range->elements < 3)
+            return dp_redis_explain(link->wire.place, range, error);
+        bool before = false;
+        for (size_t k = 0; k < i && !before; k++) {
+            const redisReply *other = slots->element[k]->element[2], *master = range->element[2];
+            before = other->elements > 2 && master->elements > 2 && other->element[2]->str && master->element[2]->str &&
+                     !strcmp(other->element[2]->str, master->element[2]->str);
+        }
+        dp_redis_address node;
+        if (before || !read_node(link, range->element[2], &node))
+            continue;
+        dp_redis_wire_close(&link->wire);
+        link->ready = false;
+        doppel_status status = connect_to(link, &node, error);
+        if (!status)
+            status = prepare_server(link, p, error);
+        if (status)
+            return status;
+    }
+    return DOPPEL_OK;
+}
+
+static doppel_status prepare_all(dp_redis_link *link, const preparing *p, doppel_error *error) {
+    if (!link->cluster)
+        return prepare_server(link, p, error);
+    redisReply *slots = NULL;
+    doppel_status status =
+        DP_REDIS_ASK(&link->wire, link->pool->options.url->timeout, &slots, error, "CLUSTER", "SLOTS");
+    if (!status && slots->type != REDIS_REPLY_ARRAY)
+        status = dp_redis_explain(link->wire.place, slots, error);
+    if (!status)
+        status = prepare_masters(link, slots, p, error);
+    freeReplyObject(slots);
+    return status;
+}
+
+doppel_status dp_redis_pool_prepare(dp_redis_pool *pool,
+                                    void (*server)(const char *server, const char *library, const char *state,
+                                                   void *user),
+                                    void *user, doppel_error *error) {
+    const preparing p = {server, user};
+    dp_redis_link *link = dp_redis_take(pool, error);
+    if (!link)
+        return DOPPEL_ERROR_MEMORY;
+    doppel_status status = prepare_all(link, &p, error);
+    dp_redis_give(pool, link);
+    return status;
+}
+
+/* ---- one pass over the commands that have no answer yet, on one connection ---- */
+
+/* Commands in flight at most: what a server takes some milliseconds for. */
+enum { WINDOW = 1000 };
+#define FIRST_PAUSE 0.01
+
+/* A call of dp_redis_call on its way. */
+typedef struct calling {
+    dp_redis_link *link;
+    const dp_redis_command *commands;
+    size_t count;
+    bool safe;    /* with a WAIT */
+    bool ordered; /* it only reads, and no answer may be older than one before it */
+    redisReply **replies;
+    size_t window;
+    size_t oldest, next; /* of this pass: the first that is in flight, the first that is not sent */
+    size_t flying;
+    dp_redis_turn turn; /* what its refusals ask for */
+    char moved[320];
+    doppel_error refusal;
+    bool broken;  /* a connection was left during this call */
+    double heard; /* when the last answer came */
+    double pause;
+} calling;
+
+/* Bytes that are made before the system takes them. */
+enum { ROOM = 256 << 10 };
+
+/* ---- leaving a connection ---- */
+
+/* Gives the connection up. */
+static void leave(dp_redis_link *link) {
+    dp_redis_wire_close(&link->wire);
+    link->ready = false;
+}
+
+static void doubt(calling *call, size_t i) {
+    call->link->sending[i].unknown = true;
+    atomic_fetch_add_explicit(&call->link->pool->counters.resent, 1, memory_order_relaxed);
+}
+
+/* Gives the connection up; `why` (may be NULL) is logged. What is in flight is in question as far as the system has it.
+ */
+static void give_up(calling *call, const doppel_error *why) {
+    size_t unsent = dp_redis_wire_unsent(&call->link->wire), unknown = 0;
+    for (size_t i = call->next; call->flying && i-- > call->oldest;) {
+        if (call->replies[i])
+            continue;
+        size_t bytes = call->link->sending[i].bytes;
+        if (!unsent) {
+            doubt(call, i);
+            unknown++;
+        }
+        unsent -= bytes < unsent ? bytes : unsent;
+    }
+    for (size_t i = 0; call->safe && i < call->count; i++)
+        if (call->replies[i]) {
+            freeReplyObject(call->replies[i]);
+            call->replies[i] = NULL;
+            doubt(call, i);
+        }
+    if (why)
+        log_line(call->link->pool, DOPPEL_LOG_WARNING, "REDIS_LOST", "%s; %zu commands without an answer", why->message,
+                 unknown);
+    call->link->doubted = call->link->doubted || unknown;
+    call->flying = 0;
+    call->broken = true;
+    leave(call->link);
+}
+
+/* ---- a pass ---- */
+
+static doppel_status fill(calling *call, doppel_error *error) {
+    dp_redis_wire *wire = &call->link->wire;
+    while (call->turn == DP_REDIS_KEEP && call->flying < call->window && dp_redis_wire_unsent(wire) < ROOM) {
+        while (call->next < call->count && call->replies[call->next])
+            call->next++;
+        if (call->next == call->count)
+            return DOPPEL_OK;
+        sending_command *sending = &call->link->sending[call->next];
+        size_t before = wire->out.size;
+        if (!dp_redis_wire_put(wire, &call->commands[call->next], sending->unknown))
+            return dp_no_memory(error);
+        sending->bytes = wire->out.size - before;
+        call->next++;
+        call->flying++;
+    }
+    return DOPPEL_OK;
+}
+
+static void settle(calling *call, redisReply *reply) {
+    dp_redis_turn turn = dp_redis_turn_of(reply);
+    while (call->replies[call->oldest])
+        call->oldest++;
+    size_t i = call->oldest++;
+    call->flying--;
+    if (turn == DP_REDIS_KEEP && call->turn != DP_REDIS_KEEP && call->ordered) {
+        freeReplyObject(reply); /* it would be older than what comes before it: it is asked for again */
+        return;
+    }
+    if (turn == DP_REDIS_KEEP) {
+        call->replies[i] = reply;
+        call->heard = dp_redis_clock();
+        call->pause = FIRST_PAUSE;
+        call->window = WINDOW;
+        return;
+    }
+    if (turn > call->turn) {
+        call->turn = turn;
+        dp_redis_explain(call->link->wire.place, reply, &call->refusal);
+        snprintf(call->moved, sizeof call->moved, "%s", reply->str);
+    }
+    freeReplyObject(reply);
+}
+
+static doppel_status settle_all(calling *call, doppel_error *error) {
+    for (;;) {
+        redisReply *reply;
+        doppel_status status = dp_redis_wire_reply(&call->link->wire, &reply, error);
+        if (status || !reply)
+            return status;
+        if (!call->flying) {
+            freeReplyObject(reply);
+            return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: it answers what nobody asked", call->link->wire.place);
+        }
+        settle(call, reply);
+    }
+}
+
+/* Sends all that have no answer, until a refusal, and takes the answers in. Errors: DOPPEL_ERROR_AWAY and _MEMORY; the
+ * connection was given up then. */
+static doppel_status pass(calling *call, doppel_error *error) {
+    double timeout = call->link->pool->options.url->timeout;
+    call->oldest = call->next = call->flying = 0;
+    call->turn = DP_REDIS_KEEP;
+    for (;;) {
+        doppel_status status = fill(call, error);
+        if (!status && !call->flying)
+            return DOPPEL_OK;
+        if (!status)
+            status = dp_redis_wire_move(&call->link->wire, timeout, error);
+        /* What came before it broke is known. */
+        doppel_status settled = settle_all(call, status ? NULL : error);
+        status = status ? status : settled;
+        if (status) {
+            give_up(call, error);
+            return status;
+        }
+    }
+}
 
 /* Between two attempts at most; and where somebody answers, and only asks for patience. */
 #define LONGEST_PAUSE 1.0
@@ -25,19 +918,19 @@
 
 /* WAIT counts from the last write of its own connection. After another one has broken there may be none, so a key that
  * vanishes at once is written. */
-static doppel_status write_mark(dp_redis_calling *call, doppel_error *error) {
+static doppel_status write_mark(calling *call, doppel_error *error) {
     const dp_redis_url *url = call->link->pool->options.url;
     char key[128];
     redisReply *reply;
     snprintf(key, sizeof key, "{%s}z", url->prefix);
     doppel_status status = DP_REDIS_ASK(&call->link->wire, url->timeout, &reply, error, "SET", key, "", "PX", "1000");
     if (!status && reply->type == REDIS_REPLY_ERROR)
-        return dp_redis_refused(call->link, reply, error);
+        return refuse(call->link, reply, error);
     freeReplyObject(reply);
     return status;
 }
 
-static doppel_status confirm(dp_redis_calling *call, doppel_error *error) {
+static doppel_status confirm(calling *call, doppel_error *error) {
     const dp_redis_url *url = call->link->pool->options.url;
     char replicas[16], milliseconds[16];
     redisReply *reply;
@@ -47,13 +940,13 @@ static doppel_status confirm(dp_redis_calling *call, doppel_error *error) {
     if (!status)
         status = DP_REDIS_ASK(&call->link->wire, 2 * url->timeout, &reply, error, "WAIT", replicas, milliseconds);
     if (status) {
-        dp_redis_give_up(call, error);
+        give_up(call, error);
         return status;
     }
     bool enough = reply->type == REDIS_REPLY_INTEGER && reply->integer >= url->replicas;
     if (reply->type == REDIS_REPLY_ERROR) {
-        status = dp_redis_refused(call->link, reply, error);
-        dp_redis_give_up(call, error);
+        status = refuse(call->link, reply, error);
+        give_up(call, error);
         return status == DOPPEL_ERROR_MEMORY ? status : DOPPEL_ERROR_AWAY;
     }
     if (!enough)
@@ -67,12 +960,12 @@ static doppel_status confirm(dp_redis_calling *call, doppel_error *error) {
 /* ---- a call ---- */
 
 /* Back-off: twice as long each time, half of it left to chance, so that many do not come back at the same moment. */
-static void rest(dp_redis_calling *call) {
+static void rest(calling *call) {
     uint64_t *chance = &call->link->chance;
     *chance = *chance * 6364136223846793005u + 1442695040888963407u;
     double seconds = call->pause * (0.5 + (double)(*chance >> 33) / 4294967296.0);
     const double step = 0.05;
-    for (; seconds > 0 && !dp_redis_stops(call->link->pool); seconds -= step)
+    for (; seconds > 0 && !is_stopping(call->link->pool); seconds -= step)
         nanosleep(&(struct timespec){0, (long)((seconds < step ? seconds : step) * 1e9)}, NULL);
     double longest = call->turn == DP_REDIS_WAIT ? LONGEST_WAIT : LONGEST_PAUSE;
     call->pause = call->pause * 2 < longest ? call->pause * 2 : longest;
@@ -80,7 +973,7 @@ static void rest(dp_redis_calling *call) {
 
 /* Does what the refusals of a pass ask for. Functions are loaded after the pause, so that they are used before they can
  * go again. */
-static doppel_status mend(dp_redis_calling *call, doppel_error *error) {
+static doppel_status mend(calling *call, doppel_error *error) {
     dp_redis_link *link = call->link;
     doppel_status status = DOPPEL_OK;
     call->window = 1;
@@ -88,18 +981,18 @@ static doppel_status mend(dp_redis_calling *call, doppel_error *error) {
         rest(call);
         link->missing = true;
         const char *done;
-        status = dp_redis_load(link, &done, error);
+        status = load_functions(link, &done, error);
         if (!status)
-            dp_redis_log(link->pool, DOPPEL_LOG_WARNING, "REDIS_FUNCTIONS", "%s: the functions were gone: loaded again",
-                         link->wire.place);
+            log_line(link->pool, DOPPEL_LOG_WARNING, "REDIS_FUNCTIONS", "%s: the functions were gone: loaded again",
+                     link->wire.place);
         else if (link->ready)
-            dp_redis_give_up(call, NULL);
+            give_up(call, NULL);
     }
     if (call->turn == DP_REDIS_FIND || call->turn == DP_REDIS_MOVED)
-        dp_redis_give_up(call, NULL);
+        give_up(call, NULL);
     if (call->turn == DP_REDIS_MOVED) {
         atomic_fetch_add_explicit(&link->pool->counters.moved, 1, memory_order_relaxed);
-        status = dp_redis_follow(link, call->moved, error);
+        status = follow_moved(link, call->moved, error);
     }
     if (status)
         return status;
@@ -108,35 +1001,35 @@ static doppel_status mend(dp_redis_calling *call, doppel_error *error) {
     return call->refusal.code;
 }
 
-static doppel_status connect_again(dp_redis_calling *call, doppel_error *error) {
+static doppel_status connect_again(calling *call, doppel_error *error) {
     dp_redis_link *link = call->link;
     bool before = link->client != 0;
-    doppel_status status = dp_redis_find(link, error);
+    doppel_status status = find_server(link, error);
     call->window = 1;
     if (status || !before)
         return status;
     atomic_fetch_add_explicit(&link->pool->counters.reconnects, 1, memory_order_relaxed);
-    dp_redis_log(link->pool, DOPPEL_LOG_INFO, "REDIS_CONNECTED", "%s", link->wire.place);
+    log_line(link->pool, DOPPEL_LOG_INFO, "REDIS_CONNECTED", "%s", link->wire.place);
     return DOPPEL_OK;
 }
 
 /* One attempt at all that is left. Errors: DOPPEL_ERROR_AWAY may pass, unless what was refused says otherwise. */
-static doppel_status attempt(dp_redis_calling *call, doppel_error *error) {
+static doppel_status attempt(calling *call, doppel_error *error) {
     call->turn = call->link->refusal = DP_REDIS_KEEP;
     doppel_status status = call->link->ready ? DOPPEL_OK : connect_again(call, error);
     if (!status)
-        status = dp_redis_pass(call, error);
+        status = pass(call, error);
     if (!status && call->turn != DP_REDIS_KEEP)
         return mend(call, error);
     return !status && call->safe ? confirm(call, error) : status;
 }
 
-static doppel_status too_long(const dp_redis_calling *call, const doppel_error *why, doppel_error *error) {
+static doppel_status too_long(const calling *call, const doppel_error *why, doppel_error *error) {
     size_t unknown = 0;
     char when[48] = "as this process is stopping";
     for (size_t i = 0; i < call->count; i++)
         unknown += !call->replies[i] && call->link->sending[i].unknown;
-    if (!dp_redis_stops(call->link->pool))
+    if (!is_stopping(call->link->pool))
         snprintf(when, sizeof when, "after %g s", call->link->pool->options.url->retry);
     if (unknown)
         return dp_fail(error, DOPPEL_ERROR_AWAY, "%s; given up %s: what became of the last %zu commands is not known",
@@ -144,7 +1037,7 @@ static doppel_status too_long(const dp_redis_calling *call, const doppel_error *
     return dp_fail(error, DOPPEL_ERROR_AWAY, "%s; given up %s", why->message, when);
 }
 
-static doppel_status run(dp_redis_calling *call, doppel_error *error) {
+static doppel_status run(calling *call, doppel_error *error) {
     double retry = call->link->pool->options.url->retry;
     for (;;) {
         doppel_error why;
@@ -157,7 +1050,7 @@ static doppel_status run(dp_redis_calling *call, doppel_error *error) {
                 *error = why;
             return status;
         }
-        bool stops = dp_redis_stops(call->link->pool) && retry > DP_REDIS_GRACE;
+        bool stops = is_stopping(call->link->pool) && retry > DP_REDIS_GRACE;
         if (dp_redis_clock() - call->heard >= (stops ? DP_REDIS_GRACE : retry))
             return too_long(call, &why, error);
         if (call->turn != DP_REDIS_LOAD)
@@ -175,13 +1068,13 @@ doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *command
     memset(link->sending, 0, count * sizeof *link->sending);
     link->wrote = link->wrote || safe;
     if (link->ready && !dp_redis_wire_is_quiet(&link->wire))
-        dp_redis_leave(link);
-    dp_redis_calling call = {.link = link, .commands = commands, .count = count, .replies = replies};
+        leave(link);
+    calling call = {.link = link, .commands = commands, .count = count, .replies = replies};
     call.ordered = !safe;
     call.safe = safe && link->pool->options.url->replicas > 0;
-    call.window = DP_REDIS_WINDOW;
+    call.window = WINDOW;
     call.heard = dp_redis_clock();
-    call.pause = DP_REDIS_FIRST_PAUSE;
+    call.pause = FIRST_PAUSE;
     doppel_status status = run(&call, error);
     for (size_t i = 0; status && i < count; i++) {
         freeReplyObject(replies[i]);

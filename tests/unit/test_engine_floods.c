@@ -3,7 +3,6 @@
 #include "files.h"
 
 #include "engine/engine.h"
-#include "known/directory_parts.h"
 #include "known/local.h"
 
 #include <stdio.h>
@@ -28,7 +27,9 @@ static uint64_t reads_of(const doppel_engine *engine, dp_part part) {
 }
 
 static uint64_t parity_bytes(const doppel_engine *engine) {
-    return dp_parities_bytes(((dp_local *)engine->known)->directory->parities);
+    dp_directory_stats stats;
+    dp_directory_get_stats(((dp_local *)engine->known)->directory, &stats);
+    return stats.parity_bytes;
 }
 
 static doppel_engine *open_engine(const char *path, bool read_only) {

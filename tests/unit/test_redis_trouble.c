@@ -2,7 +2,7 @@
  * the caller is told. First the link, then the engine over it. */
 #include "redis_memories.h"
 
-#include "known/redis_wire.h"
+#include "known/redis_link.h"
 
 static int start(void **state) {
     (void)state;

@@ -1,8 +1,8 @@
-/* test_parity.c - what is dropped by its parity is never near; what is far is dropped; what is gone leaves nothing. */
+/* test_numbers.c - what is dropped by its parity is never near; what is far is dropped; what is gone leaves nothing. */
 #include "support.h"
 
 #include "kernel/kernel.h"
-#include "known/parity.h"
+#include "known/numbers.h"
 #include "verify/verify.h"
 
 enum { MOST = 3000 };

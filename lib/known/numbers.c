@@ -1,11 +1,285 @@
-/* parity.c - parities of sets, by number: pages that are found through a directory. Numbers are sifted ascending, so
- * that what is looked at stands together; a page has the parities folded to 512 bits, which drop most of what is far,
- * and leads to the whole ones. */
-#include "known/parity.h"
+/* numbers.c - numbers of documents: lists and sets of them, which of them are there and until when, and parities of
+ * their sets.
+ *
+ * Parities stand in pages that are found through a directory. Numbers are sifted ascending, so that what is looked at
+ * stands together; a page has the parities folded to 512 bits, which drop most of what is far, and leads to the whole
+ * ones. */
+#include "known/numbers.h"
+#include "index/index.h"
 #include "kernel/kernel.h"
-#include "known/lock.h"
 
 #include <stdlib.h>
+
+bool dp_lock_init(pthread_rwlock_t *lock) {
+    pthread_rwlockattr_t attributes;
+    if (pthread_rwlockattr_init(&attributes))
+        return false;
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    bool made = !pthread_rwlock_init(lock, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+    return made;
+}
+
+/* ---- lists ---- */
+
+void dp_numbers_free(dp_numbers *numbers) {
+    free(numbers->number);
+    *numbers = (dp_numbers){0};
+}
+
+/* From so many on a bitmap is tried, and used where a number has 64 bits of it or less. */
+enum { MANY_NUMBERS = 256 };
+
+/* Numbers that stand close together are sorted by setting a bit for each, and reading the bits. False: they do not, or
+ * there is no memory. */
+static bool arrange_dense(dp_numbers *numbers) {
+    uint64_t *number = numbers->number, lowest = number[0], highest = number[0];
+    for (size_t i = 1; i < numbers->count; i++) {
+        lowest = number[i] < lowest ? number[i] : lowest;
+        highest = number[i] > highest ? number[i] : highest;
+    }
+    uint64_t words = (highest - lowest) / 64 + 1;
+    uint64_t *bits = words <= numbers->count ? calloc(words, sizeof *bits) : NULL;
+    if (!bits)
+        return false;
+    for (size_t i = 0; i < numbers->count; i++)
+        bits[(number[i] - lowest) / 64] |= (uint64_t)1 << (number[i] - lowest) % 64;
+    numbers->count = 0;
+    for (uint64_t i = 0; i < words; i++)
+        for (uint64_t left = bits[i]; left; left &= left - 1)
+            number[numbers->count++] = lowest + 64 * i + (uint64_t)__builtin_ctzll(left);
+    free(bits);
+    return true;
+}
+
+doppel_status dp_numbers_arrange(dp_numbers *numbers) {
+    uint64_t few[64], *scratch = few, *number = numbers->number;
+    size_t sorted = 1, count = numbers->count;
+    while (sorted < count && number[sorted - 1] < number[sorted])
+        sorted++;
+    if (sorted >= count || (count >= MANY_NUMBERS && arrange_dense(numbers)))
+        return DOPPEL_OK;
+    if (count > sizeof few / sizeof *few && !(scratch = malloc(count * sizeof *scratch)))
+        return DOPPEL_ERROR_MEMORY;
+    dp_sort64(number, count, scratch);
+    numbers->count = dp_unique64(number, count);
+    if (scratch != few)
+        free(scratch);
+    return DOPPEL_OK;
+}
+
+/* ---- sets: at most half full, with linear probing ---- */
+
+enum { LEAST_ROOM = 64 };
+
+/* Where a number stands, or would stand. */
+static size_t slot_of(const dp_number_set *set, uint64_t number) {
+    size_t at = (size_t)(number * 0x9E3779B97F4A7C15u >> 20) & (set->room - 1);
+    while (set->slot[at] && set->slot[at] != number)
+        at = (at + 1) & (set->room - 1);
+    return at;
+}
+
+bool dp_number_set_reserve(dp_number_set *set) {
+    if (set->count < set->room / 2)
+        return true;
+    dp_number_set larger = {.room = set->room ? 2 * set->room : LEAST_ROOM};
+    if (!(larger.slot = calloc(larger.room, sizeof *larger.slot)))
+        return false;
+    for (size_t i = 0; i < set->room; i++)
+        if (set->slot[i])
+            dp_number_set_add(&larger, set->slot[i]);
+    free(set->slot);
+    *set = larger;
+    return true;
+}
+
+void dp_number_set_add(dp_number_set *set, uint64_t number) {
+    size_t at = slot_of(set, number);
+    set->count += !set->slot[at];
+    set->slot[at] = number;
+}
+
+bool dp_number_set_has(const dp_number_set *set, uint64_t number) {
+    return set->count && set->slot[slot_of(set, number)];
+}
+
+void dp_number_set_clear(dp_number_set *set) {
+    if (set->count)
+        memset(set->slot, 0, set->room * sizeof *set->slot);
+    set->count = 0;
+}
+
+void dp_number_set_free(dp_number_set *set) {
+    free(set->slot);
+    *set = (dp_number_set){0};
+}
+
+/* ---- which numbers there are ---- */
+
+/* What stands for a number: 0, it is not there; NEVER, it does not end; else the second it ends. */
+#define NEVER UINT32_MAX
+#define NO_PLACE UINT64_MAX
+
+static uint32_t end_of(uint64_t expires) {
+    return !expires ? NEVER : expires < NEVER ? (uint32_t)expires : NEVER - 1;
+}
+
+bool dp_alive_init(dp_alive *alive) {
+    *alive = (dp_alive){0};
+    return !pthread_mutex_init(&alive->lock, NULL);
+}
+
+void dp_alive_free(dp_alive *alive) {
+    dp_alive_directory *directory = atomic_load(&alive->directory), *before;
+    for (size_t i = 0; directory && i < directory->count; i++)
+        free(atomic_load(&directory->page[i]));
+    for (; directory; directory = before) {
+        before = directory->before;
+        free(directory);
+    }
+    for (dp_alive_page *page = alive->idle, *next; page; page = next) {
+        next = page->next;
+        free(page);
+    }
+    pthread_mutex_destroy(&alive->lock);
+}
+
+/* ---- pages ---- */
+
+static dp_alive_page *page_at(dp_alive *alive, uint64_t place) {
+    dp_alive_directory *directory = atomic_load_explicit(&alive->directory, memory_order_acquire);
+    return directory && place < directory->count ? atomic_load_explicit(&directory->page[place], memory_order_acquire)
+                                                 : NULL;
+}
+
+/* A directory with room for a place, under the lock. Smaller ones stay: all of them together are no larger. */
+static bool grow(dp_alive *alive, uint64_t place) {
+    dp_alive_directory *old = atomic_load(&alive->directory);
+    size_t count = old ? old->count : 0, need = count ? count : 8;
+    if (place < count)
+        return true;
+    while (need <= place)
+        need *= 2;
+    dp_alive_directory *directory = calloc(1, sizeof *directory + need * sizeof *directory->page);
+    if (!directory)
+        return false;
+    *directory = (dp_alive_directory){.count = need, .before = old};
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&directory->page[i], atomic_load(&old->page[i]), memory_order_relaxed);
+    atomic_store_explicit(&alive->directory, directory, memory_order_release);
+    return true;
+}
+
+static dp_alive_page *take_page(dp_alive *alive) {
+    dp_alive_page *page = alive->idle;
+    if (page) {
+        alive->idle = page->next;
+    } else if ((page = calloc(1, sizeof *page))) {
+        atomic_fetch_add(&alive->pages, 1);
+    }
+    return page;
+}
+
+bool dp_alive_reserve(dp_alive *alive, uint64_t number) {
+    uint64_t place = number / DP_ALIVE_PAGE;
+    if (page_at(alive, place))
+        return true;
+    pthread_mutex_lock(&alive->lock);
+    bool there = grow(alive, place);
+    if (there && !page_at(alive, place)) {
+        dp_alive_page *page = take_page(alive);
+        if (page) {
+            atomic_store(&page->earliest, NEVER);
+            atomic_store(&page->place, place);
+            atomic_store_explicit(&atomic_load(&alive->directory)->page[place], page, memory_order_release);
+        }
+        there = page;
+    }
+    pthread_mutex_unlock(&alive->lock);
+    return there;
+}
+
+/* ---- numbers ---- */
+
+void dp_alive_set(dp_alive *alive, uint64_t number, uint64_t expires) {
+    dp_alive_page *page = page_at(alive, number / DP_ALIVE_PAGE);
+    uint32_t end = end_of(expires), earliest = atomic_load_explicit(&page->earliest, memory_order_relaxed);
+    while (end < earliest && !atomic_compare_exchange_weak(&page->earliest, &earliest, end))
+        ;
+    atomic_fetch_add_explicit(&page->count, 1, memory_order_relaxed);
+    atomic_store_explicit(&page->end[number % DP_ALIVE_PAGE], end, memory_order_release);
+}
+
+/* A page without numbers leaves its place. */
+static void retire(dp_alive *alive, dp_alive_page *page) {
+    pthread_mutex_lock(&alive->lock);
+    dp_alive_directory *directory = atomic_load(&alive->directory);
+    atomic_store(&directory->page[atomic_load(&page->place)], NULL);
+    atomic_store(&page->place, NO_PLACE);
+    page->next = alive->idle;
+    alive->idle = page;
+    pthread_mutex_unlock(&alive->lock);
+}
+
+bool dp_alive_clear(dp_alive *alive, uint64_t number) {
+    dp_alive_page *page = page_at(alive, number / DP_ALIVE_PAGE);
+    if (!page || !atomic_exchange(&page->end[number % DP_ALIVE_PAGE], 0))
+        return false;
+    if (atomic_fetch_sub(&page->count, 1) == 1)
+        retire(alive, page);
+    return true;
+}
+
+/* The page may get another place while it is read: it gets that before it gets numbers, so that whoever reads a number
+ * of the new place sees the new place too. */
+static uint32_t end_at(dp_alive *alive, uint64_t number) {
+    dp_alive_page *page = page_at(alive, number / DP_ALIVE_PAGE);
+    if (!page)
+        return 0;
+    uint32_t end = atomic_load_explicit(&page->end[number % DP_ALIVE_PAGE], memory_order_acquire);
+    return atomic_load_explicit(&page->place, memory_order_relaxed) == number / DP_ALIVE_PAGE ? end : 0;
+}
+
+bool dp_alive_has(dp_alive *alive, uint64_t number) {
+    return end_at(alive, number) != 0;
+}
+
+bool dp_alive_at(dp_alive *alive, uint64_t number, uint64_t now) {
+    uint32_t end = end_at(alive, number);
+    return end == NEVER || end > now;
+}
+
+/* ---- the end ---- */
+
+static size_t page_ended(dp_alive *alive, uint64_t place, uint64_t now, uint64_t *numbers, size_t room) {
+    dp_alive_page *page = page_at(alive, place);
+    size_t found = 0;
+    if (!page || atomic_load_explicit(&page->earliest, memory_order_relaxed) > now)
+        return 0;
+    for (size_t i = 0; i < DP_ALIVE_PAGE && found < room; i++) {
+        uint32_t end = atomic_load_explicit(&page->end[i], memory_order_acquire);
+        if (end && end <= now && end != NEVER)
+            numbers[found++] = place * DP_ALIVE_PAGE + i;
+    }
+    return atomic_load_explicit(&page->place, memory_order_relaxed) == place ? found : 0;
+}
+
+size_t dp_alive_ended(dp_alive *alive, uint64_t now, uint64_t *numbers, size_t room) {
+    dp_alive_directory *directory = atomic_load_explicit(&alive->directory, memory_order_acquire);
+    size_t found = 0;
+    for (size_t i = 0; directory && i < directory->count && found < room; i++)
+        found += page_ended(alive, i, now, numbers + found, room - found);
+    return found;
+}
+
+uint64_t dp_alive_bytes(const dp_alive *alive) {
+    const dp_alive_directory *directory = atomic_load(&alive->directory);
+    return atomic_load(&alive->pages) * sizeof(dp_alive_page) +
+           2 * (directory ? directory->count * sizeof *directory->page : 0);
+}
+
+/* ---- parities ---- */
 
 /* Small pages: where one in 32 numbers is in a crowd, the others cost 77 bytes each. */
 enum { PAGE_BITS = 5, PAGE = 1 << PAGE_BITS };
