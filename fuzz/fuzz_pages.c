@@ -11,7 +11,7 @@ enum { MOST = 2000 };
 
 static const dp_pages *pages;
 
-static void check_value(const dp_found *found) {
+static void check_value(const dp_page_value *found) {
     const uint8_t *at = found->value.mv_data;
     if (at)
         CHECK(at >= pages->map && found->value.mv_size <= (uint64_t)(pages->map + pages->count * pages->size - at));
@@ -28,7 +28,7 @@ static int one_of_few(uint64_t number, void *user) {
 
 static void walk(const dp_btree *tree, uint64_t from) {
     dp_cursor cursor = {.used = NULL};
-    dp_found found;
+    dp_page_value found;
     uint64_t number;
     int status = 0;
     dp_cursor_seek(&cursor, pages, tree, from);
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     read_database("links", MDB_INTEGERKEY | MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP, &checked);
     dp_checked_free(&checked);
     dp_btree texts;
-    dp_found found;
+    dp_page_value found;
     if (!dp_btree_named(pages, "meta", 0, &texts)) {
         check_status(dp_btree_check_text(pages, &texts));
         int status = dp_btree_get_text(pages, &texts, "state", &found);

@@ -5,27 +5,27 @@
 #include "engine/engine.h"
 
 /* A document that is being decided about. */
-typedef struct adding {
+typedef struct decision {
     doppel_engine *engine;
     dp_worker *worker;
     const dp_query *query;
     dp_look *look; /* the worker's */
-    dp_finding finding;
+    dp_original finding;
     dp_trace gone[2]; /* that this one takes the place of */
     size_t gone_count;
     uint64_t holder; /* has the id and the words, but comes from elsewhere; 0: nobody does */
     doppel_error *error;
-} adding;
+} decision;
 
 /* ---- what an engine remembered, put back as it was: nothing is decided anew ---- */
 
 /* In place of dp_find: what it was found to be. */
-static doppel_status restore_find(dp_worker *worker, const dp_query *query, dp_finding *finding, doppel_error *error) {
+static doppel_status restore_find(dp_worker *worker, const dp_query *query, dp_original *finding, doppel_error *error) {
     const doppel_stored *stored = query->restore;
     uint64_t number;
     dp_trace trace;
     bool found = false;
-    *finding = (dp_finding){.reason = DP_UNIQUE, .best.evidence = dp_evidence_none()};
+    *finding = (dp_original){.reason = DP_UNIQUE, .best.evidence = dp_evidence_none()};
     if (!stored->original_id.data)
         return DOPPEL_OK;
     doppel_status status = dp_find_id(worker, stored->original_id, &number, error);
@@ -35,9 +35,9 @@ static doppel_status restore_find(dp_worker *worker, const dp_query *query, dp_f
         return status;
     if (!found || trace.kind != DP_TRACE_DOCUMENT)
         return dp_fail(error, DOPPEL_ERROR_INPUT, "a copy whose original is not there");
-    *finding = (dp_finding){.reason = dp_reason_of(stored->reason),
-                            .best = {.number = number, .evidence = stored->evidence},
-                            .original_id = stored->original_id};
+    *finding = (dp_original){.reason = dp_reason_of(stored->reason),
+                             .best = {.number = number, .evidence = stored->evidence},
+                             .original_id = stored->original_id};
     if (finding->reason == DP_UNIQUE)
         return dp_fail(error, DOPPEL_ERROR_INPUT, "a copy for a reason that is not known");
     return DOPPEL_OK;
@@ -64,7 +64,7 @@ static doppel_status restore_counts(dp_look *look, const dp_query *query, const 
 /* ---- what was there before ---- */
 
 /* Whether what left this trace had the same words (or, where digests are not known, the same fingerprint and URL). */
-static bool same_words(const adding *a, const dp_trace *trace) {
+static bool same_words(const decision *a, const dp_trace *trace) {
     const dp_query *query = a->query;
     static const uint8_t none[32];
     bool has = memcmp(trace->digest, none, sizeof none) != 0;
@@ -82,7 +82,7 @@ static bool is_from(const dp_query *query, doppel_slice origin) {
 }
 
 /* Who has the query's id, and how it left its trace and record. */
-static doppel_status read_holder(adding *a, uint64_t *number, dp_trace *trace, dp_record *record) {
+static doppel_status read_holder(decision *a, uint64_t *number, dp_trace *trace, dp_record *record) {
     bool found;
     doppel_status status = dp_find_id(a->worker, a->query->id, number, a->error);
     if (status != DOPPEL_OK || !*number)
@@ -97,7 +97,7 @@ static doppel_status read_holder(adding *a, uint64_t *number, dp_trace *trace, d
 
 /* Whether the id is there: from the same place, or with the same words when no place is said, *again is its number;
  * with other words, or when it is a copy of what is gone, it goes. An id that was derived says only the first. */
-static doppel_status look_up_id(adding *a, uint64_t *again) {
+static doppel_status look_up_id(decision *a, uint64_t *again) {
     const dp_query *q = a->query;
     dp_trace *trace = &a->gone[a->gone_count];
     dp_record record;
@@ -128,7 +128,7 @@ static doppel_status look_up_id(adding *a, uint64_t *again) {
 }
 
 /* Other text at a URL that is there: what was there goes, and the search begins anew. */
-static doppel_status refresh(adding *a) {
+static doppel_status refresh(decision *a) {
     uint64_t number;
     bool found;
     doppel_status status = dp_find_url(a->worker, a->query->canonical, &number, a->error);
@@ -142,13 +142,13 @@ static doppel_status refresh(adding *a) {
     return dp_find(a->engine, a->worker, a->query, &a->finding, a->error);
 }
 
-static bool may_refresh(const adding *a) {
+static bool may_refresh(const decision *a) {
     return a->finding.reason == DP_SAME_URL && a->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH;
 }
 
-doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_finding *finding,
+doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
                                 doppel_error *error) {
-    adding a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
+    decision a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
     doppel_status status = dp_find(engine, worker, query, &a.finding, error);
     if (status == DOPPEL_OK && may_refresh(&a))
         status = refresh(&a);
@@ -157,12 +157,12 @@ doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const 
 }
 
 /* The number of what was found when that is the document itself; else 0. */
-static uint64_t itself(const adding *a) {
+static uint64_t itself(const decision *a) {
     return a->finding.reason != DP_UNIQUE && is_from(a->query, a->finding.origin) ? a->finding.best.number : 0;
 }
 
 /* What it is a copy of. *again: of itself. */
-static doppel_status look_up_rest(adding *a, uint64_t *again) {
+static doppel_status look_up_rest(decision *a, uint64_t *again) {
     if (a->query->restore)
         return restore_find(a->worker, a->query, &a->finding, a->error);
     doppel_status status = dp_find(a->engine, a->worker, a->query, &a->finding, a->error);
@@ -173,7 +173,7 @@ static doppel_status look_up_rest(adding *a, uint64_t *again) {
 }
 
 /* Nothing but its id is like who has that: it takes the place. */
-static doppel_status replace_holder(adding *a) {
+static doppel_status replace_holder(decision *a) {
     bool found;
     dp_trace *trace = &a->gone[a->gone_count];
     doppel_status status = dp_look_trace(a->look, a->holder, trace, &found, a->error);
@@ -183,7 +183,7 @@ static doppel_status replace_holder(adding *a) {
 
 /* Looks up who has the id and what it is a copy of. *again: it is the document of this number itself; 0: it is new, or
  * takes the place of `gone`. */
-static doppel_status look_up(adding *a, uint64_t *again) {
+static doppel_status look_up(decision *a, uint64_t *again) {
     doppel_status status = look_up_id(a, again);
     if (status != DOPPEL_OK || *again)
         return status;
@@ -196,12 +196,12 @@ static doppel_status look_up(adding *a, uint64_t *again) {
 /* ---- what is stored ---- */
 
 /* Whether all of it is stored: of a copy that is put back, all that there is. */
-static bool is_whole(const adding *a) {
+static bool is_whole(const decision *a) {
     return a->finding.reason == DP_UNIQUE || a->query->restore ||
            a->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
 }
 
-static bool encode(adding *a, dp_pending *p, const dp_trace *trace, const dp_record *record) {
+static bool encode(decision *a, dp_pending *p, const dp_trace *trace, const dp_record *record) {
     const dp_query *q = a->query;
     dp_buffer *bytes = a->worker->bytes;
     for (int i = 0; i < DP_PARTS; i++)
@@ -228,12 +228,12 @@ static bool encode(adding *a, dp_pending *p, const dp_trace *trace, const dp_rec
 }
 
 /* Whether it is a copy by its URL or title whose words are not its original's. */
-static bool has_own_words(const adding *a) {
+static bool has_own_words(const decision *a) {
     return (a->finding.reason == DP_SAME_URL || a->finding.reason == DP_SAME_TITLE) && a->query->has_digest &&
            !a->finding.best.evidence.same_digest;
 }
 
-static dp_trace make_trace(const adding *a, uint64_t number) {
+static dp_trace make_trace(const decision *a, uint64_t number) {
     const dp_query *q = a->query;
     const doppel_engine_options *options = &a->engine->options;
     uint64_t ttl = q->ttl ? q->ttl : options->ttl, from = a->look->latest;
@@ -267,7 +267,7 @@ static dp_trace make_trace(const adding *a, uint64_t number) {
     return trace;
 }
 
-static doppel_status queue_document(adding *a, dp_pending *p) {
+static doppel_status queue_document(decision *a, dp_pending *p) {
     const dp_query *q = a->query;
     bool copy = a->finding.reason != DP_UNIQUE;
     uint64_t number;
@@ -298,7 +298,7 @@ static doppel_status queue_document(adding *a, dp_pending *p) {
 }
 
 /* Of a copy that is not kept: its words, if nobody has them yet, so that they are known when they come again. */
-static doppel_status add_text(adding *a, dp_pending *p) {
+static doppel_status add_text(decision *a, dp_pending *p) {
     uint64_t number;
     dp_buffer *bytes = &a->worker->bytes[DP_PART_TRACE];
     if (!has_own_words(a))
@@ -339,7 +339,7 @@ doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_erro
 }
 
 /* A title that many have says nothing in the end: what came with it is counted. */
-static doppel_status count_title(adding *a) {
+static doppel_status count_title(decision *a) {
     dp_trace trace;
     bool found;
     doppel_status status = dp_look_trace(a->look, a->finding.best.number, &trace, &found, a->error);
@@ -349,7 +349,7 @@ static doppel_status count_title(adding *a) {
 }
 
 /* Whether the document itself is to be remembered. A copy without a name of its own has nothing to add. */
-static doppel_status is_kept(adding *a, bool *kept) {
+static doppel_status is_kept(decision *a, bool *kept) {
     uint64_t number = 0;
     doppel_status status = DOPPEL_OK;
     bool copy = a->finding.reason != DP_UNIQUE;
@@ -360,7 +360,7 @@ static doppel_status is_kept(adding *a, bool *kept) {
     return status;
 }
 
-static doppel_status queue_all(adding *a) {
+static doppel_status queue_all(decision *a) {
     dp_pending p = {.added = false};
     bool kept;
     size_t mark = dp_look_mark(a->look);
@@ -388,7 +388,7 @@ static doppel_status queue_all(adding *a) {
 /* ---- one query ---- */
 
 /* The verdict that a number had when it came. */
-static doppel_status give_again(adding *a, uint64_t number, doppel_verdict *verdict) {
+static doppel_status give_again(decision *a, uint64_t number, doppel_verdict *verdict) {
     dp_record record;
     bool found;
     doppel_status status = dp_look_record(a->look, number, &record, &found, a->error);
@@ -404,7 +404,7 @@ static doppel_status give_again(adding *a, uint64_t number, doppel_verdict *verd
     return status == DOPPEL_OK ? status : dp_no_memory(a->error);
 }
 
-static doppel_status decide(adding *a, doppel_verdict *verdict) {
+static doppel_status decide(decision *a, doppel_verdict *verdict) {
     uint64_t again;
     doppel_status status = look_up(a, &again);
     if (status != DOPPEL_OK || again)
@@ -420,10 +420,10 @@ static doppel_status decide(adding *a, doppel_verdict *verdict) {
 /* Looks up, decides and queues what follows. On an error nothing has changed. */
 static doppel_status decide_query(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_add *add,
                                   doppel_error *error) {
-    adding a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
+    decision a = {.engine = engine, .worker = worker, .look = worker->look, .query = query, .error = error};
     a.look->except[0] = a.look->except[1] = 0;
     doppel_status status = decide(&a, add->verdict);
-    add->counted = (dp_counted){a.finding.reason, a.finding.candidates, a.finding.best.evidence.distance};
+    add->counted = (dp_outcome){a.finding.reason, a.finding.candidates, a.finding.best.evidence.distance};
     return status;
 }
 

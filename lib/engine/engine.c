@@ -3,6 +3,7 @@
  * decides (add.c), and gives its verdict once that is durable. */
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <zstd.h>
 
 /* How well a kept text is packed: the usual level, 300 MB/s and more. */
@@ -33,18 +34,26 @@ doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const dopp
 
 /* ---- check ---- */
 
+void dp_engine_note(doppel_engine *engine, const dp_outcome *counted) {
+    dp_engine_counters *c = &engine->counters;
+    atomic_fetch_add_explicit(&c->verdicts_by[counted->reason], 1, memory_order_relaxed);
+    dp_tally_add(&c->candidates, counted->candidates);
+    if (counted->reason == DP_SAME_CONTENT && counted->distance >= 0)
+        dp_tally_add(&c->distances, (uint64_t)counted->distance);
+}
+
 /* How often a check is repeated because documents were removed while it ran; then it waits until none can be. */
 enum { MOST_TRIES = 8 };
 
 /* Answers a query in a look that has begun; *counted is what to count of it. */
 static doppel_status answer_in_look(doppel_engine *engine, dp_worker *worker, const dp_query *query,
-                                    doppel_verdict *verdict, dp_counted *counted, doppel_error *error) {
-    dp_finding finding;
+                                    doppel_verdict *verdict, dp_outcome *counted, doppel_error *error) {
+    dp_original finding;
     worker->look->except[0] = worker->look->except[1] = 0;
     doppel_status status = dp_find_refreshed(engine, worker, query, &finding, error);
     if (status != DOPPEL_OK)
         return status;
-    *counted = (dp_counted){finding.reason, finding.candidates, finding.best.evidence.distance};
+    *counted = (dp_outcome){finding.reason, finding.candidates, finding.best.evidence.distance};
     if (dp_look_again(worker->look))
         return DOPPEL_OK;
     const doppel_slice ids[2] = {query->id, finding.original_id};
@@ -55,7 +64,7 @@ static doppel_status answer_in_look(doppel_engine *engine, dp_worker *worker, co
 doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error) {
     dp_look *look = worker->look;
-    dp_counted counted = {0};
+    dp_outcome counted = {0};
     doppel_status status = DOPPEL_OK;
     bool again = true;
     for (int tries = 0; again && status == DOPPEL_OK; tries++) {
@@ -252,4 +261,40 @@ doppel_status doppel_store_prepare(const char *url,
                                                   void *user),
                                    void *user, doppel_error *error) {
     return dp_known_prepare(url, server, user, error);
+}
+
+/* ---- counters ---- */
+
+static void read_tally(const dp_tally *tally, doppel_histogram *to) {
+    for (int i = 0; i < DOPPEL_BUCKETS; i++)
+        to->bucket[i] = atomic_load(&tally->bucket[i]);
+    to->count = atomic_load(&tally->count);
+    to->sum = atomic_load(&tally->sum);
+}
+
+static void read_counters(const doppel_engine *engine, doppel_engine_stats *stats) {
+    const dp_engine_counters *c = &engine->counters;
+    stats->open_seconds = engine->open_seconds;
+    stats->checks = atomic_load(&c->checks);
+    stats->adds = atomic_load(&c->adds);
+    stats->removes = atomic_load(&c->removes);
+    stats->expired = atomic_load(&c->known.expired);
+    stats->damaged = atomic_load(&c->known.damaged);
+    stats->commits = atomic_load(&c->known.commits);
+    stats->failed_commits = atomic_load(&c->known.failed_commits);
+    for (int i = 0; i < DP_REASONS; i++)
+        stats->verdicts_by[i] = atomic_load(&c->verdicts_by[i]);
+    read_tally(&c->check_time, &stats->check_time);
+    read_tally(&c->add_time, &stats->add_time);
+    read_tally(&c->known.commit_time, &stats->commit_time);
+    read_tally(&c->candidates, &stats->candidates);
+    read_tally(&c->distances, &stats->distances);
+}
+
+void doppel_engine_get_stats(doppel_engine *engine, doppel_engine_stats *stats) {
+    memset(stats, 0, sizeof *stats);
+    read_counters(engine, stats);
+    dp_known_get_stats(engine->known, stats);
+    if (engine->rules.by_similarity)
+        snprintf(stats->plan, sizeof stats->plan, "%dx%d", engine->asking.bands, engine->asking.rows);
 }

@@ -6,7 +6,6 @@
 #define DP_ENGINE_H
 
 #include "decide/decide.h"
-#include "engine/list.h"
 #include "engine/query.h"
 #include "known/known.h"
 
@@ -27,7 +26,7 @@ typedef struct dp_worker {
     struct dp_worker *next;    /* in the pool */
 } dp_worker;
 
-/* ---- counters: stats.c ---- */
+/* ---- counters ---- */
 
 typedef struct dp_engine_counters {
     _Atomic uint64_t checks, adds, removes;
@@ -59,15 +58,6 @@ struct doppel_engine {
     double open_seconds;
 };
 
-/* ---- settings: options.c ---- */
-
-/* Fills engine->options, asking and rules from what was given for the index at a path. */
-doppel_status dp_engine_set_up(doppel_engine *engine, const char *path, const doppel_engine_options *given,
-                               doppel_error *error);
-/* The same against the settings of one that is there: refuses what does not fit. */
-doppel_status dp_engine_agree(doppel_engine *engine, const doppel_engine_options *given, const char *text,
-                              doppel_error *error);
-
 /* ---- open.c ---- */
 
 /* A worker of the pool, and back. */
@@ -79,6 +69,15 @@ void dp_worker_give(doppel_engine *engine, dp_worker *worker);
 /* An item's query, with its text packed if it is to be kept. */
 doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const doppel_item *item, dp_query *query,
                             doppel_error *error);
+/* What is counted of a verdict, once it stands. */
+typedef struct dp_outcome {
+    dp_reason reason;
+    uint64_t candidates;
+    int distance;
+} dp_outcome;
+
+/* Counts a verdict. */
+void dp_engine_note(doppel_engine *engine, const dp_outcome *counted);
 /* Checks a query. */
 doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error);
@@ -91,18 +90,18 @@ doppel_status dp_engine_answer_all(doppel_engine *engine, dp_worker *worker, con
 /* ---- find.c: the worker's look has begun ---- */
 
 /* An original, as it was found. */
-typedef struct dp_finding {
+typedef struct dp_original {
     dp_reason reason;
     dp_candidate best;
     bool by_copy;                     /* the words are those of a copy of it that came by its URL or title */
     doppel_slice original_id, origin; /* its id and where it comes from; the look's */
     uint64_t candidates;
-} dp_finding;
+} dp_original;
 
-doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_finding *finding,
+doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
                       doppel_error *error);
 /* The same for a check, with on_same_url as in an add; look->except may grow. */
-doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_finding *finding,
+doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
                                 doppel_error *error);
 
 /* Who has this id, document or copy; 0: nobody. */
@@ -122,17 +121,10 @@ doppel_status dp_read_sample(dp_worker *worker, uint64_t number, doppel_slice *s
 
 #define DP_NO_NAME "the document has no id, no URL and no words: nothing to remember it by"
 
-/* What is counted of a verdict, once it stands. */
-typedef struct dp_counted {
-    dp_reason reason;
-    uint64_t candidates;
-    int distance;
-} dp_counted;
-
 typedef struct dp_add {
     doppel_verdict *verdict; /* what the caller gets once it is durable */
     doppel_status status;
-    dp_counted counted;
+    dp_outcome counted;
 } dp_add;
 
 /* Queries to be added, in order. Each has a name. */
@@ -154,23 +146,22 @@ doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_erro
 /* Refuses to change what was opened to be read. */
 doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error);
 
-/* ---- lists of documents: the worker's look has begun ---- */
+/* ---- stored.c: the worker's look has begun ---- */
 
-/* stored.c: reads all there is of a number, which is copied into the list. False in *found: it is gone. With `text` the
+/* Empties a list, whose memory is used again. */
+void dp_stored_list_clear(doppel_stored_list *list);
+/* Reads all there is of a number, which is copied into the list. False in *found: it is gone. With `text` the
  * kept text is unpacked, with `set` the set is read. */
 typedef struct dp_wanted {
     bool text, set;
 } dp_wanted;
 doppel_status dp_stored_add(dp_worker *worker, uint64_t number, dp_wanted wanted, doppel_stored_list *list, bool *found,
                             doppel_error *error);
-/* get.c: the number of an id, else of a URL; 0: neither is known. */
+/* The number of an id, else of a URL; 0: neither is known. */
 doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, doppel_slice name, uint64_t *number,
                                 doppel_error *error);
 
-/* ---- stats.c, log.c ---- */
-
-/* Counts a verdict. */
-void dp_engine_note(doppel_engine *engine, const dp_counted *counted);
+/* ---- log.c ---- */
 
 bool dp_engine_logs(const doppel_engine *engine, doppel_log_level level);
 void dp_log_begin(doppel_engine *engine, const char *what, const doppel_item *item);

@@ -10,19 +10,19 @@
 /* Numbers that came up but could not be read: removed meanwhile, or damaged. More than a few at once would be odd. */
 enum { LOST = 8 };
 
-typedef struct search {
+typedef struct original_search {
     doppel_engine *engine;
     dp_worker *worker;
     const dp_query *query;
     dp_look *look; /* the worker's */
-    dp_finding *finding;
+    dp_original *finding;
     doppel_error *error;
     bool crowded; /* so many share its bands that sets are not read again and again */
     uint64_t lost[LOST];
     int lost_count;
-} search;
+} original_search;
 
-static doppel_status counts(const search *s, uint64_t number, bool *does) {
+static doppel_status counts(const original_search *s, uint64_t number, bool *does) {
     const dp_look *look = s->look;
     *does = number && number < look->below && number != look->except[0] && number != look->except[1];
     for (int i = 0; i < s->lost_count && *does; i++)
@@ -30,8 +30,8 @@ static doppel_status counts(const search *s, uint64_t number, bool *does) {
     return *does ? dp_look_alive(s->look, number, does, s->error) : DOPPEL_OK;
 }
 
-static void consider(search *s, const dp_candidate *candidate) {
-    dp_finding *f = s->finding;
+static void consider(original_search *s, const dp_candidate *candidate) {
+    dp_original *f = s->finding;
     const dp_rules *rules = &s->engine->rules;
     dp_reason reason = dp_decide(rules, candidate);
     if (reason == DP_UNIQUE)
@@ -49,7 +49,7 @@ static bool is_name(doppel_slice has, doppel_slice name) {
 }
 
 /* Whether a number has this very name, and what it left. A copy of what is gone does not have its URL any more. */
-static doppel_status has_name(const search *s, dp_key key, doppel_slice name, uint64_t number, dp_trace *trace,
+static doppel_status has_name(const original_search *s, dp_key key, doppel_slice name, uint64_t number, dp_trace *trace,
                               bool *has) {
     dp_record record;
     doppel_status status = counts(s, number, has);
@@ -66,7 +66,7 @@ static doppel_status has_name(const search *s, dp_key key, doppel_slice name, ui
 }
 
 /* Who has this very name: the lowest number. */
-static doppel_status find_name(search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
+static doppel_status find_name(original_search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
     dp_numbers *keyed = &s->worker->keyed;
     doppel_status status = dp_look_find_name(s->look, key, name, keyed, s->error);
     bool has = false;
@@ -80,18 +80,18 @@ static doppel_status find_name(search *s, dp_key key, doppel_slice name, uint64_
 }
 
 doppel_status dp_find_id(dp_worker *worker, doppel_slice id, uint64_t *number, doppel_error *error) {
-    search s = {.worker = worker, .look = worker->look, .error = error};
+    original_search s = {.worker = worker, .look = worker->look, .error = error};
     dp_trace trace;
     return find_name(&s, DP_KEY_ID, id, number, &trace);
 }
 
 doppel_status dp_find_url(dp_worker *worker, doppel_slice url, uint64_t *number, doppel_error *error) {
-    search s = {.worker = worker, .look = worker->look, .error = error};
+    original_search s = {.worker = worker, .look = worker->look, .error = error};
     dp_trace trace;
     return find_name(&s, DP_KEY_URL, url, number, &trace);
 }
 
-static doppel_status find_same_url(search *s) {
+static doppel_status find_same_url(original_search *s) {
     uint64_t number;
     dp_trace trace;
     if (!s->query->canonical.length)
@@ -112,7 +112,8 @@ static doppel_status find_same_url(search *s) {
 
 /* Whether a number has the query's words; *original: its own number, or that of which it is a copy. Copies of what is
  * gone do not count. */
-static doppel_status has_words(const search *s, uint64_t number, uint64_t *original, bool *by_copy, bool *has) {
+static doppel_status has_words(const original_search *s, uint64_t number, uint64_t *original, bool *by_copy,
+                               bool *has) {
     dp_trace trace;
     doppel_status status = counts(s, number, has);
     if (status == DOPPEL_OK && *has)
@@ -126,7 +127,7 @@ static doppel_status has_words(const search *s, uint64_t number, uint64_t *origi
 }
 
 /* Who has the query's words: the first document, else the original of the first copy that has them; 0: nobody does. */
-static doppel_status find_words(search *s, uint64_t *number, bool *by_copy) {
+static doppel_status find_words(original_search *s, uint64_t *number, bool *by_copy) {
     dp_numbers *keyed = &s->worker->keyed;
     const doppel_slice digest = {(const char *)s->query->digest, sizeof s->query->digest};
     *number = 0;
@@ -147,12 +148,12 @@ static doppel_status find_words(search *s, uint64_t *number, bool *by_copy) {
 }
 
 doppel_status dp_find_words(dp_worker *worker, const dp_query *query, uint64_t *number, doppel_error *error) {
-    search s = {.worker = worker, .query = query, .look = worker->look, .error = error};
+    original_search s = {.worker = worker, .query = query, .look = worker->look, .error = error};
     bool by_copy;
     return find_words(&s, number, &by_copy);
 }
 
-static doppel_status find_same_words(search *s) {
+static doppel_status find_same_words(original_search *s) {
     dp_candidate candidate = {.evidence = dp_evidence_none()};
     doppel_status status = find_words(s, &candidate.number, &s->finding->by_copy);
     if (status != DOPPEL_OK || !candidate.number)
@@ -163,7 +164,7 @@ static doppel_status find_same_words(search *s) {
     return DOPPEL_OK;
 }
 
-static doppel_status find_by_distance(search *s) {
+static doppel_status find_by_distance(original_search *s) {
     doppel_matches *near = &s->worker->near;
     doppel_status status = dp_look_find_near(s->look, s->query->fingerprint, s->engine->rules.distance, near, s->error);
     if (status != DOPPEL_OK)
@@ -222,7 +223,7 @@ static bool read_features(dp_worker *worker, doppel_slice sample, dp_features *f
 }
 
 /* The same by samples, where samples are kept. */
-static doppel_status measure_samples(search *s, uint64_t number, double least, doppel_evidence *evidence) {
+static doppel_status measure_samples(original_search *s, uint64_t number, double least, doppel_evidence *evidence) {
     doppel_slice mine = s->query->sample, sample;
     doppel_status status = dp_read_sample(s->worker, number, &sample, s->error);
     if (status != DOPPEL_OK || !mine.data || !sample.data)
@@ -239,7 +240,7 @@ static doppel_status measure_samples(search *s, uint64_t number, double least, d
 }
 
 /* The similarity of the query's set and a stored one; NaN members stay when it has none. */
-static doppel_status measure_sets(search *s, uint64_t number, double least, doppel_evidence *evidence) {
+static doppel_status measure_sets(original_search *s, uint64_t number, double least, doppel_evidence *evidence) {
     const dp_query *q = s->query;
     const uint64_t *set;
     size_t count;
@@ -261,7 +262,7 @@ static doppel_status measure_sets(search *s, uint64_t number, double least, dopp
 }
 
 /* Drops those that cannot be near, by what is kept of them. */
-static void drop_far(search *s, dp_numbers *banded) {
+static void drop_far(original_search *s, dp_numbers *banded) {
     const dp_query *q = s->query;
     dp_features features = {.set = q->set, .count = q->set_count};
     bool sampled = s->engine->asking.sample;
@@ -271,7 +272,7 @@ static void drop_far(search *s, dp_numbers *banded) {
 
 /* Of a crowd, such as the pages of one template, each set is read once, and what is kept of it tells later of most of
  * them that they are not near. */
-static doppel_status find_by_similarity(search *s) {
+static doppel_status find_by_similarity(original_search *s) {
     dp_numbers *banded = &s->worker->banded;
     doppel_status status = dp_look_find_bands(s->look, s->query, banded, s->error);
     s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd && dp_look_sifts(s->look);
@@ -295,7 +296,7 @@ static doppel_status find_by_similarity(search *s) {
 
 /* The best title; where contents can veto, the best whose document is not too unlike: so those that are similar enough
  * are tried in order. A document with too few words has no set: nothing is measured, and nothing vetoed. */
-static doppel_status find_same_title(search *s) {
+static doppel_status find_same_title(original_search *s) {
     const dp_rules *rules = &s->engine->rules;
     bool veto = rules->title_veto && s->query->content;
     dp_title_hits *hits = &s->worker->title_hits;
@@ -343,7 +344,7 @@ static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, boo
 }
 
 /* Measures on the original what has not been yet; false in *found: it is gone. */
-static doppel_status complete(search *s, bool *found) {
+static doppel_status complete(original_search *s, bool *found) {
     const dp_query *q = s->query;
     doppel_evidence *e = &s->finding->best.evidence;
     dp_trace trace;
@@ -363,9 +364,9 @@ static doppel_status complete(search *s, bool *found) {
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
 }
 
-static doppel_status find_once(search *s) {
+static doppel_status find_once(original_search *s) {
     const dp_query *q = s->query;
-    dp_finding *f = s->finding;
+    dp_original *f = s->finding;
     f->reason = DP_UNIQUE;
     f->by_copy = false;
     doppel_status status = find_same_url(s);
@@ -378,11 +379,11 @@ static doppel_status find_once(search *s) {
     return status;
 }
 
-doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_finding *finding,
+doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
                       doppel_error *error) {
-    search s = {
+    original_search s = {
         .engine = engine, .worker = worker, .query = query, .look = worker->look, .finding = finding, .error = error};
-    *finding = (dp_finding){.reason = DP_UNIQUE};
+    *finding = (dp_original){.reason = DP_UNIQUE};
     finding->best.evidence = dp_evidence_none();
     doppel_status status;
     bool found;

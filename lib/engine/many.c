@@ -8,7 +8,7 @@
 enum { SLICE = 4096, PIECE = 8 };
 
 /* A slice of the items. */
-typedef struct many {
+typedef struct item_slice {
     doppel_engine *engine;
     const doppel_item *items;
     size_t count;
@@ -26,9 +26,9 @@ typedef struct many {
     dp_add *add;
     size_t *item; /* that each is of */
     size_t added; /* in all slices */
-} many;
+} item_slice;
 
-static void fail_item(many *m, size_t i, doppel_status status, const doppel_error *why) {
+static void fail_item(item_slice *m, size_t i, doppel_status status, const doppel_error *why) {
     pthread_mutex_lock(&m->lock);
     m->status[i] = status;
     if (i < m->first_bad) {
@@ -38,7 +38,7 @@ static void fail_item(many *m, size_t i, doppel_status status, const doppel_erro
     pthread_mutex_unlock(&m->lock);
 }
 
-static void check_item(many *m, dp_worker *worker, size_t i) {
+static void check_item(item_slice *m, dp_worker *worker, size_t i) {
     doppel_error why = {0};
     dp_query query;
     double began = dp_seconds();
@@ -54,7 +54,7 @@ static void check_item(many *m, dp_worker *worker, size_t i) {
 }
 
 /* A query of an item that outlives its asker. */
-static void ask_item(many *m, dp_worker *worker, size_t i) {
+static void ask_item(item_slice *m, dp_worker *worker, size_t i) {
     doppel_error why = {0};
     dp_query query;
     doppel_status status = dp_engine_ask(m->engine, worker, &m->items[i], &query, &why);
@@ -68,7 +68,7 @@ static void ask_item(many *m, dp_worker *worker, size_t i) {
 }
 
 /* Items whose queries are fetched together. */
-static void check_together(many *m, dp_worker *worker, size_t from, size_t to) {
+static void check_together(item_slice *m, dp_worker *worker, size_t from, size_t to) {
     double began = dp_seconds();
     doppel_error why = {0};
     size_t count = 0;
@@ -91,7 +91,7 @@ static void check_together(many *m, dp_worker *worker, size_t from, size_t to) {
     atomic_fetch_add(&m->engine->counters.checks, count);
 }
 
-static void do_piece(many *m, dp_worker *worker, size_t from, size_t to) {
+static void do_piece(item_slice *m, dp_worker *worker, size_t from, size_t to) {
     if (m->check && m->piece > PIECE) {
         check_together(m, worker, from, to);
         return;
@@ -102,7 +102,7 @@ static void do_piece(many *m, dp_worker *worker, size_t from, size_t to) {
 
 /* Items of a slice, a piece at a time. */
 static void work(void *user, size_t thread) {
-    many *m = user;
+    item_slice *m = user;
     doppel_error why = {0};
     dp_worker *worker;
     (void)thread;
@@ -118,13 +118,13 @@ static void work(void *user, size_t thread) {
         dp_worker_give(m->engine, worker);
 }
 
-static void prepare(many *m) {
+static void prepare(item_slice *m) {
     size_t threads = dp_thread_count(m->engine->options.threads), enough = m->count / (2 * m->piece) + 1;
     dp_run_threads(threads < enough ? threads : enough, work, m);
 }
 
 /* Adds a slice, in order, in a look that has begun. Stops at the first that fails when nobody asks for each status. */
-static doppel_status add_slice(many *m, dp_worker *worker, bool stop, doppel_error *error) {
+static doppel_status add_slice(item_slice *m, dp_worker *worker, bool stop, doppel_error *error) {
     dp_adds adds = {.query = m->query, .add = m->add, .stop = stop};
     for (size_t i = 0; i < m->count && !(stop && i >= m->first_bad); i++) {
         if (m->status[i] != DOPPEL_OK)
@@ -141,7 +141,7 @@ static doppel_status add_slice(many *m, dp_worker *worker, bool stop, doppel_err
     return status;
 }
 
-static void free_queries(many *m) {
+static void free_queries(item_slice *m) {
     for (size_t i = 0; i < m->count && m->queries; i++) {
         free(m->queries[i]);
         m->queries[i] = NULL;
@@ -149,7 +149,7 @@ static void free_queries(many *m) {
 }
 
 /* What of a call is told as a whole: the first failure, unless each has a status of its own. */
-static doppel_status told(const many *m, bool each, doppel_error *error) {
+static doppel_status told(const item_slice *m, bool each, doppel_error *error) {
     if (each || m->first_bad == SIZE_MAX)
         return DOPPEL_OK;
     if (error)
@@ -157,17 +157,17 @@ static doppel_status told(const many *m, bool each, doppel_error *error) {
     return m->status[m->first_bad];
 }
 
-typedef struct batch {
+typedef struct item_batch {
     doppel_engine *engine;
     const doppel_item *items;
     size_t count;
     doppel_verdict *verdicts;
     doppel_status *status;
     bool check;
-} batch;
+} item_batch;
 
 /* What a slice has come to. Of adds, what a commit takes back afterwards is told by its own line. */
-static void log_slice(const batch *b, const many *m, size_t from) {
+static void log_slice(const item_batch *b, const item_slice *m, size_t from) {
     for (size_t i = 0; i < m->count && dp_engine_logs(b->engine, DOPPEL_LOG_INFO); i++) {
         doppel_error why = {.code = m->status[i]};
         dp_log_begin(b->engine, b->check ? "CHECK" : "ADD", &b->items[from + i]);
@@ -175,7 +175,8 @@ static void log_slice(const batch *b, const many *m, size_t from) {
     }
 }
 
-static doppel_status run_slice(const batch *b, many *m, dp_worker *worker, size_t from, doppel_error *error) {
+static doppel_status run_slice(const item_batch *b, item_slice *m, dp_worker *worker, size_t from,
+                               doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     m->items = b->items + from;
     m->verdicts = b->verdicts + from;
@@ -194,7 +195,7 @@ static doppel_status run_slice(const batch *b, many *m, dp_worker *worker, size_
     return status == DOPPEL_OK ? told(m, b->status != NULL, error) : status;
 }
 
-static doppel_status run_slices(const batch *b, many *m, dp_worker *worker, doppel_error *error) {
+static doppel_status run_slices(const item_batch *b, item_slice *m, dp_worker *worker, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     pthread_mutex_init(&m->lock, NULL);
     m->status = calloc(SLICE, sizeof *m->status);
@@ -215,14 +216,14 @@ static doppel_status run_slices(const batch *b, many *m, dp_worker *worker, dopp
     return status;
 }
 
-static doppel_status check_batch(const batch *b, many *m, doppel_error *error) {
+static doppel_status check_batch(const item_batch *b, item_slice *m, doppel_error *error) {
     size_t fetches = dp_known_fetches(b->engine->known);
     m->piece = fetches > PIECE ? fetches : PIECE;
     return run_slices(b, m, NULL, error);
 }
 
 /* Adds, and waits until all is durable. What was committed and then failed to become durable is all taken back. */
-static doppel_status add_batch(const batch *b, many *m, doppel_error *error) {
+static doppel_status add_batch(const item_batch *b, item_slice *m, doppel_error *error) {
     double began = dp_seconds();
     doppel_error why = {0};
     dp_worker *worker;
@@ -251,14 +252,14 @@ static doppel_status add_batch(const batch *b, many *m, doppel_error *error) {
 
 doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item *items, size_t count,
                                         doppel_verdict *verdicts, doppel_status *status, doppel_error *error) {
-    const batch b = {engine, items, count, verdicts, status, true};
-    many m = {.engine = engine, .check = true};
+    const item_batch b = {engine, items, count, verdicts, status, true};
+    item_slice m = {.engine = engine, .check = true};
     return check_batch(&b, &m, error);
 }
 
 doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,
                                       doppel_verdict *verdicts, doppel_status *status, doppel_error *error) {
-    const batch b = {engine, items, count, verdicts, status, false};
-    many m = {.engine = engine};
+    const item_batch b = {engine, items, count, verdicts, status, false};
+    item_slice m = {.engine = engine};
     return add_batch(&b, &m, error);
 }

@@ -5,13 +5,13 @@
 #include <stdio.h>
 
 /* The place of a result, as the engine knows it. */
-typedef struct place {
+typedef struct result_place {
     char text[24];
     size_t length;
-} place;
+} result_place;
 
-static place place_of(size_t number) {
-    place p;
+static result_place place_of(size_t number) {
+    result_place p;
     p.length = (size_t)snprintf(p.text, sizeof p.text, "%zu", number);
     return p;
 }
@@ -25,7 +25,7 @@ static size_t number_of(doppel_slice id) {
 }
 
 /* What the caller calls a result: its id, else its URL, else its place. */
-static doppel_slice name_of(const doppel_item *result, const place *at) {
+static doppel_slice name_of(const doppel_item *result, const result_place *at) {
     const doppel_document *d = &result->document;
     if (d->id && d->id_length)
         return (doppel_slice){d->id, d->id_length};
@@ -67,7 +67,7 @@ static doppel_status blame(doppel_error *error, doppel_status status, size_t i) 
 /* Adds result `i` to the engine, and notes where it folds. */
 static doppel_status fold_one(const folding *f, size_t i, doppel_verdict *verdict) {
     doppel_item item = {0};
-    place at = place_of(i);
+    result_place at = place_of(i);
     dp_copy_options(&item, &f->results[i], sizeof item);
     item.document.id = at.text;
     item.document.id_length = at.length;
@@ -81,7 +81,7 @@ static doppel_status fold_one(const folding *f, size_t i, doppel_verdict *verdic
 
 /* Puts the caller's names in place of the engine's. */
 static doppel_status name_verdict(const folding *f, size_t i, doppel_verdict *verdict) {
-    place own = place_of(i), other = place_of(f->fold[i]);
+    result_place own = place_of(i), other = place_of(f->fold[i]);
     doppel_slice ids[] = {name_of(&f->results[i], &own), {NULL, 0}};
     if (f->fold[i] != i)
         ids[1] = name_of(&f->results[f->fold[i]], &other);

@@ -27,7 +27,7 @@ typedef struct hit {
     int distance;
 } hit;
 
-typedef struct search {
+typedef struct similar_search {
     doppel_engine *engine;
     dp_worker *worker;
     dp_query query;
@@ -42,7 +42,7 @@ typedef struct search {
     size_t count, room;
     uint64_t damaged;
     doppel_error *error;
-} search;
+} similar_search;
 
 /* ---- who is asked about ---- */
 
@@ -61,7 +61,7 @@ static doppel_status nobody(const doppel_item *item, doppel_error *error) {
 }
 
 /* The sample of a number, and the keys of its bands. */
-static doppel_status take_sample(search *s, uint64_t number) {
+static doppel_status take_sample(similar_search *s, uint64_t number) {
     doppel_slice sample;
     dp_trace trace;
     bool found;
@@ -84,7 +84,7 @@ static doppel_status take_sample(search *s, uint64_t number) {
     return DOPPEL_OK;
 }
 
-static doppel_status take_set(search *s, uint64_t number) {
+static doppel_status take_set(similar_search *s, uint64_t number) {
     const uint64_t *set;
     size_t count;
     if (s->engine->asking.sample)
@@ -103,7 +103,7 @@ static doppel_status take_set(search *s, uint64_t number) {
 }
 
 /* A copy that has the words of another copy says nothing of how similar it is to their original. */
-static doppel_status take_evidence(search *s, const dp_trace *copy, const doppel_evidence *evidence) {
+static doppel_status take_evidence(similar_search *s, const dp_trace *copy, const doppel_evidence *evidence) {
     dp_trace original;
     bool found;
     s->evidence = *evidence;
@@ -115,7 +115,7 @@ static doppel_status take_evidence(search *s, const dp_trace *copy, const doppel
 }
 
 /* The query of a document that is remembered. */
-static doppel_status ask_number(search *s, uint64_t number) {
+static doppel_status ask_number(similar_search *s, uint64_t number) {
     dp_trace trace;
     dp_record record;
     bool found;
@@ -143,7 +143,7 @@ static doppel_status ask_number(search *s, uint64_t number) {
     return s->engine->rules.by_similarity ? take_set(s, s->original) : DOPPEL_OK;
 }
 
-static doppel_status ask(search *s, const doppel_item *item) {
+static doppel_status ask(similar_search *s, const doppel_item *item) {
     const doppel_document *d = &item->document;
     uint64_t number = 0;
     doppel_status status = DOPPEL_OK;
@@ -160,12 +160,12 @@ static doppel_status ask(search *s, const doppel_item *item) {
 
 /* ---- who is near ---- */
 
-static doppel_status counts(const search *s, uint64_t number, bool *does) {
+static doppel_status counts(const similar_search *s, uint64_t number, bool *does) {
     *does = number < s->look->below && number != s->look->except[0];
     return *does ? dp_look_alive(s->look, number, does, s->error) : DOPPEL_OK;
 }
 
-static doppel_status add_hit(search *s, const hit *one) {
+static doppel_status add_hit(similar_search *s, const hit *one) {
     if (!dp_reserve(&s->hits, &s->room, s->count + 1, sizeof *s->hits))
         return dp_no_memory(s->error);
     s->hits[s->count++] = *one;
@@ -173,7 +173,7 @@ static doppel_status add_hit(search *s, const hit *one) {
 }
 
 /* A document whose similarity was measured. */
-static doppel_status add_measured(search *s, hit one) {
+static doppel_status add_measured(similar_search *s, hit one) {
     if (s->copy && one.number == s->original) {
         one.similarity = s->evidence.similarity;
         one.containment = s->evidence.containment;
@@ -181,7 +181,7 @@ static doppel_status add_measured(search *s, hit one) {
     return one.similarity > s->asked.above ? add_hit(s, &one) : DOPPEL_OK;
 }
 
-static doppel_status compare_set(search *s, uint64_t number, const uint64_t *set, size_t count) {
+static doppel_status compare_set(similar_search *s, uint64_t number, const uint64_t *set, size_t count) {
     if (!count || !s->query.set_count)
         return DOPPEL_OK;
     size_t shared = doppel_set_shared(s->query.set, s->query.set_count, set, count);
@@ -191,7 +191,7 @@ static doppel_status compare_set(search *s, uint64_t number, const uint64_t *set
                                  .distance = -1});
 }
 
-static doppel_status compare_sample(search *s, uint64_t number) {
+static doppel_status compare_sample(similar_search *s, uint64_t number) {
     doppel_slice sample;
     doppel_status status = dp_read_sample(s->worker, number, &sample, s->error);
     if (status != DOPPEL_OK || !sample.data || !s->query.sample.data)
@@ -203,7 +203,7 @@ static doppel_status compare_sample(search *s, uint64_t number) {
                                  .distance = -1});
 }
 
-static doppel_status compare_number(search *s, uint64_t number) {
+static doppel_status compare_number(similar_search *s, uint64_t number) {
     const uint64_t *set;
     size_t count;
     bool does;
@@ -219,13 +219,13 @@ static doppel_status compare_number(search *s, uint64_t number) {
 }
 
 static void on_damaged(uint64_t number, void *user) {
-    search *s = user;
+    similar_search *s = user;
     (void)number;
     s->damaged++;
 }
 
 /* All of a part. */
-static doppel_status each_of(search *s, dp_part part, doppel_status (*value)(uint64_t, doppel_slice, void *)) {
+static doppel_status each_of(similar_search *s, dp_part part, doppel_status (*value)(uint64_t, doppel_slice, void *)) {
     const dp_each each = {.part = part, .from = 1, .to = UINT64_MAX, .value = value, .damaged = on_damaged, .user = s};
     doppel_status status = dp_look_each(s->look, &each, s->error);
     if (status != DOPPEL_OK || !s->damaged)
@@ -237,7 +237,7 @@ static doppel_status each_of(search *s, dp_part part, doppel_status (*value)(uin
 
 /* Copies that are stored have sets, too. */
 static doppel_status on_set(uint64_t number, doppel_slice bytes, void *user) {
-    search *s = user;
+    similar_search *s = user;
     dp_trace trace;
     bool found;
     (void)bytes;
@@ -245,7 +245,7 @@ static doppel_status on_set(uint64_t number, doppel_slice bytes, void *user) {
     return status == DOPPEL_OK && found && trace.kind == DP_TRACE_DOCUMENT ? compare_number(s, number) : status;
 }
 
-static doppel_status find_similar(search *s) {
+static doppel_status find_similar(similar_search *s) {
     const dp_asking *asking = &s->engine->asking;
     if (!s->query.content || !s->query.set_count)
         return DOPPEL_OK;
@@ -258,7 +258,7 @@ static doppel_status find_similar(search *s) {
     return status;
 }
 
-static doppel_status add_near(search *s, uint64_t number, int distance) {
+static doppel_status add_near(similar_search *s, uint64_t number, int distance) {
     hit one = {.number = number, .similarity = NAN, .containment = NAN, .distance = distance};
     bool does;
     doppel_status status = counts(s, number, &does);
@@ -266,7 +266,7 @@ static doppel_status add_near(search *s, uint64_t number, int distance) {
 }
 
 static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
-    search *s = user;
+    similar_search *s = user;
     dp_trace trace;
     if (!dp_trace_decode(bytes, &trace) || trace.kind != DP_TRACE_DOCUMENT || !trace.content)
         return DOPPEL_OK;
@@ -274,7 +274,7 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     return distance <= s->asked.distance ? add_near(s, number, distance) : DOPPEL_OK;
 }
 
-static doppel_status find_near(search *s) {
+static doppel_status find_near(similar_search *s) {
     if (!s->query.content || s->asked.distance < 0)
         return DOPPEL_OK;
     if (s->engine->rules.by_similarity)
@@ -287,7 +287,7 @@ static doppel_status find_near(search *s) {
 }
 
 /* Texts too short to be near others are alike when their words are the same. */
-static doppel_status find_same(search *s) {
+static doppel_status find_same(similar_search *s) {
     dp_numbers *keyed = &s->worker->keyed;
     if (s->query.content || !s->query.has_digest)
         return DOPPEL_OK;
@@ -319,7 +319,7 @@ static int compare_hits(const void *left, const void *right) {
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static doppel_status list_hits(search *s, doppel_stored_list *list) {
+static doppel_status list_hits(similar_search *s, doppel_stored_list *list) {
     doppel_status status = DOPPEL_OK;
     if (s->count)
         qsort(s->hits, s->count, sizeof *s->hits, compare_hits);
@@ -359,7 +359,7 @@ static doppel_status read_options(const doppel_engine *engine, const doppel_simi
 doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *item,
                                     const doppel_similar_options *options, doppel_stored_list *list,
                                     doppel_error *error) {
-    search s = {.engine = engine, .error = error};
+    similar_search s = {.engine = engine, .error = error};
     dp_stored_list_clear(list);
     doppel_status status = read_options(engine, options, &s.asked, error);
     if (status == DOPPEL_OK)

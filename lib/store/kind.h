@@ -9,8 +9,8 @@
 
 enum { DP_STORE_KIND_VERSION = 1 };
 
-typedef doppel_status dp_counted(uint64_t number, const dp_counts *counts, void *user);
-typedef bool dp_keep(const dp_trace *trace, void *user);
+typedef doppel_status dp_count_visit(uint64_t number, const dp_counts *counts, void *user);
+typedef bool dp_trace_filter(const dp_trace *trace, void *user);
 
 /* Grows only at its end. */
 typedef struct dp_store_kind {
@@ -33,8 +33,8 @@ typedef struct dp_store_kind {
     doppel_status (*view_links)(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
                                 doppel_error *error);
     doppel_status (*view_each)(dp_view *view, const dp_each *each, doppel_error *error);
-    doppel_status (*view_each_count)(dp_view *view, dp_counted *counted, void *user, doppel_error *error);
-    doppel_status (*compact)(dp_store *store, dp_keep *keep, void *user, doppel_error *error);
+    doppel_status (*view_each_count)(dp_view *view, dp_count_visit *counted, void *user, doppel_error *error);
+    doppel_status (*compact)(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error);
     doppel_status (*backup)(dp_store *store, const char *path, doppel_error *error);
 } dp_store_kind;
 

@@ -1,331 +1,656 @@
-/* lmdb.c - stores in a folder: opening one as it is, making one, finishing one that was half made. */
+/* lmdb.c - a store in an LMDB folder: what is done to its environment, its changes, its views. Opening one:
+ * lmdb_folder.c; its file: lmdb_file.c.
+ *
+ * Changes of one write are one transaction: it is durable when its commit is, or it never was. Numbers only grow, so
+ * parts are appended. A map that is full is grown and the transaction made again; after a commit that failed half way
+ * LMDB has to be opened again.
+ *
+ * LMDB trusts the pages it changes, and on a damaged one it does anything from ending the process to giving pages away
+ * that are in use. So before each step the pages that it may read are checked (dp_btree_check): those on the way to a
+ * key and their neighbours, as the last commit left them. Pages that this transaction has made since come from those.
+ *
+ * A view has a read transaction of its own that is renewed by begin and reset by end, without a lock but the gate,
+ * which only a change of the map or the file closes. A reader process follows its writer: when the file names a
+ * successor, or doppel.index (looked at once a second) another generation, begin opens that. */
 #include "store/lmdb.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include <time.h>
 
-#define DEFAULT_MAP ((uint64_t)64 << 30)
-#define SMALLEST_MAP ((uint64_t)1 << 20) /* a new file has to fit */
+/* ---- the environment, while nobody uses it: another takes its place, or its map changes ---- */
 
-static bool takes(const char *path) {
-    return path != NULL;
+void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation) {
+    pthread_mutex_lock(&store->views_mutex);
+    for (dp_lmdb_view *view = store->views; view; view = view->next) {
+        mdb_txn_abort(view->txn);
+        mdb_txn_abort(view->probe);
+        view->txn = view->probe = NULL;
+        view->now.id = view->id = 0;
+    }
+    pthread_mutex_unlock(&store->views_mutex);
+    dp_env_close(&store->env);
+    store->env = *env;
+    store->generation = generation;
 }
 
-/* ---- a new file ---- */
+/* Closes and opens again. When that fails there is none, and whoever comes next tries again. */
+static doppel_status reopen(dp_lmdb *store, doppel_error *error) {
+    dp_env env = {0};
+    dp_lmdb_swap(store, &env, store->generation);
+    return dp_lmdb_open_generation(store, &store->env, store->generation, error);
+}
 
-static int write_first(dp_env *env, const char *settings) {
-    MDB_txn *txn;
-    const dp_state state = {0};
-    int reason = mdb_txn_begin(env->env, NULL, 0, &txn);
-    if (reason)
-        return reason;
-    if (!(reason = dp_meta_put(txn, env, DP_SEED_SETTINGS, (doppel_slice){settings, strlen(settings)})) &&
-        !(reason = dp_names_put(txn, env, &env->names)) && !(reason = dp_state_put(txn, env, &state)))
-        return dp_env_commit(env, txn);
-    mdb_txn_abort(txn);
+/* LMDB reads its meta pages for that. */
+static int set_size(MDB_env *env, uint64_t map) {
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = mdb_env_set_mapsize(env, (size_t)map);
+    dp_guard_leave(&guard);
     return reason;
 }
 
-static doppel_status name_generation(const dp_lmdb *store, doppel_error *error) {
-    const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
-    return dp_folder_write_index(store->folder, &index, error);
-}
-
-/* The settings and an empty state in a file that is open, then the names that make the folder an index. */
-static doppel_status begin_file(dp_lmdb *store, const char *settings, doppel_error *error) {
-    doppel_status status = dp_names_create(&store->env.names, error);
-    int reason = status ? 0 : write_first(&store->env, settings);
-    if (reason)
-        status = dp_env_fail(store->env.path, reason, error);
-    if (!status)
-        status = dp_folder_sync(store->folder, error);
-    if (!status)
-        status = name_generation(store, error);
-    return status ? status : dp_folder_sync_parent(store->folder, error);
-}
-
-static doppel_status make_first(dp_lmdb *store, const char *settings, doppel_error *error) {
-    char *path = dp_folder_file(store->folder, 1);
-    store->generation = 1;
-    if (!path)
-        return dp_no_memory(error);
-    dp_folder_clear(store->folder, 1);
-    doppel_status status = dp_env_open(&store->env, path, DP_ENV_NEW, store->map, error);
-    free(path);
-    return status ? status : begin_file(store, settings, error);
-}
-
-/* ---- a file that is there ---- */
-
-static doppel_status read_settings(dp_lmdb *store, doppel_error *error) {
-    MDB_txn *txn;
-    dp_snapshot now;
-    doppel_slice settings = {0};
-    int reason = dp_env_read_once(&store->env, &txn, &now);
-    if (reason)
-        return dp_env_fail(store->env.path, reason, error);
-    reason = dp_meta_get(&now, DP_SEED_SETTINGS, &settings);
-    if (!reason && !(store->settings = strndup(settings.data, settings.length)))
-        reason = ENOMEM;
-    mdb_txn_abort(txn);
-    return reason ? dp_env_fail(store->env.path, reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason, error) : DOPPEL_OK;
-}
-
-/* A secret that is lost would make every name one that is not known: doppel.index says whether there is one. */
-static doppel_status check_format(const dp_lmdb *store, const dp_env *env, uint64_t generation, doppel_error *error) {
-    dp_folder_index index;
-    doppel_status status = dp_folder_read_index(store->folder, &index, error);
-    if (status || index.generation != generation || index.format == dp_folder_format(&env->names))
+static doppel_status set_map(dp_lmdb *store, uint64_t map, doppel_error *error) {
+    int reason = set_size(store->env.env, map);
+    if (!reason)
+        return DOPPEL_OK;
+    /* LMDB has let go of the map it had. */
+    doppel_status status = reopen(store, error);
+    if (status)
         return status;
-    return dp_fail_at(
-        error, DOPPEL_ERROR_STORE, env->path, 0,
-        "is damaged: doppel.index speaks of format %d, but the file has %s secret for its names; put back "
-        "a copy of the folder",
-        (int)index.format, env->names.keyed ? "a" : "no");
+    return dp_fail_at(error, DOPPEL_ERROR_IO, store->folder, 0,
+                      "there is no address space for a map of %zu MiB: raise the limit (ulimit -v)", (size_t)map >> 20);
 }
 
-doppel_status dp_lmdb_open_generation(dp_lmdb *store, dp_env *env, uint64_t generation, doppel_error *error) {
-    char *path = dp_folder_file(store->folder, generation);
-    doppel_status status =
-        path ? dp_env_open(env, path, store->read_only ? DP_ENV_READ : DP_ENV_WRITE, store->map, error)
-             : dp_no_memory(error);
-    free(path);
-    if (!status && (status = check_format(store, env, generation, error)))
-        dp_env_close(env);
+/* A map of twice the size. */
+static doppel_status grow_map(dp_lmdb *store, doppel_error *error) {
+    MDB_envinfo info;
+    doppel_status status = DOPPEL_OK;
+    pthread_rwlock_wrlock(&store->gate);
+    if (store->env.env && !(status = dp_env_info(&store->env, &info, error))) {
+        status = set_map(store, info.me_mapsize * 2, error);
+        store->map = status ? store->map : info.me_mapsize * 2;
+    }
+    pthread_rwlock_unlock(&store->gate);
     return status;
 }
 
-/* The file is gone, and doppel.index names another. */
-doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generation, doppel_error *error) {
-    for (;;) {
-        uint64_t named;
-        doppel_status status = dp_lmdb_open_generation(store, env, *generation, error);
-        if (!status || !store->read_only || dp_folder_generation(store->folder, &named, NULL) || named == *generation ||
-            !named)
-            return status;
-        *generation = named;
-    }
+/* Another process has grown it. */
+static doppel_status follow_map(dp_lmdb *store, doppel_error *error) {
+    pthread_rwlock_wrlock(&store->gate);
+    doppel_status status = store->env.env ? set_map(store, 0, error) : DOPPEL_OK;
+    pthread_rwlock_unlock(&store->gate);
+    return status;
 }
 
-/* ---- folders without doppel.index ---- */
-
-/* Making a folder was interrupted, or doppel.index was lost. A file that may hold a document is never deleted: it is
- * used as it is when it can be read, renamed aside when it can be no more than a creation that was cut off, and left
- * alone, with an error, in all other cases. */
-
-/* LMDB's pages have at least 4096 bytes, and the first two are its meta pages: a file of this size has no other. */
-enum { META_PAGES = 2 * 4096 };
-/* A new file has 8 pages at most; pages have up to 64 KiB. */
-enum { NEW_PAGES = 16 };
-
-static doppel_status no_index(const dp_lmdb *store, const char *why, doppel_error *error) {
-    return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0, "is not an index folder: %s", why);
-}
-
-/* Whether a file that was opened holds nothing: no number was given, and no page lies behind those that its meta page
- * knows of, as they would after a commit that a damaged meta page hides. */
-static int look_inside(const dp_env *env, uint64_t *last, bool *empty) {
+static int try_read(MDB_env *env) {
     MDB_txn *txn;
-    dp_snapshot now;
-    struct stat known;
-    dp_state state;
-    int reason = dp_env_read_once(env, &txn, &now);
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_PANIC;
+    int reason = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
+    if (!reason)
+        mdb_txn_abort(txn);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+/* After a failed commit: LMDB refuses everything until it is opened again. Nothing happens when it does not. */
+static doppel_status recover(dp_lmdb *store, doppel_error *error) {
+    doppel_status status = DOPPEL_OK;
+    pthread_rwlock_wrlock(&store->gate);
+    int reason = store->env.env ? try_read(store->env.env) : MDB_PANIC;
+    if (reason == MDB_PANIC)
+        status = reopen(store, error);
+    pthread_rwlock_unlock(&store->gate);
+    return status;
+}
+
+/* A reader moves on to the generation that doppel.index names. */
+static doppel_status follow_index(dp_lmdb *store, doppel_error *error) {
+    dp_env env = {0};
+    uint64_t generation;
+    pthread_rwlock_wrlock(&store->gate);
+    doppel_status status = dp_folder_generation(store->folder, &generation, error);
+    if (!status && generation && generation != store->generation) {
+        status = dp_lmdb_open_named(store, &env, &generation, error);
+        if (!status)
+            dp_lmdb_swap(store, &env, generation);
+    }
+    pthread_rwlock_unlock(&store->gate);
+    return status;
+}
+
+doppel_status dp_lmdb_enter(dp_lmdb *store, doppel_error *error) {
+    pthread_rwlock_rdlock(&store->gate);
+    if (store->env.env)
+        return DOPPEL_OK;
+    pthread_rwlock_unlock(&store->gate);
+    doppel_status status = recover(store, error);
+    if (status)
+        return status;
+    pthread_rwlock_rdlock(&store->gate);
+    if (store->env.env)
+        return DOPPEL_OK;
+    pthread_rwlock_unlock(&store->gate);
+    return dp_env_fail(store->folder, EIO, error);
+}
+
+/* ---- writing ---- */
+
+/* Dead readers hold on to pages: they are looked for once in so many writes. */
+enum { READER_CHECK = 64 };
+
+typedef struct transaction {
+    dp_lmdb *store;
+    MDB_txn *txn;
+    dp_snapshot before; /* what the last commit left */
+    dp_store_state state;
+} transaction;
+
+static MDB_dbi db_of(const transaction *w, int db) {
+    return w->store->env.db[db];
+}
+
+/* Whether LMDB may read and change a key. */
+static int check(const transaction *w, int db, uint64_t number, uint64_t dup) {
+    return dp_btree_check(&w->before.pages, &w->before.db[db], number, dup, &w->store->checked);
+}
+
+/* ---- what a change is made of ---- */
+
+static int delete_key(const transaction *w, int db, uint64_t number) {
+    MDB_val key = dp_key(&number);
+    int reason = check(w, db, number, 0);
+    if (!reason)
+        reason = mdb_del(w->txn, db_of(w, db), &key, NULL);
+    return reason == MDB_NOTFOUND ? 0 : reason;
+}
+
+/* Of a copy: its entry under its original. */
+static int delete_link(const transaction *w, uint64_t number) {
+    MDB_val key = dp_key(&number), value;
+    doppel_slice bytes;
+    dp_trace trace;
+    int reason = check(w, DP_PART_TRACE, number, 0);
+    if (!reason)
+        reason = mdb_get(w->txn, db_of(w, DP_PART_TRACE), &key, &value);
     if (reason)
+        return reason == MDB_NOTFOUND ? 0 : reason;
+    if (!dp_value_open(&value, number, DP_PART_TRACE, &bytes) || !dp_trace_decode(bytes, &trace) ||
+        trace.kind != DP_TRACE_COPY)
+        return 0;
+    MDB_val original = dp_key(&trace.of);
+    reason = check(w, DP_DB_LINKS, trace.of, number);
+    if (!reason)
+        reason = mdb_del(w->txn, db_of(w, DP_DB_LINKS), &original, &key);
+    return reason == MDB_NOTFOUND ? 0 : reason;
+}
+
+static int remove_number(const transaction *w, uint64_t number) {
+    int reason = delete_link(w, number);
+    for (int db = 0; db <= DP_DB_COUNTS && !reason; db++)
+        reason = delete_key(w, db, number);
+    return reason;
+}
+
+static int add_parts(const transaction *w, const dp_change *change) {
+    int reason = 0;
+    for (int part = 0; part < DP_PARTS && !reason; part++) {
+        if (!change->part[part].data)
+            continue;
+        reason = check(w, part, UINT64_MAX, 0);
+        if (!reason)
+            reason = dp_value_put(w->txn, db_of(w, part), change->number, part, change->part[part], MDB_APPEND);
+    }
+    return reason;
+}
+
+/* Whether a number is there to be linked to or counted at. */
+static int look_up(const transaction *w, uint64_t number) {
+    MDB_val key = dp_key(&number), value;
+    int reason = check(w, DP_PART_TRACE, number, 0);
+    return reason ? reason : mdb_get(w->txn, db_of(w, DP_PART_TRACE), &key, &value);
+}
+
+static int add_link(const transaction *w, const dp_change *change) {
+    int reason = look_up(w, change->link);
+    if (reason)
+        return reason == MDB_NOTFOUND ? 0 : reason;
+    MDB_val key = dp_key(&change->link), value = dp_key(&change->number);
+    reason = check(w, DP_DB_LINKS, change->link, change->number);
+    return reason ? reason : mdb_put(w->txn, db_of(w, DP_DB_LINKS), &key, &value, 0);
+}
+
+static int add_count(transaction *w, const dp_change *change) {
+    dp_counts counts = {0};
+    doppel_slice bytes;
+    char encoded[DP_COUNTS_SIZE];
+    dp_counts_add(&w->state.total, change);
+    int reason = look_up(w, change->count);
+    if (reason)
+        return reason == MDB_NOTFOUND ? 0 : reason;
+    MDB_val key = dp_key(&change->count), value;
+    if ((reason = check(w, DP_DB_COUNTS, change->count, 0)))
         return reason;
-    reason = dp_state_get(&now, &state);
-    *last = reason ? 0 : state.last;
-    *empty = !*last;
-    for (int db = 0; db < DP_DB_META && !reason; db++)
-        *empty = *empty && !now.db[db].entries && !now.db[db].depth;
-    mdb_txn_abort(txn);
-    const dp_meta *meta = &now.pages.meta;
-    *empty = *empty && !stat(env->path, &known) && (uint64_t)known.st_size <= (meta->last + 1) * meta->page_size;
-    return reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason;
+    reason = mdb_get(w->txn, db_of(w, DP_DB_COUNTS), &key, &value);
+    if (reason && reason != MDB_NOTFOUND)
+        return reason;
+    if (!reason && (!dp_value_open(&value, change->count, DP_SEED_COUNTS, &bytes) || !dp_counts_decode(bytes, &counts)))
+        return MDB_CORRUPTED;
+    dp_counts_add(&counts, change);
+    dp_counts_encode(&counts, encoded);
+    return dp_value_put(w->txn, db_of(w, DP_DB_COUNTS), change->count, DP_SEED_COUNTS,
+                        (doppel_slice){encoded, sizeof encoded}, 0);
 }
 
-/* Whether a failure to open or read says that the file's bytes are wrong, not that something was in the way. */
-static bool is_damage(doppel_status status, int reason) {
-    return status == DOPPEL_ERROR_STORE && reason != MDB_VERSION_MISMATCH && reason != MDB_READERS_FULL;
+static int make_change(transaction *w, const dp_change *change) {
+    int reason = change->remove ? remove_number(w, change->remove) : 0;
+    if (!reason && change->number)
+        reason = add_parts(w, change);
+    if (!reason && change->number && change->link)
+        reason = add_link(w, change);
+    if (!reason && change->count)
+        reason = add_count(w, change);
+    return reason;
 }
 
-/* Renames the file and makes a new one. */
-static doppel_status make_beside(dp_lmdb *store, const char *path, const dp_store_options *options,
-                                 doppel_error *error) {
-    char *aside = NULL;
-    doppel_status status = dp_folder_put_aside(path, &aside, error);
-    if (status)
-        return status;
-    status = make_first(store, options->settings ? options->settings : "", error);
-    if (options->warn) {
-        dp_buffer text = {0};
-        if (dp_buffer_printf(&text,
-                             "%s: there was no doppel.index, and %s could not be read: it is kept as %s, and the "
-                             "index begins empty",
-                             store->folder, strrchr(path, '/') + 1, strrchr(aside, '/') + 1) &&
-            dp_buffer_add(&text, "", 1))
-            options->warn(text.data, options->user);
-        dp_buffer_free(&text);
-    }
-    free(aside);
-    return status;
-}
+/* ---- the transaction ---- */
 
-/* The file cannot be read, as *error says. */
-static doppel_status give_up_on(dp_lmdb *store, const char *path, off_t size, const dp_store_options *options,
-                                doppel_error *error) {
-    char why[sizeof error->message];
-    if (size <= (off_t)NEW_PAGES * sysconf(_SC_PAGESIZE))
-        return make_beside(store, path, options, error);
-    snprintf(why, sizeof why, "%s", error ? error->message : "");
-    return dp_fail_at(
-        error, DOPPEL_ERROR_STORE, store->folder, 0,
-        "has no doppel.index, and %s cannot be read (%.120s): put back a copy of the folder, or move that "
-        "file away to begin with an empty index",
-        strrchr(path, '/') + 1, why);
-}
+typedef struct request {
+    const dp_change *changes;
+    size_t count;
+    const dp_clock *clock;
+    doppel_error *error;
+    doppel_status status; /* of changes that cannot be made */
+} request;
 
-/* The one file of documents there is. */
-static doppel_status finish_file(dp_lmdb *store, const char *path, const dp_folder_content *content,
-                                 const dp_store_options *options, doppel_error *error) {
-    struct stat known;
-    uint64_t last = 0;
-    bool empty = false;
-    doppel_error why = {0};
-    if (stat(path, &known))
-        return dp_env_fail(path, errno, error);
-    if (known.st_size <= META_PAGES)
-        return unlink(path) ? dp_env_fail(path, errno, error)
-                            : make_first(store, options->settings ? options->settings : "", error);
-    doppel_status status = dp_lmdb_open_generation(store, &store->env, content->generation, &why);
-    int reason = status ? 0 : look_inside(&store->env, &last, &empty);
+/* Gives what LMDB says; 0 also when the changes cannot be made. */
+static int fill_transaction(transaction *w, request *r) {
+    int reason = dp_state_get(&w->before, &w->state);
     if (reason)
-        status = dp_env_fail(path, reason, &why);
-    if (!status && last) {
-        store->generation = content->generation;
-        return name_generation(store, error);
-    }
-    if (!status && empty) {
-        store->generation = content->generation;
-        return begin_file(store, options->settings ? options->settings : "", error);
-    }
-    dp_env_close(&store->env);
-    if (!status)
-        status =
-            dp_fail_at(&why, DOPPEL_ERROR_STORE, path, 0, "it names no document, but is longer than an empty file");
-    if (error)
-        *error = why;
-    return is_damage(status, reason) ? give_up_on(store, path, known.st_size, options, error) : status;
+        return reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason;
+    r->status = dp_changes_check(r->changes, r->count, &w->state.last, r->error);
+    for (size_t i = 0; i < r->count && !reason && !r->status; i++)
+        reason = make_change(w, &r->changes[i]);
+    w->state.clock = *r->clock;
+    return reason || r->status ? reason : dp_state_put(w->txn, &w->store->env, &w->state);
 }
 
-static doppel_status finish_folder(dp_lmdb *store, const dp_folder_content *content, const dp_store_options *options,
+/* All of a transaction. Should LMDB stop in the middle of it, it can neither go on nor give up its lock before the
+ * process ends. */
+static int run_transaction(dp_lmdb *store, request *r) {
+    transaction w = {.store = store};
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard)) {
+        store->broken = store->env.stuck = true;
+        return MDB_CORRUPTED;
+    }
+    dp_checked_clear(&store->checked);
+    int reason = dp_env_write(&store->env, &w.txn, &w.before);
+    if (!reason) {
+        reason = fill_transaction(&w, r);
+        if (reason || r->status)
+            mdb_txn_abort(w.txn);
+        else
+            reason = dp_env_commit(&store->env, w.txn);
+    }
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+static int try_write(dp_lmdb *store, request *r) {
+    pthread_rwlock_rdlock(&store->gate);
+    int reason = store->broken ? MDB_CORRUPTED : store->env.env ? run_transaction(store, r) : MDB_PANIC;
+    if (!reason && ++store->writes % READER_CHECK == 0)
+        mdb_reader_check(store->env.env, NULL);
+    pthread_rwlock_unlock(&store->gate);
+    return reason;
+}
+
+static doppel_status write_changes(dp_store *given, const dp_change *changes, size_t count, const dp_clock *clock,
                                    doppel_error *error) {
-    if (content->files > 1)
-        return no_index(store, "it has several documents-N.mdb, but no doppel.index; put back a copy of that", error);
-    char *path = dp_folder_file(store->folder, content->generation);
-    doppel_status status = path ? finish_file(store, path, content, options, error) : dp_no_memory(error);
-    free(path);
-    return status;
-}
-
-static doppel_status make_folder(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
-    dp_folder_content content;
-    doppel_status status = dp_folder_look(store->folder, &content, error);
-    if (status)
-        return status;
-    return content.files ? finish_folder(store, &content, options, error)
-                         : make_first(store, options->settings ? options->settings : "", error);
-}
-
-/* ---- opening ---- */
-
-/* Before anything is written: may there be an index here? */
-static doppel_status look_first(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
-    dp_folder_content content;
-    doppel_status status = dp_folder_look(store->folder, &content, error);
-    if (!status && !content.missing)
-        status = dp_folder_generation(store->folder, &store->generation, error);
-    if (status || store->generation)
-        return status;
-    bool make = !options->read_only && !options->must_exist;
-    if (content.missing && !make)
-        return dp_fail_at(error, DOPPEL_ERROR_IO, store->folder, 0, "there is no such folder");
-    if (!make)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0,
-                          "is not an index; make one with doppel add --index DIR INPUT...");
-    if (*content.foreign)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0,
-                          "is not an index folder, but has `%s` in it; name an empty or a new folder", content.foreign);
-    return content.missing ? dp_folder_make(store->folder, error) : DOPPEL_OK;
-}
-
-static doppel_status open_folder(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
-    doppel_status status = look_first(store, options, error);
-    if (status || (status = dp_folder_claim(store->folder, &store->claim, error)))
-        return status;
-    store->claimed = true;
+    dp_lmdb *store = dp_lmdb_of(given);
+    request r = {changes, count, clock, error, DOPPEL_OK};
     if (store->read_only)
-        return dp_lmdb_open_named(store, &store->env, &store->generation, error);
-    if ((status = dp_folder_lock(store->folder, &store->lock, error)) ||
-        (status = dp_folder_generation(store->folder, &store->generation, error)))
-        return status;
-    if (!store->generation)
-        return make_folder(store, options, error);
-    if ((status = dp_lmdb_open_generation(store, &store->env, store->generation, error)))
-        return status;
-    dp_folder_clear(store->folder, store->generation);
+        return dp_fail_at(error, DOPPEL_ERROR_USAGE, store->folder, 0, "was opened for reading only");
+    doppel_status status = DOPPEL_OK;
+    int reason, tries = 0;
+    do {
+        reason = try_write(store, &r);
+        if (reason == MDB_MAP_FULL)
+            status = grow_map(store, error);
+        else if (reason == MDB_PANIC && !tries++)
+            status = recover(store, error);
+        else
+            break;
+    } while (!status);
+    if (status || r.status || !reason)
+        return status ? status : r.status;
+    /* What comes next must find it in order; should that fail, it tries again. */
+    if (!store->broken)
+        recover(store, NULL);
+    return dp_env_fail(store->folder, reason, error);
+}
+
+/* ---- views ---- */
+
+static dp_lmdb_view *of_view(dp_view *view) {
+    return (dp_lmdb_view *)view;
+}
+
+static dp_lmdb *store_of(const dp_lmdb_view *v) {
+    return dp_lmdb_of(v->view.store);
+}
+
+static doppel_status fail(const dp_lmdb_view *v, int reason, doppel_error *error) {
+    return dp_env_fail(store_of(v)->folder, reason, error);
+}
+
+static doppel_status view_create(dp_store *store, dp_view **view, doppel_error *error) {
+    dp_lmdb *s = dp_lmdb_of(store);
+    dp_lmdb_view *made = calloc(1, sizeof *made);
+    if (!made)
+        return dp_no_memory(error);
+    made->view.store = store;
+    pthread_mutex_lock(&s->views_mutex);
+    made->place = &s->views;
+    made->next = s->views;
+    if (made->next)
+        made->next->place = &made->next;
+    s->views = made;
+    pthread_mutex_unlock(&s->views_mutex);
+    *view = &made->view;
     return DOPPEL_OK;
 }
 
-static void close_store(dp_store *store) {
-    dp_lmdb *s = dp_lmdb_of(store);
-    dp_env_close(&s->env);
-    /* A child that was forked meanwhile has the lock, too, until it is given up. */
-    if (s->lock >= 0 && s->claim.process == getpid())
-        flock(s->lock, LOCK_UN);
-    if (s->lock >= 0)
-        close(s->lock);
-    if (s->claimed)
-        dp_folder_unclaim(&s->claim);
-    pthread_rwlock_destroy(&s->gate);
-    pthread_mutex_destroy(&s->views_mutex);
-    dp_checked_free(&s->checked);
-    free(s->folder);
-    free(s->settings);
-    free(s);
+static void view_free(dp_view *view) {
+    dp_lmdb_view *v = of_view(view);
+    dp_lmdb *store = store_of(v);
+    pthread_rwlock_rdlock(&store->gate);
+    pthread_mutex_lock(&store->views_mutex);
+    *v->place = v->next;
+    if (v->next)
+        v->next->place = v->place;
+    pthread_mutex_unlock(&store->views_mutex);
+    mdb_txn_abort(v->txn);
+    mdb_txn_abort(v->probe);
+    pthread_rwlock_unlock(&store->gate);
+    free(v);
 }
 
-/* Whoever wants the gate to write gets it before those who come after him. */
-static void make_gate(pthread_rwlock_t *gate) {
-    pthread_rwlockattr_t attributes;
-    pthread_rwlockattr_init(&attributes);
-    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    pthread_rwlock_init(gate, &attributes);
-    pthread_rwlockattr_destroy(&attributes);
+/* ---- begin and end ---- */
+
+/* A view that has to move on: not one of LMDB's own reasons. */
+enum { MOVED = -1 };
+
+static uint64_t seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec + 1;
 }
 
-static doppel_status open_store(const char *path, const dp_store_options *options, dp_store **store,
+/* Whether doppel.index names another generation; it is looked at once a second, or `at_once`. */
+static bool index_moved(dp_lmdb_view *v, bool at_once) {
+    uint64_t generation, now = seconds();
+    if (v->looked == now && !at_once)
+        return false;
+    v->looked = now;
+    return !dp_folder_generation(store_of(v)->folder, &generation, NULL) && generation &&
+           generation != store_of(v)->generation;
+}
+
+/* Reads the state anew if anything was written since. */
+static int read_state(dp_lmdb_view *v) {
+    const dp_lmdb *store = store_of(v);
+    doppel_slice successor;
+    if (store->read_only && index_moved(v, false))
+        return MOVED;
+    if (v->now.id == v->id)
+        return 0;
+    if (store->read_only && !dp_meta_get(&v->now, DP_SEED_SUCCESSOR, &successor) && index_moved(v, true))
+        return MOVED;
+    int reason = dp_state_get(&v->now, &v->state);
+    if (!reason)
+        v->id = v->now.id;
+    return reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason;
+}
+
+static int begin(dp_lmdb_view *v) {
+    const dp_lmdb *store = store_of(v);
+    if (!store->env.env)
+        return MDB_PANIC;
+    int reason = dp_env_read(&store->env, &v->txn, &v->probe, &v->now);
+    if (reason)
+        return reason;
+    if ((reason = read_state(v)))
+        mdb_txn_reset(v->txn);
+    return reason;
+}
+
+/* Whatever keeps a view from beginning is set right, if it can be. */
+static doppel_status set_right(dp_lmdb_view *v, int reason, doppel_error *error) {
+    dp_lmdb *store = store_of(v);
+    if (reason == MDB_MAP_RESIZED)
+        return follow_map(store, error);
+    if (reason == MDB_PANIC)
+        return recover(store, error);
+    if (reason == MOVED)
+        return follow_index(store, error);
+    return fail(v, reason, error);
+}
+
+enum { MOST_TRIES = 100 };
+
+static doppel_status view_begin(dp_view *view, doppel_error *error) {
+    dp_lmdb_view *v = of_view(view);
+    pthread_rwlock_t *gate = &store_of(v)->gate;
+    int reason = 0;
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+        pthread_rwlock_rdlock(gate);
+        if (!(reason = begin(v)))
+            return DOPPEL_OK;
+        pthread_rwlock_unlock(gate);
+        doppel_status status = set_right(v, reason, error);
+        if (status)
+            return status;
+    }
+    return dp_fail_at(error, DOPPEL_ERROR_STORE, store_of(v)->folder, 0, "changes too fast to be read; try again");
+}
+
+static void view_end(dp_view *view) {
+    dp_lmdb_view *v = of_view(view);
+    mdb_txn_reset(v->txn);
+    pthread_rwlock_unlock(&store_of(v)->gate);
+}
+
+/* ---- what it is like ---- */
+
+static void view_moment(dp_view *view, dp_moment *moment) {
+    const dp_lmdb_view *v = of_view(view);
+    *moment = (dp_moment){.last = v->state.last,
+                          .clock = v->state.clock,
+                          .generation = store_of(v)->generation,
+                          .names = store_of(v)->env.names,
+                          .commit = v->now.id,
+                          .traces = v->now.db[DP_PART_TRACE].entries,
+                          .records = v->now.db[DP_PART_RECORD].entries};
+}
+
+/* Pages in LMDB's own list of those that can be used again. */
+static uint64_t free_pages(const dp_lmdb_view *v) {
+    uint64_t checksum, pages;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return 0;
+    int reason = dp_free_check(&v->now.pages, &checksum, &pages, NULL);
+    dp_guard_leave(&guard);
+    return reason ? 0 : pages;
+}
+
+static void view_info(dp_view *view, dp_store_info *info) {
+    const dp_lmdb_view *v = of_view(view);
+    const dp_lmdb *store = store_of(v);
+    struct stat known;
+    info->last = v->state.last;
+    info->clock = v->state.clock;
+    info->generation = store->generation;
+    info->total = v->state.total;
+    for (int part = 0; part < DP_PARTS; part++)
+        info->entries[part] = v->now.db[part].entries;
+    if (!stat(store->env.path, &known))
+        info->disk_bytes = (uint64_t)known.st_size;
+    info->free_bytes = free_pages(v) * v->now.pages.size;
+}
+
+/* ---- reading ---- */
+
+static doppel_status damaged(const dp_lmdb_view *v, const char *what, uint64_t number, doppel_error *error) {
+    return dp_damaged(store_of(v)->folder, error, "the %s of number %" PRIu64 " is damaged", what, number);
+}
+
+/* A value, its checksum seen to be right: MDB_BAD_VALSIZE when it is not. */
+static int get(const dp_lmdb_view *v, int db, uint64_t number, int seed, doppel_slice *bytes) {
+    dp_page_value found;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = dp_btree_get(&v->now.pages, &v->now.db[db], number, &found);
+    if (!reason && !dp_value_open(&found.value, number, seed, bytes))
+        reason = MDB_CORRUPTED;
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+static doppel_status view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error) {
+    const dp_lmdb_view *v = of_view(view);
+    int reason = get(v, (int)part, number, (int)part, bytes);
+    if (!reason)
+        return DOPPEL_OK;
+    *bytes = (doppel_slice){0};
+    return reason == MDB_NOTFOUND ? DOPPEL_OK : damaged(v, dp_part_name(part), number, error);
+}
+
+static doppel_status view_counts(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error) {
+    const dp_lmdb_view *v = of_view(view);
+    doppel_slice bytes;
+    int reason = get(v, DP_DB_COUNTS, number, DP_SEED_COUNTS, &bytes);
+    if (reason == MDB_NOTFOUND)
+        return DOPPEL_OK;
+    return !reason && dp_counts_decode(bytes, counts) ? DOPPEL_OK : damaged(v, "count", number, error);
+}
+
+typedef struct link_list {
+    uint64_t *links;
+    size_t room, found;
+    uint64_t above, last;
+} link_list;
+
+/* A link leads from an original to a copy, which came later. */
+static int take_link(uint64_t number, void *user) {
+    link_list *l = user;
+    if (number <= l->above || number > l->last)
+        return MDB_CORRUPTED;
+    if (l->found < l->room)
+        l->links[l->found] = number;
+    l->found++;
+    return 0;
+}
+
+static int read_links(const dp_lmdb_view *v, uint64_t number, link_list *l) {
+    dp_page_value found;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return MDB_CORRUPTED;
+    int reason = dp_btree_get(&v->now.pages, &v->now.db[DP_DB_LINKS], number, &found);
+    if (!reason)
+        reason = dp_dups_each(&v->now.pages, &found, take_link, l, NULL);
+    dp_guard_leave(&guard);
+    return reason == MDB_NOTFOUND ? 0 : reason;
+}
+
+static doppel_status view_links(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
                                 doppel_error *error) {
-    dp_lmdb *made = calloc(1, sizeof *made);
-    if (!made)
-        return dp_no_memory(error);
-    *made = (dp_lmdb){.store.kind = &dp_store_lmdb, .lock = -1, .read_only = options->read_only};
-    made->map = !options->map ? DEFAULT_MAP : options->map < SMALLEST_MAP ? SMALLEST_MAP : options->map;
-    make_gate(&made->gate);
-    pthread_mutex_init(&made->views_mutex, NULL);
-    doppel_status status = (made->folder = strdup(path)) ? open_folder(made, options, error) : dp_no_memory(error);
-    if (!status && options->group_readable && !options->read_only)
-        status = dp_folder_share(made->folder, made->generation, error);
-    if (!status)
-        status = read_settings(made, error);
-    if (status)
-        close_store(&made->store);
-    else
-        *store = &made->store;
-    return status;
+    const dp_lmdb_view *v = of_view(view);
+    link_list l = {.links = links, .room = room, .above = number, .last = v->state.last};
+    int reason = read_links(v, number, &l);
+    *found = reason ? 0 : l.found;
+    return reason ? damaged(v, "list of copies", number, error) : DOPPEL_OK;
+}
+
+/* ---- all of something ---- */
+
+/* The next value and whether it is whole. */
+static int step(dp_cursor *cursor, int seed, uint64_t *number, doppel_slice *bytes, bool *whole) {
+    dp_page_value found;
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard))
+        return EIO;
+    int reason = dp_cursor_next(cursor, number, &found);
+    *whole = !reason && dp_value_open(&found.value, *number, seed, bytes);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+/* A page that cannot be read is passed over, if whoever asks takes note of that. */
+static doppel_status each_value(const dp_lmdb_view *v, dp_cursor *cursor, const dp_each *each, doppel_error *error) {
+    doppel_slice bytes;
+    bool whole;
+    for (;;) {
+        uint64_t number = 0;
+        int reason = step(cursor, (int)each->part, &number, &bytes, &whole);
+        if (reason == MDB_NOTFOUND || (!reason && number > each->to))
+            return DOPPEL_OK;
+        if (reason && (reason != MDB_CORRUPTED || !each->damaged))
+            return fail(v, reason, error);
+        doppel_status status = DOPPEL_OK;
+        if (!reason && whole)
+            status = each->value(number, bytes, each->user);
+        else if (each->damaged)
+            each->damaged(number, each->user);
+        if (status)
+            return status;
+    }
+}
+
+static doppel_status view_each(dp_view *view, const dp_each *each, doppel_error *error) {
+    const dp_lmdb_view *v = of_view(view);
+    dp_cursor cursor = {0};
+    dp_cursor_seek(&cursor, &v->now.pages, &v->now.db[each->part], each->from);
+    return each_value(v, &cursor, each, error);
+}
+
+static doppel_status view_each_count(dp_view *view, dp_count_visit *counted, void *user, doppel_error *error) {
+    const dp_lmdb_view *v = of_view(view);
+    dp_cursor cursor = {0};
+    doppel_slice bytes;
+    bool whole;
+    uint64_t number = 0, seen = 0, good = 0;
+    dp_cursor_seek(&cursor, &v->now.pages, &v->now.db[DP_DB_COUNTS], 0);
+    for (int reason; (reason = step(&cursor, DP_SEED_COUNTS, &number, &bytes, &whole)) != MDB_NOTFOUND; seen++) {
+        dp_counts counts;
+        if (reason && reason != MDB_CORRUPTED)
+            return fail(v, reason, error);
+        if (reason || !whole || !dp_counts_decode(bytes, &counts))
+            continue;
+        doppel_status status = counted(number, &counts, user);
+        if (status)
+            return status;
+        good++;
+    }
+    if (good == seen && good == v->now.db[DP_DB_COUNTS].entries)
+        return DOPPEL_OK;
+    return dp_damaged(store_of(v)->folder, error, "of %" PRIu64 " counts of duplicates %" PRIu64 " can be read",
+                      v->now.db[DP_DB_COUNTS].entries, good);
+}
+
+/* ---- the kind ---- */
+
+static bool takes(const char *path) {
+    return path != NULL;
 }
 
 static const char *settings_of(const dp_store *store) {
@@ -336,21 +661,21 @@ const dp_store_kind dp_store_lmdb = {
     .version = DP_STORE_KIND_VERSION,
     .name = "lmdb",
     .takes = takes,
-    .open = open_store,
-    .close = close_store,
+    .open = dp_lmdb_open,
+    .close = dp_lmdb_close,
     .settings = settings_of,
-    .write = dp_lmdb_write,
-    .view_create = dp_lmdb_view_create,
-    .view_free = dp_lmdb_view_free,
-    .view_begin = dp_lmdb_view_begin,
-    .view_end = dp_lmdb_view_end,
-    .view_moment = dp_lmdb_view_moment,
-    .view_info = dp_lmdb_view_info,
-    .view_get = dp_lmdb_view_get,
-    .view_counts = dp_lmdb_view_counts,
-    .view_links = dp_lmdb_view_links,
-    .view_each = dp_lmdb_view_each,
-    .view_each_count = dp_lmdb_view_each_count,
+    .write = write_changes,
+    .view_create = view_create,
+    .view_free = view_free,
+    .view_begin = view_begin,
+    .view_end = view_end,
+    .view_moment = view_moment,
+    .view_info = view_info,
+    .view_get = view_get,
+    .view_counts = view_counts,
+    .view_links = view_links,
+    .view_each = view_each,
+    .view_each_count = view_each_count,
     .compact = dp_lmdb_compact,
     .backup = dp_lmdb_backup,
 };

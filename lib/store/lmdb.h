@@ -1,14 +1,11 @@
 /* lmdb.h - stores in a folder, and what their files share.
  *
- * pages.h: its pages, read without trust; LMDB itself only writes, and keeps the pages that are being read from being
- * used again. guard.h: what happens when a page cannot be read. lmdb_file.c: whether a file is one of LMDB's and whole,
- * before it is mapped, and whether its last commit is there. lmdb_env.c: opening it, its databases and errors.
- * lmdb_values.c: checksums. lmdb_folder.c: the folder's other files. lmdb.c, lmdb_switch.c: the store.
- * lmdb_write.c, lmdb_view.c: its changes and its views. lmdb_compact.c: the whole of it anew, and copies. */
+ * lmdb_file.c: one file of LMDB's. lmdb_folder.c: the folder it is in, and opening that. lmdb.c: the store, its changes
+ * and its views. compact.c: the whole of it anew, and copies. pages.c: how its pages are read, without trust; LMDB
+ * itself only writes, and keeps the pages that are being read from being used again. */
 #ifndef DP_LMDB_H
 #define DP_LMDB_H
 
-#include "store/guard.h"
 #include "store/kind.h"
 #include "store/pages.h"
 
@@ -89,15 +86,13 @@ doppel_status dp_env_info(const dp_env *env, MDB_envinfo *info, doppel_error *er
 doppel_status dp_file_check(const char *path, doppel_error *error);
 /* The note of a file, by the file's path; false: there is none, or none that is whole. */
 bool dp_note_read(const char *path, dp_note *note);
-/* A note that cannot be written is no failure: the one before does no harm. */
-void dp_note_write(const char *path, const dp_note *note);
 void dp_note_remove(const char *path);
 
 /* Turns what LMDB or the system says into an error that tells what to do. */
 doppel_status dp_env_fail(const char *path, int reason, doppel_error *error);
+
 /* ---- values: an XXH3 checksum, seeded by the number and what it is, then the bytes ---- */
 
-uint64_t dp_value_checksum(uint64_t number, int seed, const void *bytes, size_t length);
 /* Puts a value into a database by number; gives what LMDB says. */
 int dp_value_put(MDB_txn *txn, MDB_dbi db, uint64_t number, int seed, doppel_slice bytes, unsigned flags);
 /* The bytes of a value; false: its checksum is wrong. */
@@ -108,15 +103,14 @@ int dp_meta_get(const dp_snapshot *snapshot, dp_seed seed, doppel_slice *bytes);
 int dp_meta_put(MDB_txn *txn, const dp_env *env, dp_seed seed, doppel_slice bytes);
 
 /* What changes with every write. */
-typedef struct dp_state {
+typedef struct dp_store_state {
     uint64_t last;
     dp_clock clock;
     dp_counts total;
-} dp_state;
-int dp_state_get(const dp_snapshot *snapshot, dp_state *state);
-int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_state *state);
-/* The secret of its names; MDB_NOTFOUND: it has none, for it is of format 1. */
-int dp_names_get(const dp_snapshot *snapshot, dp_names *names);
+} dp_store_state;
+int dp_state_get(const dp_snapshot *snapshot, dp_store_state *state);
+int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_store_state *state);
+/* The secret of its names. */
 int dp_names_put(MDB_txn *txn, const dp_env *env, const dp_names *names);
 /* The bytes of counts and back; false: not their length. */
 enum { DP_COUNTS_SIZE = 32 };
@@ -131,8 +125,6 @@ static inline MDB_val dp_key(const uint64_t *number) {
 
 /* documents-GENERATION.mdb there; free() it. NULL: no memory. */
 char *dp_folder_file(const char *folder, uint64_t generation);
-/* NAME there. */
-char *dp_folder_name(const char *folder, const char *name);
 
 /* What doppel.index says. */
 typedef struct dp_folder_index {
@@ -159,8 +151,7 @@ typedef struct dp_folder_content {
 doppel_status dp_folder_look(const char *folder, dp_folder_content *content, doppel_error *error);
 /* Removes all files of ours but doppel.index, writer.lock and what belongs to `generation`. */
 void dp_folder_clear(const char *folder, uint64_t generation);
-/* Renames a file of documents so that nothing takes it for one any more; *aside is its new path: free() it. */
-doppel_status dp_folder_put_aside(const char *path, char **aside, doppel_error *error);
+
 /* ---- who may use its files ---- */
 
 /* A file that takes another's place gets its owner, group and mode, as far as this process may give them. */
@@ -168,9 +159,6 @@ void dp_access_like(const char *before, const char *path);
 /* The same for a lock that is new, by the data file; in a folder with the setgid bit, who may read that may write to
  * the lock. */
 void dp_access_of_lock(const char *data, const char *lock);
-/* Lets the folder's group read the index whatever the umask, now and in generations to come: the folder g+rxs, the lock
- * of the generation g+rw, the other files g+r, all of them the folder's group's. */
-doppel_status dp_folder_share(const char *folder, uint64_t generation, doppel_error *error);
 
 /* Makes the folder, if it is not there; the error names what is missing above it. */
 doppel_status dp_folder_make(const char *folder, doppel_error *error);
@@ -179,17 +167,12 @@ doppel_status dp_folder_sync(const char *folder, doppel_error *error);
 /* Makes its own name durable. */
 doppel_status dp_folder_sync_parent(const char *folder, doppel_error *error);
 
-/* Who writes holds a lock; the error names him. close() it. */
-doppel_status dp_folder_lock(const char *folder, int *lock, doppel_error *error);
-
 /* A process opens a folder once, as LMDB asks: a second opening fails. What its parent had open is not its own. */
 typedef struct dp_claim {
     uint64_t device, file;
     pid_t process;
     struct dp_claim *next;
 } dp_claim;
-doppel_status dp_folder_claim(const char *folder, dp_claim *claim, doppel_error *error);
-void dp_folder_unclaim(dp_claim *claim);
 
 /* ---- the store ---- */
 
@@ -220,7 +203,7 @@ struct dp_lmdb_view {
     dp_snapshot now;
     uint64_t id;     /* of the snapshot that `state` was read in; 0: none */
     uint64_t looked; /* when a reader looked at doppel.index, in seconds */
-    dp_state state;
+    dp_store_state state;
     dp_lmdb_view *next, **place;
 };
 
@@ -228,46 +211,26 @@ static inline dp_lmdb *dp_lmdb_of(const dp_store *store) {
     return (dp_lmdb *)(uintptr_t)store;
 }
 
-/* Opens the file of a generation for what the store was opened for. */
+/* ---- lmdb_folder.c ---- */
+
+doppel_status dp_lmdb_open(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
+void dp_lmdb_close(dp_store *store);
+
+/* The file of a generation, opened for what the store was opened for. */
 doppel_status dp_lmdb_open_generation(dp_lmdb *store, dp_env *env, uint64_t generation, doppel_error *error);
 /* A reader may meet a writer that compacts: then *generation is the one that doppel.index names now. */
 doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generation, doppel_error *error);
 
-/* ---- changing the environment: nobody may hold the gate in this thread ---- */
+/* ---- the environment ---- */
 
-/* Takes the place of the store's environment, which is closed; with the gate held to write. */
+/* `env` takes the place of the store's environment, which is closed; with the gate held to write. */
 void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation);
-/* A map of twice the size. */
-doppel_status dp_lmdb_grow(dp_lmdb *store, doppel_error *error);
-/* Another process has grown it. */
-doppel_status dp_lmdb_follow_map(dp_lmdb *store, doppel_error *error);
-/* After a failed commit: LMDB refuses everything until it is opened again. Nothing happens when it does not. */
-doppel_status dp_lmdb_recover(dp_lmdb *store, doppel_error *error);
-/* The gate to read, with an environment behind it. */
+/* Takes the gate to read, with an environment behind it; this thread may not hold it. */
 doppel_status dp_lmdb_enter(dp_lmdb *store, doppel_error *error);
-/* A reader moves on to the generation that doppel.index names. */
-doppel_status dp_lmdb_follow(dp_lmdb *store, doppel_error *error);
 
-/* ---- the rest of its functions, by file ---- */
+/* ---- compact.c ---- */
 
-doppel_status dp_lmdb_write(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
-                            doppel_error *error);
-
-doppel_status dp_lmdb_view_create(dp_store *store, dp_view **view, doppel_error *error);
-void dp_lmdb_view_free(dp_view *view);
-doppel_status dp_lmdb_view_begin(dp_view *view, doppel_error *error);
-void dp_lmdb_view_end(dp_view *view);
-
-void dp_lmdb_view_moment(dp_view *view, dp_moment *moment);
-void dp_lmdb_view_info(dp_view *view, dp_store_info *info);
-doppel_status dp_lmdb_view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
-doppel_status dp_lmdb_view_counts(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error);
-doppel_status dp_lmdb_view_links(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
-                                 doppel_error *error);
-doppel_status dp_lmdb_view_each(dp_view *view, const dp_each *each, doppel_error *error);
-doppel_status dp_lmdb_view_each_count(dp_view *view, dp_counted *counted, void *user, doppel_error *error);
-
-doppel_status dp_lmdb_compact(dp_store *store, dp_keep *keep, void *user, doppel_error *error);
+doppel_status dp_lmdb_compact(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error);
 doppel_status dp_lmdb_backup(dp_store *store, const char *path, doppel_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* pages.c - LMDB's pages, read without trust.
+/* pages.c - LMDB's pages, read without trust, and the guarded sections they are read in.
  *
  * A file is pages of one size, two meta pages first. A page has a header of 16 bytes: its number (8), padding (2),
  * flags (2), and then where the offsets of its nodes end (2) and where the nodes begin (2), or, of a value that has
@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -28,6 +29,71 @@ enum { DATABASE = 48, FIRST_PAGE = 2 };
 
 static unsigned load16(const uint8_t *at) {
     return (unsigned)(at[0] | at[1] << 8);
+}
+
+/* ---- guarded sections: a list for each thread, and one handler of SIGBUS for all ---- */
+
+static _Thread_local dp_guard *volatile innermost;
+static struct sigaction handler_before;
+static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A thread that blocks all signals would be ended by this one, handler or not. */
+static void unblock(void) {
+    sigset_t fault;
+    sigemptyset(&fault);
+    sigaddset(&fault, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &fault, NULL);
+}
+
+void dp_guard_push(dp_guard *guard) {
+    static _Thread_local bool unblocked;
+    if (!unblocked)
+        unblock();
+    unblocked = true;
+    guard->outer = innermost;
+    innermost = guard;
+}
+
+void dp_guard_leave(dp_guard *guard) {
+    innermost = guard->outer;
+}
+
+void dp_guard_raise(void) {
+    dp_guard *guard = innermost;
+    if (!guard)
+        return;
+    innermost = guard->outer;
+    siglongjmp(guard->place, 1);
+}
+
+/* Not ours: as it would have been without us. With the default handler the access is made again, and ends the process.
+ * A handler that was set after ours, and passes on to it, would come back here. */
+static void on_fault(int number, siginfo_t *info, void *context) {
+    static _Thread_local volatile sig_atomic_t passing;
+    dp_guard_raise();
+    bool again = passing;
+    passing = 1;
+    if (again)
+        signal(number, SIG_DFL);
+    else if (handler_before.sa_flags & SA_SIGINFO)
+        handler_before.sa_sigaction(number, info, context);
+    else if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN)
+        handler_before.sa_handler(number);
+    else
+        signal(number, SIG_DFL);
+    passing = 0;
+}
+
+void dp_guard_install(void) {
+    struct sigaction now, ours = {.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    ours.sa_sigaction = on_fault;
+    sigemptyset(&ours.sa_mask);
+    pthread_mutex_lock(&install_lock);
+    if (!sigaction(SIGBUS, NULL, &now) && !(now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)) {
+        handler_before = now;
+        sigaction(SIGBUS, &ours, NULL);
+    }
+    pthread_mutex_unlock(&install_lock);
 }
 
 /* ---- the file ---- */
@@ -259,9 +325,9 @@ static const uint8_t *value_pages(const dp_pages *p, const node *n) {
     return page + HEADER;
 }
 
-static bool value_at(const dp_pages *p, const node *n, dp_found *found) {
+static bool value_at(const dp_pages *p, const node *n, dp_page_value *found) {
     const uint8_t *data = n->flags & NODE_ELSEWHERE ? value_pages(p, n) : n->value;
-    *found = (dp_found){.value = {data ? (size_t)n->child : 0, (void *)(uintptr_t)data}, .flags = n->flags};
+    *found = (dp_page_value){.value = {data ? (size_t)n->child : 0, (void *)(uintptr_t)data}, .flags = n->flags};
     return data != NULL;
 }
 
@@ -451,7 +517,7 @@ static int check_absence(const dp_pages *p, const dp_btree *tree, const wanted *
     return MDB_NOTFOUND;
 }
 
-static int get(const dp_pages *p, const dp_btree *tree, const wanted *w, dp_found *found) {
+static int get(const dp_pages *p, const dp_btree *tree, const wanted *w, dp_page_value *found) {
     uint64_t number = tree->root;
     for (unsigned level = 1; level <= tree->depth; level++) {
         const uint8_t *page = page_at(p, number);
@@ -472,16 +538,16 @@ static int get(const dp_pages *p, const dp_btree *tree, const wanted *w, dp_foun
     return w->text ? check_absence(p, tree, w) : prove_absence(p, tree, w->number);
 }
 
-int dp_btree_get(const dp_pages *pages, const dp_btree *tree, uint64_t number, dp_found *found) {
+int dp_btree_get(const dp_pages *pages, const dp_btree *tree, uint64_t number, dp_page_value *found) {
     return get(pages, tree, &(wanted){.number = number}, found);
 }
 
-int dp_btree_get_text(const dp_pages *pages, const dp_btree *tree, const char *key, dp_found *found) {
+int dp_btree_get_text(const dp_pages *pages, const dp_btree *tree, const char *key, dp_page_value *found) {
     return get(pages, tree, &(wanted){.text = key, .length = strlen(key)}, found);
 }
 
 int dp_btree_named(const dp_pages *pages, const char *name, unsigned flags, dp_btree *tree) {
-    dp_found found;
+    dp_page_value found;
     int reason = dp_btree_get_text(pages, &pages->meta.main, name, &found);
     if (reason)
         return reason;
@@ -554,12 +620,12 @@ static bool descend(dp_cursor *c) {
     return node_at(c->pages, page, false, i, &n) && open_page(c, n.child, level + 1, low, high);
 }
 
-static int give_node(dp_cursor *c, uint64_t *number, dp_found *found) {
+static int give_node(dp_cursor *c, uint64_t *number, dp_page_value *found) {
     const uint8_t *page = c->level[c->top].page;
     unsigned i = c->level[c->top].next++;
     node n;
     c->from = 0;
-    *found = (dp_found){0};
+    *found = (dp_page_value){0};
     if ((c->tree.flags & MDB_INTEGERKEY) && !number_at(c->pages, &c->tree, page, true, i, number))
         return MDB_CORRUPTED;
     if (c->tree.key_size)
@@ -568,12 +634,12 @@ static int give_node(dp_cursor *c, uint64_t *number, dp_found *found) {
         return MDB_CORRUPTED;
     if (value_at(c->pages, &n, found) && n.flags & NODE_ELSEWHERE &&
         !take_pages(c->pages, c->used, dp_load64(n.value), span_of(c->pages, n.child)))
-        *found = (dp_found){0};
+        *found = (dp_page_value){0};
     found->key = (MDB_val){n.key_length, (void *)(uintptr_t)n.key};
     return 0;
 }
 
-int dp_cursor_next(dp_cursor *cursor, uint64_t *number, dp_found *found) {
+int dp_cursor_next(dp_cursor *cursor, uint64_t *number, dp_page_value *found) {
     if (cursor->top == DP_LEVELS) {
         cursor->top = -1;
         if (!open_page(cursor, cursor->tree.root, 0, 0, UINT64_MAX))
@@ -593,7 +659,7 @@ int dp_cursor_next(dp_cursor *cursor, uint64_t *number, dp_found *found) {
 /* ---- several values of a key ---- */
 
 /* Those that fit the page of their key: a page inside it, of keys alone. */
-static bool dups_inside(const dp_found *found, unsigned *count) {
+static bool dups_inside(const dp_page_value *found, unsigned *count) {
     const uint8_t *page = found->value.mv_data;
     size_t length = found->value.mv_size;
     if (length < HEADER || (load16(page + PAGE_FLAGS) & ~(unsigned)IS_DIRTY) != (IS_LEAF | IS_KEYS | IS_INSIDE) ||
@@ -606,16 +672,16 @@ static bool dups_inside(const dp_found *found, unsigned *count) {
     return HEADER + (size_t)*count * 8 <= length && keys_are_sound(page, *count, 0, UINT64_MAX);
 }
 
-static bool dups_database(const dp_found *found, dp_btree *tree) {
+static bool dups_database(const dp_page_value *found, dp_btree *tree) {
     decode_database(found->value.mv_data, tree);
     return tree->key_size == 8 && is_database(tree, MDB_DUPFIXED | MDB_INTEGERKEY);
 }
 
-static int each_of_database(const dp_pages *pages, const dp_found *found, int (*each)(uint64_t, void *), void *user,
-                            uint64_t *used) {
+static int each_of_database(const dp_pages *pages, const dp_page_value *found, int (*each)(uint64_t, void *),
+                            void *user, uint64_t *used) {
     dp_cursor cursor = {.used = used};
     dp_btree tree;
-    dp_found none;
+    dp_page_value none;
     uint64_t number, seen = 0;
     if (!dups_database(found, &tree))
         return MDB_CORRUPTED;
@@ -628,8 +694,8 @@ static int each_of_database(const dp_pages *pages, const dp_found *found, int (*
     return reason == MDB_NOTFOUND && seen == tree.entries ? 0 : MDB_CORRUPTED;
 }
 
-int dp_dups_each(const dp_pages *pages, const dp_found *found, int (*each)(uint64_t number, void *user), void *user,
-                 uint64_t *used) {
+int dp_dups_each(const dp_pages *pages, const dp_page_value *found, int (*each)(uint64_t number, void *user),
+                 void *user, uint64_t *used) {
     const uint8_t *page = found->value.mv_data;
     unsigned count;
     int ended = 0;
@@ -709,7 +775,7 @@ static int check_value(const dp_pages *p, const dp_btree *tree, uint64_t leaf, u
     const uint8_t *page = p->map + leaf * p->size;
     bool equal;
     node n;
-    dp_found found;
+    dp_page_value found;
     dp_btree below;
     unsigned count = count_of(p, leaf);
     int at = find_node(p, tree, page, true, count, &(wanted){.number = number}, &equal);
@@ -750,7 +816,7 @@ int dp_btree_check(const dp_pages *pages, const dp_btree *tree, uint64_t number,
 int dp_btree_check_text(const dp_pages *pages, const dp_btree *tree) {
     dp_cursor cursor = {0};
     uint64_t number, seen = 0;
-    dp_found found;
+    dp_page_value found;
     int reason;
     dp_cursor_seek(&cursor, pages, tree, 0);
     while (!(reason = dp_cursor_next(&cursor, &number, &found)))
@@ -762,7 +828,7 @@ int dp_btree_check_text(const dp_pages *pages, const dp_btree *tree) {
 /* ---- free pages ---- */
 
 /* A list has its length, then numbers that fall. */
-static bool check_list(const dp_pages *p, const dp_found *found, uint64_t *used) {
+static bool check_list(const dp_pages *p, const dp_page_value *found, uint64_t *used) {
     const uint8_t *at = found->value.mv_data;
     uint64_t count = found->value.mv_size >= 8 ? dp_load64(at) : UINT64_MAX, before = p->meta.last + 1;
     if (found->value.mv_size < 8 || count > found->value.mv_size / 8 - 1)
@@ -781,7 +847,7 @@ enum { MOST_SUMMED = 1 << 16 };
 
 int dp_free_check(const dp_pages *pages, uint64_t *checksum, uint64_t *free_pages, uint64_t *used) {
     dp_cursor cursor = {.used = used};
-    dp_found found;
+    dp_page_value found;
     uint64_t key, seen = 0, sum = 1;
     int reason;
     *checksum = *free_pages = 0;

@@ -17,7 +17,7 @@
  * That a key is not there is believed only after all pages on the way to it have been checked. A cursor checks every
  * page as a whole: what it has, that keys ascend, and that they lie between those of the page above.
  *
- * Whoever calls these is inside a section of guard.h: a file that was cut short meanwhile, or a disk that fails, shows
+ * The caller is inside a guarded section (dp_guard): a file that was cut short meanwhile, or a disk that fails, shows
  * only when a page is touched. */
 #ifndef DP_STORE_PAGES_H
 #define DP_STORE_PAGES_H
@@ -25,6 +25,37 @@
 #include "base/base.h"
 
 #include <lmdb.h>
+#include <setjmp.h>
+
+/* ---- sections in which a page that cannot be read is an error and not the end of the process ---- */
+
+/* A mapped file that was cut short, or a disk that fails, raises SIGBUS where a page is touched; LMDB, where it finds
+ * its own data wrong, calls a function and then abort(). Inside a section both lead back to its beginning:
+ *
+ *     dp_guard guard;
+ *     if (DP_GUARD_ENTER(guard))
+ *         return MDB_CORRUPTED;       (reached a second time, after a fault; the section has ended)
+ *     ... reads pages, takes no locks and no memory that has to be freed ...
+ *     dp_guard_leave(&guard);
+ *
+ * Locals that change inside a section are volatile, or not used after a fault. Sections nest. A SIGBUS outside of them
+ * goes to the handler that was set before. */
+typedef struct dp_guard {
+    sigjmp_buf place;
+    struct dp_guard *outer;
+} dp_guard;
+
+/* Before the first section, and again whenever the program may have set a handler of its own. */
+void dp_guard_install(void);
+
+void dp_guard_push(dp_guard *guard);
+void dp_guard_leave(dp_guard *guard);
+
+/* The signal is not blocked while it is handled, so there is no mask to be kept. */
+#define DP_GUARD_ENTER(guard) (dp_guard_push(&(guard)), sigsetjmp((guard).place, 0))
+
+/* Back to the beginning of the innermost section of this thread; returns when there is none. */
+void dp_guard_raise(void);
 
 /* ---- the file ---- */
 
@@ -81,15 +112,15 @@ int dp_pages_begin(dp_pages *pages, dp_map *map, const dp_meta *meta);
 int dp_btree_named(const dp_pages *pages, const char *name, unsigned flags, dp_btree *tree);
 
 /* A value as it stands in a page. */
-typedef struct dp_found {
+typedef struct dp_page_value {
     MDB_val value;
     unsigned flags; /* of LMDB's nodes; for dp_dups_each */
     MDB_val key;    /* by a cursor, of a database by text */
-} dp_found;
+} dp_page_value;
 
 /* The value of a number, or of a text in a database that is not by number. 0, MDB_NOTFOUND, MDB_CORRUPTED. */
-int dp_btree_get(const dp_pages *pages, const dp_btree *tree, uint64_t number, dp_found *found);
-int dp_btree_get_text(const dp_pages *pages, const dp_btree *tree, const char *key, dp_found *found);
+int dp_btree_get(const dp_pages *pages, const dp_btree *tree, uint64_t number, dp_page_value *found);
+int dp_btree_get_text(const dp_pages *pages, const dp_btree *tree, const char *key, dp_page_value *found);
 
 /* ---- all of a database ---- */
 
@@ -113,12 +144,12 @@ typedef struct dp_cursor {
 void dp_cursor_seek(dp_cursor *cursor, const dp_pages *pages, const dp_btree *tree, uint64_t from);
 /* The next number and its value (data NULL: that cannot be read). MDB_NOTFOUND at the end; MDB_CORRUPTED for a page
  * that is damaged: the next call goes on behind it. */
-int dp_cursor_next(dp_cursor *cursor, uint64_t *number, dp_found *found);
+int dp_cursor_next(dp_cursor *cursor, uint64_t *number, dp_page_value *found);
 
 /* Each number of a value of `links`, ascending, until `each` gives something else than 0: that is given then. 0 or
  * MDB_CORRUPTED. `used` as in dp_cursor. */
-int dp_dups_each(const dp_pages *pages, const dp_found *found, int (*each)(uint64_t number, void *user), void *user,
-                 uint64_t *used);
+int dp_dups_each(const dp_pages *pages, const dp_page_value *found, int (*each)(uint64_t number, void *user),
+                 void *user, uint64_t *used);
 
 /* ---- what LMDB is about to change ---- */
 

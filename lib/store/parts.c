@@ -2,8 +2,113 @@
  *
  * Flags say what is there, numbers are varints (seven bits a byte, the lowest first), nothing is padded. There is one
  * way only to write a value, and decoding takes no other: what it accepts, encoding makes again. */
-#include "store/bytes.h"
 #include "store/store.h"
+
+#include <math.h>
+
+/* ---- bytes: a writer without memory, and a reader that has no bytes left or finds others than a writer makes, have
+ * failed and stay so ---- */
+
+typedef struct byte_writer {
+    dp_buffer *to;
+    bool failed;
+} byte_writer;
+
+static void put_bytes(byte_writer *w, const void *bytes, size_t length) {
+    w->failed = w->failed || !dp_buffer_add(w->to, bytes, length);
+}
+
+/* The lowest `bytes` bytes of a number, the lowest first. */
+static void put_fixed(byte_writer *w, uint64_t number, size_t bytes) {
+    uint8_t out[8];
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = (uint8_t)(number >> (8 * i));
+    put_bytes(w, out, bytes);
+}
+
+static void put_varint(byte_writer *w, uint64_t number) {
+    uint8_t out[10];
+    size_t length = 0;
+    for (; number >= 128; number >>= 7)
+        out[length++] = (uint8_t)(number | 128);
+    out[length++] = (uint8_t)number;
+    put_bytes(w, out, length);
+}
+
+static void put_slice(byte_writer *w, doppel_slice slice) {
+    put_varint(w, slice.length);
+    put_bytes(w, slice.data, slice.length);
+}
+
+static void put_double(byte_writer *w, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_fixed(w, bits, 8);
+}
+
+/* Takes back what was written when not all of it could be. */
+static bool finish(byte_writer *w, size_t before) {
+    if (w->failed)
+        w->to->size = before;
+    return !w->failed;
+}
+
+typedef struct byte_reader {
+    const uint8_t *at, *end;
+    bool failed;
+} byte_reader;
+
+static const uint8_t *take_bytes(byte_reader *r, uint64_t length) {
+    if (r->failed || length > (uint64_t)(r->end - r->at)) {
+        r->failed = true;
+        return NULL;
+    }
+    r->at += length;
+    return r->at - length;
+}
+
+static uint64_t take_fixed(byte_reader *r, size_t bytes) {
+    const uint8_t *from = take_bytes(r, bytes);
+    return from ? dp_load_tail(from, bytes) : 0;
+}
+
+/* Only the shortest form is one, and only what fits 64 bits. */
+static uint64_t take_varint(byte_reader *r) {
+    uint64_t number = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+        const uint8_t *byte = take_bytes(r, 1);
+        if (!byte)
+            return 0;
+        uint64_t seven = *byte & 127;
+        number |= seven << shift;
+        if (*byte < 128) {
+            r->failed = (shift && !seven) || seven << shift >> shift != seven;
+            return number;
+        }
+    }
+    r->failed = true;
+    return 0;
+}
+
+/* A number that is there only if it is not 0. */
+static uint64_t take_nonzero(byte_reader *r, uint64_t number) {
+    r->failed = r->failed || !number;
+    return number;
+}
+
+static doppel_slice take_slice(byte_reader *r) {
+    uint64_t length = take_varint(r);
+    const uint8_t *from = take_bytes(r, length);
+    return (doppel_slice){(const char *)from, from ? (size_t)length : 0};
+}
+
+static double take_double(byte_reader *r) {
+    uint64_t bits = take_fixed(r, 8);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    r->failed = r->failed || isnan(value);
+    return value;
+}
 
 /* ---- traces ---- */
 
@@ -39,7 +144,7 @@ static unsigned trace_flags(const dp_trace *trace) {
 bool dp_trace_encode(const dp_trace *trace, dp_buffer *to) {
     size_t before = to->size;
     unsigned flags = trace_flags(trace);
-    writer w = {to, false};
+    byte_writer w = {to, false};
     put_fixed(&w, (uint64_t)trace->kind, 1);
     put_fixed(&w, flags, 2);
     put_varint(&w, trace->number);
@@ -67,14 +172,14 @@ bool dp_trace_encode(const dp_trace *trace, dp_buffer *to) {
     return finish(&w, before);
 }
 
-static void take_digest(reader *r, uint8_t digest[32]) {
+static void take_digest(byte_reader *r, uint8_t digest[32]) {
     const uint8_t *from = take_bytes(r, 32);
     if (from)
         memcpy(digest, from, 32);
     r->failed = r->failed || is_zero(digest);
 }
 
-static void take_keys(reader *r, dp_trace *trace) {
+static void take_keys(byte_reader *r, dp_trace *trace) {
     uint64_t count = take_nonzero(r, take_varint(r));
     if (count > (uint64_t)(r->end - r->at) / 4)
         r->failed = true;
@@ -83,7 +188,7 @@ static void take_keys(reader *r, dp_trace *trace) {
 }
 
 /* Behind the number and what it is of. */
-static void take_evidence(reader *r, unsigned flags, dp_trace *trace) {
+static void take_evidence(byte_reader *r, unsigned flags, dp_trace *trace) {
     trace->content = flags & HAS_CONTENT;
     trace->own_words = flags & HAS_OWN_WORDS;
     if (flags & HAS_EXPIRY)
@@ -107,7 +212,7 @@ static void take_evidence(reader *r, unsigned flags, dp_trace *trace) {
 }
 
 bool dp_trace_decode(doppel_slice bytes, dp_trace *trace) {
-    reader r = {(const uint8_t *)bytes.data, (const uint8_t *)bytes.data + bytes.length, !bytes.data};
+    byte_reader r = {(const uint8_t *)bytes.data, (const uint8_t *)bytes.data + bytes.length, !bytes.data};
     *trace = (dp_trace){0};
     uint64_t kind = take_fixed(&r, 1);
     unsigned flags = (unsigned)take_fixed(&r, 2);
@@ -145,7 +250,7 @@ static void list_slices(const dp_record *record, doppel_slice slices[RECORD_SLIC
     memcpy(slices, all, sizeof all);
 }
 
-static void put_evidence(writer *w, const doppel_evidence *evidence) {
+static void put_evidence(byte_writer *w, const doppel_evidence *evidence) {
     const double measures[3] = {evidence->similarity, evidence->containment, evidence->title_similarity};
     unsigned flags = (evidence->same_url ? EVIDENCE_URL : 0U) | (evidence->same_digest ? EVIDENCE_DIGEST : 0) |
                      (evidence->verified ? EVIDENCE_VERIFIED : 0);
@@ -162,7 +267,7 @@ bool dp_record_encode(const dp_record *record, dp_buffer *to) {
     size_t before = to->size;
     doppel_slice slices[RECORD_SLICES];
     unsigned flags = 0;
-    writer w = {to, false};
+    byte_writer w = {to, false};
     list_slices(record, slices);
     for (unsigned i = 0; i < RECORD_SLICES; i++)
         flags |= slices[i].data ? 1U << i : 0;
@@ -179,7 +284,7 @@ bool dp_record_encode(const dp_record *record, dp_buffer *to) {
     return finish(&w, before);
 }
 
-static void take_record_evidence(reader *r, doppel_evidence *evidence) {
+static void take_record_evidence(byte_reader *r, doppel_evidence *evidence) {
     double *measures[3] = {&evidence->similarity, &evidence->containment, &evidence->title_similarity};
     unsigned flags = (unsigned)take_fixed(r, 1);
     uint64_t distance = take_varint(r);
@@ -195,8 +300,8 @@ static void take_record_evidence(reader *r, doppel_evidence *evidence) {
 }
 
 bool dp_record_decode(doppel_slice bytes, dp_record *record) {
-    reader r = {(const uint8_t *)bytes.data, (const uint8_t *)bytes.data + bytes.length, !bytes.data};
-    *record = (dp_record){.evidence = {.distance = -1, .similarity = NAN, .containment = NAN, .title_similarity = NAN}};
+    byte_reader r = {(const uint8_t *)bytes.data, (const uint8_t *)bytes.data + bytes.length, !bytes.data};
+    *record = (dp_record){.evidence = dp_evidence_none()};
     doppel_slice *slices[RECORD_SLICES] = {&record->id,     &record->url,         &record->canonical, &record->title,
                                            &record->fields, &record->original_id, &record->origin};
     unsigned flags = (unsigned)take_fixed(&r, 1);

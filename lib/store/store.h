@@ -210,7 +210,7 @@ doppel_status dp_store_compact(dp_store *store, bool (*keep)(const dp_trace *tra
 /* A copy as of now, in a new folder. */
 doppel_status dp_store_backup(dp_store *store, const char *path, doppel_error *error);
 /* Walks all of a folder in a child process: doppel_engine_verify (doppel.h) is this. */
-doppel_status dp_store_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
-                              doppel_verified *verified, doppel_error *error);
+doppel_status dp_store_check(const char *path, void (*finding)(const char *what, void *user), void *user,
+                             doppel_verified *verified, doppel_error *error);
 
 #endif

@@ -105,7 +105,7 @@ static inline void note_finding(const char *what, void *user) {
 static inline doppel_status verify_folder(const char *path, findings *f, doppel_verified *verified) {
     doppel_error error = {.code = DOPPEL_OK};
     *f = (findings){0};
-    doppel_status status = dp_store_verify(path, note_finding, f, verified, &error);
+    doppel_status status = dp_store_check(path, note_finding, f, verified, &error);
     assert_int_equal(status, error.code);
     assert_true(dp_buffer_add(&f->text, "", 1));
     return status;

@@ -352,7 +352,7 @@ static void be_refused(int from, int to, const char *path) {
     MUST(dp_store_open(path, &READING, &store, &error) == DOPPEL_ERROR_IO);
     MUST(strstr(error.file, "documents-1.mdb-lock") != NULL);
     MUST(strstr(error.message, "chgrp -R GROUP") && strstr(error.message, "chmod g+w documents-1.mdb-lock"));
-    MUST(dp_store_verify(path, NULL, NULL, &verified, &error) && strstr(error.message, "mdb-lock"));
+    MUST(dp_store_check(path, NULL, NULL, &verified, &error) && strstr(error.message, "mdb-lock"));
 }
 
 /* The number of the generation goes up by one each time the parent says so. */
@@ -380,7 +380,7 @@ static void read_as_nobody(int from, int to, const char *path) {
     dp_view_free(view);
     dp_store_close(store);
     doppel_verified verified;
-    MUST(!dp_store_verify(path, NULL, NULL, &verified, NULL) && verified.documents == 8);
+    MUST(!dp_store_check(path, NULL, NULL, &verified, NULL) && verified.documents == 8);
 }
 
 static void who_may_not_write_to_the_lock_may_not_read(void **state) {

@@ -1,4 +1,5 @@
-/* lmdb_compact.c - the next generation, and copies: a new file with what is kept, in order.
+/* compact.c - the next generation of a store in a folder (compact), and copies of it (backup): a new file with what is
+ * kept, in order.
  *
  * The next generation is written and synced beside the old one, then doppel.index names it, then the old one says that
  * it has a successor, for processes that read it, and is removed. Whatever happens on the way, doppel.index names a
@@ -21,7 +22,7 @@
 /* What one transaction takes at most, so that its dirty pages do not fill the memory. */
 #define COMMIT_BYTES ((size_t)64 << 20)
 
-typedef struct copying {
+typedef struct store_copy {
     const dp_env *from;
     MDB_txn *read;
     dp_snapshot now; /* what is read */
@@ -29,20 +30,20 @@ typedef struct copying {
     MDB_txn *write;
     volatile bool putting; /* LMDB is at work on it */
     size_t pending;        /* bytes since the last commit */
-    dp_keep *keep;         /* NULL: everything */
+    dp_trace_filter *keep; /* NULL: everything */
     void *user;
     dp_buffer bytes; /* of a trace that is made anew */
     char wrong[200]; /* what is damaged, where it can be said */
-} copying;
+} store_copy;
 
 /* ---- copying ---- */
 
-static int wrong(copying *c, const char *what, uint64_t number) {
+static int wrong(store_copy *c, const char *what, uint64_t number) {
     snprintf(c->wrong, sizeof c->wrong, "the %s of number %" PRIu64 " is damaged or missing", what, number);
     return MDB_CORRUPTED;
 }
 
-static int commit_some(copying *c, size_t bytes) {
+static int commit_some(store_copy *c, size_t bytes) {
     c->pending += bytes;
     if (c->pending < COMMIT_BYTES)
         return 0;
@@ -53,21 +54,21 @@ static int commit_some(copying *c, size_t bytes) {
     return reason ? reason : mdb_txn_begin(c->to.env, NULL, 0, &c->write);
 }
 
-static int put(copying *c, int db, MDB_val key, MDB_val value, unsigned flags) {
+static int put(store_copy *c, int db, MDB_val key, MDB_val value, unsigned flags) {
     c->putting = true;
     int reason = mdb_put(c->write, c->to.db[db], &key, &value, flags);
     c->putting = false;
     return reason;
 }
 
-static int copy_value(copying *c, int db, uint64_t number, MDB_val value) {
+static int copy_value(store_copy *c, int db, uint64_t number, MDB_val value) {
     int reason = put(c, db, dp_key(&number), value, MDB_APPEND);
     return reason ? reason : commit_some(c, value.mv_size);
 }
 
 /* A part that must be there. */
-static int copy_part(copying *c, dp_part part, uint64_t number, doppel_slice *bytes) {
-    dp_found found;
+static int copy_part(store_copy *c, dp_part part, uint64_t number, doppel_slice *bytes) {
+    dp_page_value found;
     int reason = dp_btree_get(&c->now.pages, &c->now.db[part], number, &found);
     if (reason || !dp_value_open(&found.value, number, (int)part, bytes))
         return wrong(c, dp_part_name(part), number);
@@ -75,7 +76,7 @@ static int copy_part(copying *c, dp_part part, uint64_t number, doppel_slice *by
 }
 
 /* A document or a copy: its record, and what that speaks of. */
-static int copy_parts(copying *c, uint64_t number) {
+static int copy_parts(store_copy *c, uint64_t number) {
     doppel_slice bytes;
     dp_record record;
     int reason = copy_part(c, DP_PART_RECORD, number, &bytes);
@@ -90,13 +91,13 @@ static int copy_parts(copying *c, uint64_t number) {
 }
 
 /* The hash of a name by the secret of the next generation; one that has none gets none. */
-static uint64_t hash_again(const copying *c, uint64_t hash, doppel_slice name) {
+static uint64_t hash_again(const store_copy *c, uint64_t hash, doppel_slice name) {
     return hash ? dp_name_hash(&c->to.names, name) : 0;
 }
 
 /* The trace of a file without a secret, made anew by the record that goes with it. */
-static int convert_trace(copying *c, dp_trace *trace) {
-    dp_found found;
+static int convert_trace(store_copy *c, dp_trace *trace) {
+    dp_page_value found;
     doppel_slice bytes;
     dp_record record;
     uint64_t number = trace->number;
@@ -113,7 +114,7 @@ static int convert_trace(copying *c, dp_trace *trace) {
     return reason ? reason : commit_some(c, c->bytes.size);
 }
 
-static int take_trace(copying *c, uint64_t number, const dp_found *found) {
+static int take_trace(store_copy *c, uint64_t number, const dp_page_value *found) {
     doppel_slice bytes;
     dp_trace trace;
     if (!found->value.mv_data || !dp_value_open(&found->value, number, DP_PART_TRACE, &bytes) ||
@@ -126,12 +127,12 @@ static int take_trace(copying *c, uint64_t number, const dp_found *found) {
     return reason || !dp_trace_is_kept(&trace) ? reason : copy_parts(c, number);
 }
 
-static bool was_kept(const copying *c, uint64_t number) {
+static bool was_kept(const store_copy *c, uint64_t number) {
     MDB_val key = dp_key(&number), value;
     return !mdb_get(c->write, c->to.db[DP_PART_TRACE], &key, &value);
 }
 
-static int take_count(copying *c, uint64_t number, const dp_found *found) {
+static int take_count(store_copy *c, uint64_t number, const dp_page_value *found) {
     doppel_slice bytes;
     dp_counts counts;
     if (!found->value.mv_data || !dp_value_open(&found->value, number, DP_SEED_COUNTS, &bytes) ||
@@ -140,15 +141,15 @@ static int take_count(copying *c, uint64_t number, const dp_found *found) {
     return was_kept(c, number) ? copy_value(c, DP_DB_COUNTS, number, found->value) : 0;
 }
 
-typedef struct linking {
-    copying *copying;
+typedef struct links_copy {
+    store_copy *copy;
     uint64_t original, seen;
     bool kept;
-} linking;
+} links_copy;
 
 static int take_link(uint64_t number, void *user) {
-    linking *l = user;
-    copying *c = l->copying;
+    links_copy *l = user;
+    store_copy *c = l->copy;
     if (number <= l->original)
         return wrong(c, "list of copies", l->original);
     l->seen++;
@@ -159,10 +160,10 @@ static int take_link(uint64_t number, void *user) {
 }
 
 /* Every entry of a database, ascending. */
-static int copy_database(copying *c, int db) {
+static int copy_database(store_copy *c, int db) {
     dp_cursor cursor = {0};
-    dp_found found;
-    linking l = {.copying = c};
+    dp_page_value found;
+    links_copy l = {.copy = c};
     uint64_t number, seen = 0;
     int reason;
     dp_cursor_seek(&cursor, &c->now.pages, &c->now.db[db], 0);
@@ -184,11 +185,11 @@ static int copy_database(copying *c, int db) {
 }
 
 /* All but the successor, which is of the old file alone. */
-static int copy_meta(copying *c) {
+static int copy_meta(store_copy *c) {
     dp_cursor cursor = {0};
-    dp_found found;
+    dp_page_value found;
     doppel_slice settings;
-    dp_state state;
+    dp_store_state state;
     uint64_t number;
     int reason = dp_meta_get(&c->now, DP_SEED_SETTINGS, &settings);
     if (!reason)
@@ -208,7 +209,7 @@ static int copy_meta(copying *c) {
     return c->from->names.keyed == c->to.names.keyed ? 0 : dp_names_put(c->write, &c->to, &c->to.names);
 }
 
-static int copy_databases(copying *c) {
+static int copy_databases(store_copy *c) {
     const int databases[] = {DP_PART_TRACE, DP_DB_LINKS, DP_DB_COUNTS};
     dp_guard guard;
     int reason = 0;
@@ -226,7 +227,7 @@ static int copy_databases(copying *c) {
     return reason;
 }
 
-static int copy_all(copying *c) {
+static int copy_all(store_copy *c) {
     int reason = dp_env_read_once(c->from, &c->read, &c->now);
     if (!reason)
         reason = mdb_txn_begin(c->to.env, NULL, 0, &c->write);
@@ -243,7 +244,7 @@ static int copy_all(copying *c) {
 }
 
 /* Writes all that is kept to a new file, which is open then; with an environment behind the gate. */
-static doppel_status write_copy(dp_lmdb *store, copying *c, const char *path, doppel_error *error) {
+static doppel_status write_copy(dp_lmdb *store, store_copy *c, const char *path, doppel_error *error) {
     MDB_envinfo info;
     c->from = &store->env;
     doppel_status status = dp_env_info(c->from, &info, error);
@@ -280,7 +281,7 @@ static void remove_beside(const char *path, bool all) {
 }
 
 static doppel_status copy_folder(dp_lmdb *store, const char *folder, doppel_error *error) {
-    copying c = {0};
+    store_copy c = {0};
     char *path = dp_folder_file(folder, store->generation);
     if (!path)
         return dp_no_memory(error);
@@ -317,7 +318,7 @@ doppel_status dp_lmdb_backup(dp_store *given, const char *path, doppel_error *er
 
 /* ---- the next generation ---- */
 
-static doppel_status write_next(dp_lmdb *store, copying *c, doppel_error *error) {
+static doppel_status write_next(dp_lmdb *store, store_copy *c, doppel_error *error) {
     char *path = dp_folder_file(store->folder, store->generation + 1);
     if (!path)
         return dp_no_memory(error);
@@ -366,9 +367,9 @@ static doppel_status switch_index(dp_lmdb *store, const dp_names *names, doppel_
     return status;
 }
 
-doppel_status dp_lmdb_compact(dp_store *given, dp_keep *keep, void *user, doppel_error *error) {
+doppel_status dp_lmdb_compact(dp_store *given, dp_trace_filter *keep, void *user, doppel_error *error) {
     dp_lmdb *store = dp_lmdb_of(given);
-    copying c = {.keep = keep, .user = user};
+    store_copy c = {.keep = keep, .user = user};
     if (store->read_only)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, store->folder, 0, "was opened for reading only");
     /* What an earlier one left. */
