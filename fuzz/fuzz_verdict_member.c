@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "doppel.h"
-#include "stream/object.h"
+#include "stream/verdict_member.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* args.h - the command line. One table of commands and options makes the parsing, its checks, the help, the man page
  * and the shell completion (help.h). */
-#ifndef ARGS_H
-#define ARGS_H
+#ifndef COMMON_ARGS_H
+#define COMMON_ARGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,9 +79,6 @@ typedef struct cli_args {
  * gives false when it makes no sense. Free with args_free. */
 bool args_parse(cli_args *args, const cli_command *command, const cli_option *common, int argc, char **argv);
 void args_free(cli_args *args);
-
-/* Adds the lines of a file (operands.c), blank ones left out. Complains and gives false when that cannot be. */
-bool args_add_operands(cli_args *args, const char *path);
 
 /* The value of an option; NULL when it was not given, or the command has no such option. */
 const char *args_text(const cli_args *args, const char *name);

@@ -1,10 +1,13 @@
-/* help.c - the help of the command. */
+/* help.c - help, man page and shell completion, from the table of commands. */
 #include "common/help.h"
 
 #include "common/message.h"
 #include "doppel.h"
 
+#include <ctype.h>
 #include <string.h>
+
+/* ---- help ---- */
 
 /* Where the text beside options starts, and where lines end: at the terminal's edge, in between these. */
 #define INDENT 26
@@ -110,4 +113,183 @@ void help_overview(FILE *file, const cli_manual *manual) {
     fputs("\n  doppel COMMAND --help   options and examples of a command\n", file);
     fputs("  doppel --version        the version, the CPU level, the Unicode version\n\n", file);
     print_paragraphs(file, manual->notes);
+}
+
+/* ---- roff ---- */
+
+/* Prints text for roff: backslashes and dashes are escaped, and a line never starts with a control character. */
+static void roff(FILE *file, const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        if ((text[i] == '.' || text[i] == '\'') && (i == 0 || text[i - 1] == '\n'))
+            fputs("\\&", file);
+        if (text[i] == '\\')
+            fputs("\\e", file);
+        else if (text[i] == '-')
+            fputs("\\-", file);
+        else
+            fputc(text[i], file);
+    }
+}
+
+static void roff_line(FILE *file, const char *text) {
+    roff(file, text, strlen(text));
+    fputc('\n', file);
+}
+
+/* Each line of `text` as a paragraph (`macro` is .PP), or as it stands (.nf). */
+static void roff_paragraphs(FILE *file, const char *text, const char *macro) {
+    while (text && *text) {
+        size_t length = strcspn(text, "\n");
+        fprintf(file, "%s\n", macro);
+        roff(file, text, length);
+        fputc('\n', file);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void roff_options(FILE *file, const cli_option *options) {
+    for (; options->name; options++) {
+        fputs(".TP\n", file);
+        if (options->letter)
+            fprintf(file, "\\fB\\-%c\\fR, ", options->letter);
+        fputs("\\fB\\-\\-", file);
+        roff(file, options->name, strlen(options->name));
+        fprintf(file, "\\fR%s", options->value ? " \\fI" : "");
+        if (options->value)
+            roff(file, options->value, strlen(options->value));
+        fprintf(file, "%s\n", options->value ? "\\fR" : "");
+        roff_line(file, options->help);
+    }
+}
+
+static void roff_command(FILE *file, const cli_command *command) {
+    fprintf(file, ".SS doppel %s [options]%s%s\n", command->name, *command->arguments ? " " : "", command->arguments);
+    roff_line(file, command->summary);
+    roff_paragraphs(file, command->description, ".PP");
+    roff_options(file, command->options);
+    fputs(".PP\nExamples:\n.nf\n", file);
+    roff_line(file, command->examples);
+    fputs(".fi\n", file);
+}
+
+static void roff_topic(FILE *file, const cli_topic *topic) {
+    fputs(".SH ", file);
+    for (const char *p = topic->title; *p; p++)
+        fputc(toupper((unsigned char)*p), file);
+    fputc('\n', file);
+    roff_paragraphs(file, topic->notes, ".PP");
+    for (const cli_row *row = topic->rows; row->left; row++) {
+        fputs(".TP\n", file);
+        roff_line(file, row->left);
+        roff_line(file, row->right);
+    }
+}
+
+static void generate_man(FILE *file, const cli_manual *manual) {
+    fprintf(file, ".TH DOPPEL 1 \"\" \"doppel %s\" \"User Commands\"\n", doppel_version());
+    fputs(".SH NAME\ndoppel \\- ", file);
+    roff_line(file, manual->summary);
+    fputs(".SH SYNOPSIS\n\\fBdoppel\\fR \\fICOMMAND\\fR [options] \\fIINPUT\\fR...\n.SH DESCRIPTION\n", file);
+    roff_paragraphs(file, manual->notes, ".PP");
+    fputs(".SH COMMANDS\n", file);
+    for (const cli_command *command = manual->commands; command->name; command++)
+        roff_command(file, command);
+    fputs(".SH COMMON OPTIONS\n", file);
+    roff_options(file, manual->common);
+    for (const cli_command *command = manual->commands; command->name; command++)
+        if (command->topic)
+            roff_topic(file, command->topic);
+}
+
+/* ---- completion ---- */
+
+static void bash_options(FILE *file, const cli_option *options) {
+    for (; options->name; options++)
+        fprintf(file, " --%s", options->name);
+}
+
+static bool takes_file(const cli_option *option) {
+    return option->kind == OPTION_FILE || option->kind == OPTION_OUTPUT || option->kind == OPTION_FILES;
+}
+
+/* Options after which a value is to be given that is not a file. */
+static void bash_no_file(FILE *file, const cli_option *options) {
+    for (; options->name; options++)
+        if (options->kind != OPTION_FLAG && !takes_file(options))
+            fprintf(file, "--%s|", options->name);
+}
+
+static void generate_bash(FILE *file, const cli_manual *manual) {
+    fputs("# bash completion for doppel; made by `doppel --generate bash`\n_doppel() {\n", file);
+    fputs("    local word=${COMP_WORDS[COMP_CWORD]} options\n    case ${COMP_WORDS[1]} in\n", file);
+    for (const cli_command *command = manual->commands; command->name; command++) {
+        fprintf(file, "    %s) options=\"", command->name);
+        bash_options(file, command->options);
+        bash_options(file, manual->common + command->common_from);
+        fputs("\" ;;\n", file);
+    }
+    fputs("    esac\n    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"", file);
+    for (const cli_command *command = manual->commands; command->name; command++)
+        fprintf(file, "%s ", command->name);
+    fputs("--help --version\" -- \"$word\"))\n        return\n    fi\n", file);
+    fputs("    case ${COMP_WORDS[COMP_CWORD - 1]} in\n    ", file);
+    for (const cli_command *command = manual->commands; command->name; command++)
+        bash_no_file(file, command->options);
+    bash_no_file(file, manual->common);
+    fputs("--no-value) return ;;\n    esac\n    case $word in\n", file);
+    fputs("    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n", file);
+    fputs("    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n    esac\n}\n", file);
+    fputs("complete -o filenames -F _doppel doppel\n", file);
+}
+
+/* Prints inside single quotes of zsh; brackets and colons mean something to _arguments. */
+static void zsh_text(FILE *file, const char *text) {
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\'", file);
+        else if (strchr("[]:\\", *text))
+            fputc('\\', file);
+        fputc(*text, file);
+    }
+}
+
+static void zsh_options(FILE *file, const cli_option *options) {
+    for (; options->name; options++) {
+        fprintf(file, " \\\n            '--%s[", options->name);
+        zsh_text(file, options->help);
+        fputc(']', file);
+        if (options->kind != OPTION_FLAG)
+            fprintf(file, ":%s:%s", options->value, takes_file(options) ? "_files" : "");
+        fputc('\'', file);
+    }
+}
+
+static void generate_zsh(FILE *file, const cli_manual *manual) {
+    fputs("#compdef doppel\n# made by `doppel --generate zsh`\n_doppel() {\n    if ((CURRENT == 2)); then\n", file);
+    fputs("        local -a commands=(\n", file);
+    for (const cli_command *command = manual->commands; command->name; command++) {
+        fprintf(file, "            '%s:", command->name);
+        zsh_text(file, command->summary);
+        fputs("'\n", file);
+    }
+    fputs("        )\n        _describe command commands\n        return\n    fi\n    case $words[2] in\n", file);
+    for (const cli_command *command = manual->commands; command->name; command++) {
+        fprintf(file, "    %s)\n        _arguments", command->name);
+        zsh_options(file, command->options);
+        zsh_options(file, manual->common + command->common_from);
+        fputs(" \\\n            '*:input:_files' ;;\n", file);
+    }
+    fputs("    esac\n}\n_doppel \"$@\"\n", file);
+}
+
+bool help_generate(FILE *file, const cli_manual *manual, const char *what) {
+    if (!strcmp(what, "man"))
+        generate_man(file, manual);
+    else if (!strcmp(what, "bash"))
+        generate_bash(file, manual);
+    else if (!strcmp(what, "zsh"))
+        generate_zsh(file, manual);
+    else
+        return false;
+    return true;
 }

@@ -1,6 +1,6 @@
 /* help.h - help, man page and shell completion, all from the table of commands. */
-#ifndef HELP_H
-#define HELP_H
+#ifndef COMMON_HELP_H
+#define COMMON_HELP_H
 
 #include "common/args.h"
 

@@ -2,8 +2,8 @@
  *
  * Text from outside (ids, paths) may hold control characters. On lines and terminals they are written as escapes: \t,
  * \n, \r, \\ for a backslash, \xHH for any other byte that controls. So a line stays a line, and a tab a tab. */
-#ifndef MESSAGE_H
-#define MESSAGE_H
+#ifndef COMMON_MESSAGE_H
+#define COMMON_MESSAGE_H
 
 #include "doppel.h"
 

@@ -1,6 +1,6 @@
 /* progress.h - how far the work is, on stderr when it is a terminal: documents, MB/s, time left. */
-#ifndef PROGRESS_H
-#define PROGRESS_H
+#ifndef COMMON_PROGRESS_H
+#define COMMON_PROGRESS_H
 
 #include <stdint.h>
 

@@ -88,7 +88,10 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
     return status == DOPPEL_OK ? EXIT_INPUT : exit_code(status);
 }
 
-/* ---- a text with the passages it shares with another ---- */
+/* ---- a text with the passages it shares with another ----
+ *
+ * In colour on a terminal, else numbered in brackets. Long pieces are shortened in their middle, white space becomes
+ * one space, and lines are broken between words. */
 
 /* One side of a comparison: a text, and the passages of it that the other side has too. */
 typedef struct shown_text {

@@ -48,7 +48,10 @@ typedef struct import_job {
     uint64_t expired, orphans;  /* left out: too old; copies whose original is gone */
 } import_job;
 
-/* ---- from a line of an export to an item of the engine ---- */
+/* ---- from a line of an export to an item of the engine ----
+ *
+ * What an export tells is put back as it was, with its sketches, or its text where that was kept. In an index that had
+ * documents before, its documents are decided about anew; plain records are in any case. */
 
 static bool export_is(const doppel_document *from, int which, const char *text) {
     doppel_slice value = from->extra[which];

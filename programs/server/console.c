@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-const char *console_type(const char *name) {
+/* The content type of a file, by the ending of its name. */
+static const char *console_type(const char *name) {
     static const struct {
         const char *ending, *type;
     } types[] = {

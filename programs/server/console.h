@@ -12,9 +12,6 @@ typedef struct console_file {
 
 extern const console_file console_files[];
 
-/* The content type of a file, by the ending of its name. */
-const char *console_type(const char *name);
-
 /* What the pages may load: only what this server gives, and pictures they hold themselves. */
 #define CONSOLE_POLICY                                                                                        \
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " \

@@ -1,16 +1,207 @@
-/* indexes.c - the indexes of a server, by name. */
+/* indexes.c - the indexes of a server, by name: files of their folder, what an index is made with, from JSON; opening,
+ * using, making and dropping them. */
 #include "server/indexes.h"
 
 #include "common/args.h"
 #include "common/message.h"
-#include "server/folder.h"
+#include "doppel.h"
+#include "server/service.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- files of the folder; names are checked by the caller ---- */
+
+/* A small file, read whole. */
+typedef struct folder_file {
+    char *bytes; /* to be freed, also after a failure */
+    size_t length;
+} folder_file;
+
+enum { LARGEST = 1 << 20 };
+
+/* FOLDER/NAMEENDING, allocated; NULL: no memory. */
+static char *folder_path(const char *folder, const char *name, const char *ending) {
+    char *path = NULL;
+    return asprintf(&path, "%s/%s%s", folder, name, ending) < 0 ? NULL : path;
+}
+
+static doppel_status failed(const char *path, const char *what, doppel_error *error) {
+    doppel_status status = path ? DOPPEL_ERROR_IO : DOPPEL_ERROR_MEMORY;
+    *error = (doppel_error){.code = status};
+    snprintf(error->message, sizeof error->message, "cannot %s: %s", what, strerror(path ? errno : ENOMEM));
+    if (path)
+        snprintf(error->file, sizeof error->file, "%s", path);
+    return status;
+}
+
+static doppel_status folder_read(const char *folder, const char *name, const char *ending, folder_file *into,
+                                 doppel_error *error) {
+    char *path = folder_path(folder, name, ending);
+    FILE *file = path ? fopen(path, "re") : NULL;
+    into->bytes = malloc(LARGEST);
+    into->length = file && into->bytes ? fread(into->bytes, 1, LARGEST, file) : 0;
+    doppel_status status = DOPPEL_OK;
+    if (!file || !into->bytes || ferror(file))
+        status = failed(path, "read", error);
+    if (file)
+        fclose(file);
+    free(path);
+    return status;
+}
+
+static bool write_whole(int file, doppel_slice bytes) {
+    size_t wrote = 0;
+    while (wrote < bytes.length) {
+        ssize_t now = write(file, bytes.data + wrote, bytes.length - wrote);
+        if (now < 0 && errno != EINTR)
+            return false;
+        wrote += now > 0 ? (size_t)now : 0;
+    }
+    return !fsync(file);
+}
+
+static bool sync_folder(const char *folder) {
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool fine = file >= 0 && !fsync(file);
+    if (file >= 0)
+        close(file);
+    return fine;
+}
+
+/* Writes a file that is whole or absent, and on the disk. */
+static doppel_status folder_write(const char *folder, const char *name, const char *ending, doppel_slice bytes,
+                                  doppel_error *error) {
+    char *path = folder_path(folder, name, ending), *beside = folder_path(folder, name, ".new");
+    int file = path && beside ? open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+    bool fine = file >= 0 && write_whole(file, bytes) && !rename(beside, path) && sync_folder(folder);
+    doppel_status status = fine ? DOPPEL_OK : failed(beside ? path : NULL, "write", error);
+    if (file >= 0)
+        close(file);
+    free(path);
+    free(beside);
+    return status;
+}
+
+static doppel_status folder_unlink(const char *folder, const char *name, const char *ending, doppel_error *error) {
+    char *path = folder_path(folder, name, ending);
+    bool fine = path && !unlink(path) && sync_folder(folder);
+    doppel_status status = fine ? DOPPEL_OK : failed(path, "remove", error);
+    free(path);
+    return status;
+}
+
+/* Removes a folder with the plain files that are directly in it; others stay, and so it does then. */
+static void folder_remove(const char *path) {
+    struct dirent *found;
+    DIR *folder = opendir(path);
+    while (folder && (found = readdir(folder)))
+        if (strcmp(found->d_name, ".") != 0 && strcmp(found->d_name, "..") != 0)
+            unlinkat(dirfd(folder), found->d_name, 0);
+    if (folder)
+        closedir(folder);
+    rmdir(path);
+}
+
+/* ---- what an index is made with ---- */
+
+/* The number of a name in a list of choices, divided by |, counted from 1; 0: it is not there. */
+static int choice_of(const char *choices, doppel_slice name) {
+    int number = 1;
+    for (const char *at = choices; at; number++) {
+        size_t length = strcspn(at, "|");
+        if (length == name.length && !memcmp(at, name.data, length))
+            return number;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return 0;
+}
+
+static int choice_member(const json *j, const json_value *object, const char *key, const char *choices) {
+    const json_value *value = json_member(j, object, key);
+    return value && value->kind == JSON_STRING ? choice_of(choices, value->text) : 0;
+}
+
+static double number_member(const json *j, const json_value *object, const char *key, double otherwise) {
+    const json_value *value = json_member(j, object, key);
+    return value && value->kind == JSON_NUMBER ? strtod(value->text.data, NULL) : otherwise;
+}
+
+static doppel_switch switch_member(const json *j, const json_value *object, const char *key) {
+    const json_value *value = json_member(j, object, key);
+    if (!value || (value->kind != JSON_TRUE && value->kind != JSON_FALSE))
+        return DOPPEL_SWITCH_PRESET;
+    return value->kind == JSON_TRUE ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_OFF;
+}
+
+/* A string of an object, copied to *place, which moves on; NULL: it has none. */
+static const char *string_member(const json *j, const json_value *object, const char *key, char **place) {
+    const json_value *value = json_member(j, object, key);
+    if (!value || value->kind != JSON_STRING)
+        return NULL;
+    char *copy = *place;
+    memcpy(copy, value->text.data, value->text.length);
+    copy[value->text.length] = 0;
+    *place += value->text.length + 1;
+    return copy;
+}
+
+static bool set_recipe(index_entry *entry, const char *recipe, doppel_error *error) {
+    if (recipe && doppel_recipe_parse(recipe, NULL, &entry->recipe, error) != DOPPEL_OK)
+        return false;
+    entry->options.recipe = entry->recipe;
+    return true;
+}
+
+static void set_numbers(doppel_engine_options *o, const json *j) {
+    const json_value *object = j->values;
+    o->similarity = number_member(j, object, "similarity", 0);
+    o->title_similarity = number_member(j, object, "titleSimilarity", 0);
+    o->min_words = (uint64_t)number_member(j, object, "minWords", 0);
+    o->ttl = (uint64_t)number_member(j, object, "ttl", 0);
+    o->sample = (uint64_t)number_member(j, object, "sample", 0);
+    const json_value *distance = json_member(j, object, "distance");
+    o->distance = distance && distance->kind == JSON_NUMBER ? (int)strtod(distance->text.data, NULL) : 0;
+    if (distance && distance->kind == JSON_NUMBER && !o->distance)
+        o->distance = -1; /* the header's word for 0 */
+}
+
+bool index_settings(index_entry *entry, doppel_slice bytes, doppel_error *error) {
+    json j = {0};
+    doppel_engine_options *o = &entry->options;
+    *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory"};
+    *o = (doppel_engine_options){.size = sizeof *o};
+    bool fine = json_read(&j, bytes.data, bytes.length) && j.values->kind == JSON_OBJECT;
+    if (!fine && !j.no_memory) {
+        error->code = DOPPEL_ERROR_STORE;
+        snprintf(error->message, sizeof error->message, "the settings of the index are damaged: %s", j.why);
+    }
+    /* Strings are never longer than they stand in the JSON, and each has quotes: place for its NUL. */
+    char *place = entry->settings = fine ? malloc(bytes.length + 1) : NULL;
+    if (fine && place) {
+        const json_value *object = j.values;
+        o->preset = string_member(&j, object, "preset", &place);
+        o->fields = string_member(&j, object, "fields", &place);
+        o->near = (doppel_near_by)choice_member(&j, object, "near", "distance|similarity");
+        o->on_duplicate = (doppel_on_duplicate)choice_member(&j, object, "onDuplicate", "skip|link|store");
+        o->on_same_url = (doppel_on_same_url)choice_member(&j, object, "onSameUrl", "duplicate|refresh");
+        o->durability = (doppel_durability)choice_member(&j, object, "durability", "none|batch|each");
+        o->titles = switch_member(&j, object, "titles");
+        o->title_veto = switch_member(&j, object, "titleVeto");
+        o->keep_text = switch_member(&j, object, "keepText");
+        set_numbers(o, &j);
+        fine = set_recipe(entry, string_member(&j, object, "recipe", &place), error);
+    }
+    fine = fine && entry->settings;
+    json_free(&j);
+    return fine;
+}
 
 bool index_name_allowed(doppel_slice name) {
     if (!name.length || name.length > INDEX_NAME)

@@ -5,7 +5,7 @@
 #ifndef SERVER_INDEXES_H
 #define SERVER_INDEXES_H
 
-#include "common/watch.h"
+#include "common/store_watch.h"
 #include "server/json.h"
 #include "server/serve.h"
 

@@ -1,5 +1,5 @@
 /* routes.h - what the server answers to, as data: the one table of routes (routes.c), the shapes of bodies and answers
- * (shapes.c) and the kinds of problems (problem.c). Dispatch, validation, /openapi.json and docs/HTTP.md are made of
+ * (shapes.c) and the kinds of problems (request.c). Dispatch, validation, /openapi.json and docs/HTTP.md are made of
  * them. */
 #ifndef SERVER_ROUTES_H
 #define SERVER_ROUTES_H
@@ -145,7 +145,7 @@ extern const char *const method_names[]; /* NULL ends it */
 /* Finds the route of a path without its query. HEAD is answered as GET. */
 route_match route_find(const char *method, doppel_slice path);
 
-/* ---- documents made of the tables (openapi.c, manual.c) ---- */
+/* ---- documents made of the tables (describe.c) ---- */
 
 struct text;
 void openapi_write(struct text *out);

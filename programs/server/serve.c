@@ -1,19 +1,334 @@
-/* serve.c - doppel serve from its options to its end. */
+/* serve.c - doppel serve from its options to its end: what the command line does not say (the environment, a file of
+ * INI), what the process gives up once it knows what it needs, the run. */
 #include "server/serve.h"
 
 #include "common/listen.h"
 #include "common/message.h"
-#include "server/security.h"
 #include "server/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <ini.h>
 #include <libgen.h>
+#include <linux/landlock.h>
+#include <pwd.h>
+#include <seccomp.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* ---- options that the command line does not say ---- */
+
+/* The option of a name in the table, or NULL; *place is that of its value. */
+static const cli_option *find(const cli_args *args, const char *name, const char ***place) {
+    size_t number = 0;
+    for (const cli_option *o = args->command->options; o->name; o++, number++)
+        if (!strcmp(o->name, name)) {
+            *place = &args->values[number];
+            return o;
+        }
+    return NULL;
+}
+
+static const char *const yes[] = {"on", "yes", "true", "1", NULL}, *const no[] = {"off", "no", "false", "0", NULL};
+
+static bool is_word(const char *value, const char *const *words) {
+    for (; *words; words++)
+        if (!strcmp(value, *words))
+            return true;
+    return false;
+}
+
+/* A copy that the configuration holds. */
+static const char *hold(serve_config *config, const char *value) {
+    char **grown = realloc(config->held, (config->count + 1) * sizeof *grown);
+    char *copy = grown ? strdup(value) : NULL;
+    if (grown)
+        config->held = grown;
+    if (copy)
+        grown[config->count++] = copy;
+    else
+        message("no memory");
+    return copy;
+}
+
+void serve_config_free(serve_config *config) {
+    for (size_t i = 0; i < config->count; i++)
+        free(config->held[i]);
+    free(config->held);
+    *config = (serve_config){0};
+}
+
+/* Whether an option can have this value; complains when it cannot. */
+static bool fits(const cli_option *option, const char *value, const char *where) {
+    uint64_t number;
+    bool checked = option->kind == OPTION_COUNT || option->kind == OPTION_SIZE;
+    if ((checked && !parse_number(value, option->kind == OPTION_SIZE, &number)) ||
+        (option->kind == OPTION_MANY && !parse_many(value, &number))) {
+        message("%s: %s is a number, not %s", where, option->name, value);
+        return false;
+    }
+    if (option->kind == OPTION_FLAG && !is_word(value, yes) && !is_word(value, no)) {
+        message("%s: %s is on or off, not %s", where, option->name, value);
+        return false;
+    }
+    return true;
+}
+
+/* Sets an option that was not set yet; false, with a message: it has no such value. */
+static bool set(serve_config *config, const cli_option *option, const char **place, const char *value,
+                const char *where) {
+    if (!fits(option, value, where))
+        return false;
+    if (*place || (option->kind == OPTION_FLAG && is_word(value, no)))
+        return true;
+    *place = hold(config, value);
+    return *place;
+}
+
+/* Whether a place of the index was given, by whoever goes before. */
+static bool has_place(const cli_args *args) {
+    return args_text(args, "index") || args_text(args, "store");
+}
+
+static bool is_place(const char *name) {
+    return !strcmp(name, "index") || !strcmp(name, "store");
+}
+
+/* ---- the environment ---- */
+
+static bool from_environment(serve_config *config, const cli_args *args) {
+    size_t number = 0;
+    bool placed = has_place(args);
+    for (const cli_option *o = args->command->options; o->name; o++, number++) {
+        char name[64];
+        snprintf(name, sizeof name, "DOPPEL_%s", o->name);
+        for (char *p = name; *p; p++)
+            *p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p;
+        const char *value = getenv(name);
+        if (value && !(placed && is_place(o->name)) && !set(config, o, &args->values[number], value, name))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the file ---- */
+
+typedef struct reading {
+    serve_config *config;
+    const cli_args *args;
+    const char *path;
+    bool told, placed;
+    bool *named; /* by option: the file has it already */
+} reading;
+
+/* Gives 0 for what makes no sense; the parser tells the line. */
+static int take(void *user, const char *section, const char *name, const char *value) {
+    reading *r = user;
+    const char **place;
+    const cli_option *option = find(r->args, name, &place);
+    r->told = true;
+    if (*section && strcmp(section, "serve") != 0)
+        message("%s: there is no section [%s]; all stands in [serve]", r->path, section);
+    else if (!option || !strcmp(name, "config"))
+        message("%s: there is no option %s; `doppel serve --help` lists them", r->path, name);
+    else if (r->named[place - r->args->values])
+        message("%s: %s is given twice; give it once", r->path, name);
+    else {
+        r->named[place - r->args->values] = true;
+        r->told = !((r->placed && is_place(name)) || set(r->config, option, place, value, r->path));
+    }
+    return !r->told;
+}
+
+static int from_file(serve_config *config, const cli_args *args, const char *path) {
+    reading r = {config, args, path, false, has_place(args), calloc(args->option_count, sizeof(bool))};
+    if (!r.named) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    int code = ini_parse(path, take, &r);
+    free(r.named);
+    if (code > 0)
+        message("%s:%d: %s", path, code, r.told ? "this line" : "this is not NAME = VALUE");
+    else if (code < 0)
+        message("%s: cannot read it", path);
+    return code ? EXIT_USAGE : EXIT_DONE;
+}
+
+int serve_configure(serve_config *config, const cli_args *args) {
+    const char **place;
+    if (!from_environment(config, args))
+        return EXIT_USAGE;
+    return find(args, "config", &place) && *place ? from_file(config, args, *place) : EXIT_DONE;
+}
+
+/* The folders that are still needed; NULL ones are left out. */
+typedef struct needed_folders {
+    const char *to_write[8], *to_read[2];
+    bool connects; /* to a store */
+} needed_folders;
+
+/* Becomes another user, for good; NULL: stays. Complains and gives false when it cannot. */
+static bool become_user(const char *name) {
+    const struct passwd *user = name ? getpwnam(name) : NULL;
+    if (!name)
+        return true;
+    if (!user) {
+        message("there is no user %s", name);
+        return false;
+    }
+    if (user->pw_uid == geteuid())
+        return true;
+    if (initgroups(name, user->pw_gid) || setgid(user->pw_gid) || setuid(user->pw_uid)) {
+        message("cannot become user %s: %s", name, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* ---- files ---- */
+
+enum {
+    READ_FILES = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
+    WRITE_FILES = READ_FILES | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                  LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR,
+    ALL_ACCESS = WRITE_FILES | LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                 LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+                 LANDLOCK_ACCESS_FS_MAKE_SYM
+};
+
+static bool allow(int rules, const char *path, unsigned access) {
+    struct landlock_path_beneath_attr rule = {.allowed_access = access,
+                                              .parent_fd = open(path, O_PATH | O_CLOEXEC | O_DIRECTORY)};
+    if (rule.parent_fd < 0)
+        return errno == ENOENT || errno == ENOTDIR;
+    long code = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+    close(rule.parent_fd);
+    return !code;
+}
+
+/* Charset converters are loaded when a page needs one, hence /usr and /lib; the rest is read by the C library. */
+static bool allow_all(int rules, const needed_folders *folders) {
+    static const char *const system_folders[] = {"/usr", "/lib", "/lib64", "/etc", "/proc", "/sys/devices/system/cpu"};
+    for (size_t i = 0; i < sizeof system_folders / sizeof *system_folders; i++)
+        if (!allow(rules, system_folders[i], READ_FILES))
+            return false;
+    for (size_t i = 0; i < sizeof folders->to_write / sizeof *folders->to_write; i++)
+        if (folders->to_write[i] && !allow(rules, folders->to_write[i], WRITE_FILES))
+            return false;
+    for (size_t i = 0; i < sizeof folders->to_read / sizeof *folders->to_read; i++)
+        if (folders->to_read[i] && !allow(rules, folders->to_read[i], READ_FILES))
+            return false;
+    return true;
+}
+
+static bool confine_files(const needed_folders *folders, bool *there) {
+    const struct landlock_ruleset_attr handled = {.handled_access_fs = ALL_ACCESS};
+    int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
+    *there = rules >= 0;
+    if (rules < 0)
+        return true;
+    bool fine = allow_all(rules, folders) && !syscall(SYS_landlock_restrict_self, rules, 0);
+    if (!fine)
+        message("cannot give up files: %s", strerror(errno));
+    close(rules);
+    return fine;
+}
+
+/* ---- system calls ---- */
+
+static const char *const forbidden[] = {
+    "execve",
+    "execveat",
+    "connect",
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "kexec_load",
+    "kexec_file_load",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "keyctl",
+    "add_key",
+    "request_key",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "unshare",
+    "setns",
+    "acct",
+    "settimeofday",
+    "clock_settime",
+    "adjtimex",
+    "clock_adjtime",
+    "sethostname",
+    "setdomainname",
+    "ioperm",
+    "iopl",
+    "quotactl",
+    "io_uring_setup",
+    "io_uring_enter",
+    "setuid",
+    "setgid",
+    "setresuid",
+    "setresgid",
+    "open_by_handle_at",
+    "name_to_handle_at",
+    "personality",
+    "move_pages",
+    "migrate_pages",
+};
+
+static bool confine_calls(bool connects, bool *there) {
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    *there = filter;
+    if (!filter)
+        return true;
+    for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++) {
+        int number = seccomp_syscall_resolve_name(forbidden[i]);
+        if (number >= 0 && !(connects && !strcmp(forbidden[i], "connect")))
+            seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
+    }
+    int code = seccomp_load(filter);
+    seccomp_release(filter);
+    *there = code != -EINVAL && code != -ENOSYS && code != -EOPNOTSUPP;
+    if (code && *there)
+        message("cannot give up system calls: %s", strerror(-code));
+    return !code || !*there;
+}
+
+/* Lets this thread and those it starts see no more files than the system's, to read, and these folders; and call
+ * nothing that a server of documents has no use for: no other program, no connection to elsewhere (unless it has to),
+ * nothing that changes the system. Where the kernel has no such means (Landlock, seccomp) they are left out; *missing
+ * names them, or is NULL. False, with a message: it failed. */
+static bool confine(const needed_folders *folders, const char **missing) {
+    bool landlock, calls;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+        message("cannot give up privileges: %s", strerror(errno));
+        return false;
+    }
+    if (!confine_files(folders, &landlock) || !confine_calls(folders->connects, &calls))
+        return false;
+    *missing = landlock && calls ? NULL : landlock ? "seccomp" : calls ? "Landlock" : "Landlock and seccomp";
+    return true;
+}
 
 typedef struct serving {
     const cli_args *args;

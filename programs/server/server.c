@@ -1,15 +1,184 @@
-/* server.c - the service on its sockets, by libmicrohttpd. */
+/* server.c - the service on its sockets, by libmicrohttpd: every open connection and what it waits for, requests as
+ * they come, answers as responses. */
 #include "server/server.h"
 
 #include "common/message.h"
-#include "server/respond.h"
+#include "server/console.h"
+#include "server/service.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ---- connections ---- */
+
+static bool is_late(const connections *all, const connection *c, uint64_t now) {
+    uint64_t waited = now - atomic_load(&c->since);
+    switch (atomic_load(&c->phase)) {
+    case PHASE_IDLE: return waited > all->idle * 1000000ull;
+    case PHASE_HEAD: return waited > all->head * 1000000ull;
+    case PHASE_BODY: return waited > all->body * 1000000ull;
+    default: return false;
+    }
+}
+
+/* Shuts what is late; its thread finds it at its end, and closes it. */
+static void look(connections *all) {
+    uint64_t now = now_microseconds();
+    for (connection *c = all->first; c; c = c->next)
+        if (atomic_load(&c->since) < now && is_late(all, c, now))
+            shutdown(c->socket, SHUT_RDWR);
+}
+
+static void *watch(void *user) {
+    connections *all = user;
+    pthread_mutex_lock(&all->lock);
+    while (!all->stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        pthread_cond_timedwait(&all->end, &all->lock, &until);
+        look(all);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+static bool connections_open(connections *all, unsigned idle, unsigned head, unsigned whole) {
+    *all = (connections){.idle = idle, .head = head, .body = whole};
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_cond_init(&all->end, NULL);
+    all->running = !pthread_create(&all->watch, NULL, watch, all);
+    return all->running;
+}
+
+static void connections_close(connections *all) {
+    pthread_mutex_lock(&all->lock);
+    all->stop = true;
+    pthread_cond_signal(&all->end);
+    pthread_mutex_unlock(&all->lock);
+    if (all->running)
+        pthread_join(all->watch, NULL);
+    pthread_mutex_destroy(&all->lock);
+    pthread_cond_destroy(&all->end);
+}
+
+static void connection_is(connection *c, connection_phase phase) {
+    if (!c)
+        return;
+    atomic_store(&c->since, now_microseconds());
+    atomic_store(&c->phase, phase);
+}
+
+static connection *connection_add(connections *all, void *handle, int socket, const void *address, unsigned length) {
+    connection *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->socket = socket;
+    c->handle = handle;
+    c->thread = pthread_self();
+    if (!address || getnameinfo(address, length, c->client, sizeof c->client, NULL, 0, NI_NUMERICHOST))
+        c->client[0] = 0;
+    connection_is(c, PHASE_IDLE);
+    pthread_mutex_lock(&all->lock);
+    c->next = all->first;
+    if (c->next)
+        c->next->before = c;
+    all->first = c;
+    pthread_mutex_unlock(&all->lock);
+    return c;
+}
+
+static void connection_remove(connections *all, connection *c) {
+    if (!c)
+        return;
+    pthread_mutex_lock(&all->lock);
+    if (c->before)
+        c->before->next = c->next;
+    else
+        all->first = c->next;
+    if (c->next)
+        c->next->before = c->before;
+    pthread_mutex_unlock(&all->lock);
+    free(c);
+}
+
+/* ---- answers ---- */
+
+static ssize_t read_spool(void *user, uint64_t from, char *to, size_t length) {
+    long got = spool_read(user, from, to, length);
+    return got > 0 ? got : got ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void free_spool(void *user) {
+    spool_free(user);
+}
+
+/* What is sent belongs to the response from here on. */
+static struct MHD_Response *make_response(request *r) {
+    struct MHD_Response *response;
+    if (r->file) {
+        r->sent = r->file->length;
+        return MHD_create_response_from_buffer(r->file->length, (void *)(uintptr_t)r->file->bytes,
+                                               MHD_RESPMEM_PERSISTENT);
+    }
+    if (r->spool) {
+        r->sent = r->spool->length;
+        response = MHD_create_response_from_callback(r->spool->length, 1 << 16, read_spool, r->spool, free_spool);
+        r->spool = response ? NULL : r->spool;
+        return response;
+    }
+    r->sent = r->answer.length;
+    response = MHD_create_response_from_buffer(r->answer.length, r->answer.data, MHD_RESPMEM_MUST_FREE);
+    if (response)
+        r->answer = (text){0};
+    return response;
+}
+
+static void add_headers(struct MHD_Response *response, const request *r) {
+    char seconds[16];
+    MHD_add_response_header(response, "Content-Type", r->type);
+    MHD_add_response_header(response, "Cache-Control", r->file ? "no-cache" : "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (r->file) {
+        MHD_add_response_header(response, "Content-Security-Policy", CONSOLE_POLICY);
+        MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+        MHD_add_response_header(response, "X-Frame-Options", "DENY");
+        MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+    }
+    if (r->status == 401)
+        MHD_add_response_header(response, "WWW-Authenticate",
+                                r->wrong_token ? "Bearer error=\"invalid_token\"" : "Bearer");
+    if (r->allow[0])
+        MHD_add_response_header(response, "Allow", r->allow);
+    if (r->location[0])
+        MHD_add_response_header(response, "Location", r->location);
+    if (r->retry_after) {
+        snprintf(seconds, sizeof seconds, "%u", r->retry_after);
+        MHD_add_response_header(response, "Retry-After", seconds);
+    }
+    if (r->close || atomic_load(&r->service->draining))
+        MHD_add_response_header(response, "Connection", "close");
+}
+
+static enum MHD_Result respond(request *r, struct MHD_Connection *to) {
+    struct MHD_Response *response = make_response(r);
+    if (!response)
+        return MHD_NO;
+    add_headers(response, r);
+    enum MHD_Result queued = MHD_queue_response(to, (unsigned)r->status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
 
 /* A request and its answer, from the first line on. */
 typedef struct exchange {

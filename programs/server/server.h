@@ -2,14 +2,45 @@
  *
  * A few threads serve all connections, each with epoll. A request is worked on where it came in if it is quick; else
  * its connection is suspended, a worker does the work, and resumes it. Timeouts that libmicrohttpd does not know (a
- * head or a body that drips in) are kept by a watch over all connections (connections.c). */
+ * head or a body that drips in) are kept by a watch over all connections. */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 
-#include "server/connections.h"
 #include "server/service.h"
 
 #include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Every open connection, and what it waits for; one that takes too long is shut. */
+typedef enum connection_phase {
+    PHASE_IDLE,  /* for a request to begin */
+    PHASE_HEAD,  /* for the rest of its head */
+    PHASE_BODY,  /* for the rest of its body */
+    PHASE_LINES, /* for more lines: as long as some come */
+    PHASE_WORK   /* for the answer */
+} connection_phase;
+
+typedef struct connection {
+    struct connection *next, *before;
+    int socket;
+    void *handle;     /* libmicrohttpd's */
+    pthread_t thread; /* that serves it */
+    atomic_int phase;
+    atomic_uint_fast64_t since; /* microseconds */
+    char client[64];
+} connection;
+
+typedef struct connections {
+    pthread_mutex_t lock;
+    pthread_cond_t end;
+    connection *first;
+    unsigned idle, head, body; /* seconds */
+    bool running, stop;
+    pthread_t watch;
+} connections;
 
 typedef struct server_options {
     int socket;

@@ -1,8 +1,289 @@
-/* service.c - the service as a whole: opened, reloaded, closed. */
+/* service.c - the service as a whole: its threads, its access log, its metrics; opened, reloaded, closed. */
 #include "server/service.h"
 
 #include "common/args.h"
 #include "common/message.h"
+#include "common/metrics.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+/* ---- threads that work on requests ---- */
+
+/* Takes the first request and those behind it that are of the same index, where several are asked for. */
+static size_t take_requests(workers *w, request **list) {
+    size_t count = 0;
+    request **at = &w->first, *last = NULL;
+    index_entry *index = w->first ? w->first->index : NULL;
+    while (*at && count < w->most) {
+        request *r = *at;
+        if (r->index == index) {
+            list[count++] = r;
+            *at = r->next;
+        } else {
+            last = r;
+            at = &r->next;
+        }
+    }
+    if (!*at)
+        w->last = last;
+    return count;
+}
+
+static void *run_worker(void *user) {
+    workers *w = user;
+    request *list[WORKERS_MOST];
+    for (;;) {
+        pthread_mutex_lock(&w->lock);
+        while (!w->first && !w->stop)
+            pthread_cond_wait(&w->more, &w->lock);
+        size_t count = take_requests(w, list);
+        pthread_mutex_unlock(&w->lock);
+        if (!count)
+            return NULL;
+        w->work(list, count);
+    }
+}
+
+/* False: no memory, or no threads. Close it in any case. */
+static bool workers_open(workers *w, int threads, size_t most, void (*work)(struct request **list, size_t count)) {
+    *w = (workers){.most = most < WORKERS_MOST ? most : WORKERS_MOST, .work = work};
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->more, NULL);
+    w->threads = calloc((size_t)threads, sizeof *w->threads);
+    while (w->threads && w->count < threads && !pthread_create(&w->threads[w->count], NULL, run_worker, w))
+        w->count++;
+    return w->count == threads;
+}
+
+/* Once all that waits is done. */
+static void workers_close(workers *w) {
+    if (!w->work)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_broadcast(&w->more);
+    pthread_mutex_unlock(&w->lock);
+    for (int i = 0; i < w->count; i++)
+        pthread_join(w->threads[i], NULL);
+    free(w->threads);
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->more);
+    *w = (workers){0};
+}
+
+void workers_add(workers *w, request *r) {
+    pthread_mutex_lock(&w->lock);
+    r->next = NULL;
+    if (w->first)
+        w->last->next = r;
+    else
+        w->first = r;
+    w->last = r;
+    pthread_cond_signal(&w->more);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- the access log ----
+ *
+ * A JSON line a request: who, what, how it ended, how long it took. Routes are named as the table has them, so that
+ * neither ids nor texts of documents get into the log. */
+
+static bool access_log_open(service *s) {
+    const char *path = s->options.access_log;
+    if (!path)
+        return true;
+    FILE *file = strcmp(path, "-") != 0 ? fopen(path, "ae") : stdout;
+    if (!file) {
+        message("%s: cannot open the access log: %s", path, strerror(errno));
+        return false;
+    }
+    setvbuf(file, NULL, _IOLBF, 1 << 14);
+    pthread_mutex_lock(&s->log_lock);
+    FILE *old = s->access_log;
+    s->access_log = file;
+    pthread_mutex_unlock(&s->log_lock);
+    if (old && old != stdout)
+        fclose(old);
+    return true;
+}
+
+static void access_log_close(service *s) {
+    if (s->access_log && s->access_log != stdout)
+        fclose(s->access_log);
+    s->access_log = NULL;
+}
+
+static void write_when(text *out) {
+    struct timeval now;
+    struct tm parts;
+    char when[32];
+    gettimeofday(&now, NULL);
+    gmtime_r(&now.tv_sec, &parts);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &parts);
+    text_format(out, "{\"time\":\"%s.%03dZ\"", when, (int)(now.tv_usec / 1000));
+}
+
+void access_log_write(service *s, const request *r, uint64_t microseconds) {
+    text out = {0};
+    if (!s->options.access_log)
+        return;
+    write_when(&out);
+    text_member_string(&out, "client", slice_of(r->client));
+    if (r->token[0])
+        text_member_string(&out, "token", slice_of(r->token));
+    text_member_string(&out, "method", slice_of(r->route ? r->route->method : NULL));
+    text_member_string(&out, "route", slice_of(r->route ? r->route->path : NULL));
+    if (r->index)
+        text_member_string(&out, "index", slice_of(r->index->name));
+    text_member_count(&out, "status", (uint64_t)r->status);
+    text_member_count(&out, "received", r->received);
+    text_member_count(&out, "sent", r->sent);
+    text_member_count(&out, "microseconds", microseconds);
+    text_put(&out, "}\n");
+    pthread_mutex_lock(&s->log_lock);
+    if (s->access_log && !out.failed)
+        fwrite(out.data, 1, out.length, s->access_log);
+    pthread_mutex_unlock(&s->log_lock);
+    text_free(&out);
+}
+
+/* ---- GET /metrics, in the text form of Prometheus ---- */
+
+static const double latency_bounds[LATENCY_BUCKETS] = {
+    100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100};
+static const int statuses[METRIC_STATUSES] = {200, 201, 400, 401, 403, 404, 405, 409, 413,
+                                              415, 421, 422, 429, 500, 501, 503, 0};
+
+static size_t route_number(const route_info *route) {
+    return route ? (size_t)(route - routes) : METRIC_ROUTES - 1;
+}
+
+void metrics_count(metrics *m, const route_info *route, int status, uint64_t microseconds) {
+    size_t number = route_number(route), bucket = 0, place = 0;
+    while (statuses[place] && statuses[place] != status)
+        place++;
+    while (bucket < LATENCY_BUCKETS && (double)microseconds * 1e-6 > latency_bounds[bucket])
+        bucket++;
+    atomic_fetch_add_explicit(&m->requests[number][place], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->latency[number][bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->latency_sum[number], microseconds, memory_order_relaxed);
+}
+
+/* ---- writing ---- */
+
+static const char *method_of(size_t number) {
+    return number < route_count() ? routes[number].method : "";
+}
+
+static const char *path_of(size_t number) {
+    return number < route_count() ? routes[number].path : "";
+}
+
+static void write_requests(text *out, metrics *m) {
+    metrics_head(out, "http_requests_total", "counter", "Requests that were answered.");
+    for (size_t i = 0; i < METRIC_ROUTES; i++)
+        for (size_t k = 0; k < METRIC_STATUSES; k++) {
+            uint64_t count = atomic_load(&m->requests[i][k]);
+            if (count)
+                text_format(out, "doppel_http_requests_total{method=\"%s\",route=\"%s\",status=\"%d\"} %llu\n",
+                            method_of(i), path_of(i), statuses[k], (unsigned long long)count);
+        }
+}
+
+static void write_latency(text *out, metrics *m, size_t i) {
+    uint64_t so_far = 0;
+    for (size_t k = 0; k <= LATENCY_BUCKETS; k++) {
+        so_far += atomic_load(&m->latency[i][k]);
+        text_format(out, "doppel_http_request_duration_seconds_bucket{method=\"%s\",route=\"%s\",le=\"", method_of(i),
+                    path_of(i));
+        if (k < LATENCY_BUCKETS)
+            text_number(out, latency_bounds[k]);
+        else
+            text_put(out, "+Inf");
+        text_format(out, "\"} %llu\n", (unsigned long long)so_far);
+    }
+    text_format(out, "doppel_http_request_duration_seconds_sum{method=\"%s\",route=\"%s\"} ", method_of(i), path_of(i));
+    text_number(out, (double)atomic_load(&m->latency_sum[i]) * 1e-6);
+    text_format(out, "\ndoppel_http_request_duration_seconds_count{method=\"%s\",route=\"%s\"} %llu\n", method_of(i),
+                path_of(i), (unsigned long long)so_far);
+}
+
+static void write_latencies(text *out, metrics *m) {
+    metrics_head(out, "http_request_duration_seconds", "histogram",
+                 "From the head of a request to the end of its answer.");
+    for (size_t i = 0; i < METRIC_ROUTES; i++) {
+        uint64_t any = 0;
+        for (size_t k = 0; k <= LATENCY_BUCKETS; k++)
+            any += atomic_load(&m->latency[i][k]);
+        if (any)
+            write_latency(out, m, i);
+    }
+}
+
+static void write_server(text *out, service *s) {
+    metrics *m = &s->metrics;
+    metrics_process(out);
+    metrics_single(out, "uptime_seconds", "gauge", "Since the server was started.",
+                   (double)(now_microseconds() - m->started) * 1e-6);
+    metrics_single(out, "http_connections", "gauge", "Open connections.", (double)atomic_load(&m->connections));
+    metrics_single(out, "http_connections_total", "counter", "Connections ever.", (double)atomic_load(&m->connected));
+    metrics_single(out, "http_requests_in_flight", "gauge", "Requests under way.", (double)atomic_load(&m->under_way));
+    metrics_single(out, "http_received_bytes_total", "counter", "Bytes of bodies.", (double)atomic_load(&m->received));
+    metrics_single(out, "http_sent_bytes_total", "counter", "Bytes of answers.", (double)atomic_load(&m->sent));
+    metrics_single(out, "http_buffered_bytes", "gauge", "Bytes of bodies that are held.",
+                   (double)atomic_load(&s->buffered));
+    metrics_single(out, "batch_lines_total", "counter", "Lines of batches.", (double)atomic_load(&m->lines));
+}
+
+/* ---- of each index ---- */
+
+enum { SHOWN = 64 }; /* indexes; more would make the answer long */
+
+/* Of those that may be away. */
+static void write_stores(text *out, index_entry *const *list, size_t count) {
+    bool begun = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i]->needs.connects)
+            continue;
+        if (!begun)
+            metrics_head(out, "store_up", "gauge", "Whether the shared store of the index answers.");
+        begun = true;
+        text_format(out, "doppel_store_up{index=\"%s\"} %d\n", list[i]->name, !index_is_away(list[i]));
+    }
+}
+
+static void write_indexes(text *out, service *s) {
+    index_entry *list[SHOWN];
+    engine_figures engines[SHOWN];
+    size_t count = 0;
+    while (count < SHOWN && (list[count] = indexes_at(&s->indexes, count)))
+        count++;
+    size_t open = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i]->unavailable)
+            continue;
+        engines[open].name = list[i]->name;
+        index_stats(list[i], &engines[open++].stats);
+    }
+    metrics_engines(out, engines, open);
+    write_stores(out, list, count);
+    for (size_t i = 0; i < count; i++)
+        indexes_give(&s->indexes, list[i]);
+}
+
+void handle_metrics(request *r) {
+    write_server(&r->answer, r->service);
+    write_requests(&r->answer, &r->service->metrics);
+    write_latencies(&r->answer, &r->service->metrics);
+    write_indexes(&r->answer, r->service);
+    request_answer(r, 200);
+}
+
+/* ---- opened, reloaded, closed ---- */
 
 enum {
     ADDERS = 2,        /* while one waits for the disk, the other gathers */

@@ -12,18 +12,51 @@
 #define SERVER_SERVICE_H
 
 #include "common/text.h"
-#include "server/body.h"
-#include "server/idempotency.h"
+#include "server/bodies.h"
+#include "server/clients.h"
 #include "server/indexes.h"
-#include "server/limits.h"
-#include "server/metrics.h"
 #include "server/routes.h"
-#include "server/spool.h"
-#include "server/tokens.h"
-#include "server/workers.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
+
+/* ---- what is counted, for GET /metrics ---- */
+
+/* Upper bounds of the latency histogram, 100 microseconds to 100 seconds, three a power of ten. */
+enum { LATENCY_BUCKETS = 19, METRIC_ROUTES = 40, METRIC_STATUSES = 24 };
+
+typedef struct metrics {
+    uint64_t started; /* microseconds */
+    /* By route (the last: none matched) and by status. */
+    atomic_uint_fast64_t requests[METRIC_ROUTES][METRIC_STATUSES];
+    atomic_uint_fast64_t latency[METRIC_ROUTES][LATENCY_BUCKETS + 1];
+    atomic_uint_fast64_t latency_sum[METRIC_ROUTES];
+    atomic_uint_fast64_t received, sent; /* bytes of bodies */
+    atomic_uint_fast64_t under_way, connections, connected, lines;
+} metrics;
+
+/* ---- threads that work on requests ----
+ *
+ * Those that serve connections never wait for a large document, a commit or a backup. Requests stand in one queue,
+ * linked by `next`; each thread takes one, or as many as there are. */
+
+typedef struct workers {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct request *first, *last;
+    bool stop;
+    pthread_t *threads;
+    int count;
+    size_t most; /* requests that are taken at once */
+    /* Works on requests, all of one index if there are several, and lets them go on. */
+    void (*work)(struct request **list, size_t count);
+} workers;
+
+enum { WORKERS_MOST = 256 };
+
+void workers_add(workers *w, struct request *request);
+
+/* ---- the service ---- */
 
 typedef struct service_options {
     served_index first;  /* the default index */
@@ -134,9 +167,7 @@ enum {
 
 /* NULL: no memory. Check `done` after it: then the body is of no interest. */
 request *request_create(service *s, const request_head *head);
-/* head.c: takes the head; afterwards `done`, or the body may come. */
-void request_take_head(request *r, const request_head *head);
-/* head.c: whether each of a list of origins (NULL: none) is one; else *wrong is the first that is not. */
+/* Whether each of a list of origins (NULL: none) is one; else *wrong is the first that is not. */
 bool origins_allowed(const char *list, doppel_slice *wrong);
 /* True: a worker has to run request->work before more can come. */
 bool request_receive(request *r, const char *bytes, size_t length);
@@ -161,7 +192,16 @@ bool request_json(request *r);
 /* An answer that is in r->answer. */
 void request_answer(request *r, int status);
 
-/* ---- problems (problem.c) ---- */
+/* ---- the target of a request: path and query, percent-encoded ---- */
+
+/* Decodes percent-encoding in place, and + as a space in a query; gives the length, or SIZE_MAX when an escape is
+ * broken. */
+size_t target_decode(char *bytes, size_t length, bool query);
+
+/* The next NAME=VALUE of a query, decoded in place, NUL behind each; false at the end. *broken: an escape is. */
+bool target_next(char **query, char **name, char **value, bool *broken);
+
+/* ---- problems ---- */
 
 typedef struct problem {
     problem_kind kind;
@@ -174,7 +214,6 @@ typedef struct problem {
  */
 void request_problem(request *r, problem_kind kind, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void request_fail(request *r, const problem *p);
 /* The store of the request's index does not answer, or what it answers is not good enough. */
 void request_away(request *r);
 /* Of an index that is damaged or cannot be opened: 503. */
@@ -188,24 +227,23 @@ void problem_write(text *out, const problem *p);
 /* `index` (NULL: none) is the one that was asked. */
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error);
 
-/* ---- shapes (check.c) ---- */
+/* ---- shapes (shapes.c) ---- */
 
 /* Whether an object has a shape; the fields that an index keeps (NULL: none) are allowed where the shape says so. */
 bool shape_check(const shape_info *shape, const json *j, const json_value *object, const index_entry *index,
                  problem *p);
 
-/* ---- documents (items.c) ---- */
+/* ---- documents (documents.c) ---- */
 
-/* Makes an item of a checked object. *extra is allocated, or NULL. */
 /* Whether a document has a URL, a title, a text or a page. */
 bool item_says_something(const json *j, const json_value *object);
+/* Makes an item of a checked object. *extra is allocated, or NULL. */
 bool item_make(const json *j, const json_value *object, const index_entry *index, doppel_item *item,
                doppel_slice **extra);
 
-/* ---- answers that several handlers give (stored.c) ---- */
+/* ---- answers that several handlers give (documents.c) ---- */
 
 void verdict_write(text *out, const doppel_verdict *verdict);
-void stored_write(text *out, const doppel_stored *stored, int bits, bool ranked);
 /* {"NAME":[...]} of documents that were found; ranked: as similar ones. */
 void answer_list(request *r, const char *name, const doppel_stored_list *list, bool ranked);
 
@@ -235,7 +273,7 @@ void handle_ready(request *r);
 void handle_openapi(request *r);
 void handle_console(request *r);
 
-/* ---- adds (adding.c) ---- */
+/* ---- adds (documents.c) ---- */
 
 /* Adds what a list of requests of one index ask for, all in one commit. */
 void add_together(request **list, size_t count);
@@ -247,11 +285,12 @@ bool batch_begin(request *r);
 bool batch_receive(request *r, const char *bytes, size_t length);
 void batch_free(struct batch *b);
 
-/* ---- the access log (access_log.c) ---- */
+/* ---- the access log and the metrics (service.c) ---- */
 
-bool access_log_open(service *s);
-void access_log_close(service *s);
 void access_log_write(service *s, const request *r, uint64_t microseconds);
+
+/* Counts a request that has ended. */
+void metrics_count(metrics *m, const route_info *route, int status, uint64_t microseconds);
 
 /* Microseconds of a clock that only grows. */
 uint64_t now_microseconds(void);

@@ -1,5 +1,5 @@
 /* clients.c - the consumer and the producer of librdkafka. */
-#include "stream/state.h"
+#include "stream/worker.h"
 
 #include "common/message.h"
 

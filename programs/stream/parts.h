@@ -2,8 +2,23 @@
 #ifndef STREAM_PARTS_H
 #define STREAM_PARTS_H
 
-#include "stream/ids.h"
-#include "stream/state.h"
+#include "doppel.h"
+#include "stream/worker.h"
+
+/* The pages of a part by their ids: which came already? They are borrowed. */
+typedef struct id_set {
+    const doppel_document **slots; /* NULL: free */
+    size_t room;                   /* a power of two, at least twice as many as there will be */
+} id_set;
+
+bool id_set_open(id_set *set, size_t count); /* false: no memory */
+void id_set_clear(id_set *set);
+void id_set_free(id_set *set);
+
+bool id_set_has(const id_set *set, const char *id, size_t length);
+
+/* The page that came first with the id of this one; NULL: this is it. */
+const doppel_document *id_set_add(id_set *set, const doppel_document *page);
 
 /* Records from..to of a batch. */
 typedef struct part {
@@ -18,8 +33,8 @@ typedef struct part {
 /* Finds where the part that begins at p->from ends, and carries out the tombstones at its start. */
 outcome find_part(stream *s, batch *b, part *p);
 
-/* ---- asking.c: all of these ask again while the index does not answer. A record whose place in the index is damaged
- * becomes a bad one. ---- */
+/* ---- engine_calls.c: all of these ask again while the index does not answer. A record whose place in the index is
+ * damaged becomes a bad one. ---- */
 
 /* Adds the pages of records from..to; what the engine would not have becomes a bad record. */
 outcome add_pages(stream *s, batch *b, size_t from, size_t to);

@@ -1,9 +1,21 @@
-/* settings.h - what the command line says, as the worker uses it. */
+/* settings.h - what the command line says, as the worker uses it; properties of librdkafka. */
 #ifndef STREAM_SETTINGS_H
 #define STREAM_SETTINGS_H
 
-#include "stream/properties.h"
 #include "stream/stream.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct property {
+    char name[128];
+    const char *value;
+    bool consumer, producer; /* of which client */
+} property;
+
+/* Reads NAME=VALUE, consumer.NAME=VALUE or producer.NAME=VALUE. False, with the reason in `why`: it makes no sense, or
+ * is refused. */
+bool property_read(property *p, const char *given, char *why, size_t room);
 
 enum { MOST_TOPICS = 64, MOST_BATCH = 100000 }; /* of the records of a batch: librdkafka's queue holds as many */
 

@@ -3,7 +3,7 @@
 
 #include "common/message.h"
 #include "common/progress.h"
-#include "stream/state.h"
+#include "stream/worker.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static int run(stream *s) {
     if (!worker_start(s))
         return EXIT_STORE;
     progress_begin("working");
-    code = intake_run(s);
+    code = consume_run(s);
     worker_stop(s);
     if (s->consumer && code == EXIT_DONE)
         say("stopping");

@@ -1,10 +1,98 @@
 /* transaction.c - a part of a batch to Kafka: what was decided and the offsets, in one transaction. */
-#include "stream/headers.h"
-#include "stream/object.h"
-#include "stream/state.h"
+#include "stream/verdict_member.h"
+#include "stream/worker.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* ---- headers of records that are written: those that they came with, and ours behind them ---- */
+
+static rd_kafka_headers_t *headers_copy(const rd_kafka_message_t *m) {
+    rd_kafka_headers_t *there;
+    return rd_kafka_message_headers(m, &there) ? NULL : rd_kafka_headers_copy(there);
+}
+
+/* A copy to add to; ours of an earlier worker give way. */
+static rd_kafka_headers_t *begin_headers(const rd_kafka_message_t *m, size_t room) {
+    rd_kafka_headers_t *headers = headers_copy(m);
+    return headers ? headers : rd_kafka_headers_new(room);
+}
+
+static void add_header(rd_kafka_headers_t *headers, const char *name, const char *value, size_t length) {
+    rd_kafka_header_remove(headers, name);
+    rd_kafka_header_add(headers, name, -1, value, (ssize_t)length);
+}
+
+static void add_number_header(rd_kafka_headers_t *headers, const char *name, long long value) {
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", value);
+    add_header(headers, name, digits, (size_t)length);
+}
+
+static rd_kafka_headers_t *headers_of_duplicate(const rd_kafka_message_t *m, doppel_slice original) {
+    rd_kafka_headers_t *headers = begin_headers(m, 1);
+    add_header(headers, HEADER_ORIGINAL, original.data ? original.data : "", original.length);
+    return headers;
+}
+
+static rd_kafka_headers_t *headers_of_dead_letter(const rd_kafka_message_t *m, const char *why) {
+    rd_kafka_headers_t *headers = begin_headers(m, 4);
+    const char *topic = rd_kafka_topic_name(m->rkt);
+    add_header(headers, HEADER_ERROR, why, strlen(why));
+    add_header(headers, HEADER_TOPIC, topic, strlen(topic));
+    add_number_header(headers, HEADER_PARTITION, m->partition);
+    add_number_header(headers, HEADER_OFFSET, m->offset);
+    return headers;
+}
+
+/* ---- records that are too large for the topic they belong to. They go to the dead letters instead; where that topic
+ * does not take them, either, somebody has to see to it ---- */
+
+/* Brokers refuse what was sent together, and do not say which record of it was too large: the largest is. */
+void note_refused(stream *s, const rd_kafka_message_t *m) {
+    if (m->err != RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || !m->_private || m->len < s->largest_size)
+        return;
+    s->largest = m->_private;
+    s->largest_size = m->len;
+}
+
+static bool is_refused(const stream *s, const record *r) {
+    for (size_t i = 0; i < s->refused_count; i++)
+        if (!strcmp(s->refused[i], r->origin))
+            return true;
+    return false;
+}
+
+/* of those; false: nothing can be done about it */
+static bool refuse_largest(stream *s) {
+    const record *r = s->largest;
+    s->largest = NULL;
+    s->largest_size = 0;
+    if (!r || !s->to[TO_DEAD_LETTER] || is_refused(s, r))
+        return false;
+    if (s->refused_count == sizeof s->refused / sizeof *s->refused) {
+        free(s->refused[0]); /* done long ago */
+        memmove(s->refused, s->refused + 1, --s->refused_count * sizeof *s->refused);
+    }
+    char *origin = strdup(r->origin);
+    if (!origin)
+        return false;
+    s->refused[s->refused_count++] = origin;
+    return true;
+}
+
+void divert_refused(stream *s, batch *b, size_t from, size_t to) {
+    for (size_t i = from; s->refused_count && i < to; i++)
+        if (b->records[i].kind != RECORD_BAD && is_refused(s, &b->records[i]))
+            record_is_bad(&b->records[i], "too large for the topic it belongs to");
+}
+
+void free_refused(stream *s) {
+    while (s->refused_count)
+        free(s->refused[--s->refused_count]);
+}
 
 /* ---- writing records ---- */
 

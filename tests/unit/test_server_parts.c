@@ -3,7 +3,6 @@
 
 #include "common/message.h"
 #include "server/service.h"
-#include "server/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>

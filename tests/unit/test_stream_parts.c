@@ -3,9 +3,9 @@
 #include "support.h"
 
 #include "stream/figures.h"
-#include "stream/ids.h"
-#include "stream/object.h"
+#include "stream/parts.h"
 #include "stream/settings.h"
+#include "stream/verdict_member.h"
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
  */
 #include "support.h"
 
-#include "stream/headers.h"
 #include "stream/stream.h"
+#include "stream/worker.h"
 
 #include <librdkafka/rdkafka_mock.h>
 #include <stdio.h>
@@ -54,9 +54,9 @@ static void send_record(cluster *c, const char *key, const char *value) {
     assert_int_equal(code, 0);
 }
 
-static void send_page(cluster *c, const char *key, const char *id, const char *text) {
+static void send_page(cluster *c, const char *key, const char *id, const char *words) {
     char value[400];
-    snprintf(value, sizeof value, id ? "{\"id\":\"%s\",\"text\":\"%s\"}" : "{%s\"text\":\"%s\"}", id ? id : "", text);
+    snprintf(value, sizeof value, id ? "{\"id\":\"%s\",\"text\":\"%s\"}" : "{%s\"text\":\"%s\"}", id ? id : "", words);
     send_record(c, key, value);
 }
 

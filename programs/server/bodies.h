@@ -1,8 +1,14 @@
-/* body.h - a request's body as it comes: plain, gzip or zstd, unpacked a piece at a time. */
-#ifndef SERVER_BODY_H
-#define SERVER_BODY_H
+/* bodies.h - the body of a request as it comes (plain, gzip or zstd, unpacked a piece at a time), and an answer that is
+ * made before it can be sent (a spool: the first part in memory, the rest in a file that has no name). */
+#ifndef SERVER_BODIES_H
+#define SERVER_BODIES_H
 
+#include "common/text.h"
 #include "doppel.h"
+
+#include <stdatomic.h>
+
+/* ---- the body of a request ---- */
 
 typedef enum body_coding { CODING_PLAIN, CODING_GZIP, CODING_ZSTD, CODING_UNKNOWN } body_coding;
 
@@ -34,5 +40,28 @@ body_result body_add(body *b, const char *bytes, size_t length,
 bool body_whole(const body *b);
 
 void body_free(body *b);
+
+/* ---- spools: written by one thread, then read by one ---- */
+
+enum { SPOOL_MEMORY = 1 << 20 };
+
+typedef struct spool {
+    text head;
+    int file; /* -1: none yet */
+    uint64_t length;
+    bool failed;
+    const char *tmp;
+    atomic_uint_fast64_t *total; /* of all spools: bytes that they hold; NULL: nobody counts */
+} spool;
+
+/* NULL: no memory. `tmp`: where the file goes; borrowed. */
+spool *spool_create(const char *tmp);
+void spool_free(spool *s);
+
+/* After a failure nothing more is written, and `failed` is set. */
+void spool_write(spool *s, const char *bytes, size_t length);
+
+/* Reads up to `length` bytes from a place on; 0 at the end, -1 when it cannot. */
+long spool_read(spool *s, uint64_t from, char *to, size_t length);
 
 #endif

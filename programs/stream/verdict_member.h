@@ -1,6 +1,6 @@
-/* object.h - a member added to a JSON object. */
-#ifndef STREAM_OBJECT_H
-#define STREAM_OBJECT_H
+/* verdict_member.h - a member added to a JSON object. */
+#ifndef STREAM_VERDICT_MEMBER_H
+#define STREAM_VERDICT_MEMBER_H
 
 #include "common/text.h"
 

@@ -1,5 +1,5 @@
-/* watch.c - whether an engine answers. */
-#include "common/watch.h"
+/* store_watch.c - whether an engine answers. */
+#include "common/store_watch.h"
 
 #include "common/message.h"
 

@@ -1,5 +1,6 @@
-/* object.c - a member added to a JSON object: before its last brace, with a comma ahead unless it is the only one. */
-#include "stream/object.h"
+/* verdict_member.c - a member added to a JSON object: before its last brace, with a comma ahead unless it is the only
+ * one. */
+#include "stream/verdict_member.h"
 
 #include <string.h>
 

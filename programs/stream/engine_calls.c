@@ -1,4 +1,4 @@
-/* asking.c - the engine asked, again and again while its index does not answer.
+/* engine_calls.c - the engine asked, again and again while its index does not answer.
  *
  * An index that is away (DOPPEL_ERROR_AWAY), or whose disk fails (DOPPEL_ERROR_IO), is waited for as long as it takes,
  * and one that refuses as a whole

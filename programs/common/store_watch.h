@@ -1,8 +1,8 @@
-/* watch.h - whether an engine answers. One that needs connections may not: a thread asks it every second, so that
+/* store_watch.h - whether an engine answers. One that needs connections may not: a thread asks it every second, so that
  * requests need not find out one by one, as each call takes as long as the `retry` of its URL says. All other engines
  * always answer, and need no thread. */
-#ifndef COMMON_WATCH_H
-#define COMMON_WATCH_H
+#ifndef COMMON_STORE_WATCH_H
+#define COMMON_STORE_WATCH_H
 
 #include "doppel.h"
 

@@ -1,17 +1,17 @@
-/* state.h - the worker's parts together.
+/* worker.h - the worker's parts together.
  *
- *     intake.c       the caller's thread: takes records from Kafka and reads them into a batch
- *     assignment.c   partitions that come and go, the way back to what is committed
- *     worker.c       a thread of its own: a batch to the engine, cut where it has to be
- *     transaction.c  what was decided and the offsets, to Kafka in one transaction
- *     clients.c      the consumer and the producer
- *     report.c       what is said; http.c: /metrics
+ *     consume.c       the caller's thread: takes records from Kafka and reads them into a batch; partitions that come
+ *                     and go, the way back to what is committed
+ *     worker.c        a thread of its own: a batch to the engine, cut where it has to be (parts.c, engine_calls.c)
+ *     transaction.c   what was decided and the offsets, to Kafka in one transaction
+ *     clients.c       the consumer and the producer
+ *     report.c        what is said; /metrics
  *
  * While a batch is worked on, the next one is read. The worker takes a batch only when the one before is committed, so
  * that the engine is never ahead of Kafka by more than one transaction: what a crash leaves open is done again from its
  * first record, and the engine knows by their origins which records it has seen. */
-#ifndef STREAM_STATE_H
-#define STREAM_STATE_H
+#ifndef STREAM_WORKER_H
+#define STREAM_WORKER_H
 
 #include "stream/batch.h"
 #include "stream/figures.h"
@@ -98,18 +98,10 @@ bool producer_open(stream *s);
 bool producer_rename(stream *s);
 void producer_close(stream *s);
 
-/* ---- intake.c ---- */
-int intake_run(stream *s);
-
-/* ---- assignment.c ---- */
+/* ---- consume.c ---- */
+int consume_run(stream *s);
 void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t *partitions,
                   void *user);
-void go_back(stream *s);                                    /* after OUTCOME_AGAIN */
-void note_position(stream *s, const rd_kafka_message_t *m); /* of each message that is taken */
-void note_end(stream *s, const rd_kafka_message_t *m, bool end);
-bool all_ended(const stream *s);
-void pause_all(stream *s);
-void resume_all(stream *s);
 
 /* ---- worker.c ---- */
 reached *find_reached(stream *s, const rd_kafka_message_t *m); /* NULL: not known yet */
@@ -120,10 +112,15 @@ void wait_until_idle(stream *s);
 /* ---- transaction.c ---- */
 outcome transaction_run(stream *s, batch *b, size_t from, size_t to);
 
-/* ---- refused.c ---- */
-void note_refused(stream *s, const rd_kafka_message_t *m); /* a record that was not delivered */
-bool refuse_largest(stream *s);                            /* of those; false: nothing can be done about it */
-bool is_refused(const stream *s, const record *r);
+/* The headers of ours. */
+#define HEADER_ORIGINAL "doppel-original"
+#define HEADER_ERROR "doppel-error"
+#define HEADER_TOPIC "doppel-topic"
+#define HEADER_PARTITION "doppel-partition"
+#define HEADER_OFFSET "doppel-offset"
+
+/* Records that are too large for the topic they belong to. */
+void note_refused(stream *s, const rd_kafka_message_t *m);        /* a record that was not delivered */
 void divert_refused(stream *s, batch *b, size_t from, size_t to); /* makes them bad ones */
 void free_refused(stream *s);
 
@@ -132,9 +129,7 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* mess
 void on_kafka_log(const rd_kafka_t *client, int level, const char *part, const char *line);
 void report_now_and_then(stream *s);
 int report_end(stream *s, int code);
-int64_t lag_of(stream *s, text *out); /* of all partitions, each written to `out` if it is not NULL */
 
-/* ---- http.c ---- */
 int http_start(stream *s); /* the exit code */
 void http_stop(stream *s);
 

@@ -1,0 +1,129 @@
+/* clients.h - what the server knows of its clients: the tokens that say who may do what, how many requests a second
+ * each may send, and the answers to adds that are sent again (Idempotency-Key). */
+#ifndef SERVER_CLIENTS_H
+#define SERVER_CLIENTS_H
+
+#include "common/text.h"
+#include "server/routes.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- tokens ----
+ *
+ * A file of bearer tokens: a line is NAME RIGHT TOKEN, the right one of read, write and admin, each with those before
+ * it; # begins a comment. Looking a token up takes the same time whatever was given, and compares it with every one
+ * there is. */
+
+enum {
+    TOKEN_NAME = 32,
+    TOKEN_LEAST = 16, /* bytes; fewer could be guessed */
+    TOKEN_MOST = 128
+};
+
+typedef struct token {
+    char name[TOKEN_NAME];
+    right_kind right;
+    unsigned char secret[TOKEN_MOST]; /* zeros behind it */
+} token;
+
+typedef struct tokens {
+    token *list;
+    size_t count;
+    bool required;
+    pthread_rwlock_t lock;
+} tokens;
+
+void tokens_init(tokens *t);
+void tokens_free(tokens *t);
+
+/* Reads a file, in place of what was there. Complains and gives false when it makes no sense; then nothing changes. */
+bool tokens_load(tokens *t, const char *path);
+
+/* The right of an Authorization header (NULL: none), and the name of its token. RIGHT_NONE: it has no token, or
+ * (*wrong) one that is not known. When none are required, everybody has every right. */
+right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAME], bool *wrong);
+
+/* ---- how many requests a second ----
+ *
+ * A bucket a client: it holds as many requests as are allowed in a second, each takes one, and time fills it again. The
+ * table has a fixed size; a client whose place is taken by others begins anew, so memory never grows. */
+
+enum { LIMIT_ROWS = 1024, LIMIT_WAYS = 8 };
+
+typedef struct limit_bucket {
+    uint64_t client; /* a hash of its address; 0: free */
+    uint64_t when;   /* microseconds */
+    double left;
+} limit_bucket;
+
+typedef struct limits {
+    double rate; /* requests a second; 0: any */
+    uint64_t secret;
+    limit_bucket *buckets;
+    pthread_mutex_t lock;
+} limits;
+
+/* False: no memory. */
+bool limits_open(limits *l, double rate);
+void limits_close(limits *l);
+
+/* Whether a client may go on; else *retry_after is how many seconds it should wait. */
+bool limits_allow(limits *l, const char *client, uint64_t now, unsigned *retry_after);
+
+/* ---- adds that are sent again ----
+ *
+ * An add with the Idempotency-Key of an earlier one gets the answer of the first time. The last so many keys are
+ * remembered, with what was sent under each (a hash of it) and what was answered, whoever sent them: a key belongs to a
+ * token and an index. */
+
+enum {
+    IDEMPOTENCY_KEYS = 1 << 14, /* each with an answer of a few hundred bytes */
+    IDEMPOTENCY_HOURS = 24,
+    IDEMPOTENCY_LONGEST = 255
+};
+
+typedef struct idempotency_key {
+    uint64_t name[2], body[2]; /* hashes */
+} idempotency_key;
+
+typedef struct idempotency_entry {
+    idempotency_key key;
+    int status; /* 0: under way */
+    uint64_t when;
+    char *answer;
+    size_t length;
+    uint32_t next; /* of its row, counted from 1 */
+} idempotency_entry;
+
+typedef struct idempotency {
+    idempotency_entry *entries; /* a ring */
+    uint32_t *rows;
+    size_t used, place;
+    uint64_t secret;
+    pthread_mutex_t lock;
+} idempotency;
+
+typedef enum idempotency_result {
+    KEY_NEW,
+    KEY_ANSWERED,
+    KEY_UNDER_WAY,
+    KEY_OTHER_BODY,
+    KEY_NO_MEMORY
+} idempotency_result;
+
+/* False: no memory. */
+bool idempotency_open(idempotency *i);
+void idempotency_close(idempotency *i);
+
+/* The key of a request: its parts (key, token, index) and its body. */
+void idempotency_make(const idempotency *i, const char *const parts[3], doppel_slice body, idempotency_key *key);
+
+/* Begins with a key, or gives what was answered under it. KEY_NEW: end it. */
+idempotency_result idempotency_begin(idempotency *i, const idempotency_key *key, int *status, text *answer);
+
+/* Remembers the answer; status 0: there is none, and the key is free again. */
+void idempotency_end(idempotency *i, const idempotency_key *key, int status, const text *answer);
+
+#endif

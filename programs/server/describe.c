@@ -1,0 +1,455 @@
+/* describe.c - descriptions of the API, made of its tables: GET /openapi.json (OpenAPI 3.0) and docs/HTTP.md. */
+#include "server/service.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- shapes as schemas of OpenAPI ---- */
+
+static void openapi_choices(text *out, const char *choices, bool or_null) {
+    text_member(out, "enum");
+    for (const char *at = choices; at;) {
+        size_t length = strcspn(at, "|");
+        text_format(out, "%s\"%.*s\"", at == choices ? "[" : ",", (int)length, at);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    text_put(out, or_null ? ",null]" : "]");
+}
+
+static void write_number(text *out, const field *f) {
+    text_member_string(out, "type", slice_of(f->whole ? "integer" : "number"));
+    if (f->least == 0 && f->most == 0)
+        return;
+    text_member_number(out, "minimum", f->least);
+    text_member_number(out, "maximum", f->most);
+}
+
+static void openapi_reference(text *out, const shape_info *shape) {
+    text_format(out, "{\"$ref\":\"#/components/schemas/%s\"}", shape->name);
+}
+
+static void write_array(text *out, const field *f) {
+    text_member_string(out, "type", slice_of("array"));
+    text_member(out, "items");
+    if (f->shape)
+        openapi_reference(out, f->shape);
+    else
+        text_put(out, "{}");
+}
+
+static void write_kinds(text *out, const field *f) {
+    unsigned kinds = f->kinds & ~(unsigned)OR_NULL;
+    if (kinds == (ANY_STRING | ANY_NUMBER)) {
+        text_member(out, "anyOf");
+        text_put(out, "[{\"type\":\"string\"},{\"type\":\"number\"}]");
+    } else if (kinds == ANY_STRING) {
+        text_member_string(out, "type", slice_of("string"));
+    } else if (kinds == ANY_NUMBER) {
+        write_number(out, f);
+    } else if (kinds == ANY_BOOL) {
+        text_member_string(out, "type", slice_of("boolean"));
+    } else if (kinds == ANY_ARRAY) {
+        write_array(out, f);
+    } else if (!f->shape) {
+        text_member_string(out, "type", slice_of("object"));
+    }
+    if (f->choices)
+        openapi_choices(out, f->choices, f->kinds & OR_NULL);
+    if (f->kinds & OR_NULL)
+        text_member_bool(out, "nullable", true);
+}
+
+static void write_field(text *out, const field *f) {
+    text_member(out, f->name);
+    if ((f->kinds & ANY_OBJECT) && f->shape) {
+        openapi_reference(out, f->shape);
+        return;
+    }
+    text_put(out, "{");
+    write_kinds(out, f);
+    if (f->help && *f->help)
+        text_member_string(out, "description", slice_of(f->help));
+    text_put(out, "}");
+}
+
+static void write_required(text *out, const shape_info *shape) {
+    const char *before = ",\"required\":[";
+    for (const field *f = shape->fields; f->name; f++)
+        if (f->required) {
+            text_format(out, "%s\"%s\"", before, f->name);
+            before = ",";
+        }
+    if (before[1] != '"')
+        text_put(out, "]");
+}
+
+static void write_schema(text *out, const shape_info *shape) {
+    text_member(out, shape->name);
+    text_put(out, "{");
+    text_member_string(out, "type", slice_of("object"));
+    text_member_string(out, "description", slice_of(shape->help));
+    text_member(out, "properties");
+    text_put(out, "{");
+    for (const field *f = shape->fields; f->name; f++)
+        write_field(out, f);
+    text_put(out, "}");
+    write_required(out, shape);
+    if (shape->kept) { /* what an index keeps beside is a string or a number */
+        text_member(out, "additionalProperties");
+        text_put(out, "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true}");
+    } else {
+        text_member_bool(out, "additionalProperties", shape->open);
+    }
+    text_put(out, "}");
+}
+
+/* Writes a shape and those inside it, each once: `done` holds the names, with a space around each. */
+static void openapi_schemas(text *out, const shape_info *shape, text *done) {
+    char name[64];
+    snprintf(name, sizeof name, " %s ", shape->name);
+    text_add(done, "", 1);
+    bool there = done->data && strstr(done->data, name);
+    done->length--;
+    if (there || done->failed)
+        return;
+    text_put(done, name);
+    write_schema(out, shape);
+    for (const field *f = shape->fields; f->name; f++)
+        if (f->shape)
+            openapi_schemas(out, f->shape, done);
+}
+
+/* ---- OpenAPI ---- */
+
+#define INDEX_PATTERN "^[a-z0-9_-]{1,64}$"
+
+/* Whether a list has nothing yet. */
+static bool is_first(const text *out) {
+    return out->length && out->data[out->length - 1] == '[';
+}
+
+static void write_path_parameter(text *out, const char *name, const char *help, const char *pattern) {
+    text_format(out, "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"description\":\"%s\"",
+                is_first(out) ? "" : ",", name, help);
+    text_format(out, ",\"schema\":{\"type\":\"string\",\"pattern\":\"%s\"}}", pattern);
+}
+
+static void write_parameter(text *out, const parameter *p) {
+    text_format(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"required\":%s", is_first(out) ? "" : ",", p->name,
+                p->required ? "true" : "false");
+    text_member_string(out, "description", slice_of(p->help));
+    text_member(out, "schema");
+    text_put(out, "{");
+    if (p->choices) {
+        text_member_string(out, "type", slice_of("string"));
+        openapi_choices(out, p->choices, false);
+    } else {
+        text_member_string(out, "type", slice_of(p->whole ? "integer" : "number"));
+        text_member_number(out, "minimum", p->least);
+        text_member_number(out, "maximum", p->most);
+    }
+    if (p->otherwise)
+        text_format(out, p->choices ? ",\"default\":\"%s\"" : ",\"default\":%s", p->otherwise);
+    text_put(out, "}}");
+}
+
+static void write_parameters(text *out, const route_info *r, bool below) {
+    text_member(out, "parameters");
+    text_put(out, "[");
+    if (below)
+        write_path_parameter(out, "index", "the name of an index", INDEX_PATTERN);
+    if (strstr(r->path, "{id}"))
+        write_path_parameter(out, "id", "an id or a URL, percent-encoded, slashes too", "^.");
+    if (strstr(r->path, "{name}"))
+        write_path_parameter(out, "name", "a name", r->needs > RIGHT_NONE ? INDEX_PATTERN : "^.");
+    for (int i = 0; i < MAX_PARAMETERS && r->parameters[i].name; i++)
+        write_parameter(out, &r->parameters[i]);
+    if (r->run == RUN_ADD)
+        text_format(out,
+                    "%s{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"required\":false,\"description\":\"an add "
+                    "that is sent again under the same key gets the first answer\",\"schema\":{\"type\":"
+                    "\"string\",\"minLength\":1,\"maxLength\":%d}}",
+                    is_first(out) ? "" : ",", IDEMPOTENCY_LONGEST);
+    text_put(out, "]");
+}
+
+static void write_body(text *out, const route_info *r) {
+    if (r->body == BODY_NONE)
+        return;
+    text_member(out, "requestBody");
+    text_format(out,
+                "{\"required\":%s,\"content\":{\"%s\":{\"schema\":", r->body == BODY_JSON_OPTIONAL ? "false" : "true",
+                r->body == BODY_LINES ? "application/x-ndjson" : "application/json");
+    if (r->body == BODY_LINES)
+        text_put(out, "{\"type\":\"string\"}");
+    else
+        openapi_reference(out, r->takes);
+    text_put(out, "}}}");
+}
+
+static void write_answer(text *out, const route_info *r, const answer_info *a) {
+    char status[8];
+    snprintf(status, sizeof status, "%d", a->status);
+    text_member(out, status);
+    text_put(out, "{");
+    text_member_string(out, "description", slice_of(a->help));
+    text_member(out, "content");
+    const char *type = a->shape == &shape_problem ? "application/problem+json" : r->type ? r->type : "application/json";
+    size_t length = strcspn(type, ";");
+    text_format(out, "{\"%.*s\":{\"schema\":", (int)length, type);
+    if (r->body == BODY_LINES && a->status == 200)
+        text_put(out, "{\"type\":\"string\"}");
+    else if (a->shape)
+        openapi_reference(out, a->shape);
+    else
+        text_put(out, "{}");
+    text_put(out, "}}}");
+}
+
+/* Whether a route can answer with a problem that any can. */
+static bool can(const route_info *r, int status, bool below) {
+    for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
+        if (r->answers[i].status == status)
+            return false;
+    switch (status) {
+    case 401: return r->needs > RIGHT_NONE;
+    case 404: return below;
+    case 413:
+    case 415: return r->body != BODY_NONE;
+    default: return true;
+    }
+}
+
+/* Every problem of a status, from one of them on. */
+static void write_problem(text *out, const route_info *r, int first) {
+    char help[512];
+    size_t used = 0;
+    for (int i = first; i < PROBLEM_KINDS && used < sizeof help; i++)
+        if (problems[i].status == problems[first].status)
+            used += (size_t)snprintf(help + used, sizeof help - used, "%s%s", used ? "; " : "", problems[i].title);
+    write_answer(out, r, &(answer_info){problems[first].status, &shape_problem, help});
+}
+
+static void write_answers(text *out, const route_info *r, bool below) {
+    text_member(out, "responses");
+    text_put(out, "{");
+    for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
+        write_answer(out, r, &r->answers[i]);
+    int last = 0;
+    for (int i = 0; i < PROBLEM_KINDS; i++) {
+        int status = problems[i].status;
+        bool common = status != 405 && status != 409 && status != 422 && status != 501;
+        if (status > last && common && can(r, status, below))
+            write_problem(out, r, i);
+        last = status > last ? status : last;
+    }
+    text_put(out, "}");
+}
+
+static void write_operation(text *out, const route_info *r, bool below) {
+    char method[8] = {0};
+    for (size_t i = 0; r->method[i] && i < sizeof method - 1; i++)
+        method[i] = (char)(r->method[i] | 32);
+    text_member(out, method);
+    text_put(out, "{");
+    text_member_string(out, "summary", slice_of(r->summary));
+    if (*r->help)
+        text_member_string(out, "description", slice_of(r->help));
+    write_parameters(out, r, below);
+    write_body(out, r);
+    write_answers(out, r, below);
+    if (r->needs > RIGHT_NONE) {
+        text_member(out, "security");
+        text_put(out, "[{},{\"token\":[]}]");
+    }
+    text_put(out, "}");
+}
+
+/* All methods of the path of a route, unless an earlier one has it. */
+static void write_path(text *out, const route_info *r, bool below) {
+    for (const route_info *earlier = routes; earlier < r; earlier++)
+        if (!strcmp(earlier->path, r->path))
+            return;
+    char path[128];
+    snprintf(path, sizeof path, "%s%s", below ? "/v1/indexes/{index}" : "", r->path + (below ? 3 : 0));
+    text_member(out, path);
+    text_put(out, "{");
+    for (const route_info *same = r; same->method; same++)
+        if (!strcmp(same->path, r->path))
+            write_operation(out, same, below);
+    text_put(out, "}");
+}
+
+void openapi_write(text *out) {
+    text done = {0};
+    text_format(out,
+                "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"doppel\",\"version\":\"%s\",\"description\":\"Finds the "
+                "documents you have already seen.\"}",
+                doppel_version());
+    text_member(out, "paths");
+    text_put(out, "{");
+    for (const route_info *r = routes; r->method; r++)
+        write_path(out, r, false);
+    for (const route_info *r = routes; r->method; r++)
+        if (r->of_index)
+            write_path(out, r, true);
+    text_put(out, "}");
+    text_member(out, "components");
+    text_put(out, "{");
+    text_member(out, "securitySchemes");
+    text_put(out, "{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}}");
+    text_member(out, "schemas");
+    text_put(out, "{");
+    for (const route_info *r = routes; r->method; r++) {
+        if (r->takes)
+            openapi_schemas(out, r->takes, &done);
+        for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
+            if (r->answers[i].shape)
+                openapi_schemas(out, r->answers[i].shape, &done);
+    }
+    openapi_schemas(out, &shape_problem, &done);
+    openapi_schemas(out, &shape_verdict, &done);
+    text_put(out, "}}}\n");
+    text_free(&done);
+}
+
+void handle_openapi(request *r) {
+    openapi_write(&r->answer);
+    request_answer(r, 200);
+}
+
+/* ---- docs/HTTP.md: the table of routes for people ---- */
+
+static const char *body_name(const route_info *r) {
+    return r->body == BODY_LINES ? "application/x-ndjson" : "application/json";
+}
+
+static void print_kinds(text *out, const field *f) {
+    static const struct {
+        unsigned kinds;
+        const char *name;
+    } names[] = {{ANY_STRING, "string"}, {ANY_NUMBER, "number"}, {ANY_BOOL, "boolean"},
+                 {ANY_ARRAY, "array"},   {ANY_OBJECT, "object"}, {OR_NULL, "null"}};
+    bool any = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (f->kinds & names[i].kinds) {
+            const char *name = f->whole && names[i].kinds == ANY_NUMBER ? "whole number" : names[i].name;
+            text_format(out, "%s%s", any ? " or " : "", name);
+            any = true;
+        }
+    if (f->shape)
+        text_format(out, " of [%s](#%s)", f->shape->name, f->shape->name);
+}
+
+static void print_escaped(text *out, const char *words) {
+    for (; *words; words++)
+        text_format(out, *words == '|' ? "\\%c" : "%c", *words);
+}
+
+static void print_field(text *out, const field *f) {
+    text_format(out, "| `%s` | ", f->name);
+    print_kinds(out, f);
+    text_format(out, " | %s | %s", f->required ? "yes" : "", f->help ? f->help : "");
+    if (f->choices) {
+        text_put(out, f->help && *f->help ? ": " : "");
+        print_escaped(out, f->choices);
+    }
+    if (f->least != 0 || f->most != 0)
+        text_format(out, " (%g to %g)", f->least, f->most);
+    text_put(out, " |\n");
+}
+
+static void print_shape(text *out, const shape_info *shape, text *done) {
+    char name[64];
+    snprintf(name, sizeof name, " %s ", shape->name);
+    text_add(done, "", 1);
+    bool there = done->data && strstr(done->data, name);
+    done->length--;
+    if (there || done->failed)
+        return;
+    text_put(done, name);
+    text_format(out, "\n### %s\n\n%s%s\n\n", shape->name, shape->help,
+                shape->open ? " Other fields may stand there, too." : "");
+    if (shape->fields->name)
+        text_put(out, "| field | kind | always | what |\n|---|---|---|---|\n");
+    for (const field *f = shape->fields; f->name; f++)
+        print_field(out, f);
+    for (const field *f = shape->fields; f->name; f++)
+        if (f->shape)
+            print_shape(out, f->shape, done);
+}
+
+static void print_shapes(text *out) {
+    text done = {0};
+    text_put(out, "\n## Bodies and answers\n");
+    for (const route_info *r = routes; r->method; r++) {
+        if (r->takes)
+            print_shape(out, r->takes, &done);
+        for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
+            if (r->answers[i].shape)
+                print_shape(out, r->answers[i].shape, &done);
+    }
+    print_shape(out, &shape_verdict, &done);
+    text_free(&done);
+}
+
+static void print_parameters(text *out, const route_info *r) {
+    for (int i = 0; i < MAX_PARAMETERS && r->parameters[i].name; i++) {
+        const parameter *p = &r->parameters[i];
+        text_format(out, "- `?%s=` %s: ", p->name, p->help);
+        if (p->choices)
+            text_put(out, p->choices);
+        else
+            text_format(out, "%g to %g", p->least, p->most);
+        if (p->otherwise)
+            text_format(out, "; %s if it is not given", p->otherwise);
+        text_put(out, p->required ? "; has to be given\n" : "\n");
+    }
+}
+
+static void print_route(text *out, const route_info *r) {
+    static const char *const rights[] = {"nothing", "read", "write", "admin"};
+    text_format(out, "\n### %s %s\n\n%s.%s%s\n\n", r->method, r->path, r->summary, *r->help ? " " : "", r->help);
+    if (r->of_index)
+        text_format(out, "Of another index: `%s /v1/indexes/{name}%s`.\n\n", r->method, r->path + 3);
+    text_format(out, "- needs: %s\n", rights[r->needs]);
+    if (r->takes)
+        text_format(out, "- takes%s: %s, %s[%s](#%s)\n", r->body == BODY_JSON_OPTIONAL ? ", or nothing" : "",
+                    body_name(r), r->body == BODY_LINES ? "each line a " : "a ", r->takes->name, r->takes->name);
+    print_parameters(out, r);
+    for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++) {
+        const answer_info *a = &r->answers[i];
+        text_format(out, "- %d: %s", a->status, a->help);
+        if (a->shape)
+            text_format(out, ", a [%s](#%s)", a->shape->name, a->shape->name);
+        text_put(out, "\n");
+    }
+}
+
+static void print_problems(text *out) {
+    text_put(out,
+             "\n## Problems\n\nEvery error is `application/problem+json` (RFC 9457), a [Problem](#Problem). What is "
+             "no HTTP at all, and heads that are too large, are answered by the HTTP library, with a page.\n\n"
+             "| type | status | what |\n|---|---|---|\n");
+    for (int i = 0; i < PROBLEM_KINDS; i++)
+        text_format(out, "| `urn:doppel:problem:%s` | %d | %s |\n", problems[i].name, problems[i].status,
+                    problems[i].title);
+}
+
+void manual_write(text *out) {
+    text_put(out,
+             "# HTTP\n\nWhat `doppel serve` answers to. This page is made of the table that requests are checked by, "
+             "programs/server/routes.c: `doppel --generate http`. The same for programs: `GET /openapi.json`.\n\n"
+             "Bodies are UTF-8, plain or with `Content-Encoding: gzip` or `zstd`; ids in paths are "
+             "percent-encoded, slashes too. A body needs the Content-Type that its route takes. With `--tokens FILE`, "
+             "send `Authorization: Bearer TOKEN`. Requests that pages of other sites send are refused "
+             "(docs/SERVER.md).\n\n"
+             "| | | |\n|---|---|---|\n");
+    for (const route_info *r = routes; r->method; r++)
+        text_format(out, "| %s | `%s` | %s |\n", r->method, r->path, r->summary);
+    text_put(out, "\n## Routes\n");
+    for (const route_info *r = routes; r->method; r++)
+        print_route(out, r);
+    print_problems(out);
+    print_shapes(out);
+}
