@@ -25,7 +25,7 @@ static contents read_file(const char *path, int threads, size_t room) {
     dp_stream stream;
     char some[5000];
     dp_stream_init(&stream, NULL);
-    dp_stream_set_threads(&stream, threads);
+    stream.threads = threads;
     stream.ahead_sizes = &tiny;
     CHECK(dp_stream_open(&stream, path));
     for (size_t got; (got = dp_stream_read(&stream, some, room));)

@@ -1,5 +1,20 @@
-/* csv.c - rows and cells of CSV and TSV. */
-#include "input/csv.h"
+/* csv.c - the formats CSV and TSV: a header that names the columns, then a document a row, as RFC 4180 has them and a
+ * little beyond.
+ *
+ * A cell that begins with a quote ends at the next one that is not doubled; in between, delimiters and line ends are
+ * text. Anywhere else quotes are text: those within a cell that does not begin with one, and what stands between the
+ * closing quote and the next delimiter. Rows end in \n or \r\n.
+ *
+ * The delimiter is a tab in .tsv files and where the header has a tab outside of quotes, else a comma. The reading
+ * side, which cuts a file into blocks of rows, does not know it: there, both are taken as delimiters when they stand
+ * ahead of a quote, but for .tsv files. */
+#include "input/reader.h"
+
+#include "input/utf8.h"
+
+#include <stdio.h>
+
+/* ---- rows and cells ---- */
 
 /* Where in a row one stands. */
 enum {
@@ -13,10 +28,6 @@ enum {
 #define LOOK 512
 
 #define MARK "\xEF\xBB\xBF"
-
-bool dp_csv_within_quotes(const dp_mark *mark) {
-    return mark->state == IN_QUOTES;
-}
 
 /* Outside of quotes: goes behind the next quote that opens a cell, or behind the end of the row (*ended), or on a
  * little. It looks no farther than that, so that many quotes in a long row do not cost more. */
@@ -36,7 +47,9 @@ static const char *pass_plain(dp_mark *mark, const char *p, const char *end, con
     return line ? line + 1 : end;
 }
 
-size_t dp_csv_row_end(dp_mark *mark, const char *data, size_t size, const char delimiters[2]) {
+/* How many bytes the row at `data` has with its line end, or 0, as dp_record_end says. A cell begins behind either of
+ * the two delimiters. */
+static size_t row_end(dp_mark *mark, const char *data, size_t size, const char delimiters[2]) {
     const char *p = data + mark->seen, *end = data + size;
     /* A byte-order mark ahead of a quote; the rest of it may be still to come. */
     if (!mark->seen && mark->state == AT_START && size && !memcmp(data, MARK, size < 3 ? size : 3)) {
@@ -63,7 +76,8 @@ size_t dp_csv_row_end(dp_mark *mark, const char *data, size_t size, const char d
     return 0;
 }
 
-char dp_csv_delimiter(const char *header, size_t length) {
+/* The delimiter of a file with this header: a tab, if it has one outside of quotes, else a comma. */
+static char delimiter_of(const char *header, size_t length) {
     bool quoted = false;
     for (size_t i = 0; i < length; i++) {
         if (header[i] == '"')
@@ -74,22 +88,28 @@ char dp_csv_delimiter(const char *header, size_t length) {
     return ',';
 }
 
-/* ---- cells ---- */
+/* A row that is being read, without its line end. */
+typedef struct csv_row {
+    const char *p, *end; /* what is left; p NULL: nothing, not even an empty cell */
+    char delimiter;
+    dp_buffer *text;    /* cells that are not as they stand; has room for the whole row, so that it does not move */
+    const char *opened; /* the quote of the last cell that began with one */
+} csv_row;
 
 /* Adds to a cell that is not as it stands. There is room. */
-static void add(dp_csv_row *row, const char *from, const char *to) {
+static void add(csv_row *row, const char *from, const char *to) {
     memcpy(row->text->data + row->text->size, from, (size_t)(to - from));
     row->text->size += (size_t)(to - from);
 }
 
 /* Where a cell ends that goes on outside of quotes. */
-static const char *cell_end(const dp_csv_row *row, const char *p) {
+static const char *cell_end(const csv_row *row, const char *p) {
     const char *end = memchr(p, row->delimiter, (size_t)(row->end - p));
     return end ? end : row->end;
 }
 
 /* A cell that begins with a quote; gives where it ends. */
-static const char *quoted_cell(dp_csv_row *row, doppel_slice *cell) {
+static const char *quoted_cell(csv_row *row, doppel_slice *cell) {
     const char *p = row->p + 1, *quote = memchr(p, '"', (size_t)(row->end - p));
     row->opened = row->p;
     const char *behind = quote ? quote + 1 : row->end;
@@ -111,7 +131,8 @@ static const char *quoted_cell(dp_csv_row *row, doppel_slice *cell) {
     return end;
 }
 
-bool dp_csv_cell(dp_csv_row *row, doppel_slice *cell) {
+/* The next cell; false when there is none. */
+static bool next_cell(csv_row *row, doppel_slice *cell) {
     const char *end;
     if (!row->p)
         return false;
@@ -124,3 +145,293 @@ bool dp_csv_cell(dp_csv_row *row, doppel_slice *cell) {
     row->p = end < row->end ? end + 1 : NULL;
     return true;
 }
+
+/* ---- documents ---- */
+
+/* How a file is read: which column each field is in, from 1; 0: none. */
+typedef struct columns {
+    char delimiter;
+    size_t count;
+    size_t of[DP_FIELDS + DP_EXTRA];
+} columns;
+
+/* Takes off the line end, and the byte-order mark at the start of a file. */
+static dp_raw_record trim(dp_raw_record at) {
+    if (at.length && at.bytes[at.length - 1] == '\n')
+        at.length--;
+    if (at.length && at.bytes[at.length - 1] == '\r')
+        at.length--;
+    if (at.line == 1 && at.length >= 3 && !memcmp(at.bytes, "\xEF\xBB\xBF", 3)) {
+        at.bytes += 3;
+        at.length -= 3;
+    }
+    return at;
+}
+
+/* Begins to read the cells of a row; false when there is no memory. */
+static bool begin_row(dp_reader *reader, const dp_raw_record *at, char delimiter, csv_row *row) {
+    reader->text.size = 0;
+    *row = (csv_row){.p = at->bytes, .end = at->bytes + at->length, .delimiter = delimiter, .text = &reader->text};
+    return dp_reserve(&reader->text.data, &reader->text.capacity, at->length, 1);
+}
+
+static uint64_t count_lines(const char *p, const char *end) {
+    uint64_t count = 0;
+    for (; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        count++;
+    return count;
+}
+
+/* ---- the header ---- */
+
+static void take_column(const dp_reader *reader, doppel_slice name, columns *found) {
+    found->count++;
+    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++) {
+        const dp_json_field *field = &reader->fields[i];
+        if (field->key_length == name.length && !memcmp(field->key, name.data, name.length))
+            found->of[i] = found->count;
+    }
+}
+
+/* Says what is wrong with a header, once for its file. */
+static bool bad_header(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *why) {
+    if (unit->block.first) {
+        dp_reader_bad_file(reader, unit, at->file, why);
+        if (unit->report_count)
+            dp_counts_bad(dp_unit_counts(unit), &unit->reports[unit->report_count - 1]);
+    }
+    return false;
+}
+
+/* It counts as a row that is too long, too; one that was not held is reported as such with its block. */
+static bool long_header(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
+    bad_header(reader, unit, at, "the first line, which names the columns, is longer than the limit");
+    return at->length && unit->block.first && dp_reader_too_long(reader, unit, at);
+}
+
+static bool no_text_column(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, char delimiter) {
+    csv_row row;
+    doppel_slice name;
+    char why[400];
+    const char *prefix = reader->options->option_prefix ? reader->options->option_prefix : "";
+    const char *text = reader->fields[DP_FIELD_TEXT].key, *html = reader->fields[DP_FIELD_HTML].key;
+    if (!begin_row(reader, at, delimiter, &row))
+        return dp_unit_no_memory(unit);
+    int length =
+        snprintf(why, sizeof why, "the header has no column \"%.60s\" or \"%.60s\"; --%.20stext-key names it. It has",
+                 text, html, prefix);
+    for (const char *before = ": "; next_cell(&row, &name) && (size_t)length < sizeof why; before = ", ")
+        length += snprintf(why + length, sizeof why - (size_t)length, "%s%.*s", before,
+                           (int)(name.length < 60 ? name.length : 60), name.data);
+    return bad_header(reader, unit, at, why);
+}
+
+static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, columns *found) {
+    dp_raw_record at = trim((dp_raw_record){file, 1, unit->header.data, unit->header.size});
+    csv_row row;
+    doppel_slice name;
+    if (at.length > reader->options->max_record || (!at.length && unit->block.long_line))
+        return long_header(reader, unit, &at);
+    if (!unit->header.size)
+        return false;
+    if (!at.length)
+        return bad_header(reader, unit, &at, "the first line, which names the columns, is empty");
+    if (dp_is_utf16(at.bytes, at.length))
+        return bad_header(reader, unit, &at, DP_WHY_UTF16);
+    if (!found->delimiter)
+        found->delimiter = delimiter_of(unit->header.data, unit->header.size);
+    if (!begin_row(reader, &at, found->delimiter, &row))
+        return dp_unit_no_memory(unit);
+    while (next_cell(&row, &name))
+        take_column(reader, dp_slice_trim(name), found);
+    reader->seen |= DP_SEEN_RECORD;
+    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++)
+        reader->seen |= found->of[i] ? (uint64_t)1 << i : 0;
+    if (!found->of[DP_FIELD_TEXT] && !found->of[DP_FIELD_HTML])
+        return no_text_column(reader, unit, &at, found->delimiter);
+    return true;
+}
+
+/* The cells that the columns ask for; gives how many cells the row has. */
+static size_t read_cells(csv_row *row, const columns *found, doppel_slice cells[DP_FIELDS + DP_EXTRA]) {
+    doppel_slice cell;
+    size_t count = 0;
+    while (next_cell(row, &cell)) {
+        count++;
+        for (size_t i = 0; i < DP_FIELDS + DP_EXTRA; i++)
+            if (found->of[i] == count)
+                cells[i] = cell;
+    }
+    return count;
+}
+
+/* Repairs the UTF-8 of a row; false when there is no memory. */
+static bool repair(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
+    if (dp_json_is_utf8(at->bytes, at->length))
+        return true;
+    reader->repaired.size = 0;
+    if (!dp_utf8_repair(at->bytes, at->length, &reader->repaired))
+        return dp_unit_no_memory(unit);
+    at->bytes = reader->repaired.data;
+    at->length = reader->repaired.size;
+    reader->invalid_utf8 = true;
+    return true;
+}
+
+/* Sets the fields of a document; an empty id, url or title is none. */
+static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const doppel_slice *cells) {
+    doppel_document document = dp_reader_document(reader, at);
+    const doppel_slice *id = &cells[DP_FIELD_ID], *url = &cells[DP_FIELD_URL], *title = &cells[DP_FIELD_TITLE];
+    document.id = id->data;
+    document.id_length = id->length;
+    if (!id->length && !dp_reader_make_id(reader, unit, at, &document))
+        return false;
+    if (url->length) {
+        document.url = url->data;
+        document.url_length = url->length;
+    }
+    if (title->length) {
+        document.title = title->data;
+        document.title_length = title->length;
+    }
+    if (cells[DP_FIELD_TEXT].data) {
+        document.text = cells[DP_FIELD_TEXT].data;
+        document.text_length = cells[DP_FIELD_TEXT].length;
+    }
+    if (cells[DP_FIELD_HTML].length || !cells[DP_FIELD_TEXT].data) {
+        document.html = cells[DP_FIELD_HTML].data;
+        document.html_length = cells[DP_FIELD_HTML].length;
+        document.charset = DP_CHARSET_UTF8;
+    }
+    for (size_t i = 0; i < reader->options->extra_count; i++)
+        reader->extra[i] = cells[DP_FIELDS + i];
+    if (reader->invalid_utf8) {
+        unit->counts.repaired++;
+        dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "invalid UTF-8 became U+FFFD");
+    }
+    dp_reader_give(reader, unit, &document);
+    return true;
+}
+
+static bool read_row(dp_reader *reader, dp_unit *unit, const dp_raw_record *row, const columns *found) {
+    doppel_slice cells[DP_FIELDS + DP_EXTRA] = {{0}};
+    dp_raw_record at = trim(*row);
+    csv_row cursor;
+    char why[120];
+    reader->invalid_utf8 = false;
+    if (!at.length)
+        return true;
+    if (at.length > reader->options->max_record)
+        return dp_reader_too_long(reader, unit, &at);
+    if (!repair(reader, unit, &at))
+        return false;
+    if (!begin_row(reader, &at, found->delimiter, &cursor))
+        return dp_unit_no_memory(unit);
+    size_t count = read_cells(&cursor, found, cells);
+    if (count == found->count)
+        return set_fields(reader, unit, &at, cells);
+    snprintf(why, sizeof why, "has %zu column%s, where the header has %zu", count, count == 1 ? "" : "s", found->count);
+    return dp_reader_bad_record(reader, unit, &at, why);
+}
+
+/* The last row of a file ends within quotes: says so at the line where they begin. */
+static void bad_quotes(dp_reader *reader, dp_unit *unit, dp_raw_record at, char delimiter) {
+    csv_row row;
+    doppel_slice cell;
+    if (!begin_row(reader, &at, delimiter, &row)) {
+        dp_unit_no_memory(unit);
+        return;
+    }
+    while (next_cell(&row, &cell))
+        ;
+    at.line += count_lines(at.bytes, row.opened);
+    dp_reader_bad_record(reader, unit, &at, "a quote that opens a field here is not closed before the end of the file");
+}
+
+static void read_rows(dp_reader *reader, dp_unit *unit, const char *file, columns *found) {
+    const char *p = unit->block.data, *end = p + unit->block.size;
+    uint64_t line = unit->block.first_line;
+    if (!read_header(reader, unit, file, found))
+        return;
+    const char delimiters[2] = {found->delimiter, found->delimiter};
+    while (p < end && !dp_reader_stopped(reader, unit)) {
+        dp_mark mark = {0};
+        size_t length = row_end(&mark, p, (size_t)(end - p), delimiters);
+        dp_raw_record at = {file, line, p, length ? length : (size_t)(end - p)};
+        if (!length && mark.state == IN_QUOTES)
+            bad_quotes(reader, unit, at, found->delimiter);
+        else
+            read_row(reader, unit, &at, found);
+        line += count_lines(p, p + at.length);
+        p += at.length;
+    }
+}
+
+/* ---- the formats ---- */
+
+static const char *const csv_endings[] = {".csv", NULL};
+static const char *const tsv_endings[] = {".tsv", ".tab", NULL};
+
+/* Whether a cell is a word, as names of columns are that nobody has to look at twice. */
+static bool is_word(doppel_slice cell) {
+    for (size_t i = 0; i < cell.length; i++) {
+        char c = cell.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
+            return false;
+    }
+    return cell.length > 0;
+}
+
+static bool is_named(doppel_slice cell, const char *name) {
+    return cell.length == strlen(name) && !memcmp(cell.data, name, cell.length);
+}
+
+/* A file without a name that tells: its first line is two words or more, `text` or `html` among them. */
+static bool tells(const char *head, size_t length) {
+    const char *line = memchr(head, '\n', length);
+    dp_raw_record at = trim((dp_raw_record){.bytes = head, .length = line ? (size_t)(line - head) : 0});
+    csv_row row = {.p = at.bytes, .end = at.bytes + at.length, .delimiter = delimiter_of(at.bytes, at.length)};
+    doppel_slice cell;
+    size_t count = 0;
+    bool found = false;
+    if (memchr(at.bytes, '"', at.length))
+        return false;
+    for (; next_cell(&row, &cell); count++) {
+        if (!is_word(cell))
+            return false;
+        found = found || is_named(cell, "text") || is_named(cell, "html");
+    }
+    return found && count > 1;
+}
+
+/* The header, which is the first row, tells the delimiter of the others. */
+static size_t csv_end(dp_mark *mark, const char *data, size_t size) {
+    if (mark->file)
+        return row_end(mark, data, size, (char[]){(char)mark->file, (char)mark->file});
+    size_t length = row_end(mark, data, size, ",\t");
+    if (length)
+        mark->file = (unsigned char)delimiter_of(data, length);
+    return length;
+}
+
+static size_t tsv_end(dp_mark *mark, const char *data, size_t size) {
+    return row_end(mark, data, size, "\t\t");
+}
+
+static void csv_read(dp_reader *reader, dp_unit *unit, const char *file) {
+    read_rows(reader, unit, file, &(columns){0});
+}
+
+static void tsv_read(dp_reader *reader, dp_unit *unit, const char *file) {
+    read_rows(reader, unit, file, &(columns){.delimiter = '\t'});
+}
+
+const dp_format dp_format_csv = {.record = "row",
+                                 .endings = csv_endings,
+                                 .tells = tells,
+                                 .end = csv_end,
+                                 .by_lines = true,
+                                 .headed = true,
+                                 .read = csv_read};
+const dp_format dp_format_tsv = {
+    .record = "row", .endings = tsv_endings, .end = tsv_end, .by_lines = true, .headed = true, .read = tsv_read};

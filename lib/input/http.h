@@ -25,7 +25,7 @@ doppel_slice dp_http_charset(doppel_slice value);
 bool dp_slice_is(doppel_slice slice, const char *word);
 doppel_slice dp_slice_trim(doppel_slice slice);
 
-/* ---- bodies: decode.c ---- */
+/* ---- bodies ---- */
 
 typedef enum dp_decoded {
     DP_DECODED_ALL,

@@ -4,7 +4,6 @@
  * begin so are to be escaped by `>`, but often are not: only with a time of day in it does a line count. The id is the
  * Message-ID without its angle brackets, the title the subject. The text is the first part that is plain text, or else
  * the first that is a page; more fields are looked for in the head. */
-#include "input/format.h"
 #include "input/mime.h"
 #include "input/reader.h"
 
@@ -106,7 +105,7 @@ static bool unescape(dp_reader *reader, doppel_slice *message) {
 }
 
 /* Sets the text, or the page, of a document; false when there is no memory. */
-static bool set_text(dp_reader *reader, dp_unit *unit, const dp_place *at, const dp_mime_content *content,
+static bool set_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const dp_mime_content *content,
                      doppel_document *document) {
     dp_buffer *decoded = &reader->spare[DECODED], *text = &reader->spare[TEXT];
     const dp_mime_text *part = content->plain.body.data ? &content->plain : &content->html;
@@ -114,7 +113,7 @@ static bool set_text(dp_reader *reader, dp_unit *unit, const dp_place *at, const
     if (!part->body.data)
         return true;
     if (!dp_mime_transfer(part->body, part->encoding, decoded))
-        return dp_reader_no_memory(unit);
+        return dp_unit_no_memory(unit);
     doppel_slice bytes = {decoded->data ? decoded->data : "", decoded->size};
     if (part == &content->html) {
         document->html = bytes.data;
@@ -122,8 +121,8 @@ static bool set_text(dp_reader *reader, dp_unit *unit, const dp_place *at, const
         document->charset = *part->charset ? part->charset : NULL;
         return true;
     }
-    return dp_reader_charset_text(unit, &(dp_place){at->file, at->line, bytes.data, bytes.length}, part->charset, text,
-                                  document);
+    return dp_reader_charset_text(unit, &(dp_raw_record){at->file, at->line, bytes.data, bytes.length}, part->charset,
+                                  text, document);
 }
 
 /* ---- fields ---- */
@@ -173,11 +172,11 @@ static doppel_slice next_field(const char **p, size_t length) {
 }
 
 /* Sets id, title and more fields of a document; false when there is no memory. */
-static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_slice head,
+static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_slice head,
                        doppel_document *document) {
     lengths found;
     if (!add_fields(reader, head, &found))
-        return dp_reader_no_memory(unit);
+        return dp_unit_no_memory(unit);
     const char *p = reader->spare[FIELDS].data ? reader->spare[FIELDS].data : "";
     doppel_slice id = next_field(&p, found.id), title = next_field(&p, found.title);
     document->id = id.data;
@@ -202,7 +201,7 @@ static bool skip_from(doppel_slice *message) {
     return true;
 }
 
-static bool read_message(dp_reader *reader, dp_unit *unit, const dp_place *at) {
+static bool read_message(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     doppel_slice message = {at->bytes, at->length};
     dp_mime_content content;
     if (at->length > reader->options->max_record)
@@ -210,7 +209,7 @@ static bool read_message(dp_reader *reader, dp_unit *unit, const dp_place *at) {
     if (!skip_from(&message))
         return dp_reader_bad_record(reader, unit, at, "not a message: it begins with neither a From line nor a field");
     if (!unescape(reader, &message))
-        return dp_reader_no_memory(unit);
+        return dp_unit_no_memory(unit);
     dp_mime_part whole = dp_mime_split(message);
     doppel_document document = dp_reader_document(reader, at);
     dp_mime_find(whole, &content);
@@ -235,7 +234,7 @@ static void read_messages(dp_reader *reader, dp_unit *unit, const char *file) {
         p += 3;
     while (p < end && !dp_reader_stopped(reader, unit)) {
         size_t length = message_end(&(dp_mark){0}, p, (size_t)(end - p));
-        dp_place at = {file, line, p, length ? length : (size_t)(end - p)};
+        dp_raw_record at = {file, line, p, length ? length : (size_t)(end - p)};
         read_message(reader, unit, &at);
         for (const char *stop = p + at.length; p < stop; p++)
             line += *p == '\n';

@@ -7,10 +7,6 @@
 
 #include "base/base.h"
 
-/* Multiparts within multiparts are looked into so deep, and so many parts of a message in all. */
-#define DP_MIME_DEPTH 16
-#define DP_MIME_PARTS 1000
-
 typedef struct dp_mime_part {
     doppel_slice head, body;
 } dp_mime_part;
@@ -21,9 +17,6 @@ dp_mime_part dp_mime_split(doppel_slice bytes);
 /* The first field of this name, in any case: as it stands, perhaps over several lines, without white space at its ends.
  * data NULL: there is none. */
 doppel_slice dp_mime_field(doppel_slice head, const char *name);
-
-/* A parameter of a field's value, as in `text/plain; charset="utf-8"`; false when there is none that fits. */
-bool dp_mime_parameter(doppel_slice value, const char *name, char *to, size_t room);
 
 /* A part that is text; body.data NULL: there is none. */
 typedef struct dp_mime_text {
@@ -39,8 +32,6 @@ typedef struct dp_mime_content {
 
 void dp_mime_find(dp_mime_part message, dp_mime_content *content);
 
-/* ---- mime_decode.c ---- */
-
 /* Appends a body without its transfer encoding; false when there is no memory. */
 bool dp_mime_transfer(doppel_slice body, doppel_slice encoding, dp_buffer *out);
 
@@ -55,17 +46,9 @@ typedef enum dp_mime_result {
  * UTF-8, else windows-1252. */
 dp_mime_result dp_mime_utf8(doppel_slice text, const char *charset, dp_buffer *out);
 
-/* Appends what quoted-printable or base64 stand for, as encoded words have them ('Q' or 'B'); false when there is no
- * memory. */
-bool dp_mime_word(doppel_slice text, char encoding, dp_buffer *out);
-
-/* ---- mime_words.c ---- */
-
 /* Appends the text of a field as UTF-8: encoded words (RFC 2047) decoded, a space where lines or more white space were.
  * False when there is no memory. */
 bool dp_mime_words(doppel_slice value, dp_buffer *out);
-
-/* ---- mime_charset.c ---- */
 
 /* What iconv calls a charset; "UTF-8" for what needs no conversion, NULL for one that is not known. Only names of this
  * list reach iconv. */

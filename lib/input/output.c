@@ -1,5 +1,5 @@
 /* output.c - what the work writes: bytes, and strings as JSON. */
-#include "input/unit.h"
+#include "input/reader.h"
 #include "input/utf8.h"
 
 #include <stdio.h>

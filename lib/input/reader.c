@@ -1,46 +1,285 @@
-/* reader.c - the documents of a unit: blocks of big files, whole big files, small files. The formats do the reading;
- * here is what they have in common. */
+/* reader.c - how bytes become documents: a stream cut into blocks of whole records, units of work and their results,
+ * and the documents of a unit. The formats do the reading; here is what they have in common. */
 #include "input/reader.h"
 
+#include "input/mime.h"
+
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-static void set_key(dp_json_field *field, const char *key, const char *usual) {
-    field->key = key ? key : usual;
-    field->key_length = strlen(field->key);
+/* ---- blocks of records ---- */
+
+/* What a record may have beside its own bytes: line ends, at most. */
+#define SLACK 16
+
+/* Makes room for `need` bytes and the padding; false when there is no memory. */
+static bool reserve_block(dp_record_block *block, size_t need) {
+    return dp_reserve(&block->data, &block->capacity, need + DP_JSON_PADDING, 1);
 }
 
-bool dp_reader_init(dp_reader *reader) {
-    const doppel_input_options *options = reader->options;
-    set_key(&reader->fields[DP_FIELD_ID], options->id_key, "id");
-    set_key(&reader->fields[DP_FIELD_URL], options->url_key, "url");
-    set_key(&reader->fields[DP_FIELD_TITLE], options->title_key, "title");
-    set_key(&reader->fields[DP_FIELD_TEXT], options->text_key, "text");
-    set_key(&reader->fields[DP_FIELD_HTML], options->html_key, "html");
-    for (size_t i = 0; i < options->extra_count; i++)
-        set_key(&reader->fields[DP_FIELDS + i], options->extra_keys[i], "");
-    reader->decoder.limit = options->max_record;
-    reader->cutter.target = reader->sizes->block;
-    reader->cutter.max_record = options->max_record;
-    reader->json = dp_json_create();
-    return reader->json != NULL;
+/* Empties a block; gives the memory back if it is much more than `target`. */
+static void reset_block(dp_record_block *block, size_t target) {
+    dp_record_block kept = {.data = block->data, .capacity = block->capacity};
+    /* A block holds up to twice its target without growing again. */
+    if (kept.capacity > 4 * target + DP_JSON_PADDING) {
+        free(kept.data);
+        kept.data = NULL;
+        kept.capacity = 0;
+    }
+    *block = kept;
 }
 
-void dp_reader_free(dp_reader *reader) {
-    dp_json_free(reader->json);
-    dp_buffer_free(&reader->text);
-    dp_buffer_free(&reader->repaired);
-    dp_buffer_free(&reader->id);
-    for (size_t i = 0; i < DP_SPARE; i++)
-        dp_buffer_free(&reader->spare[i]);
-    dp_cutter_free(&reader->cutter);
-    dp_http_decoder_free(&reader->decoder);
+void dp_cutter_begin(dp_cutter *cutter, const dp_format *format, dp_stream *stream) {
+    cutter->format = format;
+    cutter->stream = stream;
+    cutter->mark = (dp_mark){0};
+    cutter->header.size = 0;
+    cutter->line = 1;
+    cutter->raw_bytes = 0;
+    cutter->begun = cutter->ended = false;
 }
 
-bool dp_reader_no_memory(dp_unit *unit) {
+void dp_cutter_free(dp_cutter *cutter) {
+    dp_buffer_free(&cutter->rest);
+    dp_buffer_free(&cutter->header);
+}
+
+/* How far the numbers go on over `records` records in these bytes. */
+static uint64_t numbers(const dp_cutter *cutter, const char *p, size_t size, uint64_t records) {
+    uint64_t count = 0;
+    if (!cutter->format->by_lines)
+        return records;
+    for (const char *end = p + size; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        count++;
+    return count;
+}
+
+/* The whole records that a block is known to have. */
+typedef struct found {
+    size_t size;
+    uint64_t records;
+} found;
+
+static void look(dp_cutter *cutter, const dp_record_block *block, found *whole) {
+    while (whole->size < block->size) {
+        size_t length = cutter->format->end(&cutter->mark, block->data + whole->size, block->size - whole->size);
+        if (!length)
+            return;
+        whole->size += length;
+        whole->records++;
+        cutter->mark = (dp_mark){.file = cutter->mark.file};
+    }
+}
+
+/* Keeps what is behind the whole records for the next block. */
+static bool cut(dp_cutter *cutter, dp_record_block *block, const found *whole) {
+    cutter->rest.size = 0;
+    if (!dp_buffer_add(&cutter->rest, block->data + whole->size, block->size - whole->size))
+        return false;
+    block->size = whole->size;
+    cutter->line += numbers(cutter, block->data, whole->size, whole->records);
+    return true;
+}
+
+/* Drops what was seen of a record that is too long. */
+static void drop(dp_cutter *cutter, dp_record_block *block) {
+    size_t seen = cutter->mark.seen;
+    cutter->line += numbers(cutter, block->data, seen, 0);
+    memmove(block->data, block->data + seen, block->size - seen);
+    block->size -= seen;
+    cutter->mark.seen = 0;
+}
+
+/* Passes over the rest of a record that is too long; the block's memory serves to read it. */
+static bool skip(dp_cutter *cutter, dp_record_block *block) {
+    block->long_line = cutter->line;
+    for (;;) {
+        drop(cutter, block);
+        size_t got = 1, length = block->size ? cutter->format->end(&cutter->mark, block->data, block->size) : 0;
+        if (!length) {
+            if (!reserve_block(block, block->size + cutter->target))
+                return false;
+            got = dp_stream_read(cutter->stream, block->data + block->size, cutter->target);
+            block->size += got;
+        }
+        if (!got || length) {
+            cutter->ended = !got;
+            cutter->mark = (dp_mark){.file = cutter->mark.file};
+            bool kept = cut(cutter, block, &(found){got ? length : block->size, 1});
+            block->size = 0;
+            return kept;
+        }
+    }
+}
+
+/* The stream has ended: what is left is the last record, unless it was cut off. */
+static void finish(dp_cutter *cutter, dp_record_block *block, const found *whole) {
+    cutter->ended = true;
+    size_t left = block->size - whole->size;
+    if (!cutter->stream->failed || !left)
+        return;
+    uint64_t line = cutter->line + numbers(cutter, block->data, whole->size, whole->records);
+    if (left > cutter->max_record)
+        block->long_line = line;
+    else
+        block->cut_line = line;
+    block->size = whole->size;
+}
+
+/* Room for the next read: up to the target, then up to the longest record, doubling. Gives its size; 0: no memory. */
+static size_t make_room(const dp_cutter *cutter, dp_record_block *block) {
+    size_t want = block->size < cutter->target ? cutter->target : block->size * 2;
+    size_t most = cutter->max_record + SLACK + 1;
+    if (want > most && most > cutter->target && most > block->size)
+        want = most;
+    return reserve_block(block, want) ? want - block->size : 0;
+}
+
+/* Reads until the block is full and has a whole record. */
+static bool fill(dp_cutter *cutter, dp_record_block *block) {
+    found whole = {0};
+    for (;;) {
+        look(cutter, block, &whole);
+        if (whole.size && (block->size >= cutter->target || !dp_stream_ready(cutter->stream)))
+            return cut(cutter, block, &whole);
+        if (!whole.size && block->size > cutter->max_record + SLACK)
+            return skip(cutter, block);
+        size_t room = make_room(cutter, block);
+        if (!room)
+            return false;
+        size_t got = dp_stream_read(cutter->stream, block->data + block->size, room);
+        if (!got) {
+            finish(cutter, block, &whole);
+            return true;
+        }
+        block->size += got;
+    }
+}
+
+/* Moves the first record from the first block to the header. */
+static bool take_header(dp_cutter *cutter, dp_record_block *block) {
+    if (!block->size)
+        return true;
+    size_t length = cutter->format->end(&(dp_mark){0}, block->data, block->size);
+    if (!length)
+        length = block->size;
+    if (!dp_buffer_add(&cutter->header, block->data, length))
+        return false;
+    block->first_line += numbers(cutter, block->data, length, 1);
+    block->size -= length;
+    memmove(block->data, block->data + length, block->size);
+    return true;
+}
+
+bool dp_cutter_next(dp_cutter *cutter, dp_record_block *block) {
+    size_t held = cutter->rest.size;
+    if (cutter->ended || !reserve_block(block, held > cutter->target ? held : cutter->target))
+        return false;
+    block->first = !cutter->begun;
+    cutter->begun = true;
+    block->first_line = cutter->line;
+    block->size = held;
+    if (held)
+        memcpy(block->data, cutter->rest.data, held);
+    cutter->rest.size = 0;
+    bool filled = fill(cutter, block);
+    block->last = cutter->ended;
+    block->raw_bytes = cutter->stream->raw_bytes - cutter->raw_bytes;
+    cutter->raw_bytes = cutter->stream->raw_bytes;
+    if (!filled || (block->first && cutter->format->headed && !take_header(cutter, block)))
+        return false;
+    memset(block->data + block->size, 0, DP_JSON_PADDING);
+    return true;
+}
+
+/* ---- units of work ---- */
+
+/* Output buffers above this are given back after use, so that one huge record does not stay in memory. */
+#define KEEP_OUTPUT ((size_t)16 << 20)
+
+static void free_file_counts(dp_unit *unit) {
+    for (size_t i = 0; i < unit->file_count; i++)
+        free(unit->file_counts[i].hint);
+    unit->file_count = 0;
+}
+
+void dp_unit_reset(dp_unit *unit, size_t block_size) {
+    dp_stream_close(&unit->stream);
+    reset_block(&unit->block, block_size);
+    unit->names.size = unit->files = unit->header.size = 0;
+    unit->failure[0] = 0;
+    if (unit->output.bytes.capacity > KEEP_OUTPUT)
+        dp_buffer_free(&unit->output.bytes);
+    unit->output.bytes.size = 0;
+    unit->report_count = 0;
+    memset(&unit->counts, 0, sizeof unit->counts);
+    free_file_counts(unit);
+    unit->first.count = 0;
+    unit->raw_bytes = 0;
+    unit->status = DOPPEL_OK;
+}
+
+void dp_unit_free(dp_unit *unit) {
+    dp_stream_free(&unit->stream);
+    free(unit->block.data);
+    dp_buffer_free(&unit->names);
+    dp_buffer_free(&unit->header);
+    dp_buffer_free(&unit->output.bytes);
+    free(unit->reports);
+    free_file_counts(unit);
+    free(unit->file_counts);
+}
+
+void dp_unit_fail(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *message) {
+    if (unit->status == DOPPEL_OK)
+        unit->status = dp_fail_at(&unit->error, code, file, line, "%s", message);
+}
+
+bool dp_unit_no_memory(dp_unit *unit) {
     dp_unit_fail(unit, DOPPEL_ERROR_MEMORY, "", 0, "no memory");
     return false;
 }
+
+void dp_unit_report(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *format, ...) {
+    if (!dp_reserve(&unit->reports, &unit->report_capacity, unit->report_count + 1, sizeof *unit->reports)) {
+        dp_unit_no_memory(unit);
+        return;
+    }
+    char message[sizeof unit->reports->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    dp_fail_at(&unit->reports[unit->report_count++], code, file, line, "%s", message);
+}
+
+bool dp_unit_set_block(dp_unit *unit, const dp_buffer *bytes) {
+    if (!reserve_block(&unit->block, bytes->size))
+        return dp_unit_no_memory(unit);
+    if (bytes->size)
+        memcpy(unit->block.data, bytes->data, bytes->size);
+    unit->block.size = bytes->size;
+    return true;
+}
+
+bool dp_unit_next_block(dp_unit *unit, dp_cutter *cutter) {
+    unit->header.size = 0;
+    return (dp_cutter_next(cutter, &unit->block) &&
+            dp_buffer_add(&unit->header, cutter->header.data, cutter->header.size)) ||
+           dp_unit_no_memory(unit);
+}
+
+/* Begins to count for a file; false when there is no memory, and then the unit has failed. */
+static bool begin_file(dp_unit *unit, uint64_t number) {
+    if (!dp_reserve(&unit->file_counts, &unit->file_room, unit->file_count + 1, sizeof *unit->file_counts))
+        return dp_unit_no_memory(unit);
+    unit->file_counts[unit->file_count++] = (dp_file_counts){.file = number};
+    return true;
+}
+
+/* ---- for the formats ---- */
 
 /* With `strict`, what was reported last ends the run. */
 static void end_if_strict(const dp_reader *reader, dp_unit *unit) {
@@ -57,12 +296,21 @@ static void flush_if_full(const dp_reader *reader, dp_unit *unit) {
         reader->flush(reader->run, unit);
 }
 
-bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_place *at, const char *why) {
+static void note_first(dp_first *first, bool bad) {
+    if (first->count == DP_FIRST)
+        return;
+    if (first->count % 64 == 0)
+        first->bad[first->count / 64] = 0;
+    first->bad[first->count / 64] |= (uint64_t)bad << first->count % 64;
+    first->count++;
+}
+
+bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *why) {
     unit->counts.bad++;
     dp_unit_report(unit, DOPPEL_ERROR_INPUT, at->file, at->line, "%s", why);
     if (unit->report_count)
-        dp_tally_bad(dp_unit_tally(unit), &unit->reports[unit->report_count - 1]);
-    dp_first_add(&unit->first, true);
+        dp_counts_bad(dp_unit_counts(unit), &unit->reports[unit->report_count - 1]);
+    note_first(&unit->first, true);
     end_if_strict(reader, unit);
     flush_if_full(reader, unit);
     return false;
@@ -74,18 +322,18 @@ void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file
     end_if_strict(reader, unit);
 }
 
-static void breaks_off(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+static void breaks_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     char why[80];
     snprintf(why, sizeof why, "the file breaks off within this %s", unit->format->record);
     dp_reader_bad_record(reader, unit, at, why);
 }
 
-void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     breaks_off(reader, unit, at);
     dp_reader_bad_file(reader, unit, at->file, "cut short");
 }
 
-bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_place *at) {
+bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     char why[120];
     snprintf(why, sizeof why, "longer than the limit of %zu bytes; --max-record sets it", reader->options->max_record);
     return dp_reader_bad_record(reader, unit, at, why);
@@ -95,22 +343,20 @@ bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit) {
     return unit->status != DOPPEL_OK || dp_stop_asked(reader->options->stop);
 }
 
-/* ---- documents ---- */
-
-bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document) {
+bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
     reader->id.size = 0;
     document->id = "";
     document->id_length = 0;
     if (reader->options->no_made_ids)
         return true;
     if (!dp_buffer_printf(&reader->id, "%s:%llu", at->file, (unsigned long long)at->line))
-        return dp_reader_no_memory(unit);
+        return dp_unit_no_memory(unit);
     document->id = reader->id.data;
     document->id_length = reader->id.size;
     return true;
 }
 
-doppel_document dp_reader_document(dp_reader *reader, const dp_place *at) {
+doppel_document dp_reader_document(dp_reader *reader, const dp_raw_record *at) {
     /* What comes on stdin has no name. */
     const char *id = reader->options->no_made_ids && !strcmp(at->file, "-") ? "" : at->file;
     memset(reader->extra, 0, sizeof reader->extra);
@@ -121,8 +367,8 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_place *at) {
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document) {
     size_t before = unit->output.bytes.size;
     unit->counts.documents++;
-    dp_unit_tally(unit)->documents++;
-    dp_first_add(&unit->first, false);
+    dp_unit_counts(unit)->documents++;
+    note_first(&unit->first, false);
     doppel_status status = reader->work->document(reader->state, document, &unit->output);
     if (status != DOPPEL_OK) {
         unit->output.bytes.size = before; /* half of a document is no use to anyone */
@@ -131,14 +377,98 @@ void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *doc
     flush_if_full(reader, unit);
 }
 
-/* ---- blocks ---- */
+/* A NUL in the first bytes of a text says that it is not text. */
+#define BINARY_LOOK ((size_t)8 << 10)
+
+bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
+    char why[160];
+    size_t look = at->length < BINARY_LOOK ? at->length : BINARY_LOOK;
+    const char *nul = memchr(at->bytes, 0, look);
+    if (dp_is_parquet(at->bytes, at->length)) {
+        snprintf(why, sizeof why, "%s", DP_WHY_PARQUET);
+        dp_unit_counts(unit)->records = true;
+    } else if (dp_is_utf16(at->bytes, at->length))
+        snprintf(why, sizeof why, "%s", DP_WHY_UTF16);
+    else if (nul)
+        snprintf(why, sizeof why, "binary, not text: byte %zu is NUL", (size_t)(nul - at->bytes) + 1);
+    else
+        return false;
+    dp_reader_bad_record(reader, unit, at, why);
+    return true;
+}
+
+void dp_reader_plain_text(dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
+    document->text = at->bytes;
+    document->text_length = at->length;
+    if (dp_json_is_utf8(at->bytes, at->length))
+        return;
+    unit->counts.repaired++;
+    dp_unit_report(unit, DOPPEL_OK, at->file, at->line,
+                   "invalid UTF-8 separates words; is it Latin-1? iconv -f latin1 -t utf8");
+}
+
+bool dp_reader_charset_text(dp_unit *unit, const dp_raw_record *at, const char *charset, dp_buffer *out,
+                            doppel_document *document) {
+    out->size = 0;
+    dp_mime_result result = dp_mime_utf8((doppel_slice){at->bytes, at->length}, charset, out);
+    if (result == DP_MIME_NO_MEMORY)
+        return dp_unit_no_memory(unit);
+    document->text = out->data ? out->data : "";
+    document->text_length = out->size;
+    if (result == DP_MIME_CLEAN)
+        return true;
+    unit->counts.repaired++;
+    if (result == DP_MIME_UNKNOWN)
+        dp_unit_report(unit, DOPPEL_OK, at->file, at->line,
+                       "charset \"%s\" is not known; read as UTF-8, or else windows-1252", charset);
+    else
+        dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "bytes that are not %s became U+FFFD",
+                       *charset ? charset : "windows-1252");
+    return true;
+}
+
+/* ---- the documents of a unit ---- */
+
+static void set_key(dp_json_field *field, const char *key, const char *usual) {
+    field->key = key ? key : usual;
+    field->key_length = strlen(field->key);
+}
+
+void dp_fields_init(const doppel_input_options *options, dp_json_field fields[DP_FIELDS + DP_EXTRA]) {
+    set_key(&fields[DP_FIELD_ID], options->id_key, "id");
+    set_key(&fields[DP_FIELD_URL], options->url_key, "url");
+    set_key(&fields[DP_FIELD_TITLE], options->title_key, "title");
+    set_key(&fields[DP_FIELD_TEXT], options->text_key, "text");
+    set_key(&fields[DP_FIELD_HTML], options->html_key, "html");
+    for (size_t i = 0; i < options->extra_count; i++)
+        set_key(&fields[DP_FIELDS + i], options->extra_keys[i], "");
+}
+
+bool dp_reader_init(dp_reader *reader) {
+    dp_fields_init(reader->options, reader->fields);
+    reader->decoder.limit = reader->cutter.max_record = reader->options->max_record;
+    reader->cutter.target = reader->sizes->block;
+    reader->json = dp_json_create();
+    return reader->json != NULL;
+}
+
+void dp_reader_free(dp_reader *reader) {
+    dp_json_free(reader->json);
+    dp_buffer_free(&reader->text);
+    dp_buffer_free(&reader->repaired);
+    dp_buffer_free(&reader->id);
+    for (size_t i = 0; i < DP_SPARE; i++)
+        dp_buffer_free(&reader->spare[i]);
+    dp_cutter_free(&reader->cutter);
+    dp_http_decoder_free(&reader->decoder);
+}
 
 /* The records of a block, and what is to be said of those behind it. */
 static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
-    const dp_block *block = &unit->block;
-    dp_place at = {.file = file};
+    const dp_record_block *block = &unit->block;
+    dp_raw_record at = {.file = file};
     unit->counts.bytes += block->size;
-    dp_unit_tally(unit)->records = true;
+    dp_unit_counts(unit)->records = true;
     unit->format->read(reader, unit, file);
     if (block->long_line && !dp_reader_stopped(reader, unit)) {
         at.line = block->long_line;
@@ -150,11 +480,9 @@ static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
     }
 }
 
-/* ---- whole files ---- */
-
 /* Reads the rest of the file behind what the block has of it, up to one byte more than a record may have. */
 static bool read_rest(dp_reader *reader, dp_unit *unit) {
-    dp_block *block = &unit->block;
+    dp_record_block *block = &unit->block;
     dp_stream *stream = &unit->stream;
     size_t limit = reader->options->max_record, got = 1;
     uint64_t expected = stream->size - (stream->raw_bytes < stream->size ? stream->raw_bytes : stream->size);
@@ -162,8 +490,8 @@ static bool read_rest(dp_reader *reader, dp_unit *unit) {
         size_t want = (size_t)expected + 1 > limit - block->size ? limit - block->size + 1 : (size_t)expected + 1;
         if (want < 4096)
             want = 4096;
-        if (!dp_block_reserve(block, block->size + want))
-            return dp_reader_no_memory(unit);
+        if (!reserve_block(block, block->size + want))
+            return dp_unit_no_memory(unit);
         got = dp_stream_read(stream, block->data + block->size, want);
         block->size += got;
         /* Where the size is not known, or wrong, the room doubles. */
@@ -173,19 +501,17 @@ static bool read_rest(dp_reader *reader, dp_unit *unit) {
 }
 
 static void read_whole(dp_reader *reader, dp_unit *unit, const char *file) {
-    dp_block *block = &unit->block;
+    dp_record_block *block = &unit->block;
     if (!read_rest(reader, unit) || dp_reader_stopped(reader, unit))
         return;
     unit->counts.bytes += block->size;
     if (unit->stream.failed)
         dp_reader_bad_file(reader, unit, file, unit->stream.failure);
     else if (block->size > reader->options->max_record)
-        dp_reader_too_long(reader, unit, &(dp_place){.file = file});
+        dp_reader_too_long(reader, unit, &(dp_raw_record){.file = file});
     else
         unit->format->read(reader, unit, file);
 }
-
-/* ---- small files ---- */
 
 static void read_small_records(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_cutter *cutter = &reader->cutter;
@@ -193,30 +519,17 @@ static void read_small_records(dp_reader *reader, dp_unit *unit, const char *fil
     while (!cutter->ended && !dp_reader_stopped(reader, unit)) {
         unit->block.size = 0;
         unit->block.long_line = unit->block.cut_line = 0;
-        if (!dp_cutter_next(cutter, &unit->block) || !dp_unit_set_header(unit, &cutter->header)) {
-            dp_reader_no_memory(unit);
+        if (!dp_unit_next_block(unit, cutter))
             return;
-        }
         read_block(reader, unit, file);
     }
     if (unit->stream.failed && !dp_reader_stopped(reader, unit))
         dp_reader_bad_file(reader, unit, file, unit->stream.failure);
 }
 
-/* A small file that is one document, of which `head` was read. */
-static void read_small_whole(dp_reader *reader, dp_unit *unit, const char *file, const dp_buffer *head) {
-    if (!dp_block_reserve(&unit->block, head->size)) {
-        dp_reader_no_memory(unit);
-        return;
-    }
-    memcpy(unit->block.data, head->data, head->size);
-    unit->block.size = head->size;
-    read_whole(reader, unit, file);
-}
-
 /* A file that cannot be opened may be a pattern. */
 static const char *why_unopened(const char *file, const dp_stream *stream) {
-    return dp_walk_is_pattern(file) && access(file, F_OK) ? "no file matches this pattern" : stream->failure;
+    return strpbrk(file, "*?[") && access(file, F_OK) ? "no file matches this pattern" : stream->failure;
 }
 
 static void read_file(dp_reader *reader, dp_unit *unit, const char *file) {
@@ -225,19 +538,19 @@ static void read_file(dp_reader *reader, dp_unit *unit, const char *file) {
     if (!dp_stream_open(stream, file))
         dp_reader_bad_file(reader, unit, file, why_unopened(file, stream));
     else if (!(unit->format = dp_format_read(stream, file, head)))
-        dp_reader_no_memory(unit);
+        dp_unit_no_memory(unit);
     else if (unit->format->end)
         read_small_records(reader, unit, file);
-    else
-        read_small_whole(reader, unit, file, head);
+    else if (dp_unit_set_block(unit, head))
+        read_whole(reader, unit, file);
     unit->raw_bytes += stream->raw_bytes;
     dp_stream_close(stream);
-    dp_block_reset(&unit->block, reader->sizes->block);
+    reset_block(&unit->block, reader->sizes->block);
 }
 
 void dp_reader_run(dp_reader *reader, dp_unit *unit) {
     const char *file = unit->names.data;
-    if (unit->kind != DP_UNIT_FILES && !dp_unit_begin_file(unit, unit->file_number))
+    if (unit->kind != DP_UNIT_FILES && !begin_file(unit, unit->file_number))
         return;
     if (unit->kind == DP_UNIT_BLOCK) {
         read_block(reader, unit, file);
@@ -248,7 +561,7 @@ void dp_reader_run(dp_reader *reader, dp_unit *unit) {
         unit->raw_bytes += unit->stream.raw_bytes;
     } else {
         for (size_t i = 0; i < unit->files && !dp_reader_stopped(reader, unit); i++, file += strlen(file) + 1)
-            if (dp_unit_begin_file(unit, unit->file_number + i))
+            if (begin_file(unit, unit->file_number + i))
                 read_file(reader, unit, file);
     }
 }

@@ -1,10 +1,230 @@
-/* reader.h - the documents of a unit: what one thread does with what it took. */
+/* reader.h - how bytes become documents: blocks of records, the table of formats, units of work and their results, and
+ * what a format calls to give documents.
+ *
+ * A stream is cut into blocks of whole records (dp_cutter), by the format's own rule. One thread takes a unit of work
+ * (a block, or whole files) and gives each document of it to the caller (dp_reader_run); what came of that stands in
+ * the unit until its turn. refusal.c counts what was bad.
+ *
+ * To add a format: a file NAME.c that defines `const dp_format dp_format_NAME`, a line for it below and in the list in
+ * format.c, and a test. Compression is no concern of a format: it sees the bytes, and the name without .gz or .zst. */
 #ifndef DP_READER_H
 #define DP_READER_H
 
 #include "input/http.h"
+#include "input/input.h"
 #include "input/json.h"
-#include "input/source.h"
+#include "input/stream.h"
+
+struct dp_reader;
+struct dp_unit;
+
+/* ---- blocks of records ----
+ *
+ * A block ends behind the last record that fits, what is behind it opens the next block. A record longer than the limit
+ * is passed over without being held; a block says so, and ends there. Where a record ends is the format's to say. */
+
+typedef struct dp_record_block {
+    char *data; /* followed by DP_JSON_PADDING readable bytes */
+    size_t size, capacity;
+    uint64_t first_line; /* the number of its first line, or record */
+    uint64_t long_line;  /* a record behind the block that is too long; 0: none */
+    uint64_t cut_line;   /* a record behind the block that lacks its end because the stream failed; 0: none */
+    uint64_t raw_bytes;  /* read from the file for this block */
+    bool first, last;    /* of its file */
+} dp_record_block;
+
+/* What a format knows of the record at hand. All zero where one starts, but for `file`. */
+typedef struct dp_mark {
+    size_t seen;    /* bytes that were looked at: the next look starts there */
+    uint64_t state; /* anything; positions only relative to `seen` */
+    uint64_t file;  /* what it knows of the file: zero at its start, then as the format sets it */
+} dp_mark;
+
+/* Gives how many bytes the record at `data` has, its line end and all else that belongs to it included, if its end is
+ * surely within the `size` bytes that are there; else 0, and is asked again when there are more. In between, those
+ * before mark->seen may be dropped, if the record is too long: `data` is then what was behind them, and mark->seen 0.
+ */
+typedef size_t (*dp_record_end)(dp_mark *mark, const char *data, size_t size);
+
+typedef struct dp_cutter {
+    const struct dp_format *format;
+    dp_stream *stream;
+    dp_buffer rest;   /* read, but not given yet */
+    dp_buffer header; /* the first record, where the format has that */
+    dp_mark mark;     /* of the record at hand */
+    uint64_t line;    /* the number of the line or record that comes next */
+    uint64_t raw_bytes;
+    size_t target;     /* bytes of a block, unless one record is longer */
+    size_t max_record; /* bytes of a record */
+    bool begun, ended;
+} dp_cutter;
+
+/* Begins a stream of which `cutter->rest` was already read. */
+void dp_cutter_begin(dp_cutter *cutter, const struct dp_format *format, dp_stream *stream);
+void dp_cutter_free(dp_cutter *cutter);
+
+/* Fills an empty block. False at the end of the stream (`ended`), or when there is no memory. The last block may have
+ * no records, only something to report. */
+bool dp_cutter_next(dp_cutter *cutter, dp_record_block *block);
+
+/* ---- formats: format.c ---- */
+
+/* How a file of a format is told, cut into units of work, and read. */
+typedef struct dp_format {
+    const char *record; /* what messages call a record of it, e.g. "row"; not for files that are one document */
+
+    /* Endings of names that tell it, each with its dot, NULL at the end; or NULL. Names count before content. */
+    const char *const *endings;
+
+    /* Whether a file that begins so has it; or NULL. At most the first kilobytes are there, fewer when that is all the
+     * file has or when a pipe has given no more yet: then a format is asked again with more. A byte-order mark of UTF-8
+     * is taken off before. */
+    bool (*tells)(const char *head, size_t length);
+
+    /* On the reading side, one thread at a time: finds the end of a record, so that a big file is cut into blocks of
+     * whole records. NULL: the file is one document. */
+    dp_record_end end;
+    bool by_lines; /* a record may have several lines, and its number is that of its first line; else records count */
+    bool headed;   /* the first record says how to read the others: it goes to unit->header, with each block */
+
+    /* On any of the threads: gives the documents of unit->block (dp_reader_give), whole records of the file or the
+     * whole file, and leaves out bad ones (dp_reader_bad_record). Ends early when dp_reader_stopped. The first block of
+     * a file has `first` set, and may be empty; the last record of the last block may lack its end. Records are up to a
+     * few bytes longer than options->max_record: check it. What stands in block->long_line and block->cut_line has been
+     * seen to. Memory of its own it takes from reader->spare, or as a field of dp_reader. */
+    void (*read)(struct dp_reader *reader, struct dp_unit *unit, const char *file);
+} dp_format;
+
+extern const dp_format dp_format_jsonl, dp_format_warc, dp_format_arc, dp_format_csv, dp_format_tsv, dp_format_mbox;
+
+/* Reads the start of a file into an empty buffer, as much as it takes to tell its format. NULL: no memory. */
+const dp_format *dp_format_read(dp_stream *stream, const char *path, dp_buffer *head);
+
+/* Whether a page begins so: what the format HTML goes by. */
+bool dp_html_tells(const char *head, size_t length);
+
+/* ---- whether inputs are refused for their bad records: refusal.c ----
+ *
+ * doppel_input_options.refuse_bad. Each unit of work counts, file by file, what it read and what it left out; whoever
+ * emits units gives the counts over, in input order. A file of records of which no document could be read, or more than
+ * half of whose records are bad, is refused, and so are all inputs together. A file that is one document by itself
+ * counts only among all: a picture among texts is no reason to stop. */
+
+/* What is wrong with the bad records of a file, for the message. */
+typedef struct dp_hint {
+    doppel_error first; /* the first of them */
+    uint64_t lacking;   /* how many have neither a text nor a page */
+    uint64_t listed;    /* of these, how many gave their fields to `fields` */
+    char fields[200];   /* names, separated by commas */
+    char key[64];       /* the field with the longest string, which may be the text */
+    size_t longest;
+} dp_hint;
+
+typedef struct dp_file_counts {
+    uint64_t file; /* its number, in input order */
+    uint64_t documents, bad;
+    bool records;  /* it is a file of records */
+    dp_hint *hint; /* NULL: nothing is bad */
+} dp_file_counts;
+
+/* Notes what is bad with a record; no memory for it is no failure. */
+void dp_counts_bad(dp_file_counts *counts, const doppel_error *why);
+
+/* Notes the fields of a record, a JSON object that was read, which has neither a text nor a page. */
+void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t length);
+
+/* How the first records of a unit went: bit i is set when record i is bad. */
+enum { DP_FIRST = 1024 };
+typedef struct dp_first {
+    size_t count;
+    uint64_t bad[DP_FIRST / 64];
+} dp_first;
+
+typedef struct dp_refusal {
+    const doppel_input_options *options;
+    dp_file_counts file, all;
+    uint64_t first_documents, first_bad; /* of the first records */
+    uint64_t files;                      /* that were refused */
+    bool first;                          /* the first records were judged */
+    bool refused;                        /* the inputs were refused: `error` says why */
+    doppel_error error;
+} dp_refusal;
+
+/* Takes the counts of a unit; of those of its files the last is left, empty. */
+void dp_refusal_take(dp_refusal *refusal, dp_file_counts *files, size_t *count, dp_first *first);
+
+/* Whether as many records were read as are judged before anything is done with them; so too when `bytes` wait. */
+bool dp_refusal_ready(const dp_refusal *refusal, size_t bytes);
+
+/* What was read so far: DOPPEL_OK, or DOPPEL_ERROR_INPUT and refusal->error. */
+doppel_status dp_refusal_first(dp_refusal *refusal);
+doppel_status dp_refusal_end(dp_refusal *refusal);
+void dp_refusal_free(dp_refusal *refusal);
+
+/* ---- units of work: what one thread takes at a time, and what came of it, kept until its turn ---- */
+
+struct doppel_output {
+    dp_buffer bytes;
+};
+
+typedef enum dp_unit_kind {
+    DP_UNIT_FILES, /* whole small files, still to be opened */
+    DP_UNIT_BLOCK, /* a block of records of a big one */
+    DP_UNIT_WHOLE  /* the start of a big file that is one document; `stream` has the rest */
+} dp_unit_kind;
+
+typedef struct dp_unit {
+    dp_unit_kind kind;
+    dp_buffer names; /* of its files, each NUL-ended; one only unless kind is FILES */
+    size_t files;
+    const dp_format *format; /* of the block, or of the file at hand */
+    dp_buffer header;        /* of the file, where the format has one */
+    dp_record_block block;
+    dp_stream stream;
+    char failure[160]; /* BLOCK: why the stream ended too early; empty: it did not */
+
+    doppel_output output;
+    doppel_error *reports; /* for `bad` */
+    size_t report_count, report_capacity;
+    doppel_input_counts counts;
+    dp_first first;              /* for dp_refusal_take */
+    dp_file_counts *file_counts; /* of its files, the last being that at hand */
+    size_t file_count, file_room;
+    uint64_t file_number; /* of its first file */
+    uint64_t raw_bytes;
+    doppel_status status; /* not DOPPEL_OK: the run ends here */
+    doppel_error error;
+
+    uint64_t sequence; /* its place in the input */
+    bool done;         /* waits to be emitted; by the lock of the run, not by its thread */
+} dp_unit;
+
+/* Empties a unit for its next use; memory is kept. */
+void dp_unit_reset(dp_unit *unit, size_t block_size);
+void dp_unit_free(dp_unit *unit);
+
+/* Fills the block with a copy of these bytes; false when there is no memory, and then the unit has failed. */
+bool dp_unit_set_block(dp_unit *unit, const dp_buffer *bytes);
+
+/* Fills the block with the next of the cutter, and the header with that of its file; false as above. */
+bool dp_unit_next_block(dp_unit *unit, dp_cutter *cutter);
+
+/* The counts of the file at hand. */
+static inline dp_file_counts *dp_unit_counts(dp_unit *unit) {
+    return &unit->file_counts[unit->file_count - 1];
+}
+
+/* Notes something for `bad`: code DOPPEL_OK is a repair. */
+void dp_unit_report(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Ends the run at this unit. */
+void dp_unit_fail(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *message);
+
+/* The same for want of memory; gives false, so that one line does it. */
+bool dp_unit_no_memory(dp_unit *unit);
+
+/* ---- the documents of a unit: what one thread does with what it took ---- */
 
 enum { DP_FIELD_ID, DP_FIELD_URL, DP_FIELD_TITLE, DP_FIELD_TEXT, DP_FIELD_HTML, DP_FIELDS };
 
@@ -40,14 +260,6 @@ typedef struct dp_reader {
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
 
-/* A record as it stands in the file. */
-typedef struct dp_place {
-    const char *file;
-    uint64_t line; /* 0: a file that is one document */
-    const char *bytes;
-    size_t length;
-} dp_place;
-
 /* `options`, `work`, `sizes`, `flush` and `run` are set by the caller, the rest is zero. False: no memory. */
 bool dp_reader_init(dp_reader *reader);
 void dp_reader_free(dp_reader *reader);
@@ -57,57 +269,64 @@ void dp_reader_run(dp_reader *reader, dp_unit *unit);
 
 /* ---- for the formats ---- */
 
+/* A record as it stands in the file. */
+typedef struct dp_raw_record {
+    const char *file;
+    uint64_t line; /* 0: a file that is one document */
+    const char *bytes;
+    size_t length;
+} dp_raw_record;
+
 /* Whether text starts with the byte-order mark of UTF-16, and what to say then. */
 static inline bool dp_is_utf16(const char *text, size_t length) {
     return length >= 2 && (!memcmp(text, "\xFF\xFE", 2) || !memcmp(text, "\xFE\xFF", 2));
 }
+#define DP_WHY_UTF16 "UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8"
+
 /* Whether a file is one of Parquet, and what to say then. */
 static inline bool dp_is_parquet(const char *bytes, size_t length) {
     return length >= 4 && !memcmp(bytes, "PAR1", 4);
 }
 #define DP_WHY_PARQUET "Parquet, not text; convert it, e.g. with duckdb: COPY 'x.parquet' TO 'x.jsonl' (FORMAT json)"
-#define DP_WHY_UTF16 "UTF-16, not UTF-8; convert it with iconv -f utf-16 -t utf-8"
 
 /* The charset of pages that stand in records of UTF-8; what they say of themselves was so before. */
 #define DP_CHARSET_UTF8 "utf-8"
+
+/* Sets the keys of a record: the names of the fields of a document, then those of the extra fields. */
+void dp_fields_init(const doppel_input_options *options, dp_json_field fields[DP_FIELDS + DP_EXTRA]);
 
 /* Whether the run is over: a format then gives no more documents. */
 bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit);
 
 /* A document without text and extra fields (reader->extra is emptied; fill it), its id the file. */
-doppel_document dp_reader_document(dp_reader *reader, const dp_place *at);
+doppel_document dp_reader_document(dp_reader *reader, const dp_raw_record *at);
 
 /* Sets the id to FILE:LINE, kept in reader->id, or with no_made_ids to nothing; false: no memory. */
-bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_place *at, doppel_document *document);
+bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document);
 
-/* reader_text.c: sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported.
- */
-void dp_reader_plain_text(dp_unit *unit, const dp_place *at, doppel_document *document);
+/* Sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported. */
+void dp_reader_plain_text(dp_unit *unit, const dp_raw_record *at, doppel_document *document);
 
 /* The same with bytes in a charset (empty: none is given; see dp_mime_utf8): the text is kept in `out`, and what was
  * lost of it is counted and reported. False: no memory. */
-bool dp_reader_charset_text(dp_unit *unit, const dp_place *at, const char *charset, dp_buffer *out,
+bool dp_reader_charset_text(dp_unit *unit, const dp_raw_record *at, const char *charset, dp_buffer *out,
                             doppel_document *document);
-
-/* Makes a document of a line of JSON and gives it to the work. */
-void dp_reader_record(dp_reader *reader, dp_unit *unit, const dp_place *at);
 
 /* Gives a document to the work. */
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document);
 
 /* Whether the bytes at hand are no text, by a NUL among the first or the mark of UTF-16: says so, and leaves them out.
  */
-bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_place *at);
+bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
 
 /* Leaves the last record of a file out, which breaks off; the file counts as not read to its end. */
-void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_place *at);
+void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
 
 /* Says that a file cannot be read, or not to its end. */
 void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file, const char *why);
 
-/* Leaves a record out, or ends the run for want of memory. All give false, so that one line does it. */
-bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_place *at, const char *why);
-bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_place *at);
-bool dp_reader_no_memory(dp_unit *unit);
+/* Leaves a record out. Both give false, so that one line does it. */
+bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *why);
+bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
 
 #endif

@@ -1,8 +1,14 @@
 /* stream.c - the bytes of one file, decompressed.
  *
  * Plain files are read straight into the caller's memory, but for the first bytes, which were looked at to tell the
- * format. Compressed ones go through `raw` (stream_codecs.c), and what comes behind the first member of a big file
- * through threads (decompress.c). */
+ * format. Compressed ones go through `raw`, and what comes behind the first member of a big file through threads.
+ *
+ * Decompressing ahead: a file is cut into pieces of equal size from the place where the reader stands, which is the
+ * start of a member. For each piece a thread looks for the first place that may be a start, and decompresses from there
+ * all members that start in the piece. That is a guess: the reader takes the bytes only if it stands exactly where they
+ * start, and every member before was decompressed to its end. Otherwise it does the work itself, in order. So the bytes
+ * are the same as without threads, and so are the errors: threads keep whole members only, what is damaged is left to
+ * the reader. */
 #include "input/stream.h"
 
 #include "input/input.h"
@@ -10,11 +16,422 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+enum { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD };
+
+/* What is to be decompressed ahead. */
+typedef struct ahead_file {
+    int fd;        /* a regular file, read at places, so that its own position stays */
+    bool zstd;     /* else gzip */
+    uint64_t from; /* where a member starts */
+    uint64_t size; /* of the file */
+    int threads;
+} ahead_file;
+
+/* Whole members. */
+typedef struct ahead_piece {
+    uint64_t start, end; /* where they stand in the file; equal: none were found */
+    dp_buffer out;
+    int state;
+} ahead_piece;
+
+/* ---- the members of a piece: finds where one may start, and decompresses from there ----
+ *
+ * A place that looks like a start is one only if a whole member with its right checksum follows, and another start or
+ * the end of the file behind that, as far as the piece goes. If not, the search goes on behind the place. */
+
+/* One read of the file. */
+#define RAW ((size_t)128 << 10)
+
+/* What is looked at to tell a start: the magic number of zstd; of gzip that, the method and the flags. */
+#define START 4
+
+/* So many places of a piece are tried. Data that was made to have many must not cost much. */
+#define TRIES 16
+
+/* Room for output grows by at least this. */
+#define ROOM ((size_t)256 << 10)
+
+/* Windows of 16 MiB, which is what one piece may become. Every decoder holds one, so that larger ones, up to 128 MiB,
+ * would add up; frames that ask for them are left to the reader. */
+#define WINDOW_LOG 24
+
+#define NOWHERE UINT64_MAX
+
+typedef struct member_reader {
+    ahead_file file;
+    uint64_t offset;   /* in the file, of raw[0] */
+    size_t start, end; /* what of raw is unused */
+    z_stream gzip;
+    ZSTD_DCtx *decoder;
+    uint8_t raw[RAW];
+} member_reader;
+
+/* For one thread; NULL when there is no memory. */
+static member_reader *create_reader(const ahead_file *file) {
+    member_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return NULL;
+    reader->file = *file;
+    if (file->zstd && (reader->decoder = ZSTD_createDCtx()))
+        ZSTD_DCtx_setParameter(reader->decoder, ZSTD_d_windowLogMax, WINDOW_LOG);
+    /* 15: the largest window; 16: a gzip header and no other */
+    if (file->zstd ? reader->decoder != NULL : inflateInit2(&reader->gzip, 15 + 16) == Z_OK)
+        return reader;
+    free(reader);
+    return NULL;
+}
+
+static void free_reader(member_reader *reader) {
+    if (!reader)
+        return;
+    if (reader->file.zstd)
+        ZSTD_freeDCtx(reader->decoder);
+    else
+        inflateEnd(&reader->gzip);
+    free(reader);
+}
+
+static uint64_t place(const member_reader *reader) {
+    return reader->offset + reader->start;
+}
+
+static void go_to(member_reader *reader, uint64_t to) {
+    if (to >= reader->offset && to <= reader->offset + reader->end) {
+        reader->start = (size_t)(to - reader->offset);
+        return;
+    }
+    reader->offset = to;
+    reader->start = reader->end = 0;
+}
+
+/* Makes at least `need` bytes stand in `raw`; false when the file has no more, or cannot be read. */
+static bool fill_raw(member_reader *reader, size_t need) {
+    size_t have = reader->end - reader->start;
+    if (have >= need)
+        return true;
+    memmove(reader->raw, reader->raw + reader->start, have);
+    reader->offset += reader->start;
+    reader->start = 0;
+    reader->end = have;
+    while (reader->end < need) {
+        off_t at = (off_t)(reader->offset + reader->end);
+        ssize_t got = pread(reader->file.fd, reader->raw + reader->end, RAW - reader->end, at);
+        if (got <= 0)
+            return false;
+        reader->end += (size_t)got;
+    }
+    return true;
+}
+
+static bool is_start(const member_reader *reader, const uint8_t *p) {
+    if (!reader->file.zstd) /* deflate, and no flag that is not in use */
+        return p[0] == 0x1F && p[1] == 0x8B && p[2] == 8 && !(p[3] & 0xE0);
+    uint32_t magic = dp_load32(p);
+    return magic == ZSTD_MAGICNUMBER || (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+/* The first place from `from` on, before `to`, that looks like a start. */
+static uint64_t find_start(member_reader *reader, uint64_t from, uint64_t to) {
+    go_to(reader, from);
+    while (place(reader) < to && fill_raw(reader, START)) {
+        const uint8_t *p = reader->raw + reader->start, *last = reader->raw + reader->end - START;
+        while (p <= last && !is_start(reader, p))
+            p++;
+        reader->start = (size_t)(p - reader->raw);
+        if (p <= last)
+            return place(reader) < to ? place(reader) : NOWHERE;
+    }
+    return NOWHERE;
+}
+
+/* Room for output, within `most` bytes in all; 0: there is none. */
+static size_t make_room(dp_buffer *out, size_t most) {
+    size_t want = out->capacity;
+    if (want < out->size + ROOM / 4)
+        want = out->size + ROOM;
+    if (want > most)
+        want = most;
+    return dp_reserve(&out->data, &out->capacity, want, 1) ? want - out->size : 0;
+}
+
+static bool read_gzip_member(member_reader *reader, dp_buffer *out, size_t most) {
+    z_stream *z = &reader->gzip;
+    int result = inflateReset(z);
+    while (result == Z_OK || result == Z_BUF_ERROR) {
+        size_t room = make_room(out, most);
+        if (!fill_raw(reader, 1) || (!room && result == Z_BUF_ERROR))
+            return false;
+        z->next_in = reader->raw + reader->start;
+        z->avail_in = (uInt)(reader->end - reader->start);
+        z->next_out = (uint8_t *)out->data + out->size;
+        z->avail_out = (uInt)room;
+        result = inflate(z, Z_NO_FLUSH);
+        reader->start = reader->end - z->avail_in;
+        out->size += room - z->avail_out;
+    }
+    return result == Z_STREAM_END;
+}
+
+static bool read_zstd_frame(member_reader *reader, dp_buffer *out, size_t most) {
+    size_t result = ZSTD_DCtx_reset(reader->decoder, ZSTD_reset_session_only);
+    bool moved = true;
+    while (!ZSTD_isError(result) && moved) {
+        size_t room = make_room(out, most);
+        fill_raw(reader, 1); /* at the end of the file the decoder may still hold output */
+        ZSTD_inBuffer in = {reader->raw + reader->start, reader->end - reader->start, 0};
+        ZSTD_outBuffer to = {room ? out->data + out->size : NULL, room, 0};
+        result = ZSTD_decompressStream(reader->decoder, &to, &in);
+        reader->start += in.pos;
+        out->size += to.pos;
+        if (!result)
+            return true;
+        moved = in.pos || to.pos;
+    }
+    return false;
+}
+
+/* Reads members from `start` on while they start before `to`; those that do not fit are left out. False when something
+ * else stands there. */
+static bool read_chain(member_reader *reader, uint64_t to, size_t most, ahead_piece *piece) {
+    while (place(reader) < to && place(reader) < reader->file.size) {
+        size_t before = piece->out.size;
+        if (!fill_raw(reader, START) || !is_start(reader, reader->raw + reader->start))
+            return false;
+        if (!(reader->file.zstd ? read_zstd_frame : read_gzip_member)(reader, &piece->out, most)) {
+            bool full = piece->out.size >= most;
+            piece->out.size = before;
+            return full;
+        }
+        piece->end = place(reader);
+    }
+    return true;
+}
+
+/* Fills the piece with the members that start in the file from `from` up to, not including, `to`: with as many as fit
+ * into `most` bytes. */
+static void read_members(member_reader *reader, uint64_t from, uint64_t to, size_t most, ahead_piece *piece) {
+    for (int i = 0; i < TRIES; i++) {
+        piece->out.size = 0;
+        piece->start = piece->end = find_start(reader, from, to);
+        if (piece->start == NOWHERE)
+            break;
+        go_to(reader, piece->start);
+        if (read_chain(reader, to, most, piece))
+            return;
+        from = piece->end > piece->start ? piece->end : piece->start + 1;
+    }
+    piece->out.size = 0;
+    piece->start = piece->end = 0;
+}
+
+/* ---- threads that decompress pieces ahead of the reader ----
+ *
+ * Pieces are begun in order, within a window that starts at the reader's piece, and only while the finished ones hold
+ * less than sizes.held bytes. What the reader waits for was begun before all that is held, or is begun next, as nothing
+ * is held then: so there is always an end to its wait. Everything is guarded by `lock`, but for a piece that is busy
+ * (its thread's) or done (the reader's). */
+
+/* 256 KiB are some ms of work: enough that locks cost nothing, and what comes of them mostly stays in a cache. */
+static const dp_ahead_sizes usual_ahead = {
+    .piece = (size_t)256 << 10, .most = (size_t)16 << 20, .held = (size_t)32 << 20, .least = (size_t)1 << 20};
+
+/* A member may span many pieces; those behind its first one have no start, and cost only the search. 64 pieces reach
+ * over members of 16 MiB, which is what one piece may become. */
+#define WINDOW 64
+
+/* More threads than these find no more to do than a reader can use. */
+#define MOST_THREADS 8
+
+/* So many wrong guesses in a row, and there is no use. */
+#define MOST_WRONG 4
+
+/* Memory of so many pieces is kept for the next ones: fresh memory costs as much as copying does. */
+#define SPARES 4
+
+enum { PIECE_FREE, PIECE_BUSY, PIECE_DONE };
+
+typedef struct dp_ahead dp_ahead;
+
+typedef struct ahead_worker {
+    dp_ahead *ahead;
+    member_reader *reader;
+    pthread_t thread;
+} ahead_worker;
+
+struct dp_ahead {
+    ahead_file file;
+    dp_ahead_sizes sizes;
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* something of what `lock` guards has changed */
+    bool ended;
+    uint64_t first, next, count; /* pieces: the reader's, the next to be begun, all there are */
+    size_t held;                 /* bytes of the pieces that are done */
+    uint64_t wrong_piece;        /* the last that was guessed wrong, from 1; the reader's, as is `wrong` */
+    int wrong;                   /* how many since a right guess */
+    ahead_piece pieces[WINDOW];
+    dp_buffer spares[SPARES];
+    int spare_count;
+    ahead_worker workers[MOST_THREADS];
+    int worker_count;
+};
+
+static ahead_piece *piece_of(dp_ahead *ahead, uint64_t number) {
+    return &ahead->pieces[number % WINDOW];
+}
+
+/* Forgets a piece. */
+static void release(dp_ahead *ahead, ahead_piece *piece) {
+    ahead->held -= piece->out.size;
+    if (piece->out.data && ahead->spare_count < SPARES)
+        ahead->spares[ahead->spare_count++] = piece->out;
+    else
+        dp_buffer_free(&piece->out);
+    piece->out = (dp_buffer){0};
+    piece->state = PIECE_FREE;
+}
+
+/* Whether a piece can be begun now. */
+static bool may_begin(dp_ahead *ahead) {
+    return ahead->next < ahead->count && ahead->next < ahead->first + WINDOW && ahead->held < ahead->sizes.held &&
+           piece_of(ahead, ahead->next)->state == PIECE_FREE;
+}
+
+/* Does one piece, the lock being held at the start and at the end. */
+static void do_next(dp_ahead *ahead, member_reader *reader) {
+    uint64_t number = ahead->next++, from = ahead->file.from + number * ahead->sizes.piece;
+    ahead_piece *piece = piece_of(ahead, number);
+    piece->state = PIECE_BUSY;
+    if (ahead->spare_count)
+        piece->out = ahead->spares[--ahead->spare_count];
+    pthread_mutex_unlock(&ahead->lock);
+    read_members(reader, from, from + ahead->sizes.piece, ahead->sizes.most, piece);
+    pthread_mutex_lock(&ahead->lock);
+    piece->state = PIECE_DONE;
+    ahead->held += piece->out.size;
+    if (number < ahead->first) /* the reader did not wait for it */
+        release(ahead, piece);
+    pthread_cond_broadcast(&ahead->moved);
+}
+
+static void *decompress_pieces(void *user) {
+    const ahead_worker *w = user;
+    dp_ahead *ahead = w->ahead;
+    pthread_mutex_lock(&ahead->lock);
+    while (!ahead->ended)
+        if (may_begin(ahead))
+            do_next(ahead, w->reader);
+        else
+            pthread_cond_wait(&ahead->moved, &ahead->lock);
+    pthread_mutex_unlock(&ahead->lock);
+    return NULL;
+}
+
+/* Signals go to the caller's threads: these block them. */
+static void start_threads(dp_ahead *ahead) {
+    int threads = ahead->file.threads < MOST_THREADS ? ahead->file.threads : MOST_THREADS;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 0; i < threads; i++) {
+        ahead_worker *w = &ahead->workers[i];
+        *w = (ahead_worker){.ahead = ahead, .reader = create_reader(&ahead->file)};
+        if (!w->reader || pthread_create(&w->thread, NULL, decompress_pieces, w)) {
+            free_reader(w->reader);
+            break;
+        }
+        ahead->worker_count++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Ends the threads. NULL is fine. */
+static void free_ahead(dp_ahead *ahead) {
+    if (!ahead)
+        return;
+    pthread_mutex_lock(&ahead->lock);
+    ahead->ended = true;
+    pthread_cond_broadcast(&ahead->moved);
+    pthread_mutex_unlock(&ahead->lock);
+    for (int i = 0; i < ahead->worker_count; i++) {
+        pthread_join(ahead->workers[i].thread, NULL);
+        free_reader(ahead->workers[i].reader);
+    }
+    for (size_t i = 0; i < WINDOW; i++)
+        dp_buffer_free(&ahead->pieces[i].out);
+    while (ahead->spare_count)
+        dp_buffer_free(&ahead->spares[--ahead->spare_count]);
+    pthread_cond_destroy(&ahead->moved);
+    pthread_mutex_destroy(&ahead->lock);
+    free(ahead);
+}
+
+/* Starts the threads; NULL when there is no memory, or none starts: then there is just no help. */
+static dp_ahead *create_ahead(const ahead_file *file, const dp_ahead_sizes *sizes) {
+    dp_ahead *ahead = calloc(1, sizeof *ahead);
+    if (!ahead)
+        return NULL;
+    ahead->file = *file;
+    ahead->sizes = *sizes;
+    ahead->count = (file->size - file->from + sizes->piece - 1) / sizes->piece;
+    pthread_mutex_init(&ahead->lock, NULL);
+    pthread_cond_init(&ahead->moved, NULL);
+    start_threads(ahead);
+    if (ahead->worker_count)
+        return ahead;
+    free_ahead(ahead);
+    return NULL;
+}
+
+/* The reader has come to this piece: those before it are forgotten. */
+static void pass(dp_ahead *ahead, uint64_t number) {
+    for (uint64_t i = ahead->first; i < number && i < ahead->next; i++)
+        if (piece_of(ahead, i)->state == PIECE_DONE)
+            release(ahead, piece_of(ahead, i));
+    ahead->first = number;
+    if (ahead->next < number)
+        ahead->next = number;
+    pthread_cond_broadcast(&ahead->moved);
+}
+
+/* The members from `at` on, or NULL when they are not known. They stay until the next call. `at` never goes back. */
+static const ahead_piece *take_ahead(dp_ahead *ahead, uint64_t at) {
+    uint64_t number = (at - ahead->file.from) / ahead->sizes.piece;
+    if (number >= ahead->count)
+        return NULL;
+    ahead_piece *piece = piece_of(ahead, number);
+    pthread_mutex_lock(&ahead->lock);
+    if (number > ahead->first)
+        pass(ahead, number);
+    while (ahead->next <= number || piece->state == PIECE_BUSY)
+        pthread_cond_wait(&ahead->moved, &ahead->lock);
+    pthread_mutex_unlock(&ahead->lock);
+    if (piece->start == at && piece->end > at) {
+        ahead->wrong = 0;
+        return piece;
+    }
+    if (ahead->wrong_piece != number + 1)
+        ahead->wrong++;
+    ahead->wrong_piece = number + 1;
+    return NULL;
+}
+
+/* Whether the guesses were wrong so often that there is no use in going on. */
+static bool is_useless(const dp_ahead *ahead) {
+    return ahead->wrong >= MOST_WRONG;
+}
+
+/* ---- the file ---- */
 
 /* One read of compressed bytes: more than the 128 KiB that a zstd block can have. */
 #define RAW_CAPACITY ((size_t)256 << 10)
@@ -22,7 +439,7 @@
 /* How often a wait for a pipe looks at the stop flag. */
 #define WAIT_MS 100
 
-void dp_stream_fail(dp_stream *stream, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void fail(dp_stream *stream, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(stream->failure, sizeof stream->failure, format, args);
@@ -30,19 +447,8 @@ void dp_stream_fail(dp_stream *stream, const char *format, ...) {
     stream->failed = true;
 }
 
-void dp_stream_init(dp_stream *stream, const volatile int *stop) {
-    memset(stream, 0, sizeof *stream);
-    stream->fd = -1;
-    stream->stop = stop;
-}
-
 static bool stopped(const dp_stream *stream) {
     return dp_stop_asked(stream->stop);
-}
-
-bool dp_stream_ready(const dp_stream *stream) {
-    struct pollfd wait = {stream->fd, POLLIN, 0};
-    return stream->regular || stream->raw_start < stream->raw_end || poll(&wait, 1, 0) > 0;
 }
 
 /* Waits until a pipe has something; false when asked to stop. */
@@ -67,12 +473,13 @@ static size_t read_raw(dp_stream *stream, void *to, size_t room) {
         if (got == 0)
             stream->raw_done = true;
         else if (errno != EINTR && errno != EAGAIN)
-            dp_stream_fail(stream, "cannot read: %s", strerror(errno));
+            fail(stream, "cannot read: %s", strerror(errno));
     }
     return 0;
 }
 
-bool dp_stream_fill(dp_stream *stream, size_t need) {
+/* Makes at least `need` bytes stand in `raw`; false when the file ends first. */
+static bool fill(dp_stream *stream, size_t need) {
     size_t have = stream->raw_end - stream->raw_start;
     if (have >= need)
         return true;
@@ -88,48 +495,147 @@ bool dp_stream_fill(dp_stream *stream, size_t need) {
     return true;
 }
 
-static bool open_file(dp_stream *stream, const char *path) {
-    struct stat status;
-    stream->fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
-    if (stream->fd < 0 || fstat(stream->fd, &status)) {
-        dp_stream_fail(stream, "cannot open: %s", strerror(errno));
+/* ---- gzip and zstd, decompressed in order ---- */
+
+/* What every zstd frame begins with: the magic number and a byte that tells the length of its header. */
+#define ZSTD_FRAME_START 5
+
+static bool at_gzip(const dp_stream *stream) {
+    const uint8_t *p = stream->raw + stream->raw_start;
+    return stream->raw_end - stream->raw_start >= 2 && p[0] == 0x1F && p[1] == 0x8B;
+}
+
+/* A frame, or a frame to be skipped (0x184D2A50 to 0x184D2A5F). */
+static bool at_zstd(const dp_stream *stream) {
+    if (stream->raw_end - stream->raw_start < sizeof(uint32_t))
         return false;
+    uint32_t magic = dp_load32(stream->raw + stream->raw_start);
+    return magic == ZSTD_MAGICNUMBER || (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+static bool start_gzip(dp_stream *stream) {
+    stream->format = STREAM_GZIP;
+    if (stream->gzip)
+        return inflateReset(stream->gzip) == Z_OK;
+    /* 15: the largest window; 16: a gzip header and no other */
+    stream->gzip = calloc(1, sizeof *stream->gzip);
+    return stream->gzip && inflateInit2(stream->gzip, 15 + 16) == Z_OK;
+}
+
+static bool start_zstd(dp_stream *stream) {
+    stream->format = STREAM_ZSTD;
+    stream->zstd_hint = ZSTD_FRAME_START;
+    if (!stream->zstd)
+        stream->zstd = ZSTD_createDCtx();
+    return stream->zstd && !ZSTD_isError(ZSTD_DCtx_reset(stream->zstd, ZSTD_reset_session_only));
+}
+
+/* Tells the format by the first bytes and prepares for it; false when there is no memory. */
+static bool start_codec(dp_stream *stream) {
+    fill(stream, sizeof(uint32_t));
+    stream->format = STREAM_PLAIN;
+    stream->full = false;
+    if (at_gzip(stream))
+        return start_gzip(stream);
+    return !at_zstd(stream) || start_zstd(stream);
+}
+
+static void free_codecs(dp_stream *stream) {
+    if (stream->gzip)
+        inflateEnd(stream->gzip);
+    free(stream->gzip);
+    stream->gzip = NULL;
+    ZSTD_freeDCtx(stream->zstd);
+    stream->zstd = NULL;
+}
+
+/* Between two members: true when another one starts. Zeros may fill up the end of the file; nothing else may. */
+static bool next_member(dp_stream *stream) {
+    fill(stream, 2);
+    if (at_gzip(stream))
+        return inflateReset(stream->gzip) == Z_OK;
+    while (fill(stream, 1))
+        if (stream->raw[stream->raw_start++]) {
+            fail(stream, "there is something else behind the gzip data");
+            break;
+        }
+    return false;
+}
+
+/* The end, which is too early within a member. */
+static size_t end(dp_stream *stream, const char *format) {
+    if (stream->inside && !stream->failed && !dp_stop_asked(stream->stop))
+        fail(stream, "the %s data is cut short", format);
+    stream->at_end = true;
+    return 0;
+}
+
+/* One step: gives what it decompressed, which may be nothing though more is to come, unless `at_end` or `failed`. */
+static size_t read_gzip(dp_stream *stream, char *to, size_t room) {
+    z_stream *z = stream->gzip;
+    size_t asked = room > UINT32_MAX ? UINT32_MAX : room;
+    if (!stream->inside && !next_member(stream))
+        return end(stream, "gzip");
+    stream->inside = true;
+    /* What the decoder still holds of its output comes without input. */
+    if (!fill(stream, 1) && !stream->full)
+        return end(stream, "gzip");
+    z->next_in = stream->raw + stream->raw_start;
+    z->avail_in = (uInt)(stream->raw_end - stream->raw_start);
+    z->next_out = (uint8_t *)to;
+    z->avail_out = (uInt)asked;
+    int result = inflate(z, Z_NO_FLUSH);
+    stream->raw_start = stream->raw_end - z->avail_in;
+    stream->full = !z->avail_out;
+    if (result == Z_STREAM_END)
+        stream->inside = false;
+    else if (result != Z_OK && result != Z_BUF_ERROR)
+        fail(stream, "the gzip data is damaged: %s", z->msg ? z->msg : zError(result));
+    return asked - z->avail_out;
+}
+
+/* How much of the input the decoder gets: never more than the rest of a block. With more it would give nothing of a
+ * whole block when what stands behind it is damaged. What it asks for includes the header of the next block, 3 bytes.
+ * Nothing, while it may hold output.
+ */
+static size_t zstd_share(const dp_stream *stream) {
+    size_t have = stream->raw_end - stream->raw_start, hint = stream->zstd_hint;
+    size_t share = stream->full ? 0 : hint > 3 ? hint - 3 : hint;
+    return have < share ? have : share;
+}
+
+/* The decoder makes its own room, by what the head of a frame says and by what it has from frames before. A block that
+ * does not fit is damaged, as is one that fits but is longer than its frame: which of the two is found must not matter.
+ */
+static const char *zstd_reason(size_t result) {
+    bool no_room = ZSTD_getErrorCode(result) == ZSTD_error_dstSize_tooSmall;
+    return ZSTD_getErrorString(no_room ? ZSTD_error_corruption_detected : ZSTD_getErrorCode(result));
+}
+
+/* The same. */
+static size_t read_zstd(dp_stream *stream, char *to, size_t room) {
+    ZSTD_outBuffer out = {to, room, 0};
+    /* What the decoder still holds of its output comes without input. */
+    if (!fill(stream, 1) && !stream->inside)
+        return end(stream, "zstd");
+    ZSTD_inBuffer in = {stream->raw + stream->raw_start, zstd_share(stream), 0};
+    size_t result = ZSTD_decompressStream(stream->zstd, &out, &in);
+    stream->raw_start += in.pos;
+    bool was_full = stream->full;
+    stream->full = out.pos == out.size;
+    if (ZSTD_isError(result)) {
+        fail(stream, "the zstd data is damaged: %s", zstd_reason(result));
+        return out.pos;
     }
-    stream->regular = S_ISREG(status.st_mode);
-    stream->size = stream->regular ? (uint64_t)status.st_size : 0;
-    if (!stream->raw && !(stream->raw = malloc(RAW_CAPACITY))) {
-        dp_stream_fail(stream, "no memory");
-        return false;
-    }
-    return true;
+    stream->inside = result != 0;
+    stream->zstd_hint = result ? result : ZSTD_FRAME_START;
+    return out.pos || in.pos || !stream->inside || was_full ? out.pos : end(stream, "zstd");
 }
 
-bool dp_stream_open(dp_stream *stream, const char *path) {
-    stream->failed = stream->raw_done = stream->inside = stream->at_end = stream->alone = false;
-    stream->raw_start = stream->raw_end = 0;
-    stream->raw_bytes = 0;
-    if (!open_file(stream, path))
-        return false;
-    if (!dp_stream_start_codec(stream))
-        dp_stream_fail(stream, "no memory");
-    return !stream->failed;
-}
-
-static size_t read_plain(dp_stream *stream, char *to, size_t room) {
-    size_t have = stream->raw_end - stream->raw_start;
-    if (!have)
-        return read_raw(stream, to, room);
-    if (have > room)
-        have = room;
-    memcpy(to, stream->raw + stream->raw_start, have);
-    stream->raw_start += have;
-    return have;
-}
-
-/* ---- ahead ---- */
+/* ---- members from the threads ---- */
 
 static void end_ahead(dp_stream *stream) {
-    dp_ahead_free(stream->ahead);
+    free_ahead(stream->ahead);
     stream->ahead = NULL;
     stream->piece = NULL;
 }
@@ -137,15 +643,15 @@ static void end_ahead(dp_stream *stream) {
 /* At the start of a member: begins decompressing ahead, once, if what is left of the file is worth it. The first member
  * is always read alone: where it is the only one, there is nothing to gain. */
 static void start_ahead(dp_stream *stream, uint64_t at) {
-    const dp_ahead_sizes *sizes = stream->ahead_sizes ? stream->ahead_sizes : &dp_ahead_usual;
-    dp_ahead_file file = {.fd = stream->fd,
-                          .zstd = stream->format == DP_STREAM_ZSTD,
-                          .from = at,
-                          .size = stream->size,
-                          .threads = stream->threads};
+    const dp_ahead_sizes *sizes = stream->ahead_sizes ? stream->ahead_sizes : &usual_ahead;
+    ahead_file file = {.fd = stream->fd,
+                       .zstd = stream->format == STREAM_ZSTD,
+                       .from = at,
+                       .size = stream->size,
+                       .threads = stream->threads};
     bool from_start = lseek(stream->fd, 0, SEEK_CUR) == (off_t)stream->raw_bytes;
     if (from_start && at < stream->size && stream->size - at >= sizes->least)
-        stream->ahead = dp_ahead_create(&file, sizes);
+        stream->ahead = create_ahead(&file, sizes);
     stream->alone = !stream->ahead;
 }
 
@@ -156,9 +662,9 @@ static bool take_piece(dp_stream *stream) {
         return false;
     if (!stream->ahead)
         start_ahead(stream, at);
-    stream->piece = stream->ahead ? dp_ahead_take(stream->ahead, at) : NULL;
+    stream->piece = stream->ahead ? take_ahead(stream->ahead, at) : NULL;
     if (!stream->piece) {
-        stream->alone = stream->alone || dp_ahead_useless(stream->ahead);
+        stream->alone = stream->alone || is_useless(stream->ahead);
         if (stream->alone)
             end_ahead(stream);
         return false;
@@ -168,7 +674,7 @@ static bool take_piece(dp_stream *stream) {
     stream->raw_done = false;
     stream->raw_bytes = stream->piece->end;
     if (lseek(stream->fd, (off_t)stream->raw_bytes, SEEK_SET) < 0)
-        dp_stream_fail(stream, "cannot read: %s", strerror(errno));
+        fail(stream, "cannot read: %s", strerror(errno));
     return !stream->failed;
 }
 
@@ -190,21 +696,68 @@ static size_t read_ahead(dp_stream *stream, char *to, size_t room) {
     return 0;
 }
 
+/* ---- the calls ---- */
+
+void dp_stream_init(dp_stream *stream, const volatile int *stop) {
+    memset(stream, 0, sizeof *stream);
+    stream->fd = -1;
+    stream->stop = stop;
+}
+
+static bool open_file(dp_stream *stream, const char *path) {
+    struct stat status;
+    stream->fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
+    if (stream->fd < 0 || fstat(stream->fd, &status)) {
+        fail(stream, "cannot open: %s", strerror(errno));
+        return false;
+    }
+    stream->regular = S_ISREG(status.st_mode);
+    stream->size = stream->regular ? (uint64_t)status.st_size : 0;
+    if (!stream->raw && !(stream->raw = malloc(RAW_CAPACITY))) {
+        fail(stream, "no memory");
+        return false;
+    }
+    return true;
+}
+
+bool dp_stream_open(dp_stream *stream, const char *path) {
+    stream->failed = stream->raw_done = stream->inside = stream->at_end = stream->alone = false;
+    stream->raw_start = stream->raw_end = 0;
+    stream->raw_bytes = 0;
+    if (!open_file(stream, path))
+        return false;
+    if (!start_codec(stream))
+        fail(stream, "no memory");
+    return !stream->failed;
+}
+
+static size_t read_plain(dp_stream *stream, char *to, size_t room) {
+    size_t have = stream->raw_end - stream->raw_start;
+    if (!have)
+        return read_raw(stream, to, room);
+    if (have > room)
+        have = room;
+    memcpy(to, stream->raw + stream->raw_start, have);
+    stream->raw_start += have;
+    return have;
+}
+
+bool dp_stream_ready(const dp_stream *stream) {
+    struct pollfd wait = {stream->fd, POLLIN, 0};
+    return stream->regular || stream->raw_start < stream->raw_end || poll(&wait, 1, 0) > 0;
+}
+
 size_t dp_stream_read(dp_stream *stream, char *to, size_t room) {
     size_t got = 0;
-    if (stream->format == DP_STREAM_PLAIN)
+    if (stream->format == STREAM_PLAIN)
         return stream->failed ? 0 : read_plain(stream, to, room);
     while (!got && !stream->failed && !stream->at_end) {
         if (stream->regular && stream->threads > 1 && !stream->inside && !stream->alone)
             got = read_ahead(stream, to, room);
         if (!got && !stream->failed)
-            got = (stream->format == DP_STREAM_GZIP ? dp_stream_read_gzip : dp_stream_read_zstd)(stream, to, room);
+            got = (stream->format == STREAM_GZIP ? read_gzip : read_zstd)(stream, to, room);
     }
     return got;
-}
-
-void dp_stream_set_threads(dp_stream *stream, int threads) {
-    stream->threads = threads;
 }
 
 void dp_stream_close(dp_stream *stream) {
@@ -218,5 +771,5 @@ void dp_stream_free(dp_stream *stream) {
     dp_stream_close(stream);
     free(stream->raw);
     stream->raw = NULL;
-    dp_stream_free_codecs(stream);
+    free_codecs(stream);
 }

@@ -5,7 +5,15 @@
 #ifndef DP_STREAM_H
 #define DP_STREAM_H
 
-#include "input/decompress.h"
+#include "base/base.h"
+
+/* How the work of decompressing ahead is cut. Results do not depend on it. */
+typedef struct dp_ahead_sizes {
+    size_t piece; /* bytes of the file */
+    size_t most;  /* bytes that one piece may become; members beyond are left to the reader */
+    size_t held;  /* bytes of finished pieces: no other one is begun beyond */
+    size_t least; /* bytes of the rest of a file that is worth threads */
+} dp_ahead_sizes;
 
 typedef struct dp_stream {
     int fd;       /* -1: closed */
@@ -15,7 +23,7 @@ typedef struct dp_stream {
     uint64_t raw_bytes;        /* read so far, as they stand in the file */
     uint64_t size;             /* of a regular file, else 0 */
     const volatile int *stop;  /* ends a wait for a pipe; may be NULL */
-    int format;                /* which of DP_STREAM_ */
+    int format;                /* plain, gzip or zstd */
     uint8_t *raw;              /* read ahead of decompression */
     size_t raw_start, raw_end; /* what of it is unused */
     bool raw_done;             /* the file has no more */
@@ -26,21 +34,19 @@ typedef struct dp_stream {
     bool full;                 /* the output filled all there was: the decoder may hold more */
     size_t zstd_hint;          /* how much input it asks for */
 
-    int threads;                       /* that may decompress ahead */
+    /* So many threads may decompress the members or frames of big files ahead, from the next opening on: set by the
+     * caller, none with 0 or 1. The bytes and the failures are the same, but that of a damaged zstd block more or less
+     * may come. gzip data of one member, and a zstd file of one frame, can only be read from start to end: there
+     * threads do not help. */
+    int threads;
     const dp_ahead_sizes *ahead_sizes; /* NULL: the usual */
     bool alone;                        /* there is nothing to be had from threads */
-    dp_ahead *ahead;                   /* NULL: not begun */
-    const dp_ahead_piece *piece;       /* given out next; NULL: none */
+    struct dp_ahead *ahead;            /* NULL: not begun */
+    const struct ahead_piece *piece;   /* given out next; NULL: none */
     size_t piece_used;
 } dp_stream;
 
 void dp_stream_init(dp_stream *stream, const volatile int *stop);
-
-/* Lets so many threads decompress the members or frames of big files ahead, from the next opening on. With 0 or 1,
- * which is so at first, none does. The bytes and the failures are the same, but that of a damaged zstd block more or
- * less may come. gzip data of one member, and a zstd file of one frame, can only be read from start to end: there
- * threads do not help. */
-void dp_stream_set_threads(dp_stream *stream, int threads);
 
 /* Opens a path, or stdin for "-"; false, with `failure`, when that cannot be. */
 bool dp_stream_open(dp_stream *stream, const char *path);
@@ -55,22 +61,5 @@ bool dp_stream_ready(const dp_stream *stream);
 void dp_stream_close(dp_stream *stream);
 
 void dp_stream_free(dp_stream *stream);
-
-/* ---- between stream.c and stream_codecs.c ---- */
-
-enum { DP_STREAM_PLAIN, DP_STREAM_GZIP, DP_STREAM_ZSTD };
-
-void dp_stream_fail(dp_stream *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Makes at least `need` bytes stand in `raw`; false when the file ends first. */
-bool dp_stream_fill(dp_stream *stream, size_t need);
-
-/* Tells the format by the first bytes and prepares for it; false when there is no memory. */
-bool dp_stream_start_codec(dp_stream *stream);
-void dp_stream_free_codecs(dp_stream *stream);
-
-/* One step: gives what it decompressed, which may be nothing though more is to come, unless `at_end` or `failed`. */
-size_t dp_stream_read_gzip(dp_stream *stream, char *to, size_t room);
-size_t dp_stream_read_zstd(dp_stream *stream, char *to, size_t room);
 
 #endif

@@ -12,13 +12,8 @@ typedef struct dp_charset {
     const char *name;      /* as browsers name it */
     const char *converter; /* what iconv calls it; NULL: UTF-8, which needs none */
     size_t unit;           /* bytes that are skipped where they are invalid */
+    const char *labels;    /* other names, in small letters, with a space between them */
 } dp_charset;
-
-/* The charset that a label stands for, in any case and with white space around; NULL for an unknown one. */
-const dp_charset *dp_charset_by_label(const char *label, size_t length);
-
-/* What the page itself says, in its byte-order mark or not: its xml declaration or meta; NULL: nothing known. */
-const dp_charset *dp_charset_declared(const char *bytes, size_t length);
 
 /* The charset of a page, in this order: byte-order mark (*mark is its length, else 0), the carrier's label (may be
  * NULL), what the page says, valid UTF-8, a guess, windows-1252. NULL: no memory. */

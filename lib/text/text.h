@@ -58,7 +58,7 @@ typedef struct dp_word_list {
 doppel_status dp_word_list_make(const dp_words_options *options, const char *text, size_t length, dp_word_list *list);
 void dp_word_list_free(dp_word_list *list);
 
-/* ---- addresses: address.c ---- */
+/* ---- addresses: url.c ---- */
 
 /* The canonical form of a URL (doppel_url_canonical) in place of what `to` has; empty when there is none. Errors:
  * DOPPEL_ERROR_MEMORY. */

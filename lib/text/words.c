@@ -3,10 +3,135 @@
  * normalise.c makes the text; here it is cut into batches. The text buffer holds at its head the words that are
  * repeated for overlapping shingles, then the new text. A batch ends at the last space, as the word behind it may go
  * on; a word as long as the buffer makes it grow. */
+#include "kernel/kernel.h"
 #include "text/normalise.h"
-#include "text/stop.h"
 
 #include <stdlib.h>
+
+/* ---- stop words: sorted, and found through a table of hashes with open addressing ---- */
+
+typedef struct word {
+    const char *bytes;
+    size_t length;
+} word;
+
+typedef struct stop_words {
+    dp_buffer list; /* the words, sorted by bytes, distinct, joined by one space */
+    word *words;    /* point into the list */
+    size_t count;
+    uint32_t *slots; /* number of a word + 1, 0 is free; a power of two of them, at most half full */
+    size_t mask;
+} stop_words;
+
+static doppel_status take_words(void *user, const dp_word_batch *batch) {
+    dp_buffer *text = user;
+    for (size_t i = batch->seen; i < batch->count; i++) {
+        uint32_t length = batch->starts[i + 1] - batch->gap - batch->starts[i];
+        if (!dp_buffer_add(text, batch->text + batch->starts[i], length) || !dp_buffer_add(text, " ", 1))
+            return DOPPEL_ERROR_MEMORY;
+    }
+    return DOPPEL_OK;
+}
+
+static doppel_status read_words(const dp_words_options *options, dp_buffer *text) {
+    dp_words_options plain = *options;
+    plain.stop_words_length = 0;
+    plain.first = plain.overlap = 0;
+    dp_words *words;
+    doppel_status status = dp_words_create(&plain, &words, NULL);
+    if (status)
+        return status;
+    status = dp_words_add(words, options->stop_words, options->stop_words_length, take_words, text);
+    if (!status)
+        status = dp_words_finish(words, take_words, text);
+    dp_words_free(words);
+    return status;
+}
+
+static int compare_words(const void *a, const void *b) {
+    const word *x = a, *y = b;
+    int order = memcmp(x->bytes, y->bytes, x->length < y->length ? x->length : y->length);
+    return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+/* The words of a text in which each is followed by a space; NULL when there is no memory. */
+static word *split(const dp_buffer *text, size_t *count) {
+    *count = 0;
+    word *words = malloc((text->size / 2 + 1) * sizeof *words);
+    for (size_t at = 0; words && at < text->size;) {
+        const char *end = memchr(text->data + at, ' ', text->size - at);
+        words[*count] = (word){text->data + at, (size_t)(end - text->data) - at};
+        at += words[(*count)++].length + 1;
+    }
+    return words;
+}
+
+/* Sorts the words into stop->list, each followed by a space, without repeats. */
+static bool sort_list(stop_words *stop, const dp_buffer *text) {
+    size_t count;
+    word *words = split(text, &count);
+    if (!words)
+        return false;
+    qsort(words, count, sizeof *words, compare_words);
+    bool done = true;
+    for (size_t i = 0; i < count && done; i++)
+        if (!i || compare_words(&words[i - 1], &words[i]))
+            done = dp_buffer_add(&stop->list, words[i].bytes, words[i].length + 1);
+    free(words);
+    return done;
+}
+
+static bool fill_slots(stop_words *stop) {
+    size_t slots = 16;
+    while (slots < 2 * stop->count)
+        slots *= 2;
+    stop->mask = slots - 1;
+    if (!(stop->slots = calloc(slots, sizeof *stop->slots)))
+        return false;
+    for (size_t i = 0; i < stop->count; i++) {
+        size_t at = dp_hash_mix(dp_hash_word((const uint8_t *)stop->words[i].bytes, stop->words[i].length));
+        while (stop->slots[at & stop->mask])
+            at++;
+        stop->slots[at & stop->mask] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+static void free_stop_words(stop_words *stop) {
+    if (!stop)
+        return;
+    dp_buffer_free(&stop->list);
+    free(stop->words);
+    free(stop->slots);
+    free(stop);
+}
+
+/* Reads options->stop_words as words, by the same options. */
+static doppel_status create_stop_words(const dp_words_options *options, stop_words **out) {
+    dp_buffer text = {0};
+    stop_words *stop = calloc(1, sizeof *stop);
+    doppel_status status = stop ? read_words(options, &text) : DOPPEL_ERROR_MEMORY;
+    if (!status && (!sort_list(stop, &text) || !(stop->words = split(&stop->list, &stop->count)) || !fill_slots(stop)))
+        status = DOPPEL_ERROR_MEMORY;
+    if (!status && stop->list.size)
+        stop->list.size--; /* the last space */
+    dp_buffer_free(&text);
+    if (status) {
+        free_stop_words(stop);
+        stop = NULL;
+    }
+    *out = stop;
+    return status;
+}
+
+static bool is_stop_word(const stop_words *stop, const uint8_t *bytes, size_t length) {
+    for (size_t at = dp_hash_mix(dp_hash_word(bytes, length)); stop->slots[at & stop->mask]; at++) {
+        const word *here = &stop->words[stop->slots[at & stop->mask] - 1];
+        if (here->length == length && !memcmp(here->bytes, bytes, length))
+            return true;
+    }
+    return false;
+}
 
 /* A batch is given when so much text is there. */
 #define BATCH (2 * DP_READ)
@@ -18,7 +143,7 @@ struct dp_words {
     dp_words_options options;
     dp_normaliser out;
     dp_spaces_fn spaces;
-    dp_stop *stop;
+    stop_words *stop;
     uint32_t *starts;
     size_t starts_capacity;
     size_t seen;      /* units at the head that were in the last batch */
@@ -73,7 +198,7 @@ static size_t drop_stop_words(dp_words *w, size_t *size, size_t count) {
     size_t kept = w->seen;
     for (size_t i = w->seen; i < count; i++) {
         uint32_t from = w->starts[i], length = w->starts[i + 1] - from;
-        if (dp_stop_has(w->stop, out->text + from, length - 1))
+        if (is_stop_word(w->stop, out->text + from, length - 1))
             continue;
         if (out->ranged)
             memcpy(out->ranges + 2 * kept, out->ranges + 2 * i, 2 * sizeof *out->ranges);
@@ -235,7 +360,7 @@ static doppel_status create(const dp_words_options *options, bool ranged, dp_wor
     w->options = *options;
     w->spaces = dp_spaces_kernel();
     doppel_status status = dp_normaliser_open(&w->out, options, ranged, error);
-    if (!status && options->stop_words_length && (status = dp_stop_create(options, &w->stop)))
+    if (!status && options->stop_words_length && (status = create_stop_words(options, &w->stop)))
         dp_no_memory(error);
     if (status) {
         dp_words_free(w);
@@ -254,14 +379,14 @@ void dp_words_free(dp_words *w) {
     if (!w)
         return;
     dp_normaliser_close(&w->out);
-    dp_stop_free(w->stop);
+    free_stop_words(w->stop);
     free(w->starts);
     free(w);
 }
 
 const dp_buffer *dp_words_stop_list(const dp_words *w) {
     static const dp_buffer none;
-    return w->stop ? dp_stop_list(w->stop) : &none;
+    return w->stop ? &w->stop->list : &none;
 }
 
 /* ---- words with their places ---- */

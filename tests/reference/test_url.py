@@ -1,6 +1,6 @@
 """test_url.py - canonical URLs by the rules of docs/FORMAT.md, written down once more, against the library.
 
-The names that only track are data, and read from lib/text/tracking.c. Host names in other scripts are checked for
+The names that only track are data, and read from lib/text/url.c. Host names in other scripts are checked for
 letters that need no mapping but lower case."""
 import ctypes
 import os
@@ -40,10 +40,11 @@ def library_form(url, base=None, without=0):
 
 
 def tracking_names():
-    with open(os.path.join(ROOT, "lib", "text", "tracking.c"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "lib", "text", "url.c"), encoding="utf-8") as file:
         source = file.read()
-    tables = [re.findall(r'"([^"]+)"', found) for found in re.findall(r"\[\] = \{(.*?)\};", source, re.DOTALL)]
-    assert len(tables) == 2 and len(tables[0]) >= 4 and len(tables[1]) >= 50
+    tables = [re.findall(r'"([^"]+)"', re.search(name + r"\[\] = \{(.*?)\};", source, re.DOTALL)[1])
+              for name in ("tracking_starts", "tracking_names")]
+    assert len(tables[0]) >= 4 and len(tables[1]) >= 50
     return tables
 
 

@@ -1,7 +1,7 @@
 /* test_csv.c - CSV and TSV: headers, quotes, line ends, rows that are wrong, blocks cut anywhere. */
 #include "input_runs.h"
 
-#include "input/csv.h"
+#include "input/reader.h"
 
 /* Compares what a file of this text gives. */
 static void check_text(const char *path, const char *text, const char *output, const char *reports) {
@@ -203,15 +203,15 @@ static void ends_do_not_depend_on_how_bytes_come(void **state) {
     (void)state;
     const char *p = sample;
     for (size_t size = sizeof sample - 1, length; size; p += length, size -= length) {
-        length = dp_csv_row_end(&(dp_mark){0}, p, size, ",\t");
+        length = dp_format_csv.end(&(dp_mark){0}, p, size);
         if (!length)
             break;
         for (size_t first = 0; first < length; first++) {
             dp_mark mark = {0};
-            assert_int_equal(dp_csv_row_end(&mark, p, first, ",\t"), 0);
+            assert_int_equal(dp_format_csv.end(&mark, p, first), 0);
             dp_mark dropped = {.state = mark.state};
-            assert_int_equal(dp_csv_row_end(&dropped, p + mark.seen, size - mark.seen, ",\t"), length - mark.seen);
-            assert_int_equal(dp_csv_row_end(&mark, p, size, ",\t"), length);
+            assert_int_equal(dp_format_csv.end(&dropped, p + mark.seen, size - mark.seen), length - mark.seen);
+            assert_int_equal(dp_format_csv.end(&mark, p, size), length);
         }
     }
     assert_string_equal(p, "6,last,\"open\n");

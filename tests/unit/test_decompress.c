@@ -68,7 +68,7 @@ static contents read_file(const char *path, int threads, const dp_ahead_sizes *s
     dp_stream stream;
     char *some = malloc(room);
     dp_stream_init(&stream, NULL);
-    dp_stream_set_threads(&stream, threads);
+    stream.threads = threads;
     stream.ahead_sizes = sizes;
     assert_true(dp_stream_open(&stream, path));
     for (size_t got; (got = dp_stream_read(&stream, some, room));) {
@@ -270,7 +270,7 @@ static void a_stream_is_used_again_and_closed_early(void **state) {
     dp_stream stream;
     char some[100];
     dp_stream_init(&stream, NULL);
-    dp_stream_set_threads(&stream, 3);
+    stream.threads = 3;
     stream.ahead_sizes = &tiny;
     for (int i = 0; i < 40; i++) {
         dp_buffer file = make_file(&(shape){i & 1, 3, 100, 200});

@@ -3,7 +3,6 @@
 #include "faults.h"
 
 #include "input/stream.h"
-#include "input/writer.h"
 
 #include <sys/stat.h>
 #include <zlib.h>
@@ -176,7 +175,7 @@ static doppel_status read_stream(uint64_t *result) {
     dp_stream stream;
     char some[777];
     dp_stream_init(&stream, NULL);
-    dp_stream_set_threads(&stream, 3);
+    stream.threads = 3;
     stream.ahead_sizes = &tiny;
     bool opened = dp_stream_open(&stream, "members");
     for (size_t got; opened && (got = dp_stream_read(&stream, some, sizeof some));)

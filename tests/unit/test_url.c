@@ -2,7 +2,7 @@
  */
 #include "support.h"
 
-#include "text/url.h"
+#include "doppel.h"
 
 #include <stdio.h>
 

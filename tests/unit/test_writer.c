@@ -2,7 +2,6 @@
 #include "files.h"
 
 #include "input/stream.h"
-#include "input/writer.h"
 
 #include <signal.h>
 

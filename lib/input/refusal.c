@@ -1,5 +1,5 @@
-/* judge.c - whether inputs could be read, all in all, and what to say when they could not. */
-#include "input/judge.h"
+/* refusal.c - whether inputs are refused for their bad records, and what to say then. */
+#include "input/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +13,15 @@ enum { LISTED = 10 };
 
 /* ---- hints ---- */
 
-static dp_hint *hint_of(dp_tally *tally) {
-    if (!tally->hint)
-        tally->hint = calloc(1, sizeof *tally->hint);
-    return tally->hint;
+static dp_hint *hint_of(dp_file_counts *counts) {
+    if (!counts->hint)
+        counts->hint = calloc(1, sizeof *counts->hint);
+    return counts->hint;
 }
 
-void dp_tally_bad(dp_tally *tally, const doppel_error *why) {
-    dp_hint *hint = hint_of(tally);
-    tally->bad++;
+void dp_counts_bad(dp_file_counts *counts, const doppel_error *why) {
+    dp_hint *hint = hint_of(counts);
+    counts->bad++;
     if (hint && hint->first.code == DOPPEL_OK)
         hint->first = *why;
 }
@@ -82,8 +82,8 @@ static void note_member(dp_hint *hint, doppel_slice key, doppel_slice value) {
     }
 }
 
-void dp_tally_lacks_text(dp_tally *tally, const char *record, size_t length) {
-    dp_hint *hint = hint_of(tally);
+void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t length) {
+    dp_hint *hint = hint_of(counts);
     const char *p = record, *end = p + length;
     if (!hint)
         return;
@@ -101,13 +101,13 @@ void dp_tally_lacks_text(dp_tally *tally, const char *record, size_t length) {
     }
 }
 
-static void free_hint(dp_tally *tally) {
-    free(tally->hint);
-    tally->hint = NULL;
+static void free_hint(dp_file_counts *counts) {
+    free(counts->hint);
+    counts->hint = NULL;
 }
 
-/* Adds what a hint says to that of a tally. */
-static void add_hint(dp_tally *to, const dp_hint *from) {
+/* Adds what a hint says to that of a counts. */
+static void add_hint(dp_file_counts *to, const dp_hint *from) {
     dp_hint *hint = hint_of(to);
     if (!hint)
         return;
@@ -129,8 +129,8 @@ static void add_hint(dp_tally *to, const dp_hint *from) {
 
 /* ---- the message ---- */
 
-static bool is_refused(const dp_tally *tally) {
-    return tally->bad && tally->bad > tally->documents;
+static bool is_refused(const dp_file_counts *counts) {
+    return counts->bad && counts->bad > counts->documents;
 }
 
 static const char *key_of(const char *given, const char *usual) {
@@ -143,32 +143,32 @@ static bool names_page(const char *key) {
 }
 
 /* Most of the bad records lack a text. */
-static int say_lacking(const dp_judge *judge, const dp_tally *tally, char *to, size_t room) {
-    const doppel_input_options *o = judge->options;
-    const dp_hint *hint = tally->hint;
+static int say_lacking(const dp_refusal *refusal, const dp_file_counts *counts, char *to, size_t room) {
+    const doppel_input_options *o = refusal->options;
+    const dp_hint *hint = counts->hint;
     const char *text = key_of(o->text_key, "text"), *html = key_of(o->html_key, "html");
     const char *prefix = o->option_prefix ? o->option_prefix : "";
-    uint64_t lacking = hint->lacking < tally->bad ? hint->lacking : tally->bad;
-    int used = tally->documents ? snprintf(to, room, "%llu of %llu records have", (unsigned long long)lacking,
-                                           (unsigned long long)(tally->documents + tally->bad))
-                                : snprintf(to, room, "no record has");
-    used += snprintf(to + used, room - (size_t)used, "%s field \"%.60s\"", tally->documents ? " no" : " a", text);
+    uint64_t lacking = hint->lacking < counts->bad ? hint->lacking : counts->bad;
+    int used = counts->documents ? snprintf(to, room, "%llu of %llu records have", (unsigned long long)lacking,
+                                            (unsigned long long)(counts->documents + counts->bad))
+                                 : snprintf(to, room, "no record has");
+    used += snprintf(to + used, room - (size_t)used, "%s field \"%.60s\"", counts->documents ? " no" : " a", text);
     if (strcmp(text, html) != 0)
         used += snprintf(to + used, room - (size_t)used, " or \"%.60s\"", html);
     if (*hint->fields)
         used += snprintf(to + used, room - (size_t)used, "; %s: %s",
-                         tally->documents ? "they have" : "the records have", hint->fields);
+                         counts->documents ? "they have" : "the records have", hint->fields);
     if (*hint->key)
         used += snprintf(to + used, room - (size_t)used, ". Use --%s%s-key %s", prefix,
                          names_page(hint->key) ? "html" : "text", hint->key);
     return used;
 }
 
-static int say_bad(const dp_tally *tally, char *to, size_t room) {
-    const doppel_error *first = &tally->hint->first;
-    int used = tally->documents ? snprintf(to, room, "%llu of %llu records are bad", (unsigned long long)tally->bad,
-                                           (unsigned long long)(tally->documents + tally->bad))
-                                : snprintf(to, room, "no document could be read");
+static int say_bad(const dp_file_counts *counts, char *to, size_t room) {
+    const doppel_error *first = &counts->hint->first;
+    int used = counts->documents ? snprintf(to, room, "%llu of %llu records are bad", (unsigned long long)counts->bad,
+                                            (unsigned long long)(counts->documents + counts->bad))
+                                 : snprintf(to, room, "no document could be read");
     if (first->line)
         used += snprintf(to + used, room - (size_t)used, "; the first bad one, line %llu: %.200s",
                          (unsigned long long)first->line, first->message);
@@ -177,30 +177,30 @@ static int say_bad(const dp_tally *tally, char *to, size_t room) {
     return used;
 }
 
-static void explain(dp_judge *judge, const dp_tally *tally) {
-    char text[sizeof judge->error.message];
-    const dp_hint *hint = tally->hint;
+static void explain(dp_refusal *refusal, const dp_file_counts *counts) {
+    char text[sizeof refusal->error.message];
+    const dp_hint *hint = counts->hint;
     size_t room = sizeof text;
     if (!hint) {
-        dp_no_memory(&judge->error);
+        dp_no_memory(&refusal->error);
         return;
     }
-    int used = hint->lacking && 2 * hint->lacking >= tally->bad ? say_lacking(judge, tally, text, room)
-                                                                : say_bad(tally, text, room);
+    int used = hint->lacking && 2 * hint->lacking >= counts->bad ? say_lacking(refusal, counts, text, room)
+                                                                 : say_bad(counts, text, room);
     snprintf(text + used, room - (size_t)used, "; --allow-bad goes on without them");
-    dp_fail_at(&judge->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", text);
+    dp_fail_at(&refusal->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", text);
 }
 
 /* ---- judging ---- */
 
-static void end_file(dp_judge *judge) {
-    if (judge->file.records && is_refused(&judge->file) && !judge->refused++)
-        explain(judge, &judge->file);
-    free_hint(&judge->file);
-    judge->file = (dp_tally){0};
+static void end_file(dp_refusal *refusal) {
+    if (refusal->file.records && is_refused(&refusal->file) && !refusal->files++)
+        explain(refusal, &refusal->file);
+    free_hint(&refusal->file);
+    refusal->file = (dp_file_counts){0};
 }
 
-static void add_tally(dp_tally *to, const dp_tally *from) {
+static void add_counts(dp_file_counts *to, const dp_file_counts *from) {
     to->documents += from->documents;
     to->bad += from->bad;
     to->records = to->records || from->records;
@@ -209,70 +209,71 @@ static void add_tally(dp_tally *to, const dp_tally *from) {
 }
 
 /* Takes of the first records of a unit those that are still among the first of all. */
-static void take_first(dp_judge *judge, dp_first *first) {
+static void take_first(dp_refusal *refusal, dp_first *first) {
     for (size_t i = 0; i < first->count; i++) {
-        if (judge->first_documents + judge->first_bad >= judge->options->judge_first)
+        if (refusal->first_documents + refusal->first_bad >= refusal->options->judge_first)
             break;
         if (first->bad[i / 64] >> i % 64 & 1)
-            judge->first_bad++;
+            refusal->first_bad++;
         else
-            judge->first_documents++;
+            refusal->first_documents++;
     }
     first->count = 0;
 }
 
-void dp_judge_take(dp_judge *judge, dp_tally *tallies, size_t *count, dp_first *first) {
-    take_first(judge, first);
+void dp_refusal_take(dp_refusal *refusal, dp_file_counts *files, size_t *count, dp_first *first) {
+    take_first(refusal, first);
     for (size_t i = 0; i < *count; i++) {
-        dp_tally *tally = &tallies[i];
-        if (tally->file != judge->file.file)
-            end_file(judge);
-        judge->file.file = tally->file;
-        add_tally(&judge->file, tally);
-        add_tally(&judge->all, tally);
-        free_hint(tally);
-        tally->documents = tally->bad = 0;
+        dp_file_counts *counts = &files[i];
+        if (counts->file != refusal->file.file)
+            end_file(refusal);
+        refusal->file.file = counts->file;
+        add_counts(&refusal->file, counts);
+        add_counts(&refusal->all, counts);
+        free_hint(counts);
+        counts->documents = counts->bad = 0;
     }
     if (*count > 1) {
-        tallies[0] = tallies[*count - 1];
+        files[0] = files[*count - 1];
         *count = 1;
     }
 }
 
-bool dp_judge_ready(const dp_judge *judge, size_t bytes) {
-    return judge->first_documents + judge->first_bad >= judge->options->judge_first || bytes > MOST_WAITING;
+bool dp_refusal_ready(const dp_refusal *refusal, size_t bytes) {
+    return refusal->first_documents + refusal->first_bad >= refusal->options->judge_first || bytes > MOST_WAITING;
 }
 
-doppel_status dp_judge_first(dp_judge *judge) {
-    const dp_tally first = {.documents = judge->first_documents, .bad = judge->first_bad, .hint = judge->all.hint};
-    judge->first = true;
-    if (!judge->options->refuse_bad || !is_refused(&first))
+doppel_status dp_refusal_first(dp_refusal *refusal) {
+    const dp_file_counts first = {
+        .documents = refusal->first_documents, .bad = refusal->first_bad, .hint = refusal->all.hint};
+    refusal->first = true;
+    if (!refusal->options->refuse_bad || !is_refused(&first))
         return DOPPEL_OK;
-    explain(judge, &first);
-    judge->against = true;
-    return judge->error.code;
+    explain(refusal, &first);
+    refusal->refused = true;
+    return refusal->error.code;
 }
 
-doppel_status dp_judge_end(dp_judge *judge) {
-    end_file(judge);
-    if (!judge->options->refuse_bad)
+doppel_status dp_refusal_end(dp_refusal *refusal) {
+    end_file(refusal);
+    if (!refusal->options->refuse_bad)
         return DOPPEL_OK;
-    if (!judge->refused && is_refused(&judge->all)) {
-        judge->refused = 1;
-        explain(judge, &judge->all);
+    if (!refusal->files && is_refused(&refusal->all)) {
+        refusal->files = 1;
+        explain(refusal, &refusal->all);
     }
-    judge->against = judge->refused;
-    if (!judge->refused)
+    refusal->refused = refusal->files;
+    if (!refusal->files)
         return DOPPEL_OK;
-    if (judge->refused > 1) {
-        size_t used = strlen(judge->error.message);
-        snprintf(judge->error.message + used, sizeof judge->error.message - used, " (and %llu more file%s like it)",
-                 (unsigned long long)(judge->refused - 1), judge->refused == 2 ? "" : "s");
+    if (refusal->files > 1) {
+        size_t used = strlen(refusal->error.message);
+        snprintf(refusal->error.message + used, sizeof refusal->error.message - used, " (and %llu more file%s like it)",
+                 (unsigned long long)(refusal->files - 1), refusal->files == 2 ? "" : "s");
     }
-    return judge->error.code;
+    return refusal->error.code;
 }
 
-void dp_judge_free(dp_judge *judge) {
-    free_hint(&judge->file);
-    free_hint(&judge->all);
+void dp_refusal_free(dp_refusal *refusal) {
+    free_hint(&refusal->file);
+    free_hint(&refusal->all);
 }
