@@ -53,11 +53,11 @@ static doppel_status restore_counts(dp_look *look, const dp_query *query, const 
                                    .count_reason = (uint8_t)(i + 1),
                                    .count_times = stored->duplicates_by[i]}};
         if (stored->duplicates_by[i])
-            status = dp_look_queue(look, &p, error);
+            status = look->kind->queue(look, &p, error);
     }
     uint64_t titles = stored->duplicates_by[DP_SAME_TITLE - 1];
     if (status == DOPPEL_OK && titles && trace->title.length)
-        status = dp_look_title_seen(look, trace->title, titles, error);
+        status = look->kind->title_seen(look, trace->title, titles, error);
     return status;
 }
 
@@ -70,7 +70,7 @@ static bool same_words(const decision *a, const dp_trace *trace) {
     bool has = memcmp(trace->digest, none, sizeof none) != 0;
     if (query->has_digest || has)
         return query->has_digest && has && !memcmp(query->digest, trace->digest, sizeof trace->digest);
-    uint64_t url_hash = query->canonical.length ? dp_look_hash(a->look, query->canonical) : 0;
+    uint64_t url_hash = query->canonical.length ? a->look->kind->hash(a->look, query->canonical) : 0;
     return url_hash == trace->url_hash && query->fingerprint[0] == trace->fingerprint[0] &&
            query->fingerprint[1] == trace->fingerprint[1];
 }
@@ -110,7 +110,7 @@ static doppel_status look_up_id(decision *a, uint64_t *again) {
         return status;
     bool there = true;
     if (trace->kind == DP_TRACE_COPY)
-        status = dp_look_alive(a->look, trace->of, &there, a->error);
+        status = a->look->kind->alive(a->look, trace->of, &there, a->error);
     if (status != DOPPEL_OK)
         return status;
     bool orphan = !there;
@@ -241,8 +241,8 @@ static dp_trace make_trace(const decision *a, uint64_t number) {
                       .kind = DP_TRACE_DOCUMENT,
                       .added = a->look->now,
                       .expires = ttl >= UINT64_MAX - from ? 0 : from + ttl,
-                      .id_hash = dp_look_hash(a->look, q->id),
-                      .url_hash = q->canonical.length ? dp_look_hash(a->look, q->canonical) : 0,
+                      .id_hash = a->look->kind->hash(a->look, q->id),
+                      .url_hash = q->canonical.length ? a->look->kind->hash(a->look, q->canonical) : 0,
                       .fingerprint = {q->fingerprint[0], q->fingerprint[1]},
                       .content = q->content,
                       .keys = q->keys,
@@ -271,7 +271,7 @@ static doppel_status queue_document(decision *a, dp_pending *p) {
     const dp_query *q = a->query;
     bool copy = a->finding.reason != DP_UNIQUE;
     uint64_t number;
-    doppel_status status = dp_look_number(a->look, &number, a->error);
+    doppel_status status = a->look->kind->number(a->look, &number, a->error);
     if (status != DOPPEL_OK)
         return status;
     p->trace = make_trace(a, number);
@@ -294,7 +294,7 @@ static doppel_status queue_document(decision *a, dp_pending *p) {
     p->added = true;
     p->change.number = p->trace.number;
     p->change.link = copy ? p->trace.of : 0;
-    return dp_look_queue(a->look, p, a->error);
+    return a->look->kind->queue(a->look, p, a->error);
 }
 
 /* Of a copy that is not kept: its words, if nobody has them yet, so that they are known when they come again. */
@@ -306,7 +306,7 @@ static doppel_status add_text(decision *a, dp_pending *p) {
     doppel_status status = dp_find_words(a->worker, a->query, &number, a->error);
     if (status != DOPPEL_OK || number)
         return status;
-    if ((status = dp_look_number(a->look, &number, a->error)) != DOPPEL_OK)
+    if ((status = a->look->kind->number(a->look, &number, a->error)) != DOPPEL_OK)
         return status;
     dp_trace copy = make_trace(a, number);
     p->trace = (dp_trace){
@@ -327,13 +327,13 @@ doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_erro
     dp_trace removal = *trace;
     removal.kind = trace->kind == DP_TRACE_COPY ? DP_TRACE_COPY_REMOVAL : DP_TRACE_REMOVAL;
     removal.of = trace->number;
-    doppel_status status = dp_look_number(look, &removal.number, error);
+    doppel_status status = look->kind->number(look, &removal.number, error);
     if (status == DOPPEL_OK && !dp_trace_encode(&removal, &bytes))
         status = dp_no_memory(error);
     p.change.number = removal.number;
     p.change.part[DP_PART_TRACE] = (doppel_slice){bytes.data, bytes.size};
     if (status == DOPPEL_OK)
-        status = dp_look_queue(look, &p, error);
+        status = look->kind->queue(look, &p, error);
     dp_buffer_free(&bytes);
     return status;
 }
@@ -344,7 +344,7 @@ static doppel_status count_title(decision *a) {
     bool found;
     doppel_status status = dp_look_trace(a->look, a->finding.best.number, &trace, &found, a->error);
     if (status == DOPPEL_OK && found)
-        status = dp_look_title_seen(a->look, trace.title, 1, a->error);
+        status = a->look->kind->title_seen(a->look, trace.title, 1, a->error);
     return status;
 }
 
@@ -363,7 +363,7 @@ static doppel_status is_kept(decision *a, bool *kept) {
 static doppel_status queue_all(decision *a) {
     dp_pending p = {.added = false};
     bool kept;
-    size_t mark = dp_look_mark(a->look);
+    size_t mark = a->look->kind->mark(a->look);
     doppel_status status = is_kept(a, &kept);
     if (a->finding.reason != DP_UNIQUE && !a->query->restore) {
         p.change.count = a->finding.best.number;
@@ -373,7 +373,7 @@ static doppel_status queue_all(decision *a) {
     if (status == DOPPEL_OK && kept)
         status = queue_document(a, &p);
     else if (status == DOPPEL_OK && p.change.count && (status = add_text(a, &p)) == DOPPEL_OK)
-        status = dp_look_queue(a->look, &p, a->error);
+        status = a->look->kind->queue(a->look, &p, a->error);
     for (size_t i = 0; i < a->gone_count && status == DOPPEL_OK; i++)
         status = dp_engine_forget(a->look, &a->gone[i], a->error);
     if (status == DOPPEL_OK && a->query->restore)
@@ -381,7 +381,7 @@ static doppel_status queue_all(decision *a) {
     else if (status == DOPPEL_OK && a->finding.reason == DP_SAME_TITLE)
         status = count_title(a);
     if (status != DOPPEL_OK)
-        dp_look_back(a->look, mark);
+        a->look->kind->back(a->look, mark);
     return status;
 }
 
@@ -472,7 +472,7 @@ static doppel_status add_ready(doppel_engine *engine, dp_worker *worker, dp_adds
     bool stands;
     do {
         made = decide_ready(engine, worker, adds, ready);
-        status = dp_look_commit(worker->look, &stands, why);
+        status = worker->look->kind->commit(worker->look, &stands, why);
     } while (status == DOPPEL_OK && !stands);
     size_t end = adds->done + made.count;
     if (made.first < adds->first_bad) {
@@ -496,7 +496,7 @@ doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp
         doppel_error why = {0};
         size_t ready;
         doppel_status status =
-            dp_look_fetch(worker->look, adds->query + adds->done, adds->count - adds->done, &ready, &why);
+            worker->look->kind->fetch(worker->look, adds->query + adds->done, adds->count - adds->done, &ready, &why);
         if (status == DOPPEL_OK)
             status = add_ready(engine, worker, adds, ready, &why);
         if (status != DOPPEL_OK) {

@@ -54,7 +54,7 @@ static doppel_status answer_in_look(doppel_engine *engine, dp_worker *worker, co
     if (status != DOPPEL_OK)
         return status;
     *counted = (dp_outcome){finding.reason, finding.candidates, finding.best.evidence.distance};
-    if (dp_look_again(worker->look))
+    if (worker->look->kind->again(worker->look))
         return DOPPEL_OK;
     const doppel_slice ids[2] = {query->id, finding.original_id};
     status = dp_verdict_set(verdict, &engine->rules, finding.reason, &finding.best.evidence, ids);
@@ -72,11 +72,11 @@ doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const d
         status = dp_look_begin(look, tries < MOST_TRIES ? DP_LOOK_READ : DP_LOOK_STILL, error);
         if (status != DOPPEL_OK)
             break;
-        status = dp_look_fetch(look, &query, 1, &ready, error);
+        status = look->kind->fetch(look, &query, 1, &ready, error);
         if (status == DOPPEL_OK)
             status = answer_in_look(engine, worker, query, verdict, &counted, error);
-        again = dp_look_again(look);
-        (void)dp_look_end(look, NULL);
+        again = look->kind->again(look);
+        (void)look->kind->end(look, NULL);
     }
     if (status == DOPPEL_OK)
         dp_engine_note(engine, &counted);
@@ -90,7 +90,7 @@ doppel_status dp_engine_answer_all(doppel_engine *engine, dp_worker *worker, con
     if (whole != DOPPEL_OK)
         return whole;
     for (size_t done = 0, ready = 0; done < count && whole == DOPPEL_OK; done += ready) {
-        whole = dp_look_fetch(look, queries + done, count - done, &ready, error);
+        whole = look->kind->fetch(look, queries + done, count - done, &ready, error);
         for (size_t i = done; i < done + ready && whole == DOPPEL_OK; i++) {
             dp_add *a = &answers[i];
             doppel_error why = {0};
@@ -101,7 +101,7 @@ doppel_status dp_engine_answer_all(doppel_engine *engine, dp_worker *worker, con
                 *error = why;
         }
     }
-    (void)dp_look_end(look, NULL);
+    (void)look->kind->end(look, NULL);
     return whole;
 }
 
@@ -142,7 +142,7 @@ static doppel_status add_one(doppel_engine *engine, dp_worker *worker, const dp_
     if (status != DOPPEL_OK)
         return status;
     (void)dp_engine_add_queries(engine, worker, &adds, NULL);
-    status = dp_look_end(worker->look, error);
+    status = worker->look->kind->end(worker->look, error);
     if (add.status != DOPPEL_OK && error)
         *error = adds.why;
     return add.status != DOPPEL_OK ? add.status : status;
@@ -192,15 +192,15 @@ static doppel_status remove_id(dp_worker *worker, doppel_slice id, bool *found, 
     doppel_status status = dp_look_begin(look, DP_LOOK_ADD, error);
     if (status != DOPPEL_OK)
         return status;
-    status = dp_look_fetch(look, &queries, 1, &ready, error);
+    status = look->kind->fetch(look, &queries, 1, &ready, error);
     while (status == DOPPEL_OK && !stands) {
         status = forget_id(worker, id, found, error);
-        doppel_status kept = dp_look_commit(look, &stands, &unkept);
+        doppel_status kept = look->kind->commit(look, &stands, &unkept);
         if (status == DOPPEL_OK && kept != DOPPEL_OK && error)
             *error = unkept;
         status = status == DOPPEL_OK ? kept : status;
     }
-    doppel_status written = dp_look_end(look, status == DOPPEL_OK ? error : NULL);
+    doppel_status written = look->kind->end(look, status == DOPPEL_OK ? error : NULL);
     return status == DOPPEL_OK ? written : status;
 }
 
@@ -228,7 +228,7 @@ doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, dop
     uint64_t count = 0;
     doppel_status status = dp_engine_may_write(engine, error);
     if (status == DOPPEL_OK)
-        status = dp_known_expire(engine->known, &count, error);
+        status = engine->known->kind->expire(engine->known, &count, error);
     if (expired)
         *expired = count;
     return status;
@@ -236,11 +236,11 @@ doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, dop
 
 doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error) {
     doppel_status status = dp_engine_may_write(engine, error);
-    return status == DOPPEL_OK ? dp_known_compact(engine->known, error) : status;
+    return status == DOPPEL_OK ? engine->known->kind->compact(engine->known, error) : status;
 }
 
 doppel_status doppel_engine_backup(doppel_engine *engine, const char *path, doppel_error *error) {
-    return dp_known_backup(engine->known, path, error);
+    return engine->known->kind->backup(engine->known, path, error);
 }
 
 doppel_status doppel_engine_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
@@ -251,7 +251,7 @@ doppel_status doppel_engine_verify(const char *path, void (*finding)(const char 
         return dp_known_verify(path, finding, user, verified, error);
     doppel_status status = doppel_engine_open(path, &reads, &engine, error);
     if (status == DOPPEL_OK)
-        status = dp_known_inspect(engine->known, finding, user, verified, error);
+        status = engine->known->kind->inspect(engine->known, finding, user, verified, error);
     doppel_engine_close(engine);
     return status;
 }
@@ -294,7 +294,7 @@ static void read_counters(const doppel_engine *engine, doppel_engine_stats *stat
 void doppel_engine_get_stats(doppel_engine *engine, doppel_engine_stats *stats) {
     memset(stats, 0, sizeof *stats);
     read_counters(engine, stats);
-    dp_known_get_stats(engine->known, stats);
+    engine->known->kind->get_stats(engine->known, stats);
     if (engine->rules.by_similarity)
         snprintf(stats->plan, sizeof stats->plan, "%dx%d", engine->asking.bands, engine->asking.rows);
 }

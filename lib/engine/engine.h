@@ -49,7 +49,7 @@ struct doppel_engine {
     dp_rules rules;
 
     dp_known *known;
-    size_t crowd; /* more documents than this that share a band with a query are sifted (dp_look_sift) */
+    size_t crowd; /* more documents than this that share a band with a query are sifted (kind->sift) */
 
     pthread_mutex_t pool_lock;
     dp_worker *pool;
@@ -81,7 +81,7 @@ void dp_engine_note(doppel_engine *engine, const dp_outcome *counted);
 /* Checks a query. */
 doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
                                doppel_error *error);
-/* The same for several, fetched together, where nothing is removed in a way that dp_look_again says: each has a status,
+/* The same for several, fetched together, where nothing is removed in a way that kind->again says: each has a status,
  * and *error is of the first that failed, or of all. */
 typedef struct dp_add dp_add;
 doppel_status dp_engine_answer_all(doppel_engine *engine, dp_worker *worker, const dp_query *const *queries,

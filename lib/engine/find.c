@@ -27,7 +27,7 @@ static doppel_status counts(const original_search *s, uint64_t number, bool *doe
     *does = number && number < look->below && number != look->except[0] && number != look->except[1];
     for (int i = 0; i < s->lost_count && *does; i++)
         *does = s->lost[i] != number;
-    return *does ? dp_look_alive(s->look, number, does, s->error) : DOPPEL_OK;
+    return *does ? s->look->kind->alive(s->look, number, does, s->error) : DOPPEL_OK;
 }
 
 static void consider(original_search *s, const dp_candidate *candidate) {
@@ -68,7 +68,7 @@ static doppel_status has_name(const original_search *s, dp_key key, doppel_slice
 /* Who has this very name: the lowest number. */
 static doppel_status find_name(original_search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
     dp_numbers *keyed = &s->worker->keyed;
-    doppel_status status = dp_look_find_name(s->look, key, name, keyed, s->error);
+    doppel_status status = s->look->kind->find_name(s->look, key, name, keyed, s->error);
     bool has = false;
     *number = 0;
     for (size_t i = 0; status == DOPPEL_OK && i < keyed->count && !has; i++) {
@@ -134,7 +134,7 @@ static doppel_status find_words(original_search *s, uint64_t *number, bool *by_c
     *by_copy = false;
     if (!s->query->has_digest)
         return DOPPEL_OK;
-    doppel_status status = dp_look_find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error);
+    doppel_status status = s->look->kind->find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error);
     for (size_t i = 0; status == DOPPEL_OK && i < keyed->count && (!*number || *by_copy); i++) {
         uint64_t original = 0;
         bool copy = false, has;
@@ -166,7 +166,8 @@ static doppel_status find_same_words(original_search *s) {
 
 static doppel_status find_by_distance(original_search *s) {
     doppel_matches *near = &s->worker->near;
-    doppel_status status = dp_look_find_near(s->look, s->query->fingerprint, s->engine->rules.distance, near, s->error);
+    doppel_status status =
+        s->look->kind->find_near(s->look, s->query->fingerprint, s->engine->rules.distance, near, s->error);
     if (status != DOPPEL_OK)
         return status;
     s->finding->candidates += near->candidates;
@@ -230,7 +231,7 @@ static doppel_status measure_samples(original_search *s, uint64_t number, double
         return status;
     dp_features features;
     if (s->crowded && read_features(s->worker, sample, &features))
-        dp_look_keep_features(s->look, number, &features);
+        s->look->kind->keep_features(s->look, number, &features);
     double x = (double)dp_bottom_count(sample), y = (double)dp_bottom_count(mine);
     if ((x < y ? x / y : y / x) < least)
         return DOPPEL_OK;
@@ -250,7 +251,7 @@ static doppel_status measure_sets(original_search *s, uint64_t number, double le
     if (status != DOPPEL_OK || !set || !count || !q->set_count)
         return status;
     if (s->crowded)
-        dp_look_keep_features(s->look, number, &(dp_features){.set = set, .count = count});
+        s->look->kind->keep_features(s->look, number, &(dp_features){.set = set, .count = count});
     double x = (double)count, y = (double)q->set_count;
     if ((x < y ? x / y : y / x) < least)
         return DOPPEL_OK;
@@ -267,15 +268,15 @@ static void drop_far(original_search *s, dp_numbers *banded) {
     dp_features features = {.set = q->set, .count = q->set_count};
     bool sampled = s->engine->asking.sample;
     if (sampled ? q->sample.data && read_features(s->worker, q->sample, &features) : q->set_count > 0)
-        dp_look_sift(s->look, &features, s->engine->rules.similarity, banded);
+        s->look->kind->sift(s->look, &features, s->engine->rules.similarity, banded);
 }
 
 /* Of a crowd, such as the pages of one template, each set is read once, and what is kept of it tells later of most of
  * them that they are not near. */
 static doppel_status find_by_similarity(original_search *s) {
     dp_numbers *banded = &s->worker->banded;
-    doppel_status status = dp_look_find_bands(s->look, s->query, banded, s->error);
-    s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd && dp_look_sifts(s->look);
+    doppel_status status = s->look->kind->find_bands(s->look, s->query, banded, s->error);
+    s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd && s->look->kind->sift;
     if (s->crowded)
         drop_far(s, banded);
     for (size_t i = 0; status == DOPPEL_OK && i < banded->count; i++) {
@@ -303,7 +304,7 @@ static doppel_status find_same_title(original_search *s) {
     const dp_title_query query = {.title = s->query->title_key, .share = s->engine->options.title_share, .best = !veto};
     if (!rules->titles || !s->query->title_key.length)
         return DOPPEL_OK;
-    doppel_status status = dp_look_find_titles(s->look, &query, hits, s->error);
+    doppel_status status = s->look->kind->find_titles(s->look, &query, hits, s->error);
     if (status != DOPPEL_OK)
         return status;
     s->finding->candidates += hits->candidates;

@@ -217,7 +217,7 @@ static doppel_status run_slices(const item_batch *b, item_slice *m, dp_worker *w
 }
 
 static doppel_status check_batch(const item_batch *b, item_slice *m, doppel_error *error) {
-    size_t fetches = dp_known_fetches(b->engine->known);
+    size_t fetches = b->engine->known->kind->fetches;
     m->piece = fetches > PIECE ? fetches : PIECE;
     return run_slices(b, m, NULL, error);
 }
@@ -236,7 +236,7 @@ static doppel_status add_batch(const item_batch *b, item_slice *m, doppel_error 
     status = dp_look_begin(worker->look, DP_LOOK_ADD, error);
     if (status == DOPPEL_OK) {
         status = run_slices(b, m, worker, error);
-        doppel_status written = dp_look_end(worker->look, &why);
+        doppel_status written = worker->look->kind->end(worker->look, &why);
         for (size_t i = 0; i < b->count && written != DOPPEL_OK && b->status; i++)
             if (b->status[i] == DOPPEL_OK)
                 b->status[i] = written;

@@ -529,7 +529,7 @@ void doppel_engine_close(doppel_engine *engine) {
 
 void doppel_engine_stop_waiting(doppel_engine *engine) {
     if (engine)
-        dp_known_stop_waiting(engine->known);
+        engine->known->kind->stop_waiting(engine->known);
 }
 
 const doppel_engine_options *doppel_engine_get_options(const doppel_engine *engine) {

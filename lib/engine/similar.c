@@ -162,7 +162,7 @@ static doppel_status ask(similar_search *s, const doppel_item *item) {
 
 static doppel_status counts(const similar_search *s, uint64_t number, bool *does) {
     *does = number < s->look->below && number != s->look->except[0];
-    return *does ? dp_look_alive(s->look, number, does, s->error) : DOPPEL_OK;
+    return *does ? s->look->kind->alive(s->look, number, does, s->error) : DOPPEL_OK;
 }
 
 static doppel_status add_hit(similar_search *s, const hit *one) {
@@ -227,11 +227,11 @@ static void on_damaged(uint64_t number, void *user) {
 /* All of a part. */
 static doppel_status each_of(similar_search *s, dp_part part, doppel_status (*value)(uint64_t, doppel_slice, void *)) {
     const dp_each each = {.part = part, .from = 1, .to = UINT64_MAX, .value = value, .damaged = on_damaged, .user = s};
-    doppel_status status = dp_look_each(s->look, &each, s->error);
+    doppel_status status = s->look->kind->each(s->look, &each, s->error);
     if (status != DOPPEL_OK || !s->damaged)
         return status;
     doppel_error why = {0};
-    dp_damaged(dp_known_name(s->engine->known), &why, "documents to compare with cannot be read");
+    dp_damaged(s->engine->known->name, &why, "documents to compare with cannot be read");
     return dp_known_damage(s->engine->known, s->damaged, &why, s->error);
 }
 
@@ -252,7 +252,7 @@ static doppel_status find_similar(similar_search *s) {
     if (dp_bands_recall(s->asked.above, asking->bands, asking->rows) < RECALL)
         return each_of(s, DP_PART_SET, on_set);
     dp_numbers *banded = &s->worker->banded;
-    doppel_status status = dp_look_find_bands(s->look, &s->query, banded, s->error);
+    doppel_status status = s->look->kind->find_bands(s->look, &s->query, banded, s->error);
     for (size_t i = 0; status == DOPPEL_OK && i < banded->count; i++)
         status = compare_number(s, banded->number[i]);
     return status;
@@ -280,7 +280,7 @@ static doppel_status find_near(similar_search *s) {
     if (s->engine->rules.by_similarity)
         return each_of(s, DP_PART_TRACE, on_trace);
     doppel_matches *near = &s->worker->near;
-    doppel_status status = dp_look_find_near(s->look, s->query.fingerprint, s->asked.distance, near, s->error);
+    doppel_status status = s->look->kind->find_near(s->look, s->query.fingerprint, s->asked.distance, near, s->error);
     for (size_t i = 0; status == DOPPEL_OK && i < near->count; i++)
         status = add_near(s, near->match[i].owner, near->match[i].distance);
     return status;
@@ -292,7 +292,7 @@ static doppel_status find_same(similar_search *s) {
     if (s->query.content || !s->query.has_digest)
         return DOPPEL_OK;
     const doppel_slice digest = {(const char *)s->query.digest, sizeof s->query.digest};
-    doppel_status status = dp_look_find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error);
+    doppel_status status = s->look->kind->find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error);
     for (size_t i = 0; status == DOPPEL_OK && i < keyed->count; i++) {
         dp_trace trace;
         bool found;
@@ -376,7 +376,7 @@ doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *it
             status = find_same(&s);
         if (status == DOPPEL_OK)
             status = list_hits(&s, list);
-        (void)dp_look_end(s.look, NULL);
+        (void)s.look->kind->end(s.look, NULL);
     }
     dp_worker_give(engine, s.worker);
     free(s.set);

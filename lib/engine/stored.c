@@ -148,13 +148,13 @@ typedef struct stored_reading {
 static doppel_status read_aliases(stored_reading *r) {
     uint64_t few[64], *links = few;
     size_t found = 0;
-    doppel_status status = dp_look_links(r->look, r->number, few, 64, &found, r->error);
+    doppel_status status = r->look->kind->links(r->look, r->number, few, 64, &found, r->error);
     if (status != DOPPEL_OK || !found)
         return status;
     if (found > 64) {
         if (!(links = take_memory(r->list, found * sizeof *links)))
             return dp_no_memory(r->error);
-        status = dp_look_links(r->look, r->number, links, found, &found, r->error);
+        status = r->look->kind->links(r->look, r->number, links, found, &found, r->error);
     }
     doppel_slice *aliases = take_memory(r->list, found * sizeof *aliases);
     if (!aliases)
@@ -163,7 +163,7 @@ static doppel_status read_aliases(stored_reading *r) {
     for (size_t i = 0; i < found && status == DOPPEL_OK; i++) {
         dp_record record;
         bool there = false;
-        status = dp_look_alive(r->look, links[i], &there, r->error);
+        status = r->look->kind->alive(r->look, links[i], &there, r->error);
         if (status == DOPPEL_OK && there)
             status = dp_look_record(r->look, links[i], &record, &there, r->error);
         if (status == DOPPEL_OK && there && record.url.length &&
@@ -228,12 +228,12 @@ static doppel_status read_number(stored_reading *r, const dp_wanted *wanted, boo
     bool there = true;
     *r->to = stored_of(&trace, &record);
     if (trace.kind == DP_TRACE_COPY)
-        status = dp_look_alive(r->look, trace.of, &there, r->error);
+        status = r->look->kind->alive(r->look, trace.of, &there, r->error);
     r->to->original_gone = !there;
     if (status == DOPPEL_OK && !copy_names(r->list, &record, r->to))
         return dp_no_memory(r->error);
     if (status == DOPPEL_OK)
-        status = dp_look_counts(r->look, r->number, &counts, r->error);
+        status = r->look->kind->counts(r->look, r->number, &counts, r->error);
     if (status == DOPPEL_OK)
         copy_counts(&counts, r->to);
     if (status == DOPPEL_OK)
@@ -254,7 +254,7 @@ doppel_status dp_stored_add(dp_worker *worker, uint64_t number, dp_wanted wanted
     *found = false;
     if (!(r.to = next_stored(list)))
         return dp_no_memory(error);
-    doppel_status status = dp_look_alive(r.look, number, &there, error);
+    doppel_status status = r.look->kind->alive(r.look, number, &there, error);
     if (status != DOPPEL_OK || !there)
         return status;
     status = read_number(&r, &wanted, found);
@@ -303,8 +303,8 @@ doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, si
         status = dp_engine_resolve(engine, worker, (doppel_slice){id_or_url, length}, &number, error);
         if (status == DOPPEL_OK && number)
             status = dp_stored_add(worker, number, (dp_wanted){.text = true, .set = true}, list, &found, error);
-        (void)dp_look_end(worker->look, NULL);
-    } while (status == DOPPEL_OK && !list->count && dp_look_again(worker->look));
+        (void)worker->look->kind->end(worker->look, NULL);
+    } while (status == DOPPEL_OK && !list->count && worker->look->kind->again(worker->look));
     dp_worker_give(engine, worker);
     return status;
 }
@@ -345,14 +345,14 @@ static doppel_status read_chunk(dp_worker *worker, uint64_t *from, number_chunk 
         .part = DP_PART_TRACE, .from = *from, .to = UINT64_MAX, .value = on_number, .damaged = on_damaged, .user = c};
     c->count = 0;
     worker->look->salvage = true;
-    doppel_status status = dp_look_each(worker->look, &each, error);
+    doppel_status status = worker->look->kind->each(worker->look, &each, error);
     if (status == DOPPEL_ERROR_INTERRUPTED)
         status = DOPPEL_OK;
     for (size_t i = 0; i < c->count && status == DOPPEL_OK; i++) {
         bool found, alive = false;
         status = dp_stored_add(worker, c->number[i], wanted, list, &found, error);
         if (status == DOPPEL_OK && !found)
-            status = dp_look_alive(worker->look, c->number[i], &alive, error);
+            status = worker->look->kind->alive(worker->look, c->number[i], &alive, error);
         c->damaged += alive; /* it is there, but its record cannot be read */
         *from = c->number[i] + 1;
     }
@@ -364,7 +364,7 @@ doppel_status doppel_engine_each(doppel_engine *engine, bool (*document)(const d
     number_chunk c = {.count = CHUNK};
     uint64_t from = 1;
     doppel_stored_list list = {0};
-    doppel_status status = dp_known_flush(engine->known, error);
+    doppel_status status = engine->known->kind->flush(engine->known, error);
     while (status == DOPPEL_OK && c.count == CHUNK) {
         dp_worker *worker;
         dp_stored_list_clear(&list);
@@ -373,7 +373,7 @@ doppel_status doppel_engine_each(doppel_engine *engine, bool (*document)(const d
         status = dp_look_begin(worker->look, DP_LOOK_LIST, error);
         if (status == DOPPEL_OK) {
             status = read_chunk(worker, &from, &c, &list, error);
-            (void)dp_look_end(worker->look, NULL);
+            (void)worker->look->kind->end(worker->look, NULL);
         }
         dp_worker_give(engine, worker);
         for (size_t i = 0; i < list.count && status == DOPPEL_OK; i++)
@@ -445,7 +445,7 @@ typedef struct group_count {
 static doppel_status on_count(uint64_t number, const dp_counts *counts, void *user) {
     group_count *c = user;
     bool alive;
-    doppel_status status = dp_look_alive(c->look, number, &alive, c->error);
+    doppel_status status = c->look->kind->alive(c->look, number, &alive, c->error);
     if (status == DOPPEL_OK && alive)
         add_group(&c->largest, number, counts);
     return status;
@@ -453,7 +453,7 @@ static doppel_status on_count(uint64_t number, const dp_counts *counts, void *us
 
 static doppel_status list_groups(dp_worker *worker, largest *l, doppel_stored_list *list, doppel_error *error) {
     group_count c = {.look = worker->look, .largest = *l, .error = error};
-    doppel_status status = dp_look_each_count(worker->look, on_count, &c, error);
+    doppel_status status = worker->look->kind->each_count(worker->look, on_count, &c, error);
     *l = c.largest;
     qsort(l->group, l->count, sizeof *l->group, compare_groups);
     for (size_t i = 0; i < l->count && status == DOPPEL_OK; i++) {
@@ -468,7 +468,7 @@ doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel
     largest l = {.room = limit < 1U << 20 ? (size_t)limit : 1U << 20};
     dp_worker *worker;
     dp_stored_list_clear(list);
-    doppel_status status = dp_known_flush(engine->known, error);
+    doppel_status status = engine->known->kind->flush(engine->known, error);
     if (status == DOPPEL_OK)
         status = dp_worker_take(engine, &worker, error);
     if (status != DOPPEL_OK)
@@ -479,7 +479,7 @@ doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel
         status = dp_look_begin(worker->look, DP_LOOK_LIST, error);
     if (status == DOPPEL_OK) {
         status = list_groups(worker, &l, list, error);
-        (void)dp_look_end(worker->look, NULL);
+        (void)worker->look->kind->end(worker->look, NULL);
     }
     free(l.group);
     dp_worker_give(engine, worker);

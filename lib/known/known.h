@@ -14,7 +14,10 @@
  *     while queries are left: fetch(those left, &ready); do decide each of `ready` while commit says that it does not
  *     stand
  *     end
- * What is known decides nothing: lib/engine asks, lib/decide decides. kind.h has the calls that a kind implements. */
+ * What is known decides nothing: lib/engine asks, lib/decide decides.
+ *
+ * dp_known_kind is the table of calls that a kind fills; callers go through it (look->kind->find_name(look, ...)) and
+ * do not ask which kind it is. known.c has what is the same for all. */
 #ifndef DP_KNOWN_H
 #define DP_KNOWN_H
 
@@ -132,6 +135,13 @@ typedef struct dp_known_options {
     dp_known_counters *counters; /* the owner's, for as long as it is open */
 } dp_known_options;
 
+/* What is open. A kind's own struct begins with it. */
+struct dp_known {
+    const struct dp_known_kind *kind;
+    dp_known_options options; /* settings: NULL once it is open */
+    char *name;               /* its path or URL, without a password, or "memory" */
+};
+
 /* Opens what is at a path: NULL: a new one in memory; a URL of Redis; else a folder, which is made if it is not there.
  * Options are copied, what they point to but for `settings` is borrowed until close. */
 doppel_status dp_known_open(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error);
@@ -139,21 +149,28 @@ doppel_status dp_known_open(const char *path, const dp_known_options *options, d
 void dp_known_close(dp_known *known);
 /* Whether what a path names is shared by several processes that write. */
 bool dp_known_is_shared_path(const char *path);
-/* Its path or URL, without a password, or "memory"; borrowed. */
-const char *dp_known_name(const dp_known *known);
+/* See doppel_engine_verify and doppel_store_prepare. */
+doppel_status dp_known_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
+                              doppel_verified *verified, doppel_error *error);
+/* Whether what a path names is checked while it is open, by kind->inspect, in place of dp_known_verify. */
+bool dp_known_is_inspected(const char *path);
+doppel_status dp_known_prepare(const char *url,
+                               void (*server)(const char *server, const char *library, const char *state, void *user),
+                               void *user, doppel_error *error);
 
 /* ---- looks ---- */
 
 typedef enum dp_purpose {
     DP_LOOK_READ,  /* check, get, similar: what is durable or, where nobody waits for that, all that was acknowledged */
-    DP_LOOK_STILL, /* the same, while nothing is removed: dp_look_again says no (a shared one: as DP_LOOK_READ) */
-    DP_LOOK_LIST,  /* walks over all documents: what is durable, dp_known_flush before it */
+    DP_LOOK_STILL, /* the same, while nothing is removed: kind->again says no (a shared one: as DP_LOOK_READ) */
+    DP_LOOK_LIST,  /* walks over all documents: what is durable, kind->flush before it */
     DP_LOOK_ADD    /* add, remove: all that was decided, and what this look queued */
 } dp_purpose;
 
 /* The caller sets except and salvage between begin and end; begin clears them. The rest is the kind's to set. */
 typedef struct dp_look {
     dp_known *known;
+    const struct dp_known_kind *kind;
     dp_purpose purpose;
     uint64_t below;     /* numbers from here on do not count */
     uint64_t except[2]; /* nor do these; 0: none */
@@ -161,82 +178,9 @@ typedef struct dp_look {
     uint64_t latest;    /* the life of a new document is counted from it */
     bool deciding;      /* what is queued counts, too */
     bool salvage;       /* what is damaged counts as gone, whatever it was opened for */
-    uint64_t removals;  /* for dp_look_again */
+    uint64_t removals;  /* for kind->again */
     void *own;          /* the kind's */
 } dp_look;
-
-/* A look of one thread; it must be freed before dp_known_close. */
-doppel_status dp_look_create(dp_known *known, dp_look **look, doppel_error *error);
-void dp_look_free(dp_look *look);
-
-/* On an error the look has not begun. What the calls below give is borrowed until commit or end. */
-doppel_status dp_look_begin(dp_look *look, dp_purpose purpose, doppel_error *error);
-/* With DP_LOOK_ADD waits until all that was committed is durable, as far as `durability` says. An error means that
- * what was committed through this look, all of it or a part, was taken back. Without it, it gives DOPPEL_OK. */
-doppel_status dp_look_end(dp_look *look, doppel_error *error);
-/* Whether documents were removed while it lasted, so that a new version may have been too new for it, and the old one
- * gone: ask before or after end. */
-bool dp_look_again(const dp_look *look);
-
-/* Prepares for the first of these queries: for *ready of them, at least one (count 0: none). With DP_LOOK_ADD it comes
- * before any other call, again after each commit that stands, and numbers and names found earlier no longer count.
- * Otherwise it is optional: whatever is asked for without it is fetched then. */
-doppel_status dp_look_fetch(dp_look *look, const dp_query *const *queries, size_t count, size_t *ready,
-                            doppel_error *error);
-/* How many queries of checks are best fetched in one look; 1: each may have its own. */
-size_t dp_known_fetches(const dp_known *known);
-
-/* ---- finding: none of these look at `below`, `except` or alive, but for titles ---- */
-
-/* The documents, copies and texts that may have this name, ascending; *numbers is emptied first. */
-doppel_status dp_look_find_name(dp_look *look, dp_key key, doppel_slice name, dp_numbers *numbers, doppel_error *error);
-/* Those that may share a band with a query: its `keys` count, each number once, ascending. With rules.by_similarity. */
-doppel_status dp_look_find_bands(dp_look *look, const dp_query *query, dp_numbers *numbers, doppel_error *error);
-/* Those within the distance, as doppel_index_find gives them: owners are numbers. Not with rules.by_similarity. Any
- * distance may be asked for. */
-doppel_status dp_look_find_near(dp_look *look, const uint64_t fingerprint[2], int distance, doppel_matches *matches,
-                                doppel_error *error);
-/* The owners that count (below, except, alive, queued) of titles at or above rules.title_similarity, the most similar
- * first, then by number; with `best` only the first. *hits is emptied first. */
-doppel_status dp_look_find_titles(dp_look *look, const dp_title_query *query, dp_title_hits *hits, doppel_error *error);
-
-/* Whether many that share a band can be sifted; then dp_look_sift drops numbers whose sets are known to be less similar
- * than `least`, by what dp_look_keep_features kept of each. Both do without when there is no memory. */
-bool dp_look_sifts(const dp_look *look);
-void dp_look_sift(dp_look *look, const dp_features *features, double least, dp_numbers *numbers);
-void dp_look_keep_features(dp_look *look, uint64_t number, const dp_features *features);
-
-/* Whether a number is there, has not expired and is not about to be removed. */
-doppel_status dp_look_alive(dp_look *look, uint64_t number, bool *alive, doppel_error *error);
-
-/* ---- reading ---- */
-
-/* The hash that a trace has of an id or a canonical URL; never 0. */
-uint64_t dp_look_hash(const dp_look *look, doppel_slice name);
-/* A part of a number; data NULL: it is gone, or damaged and passed over. */
-doppel_status dp_look_read(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
-/* The same, decoded. False in *found: it is gone, or damaged and passed over. */
-doppel_status dp_look_trace(dp_look *look, uint64_t number, dp_trace *trace, bool *found, doppel_error *error);
-doppel_status dp_look_record(dp_look *look, uint64_t number, dp_record *record, bool *found, doppel_error *error);
-/* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
- * *found is how many there are. Of what is durable. */
-doppel_status dp_look_counts(dp_look *look, uint64_t number, dp_counts *counts, doppel_error *error);
-doppel_status dp_look_links(dp_look *look, uint64_t number, uint64_t *links, size_t room, size_t *found,
-                            doppel_error *error);
-/* Each value of a part, and each number that has a count, as dp_view_each and dp_view_each_count give them; what is
- * damaged among the counts was reported, or passed over. Other calls of the look may be made meanwhile. */
-doppel_status dp_look_each(dp_look *look, const dp_each *each, doppel_error *error);
-doppel_status dp_look_each_count(dp_look *look,
-                                 doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
-                                 void *user, doppel_error *error);
-
-/* Counts what is damaged, and logs it: DOPPEL_OK where that is passed over (options.salvage), else DOPPEL_ERROR_STORE.
- */
-doppel_status dp_known_damage(dp_known *known, uint64_t documents, const doppel_error *why, doppel_error *error);
-/* The same of a number whose `what` (trace, record, set, sample, text) is there but contradicts itself: `how`. */
-doppel_status dp_look_nonsense(dp_look *look, const char *what, uint64_t number, const char *how, doppel_error *error);
-
-/* ---- changing: with DP_LOOK_ADD, after a fetch ---- */
 
 /* A change, and what it does to what can be found. */
 typedef struct dp_pending {
@@ -246,43 +190,155 @@ typedef struct dp_pending {
     dp_trace trace; /* of change.number, or, of a removal, what it removes */
 } dp_pending;
 
-/* The next number: for a document, a copy, a text or a removal. In a look they only grow; one that is not used, or
- * whose change was taken back, is not given again. */
-doppel_status dp_look_number(dp_look *look, uint64_t *number, doppel_error *error);
-/* Takes the bytes of all that a change points to. On an error nothing has changed. */
-doppel_status dp_look_queue(dp_look *look, const dp_pending *pending, doppel_error *error);
-/* Where the queue ends, and back to there: what came after it is taken out again. No commit is between them. */
-size_t dp_look_mark(const dp_look *look);
-void dp_look_back(dp_look *look, size_t mark);
-/* Documents with this title came, but were not added (duplicates by their title). */
-doppel_status dp_look_title_seen(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error);
-/* Hands over what was queued since the last commit. *stands false: another process changed what it rests on. Then
- * nothing of it was done, the queue is empty, and the look is ready for the same queries with what holds now: decide
- * all of them again. Where nothing is shared it always stands. It must be called after each fetch, also when nothing
- * was queued. On an error nothing of it was done as far as is known, and the next call is fetch or end. */
-doppel_status dp_look_commit(dp_look *look, bool *stands, doppel_error *error);
+/* A look of one thread; it must be freed before dp_known_close. */
+doppel_status dp_look_create(dp_known *known, dp_look **look, doppel_error *error);
+void dp_look_free(dp_look *look);
+/* On an error the look has not begun. What the calls below give is borrowed until commit or end. */
+doppel_status dp_look_begin(dp_look *look, dp_purpose purpose, doppel_error *error);
+/* A part of a number; data NULL: it is gone, or damaged and passed over. */
+doppel_status dp_look_read(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
+/* The same, decoded. False in *found: it is gone, or damaged and passed over. */
+doppel_status dp_look_trace(dp_look *look, uint64_t number, dp_trace *trace, bool *found, doppel_error *error);
+doppel_status dp_look_record(dp_look *look, uint64_t number, dp_record *record, bool *found, doppel_error *error);
+/* Counts what is damaged, and logs it: DOPPEL_OK where that is passed over (options.salvage), else DOPPEL_ERROR_STORE.
+ */
+doppel_status dp_known_damage(dp_known *known, uint64_t documents, const doppel_error *why, doppel_error *error);
+/* The same of a number whose `what` (trace, record, set, sample, text) is there but contradicts itself: `how`. */
+doppel_status dp_look_nonsense(dp_look *look, const char *what, uint64_t number, const char *how, doppel_error *error);
 
-/* ---- as a whole: no look of this thread has begun ---- */
+/* ---- a kind: local.c, redis_look.c ---- */
 
-/* Where nobody waits for the disk, makes durable what was acknowledged. */
-doppel_status dp_known_flush(dp_known *known, doppel_error *error);
-/* Removes what has expired. */
-doppel_status dp_known_expire(dp_known *known, uint64_t *expired, doppel_error *error);
-doppel_status dp_known_compact(dp_known *known, doppel_error *error);
-doppel_status dp_known_backup(dp_known *known, const char *path, doppel_error *error);
-/* Fills in what it has: numbers of documents, copies and titles, bytes, `last`, `oldest`, `newest`, duplicates_by,
- * reconnects and the like, and `plan` where it has one. What cannot be read stays 0. */
-void dp_known_get_stats(dp_known *known, doppel_engine_stats *stats);
-/* See doppel_engine_stop_waiting, doppel_engine_verify and doppel_store_prepare. */
-void dp_known_stop_waiting(dp_known *known);
-doppel_status dp_known_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
-                              doppel_verified *verified, doppel_error *error);
-/* Whether what a path names is checked while it is open, by dp_known_inspect, in place of dp_known_verify. */
-bool dp_known_is_inspected(const char *path);
-doppel_status dp_known_inspect(dp_known *known, void (*finding)(const char *what, void *user), void *user,
-                               doppel_verified *verified, doppel_error *error);
-doppel_status dp_known_prepare(const char *url,
-                               void (*server)(const char *server, const char *library, const char *state, void *user),
-                               void *user, doppel_error *error);
+typedef struct dp_known_kind {
+    const char *name;
+    bool shared;    /* several processes write to it */
+    size_t fetches; /* queries of checks that are best fetched in one look; 1: each may have its own */
+
+    /* ---- opening, through the calls above ---- */
+
+    bool (*takes)(const char *path); /* the first kind of the list that takes a path opens it */
+    /* *known is the start of the kind's own struct, with `kind` and `options` set by dp_known_init. */
+    doppel_status (*open)(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error);
+    void (*close)(dp_known *known); /* frees all of it; what dp_known_init made with dp_known_clear */
+    doppel_status (*prepare)(const char *url,
+                             void (*server)(const char *server, const char *library, const char *state, void *user),
+                             void *user, doppel_error *error); /* NULL: it has no servers */
+    /* A check of everything: of what is not open, or of what is. One of them is NULL. */
+    doppel_status (*verify)(const char *path, void (*finding)(const char *what, void *user), void *user,
+                            doppel_verified *verified, doppel_error *error);
+    doppel_status (*inspect)(dp_known *known, void (*finding)(const char *what, void *user), void *user,
+                             doppel_verified *verified, doppel_error *error);
+
+    /* ---- looks ---- */
+
+    /* For dp_look_create, dp_look_free and dp_look_begin. Create fills in look->own; the rest is zero but for `known`
+     * and `kind`. Begin finds `purpose` set, `except` and `salvage` cleared. */
+    doppel_status (*look_create)(dp_look *look, doppel_error *error);
+    void (*look_free)(dp_look *look);
+    doppel_status (*begin)(dp_look *look, doppel_error *error);
+    /* With DP_LOOK_ADD waits until all that was committed is durable, as far as `durability` says. An error means that
+     * what was committed through this look, all of it or a part, was taken back. Without it, it gives DOPPEL_OK. */
+    doppel_status (*end)(dp_look *look, doppel_error *error);
+    /* Whether documents were removed while it lasted, so that a new version may have been too new for it, and the old
+     * one gone: ask before or after end. */
+    bool (*again)(const dp_look *look);
+    /* Prepares for the first of these queries: for *ready of them, at least one (count 0: none). With DP_LOOK_ADD it
+     * comes before any other call, again after each commit that stands, and numbers and names found earlier no longer
+     * count. Otherwise it is optional: whatever is asked for without it is fetched then. */
+    doppel_status (*fetch)(dp_look *look, const dp_query *const *queries, size_t count, size_t *ready,
+                           doppel_error *error);
+
+    /* ---- finding: none of these look at `below`, `except` or alive, but for titles ---- */
+
+    /* The documents, copies and texts that may have this name, ascending; *numbers is emptied first. */
+    doppel_status (*find_name)(dp_look *look, dp_key key, doppel_slice name, dp_numbers *numbers, doppel_error *error);
+    /* Those that may share a band with a query: its `keys` count, each number once, ascending. With
+     * rules.by_similarity. */
+    doppel_status (*find_bands)(dp_look *look, const dp_query *query, dp_numbers *numbers, doppel_error *error);
+    /* Those within the distance, as doppel_index_find gives them: owners are numbers. Not with rules.by_similarity. Any
+     * distance may be asked for. */
+    doppel_status (*find_near)(dp_look *look, const uint64_t fingerprint[2], int distance, doppel_matches *matches,
+                               doppel_error *error);
+    /* The owners that count (below, except, alive, queued) of titles at or above rules.title_similarity, the most
+     * similar first, then by number; with `best` only the first. *hits is emptied first. */
+    doppel_status (*find_titles)(dp_look *look, const dp_title_query *query, dp_title_hits *hits, doppel_error *error);
+    /* Drops numbers whose sets are known to be less similar than `least`, by what keep_features kept of each. Both do
+     * without when there is no memory. NULL, both: it cannot. */
+    void (*sift)(dp_look *look, const dp_features *features, double least, dp_numbers *numbers);
+    void (*keep_features)(dp_look *look, uint64_t number, const dp_features *features);
+    /* Whether a number is there, has not expired and is not about to be removed. */
+    doppel_status (*alive)(dp_look *look, uint64_t number, bool *alive, doppel_error *error);
+
+    /* ---- reading ---- */
+
+    /* The hash that a trace has of an id or a canonical URL; never 0. */
+    uint64_t (*hash)(const dp_look *look, doppel_slice name);
+    doppel_status (*read)(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes,
+                          doppel_error *error); /* for dp_look_read */
+    /* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
+     * *found is how many there are. Of what is durable. */
+    doppel_status (*counts)(dp_look *look, uint64_t number, dp_counts *counts, doppel_error *error);
+    doppel_status (*links)(dp_look *look, uint64_t number, uint64_t *links, size_t room, size_t *found,
+                           doppel_error *error);
+    /* Each value of a part, and each number that has a count, as dp_view_each and dp_view_each_count give them; what is
+     * damaged among the counts was reported, or passed over. Other calls of the look may be made meanwhile. */
+    doppel_status (*each)(dp_look *look, const dp_each *each, doppel_error *error);
+    doppel_status (*each_count)(dp_look *look,
+                                doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
+                                void *user, doppel_error *error);
+
+    /* ---- changing: with DP_LOOK_ADD, after a fetch ---- */
+
+    /* The next number: for a document, a copy, a text or a removal. In a look they only grow; one that is not used, or
+     * whose change was taken back, is not given again. */
+    doppel_status (*number)(dp_look *look, uint64_t *number, doppel_error *error);
+    /* Takes the bytes of all that a change points to. On an error nothing has changed. */
+    doppel_status (*queue)(dp_look *look, const dp_pending *pending, doppel_error *error);
+    /* Where the queue ends, and back to there: what came after it is taken out again. No commit is between them. */
+    size_t (*mark)(const dp_look *look);
+    void (*back)(dp_look *look, size_t mark);
+    /* Documents with this title came, but were not added (duplicates by their title). */
+    doppel_status (*title_seen)(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error);
+    /* Hands over what was queued since the last commit. *stands false: another process changed what it rests on. Then
+     * nothing of it was done, the queue is empty, and the look is ready for the same queries with what holds now:
+     * decide all of them again. Where nothing is shared it always stands. It must be called after each fetch, also when
+     * nothing was queued. On an error nothing of it was done as far as is known, and the next call is fetch or end. */
+    doppel_status (*commit)(dp_look *look, bool *stands, doppel_error *error);
+
+    /* ---- as a whole: no look of this thread has begun ---- */
+
+    /* Where nobody waits for the disk, makes durable what was acknowledged. */
+    doppel_status (*flush)(dp_known *known, doppel_error *error);
+    /* Removes what has expired; *expired is how many. */
+    doppel_status (*expire)(dp_known *known, uint64_t *expired, doppel_error *error);
+    doppel_status (*compact)(dp_known *known, doppel_error *error);
+    doppel_status (*backup)(dp_known *known, const char *path, doppel_error *error);
+    /* Fills in what it has: numbers of documents, copies and titles, bytes, `last`, `oldest`, `newest`, duplicates_by,
+     * reconnects and the like, and `plan` where it has one. What cannot be read stays 0. */
+    void (*get_stats)(dp_known *known, doppel_engine_stats *stats);
+    /* See doppel_engine_stop_waiting. */
+    void (*stop_waiting)(dp_known *known);
+} dp_known_kind;
+
+extern const dp_known_kind dp_known_local;
+extern const dp_known_kind dp_known_redis; /* in builds with Redis */
+
+/* Whether a path is a URL of Redis: redis://, redis+unix://, redis+sentinel://, redis+cluster://. */
+bool dp_known_is_redis_url(const char *path);
+
+/* For `open` and `close` of a kind. False: no memory. */
+bool dp_known_init(dp_known *known, const dp_known_kind *kind, const dp_known_options *options, const char *name);
+void dp_known_clear(dp_known *known);
+
+/* For the log of the owner: a line as it is, and the message of an error under the event "WHAT_ERROR". */
+void dp_known_log(const dp_known *known, doppel_log_level level, const char *event, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void dp_known_log_error(const dp_known *known, const char *what, const doppel_error *error);
+
+/* *latest = max(*latest, time) */
+static inline void dp_latest(_Atomic uint64_t *latest, uint64_t time) {
+    uint64_t seen = atomic_load(latest);
+    while (time > seen && !atomic_compare_exchange_weak(latest, &seen, time))
+        ;
+}
 
 #endif

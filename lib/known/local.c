@@ -116,13 +116,14 @@ static doppel_status expire_number(dp_look *look, uint64_t number, doppel_error 
     if (!found)
         trace = (dp_trace){.number = number, .kind = DP_TRACE_COPY};
     const dp_pending gone = {.removed = true, .trace = trace, .change = {.remove = number}};
-    return dp_look_queue(look, &gone, error);
+    return look->kind->queue(look, &gone, error);
 }
 
 /* Removes up to `most` of what has expired. `order` is held. */
 static doppel_status expire_some(dp_local *local, size_t most, uint64_t *expired, doppel_error *error) {
     dp_local_look own = {.view = local->view};
     dp_look look = {.known = &local->known,
+                    .kind = &dp_known_local,
                     .below = UINT64_MAX,
                     .now = dp_local_now(local),
                     .deciding = true,
@@ -588,6 +589,11 @@ static doppel_status backup(dp_known *known, const char *path, doppel_error *err
     return status;
 }
 
+/* It never waits for a server. */
+static void stop_waiting(dp_known *known) {
+    (void)known;
+}
+
 /* ---- what there is ---- */
 
 typedef struct oldest {
@@ -609,7 +615,7 @@ static void read_store(dp_look *look, doppel_engine_stats *stats) {
     oldest o = {.look = look};
     const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = on_trace, .user = &o};
     dp_view_info(((dp_local_look *)look->own)->view, &info);
-    (void)dp_look_each(look, &each, NULL);
+    (void)look->kind->each(look, &each, NULL);
     stats->oldest = o.added;
     stats->last = info.last;
     stats->disk_bytes = info.disk_bytes;
@@ -640,7 +646,7 @@ static void get_stats(dp_known *known, doppel_engine_stats *stats) {
         return;
     if (dp_look_begin(look, DP_LOOK_LIST, NULL) == DOPPEL_OK) {
         read_store(look, stats);
-        (void)dp_look_end(look, NULL);
+        (void)look->kind->end(look, NULL);
     }
     dp_look_free(look);
     pthread_rwlock_rdlock(&local->shape);
@@ -685,4 +691,5 @@ const dp_known_kind dp_known_local = {
     .compact = compact,
     .backup = backup,
     .get_stats = get_stats,
+    .stop_waiting = stop_waiting,
 };

@@ -11,7 +11,7 @@
 #define DP_KNOWN_LOCAL_H
 
 #include "known/directory.h"
-#include "known/kind.h"
+#include "known/known.h"
 
 #include <pthread.h>
 

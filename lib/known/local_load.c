@@ -115,7 +115,8 @@ static doppel_status on_count(uint64_t number, const dp_counts *counts, void *us
     dp_trace trace;
     bool found;
     dp_local_look own = {.view = l->local->view};
-    dp_look look = {.known = &l->local->known, .below = UINT64_MAX, .now = l->now, .own = &own};
+    dp_look look = {
+        .known = &l->local->known, .kind = &dp_known_local, .below = UINT64_MAX, .now = l->now, .own = &own};
     if (!counts->by[DP_SAME_TITLE - 1])
         return DOPPEL_OK;
     doppel_status status = dp_look_trace(&look, number, &trace, &found, NULL);
@@ -195,7 +196,7 @@ static doppel_status reconcile(const loading *l, doppel_error *error) {
         lost = apart(l->moment.records, l->live);
     if (!lost && !l->pages)
         return DOPPEL_OK;
-    dp_damaged(dp_known_name(&l->local->known), &why, "%llu of %llu documents cannot be read",
+    dp_damaged(l->local->known.name, &why, "%llu of %llu documents cannot be read",
                (unsigned long long)(lost ? lost : 1), (unsigned long long)l->moment.traces);
     return dp_known_damage(&l->local->known, lost ? lost : 1, &why, error);
 }
@@ -295,7 +296,7 @@ static doppel_status take_in(dp_local *local, dp_view *view, const dp_moment *mo
         return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(error) : status;
     if (f.damaged) {
         doppel_error why = {0};
-        dp_damaged(dp_known_name(&local->known), &why, "documents that were added lately cannot be read");
+        dp_damaged(local->known.name, &why, "documents that were added lately cannot be read");
         if ((status = dp_known_damage(&local->known, f.damaged, &why, error)) != DOPPEL_OK)
             return status;
     }

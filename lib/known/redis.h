@@ -12,7 +12,7 @@
 #define DP_REDIS_H
 
 #include "index/index.h"
-#include "known/kind.h"
+#include "known/known.h"
 #include "known/redis_link.h"
 
 #include <pthread.h>
@@ -142,7 +142,7 @@ typedef struct dp_redis {
     _Atomic uint64_t retries, turns;
 } dp_redis;
 
-/* For the table of the kind; see kind.h. */
+/* For the table of the kind; see known.h. */
 doppel_status dp_redis_open(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error);
 void dp_redis_close(dp_known *known);
 doppel_status dp_redis_prepare_servers(const char *url,

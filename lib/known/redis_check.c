@@ -54,7 +54,7 @@ static doppel_status give(dp_look *look, const dp_each *each, uint64_t number, d
         return DOPPEL_OK;
     doppel_slice bytes = document->part[each->part];
     if (each->part == DP_PART_TEXT) {
-        doppel_status status = look->known->kind->read(look, DP_PART_TEXT, number, &bytes, error);
+        doppel_status status = look->kind->read(look, DP_PART_TEXT, number, &bytes, error);
         if (status != DOPPEL_OK)
             return status;
     }
@@ -87,7 +87,7 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     dp_trace trace;
     if (!dp_trace_decode(bytes, &trace) || trace.kind != DP_TRACE_DOCUMENT)
         return DOPPEL_OK;
-    doppel_status status = c->look->known->kind->counts(c->look, number, &counts, c->error);
+    doppel_status status = c->look->kind->counts(c->look, number, &counts, c->error);
     if (status != DOPPEL_OK || !(counts.by[0] + counts.by[1] + counts.by[2]))
         return status;
     return c->counted(number, &counts, c->user);
@@ -207,7 +207,7 @@ static doppel_status note_orphan(uint64_t number, doppel_slice bytes, void *user
     bool alive = true;
     if (!dp_trace_decode(bytes, &trace) || trace.kind == DP_TRACE_DOCUMENT)
         return DOPPEL_OK;
-    doppel_status status = dp_look_alive(o->look, trace.of, &alive, o->error);
+    doppel_status status = o->look->kind->alive(o->look, trace.of, &alive, o->error);
     if (status != DOPPEL_OK || alive)
         return status;
     if (!dp_reserve(&o->numbers.number, &o->numbers.room, o->numbers.count + 1, sizeof *o->numbers.number))
@@ -225,7 +225,7 @@ static doppel_status queue_orphans(orphans *o, size_t from, size_t to) {
         if (status != DOPPEL_OK || !document || !document->there || document->removed)
             continue;
         const dp_pending removal = {.change = {.remove = document->number}, .removed = true, .trace = document->trace};
-        status = dp_look_queue(o->look, &removal, o->error);
+        status = o->look->kind->queue(o->look, &removal, o->error);
     }
     return status;
 }
@@ -236,13 +236,13 @@ static doppel_status remove_some(orphans *o, size_t from, size_t to) {
     doppel_status status = dp_look_begin(o->look, DP_LOOK_ADD, o->error);
     if (status != DOPPEL_OK)
         return status;
-    status = dp_look_fetch(o->look, NULL, 0, &ready, o->error);
+    status = o->look->kind->fetch(o->look, NULL, 0, &ready, o->error);
     while (status == DOPPEL_OK && !stands) {
         status = queue_orphans(o, from, to);
         if (status == DOPPEL_OK)
-            status = dp_look_commit(o->look, &stands, o->error);
+            status = o->look->kind->commit(o->look, &stands, o->error);
     }
-    doppel_status ended = dp_look_end(o->look, status == DOPPEL_OK ? o->error : NULL);
+    doppel_status ended = o->look->kind->end(o->look, status == DOPPEL_OK ? o->error : NULL);
     return status == DOPPEL_OK ? ended : status;
 }
 
@@ -258,7 +258,7 @@ static doppel_status remove_orphans(dp_known *known, uint64_t *now, doppel_error
         o.look->salvage = true;
         status = dp_redis_each(o.look, &each, error);
         *now = o.look->now;
-        (void)dp_look_end(o.look, NULL);
+        (void)o.look->kind->end(o.look, NULL);
     }
     for (size_t from = 0; from < o.numbers.count && status == DOPPEL_OK; from += DP_REDIS_MOST_QUERIES) {
         size_t to = from + DP_REDIS_MOST_QUERIES;
@@ -400,7 +400,7 @@ doppel_status dp_redis_inspect(dp_known *known, void (*finding)(const char *what
         status = dp_redis_each(look, &each, error);
         if (status == DOPPEL_OK)
             status = each_buckets((dp_redis *)known, check_buckets, &c, error);
-        (void)dp_look_end(look, NULL);
+        (void)look->kind->end(look, NULL);
     }
     dp_look_free(look);
     if (status == DOPPEL_OK && verified->damaged)

@@ -102,7 +102,6 @@ static doppel_status fail_look(dp_redis_look *l, doppel_status status, const dop
     return status;
 }
 
-/* For the table of the kind; see kind.h. */
 static doppel_status look_create(dp_look *look, doppel_error *error) {
     dp_redis_look *l = calloc(1, sizeof *l);
     if (!l)
@@ -112,7 +111,6 @@ static doppel_status look_create(dp_look *look, doppel_error *error) {
     return DOPPEL_OK;
 }
 
-/* For the table of the kind; see kind.h. */
 static void look_free(dp_look *look) {
     dp_redis_look *l = look->own;
     if (!l)
@@ -1146,6 +1144,17 @@ static doppel_status title_seen(dp_look *look, doppel_slice title, uint64_t time
     return DOPPEL_OK;
 }
 
+/* What was acknowledged is with the servers, and goes by itself when it expires. */
+static doppel_status flush(dp_known *known, doppel_error *error) {
+    (void)known, (void)error;
+    return DOPPEL_OK;
+}
+
+static doppel_status expire(dp_known *known, uint64_t *expired, doppel_error *error) {
+    *expired = 0;
+    return flush(known, error);
+}
+
 const dp_known_kind dp_known_redis = {
     .name = "redis",
     .shared = true,
@@ -1178,6 +1187,8 @@ const dp_known_kind dp_known_redis = {
     .back = dp_redis_back,
     .title_seen = title_seen,
     .commit = dp_redis_commit,
+    .flush = flush,
+    .expire = expire,
     .compact = dp_redis_compact,
     .backup = dp_redis_backup,
     .get_stats = dp_redis_get_stats,

@@ -103,12 +103,12 @@ static inline void begin_adding(adding *a, const page *p) {
     MUST(dp_look_begin(a->look, DP_LOOK_ADD, error));
     a->query = query_of(a->look, p);
     a->queries[0] = &a->query;
-    MUST(dp_look_fetch(a->look, a->queries, 1, &ready, error));
+    MUST(a->look->kind->fetch(a->look, a->queries, 1, &ready, error));
     assert_int_equal(ready, 1);
 }
 
 static inline void end_adding(adding *a) {
-    MUST(dp_look_end(a->look, error));
+    MUST(a->look->kind->end(a->look, error));
     dp_look_free(a->look);
 }
 
@@ -116,15 +116,15 @@ static inline void end_adding(adding *a) {
 static inline void queue_page(adding *a) {
     const dp_query *q = &a->query;
     dp_buffer bytes[2] = {{0}, {0}};
-    MUST(dp_look_number(a->look, &a->number, error));
+    MUST(a->look->kind->number(a->look, &a->number, error));
     dp_record record = {.id = q->id, .url = q->url, .canonical = q->canonical, .title = q->title, .words = q->words};
     dp_pending p = {.change = {.number = a->number}, .added = true};
     p.trace = (dp_trace){.number = a->number,
                          .kind = DP_TRACE_DOCUMENT,
                          .expires = a->look->now + TTL,
                          .added = a->look->now,
-                         .id_hash = dp_look_hash(a->look, q->id),
-                         .url_hash = q->canonical.length ? dp_look_hash(a->look, q->canonical) : 0,
+                         .id_hash = a->look->kind->hash(a->look, q->id),
+                         .url_hash = q->canonical.length ? a->look->kind->hash(a->look, q->canonical) : 0,
                          .fingerprint = {q->fingerprint[0]},
                          .content = q->content,
                          .keys = q->keys,
@@ -134,7 +134,7 @@ static inline void queue_page(adding *a) {
     assert_true(dp_trace_encode(&p.trace, &bytes[0]) && dp_record_encode(&record, &bytes[1]));
     for (int i = 0; i < 2; i++)
         p.change.part[i] = (doppel_slice){bytes[i].data, bytes[i].size};
-    MUST(dp_look_queue(a->look, &p, error));
+    MUST(a->look->kind->queue(a->look, &p, error));
     dp_buffer_free(&bytes[0]);
     dp_buffer_free(&bytes[1]);
 }
@@ -142,7 +142,7 @@ static inline void queue_page(adding *a) {
 /* Queues a duplicate at a number. */
 static inline void queue_count(adding *a, uint64_t number) {
     const dp_pending p = {.change = {.count = number, .count_at = NOW, .count_reason = DP_SAME_CONTENT}};
-    MUST(dp_look_queue(a->look, &p, error));
+    MUST(a->look->kind->queue(a->look, &p, error));
 }
 
 /* Queues the removal of a number. */
@@ -151,12 +151,12 @@ static inline void queue_removal(adding *a, uint64_t number) {
     bool found;
     MUST(dp_look_trace(a->look, number, &p.trace, &found, error));
     assert_true(found);
-    MUST(dp_look_queue(a->look, &p, error));
+    MUST(a->look->kind->queue(a->look, &p, error));
 }
 
 static inline bool commit(adding *a) {
     bool stands;
-    MUST(dp_look_commit(a->look, &stands, error));
+    MUST(a->look->kind->commit(a->look, &stands, error));
     return stands;
 }
 

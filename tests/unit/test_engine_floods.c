@@ -277,7 +277,7 @@ static void pages_that_go_leave_nothing(void **state) {
     }
     test_time += 1000000;
     assert_int_equal(doppel_engine_expire(engine, &expired, NULL), DOPPEL_OK);
-    assert_int_equal(dp_known_flush(engine->known, NULL), DOPPEL_OK);
+    assert_int_equal(engine->known->kind->flush(engine->known, NULL), DOPPEL_OK);
     if (parity_bytes(engine) > empty + 2 * 8 * (2000 / 32 + 1))
         fail_msg("%llu", (unsigned long long)parity_bytes(engine));
     doppel_engine_close(engine);

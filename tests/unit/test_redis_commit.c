@@ -51,7 +51,7 @@ static bool has(const dp_numbers *numbers, uint64_t number) {
 
 static bool name_leads(adding *a, dp_key key, doppel_slice name, uint64_t number) {
     dp_numbers found = {0};
-    MUST(dp_look_find_name(a->look, key, name, &found, error));
+    MUST(a->look->kind->find_name(a->look, key, name, &found, error));
     bool leads = has(&found, number);
     dp_numbers_free(&found);
     return leads;
@@ -59,7 +59,7 @@ static bool name_leads(adding *a, dp_key key, doppel_slice name, uint64_t number
 
 static bool band_leads(adding *a, uint64_t number) {
     dp_numbers found = {0};
-    MUST(dp_look_find_bands(a->look, &a->query, &found, error));
+    MUST(a->look->kind->find_bands(a->look, &a->query, &found, error));
     bool leads = has(&found, number);
     dp_numbers_free(&found);
     return leads;
@@ -68,7 +68,7 @@ static bool band_leads(adding *a, uint64_t number) {
 static bool fingerprint_leads(adding *a, uint64_t number) {
     doppel_matches found = {0};
     bool leads = false;
-    MUST(dp_look_find_near(a->look, a->query.fingerprint, 3, &found, error));
+    MUST(a->look->kind->find_near(a->look, a->query.fingerprint, 3, &found, error));
     for (size_t i = 0; i < found.count; i++)
         leads = leads || found.match[i].owner == number;
     free(found.match);
@@ -79,7 +79,7 @@ static bool title_leads(adding *a, uint64_t number) {
     dp_title_hits found = {0};
     const dp_title_query query = {.title = a->query.title_key, .share = 0.001};
     bool leads = false;
-    MUST(dp_look_find_titles(a->look, &query, &found, error));
+    MUST(a->look->kind->find_titles(a->look, &query, &found, error));
     for (size_t i = 0; i < found.count; i++)
         leads = leads || found.hit[i].number == number;
     free(found.hit);
@@ -381,12 +381,12 @@ static void a_number_that_is_counted_at_must_be_there(void **state) {
     uint64_t number = add_now(&first);
     add_now(&other);
     begin_adding(&a, &(page){.id = "x"});
-    MUST(dp_look_alive(a.look, number, &alive, error));
+    MUST(a.look->kind->alive(a.look, number, &alive, error));
     assert_true(alive);
     queue_count(&a, number);
     remove_now(number);
     assert_false(commit(&a));
-    MUST(dp_look_alive(a.look, number, &alive, error));
+    MUST(a.look->kind->alive(a.look, number, &alive, error));
     assert_false(alive);
     assert_true(commit(&a));
     end_adding(&a);
@@ -420,12 +420,12 @@ static void what_is_queued_is_found_until_it_is_taken_back(void **state) {
     (void)state;
     adding a;
     begin_adding(&a, &first);
-    size_t mark = dp_look_mark(a.look);
+    size_t mark = a.look->kind->mark(a.look);
     queue_page(&a);
     const by what[] = {BY_ID, BY_URL, BY_DIGEST, by_similarity(a.look) ? BY_BAND : BY_FINGERPRINT, BY_TITLE};
     for (size_t i = 0; i < sizeof what / sizeof *what; i++)
         assert_true(leads(&a, what[i], a.number));
-    dp_look_back(a.look, mark);
+    a.look->kind->back(a.look, mark);
     for (size_t i = 0; i < sizeof what / sizeof *what; i++)
         assert_false(leads(&a, what[i], a.number));
     uint64_t unused = a.number;
@@ -605,7 +605,7 @@ static void *add_pages(void *given) {
         bool unique;
         begin_adding(&a, &p);
         do {
-            MUST(dp_look_find_name(a.look, DP_KEY_URL, a.query.canonical, &found, error));
+            MUST(a.look->kind->find_name(a.look, DP_KEY_URL, a.query.canonical, &found, error));
             unique = !found.count;
             if (unique)
                 queue_page(&a);
