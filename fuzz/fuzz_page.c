@@ -5,8 +5,7 @@
  * content has no word that all of the page has not; and a reader gives the same for the same page again. */
 #include "fuzz.h"
 
-#include "doppel.h"
-#include "text/utf8.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -411,6 +411,10 @@ DOPPEL_API doppel_status doppel_output_write(doppel_output *output, const void *
 /* Writes a string as a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
 DOPPEL_API doppel_status doppel_output_json(doppel_output *output, const char *bytes, size_t length);
 
+/* The same string, written to `to` up to `room` bytes with a NUL at its end; gives its length without it, which may be
+ * more than there was room for. `bytes` NULL gives null, without quotes. */
+DOPPEL_API size_t doppel_json_string(const char *bytes, size_t length, char *to, size_t room);
+
 /* What to do with documents. `begin` makes a thread's own state, `document` uses it, `end` frees it; `emit` gets the
  * written bytes, those of whole documents, in input order, from one thread at a time. `begin`, `end` and `emit` may be
  * NULL. A status other than DOPPEL_OK from any of them ends the run with it. */

@@ -1,4 +1,5 @@
-/* base.h - what every stage stands on: errors, growing buffers, unaligned loads, bits, the CPU level.
+/* base.h - what every stage stands on: errors, growing buffers, hash tables, JSON, unaligned loads, bits, the CPU
+ * level, threads and their results in order, the clock, files.
  *
  * Names that start with `dp_` are the library's own: they have no public symbol. */
 #ifndef DP_BASE_H
@@ -10,6 +11,26 @@
 #include <string.h>
 
 /* ---- errors ---- */
+
+/* Returns the status of `expression` from the function it stands in, unless that is DOPPEL_OK. For functions that have
+ * nothing to clean up on the way out. */
+#define DP_TRY(expression)                          \
+    do {                                            \
+        doppel_status dp_try_status = (expression); \
+        if (dp_try_status != DOPPEL_OK)             \
+            return dp_try_status;                   \
+    } while (0)
+
+/* Evaluates `expression` into `status` if that is DOPPEL_OK so far. For functions that clean up at their end:
+ *     doppel_status status = open_it(&it);
+ *     DP_THEN(status, read_it(&it));
+ *     close_it(&it);
+ *     return status; */
+#define DP_THEN(status, expression)  \
+    do {                             \
+        if ((status) == DOPPEL_OK)   \
+            (status) = (expression); \
+    } while (0)
 
 /* Fills *error (which may be NULL) and returns the code, so that `return dp_fail(...)` is one line. */
 doppel_status dp_fail(doppel_error *error, doppel_status code, const char *format, ...)
@@ -44,6 +65,44 @@ typedef struct dp_buffer {
 bool dp_buffer_add(dp_buffer *buffer, const void *bytes, size_t length);
 bool dp_buffer_printf(dp_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void dp_buffer_free(dp_buffer *buffer);
+
+/* ---- one hash table: hashmap.c; UTF-8 ---- */
+
+#include "base/hashmap.h"
+#include "base/utf8.h"
+
+/* ---- JSON: json.c ---- */
+
+/* Writes JSON: set `buffer` to append to it, or `to` and `room` to write as far as there is room and count the rest.
+ *     dp_json_writer w = {.buffer = &buffer};
+ *     dp_json_text(&w, "{");
+ *     dp_json_key(&w, "id");
+ *     dp_json_string(&w, id);
+ *     dp_json_text(&w, "}");
+ *     if (w.failed) ... no memory: the buffer holds a part only */
+typedef struct dp_json_writer {
+    dp_buffer *buffer;
+    char *to;
+    size_t room;
+    size_t length; /* written so far, with what did not fit into `room` */
+    bool failed;
+    char last; /* byte written */
+} dp_json_writer;
+
+/* Bytes as they are. */
+void dp_json_put(dp_json_writer *w, const char *bytes, size_t length);
+void dp_json_text(dp_json_writer *w, const char *text);
+/* "name":, after a comma unless an object was just opened; the name needs no escapes. */
+void dp_json_key(dp_json_writer *w, const char *name);
+/* A quoted string, or null where its data is NULL; each invalid sequence of UTF-8 becomes U+FFFD. */
+void dp_json_string(dp_json_writer *w, doppel_slice string);
+void dp_json_bool(dp_json_writer *w, bool value);
+void dp_json_count(dp_json_writer *w, uint64_t value);
+/* A number with six significant digits, whatever the locale; NaN is null. */
+void dp_json_share(dp_json_writer *w, double share);
+
+/* Appends a string as JSON, quotes included; false when there is no memory. */
+bool dp_json_add(dp_buffer *out, const char *bytes, size_t length);
 
 /* ---- files that are whole or absent: newfile.c ---- */
 
@@ -129,8 +188,9 @@ int dp_cpu_level(void);
 /* The level this machine has, whatever DOPPEL_CPU says: what tests of the variants go by. */
 int dp_cpu_best(void);
 
-/* ---- threads, memory, files that vanish: machine.c ---- */
+/* ---- threads, the clock, memory, files that vanish: machine.c; results of threads in order: ordered.c ---- */
 
 #include "base/machine.h"
+#include "base/ordered.h"
 
 #endif

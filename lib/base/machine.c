@@ -1,4 +1,4 @@
-/* machine.c - threads, memory and nameless files. */
+/* machine.c - threads, the clock, memory and nameless files. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- threads ---- */
@@ -53,6 +54,23 @@ void dp_run_threads(size_t threads, void (*work)(void *user, size_t thread), voi
     while (started)
         pthread_join(helpers[--started].thread, NULL);
     free(helpers);
+}
+
+/* ---- the clock ---- */
+
+double dp_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+uint64_t dp_wall_seconds(void) {
+    return (uint64_t)time(NULL);
+}
+
+void dp_sleep(double seconds) {
+    time_t whole = (time_t)seconds;
+    nanosleep(&(struct timespec){whole, (long)((seconds - (double)whole) * 1e9)}, NULL);
 }
 
 /* ---- chance ---- */

@@ -1,4 +1,4 @@
-/* machine.h - what is asked of the machine: threads, memory, files that vanish. */
+/* machine.h - what is asked of the machine: threads, the clock, memory, files that vanish. */
 #ifndef DP_MACHINE_H
 #define DP_MACHINE_H
 
@@ -12,6 +12,18 @@ size_t dp_thread_count(int asked);
  * Where the system refuses a thread, this one does its share too: every number is called exactly once, but those calls
  * then come one after the other, so none may wait for another. Signals go to the calling thread. */
 void dp_run_threads(size_t threads, void (*work)(void *user, size_t thread), void *user);
+
+/* ---- the clock ---- */
+
+/* Seconds of a clock that never goes back: for durations. */
+double dp_seconds(void);
+
+/* Seconds since 1970, by the system's clock, which may be set. */
+uint64_t dp_wall_seconds(void);
+
+void dp_sleep(double seconds);
+
+/* ---- memory and chance ---- */
 
 /* Half of the memory that is free, in bytes; at least 64 MiB. */
 uint64_t dp_memory_default(void);

@@ -3,17 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define USUAL_SIMILARITY 0.8
 #define USUAL_DISTANCE 3
 #define USUAL_MIN_WORDS 5
-
-double dp_batch_clock(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 /* ---- options ---- */
 
@@ -270,7 +263,7 @@ void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats
 /* ---- candidates ---- */
 
 doppel_status dp_batch_candidates(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error) {
-    double begun = dp_batch_clock();
+    double begun = dp_seconds();
     doppel_status status = dp_batch_end_reading(batch, error);
     if (status != DOPPEL_OK)
         return status;
@@ -284,6 +277,6 @@ doppel_status dp_batch_candidates(doppel_batch *batch, dp_buckets *buckets, dp_l
         if (status == DOPPEL_OK && !dp_looks_make(looks, buckets, batch->count))
             status = dp_no_memory(error);
     }
-    batch->stats.seconds_candidates = dp_batch_clock() - begun;
+    batch->stats.seconds_candidates = dp_seconds() - begun;
     return status;
 }

@@ -258,9 +258,6 @@ static inline void dp_batch_tell(const doppel_batch *batch, const char *stage, u
         batch->options.progress(stage, done, total, batch->options.user);
 }
 
-/* Seconds of a clock that only grows. */
-double dp_batch_clock(void);
-
 /* What the options come to for dp_decide. */
 dp_rules dp_batch_rules(const doppel_batch *batch);
 

@@ -661,7 +661,7 @@ static void count_groups(doppel_batch *batch) {
 static doppel_status decide_all(doppel_batch *batch, doppel_error *error) {
     dp_deciding g = {.batch = batch, .rules = dp_batch_rules(batch)};
     doppel_status status = dp_batch_candidates(batch, &g.buckets, &g.looks, error);
-    double begun = dp_batch_clock();
+    double begun = dp_seconds();
     if (status == DOPPEL_OK && batch->by & DOPPEL_BY_TITLE)
         status = dp_titles_find(batch, &g.titles, error);
     if (status == DOPPEL_OK && (!start(batch) || !deciding_init(&g)))
@@ -677,7 +677,7 @@ static doppel_status decide_all(doppel_batch *batch, doppel_error *error) {
         count_groups(batch);
     batch->stats.candidates = atomic_load(&g.candidates);
     batch->stats.verified = atomic_load(&g.verified);
-    batch->stats.seconds_decide = dp_batch_clock() - begun;
+    batch->stats.seconds_decide = dp_seconds() - begun;
     deciding_free(&g);
     return status;
 }

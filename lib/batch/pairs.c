@@ -327,7 +327,7 @@ doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
     doppel_status status = dp_batch_prepare(batch, error);
     if (status == DOPPEL_OK)
         status = dp_batch_candidates(batch, &p.buckets, &p.looks, error);
-    double begun = dp_batch_clock();
+    double begun = dp_seconds();
     if (status == DOPPEL_OK && batch->by & DOPPEL_BY_TITLE)
         status = dp_titles_find(batch, &p.titles, error);
     if (status == DOPPEL_OK && !start(&p))
@@ -335,6 +335,6 @@ doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
     else if (status == DOPPEL_OK && (status = give_all(&p, pairs, user)) != DOPPEL_OK)
         dp_fail(error, status, "%s", doppel_status_name(status));
     finish(&p);
-    batch->stats.seconds_decide = dp_batch_clock() - begun;
+    batch->stats.seconds_decide = dp_seconds() - begun;
     return status;
 }

@@ -257,7 +257,7 @@ static doppel_status read_all(doppel_batch *batch, const char *const *paths, siz
 doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
                                 doppel_input_counts *counts, doppel_error *error) {
     doppel_error own = {0};
-    double begun = dp_batch_clock();
+    double begun = dp_seconds();
     size_t number = batch->reading_at;
     if (batch->ended)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be read once pairs were asked for");
@@ -275,7 +275,7 @@ doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, s
     /* What was read stays, whatever happens next. */
     doppel_status kept =
         batch->options.work ? dp_spill_flush(&batch->journal, status == DOPPEL_OK ? error : NULL) : DOPPEL_OK;
-    batch->stats.seconds_read += dp_batch_clock() - begun;
+    batch->stats.seconds_read += dp_seconds() - begun;
     return status == DOPPEL_OK ? kept : status;
 }
 

@@ -1,9 +1,7 @@
 /* verdict.c - verdicts: filled, named, printed as JSON, freed. */
 #include "decide/decide.h"
-#include "input/input.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- filling ---- */
@@ -48,96 +46,50 @@ doppel_status dp_verdict_set(doppel_verdict *verdict, const dp_rules *rules, dp_
 
 /* ---- printing ---- */
 
-/* Bytes that are written as far as there is room, and counted. */
-typedef struct sink {
-    char *to;
-    size_t room, length;
-} sink;
-
-static void put(sink *s, const char *bytes, size_t length) {
-    if (s->length < s->room) {
-        size_t left = s->room - s->length;
-        memcpy(s->to + s->length, bytes, length < left ? length : left);
-    }
-    s->length += length;
+static void put_share(dp_json_writer *w, const char *name, double share) {
+    dp_json_key(w, name);
+    dp_json_share(w, share);
 }
 
-static void put_text(sink *s, const char *text) {
-    put(s, text, strlen(text));
+static void put_bool(dp_json_writer *w, const char *name, bool value) {
+    dp_json_key(w, name);
+    dp_json_bool(w, value);
 }
 
-static void put_string(sink *s, doppel_slice text) {
-    char escape[DP_JSON_ESCAPE];
-    if (!text.data) {
-        put_text(s, "null");
-        return;
-    }
-    put_text(s, "\"");
-    for (const char *p = text.data, *end = p + text.length; p < end;) {
-        doppel_slice piece = dp_json_piece(&p, end, escape);
-        put(s, piece.data, piece.length);
-    }
-    put_text(s, "\"");
+static void put_string(dp_json_writer *w, const char *name, doppel_slice value) {
+    dp_json_key(w, name);
+    dp_json_string(w, value);
 }
 
-static void put_bool(sink *s, const char *name, bool value) {
-    put_text(s, name);
-    put_text(s, value ? "true" : "false");
-}
-
-/* A share with six digits, and a point whatever the locale has. */
-static void put_share(sink *s, const char *name, double share) {
-    char text[32];
-    put_text(s, name);
-    if (isnan(share)) {
-        put_text(s, "null");
-        return;
-    }
-    snprintf(text, sizeof text, "%.6g", share);
-    size_t digits = strspn(text, "-0123456789e");
-    put(s, text, digits);
-    if (text[digits]) {
-        put_text(s, ".");
-        put_text(s, text + digits + strcspn(text + digits, "0123456789"));
-    }
-}
-
-static void put_evidence(sink *s, const doppel_evidence *e) {
-    char distance[16] = "null";
-    if (e->distance >= 0)
-        snprintf(distance, sizeof distance, "%d", e->distance);
-    put_text(s, ",\"evidence\":{\"distance\":");
-    put_text(s, distance);
-    put_share(s, ",\"similarity\":", e->similarity);
-    put_share(s, ",\"containment\":", e->containment);
-    put_share(s, ",\"titleSimilarity\":", e->title_similarity);
-    put_bool(s, ",\"sameUrl\":", e->same_url);
-    put_bool(s, ",\"sameDigest\":", e->same_digest);
-    put_bool(s, ",\"verified\":", e->verified);
-    put_text(s, "}");
+static void put_evidence(dp_json_writer *w, const doppel_evidence *e) {
+    dp_json_key(w, "evidence");
+    dp_json_text(w, "{");
+    put_share(w, "distance", e->distance >= 0 ? (double)e->distance : NAN);
+    put_share(w, "similarity", e->similarity);
+    put_share(w, "containment", e->containment);
+    put_share(w, "titleSimilarity", e->title_similarity);
+    put_bool(w, "sameUrl", e->same_url);
+    put_bool(w, "sameDigest", e->same_digest);
+    put_bool(w, "verified", e->verified);
+    dp_json_text(w, "}");
 }
 
 size_t doppel_verdict_json(const doppel_verdict *verdict, bool lead, char *to, size_t room) {
-    sink s = {to, room ? room - 1 : 0, 0};
-    put_text(&s, "{");
-    if (lead) {
-        put_text(&s, "\"id\":");
-        put_string(&s, verdict->id);
-        put_text(&s, ",");
-    }
-    put_bool(&s, "\"isDuplicate\":", verdict->is_duplicate);
+    dp_json_writer w = {.to = to, .room = room ? room - 1 : 0};
+    dp_json_text(&w, "{");
+    if (lead)
+        put_string(&w, "id", verdict->id);
+    put_bool(&w, "isDuplicate", verdict->is_duplicate);
     if (verdict->known)
-        put_bool(&s, ",\"known\":", true);
+        put_bool(&w, "known", true);
     if (verdict->replaced)
-        put_bool(&s, ",\"replaced\":", true);
-    put_share(&s, ",\"confidence\":", verdict->confidence);
-    put_text(&s, ",\"reason\":");
-    put_string(&s, (doppel_slice){verdict->reason, verdict->reason ? strlen(verdict->reason) : 0});
-    put_text(&s, ",\"originalId\":");
-    put_string(&s, verdict->original_id);
-    put_evidence(&s, &verdict->evidence);
-    put_text(&s, "}");
+        put_bool(&w, "replaced", true);
+    put_share(&w, "confidence", verdict->confidence);
+    put_string(&w, "reason", (doppel_slice){verdict->reason, verdict->reason ? strlen(verdict->reason) : 0});
+    put_string(&w, "originalId", verdict->original_id);
+    put_evidence(&w, &verdict->evidence);
+    dp_json_text(&w, "}");
     if (room)
-        to[s.length < s.room ? s.length : s.room] = 0;
-    return s.length;
+        to[w.length < w.room ? w.length : w.room] = 0;
+    return w.length;
 }

@@ -1,7 +1,6 @@
 /* log.c - lines for whoever runs the engine: "[DeduplicationService] CHECK_START id="a" ..." or, with log_json, an
  * object a line. Values are JSON strings and numbers in both, so that no document can forge a line. */
 #include "engine/engine.h"
-#include "input/input.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,37 +12,50 @@ bool dp_engine_logs(const doppel_engine *engine, doppel_log_level level) {
     return engine->options.log && level <= engine->options.log_level;
 }
 
-/* A line that grows; `ok` false: there was no memory for it. */
+/* A line that grows, `json` being what writes it. */
 typedef struct line {
     const doppel_engine *engine;
     dp_buffer text;
-    bool ok;
+    dp_json_writer json;
 } line;
 
-static line begin_line(const doppel_engine *engine, doppel_log_level level, const char *what, const char *step) {
-    line l = {.engine = engine, .ok = true};
+static void begin_line(line *l, const doppel_engine *engine, doppel_log_level level, const char *what,
+                       const char *step) {
+    *l = (line){.engine = engine, .json.buffer = &l->text};
+    if (engine->options.log_json) {
+        dp_json_text(&l->json, "{\"service\":\"DeduplicationService\",\"level\":\"");
+        dp_json_text(&l->json, levels[level]);
+        dp_json_text(&l->json, "\",\"event\":\"");
+    } else {
+        dp_json_text(&l->json, "[DeduplicationService] ");
+    }
+    dp_json_text(&l->json, what);
+    dp_json_text(&l->json, step);
     if (engine->options.log_json)
-        l.ok = dp_buffer_printf(&l.text, "{\"service\":\"DeduplicationService\",\"level\":\"%s\",\"event\":\"%s%s\"",
-                                levels[level], what, step);
-    else
-        l.ok = dp_buffer_printf(&l.text, "[DeduplicationService] %s%s", what, step);
-    return l;
+        dp_json_text(&l->json, "\"");
 }
 
 static void add_name(line *l, const char *name) {
-    const char *form = l->engine->options.log_json ? ",\"%s\":" : " %s=";
-    l->ok = l->ok && dp_buffer_printf(&l->text, form, name);
+    if (l->engine->options.log_json) {
+        dp_json_key(&l->json, name);
+        return;
+    }
+    dp_json_text(&l->json, " ");
+    dp_json_text(&l->json, name);
+    dp_json_text(&l->json, "=");
 }
 
 static void add_string(line *l, const char *name, const char *data, size_t length) {
     add_name(l, name);
-    l->ok = l->ok && (data ? dp_json_add(&l->text, data, length) : dp_buffer_add(&l->text, "null", 4));
+    dp_json_string(&l->json, (doppel_slice){data, length});
 }
 
+/* Gives the line out, unless there was no memory for it. */
 static void end_line(line *l, doppel_log_level level) {
     if (l->engine->options.log_json)
-        l->ok = l->ok && dp_buffer_add(&l->text, "}", 1);
-    if (l->ok && dp_buffer_add(&l->text, "", 1))
+        dp_json_text(&l->json, "}");
+    dp_json_put(&l->json, "", 1);
+    if (!l->json.failed)
         l->engine->options.log(level, l->text.data, l->engine->options.user);
     dp_buffer_free(&l->text);
 }
@@ -52,7 +64,8 @@ void dp_log_begin(doppel_engine *engine, const char *what, const doppel_item *it
     if (!dp_engine_logs(engine, DOPPEL_LOG_INFO))
         return;
     const doppel_document *d = &item->document;
-    line l = begin_line(engine, DOPPEL_LOG_INFO, what, "_START");
+    line l;
+    begin_line(&l, engine, DOPPEL_LOG_INFO, what, "_START");
     add_string(&l, "id", d->id_length ? d->id : NULL, d->id_length);
     add_string(&l, "url", d->url, d->url_length);
     add_string(&l, "title", d->title, d->title_length);
@@ -60,17 +73,18 @@ void dp_log_begin(doppel_engine *engine, const char *what, const doppel_item *it
 }
 
 static void log_verdict(doppel_engine *engine, const char *what, const doppel_verdict *verdict, double began) {
-    line l = begin_line(engine, DOPPEL_LOG_INFO, what, "_SUCCESS");
+    line l;
+    begin_line(&l, engine, DOPPEL_LOG_INFO, what, "_SUCCESS");
     add_string(&l, "id", verdict->id.data, verdict->id.length);
     add_name(&l, "isDuplicate");
-    l.ok = l.ok && dp_buffer_printf(&l.text, "%s", verdict->is_duplicate ? "true" : "false");
+    dp_json_bool(&l.json, verdict->is_duplicate);
     add_name(&l, "confidence");
-    l.ok = l.ok && dp_buffer_printf(&l.text, "%.6g", verdict->confidence);
+    dp_json_share(&l.json, verdict->confidence);
     add_string(&l, "reason", verdict->reason, verdict->reason ? strlen(verdict->reason) : 0);
     add_string(&l, "originalId", verdict->original_id.data, verdict->original_id.length);
     if (began > 0) {
         add_name(&l, "microseconds");
-        l.ok = l.ok && dp_buffer_printf(&l.text, "%.0f", (dp_seconds() - began) * 1e6);
+        dp_json_count(&l.json, (uint64_t)((dp_seconds() - began) * 1e6));
     }
     end_line(&l, DOPPEL_LOG_INFO);
 }
@@ -90,7 +104,8 @@ void dp_log_error(doppel_engine *engine, const char *what, const doppel_error *e
     if (!dp_engine_logs(engine, DOPPEL_LOG_ERROR))
         return;
     const char *message = error->message[0] ? error->message : doppel_status_name(error->code);
-    line l = begin_line(engine, DOPPEL_LOG_ERROR, what, "_ERROR");
+    line l;
+    begin_line(&l, engine, DOPPEL_LOG_ERROR, what, "_ERROR");
     add_string(&l, "message", message, strlen(message));
     end_line(&l, DOPPEL_LOG_ERROR);
 }
@@ -103,7 +118,8 @@ void dp_log_line(doppel_engine *engine, doppel_log_level level, const char *what
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    line l = begin_line(engine, level, what, "");
+    line l;
+    begin_line(&l, engine, level, what, "");
     add_string(&l, "message", message, strlen(message));
     end_line(&l, level);
 }

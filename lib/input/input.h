@@ -35,15 +35,4 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
 /* Whether a path is a folder without a single file below it. */
 bool dp_input_is_empty_folder(const char *path);
 
-/* ---- JSON strings ---- */
-
-enum { DP_JSON_ESCAPE = 8 };
-
-/* What comes next of a string as JSON, without the quotes: a stretch that stands for itself, or one escape, which is
- * written to `escape`; invalid UTF-8 becomes U+FFFD. *p, which is before `end`, moves behind it. */
-doppel_slice dp_json_piece(const char **p, const char *end, char escape[DP_JSON_ESCAPE]);
-
-/* Appends a string as JSON, quotes included; false when there is no memory. */
-bool dp_json_add(dp_buffer *out, const char *bytes, size_t length);
-
 #endif

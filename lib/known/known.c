@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* ---- kinds ---- */
 
@@ -88,12 +87,6 @@ doppel_status dp_known_prepare(const char *url,
 }
 
 /* ---- what the owner is told ---- */
-
-double dp_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 void dp_tally_add(dp_tally *tally, uint64_t value) {
     int bucket = value ? 64 - __builtin_clzll(value) : 0;

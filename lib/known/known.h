@@ -104,7 +104,6 @@ typedef struct dp_tally {
     _Atomic uint64_t count, sum;
 } dp_tally;
 void dp_tally_add(dp_tally *tally, uint64_t value);
-double dp_seconds(void); /* that only grow: for durations */
 
 /* What was done, counted for the owner. */
 typedef struct dp_known_counters {

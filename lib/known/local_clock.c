@@ -177,7 +177,7 @@ static void take_reading(dp_local *local, uint64_t time) {
 
 uint64_t dp_local_now(dp_local *local) {
     uint64_t read =
-        local->known.options.now ? local->known.options.now(local->known.options.now_user) : (uint64_t)time(NULL);
+        local->known.options.now ? local->known.options.now(local->known.options.now_user) : dp_wall_seconds();
     if (atomic_load(&local->reading) != read) {
         pthread_mutex_lock(&local->clock_lock);
         take_reading(local, read);

@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define VERSION "2"
 
@@ -317,7 +316,7 @@ static bool has_lines(const char *text, const char *lines) {
 /* The time that `latest` is in. */
 static uint64_t time_of(const dp_redis *redis) {
     const dp_known_options *options = &redis->known.options;
-    return options->now ? options->now(options->now_user) : (uint64_t)time(NULL);
+    return options->now ? options->now(options->now_user) : dp_wall_seconds();
 }
 
 /* Takes a memory that was found, or made, in the place of the one that was known. */

@@ -20,7 +20,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* How long others are waited for before they are asked again, microseconds. */
 enum { PAUSE = 300 };
@@ -860,11 +859,6 @@ static void encode_commit(committing *c) {
 
 /* ---- turns ---- */
 
-static void pause_a_little(void) {
-    const struct timespec time = {.tv_nsec = PAUSE * 1000L};
-    nanosleep(&time, NULL);
-}
-
 void dp_redis_leave_turn(dp_look *look) {
     dp_redis_look *l = look->own;
     dp_redis_batch batch = {.redis = l->redis};
@@ -1027,7 +1021,7 @@ static doppel_status enter(committing *c, bool *holds) {
             status = dp_redis_fail(l->redis, batch.reply[0], c->error);
         dp_redis_batch_free(&batch);
         if (what == WAIT)
-            pause_a_little();
+            dp_sleep(PAUSE * 1e-6);
     }
     if (what != CHANGED)
         *holds = what == SAME;
@@ -1079,12 +1073,6 @@ static doppel_status try_commit(committing *c, outcome *what) {
     return status;
 }
 
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static doppel_status commit_all(committing *c, bool *stands) {
     dp_redis_look *l = c->l;
     outcome what = BUSY;
@@ -1127,7 +1115,7 @@ doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) 
         *stands = true;
         return DOPPEL_OK;
     }
-    double began = seconds();
+    double began = dp_seconds();
     c.request = dp_redis_link_next(c.l->link);
     doppel_status status = commit_all(&c, stands);
     free(c.totals);
@@ -1135,7 +1123,7 @@ doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) 
         dp_redis_look_reset(c.l);
     if (counters && (*stands || status != DOPPEL_OK)) {
         atomic_fetch_add(status == DOPPEL_OK ? &counters->commits : &counters->failed_commits, 1);
-        dp_tally_add(&counters->commit_time, (uint64_t)((seconds() - began) * 1e6));
+        dp_tally_add(&counters->commit_time, (uint64_t)((dp_seconds() - began) * 1e6));
     }
     return status;
 }

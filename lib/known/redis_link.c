@@ -29,7 +29,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 /* A command on its way. */
 typedef struct sending_command {
@@ -593,15 +592,15 @@ static doppel_status connect_first(dp_redis_pool *pool, doppel_error *error) {
     dp_redis_link *link = dp_redis_take(pool, error);
     if (!link)
         return error->code;
-    double until = dp_redis_clock() + pool->options.url->retry;
+    double until = dp_seconds() + pool->options.url->retry;
     doppel_status status;
     for (;;) {
         link->client = 0;
         link->refusal = DP_REDIS_KEEP;
         status = find_server(link, error);
-        if (status != DOPPEL_ERROR_AWAY || !may_pass(link) || dp_redis_clock() >= until)
+        if (status != DOPPEL_ERROR_AWAY || !may_pass(link) || dp_seconds() >= until)
             break;
-        nanosleep(&(struct timespec){0, 100000000}, NULL);
+        dp_sleep(0.1);
     }
     dp_redis_give(pool, link);
     return status;
@@ -643,15 +642,15 @@ static void forget_requests(dp_redis_link *link) {
     const dp_redis_command command = {2, forget, lengths, 0};
     redisReply *reply = NULL;
     bool sent = dp_redis_wire_put(&link->wire, &command, false);
-    double until = dp_redis_clock() + patience;
-    while (sent && !reply && dp_redis_clock() < until)
+    double until = dp_seconds() + patience;
+    while (sent && !reply && dp_seconds() < until)
         sent = !dp_redis_wire_move(&link->wire, patience, NULL) && !dp_redis_wire_reply(&link->wire, &reply, NULL);
     if (reply)
         freeReplyObject(reply);
 }
 
 void dp_redis_pool_stop(dp_redis_pool *pool) {
-    atomic_store(&pool->stop.since, (uint64_t)(dp_redis_clock() * 1e6));
+    atomic_store(&pool->stop.since, (uint64_t)(dp_seconds() * 1e6));
 }
 
 void dp_redis_pool_free(dp_redis_pool *pool) {
@@ -861,7 +860,7 @@ static void settle(calling *call, redisReply *reply) {
     }
     if (turn == DP_REDIS_KEEP) {
         call->replies[i] = reply;
-        call->heard = dp_redis_clock();
+        call->heard = dp_seconds();
         call->pause = FIRST_PAUSE;
         call->window = WINDOW;
         return;
@@ -966,7 +965,7 @@ static void rest(calling *call) {
     double seconds = call->pause * (0.5 + (double)(*chance >> 33) / 4294967296.0);
     const double step = 0.05;
     for (; seconds > 0 && !is_stopping(call->link->pool); seconds -= step)
-        nanosleep(&(struct timespec){0, (long)((seconds < step ? seconds : step) * 1e9)}, NULL);
+        dp_sleep(seconds < step ? seconds : step);
     double longest = call->turn == DP_REDIS_WAIT ? LONGEST_WAIT : LONGEST_PAUSE;
     call->pause = call->pause * 2 < longest ? call->pause * 2 : longest;
 }
@@ -1051,7 +1050,7 @@ static doppel_status run(calling *call, doppel_error *error) {
             return status;
         }
         bool stops = is_stopping(call->link->pool) && retry > DP_REDIS_GRACE;
-        if (dp_redis_clock() - call->heard >= (stops ? DP_REDIS_GRACE : retry))
+        if (dp_seconds() - call->heard >= (stops ? DP_REDIS_GRACE : retry))
             return too_long(call, &why, error);
         if (call->turn != DP_REDIS_LOAD)
             rest(call);
@@ -1073,7 +1072,7 @@ doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *command
     call.ordered = !safe;
     call.safe = safe && link->pool->options.url->replicas > 0;
     call.window = WINDOW;
-    call.heard = dp_redis_clock();
+    call.heard = dp_seconds();
     call.pause = FIRST_PAUSE;
     doppel_status status = run(&call, error);
     for (size_t i = 0; status && i < count; i++) {

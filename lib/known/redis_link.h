@@ -56,7 +56,7 @@ typedef struct dp_redis_command {
 /* Whether the process still waits for a server that does not answer. Once it does not, whoever is silent for
  * DP_REDIS_GRACE seconds is given up, whatever the timeout. */
 typedef struct dp_redis_stop {
-    _Atomic uint64_t since; /* when it was told to, in microseconds of dp_redis_clock; 0: it was not */
+    _Atomic uint64_t since; /* when it was told to, in microseconds of dp_seconds; 0: it was not */
 } dp_redis_stop;
 #define DP_REDIS_GRACE 0.5
 
@@ -100,9 +100,6 @@ doppel_status dp_redis_wire_ask(dp_redis_wire *wire, double timeout, const char 
                                 doppel_error *error);
 #define DP_REDIS_ASK(wire, timeout, reply, error, ...) \
     dp_redis_wire_ask(wire, timeout, (const char *const[]){__VA_ARGS__, NULL}, reply, error)
-
-/* Seconds of a clock that only goes on. */
-double dp_redis_clock(void);
 
 /* ---- what an error of Redis asks for: redis_server.c ---- */
 

@@ -12,7 +12,6 @@
 #include "verify/verify.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /* Documents that one MGET asks for. */
 enum { DOCUMENTS_EACH = 16 };
@@ -132,7 +131,7 @@ static void look_free(dp_look *look) {
 static uint64_t own_time(dp_redis *redis) {
     const dp_known_options *options = &redis->known.options;
     if (!options->now)
-        return (uint64_t)time(NULL);
+        return dp_wall_seconds();
     dp_latest(&redis->now, options->now(options->now_user));
     return atomic_load(&redis->now);
 }

@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- the URL: its pieces ---- */
@@ -344,12 +343,6 @@ void dp_redis_url_free(dp_redis_url *url) {
 /* What is read at once: the reader moves the rest of what it was fed each time it has used up 1 KB of it. */
 enum { PIECE = 16 << 10 };
 
-double dp_redis_clock(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static doppel_status broken(const dp_redis_wire *wire, const char *reason, doppel_error *error) {
     return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: %s", wire->place, reason);
 }
@@ -359,19 +352,19 @@ static doppel_status broken(const dp_redis_wire *wire, const char *reason, doppe
 /* Waits until something of `events` can be done; 0 when it can, else an errno. It looks now and then whether the
  * process still wants to wait. */
 static int wait_for(int fd, short events, double until, const dp_redis_stop *stop) {
-    const double step = 0.1, began = dp_redis_clock();
+    const double step = 0.1, began = dp_seconds();
     for (;;) {
         double since = (double)atomic_load_explicit(&stop->since, memory_order_relaxed) * 1e-6, end = until;
         if (since > 0 && (since > began ? since : began) + DP_REDIS_GRACE < end)
             end = (since > began ? since : began) + DP_REDIS_GRACE;
-        double left = end - dp_redis_clock();
+        double left = end - dp_seconds();
         struct pollfd what = {fd, events, 0};
         int ready = poll(&what, 1, left > step ? (int)(step * 1000) : left > 0 ? (int)(left * 1000) + 1 : 0);
         if (ready > 0)
             return 0;
         if (ready < 0 && errno != EINTR)
             return errno;
-        if (!ready && dp_redis_clock() >= end)
+        if (!ready && dp_seconds() >= end)
             return ETIMEDOUT;
     }
 }
@@ -428,7 +421,7 @@ static int connect_host(const dp_redis_address *to, double until, const dp_redis
 doppel_status dp_redis_wire_open(dp_redis_wire *wire, const dp_redis_address *to, double timeout,
                                  const dp_redis_stop *stop, doppel_error *error) {
     bool local = !to->port;
-    double until = dp_redis_clock() + timeout;
+    double until = dp_seconds() + timeout;
     const char *reason = NULL;
     *wire = (dp_redis_wire){.fd = -1, .stop = stop};
     if (local)
@@ -516,7 +509,7 @@ static doppel_status receive_some(dp_redis_wire *wire, doppel_error *error) {
 }
 
 doppel_status dp_redis_wire_move(dp_redis_wire *wire, double timeout, doppel_error *error) {
-    double until = dp_redis_clock() + timeout;
+    double until = dp_seconds() + timeout;
     struct pollfd what = {wire->fd, (short)(POLLIN | (dp_redis_wire_unsent(wire) ? POLLOUT : 0)), 0};
     int reason = wait_for(wire->fd, what.events, until, wire->stop);
     if (reason == ETIMEDOUT)
@@ -555,9 +548,9 @@ doppel_status dp_redis_wire_ask(dp_redis_wire *wire, double timeout, const char 
     if (!dp_redis_wire_put(wire, &command, false))
         return dp_no_memory(error);
     doppel_status status = DOPPEL_OK;
-    double until = dp_redis_clock() + timeout;
+    double until = dp_seconds() + timeout;
     while (!status && !*reply) {
-        double left = until - dp_redis_clock();
+        double left = until - dp_seconds();
         status = dp_redis_wire_move(wire, left > 0 ? left : 0, error);
         if (!status)
             status = dp_redis_wire_reply(wire, reply, error);

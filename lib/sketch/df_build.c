@@ -1,8 +1,7 @@
 /* df_build.c - counts in how many documents each feature occurs: create, add a document's features, save.
  *
- * Counts live in a hash table with open addressing. When it would outgrow its memory, it is written out as a table file
- * of its own; saving merges those files with what is left in memory. */
-#include "kernel/kernel.h"
+ * Counts live in a hash table. When it would outgrow its memory, it is written out as a table file of its own; saving
+ * merges those files with what is left in memory. */
 #include "sketch/df.h"
 
 #include <errno.h>
@@ -12,59 +11,27 @@
 
 #define DEFAULT_MEMORY ((size_t)1 << 30)
 
-/* The table starts here and doubles. */
-#define MIN_SLOTS 1024
+/* Features that there is room for at least, whatever the memory. */
+#define LEAST_FEATURES 682
 
 struct doppel_df_builder {
     char *recipe;
     uint64_t documents;
-    uint64_t *hashes; /* slots, free where counts is 0 */
-    uint32_t *counts;
-    size_t slots, used, max_slots;
+    dp_hashmap counts; /* by feature */
+    size_t most_features;
     char *folder; /* of the files written out; made when the first one is */
     char *tmp;
     char **files;
     size_t file_count, file_capacity;
 };
 
-/* ---- the hash table ---- */
-
-static uint32_t *find_slot(doppel_df_builder *b, uint64_t hash) {
-    size_t at = dp_hash_mix(hash) & (b->slots - 1);
-    while (b->counts[at] && b->hashes[at] != hash)
-        at = (at + 1) & (b->slots - 1);
-    b->hashes[at] = hash;
-    return &b->counts[at];
-}
-
-static bool resize(doppel_df_builder *b, size_t slots) {
-    uint64_t *old_hashes = b->hashes;
-    uint32_t *old_counts = b->counts;
-    size_t old_slots = b->slots;
-    uint64_t *hashes = malloc(slots * sizeof *hashes);
-    uint32_t *counts = calloc(slots, sizeof *counts);
-    if (!hashes || !counts) {
-        free(hashes);
-        free(counts);
-        return false;
-    }
-    b->hashes = hashes;
-    b->counts = counts;
-    b->slots = slots;
-    for (size_t i = 0; i < old_slots; i++)
-        if (old_counts[i])
-            *find_slot(b, old_hashes[i]) = old_counts[i];
-    free(old_hashes);
-    free(old_counts);
-    return true;
-}
-
 /* ---- runs ---- */
 
 /* The table's features in order. */
 static doppel_status sort_table(doppel_df_builder *b, dp_df_run *run, doppel_error *error) {
-    uint64_t *hashes = malloc((b->used + 1) * sizeof *hashes), *scratch = malloc((b->used + 1) * sizeof *scratch);
-    uint32_t *counts = malloc((b->used + 1) * sizeof *counts);
+    uint64_t *hashes = malloc((b->counts.count + 1) * sizeof *hashes),
+             *scratch = malloc((b->counts.count + 1) * sizeof *scratch);
+    uint32_t *counts = malloc((b->counts.count + 1) * sizeof *counts);
     if (!hashes || !scratch || !counts) {
         free(hashes);
         free(scratch);
@@ -72,12 +39,12 @@ static doppel_status sort_table(doppel_df_builder *b, dp_df_run *run, doppel_err
         return dp_no_memory(error);
     }
     size_t count = 0;
-    for (size_t i = 0; i < b->slots; i++)
-        if (b->counts[i])
-            hashes[count++] = b->hashes[i];
+    for (size_t i = 0; i < b->counts.room; i++)
+        if (b->counts.places[i].value)
+            hashes[count++] = b->counts.places[i].key;
     dp_sort64(hashes, count, scratch);
     for (size_t i = 0; i < count; i++)
-        counts[i] = *find_slot(b, hashes[i]);
+        counts[i] = (uint32_t)dp_hashmap_find(&b->counts, hashes[i]);
     free(scratch);
     *run = (dp_df_run){hashes, counts, count, 0};
     return DOPPEL_OK;
@@ -125,8 +92,7 @@ static doppel_status spill(doppel_df_builder *b, doppel_error *error) {
         return status;
     }
     b->files[b->file_count++] = name.data;
-    memset(b->counts, 0, b->slots * sizeof *b->counts);
-    b->used = 0;
+    dp_hashmap_clear(&b->counts);
     return DOPPEL_OK;
 }
 
@@ -141,11 +107,12 @@ doppel_status doppel_df_builder_create(const doppel_recipe *recipe, size_t memor
     const char *environment = getenv("TMPDIR");
     b->tmp = strdup(tmp ? tmp : environment && *environment ? environment : "/tmp");
     b->recipe = strdup((recipe ? recipe : dp_recipe_default())->features.data);
-    /* A slot is 12 bytes; while it doubles there are one and a half tables, and sorting takes as much again. */
-    size_t bytes = (memory ? memory : DEFAULT_MEMORY) / 36;
-    for (b->max_slots = MIN_SLOTS; b->max_slots <= bytes / 2; b->max_slots *= 2)
-        ;
-    if (!b->tmp || !b->recipe || !resize(b, MIN_SLOTS)) {
+    /* While the table doubles there are one and a half of it; sorting takes 20 bytes a feature beside one of it, which
+     * has two features at most for each three places of 16 bytes, and so is less than twice of it. */
+    size_t bytes = (memory ? memory : DEFAULT_MEMORY) / 2;
+    for (b->most_features = LEAST_FEATURES; dp_hashmap_bytes(2 * b->most_features) <= bytes;)
+        b->most_features *= 2;
+    if (!b->tmp || !b->recipe || !dp_hashmap_reserve(&b->counts, LEAST_FEATURES)) {
         doppel_df_builder_free(b);
         return dp_no_memory(error);
     }
@@ -166,29 +133,19 @@ void doppel_df_builder_free(doppel_df_builder *b) {
     free(b->folder);
     free(b->tmp);
     free(b->recipe);
-    free(b->hashes);
-    free(b->counts);
+    dp_hashmap_free(&b->counts);
     free(b);
-}
-
-/* Room for one more feature, at a load of at most three quarters. */
-static doppel_status make_room(doppel_df_builder *b, doppel_error *error) {
-    if (b->used < b->slots / 4 * 3)
-        return DOPPEL_OK;
-    if (b->slots < b->max_slots)
-        return resize(b, b->slots * 2) ? DOPPEL_OK : dp_no_memory(error);
-    return spill(b, error);
 }
 
 doppel_status doppel_df_builder_add(doppel_df_builder *b, const uint64_t *set, size_t count, doppel_error *error) {
     b->documents++;
     for (size_t i = 0; i < count; i++) {
-        doppel_status status = make_room(b, error);
-        if (status)
-            return status;
-        uint32_t *df = find_slot(b, set[i]);
-        b->used += !*df;
-        *df += *df < UINT32_MAX;
+        if (b->counts.count >= b->most_features)
+            DP_TRY(spill(b, error));
+        uint64_t *documents = dp_hashmap_add(&b->counts, set[i]);
+        if (!documents)
+            return dp_no_memory(error);
+        *documents += *documents < UINT32_MAX;
     }
     return DOPPEL_OK;
 }

@@ -3,7 +3,6 @@
  * What a page or its carrier says counts, else what its bytes look like. Most pages are clean UTF-8 already: one look
  * at all bytes says so, and they are used where they are. */
 #include "text/charset.h"
-#include "text/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #define DP_TEXT_H
 
 #include "base/base.h"
-#include "text/utf8.h"
 
 typedef struct dp_words_options {
     bool keep_case, keep_punct;

@@ -36,11 +36,9 @@ static uint64_t times(uint64_t a, uint64_t b) {
     return sum >= PRIME ? sum - PRIME : sum;
 }
 
-/* A run of min_words words of B: its first and last place, how many there are, and where a walk of a long list begins
- * next. No place: free. */
+/* A run of min_words words of B: its last place, how many there are, and where a walk of the list begins. */
 struct place {
-    uint64_t hash;
-    uint32_t first, last, count, begin;
+    uint32_t last, count, begin;
 };
 
 struct finder {
@@ -48,9 +46,9 @@ struct finder {
     size_t min_words;
     uint64_t *sums_a, *sums_b; /* of the words before each one */
     uint64_t *powers;          /* of BASE */
-    struct place *table;       /* the distinct runs of min_words words of B */
-    size_t mask;
-    uint32_t *next; /* the next place in B with the same run */
+    dp_hashmap map;            /* from the hash of a run of min_words words of B to its number + 1 */
+    struct place *places;      /* by number */
+    uint32_t *next;            /* the next place in B with the same run */
 };
 
 static uint64_t *sum_words(const uint32_t *ids, size_t count) {
@@ -100,44 +98,33 @@ static size_t common(const struct finder *finder, size_t a, size_t b, bool befor
 
 /* ---- the index ---- */
 
-static struct place *find_place(const struct finder *finder, uint64_t hash) {
-    size_t at = dp_hash_mix(hash) & finder->mask;
-    while (finder->table[at].count && finder->table[at].hash != hash)
-        at = (at + 1) & finder->mask;
-    return &finder->table[at];
-}
-
+/* Fills the map, which has room for all runs. */
 static void index_b(struct finder *finder) {
     for (size_t b = 0; b + finder->min_words <= finder->ids->b_count; b++) {
-        uint64_t hash = hash_run(finder, finder->sums_b, b, finder->min_words);
-        struct place *place = find_place(finder, hash);
+        uint64_t *number = dp_hashmap_add(&finder->map, hash_run(finder, finder->sums_b, b, finder->min_words));
+        bool is_new = !*number;
+        if (is_new)
+            *number = finder->map.count;
+        struct place *place = &finder->places[*number - 1];
         finder->next[b] = NONE;
-        if (place->count)
-            finder->next[place->last] = (uint32_t)b;
+        if (is_new)
+            *place = (struct place){.begin = (uint32_t)b};
         else
-            *place = (struct place){.hash = hash, .first = (uint32_t)b, .begin = (uint32_t)b};
+            finder->next[place->last] = (uint32_t)b;
         place->last = (uint32_t)b;
         place->count++;
     }
 }
 
-/* A power of two, at least twice `count`. */
-static size_t table_size(size_t count) {
-    size_t size = 16;
-    while (size < 2 * count)
-        size *= 2;
-    return size;
-}
-
 static bool finder_init(struct finder *finder) {
-    size_t a_count = finder->ids->a_count, b_count = finder->ids->b_count, size = table_size(b_count);
+    size_t a_count = finder->ids->a_count, b_count = finder->ids->b_count;
     finder->sums_a = sum_words(finder->ids->a, a_count);
     finder->sums_b = sum_words(finder->ids->b, b_count);
     finder->powers = raise_base(a_count > b_count ? a_count : b_count);
-    finder->table = calloc(size, sizeof *finder->table);
-    finder->mask = size - 1;
+    finder->places = malloc(b_count * sizeof *finder->places);
     finder->next = malloc(b_count * sizeof *finder->next);
-    if (!finder->sums_a || !finder->sums_b || !finder->powers || !finder->table || !finder->next)
+    if (!finder->sums_a || !finder->sums_b || !finder->powers || !finder->places || !finder->next ||
+        !dp_hashmap_reserve(&finder->map, b_count))
         return false;
     index_b(finder);
     return true;
@@ -147,7 +134,8 @@ static void finder_free(struct finder *finder) {
     free(finder->sums_a);
     free(finder->sums_b);
     free(finder->powers);
-    free(finder->table);
+    dp_hashmap_free(&finder->map);
+    free(finder->places);
     free(finder->next);
 }
 
@@ -179,10 +167,11 @@ static void keep_best(struct best *best, dp_common_run run) {
  * word's list is long and not all of it was seen (*seen): then this one, if it is short, makes good for it. */
 static struct best best_at(struct finder *finder, size_t a, bool *seen) {
     const dp_word_ids *ids = finder->ids;
-    struct place *place = find_place(finder, hash_run(finder, finder->sums_a, a, finder->min_words));
-    bool seen_before = *seen, all = *seen = place->count <= CHAIN;
+    uint64_t number = dp_hashmap_find(&finder->map, hash_run(finder, finder->sums_a, a, finder->min_words));
+    struct place *place = number ? &finder->places[number - 1] : NULL;
+    bool seen_before = *seen, all = *seen = !place || place->count <= CHAIN;
     struct best best = {.most = all ? KEPT : 1};
-    uint32_t b = place->count ? place->begin : NONE;
+    uint32_t b = place ? place->begin : NONE;
     if (!all && finder->next[b] != NONE)
         place->begin = finder->next[b];
     for (size_t places = 0; b != NONE && places < CHAIN; b = finder->next[b], places++) {

@@ -4,36 +4,38 @@
 
 #include <stdlib.h>
 
-/* A hash table with open addressing, at most half full. A place holds the word's number + 1 (0: free) and some bits of
- * its hash, which spare most comparisons. */
-struct place {
-    uint32_t tag, number;
+struct word {
+    const uint8_t *bytes;
+    uint32_t length;
 };
 
 struct numbering {
-    struct place *table;
-    size_t mask;
-    struct word {
-        const uint8_t *bytes;
-        uint32_t length;
-    } * words; /* by number */
+    dp_hashmap map;     /* from the hash of a word to its number + 1 */
+    struct word *words; /* by number */
     uint32_t count;
 };
 
+/* What a word is compared with: those that have numbers. */
+struct comparing {
+    const struct word *words;
+    struct word word;
+};
+
+static bool same_word(const void *user, uint64_t value) {
+    const struct comparing *c = user;
+    const struct word *other = &c->words[value - 1];
+    return other->length == c->word.length && !memcmp(other->bytes, c->word.bytes, other->length);
+}
+
+/* There is room for all words. */
 static uint32_t number_of(struct numbering *numbering, struct word word) {
-    uint64_t hash = dp_hash_mix(dp_hash_word(word.bytes, word.length));
-    uint32_t tag = (uint32_t)(hash >> 32);
-    size_t at = hash & numbering->mask;
-    for (; numbering->table[at].number; at = (at + 1) & numbering->mask) {
-        uint32_t number = numbering->table[at].number - 1;
-        const struct word *other = &numbering->words[number];
-        if (numbering->table[at].tag == tag && other->length == word.length &&
-            !memcmp(other->bytes, word.bytes, word.length))
-            return number;
+    struct comparing c = {numbering->words, word};
+    uint64_t *value = dp_hashmap_add_if(&numbering->map, dp_hash_word(word.bytes, word.length), same_word, &c);
+    if (!*value) {
+        numbering->words[numbering->count++] = word;
+        *value = numbering->count;
     }
-    numbering->words[numbering->count++] = word;
-    numbering->table[at] = (struct place){tag, numbering->count};
-    return numbering->count - 1;
+    return (uint32_t)*value - 1;
 }
 
 static void number_all(struct numbering *numbering, const dp_word_list *list, uint32_t *ids) {
@@ -44,21 +46,18 @@ static void number_all(struct numbering *numbering, const dp_word_list *list, ui
 }
 
 bool dp_word_ids_init(dp_word_ids *ids, const dp_word_list *a, const dp_word_list *b) {
-    size_t all = a->count + b->count, size = 16;
-    while (size < 2 * all)
-        size *= 2;
-    struct numbering numbering = {.mask = size - 1};
-    numbering.table = calloc(size, sizeof *numbering.table);
-    numbering.words = malloc((all + 1) * sizeof *numbering.words);
+    size_t all = a->count + b->count;
+    struct numbering numbering = {.words = malloc((all + 1) * sizeof *numbering.words)};
+    bool reserved = dp_hashmap_reserve(&numbering.map, all);
     *ids = (dp_word_ids){.a_count = a->count, .b_count = b->count};
     ids->a = malloc((a->count + 1) * sizeof *ids->a);
     ids->b = malloc((b->count + 1) * sizeof *ids->b);
-    bool done = numbering.table && numbering.words && ids->a && ids->b;
+    bool done = reserved && numbering.words && ids->a && ids->b;
     if (done) {
         number_all(&numbering, a, ids->a);
         number_all(&numbering, b, ids->b);
     }
-    free(numbering.table);
+    dp_hashmap_free(&numbering.map);
     free(numbering.words);
     return done;
 }

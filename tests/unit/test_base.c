@@ -54,6 +54,42 @@ static void every_status_has_a_name(void **state) {
     assert_string_equal(doppel_version(), DOPPEL_VERSION);
 }
 
+static doppel_status tried(doppel_status given, int *reached) {
+    DP_TRY(DOPPEL_OK);
+    DP_TRY(given);
+    ++*reached;
+    return DOPPEL_OK;
+}
+
+static doppel_status count(int *calls, doppel_status status) {
+    ++*calls;
+    return status;
+}
+
+static void a_failure_ends_what_is_tried(void **state) {
+    (void)state;
+    int reached = 0, calls = 0;
+    assert_int_equal(tried(DOPPEL_ERROR_IO, &reached), DOPPEL_ERROR_IO);
+    assert_int_equal(reached, 0);
+    assert_int_equal(tried(DOPPEL_OK, &reached), DOPPEL_OK);
+    assert_int_equal(reached, 1);
+    doppel_status status = DOPPEL_OK;
+    DP_THEN(status, count(&calls, DOPPEL_OK));
+    DP_THEN(status, count(&calls, DOPPEL_ERROR_INPUT));
+    DP_THEN(status, count(&calls, DOPPEL_ERROR_IO));
+    assert_int_equal(status, DOPPEL_ERROR_INPUT);
+    assert_int_equal(calls, 2);
+}
+
+static void one_clock_never_goes_back_and_one_tells_the_time(void **state) {
+    (void)state;
+    double before = dp_seconds();
+    uint64_t wall = dp_wall_seconds();
+    dp_sleep(0.01);
+    assert_true(dp_seconds() - before >= 0.01);
+    assert_true(wall > 1600000000 && dp_wall_seconds() >= wall);
+}
+
 /* ---- memory ---- */
 
 static void reserve_grows_by_doubling(void **state) {
@@ -197,6 +233,8 @@ int main(void) {
         cmocka_unit_test(nobody_has_to_take_the_error),
         cmocka_unit_test(long_messages_and_names_are_cut),
         cmocka_unit_test(every_status_has_a_name),
+        cmocka_unit_test(a_failure_ends_what_is_tried),
+        cmocka_unit_test(one_clock_never_goes_back_and_one_tells_the_time),
         cmocka_unit_test(reserve_grows_by_doubling),
         cmocka_unit_test(reserve_refuses_more_than_there_can_be),
         cmocka_unit_test(a_buffer_takes_bytes_and_print),

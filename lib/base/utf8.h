@@ -1,8 +1,10 @@
 /* utf8.h - decoding UTF-8, with invalid sequences cut as Unicode section 3.9 advises (maximal subparts). */
-#ifndef DP_UTF8_H
-#define DP_UTF8_H
+#ifndef DP_BASE_UTF8_H
+#define DP_BASE_UTF8_H
 
-#include "base/base.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* How many bytes a sequence with this first byte has; 0 for a byte that starts none. */
 static inline size_t dp_utf8_length(uint8_t first) {

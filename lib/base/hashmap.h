@@ -1,0 +1,88 @@
+/* hashmap.h - the hash table: from 64-bit keys to values that are not 0.
+ *
+ *     dp_hashmap map = {0};                                  zero is an empty map
+ *     uint64_t *value = dp_hashmap_add(&map, key);           where the key's value stands; NULL: no memory
+ *     if (!*value)                                       the key is new: it gets its value now
+ *         *value = ++count;
+ *     uint64_t found = dp_hashmap_find(&map, key);           0: not there
+ *     dp_hashmap_free(&map);
+ *
+ * Keys are numbers, or hashes that are long enough to stand for what they are hashes of. Where they are not,
+ * dp_hashmap_add_if and dp_hashmap_find_if take hashes, of which several may be equal, and a function that compares
+ * what the values stand for; give them a `static` function, so that the compiler puts it into the loop.
+ *
+ * Open addressing with linear probing: a key stands at its home, which is the top bits of a product, or at the next
+ * free place behind it; at most two places in three are taken, so that a look-up ends after two places on average when
+ * the key is there and after five when it is not. */
+#ifndef DP_HASHMAP_H
+#define DP_HASHMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct dp_hashmap_place {
+    uint64_t key, value; /* value 0: free */
+} dp_hashmap_place;
+
+typedef struct dp_hashmap {
+    dp_hashmap_place *places; /* a power of two of them, or none */
+    size_t room, count;
+    int shift; /* 64 - log2(room) */
+} dp_hashmap;
+
+/* Makes room for `count` keys in all; false when there is no memory, and then nothing has changed. After it
+ * dp_hashmap_add does not fail, and pointers to values stay, up to that count. */
+bool dp_hashmap_reserve(dp_hashmap *map, size_t count);
+
+/* Removes all keys; the memory stays. */
+void dp_hashmap_clear(dp_hashmap *map);
+void dp_hashmap_free(dp_hashmap *map);
+
+/* Bytes that a map of this many keys takes. */
+size_t dp_hashmap_bytes(size_t count);
+
+static inline size_t dp_hashmap_home(const dp_hashmap *map, uint64_t key) {
+    return (size_t)((key ^ key >> 32) * 0x9E3779B97F4A7C15u >> map->shift);
+}
+
+/* Whether a value stands for what is looked for. */
+typedef bool (*dp_hashmap_same)(const void *user, uint64_t value);
+
+/* The place of a key for which `same` (NULL: any) holds, or the free one where it belongs. The map has room. */
+static inline dp_hashmap_place *dp_hashmap_locate(const dp_hashmap *map, uint64_t key, dp_hashmap_same same,
+                                                  const void *user) {
+    size_t at = dp_hashmap_home(map, key);
+    while (map->places[at].value && (map->places[at].key != key || (same && !same(user, map->places[at].value))))
+        at = (at + 1) & (map->room - 1);
+    return &map->places[at];
+}
+
+/* The value of a hash for which `same` holds; 0: not there. */
+static inline uint64_t dp_hashmap_find_if(const dp_hashmap *map, uint64_t hash, dp_hashmap_same same,
+                                          const void *user) {
+    return map->room ? dp_hashmap_locate(map, hash, same, user)->value : 0;
+}
+
+static inline uint64_t dp_hashmap_find(const dp_hashmap *map, uint64_t key) {
+    return dp_hashmap_find_if(map, key, NULL, NULL);
+}
+
+/* Where the value of a hash stands for which `same` holds. It is 0 when it is new, and has to be set then, before the
+ * next call. NULL: no memory. It stays until the next call that adds, or for as long as room was reserved. */
+static inline uint64_t *dp_hashmap_add_if(dp_hashmap *map, uint64_t hash, dp_hashmap_same same, const void *user) {
+    if (map->count >= map->room / 3 * 2 && !dp_hashmap_reserve(map, map->count + 1))
+        return NULL;
+    dp_hashmap_place *place = dp_hashmap_locate(map, hash, same, user);
+    if (!place->value) {
+        place->key = hash;
+        map->count++;
+    }
+    return &place->value;
+}
+
+static inline uint64_t *dp_hashmap_add(dp_hashmap *map, uint64_t key) {
+    return dp_hashmap_add_if(map, key, NULL, NULL);
+}
+
+#endif
