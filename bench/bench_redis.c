@@ -11,7 +11,7 @@
  *
  * MODE is distance (the default), similarity (preset general without titles), crawl, titles (distance, each page has a
  * title, which counts) or general (similarity and titles). Each line is a name, a tab and a number. */
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "known/redis.h"
 
 #include "measure.h"

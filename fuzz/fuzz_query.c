@@ -18,7 +18,7 @@ static doppel_slice cut(const char **at, const char *end) {
     return (doppel_slice){stop > start ? start : NULL, (size_t)(stop - start)};
 }
 
-static void check_query(const dp_query *q, const dp_asking *asking) {
+static void check_query(const dp_query *q, const dp_query_settings *asking) {
     CHECK(q->id.length <= DP_NAME_LIMIT && q->canonical.length <= DP_NAME_LIMIT && q->title.length <= DP_NAME_LIMIT);
     CHECK(q->id.length || !(q->has_digest || q->canonical.length));
     CHECK(!q->fields.data || (q->fields.data[0] == '{' && q->fields.data[q->fields.length - 1] == '}'));
@@ -38,9 +38,9 @@ static void check_same(const dp_query *a, const dp_query *b) {
 }
 
 /* The same item again, and by the sketches that were made of it. */
-static void ask_again(dp_asker *asker, doppel_item item, const dp_query *first) {
+static void ask_again(dp_query_maker *asker, doppel_item item, const dp_query *first) {
     dp_query again;
-    CHECK(!dp_ask(asker, &item, &again, NULL));
+    CHECK(!dp_query_make(asker, &item, &again, NULL));
     check_same(first, &again);
     if (!first->words || item.fingerprint)
         return;
@@ -50,7 +50,7 @@ static void ask_again(dp_asker *asker, doppel_item item, const dp_query *first) 
     item.set = first->set;
     item.set_count = first->set_count;
     item.words = first->words;
-    CHECK(!dp_ask(asker, &item, &again, NULL));
+    CHECK(!dp_query_make(asker, &item, &again, NULL));
     check_same(first, &again);
 }
 
@@ -66,12 +66,12 @@ static void print_verdict(const dp_query *q, size_t room) {
     doppel_verdict_free(&v);
 }
 
-static void ask(const dp_asking *asking, const doppel_item *item, size_t room) {
-    dp_asker *asker;
+static void ask(const dp_query_settings *asking, const doppel_item *item, size_t room) {
+    dp_query_maker *asker;
     dp_query query;
     doppel_error error = {0};
-    CHECK(!dp_asker_create(asking, &asker, NULL));
-    doppel_status status = dp_ask(asker, item, &query, &error);
+    CHECK(!dp_query_maker_create(asking, &asker, NULL));
+    doppel_status status = dp_query_make(asker, item, &query, &error);
     CHECK(status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT || status == DOPPEL_ERROR_USAGE);
     CHECK((status == DOPPEL_OK) == !error.message[0]);
     if (status == DOPPEL_OK) {
@@ -83,7 +83,7 @@ static void ask(const dp_asking *asking, const doppel_item *item, size_t room) {
         print_verdict(copy, room);
         free(copy);
     }
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 /* Names and fields, cut from the bytes; what is left is in *rest. */
@@ -129,12 +129,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t how = data[0];
     doppel_item item = make_item((const char *)data + 1, (const char *)data + size, extra, &rest);
     give_content(&item, how, rest);
-    dp_asking asking = {.recipe = how & NARROW ? narrow : dp_recipe_default(),
-                        .by_similarity = how & BY_SIMILARITY,
-                        .min_words = 5,
-                        .titles = true,
-                        .fields = fields,
-                        .field_count = 2};
+    dp_query_settings asking = {.recipe = how & NARROW ? narrow : dp_recipe_default(),
+                                .by_similarity = how & BY_SIMILARITY,
+                                .min_words = 5,
+                                .titles = true,
+                                .fields = fields,
+                                .field_count = 2};
     CHECK(dp_bands_plan(0.8, &asking.bands, &asking.rows));
     ask(&asking, &item, rest.length % 300);
     return 0;

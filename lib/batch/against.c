@@ -5,10 +5,9 @@
  * than the batch asks. One that goes by distance keeps no features: its own distance counts for `auto`. */
 #include "batch/batch.h"
 #include "engine/engine.h"
-#include "index/index.h"
 #include "sketch/sketch.h"
-#include "verify/verify.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -134,96 +133,25 @@ const dp_found *dp_finds_get(const dp_finds *finds, uint32_t document) {
  * What counts is what `by` says, by the thresholds of the batch where the index can tell; one that goes by distance
  * keeps no features, and there nothing is verified but that the words are the same. */
 
-static void ask_content(const doppel_batch *batch, const doppel_engine *engine, const doppel_sketch *sketch,
-                        dp_query *q) {
-    static const uint8_t none[32];
-    q->words = sketch->words;
-    q->has_digest = memcmp(sketch->digest, none, sizeof none) != 0;
-    memcpy(q->digest, sketch->digest, sizeof q->digest);
-    memcpy(q->fingerprint, sketch->fingerprint, sizeof q->fingerprint);
-    q->content =
-        batch->options.method != DOPPEL_METHOD_EXACT && sketch->words && sketch->words >= batch->options.min_words;
-    if (!q->content || !engine->rules.by_similarity)
-        return;
-    q->set = sketch->set;
-    q->set_count = sketch->set_count;
-    q->key_count = (size_t)engine->asking.bands;
-}
-
-/* A document as the engine is asked about it. Names that no index takes cannot be found in one. */
-static doppel_status make_query(const doppel_batch *batch, const doppel_engine *engine, const dp_asked *asked,
-                                uint32_t keys[DP_MOST_BANDS], dp_buffer *sample, dp_query *q) {
-    *q = (dp_query){0};
-    if (asked->url.length && asked->url.length <= DP_NAME_LIMIT)
-        q->canonical = asked->url;
-    if (dp_title_counts(asked->title))
-        q->title_key = asked->title;
-    if (asked->sketch)
-        ask_content(batch, engine, asked->sketch, q);
-    if (!q->key_count)
-        return DOPPEL_OK;
-    q->keys = keys;
-    if (engine->asking.sample) {
-        if (!dp_bottom_make(q->set, q->set_count, engine->asking.sample, sample))
-            return DOPPEL_ERROR_MEMORY;
-        q->sample = (doppel_slice){sample->data, sample->size};
-    }
-    return dp_bands_keys(q->set, q->set_count, engine->asking.bands, engine->asking.rows, keys);
-}
-
-/* Whether a verdict is one by the thresholds of the batch, too. Of an index by distance, the batch has none unless it
- * goes by distance itself. */
-static bool counts(const doppel_batch *batch, const doppel_engine *engine, const doppel_verdict *verdict) {
-    dp_reason reason = dp_reason_of(verdict->reason);
+/* The rules of the batch where the index can tell; one by distance has its own, unless the batch goes by distance. */
+static dp_rules rules_for(const doppel_batch *batch, const doppel_engine *engine) {
     dp_rules rules = dp_batch_rules(batch);
-    const dp_candidate candidate = {
-        .evidence = verdict->evidence, .content = reason == DP_SAME_CONTENT, .title = reason == DP_SAME_TITLE};
-    rules.by_similarity = engine->rules.by_similarity;
+    rules.by_similarity = dp_engine_rules(engine)->by_similarity;
     if (batch->options.method != DOPPEL_METHOD_SIMHASH)
-        rules.distance = engine->rules.distance;
-    return dp_decide(&rules, &candidate) != DP_UNIQUE;
-}
-
-static doppel_status answer(doppel_engine *engine, const dp_query *query, doppel_verdict *verdict,
-                            doppel_error *error) {
-    dp_worker *worker;
-    doppel_status status = dp_worker_take(engine, &worker, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = dp_engine_answer(engine, worker, query, verdict, error);
-    dp_worker_give(engine, worker);
-    return status;
-}
-
-static doppel_status ask_with(const doppel_batch *batch, doppel_engine *engine, const dp_asked *asked,
-                              dp_buffer *sample, doppel_verdict *verdict, doppel_error *error) {
-    uint32_t keys[DP_MOST_BANDS];
-    dp_query query;
-    if (make_query(batch, engine, asked, keys, sample, &query) != DOPPEL_OK)
-        return dp_no_memory(error);
-    doppel_status status = answer(engine, &query, verdict, error);
-    if (status != DOPPEL_OK || !verdict->is_duplicate || counts(batch, engine, verdict))
-        return status;
-    /* What is not near enough may still have the title. Without keys nothing is near: the set is there for the veto. */
-    dp_query title = {.title_key = query.title_key};
-    if (engine->rules.by_similarity) {
-        title.content = query.content;
-        title.set = query.set;
-        title.set_count = query.set_count;
-        title.sample = query.sample;
-    }
-    status = answer(engine, &title, verdict, error);
-    if (status == DOPPEL_OK && verdict->is_duplicate)
-        verdict->is_duplicate = counts(batch, engine, verdict);
-    return status;
+        rules.distance = dp_engine_rules(engine)->distance;
+    return rules;
 }
 
 static doppel_status ask(const doppel_batch *batch, doppel_engine *engine, const dp_asked *asked,
                          doppel_verdict *verdict, doppel_error *error) {
-    dp_buffer sample = {0};
-    doppel_status status = ask_with(batch, engine, asked, &sample, verdict, error);
-    dp_buffer_free(&sample);
-    return status;
+    const doppel_sketch *sketch = asked->sketch;
+    const dp_engine_document document = {.url = asked->url,
+                                         .title = asked->title,
+                                         .sketch = sketch,
+                                         .near = sketch && batch->options.method != DOPPEL_METHOD_EXACT &&
+                                                 sketch->words && sketch->words >= batch->options.min_words,
+                                         .rules = rules_for(batch, engine)};
+    return dp_engine_check_sketched(engine, &document, verdict, error);
 }
 
 static void note(const doppel_engine *engine, const doppel_verdict *verdict, dp_found *found) {
@@ -233,7 +161,8 @@ static void note(const doppel_engine *engine, const doppel_verdict *verdict, dp_
     found->id_length = (uint32_t)verdict->original_id.length;
     found->similarity = similarity >= 0 ? (float)similarity : -1;
     found->distance = (int16_t)e->distance;
-    found->verified = e->verified || (engine->rules.by_similarity && !engine->asking.sample);
+    found->verified = e->verified || (dp_engine_rules(engine)->by_similarity &&
+                                      doppel_engine_get_options(engine)->sample == DOPPEL_SAMPLE_ALL);
     found->kind = dp_found_kind(reason, e->same_digest);
 }
 
@@ -289,11 +218,12 @@ static doppel_status check_batch(const doppel_batch *batch, const char *path, do
 static doppel_status check_content(const doppel_batch *batch, const doppel_engine *engine, const char *path,
                                    doppel_error *error) {
     const doppel_batch_options *o = &batch->options;
-    const dp_rules *rules = &engine->rules;
+    const dp_rules *rules = dp_engine_rules(engine);
+    uint64_t min_words = doppel_engine_get_options(engine)->min_words;
     if (!(batch->by & DOPPEL_BY_CONTENT) || o->method == DOPPEL_METHOD_EXACT)
         return DOPPEL_OK;
-    if (o->min_words != engine->options.min_words)
-        return differ(path, "min_words", (double)engine->options.min_words, (double)o->min_words, error);
+    if (o->min_words != min_words)
+        return differ(path, "min_words", (double)min_words, (double)o->min_words, error);
     if (rules->by_similarity && o->method == DOPPEL_METHOD_SIMHASH)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
                           "the index finds by similarity, not by distance: use another method than simhash");
@@ -312,20 +242,22 @@ static doppel_status check_names(const doppel_batch *batch, const doppel_engine 
                                  doppel_error *error) {
     static const char *const content[] = {"main", "all"};
     const doppel_batch_options *o = &batch->options;
-    if (o->content != engine->options.content)
-        return dp_fail_at(
-            error, DOPPEL_ERROR_USAGE, path, 0, "the index was made with content %s of pages, and this run has %s",
-            content[engine->options.content == DOPPEL_CONTENT_ALL], content[o->content == DOPPEL_CONTENT_ALL]);
-    if (batch->by & DOPPEL_BY_URL && o->url_without != engine->options.url_without)
+    const doppel_engine_options *has = doppel_engine_get_options(engine);
+    const dp_rules *rules = dp_engine_rules(engine);
+    if (o->content != has->content)
+        return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
+                          "the index was made with content %s of pages, and this run has %s",
+                          content[has->content == DOPPEL_CONTENT_ALL], content[o->content == DOPPEL_CONTENT_ALL]);
+    if (batch->by & DOPPEL_BY_URL && o->url_without != has->url_without)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
                           "the index was made with other rules of URLs left out (%#x) than this run has (%#x)",
-                          engine->options.url_without, o->url_without);
+                          has->url_without, o->url_without);
     if (!(batch->by & DOPPEL_BY_TITLE))
         return DOPPEL_OK;
-    if (!engine->rules.titles)
+    if (!rules->titles)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "the index does not go by titles: leave them out");
-    if (engine->rules.title_similarity > DP_TITLE_SIMILARITY)
-        return differ(path, "title_similarity", engine->rules.title_similarity, DP_TITLE_SIMILARITY, error);
+    if (rules->title_similarity > DP_TITLE_SIMILARITY)
+        return differ(path, "title_similarity", rules->title_similarity, DP_TITLE_SIMILARITY, error);
     return DOPPEL_OK;
 }
 

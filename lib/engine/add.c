@@ -2,7 +2,7 @@
  * its original), and what follows from the verdict (a new document, a copy that is linked or stored, a count at its
  * original, a new version in the place of an old one); and queries that are added, one or many, by the calls of known.h
  * in their order. */
-#include "engine/engine.h"
+#include "engine/internal.h"
 
 /* A document that is being decided about. */
 typedef struct decision {

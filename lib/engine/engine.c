@@ -2,6 +2,7 @@
  * the pool, makes a query of its item, and asks what is known (lib/known): a check looks at what is durable, an add
  * decides (add.c), and gives its verdict once that is durable. */
 #include "engine/engine.h"
+#include "engine/internal.h"
 
 #include <stdio.h>
 #include <zstd.h>
@@ -23,11 +24,11 @@ static doppel_status pack_text(dp_worker *worker, dp_query *query, doppel_error 
 
 doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const doppel_item *item, dp_query *query,
                             doppel_error *error) {
-    doppel_status status = dp_ask(worker->asker, item, query, error);
+    doppel_status status = dp_query_make(worker->maker, item, query, error);
     if (status != DOPPEL_OK)
         return status;
     query->text_length = 0;
-    if (engine->asking.keep_text && query->text.length)
+    if (engine->sketching.keep_text && query->text.length)
         return pack_text(worker, query, error);
     return DOPPEL_OK;
 }
@@ -122,6 +123,67 @@ doppel_status doppel_engine_check(doppel_engine *engine, const doppel_item *item
     atomic_fetch_add(&engine->counters.checks, 1);
     dp_tally_add(&engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
     return dp_log_end(engine, "CHECK", status, &why, verdict, began, error);
+}
+
+/* ---- check of a document that is sketched ---- */
+
+const dp_rules *dp_engine_rules(const doppel_engine *engine) {
+    return &engine->rules;
+}
+
+/* A document as a query, in memory of the worker. Names that no index takes cannot be found in one. */
+static doppel_status ask_sketched(dp_worker *worker, const dp_engine_document *document, dp_query *query,
+                                  doppel_error *error) {
+    *query = (dp_query){0};
+    if (document->url.length <= DP_NAME_LIMIT)
+        query->canonical = document->url;
+    if (dp_title_counts(document->title))
+        query->title_key = document->title;
+    if (!document->sketch)
+        return DOPPEL_OK;
+    query->content = document->near;
+    return dp_query_take_sketch(worker->maker, document->sketch, query, error);
+}
+
+/* Whether what was found is a duplicate by the rules of the caller, too. */
+static bool counts_for(const dp_engine_document *document, const doppel_verdict *verdict) {
+    dp_reason reason = dp_reason_of(verdict->reason);
+    const dp_candidate candidate = {
+        .evidence = verdict->evidence, .content = reason == DP_SAME_CONTENT, .title = reason == DP_SAME_TITLE};
+    return dp_decide(&document->rules, &candidate) != DP_UNIQUE;
+}
+
+static doppel_status check_sketched(doppel_engine *engine, dp_worker *worker, const dp_engine_document *document,
+                                    doppel_verdict *verdict, doppel_error *error) {
+    dp_query query;
+    doppel_status status = ask_sketched(worker, document, &query, error);
+    if (status == DOPPEL_OK)
+        status = dp_engine_answer(engine, worker, &query, verdict, error);
+    if (status != DOPPEL_OK || !verdict->is_duplicate || counts_for(document, verdict))
+        return status;
+    /* Without keys nothing is near: the set, or the sample, is there for the veto. */
+    dp_query title = {.title_key = query.title_key};
+    if (engine->rules.by_similarity) {
+        title.content = query.content;
+        title.set = query.set;
+        title.set_count = query.set_count;
+        title.sample = query.sample;
+    }
+    status = dp_engine_answer(engine, worker, &title, verdict, error);
+    if (status == DOPPEL_OK && verdict->is_duplicate)
+        verdict->is_duplicate = counts_for(document, verdict);
+    return status;
+}
+
+doppel_status dp_engine_check_sketched(doppel_engine *engine, const dp_engine_document *document,
+                                       doppel_verdict *verdict, doppel_error *error) {
+    dp_worker *worker;
+    doppel_status status = dp_worker_take(engine, &worker, error);
+    if (status != DOPPEL_OK)
+        return status;
+    status = check_sketched(engine, worker, document, verdict, error);
+    dp_worker_give(engine, worker);
+    return status;
 }
 
 /* ---- add ---- */
@@ -296,5 +358,5 @@ void doppel_engine_get_stats(doppel_engine *engine, doppel_engine_stats *stats) 
     read_counters(engine, stats);
     engine->known->kind->get_stats(engine->known, stats);
     if (engine->rules.by_similarity)
-        snprintf(stats->plan, sizeof stats->plan, "%dx%d", engine->asking.bands, engine->asking.rows);
+        snprintf(stats->plan, sizeof stats->plan, "%dx%d", engine->sketching.bands, engine->sketching.rows);
 }

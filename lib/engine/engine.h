@@ -1,176 +1,24 @@
-/* engine.h - the online line: item -> query.c (who is it?) -> find.c (who is near? how near, really?) -> lib/decide (is
- * it a copy?) -> add.c (what follows from that). What is remembered, and until it is durable: lib/known.
- *
- * Every call takes a worker of the pool, makes a query of its item and asks through the worker's look. */
+/* engine.h - what an engine answers beside the calls of doppel.h: whether it has a document whose sketches are made, by
+ * the thresholds of the caller. lib/batch compares its documents with index folders by it. */
 #ifndef DP_ENGINE_H
 #define DP_ENGINE_H
 
 #include "decide/decide.h"
-#include "engine/query.h"
-#include "known/known.h"
 
-#include <pthread.h>
+/* What an index was made to find: it cannot be asked for less. */
+const dp_rules *dp_engine_rules(const doppel_engine *engine);
 
-/* ---- threads' own things: open.c ---- */
+typedef struct dp_engine_document {
+    doppel_slice url;            /* canonical; empty: it has none, or it does not count */
+    doppel_slice title;          /* normalised; the same */
+    const doppel_sketch *sketch; /* by the recipe of the index, with its set; NULL: the content does not count */
+    bool near;                   /* the content has words enough to be near others, not only the same */
+    dp_rules rules;              /* of the caller: what is a duplicate by the index has to be one by these, too */
+} dp_engine_document;
 
-typedef struct dp_worker {
-    dp_asker *asker;
-    dp_look *look;
-    doppel_matches near;
-    dp_title_hits title_hits;
-    dp_numbers keyed, banded;
-    uint64_t *set; /* a copy of a set that is compared, aligned */
-    size_t set_room;
-    dp_buffer packed;          /* a text */
-    dp_buffer bytes[DP_PARTS]; /* parts that are being made */
-    struct dp_worker *next;    /* in the pool */
-} dp_worker;
-
-/* ---- counters ---- */
-
-typedef struct dp_engine_counters {
-    _Atomic uint64_t checks, adds, removes;
-    _Atomic uint64_t verdicts_by[DP_REASONS];
-    dp_tally check_time, add_time, candidates, distances;
-    dp_known_counters known;
-} dp_engine_counters;
-
-/* Fewer than this are read as fast as they are sifted, and need no memory. */
-enum { DP_CROWD_LEAST = 64 };
-
-struct doppel_engine {
-    doppel_engine_options options; /* as they are in use */
-    dp_buffer settings;            /* what is kept of them with the index, with a NUL */
-    char *fields_text, *fields_copy, *field_names[16];
-    char preset[64];
-    doppel_recipe *own_recipe;          /* NULL: the caller's */
-    const doppel_engine_options *given; /* while it is opened */
-    dp_asking asking;
-    dp_rules rules;
-
-    dp_known *known;
-    size_t crowd; /* more documents than this that share a band with a query are sifted (kind->sift) */
-
-    pthread_mutex_t pool_lock;
-    dp_worker *pool;
-
-    dp_engine_counters counters;
-    double open_seconds;
-};
-
-/* ---- open.c ---- */
-
-/* A worker of the pool, and back. */
-doppel_status dp_worker_take(doppel_engine *engine, dp_worker **worker, doppel_error *error);
-void dp_worker_give(doppel_engine *engine, dp_worker *worker);
-
-/* ---- check: engine.c ---- */
-
-/* An item's query, with its text packed if it is to be kept. */
-doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const doppel_item *item, dp_query *query,
-                            doppel_error *error);
-/* What is counted of a verdict, once it stands. */
-typedef struct dp_outcome {
-    dp_reason reason;
-    uint64_t candidates;
-    int distance;
-} dp_outcome;
-
-/* Counts a verdict. */
-void dp_engine_note(doppel_engine *engine, const dp_outcome *counted);
-/* Checks a query. */
-doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
-                               doppel_error *error);
-/* The same for several, fetched together, where nothing is removed in a way that kind->again says: each has a status,
- * and *error is of the first that failed, or of all. */
-typedef struct dp_add dp_add;
-doppel_status dp_engine_answer_all(doppel_engine *engine, dp_worker *worker, const dp_query *const *queries,
-                                   dp_add *answers, size_t count, doppel_error *error);
-
-/* ---- find.c: the worker's look has begun ---- */
-
-/* An original, as it was found. */
-typedef struct dp_original {
-    dp_reason reason;
-    dp_candidate best;
-    bool by_copy;                     /* the words are those of a copy of it that came by its URL or title */
-    doppel_slice original_id, origin; /* its id and where it comes from; the look's */
-    uint64_t candidates;
-} dp_original;
-
-doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
-                      doppel_error *error);
-/* The same for a check, with on_same_url as in an add; look->except may grow. */
-doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
-                                doppel_error *error);
-
-/* Who has this id, document or copy; 0: nobody. */
-doppel_status dp_find_id(dp_worker *worker, doppel_slice id, uint64_t *number, doppel_error *error);
-/* The same by canonical URL. */
-doppel_status dp_find_url(dp_worker *worker, doppel_slice url, uint64_t *number, doppel_error *error);
-/* Whether a document, or a copy that came by its URL or title, has the query's words: *number is the document's, or
- * that of the copy's original; 0: none has. A document goes before a copy. */
-doppel_status dp_find_words(dp_worker *worker, const dp_query *query, uint64_t *number, doppel_error *error);
-
-/* A number's set, aligned, in the worker's memory: until the next call. NULL: none is kept. */
-doppel_status dp_read_set(dp_worker *worker, uint64_t number, const uint64_t **set, size_t *count, doppel_error *error);
-/* Its sample, where samples are kept; data NULL: none is. */
-doppel_status dp_read_sample(dp_worker *worker, uint64_t number, doppel_slice *sample, doppel_error *error);
-
-/* ---- add.c: the worker's look has begun with DP_LOOK_ADD ---- */
-
-#define DP_NO_NAME "the document has no id, no URL and no words: nothing to remember it by"
-
-typedef struct dp_add {
-    doppel_verdict *verdict; /* what the caller gets once it is durable */
-    doppel_status status;
-    dp_outcome counted;
-} dp_add;
-
-/* Queries to be added, in order. Each has a name. */
-typedef struct dp_adds {
-    const dp_query **query;
-    dp_add *add;
-    size_t count;
-    bool stop;        /* at the first that fails */
-    size_t done;      /* that were decided */
-    size_t first_bad; /* the first that failed, and why; SIZE_MAX: none did */
-    doppel_error why;
-} dp_adds;
-
-/* Adds queries. A failure of one is its status; an error is one of all that were not decided, which have it, too. */
-doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp_adds *adds, doppel_error *error);
-/* Queues the removal of a number; `trace` is what it left. */
-doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_error *error);
-
-/* Refuses to change what was opened to be read. */
-doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error);
-
-/* ---- stored.c: the worker's look has begun ---- */
-
-/* Empties a list, whose memory is used again. */
-void dp_stored_list_clear(doppel_stored_list *list);
-/* Reads all there is of a number, which is copied into the list. False in *found: it is gone. With `text` the
- * kept text is unpacked, with `set` the set is read. */
-typedef struct dp_wanted {
-    bool text, set;
-} dp_wanted;
-doppel_status dp_stored_add(dp_worker *worker, uint64_t number, dp_wanted wanted, doppel_stored_list *list, bool *found,
-                            doppel_error *error);
-/* The number of an id, else of a URL; 0: neither is known. */
-doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, doppel_slice name, uint64_t *number,
-                                doppel_error *error);
-
-/* ---- log.c ---- */
-
-bool dp_engine_logs(const doppel_engine *engine, doppel_log_level level);
-void dp_log_begin(doppel_engine *engine, const char *what, const doppel_item *item);
-/* The last line about an item, and what its call gives: the status, and why in *error (may be NULL). began 0: no time.
- */
-doppel_status dp_log_end(doppel_engine *engine, const char *what, doppel_status status, const doppel_error *why,
-                         const doppel_verdict *verdict, double began, doppel_error *error);
-void dp_log_error(doppel_engine *engine, const char *what, const doppel_error *error);
-void dp_log_line(doppel_engine *engine, doppel_log_level level, const char *what, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+/* doppel_engine_check of a sketched document. A similar title is looked for, too, where the content that was found is
+ * not near enough for the caller. */
+doppel_status dp_engine_check_sketched(doppel_engine *engine, const dp_engine_document *document,
+                                       doppel_verdict *verdict, doppel_error *error);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * What is known (lib/known) gives numbers that may have what is asked; what is stored of them says whether they do. The
  * first kind of evidence that finds someone decides (lib/decide), and only then is the rest measured on that one. */
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ typedef struct original_search {
     dp_look *look; /* the worker's */
     dp_original *finding;
     doppel_error *error;
-    bool crowded; /* so many share its bands that sets are not read again and again */
+    bool filtering; /* many share its bands: their sets are not read again and again */
     uint64_t lost[LOST];
     int lost_count;
 } original_search;
@@ -230,12 +230,12 @@ static doppel_status measure_samples(original_search *s, uint64_t number, double
     if (status != DOPPEL_OK || !mine.data || !sample.data)
         return status;
     dp_features features;
-    if (s->crowded && read_features(s->worker, sample, &features))
+    if (s->filtering && read_features(s->worker, sample, &features))
         s->look->kind->keep_features(s->look, number, &features);
     double x = (double)dp_bottom_count(sample), y = (double)dp_bottom_count(mine);
     if ((x < y ? x / y : y / x) < least)
         return DOPPEL_OK;
-    evidence->similarity = dp_bottom_similarity(mine, sample, s->engine->asking.sample);
+    evidence->similarity = dp_bottom_similarity(mine, sample, s->engine->sketching.sample);
     evidence->containment = dp_bottom_containment(mine, sample, evidence->similarity);
     return DOPPEL_OK;
 }
@@ -245,12 +245,12 @@ static doppel_status measure_sets(original_search *s, uint64_t number, double le
     const dp_query *q = s->query;
     const uint64_t *set;
     size_t count;
-    if (s->engine->asking.sample)
+    if (s->engine->sketching.sample)
         return measure_samples(s, number, least, evidence);
     doppel_status status = dp_read_set(s->worker, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set || !count || !q->set_count)
         return status;
-    if (s->crowded)
+    if (s->filtering)
         s->look->kind->keep_features(s->look, number, &(dp_features){.set = set, .count = count});
     double x = (double)count, y = (double)q->set_count;
     if ((x < y ? x / y : y / x) < least)
@@ -266,18 +266,18 @@ static doppel_status measure_sets(original_search *s, uint64_t number, double le
 static void drop_far(original_search *s, dp_numbers *banded) {
     const dp_query *q = s->query;
     dp_features features = {.set = q->set, .count = q->set_count};
-    bool sampled = s->engine->asking.sample;
+    bool sampled = s->engine->sketching.sample;
     if (sampled ? q->sample.data && read_features(s->worker, q->sample, &features) : q->set_count > 0)
         s->look->kind->sift(s->look, &features, s->engine->rules.similarity, banded);
 }
 
-/* Of a crowd, such as the pages of one template, each set is read once, and what is kept of it tells later of most of
- * them that they are not near. */
+/* Of many that share a band, such as the pages of one template, each set is read once: what is kept of it in memory
+ * then rules most of them out. */
 static doppel_status find_by_similarity(original_search *s) {
     dp_numbers *banded = &s->worker->banded;
     doppel_status status = s->look->kind->find_bands(s->look, s->query, banded, s->error);
-    s->crowded = status == DOPPEL_OK && banded->count > s->engine->crowd && s->look->kind->sift;
-    if (s->crowded)
+    s->filtering = status == DOPPEL_OK && banded->count > s->engine->filter_above && s->look->kind->sift;
+    if (s->filtering)
         drop_far(s, banded);
     for (size_t i = 0; status == DOPPEL_OK && i < banded->count; i++) {
         bool does;

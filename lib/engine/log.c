@@ -1,6 +1,6 @@
 /* log.c - lines for whoever runs the engine: "[DeduplicationService] CHECK_START id="a" ..." or, with log_json, an
  * object a line. Values are JSON strings and numbers in both, so that no document can forge a line. */
-#include "engine/engine.h"
+#include "engine/internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* many.c - many items in one call: queries are made on several threads. Checks are answered there, too; adds come one
  * after the other, in order (add.c), and become durable together. */
-#include "engine/engine.h"
+#include "engine/internal.h"
 
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static void check_item(item_slice *m, dp_worker *worker, size_t i) {
         fail_item(m, i, status, &why);
 }
 
-/* A query of an item that outlives its asker. */
+/* A query of an item that outlives its maker. */
 static void ask_item(item_slice *m, dp_worker *worker, size_t i) {
     doppel_error why = {0};
     dp_query query;

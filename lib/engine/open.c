@@ -4,7 +4,7 @@
  * text of lines "name=value", all settings of it. Those that shape what is stored are fixed: opening the folder with
  * others is refused, and a message names both. The others are what the folder was made with unless the caller says
  * otherwise. */
-#include "engine/engine.h"
+#include "engine/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -226,16 +226,16 @@ static doppel_status cut_fields(doppel_engine *engine, const char *fields, doppe
     free(engine->fields_copy);
     if (!(engine->fields_copy = strdup(fields)))
         return dp_no_memory(error);
-    engine->asking.field_count = 0;
+    engine->sketching.field_count = 0;
     char *rest = engine->fields_copy;
     for (char *name; (name = strsep(&rest, ",")) != NULL;) {
         if (!*name)
             continue;
-        if (engine->asking.field_count == sizeof engine->field_names / sizeof *engine->field_names)
+        if (engine->sketching.field_count == sizeof engine->field_names / sizeof *engine->field_names)
             return dp_fail(error, DOPPEL_ERROR_USAGE, "more than 16 fields: `%s`", fields);
-        engine->field_names[engine->asking.field_count++] = name;
+        engine->field_names[engine->sketching.field_count++] = name;
     }
-    engine->asking.fields = engine->field_names;
+    engine->sketching.fields = engine->field_names;
     return DOPPEL_OK;
 }
 
@@ -243,7 +243,7 @@ static doppel_status cut_fields(doppel_engine *engine, const char *fields, doppe
 static doppel_status derive(doppel_engine *engine, doppel_error *error) {
     const doppel_engine_options *o = &engine->options;
     int bits = doppel_recipe_bits(o->recipe);
-    dp_asking *a = &engine->asking;
+    dp_query_settings *a = &engine->sketching;
     a->recipe = o->recipe;
     a->by_similarity = o->near == DOPPEL_NEAR_SIMILARITY;
     if (o->title_veto == DOPPEL_SWITCH_ON && !a->by_similarity)
@@ -300,7 +300,7 @@ static doppel_status write_settings(doppel_engine *engine, doppel_error *error) 
     return added && dp_buffer_add(to, "", 1) ? DOPPEL_OK : dp_no_memory(error);
 }
 
-/* Fills engine->options, asking and rules from what was given for the index at a path. */
+/* Fills engine->options, sketching and rules from what was given for the index at a path. */
 static doppel_status set_up(doppel_engine *engine, const char *path, const doppel_engine_options *given,
                             doppel_error *error) {
     engine->options = *given;
@@ -401,7 +401,7 @@ static doppel_status agree_with(doppel_engine *engine, const doppel_engine_optio
 static void worker_free(dp_worker *worker) {
     if (!worker)
         return;
-    dp_asker_free(worker->asker);
+    dp_query_maker_free(worker->maker);
     dp_look_free(worker->look);
     doppel_matches_free(&worker->near);
     free(worker->title_hits.hit);
@@ -419,7 +419,7 @@ static doppel_status worker_create(doppel_engine *engine, dp_worker **worker, do
     *worker = NULL;
     if (!made)
         return dp_no_memory(error);
-    doppel_status status = dp_asker_create(&engine->asking, &made->asker, error);
+    doppel_status status = dp_query_maker_create(&engine->sketching, &made->maker, error);
     if (status == DOPPEL_OK)
         status = dp_look_create(engine->known, &made->look, error);
     if (status == DOPPEL_OK)
@@ -495,7 +495,7 @@ doppel_status doppel_engine_open(const char *path, const doppel_engine_options *
     if (!made)
         return dp_no_memory(error);
     pthread_mutex_init(&made->pool_lock, NULL);
-    made->crowd = DP_CROWD_LEAST;
+    made->filter_above = DP_FILTER_ABOVE;
     made->given = &given;
     doppel_status status = set_up(made, path, &given, error);
     if (status == DOPPEL_OK)

@@ -1,4 +1,5 @@
-/* query.c - an item to what the engine asks with: dp_asker_create, dp_ask for each item, dp_asker_free.
+/* query.c - an item to what the engine asks with: dp_query_maker_create, dp_query_make for each item,
+ * dp_query_maker_free.
  *
  * Names first (id, address, title, fields; all have limits), then sketches: of the text, or as they were given. */
 #include "engine/query.h"
@@ -13,8 +14,8 @@
 
 enum { HEX_DIGITS = 16 };
 
-struct dp_asker {
-    dp_asking asking;
+struct dp_query_maker {
+    dp_query_settings sketching;
     doppel_sketcher *sketcher;
     doppel_sketcher *titles; /* NULL: titles are no evidence */
     doppel_page_reader *pages;
@@ -23,37 +24,37 @@ struct dp_asker {
     uint32_t keys[DP_MOST_BANDS];
 };
 
-doppel_status dp_asker_create(const dp_asking *asking, dp_asker **asker, doppel_error *error) {
-    unsigned wants = DOPPEL_WANT_DIGEST | (asking->by_similarity ? DOPPEL_WANT_SET : 0U);
-    *asker = NULL;
-    dp_asker *a = calloc(1, sizeof *a);
+doppel_status dp_query_maker_create(const dp_query_settings *sketching, dp_query_maker **maker, doppel_error *error) {
+    unsigned wants = DOPPEL_WANT_DIGEST | (sketching->by_similarity ? DOPPEL_WANT_SET : 0U);
+    *maker = NULL;
+    dp_query_maker *a = calloc(1, sizeof *a);
     if (!a)
         return dp_no_memory(error);
-    a->asking = *asking;
-    if (!a->asking.recipe)
-        a->asking.recipe = dp_recipe_default();
-    doppel_status status = doppel_sketcher_create(a->asking.recipe, wants, &a->sketcher, error);
-    if (status == DOPPEL_OK && asking->titles)
+    a->sketching = *sketching;
+    if (!a->sketching.recipe)
+        a->sketching.recipe = dp_recipe_default();
+    doppel_status status = doppel_sketcher_create(a->sketching.recipe, wants, &a->sketcher, error);
+    if (status == DOPPEL_OK && sketching->titles)
         status = dp_title_sketcher_create(&a->titles, error);
     if (status == DOPPEL_OK && (status = doppel_page_reader_create(&a->pages)) != DOPPEL_OK)
         dp_no_memory(error);
     if (status == DOPPEL_OK)
-        *asker = a;
+        *maker = a;
     else
-        dp_asker_free(a);
+        dp_query_maker_free(a);
     return status;
 }
 
-void dp_asker_free(dp_asker *asker) {
-    if (!asker)
+void dp_query_maker_free(dp_query_maker *maker) {
+    if (!maker)
         return;
-    doppel_sketcher_free(asker->sketcher);
-    doppel_sketcher_free(asker->titles);
-    doppel_page_reader_free(asker->pages);
-    dp_buffer_free(&asker->url);
-    dp_buffer_free(&asker->fields);
-    dp_buffer_free(&asker->sample);
-    free(asker);
+    doppel_sketcher_free(maker->sketcher);
+    doppel_sketcher_free(maker->titles);
+    doppel_page_reader_free(maker->pages);
+    dp_buffer_free(&maker->url);
+    dp_buffer_free(&maker->fields);
+    dp_buffer_free(&maker->sample);
+    free(maker);
 }
 
 /* ---- names ---- */
@@ -93,14 +94,14 @@ static doppel_status ask_origin(const doppel_item *item, dp_query *q, doppel_err
 }
 
 /* Where it is: its URL, and the address that it is known by. */
-static doppel_status ask_address(dp_asker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
+static doppel_status ask_address(dp_query_maker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                                  doppel_error *error) {
     doppel_status status = check_length(d, "a page's canonical link", page->canonical_length, error);
     if (status != DOPPEL_OK)
         return status;
     if (d->url && d->url_length)
         q->url = (doppel_slice){d->url, d->url_length};
-    if (dp_document_address(d, page, a->asking.url_without, &a->url) != DOPPEL_OK)
+    if (dp_document_address(d, page, a->sketching.url_without, &a->url) != DOPPEL_OK)
         return dp_no_memory(error);
     if (a->url.size) {
         q->canonical = (doppel_slice){a->url.data, a->url.size};
@@ -108,7 +109,7 @@ static doppel_status ask_address(dp_asker *a, const doppel_document *d, const do
     return check_length(d, "a canonical URL", a->url.size, error);
 }
 
-static doppel_status ask_title(dp_asker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
+static doppel_status ask_title(dp_query_maker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                                doppel_error *error) {
     doppel_slice key = {NULL, 0};
     doppel_status status = check_length(d, "a page's title", page->title_length, error);
@@ -130,17 +131,17 @@ static bool add_field(dp_buffer *to, const char *name, doppel_slice value) {
            dp_buffer_add(to, ":", 1) && dp_json_add(to, value.data, value.length);
 }
 
-static doppel_status ask_fields(dp_asker *a, const doppel_document *d, dp_query *q, doppel_error *error) {
+static doppel_status ask_fields(dp_query_maker *a, const doppel_document *d, dp_query *q, doppel_error *error) {
     a->fields.size = 0;
-    for (size_t i = 0; d->extra && i < a->asking.field_count; i++) {
+    for (size_t i = 0; d->extra && i < a->sketching.field_count; i++) {
         char name[160];
         if (!d->extra[i].data)
             continue;
-        snprintf(name, sizeof name, "a field `%s`", a->asking.fields[i]);
+        snprintf(name, sizeof name, "a field `%s`", a->sketching.fields[i]);
         doppel_status status = check_length(d, name, d->extra[i].length, error);
         if (status != DOPPEL_OK)
             return status;
-        if (!add_field(&a->fields, a->asking.fields[i], d->extra[i]))
+        if (!add_field(&a->fields, a->sketching.fields[i], d->extra[i]))
             return dp_no_memory(error);
     }
     if (!a->fields.size)
@@ -152,7 +153,7 @@ static doppel_status ask_fields(dp_asker *a, const doppel_document *d, dp_query 
 }
 
 /* Who it is: as it says, else its address, else its words. */
-static void ask_id(dp_asker *a, const doppel_document *d, dp_query *q) {
+static void ask_id(dp_query_maker *a, const doppel_document *d, dp_query *q) {
     if (d->id && d->id_length) {
         q->id = (doppel_slice){d->id, d->id_length};
         q->id_given = true;
@@ -167,36 +168,35 @@ static void ask_id(dp_asker *a, const doppel_document *d, dp_query *q) {
 
 /* ---- sketches ---- */
 
-/* Sketches that were given, or made. */
-static doppel_status take_sketch(dp_asker *a, const doppel_sketch *sketch, dp_query *q, doppel_error *error) {
+doppel_status dp_query_take_sketch(dp_query_maker *a, const doppel_sketch *sketch, dp_query *q, doppel_error *error) {
     static const uint8_t none[32];
     q->words = sketch->words;
     q->has_digest = memcmp(sketch->digest, none, sizeof none) != 0;
     memcpy(q->digest, sketch->digest, sizeof q->digest);
     memcpy(q->fingerprint, sketch->fingerprint, sizeof q->fingerprint);
-    if (!q->content || !a->asking.by_similarity)
+    if (!q->content || !a->sketching.by_similarity)
         return DOPPEL_OK;
     q->set = sketch->set;
     q->set_count = sketch->set_count;
     q->keys = a->keys;
-    q->key_count = (size_t)a->asking.bands;
-    doppel_status status = dp_bands_keys(q->set, q->set_count, a->asking.bands, a->asking.rows, a->keys);
+    q->key_count = (size_t)a->sketching.bands;
+    doppel_status status = dp_bands_keys(q->set, q->set_count, a->sketching.bands, a->sketching.rows, a->keys);
     if (status != DOPPEL_OK)
         return dp_fail(error, status, "%s", doppel_status_name(status));
-    if (!a->asking.sample || !q->set_count)
+    if (!a->sketching.sample || !q->set_count)
         return DOPPEL_OK;
     a->sample.size = 0;
-    if (!dp_bottom_make(q->set, q->set_count, a->asking.sample, &a->sample))
+    if (!dp_bottom_make(q->set, q->set_count, a->sketching.sample, &a->sample))
         return dp_no_memory(error);
     q->sample = (doppel_slice){a->sample.data, a->sample.size};
     return DOPPEL_OK;
 }
 
 /* A sample with the keys of its bands: their number (1 byte), each (4), the sample. */
-static doppel_status take_sample(dp_asker *a, doppel_slice given, dp_query *q, doppel_error *error) {
-    size_t keys = (size_t)a->asking.bands, head = 1 + 4 * keys;
+static doppel_status take_sample(dp_query_maker *a, doppel_slice given, dp_query *q, doppel_error *error) {
+    size_t keys = (size_t)a->sketching.bands, head = 1 + 4 * keys;
     doppel_slice sample = {given.data + head, given.length > head ? given.length - head : 0};
-    if (!a->asking.sample || given.length <= head || (uint8_t)given.data[0] != keys || !dp_bottom_is_valid(sample))
+    if (!a->sketching.sample || given.length <= head || (uint8_t)given.data[0] != keys || !dp_bottom_is_valid(sample))
         return dp_fail(
             error, DOPPEL_ERROR_USAGE,
             "a sample of feature hashes that this index cannot use: it takes those of an index with the same "
@@ -209,7 +209,7 @@ static doppel_status take_sample(dp_asker *a, doppel_slice given, dp_query *q, d
     return DOPPEL_OK;
 }
 
-static doppel_status ask_text(dp_asker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
+static doppel_status ask_text(dp_query_maker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                               doppel_error *error) {
     doppel_sketch sketch;
     doppel_status status = doppel_sketcher_run(a->sketcher, page->text, page->text_length, &sketch);
@@ -217,14 +217,14 @@ static doppel_status ask_text(dp_asker *a, const doppel_document *d, const doppe
         return dp_fail_at(error, status, file_of(d), d->line, "a text with a word of over 2 GiB cannot be sketched");
     if (status != DOPPEL_OK)
         return dp_fail(error, status, "%s", doppel_status_name(status));
-    if (a->asking.keep_text)
+    if (a->sketching.keep_text)
         q->text = (doppel_slice){page->text, page->text_length};
-    q->content = sketch.words && sketch.words >= a->asking.min_words;
-    return take_sketch(a, &sketch, q, error);
+    q->content = sketch.words && sketch.words >= a->sketching.min_words;
+    return dp_query_take_sketch(a, &sketch, q, error);
 }
 
-static doppel_status check_sketches(const dp_asker *a, const doppel_item *item, doppel_error *error) {
-    int bits = doppel_recipe_bits(a->asking.recipe);
+static doppel_status check_sketches(const dp_query_maker *a, const doppel_item *item, doppel_error *error) {
+    int bits = doppel_recipe_bits(a->sketching.recipe);
     if (!item->fingerprint)
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "an item with a digest or feature hashes but no fingerprint: give that, too");
@@ -246,41 +246,41 @@ static bool has_no_words(const doppel_item *item) {
     return item->digest && !memcmp(item->digest, none, sizeof none);
 }
 
-static doppel_status ask_sketches(dp_asker *a, const doppel_item *item, dp_query *q, doppel_error *error) {
+static doppel_status ask_sketches(dp_query_maker *a, const doppel_item *item, dp_query *q, doppel_error *error) {
     doppel_sketch sketch = {.words = item->words, .set = item->set, .set_count = item->set ? item->set_count : 0};
     doppel_status status = check_sketches(a, item, error);
     if (status != DOPPEL_OK || has_no_words(item))
         return status;
-    q->content = !item->words || item->words >= a->asking.min_words;
-    bool sampled = item->sample.data && a->asking.by_similarity;
+    q->content = !item->words || item->words >= a->sketching.min_words;
+    bool sampled = item->sample.data && a->sketching.by_similarity;
     if (item->restore && item->restore->original_id.data && !sketch.set_count && !sampled)
         q->content = false; /* nothing is near a copy */
-    if (a->asking.by_similarity && q->content && !sketch.set_count && !sampled)
+    if (a->sketching.by_similarity && q->content && !sketch.set_count && !sampled)
         return dp_fail(
             error, DOPPEL_ERROR_USAGE,
             "a fingerprint alone does not tell similarity: give the feature hashes (`set`) or the text, too");
     sketch.fingerprint[0] = item->fingerprint[0];
-    sketch.fingerprint[1] = doppel_recipe_bits(a->asking.recipe) > 64 ? item->fingerprint[1] : 0;
+    sketch.fingerprint[1] = doppel_recipe_bits(a->sketching.recipe) > 64 ? item->fingerprint[1] : 0;
     if (item->digest)
         memcpy(sketch.digest, item->digest, sizeof sketch.digest);
     bool content = q->content;
     q->content = content && !sampled;
-    status = take_sketch(a, &sketch, q, error);
+    status = dp_query_take_sketch(a, &sketch, q, error);
     q->content = content;
     return status == DOPPEL_OK && content && sampled ? take_sample(a, item->sample, q, error) : status;
 }
 
 /* Whether the item's own sketches are used: by similarity a text tells more than a fingerprint without a set. */
-static bool is_sketched(const dp_asker *a, const doppel_item *item, const doppel_page *page) {
+static bool is_sketched(const dp_query_maker *a, const doppel_item *item, const doppel_page *page) {
     if (!item->fingerprint && !item->digest && !item->set)
         return false;
-    return !item->fingerprint || item->set || item->sample.data || !a->asking.by_similarity || !page->text_length;
+    return !item->fingerprint || item->set || item->sample.data || !a->sketching.by_similarity || !page->text_length;
 }
 
 /* ---- items ---- */
 
-static doppel_status read_text(dp_asker *a, const doppel_document *d, doppel_page *page, doppel_error *error) {
-    doppel_status status = doppel_document_text(a->pages, d, a->asking.content, page);
+static doppel_status read_text(dp_query_maker *a, const doppel_document *d, doppel_page *page, doppel_error *error) {
+    doppel_status status = doppel_document_text(a->pages, d, a->sketching.content, page);
     if (status == DOPPEL_ERROR_INPUT)
         return dp_fail_at(error, status, file_of(d), d->line,
                           "a page that cannot be read: it is over 2 GiB, or the system has no converter (iconv) for "
@@ -288,7 +288,7 @@ static doppel_status read_text(dp_asker *a, const doppel_document *d, doppel_pag
     return status == DOPPEL_OK ? DOPPEL_OK : dp_fail(error, status, "%s", doppel_status_name(status));
 }
 
-doppel_status dp_ask(dp_asker *asker, const doppel_item *given, dp_query *query, doppel_error *error) {
+doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *given, dp_query *query, doppel_error *error) {
     doppel_item item = {0};
     doppel_page page;
     if (given->size < offsetof(doppel_item, fingerprint))
@@ -300,18 +300,18 @@ doppel_status dp_ask(dp_asker *asker, const doppel_item *given, dp_query *query,
     if (status == DOPPEL_OK)
         status = ask_origin(&item, query, error);
     if (status == DOPPEL_OK)
-        status = read_text(asker, d, &page, error);
+        status = read_text(maker, d, &page, error);
     if (status == DOPPEL_OK)
-        status = ask_address(asker, d, &page, query, error);
+        status = ask_address(maker, d, &page, query, error);
     if (status == DOPPEL_OK)
-        status = ask_title(asker, d, &page, query, error);
+        status = ask_title(maker, d, &page, query, error);
     if (status == DOPPEL_OK)
-        status = ask_fields(asker, d, query, error);
+        status = ask_fields(maker, d, query, error);
     if (status == DOPPEL_OK)
-        status = is_sketched(asker, &item, &page) ? ask_sketches(asker, &item, query, error)
-                                                  : ask_text(asker, d, &page, query, error);
+        status = is_sketched(maker, &item, &page) ? ask_sketches(maker, &item, query, error)
+                                                  : ask_text(maker, d, &page, query, error);
     if (status == DOPPEL_OK)
-        ask_id(asker, d, query);
+        ask_id(maker, d, query);
     return status;
 }
 

@@ -8,7 +8,7 @@
 #include "known/known.h"
 
 /* What sketching goes by. */
-typedef struct dp_asking {
+typedef struct dp_query_settings {
     const doppel_recipe *recipe;
     bool by_similarity;
     int bands, rows; /* by similarity */
@@ -19,19 +19,24 @@ typedef struct dp_asking {
     unsigned url_without;
     char **fields; /* names */
     size_t field_count;
-} dp_asking;
+} dp_query_settings;
 
-typedef struct dp_asker dp_asker;
-doppel_status dp_asker_create(const dp_asking *asking, dp_asker **asker, doppel_error *error);
-void dp_asker_free(dp_asker *asker);
+typedef struct dp_query_maker dp_query_maker;
+doppel_status dp_query_maker_create(const dp_query_settings *sketching, dp_query_maker **maker, doppel_error *error);
+void dp_query_maker_free(dp_query_maker *maker);
 
 /* Errors: DOPPEL_ERROR_INPUT (an id, URL, title or field of over DP_NAME_LIMIT bytes, an origin of over
  * DP_ORIGIN_LIMIT; a page that cannot be read; a text with a word too long), with the file and line of the document,
  * DOPPEL_ERROR_USAGE (sketches that do not fit the recipe), DOPPEL_ERROR_MEMORY. */
 enum { DP_NAME_LIMIT = 65536, DP_ORIGIN_LIMIT = 1024 };
-doppel_status dp_ask(dp_asker *asker, const doppel_item *item, dp_query *query, doppel_error *error);
+doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *item, dp_query *query, doppel_error *error);
 
-/* A new query that outlives its asker: all that it points to is in one block. free() it. NULL: no memory. */
+/* Fills in a query from a sketch: words, digest, fingerprint; by similarity, where query->content is set, the set, the
+ * keys of its bands and its sample. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_query_take_sketch(dp_query_maker *maker, const doppel_sketch *sketch, dp_query *query,
+                                   doppel_error *error);
+
+/* A new query that outlives its maker: all that it points to is in one block. free() it. NULL: no memory. */
 dp_query *dp_query_copy(const dp_query *query);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * The Hamming index answers any distance. Bands answer a similarity as long as they find 99 % of the pairs at it; below
  * that every kept set is compared. */
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static doppel_status take_sample(similar_search *s, uint64_t number) {
     dp_trace trace;
     bool found;
     doppel_status status = dp_look_trace(s->look, number, &trace, &found, s->error);
-    if (status == DOPPEL_OK && found && trace.key_count == (size_t)s->engine->asking.bands) {
+    if (status == DOPPEL_OK && found && trace.key_count == (size_t)s->engine->sketching.bands) {
         memcpy(s->keys, trace.keys, trace.key_count * sizeof *s->keys);
         s->query.keys = s->keys;
         s->query.key_count = trace.key_count;
@@ -87,7 +87,7 @@ static doppel_status take_sample(similar_search *s, uint64_t number) {
 static doppel_status take_set(similar_search *s, uint64_t number) {
     const uint64_t *set;
     size_t count;
-    if (s->engine->asking.sample)
+    if (s->engine->sketching.sample)
         return take_sample(s, number);
     doppel_status status = dp_read_set(s->worker, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set)
@@ -98,8 +98,8 @@ static doppel_status take_set(similar_search *s, uint64_t number) {
     s->query.set = s->set;
     s->query.set_count = count;
     s->query.keys = s->keys;
-    s->query.key_count = (size_t)s->engine->asking.bands;
-    return dp_bands_keys(s->set, count, s->engine->asking.bands, s->engine->asking.rows, s->keys);
+    s->query.key_count = (size_t)s->engine->sketching.bands;
+    return dp_bands_keys(s->set, count, s->engine->sketching.bands, s->engine->sketching.rows, s->keys);
 }
 
 /* A copy that has the words of another copy says nothing of how similar it is to their original. */
@@ -196,7 +196,7 @@ static doppel_status compare_sample(similar_search *s, uint64_t number) {
     doppel_status status = dp_read_sample(s->worker, number, &sample, s->error);
     if (status != DOPPEL_OK || !sample.data || !s->query.sample.data)
         return status;
-    double similarity = dp_bottom_similarity(s->query.sample, sample, s->engine->asking.sample);
+    double similarity = dp_bottom_similarity(s->query.sample, sample, s->engine->sketching.sample);
     return add_measured(s, (hit){.number = number,
                                  .similarity = similarity,
                                  .containment = dp_bottom_containment(s->query.sample, sample, similarity),
@@ -210,7 +210,7 @@ static doppel_status compare_number(similar_search *s, uint64_t number) {
     doppel_status status = counts(s, number, &does);
     if (status != DOPPEL_OK || !does)
         return status;
-    if (s->engine->asking.sample)
+    if (s->engine->sketching.sample)
         return compare_sample(s, number);
     status = dp_read_set(s->worker, number, &set, &count, s->error);
     if (status != DOPPEL_OK || !set)
@@ -246,10 +246,10 @@ static doppel_status on_set(uint64_t number, doppel_slice bytes, void *user) {
 }
 
 static doppel_status find_similar(similar_search *s) {
-    const dp_asking *asking = &s->engine->asking;
+    const dp_query_settings *sketching = &s->engine->sketching;
     if (!s->query.content || !s->query.set_count)
         return DOPPEL_OK;
-    if (dp_bands_recall(s->asked.above, asking->bands, asking->rows) < RECALL)
+    if (dp_bands_recall(s->asked.above, sketching->bands, sketching->rows) < RECALL)
         return each_of(s, DP_PART_SET, on_set);
     dp_numbers *banded = &s->worker->banded;
     doppel_status status = s->look->kind->find_bands(s->look, &s->query, banded, s->error);

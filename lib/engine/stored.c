@@ -2,7 +2,7 @@
  * (doppel_engine_each), and the originals with the most copies (doppel_engine_groups).
  *
  * A list (doppel_stored_list) owns blocks of memory, into which everything that is known of a number is copied. */
-#include "engine/engine.h"
+#include "engine/internal.h"
 
 #include <math.h>
 #include <stdlib.h>

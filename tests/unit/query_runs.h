@@ -15,24 +15,24 @@ static const char words12[] = "the quick brown fox jumps over the lazy dog in th
 
 static char *field_names[] = {"source", "date"};
 
-static inline dp_asking similarity_asking(void) {
-    dp_asking asking = {.recipe = dp_recipe_default(),
-                        .by_similarity = true,
-                        .min_words = 5,
-                        .titles = true,
-                        .fields = field_names,
-                        .field_count = 2};
+static inline dp_query_settings similarity_asking(void) {
+    dp_query_settings asking = {.recipe = dp_recipe_default(),
+                                .by_similarity = true,
+                                .min_words = 5,
+                                .titles = true,
+                                .fields = field_names,
+                                .field_count = 2};
     assert_true(dp_bands_plan(0.8, &asking.bands, &asking.rows));
     return asking;
 }
 
-static inline dp_asking distance_asking(const doppel_recipe *recipe) {
-    return (dp_asking){.recipe = recipe, .min_words = 5, .titles = true};
+static inline dp_query_settings distance_asking(const doppel_recipe *recipe) {
+    return (dp_query_settings){.recipe = recipe, .min_words = 5, .titles = true};
 }
 
-static inline dp_asker *asker_of(dp_asking asking) {
-    dp_asker *asker;
-    assert_int_equal(dp_asker_create(&asking, &asker, NULL), DOPPEL_OK);
+static inline dp_query_maker *asker_of(dp_query_settings asking) {
+    dp_query_maker *asker;
+    assert_int_equal(dp_query_maker_create(&asking, &asker, NULL), DOPPEL_OK);
     return asker;
 }
 
@@ -54,10 +54,10 @@ static inline doppel_item page_of(const char *url, const char *html) {
     return item;
 }
 
-static inline dp_query ask(dp_asker *asker, doppel_item item) {
+static inline dp_query ask(dp_query_maker *asker, doppel_item item) {
     dp_query query;
     doppel_error error = {0};
-    if (dp_ask(asker, &item, &query, &error) != DOPPEL_OK)
+    if (dp_query_make(asker, &item, &query, &error) != DOPPEL_OK)
         fail_msg("%s", error.message);
     return query;
 }
@@ -68,25 +68,25 @@ static inline void assert_slice(doppel_slice slice, const char *expected) {
 }
 
 /* Asks for something that is refused with a message that says so. */
-static inline void refuse(dp_asker *asker, doppel_item item, doppel_status status, const char *says) {
+static inline void refuse(dp_query_maker *asker, doppel_item item, doppel_status status, const char *says) {
     dp_query query;
     doppel_error error = {0};
     item.document.file = "in.jsonl";
     item.document.line = 7;
-    assert_int_equal(dp_ask(asker, &item, &query, &error), status);
+    assert_int_equal(dp_query_make(asker, &item, &query, &error), status);
     if (!strstr(error.message, says))
         fail_msg("`%s` does not say `%s`", error.message, says);
     if (status == DOPPEL_ERROR_INPUT) {
         assert_string_equal(error.file, "in.jsonl");
         assert_int_equal(error.line, 7);
     }
-    assert_int_equal(dp_ask(asker, &item, &query, NULL), status);
+    assert_int_equal(dp_query_make(asker, &item, &query, NULL), status);
 }
 
 /* ---- sketches ---- */
 
 /* A query's sketches are those that a sketcher makes. */
-static inline void assert_sketched(const dp_query *q, const dp_asking *asking, const char *text) {
+static inline void assert_sketched(const dp_query *q, const dp_query_settings *asking, const char *text) {
     doppel_sketcher *sketcher;
     doppel_sketch sketch;
     uint32_t keys[DP_MOST_BANDS];

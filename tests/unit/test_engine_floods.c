@@ -2,7 +2,7 @@
  * counts is how many parts of documents are read for one that is added, not the time that takes. */
 #include "files.h"
 
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "known/local.h"
 
 #include <stdio.h>
@@ -165,7 +165,7 @@ static uint64_t time_of_test(void *user) {
 /* Samples of nearly all features, so that few pages are at the threshold by chance; 0: whole sets. */
 enum { WHOLE, SAMPLED = 144 };
 
-static doppel_engine *open_sampled(const char *path, size_t crowd, uint64_t sample) {
+static doppel_engine *open_sampled(const char *path, size_t above, uint64_t sample) {
     const doppel_engine_options options = {.size = sizeof options,
                                            .durability = DOPPEL_DURABLE_NONE,
                                            .now = time_of_test,
@@ -173,12 +173,12 @@ static doppel_engine *open_sampled(const char *path, size_t crowd, uint64_t samp
                                            .sample = sample};
     doppel_engine *engine;
     assert_int_equal(doppel_engine_open(path, &options, &engine, NULL), DOPPEL_OK);
-    engine->crowd = crowd;
+    engine->filter_above = above;
     return engine;
 }
 
-static doppel_engine *open_pages(const char *path, size_t crowd) {
-    return open_sampled(path, crowd, WHOLE);
+static doppel_engine *open_pages(const char *path, size_t above) {
+    return open_sampled(path, above, WHOLE);
 }
 
 /* Adds a page and removes one now and then; the verdict as a line. */
@@ -220,7 +220,7 @@ static double add_pages(doppel_engine *const *engines, size_t count, uint64_t fr
 /* With the same verdicts as without sifting, a page costs no more reads than few pages do. */
 static void check_sifting(uint64_t sample) {
     test_time = 1000000;
-    doppel_engine *engines[2] = {open_sampled(NULL, DP_CROWD_LEAST, sample), open_sampled(NULL, SIZE_MAX, sample)};
+    doppel_engine *engines[2] = {open_sampled(NULL, DP_FILTER_ABOVE, sample), open_sampled(NULL, SIZE_MAX, sample)};
     (void)add_pages(engines, 2, 0, 1500);
     uint64_t plain = reads_of(engines[1], DP_PART_SET);
     double each = add_pages(engines, 2, 1500, 2000);
@@ -246,10 +246,10 @@ static void samples_of_one_template_are_sifted(void **state) {
 static void an_engine_that_opens_again_sifts(void **state) {
     const char *path = in(state, "index");
     test_time = 1000000;
-    doppel_engine *engines[2] = {open_pages(path, DP_CROWD_LEAST), open_pages(NULL, DP_CROWD_LEAST)};
+    doppel_engine *engines[2] = {open_pages(path, DP_FILTER_ABOVE), open_pages(NULL, DP_FILTER_ABOVE)};
     (void)add_pages(engines, 2, 0, 1000);
     doppel_engine_close(engines[0]);
-    engines[0] = open_pages(path, DP_CROWD_LEAST);
+    engines[0] = open_pages(path, DP_FILTER_ABOVE);
     assert_true(500 * add_pages(engines, 2, 1000, 1500) < 1000 + 500 * 5);
     assert_true(add_pages(engines, 2, 1500, 2000) < 5);
     assert_int_equal(doppel_engine_compact(engines[0], NULL), DOPPEL_OK);
@@ -263,7 +263,7 @@ static void an_engine_that_opens_again_sifts(void **state) {
 static void pages_that_go_leave_nothing(void **state) {
     (void)state;
     test_time = 1000000;
-    doppel_engine *engine = open_pages(NULL, DP_CROWD_LEAST);
+    doppel_engine *engine = open_pages(NULL, DP_FILTER_ABOVE);
     uint64_t empty = parity_bytes(engine), expired;
     (void)add_pages(&engine, 1, 0, 1000);
     uint64_t full = parity_bytes(engine);
@@ -284,10 +284,10 @@ static void pages_that_go_leave_nothing(void **state) {
 }
 
 /* Documents that share bands with few others cost no memory. */
-static void pages_without_a_crowd_keep_nothing(void **state) {
+static void few_pages_of_a_template_keep_nothing(void **state) {
     (void)state;
     test_time = 1000000;
-    doppel_engine *engine = open_pages(NULL, DP_CROWD_LEAST);
+    doppel_engine *engine = open_pages(NULL, DP_FILTER_ABOVE);
     uint64_t empty = parity_bytes(engine);
     (void)add_pages(&engine, 1, 0, 60);
     assert_int_equal(parity_bytes(engine), empty);
@@ -303,7 +303,7 @@ int main(void) {
         cmocka_unit_test(samples_of_one_template_are_sifted),
         cmocka_unit_test_setup_teardown(an_engine_that_opens_again_sifts, setup, teardown),
         cmocka_unit_test(pages_that_go_leave_nothing),
-        cmocka_unit_test(pages_without_a_crowd_keep_nothing),
+        cmocka_unit_test(few_pages_of_a_template_keep_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
  * replaced or has expired leaves it. */
 #include "files.h"
 
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "known/local.h"
 
 #include <semaphore.h>

@@ -5,7 +5,7 @@
 
 static void an_id_is_as_given_or_derived(void **state) {
     (void)state;
-    dp_asker *asker = asker_of(similarity_asking());
+    dp_query_maker *asker = asker_of(similarity_asking());
     dp_query q = ask(asker, item_of("\xFFid", "http://www.a.example/x/?utm_source=y", NULL, words12));
     assert_true(q.id_given);
     assert_slice(q.id, "\xFFid");
@@ -20,7 +20,7 @@ static void an_id_is_as_given_or_derived(void **state) {
     assert_false(q.id_given);
     q = ask(asker, item_of(NULL, NULL, NULL, "..."));
     assert_int_equal(q.id.length, 0);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 static void spellings_of_a_url_are_one(void **state) {
@@ -28,7 +28,7 @@ static void spellings_of_a_url_are_one(void **state) {
     static const char *const spellings[] = {
         "https://example.com/a?b=1&c=2", "HTTP://EXAMPLE.com:80/a?c=2&b=1", "http://www.example.com/a/?b=1&c=2#top",
         " https://example.com/./x/../a?b=1&c=2 ", "https://example.com/%61?b=1&c=2&utm_medium=mail"};
-    dp_asker *asker = asker_of(similarity_asking());
+    dp_query_maker *asker = asker_of(similarity_asking());
     char canonical[100] = "";
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         dp_query q = ask(asker, item_of("a", spellings[i], NULL, NULL));
@@ -42,18 +42,18 @@ static void spellings_of_a_url_are_one(void **state) {
     assert_null(q.canonical.data);
     q = ask(asker, item_of("a", "\xFF\xFE no url", NULL, words12));
     assert_true(q.canonical.length > 0);
-    dp_asker_free(asker);
-    dp_asking strict = similarity_asking();
+    dp_query_maker_free(asker);
+    dp_query_settings strict = similarity_asking();
     strict.url_without = DOPPEL_URL_FRAGMENT;
     asker = asker_of(strict);
     q = ask(asker, item_of("a", "https://example.com/a?b=1&c=2#top", NULL, NULL));
     assert_true(q.canonical.length != strlen(canonical) || memcmp(q.canonical.data, canonical, strlen(canonical)) != 0);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 static void a_page_and_a_redirect_name_their_address(void **state) {
     (void)state;
-    dp_asker *asker = asker_of(similarity_asking());
+    dp_query_maker *asker = asker_of(similarity_asking());
     dp_query q =
         ask(asker, page_of("https://example.com/dir/page?session=4", "<link rel=canonical href='../true'><p>words"));
     doppel_slice own = q.canonical;
@@ -69,12 +69,12 @@ static void a_page_and_a_redirect_name_their_address(void **state) {
     q = ask(asker, page_of(NULL, "<link rel=canonical href='https://example.com/true'><p>words"));
     assert_slice(q.canonical, "https://example.com/true");
     assert_null(q.url.data);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 static void a_title_is_as_given_or_of_the_page(void **state) {
     (void)state;
-    dp_asker *asker = asker_of(similarity_asking());
+    dp_query_maker *asker = asker_of(similarity_asking());
     dp_query q = ask(asker, page_of(NULL, "<title>The Life of\n Whales, Part 1</title><p>words"));
     assert_slice(q.title, "The Life of Whales, Part 1");
     assert_slice(q.title_key, "the life of whales part 1");
@@ -93,19 +93,19 @@ static void a_title_is_as_given_or_of_the_page(void **state) {
     q = ask(asker, item_of(NULL, NULL, NULL, words12));
     assert_null(q.title.data);
     assert_int_equal(q.title_key.length, 0);
-    dp_asker_free(asker);
-    dp_asking asking = similarity_asking();
+    dp_query_maker_free(asker);
+    dp_query_settings asking = similarity_asking();
     asking.titles = false;
     asker = asker_of(asking);
     q = ask(asker, item_of(NULL, NULL, "A title that is long enough", words12));
     assert_slice(q.title, "A title that is long enough");
     assert_int_equal(q.title_key.length, 0);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 static void fields_are_a_json_object(void **state) {
     (void)state;
-    dp_asker *asker = asker_of(similarity_asking());
+    dp_query_maker *asker = asker_of(similarity_asking());
     doppel_slice extra[2] = {{"a \"wire\" \xFF", 10}, {"2024-05-01", 10}};
     doppel_item item = item_of("a", NULL, NULL, words12);
     assert_null(ask(asker, item).fields.data);
@@ -117,7 +117,7 @@ static void fields_are_a_json_object(void **state) {
     assert_slice(ask(asker, item).fields, "{\"date\":\"\"}");
     extra[1].data = NULL;
     assert_null(ask(asker, item).fields.data);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 /* ---- limits ---- */
@@ -125,7 +125,7 @@ static void fields_are_a_json_object(void **state) {
 static void names_have_a_limit(void **state) {
     (void)state;
     enum { MILLION = 1 << 20 };
-    dp_asker *asker = asker_of(similarity_asking());
+    dp_query_maker *asker = asker_of(similarity_asking());
     char *name = malloc(MILLION);
     memset(name, 'x', MILLION);
     doppel_item plain = item_of("a", NULL, NULL, words12), item = plain;
@@ -149,13 +149,13 @@ static void names_have_a_limit(void **state) {
     dp_query q = ask(asker, item);
     assert_int_equal(q.id.length + q.url.length + q.title.length, 3 * DP_NAME_LIMIT);
     free(name);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 static void pages_have_the_same_limits(void **state) {
     (void)state;
     enum { ROOM = 200000 };
-    dp_asker *asker = asker_of(similarity_asking());
+    dp_query_maker *asker = asker_of(similarity_asking());
     char *long_name = malloc(ROOM), *html = malloc(ROOM + 100);
     memset(long_name, 'x', ROOM - 1);
     long_name[ROOM - 1] = 0;
@@ -171,12 +171,12 @@ static void pages_have_the_same_limits(void **state) {
     refuse(asker, item_of("a", long_name, NULL, words12), DOPPEL_ERROR_INPUT, "a canonical URL");
     free(long_name);
     free(html);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 static void an_item_has_a_size(void **state) {
     (void)state;
-    dp_asker *asker = asker_of(similarity_asking());
+    dp_query_maker *asker = asker_of(similarity_asking());
     doppel_item item = item_of("a", NULL, NULL, words12);
     item.size = 0;
     refuse(asker, item, DOPPEL_ERROR_USAGE, "size");
@@ -185,19 +185,19 @@ static void an_item_has_a_size(void **state) {
     assert_int_equal(ask(asker, item).ttl, 0);
     item.size = sizeof item;
     assert_int_equal(ask(asker, item).ttl, 99);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
 }
 
 /* ---- copies ---- */
 
 static void a_copy_outlives_its_asker(void **state) {
     (void)state;
-    dp_asking asking = similarity_asking();
+    dp_query_settings asking = similarity_asking();
     asking.keep_text = true;
     doppel_slice extra[2] = {{"wire", 4}, {NULL, 0}};
     char id[] = "an id", url[] = "http://a.example/x", title[] = "A title of some length", text[sizeof words12];
     memcpy(text, words12, sizeof text);
-    dp_asker *asker = asker_of(asking);
+    dp_query_maker *asker = asker_of(asking);
     doppel_item item = item_of(id, url, title, text);
     item.document.extra = extra;
     item.ttl = 5;
@@ -208,7 +208,7 @@ static void a_copy_outlives_its_asker(void **state) {
     memset(url, 'z', strlen(url));
     memset(title, 'z', strlen(title));
     memset(text, 'z', strlen(text));
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
     assert_slice(copy->id, "an id");
     assert_slice(copy->url, "http://a.example/x");
     assert_true(memmem(copy->canonical.data, copy->canonical.length, "a.example/x", 11));

@@ -22,7 +22,7 @@ static uint64_t sum_of(const dp_query *q) {
     return mixed(sum, q->set_count);
 }
 
-static doppel_status ask_all(dp_asker *asker, uint64_t *result) {
+static doppel_status ask_all(dp_query_maker *asker, uint64_t *result) {
     doppel_slice extra = {"a \"wire\"", 8};
     doppel_item item = {.size = sizeof item,
                         .document = {.url = "http://a.example/x", .url_length = 18, .extra = &extra}};
@@ -32,7 +32,7 @@ static doppel_status ask_all(dp_asker *asker, uint64_t *result) {
     for (int i = 0; i < 2 && status == DOPPEL_OK; i++) {
         dp_query query, *copy;
         doppel_error error = {0};
-        status = dp_ask(asker, &item, &query, &error);
+        status = dp_query_make(asker, &item, &query, &error);
         assert_true(status == DOPPEL_OK || error.message[0]);
         if (status == DOPPEL_OK && !(copy = dp_query_copy(&query)))
             status = DOPPEL_ERROR_MEMORY;
@@ -49,21 +49,21 @@ static doppel_status ask_all(dp_asker *asker, uint64_t *result) {
 
 static doppel_status asking(uint64_t *result) {
     char *fields[] = {(char[]){"source"}};
-    dp_asking how = {.recipe = dp_recipe_default(),
-                     .by_similarity = true,
-                     .min_words = 5,
-                     .titles = true,
-                     .keep_text = true,
-                     .fields = fields,
-                     .field_count = 1};
+    dp_query_settings how = {.recipe = dp_recipe_default(),
+                             .by_similarity = true,
+                             .min_words = 5,
+                             .titles = true,
+                             .keep_text = true,
+                             .fields = fields,
+                             .field_count = 1};
     assert_true(dp_bands_plan(0.8, &how.bands, &how.rows));
-    dp_asker *asker;
+    dp_query_maker *asker;
     doppel_error error = {0};
-    doppel_status status = dp_asker_create(&how, &asker, &error);
+    doppel_status status = dp_query_maker_create(&how, &asker, &error);
     assert_true(status == DOPPEL_OK || error.message[0]);
     if (status == DOPPEL_OK)
         status = ask_all(asker, result);
-    dp_asker_free(asker);
+    dp_query_maker_free(asker);
     return status;
 }
 

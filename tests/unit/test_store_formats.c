@@ -2,7 +2,7 @@
  * meanwhile goes on. The folder is that of tests/cli/format1.sh, which shows that its answers stay the same. */
 #include "folders.h"
 
-#include "engine/engine.h"
+#include "engine/internal.h"
 #include "known/local.h"
 
 /* What the folder has: numbers 1 to 13, of which 9 are documents and copies. */
