@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "batch/spill.h"
 #include "decide/decide.h"
-#include "index/index.h"
+#include "sketch/sketch.h"
 
 #define DP_NO_DOCUMENT UINT32_MAX
 

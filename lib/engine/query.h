@@ -4,8 +4,8 @@
 #ifndef DP_QUERY_H
 #define DP_QUERY_H
 
-#include "index/index.h"
 #include "known/known.h"
+#include "sketch/sketch.h"
 
 /* What sketching goes by. */
 typedef struct dp_query_settings {

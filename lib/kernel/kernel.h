@@ -237,7 +237,7 @@ typedef struct dp_walks {
 } dp_walks;
 DP_KERNEL(walks, void, (dp_walks * walks))
 
-/* ---- near fingerprints (lib/index): near.c, reorder.c ---- */
+/* ---- near fingerprints (lib/hamming): near.c, reorder.c ---- */
 
 /* The positions, from 0, at which a column differs from the query by at most `distance` bits, ascending; gives how
  * many. `hits` has room for count + 16. near128 takes two numbers a position, low half first. */
@@ -250,7 +250,7 @@ DP_KERNEL(near128, size_t,
  * `to` may be `from`. */
 DP_KERNEL(reorder, void, (const uint64_t *from, size_t count, const uint64_t masks[6], uint64_t *to))
 
-/* ---- joins (lib/index): scatter.c, crowd.c, rows.c ---- */
+/* ---- joins (lib/join): scatter.c, crowd.c, rows.c ---- */
 
 /* A cache line of fingerprints and their positions: five of up to 64 bits, or three of 128. Lines are what a join moves
  * through memory: whole ones, so that no cache has to read them before. */

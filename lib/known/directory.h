@@ -12,8 +12,10 @@
 #ifndef DP_DIRECTORY_H
 #define DP_DIRECTORY_H
 
-#include "index/index.h"
+#include "hamming/hamming.h"
 #include "known/numbers.h"
+#include "sketch/sketch.h"
+#include "title/title.h"
 
 typedef struct dp_directory dp_directory;
 

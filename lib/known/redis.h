@@ -11,9 +11,10 @@
 #ifndef DP_REDIS_H
 #define DP_REDIS_H
 
-#include "index/index.h"
+#include "hamming/hamming.h"
 #include "known/known.h"
 #include "known/redis_link.h"
+#include "sketch/sketch.h"
 
 #include <pthread.h>
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_SEAL_H
 #define TESTS_SEAL_H
 
-#include "index/file.h"
+#include "hamming/index.h"
 
 #include <xxhash.h>
 

@@ -1,7 +1,7 @@
 /* test_costs.c - the cost model: its arithmetic, and constants that are measured. */
 #include "support.h"
 
-#include "index/costs.h"
+#include "hamming/hamming.h"
 
 static void a_ball_counts_what_is_within(void **state) {
     (void)state;

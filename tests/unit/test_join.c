@@ -2,7 +2,7 @@
  * gives what a double loop gives is tested in test_join_exact.c. */
 #include "join_runs.h"
 
-#include "index/index.h"
+#include "hamming/hamming.h"
 
 /* More than the least memory holds at once. */
 enum { MANY = 200000, SECRET = 77 };

@@ -4,7 +4,7 @@
 
 #include "doppel.h"
 
-#include "index/sieve.h"
+#include "join/two_sets.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -223,7 +223,7 @@ static void numbers_that_count_up(void **state) {
     free(b.numbers);
 }
 
-/* ---- sizes at which the sieve is cut into slices ---- */
+/* ---- sizes at which the filter is cut into slices ---- */
 
 /* Only planted pairs are compared: random ones of so many bits are never that near. */
 static void check_planted(size_t held, size_t streamed, int bits, doppel_join_options options) {
@@ -258,40 +258,40 @@ static void large_sets(void **state) {
     check_planted(20000, 300000, 128, options_of(128, NULL));
 }
 
-static void a_sieve_of_slices_loses_nothing(void **state) {
+static void a_prefilter_of_slices_loses_nothing(void **state) {
     (void)state;
     set a = make_set(3000, 64, 22), b = make_set(100000, 64, 23);
     plant(&b, &a, 5, 24);
     doppel_source from_a = source_of(&a);
-    dp_feed feed;
-    dp_held held;
-    dp_held_options options = {.distance = 3, .threads = 1, .memory = 1 << 30, .secret = 25};
-    assert_int_equal(dp_feed_open(&feed, &from_a, 64, NULL), DOPPEL_OK);
-    assert_int_equal(dp_held_build(&held, &feed, &options, NULL), DOPPEL_OK);
-    dp_sieve sieve = {.words = 1, .parts = 2, .sliced = true, .batch = b.count};
+    dp_fingerprints numbers;
+    dp_resident resident;
+    dp_resident_options options = {.distance = 3, .threads = 1, .memory = 1 << 30, .secret = 25};
+    assert_int_equal(dp_fingerprints_open(&numbers, &from_a, 64, NULL), DOPPEL_OK);
+    assert_int_equal(dp_resident_build(&resident, &numbers, &options, NULL), DOPPEL_OK);
+    dp_prefilter filter = {.words = 1, .parts = 2, .sliced = true, .batch = b.count};
     for (int i = 0; i < 2; i++)
-        sieve.part[i] = (dp_sieve_part){.shift = 32 * i + 6, .bits = 26, .radius = 1, .slice_bits = 4};
-    assert_true(dp_sieve_build(&sieve, &held, 2));
-    dp_sifter sifter;
-    assert_true(dp_sifter_init(&sifter, &sieve));
-    dp_sifter_clear(&sifter);
-    dp_order_apply_many(&held.order, b.numbers, b.count, sifter.values);
-    dp_sifter_added(&sifter, b.count);
-    dp_sifter_run(&sifter);
+        filter.part[i] = (dp_prefilter_part){.shift = 32 * i + 6, .bits = 26, .radius = 1, .slice_bits = 4};
+    assert_true(dp_prefilter_build(&filter, &resident, 2));
+    dp_filter_batch batch;
+    assert_true(dp_filter_batch_init(&batch, &filter));
+    dp_filter_batch_clear(&batch);
+    dp_order_apply_many(&resident.order, b.numbers, b.count, batch.values);
+    dp_filter_batch_added(&batch, b.count);
+    dp_filter_batch_run(&batch);
     list want = brute(&a, &b, 3);
     size_t passed = 0;
     for (size_t i = 0; i < want.count; i++)
-        assert_true((sifter.passed[0][want.pairs[i].b / 64] | sifter.passed[1][want.pairs[i].b / 64]) >>
+        assert_true((batch.passed[0][want.pairs[i].b / 64] | batch.passed[1][want.pairs[i].b / 64]) >>
                         want.pairs[i].b % 64 &
                     1);
     for (size_t j = 0; j < b.count; j++)
-        passed += (sifter.passed[0][j / 64] | sifter.passed[1][j / 64]) >> j % 64 & 1;
+        passed += (batch.passed[0][j / 64] | batch.passed[1][j / 64]) >> j % 64 & 1;
     assert_true(passed < b.count / 2);
     free(want.pairs);
-    dp_sifter_free(&sifter);
-    dp_sieve_free(&sieve);
-    dp_held_free(&held);
-    dp_feed_close(&feed);
+    dp_filter_batch_free(&batch);
+    dp_prefilter_free(&filter);
+    dp_resident_free(&resident);
+    dp_fingerprints_close(&numbers);
     free(a.numbers);
     free(b.numbers);
 }
@@ -653,7 +653,7 @@ int main(void) {
         cmocka_unit_test(all_one_bit_apart),
         cmocka_unit_test(numbers_that_count_up),
         cmocka_unit_test(large_sets),
-        cmocka_unit_test(a_sieve_of_slices_loses_nothing),
+        cmocka_unit_test(a_prefilter_of_slices_loses_nothing),
         cmocka_unit_test(threads_and_secrets_do_not_show),
         cmocka_unit_test(many_batches_come_out_in_order),
         cmocka_unit_test(more_pairs_than_fit),

@@ -1,8 +1,8 @@
-/* test_join_two_parts.c - sieves of any shape, squeezed or not, whole or in slices, with tables inside of their parts:
- * what passes and is looked up in the parts that let it pass is what a double loop finds, each pair once. */
+/* test_join_two_parts.c - prefilters of any shape, squeezed or not, whole or in slices, with tables inside of their
+ * parts: what passes and is looked up in the parts that let it pass is what a double loop finds, each pair once. */
 #include "join_runs.h"
 
-#include "index/sieve.h"
+#include "join/two_sets.h"
 
 /* A cut into `parts` parts, with keys of `bits` bits. */
 typedef struct cut {
@@ -10,55 +10,56 @@ typedef struct cut {
     int key_bits; /* of the tables; 0: as planned */
 } cut;
 
-static void cut_sieve(dp_sieve *sieve, const dp_held *held, const cut *c) {
-    int width = held->bits / c->parts, sum = c->distance - c->parts + 1;
-    *sieve = (dp_sieve){.words = held->words, .parts = c->parts, .sliced = c->slice_bits > 0, .nested = true};
+static void cut_filter(dp_prefilter *filter, const dp_resident *set, const cut *c) {
+    int width = set->bits / c->parts, sum = c->distance - c->parts + 1;
+    *filter = (dp_prefilter){.words = set->words, .parts = c->parts, .sliced = c->slice_bits > 0, .nested = true};
     for (int i = 0; i < c->parts; i++) {
         int radius = sum / c->parts + (i < sum % c->parts), bits = c->bits < width ? c->bits : width;
         int from = i * width + width - bits;
-        sieve->found[i] = (dp_held_part){.from = i * width, .width = width, .radius = radius};
-        dp_held_plan_part(held, &sieve->found[i]);
+        filter->found[i] = (dp_resident_part){.from = i * width, .width = width, .radius = radius};
+        dp_resident_plan_part(set, &filter->found[i]);
         if (c->key_bits)
-            sieve->found[i].key_bits = c->key_bits;
-        sieve->part[i] = (dp_sieve_part){
+            filter->found[i].key_bits = c->key_bits;
+        filter->part[i] = (dp_prefilter_part){
             .word = from / 64, .shift = from % 64, .bits = bits, .squeeze = c->squeeze, .slice_bits = c->slice_bits};
-        sieve->part[i].radius = radius < bits ? radius : bits;
+        filter->part[i].radius = radius < bits ? radius : bits;
     }
 }
 
-static void hold(dp_held *held, const fingerprints *a, int distance) {
+static void hold(dp_resident *set, const fingerprints *a, int distance) {
     doppel_source source = {.size = sizeof source, .array = a->values, .count = a->count};
-    dp_held_options options = {.distance = distance, .threads = 1, .memory = 1 << 30, .secret = 7};
-    dp_feed feed;
-    assert_int_equal(dp_feed_open(&feed, &source, a->bits, NULL), DOPPEL_OK);
-    assert_int_equal(dp_held_build(held, &feed, &options, NULL), DOPPEL_OK);
-    dp_feed_close(&feed);
+    dp_resident_options options = {.distance = distance, .threads = 1, .memory = 1 << 30, .secret = 7};
+    dp_fingerprints numbers;
+    assert_int_equal(dp_fingerprints_open(&numbers, &source, a->bits, NULL), DOPPEL_OK);
+    assert_int_equal(dp_resident_build(set, &numbers, &options, NULL), DOPPEL_OK);
+    dp_fingerprints_close(&numbers);
 }
 
 /* Looks one up that passed the maps of some parts, and marks what is found; gives how many pairs. */
-static size_t find_one(dp_held_finder *finder, const uint64_t *value, uint8_t parts, bool *found) {
-    const dp_held *held = finder->held;
+static size_t find_one(dp_resident_finder *finder, const uint64_t *value, uint8_t parts, bool *found) {
+    const dp_resident *set = finder->set;
     size_t pairs = 0;
-    assert_true(dp_held_finder_run(finder, value, &parts, 1));
+    assert_true(dp_resident_finder_run(finder, value, &parts, 1));
     for (size_t i = 0; i < finder->hit_count; i++)
-        for (uint32_t at = held->starts[finder->hits[i].id]; at < held->starts[finder->hits[i].id + 1]; at++) {
-            assert_false(found[held->positions[at]]);
-            found[held->positions[at]] = true;
+        for (uint32_t at = set->starts[finder->hits[i].id]; at < set->starts[finder->hits[i].id + 1]; at++) {
+            assert_false(found[set->positions[at]]);
+            found[set->positions[at]] = true;
             pairs++;
         }
     return pairs;
 }
 
-static void check_all(dp_sifter *sifter, dp_held_finder *finder, const fingerprints *a, const fingerprints *b) {
-    int distance = finder->held->distance;
+static void check_all(dp_filter_batch *batch, dp_resident_finder *finder, const fingerprints *a,
+                      const fingerprints *b) {
+    int distance = finder->set->distance;
     for (size_t j = 0; j < b->count; j++) {
         bool *found = calloc(a->count, 1);
         size_t pairs = 0, want = 0;
         unsigned parts = 0;
-        for (int i = 0; i < sifter->sieve->parts; i++)
-            parts |= (unsigned)(sifter->passed[i][j / 64] >> j % 64 & 1) << i;
+        for (int i = 0; i < batch->filter->parts; i++)
+            parts |= (unsigned)(batch->passed[i][j / 64] >> j % 64 & 1) << i;
         if (parts)
-            pairs = find_one(finder, sifter->values + j * a->words, (uint8_t)parts, found);
+            pairs = find_one(finder, batch->values + j * a->words, (uint8_t)parts, found);
         for (size_t i = 0; i < a->count; i++)
             if (plain_distance(print_at(a, i), print_at(b, j), a->words) <= distance) {
                 assert_true(found[i]);
@@ -70,28 +71,28 @@ static void check_all(dp_sifter *sifter, dp_held_finder *finder, const fingerpri
 }
 
 static void check_cut(const fingerprints *a, const fingerprints *b, const cut *c) {
-    dp_held held;
-    dp_sieve sieve;
-    dp_sifter sifter;
-    dp_held_finder *finder = malloc(sizeof *finder);
-    hold(&held, a, c->distance);
-    cut_sieve(&sieve, &held, c);
-    sieve.batch = b->count;
-    dp_held_use_parts(&held, sieve.found, sieve.parts);
-    assert_true(dp_held_table_bytes(&held) <= dp_held_parts_bytes(&held, sieve.found, sieve.parts));
-    assert_true(dp_held_fill(&held, 2));
-    assert_true(dp_sieve_build(&sieve, &held, 2));
-    assert_true(dp_sifter_init(&sifter, &sieve));
-    assert_true(finder && dp_held_finder_init(finder, &held));
-    dp_sifter_clear(&sifter);
-    dp_order_apply_many(&held.order, b->values, b->count, sifter.values);
-    dp_sifter_added(&sifter, b->count);
-    dp_sifter_run(&sifter);
-    check_all(&sifter, finder, a, b);
-    dp_held_finder_free(finder);
-    dp_sifter_free(&sifter);
-    dp_sieve_free(&sieve);
-    dp_held_free(&held);
+    dp_resident set;
+    dp_prefilter filter;
+    dp_filter_batch batch;
+    dp_resident_finder *finder = malloc(sizeof *finder);
+    hold(&set, a, c->distance);
+    cut_filter(&filter, &set, c);
+    filter.batch = b->count;
+    dp_resident_use_parts(&set, filter.found, filter.parts);
+    assert_true(dp_resident_table_bytes(&set) <= dp_resident_parts_bytes(&set, filter.found, filter.parts));
+    assert_true(dp_resident_fill(&set, 2));
+    assert_true(dp_prefilter_build(&filter, &set, 2));
+    assert_true(dp_filter_batch_init(&batch, &filter));
+    assert_true(finder && dp_resident_finder_init(finder, &set));
+    dp_filter_batch_clear(&batch);
+    dp_order_apply_many(&set.order, b->values, b->count, batch.values);
+    dp_filter_batch_added(&batch, b->count);
+    dp_filter_batch_run(&batch);
+    check_all(&batch, finder, a, b);
+    dp_resident_finder_free(finder);
+    dp_filter_batch_free(&batch);
+    dp_prefilter_free(&filter);
+    dp_resident_free(&set);
     free(finder);
 }
 

@@ -1,7 +1,7 @@
 /* test_layout.c - layouts by name: their tables, keys and orders of bits, and the names that are refused. */
 #include "support.h"
 
-#include "index/index.h"
+#include "hamming/hamming.h"
 
 static const char *const names[] = {"scan",   "1x5",    "2x4",     "3x3",      "4x2",       "4x16", "3c2x5", "4c3x6",
                                     "5c2x26", "6c3x30", "2x3+2x2", "3x2+2x30", "4x16+4x12", "2x30", "7c4x29"};

@@ -1,7 +1,7 @@
 /* test_levels.c - when runs are merged: as many as an index can have, what comes, and the head, all at once. */
 #include "support.h"
 
-#include "index/versions.h"
+#include "hamming/index.h"
 
 /* A run of one entry, with its tables. */
 static dp_run *make_run(const doppel_index *index, uint64_t number) {

@@ -1,5 +1,5 @@
 /* The secret order of bits: a permutation, back and forth, that keeps distances, widths and, seed by seed, secrets. */
-#include "index/index.h"
+#include "hamming/hamming.h"
 #include "unit/support.h"
 
 static const int widths[] = {1, 2, 7, 16, 31, 33, 63, 64, 128};

@@ -1,7 +1,7 @@
 /* test_pairs.c - the sink for pairs: whatever order, threads and memory they come with, they go out in order. */
 #include "support.h"
 
-#include "index/pairs.h"
+#include "join/join.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* test_plan.c - plans: what is listed, in what order, what fits, what is refused, and what runs and joins take. */
 #include "support.h"
 
-#include "index/costs.h"
+#include "hamming/hamming.h"
 
 #include <math.h>
 

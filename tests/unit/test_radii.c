@@ -1,7 +1,7 @@
 /* test_radii.c - radii are exact: no pattern of at most k differing bits hides from every probe. */
 #include "support.h"
 
-#include "index/costs.h"
+#include "hamming/hamming.h"
 
 #include <stdio.h>
 

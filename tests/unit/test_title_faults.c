@@ -2,7 +2,7 @@
  */
 #include "faults.h"
 
-#include "index/index.h"
+#include "title/title.h"
 
 enum { TITLES = 900, QUERIES = 20 };
 

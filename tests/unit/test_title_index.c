@@ -2,7 +2,7 @@
  * removed ones, in any script, at any threshold. */
 #include "support.h"
 
-#include "index/index.h"
+#include "title/title.h"
 
 #include <stdio.h>
 

@@ -1,0 +1,549 @@
+/* find.c - what readers ask of an index: doppel_index_find, doppel_index_contains, doppel_index_each, numbers about it.
+ *
+ * A find gives every entry within k bits of a query. Each run has a schedule for the distance: tables, and for each a
+ * radius. All keys of a table within its radius of the query's are probed. Probes of all tables and runs go through one
+ * batch, in steps, so that memory is asked for long before it is read: first the directory, then the bucket, then the
+ * kernel looks at the bucket's filter column, and what passes waits for the rest of its bits to be compared in full. An
+ * entry that several tables find is taken by the first of them in the schedule alone: whether an earlier table would
+ * have found it follows from the differing bits. */
+#include "hamming/index.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+typedef struct dp_finder {
+    const dp_order *order;
+    dp_bits query; /* reordered */
+    int distance;
+    uint64_t now, limit;
+    bool any, count_only;
+    bool done; /* nothing more is wanted */
+    doppel_matches *matches;
+} dp_finder;
+
+/* An entry that was found. */
+typedef struct dp_hit {
+    dp_bits value; /* reordered */
+    uint64_t owner, expires;
+    int distance;
+} dp_hit;
+
+/* ---- matches: collected, ordered, cut to a limit ---- */
+
+/* The numbers (one or two words each) within the distance of the query: places as the near kernels give them. */
+static size_t finder_near(const dp_finder *finder, const uint64_t *values, size_t count, uint32_t *hits) {
+    if (finder->order->bits <= 64)
+        return dp_near64_kernel()(values, count, (uint64_t)finder->query, finder->distance, hits);
+    uint64_t query[2];
+    dp_bits_store(finder->query, query);
+    return dp_near128_kernel()(values, count, query, finder->distance, hits);
+}
+
+static int compare_matches(const void *left, const void *right) {
+    const doppel_match *a = left, *b = right;
+    if (a->distance != b->distance)
+        return a->distance < b->distance ? -1 : 1;
+    for (int i = 1; i >= 0; i--)
+        if (a->fingerprint[i] != b->fingerprint[i])
+            return a->fingerprint[i] < b->fingerprint[i] ? -1 : 1;
+    return a->owner < b->owner ? -1 : a->owner > b->owner;
+}
+
+/* Most finds give a handful. */
+enum { FEW = 16 };
+
+static void sort_matches(doppel_matches *matches) {
+    if (matches->count > FEW) {
+        qsort(matches->match, matches->count, sizeof *matches->match, compare_matches);
+        return;
+    }
+    for (size_t i = 1; i < matches->count; i++) {
+        doppel_match match = matches->match[i];
+        size_t at = i;
+        for (; at && compare_matches(&matches->match[at - 1], &match) > 0; at--)
+            matches->match[at] = matches->match[at - 1];
+        matches->match[at] = match;
+    }
+}
+
+/* More than the limit is kept until it is twice as many, so that sorting costs little an entry. */
+static void cut(dp_finder *finder) {
+    sort_matches(finder->matches);
+    if (finder->matches->count > finder->limit)
+        finder->matches->count = finder->limit;
+}
+
+/* Keeps a hit, unless it has expired. False when there is no memory. */
+static bool finder_take(dp_finder *finder, const dp_hit *hit) {
+    doppel_matches *matches = finder->matches;
+    if (finder->now && hit->expires && hit->expires <= finder->now)
+        return true;
+    finder->done = finder->any;
+    if (finder->count_only) {
+        matches->count++;
+        return true;
+    }
+    if (!dp_reserve(&matches->match, &matches->capacity, matches->count + 1, sizeof *matches->match))
+        return false;
+    doppel_match *match = &matches->match[matches->count++];
+    *match = (doppel_match){.owner = hit->owner, .expires = hit->expires, .distance = hit->distance};
+    dp_bits_store(dp_order_undo(finder->order, hit->value), match->fingerprint);
+    if (finder->limit && matches->count >= 64 && matches->count / 2 >= finder->limit)
+        cut(finder);
+    return true;
+}
+
+void doppel_matches_free(doppel_matches *matches) {
+    if (!matches)
+        return;
+    free(matches->match);
+    *matches = (doppel_matches){0};
+}
+
+/* A batch is so large that memory answers the first probe while the last are asked for; LINES_AHEAD cache lines of
+ * buckets are asked for before they are read, which keeps all of a core's misses under way and fits its first cache. */
+enum { PROBES = 64, SOURCES = 64, LINES_AHEAD = 64, CHUNK = 1024, WAITING = 64, SCAN = 512 };
+
+#define CACHE_LINE 64
+
+/* A table of a run that is probed. */
+typedef struct probed {
+    const dp_run *run;
+    const dp_table *table;
+    const dp_schedule *schedule;
+    int order; /* in the schedule */
+    dp_bits arranged;
+    bool apart; /* no bit is in the key and in the filter */
+} probed;
+
+typedef struct probe {
+    const probed *source;
+    uint64_t key;
+    int flips; /* bits by which the key differs from the query's */
+    dp_range range;
+} probe;
+
+/* A place of a bucket whose filter is near. */
+typedef struct waiting {
+    const probed *source;
+    uint64_t key, place;
+} waiting;
+
+typedef struct batch {
+    dp_finder *finder;
+    int sources, probes, waits;
+    probed source[SOURCES];
+    probe probe[PROBES];
+    waiting waiting[WAITING];
+} batch;
+
+/* ---- buckets ---- */
+
+static doppel_status take_position(dp_finder *finder, const dp_run *run, uint64_t position, dp_bits difference) {
+    dp_owners owners;
+    doppel_status status = dp_run_owners(run, position, &owners);
+    if (status != DOPPEL_OK)
+        return status;
+    dp_hit hit = {.value = finder->query ^ difference, .distance = dp_bits_count(difference)};
+    for (uint64_t i = 0; i < owners.count && !finder->done; i++) {
+        if (dp_run_is_dead(run, owners.slot + i))
+            continue;
+        hit.owner = owners.owner[i];
+        hit.expires = dp_run_expires(run, owners.slot + i);
+        if (!finder_take(finder, &hit))
+            return DOPPEL_ERROR_MEMORY;
+    }
+    return DOPPEL_OK;
+}
+
+/* Whether a table that stands earlier in the schedule finds the entry too. */
+static bool found_before(const probed *source, dp_bits difference) {
+    const dp_schedule *schedule = source->schedule;
+    for (int i = 0; i < source->order; i++) {
+        dp_bits key = difference & source->run->layout.table[schedule->table[i]].key_mask;
+        if (dp_bits_count(key) <= schedule->radius[i])
+            return true;
+    }
+    return false;
+}
+
+/* A place whose filter is near: is the whole? */
+static doppel_status check_place(dp_finder *finder, const waiting *w) {
+    const probed *source = w->source;
+    const dp_run *run = source->run;
+    dp_bits difference = dp_run_arranged(run, source->table, w->key, w->place) ^ source->arranged;
+    if (dp_bits_count(difference) > finder->distance)
+        return DOPPEL_OK;
+    int table = source->schedule->table[source->order];
+    difference = dp_layout_restore(&run->layout.table[table], difference);
+    if (found_before(source, difference))
+        return DOPPEL_OK;
+    if (table == 0)
+        return take_position(finder, run, w->place, difference);
+    bool found;
+    uint64_t position;
+    doppel_status status = dp_run_search(run, finder->query ^ difference, &found, &position);
+    if (status != DOPPEL_OK)
+        return status;
+    return found ? take_position(finder, run, position, difference) : DOPPEL_ERROR_STORE;
+}
+
+static doppel_status check_waiting(batch *b) {
+    doppel_status status = DOPPEL_OK;
+    for (int i = 0; i < b->waits && status == DOPPEL_OK && !b->finder->done; i++)
+        status = check_place(b->finder, &b->waiting[i]);
+    b->waits = 0;
+    return status;
+}
+
+static size_t near_filter(const probed *source, uint64_t from, size_t count, int distance, uint32_t *hits) {
+    uint64_t query = (uint64_t)source->arranged;
+    if (source->run->bits > 64)
+        return dp_near64_kernel()((const uint64_t *)source->table->filter + from, count, query, distance, hits);
+    return dp_near32_kernel()((const uint32_t *)source->table->filter + from, count, (uint32_t)query, distance, hits);
+}
+
+static doppel_status look_through(batch *b, const probe *p) {
+    uint32_t hits[CHUNK + 16];
+    const probed *source = p->source;
+    int distance = source->apart ? b->finder->distance - p->flips : b->finder->distance;
+    for (uint64_t from = p->range.from; from < p->range.to; from += CHUNK) {
+        size_t count = p->range.to - from < CHUNK ? (size_t)(p->range.to - from) : CHUNK;
+        size_t found = near_filter(source, from, count, distance, hits);
+        for (size_t i = 0; i < found && !b->finder->done; i++) {
+            uint64_t place = from + hits[i];
+            __builtin_prefetch(source->table->rest + place * (uint64_t)source->table->rest_bytes);
+            doppel_status status = b->waits == WAITING ? check_waiting(b) : DOPPEL_OK;
+            if (status != DOPPEL_OK)
+                return status;
+            b->waiting[b->waits++] = (waiting){source, p->key, place};
+        }
+    }
+    return DOPPEL_OK;
+}
+
+/* ---- batches ---- */
+
+/* Asks for a bucket, as far as it is not longer than what is asked for ahead; gives its cache lines. Always inline:
+ * a call that only asks for memory is one without effect to some compilers, and they leave it out. */
+static inline __attribute__((always_inline)) int prefetch_bucket(const probe *p) {
+    size_t size = dp_filter_size(p->source->run);
+    const char *from = (const char *)p->source->table->filter + p->range.from * size;
+    const char *to = (const char *)p->source->table->filter + p->range.to * size;
+    int lines = 0;
+    from -= (uintptr_t)from % CACHE_LINE;
+    for (; from < to && lines < LINES_AHEAD; lines++, from += CACHE_LINE)
+        __builtin_prefetch(from);
+    return lines;
+}
+
+static doppel_status look_up_buckets(batch *b) {
+    doppel_status status = DOPPEL_OK;
+    for (int i = 0; i < b->probes && status == DOPPEL_OK; i++) {
+        probe *p = &b->probe[i];
+        status = dp_run_bucket(p->source->run, p->source->table, p->key, &p->range);
+        b->finder->matches->candidates += p->range.to - p->range.from;
+    }
+    return status;
+}
+
+static doppel_status run_batch(batch *b) {
+    doppel_status status = look_up_buckets(b);
+    int lines[PROBES], ahead = 0, asked = 0;
+    for (int i = 0; i < b->probes && status == DOPPEL_OK && !b->finder->done; i++) {
+        for (; ahead < b->probes && (ahead == i || asked < LINES_AHEAD); ahead++)
+            asked += lines[ahead] = prefetch_bucket(&b->probe[ahead]);
+        status = look_through(b, &b->probe[i]);
+        asked -= lines[i];
+    }
+    b->probes = 0;
+    return status == DOPPEL_OK ? check_waiting(b) : status;
+}
+
+static doppel_status add_probe(batch *b, const probed *source, uint64_t key, int flips) {
+    doppel_status status = b->probes == PROBES ? run_batch(b) : DOPPEL_OK;
+    __builtin_prefetch(source->table->directory + key);
+    b->probe[b->probes++] = (probe){source, key, flips, {0, 0}};
+    return status;
+}
+
+/* The next number with as many bits set. */
+static uint64_t next_flips(uint64_t x) {
+    uint64_t low = x & -x, up = x + low;
+    return (x ^ up) >> (2 + __builtin_ctzll(x)) | up;
+}
+
+static doppel_status probe_table(batch *b, const probed *source) {
+    int key_bits = source->table->key_bits, radius = source->schedule->radius[source->order];
+    uint64_t key = key_bits ? (uint64_t)(source->arranged >> (source->run->bits - key_bits)) : 0;
+    doppel_status status = add_probe(b, source, key, 0);
+    for (int flips = 1; flips <= radius && flips <= key_bits; flips++) {
+        uint64_t mask = ((uint64_t)1 << flips) - 1;
+        for (; mask >> key_bits == 0 && status == DOPPEL_OK && !b->finder->done; mask = next_flips(mask))
+            status = add_probe(b, source, key ^ mask, flips);
+    }
+    return status;
+}
+
+static doppel_status scan_run(dp_finder *finder, const dp_run *run) {
+    uint64_t values[2 * SCAN], bucket = 0;
+    size_t words = run->bits > 64 ? 2 : 1;
+    finder->matches->candidates += run->count;
+    for (uint64_t from = 0; from < run->count && !finder->done; from += SCAN) {
+        uint64_t count = run->count - from < SCAN ? run->count - from : SCAN;
+        uint32_t hits[SCAN + 16];
+        doppel_status status = dp_run_values(run, from, count, &bucket, values);
+        size_t found = status == DOPPEL_OK ? finder_near(finder, values, (size_t)count, hits) : 0;
+        for (size_t i = 0; i < found && status == DOPPEL_OK && !finder->done; i++)
+            status = take_position(finder, run, from + hits[i],
+                                   dp_bits_load(values + hits[i] * words, run->bits) ^ finder->query);
+        if (status != DOPPEL_OK)
+            return status;
+    }
+    return DOPPEL_OK;
+}
+
+static doppel_status take_from_head(dp_finder *finder, const dp_head *head, uint64_t at) {
+    dp_hit hit = {.value = dp_head_value(head, at)};
+    hit.distance = dp_bits_count(hit.value ^ finder->query);
+    if (hit.distance > finder->distance || atomic_load_explicit(&head->dead[at], memory_order_acquire))
+        return DOPPEL_OK;
+    hit.owner = head->owners[at];
+    hit.expires = atomic_load_explicit(&head->expires[at], memory_order_relaxed);
+    return finder_take(finder, &hit) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
+static doppel_status find_in_head(dp_finder *finder, const dp_head *head) {
+    uint64_t all = atomic_load_explicit(&head->count, memory_order_acquire);
+    finder->matches->candidates += all;
+    for (uint64_t from = 0; from < all && !finder->done; from += CHUNK) {
+        uint32_t hits[CHUNK + 16];
+        size_t count = all - from < CHUNK ? (size_t)(all - from) : CHUNK;
+        size_t found = dp_near32_kernel()(head->filter + from, count, (uint32_t)finder->query, finder->distance, hits);
+        for (size_t i = 0; i < found && !finder->done; i++) {
+            doppel_status status = take_from_head(finder, head, from + hits[i]);
+            if (status != DOPPEL_OK)
+                return status;
+        }
+    }
+    return DOPPEL_OK;
+}
+
+/* dp_layout_arrange, in half the work for half the bits. */
+static dp_bits arrange(const dp_table_layout *layout, int bits, dp_bits value) {
+    if (bits > 64)
+        return dp_layout_arrange(layout, value);
+    uint64_t from = (uint64_t)value, to = 0;
+    int shift = bits;
+    for (int i = 0; i < layout->cuts; i++) {
+        shift -= layout->cut[i].width;
+        to |= (from >> layout->cut[i].from & UINT64_MAX >> (64 - layout->cut[i].width)) << shift;
+    }
+    return to;
+}
+
+static doppel_status find_in_run(batch *b, const dp_run *run) {
+    const dp_schedule *schedule = dp_run_schedule(run, b->finder->distance);
+    if (!schedule)
+        return DOPPEL_ERROR_MEMORY;
+    if (schedule->scan)
+        return scan_run(b->finder, run);
+    doppel_status status = DOPPEL_OK;
+    for (int i = 0; i < schedule->tables && status == DOPPEL_OK && !b->finder->done; i++) {
+        if (b->sources == SOURCES) {
+            status = run_batch(b);
+            b->sources = 0;
+        }
+        int t = schedule->table[i];
+        probed *source = &b->source[b->sources++];
+        const dp_table *table = &run->table[t];
+        *source = (probed){.run = run, .table = table, .schedule = schedule, .order = i};
+        source->arranged = arrange(&run->layout.table[t], run->bits, b->finder->query);
+        source->apart = run->bits - table->key_bits >= dp_filter_bits(run->bits);
+        if (status == DOPPEL_OK)
+            status = probe_table(b, source);
+    }
+    return status;
+}
+
+/* Looks through a version: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
+static doppel_status finder_run(dp_finder *finder, const dp_version *version) {
+    batch b;
+    b.finder = finder;
+    b.sources = b.probes = b.waits = 0;
+    doppel_status status = DOPPEL_OK;
+    for (int i = 0; i < version->runs && status == DOPPEL_OK && !finder->done; i++)
+        status = find_in_run(&b, version->run[i]);
+    if (status == DOPPEL_OK && !finder->done)
+        status = find_in_head(finder, version->head);
+    if (status == DOPPEL_OK && !finder->done)
+        status = run_batch(&b);
+    return status;
+}
+
+/* ---- the call ---- */
+
+doppel_status doppel_index_find(const doppel_index *index, const uint64_t *fingerprint, int distance,
+                                const doppel_find_options *given, doppel_matches *matches, doppel_error *error) {
+    doppel_find_options options = {0};
+    if (given)
+        dp_copy_options(&options, given, sizeof options);
+    matches->count = 0;
+    matches->candidates = 0;
+    if (distance < 0 || distance > index->bits)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", distance,
+                       index->bits, index->bits);
+    if (!dp_index_has_width(index, fingerprint))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "the fingerprint has bits beyond the %d of the index", index->bits);
+    dp_finder finder = {.order = &index->order,
+                        .query = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits)),
+                        .distance = distance,
+                        .now = options.now,
+                        .limit = options.limit,
+                        .any = options.any,
+                        .count_only = options.count_only,
+                        .matches = matches};
+    dp_pinned pinned = dp_index_pin(index);
+    doppel_status status = finder_run(&finder, pinned.version);
+    dp_index_unpin(pinned);
+    if (status != DOPPEL_OK)
+        return dp_index_explain(index, status, error);
+    if (!options.count_only) {
+        sort_matches(matches);
+        if (options.limit && matches->count > options.limit)
+            matches->count = options.limit;
+    }
+    return status;
+}
+
+/* ---- the index as a whole ---- */
+
+/* Numbers of a run are read so many at a time. */
+enum { STRETCH = 512 };
+
+/* The newest entries are looked through: a reader has no hash of them. */
+static bool head_contains(const dp_head *head, dp_bits value, uint64_t owner) {
+    uint32_t hits[STRETCH + 16];
+    uint64_t all = atomic_load_explicit(&head->count, memory_order_acquire);
+    for (uint64_t from = 0; from < all; from += STRETCH) {
+        size_t count = all - from < STRETCH ? (size_t)(all - from) : STRETCH;
+        size_t found = dp_near32_kernel()(head->filter + from, count, (uint32_t)value, 0, hits);
+        for (size_t i = 0; i < found; i++) {
+            uint64_t at = from + hits[i];
+            if (head->owners[at] == owner && dp_head_value(head, at) == value)
+                return !atomic_load_explicit(&head->dead[at], memory_order_acquire);
+        }
+    }
+    return false;
+}
+
+doppel_status doppel_index_contains(const doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
+                                    bool *contains) {
+    *contains = false;
+    if (!dp_index_has_width(index, fingerprint))
+        return DOPPEL_ERROR_USAGE;
+    dp_bits value = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits));
+    dp_pinned pinned = dp_index_pin(index);
+    const dp_version *version = pinned.version;
+    doppel_status status = DOPPEL_OK;
+    *contains = head_contains(version->head, value, owner);
+    for (int i = 0; i < version->runs && !*contains && status == DOPPEL_OK; i++) {
+        bool found;
+        uint64_t slot;
+        status = dp_run_slot(version->run[i], value, owner, &found, &slot);
+        if (status == DOPPEL_OK && found) {
+            *contains = !dp_run_is_dead(version->run[i], slot);
+            break;
+        }
+    }
+    dp_index_unpin(pinned);
+    return status;
+}
+
+typedef struct reading {
+    const dp_order *order;
+    bool (*entry)(const doppel_match *entry, void *user);
+    void *user;
+} reading;
+
+static doppel_status give(const reading *r, dp_bits value, uint64_t owner, uint64_t expires) {
+    doppel_match match = {.owner = owner, .expires = expires};
+    dp_bits_store(dp_order_undo(r->order, value), match.fingerprint);
+    return r->entry(&match, r->user) ? DOPPEL_OK : DOPPEL_ERROR_INTERRUPTED;
+}
+
+static doppel_status give_head(const reading *r, const dp_head *head) {
+    uint64_t count = atomic_load_explicit(&head->count, memory_order_acquire);
+    doppel_status status = DOPPEL_OK;
+    for (uint64_t i = 0; i < count && status == DOPPEL_OK; i++)
+        if (!atomic_load_explicit(&head->dead[i], memory_order_acquire))
+            status = give(r, dp_head_value(head, i), head->owners[i],
+                          atomic_load_explicit(&head->expires[i], memory_order_relaxed));
+    return status;
+}
+
+static doppel_status give_position(const reading *r, const dp_run *run, uint64_t position, dp_bits value) {
+    dp_owners owners;
+    doppel_status status = dp_run_owners(run, position, &owners);
+    for (uint64_t i = 0; status == DOPPEL_OK && i < owners.count; i++)
+        if (!dp_run_is_dead(run, owners.slot + i))
+            status = give(r, value, owners.owner[i], dp_run_expires(run, owners.slot + i));
+    return status;
+}
+
+static doppel_status give_run(const reading *r, const dp_run *run) {
+    uint64_t values[2 * STRETCH], bucket = 0;
+    size_t words = run->bits > 64 ? 2 : 1;
+    for (uint64_t from = 0; from < run->count; from += STRETCH) {
+        uint64_t count = run->count - from < STRETCH ? run->count - from : STRETCH;
+        doppel_status status = dp_run_values(run, from, count, &bucket, values);
+        for (uint64_t i = 0; i < count && status == DOPPEL_OK; i++)
+            status = give_position(r, run, from + i, dp_bits_load(values + i * words, run->bits));
+        if (status != DOPPEL_OK)
+            return status;
+    }
+    return DOPPEL_OK;
+}
+
+doppel_status doppel_index_each(const doppel_index *index, bool (*entry)(const doppel_match *entry, void *user),
+                                void *user) {
+    reading r = {&index->order, entry, user};
+    dp_pinned pinned = dp_index_pin(index);
+    doppel_status status = DOPPEL_OK;
+    for (int i = 0; i < pinned.version->runs && status == DOPPEL_OK; i++)
+        status = give_run(&r, pinned.version->run[i]);
+    if (status == DOPPEL_OK)
+        status = give_head(&r, pinned.version->head);
+    dp_index_unpin(pinned);
+    return status;
+}
+
+static uint64_t run_bytes(const dp_run *run) {
+    uint64_t bytes = sizeof *run + run->count * 8 + run->list_count * 8;
+    for (int t = 0; t < run->layout.tables; t++)
+        bytes += dp_directory_bytes(&run->table[t]) + dp_filter_bytes(run) + dp_rest_bytes(run, &run->table[t]);
+    bytes += run->shared ? dp_shared_bytes(run) : 0;
+    bytes += atomic_load_explicit(&run->expires, memory_order_relaxed) ? dp_run_slots(run) * 8 : 0;
+    bytes += atomic_load_explicit(&run->dead, memory_order_relaxed) ? dp_run_slots(run) / 8 : 0;
+    return bytes;
+}
+
+void doppel_index_get_stats(const doppel_index *index, doppel_index_stats *stats) {
+    dp_pinned pinned = dp_index_pin(index);
+    const dp_version *version = pinned.version;
+    *stats = (doppel_index_stats){.entries = atomic_load_explicit(&index->entries, memory_order_relaxed),
+                                  .fingerprints = atomic_load_explicit(&version->head->count, memory_order_relaxed),
+                                  .bytes = sizeof *index + dp_head_bytes(index->bits),
+                                  .runs = version->runs,
+                                  .bits = index->bits,
+                                  .distance = index->distance};
+    for (int i = 0; i < version->runs; i++) {
+        stats->fingerprints += version->run[i]->count;
+        stats->bytes += run_bytes(version->run[i]);
+    }
+    if (version->runs)
+        memcpy(stats->layout, version->run[0]->layout.name, sizeof stats->layout);
+    else
+        memcpy(stats->layout, index->layout_name, sizeof stats->layout);
+    dp_index_unpin(pinned);
+}

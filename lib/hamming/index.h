@@ -1,0 +1,207 @@
+/* index.h - the inside of an index: what is published to readers, and what only the writer knows.
+ *
+ * An index publishes one version at a time: an immutable list of runs, largest first, and a head that grows. A reader
+ * pins the version it reads by writing its address into a slot of `pin`, so that the writer does not free it; the
+ * writer frees what no slot holds whenever it publishes the next one, and never waits. */
+#ifndef DP_HAMMING_INDEX_H
+#define DP_HAMMING_INDEX_H
+
+#include "hamming/run.h"
+
+/* A full head takes 4 bytes x 4096 to look through, which fits the first cache, and one merge in 4096 inserts. */
+enum { DP_HEAD_ROOM = 4096, DP_PINS = 128, DP_MAX_RUNS = 64 };
+
+/* What an entry may take when the caller has not said. */
+#define DP_BYTES_PER_ENTRY 40.0
+
+/* ---- the head: head.c ---- */
+
+/* Entries in the order in which they came, DP_HEAD_ROOM at most. One thread adds while others read. */
+typedef struct dp_head {
+    _Atomic uint64_t count; /* entries that can be read */
+    int bits;
+    uint64_t versions; /* how many versions hold it; the writer's */
+    _Atomic uint64_t expires[DP_HEAD_ROOM];
+    _Atomic uint8_t dead[DP_HEAD_ROOM];
+    uint64_t owners[DP_HEAD_ROOM];
+    _Alignas(64) uint32_t filter[DP_HEAD_ROOM]; /* the low 32 bits of each value */
+    uint64_t values[];                          /* one or two words each */
+} dp_head;
+
+size_t dp_head_bytes(int bits);
+
+static inline dp_bits dp_head_value(const dp_head *head, uint64_t i) {
+    return dp_bits_load(head->values + (head->bits > 64 ? 2 * i : i), head->bits);
+}
+
+/* Where the writer finds an entry of the head: numbers from 1 by hash, 0 is free. Twice as many as entries. */
+enum { DP_PLACES = 2 * DP_HEAD_ROOM };
+typedef struct dp_places {
+    uint16_t place[DP_PLACES];
+} dp_places;
+
+/* The number of an entry, dead or not, or DP_HEAD_ROOM. */
+/* Adds an entry that is not there, to a head that has room. */
+/* A run without tables of what is alive; NULL in *run when nothing is. Any thread, while entries are added. */
+doppel_status dp_head_run(const dp_head *head, dp_run **run);
+
+/* ---- versions ---- */
+
+typedef struct dp_version {
+    int runs;
+    dp_run *run[DP_MAX_RUNS];
+    dp_head *head;
+    struct dp_version *next; /* in the list of those that are published no more */
+} dp_version;
+
+typedef struct dp_pin {
+    _Alignas(64) _Atomic(dp_version *) version;
+} dp_pin;
+
+struct doppel_index {
+    int bits, distance;
+    double bytes_per_entry;
+    char layout_name[64]; /* forced; empty: the cheapest for each size */
+    uint64_t secret;      /* what the order was made from */
+    dp_order order;
+
+    _Atomic(dp_version *) current;
+    _Atomic uint64_t entries;
+    dp_version *retired; /* versions that some reader may still hold; the writer's */
+    dp_pool pool;        /* of areas; the writer's */
+    dp_places places;    /* of the head's entries; the writer's */
+    dp_pin pin[DP_PINS];
+};
+
+/* An index with an empty head and `count` runs (at most DP_MAX_RUNS), which it takes over when it succeeds. `options`
+ * are read but not checked; its secret must not be 0. */
+doppel_status dp_index_create(const doppel_index_options *options, dp_run **runs, int count, doppel_index **index);
+
+/* Keeps the published version from being freed until it is released. Any thread. */
+typedef struct dp_pinned {
+    const dp_version *version;
+    dp_pin *pin;
+} dp_pinned;
+dp_pinned dp_index_pin(const doppel_index *index);
+void dp_index_unpin(dp_pinned pinned);
+
+/* Whether a fingerprint has no bits beyond the width. */
+static inline bool dp_index_has_width(const doppel_index *index, const uint64_t *fingerprint) {
+    return index->bits >= 64 || fingerprint[0] >> index->bits == 0;
+}
+
+/* ---- changes ---- */
+
+/* Gives a run without tables those that the index asks for. */
+doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging);
+
+/* Where an entry stands, for the writer: in the head or in a run; with neither, nowhere. */
+typedef struct dp_place {
+    dp_head *head;
+    dp_run *run;
+    uint64_t slot;
+} dp_place;
+
+typedef struct dp_state {
+    uint64_t expires;
+    bool dead;
+} dp_state;
+/* Makes sure that a state can be set: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
+
+/* ---- the file of an index (docs/FORMAT.md): file.c ----
+ *
+ * A header, a directory, the data. The directory says for every run what it is and where its sections lie, and has the
+ * checksum of each block of the data. Every byte of the file is under a checksum: the header's own, that of the
+ * directory, which the header holds, or that of a block. */
+
+#define DP_FILE_MAGIC "DOPPELIX"
+#define DP_FILE_VERSION 1
+
+/* Sections and the data begin at multiples of a cache line. A block is small enough to be checked within some
+ * microseconds, and large enough that its 8 bytes of checksum do not count. */
+enum { DP_FILE_ALIGN = 64, DP_FILE_BLOCK = 1 << 16 };
+
+typedef struct dp_file_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t bits, distance;  /* as doppel_index_options has them */
+    uint32_t runs;            /* in the directory */
+    uint64_t secret;          /* what the order of bits was made from */
+    double bytes_per_entry;   /* what runs are planned for */
+    char layout[64];          /* forced for all runs; empty: none, zeros behind */
+    uint64_t directory_size;  /* bytes, behind the header; a multiple of DP_FILE_ALIGN */
+    uint64_t data_size;       /* bytes, behind the directory */
+    uint64_t directory_check; /* XXH3 of the directory */
+    char reserved[56];        /* zeros */
+    uint64_t header_check;    /* XXH3 of the header before it */
+} dp_file_header;
+
+_Static_assert(sizeof(dp_file_header) == 3 * DP_FILE_ALIGN, "without gaps");
+
+/* Bytes from `offset` in the data; nothing: 0 and 0. */
+typedef struct dp_file_section {
+    uint64_t offset, length;
+} dp_file_section;
+
+/* The sections of a run: three for each table, then these. */
+enum { DP_FILE_TABLE_SECTIONS = 3, DP_FILE_OTHER_SECTIONS = 5 };
+enum { DP_FILE_IDS, DP_FILE_LISTS, DP_FILE_SHARED, DP_FILE_EXPIRES, DP_FILE_DEAD };
+enum { DP_FILE_MAX_SECTIONS = DP_FILE_TABLE_SECTIONS * DP_MAX_TABLES + DP_FILE_OTHER_SECTIONS };
+
+/* A run in the directory; its sections follow. Behind the last run stand the checksums, one a block. */
+typedef struct dp_file_run {
+    char layout[64]; /* zeros behind the name */
+    uint64_t count, list_count;
+    uint64_t lists; /* positions with several owners */
+    uint64_t sections;
+} dp_file_run;
+
+_Static_assert(sizeof(dp_file_run) == 96, "without gaps");
+
+static inline uint64_t dp_file_align(uint64_t size) {
+    return (size + DP_FILE_ALIGN - 1) / DP_FILE_ALIGN * DP_FILE_ALIGN;
+}
+
+static inline uint64_t dp_file_blocks(uint64_t data_size) {
+    return (data_size + DP_FILE_BLOCK - 1) / DP_FILE_BLOCK;
+}
+
+/* A section as it lies in memory; `atomic`: others may write to it meanwhile, it is read number by number. */
+typedef struct dp_file_part {
+    const void *bytes;
+    uint64_t length;
+    bool atomic;
+} dp_file_part;
+
+/* ---- file.c: an open file ---- */
+
+/* Numbers that must ascend, from 0 to `last`: the directory of a table. */
+typedef struct dp_file_ascent {
+    const uint32_t *numbers;
+    uint64_t count, last;
+} dp_file_ascent;
+
+typedef struct dp_file {
+    dp_backing backing;
+    _Atomic uint64_t references;
+    char *path;
+    const uint8_t *map;
+    uint64_t size, data, blocks; /* data: where it begins */
+    const uint64_t *checks;      /* one a block */
+    _Atomic uint64_t *checked;   /* a bit a block that was found to be right */
+    _Atomic uint64_t damaged;    /* the first block that was found to be wrong, counted from 1 */
+    dp_file_ascent *ascents;     /* in the order of the file */
+    size_t ascent_count, ascent_room;
+} dp_file;
+
+/* Every block: DOPPEL_OK or DOPPEL_ERROR_STORE. */
+doppel_status dp_file_check_all(dp_file *file);
+
+/* The file a run lies in, or NULL. */
+dp_file *dp_file_of(const dp_run *run);
+
+/* Gives `status` again with its message: where it is DOPPEL_ERROR_STORE, which block of which file is damaged. */
+doppel_status dp_version_explain(const dp_version *version, doppel_status status, doppel_error *error);
+doppel_status dp_index_explain(const doppel_index *index, doppel_status status, doppel_error *error);
+
+#endif

@@ -1,0 +1,359 @@
+/* run.c - what is read of a run, and what changes in it.
+ *
+ * dp_run_create -> (run_build.c and run_merge.c fill it) -> dp_run_search, dp_run_owners, dp_run_slot -> dp_run_free.
+ * What is read of a mapped run is checked before it is used as a place, so that no file can lead out of its sections.
+ * Numbers and owners never change; times and dead bits do, in place, by one writer while others read. */
+#include "hamming/run.h"
+
+#include <stdlib.h>
+
+dp_run *dp_run_create(int bits) {
+    dp_run *run = calloc(1, sizeof *run);
+    if (run)
+        run->bits = bits;
+    return run;
+}
+
+void dp_run_free(dp_run *run) {
+    if (!run)
+        return;
+    for (int i = 0; i < DP_RUN_AREAS; i++)
+        dp_pool_give(run->pool, &run->area[i]);
+    for (int i = 0; i <= DP_MAX_BITS; i++)
+        free(atomic_load_explicit(&run->schedule[i], memory_order_relaxed));
+    free(atomic_load_explicit(&run->dead, memory_order_relaxed));
+    free(run->expires_memory);
+    if (run->backing)
+        run->backing->release(run->backing);
+    free(run);
+}
+
+void dp_run_set_layout(dp_run *run, const dp_layout *layout) {
+    run->layout = *layout;
+    for (int t = 0; t < layout->tables; t++) {
+        dp_table *table = &run->table[t];
+        table->key_bits = layout->table[t].key_bits;
+        table->rest_bits = dp_rest_bits(run->bits, table->key_bits);
+        table->rest_bytes = (table->rest_bits + 7) / 8;
+    }
+}
+
+/* ---- numbers ---- */
+
+/* Those at places from .. to - 1 of a bucket. */
+static void read_values(const dp_run *run, uint64_t key, uint64_t from, uint64_t to, uint64_t *values) {
+    const dp_table *table = &run->table[0];
+    if (run->bits > 64) {
+        for (uint64_t place = from; place < to; place++, values += 2)
+            dp_bits_store(dp_run_arranged(run, table, key, place), values);
+        return;
+    }
+    const uint32_t *filter = table->filter;
+    uint64_t top = table->key_bits ? key << (run->bits - table->key_bits) : 0;
+    if (!table->rest_bits) {
+        for (uint64_t place = from; place < to; place++)
+            *values++ = top | filter[place];
+        return;
+    }
+    uint64_t mask = UINT64_MAX >> (64 - table->rest_bits);
+    const uint8_t *rest = table->rest + from * (uint64_t)table->rest_bytes;
+    for (uint64_t place = from; place < to; place++, rest += table->rest_bytes)
+        *values++ = top | (dp_load64(rest) & mask) << 32 | filter[place];
+}
+
+/* Moves *bucket of table 0 on to the one a position lies in. */
+static doppel_status find_bucket(const dp_run *run, uint64_t position, uint64_t *bucket) {
+    const dp_table *table = &run->table[0];
+    uint64_t buckets = (uint64_t)1 << table->key_bits;
+    for (; *bucket < buckets; ++*bucket) {
+        doppel_status status = dp_run_touch(run, table->directory + *bucket + 1, sizeof(uint32_t));
+        if (status != DOPPEL_OK)
+            return status;
+        if (table->directory[*bucket + 1] > position)
+            return DOPPEL_OK;
+    }
+    return DOPPEL_ERROR_STORE;
+}
+
+/* Asks for places of a table to be checked. */
+static doppel_status run_touch_places(const dp_run *run, const dp_table *table, uint64_t from, uint64_t count) {
+    size_t size = dp_filter_size(run);
+    doppel_status status = dp_run_touch(run, (const char *)table->filter + from * size, count * size);
+    if (status == DOPPEL_OK && table->rest_bits)
+        status = dp_run_touch(run, table->rest + from * (uint64_t)table->rest_bytes, count * (size_t)table->rest_bytes);
+    return status;
+}
+
+doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, uint64_t *bucket, uint64_t *values) {
+    size_t words = run->bits > 64 ? 2 : 1;
+    if (run->values) {
+        memcpy(values, run->values + from * words, count * words * sizeof *values);
+        return DOPPEL_OK;
+    }
+    doppel_status status = run_touch_places(run, &run->table[0], from, count);
+    for (uint64_t end = from + count; from < end && status == DOPPEL_OK;) {
+        if ((status = find_bucket(run, from, bucket)) != DOPPEL_OK)
+            break;
+        uint64_t stop = run->table[0].directory[*bucket + 1];
+        stop = stop < end ? stop : end;
+        read_values(run, *bucket, from, stop, values);
+        values += (stop - from) * words;
+        from = stop;
+    }
+    return status;
+}
+
+/* ---- places ---- */
+
+doppel_status dp_run_mapped_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range) {
+    doppel_status status = dp_run_touch(run, table->directory + key, 2 * sizeof(uint32_t));
+    if (status != DOPPEL_OK)
+        return status;
+    *range = (dp_range){table->directory[key], table->directory[key + 1]};
+    if (range->from > range->to || range->to > run->count)
+        return DOPPEL_ERROR_STORE;
+    return run_touch_places(run, table, range->from, range->to - range->from);
+}
+
+/* A number as table 0 holds it. */
+typedef struct sought {
+    const dp_run *run;
+    uint64_t rest, filter;
+} sought;
+
+static inline uint64_t rest_at(const dp_table *table, uint64_t place) {
+    if (!table->rest_bits)
+        return 0;
+    return dp_load64(table->rest + place * (uint64_t)table->rest_bytes) & (UINT64_MAX >> (64 - table->rest_bits));
+}
+
+static inline uint64_t filter_at(const dp_run *run, const dp_table *table, uint64_t place) {
+    return run->bits > 64 ? ((const uint64_t *)table->filter)[place] : ((const uint32_t *)table->filter)[place];
+}
+
+/* Whether what stands at a place is below. Only where the rest is the same, the filter is read too. */
+static inline bool is_below(const sought *s, uint64_t place) {
+    const dp_table *table = &s->run->table[0];
+    uint64_t rest = rest_at(table, place);
+    return rest != s->rest ? rest < s->rest : filter_at(s->run, table, place) < s->filter;
+}
+
+/* The first place of a bucket that is not below. The search begins where the number would stand if all were evenly
+ * spread, which they nearly are; from there it looks at places 1, 2, 4, ... away, then halves. */
+static uint64_t lower_place(const sought *s, dp_range range) {
+    int rest_bits = s->run->table[0].rest_bits;
+    uint64_t from = range.from, to = range.to;
+    uint64_t guess = from + (uint64_t)((dp_bits)s->rest * (to - from) >> rest_bits);
+    if (guess >= to)
+        return to;
+    if (is_below(s, guess)) {
+        from = guess + 1;
+        for (uint64_t step = 1; to - from > step; from += step, step *= 2)
+            if (!is_below(s, from + step - 1)) {
+                to = from + step - 1;
+                break;
+            }
+    } else {
+        to = guess;
+        for (uint64_t step = 1; to - from > step; to -= step, step *= 2)
+            if (is_below(s, to - step)) {
+                from = to - step + 1;
+                break;
+            }
+    }
+    while (from < to) {
+        uint64_t middle = from + (to - from) / 2;
+        if (is_below(s, middle))
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Where in the rest of table 0 a search begins. */
+static const void *first_look(const dp_run *run, dp_range range, uint64_t rest) {
+    const dp_table *table = &run->table[0];
+    return table->rest + (range.from + (uint64_t)((dp_bits)rest * (range.to - range.from) >> table->rest_bits)) *
+                             (uint64_t)table->rest_bytes;
+}
+
+void dp_run_expect(const dp_run *const *runs, int count, dp_bits value) {
+    for (int i = 0; i < count; i++) {
+        const dp_table *table = &runs[i]->table[0];
+        __builtin_prefetch(table->directory +
+                           (table->key_bits ? (uint64_t)(value >> (runs[i]->bits - table->key_bits)) : 0));
+    }
+    for (int i = 0; i < count; i++) {
+        const dp_run *run = runs[i];
+        const dp_table *table = &run->table[0];
+        if (run->backing || !table->rest_bits)
+            continue;
+        uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;
+        uint64_t rest = (uint64_t)(value >> dp_filter_bits(run->bits)) & (UINT64_MAX >> (64 - table->rest_bits));
+        __builtin_prefetch(first_look(run, (dp_range){table->directory[key], table->directory[key + 1]}, rest));
+    }
+}
+
+doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position) {
+    const dp_table *table = &run->table[0];
+    uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;
+    dp_range range;
+    doppel_status status = dp_run_bucket(run, table, key, &range);
+    *found = false;
+    if (status != DOPPEL_OK || range.from == range.to)
+        return status;
+    int filter_bits = dp_filter_bits(run->bits);
+    sought s = {run, (uint64_t)(value >> filter_bits), (uint64_t)value};
+    s.rest = table->rest_bits ? s.rest & (UINT64_MAX >> (64 - table->rest_bits)) : 0;
+    s.filter = filter_bits == 32 ? (uint32_t)s.filter : s.filter;
+    uint64_t place = lower_place(&s, range);
+    *found = place < range.to && rest_at(table, place) == s.rest && filter_at(run, table, place) == s.filter;
+    *position = place;
+    return DOPPEL_OK;
+}
+
+/* ---- schedules ---- */
+
+static dp_schedule *make_schedule(const dp_run *run, int distance) {
+    dp_schedule *schedule = calloc(1, sizeof *schedule);
+    if (!schedule)
+        return NULL;
+    int radius[DP_MAX_TABLES];
+    schedule->scan = !dp_layout_radii(&run->layout, distance, run->count, radius);
+    for (int t = 0; t < run->layout.tables && !schedule->scan; t++)
+        if (radius[t] >= 0) {
+            schedule->table[schedule->tables] = t;
+            schedule->radius[schedule->tables++] = radius[t];
+        }
+    return schedule;
+}
+
+const dp_schedule *dp_run_schedule(const dp_run *run, int distance) {
+    /* A cache: whoever is first publishes what all others would have found. */
+    _Atomic(dp_schedule *) *place = (_Atomic(dp_schedule *) *)&run->schedule[distance];
+    dp_schedule *there = atomic_load_explicit(place, memory_order_acquire);
+    if (there)
+        return there;
+    dp_schedule *made = make_schedule(run, distance);
+    if (made && !atomic_compare_exchange_strong(place, &there, made)) {
+        free(made);
+        return there;
+    }
+    return made;
+}
+
+/* ---- owners ---- */
+
+static doppel_status list_owners(const dp_run *run, uint64_t start, dp_owners *owners) {
+    if (start >= run->list_count)
+        return DOPPEL_ERROR_STORE;
+    doppel_status status = dp_run_touch(run, run->lists + start, sizeof(uint64_t));
+    if (status != DOPPEL_OK)
+        return status;
+    uint64_t count = run->lists[start];
+    if (count > run->list_count - start - 1)
+        return DOPPEL_ERROR_STORE;
+    *owners = (dp_owners){run->lists + start + 1, count, run->count + start + 1};
+    return dp_run_touch(run, owners->owner, count * sizeof(uint64_t));
+}
+
+/* Times are read by slot once the owners are known; those made since in memory need no check, which touch knows. */
+static doppel_status touch_times(const dp_run *run, const dp_owners *owners) {
+    _Atomic uint64_t *expires = atomic_load_explicit(&run->expires, memory_order_acquire);
+    if (!expires || !run->backing)
+        return DOPPEL_OK;
+    return dp_run_touch(run, (const void *)(expires + owners->slot), owners->count * sizeof(uint64_t));
+}
+
+doppel_status dp_run_owners(const dp_run *run, uint64_t position, dp_owners *owners) {
+    doppel_status status = dp_run_touch(run, run->ids + position, sizeof(uint64_t));
+    if (status == DOPPEL_OK && run->shared)
+        status = dp_run_touch(run, run->shared + position / 64, sizeof(uint64_t));
+    if (status != DOPPEL_OK)
+        return status;
+    *owners = (dp_owners){run->ids + position, 1, position};
+    if (dp_run_is_shared(run, position))
+        status = list_owners(run, run->ids[position], owners);
+    return status == DOPPEL_OK ? touch_times(run, owners) : status;
+}
+
+doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool *found, uint64_t *slot) {
+    uint64_t position;
+    dp_owners owners;
+    doppel_status status = dp_run_search(run, value, found, &position);
+    if (status != DOPPEL_OK || !*found)
+        return status;
+    *found = false;
+    if ((status = dp_run_owners(run, position, &owners)) != DOPPEL_OK)
+        return status;
+    uint64_t from = 0, to = owners.count;
+    while (from < to) {
+        uint64_t middle = from + (to - from) / 2;
+        if (owners.owner[middle] < owner)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    *found = from < owners.count && owners.owner[from] == owner;
+    *slot = owners.slot + from;
+    return DOPPEL_OK;
+}
+
+/* Slots, without the dead ones, and for each list without its position's slot and its number of owners. */
+uint64_t dp_run_entries(const dp_run *run) {
+    uint64_t lists = 0, words = run->shared ? dp_shared_bytes(run) / 8 : 0;
+    if (words && dp_run_touch(run, run->shared, words * 8) != DOPPEL_OK)
+        return 0;
+    for (uint64_t i = 0; i < words; i++)
+        lists += (uint64_t)__builtin_popcountll(run->shared[i]);
+    return dp_run_slots(run) - 2 * lists - atomic_load_explicit(&run->dead_count, memory_order_relaxed);
+}
+
+/* ---- changes ---- */
+
+doppel_status dp_run_prepare_expires(dp_run *run) {
+    _Atomic uint64_t *there = atomic_load_explicit(&run->expires, memory_order_relaxed);
+    if (there && (!run->backing || (void *)there == run->expires_memory))
+        return DOPPEL_OK;
+    uint64_t slots = dp_run_slots(run);
+    /* What a file holds was written as plain numbers, and has been checked before it is copied. */
+    doppel_status status = there ? dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) : DOPPEL_OK;
+    if (status != DOPPEL_OK)
+        return status;
+    _Atomic uint64_t *column = calloc(slots ? slots : 1, sizeof *column);
+    if (!column)
+        return DOPPEL_ERROR_MEMORY;
+    for (uint64_t i = 0; there && i < slots; i++)
+        atomic_init(&column[i], atomic_load_explicit(&there[i], memory_order_relaxed));
+    run->expires_memory = column;
+    atomic_store_explicit(&run->expires, column, memory_order_release);
+    return DOPPEL_OK;
+}
+
+doppel_status dp_run_prepare_dead(dp_run *run) {
+    if (atomic_load_explicit(&run->dead, memory_order_relaxed))
+        return DOPPEL_OK;
+    _Atomic uint64_t *dead = calloc(dp_run_slots(run) / 64 + 1, sizeof *dead);
+    if (!dead)
+        return DOPPEL_ERROR_MEMORY;
+    atomic_store_explicit(&run->dead, dead, memory_order_release);
+    return DOPPEL_OK;
+}
+
+void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires) {
+    _Atomic uint64_t *column = atomic_load_explicit(&run->expires, memory_order_relaxed);
+    atomic_store_explicit(&column[slot], expires, memory_order_relaxed);
+}
+
+void dp_run_set_dead(dp_run *run, uint64_t slot, bool dead) {
+    _Atomic uint64_t *words = atomic_load_explicit(&run->dead, memory_order_relaxed);
+    uint64_t bit = (uint64_t)1 << (slot % 64), word = atomic_load_explicit(&words[slot / 64], memory_order_relaxed);
+    if (!(word & bit) == !dead)
+        return;
+    /* There is one writer, so reading and storing need not be one step. Release: whoever sees an entry alive again sees
+     * its new time. */
+    atomic_store_explicit(&words[slot / 64], word ^ bit, memory_order_release);
+    uint64_t count = atomic_load_explicit(&run->dead_count, memory_order_relaxed);
+    atomic_store_explicit(&run->dead_count, dead ? count + 1 : count - 1, memory_order_relaxed);
+}

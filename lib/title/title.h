@@ -1,0 +1,62 @@
+/* titles.h - the title index: every title that is similar enough to a given one, without comparing all of them.
+ *
+ * create; add and remove (title, owner) pairs; find. Titles are normalised before they come here; similarity is
+ * 1 - d / max(length), d being the Levenshtein distance on code points. Exact: no title at or above the threshold is
+ * missed, none below is given. Equal titles are one entry with many owners.
+ *
+ * Memory, for titles of 80 letters: about 300 bytes a distinct title, and 8 to 16 bytes an owner from the second on.
+ * Threads: one at a time may change an index, and none may find meanwhile; any number may find at once, each with its
+ * own matches. */
+#ifndef DP_TITLE_H
+#define DP_TITLE_H
+
+#include "base/base.h"
+
+typedef struct dp_titles_index dp_titles_index;
+
+/* `min` is the least similarity that is found, 0 to 1. Errors: DOPPEL_ERROR_USAGE, DOPPEL_ERROR_MEMORY. */
+doppel_status dp_titles_index_create(double min, dp_titles_index **index);
+void dp_titles_index_free(dp_titles_index *index);
+
+/* Adds an owner of a title, in UTF-8 (invalid sequences count a code point U+FFFD each); one that is there stays.
+ * Owners of one title are best added in ascending order: others are moved aside. Errors: DOPPEL_ERROR_MEMORY,
+ * DOPPEL_ERROR_INPUT for a title of over 2 GiB or more than 2^31 titles; then nothing has changed. */
+doppel_status dp_titles_index_add(dp_titles_index *index, const char *title, size_t length, uint64_t owner);
+
+/* Removes an owner of a title; *removed (may be NULL) tells whether it was there. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_titles_index_remove(dp_titles_index *index, const char *title, size_t length, uint64_t owner,
+                                     bool *removed);
+
+/* One title that was found, and who owns it, ascending: borrowed from the index until it changes. */
+typedef struct dp_title_match {
+    double similarity;
+    const uint64_t *owners;
+    size_t owner_count;
+    uint32_t entry; /* the index's own number of the title */
+} dp_title_match;
+
+/* What a find gives, and the memory it may use again. Zero is empty. */
+typedef struct dp_title_matches {
+    dp_title_match *match; /* the most similar first, then by first owner */
+    size_t count, capacity;
+    uint64_t candidates, measured; /* titles that were looked at, and whose distance was worked out */
+    struct dp_titles_work *work;
+} dp_title_matches;
+void dp_title_matches_free(dp_title_matches *matches);
+
+/* Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_titles_index_find(const dp_titles_index *index, const char *title, size_t length,
+                                   dp_title_matches *matches);
+
+/* A hash, never 0, that stands for a title as long as the index lives: of any title, there or not, and of one that was
+ * found. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a title of over 2 GiB. */
+doppel_status dp_titles_index_hash(const dp_titles_index *index, const char *title, size_t length, uint64_t *hash);
+uint64_t dp_titles_index_hash_of(const dp_titles_index *index, const dp_title_match *match);
+
+typedef struct dp_titles_stats {
+    uint64_t titles, owners; /* distinct titles */
+    uint64_t bytes;
+} dp_titles_stats;
+void dp_titles_index_get_stats(const dp_titles_index *index, dp_titles_stats *stats);
+
+#endif
