@@ -1,12 +1,28 @@
 # The rest of `make test`: what needs the repository, Python, or the other builds under build/. Registered in the release
-# build only, so that one ctest runs all of it.
+# build only, so that one ctest runs all of it. Full size (`make test-full`) adds repetitions, in the lists named `full`.
 set(builds ${PROJECT_BINARY_DIR})
+set(python ${builds}/venv/bin/python)
+set(full FALSE)
+if(DOPPEL_SUITE STREQUAL full)
+  set(full TRUE)
+endif()
 
+# suite_test(NAME LABEL [WAITS] [QUICK] COMMAND ... [ENVIRONMENT ...]): WAITS as of test_properties in CMakeLists.txt, QUICK is
+# what runs at reduced size in the full suite, too.
 function(suite_test name label)
-  cmake_parse_arguments(PARSE_ARGV 2 test "" "" "COMMAND;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS;QUICK" "" "COMMAND;ENVIRONMENT")
   add_test(NAME ${name} COMMAND ${test_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  list(PREPEND test_ENVIRONMENT DOPPEL_SUITE=${DOPPEL_SUITE})
-  set_tests_properties(${name} PROPERTIES LABELS ${label} ENVIRONMENT "${test_ENVIRONMENT}" TIMEOUT 3600)
+  set(size ${DOPPEL_SUITE})
+  if(test_QUICK)
+    set(size quick)
+  endif()
+  test_properties(${name} ${label} ${test_WAITS})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "DOPPEL_SUITE=${size};${test_ENVIRONMENT}")
+endfunction()
+
+# A test of the build asan or tsan.
+function(sanitizer_test build name)
+  suite_test(${build}.${name} sanitizer QUICK ${ARGN})
 endfunction()
 
 # Gates: scripts/gates NAME.
@@ -21,7 +37,7 @@ endif()
 file(GLOB references CONFIGURE_DEPENDS reference/test_*.py)
 foreach(source ${references})
   get_filename_component(name ${source} NAME_WE)
-  suite_test(reference.${name} reference COMMAND ${builds}/venv/bin/python ${source}
+  suite_test(reference.${name} reference COMMAND ${python} ${source}
              ENVIRONMENT DOPPEL_LIB=${builds}/libdoppel.so DOPPEL_BUILD=${builds})
 endforeach()
 
@@ -32,22 +48,22 @@ endif()
 
 # Pages, in a real browser.
 if(TARGET doppel)
-  suite_test(browser.report browser COMMAND ${builds}/venv/bin/python tests/browser/test_report.py ${builds})
+  suite_test(browser.report browser WAITS COMMAND ${python} tests/browser/test_report.py ${builds})
 endif()
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
-  suite_test(browser.console browser COMMAND ${builds}/venv/bin/python tests/browser/test_console.py ${builds})
+  suite_test(browser.console browser WAITS COMMAND ${python} tests/browser/test_console.py ${builds})
 endif()
 
 # The server, as a process of its own; with the sanitizers, too.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
   foreach(name routes bad_input other_sites operation same store)
-    suite_test(server.${name} server COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds})
+    suite_test(server.${name} server WAITS COMMAND ${python} tests/server/test_${name}.py ${builds})
   endforeach()
   foreach(name routes bad_input other_sites operation store)
-    suite_test(asan.server.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds}/asan
-               ENVIRONMENT DOPPEL_SUITE=quick)
-    suite_test(tsan.server.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/server/test_${name}.py ${builds}/tsan
-               ENVIRONMENT DOPPEL_SUITE=quick)
+    sanitizer_test(asan server.${name} WAITS COMMAND ${python} tests/server/test_${name}.py ${builds}/asan)
+    if(full OR name MATCHES "routes|operation|store")
+      sanitizer_test(tsan server.${name} WAITS COMMAND ${python} tests/server/test_${name}.py ${builds}/tsan)
+    endif()
   endforeach()
 endif()
 
@@ -55,86 +71,98 @@ endif()
 # sanitizers, too, what makes the command take unusual ways.
 if(TARGET doppel AND with_redis)
   foreach(name several same format cuts expiry trouble hostile kills rights)
-    suite_test(redis.${name} redis COMMAND ${builds}/venv/bin/python tests/redis/run.py ${builds} test_${name})
+    suite_test(redis.${name} redis WAITS COMMAND ${python} tests/redis/run.py ${builds} test_${name})
   endforeach()
-  foreach(name cuts trouble hostile)
-    suite_test(asan.redis.${name} sanitizer COMMAND ${builds}/venv/bin/python tests/redis/run.py ${builds}/asan
-               test_${name} ENVIRONMENT DOPPEL_SUITE=quick)
+  set(asan_redis test_hostile test_cuts.Cuts.test_versions test_trouble.Trouble.test_functions_are_flushed_meanwhile)
+  set(tsan_redis test_cuts.Cuts.test_all_ways)
+  if(full)
+    set(asan_redis test_hostile test_cuts test_trouble)
+    set(tsan_redis test_cuts)
+  endif()
+  foreach(build asan tsan)
+    foreach(name ${${build}_redis})
+      string(REGEX REPLACE "^test_([a-z]+).*" "redis.\\1" short ${name})
+      sanitizer_test(${build} ${short} WAITS COMMAND ${python} tests/redis/run.py ${builds}/${build} ${name})
+    endforeach()
   endforeach()
-  suite_test(tsan.redis.cuts sanitizer COMMAND ${builds}/venv/bin/python tests/redis/run.py ${builds}/tsan test_cuts
-             ENVIRONMENT DOPPEL_SUITE=quick)
 endif()
 
-# The stream, with a real Kafka and a real Redis; of what needs no time but memory, with the sanitizers, too.
+# The stream, with a real Kafka and a real Redis; with the sanitizers, too, the records of every shape.
 if(TARGET doppel AND DOPPEL_KAFKA AND stream_libraries_FOUND)
-  suite_test(stream stream COMMAND ${builds}/venv/bin/python tests/stream/run.py ${builds})
+  suite_test(stream stream WAITS COMMAND ${python} tests/stream/run.py ${builds})
   foreach(build asan tsan)
-    suite_test(${build}.stream sanitizer COMMAND ${builds}/venv/bin/python tests/stream/run.py ${builds}/${build}
-               test_records ENVIRONMENT DOPPEL_SUITE=quick)
+    if(full OR build STREQUAL asan)
+      sanitizer_test(${build} stream WAITS COMMAND ${python} tests/stream/run.py ${builds}/${build} test_records)
+    endif()
   endforeach()
 endif()
 
 # Sanitizers: the unit tests in the builds asan and tsan, and the command tests. What tests kernels runs at each CPU level,
-# the rest at the best one, and at each at full size.
+# the rest at the best one, and at each at full size; with the thread sanitizer what starts threads.
 list(GET cpu_levels -1 best_level)
 foreach(name ${unit_names})
+  set(waits)
+  if(name MATCHES "${waiting}")
+    set(waits WAITS)
+  endif()
   set(levels ${best_level})
-  if(name MATCHES "kernel" OR DOPPEL_SUITE STREQUAL full)
+  if(name MATCHES "kernel" OR full)
     set(levels ${cpu_levels})
   endif()
   foreach(level ${levels})
-    suite_test(asan.${name}.${level} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_CPU=${level}
-               DOPPEL_SUITE=quick)
+    sanitizer_test(asan ${name}.${level} ${waits} COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_CPU=${level})
   endforeach()
-  # Faults are injected one after the other, exact results are compared at length, and the last start no thread.
-  if(NOT name MATCHES "_faults$|_exact$|^test_(kernel_.*|url|words|levenshtein|title_index|passages|page|decode|costs|radii)$"
-     OR DOPPEL_SUITE STREQUAL full)
-    suite_test(tsan.${name} sanitizer COMMAND ${builds}/tsan/tests/${name} ENVIRONMENT DOPPEL_SUITE=quick)
+  if(name IN_LIST thread_names OR full)
+    sanitizer_test(tsan ${name} ${waits} COMMAND ${builds}/tsan/tests/${name})
   endif()
 endforeach()
 if(TEST cli)
-  suite_test(asan.cli sanitizer COMMAND tests/cli/run ${builds}/asan)
-  set(with_threads add add_presets backup_live dedup dedup_against_index fingerprint interrupted join many_files pairs
-      store store_faults threads)
-  if(DOPPEL_SUITE STREQUAL full)
+  sanitizer_test(asan cli COMMAND tests/cli/run ${builds}/asan)
+  set(with_threads add backup_live dedup interrupted join pairs store threads)
+  if(full)
     set(with_threads)
   endif()
-  suite_test(tsan.cli sanitizer COMMAND tests/cli/run ${builds}/tsan ${with_threads})
+  sanitizer_test(tsan cli COMMAND tests/cli/run ${builds}/tsan ${with_threads})
 endif()
 
 # An index that is damaged in every way, under every command and the server.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
-  suite_test(torture.damage torture COMMAND ${builds}/venv/bin/python tests/torture/damage.py ${builds})
-  suite_test(asan.torture_damage sanitizer COMMAND ${builds}/venv/bin/python tests/torture/damage.py ${builds}/asan 1 30
-             ENVIRONMENT DOPPEL_SUITE=quick)
+  suite_test(torture.damage torture COMMAND ${python} tests/torture/damage.py ${builds})
+  sanitizer_test(asan torture_damage COMMAND ${python} tests/torture/damage.py ${builds}/asan 1 30)
 endif()
 
 # Of the tortures those that need no shim; with the thread sanitizer fewer documents.
 foreach(name torture_kill torture_load torture_readers torture_limits)
-  suite_test(asan.${name} sanitizer COMMAND ${builds}/asan/tests/${name} ENVIRONMENT DOPPEL_SUITE=quick)
+  sanitizer_test(asan ${name} COMMAND ${builds}/asan/tests/${name})
 endforeach()
-suite_test(tsan.torture_load sanitizer COMMAND ${builds}/tsan/tests/torture_load ENVIRONMENT DOPPEL_SUITE=quick)
-suite_test(tsan.torture_threads sanitizer COMMAND ${builds}/tsan/tests/torture_threads 1000
-           ENVIRONMENT DOPPEL_SUITE=quick)
+sanitizer_test(tsan torture_load COMMAND ${builds}/tsan/tests/torture_load)
+sanitizer_test(tsan torture_threads COMMAND ${builds}/tsan/tests/torture_threads 300)
 
-# Fuzz targets: ten seconds each, ten minutes at full size.
+# Fuzz targets: ten seconds each beside other tests, ten minutes at full size.
 set(fuzz_seconds 10)
-if(DOPPEL_SUITE STREQUAL full)
+if(full)
   set(fuzz_seconds 600)
 endif()
 file(GLOB fuzz_targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/fuzz_*.c)
 foreach(source ${fuzz_targets})
   get_filename_component(name ${source} NAME_WE)
-  suite_test(fuzz.${name} fuzz COMMAND scripts/fuzz ${name} ${fuzz_seconds})
+  suite_test(fuzz.${name} fuzz WAITS COMMAND scripts/fuzz ${name} ${fuzz_seconds})
 endforeach()
 
 # The other compiler, and 64-bit ARM: the unit tests once more, those for ARM under emulation.
-if(DOPPEL_SUITE STREQUAL full)
+if(full)
   foreach(name ${unit_names})
-    suite_test(clang.${name} unit COMMAND ${builds}/clang/tests/${name} ENVIRONMENT DOPPEL_SUITE=quick)
+    suite_test(clang.${name} unit QUICK COMMAND ${builds}/clang/tests/${name})
     foreach(level ${arm_levels})
-      suite_test(arm.${name}.${level} arm COMMAND qemu-aarch64 -L ${builds}/sysroot ${builds}/aarch64/tests/${name}
-                 ENVIRONMENT DOPPEL_CPU=${level} DOPPEL_SUITE=quick)
+      suite_test(arm.${name}.${level} arm QUICK COMMAND qemu-aarch64 -L ${builds}/sysroot ${builds}/aarch64/tests/${name}
+                 ENVIRONMENT DOPPEL_CPU=${level})
     endforeach()
   endforeach()
 endif()
+
+# The longest that wait begin first.
+foreach(name stream redis.cuts browser.console redis.format)
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES COST 1000)
+  endif()
+endforeach()
