@@ -23,7 +23,7 @@ static void check_same(const char *a, size_t a_length, const char *b, size_t b_l
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char value[] = "{\"isDuplicate\":true}";
     const char *bytes = (const char *)data;
-    text to = {0};
+    text_buffer to = {0};
     doppel_document *before = parse(bytes, size);
     bool made = object_with(&to, (doppel_slice){bytes, size}, "verdict", (doppel_slice){value, sizeof value - 1});
     if (before) {

@@ -62,9 +62,11 @@ void message(const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     progress_clear();
+    flockfile(stderr);
     fputs("doppel: ", stderr);
     print_escaped(stderr, text, strlen(text), false);
     fputc('\n', stderr);
+    funlockfile(stderr);
 }
 
 void message_error(const doppel_error *error) {
@@ -83,61 +85,4 @@ int terminal_columns(FILE *file) {
 
 int exit_code(doppel_status status) {
     return (int)status <= DOPPEL_ERROR_INTERRUPTED ? (int)status : DOPPEL_ERROR_STORE;
-}
-
-/* The size of the valid UTF-8 sequence at p, or 0. Code points beyond ASCII only. */
-static size_t valid_sequence(const unsigned char *p, size_t length) {
-    static const unsigned char lead_low[] = {0xC2, 0xE0, 0xF0}, lead_high[] = {0xDF, 0xEF, 0xF4};
-    for (size_t size = 2; size <= 4 && size <= length; size++) {
-        if (*p < lead_low[size - 2] || *p > lead_high[size - 2])
-            continue;
-        unsigned char low = *p == 0xE0 ? 0xA0 : *p == 0xF0 ? 0x90 : 0x80;
-        unsigned char high = *p == 0xED ? 0x9F : *p == 0xF4 ? 0x8F : 0xBF;
-        if (p[1] < low || p[1] > high)
-            return 0;
-        for (size_t i = 2; i < size; i++)
-            if ((p[i] & 0xC0) != 0x80)
-                return 0;
-        return size;
-    }
-    return 0;
-}
-
-/* How many bytes at p a JSON string holds as they are. */
-static size_t plain_run(const unsigned char *p, const unsigned char *end) {
-    const unsigned char *start = p;
-    while (p < end && *p >= 0x20 && *p < 0x7F && *p != '"' && *p != '\\')
-        p++;
-    return (size_t)(p - start);
-}
-
-void print_json(FILE *file, const char *text, size_t length) {
-    const unsigned char *p = (const unsigned char *)text, *end = p + length;
-    fputc('"', file);
-    while (p < end) {
-        size_t run = plain_run(p, end);
-        fwrite(p, 1, run, file);
-        p += run;
-        if (p == end)
-            break;
-        size_t size = *p >= 0x80 ? valid_sequence(p, (size_t)(end - p)) : 1;
-        const char *letter = *p >= 0x08 && *p <= 0x0D && *p != 0x0B ? &"btn?fr"[*p - 0x08] : NULL;
-        if (!size)
-            fputs("\xEF\xBF\xBD", file);
-        else if (letter)
-            fprintf(file, "\\%c", *letter);
-        else if (*p < 0x20 || *p == 0x7F)
-            fprintf(file, "\\u%04x", *p);
-        else if (*p == '"' || *p == '\\')
-            fprintf(file, "\\%c", *p);
-        else
-            fwrite(p, 1, size, file);
-        p += size ? size : 1;
-    }
-    fputc('"', file);
-}
-
-void print_hex(FILE *file, const uint8_t *bytes, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        fprintf(file, "%02x", bytes[i]);
 }

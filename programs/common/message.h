@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* A line on stderr, led by "doppel: ". Control characters in it are escaped. */
+/* A line on stderr, led by "doppel: ", from any thread. Control characters in it are escaped. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same for an error, led by its file and line where there are any. */
@@ -36,11 +36,5 @@ void print_safe(FILE *file, const char *text, size_t length);
 
 /* The columns of the terminal that the file is, or 0 when it is none. */
 int terminal_columns(FILE *file);
-
-/* Writes a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
-void print_json(FILE *file, const char *text, size_t length);
-
-/* Writes `length` bytes as hexadecimal digits. */
-void print_hex(FILE *file, const uint8_t *bytes, size_t length);
 
 #endif

@@ -1,15 +1,17 @@
 /* metrics.c - what is counted, in the text form of Prometheus: what every program that shows metrics has. */
 #include "common/metrics.h"
 
+#include "common/reasons.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
-void metrics_head(text *out, const char *name, const char *type, const char *help) {
+void metrics_head(text_buffer *out, const char *name, const char *type, const char *help) {
     text_format(out, "# HELP doppel_%s %s\n# TYPE doppel_%s %s\n", name, help, name, type);
 }
 
-void metrics_single(text *out, const char *name, const char *type, const char *help, double value) {
+void metrics_single(text_buffer *out, const char *name, const char *type, const char *help, double value) {
     metrics_head(out, name, type, help);
     text_format(out, "doppel_%s ", name);
     text_number(out, value);
@@ -27,7 +29,7 @@ static double resident_bytes(void) {
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-void metrics_process(text *out) {
+void metrics_process(text_buffer *out) {
     metrics_head(out, "build_info", "gauge", "The version that runs.");
     text_format(out, "doppel_build_info{version=\"%s\",cpu=\"%s\"} 1\n", doppel_version(), doppel_cpu_level());
     metrics_single(out, "resident_memory_bytes", "gauge", "Memory of the process.", resident_bytes());
@@ -78,7 +80,7 @@ static const struct {
     {"store_moved_total", "counter", "Answers of a shared store that named another node.", moved},
 };
 
-static void write_engine_histogram(text *out, const char *name, const char *index, const doppel_histogram *h,
+static void write_engine_histogram(text_buffer *out, const char *name, const char *index, const doppel_histogram *h,
                                    double unit) {
     uint64_t so_far = 0;
     for (int i = 0; i < DOPPEL_BUCKETS; i++) {
@@ -108,16 +110,15 @@ static const struct {
     {"duplicate_distance", "Differing bits of duplicates by content.", offsetof(doppel_engine_stats, distances), 1},
 };
 
-static void write_verdicts(text *out, const engine_figures *engines, size_t count) {
-    static const char *const reasons[] = {"unique", "exact_url", "content_hash", "title_similarity"};
+static void write_verdicts(text_buffer *out, const engine_figures *engines, size_t count) {
     metrics_head(out, "verdicts_total", "counter", "Verdicts of checks and adds, by reason.");
     for (size_t i = 0; i < count; i++)
-        for (int k = 0; k < 4; k++)
-            text_format(out, "doppel_verdicts_total{index=\"%s\",reason=\"%s\"} %llu\n", engines[i].name, reasons[k],
-                        (unsigned long long)engines[i].stats.verdicts_by[k]);
+        for (int k = 0; k < REASON_KINDS; k++)
+            text_format(out, "doppel_verdicts_total{index=\"%s\",reason=\"%s\"} %llu\n", engines[i].name,
+                        k ? reason_names[k] : "unique", (unsigned long long)engines[i].stats.verdicts_by[k]);
 }
 
-void metrics_engines(text *out, const engine_figures *engines, size_t count) {
+void metrics_engines(text_buffer *out, const engine_figures *engines, size_t count) {
     for (size_t k = 0; k < sizeof figures / sizeof *figures; k++) {
         metrics_head(out, figures[k].name, figures[k].type, figures[k].help);
         for (size_t i = 0; i < count; i++)

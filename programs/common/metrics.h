@@ -6,13 +6,13 @@
 #include "common/text.h"
 
 /* What stands ahead of the values of one name. */
-void metrics_head(text *out, const char *name, const char *type, const char *help);
+void metrics_head(text_buffer *out, const char *name, const char *type, const char *help);
 
 /* A name with one value. */
-void metrics_single(text *out, const char *name, const char *type, const char *help, double value);
+void metrics_single(text_buffer *out, const char *name, const char *type, const char *help, double value);
 
 /* The version that runs, and its memory. */
-void metrics_process(text *out);
+void metrics_process(text_buffer *out);
 
 typedef struct engine_figures {
     const char *name; /* of the index, in plain letters */
@@ -20,6 +20,6 @@ typedef struct engine_figures {
 } engine_figures;
 
 /* What engines hold and have done. */
-void metrics_engines(text *out, const engine_figures *engines, size_t count);
+void metrics_engines(text_buffer *out, const engine_figures *engines, size_t count);
 
 #endif

@@ -1,10 +1,11 @@
 /* progress.c - one line on the terminal, written over and over. */
 #include "common/progress.h"
 
+#include "common/clock.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Between two lines, in seconds: readable, and too rare to cost anything. */
@@ -19,9 +20,7 @@ static struct {
 } line;
 
 static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    return (double)now_microseconds() * 1e-6;
 }
 
 void progress_begin(const char *what) {

@@ -1,21 +1,14 @@
 /* store_watch.c - whether an engine answers. */
 #include "common/store_watch.h"
 
+#include "common/clock.h"
 #include "common/message.h"
-
-#include <time.h>
 
 enum {
     AWAY_AFTER = 2000000,     /* microseconds without an answer */
     PAUSE = 1000,             /* milliseconds between questions, */
     PAUSE_AFTER_FAILURE = 100 /* and when the last one failed: the store itself waits between its attempts */
 };
-
-static uint64_t now_microseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 /* ---- asking ---- */
 
@@ -48,14 +41,7 @@ static bool ask(store_watch *w) {
 
 /* Waits until the next question is due; false: there is none. */
 static bool wait_for_next(store_watch *w, long milliseconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += milliseconds / 1000;
-    until.tv_nsec += milliseconds % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = milliseconds_from_now(milliseconds);
     pthread_mutex_lock(&w->lock);
     int code = 0;
     while (!w->stop && !code)

@@ -1,20 +1,21 @@
 /* text.c - a text that grows, and JSON written to it. */
 #include "common/text.h"
 
+#include "common/clock.h"
+
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-void text_free(text *t) {
+void text_free(text_buffer *t) {
     free(t->data);
-    *t = (text){0};
+    *t = (text_buffer){0};
 }
 
-bool text_reserve(text *t, size_t more) {
+bool text_reserve(text_buffer *t, size_t more) {
     if (t->failed)
         return false;
     if (more <= t->room - t->length)
@@ -32,53 +33,55 @@ bool text_reserve(text *t, size_t more) {
     return true;
 }
 
-void text_add(text *t, const char *bytes, size_t length) {
+void text_add(text_buffer *t, const char *bytes, size_t length) {
     if (!length || !text_reserve(t, length))
         return;
     memcpy(t->data + t->length, bytes, length);
     t->length += length;
 }
 
-void text_put(text *t, const char *string) {
+void text_put(text_buffer *t, const char *string) {
     text_add(t, string, strlen(string));
 }
 
-void text_format(text *t, const char *format, ...) {
+void text_format(text_buffer *t, const char *format, ...) {
+    enum { USUAL = 64 };
     va_list list, again;
+    if (!text_reserve(t, USUAL))
+        return;
     va_start(list, format);
     va_copy(again, list);
-    int length = vsnprintf(NULL, 0, format, list);
-    if (length > 0 && text_reserve(t, (size_t)length + 1)) {
-        vsnprintf(t->data + t->length, (size_t)length + 1, format, again);
+    int length = vsnprintf(t->data + t->length, t->room - t->length, format, list);
+    if ((size_t)length >= t->room - t->length && text_reserve(t, (size_t)length + 1))
+        vsnprintf(t->data + t->length, t->room - t->length, format, again);
+    if (!t->failed)
         t->length += (size_t)length;
-    }
     va_end(again);
     va_end(list);
 }
 
+/* ---- strings ---- */
+
 /* How many bytes at p are one valid character, or 0. */
 static size_t character(const unsigned char *p, size_t left) {
-    static const unsigned char first_low[] = {0xA0, 0x90}; /* of E0 and F0: no longer form than is needed */
-    size_t more = p[0] >= 0xC2 && p[0] < 0xE0   ? 1
-                  : p[0] >= 0xE0 && p[0] < 0xF0 ? 2
-                  : p[0] >= 0xF0 && p[0] < 0xF5 ? 3
-                                                : 0;
+    size_t more = p[0] < 0x80 ? 0 : p[0] < 0xE0 ? 1 : p[0] < 0xF0 ? 2 : 3;
     if (p[0] < 0x80)
         return 1;
-    if (!more || left <= more)
-        return 0;
-    if ((p[0] == 0xE0 && p[1] < first_low[0]) || (p[0] == 0xED && p[1] >= 0xA0) ||
-        (p[0] == 0xF0 && p[1] < first_low[1]) || (p[0] == 0xF4 && p[1] >= 0x90))
+    if (p[0] < 0xC2 || p[0] > 0xF4 || left <= more)
         return 0;
     for (size_t i = 1; i <= more; i++)
         if ((p[i] & 0xC0) != 0x80)
             return 0;
-    return more + 1;
+    bool too_long = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
+    bool no_character = (p[0] == 0xED && p[1] >= 0xA0) || (p[0] == 0xF4 && p[1] >= 0x90);
+    return too_long || no_character ? 0 : more + 1;
 }
 
-static void escape(text *t, unsigned char c) {
+static void escape(text_buffer *t, unsigned char c) {
     static const char letters[] = "btn\0fr";
-    if (c == '"' || c == '\\')
+    if (c >= 0x80)
+        text_put(t, "\xEF\xBF\xBD");
+    else if (c == '"' || c == '\\')
         text_format(t, "\\%c", c);
     else if (c >= 8 && c <= 13 && letters[c - 8])
         text_format(t, "\\%c", letters[c - 8]);
@@ -86,12 +89,13 @@ static void escape(text *t, unsigned char c) {
         text_format(t, "\\u%04x", c);
 }
 
-void text_json(text *t, const char *bytes, size_t length) {
-    if (!bytes) {
+void text_string(text_buffer *t, doppel_slice value) {
+    if (!value.data) {
         text_put(t, "null");
         return;
     }
-    const unsigned char *p = (const unsigned char *)bytes, *end = p + length, *plain = p;
+    const unsigned char *p = (const unsigned char *)value.data, *end = p + value.length, *plain = p;
+    text_reserve(t, value.length + 2);
     text_put(t, "\"");
     while (p < end) {
         size_t size = *p < 0x20 || *p == '"' || *p == '\\' || *p == 0x7F ? 0 : character(p, (size_t)(end - p));
@@ -100,17 +104,16 @@ void text_json(text *t, const char *bytes, size_t length) {
             continue;
         }
         text_add(t, (const char *)plain, (size_t)(p - plain));
-        if (*p < 0x80)
-            escape(t, *p);
-        else
-            text_put(t, "\xEF\xBF\xBD");
+        escape(t, *p);
         plain = ++p;
     }
     text_add(t, (const char *)plain, (size_t)(p - plain));
     text_put(t, "\"");
 }
 
-void text_number(text *t, double value) {
+/* ---- numbers and members ---- */
+
+void text_number(text_buffer *t, double value) {
     char digits[40] = "null";
     for (int precision = 6; precision <= 17 && isfinite(value); precision += precision == 6 ? 9 : 1) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
@@ -123,47 +126,87 @@ void text_number(text *t, double value) {
     text_put(t, digits);
 }
 
-void text_member(text *t, const char *name) {
+void text_member(text_buffer *t, const char *name) {
     bool first = t->length && t->data[t->length - 1] == '{';
     text_put(t, first ? "\"" : ",\"");
     text_put(t, name);
     text_put(t, "\":");
 }
 
-void text_member_string(text *t, const char *name, doppel_slice value) {
+void text_member_string(text_buffer *t, const char *name, doppel_slice value) {
     text_member(t, name);
-    text_json(t, value.data, value.length);
+    text_string(t, value);
 }
 
-void text_member_count(text *t, const char *name, uint64_t value) {
+void text_member_count(text_buffer *t, const char *name, uint64_t value) {
     text_member(t, name);
     text_format(t, "%llu", (unsigned long long)value);
 }
 
-void text_member_number(text *t, const char *name, double value) {
+void text_member_number(text_buffer *t, const char *name, double value) {
     text_member(t, name);
     text_number(t, value);
 }
 
-void text_member_bool(text *t, const char *name, bool value) {
+void text_member_bool(text_buffer *t, const char *name, bool value) {
     text_member(t, name);
     text_put(t, value ? "true" : "false");
 }
 
-void text_member_time(text *t, const char *name, uint64_t seconds) {
-    struct tm parts;
-    time_t when = (time_t)seconds;
-    char out[40];
+void text_member_share(text_buffer *t, const char *name, double share) {
     text_member(t, name);
-    if (!seconds || !gmtime_r(&when, &parts) || !strftime(out, sizeof out, "\"%Y-%m-%dT%H:%M:%SZ\"", &parts))
+    if (isnan(share))
         text_put(t, "null");
     else
-        text_put(t, out);
+        text_format(t, "%.6g", share);
 }
 
-void text_hex(text *t, const uint8_t *bytes, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        text_format(t, "%02x", bytes[i]);
+void text_member_distance(text_buffer *t, const char *name, int64_t distance) {
+    text_member(t, name);
+    if (distance < 0)
+        text_put(t, "null");
+    else
+        text_format(t, "%lld", (long long)distance);
+}
+
+void text_member_time(text_buffer *t, const char *name, uint64_t seconds) {
+    char date[DATE_ROOM];
+    text_member(t, name);
+    if (seconds)
+        text_format(t, "\"%s\"", format_date(seconds, date));
+    else
+        text_put(t, "null");
+}
+
+void text_member_fingerprint(text_buffer *t, const char *name, const uint64_t fingerprint[2], int bits) {
+    unsigned long long low = fingerprint[0], high = fingerprint[1];
+    text_member(t, name);
+    if (bits > 64)
+        text_format(t, "\"%016llx%016llx\"", high, low);
+    else
+        text_format(t, "\"%0*llx\"", (bits + 3) / 4, low);
+}
+
+void text_member_digest(text_buffer *t, const char *name, const uint8_t digest[32]) {
+    uint8_t any = 0;
+    for (size_t i = 0; i < 32; i++)
+        any |= digest[i];
+    text_member(t, name);
+    text_put(t, any ? "\"" : "null");
+    if (!any)
+        return;
+    text_hex(t, digest, 32);
+    text_put(t, "\"");
+}
+
+void text_hex(text_buffer *t, const uint8_t *bytes, size_t length) {
+    static const char digits[] = "0123456789abcdef";
+    if (!text_reserve(t, 2 * length))
+        return;
+    for (size_t i = 0; i < length; i++) {
+        t->data[t->length++] = digits[bytes[i] >> 4];
+        t->data[t->length++] = digits[bytes[i] & 15];
+    }
 }
 
 doppel_slice slice_of(const char *string) {

@@ -25,13 +25,14 @@ static int count_copy(const char *path, doppel_engine_stats *stats) {
 }
 
 static int print_copy(const char *from, const char *to, const doppel_engine_stats *stats) {
-    printf("{\"index\":");
-    print_json(stdout, from, strlen(from));
-    printf(",\"backup\":");
-    print_json(stdout, to, strlen(to));
-    printf(",\"documents\":%llu,\"copies\":%llu}\n", (unsigned long long)stats->documents,
-           (unsigned long long)stats->copies);
-    return finish_stdout(EXIT_DONE);
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_string(&out, "index", slice_of(from));
+    text_member_string(&out, "backup", slice_of(to));
+    text_member_count(&out, "documents", stats->documents);
+    text_member_count(&out, "copies", stats->copies);
+    text_put(&out, "}\n");
+    return finish_text(&out, EXIT_DONE);
 }
 
 int cmd_backup(const cli_args *args) {

@@ -11,7 +11,7 @@ const cli_option cluster_options[] = {
     {"top", 0, OPTION_COUNT, "N", "show the N largest groups only, largest first"},
     KEEP_OPTIONS,
     WORK_OPTIONS,
-    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},
+    OUTPUT_OPTION,
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -22,22 +22,18 @@ typedef struct cluster_job {
 } cluster_job;
 
 static doppel_status write_document(cluster_job *job, uint64_t position) {
+    text_buffer *line = &job->b.line;
     doppel_near near;
     doppel_batch_get(job->b.batch, position, &near);
     bool kept = near.a == near.b;
-    doppel_status status = batch_write_id(&job->b, &job->out, "{\"id\":", position);
-    if (status == DOPPEL_OK)
-        status = batch_write_id(&job->b, &job->out, ",\"group\":", near.a);
-    if (status == DOPPEL_OK)
-        status = add_text(&job->out,
-                          kept ? ",\"kept\":true,\"reason\":null,\"similarity\":" : ",\"kept\":false,\"reason\":\"");
-    if (status == DOPPEL_OK && !kept)
-        status = add_text(&job->out, near.reason);
-    if (status == DOPPEL_OK && !kept)
-        status = add_text(&job->out, "\",\"similarity\":");
-    if (status == DOPPEL_OK)
-        status = add_share(&job->out, near.similarity);
-    return status == DOPPEL_OK ? add_text(&job->out, "}\n") : status;
+    text_put(line, "{");
+    batch_put_id(&job->b, "id", position);
+    batch_put_id(&job->b, "group", near.a);
+    text_member_bool(line, "kept", kept);
+    text_member_string(line, "reason", slice_of(kept ? NULL : near.reason));
+    text_member_share(line, "similarity", near.similarity);
+    text_put(line, "}\n");
+    return batch_write_line(&job->b, &job->out);
 }
 
 /* ---- the largest groups ---- */
@@ -116,11 +112,15 @@ static int write_groups(cluster_job *job) {
     return batch_end(status, &error);
 }
 
-static void print_summary(cluster_job *job) {
+static int print_summary(cluster_job *job, int code) {
+    text_buffer out = {0};
     doppel_batch_stats stats;
     doppel_batch_get_stats(job->b.batch, &stats);
-    batch_print(&job->b);
-    printf(",\"kept\":%llu,\"groups\":%llu}\n", (unsigned long long)stats.kept, (unsigned long long)stats.groups);
+    batch_summary(&job->b, &out);
+    text_member_count(&out, "kept", stats.kept);
+    text_member_count(&out, "groups", stats.groups);
+    text_put(&out, "}\n");
+    return finish_text(&out, code);
 }
 
 int cmd_cluster(const cli_args *args) {
@@ -139,10 +139,8 @@ int cmd_cluster(const cli_args *args) {
             written = write_groups(&job);
         written = writer_close(&job.out, written);
         code = written ? written : code;
-        if (!written && args_flag(args, "json")) {
-            print_summary(&job);
-            code = finish_stdout(code);
-        }
+        if (!written && args_flag(args, "json"))
+            code = print_summary(&job, code);
     }
     batch_close(&job.b);
     return code;

@@ -21,12 +21,15 @@ int cmd_compact(const cli_args *args) {
     }
     if (code == EXIT_DONE) {
         doppel_engine_get_stats(e.engine, &after);
-        printf("{\"index\":");
-        print_json(stdout, e.path, strlen(e.path));
-        printf(",\"documents\":%llu,\"copies\":%llu,\"bytesBefore\":%llu,\"bytes\":%llu}\n",
-               (unsigned long long)after.documents, (unsigned long long)after.copies,
-               (unsigned long long)before.disk_bytes, (unsigned long long)after.disk_bytes);
-        code = finish_stdout(code);
+        text_buffer out = {0};
+        text_put(&out, "{");
+        text_member_string(&out, "index", slice_of(e.path));
+        text_member_count(&out, "documents", after.documents);
+        text_member_count(&out, "copies", after.copies);
+        text_member_count(&out, "bytesBefore", before.disk_bytes);
+        text_member_count(&out, "bytes", after.disk_bytes);
+        text_put(&out, "}\n");
+        code = finish_text(&out, code);
     }
     return engine_close(&e, code);
 }

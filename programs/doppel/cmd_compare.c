@@ -195,7 +195,7 @@ static void put_piece(text_pen *pen, const char *text, size_t length) {
 }
 
 /* A passage that both texts have. Colours 1 to 6 take turns. */
-static void put_passage(text_pen *pen, const char *text, size_t length, size_t number) {
+static void put_shared(text_pen *pen, const char *text, size_t length, size_t number) {
     char mark[32];
     if (pen->colour) {
         fprintf(pen->file, "\033[1;3%dm", (int)(number % 6 + 1));
@@ -243,7 +243,7 @@ static void show_text(FILE *file, const shown_text *shown, bool colour) {
     while ((next = next_passage(shown, at)) != SIZE_MAX) {
         put_other(&pen, shown->text + at, start_of(shown, next) - at);
         pen.glue = start_of(shown, next) && !is_space(shown->text[start_of(shown, next) - 1]);
-        put_passage(&pen, shown->text + start_of(shown, next), end_of(shown, next) - start_of(shown, next), next);
+        put_shared(&pen, shown->text + start_of(shown, next), end_of(shown, next) - start_of(shown, next), next);
         at = end_of(shown, next);
         pen.glue = at < shown->length && !is_space(shown->text[at]);
     }
@@ -358,7 +358,7 @@ static void print_passages(const comparison *c) {
     show_text(stdout, &shown, colour);
 }
 
-static void print_text(const comparison *c) {
+static void print_lines(const comparison *c) {
     print_side(c, false);
     print_side(c, true);
     printf("\n");
@@ -368,81 +368,65 @@ static void print_text(const comparison *c) {
 
 /* ---- JSON ---- */
 
-/* The shortest digits that read back as the same number. */
-static void json_number(const char *name, double value) {
-    char digits[32] = "null";
-    for (int precision = 15; precision <= 17 && !isnan(value); precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if (strtod(digits, NULL) == value)
-            break;
-    }
-    printf(",\"%s\":%s", name, digits);
+/* "idA":...,"wordsA":... for one side */
+static void put_side(text_buffer *out, const comparison *c, bool is_b) {
+    static const char *const names[][5] = {{"idA", "wordsA", "shinglesA", "fingerprintA", "digestA"},
+                                           {"idB", "wordsB", "shinglesB", "fingerprintB", "digestB"}};
+    static const uint8_t no_digest[32];
+    const doppel_comparison *m = &c->measures;
+    const compared_side *side = is_b ? &c->b : &c->a;
+    uint64_t words = is_b ? m->words_b : m->words_a;
+    text_member_string(out, names[is_b][0], (doppel_slice){side->id, side->id_length});
+    text_member_count(out, names[is_b][1], words);
+    text_member_count(out, names[is_b][2], is_b ? m->shingles_b : m->shingles_a);
+    text_member_fingerprint(out, names[is_b][3], is_b ? m->fingerprint_b : m->fingerprint_a, m->bits);
+    text_member_digest(out, names[is_b][4], !words ? no_digest : is_b ? m->digest_b : m->digest_a);
 }
 
-static void json_count(const char *name, int64_t value) {
-    if (value < 0)
-        printf(",\"%s\":null", name);
-    else
-        printf(",\"%s\":%lld", name, (long long)value);
+static void put_measures(text_buffer *out, const doppel_comparison *m) {
+    text_member_distance(out, "bits", m->bits);
+    text_member_distance(out, "distance", m->distance);
+    text_member_count(out, "shinglesShared", m->shingles_shared);
+    text_member_number(out, "similarity", m->similarity);
+    text_member_number(out, "containmentAB", m->containment_ab);
+    text_member_number(out, "containmentBA", m->containment_ba);
+    text_member_number(out, "signatureSimilarity", m->signature_similarity);
+    text_member_number(out, "cosine", m->cosine);
+    text_member_number(out, "angle", m->angle);
+    text_member_number(out, "euclidean", m->euclidean);
+    text_member_distance(out, "editDistance", m->edit_distance);
+    text_member_distance(out, "indelDistance", m->indel_distance);
+    text_member_number(out, "editSimilarity", m->edit_distance < 0 ? NAN : m->edit_similarity);
+    text_member_bool(out, "sameDigest", m->same_digest);
 }
 
-/* ,"idA":...,"wordsA":... for one side */
-static void json_side(char name, const compared_side *side, const doppel_comparison *m) {
-    bool a = name == 'A';
-    printf("%s\"id%c\":", a ? "" : ",", name);
-    print_json(stdout, side->id, side->id_length);
-    printf(",\"words%c\":%llu,\"shingles%c\":%llu,\"fingerprint%c\":\"", name,
-           (unsigned long long)(a ? m->words_a : m->words_b), name,
-           (unsigned long long)(a ? m->shingles_a : m->shingles_b), name);
-    print_fingerprint(a ? m->fingerprint_a : m->fingerprint_b, m->bits);
-    printf("\",\"digest%c\":", name);
-    if (a ? m->words_a : m->words_b) {
-        printf("\"");
-        print_hex(stdout, a ? m->digest_a : m->digest_b, 32);
-        printf("\"");
-    } else {
-        printf("null");
-    }
-}
-
-static void json_measures(const doppel_comparison *m) {
-    json_count("bits", m->bits);
-    json_count("distance", m->distance);
-    json_count("shinglesShared", (int64_t)m->shingles_shared);
-    json_number("similarity", m->similarity);
-    json_number("containmentAB", m->containment_ab);
-    json_number("containmentBA", m->containment_ba);
-    json_number("signatureSimilarity", m->signature_similarity);
-    json_number("cosine", m->cosine);
-    json_number("angle", m->angle);
-    json_number("euclidean", m->euclidean);
-    json_count("editDistance", m->edit_distance);
-    json_count("indelDistance", m->indel_distance);
-    json_number("editSimilarity", m->edit_distance < 0 ? NAN : m->edit_similarity);
-    printf(",\"sameDigest\":%s", m->same_digest ? "true" : "false");
-}
-
-static void json_passages(const comparison *c) {
-    printf(",\"passages\":[");
+static void put_passages(text_buffer *out, const comparison *c) {
+    text_member(out, "passages");
+    text_put(out, "[");
     for (size_t i = 0; i < c->passage_count; i++) {
         const doppel_passage *p = &c->passages[i];
-        printf("%s{\"aStart\":%llu,\"aEnd\":%llu,\"bStart\":%llu,\"bEnd\":%llu,\"words\":%llu,\"text\":", i ? "," : "",
-               (unsigned long long)p->a_start, (unsigned long long)p->a_end, (unsigned long long)p->b_start,
-               (unsigned long long)p->b_end, (unsigned long long)p->words);
-        print_json(stdout, c->a.text + p->a_start, (size_t)(p->a_end - p->a_start));
-        printf("}");
+        text_put(out, i ? ",{" : "{");
+        text_member_count(out, "aStart", p->a_start);
+        text_member_count(out, "aEnd", p->a_end);
+        text_member_count(out, "bStart", p->b_start);
+        text_member_count(out, "bEnd", p->b_end);
+        text_member_count(out, "words", p->words);
+        text_member_string(out, "text", (doppel_slice){c->a.text + p->a_start, (size_t)(p->a_end - p->a_start)});
+        text_put(out, "}");
     }
-    printf("]");
+    text_put(out, "]");
 }
 
-static void print_object(const comparison *c) {
-    printf("{");
-    json_side('A', &c->a, &c->measures);
-    json_side('B', &c->b, &c->measures);
-    printf(",\"recipe\":\"%s\"", doppel_recipe_text(c->loaded.recipe));
-    json_measures(&c->measures);
-    json_passages(c);
-    printf("}\n");
+static int print_object(const comparison *c) {
+    text_buffer out = {0};
+    text_put(&out, "{");
+    put_side(&out, c, false);
+    put_side(&out, c, true);
+    text_member_string(&out, "recipe", slice_of(doppel_recipe_text(c->loaded.recipe)));
+    put_measures(&out, &c->measures);
+    put_passages(&out, c);
+    text_put(&out, "}\n");
+    return finish_text(&out, EXIT_DONE);
 }
 
 /* ---- the command ---- */
@@ -469,9 +453,8 @@ static int compare(const cli_args *args, comparison *c) {
     if (code != EXIT_DONE)
         return code;
     if (args_flag(args, "json"))
-        print_object(c);
-    else
-        print_text(c);
+        return print_object(c);
+    print_lines(c);
     return finish_stdout(EXIT_DONE);
 }
 

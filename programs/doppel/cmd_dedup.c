@@ -39,26 +39,15 @@ typedef struct dedup_job {
 /* ---- lines out ---- */
 
 static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
-    writer *w = &job->removed;
-    char distance[40];
-    doppel_status status = batch_write_id(&job->b, w, "{\"id\":", near->b);
-    if (status == DOPPEL_OK)
-        status = batch_write_id(&job->b, w, ",\"originalId\":", near->a);
-    if (status == DOPPEL_OK)
-        status = add_text(w, ",\"reason\":\"");
-    if (status == DOPPEL_OK)
-        status = add_text(w, near->reason);
-    if (status == DOPPEL_OK)
-        status = add_text(w, "\",\"similarity\":");
-    if (status == DOPPEL_OK)
-        status = add_share(w, near->similarity);
-    if (near->distance < 0)
-        snprintf(distance, sizeof distance, ",\"distance\":null");
-    else
-        snprintf(distance, sizeof distance, ",\"distance\":%d", near->distance);
-    if (status == DOPPEL_OK)
-        status = add_text(w, distance);
-    return status == DOPPEL_OK ? add_text(w, near->verified ? "}\n" : ",\"verified\":false}\n") : status;
+    text_buffer *line = &job->b.line;
+    text_put(line, "{");
+    batch_put_id(&job->b, "id", near->b);
+    batch_put_id(&job->b, "originalId", near->a);
+    text_member_string(line, "reason", slice_of(near->reason));
+    text_member_share(line, "similarity", near->similarity);
+    text_member_distance(line, "distance", near->distance);
+    text_put(line, near->verified ? "}\n" : ",\"verified\":false}\n");
+    return batch_write_line(&job->b, &job->removed);
 }
 
 /* Where the string or bracket at p ends: behind it. The record is JSON, which was read before. */
@@ -84,46 +73,45 @@ static bool is_added(const char *key, size_t length) {
     return false;
 }
 
-/* Writes the record up to where its members end, without those that are added anew; *empty: none is left. */
-static doppel_status write_members(dedup_job *job, doppel_slice record, bool *empty) {
+/* The record up to where its members end, without those that are added anew. */
+static void put_members(dedup_job *job, doppel_slice record) {
+    text_buffer *line = &job->b.line;
     const char *end = record.data + record.length, *p = memchr(record.data, '{', record.length);
-    doppel_status status = DOPPEL_OK;
-    bool had = false;
-    *empty = true;
+    bool had = false, empty = true;
     p = p ? p + 1 : end;
-    if (p > record.data)
-        status = writer_add(&job->out, record.data, (size_t)(p - record.data));
-    while (p < end && *p != '}' && status == DOPPEL_OK) {
+    text_add(line, record.data, (size_t)(p - record.data));
+    while (p < end && *p != '}') {
         const char *member = p, *key = p + strspn(p, " \t\r");
         if (*key == '}')
             break;
-        const char *behind = pass(key, end);
-        for (p = behind; p < end && *p != ',' && *p != '}';)
+        const char *after = pass(key, end);
+        for (p = after; p < end && *p != ',' && *p != '}';)
             p = pass(p, end);
-        bool added = is_added(key, (size_t)(behind - key));
+        bool added = is_added(key, (size_t)(after - key));
         had = had || added;
-        if (!added && !*empty)
-            status = writer_add(&job->out, ",", 1);
-        if (!added && status == DOPPEL_OK)
-            status = writer_add(&job->out, member, (size_t)(p - member));
-        *empty = *empty && added;
+        if (!added) {
+            text_put(line, empty ? "" : ",");
+            text_add(line, member, (size_t)(p - member));
+            empty = false;
+        }
         p += p < end && *p == ',';
     }
     job->replaced += had;
-    return status;
 }
 
 /* The record with three members more before its last brace, in place of its own of those names. */
 static doppel_status write_annotated(dedup_job *job, doppel_slice record, const doppel_near *near) {
-    bool empty;
-    doppel_status status = write_members(job, record, &empty);
-    if (status == DOPPEL_OK)
-        status = batch_write_id(&job->b, &job->out, empty ? "\"group\":" : ",\"group\":", near->a);
-    if (status == DOPPEL_OK && near->a == near->b)
-        return add_text(&job->out, ",\"isDuplicate\":false,\"originalId\":null}\n");
-    if (status == DOPPEL_OK)
-        status = batch_write_id(&job->b, &job->out, ",\"isDuplicate\":true,\"originalId\":", near->a);
-    return status == DOPPEL_OK ? add_text(&job->out, "}\n") : status;
+    text_buffer *line = &job->b.line;
+    bool kept = near->a == near->b;
+    put_members(job, record);
+    batch_put_id(&job->b, "group", near->a);
+    text_member_bool(line, "isDuplicate", !kept);
+    if (kept)
+        text_member_string(line, "originalId", slice_of(NULL));
+    else
+        batch_put_id(&job->b, "originalId", near->a);
+    text_put(line, "}\n");
+    return batch_write_line(&job->b, &job->out);
 }
 
 /* doppel_batch_write */
@@ -199,13 +187,17 @@ static void tell(dedup_job *job) {
                 s.in_index == 1 ? "is" : "are");
 }
 
-static void print_summary(dedup_job *job) {
+static int print_summary(dedup_job *job, int code) {
+    text_buffer out = {0};
     doppel_batch_stats s;
     doppel_batch_get_stats(job->b.batch, &s);
-    batch_print(&job->b);
-    printf(",\"kept\":%llu,\"removed\":%llu,\"groups\":%llu,\"inIndex\":%llu}\n", (unsigned long long)s.kept,
-           (unsigned long long)(s.documents - s.known - s.kept), (unsigned long long)s.groups,
-           (unsigned long long)s.in_index);
+    batch_summary(&job->b, &out);
+    text_member_count(&out, "kept", s.kept);
+    text_member_count(&out, "removed", s.documents - s.known - s.kept);
+    text_member_count(&out, "groups", s.groups);
+    text_member_count(&out, "inIndex", s.in_index);
+    text_put(&out, "}\n");
+    return finish_text(&out, code);
 }
 
 int cmd_dedup(const cli_args *args) {
@@ -225,10 +217,8 @@ int cmd_dedup(const cli_args *args) {
         code = done ? done : code;
         if (!done && !output_closed())
             tell(&job);
-        if (!done && args_flag(args, "json")) {
-            print_summary(&job);
-            code = finish_stdout(code);
-        }
+        if (!done && args_flag(args, "json"))
+            code = print_summary(&job, code);
     }
     batch_close(&job.b);
     return code;

@@ -12,7 +12,7 @@ const cli_option df_options[] = {
     RECIPE_OPTIONS,
     {"min-df", 0, OPTION_COUNT, "N", "leave out features found in fewer than N documents"},
     {"memory", 0, OPTION_SIZE, "BYTES", "use about this much memory, then files in --tmp (default 1G)"},
-    {"tmp", 0, OPTION_FILE, "DIR", "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},
+    TMP_OPTION,
     {"merge", 0, OPTION_FLAG, NULL, "add tables up"},
     {"show", 0, OPTION_FLAG, NULL, "describe a table"},
     {"json", 0, OPTION_FLAG, NULL, "print a summary as one JSON object"},
@@ -52,24 +52,25 @@ static int describe(const cli_args *args, const char *path, const doppel_input_c
     }
     unsigned long long documents = doppel_df_documents(df), features = doppel_df_features(df);
     const char *recipe = doppel_df_recipe(df);
+    text_buffer out = {0};
     if (!args_flag(args, "json")) {
         printf("documents  %llu\nfeatures   %llu\nrecipe     ", documents, features);
         print_safe(stdout, recipe, strlen(recipe));
         printf("\ndigest     %s\n", doppel_df_digest(df));
     } else {
-        printf("{\"table\":");
-        print_json(stdout, path, strlen(path));
-        printf(",\"recipe\":");
-        print_json(stdout, recipe, strlen(recipe));
-        printf(",\"digest\":\"%s\",\"features\":%llu", doppel_df_digest(df), features);
+        text_put(&out, "{");
+        text_member_string(&out, "table", slice_of(path));
+        text_member_string(&out, "recipe", slice_of(recipe));
+        text_member_string(&out, "digest", slice_of(doppel_df_digest(df)));
+        text_member_count(&out, "features", features);
         if (counts)
-            print_counts(stdout, counts);
+            text_counts(&out, counts);
         else
-            printf(",\"documents\":%llu", documents);
-        printf("}\n");
+            text_member_count(&out, "documents", documents);
+        text_put(&out, "}\n");
     }
     doppel_df_close(df);
-    return finish_stdout(EXIT_DONE);
+    return finish_text(&out, EXIT_DONE);
 }
 
 /* After a table was written: with --json its summary. */

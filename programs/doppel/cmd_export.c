@@ -1,28 +1,25 @@
 /* cmd_export.c - doppel export: an index as JSONL, with all that doppel import needs to make it again. */
 #include "commands.h"
 #include "common/message.h"
+#include "common/stored_json.h"
 #include "engine/engine_command.h"
 #include "engine/export_format.h"
 #include "engine/index_settings.h"
-#include "engine/stored_json.h"
 #include "shared/outputs.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <endian.h>
 
 const cli_option export_options[] = {
     INDEX_OPTION,
-    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},
-    {"json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"},
+    OUTPUT_OPTION,
+    SUMMARY_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
 typedef struct export_job {
     engine_command cli;
     writer out;
-    FILE *line; /* the line at hand, in memory: */
-    char *bytes;
-    size_t length;
+    text_buffer line; /* the line at hand */
     int bits;
     uint64_t documents, copies, damaged;
     doppel_status status;
@@ -32,77 +29,81 @@ typedef struct export_job {
 
 /* Writes the line at hand and begins the next. */
 static doppel_status end_line(export_job *job) {
-    fputc('\n', job->line);
-    if (fflush(job->line) || ferror(job->line))
-        return DOPPEL_ERROR_MEMORY;
-    doppel_status status = writer_add(&job->out, job->bytes, job->length);
-    rewind(job->line);
+    text_put(&job->line, "}\n");
+    doppel_status status =
+        job->line.failed ? DOPPEL_ERROR_MEMORY : writer_add(&job->out, job->line.data, job->line.length);
+    job->line.length = 0;
     return status;
 }
 
 static doppel_status write_head(export_job *job) {
-    fprintf(job->line, "{\"doppel\":\"%s\",\"version\":%s,", EXPORT_KIND, EXPORT_VERSION);
-    print_settings(job->line, doppel_engine_get_options(job->cli.engine), "");
-    fprintf(job->line, ",\"text\":\"\"}");
+    text_format(&job->line, "{\"doppel\":\"%s\",\"version\":%s,", EXPORT_KIND, EXPORT_VERSION);
+    text_settings(&job->line, doppel_engine_get_options(job->cli.engine), "");
+    text_member_string(&job->line, "text", slice_of(""));
     return end_line(job);
 }
 
 /* 16 digits each, the most significant first. */
-static void print_set(FILE *file, const doppel_stored *stored) {
-    static const char digits[] = "0123456789abcdef";
-    fputs(",\"set\":\"", file);
+static void put_set(text_buffer *line, const doppel_stored *stored) {
+    text_member(line, "set");
+    text_put(line, "\"");
     for (size_t i = 0; i < stored->set_count; i++) {
-        char text[16];
-        for (int k = 0; k < 16; k++)
-            text[k] = digits[stored->set[i] >> (60 - 4 * k) & 15];
-        fwrite(text, 1, sizeof text, file);
+        uint64_t big_endian = htobe64(stored->set[i]);
+        text_hex(line, (const uint8_t *)&big_endian, sizeof big_endian);
     }
-    fputc('"', file);
+    text_put(line, "\"");
 }
 
-static void print_sketches(const export_job *job, const doppel_stored *stored) {
-    print_fingerprint(job->line, ",\"fingerprint\":", stored->fingerprint, job->bits);
-    print_digest(job->line, ",\"digest\":", stored->digest);
-    fprintf(job->line, ",\"words\":%llu", (unsigned long long)stored->words);
+static void put_sketches(text_buffer *line, const doppel_stored *stored, int bits) {
+    text_member_fingerprint(line, "fingerprint", stored->fingerprint, bits);
+    text_member_digest(line, "digest", stored->digest);
+    text_member_count(line, "words", stored->words);
     if (stored->set)
-        print_set(job->line, stored);
+        put_set(line, stored);
     if (stored->sample.data) {
-        fputs(",\"sample\":\"", job->line);
-        for (size_t i = 0; i < stored->sample.length; i++)
-            fprintf(job->line, "%02x", (uint8_t)stored->sample.data[i]);
-        fputc('"', job->line);
+        text_member(line, "sample");
+        text_put(line, "\"");
+        text_hex(line, (const uint8_t *)stored->sample.data, stored->sample.length);
+        text_put(line, "\"");
     }
+}
+
+static void put_duplicates(text_buffer *line, const doppel_stored *stored) {
+    if (!stored->duplicates)
+        return;
+    text_format(line, ",\"duplicatesBy\":[%llu,%llu,%llu]", (unsigned long long)stored->duplicates_by[0],
+                (unsigned long long)stored->duplicates_by[1], (unsigned long long)stored->duplicates_by[2]);
+    text_member_count(line, "lastDuplicate", stored->last_duplicate);
+}
+
+/* A member that is left out where there is nothing to say. */
+static void put_optional(text_buffer *line, const char *name, doppel_slice value) {
+    if (value.data)
+        text_member_string(line, name, value);
 }
 
 static doppel_status write_document(export_job *job, const doppel_stored *stored) {
-    print_slice(job->line, "{\"id\":", stored->id);
-    if (stored->url.data)
-        print_slice(job->line, ",\"url\":", stored->url);
-    if (stored->canonical.data)
-        print_slice(job->line, ",\"canonicalUrl\":", stored->canonical);
-    if (stored->title.data)
-        print_slice(job->line, ",\"title\":", stored->title);
-    print_slice(job->line, ",\"text\":", stored->text.data ? stored->text : (doppel_slice){"", 0});
+    text_buffer *line = &job->line;
+    text_put(line, "{");
+    text_member_string(line, "id", stored->id);
+    put_optional(line, "url", stored->url);
+    put_optional(line, "canonicalUrl", stored->canonical);
+    put_optional(line, "title", stored->title);
+    text_member_string(line, "text", stored->text.data ? stored->text : slice_of(""));
     if (stored->fields.data) {
-        fputs(",\"fields\":", job->line);
-        fwrite(stored->fields.data, 1, stored->fields.length, job->line);
+        text_member(line, "fields");
+        text_add(line, stored->fields.data, stored->fields.length);
     }
-    print_sketches(job, stored);
-    fprintf(job->line, ",\"added\":%llu,\"expires\":%llu", (unsigned long long)stored->added,
-            (unsigned long long)stored->expires);
-    if (stored->duplicates)
-        fprintf(job->line, ",\"duplicatesBy\":[%llu,%llu,%llu],\"lastDuplicate\":%llu",
-                (unsigned long long)stored->duplicates_by[0], (unsigned long long)stored->duplicates_by[1],
-                (unsigned long long)stored->duplicates_by[2], (unsigned long long)stored->last_duplicate);
-    if (stored->original_id.data) {
-        print_slice(job->line, ",\"originalId\":", stored->original_id);
-        print_evidence(job->line, stored);
-        if (stored->original_gone)
-            fputs(",\"originalGone\":true", job->line);
-    }
-    if (stored->origin.data)
-        print_slice(job->line, ",\"origin\":", stored->origin);
-    fputc('}', job->line);
+    put_sketches(line, stored, job->bits);
+    text_member_count(line, "added", stored->added);
+    text_member_count(line, "expires", stored->expires);
+    put_duplicates(line, stored);
+    put_optional(line, "originalId", stored->original_id);
+    if (stored->original_id.data)
+        text_evidence(line, stored);
+    if (stored->original_id.data && stored->original_gone)
+        text_member_bool(line, "originalGone", true);
+    put_optional(line, "origin", stored->origin);
     return end_line(job);
 }
 
@@ -145,20 +146,20 @@ static int export_all(export_job *job) {
 static int tell_summary(const export_job *job, int code) {
     if (code != EXIT_DONE || !args_flag(job->cli.args, "json"))
         return code;
-    printf("{\"index\":");
-    print_json(stdout, job->cli.path, strlen(job->cli.path));
-    printf(",\"documents\":%llu,\"copies\":%llu,\"damaged\":%llu}\n", (unsigned long long)job->documents,
-           (unsigned long long)job->copies, (unsigned long long)job->damaged);
-    return finish_stdout(code);
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_string(&out, "index", slice_of(job->cli.path));
+    text_member_count(&out, "documents", job->documents);
+    text_member_count(&out, "copies", job->copies);
+    text_member_count(&out, "damaged", job->damaged);
+    text_put(&out, "}\n");
+    return finish_text(&out, code);
 }
 
 static int check_usage(const cli_args *args) {
     const char *output = args_text(args, "output");
-    if (args_flag(args, "json") && is_stdout(output)) {
-        message("--json prints a summary, and goes with --output FILE");
-        return EXIT_USAGE;
-    }
-    if (!check_output("output", output, args_text(args, "index")) || (output && !check_jsonl_name(output)))
+    if (!check_json(args) || !check_output("output", output, args_text(args, "index")) ||
+        (output && !check_jsonl_name(output)))
         return EXIT_USAGE;
     return EXIT_DONE;
 }
@@ -169,10 +170,6 @@ int cmd_export(const cli_args *args) {
     if (code != EXIT_DONE)
         return code;
     code = engine_open(&job.cli, args, ENGINE_READ);
-    if (code == EXIT_DONE && !(job.line = open_memstream(&job.bytes, &job.length))) {
-        message("no memory");
-        code = EXIT_STORE;
-    }
     if (code == EXIT_DONE)
         code = writer_open(&job.out, args_text(args, "output"));
     if (code == EXIT_DONE) {
@@ -185,9 +182,7 @@ int cmd_export(const cli_args *args) {
                 (unsigned long long)job.damaged, job.damaged == 1 ? "" : "s");
         job.cli.damage_told = true;
     }
-    if (job.line)
-        fclose(job.line);
-    free(job.bytes);
+    text_free(&job.line);
     code = code == EXIT_DONE && job.damaged ? EXIT_STORE : code;
     return engine_close(&job.cli, code);
 }

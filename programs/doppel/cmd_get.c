@@ -1,8 +1,8 @@
 /* cmd_get.c - doppel get: what an index remembers of documents, a JSON line each. */
 #include "commands.h"
 #include "common/message.h"
+#include "common/stored_json.h"
 #include "engine/engine_command.h"
-#include "engine/stored_json.h"
 
 #include <string.h>
 
@@ -21,12 +21,13 @@ static int get_one(const engine_command *e, const char *id) {
         message("%s: the index has no document with this id or URL", id);
         code = EXIT_INPUT;
     }
+    text_buffer out = {0};
     for (size_t i = 0; i < list.count && code == EXIT_DONE; i++) {
-        print_stored(stdout, &list.stored[i], bits);
-        putchar('\n');
+        text_stored(&out, &list.stored[i], bits);
+        text_put(&out, "\n");
     }
     doppel_stored_list_free(&list);
-    return code;
+    return print_text(&out, code);
 }
 
 int cmd_get(const cli_args *args) {

@@ -1,6 +1,7 @@
 /* cmd_import.c - doppel import: what doppel export wrote, or plain records, into an index. */
 #include "commands.h"
 #include "common/message.h"
+#include "common/reasons.h"
 #include "engine/export_format.h"
 #include "engine/feed.h"
 #include "engine/index_settings.h"
@@ -231,14 +232,13 @@ static feed_answer read_evidence(const doppel_document *from, doppel_evidence *e
 
 /* What it was, so that it is put back. */
 static feed_answer take_stored(const doppel_document *from, doppel_stored *stored, doppel_error *why) {
-    static const char *const reasons[] = {"exact_url", "content_hash", "title_similarity"};
     stored->added = read_count(from, EXPORT_ADDED);
     stored->expires = read_count(from, EXPORT_EXPIRES);
     stored->original_id = from->extra[EXPORT_ORIGINAL];
     read_duplicates(from, stored);
-    for (size_t i = 0; i < 3; i++)
-        if (export_is(from, EXPORT_REASON, reasons[i]))
-            stored->reason = reasons[i];
+    for (int i = REASON_URL; i < REASON_KINDS; i++)
+        if (export_is(from, EXPORT_REASON, reason_names[i]))
+            stored->reason = reason_names[i];
     return stored->original_id.data ? read_evidence(from, &stored->evidence, why) : FEED_TAKE;
 }
 
@@ -430,13 +430,19 @@ static int tell_summary(const import_job *job, int code) {
         message("%llu cop%s left out, the original is gone", orphans, orphans == 1 ? "y is" : "ies are");
     if (!args_flag(job->cli.args, "json"))
         return code;
-    printf("{\"index\":");
-    print_json(stdout, job->cli.path, strlen(job->cli.path));
-    printf(",\"documents\":%llu,\"copies\":%llu,\"known\":%llu,\"duplicates\":%llu,\"expired\":%llu,"
-           "\"originalGone\":%llu,\"bad\":%llu,\"unopened\":%llu}\n",
-           documents, copies, known, duplicates, expired, orphans, (unsigned long long)job->feed.counts.bad,
-           (unsigned long long)job->feed.counts.unopened);
-    return finish_stdout(code);
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_string(&out, "index", slice_of(job->cli.path));
+    text_member_count(&out, "documents", documents);
+    text_member_count(&out, "copies", copies);
+    text_member_count(&out, "known", known);
+    text_member_count(&out, "duplicates", duplicates);
+    text_member_count(&out, "expired", expired);
+    text_member_count(&out, "originalGone", orphans);
+    text_member_count(&out, "bad", job->feed.counts.bad);
+    text_member_count(&out, "unopened", job->feed.counts.unopened);
+    text_put(&out, "}\n");
+    return finish_text(&out, code);
 }
 
 static int run(import_job *job) {

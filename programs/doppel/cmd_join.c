@@ -21,10 +21,10 @@ const cli_option join_options[] = {
     {"rotate", 0, OPTION_COUNT, "N",
      "the approximate classic: sort N rotations (0: as many as bits), compare neighbours; tells its recall"},
     {"window", 0, OPTION_COUNT, "W", "with --rotate: compare each with the W that follow it (default 1)"},
-    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},
+    OUTPUT_OPTION,
     {"memory", 0, OPTION_SIZE, "BYTES",
      "use about this much memory to join, then files in --tmp (default: half of what is free)"},
-    {"tmp", 0, OPTION_FILE, "DIR", "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},
+    TMP_OPTION,
     {"json", 0, OPTION_FLAG, NULL, "with --count or --output: print a summary as one JSON object"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -101,18 +101,6 @@ static char *put_number(char *to, uint64_t number) {
     return to;
 }
 
-static void print_join_counts(FILE *file, const doppel_join_counts *counts, bool one_set) {
-    fprintf(file, ",\"fingerprints\":%llu", (unsigned long long)counts->fingerprints);
-    if (one_set)
-        fprintf(file, ",\"copies\":%llu,\"groups\":%llu", (unsigned long long)counts->copies,
-                (unsigned long long)counts->groups);
-    fprintf(file, ",\"pairs\":%llu", (unsigned long long)counts->pairs);
-    if (one_set)
-        fprintf(file, ",\"allPairs\":%llu", (unsigned long long)counts->all_pairs);
-    fprintf(file, ",\"candidates\":%llu,\"spilledBytes\":%llu", (unsigned long long)counts->candidates,
-            (unsigned long long)counts->spilled_bytes);
-}
-
 /* ---- pairs out ---- */
 
 static doppel_status write_position(const doppel_pair *pair, writer *out) {
@@ -182,12 +170,26 @@ static void tell(const join_job *job) {
                 all);
 }
 
-static void print_summary(const join_job *job) {
-    printf("{\"bits\":%d,\"distance\":%d", job->a.bits, job->distance);
-    print_join_counts(stdout, &job->counts, !job->two);
+static int print_summary(const join_job *job) {
+    const doppel_join_counts *counts = &job->counts;
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_count(&out, "bits", (uint64_t)job->a.bits);
+    text_member_count(&out, "distance", (uint64_t)job->distance);
+    text_member_count(&out, "fingerprints", counts->fingerprints);
+    if (!job->two) {
+        text_member_count(&out, "copies", counts->copies);
+        text_member_count(&out, "groups", counts->groups);
+    }
+    text_member_count(&out, "pairs", counts->pairs);
+    if (!job->two)
+        text_member_count(&out, "allPairs", counts->all_pairs);
+    text_member_count(&out, "candidates", counts->candidates);
+    text_member_count(&out, "spilledBytes", counts->spilled_bytes);
     if (job->recall >= 0)
-        printf(",\"recall\":%.6g", job->recall);
-    printf("}\n");
+        text_member_share(&out, "recall", job->recall);
+    text_put(&out, "}\n");
+    return finish_text(&out, EXIT_DONE);
 }
 
 static int join(join_job *job) {
@@ -205,8 +207,8 @@ static int join(join_job *job) {
         return code;
     tell(job);
     if (args_flag(job->args, "json"))
-        print_summary(job);
-    else if (options.count_only)
+        return print_summary(job);
+    if (options.count_only)
         printf("%llu\n", (unsigned long long)job->counts.pairs);
     return finish_stdout(EXIT_DONE);
 }

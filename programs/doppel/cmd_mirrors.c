@@ -21,30 +21,31 @@ const cli_option mirrors_options[] = {
 /* doppel_mirrors_options.mirror */
 static doppel_status write_mirror(const doppel_mirror *mirror, void *user) {
     search_command *f = user;
-    fputs("{\"a\":", f->line);
-    print_json(f->line, mirror->a, strlen(mirror->a));
-    fputs(",\"b\":", f->line);
-    print_json(f->line, mirror->b, strlen(mirror->b));
-    fprintf(f->line, ",\"sharedPaths\":%llu,\"matchingPaths\":%llu,\"score\":%.6g", (unsigned long long)mirror->shared,
-            (unsigned long long)mirror->matching, mirror->score);
-    if (args_text(f->args, "page")) {
-        fputs(",\"page\":", f->line);
-        if (mirror->page)
-            print_json(f->line, mirror->page, strlen(mirror->page));
-        else
-            fputs("null", f->line);
-    }
-    fputs("}\n", f->line);
+    text_buffer *line = &f->line;
+    text_put(line, "{");
+    text_member_string(line, "a", slice_of(mirror->a));
+    text_member_string(line, "b", slice_of(mirror->b));
+    text_member_count(line, "sharedPaths", mirror->shared);
+    text_member_count(line, "matchingPaths", mirror->matching);
+    text_member_share(line, "score", mirror->score);
+    if (args_text(f->args, "page"))
+        text_member_string(line, "page", slice_of(mirror->page));
+    text_put(line, "}\n");
     return search_write_line(f);
 }
 
-static void print_summary(const search_command *f, const doppel_mirrors_counts *counts) {
-    printf("{\"recipe\":\"%s\"", doppel_recipe_text(f->loaded.recipe));
-    print_counts(stdout, &counts->input);
-    printf(",\"pages\":%llu,\"frequent\":%llu,\"candidates\":%llu,\"mirrors\":%llu,\"spilledBytes\":%llu}\n",
-           (unsigned long long)counts->pages, (unsigned long long)counts->frequent,
-           (unsigned long long)counts->candidates, (unsigned long long)counts->mirrors,
-           (unsigned long long)counts->spilled_bytes);
+static int print_summary(const search_command *f, const doppel_mirrors_counts *counts, int code) {
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_string(&out, "recipe", slice_of(doppel_recipe_text(f->loaded.recipe)));
+    text_counts(&out, &counts->input);
+    text_member_count(&out, "pages", counts->pages);
+    text_member_count(&out, "frequent", counts->frequent);
+    text_member_count(&out, "candidates", counts->candidates);
+    text_member_count(&out, "mirrors", counts->mirrors);
+    text_member_count(&out, "spilledBytes", counts->spilled_bytes);
+    text_put(&out, "}\n");
+    return finish_text(&out, code);
 }
 
 static int find(search_command *f) {
@@ -68,10 +69,7 @@ static int find(search_command *f) {
     int code = search_end(f, status, &error, &counts.input, &whole);
     if (whole && !counts.pages && counts.input.documents)
         message("none of the documents has both words and an http URL");
-    if (!whole || !args_flag(args, "json"))
-        return code;
-    print_summary(f, &counts);
-    return finish_stdout(code);
+    return whole && args_flag(args, "json") ? print_summary(f, &counts, code) : code;
 }
 
 int cmd_mirrors(const cli_args *args) {

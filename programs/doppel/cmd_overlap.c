@@ -3,7 +3,6 @@
 #include "commands.h"
 
 #include "common/message.h"
-#include "engine/index_place.h"
 
 #include <stdlib.h>
 
@@ -22,41 +21,48 @@ const cli_option overlap_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-static void print_passage(FILE *line, const doppel_passage *passage, doppel_slice begins) {
-    fprintf(line, "{\"a\":[%llu,%llu],\"b\":[%llu,%llu],\"words\":%llu,\"text\":", (unsigned long long)passage->a_start,
-            (unsigned long long)passage->a_end, (unsigned long long)passage->b_start,
-            (unsigned long long)passage->b_end, (unsigned long long)passage->words);
-    print_json(line, begins.data, begins.length);
-    fputc('}', line);
+static void put_passage(text_buffer *line, const doppel_passage *passage, doppel_slice begins) {
+    text_format(line, "{\"a\":[%llu,%llu],\"b\":[%llu,%llu]", (unsigned long long)passage->a_start,
+                (unsigned long long)passage->a_end, (unsigned long long)passage->b_start,
+                (unsigned long long)passage->b_end);
+    text_member_count(line, "words", passage->words);
+    text_member_string(line, "text", begins);
+    text_put(line, "}");
 }
 
 /* doppel_overlap_options.pair */
 static doppel_status write_pair(const doppel_overlap *pair, void *user) {
     search_command *f = user;
-    fputs("{\"a\":", f->line);
-    print_json(f->line, pair->a_id.data, pair->a_id.length);
-    fputs(",\"b\":", f->line);
-    print_json(f->line, pair->b_id.data, pair->b_id.length);
-    fprintf(f->line, ",\"containmentAB\":%.6g,\"containmentBA\":%.6g,\"passages\":[", pair->containment_ab,
-            pair->containment_ba);
+    text_buffer *line = &f->line;
+    text_put(line, "{");
+    text_member_string(line, "a", pair->a_id);
+    text_member_string(line, "b", pair->b_id);
+    text_member_share(line, "containmentAB", pair->containment_ab);
+    text_member_share(line, "containmentBA", pair->containment_ba);
+    text_member(line, "passages");
+    text_put(line, "[");
     for (size_t i = 0; i < pair->passage_count; i++) {
-        if (i)
-            fputc(',', f->line);
-        print_passage(f->line, &pair->passages[i], pair->begins[i]);
+        text_put(line, i ? "," : "");
+        put_passage(line, &pair->passages[i], pair->begins[i]);
     }
-    fputs("]}\n", f->line);
+    text_put(line, "]}\n");
     return search_write_line(f);
 }
 
-static void print_summary(const search_command *f, const doppel_overlap_counts *counts) {
-    printf("{\"recipe\":\"%s\"", doppel_recipe_text(f->loaded.recipe));
-    print_counts(stdout, &counts->input);
-    printf(",\"against\":%llu,\"copies\":%llu,\"samples\":%llu,\"frequent\":%llu,\"candidates\":%llu,\"pairs\":%llu,"
-           "\"spilledBytes\":%llu}\n",
-           (unsigned long long)counts->against.documents, (unsigned long long)counts->copies,
-           (unsigned long long)counts->samples, (unsigned long long)counts->frequent,
-           (unsigned long long)counts->candidates, (unsigned long long)counts->pairs,
-           (unsigned long long)counts->spilled_bytes);
+static int print_summary(const search_command *f, const doppel_overlap_counts *counts, int code) {
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_string(&out, "recipe", slice_of(doppel_recipe_text(f->loaded.recipe)));
+    text_counts(&out, &counts->input);
+    text_member_count(&out, "against", counts->against.documents);
+    text_member_count(&out, "copies", counts->copies);
+    text_member_count(&out, "samples", counts->samples);
+    text_member_count(&out, "frequent", counts->frequent);
+    text_member_count(&out, "candidates", counts->candidates);
+    text_member_count(&out, "pairs", counts->pairs);
+    text_member_count(&out, "spilledBytes", counts->spilled_bytes);
+    text_put(&out, "}\n");
+    return finish_text(&out, code);
 }
 
 /* What was read on both sides, for the messages. */
@@ -92,10 +98,7 @@ static int find(search_command *f, const char *const *against, size_t against_co
     doppel_status status = doppel_overlap_find(args->operands, args->operand_count, &options, &counts, &error);
     doppel_input_counts read = add_counts(&counts.input, &counts.against);
     int code = search_end(f, status, &error, &read, &whole);
-    if (!whole || !args_flag(args, "json"))
-        return code;
-    print_summary(f, &counts);
-    return finish_stdout(code);
+    return whole && args_flag(args, "json") ? print_summary(f, &counts, code) : code;
 }
 
 int cmd_overlap(const cli_args *args) {

@@ -10,7 +10,7 @@ const cli_option pairs_options[] = {
      "pair with the documents of this file or folder, --work folder or file of sketches too, but not those among each "
      "other"},
     AGAINST_BATCH_OPTIONS,
-    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"},
+    OUTPUT_OPTION,
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -23,22 +23,16 @@ typedef struct pairs_job {
 
 static doppel_status write_pairs(const doppel_near *pairs, size_t count, void *user) {
     pairs_job *job = user;
+    text_buffer *line = &job->b.line;
     doppel_status status = DOPPEL_OK;
     for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
-        char distance[64];
-        if (pairs[i].distance < 0)
-            snprintf(distance, sizeof distance, ",\"distance\":null,\"similarity\":");
-        else
-            snprintf(distance, sizeof distance, ",\"distance\":%d,\"similarity\":", pairs[i].distance);
-        status = batch_write_id(&job->b, &job->out, "{\"a\":", pairs[i].a);
-        if (status == DOPPEL_OK)
-            status = batch_write_id(&job->b, &job->out, ",\"b\":", pairs[i].b);
-        if (status == DOPPEL_OK)
-            status = add_text(&job->out, distance);
-        if (status == DOPPEL_OK)
-            status = add_share(&job->out, pairs[i].similarity);
-        if (status == DOPPEL_OK)
-            status = add_text(&job->out, "}\n");
+        text_put(line, "{");
+        batch_put_id(&job->b, "a", pairs[i].a);
+        batch_put_id(&job->b, "b", pairs[i].b);
+        text_member_distance(line, "distance", pairs[i].distance);
+        text_member_share(line, "similarity", pairs[i].similarity);
+        text_put(line, "}\n");
+        status = batch_write_line(&job->b, &job->out);
         job->pairs++;
     }
     return status;
@@ -71,9 +65,11 @@ int cmd_pairs(const cli_args *args) {
         written = writer_close(&job.out, written);
         code = written ? written : code;
         if (!written && args_flag(args, "json")) {
-            batch_print(&job.b);
-            printf(",\"pairs\":%llu}\n", (unsigned long long)job.pairs);
-            code = finish_stdout(code);
+            text_buffer out = {0};
+            batch_summary(&job.b, &out);
+            text_member_count(&out, "pairs", job.pairs);
+            text_put(&out, "}\n");
+            code = finish_text(&out, code);
         }
     }
     batch_close(&job.b);

@@ -291,51 +291,52 @@ static void show_costs(FILE *file, const doppel_costs *costs) {
     fprintf(file, "\n");
 }
 
-static void print_list(FILE *file, const char *name, const int *numbers, int count) {
-    fprintf(file, ",\"%s\":[", name);
+static void put_list(text_buffer *out, const char *name, const int *numbers, int count) {
+    text_format(out, ",\"%s\":[", name);
     for (int i = 0; i < count; i++)
-        fprintf(file, "%s%d", i ? "," : "", numbers[i]);
-    fprintf(file, "]");
+        text_format(out, "%s%d", i ? "," : "", numbers[i]);
+    text_format(out, "]");
 }
 
-static void print_plan(FILE *file, const doppel_plan *plan) {
+static void put_plan(text_buffer *out, const doppel_plan *plan) {
     int tables = plan->tables < DOPPEL_PLAN_TABLES ? plan->tables : DOPPEL_PLAN_TABLES;
-    fprintf(file, "{\"layout\":\"%s\",\"distance\":%d,\"tables\":%d", plan->layout, plan->distance, plan->tables);
-    print_list(file, "keyBits", plan->key_bits, tables);
-    print_list(file, "radii", plan->radius, tables);
-    fprintf(file, ",\"probes\":%.0f,\"candidates\":%.2f,\"bytesPerEntry\":%.2f,\"memory\":%.0f,\"microseconds\":%.4f",
-            plan->probes, plan->candidates, plan->bytes_per_entry, plan->memory, plan->microseconds);
+    text_format(out, "{\"layout\":\"%s\",\"distance\":%d,\"tables\":%d", plan->layout, plan->distance, plan->tables);
+    put_list(out, "keyBits", plan->key_bits, tables);
+    put_list(out, "radii", plan->radius, tables);
+    text_format(out,
+                ",\"probes\":%.0f,\"candidates\":%.2f,\"bytesPerEntry\":%.2f,\"memory\":%.0f,\"microseconds\":%.4f",
+                plan->probes, plan->candidates, plan->bytes_per_entry, plan->memory, plan->microseconds);
     if (plan->reduction > 0)
-        fprintf(file, ",\"reduction\":%.2f", plan->reduction);
-    fprintf(file, ",\"fits\":%s}", plan->fits ? "true" : "false");
+        text_format(out, ",\"reduction\":%.2f", plan->reduction);
+    text_format(out, ",\"fits\":%s}", plan->fits ? "true" : "false");
 }
 
-static void print_array(FILE *file, const char *name, const doppel_plan *plans, size_t count) {
-    fprintf(file, ",\"%s\":[", name);
+static void put_array(text_buffer *out, const char *name, const doppel_plan *plans, size_t count) {
+    text_format(out, ",\"%s\":[", name);
     for (size_t i = 0; i < count; i++) {
         if (i)
-            fprintf(file, ",");
-        print_plan(file, &plans[i]);
+            text_format(out, ",");
+        put_plan(out, &plans[i]);
     }
-    fprintf(file, "]");
+    text_format(out, "]");
 }
 
-static void print_plans(FILE *file, const plan_answer *answer) {
+static void put_plans(text_buffer *out, const plan_answer *answer) {
     const doppel_plan *chosen = answer->plans;
     cost_line lines[COSTS];
-    fprintf(file, "{\"for\":\"%s\",\"count\":%llu,\"distance\":%d,\"bits\":%d",
-            answer->purpose == DOPPEL_FOR_JOIN ? "join" : "find", (unsigned long long)chosen->count, chosen->distance,
-            chosen->bits);
+    text_format(out, "{\"for\":\"%s\",\"count\":%llu,\"distance\":%d,\"bits\":%d",
+                answer->purpose == DOPPEL_FOR_JOIN ? "join" : "find", (unsigned long long)chosen->count,
+                chosen->distance, chosen->bits);
     if (answer->memory)
-        fprintf(file, ",\"memory\":%llu", (unsigned long long)answer->memory);
-    fprintf(file, ",\"fits\":%s,\"layout\":\"%s\"", chosen->fits ? "true" : "false", chosen->layout);
-    print_array(file, "plans", answer->plans, answer->count);
-    print_array(file, "wider", answer->wider, answer->wider_count);
+        text_format(out, ",\"memory\":%llu", (unsigned long long)answer->memory);
+    text_format(out, ",\"fits\":%s,\"layout\":\"%s\"", chosen->fits ? "true" : "false", chosen->layout);
+    put_array(out, "plans", answer->plans, answer->count);
+    put_array(out, "wider", answer->wider, answer->wider_count);
     list_costs(&answer->costs, lines);
-    fprintf(file, ",\"costs\":{");
+    text_format(out, ",\"costs\":{");
     for (int i = 0; i < COSTS; i++)
-        fprintf(file, "%s\"%s\":%.4f", i ? "," : "", lines[i].name, lines[i].value);
-    fprintf(file, "}}\n");
+        text_format(out, "%s\"%s\":%.4f", i ? "," : "", lines[i].name, lines[i].value);
+    text_format(out, "}}\n");
 }
 
 /* ---- the command ---- */
@@ -408,11 +409,12 @@ static int answer_with(const cli_args *args, const plan_request *request, const 
     answer.count = count;
     answer.wider = wider;
     answer.wider_count = widen(request, plans, wider);
+    text_buffer out = {0};
     if (args_flag(args, "json"))
-        print_plans(stdout, &answer);
+        put_plans(&out, &answer);
     else
         show_plans(stdout, &answer);
-    int code = finish_stdout(EXIT_DONE);
+    int code = finish_text(&out, EXIT_DONE);
     if (plans[0].fits || code != EXIT_DONE)
         return code;
     char given[32], needed[32];

@@ -13,10 +13,14 @@ const cli_option prepare_options[] = {
 };
 
 static void print_server(const char *server, const char *library, const char *state, void *user) {
+    text_buffer out = {0};
     (void)user;
-    printf("{\"server\":");
-    print_json(stdout, server, strlen(server));
-    printf(",\"library\":\"%s\",\"state\":\"%s\"}\n", library, state);
+    text_put(&out, "{");
+    text_member_string(&out, "server", slice_of(server));
+    text_member_string(&out, "library", slice_of(library));
+    text_member_string(&out, "state", slice_of(state));
+    text_put(&out, "}\n");
+    print_text(&out, EXIT_DONE);
 }
 
 int cmd_prepare(const cli_args *args) {

@@ -22,9 +22,12 @@ int cmd_remove(const cli_args *args) {
                           : engine_ended(doppel_engine_remove(e.engine, id, strlen(id), &removed, &error), &error);
         if (code != EXIT_DONE)
             break;
-        printf("{\"id\":");
-        print_json(stdout, id, strlen(id));
-        printf(",\"removed\":%s}\n", removed ? "true" : "false");
+        text_buffer out = {0};
+        text_put(&out, "{");
+        text_member_string(&out, "id", slice_of(id));
+        text_member_bool(&out, "removed", removed);
+        text_put(&out, "}\n");
+        code = print_text(&out, code);
     }
     return engine_close(&e, finish_stdout(code));
 }

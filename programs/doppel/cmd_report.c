@@ -4,6 +4,7 @@
  * for the texts that are shown. */
 #include "batch/batch_command.h"
 #include "commands.h"
+#include "common/clock.h"
 #include "common/message.h"
 #include "common/progress.h"
 #include "report/report.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 enum { USUAL_GROUPS = 20, MOST_GROUPS = 500 };
 
@@ -27,9 +27,7 @@ const cli_option report_options[] = {
 };
 
 static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return (double)now_microseconds() * 1e-6;
 }
 
 static int check(const cli_args *args) {

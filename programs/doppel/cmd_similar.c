@@ -1,9 +1,8 @@
 /* cmd_similar.c - doppel similar: the documents of an index that are most similar to one, a JSON line each. */
 #include "commands.h"
 #include "common/message.h"
+#include "common/stored_json.h"
 #include "engine/feed.h"
-#include "engine/stored_json.h"
-#include "shared/id_list.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -34,18 +33,14 @@ static doppel_status pack(void *state, const doppel_document *document, doppel_o
 /* Keeps the first one and counts. */
 static doppel_status keep_first(void *user, const char *bytes, size_t length) {
     asked *a = user;
-    feed_bytes *kept = &a->feed.packed;
     doppel_document document;
     for (size_t at = 0, size; at < length; at += size) {
         size = unpack_document(&a->feed, bytes + at, &document, NULL);
         if (a->count++)
             continue;
-        if (!make_room(&kept->data, &kept->room, size, 1))
-            return DOPPEL_ERROR_MEMORY;
-        memcpy(kept->data, bytes + at, size);
-        kept->size = size;
+        text_add(&a->feed.packed, bytes + at, size);
     }
-    return DOPPEL_OK;
+    return a->feed.packed.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
 }
 
 /* Reads the one document of a file. */
@@ -97,12 +92,13 @@ static int show_similar(const engine_command *e, const doppel_item *item, const 
     doppel_stored_list list = {0};
     doppel_error error = {0};
     int code = engine_ended(doppel_engine_similar(e->engine, item, options, &list, &error), &error);
+    text_buffer out = {0};
     for (size_t i = 0; i < list.count && code == EXIT_DONE; i++) {
-        print_similar(stdout, &list.stored[i]);
-        putchar('\n');
+        text_similar(&out, &list.stored[i]);
+        text_put(&out, "\n");
     }
     doppel_stored_list_free(&list);
-    return finish_stdout(code);
+    return finish_text(&out, code);
 }
 
 static bool read_options(const cli_args *args, doppel_similar_options *options) {
@@ -134,6 +130,6 @@ int cmd_similar(const cli_args *args) {
     if (code == EXIT_DONE)
         code = show_similar(&e, &item, &options);
     doppel_stored_list_free(&known);
-    free(a.feed.packed.data);
+    text_free(&a.feed.packed);
     return engine_close(&e, code);
 }

@@ -1,20 +1,15 @@
 /* cmd_stats.c - doppel stats: what an index holds and costs, as one JSON object. */
 #include "commands.h"
+#include "common/clock.h"
 #include "common/message.h"
+#include "common/reasons.h"
 #include "engine/engine_command.h"
 #include "engine/index_settings.h"
-#include "engine/stored_json.h"
-
-#include <string.h>
 
 const cli_option stats_options[] = {
     INDEX_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
-
-static void print_count(const char *before, uint64_t count) {
-    printf("%s%llu", before, (unsigned long long)count);
-}
 
 /* What at most this share of what was counted exceeds, as a power of two. */
 static uint64_t quantile(const doppel_histogram *h, double share) {
@@ -27,55 +22,84 @@ static uint64_t quantile(const doppel_histogram *h, double share) {
     return (uint64_t)1 << DOPPEL_BUCKETS;
 }
 
-static void print_histogram(const char *before, const doppel_histogram *h) {
-    printf("%s{\"count\":%llu", before, (unsigned long long)h->count);
+static void put_histogram(text_buffer *out, const char *name, const doppel_histogram *h) {
+    text_member(out, name);
+    text_put(out, "{");
+    text_member_count(out, "count", h->count);
     if (h->count) {
-        printf(",\"mean\":%.6g", (double)h->sum / (double)h->count);
-        print_count(",\"p50Below\":", quantile(h, 0.5));
-        print_count(",\"p99Below\":", quantile(h, 0.99));
+        text_member_share(out, "mean", (double)h->sum / (double)h->count);
+        text_member_count(out, "p50Below", quantile(h, 0.5));
+        text_member_count(out, "p99Below", quantile(h, 0.99));
     }
-    putchar('}');
+    text_put(out, "}");
 }
 
-static void print_what_is_there(const doppel_engine_stats *s) {
-    print_count(",\n  \"documents\": ", s->documents);
-    print_count(",\n  \"copies\": ", s->copies);
-    print_count(",\n  \"titles\": ", s->titles);
-    print_count(",\n  \"duplicates\": {\"url\":", s->duplicates_by[0]);
-    print_count(",\"content\":", s->duplicates_by[1]);
-    print_count(",\"title\":", s->duplicates_by[2]);
-    print_time(stdout, "},\n  \"oldest\": ", s->oldest);
-    print_time(stdout, ",\n  \"newest\": ", s->newest);
-    print_count(",\n  \"lastNumber\": ", s->last);
-    print_count(",\n  \"diskBytes\": ", s->disk_bytes);
-    print_count(",\n  \"freeBytes\": ", s->free_bytes);
-    print_count(",\n  \"memoryBytes\": ", s->memory_bytes);
-    print_count(",\n  \"memory\": {\"keys\":", s->keys_bytes);
-    print_count(",\"near\":", s->near_bytes);
-    print_count(",\"titles\":", s->title_bytes);
-    printf("},\n  \"plan\": ");
-    print_json(stdout, s->plan, strlen(s->plan));
+/* A member on a line of its own. */
+static void put_line(text_buffer *out, const char *name) {
+    text_format(out, ",\n  \"%s\": ", name);
 }
 
-/* Of this command, which opens the index and asks: what a long-running process counts is its own to tell. */
-static void print_since_opened(const doppel_engine_stats *s) {
-    printf(",\n  \"sinceOpened\": {\"openSeconds\":%.6g", s->open_seconds);
-    print_count(",\"checks\":", s->checks);
-    print_count(",\"adds\":", s->adds);
-    print_count(",\"removes\":", s->removes);
-    print_count(",\"expired\":", s->expired);
-    print_count(",\"damaged\":", s->damaged);
-    print_count(",\"commits\":", s->commits);
-    print_count(",\"failedCommits\":", s->failed_commits);
-    print_count(",\"verdicts\":{\"unique\":", s->verdicts_by[0]);
-    print_count(",\"url\":", s->verdicts_by[1]);
-    print_count(",\"content\":", s->verdicts_by[2]);
-    print_count(",\"title\":", s->verdicts_by[3]);
-    print_histogram("},\"checkMicroseconds\":", &s->check_time);
-    print_histogram(",\"addMicroseconds\":", &s->add_time);
-    print_histogram(",\"commitMicroseconds\":", &s->commit_time);
-    print_histogram(",\"candidates\":", &s->candidates);
-    printf("}");
+static void put_count(text_buffer *out, const char *name, uint64_t count) {
+    put_line(out, name);
+    text_format(out, "%llu", (unsigned long long)count);
+}
+
+static void put_date(text_buffer *out, const char *name, uint64_t seconds) {
+    char date[DATE_ROOM];
+    put_line(out, name);
+    text_string(out, slice_of(seconds ? format_date(seconds, date) : NULL));
+}
+
+static void put_what_is_there(text_buffer *out, const doppel_engine_stats *s) {
+    put_count(out, "documents", s->documents);
+    put_count(out, "copies", s->copies);
+    put_count(out, "titles", s->titles);
+    put_line(out, "duplicates");
+    text_put(out, "{");
+    text_member_count(out, "url", s->duplicates_by[0]);
+    text_member_count(out, "content", s->duplicates_by[1]);
+    text_member_count(out, "title", s->duplicates_by[2]);
+    text_put(out, "}");
+    put_date(out, "oldest", s->oldest);
+    put_date(out, "newest", s->newest);
+    put_count(out, "lastNumber", s->last);
+    put_count(out, "diskBytes", s->disk_bytes);
+    put_count(out, "freeBytes", s->free_bytes);
+    put_count(out, "memoryBytes", s->memory_bytes);
+    put_line(out, "memory");
+    text_put(out, "{");
+    text_member_count(out, "keys", s->keys_bytes);
+    text_member_count(out, "near", s->near_bytes);
+    text_member_count(out, "titles", s->title_bytes);
+    text_put(out, "}");
+    put_line(out, "plan");
+    text_string(out, slice_of(s->plan));
+}
+
+/* Of this command, which opens the index and asks: what a long-running process counts, that process reports. */
+static void put_since_opened(text_buffer *out, const doppel_engine_stats *s) {
+    put_line(out, "sinceOpened");
+    text_put(out, "{");
+    text_member_share(out, "openSeconds", s->open_seconds);
+    text_member_count(out, "checks", s->checks);
+    text_member_count(out, "adds", s->adds);
+    text_member_count(out, "removes", s->removes);
+    text_member_count(out, "expired", s->expired);
+    text_member_count(out, "damaged", s->damaged);
+    text_member_count(out, "commits", s->commits);
+    text_member_count(out, "failedCommits", s->failed_commits);
+    text_member(out, "verdicts");
+    text_put(out, "{");
+    text_member_count(out, "unique", s->verdicts_by[REASON_NONE]);
+    text_member_count(out, "url", s->verdicts_by[REASON_URL]);
+    text_member_count(out, "content", s->verdicts_by[REASON_CONTENT]);
+    text_member_count(out, "title", s->verdicts_by[REASON_TITLE]);
+    text_put(out, "}");
+    put_histogram(out, "checkMicroseconds", &s->check_time);
+    put_histogram(out, "addMicroseconds", &s->add_time);
+    put_histogram(out, "commitMicroseconds", &s->commit_time);
+    put_histogram(out, "candidates", &s->candidates);
+    text_put(out, "}");
 }
 
 int cmd_stats(const cli_args *args) {
@@ -84,15 +108,17 @@ int cmd_stats(const cli_args *args) {
     int code = engine_open(&e, args, ENGINE_READ);
     if (code == EXIT_DONE) {
         doppel_engine_get_stats(e.engine, &stats);
-        printf("{\n  \"index\": ");
-        print_json(stdout, e.path, strlen(e.path));
-        print_what_is_there(&stats);
-        printf(",\n  \"options\": {");
-        print_settings(stdout, doppel_engine_get_options(e.engine), "\n    ");
-        printf("}");
-        print_since_opened(&stats);
-        printf("\n}\n");
-        code = finish_stdout(code);
+        text_buffer out = {0};
+        text_put(&out, "{\n  \"index\": ");
+        text_string(&out, slice_of(e.path));
+        put_what_is_there(&out, &stats);
+        put_line(&out, "options");
+        text_put(&out, "{");
+        text_settings(&out, doppel_engine_get_options(e.engine), "\n    ");
+        text_put(&out, "}");
+        put_since_opened(&out, &stats);
+        text_put(&out, "\n}\n");
+        code = finish_text(&out, code);
     }
     return engine_close(&e, code);
 }

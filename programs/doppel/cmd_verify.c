@@ -30,12 +30,17 @@ static int verify(const index_place *place) {
     doppel_status status = doppel_engine_verify(place->path, tell_finding, &job, &found, &error);
     if (status != DOPPEL_OK && !job.findings)
         return engine_ended(status, &error);
-    printf("{\"index\":");
-    print_json(stdout, job.name, strlen(job.name));
-    printf(",\"documents\":%llu,\"copies\":%llu,\"removed\":%llu,\"damaged\":%llu,\"bytes\":%llu,\"findings\":%llu}\n",
-           (unsigned long long)found.documents, (unsigned long long)found.copies, (unsigned long long)found.removed,
-           (unsigned long long)found.damaged, (unsigned long long)found.bytes, job.findings);
-    return finish_stdout(exit_code(status));
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_string(&out, "index", slice_of(job.name));
+    text_member_count(&out, "documents", found.documents);
+    text_member_count(&out, "copies", found.copies);
+    text_member_count(&out, "removed", found.removed);
+    text_member_count(&out, "damaged", found.damaged);
+    text_member_count(&out, "bytes", found.bytes);
+    text_member_count(&out, "findings", job.findings);
+    text_put(&out, "}\n");
+    return finish_text(&out, exit_code(status));
 }
 
 int cmd_verify(const cli_args *args) {

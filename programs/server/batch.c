@@ -8,6 +8,7 @@
  * as long as an answer may be, or all spools together are, the answer is cut: it ends with a problem that names the
  * first line that was not worked on, and the rest of the body is read away. So whatever was added is answered. Bad
  * lines cost little to send and much to answer: after BAD_LINES of them, those that follow each other get one line. */
+#include "common/stored_json.h"
 #include "server/service.h"
 
 #include <stdlib.h>
@@ -37,13 +38,13 @@ typedef struct bad_run {
 
 typedef struct batch {
     bool add;
-    bool broken;     /* what comes cannot be unpacked, which has been told */
-    bool cut;        /* the answer has ended, which has been told */
-    bool skipping;   /* the line is too long, which has been told */
-    text raw;        /* what came, packed or not */
-    text held;       /* lines, a NUL behind each */
-    size_t begun;    /* where the last one begins, which has no end yet */
-    uint64_t number; /* of lines so far */
+    bool broken;      /* what comes cannot be unpacked, which has been told */
+    bool cut;         /* the answer has ended, which has been told */
+    bool skipping;    /* the line is too long, which has been told */
+    text_buffer raw;  /* what came, packed or not */
+    text_buffer held; /* lines, a NUL behind each */
+    size_t begun;     /* where the last one begins, which has no end yet */
+    uint64_t number;  /* of lines so far */
     line lines[LINES];
     size_t count;
     doppel_item items[LINES];
@@ -51,7 +52,7 @@ typedef struct batch {
     doppel_status statuses[LINES];
     uint64_t bad; /* lines so far */
     bad_run run;
-    text out;
+    text_buffer out;
 } batch;
 
 static void work(request *r);
@@ -178,7 +179,7 @@ static void tell_item(request *r, size_t i, doppel_status status, uint64_t numbe
         status = ask_alone(r, i, &error);
     if (status == DOPPEL_OK) {
         end_run(b);
-        verdict_write(&b->out, &b->verdicts[i]);
+        text_verdict(&b->out, &b->verdicts[i], true);
         text_put(&b->out, "\n");
         return;
     }

@@ -46,7 +46,7 @@ void body_free(body *b);
 enum { SPOOL_MEMORY = 1 << 20 };
 
 typedef struct spool {
-    text head;
+    text_buffer head;
     int file; /* -1: none yet */
     uint64_t length;
     bool failed;

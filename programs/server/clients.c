@@ -1,6 +1,7 @@
 /* clients.c - what the server knows of its clients: tokens, how many requests a second, adds that are sent again. */
 #include "server/clients.h"
 
+#include "common/clock.h"
 #include "common/message.h"
 #include "doppel.h"
 
@@ -10,7 +11,6 @@
 #include <strings.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 
 /* ---- tokens ---- */
 
@@ -208,9 +208,7 @@ bool limits_allow(limits *l, const char *client, uint64_t now, unsigned *retry_a
 enum { ROWS = IDEMPOTENCY_KEYS };
 
 static uint64_t seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec;
+    return now_microseconds() / 1000000;
 }
 
 bool idempotency_open(idempotency *i) {
@@ -282,7 +280,7 @@ static void begin_new(idempotency *i, const idempotency_key *key) {
     i->place = (i->place + 1) % IDEMPOTENCY_KEYS;
 }
 
-idempotency_result idempotency_begin(idempotency *i, const idempotency_key *key, int *status, text *answer) {
+idempotency_result idempotency_begin(idempotency *i, const idempotency_key *key, int *status, text_buffer *answer) {
     idempotency_result result = KEY_NEW;
     pthread_mutex_lock(&i->lock);
     idempotency_entry *entry = find_entry(i, key);
@@ -305,7 +303,7 @@ idempotency_result idempotency_begin(idempotency *i, const idempotency_key *key,
     return result;
 }
 
-void idempotency_end(idempotency *i, const idempotency_key *key, int status, const text *answer) {
+void idempotency_end(idempotency *i, const idempotency_key *key, int status, const text_buffer *answer) {
     pthread_mutex_lock(&i->lock);
     idempotency_entry *entry = find_entry(i, key);
     if (entry && !entry->status) {

@@ -121,9 +121,9 @@ void idempotency_close(idempotency *i);
 void idempotency_make(const idempotency *i, const char *const parts[3], doppel_slice body, idempotency_key *key);
 
 /* Begins with a key, or gives what was answered under it. KEY_NEW: end it. */
-idempotency_result idempotency_begin(idempotency *i, const idempotency_key *key, int *status, text *answer);
+idempotency_result idempotency_begin(idempotency *i, const idempotency_key *key, int *status, text_buffer *answer);
 
 /* Remembers the answer; status 0: there is none, and the key is free again. */
-void idempotency_end(idempotency *i, const idempotency_key *key, int status, const text *answer);
+void idempotency_end(idempotency *i, const idempotency_key *key, int status, const text_buffer *answer);
 
 #endif

@@ -43,39 +43,20 @@ static doppel_status take_side(request *r, const char *name, side *s) {
 
 /* ---- the answer ---- */
 
-static void write_fingerprint(text *out, const uint64_t fingerprint[2], int bits) {
-    if (bits > 64)
-        text_format(out, "\"%016llx%016llx\"", (unsigned long long)fingerprint[1], (unsigned long long)fingerprint[0]);
-    else
-        text_format(out, "\"%0*llx\"", (bits + 3) / 4, (unsigned long long)fingerprint[0]);
-}
-
-static void write_side(text *out, const doppel_comparison *m, bool is_b) {
+static void write_side(text_buffer *out, const doppel_comparison *m, bool is_b) {
+    static const uint8_t no_digest[32];
     uint64_t words = is_b ? m->words_b : m->words_a;
     text_member_count(out, is_b ? "wordsB" : "wordsA", words);
     text_member_count(out, is_b ? "shinglesB" : "shinglesA", is_b ? m->shingles_b : m->shingles_a);
-    text_member(out, is_b ? "fingerprintB" : "fingerprintA");
-    write_fingerprint(out, is_b ? m->fingerprint_b : m->fingerprint_a, m->bits);
-    text_member(out, is_b ? "digestB" : "digestA");
-    text_put(out, words ? "\"" : "null");
-    if (words) {
-        text_hex(out, is_b ? m->digest_b : m->digest_a, 32);
-        text_put(out, "\"");
-    }
+    text_member_fingerprint(out, is_b ? "fingerprintB" : "fingerprintA", is_b ? m->fingerprint_b : m->fingerprint_a,
+                            m->bits);
+    text_member_digest(out, is_b ? "digestB" : "digestA", !words ? no_digest : is_b ? m->digest_b : m->digest_a);
 }
 
-static void write_count(text *out, const char *name, int64_t value) {
-    text_member(out, name);
-    if (value < 0)
-        text_put(out, "null");
-    else
-        text_format(out, "%lld", (long long)value);
-}
-
-static void write_measures(text *out, const doppel_comparison *m) {
-    write_count(out, "bits", m->bits);
-    write_count(out, "distance", m->distance);
-    write_count(out, "shinglesShared", (int64_t)m->shingles_shared);
+static void write_measures(text_buffer *out, const doppel_comparison *m) {
+    text_member_distance(out, "bits", m->bits);
+    text_member_distance(out, "distance", m->distance);
+    text_member_distance(out, "shinglesShared", (int64_t)m->shingles_shared);
     text_member_number(out, "similarity", m->similarity);
     text_member_number(out, "containmentAB", m->containment_ab);
     text_member_number(out, "containmentBA", m->containment_ba);
@@ -83,8 +64,8 @@ static void write_measures(text *out, const doppel_comparison *m) {
     text_member_number(out, "cosine", m->cosine);
     text_member_number(out, "angle", m->angle);
     text_member_number(out, "euclidean", m->euclidean);
-    write_count(out, "editDistance", m->edit_distance);
-    write_count(out, "indelDistance", m->indel_distance);
+    text_member_distance(out, "editDistance", m->edit_distance);
+    text_member_distance(out, "indelDistance", m->indel_distance);
     text_member(out, "editSimilarity");
     if (m->edit_distance < 0)
         text_put(out, "null");
@@ -133,7 +114,7 @@ static uint64_t *units_of_b(const comparison *c) {
     return places;
 }
 
-static bool write_passages(text *out, const comparison *c) {
+static bool write_passages(text_buffer *out, const comparison *c) {
     uint64_t *b = units_of_b(c);
     units a = {c->a.text.data, 0, 0};
     text_member(out, "passages");
@@ -158,7 +139,7 @@ static bool write_passages(text *out, const comparison *c) {
 }
 
 static void answer_comparison(request *r, const comparison *c) {
-    text *out = &r->answer;
+    text_buffer *out = &r->answer;
     text_put(out, "{");
     write_side(out, &c->measures, false);
     write_side(out, &c->measures, true);
@@ -253,7 +234,7 @@ static bool prepare(request *r, folding *f) {
 }
 
 /* A result as it was given, without its closing brace. */
-static void write_open(text *out, const json_value *given) {
+static void write_open(text_buffer *out, const json_value *given) {
     size_t length = given->text.length;
     text_add(out, given->text.data, length - 1);
 }

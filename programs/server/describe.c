@@ -4,9 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether a shape is not described yet; notes it. `done` holds the names, with a space around each. */
+static bool is_new(const shape_info *shape, text_buffer *done) {
+    char name[64];
+    snprintf(name, sizeof name, " %s ", shape->name);
+    text_add(done, "", 1);
+    bool there = done->failed || strstr(done->data, name);
+    done->length--;
+    if (!there)
+        text_put(done, name);
+    return !there;
+}
+
 /* ---- shapes as schemas of OpenAPI ---- */
 
-static void openapi_choices(text *out, const char *choices, bool or_null) {
+static void openapi_choices(text_buffer *out, const char *choices, bool or_null) {
     text_member(out, "enum");
     for (const char *at = choices; at;) {
         size_t length = strcspn(at, "|");
@@ -16,7 +28,7 @@ static void openapi_choices(text *out, const char *choices, bool or_null) {
     text_put(out, or_null ? ",null]" : "]");
 }
 
-static void write_number(text *out, const field *f) {
+static void write_number(text_buffer *out, const field *f) {
     text_member_string(out, "type", slice_of(f->whole ? "integer" : "number"));
     if (f->least == 0 && f->most == 0)
         return;
@@ -24,11 +36,11 @@ static void write_number(text *out, const field *f) {
     text_member_number(out, "maximum", f->most);
 }
 
-static void openapi_reference(text *out, const shape_info *shape) {
+static void openapi_reference(text_buffer *out, const shape_info *shape) {
     text_format(out, "{\"$ref\":\"#/components/schemas/%s\"}", shape->name);
 }
 
-static void write_array(text *out, const field *f) {
+static void write_array(text_buffer *out, const field *f) {
     text_member_string(out, "type", slice_of("array"));
     text_member(out, "items");
     if (f->shape)
@@ -37,7 +49,7 @@ static void write_array(text *out, const field *f) {
         text_put(out, "{}");
 }
 
-static void write_kinds(text *out, const field *f) {
+static void write_kinds(text_buffer *out, const field *f) {
     unsigned kinds = f->kinds & ~(unsigned)OR_NULL;
     if (kinds == (ANY_STRING | ANY_NUMBER)) {
         text_member(out, "anyOf");
@@ -59,7 +71,7 @@ static void write_kinds(text *out, const field *f) {
         text_member_bool(out, "nullable", true);
 }
 
-static void write_field(text *out, const field *f) {
+static void write_field(text_buffer *out, const field *f) {
     text_member(out, f->name);
     if ((f->kinds & ANY_OBJECT) && f->shape) {
         openapi_reference(out, f->shape);
@@ -72,7 +84,7 @@ static void write_field(text *out, const field *f) {
     text_put(out, "}");
 }
 
-static void write_required(text *out, const shape_info *shape) {
+static void write_required(text_buffer *out, const shape_info *shape) {
     const char *before = ",\"required\":[";
     for (const field *f = shape->fields; f->name; f++)
         if (f->required) {
@@ -83,7 +95,7 @@ static void write_required(text *out, const shape_info *shape) {
         text_put(out, "]");
 }
 
-static void write_schema(text *out, const shape_info *shape) {
+static void write_schema(text_buffer *out, const shape_info *shape) {
     text_member(out, shape->name);
     text_put(out, "{");
     text_member_string(out, "type", slice_of("object"));
@@ -103,16 +115,10 @@ static void write_schema(text *out, const shape_info *shape) {
     text_put(out, "}");
 }
 
-/* Writes a shape and those inside it, each once: `done` holds the names, with a space around each. */
-static void openapi_schemas(text *out, const shape_info *shape, text *done) {
-    char name[64];
-    snprintf(name, sizeof name, " %s ", shape->name);
-    text_add(done, "", 1);
-    bool there = done->data && strstr(done->data, name);
-    done->length--;
-    if (there || done->failed)
+/* Writes a shape and those inside it, each once. */
+static void openapi_schemas(text_buffer *out, const shape_info *shape, text_buffer *done) {
+    if (!is_new(shape, done))
         return;
-    text_put(done, name);
     write_schema(out, shape);
     for (const field *f = shape->fields; f->name; f++)
         if (f->shape)
@@ -124,17 +130,17 @@ static void openapi_schemas(text *out, const shape_info *shape, text *done) {
 #define INDEX_PATTERN "^[a-z0-9_-]{1,64}$"
 
 /* Whether a list has nothing yet. */
-static bool is_first(const text *out) {
+static bool is_first(const text_buffer *out) {
     return out->length && out->data[out->length - 1] == '[';
 }
 
-static void write_path_parameter(text *out, const char *name, const char *help, const char *pattern) {
+static void write_path_parameter(text_buffer *out, const char *name, const char *help, const char *pattern) {
     text_format(out, "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"description\":\"%s\"",
                 is_first(out) ? "" : ",", name, help);
     text_format(out, ",\"schema\":{\"type\":\"string\",\"pattern\":\"%s\"}}", pattern);
 }
 
-static void write_parameter(text *out, const parameter *p) {
+static void write_parameter(text_buffer *out, const parameter *p) {
     text_format(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"required\":%s", is_first(out) ? "" : ",", p->name,
                 p->required ? "true" : "false");
     text_member_string(out, "description", slice_of(p->help));
@@ -153,7 +159,7 @@ static void write_parameter(text *out, const parameter *p) {
     text_put(out, "}}");
 }
 
-static void write_parameters(text *out, const route_info *r, bool below) {
+static void write_parameters(text_buffer *out, const route_info *r, bool below) {
     text_member(out, "parameters");
     text_put(out, "[");
     if (below)
@@ -173,7 +179,7 @@ static void write_parameters(text *out, const route_info *r, bool below) {
     text_put(out, "]");
 }
 
-static void write_body(text *out, const route_info *r) {
+static void write_body(text_buffer *out, const route_info *r) {
     if (r->body == BODY_NONE)
         return;
     text_member(out, "requestBody");
@@ -187,7 +193,7 @@ static void write_body(text *out, const route_info *r) {
     text_put(out, "}}}");
 }
 
-static void write_answer(text *out, const route_info *r, const answer_info *a) {
+static void write_answer(text_buffer *out, const route_info *r, const answer_info *a) {
     char status[8];
     snprintf(status, sizeof status, "%d", a->status);
     text_member(out, status);
@@ -221,7 +227,7 @@ static bool can(const route_info *r, int status, bool below) {
 }
 
 /* Every problem of a status, from one of them on. */
-static void write_problem(text *out, const route_info *r, int first) {
+static void write_problem(text_buffer *out, const route_info *r, int first) {
     char help[512];
     size_t used = 0;
     for (int i = first; i < PROBLEM_KINDS && used < sizeof help; i++)
@@ -230,7 +236,7 @@ static void write_problem(text *out, const route_info *r, int first) {
     write_answer(out, r, &(answer_info){problems[first].status, &shape_problem, help});
 }
 
-static void write_answers(text *out, const route_info *r, bool below) {
+static void write_answers(text_buffer *out, const route_info *r, bool below) {
     text_member(out, "responses");
     text_put(out, "{");
     for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
@@ -246,7 +252,7 @@ static void write_answers(text *out, const route_info *r, bool below) {
     text_put(out, "}");
 }
 
-static void write_operation(text *out, const route_info *r, bool below) {
+static void write_operation(text_buffer *out, const route_info *r, bool below) {
     char method[8] = {0};
     for (size_t i = 0; r->method[i] && i < sizeof method - 1; i++)
         method[i] = (char)(r->method[i] | 32);
@@ -266,7 +272,7 @@ static void write_operation(text *out, const route_info *r, bool below) {
 }
 
 /* All methods of the path of a route, unless an earlier one has it. */
-static void write_path(text *out, const route_info *r, bool below) {
+static void write_path(text_buffer *out, const route_info *r, bool below) {
     for (const route_info *earlier = routes; earlier < r; earlier++)
         if (!strcmp(earlier->path, r->path))
             return;
@@ -280,8 +286,8 @@ static void write_path(text *out, const route_info *r, bool below) {
     text_put(out, "}");
 }
 
-void openapi_write(text *out) {
-    text done = {0};
+void openapi_write(text_buffer *out) {
+    text_buffer done = {0};
     text_format(out,
                 "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"doppel\",\"version\":\"%s\",\"description\":\"Finds the "
                 "documents you have already seen.\"}",
@@ -324,7 +330,7 @@ static const char *body_name(const route_info *r) {
     return r->body == BODY_LINES ? "application/x-ndjson" : "application/json";
 }
 
-static void print_kinds(text *out, const field *f) {
+static void print_kinds(text_buffer *out, const field *f) {
     static const struct {
         unsigned kinds;
         const char *name;
@@ -341,12 +347,12 @@ static void print_kinds(text *out, const field *f) {
         text_format(out, " of [%s](#%s)", f->shape->name, f->shape->name);
 }
 
-static void print_escaped(text *out, const char *words) {
+static void print_escaped(text_buffer *out, const char *words) {
     for (; *words; words++)
         text_format(out, *words == '|' ? "\\%c" : "%c", *words);
 }
 
-static void print_field(text *out, const field *f) {
+static void print_field(text_buffer *out, const field *f) {
     text_format(out, "| `%s` | ", f->name);
     print_kinds(out, f);
     text_format(out, " | %s | %s", f->required ? "yes" : "", f->help ? f->help : "");
@@ -359,15 +365,9 @@ static void print_field(text *out, const field *f) {
     text_put(out, " |\n");
 }
 
-static void print_shape(text *out, const shape_info *shape, text *done) {
-    char name[64];
-    snprintf(name, sizeof name, " %s ", shape->name);
-    text_add(done, "", 1);
-    bool there = done->data && strstr(done->data, name);
-    done->length--;
-    if (there || done->failed)
+static void print_shape(text_buffer *out, const shape_info *shape, text_buffer *done) {
+    if (!is_new(shape, done))
         return;
-    text_put(done, name);
     text_format(out, "\n### %s\n\n%s%s\n\n", shape->name, shape->help,
                 shape->open ? " Other fields may stand there, too." : "");
     if (shape->fields->name)
@@ -379,8 +379,8 @@ static void print_shape(text *out, const shape_info *shape, text *done) {
             print_shape(out, f->shape, done);
 }
 
-static void print_shapes(text *out) {
-    text done = {0};
+static void print_shapes(text_buffer *out) {
+    text_buffer done = {0};
     text_put(out, "\n## Bodies and answers\n");
     for (const route_info *r = routes; r->method; r++) {
         if (r->takes)
@@ -393,7 +393,7 @@ static void print_shapes(text *out) {
     text_free(&done);
 }
 
-static void print_parameters(text *out, const route_info *r) {
+static void print_parameters(text_buffer *out, const route_info *r) {
     for (int i = 0; i < MAX_PARAMETERS && r->parameters[i].name; i++) {
         const parameter *p = &r->parameters[i];
         text_format(out, "- `?%s=` %s: ", p->name, p->help);
@@ -407,7 +407,7 @@ static void print_parameters(text *out, const route_info *r) {
     }
 }
 
-static void print_route(text *out, const route_info *r) {
+static void print_route(text_buffer *out, const route_info *r) {
     static const char *const rights[] = {"nothing", "read", "write", "admin"};
     text_format(out, "\n### %s %s\n\n%s.%s%s\n\n", r->method, r->path, r->summary, *r->help ? " " : "", r->help);
     if (r->of_index)
@@ -426,7 +426,7 @@ static void print_route(text *out, const route_info *r) {
     }
 }
 
-static void print_problems(text *out) {
+static void print_problems(text_buffer *out) {
     text_put(out,
              "\n## Problems\n\nEvery error is `application/problem+json` (RFC 9457), a [Problem](#Problem). What is "
              "no HTTP at all, and heads that are too large, are answered by the HTTP library, with a page.\n\n"
@@ -436,7 +436,7 @@ static void print_problems(text *out) {
                     problems[i].title);
 }
 
-void manual_write(text *out) {
+void manual_write(text_buffer *out) {
     text_put(out,
              "# HTTP\n\nWhat `doppel serve` answers to. This page is made of the table that requests are checked by, "
              "programs/server/routes.c: `doppel --generate http`. The same for programs: `GET /openapi.json`.\n\n"

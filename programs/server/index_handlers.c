@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-static void write_index(text *out, index_entry *index) {
+static void write_index(text_buffer *out, index_entry *index) {
     const doppel_engine_options *o = index->engine ? doppel_engine_get_options(index->engine) : NULL;
     doppel_engine_stats s;
     index_stats(index, &s);
@@ -171,7 +171,7 @@ void handle_groups(request *r) {
 
 /* ---- stats ---- */
 
-static void write_histogram(text *out, const char *name, const doppel_histogram *h) {
+static void write_histogram(text_buffer *out, const char *name, const doppel_histogram *h) {
     text_member(out, name);
     text_put(out, "{");
     text_member_count(out, "count", h->count);
@@ -182,7 +182,7 @@ static void write_histogram(text *out, const char *name, const doppel_histogram 
     text_put(out, "]}");
 }
 
-static void write_by(text *out, const char *name, const uint64_t *by, bool unique) {
+static void write_by(text_buffer *out, const char *name, const uint64_t *by, bool unique) {
     static const char *const names[] = {"unique", "url", "content", "title"};
     text_member(out, name);
     text_put(out, "{");
@@ -195,7 +195,7 @@ static const char *one_of(const char *const *names, int number) {
     return names[number > 0 ? number - 1 : 0];
 }
 
-static void write_settings(text *out, const index_entry *index) {
+static void write_settings(text_buffer *out, const index_entry *index) {
     static const char *const near_names[] = {"distance", "similarity"},
                              *const duplicate_names[] = {"skip", "link", "store"},
                              *const url_names[] = {"duplicate", "refresh"},
@@ -221,7 +221,7 @@ static void write_settings(text *out, const index_entry *index) {
     text_put(out, "[");
     for (size_t i = 0; i < index->field_count; i++) {
         text_put(out, i ? "," : "");
-        text_json(out, index->fields[i], strlen(index->fields[i]));
+        text_string(out, slice_of(index->fields[i]));
     }
     text_put(out, "]");
     text_member_string(out, "onDuplicate", slice_of(one_of(duplicate_names, (int)o->on_duplicate)));
@@ -234,7 +234,7 @@ static void write_settings(text *out, const index_entry *index) {
     text_member_string(out, "durability", slice_of(one_of(durability_names, (int)o->durability)));
 }
 
-static void write_held(text *out, const doppel_engine_stats *s) {
+static void write_held(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "documents", s->documents);
     text_member_count(out, "copies", s->copies);
     text_member_count(out, "titlesKnown", s->titles);
@@ -251,7 +251,7 @@ static void write_held(text *out, const doppel_engine_stats *s) {
     text_member_count(out, "last", s->last);
 }
 
-static void write_done(text *out, const doppel_engine_stats *s) {
+static void write_done(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "checks", s->checks);
     text_member_count(out, "adds", s->adds);
     text_member_count(out, "removes", s->removes);

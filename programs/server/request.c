@@ -480,7 +480,7 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is no memory for this now"},
 };
 
-void problem_write(text *out, const problem *p) {
+void problem_write(text_buffer *out, const problem *p) {
     const problem_info *info = &problems[p->kind];
     text_format(out, "{\"type\":\"urn:doppel:problem:%s\",\"title\":\"%s\",\"status\":%d", info->name, info->title,
                 info->status);
@@ -576,12 +576,6 @@ void request_refused(request *r, doppel_status status, const doppel_error *error
 }
 
 /* ---- the whole ---- */
-
-uint64_t now_microseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 request *request_create(service *s, const request_head *head) {
     request *r = calloc(1, sizeof *r);

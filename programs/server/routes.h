@@ -147,8 +147,8 @@ route_match route_find(const char *method, doppel_slice path);
 
 /* ---- documents made of the tables (describe.c) ---- */
 
-struct text;
-void openapi_write(struct text *out);
-void manual_write(struct text *out);
+struct text_buffer;
+void openapi_write(struct text_buffer *out);
+void manual_write(struct text_buffer *out);
 
 #endif

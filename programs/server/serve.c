@@ -549,7 +549,7 @@ int serve(const cli_args *args, const served_index *index) {
 }
 
 int serve_generate(const char *what) {
-    text out = {0};
+    text_buffer out = {0};
     if (!strcmp(what, "openapi"))
         openapi_write(&out);
     else

@@ -43,9 +43,7 @@ static void *watch(void *user) {
     connections *all = user;
     pthread_mutex_lock(&all->lock);
     while (!all->stop) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
+        struct timespec until = milliseconds_from_now(1000);
         pthread_cond_timedwait(&all->end, &all->lock, &until);
         look(all);
     }
@@ -140,7 +138,7 @@ static struct MHD_Response *make_response(request *r) {
     r->sent = r->answer.length;
     response = MHD_create_response_from_buffer(r->answer.length, r->answer.data, MHD_RESPMEM_MUST_FREE);
     if (response)
-        r->answer = (text){0};
+        r->answer = (text_buffer){0};
     return response;
 }
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <time.h>
 
 /* ---- threads that work on requests ---- */
@@ -117,18 +116,16 @@ static void access_log_close(service *s) {
     s->access_log = NULL;
 }
 
-static void write_when(text *out) {
-    struct timeval now;
-    struct tm parts;
-    char when[32];
-    gettimeofday(&now, NULL);
-    gmtime_r(&now.tv_sec, &parts);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &parts);
-    text_format(out, "{\"time\":\"%s.%03dZ\"", when, (int)(now.tv_usec / 1000));
+static void write_when(text_buffer *out) {
+    struct timespec now;
+    char date[DATE_ROOM];
+    clock_gettime(CLOCK_REALTIME, &now);
+    text_format(out, "{\"time\":\"%.19s.%03dZ\"", format_date((uint64_t)now.tv_sec, date),
+                (int)(now.tv_nsec / 1000000));
 }
 
 void access_log_write(service *s, const request *r, uint64_t microseconds) {
-    text out = {0};
+    text_buffer out = {0};
     if (!s->options.access_log)
         return;
     write_when(&out);
@@ -183,7 +180,7 @@ static const char *path_of(size_t number) {
     return number < route_count() ? routes[number].path : "";
 }
 
-static void write_requests(text *out, metrics *m) {
+static void write_requests(text_buffer *out, metrics *m) {
     metrics_head(out, "http_requests_total", "counter", "Requests that were answered.");
     for (size_t i = 0; i < METRIC_ROUTES; i++)
         for (size_t k = 0; k < METRIC_STATUSES; k++) {
@@ -194,7 +191,7 @@ static void write_requests(text *out, metrics *m) {
         }
 }
 
-static void write_latency(text *out, metrics *m, size_t i) {
+static void write_latency(text_buffer *out, metrics *m, size_t i) {
     uint64_t so_far = 0;
     for (size_t k = 0; k <= LATENCY_BUCKETS; k++) {
         so_far += atomic_load(&m->latency[i][k]);
@@ -212,7 +209,7 @@ static void write_latency(text *out, metrics *m, size_t i) {
                 path_of(i), (unsigned long long)so_far);
 }
 
-static void write_latencies(text *out, metrics *m) {
+static void write_latencies(text_buffer *out, metrics *m) {
     metrics_head(out, "http_request_duration_seconds", "histogram",
                  "From the head of a request to the end of its answer.");
     for (size_t i = 0; i < METRIC_ROUTES; i++) {
@@ -224,7 +221,7 @@ static void write_latencies(text *out, metrics *m) {
     }
 }
 
-static void write_server(text *out, service *s) {
+static void write_server(text_buffer *out, service *s) {
     metrics *m = &s->metrics;
     metrics_process(out);
     metrics_single(out, "uptime_seconds", "gauge", "Since the server was started.",
@@ -244,7 +241,7 @@ static void write_server(text *out, service *s) {
 enum { SHOWN = 64 }; /* indexes; more would make the answer long */
 
 /* Of those that may be away. */
-static void write_stores(text *out, index_entry *const *list, size_t count) {
+static void write_stores(text_buffer *out, index_entry *const *list, size_t count) {
     bool begun = false;
     for (size_t i = 0; i < count; i++) {
         if (!list[i]->needs.connects)
@@ -256,7 +253,7 @@ static void write_stores(text *out, index_entry *const *list, size_t count) {
     }
 }
 
-static void write_indexes(text *out, service *s) {
+static void write_indexes(text_buffer *out, service *s) {
     index_entry *list[SHOWN];
     engine_figures engines[SHOWN];
     size_t count = 0;

@@ -11,6 +11,7 @@
 #ifndef SERVER_SERVICE_H
 #define SERVER_SERVICE_H
 
+#include "common/clock.h"
 #include "common/text.h"
 #include "server/bodies.h"
 #include "server/clients.h"
@@ -131,8 +132,8 @@ typedef struct request {
     uint64_t began;    /* microseconds */
     uint64_t received; /* bytes, as they came */
     body body;
-    text content;    /* JSON, unpacked */
-    size_t buffered; /* of it, what is counted */
+    text_buffer content; /* JSON, unpacked */
+    size_t buffered;     /* of it, what is counted */
     json json;
     struct batch *batch; /* of lines */
     doppel_item item;    /* the document */
@@ -148,7 +149,7 @@ typedef struct request {
     bool drop;         /* nor can it wait for the answer */
     int status;
     const char *type;
-    text answer;
+    text_buffer answer;
     spool *spool; /* in place of `answer` */
     char allow[64], location[160];
     unsigned retry_after;
@@ -223,7 +224,7 @@ void request_error(request *r, doppel_status status, const doppel_error *error);
 /* The same of upkeep, which not every kind of index takes: 501 then, with what the engine says of it. */
 void request_refused(request *r, doppel_status status, const doppel_error *error);
 
-void problem_write(text *out, const problem *p);
+void problem_write(text_buffer *out, const problem *p);
 /* `index` (NULL: none) is the one that was asked. */
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error);
 
@@ -243,7 +244,6 @@ bool item_make(const json *j, const json_value *object, const index_entry *index
 
 /* ---- answers that several handlers give (documents.c) ---- */
 
-void verdict_write(text *out, const doppel_verdict *verdict);
 /* {"NAME":[...]} of documents that were found; ranked: as similar ones. */
 void answer_list(request *r, const char *name, const doppel_stored_list *list, bool ranked);
 
@@ -291,8 +291,5 @@ void access_log_write(service *s, const request *r, uint64_t microseconds);
 
 /* Counts a request that has ended. */
 void metrics_count(metrics *m, const route_info *route, int status, uint64_t microseconds);
-
-/* Microseconds of a clock that only grows. */
-uint64_t now_microseconds(void);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct batch {
     record *records;
     size_t count, room;
     size_t bytes;   /* of values and keys */
-    uint64_t begun; /* when the first came, in ticks */
+    uint64_t begun; /* when the first came, in microseconds */
     uint64_t last;  /* when the last came */
     size_t without; /* records that are bad, or pages without a text: for the judgement of the first ones */
     bool ends;      /* no more come: the topics are at their end */

@@ -92,7 +92,7 @@ static rd_kafka_t *create(rd_kafka_type_t type, rd_kafka_conf_t *conf) {
 
 /* A name that no other process has. */
 static void name_uniquely(stream *s) {
-    unsigned long long chance[2] = {(unsigned long long)getpid(), now_ticks()};
+    unsigned long long chance[2] = {(unsigned long long)getpid(), now_microseconds()};
     (void)!getrandom(chance, sizeof chance, 0);
     snprintf(s->transactional_id, sizeof s->transactional_id, "doppel/%s/%016llx%016llx", s->settings.group, chance[0],
              chance[1]);
@@ -135,8 +135,8 @@ static void on_delivered(rd_kafka_t *producer, const rd_kafka_message_t *m, void
     if (m->err == RD_KAFKA_RESP_ERR__PURGE_QUEUE || m->err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT || !m->err)
         return;
     if (!s->undelivered)
-        say("topic %s does not take a record of %zu bytes: %s", rd_kafka_topic_name(m->rkt), m->len,
-            rd_kafka_err2str(m->err));
+        message("topic %s does not take a record of %zu bytes: %s", rd_kafka_topic_name(m->rkt), m->len,
+                rd_kafka_err2str(m->err));
     s->undelivered = s->undelivered ? s->undelivered : m->err;
     note_refused(s, m);
 }
@@ -148,9 +148,9 @@ static bool begin_transactions(stream *s) {
         rd_kafka_error_t *error = rd_kafka_init_transactions(s->producer, STEP);
         bool again = error && rd_kafka_error_is_retriable(error);
         if (error && !again)
-            say("the brokers %s do not let it begin: %s", s->settings.brokers, rd_kafka_error_string(error));
+            message("the brokers %s do not let it begin: %s", s->settings.brokers, rd_kafka_error_string(error));
         else if (error && tries % TOLD == 0)
-            say("waiting for the brokers %s: %s", s->settings.brokers, rd_kafka_error_string(error));
+            message("waiting for the brokers %s: %s", s->settings.brokers, rd_kafka_error_string(error));
         rd_kafka_error_destroy(error);
         if (!again || stream_stop)
             return !error;
@@ -213,11 +213,11 @@ static rd_kafka_resp_err_t ask_for_topic(stream *s, const char *name) {
 }
 
 /* Whether the brokers have a topic. Where they make topics by themselves they begin with it when they are asked, and do
- * not know it until it is made: they are asked until `limit`, in ticks. */
+ * not know it until it is made: they are asked until `limit`, in microseconds. */
 static bool has_topic(stream *s, const char *name, uint64_t limit) {
     enum { PAUSE = 50000 }; /* microseconds */
     rd_kafka_resp_err_t code = ask_for_topic(s, name);
-    while (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && now_ticks() < limit && !stream_stop) {
+    while (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && now_microseconds() < limit && !stream_stop) {
         usleep(PAUSE);
         code = ask_for_topic(s, name);
     }
@@ -233,7 +233,7 @@ static bool has_topic(stream *s, const char *name, uint64_t limit) {
 
 static bool has_topics(stream *s) {
     enum { MAKING = 5000000 }; /* microseconds that topics may take to be made: it takes some tenths of a second */
-    uint64_t limit = now_ticks() + MAKING;
+    uint64_t limit = now_microseconds() + MAKING;
     bool good = true;
     for (size_t i = 0; i < s->settings.in_count; i++)
         good = (s->settings.in[i][0] == '^' || has_topic(s, s->settings.in[i], limit)) && good;

@@ -7,11 +7,11 @@
  *
  * A batch goes as soon as the worker has nothing to do and its first record has waited for --wait; while the worker is
  * busy it grows, up to --batch records. So batches are small when little comes, and large when much does. */
+#include "common/message.h"
 #include "stream/worker.h"
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 static rd_kafka_topic_partition_t *find(rd_kafka_topic_partition_list_t *list, const rd_kafka_message_t *m) {
     return rd_kafka_topic_partition_list_find(list, rd_kafka_topic_name(m->rkt), m->partition);
@@ -65,7 +65,7 @@ static void find_ends(stream *s, const rd_kafka_topic_partition_list_t *partitio
 static void assign(stream *s, const rd_kafka_topic_partition_list_t *partitions) {
     rd_kafka_resp_err_t code = rd_kafka_assign(s->consumer, partitions);
     if (code)
-        say("partitions cannot be assigned: %s", rd_kafka_err2str(code));
+        message("partitions cannot be assigned: %s", rd_kafka_err2str(code));
 }
 
 /* Partitions stay paused when they are given back and come again, so that they are resumed before. */
@@ -113,7 +113,7 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
     (void)consumer;
     atomic_fetch_add(&s->figures.rebalances, 1);
     if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-        say("%d partition%s to work on", partitions->cnt, partitions->cnt == 1 ? "" : "s");
+        message("%d partition%s to work on", partitions->cnt, partitions->cnt == 1 ? "" : "s");
         find_ends(s, partitions);
         take_generation(s);
         assign(s, partitions);
@@ -122,7 +122,7 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
         return;
     }
     if (code != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS)
-        say("partitions are given back: %s", rd_kafka_err2str(code));
+        message("partitions are given back: %s", rd_kafka_err2str(code));
     let_go(s);
     assign(s, NULL);
 }
@@ -138,7 +138,7 @@ static rd_kafka_topic_partition_list_t *committed(stream *s) {
         code = all->elems[i].err;
     if (!code)
         return all;
-    say("what is committed is not known yet: %s", rd_kafka_err2str(code));
+    message("what is committed is not known yet: %s", rd_kafka_err2str(code));
     if (all)
         rd_kafka_topic_partition_list_destroy(all);
     return NULL;
@@ -178,15 +178,15 @@ static void go_back(stream *s) {
 enum { IDLE = 100, BUSY = 2, PATIENCE = 5000, QUIET = 1000 }; /* ms */
 
 static void tell_error(const rd_kafka_message_t *m) {
-    say("%s%s%s", m->rkt ? rd_kafka_topic_name(m->rkt) : "", m->rkt ? ": " : "", rd_kafka_message_errstr(m));
+    message("%s%s%s", m->rkt ? rd_kafka_topic_name(m->rkt) : "", m->rkt ? ": " : "", rd_kafka_message_errstr(m));
 }
 
 /* Takes what a poll gave. */
 static void take(stream *s, rd_kafka_message_t *m) {
     if (!m->err) {
         if (!s->gathering->count)
-            s->gathering->begun = now_ticks();
-        s->gathering->last = now_ticks();
+            s->gathering->begun = now_microseconds();
+        s->gathering->last = now_microseconds();
         note_position(s, m);
         note_end(s, m, false);
         stream_batch_add(s->gathering, m, &s->reading);
@@ -204,7 +204,7 @@ static void take(stream *s, rd_kafka_message_t *m) {
 static bool is_doubtful(const stream *s) {
     const batch *b = s->gathering;
     return s->job->input.refuse_bad && atomic_load(&s->judged) + b->count < STREAM_JUDGED &&
-           2 * b->without > b->count && now_ticks() - b->last < QUIET * 1000ull && !all_ended(s);
+           2 * b->without > b->count && now_microseconds() - b->last < QUIET * 1000ull && !all_ended(s);
 }
 
 static bool is_due(const stream *s) {
@@ -213,7 +213,7 @@ static bool is_due(const stream *s) {
         return true;
     if (!b->count || atomic_load(&s->busy) || is_doubtful(s))
         return false;
-    return now_ticks() - b->begun >= s->settings.wait * 1000ull || all_ended(s);
+    return now_microseconds() - b->begun >= s->settings.wait * 1000ull || all_ended(s);
 }
 
 /* Whether something is to be done beside taking records. */
@@ -245,12 +245,7 @@ static void gather(stream *s) {
 
 /* Waits for a place, for so many milliseconds. The lock is held. */
 static bool wait_for_place(stream *s, unsigned milliseconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += milliseconds / 1000;
-    until.tv_nsec += milliseconds % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = milliseconds_from_now((long)milliseconds);
     int code = 0;
     while ((s->queued || !s->spare) && code != ETIMEDOUT)
         code = pthread_cond_timedwait(&s->changed, &s->lock, &until);

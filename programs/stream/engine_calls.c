@@ -7,6 +7,7 @@
  * to pass them on would call pages new that are not. After TRIES attempts such records go to the dead letters, with the
  * reason; without a topic for those, or when MOST_DAMAGED in a row fail, the worker ends: nothing is lost, as nothing
  * of it is committed. */
+#include "common/message.h"
 #include "stream/parts.h"
 
 #include <stdio.h>
@@ -50,14 +51,14 @@ static outcome index_failed(stream *s, doppel_status status, const doppel_error 
     *damaged = false;
     atomic_store(&s->away, true);
     if (!may_pass(status)) {
-        say("%s: %s", s->job->place, error->message);
+        message("%s: %s", s->job->place, error->message);
         return OUTCOME_FAILED;
     }
     if (status == DOPPEL_ERROR_STORE && *tries + 1 >= TRIES && index_answers(s)) {
         *damaged = true;
         return OUTCOME_DONE;
     }
-    say("%s: %s; trying again", s->job->place, error->message);
+    message("%s: %s; trying again", s->job->place, error->message);
     return wait_to_try(s, (*tries)++) ? OUTCOME_DONE : OUTCOME_AGAIN;
 }
 
@@ -65,13 +66,13 @@ static outcome index_failed(stream *s, doppel_status status, const doppel_error 
 static outcome divert_damaged(stream *s, record *r, const doppel_error *error) {
     char why[sizeof error->message + 64];
     if (!s->settings.topics[TO_DEAD_LETTER] || s->damaged_in_a_row >= MOST_DAMAGED) {
-        say("%s: the index is damaged where this record belongs: %s: %s", r->origin, s->job->place, error->message);
-        say(s->damaged_in_a_row
-                ? "the last %u records failed like this one: mend the index, and start doppel stream again; "
-                  "nothing is lost"
-                : "with --dead-letter such records go there; or mend the index, and start doppel stream "
-                  "again: nothing is lost",
-            s->damaged_in_a_row);
+        message("%s: the index is damaged where this record belongs: %s: %s", r->origin, s->job->place, error->message);
+        message(s->damaged_in_a_row
+                    ? "the last %u records failed like this one: mend the index, and start doppel stream again; "
+                      "nothing is lost"
+                    : "with --dead-letter such records go there; or mend the index, and start doppel stream "
+                      "again: nothing is lost",
+                s->damaged_in_a_row);
         return OUTCOME_FAILED;
     }
     s->damaged_in_a_row++;

@@ -3,16 +3,8 @@
 
 #include "common/metrics.h"
 
-#include <time.h>
-
 static const double bounds[TIME_BUCKETS - 1] = {1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2,
                                                 0.5,  1,    2,    5,     10,    20,    50,  100};
-
-uint64_t now_ticks(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 void times_add(times *t, uint64_t microseconds) {
     size_t i = 0;
@@ -22,7 +14,7 @@ void times_add(times *t, uint64_t microseconds) {
     atomic_fetch_add_explicit(&t->sum, microseconds, memory_order_relaxed);
 }
 
-void times_write(text *out, const times *t, const char *name, const char *help) {
+void times_write(text_buffer *out, const times *t, const char *name, const char *help) {
     uint64_t so_far = 0;
     metrics_head(out, name, "histogram", help);
     for (size_t i = 0; i < TIME_BUCKETS; i++) {

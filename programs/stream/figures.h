@@ -2,6 +2,7 @@
 #ifndef STREAM_FIGURES_H
 #define STREAM_FIGURES_H
 
+#include "common/clock.h"
 #include "common/text.h"
 
 #include <stdatomic.h>
@@ -34,13 +35,10 @@ typedef struct figures {
     times engine;      /* adds and removes of a transaction */
 } figures;
 
-/* A clock that is never set, in microseconds. */
-uint64_t now_ticks(void);
-
 void times_add(times *t, uint64_t microseconds);
 
 /* A histogram in the text form of Prometheus, its name without doppel_. */
-void times_write(text *out, const times *t, const char *name, const char *help);
+void times_write(text_buffer *out, const times *t, const char *name, const char *help);
 
 /* The time that a share of them stayed below, in seconds: the bound of its bucket; 0: there are none. */
 double times_share(const times *t, double share);

@@ -4,6 +4,7 @@
 #include "common/message.h"
 #include "common/metrics.h"
 #include "common/progress.h"
+#include "common/reasons.h"
 #include "common/store_watch.h"
 #include "stream/worker.h"
 
@@ -15,29 +16,16 @@
 
 #define EVERY 10000000 /* microseconds between two lines */
 
-static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;
-
-void say(const char *format, ...) {
-    char line[2048];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(line, sizeof line, format, list);
-    va_end(list);
-    pthread_mutex_lock(&saying);
-    message("%s", line);
-    pthread_mutex_unlock(&saying);
-}
-
 void on_kafka_log(const rd_kafka_t *client, int level, const char *part, const char *line) {
     enum { NOTICE = 5, DEBUG = 7 }; /* as syslog(3) has them */
     (void)client;
     /* Of properties that are for both clients, each of them knows some only. */
     if ((level <= NOTICE || level == DEBUG) && strcmp(part, "CONFWARN") != 0)
-        say("kafka: %s: %s", part, line);
+        message("kafka: %s: %s", part, line);
 }
 
 /* of all partitions, each written to `out` if it is not NULL */
-static int64_t lag_of(stream *s, text *out) {
+static int64_t lag_of(stream *s, text_buffer *out) {
     rd_kafka_topic_partition_list_t *all = NULL;
     int64_t lag = 0;
     pthread_mutex_lock(&s->lock);
@@ -63,47 +51,49 @@ static unsigned long long count(const stream *s, counted what) {
 }
 
 void report_now_and_then(stream *s) {
-    uint64_t now = now_ticks(), records = figures_records(&s->figures);
-    pthread_mutex_lock(&saying);
+    uint64_t now = now_microseconds(), records = figures_records(&s->figures);
     progress_show(atomic_load(&s->figures.bytes), 0, records, NULL);
-    pthread_mutex_unlock(&saying);
     if (now - s->reported < EVERY)
         return;
     if (records != s->reported_records)
-        say("%.0f records/s; so far %llu: %llu unique, %llu duplicates, %llu bad, %llu tombstones; lag %lld",
-            (double)(records - s->reported_records) * 1e6 / (double)(now - s->reported), (unsigned long long)records,
-            count(s, COUNT_UNIQUE), (unsigned long long)figures_duplicates(&s->figures),
-            count(s, COUNT_DEAD_LETTERS) + count(s, COUNT_LEFT_OUT), count(s, COUNT_TOMBSTONES),
-            (long long)lag_of(s, NULL));
+        message("%.0f records/s; so far %llu: %llu unique, %llu duplicates, %llu bad, %llu tombstones; lag %lld",
+                (double)(records - s->reported_records) * 1e6 / (double)(now - s->reported),
+                (unsigned long long)records, count(s, COUNT_UNIQUE),
+                (unsigned long long)figures_duplicates(&s->figures),
+                count(s, COUNT_DEAD_LETTERS) + count(s, COUNT_LEFT_OUT), count(s, COUNT_TOMBSTONES),
+                (long long)lag_of(s, NULL));
     s->reported = now;
     s->reported_records = records;
 }
 
-static void print_count(const char *name, unsigned long long value) {
-    printf(",\"%s\":%llu", name, value);
-}
-
 static void print_summary(stream *s, double seconds) {
-    printf("{\"index\":");
-    print_json(stdout, s->job->place, strlen(s->job->place));
-    print_count("records", figures_records(&s->figures));
-    print_count("bytes", atomic_load(&s->figures.bytes));
-    print_count("unique", count(s, COUNT_UNIQUE));
-    print_count("duplicates", figures_duplicates(&s->figures));
-    print_count("byUrl", count(s, COUNT_BY_URL));
-    print_count("byContent", count(s, COUNT_BY_CONTENT));
-    print_count("byTitle", count(s, COUNT_BY_TITLE));
-    print_count("deadLetters", count(s, COUNT_DEAD_LETTERS));
-    print_count("leftOut", count(s, COUNT_LEFT_OUT));
-    print_count("tombstones", count(s, COUNT_TOMBSTONES));
-    print_count("transactions", atomic_load(&s->figures.transactions));
-    print_count("aborted", atomic_load(&s->figures.aborted));
-    printf(",\"seconds\":%.3f,\"engineSeconds\":%.3f,\"transactionSeconds\":%.3f}\n", seconds,
-           (double)atomic_load(&s->figures.engine.sum) * 1e-6, (double)atomic_load(&s->figures.transaction.sum) * 1e-6);
+    const figures *f = &s->figures;
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_string(&out, "index", slice_of(s->job->place));
+    text_member_count(&out, "records", figures_records(f));
+    text_member_count(&out, "bytes", atomic_load(&f->bytes));
+    text_member_count(&out, "unique", count(s, COUNT_UNIQUE));
+    text_member_count(&out, "duplicates", figures_duplicates(f));
+    text_member_count(&out, "byUrl", count(s, COUNT_BY_URL));
+    text_member_count(&out, "byContent", count(s, COUNT_BY_CONTENT));
+    text_member_count(&out, "byTitle", count(s, COUNT_BY_TITLE));
+    text_member_count(&out, "deadLetters", count(s, COUNT_DEAD_LETTERS));
+    text_member_count(&out, "leftOut", count(s, COUNT_LEFT_OUT));
+    text_member_count(&out, "tombstones", count(s, COUNT_TOMBSTONES));
+    text_member_count(&out, "transactions", atomic_load(&f->transactions));
+    text_member_count(&out, "aborted", atomic_load(&f->aborted));
+    text_format(&out, ",\"seconds\":%.3f,\"engineSeconds\":%.3f,\"transactionSeconds\":%.3f}\n", seconds,
+                (double)atomic_load(&f->engine.sum) * 1e-6, (double)atomic_load(&f->transaction.sum) * 1e-6);
+    if (out.failed)
+        message("no memory for the summary");
+    else
+        fwrite(out.data, 1, out.length, stdout);
+    text_free(&out);
 }
 
 int report_end(stream *s, int code) {
-    double seconds = (double)(now_ticks() - s->figures.started) * 1e-6;
+    double seconds = (double)(now_microseconds() - s->figures.started) * 1e-6;
     uint64_t records = figures_records(&s->figures);
     progress_end();
     message("%llu records in %.1f s: %llu unique, %llu duplicates (%llu by URL, %llu by content, %llu by title), %llu "
@@ -127,16 +117,23 @@ struct http {
 
 /* ---- what is shown ---- */
 
-static void write_records(text *out, const figures *f) {
-    static const char *const names[COUNTED] = {"unique",      "exact_url", "content_hash", "title_similarity",
-                                               "dead_letter", "left_out",  "tombstone"};
+static void write_records(text_buffer *out, const figures *f) {
+    const char *const names[COUNTED] = {
+        [COUNT_UNIQUE] = "unique",
+        [COUNT_BY_URL] = reason_names[REASON_URL],
+        [COUNT_BY_CONTENT] = reason_names[REASON_CONTENT],
+        [COUNT_BY_TITLE] = reason_names[REASON_TITLE],
+        [COUNT_DEAD_LETTERS] = "dead_letter",
+        [COUNT_LEFT_OUT] = "left_out",
+        [COUNT_TOMBSTONES] = "tombstone",
+    };
     metrics_head(out, "stream_records_total", "counter", "Records that were committed, by what they were.");
     for (int i = 0; i < COUNTED; i++)
         text_format(out, "doppel_stream_records_total{outcome=\"%s\"} %llu\n", names[i],
                     (unsigned long long)atomic_load(&f->records[i]));
 }
 
-static void write_figures(text *out, stream *s) {
+static void write_figures(text_buffer *out, stream *s) {
     figures *f = &s->figures;
     write_records(out, f);
     metrics_single(out, "stream_bytes_total", "counter", "Bytes of their values.", (double)atomic_load(&f->bytes));
@@ -159,7 +156,7 @@ static void write_figures(text *out, stream *s) {
 }
 
 /* What there is to say of the index without waiting for it. */
-static void write_index(text *out, stream *s) {
+static void write_index(text_buffer *out, stream *s) {
     engine_figures engine = {.name = "default"};
     watch_stats(&s->http->watch, &engine.stats);
     metrics_engines(out, &engine, 1);
@@ -169,10 +166,10 @@ static void write_index(text *out, stream *s) {
     text_format(out, "doppel_store_up{index=\"%s\"} %d\n", engine.name, !watch_is_away(&s->http->watch));
 }
 
-static void write_metrics(text *out, stream *s) {
+static void write_metrics(text_buffer *out, stream *s) {
     metrics_process(out);
     metrics_single(out, "uptime_seconds", "gauge", "Since the worker was started.",
-                   (double)(now_ticks() - s->figures.started) * 1e-6);
+                   (double)(now_microseconds() - s->figures.started) * 1e-6);
     write_figures(out, s);
     write_index(out, s);
 }
@@ -183,7 +180,7 @@ static void write_metrics(text *out, stream *s) {
 static bool is_stuck(stream *s) {
     enum { LONG = 5000000 }; /* microseconds */
     uint64_t since = atomic_load(&s->since);
-    return atomic_load(&s->away) || (since && now_ticks() - since > LONG);
+    return atomic_load(&s->away) || (since && now_microseconds() - since > LONG);
 }
 
 /* Asks them, since a worker that has nothing to do does not notice. */
@@ -209,7 +206,7 @@ static const char *why_not_ready(stream *s) {
 
 /* ---- answers ---- */
 
-static enum MHD_Result answer(struct MHD_Connection *to, unsigned status, const char *type, text *body) {
+static enum MHD_Result answer(struct MHD_Connection *to, unsigned status, const char *type, text_buffer *body) {
     struct MHD_Response *response =
         body->failed ? NULL : MHD_create_response_from_buffer(body->length, body->data, MHD_RESPMEM_MUST_COPY);
     text_free(body);
@@ -225,7 +222,7 @@ static enum MHD_Result answer(struct MHD_Connection *to, unsigned status, const 
 static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const char *path, const char *method,
                                   const char *version, const char *bytes, size_t *length, void **state) {
     stream *s = user;
-    text body = {0};
+    text_buffer body = {0};
     (void)version, (void)bytes, (void)state;
     if (*length)
         return MHD_NO;
@@ -260,7 +257,7 @@ int http_start(stream *s) {
     if (code != EXIT_DONE)
         return code;
     if (!watch_open(&s->http->watch, s->job->engine, &s->job->needs, "pages wait")) {
-        say("no threads to watch the store");
+        message("no threads to watch the store");
         return EXIT_STORE;
     }
     s->http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ITC, 0,
@@ -268,9 +265,9 @@ int http_start(stream *s) {
                                        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
                                        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT, MHD_OPTION_END);
     if (s->http->daemon)
-        say("listening on http://%s", s->http->listening.where);
+        message("listening on http://%s", s->http->listening.where);
     else
-        say("cannot serve on %s", s->http->listening.where);
+        message("cannot serve on %s", s->http->listening.where);
     return s->http->daemon ? EXIT_DONE : EXIT_STORE;
 }
 

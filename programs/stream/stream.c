@@ -67,7 +67,7 @@ static int run(stream *s) {
     code = consume_run(s);
     worker_stop(s);
     if (s->consumer && code == EXIT_DONE)
-        say("stopping");
+        message("stopping");
     return code;
 }
 
@@ -76,7 +76,7 @@ static stream *create(const stream_job *job) {
     if (!s)
         return NULL;
     s->job = job;
-    s->figures.started = s->reported = now_ticks();
+    s->figures.started = s->reported = now_microseconds();
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->positions = rd_kafka_topic_partition_list_new(8);

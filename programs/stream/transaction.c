@@ -1,4 +1,7 @@
 /* transaction.c - a part of a batch to Kafka: what was decided and the offsets, in one transaction. */
+#include "common/message.h"
+#include "common/reasons.h"
+#include "common/stored_json.h"
 #include "stream/verdict_member.h"
 #include "stream/worker.h"
 
@@ -140,20 +143,17 @@ static rd_kafka_resp_err_t put_unchanged(stream *s, const record *r, output to, 
 
 /* The page, with the verdict as its last member. */
 static rd_kafka_resp_err_t put_duplicate(stream *s, const record *r, const doppel_verdict *verdict) {
-    text value = {0}, json = {0};
+    text_buffer value = {0}, json = {0};
     const doppel_slice page = {r->message->payload, r->message->len};
     doppel_verdict shown = *verdict;
     shown.known = shown.replaced = false; /* what happened in the index may be another thing the second time */
-    size_t length = doppel_verdict_json(&shown, false, NULL, 0);
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
-    if (text_reserve(&json, length + 1)) {
-        doppel_verdict_json(&shown, false, json.data, json.room);
-        const doppel_slice member = {json.data, length};
-        if (object_with(&value, page, s->settings.verdict_key, member) && !value.failed) {
-            outgoing out = {TO_DUPLICATES, value.data, value.length, RD_KAFKA_MSG_F_COPY,
-                            headers_of_duplicate(r->message, verdict->original_id)};
-            code = put(s, r, &out);
-        }
+    text_verdict(&json, &shown, false);
+    const doppel_slice member = {json.data, json.length};
+    if (!json.failed && object_with(&value, page, s->settings.verdict_key, member) && !value.failed) {
+        outgoing out = {TO_DUPLICATES, value.data, value.length, RD_KAFKA_MSG_F_COPY,
+                        headers_of_duplicate(r->message, verdict->original_id)};
+        code = put(s, r, &out);
     }
     text_free(&json);
     text_free(&value);
@@ -198,16 +198,17 @@ static outcome replace_producer(stream *s, const char *why) {
     char fault[256];
     bool fenced = rd_kafka_fatal_error(s->producer, fault, sizeof fault) == RD_KAFKA_RESP_ERR__FENCED;
     bool named = s->settings.instance && (fenced || !s->job->needs.one_writer);
-    say("the transaction has failed for good: %s", why);
+    message("the transaction has failed for good: %s", why);
     producer_close(s);
     if (named || s->reopened++ >= MOST) {
-        say(named ? "is there another worker with --instance %s? Each needs a name of its own"
-                  : "giving up; %s starts with the same records when it is started again",
-            named ? s->settings.instance : "doppel stream");
+        message(named ? "is there another worker with --instance %s? Each needs a name of its own"
+                      : "giving up; %s starts with the same records when it is started again",
+                named ? s->settings.instance : "doppel stream");
         return OUTCOME_FAILED;
     }
     if (fenced)
-        say("another worker writes under the name of this one (a copy of its index folder?): it goes on under another");
+        message(
+            "another worker writes under the name of this one (a copy of its index folder?): it goes on under another");
     return (fenced ? producer_rename(s) : producer_open(s)) ? OUTCOME_AGAIN : OUTCOME_FAILED;
 }
 
@@ -223,7 +224,7 @@ static outcome take_back(stream *s) {
         rd_kafka_error_destroy(error);
         atomic_store(&s->away, true);
         if (again)
-            say("the transaction cannot be taken back yet: %s", why);
+            message("the transaction cannot be taken back yet: %s", why);
         else
             return replace_producer(s, why);
     }
@@ -231,8 +232,8 @@ static outcome take_back(stream *s) {
     bool too_large = s->undelivered == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
     if (!is_lasting(s->undelivered) || (too_large && refuse_largest(s)))
         return OUTCOME_AGAIN;
-    say("%s; mend it (a topic's max.message.bytes, its rights) and start doppel stream again: nothing is lost",
-        rd_kafka_err2str(s->undelivered));
+    message("%s; mend it (a topic's max.message.bytes, its rights) and start doppel stream again: nothing is lost",
+            rd_kafka_err2str(s->undelivered));
     return OUTCOME_FAILED;
 }
 
@@ -244,14 +245,14 @@ static outcome settle(stream *s, rd_kafka_error_t *error, const char *what, bool
     rd_kafka_error_destroy(error);
     atomic_store(&s->away, true);
     if (!abort && retry && !stream_stop) {
-        say("%s; trying again", why);
+        message("%s; trying again", why);
         *again = true;
         return OUTCOME_DONE;
     }
     *again = false;
     if (!abort && !retry)
         return replace_producer(s, why);
-    say("%s; the transaction is taken back", why);
+    message("%s; the transaction is taken back", why);
     return take_back(s);
 }
 
@@ -311,7 +312,8 @@ static outcome put_all(stream *s, const batch *b, size_t from, size_t to) {
         if (rd_kafka_fatal_error(s->producer, why, sizeof why))
             return replace_producer(s, why);
         s->undelivered = code;
-        say("%s cannot be written: %s; the transaction is taken back", b->records[i].origin, rd_kafka_err2str(code));
+        message("%s cannot be written: %s; the transaction is taken back", b->records[i].origin,
+                rd_kafka_err2str(code));
         return take_back(s);
     }
     return OUTCOME_DONE;
@@ -339,11 +341,12 @@ static counted kind_of(const stream *s, const batch *b, const record *r) {
         return s->to[TO_DEAD_LETTER] ? COUNT_DEAD_LETTERS : COUNT_LEFT_OUT;
     if (r->kind == RECORD_TOMBSTONE)
         return COUNT_TOMBSTONES;
-    if (!verdict->is_duplicate || !verdict->reason)
-        return COUNT_UNIQUE;
-    return !strcmp(verdict->reason, "exact_url")      ? COUNT_BY_URL
-           : !strcmp(verdict->reason, "content_hash") ? COUNT_BY_CONTENT
-                                                      : COUNT_BY_TITLE;
+    switch (verdict->is_duplicate ? reason_of(verdict->reason) : REASON_NONE) {
+    case REASON_URL: return COUNT_BY_URL;
+    case REASON_CONTENT: return COUNT_BY_CONTENT;
+    case REASON_TITLE: return COUNT_BY_TITLE;
+    default: return COUNT_UNIQUE;
+    }
 }
 
 static void note(stream *s, const batch *b, size_t from, size_t to) {
@@ -376,11 +379,11 @@ static void note(stream *s, const batch *b, size_t from, size_t to) {
 }
 
 outcome transaction_run(stream *s, batch *b, size_t from, size_t to) {
-    uint64_t begun = now_ticks();
+    uint64_t begun = now_microseconds();
     outcome o = run(s, b, from, to);
     if (o != OUTCOME_DONE)
         return o;
-    times_add(&s->figures.transaction, now_ticks() - begun);
+    times_add(&s->figures.transaction, now_microseconds() - begun);
     atomic_fetch_add(&s->figures.transactions, 1);
     atomic_store(&s->away, false);
     s->reopened = 0;

@@ -8,7 +8,7 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-bool object_with(text *to, doppel_slice object, const char *key, doppel_slice value) {
+bool object_with(text_buffer *to, doppel_slice object, const char *key, doppel_slice value) {
     const char *begin = object.length ? memchr(object.data, '{', object.length) : NULL;
     const char *end = object.data + object.length;
     while (begin && end > begin && is_space(end[-1]))
@@ -22,7 +22,7 @@ bool object_with(text *to, doppel_slice object, const char *key, doppel_slice va
     text_add(to, object.data, (size_t)(last - object.data));
     if (last != begin + 1)
         text_put(to, ",");
-    text_json(to, key, strlen(key));
+    text_string(to, slice_of(key));
     text_put(to, ":");
     text_add(to, value.data, value.length);
     text_add(to, last, (size_t)(object.data + object.length - last));

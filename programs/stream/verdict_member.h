@@ -6,6 +6,6 @@
 
 /* Puts the object into `to`, with "key":value as its last member and all else as it stands: `value` is JSON. The object
  * is one that a JSON reader has taken. False: it is none after all. The text is marked when there is no memory. */
-bool object_with(text *to, doppel_slice object, const char *key, doppel_slice value);
+bool object_with(text_buffer *to, doppel_slice object, const char *key, doppel_slice value);
 
 #endif

@@ -1,4 +1,5 @@
 /* worker.c - a batch to the engine, and its outcome to Kafka: part by part, each a transaction. */
+#include "common/message.h"
 #include "stream/parts.h"
 
 #include <stdio.h>
@@ -46,7 +47,7 @@ static reached *learn_reached(stream *s, const rd_kafka_message_t *m) {
     rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_add(one, rd_kafka_topic_name(m->rkt), m->partition);
     rd_kafka_resp_err_t code = rd_kafka_committed(s->consumer, one, PATIENCE);
     while ((code = code ? code : at->err) && !stream_stop && !atomic_load(&s->abandon)) {
-        say("what is committed is not known yet: %s", rd_kafka_err2str(code));
+        message("what is committed is not known yet: %s", rd_kafka_err2str(code));
         usleep(100000);
         code = rd_kafka_committed(s->consumer, one, PATIENCE);
     }
@@ -96,7 +97,8 @@ static outcome judge_anew(stream *s, batch *b, const part *p, record *r, const r
     if (o != OUTCOME_DONE || (there && !is_lost(b, p, r, at, origin)))
         return o;
     if (there) {
-        say("%s: it is a copy of what was indexed at %s, which never came out and is not in the topic any more: judged "
+        message(
+            "%s: it is a copy of what was indexed at %s, which never came out and is not in the topic any more: judged "
             "anew",
             r->origin, origin);
         o = forget(s, r, verdict->original_id);
@@ -132,7 +134,7 @@ static outcome judge_copies_of_lost(stream *s, batch *b, const part *p) {
 /* ---- batches ---- */
 
 static outcome run_part(stream *s, batch *b, part *p) {
-    uint64_t begun = now_ticks();
+    uint64_t begun = now_microseconds();
     outcome o = find_part(s, b, p);
     if (o == OUTCOME_DONE)
         o = add_pages(s, b, p->from, p->to);
@@ -140,7 +142,7 @@ static outcome run_part(stream *s, batch *b, part *p) {
         o = judge_copies_of_lost(s, b, p);
     if (o == OUTCOME_DONE)
         divert_refused(s, b, p->from, p->to);
-    times_add(&s->figures.engine, now_ticks() - begun);
+    times_add(&s->figures.engine, now_microseconds() - begun);
     return o;
 }
 
@@ -151,11 +153,11 @@ static outcome tell_bad(stream *s, const batch *b, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
         const record *r = &b->records[i];
         if (r->kind == RECORD_BAD && bad++ < NAMED)
-            say("%s: %s%s", r->origin, r->why ? r->why : "no memory",
-                s->to[TO_DEAD_LETTER] || s->settings.strict ? "" : "; left out");
+            message("%s: %s%s", r->origin, r->why ? r->why : "no memory",
+                    s->to[TO_DEAD_LETTER] || s->settings.strict ? "" : "; left out");
     }
     if (bad > NAMED)
-        say("and %zu more like these", bad - NAMED);
+        message("and %zu more like these", bad - NAMED);
     if (!bad || !s->settings.strict)
         return OUTCOME_DONE;
     pthread_mutex_lock(&s->lock);
@@ -184,7 +186,8 @@ static void tell_refused(const stream *s, const batch *b, uint64_t judged, uint6
         i++;
     const rd_kafka_message_t *m = b->records[i].message;
     const char *text_key = s->job->input.text_key, *html_key = s->job->input.html_key;
-    say("%llu of the first %llu records are bad, or have no field \"%s\" or \"%s\": --text-key names it; --allow-bad "
+    message(
+        "%llu of the first %llu records are bad, or have no field \"%s\" or \"%s\": --text-key names it; --allow-bad "
         "goes "
         "on without them. %s begins: %.*s",
         (unsigned long long)without, (unsigned long long)judged, text_key ? text_key : "text",
@@ -223,12 +226,12 @@ static outcome run_batch(stream *s, batch *b) {
         return o;
     make_items(b);
     if (!id_set_open(&p.ids, b->count)) {
-        say("no memory");
+        message("no memory");
         return OUTCOME_FAILED;
     }
     while (p.from < b->count && o == OUTCOME_DONE && !atomic_load(&s->abandon)) {
         p.adds = p.unnamed = false;
-        atomic_store(&s->since, now_ticks());
+        atomic_store(&s->since, now_microseconds());
         id_set_clear(&p.ids);
         o = run_part(s, b, &p);
         if (o == OUTCOME_DONE)
@@ -287,7 +290,7 @@ static void *work(void *user) {
 bool worker_start(stream *s) {
     if (!pthread_create(&s->worker, NULL, work, s))
         return true;
-    say("no threads");
+    message("no threads");
     return false;
 }
 

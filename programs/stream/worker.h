@@ -74,7 +74,7 @@ typedef struct stream {
     atomic_bool busy;                              /* queued or working */
     atomic_bool abandon;        /* partitions are to be given back: what has not begun is left to others */
     atomic_bool away;           /* the index or the brokers do not answer */
-    atomic_uint_fast64_t since; /* when the worker began with a part, in ticks; 0: it has none */
+    atomic_uint_fast64_t since; /* when the worker began with a part, in microseconds; 0: it has none */
     atomic_bool joined;         /* partitions were assigned */
 
     /* Of the caller's thread. */
@@ -82,7 +82,7 @@ typedef struct stream {
     rd_kafka_topic_partition_list_t *ends; /* --until-end: where partitions ended at first; opaque: reached */
     rd_kafka_topic_partition_list_t *paused;
     bool assigned;
-    uint64_t reported; /* when, in ticks */
+    uint64_t reported; /* when, in microseconds */
     uint64_t reported_records;
 } stream;
 
@@ -125,7 +125,6 @@ void divert_refused(stream *s, batch *b, size_t from, size_t to); /* makes them 
 void free_refused(stream *s);
 
 /* ---- report.c ---- */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* message(), from any thread */
 void on_kafka_log(const rd_kafka_t *client, int level, const char *part, const char *line);
 void report_now_and_then(stream *s);
 int report_end(stream *s, int code);

@@ -66,7 +66,7 @@ static void test_limits(void **state) {
     memset(deep + 100, ']', 100);
     assert_true(json_read(&j, deep + 100 - JSON_MAX_DEPTH, 2 * JSON_MAX_DEPTH));
     assert_false(json_read(&j, deep + 99 - JSON_MAX_DEPTH, 2 * JSON_MAX_DEPTH + 2));
-    text many = {0};
+    text_buffer many = {0};
     text_put(&many, "{");
     for (int i = 0; i <= JSON_MAX_MEMBERS; i++)
         text_format(&many, "%s\"%d\":0", i ? "," : "", i);
@@ -81,7 +81,7 @@ static void test_held_strings(void **state) {
     (void)state;
     json j = {0};
     for (int size = 1; size < 300; size += 37) {
-        text t = {0};
+        text_buffer t = {0};
         for (int i = 0; i < size; i++)
             text_format(&t, "%s\"%d\\t\\u00e4\"", i ? "," : "[", i);
         text_put(&t, "]");
@@ -121,9 +121,9 @@ static void test_shapes(void **state) {
 static void test_written_json_is_read_again(void **state) {
     (void)state;
     static const char bytes[] = "a\"\\\b\f\n\r\t\x01\x7F\xC3\xA4\xFF";
-    text t = {0};
+    text_buffer t = {0};
     json j = {0};
-    text_json(&t, bytes, sizeof bytes - 1);
+    text_string(&t, (doppel_slice){bytes, sizeof bytes - 1});
     assert_true(json_read(&j, t.data, t.length));
     assert_int_equal(j.values->text.length, sizeof bytes - 1 + 2);
     assert_memory_equal(j.values->text.data, bytes, sizeof bytes - 2);

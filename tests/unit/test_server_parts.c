@@ -70,7 +70,7 @@ static void test_bodies(void **state) {
     deflateEnd(&z);
     for (size_t piece = 1; piece < 100000; piece = piece * 7 + 1) {
         body b;
-        text got = {0};
+        text_buffer got = {0};
         assert_int_equal(body_begin(&b, CODING_GZIP), BODY_FINE);
         for (size_t at = 0; at < length; at += piece) {
             assert_false(at && body_whole(&b));
@@ -142,7 +142,7 @@ static void test_limits(void **state) {
     limits_close(&l);
 }
 
-static idempotency_result begin(idempotency *i, int number, const char *sent, text *answer) {
+static idempotency_result begin(idempotency *i, int number, const char *sent, text_buffer *answer) {
     char name[16];
     int status;
     idempotency_key key;
@@ -151,7 +151,7 @@ static idempotency_result begin(idempotency *i, int number, const char *sent, te
     idempotency_make(i, parts, (doppel_slice){sent, strlen(sent)}, &key);
     idempotency_result result = idempotency_begin(i, &key, &status, answer);
     if (result == KEY_NEW && sent[0] != '-') {
-        text given = {0};
+        text_buffer given = {0};
         text_format(&given, "answer %d", number);
         idempotency_end(i, &key, 201, &given);
         text_free(&given);
@@ -162,7 +162,7 @@ static idempotency_result begin(idempotency *i, int number, const char *sent, te
 static void test_keys(void **state) {
     (void)state;
     idempotency i;
-    text answer = {0};
+    text_buffer answer = {0};
     assert_true(idempotency_open(&i));
     assert_int_equal(begin(&i, 1, "-under way", &answer), KEY_NEW);
     assert_int_equal(begin(&i, 1, "-under way", &answer), KEY_UNDER_WAY);

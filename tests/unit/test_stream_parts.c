@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 static void check_object(const char *object, const char *expected) {
-    text to = {0};
+    text_buffer to = {0};
     const doppel_slice value = {"{\"a\":1}", 7};
     bool made = object_with(&to, (doppel_slice){object, strlen(object)}, "k", value);
     assert_int_equal(made, expected != NULL);
@@ -42,7 +42,7 @@ static void test_what_is_no_object_stays_out(void **state) {
 
 static void test_member_with_a_strange_name(void **state) {
     (void)state;
-    text to = {0};
+    text_buffer to = {0};
     assert_true(object_with(&to, (doppel_slice){"{}", 2}, "a\"b\n", (doppel_slice){"1", 1}));
     assert_memory_equal(to.data, "{\"a\\\"b\\n\":1}", to.length);
     text_free(&to);
@@ -124,7 +124,7 @@ static void test_times_fall_into_buckets(void **state) {
         times_add(&t, 3000000000);
     assert_true(times_share(&t, 0.5) == 2e-3);
     assert_true(times_share(&t, 0.99) > 100);
-    text out = {0};
+    text_buffer out = {0};
     times_write(&out, &t, "x", "What.");
     text_add(&out, "", 1);
     assert_non_null(strstr(out.data, "doppel_x_bucket{le=\"0.002\"} 90\n"));

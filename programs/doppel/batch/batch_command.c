@@ -87,50 +87,6 @@ static bool batch_options(batch_command *b) {
     return good && fits_method(args, o->method);
 }
 
-/* ---- lines of JSON ---- */
-
-doppel_status add_text(writer *w, const char *text) {
-    return writer_add(w, text, strlen(text));
-}
-
-/* How a character stands in a JSON string, when it does not stand for itself. */
-static const char *escape_of(unsigned char c, char buffer[8]) {
-    switch (c) {
-    case '"': return "\\\"";
-    case '\\': return "\\\\";
-    case '\n': return "\\n";
-    case '\r': return "\\r";
-    case '\t': return "\\t";
-    default: snprintf(buffer, 8, "\\u%04x", c); return buffer;
-    }
-}
-
-static doppel_status add_json(writer *w, const char *text, size_t length) {
-    doppel_status status = writer_add(w, "\"", 1);
-    size_t from = 0;
-    for (size_t i = 0; i < length && status == DOPPEL_OK; i++) {
-        unsigned char c = (unsigned char)text[i];
-        char buffer[8];
-        if (c >= ' ' && c != '"' && c != '\\')
-            continue;
-        status = writer_add(w, text + from, i - from);
-        if (status == DOPPEL_OK)
-            status = add_text(w, escape_of(c, buffer));
-        from = i + 1;
-    }
-    if (status == DOPPEL_OK)
-        status = writer_add(w, text + from, length - from);
-    return status == DOPPEL_OK ? writer_add(w, "\"", 1) : status;
-}
-
-doppel_status add_share(writer *w, double share) {
-    char text[32];
-    if (isnan(share))
-        return add_text(w, "null");
-    snprintf(text, sizeof text, "%.6g", share);
-    return add_text(w, text);
-}
-
 /* ---- opening ---- */
 
 static void show_stage(const char *stage, uint64_t done, uint64_t total, void *user) {
@@ -142,12 +98,7 @@ int batch_open(batch_command *b, const cli_args *args) {
     doppel_error error = {0};
     *b = (batch_command){.args = args, .input = reading_options(args), .known_input = against_options(args)};
     b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input, .known_input = &b->known_input};
-    const char *output = args_text(args, "output");
-    if (args_flag(args, "json") && is_stdout(output) && !args_flag(args, "dry-run")) {
-        message("--json prints a summary, and goes with --output FILE");
-        return EXIT_USAGE;
-    }
-    if (!check_outputs(args) || !check_against(args))
+    if ((!args_flag(args, "dry-run") && !check_json(args)) || !check_outputs(args) || !check_against(args))
         return EXIT_USAGE;
     if (args_flag(args, "resume") && !args_text(args, "work")) {
         message("--resume goes on with the run of a folder: name it with --work DIR");
@@ -170,6 +121,7 @@ void batch_close(batch_command *b) {
     doppel_batch_free(b->batch);
     free_recipe(&b->loaded);
     free(b->id);
+    text_free(&b->line);
 }
 
 /* ---- reading ---- */
@@ -255,11 +207,17 @@ static const char *get_id(batch_command *b, uint64_t position, size_t *length) {
     return b->id ? b->id : "";
 }
 
-doppel_status batch_write_id(batch_command *b, writer *w, const char *before, uint64_t position) {
+void batch_put_id(batch_command *b, const char *name, uint64_t position) {
     size_t length;
     const char *id = get_id(b, position, &length);
-    doppel_status status = id ? add_text(w, before) : DOPPEL_ERROR_MEMORY;
-    return status == DOPPEL_OK ? add_json(w, id, length) : status;
+    b->line.failed = b->line.failed || !id;
+    text_member_string(&b->line, name, (doppel_slice){id, length});
+}
+
+doppel_status batch_write_line(batch_command *b, writer *w) {
+    doppel_status status = b->line.failed ? DOPPEL_ERROR_MEMORY : writer_add(w, b->line.data, b->line.length);
+    b->line.length = 0;
+    return status;
 }
 
 void batch_tell_ids(const batch_command *b) {
@@ -299,21 +257,27 @@ void batch_tell_plan(const batch_command *b) {
                 found_at(&stats, similarity), similarity, found_at(&stats, (1 + similarity) / 2), (1 + similarity) / 2);
 }
 
-void batch_print(const batch_command *b) {
+void batch_summary(const batch_command *b, text_buffer *out) {
     doppel_batch_stats s;
     doppel_batch_get_stats(b->batch, &s);
-    printf("{\"method\":\"%s\",\"recipe\":\"%s\"", method_name(b->options.method),
-           doppel_recipe_text(b->loaded.recipe));
+    text_put(out, "{");
+    text_member_string(out, "method", slice_of(method_name(b->options.method)));
+    text_member_string(out, "recipe", slice_of(doppel_recipe_text(b->loaded.recipe)));
     if (b->options.method == DOPPEL_METHOD_SIMHASH)
-        printf(",\"distance\":%d", b->options.distance == 0 ? 3 : b->options.distance < 0 ? 0 : b->options.distance);
+        text_member_distance(out, "distance",
+                             b->options.distance == 0  ? 3
+                             : b->options.distance < 0 ? 0
+                                                       : b->options.distance);
     if (s.bands)
-        printf(",\"similarity\":%g,\"bands\":%d,\"rows\":%d,\"expectedRecall\":%.4f",
-               b->options.similarity > 0 ? b->options.similarity : 0.8, s.bands, s.rows, s.recall);
-    print_counts(stdout, &b->counts);
-    printf(",\"known\":%llu,\"empty\":%llu,\"fewWords\":%llu,\"copies\":%llu,\"sameIds\":%llu,\"candidates\":%llu,"
-           "\"verified\":%llu,"
-           "\"spilledBytes\":%llu",
-           (unsigned long long)s.known, (unsigned long long)s.empty, (unsigned long long)s.few_words,
-           (unsigned long long)s.copies, (unsigned long long)s.same_ids, (unsigned long long)s.candidates,
-           (unsigned long long)s.verified, (unsigned long long)s.spilled_bytes);
+        text_format(out, ",\"similarity\":%g,\"bands\":%d,\"rows\":%d,\"expectedRecall\":%.4f",
+                    b->options.similarity > 0 ? b->options.similarity : 0.8, s.bands, s.rows, s.recall);
+    text_counts(out, &b->counts);
+    text_member_count(out, "known", s.known);
+    text_member_count(out, "empty", s.empty);
+    text_member_count(out, "fewWords", s.few_words);
+    text_member_count(out, "copies", s.copies);
+    text_member_count(out, "sameIds", s.same_ids);
+    text_member_count(out, "candidates", s.candidates);
+    text_member_count(out, "verified", s.verified);
+    text_member_count(out, "spilledBytes", s.spilled_bytes);
 }

@@ -17,6 +17,7 @@ typedef struct batch_command {
     bool all_pairs; /* the command gives every pair, which no index can tell */
     char *id;       /* of the document that was asked for last */
     size_t id_room;
+    text_buffer line; /* the line of output at hand */
 } batch_command;
 
 /* Options that say what is near. */
@@ -47,14 +48,7 @@ typedef struct batch_command {
         RECIPE_OPTIONS,                                                                                                \
         {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},    \
         {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},                              \
-        {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"},                                            \
-        {"memory", 0, OPTION_SIZE, "BYTES",                                                                            \
-         "use about this much memory, then files in --tmp (default: half of what is free)"},                           \
-        {"tmp", 0, OPTION_FILE, "DIR",                                                                                 \
-         "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},                              \
-    {                                                                                                                  \
-        "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"                              \
-    }
+        {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"}, MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
 /* Options that keep what was read. */
 #define WORK_OPTIONS                                                                                           \
@@ -95,18 +89,16 @@ void batch_tell_ids(const batch_command *b);
 /* Decides, with progress. Gives an exit code. */
 int batch_decide(batch_command *b);
 
-/* Writes `before`, and a document's id as a JSON string. */
-doppel_status batch_write_id(batch_command *b, writer *w, const char *before, uint64_t position);
+/* The id of a document as a member of the line. */
+void batch_put_id(batch_command *b, const char *name, uint64_t position);
+
+/* Writes the line, and begins the next. */
+doppel_status batch_write_line(batch_command *b, writer *w);
 
 /* Says on stderr how pairs are looked for, and what is expected of it. */
 void batch_tell_plan(const batch_command *b);
 
-/* Prints the beginning of a summary: `{`, method, recipe, counts, figures. */
-void batch_print(const batch_command *b);
-
-/* Lines of JSON. */
-doppel_status add_text(writer *w, const char *text);
-/* A similarity in six digits, or null. */
-doppel_status add_share(writer *w, double share);
+/* The beginning of a summary: `{`, method, recipe, counts, figures. */
+void batch_summary(const batch_command *b, text_buffer *out);
 
 #endif

@@ -13,22 +13,13 @@ int search_open(search_command *f, const cli_args *args) {
                           .input = reading_options(args),
                           .memory = args_number(args, "memory", 0),
                           .tmp = args_text(args, "tmp")};
-    if (args_flag(args, "json") && is_stdout(args_text(args, "output"))) {
-        message("--json prints a summary, and goes with --output FILE");
-        return EXIT_USAGE;
-    }
-    if (!content_option(args, &f->content) || !check_outputs(args))
+    if (!check_json(args) || !content_option(args, &f->content) || !check_outputs(args))
         return EXIT_USAGE;
     int code = load_recipe(args, args_text(args, "recipe"), &f->loaded);
     if (code == EXIT_DONE)
         code = writer_open(&f->out, args_text(args, "output"));
     if (code != EXIT_DONE)
         return code;
-    f->line = open_memstream(&f->text, &f->length);
-    if (!f->line) {
-        message("no memory");
-        return EXIT_STORE;
-    }
     progress_begin("reading");
     return EXIT_DONE;
 }
@@ -36,17 +27,13 @@ int search_open(search_command *f, const cli_args *args) {
 void search_close(search_command *f) {
     if (f->out.bytes)
         writer_close(&f->out, EXIT_USAGE);
-    if (f->line)
-        fclose(f->line);
-    free(f->text);
+    text_free(&f->line);
     free_recipe(&f->loaded);
 }
 
 doppel_status search_write_line(search_command *f) {
-    if (fflush(f->line))
-        return DOPPEL_ERROR_MEMORY;
-    doppel_status status = writer_add(&f->out, f->text, f->length);
-    rewind(f->line);
+    doppel_status status = f->line.failed ? DOPPEL_ERROR_MEMORY : writer_add(&f->out, f->line.data, f->line.length);
+    f->line.length = 0;
     return status;
 }
 

@@ -16,27 +16,16 @@ typedef struct search_command {
     uint64_t memory;
     const char *tmp;
     writer out;
-    FILE *line; /* what is printed here goes out with search_write_line */
-    char *text;
-    size_t length;
+    text_buffer line; /* what is put here goes out with search_write_line */
 } search_command;
 
-#define SEARCH_OPTIONS                                                                                              \
-    CONTENT_OPTION, RECIPE_OPTIONS,                                                                                 \
-        {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout"}, \
-        {"memory", 0, OPTION_SIZE, "BYTES",                                                                         \
-         "use about this much memory, then files in --tmp (default: half of what is free)"},                        \
-        {"tmp", 0, OPTION_FILE, "DIR",                                                                              \
-         "where files go that do not outlive the command (default: $TMPDIR, else /tmp)"},                           \
-    {                                                                                                               \
-        "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"                           \
-    }
+#define SEARCH_OPTIONS CONTENT_OPTION, RECIPE_OPTIONS, OUTPUT_OPTION, MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
 /* Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
 int search_open(search_command *f, const cli_args *args);
 void search_close(search_command *f);
 
-/* Writes the line that was printed to f->line. */
+/* Writes f->line, and begins the next. */
 doppel_status search_write_line(search_command *f);
 
 /* Once all was found: messages, the end of the output, and the exit code. *whole: the output is. */

@@ -1,6 +1,7 @@
 /* engine_command.c - the index of a command line: its options, opening and closing it. */
 #include "engine/engine_command.h"
 
+#include "common/clock.h"
 #include "common/message.h"
 #include "shared/choices.h"
 
@@ -8,7 +9,6 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 /* ---- options ---- */
 
@@ -207,13 +207,12 @@ bool is_folder(const char *path) {
 /* doppel_engine_options.log; a line in one call is whole, whatever other threads write. Text begins with the time. */
 static void write_log(doppel_log_level level, const char *line, void *user) {
     const engine_command *e = user;
-    char when[40] = "";
-    time_t now = time(NULL);
-    struct tm utc;
+    char date[DATE_ROOM];
     (void)level;
-    if (!e->options.log_json && gmtime_r(&now, &utc))
-        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ ", &utc);
-    fprintf(e->log, "%s%s\n", when, line);
+    if (e->options.log_json)
+        fprintf(e->log, "%s\n", line);
+    else
+        fprintf(e->log, "%s %s\n", format_date((uint64_t)time(NULL), date), line);
 }
 
 /* Without a log: warnings are told, errors come back from the calls; but for a memory that was lost, as then the calls

@@ -7,6 +7,8 @@
 #include "shared/outputs.h"
 #include "shared/recipes.h"
 
+#include <stdio.h>
+
 /* An engine of a command line: prepare, (other options,) start, the command's own work, close. */
 typedef struct engine_command {
     const cli_args *args;

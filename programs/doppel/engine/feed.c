@@ -6,7 +6,6 @@
 
 #include "common/message.h"
 #include "common/progress.h"
-#include "shared/id_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,23 +23,19 @@ typedef struct packed_head {
     size_t length[PACKED + FEED_KEYS];
 } packed_head;
 
-static doppel_slice slice_of(const char *data, size_t length) {
+static doppel_slice bytes_of(const char *data, size_t length) {
     return (doppel_slice){data, data ? length : 0};
-}
-
-static doppel_slice string_slice(const char *text) {
-    return (doppel_slice){text, text ? strlen(text) : 0};
 }
 
 doppel_status pack_document(const feed *f, const doppel_document *d, doppel_output *output) {
     doppel_slice parts[PACKED + FEED_KEYS] = {
-        [PACK_ID] = slice_of(d->id, d->id_length),          [PACK_URL] = slice_of(d->url, d->url_length),
-        [PACK_TITLE] = slice_of(d->title, d->title_length), [PACK_TEXT] = slice_of(d->text, d->text_length),
-        [PACK_HTML] = slice_of(d->html, d->html_length),    [PACK_CHARSET] = string_slice(d->charset),
-        [PACK_ALIAS] = slice_of(d->alias, d->alias_length), [PACK_FILE] = string_slice(d->file)};
+        [PACK_ID] = bytes_of(d->id, d->id_length),          [PACK_URL] = bytes_of(d->url, d->url_length),
+        [PACK_TITLE] = bytes_of(d->title, d->title_length), [PACK_TEXT] = bytes_of(d->text, d->text_length),
+        [PACK_HTML] = bytes_of(d->html, d->html_length),    [PACK_CHARSET] = slice_of(d->charset),
+        [PACK_ALIAS] = bytes_of(d->alias, d->alias_length), [PACK_FILE] = slice_of(d->file)};
     packed_head head = {.line = d->line};
     if (f->record)
-        parts[PACK_RECORD] = slice_of(d->record, d->record_length);
+        parts[PACK_RECORD] = bytes_of(d->record, d->record_length);
     for (size_t i = 0; i < f->key_count; i++)
         parts[PACKED + i] = d->extra[i];
     for (size_t i = 0; i < PACKED + f->key_count; i++)
@@ -183,7 +178,7 @@ static doppel_status drain(feed *f) {
     doppel_status status = DOPPEL_OK;
     doppel_slice extra[FEED_KEYS];
     doppel_document document;
-    for (size_t at = 0; at < f->packed.size && status == DOPPEL_OK;) {
+    for (size_t at = 0; at < f->packed.length && status == DOPPEL_OK;) {
         const char *bytes = f->packed.data + at;
         at += unpack_document(f, bytes, &document, extra);
         status = take(f, bytes);
@@ -192,7 +187,7 @@ static doppel_status drain(feed *f) {
     }
     if (status == DOPPEL_OK)
         status = send_batch(f);
-    f->packed.size = f->waiting = 0;
+    f->packed.length = f->waiting = 0;
     return status;
 }
 
@@ -207,13 +202,12 @@ static doppel_status gather(void *user, const char *bytes, size_t length) {
     feed *f = user;
     doppel_slice extra[FEED_KEYS];
     doppel_document document;
-    if (!make_room(&f->packed.data, &f->packed.room, f->packed.size + length, 1))
+    text_add(&f->packed, bytes, length);
+    if (f->packed.failed)
         return DOPPEL_ERROR_MEMORY;
-    memcpy(f->packed.data + f->packed.size, bytes, length);
-    f->packed.size += length;
     for (size_t at = 0; at < length; f->waiting++)
         at += unpack_document(f, bytes + at, &document, extra);
-    return f->live || f->waiting >= f->batch || f->packed.size >= MOST_WAITING ? drain(f) : DOPPEL_OK;
+    return f->live || f->waiting >= f->batch || f->packed.length >= MOST_WAITING ? drain(f) : DOPPEL_OK;
 }
 
 /* Whether an input may come as slowly as it likes. */
@@ -274,7 +268,7 @@ int feed_run(feed *f) {
 void feed_free(feed *f) {
     for (size_t i = 0; f->verdicts && i < f->batch; i++)
         doppel_verdict_free(&f->verdicts[i]);
-    free(f->packed.data);
+    text_free(&f->packed);
     free(f->items);
     free(f->verdicts);
     free(f->statuses);

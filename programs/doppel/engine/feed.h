@@ -17,12 +17,6 @@ typedef enum feed_answer {
     FEED_END   /* the command ends with feed.code, which was told */
 } feed_answer;
 
-/* Some bytes that grow. */
-typedef struct feed_bytes {
-    char *data;
-    size_t size, room;
-} feed_bytes;
-
 typedef struct feed {
     engine_command *cli;
     bool check;  /* in place of adding */
@@ -42,7 +36,7 @@ typedef struct feed {
     doppel_input_options input;
     doppel_input_counts counts;
     bool live;          /* some input is a pipe */
-    feed_bytes packed;  /* documents that wait, */
+    text_buffer packed; /* documents that wait, */
     size_t waiting;     /* and how many */
     doppel_item *items; /* the batch; all of these have `batch` places */
     doppel_verdict *verdicts;

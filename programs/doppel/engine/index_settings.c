@@ -37,63 +37,61 @@ static const char *const names[SETTINGS] = {
 
 /* ---- writing ---- */
 
-static void print_text(FILE *file, const char *text) {
-    print_json(file, text ? text : "", text ? strlen(text) : 0);
+static void put_text(text_buffer *out, const char *value) {
+    text_string(out, slice_of(value ? value : ""));
 }
 
 /* Rules separated by commas, as --url-keep takes them. */
-static void print_url_rules(FILE *file, unsigned without) {
+static void put_url_rules(text_buffer *out, unsigned without) {
     bool first = true;
-    fputc('"', file);
+    text_put(out, "\"");
     for (const choice *c = url_rule_choices; c->name; c++)
         if (without & c->value) {
-            fprintf(file, "%s%s", first ? "" : ",", c->name);
+            text_format(out, "%s%s", first ? "" : ",", c->name);
             first = false;
         }
-    fputc('"', file);
+    text_put(out, "\"");
 }
 
-static void print_ttl(FILE *file, uint64_t seconds) {
-    if (seconds == DOPPEL_NEVER)
-        fputs("\"never\"", file);
+/* A number that has a word for one of its values. */
+static void put_count(text_buffer *out, uint64_t count, uint64_t special, const char *word) {
+    if (count == special)
+        put_text(out, word);
     else
-        fprintf(file, "%llu", (unsigned long long)seconds);
+        text_format(out, "%llu", (unsigned long long)count);
 }
 
-static void print_sample(FILE *file, uint64_t sample) {
-    if (sample == DOPPEL_SAMPLE_ALL)
-        fputs("\"all\"", file);
-    else
-        fprintf(file, "%llu", (unsigned long long)sample);
+static void put_switch(text_buffer *out, doppel_switch value) {
+    text_put(out, value == DOPPEL_SWITCH_ON ? "true" : "false");
 }
 
-static void print_setting(FILE *file, const doppel_engine_options *o, int which) {
+static void put_setting(text_buffer *out, const doppel_engine_options *o, int which) {
     switch (which) {
-    case SET_PRESET: print_text(file, o->preset ? o->preset : "general"); break;
-    case SET_RECIPE: print_text(file, doppel_recipe_text(o->recipe)); break;
-    case SET_NEAR: fputs(o->near == DOPPEL_NEAR_DISTANCE ? "\"distance\"" : "\"similarity\"", file); break;
-    case SET_SIMILARITY: fprintf(file, "%.15g", o->similarity); break;
-    case SET_DISTANCE: fprintf(file, "%d", o->distance < 0 ? 0 : o->distance); break;
-    case SET_MIN_WORDS: fprintf(file, "%llu", (unsigned long long)o->min_words); break;
-    case SET_TITLES: fputs(o->titles == DOPPEL_SWITCH_ON ? "true" : "false", file); break;
-    case SET_TITLE_SIMILARITY: fprintf(file, "%.15g", o->title_similarity); break;
-    case SET_KEEP_TEXT: fputs(o->keep_text == DOPPEL_SWITCH_ON ? "true" : "false", file); break;
-    case SET_CONTENT: print_text(file, choice_name(content_choices, o->content)); break;
-    case SET_URL_KEEP: print_url_rules(file, o->url_without); break;
-    case SET_FIELDS: print_text(file, o->fields); break;
-    case SET_ON_DUPLICATE: print_text(file, choice_name(duplicate_choices, o->on_duplicate)); break;
-    case SET_ON_SAME_URL: print_text(file, choice_name(same_url_choices, o->on_same_url)); break;
-    case SET_TTL: print_ttl(file, o->ttl); break;
-    case SET_TITLE_SHARE: fprintf(file, "%.15g", o->title_share); break;
-    case SET_TITLE_VETO: fputs(o->title_veto == DOPPEL_SWITCH_ON ? "true" : "false", file); break;
-    default: print_sample(file, o->sample);
+    case SET_PRESET: put_text(out, o->preset ? o->preset : "general"); break;
+    case SET_RECIPE: put_text(out, doppel_recipe_text(o->recipe)); break;
+    case SET_NEAR: put_text(out, o->near == DOPPEL_NEAR_DISTANCE ? "distance" : "similarity"); break;
+    case SET_SIMILARITY: text_format(out, "%.15g", o->similarity); break;
+    case SET_DISTANCE: text_format(out, "%d", o->distance < 0 ? 0 : o->distance); break;
+    case SET_MIN_WORDS: text_format(out, "%llu", (unsigned long long)o->min_words); break;
+    case SET_TITLES: put_switch(out, o->titles); break;
+    case SET_TITLE_SIMILARITY: text_format(out, "%.15g", o->title_similarity); break;
+    case SET_KEEP_TEXT: put_switch(out, o->keep_text); break;
+    case SET_CONTENT: put_text(out, choice_name(content_choices, o->content)); break;
+    case SET_URL_KEEP: put_url_rules(out, o->url_without); break;
+    case SET_FIELDS: put_text(out, o->fields); break;
+    case SET_ON_DUPLICATE: put_text(out, choice_name(duplicate_choices, o->on_duplicate)); break;
+    case SET_ON_SAME_URL: put_text(out, choice_name(same_url_choices, o->on_same_url)); break;
+    case SET_TTL: put_count(out, o->ttl, DOPPEL_NEVER, "never"); break;
+    case SET_TITLE_SHARE: text_format(out, "%.15g", o->title_share); break;
+    case SET_TITLE_VETO: put_switch(out, o->title_veto); break;
+    default: put_count(out, o->sample, DOPPEL_SAMPLE_ALL, "all");
     }
 }
 
-void print_settings(FILE *file, const doppel_engine_options *options, const char *between) {
+void text_settings(text_buffer *out, const doppel_engine_options *options, const char *between) {
     for (int i = 0; i < SETTINGS; i++) {
-        fprintf(file, "%s%s\"%s\":", i ? "," : "", i ? between : "", names[i]);
-        print_setting(file, options, i);
+        text_format(out, "%s%s\"%s\":", i ? "," : "", i ? between : "", names[i]);
+        put_setting(out, options, i);
     }
 }
 

@@ -5,8 +5,8 @@
 
 #include "engine/engine_command.h"
 
-/* Writes `"preset":...,"recipe":...` and so on, with `between` behind each comma. */
-void print_settings(FILE *file, const doppel_engine_options *options, const char *between);
+/* `"preset":...,"recipe":...` and so on, with `between` behind each comma. */
+void text_settings(text_buffer *out, const doppel_engine_options *options, const char *between);
 
 /* Settings that were read. */
 typedef struct settings {

@@ -2,8 +2,9 @@
 #include "engine/verdicts.h"
 
 #include "common/message.h"
+#include "common/reasons.h"
+#include "common/stored_json.h"
 #include "engine/feed.h"
-#include "shared/id_list.h"
 #include "shared/outputs.h"
 
 #include <stdlib.h>
@@ -16,9 +17,8 @@ typedef struct verdict_job {
     feed feed; /* first: the feed's calls get it */
     engine_command cli;
     writer out;
-    char *line; /* a verdict as JSON */
-    size_t room;
-    uint64_t documents, by[3]; /* by: duplicates by URL, content, title */
+    text_buffer line;                     /* a verdict as JSON */
+    uint64_t documents, by[REASON_KINDS]; /* by: duplicates by reason */
     uint64_t known, known_unique, replaced;
     uint64_t named; /* documents that --id was given to */
     bool unheard;   /* the reader of stdout has gone away */
@@ -75,8 +75,8 @@ static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
     job->known += verdict->known;
     job->known_unique += verdict->known && !verdict->is_duplicate;
     job->replaced += verdict->replaced;
-    if (verdict->is_duplicate && verdict->reason)
-        job->by[!strcmp(verdict->reason, "exact_url") ? 0 : !strcmp(verdict->reason, "content_hash") ? 1 : 2]++;
+    if (verdict->is_duplicate)
+        job->by[reason_of(verdict->reason)]++;
 }
 
 static doppel_status write_line(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
@@ -85,14 +85,10 @@ static doppel_status write_line(feed *f, const doppel_item *item, const doppel_v
     count_verdict(job, verdict);
     if (job->unheard)
         return DOPPEL_OK;
-    size_t length = doppel_verdict_json(verdict, true, job->line, job->room);
-    if (length >= job->room) {
-        if (!make_room(&job->line, &job->room, length + 1, 1))
-            return DOPPEL_ERROR_MEMORY;
-        doppel_verdict_json(verdict, true, job->line, job->room);
-    }
-    job->line[length] = '\n';
-    return go_on(job, writer_add(&job->out, job->line, length + 1));
+    job->line.length = 0;
+    text_verdict(&job->line, verdict, true);
+    text_put(&job->line, "\n");
+    return job->line.failed ? DOPPEL_ERROR_MEMORY : go_on(job, writer_add(&job->out, job->line.data, job->line.length));
 }
 
 /* What is on the disk is said at once. */
@@ -104,7 +100,7 @@ static doppel_status flush_lines(feed *f) {
 /* ---- the end ---- */
 
 static uint64_t all_duplicates(const verdict_job *job) {
-    return job->by[0] + job->by[1] + job->by[2];
+    return job->by[REASON_URL] + job->by[REASON_CONTENT] + job->by[REASON_TITLE];
 }
 
 /* With --output: in a sentence on stderr, and with --json on stdout. */
@@ -119,29 +115,29 @@ static int tell_summary(const verdict_job *job, int code) {
         snprintf(known, sizeof known, "%llu there already, ", (unsigned long long)job->known_unique);
     message("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title)", documents,
             documents == 1 ? "" : "s", documents - duplicates - job->known_unique, known, duplicates,
-            duplicates == 1 ? "" : "s", (unsigned long long)job->by[0], (unsigned long long)job->by[1],
-            (unsigned long long)job->by[2]);
+            duplicates == 1 ? "" : "s", (unsigned long long)job->by[REASON_URL],
+            (unsigned long long)job->by[REASON_CONTENT], (unsigned long long)job->by[REASON_TITLE]);
     if (!args_flag(args, "json"))
         return code;
-    printf("{\"index\":");
-    print_json(stdout, job->cli.path, strlen(job->cli.path));
-    print_counts(stdout, &job->feed.counts);
-    printf(",\"unique\":%llu,\"duplicates\":%llu,\"byUrl\":%llu,\"byContent\":%llu,\"byTitle\":%llu",
-           documents - duplicates, duplicates, (unsigned long long)job->by[0], (unsigned long long)job->by[1],
-           (unsigned long long)job->by[2]);
-    printf(",\"known\":%llu,\"replaced\":%llu}\n", (unsigned long long)job->known, (unsigned long long)job->replaced);
-    return finish_stdout(code);
+    text_buffer out = {0};
+    text_put(&out, "{");
+    text_member_string(&out, "index", slice_of(job->cli.path));
+    text_counts(&out, &job->feed.counts);
+    text_member_count(&out, "unique", documents - duplicates);
+    text_member_count(&out, "duplicates", duplicates);
+    text_member_count(&out, "byUrl", job->by[REASON_URL]);
+    text_member_count(&out, "byContent", job->by[REASON_CONTENT]);
+    text_member_count(&out, "byTitle", job->by[REASON_TITLE]);
+    text_member_count(&out, "known", job->known);
+    text_member_count(&out, "replaced", job->replaced);
+    text_put(&out, "}\n");
+    return finish_text(&out, code);
 }
 
 /* ---- the run ---- */
 
 static int check_usage(const cli_args *args) {
-    const char *output = args_text(args, "output");
-    if (args_flag(args, "json") && is_stdout(output)) {
-        message("--json prints a summary, and goes with --output FILE");
-        return EXIT_USAGE;
-    }
-    return check_outputs(args) && batch_option(args) ? EXIT_DONE : EXIT_USAGE;
+    return check_json(args) && check_outputs(args) && batch_option(args) ? EXIT_DONE : EXIT_USAGE;
 }
 
 static int run(verdict_job *job) {
@@ -177,6 +173,6 @@ int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
     }
     *duplicates = all_duplicates(&job);
     feed_free(&job.feed);
-    free(job.line);
+    text_free(&job.line);
     return engine_close(&job.cli, code);
 }

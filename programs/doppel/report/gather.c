@@ -2,6 +2,8 @@
  * the inputs once more, the texts of these and the hosts of all that are in groups. */
 #include "report/report.h"
 
+#include "common/reasons.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,16 +54,15 @@ static size_t step_of(double similarity) {
 
 static void count_removed(report_figures *f, const doppel_near *near) {
     f->removed++;
-    if (!strcmp(near->reason, "exact_url"))
-        f->by_url++;
-    else if (!strcmp(near->reason, "title_similarity"))
-        f->by_title++;
-    else if (is_identical(near))
+    switch (reason_of(near->reason)) {
+    case REASON_URL: f->by_url++; return;
+    case REASON_TITLE: f->by_title++; return;
+    default: break;
+    }
+    if (is_identical(near))
         f->identical++;
     else
         f->near++;
-    if (strcmp(near->reason, "content_hash") != 0)
-        return;
     if (near->distance >= 0 && near->distance < DISTANCES)
         f->distance[near->distance]++;
     if (isnan(near->similarity))

@@ -1,6 +1,7 @@
 /* groups.c - the largest groups: what is kept, and how copies differ from it, word by word. */
 #include "report/report.h"
 
+#include "common/reasons.h"
 #include "report/diff.h"
 
 #include <math.h>
@@ -122,14 +123,16 @@ static void write_kept(report *r, html *page, const shown_document *kept, const 
     html_put(page, "</p></div>");
 }
 
-static const char *reason_of(const doppel_near *near) {
-    return !strcmp(near->reason, "exact_url")          ? "the same address"
-           : !strcmp(near->reason, "title_similarity") ? "nearly the same title"
-                                                       : "similar content";
+static const char *name_of_reason(const doppel_near *near) {
+    switch (reason_of(near->reason)) {
+    case REASON_URL: return "the same address";
+    case REASON_TITLE: return "nearly the same title";
+    default: return "similar content";
+    }
 }
 
 static void write_evidence(html *page, const doppel_near *near) {
-    html_put(page, reason_of(near));
+    html_put(page, name_of_reason(near));
     if (!isnan(near->similarity))
         html_format(page, " \xC2\xB7 similarity %.3f", near->similarity);
     if (near->distance >= 0)

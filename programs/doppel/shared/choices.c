@@ -64,10 +64,8 @@ bool choose_some(const cli_args *args, const char *option, const choice *choices
 }
 
 bool content_option(const cli_args *args, doppel_content *content) {
-    const char *part = args_text(args, "content");
-    *content = part && !strcmp(part, "all") ? DOPPEL_CONTENT_ALL : DOPPEL_CONTENT_MAIN;
-    if (!part || !strcmp(part, "main") || !strcmp(part, "all"))
-        return true;
-    message("--content takes main or all, not %s", part);
-    return false;
+    unsigned value = DOPPEL_CONTENT_MAIN;
+    bool good = choose_one(args, "content", content_choices, &value);
+    *content = (doppel_content)value;
+    return good;
 }

@@ -255,8 +255,10 @@ int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_count
     return run_paths(args->operands, args->operand_count, &options, work, counts);
 }
 
-void print_counts(FILE *file, const doppel_input_counts *counts) {
-    fprintf(file, ",\"documents\":%llu,\"bytes\":%llu,\"bad\":%llu,\"repaired\":%llu,\"unopened\":%llu",
-            (unsigned long long)counts->documents, (unsigned long long)counts->bytes, (unsigned long long)counts->bad,
-            (unsigned long long)counts->repaired, (unsigned long long)counts->unopened);
+void text_counts(text_buffer *out, const doppel_input_counts *counts) {
+    text_member_count(out, "documents", counts->documents);
+    text_member_count(out, "bytes", counts->bytes);
+    text_member_count(out, "bad", counts->bad);
+    text_member_count(out, "repaired", counts->repaired);
+    text_member_count(out, "unopened", counts->unopened);
 }

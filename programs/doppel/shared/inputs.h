@@ -3,9 +3,7 @@
 #define SHARED_INPUTS_H
 
 #include "common/args.h"
-#include "doppel.h"
-
-#include <stdio.h>
+#include "common/text.h"
 
 /* Not 0 once the user has asked to stop. */
 extern volatile int stop_asked;
@@ -56,8 +54,8 @@ bool check_against(const cli_args *args);
 /* Says how many bad records were not named, once a run with these options has ended; run_inputs does it itself. */
 void tell_unnamed(void);
 
-/* Prints the counts as members of a JSON object, each with a comma ahead. */
-void print_counts(FILE *file, const doppel_input_counts *counts);
+/* The counts as members of a JSON object. */
+void text_counts(text_buffer *out, const doppel_input_counts *counts);
 
 /* Whether this is the URL of a store rather than the path of anything. */
 bool is_store_url(const char *text);

@@ -60,6 +60,21 @@ int finish_stdout(int code) {
     return code ? code : EXIT_STORE;
 }
 
+int print_text(text_buffer *t, int code) {
+    if (t->failed) {
+        message("no memory");
+        code = code ? code : EXIT_STORE;
+    } else if (t->length) {
+        fwrite(t->data, 1, t->length, stdout);
+    }
+    text_free(t);
+    return code;
+}
+
+int finish_text(text_buffer *t, int code) {
+    return finish_stdout(print_text(t, code));
+}
+
 doppel_status write_id(const doppel_document *document, doppel_output *output) {
     const char *p = document->id;
     size_t left = document->id_length;
@@ -239,6 +254,13 @@ bool check_outputs(const cli_args *args) {
 static bool ends_in(const char *path, size_t length, const char *ending) {
     size_t size = strlen(ending);
     return length > size && !strncasecmp(path + length - size, ending, size);
+}
+
+bool check_json(const cli_args *args) {
+    if (!args_flag(args, "json") || !is_stdout(args_text(args, "output")))
+        return true;
+    message("--json prints a summary, and goes with --output FILE");
+    return false;
 }
 
 bool check_jsonl_name(const char *path) {

@@ -4,15 +4,33 @@
 #define SHARED_OUTPUTS_H
 
 #include "common/args.h"
-#include "doppel.h"
+#include "common/text.h"
 
 /* ---- writing ---- */
+
+/* Options of commands that write to a file or stdout, and of those that use temporary files. */
+#define OUTPUT_OPTION \
+    { "output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout" }
+#define SUMMARY_OPTION \
+    { "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object" }
+#define TMP_OPTION \
+    { "tmp", 0, OPTION_FILE, "DIR", "where files go that do not outlive the command (default: $TMPDIR, else /tmp)" }
+#define MEMORY_OPTION                                                                         \
+    {                                                                                         \
+        "memory", 0, OPTION_SIZE, "BYTES",                                                    \
+            "use about this much memory, then files in --tmp (default: half of what is free)" \
+    }
 
 /* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
 doppel_status write_stdout(void *user, const char *bytes, size_t length);
 
 /* Ends writing to stdout: `code`, or EXIT_STORE when it could not be written (not when the reader has gone away). */
 int finish_stdout(int code);
+
+/* Prints a text to stdout and frees it. Gives `code`, or EXIT_STORE when there was no memory for the text. */
+int print_text(text_buffer *t, int code);
+/* The same, and ends writing to stdout. */
+int finish_text(text_buffer *t, int code);
 
 /* Writes a document's id, with what would break a line escaped. */
 doppel_status write_id(const doppel_document *document, doppel_output *output);
@@ -59,6 +77,9 @@ bool check_outputs(const cli_args *args);
 
 /* The same for one path, the value of an option, and one input; both may be NULL. */
 bool check_output(const char *option, const char *path, const char *input);
+
+/* Complains when --json, which prints a summary, is given without --output FILE. */
+bool check_json(const cli_args *args);
 
 /* Complains when JSONL would go under the name of another format. */
 bool check_jsonl_name(const char *path);

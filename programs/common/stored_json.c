@@ -1,0 +1,90 @@
+/* stored_json.c - verdicts and documents that an index remembers, as JSON. */
+#include "common/stored_json.h"
+
+void text_verdict(text_buffer *out, const doppel_verdict *verdict, bool with_id) {
+    size_t guess = 320;
+    for (int i = 0; i < 2 && text_reserve(out, guess + 1); i++) {
+        size_t length = doppel_verdict_json(verdict, with_id, out->data + out->length, guess + 1);
+        if (length <= guess) {
+            out->length += length;
+            return;
+        }
+        guess = length;
+    }
+}
+
+static void write_aliases(text_buffer *out, const doppel_stored *stored) {
+    text_member(out, "aliases");
+    text_put(out, "[");
+    for (size_t i = 0; i < stored->alias_count; i++) {
+        text_put(out, i ? "," : "");
+        text_string(out, stored->aliases[i]);
+    }
+    text_put(out, "]");
+}
+
+void text_evidence(text_buffer *out, const doppel_stored *stored) {
+    const doppel_evidence *e = &stored->evidence;
+    text_member_string(out, "reason", slice_of(stored->reason ? stored->reason : ""));
+    text_member(out, "evidence");
+    text_put(out, "{");
+    text_member_distance(out, "distance", e->distance);
+    text_member_share(out, "similarity", e->similarity);
+    text_member_share(out, "containment", e->containment);
+    text_member_share(out, "titleSimilarity", e->title_similarity);
+    text_member_bool(out, "sameUrl", e->same_url);
+    text_member_bool(out, "sameDigest", e->same_digest);
+    text_member_bool(out, "verified", e->verified);
+    text_put(out, "}");
+}
+
+static void write_duplicates(text_buffer *out, const doppel_stored *stored) {
+    text_member_count(out, "duplicates", stored->duplicates);
+    text_member(out, "duplicatesBy");
+    text_format(out, "{\"url\":%llu,\"content\":%llu,\"title\":%llu}", (unsigned long long)stored->duplicates_by[0],
+                (unsigned long long)stored->duplicates_by[1], (unsigned long long)stored->duplicates_by[2]);
+    text_member_time(out, "lastDuplicate", stored->last_duplicate);
+    write_aliases(out, stored);
+}
+
+/* The id of the document that represents its group: a copy's original while that is there, else the document itself. */
+static doppel_slice group_of(const doppel_stored *stored) {
+    return stored->original_id.data && !stored->original_gone ? stored->original_id : stored->id;
+}
+
+void text_stored(text_buffer *out, const doppel_stored *stored, int bits) {
+    text_put(out, "{");
+    text_member_string(out, "id", stored->id);
+    text_member_count(out, "number", stored->number);
+    text_member_string(out, "url", stored->url);
+    text_member_string(out, "canonicalUrl", stored->canonical);
+    text_member_string(out, "title", stored->title);
+    text_member(out, "fields");
+    text_add(out, stored->fields.data ? stored->fields.data : "{}", stored->fields.data ? stored->fields.length : 2);
+    text_member_string(out, "canonical", group_of(stored));
+    text_member_string(out, "originalId", stored->original_id);
+    if (stored->original_id.data)
+        text_evidence(out, stored);
+    text_member_time(out, "added", stored->added);
+    text_member_time(out, "expires", stored->expires);
+    text_member_count(out, "words", stored->words);
+    text_member_fingerprint(out, "fingerprint", stored->fingerprint, bits);
+    text_member_digest(out, "digest", stored->digest);
+    text_member_distance(out, "shingles", stored->set_count ? (int64_t)stored->set_count : -1);
+    write_duplicates(out, stored);
+    text_member_string(out, "text", stored->text);
+    text_put(out, "}");
+}
+
+void text_similar(text_buffer *out, const doppel_stored *stored) {
+    text_put(out, "{");
+    text_member_string(out, "id", stored->id);
+    text_member_share(out, "similarity", stored->similarity);
+    text_member_distance(out, "distance", stored->distance);
+    text_member_share(out, "containment", stored->containment);
+    text_member_string(out, "url", stored->url);
+    text_member_string(out, "title", stored->title);
+    text_member_string(out, "canonical", group_of(stored));
+    write_aliases(out, stored);
+    text_put(out, "}");
+}
