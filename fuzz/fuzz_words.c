@@ -104,8 +104,8 @@ static void check_list(const dp_words_options *options, const uint8_t *text, siz
 }
 
 /* The whole text by the normaliser alone, with one variant of each of its kernels. */
-static void check_variant(const dp_words_options *options, dp_ascii_fn ascii, dp_plain_fn plain, const dp_buffer *text,
-                          const dp_buffer *truth) {
+static void check_variant(const dp_words_options *options, dp_ascii_fn ascii, dp_unicode_fn plain,
+                          const dp_buffer *text, const dp_buffer *truth) {
     dp_normaliser n;
     CHECK(!dp_normaliser_open(&n, options, false, NULL));
     n.ascii = ascii;
@@ -121,7 +121,7 @@ static void check_variant(const dp_words_options *options, dp_ascii_fn ascii, dp
 
 static void check_variants(const dp_words_options *options, const dp_buffer *text, const dp_buffer *truth) {
     for (const dp_ascii_variant *ascii = dp_ascii_variants;; ascii++) {
-        for (const dp_plain_variant *plain = dp_plain_variants;; plain++) {
+        for (const dp_unicode_variant *plain = dp_unicode_variants;; plain++) {
             if (ascii->needs <= dp_cpu_best() && plain->needs <= dp_cpu_best())
                 check_variant(options, ascii->run, plain->run, text, truth);
             if (!plain->needs)

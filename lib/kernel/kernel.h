@@ -1,9 +1,9 @@
 /* kernel.h - the inner loops, each as portable C and as variants for CPU levels.
  *
- * A kernel NAME lives in NAME.c, with portable C first, variants below it by target attribute, and one list
- * dp_NAME_variants[] of {name, needs, run}, best first, ended by the portable one (needs 0). The list feeds the
- * dispatch, the tests (every variant against the last) and the benchmarks. dp_NAME() is the best variant for this CPU.
- */
+ * A file holds the kernels of one subject, each with portable C first, variants below it by target attribute, and one
+ * list dp_NAME_variants[] of {name, needs, run}, best first, ended by the portable one (needs 0). The list feeds the
+ * dispatch, the tests (every variant against the last) and the benchmarks. dp_NAME_kernel() gives the best variant for
+ * this CPU. */
 #ifndef DP_KERNEL_H
 #define DP_KERNEL_H
 
@@ -21,8 +21,10 @@
     extern const dp_##kernel##_variant dp_##kernel##_variants[]; \
     dp_##kernel##_fn dp_##kernel##_kernel(void);
 
-/* Defines the chooser, below the list. The choice is made once; two threads that race both find the same. */
-#define DP_KERNEL_CHOOSER(kernel)                                                   \
+/* Defines the list and the chooser: DP_KERNEL_LIST(thing, DP_AVX2(thing_avx2) DP_PORTABLE(thing_portable)). The choice
+ * is made once; two threads that race both find the same. */
+#define DP_KERNEL_LIST(kernel, ...)                                                 \
+    const dp_##kernel##_variant dp_##kernel##_variants[] = {__VA_ARGS__};           \
     dp_##kernel##_fn dp_##kernel##_kernel(void) {                                   \
         static _Atomic(dp_##kernel##_fn) chosen;                                    \
         dp_##kernel##_fn run = atomic_load_explicit(&chosen, memory_order_relaxed); \
@@ -35,13 +37,28 @@
         return variant->run;                                                        \
     }
 
+/* Entries of the list; those of other processors are nothing. */
+#define DP_PORTABLE(run) {"portable", DP_CPU_PORTABLE, run},
+#if defined(__x86_64__)
+#define DP_AVX2(run) {"avx2", DP_CPU_AVX2, run},
+#define DP_AVX512(run) {"avx512", DP_CPU_AVX512, run},
+#else
+#define DP_AVX2(run)
+#define DP_AVX512(run)
+#endif
+#if defined(__aarch64__)
+#define DP_NEON(run) {"neon", DP_CPU_NEON, run},
+#else
+#define DP_NEON(run)
+#endif
+
 /* Target attributes of the levels. */
 #define DP_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define DP_TARGET_AVX512                                                                                    \
     __attribute__((target("avx2,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2," \
                           "avx512bitalg,avx512vpopcntdq")))
 
-/* ---- text: ascii.c, spaces.c ---- */
+/* ---- text: text.c ---- */
 
 /* What the ascii kernel keeps between calls. */
 enum { DP_ASCII_STAYS, DP_ASCII_SPACE, DP_ASCII_UPPER };
@@ -61,8 +78,6 @@ DP_KERNEL(ascii, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_asc
 /* For each space at i in the text: base + i + 1; gives how many. No two spaces stand together. `starts` has room for
  * length / 2 + 32, as variants write ahead. */
 DP_KERNEL(spaces, size_t, (const uint8_t *text, size_t length, uint32_t base, uint32_t *starts))
-
-/* ---- text: plain.c ---- */
 
 /* What a code point of normalised text is to words. */
 enum {
@@ -100,23 +115,23 @@ enum { DP_WRITE_SPACE = 1, DP_WRITE_IT = 2, DP_STEP_STATE = 2 };
 /* Ranges of code points that all have the entry of the first one; who makes the table checks it. */
 enum { DP_HAN_FIRST = 0x4E00, DP_HAN_LAST = 0x9FFF, DP_HANGUL_FIRST = 0xAC00, DP_HANGUL_LAST = 0xD7A3 };
 
-/* What the plain kernel goes by, and keeps between calls. */
-typedef struct dp_plain_state {
+/* What the unicode kernel goes by, and keeps between calls. */
+typedef struct dp_unicode_state {
     const uint16_t *rows;   /* which row has a block's entries: rows[code point / DP_TABLE_BLOCK] */
     const int32_t *entries; /* DP_TABLE_BLOCK a row */
     /* Sets of classes, bit c for class c: those that stay, in three kinds, and those that separate. */
     uint8_t letters, alones, marks, spaces;
-    uint8_t steps[DP_STATES][8]; /* the same by state and class, by dp_plain_prepare */
+    uint8_t steps[DP_STATES][8]; /* the same by state and class, by dp_unicode_prepare */
     unsigned state;
     size_t used; /* out: how much of the input was read */
-} dp_plain_state;
+} dp_unicode_state;
 
 /* Fills what follows from the sets. */
-void dp_plain_prepare(dp_plain_state *state);
+void dp_unicode_prepare(dp_unicode_state *state);
 
 /* Code points of one to three bytes that become one such and join nothing, by their table entries; stops at any other,
  * and may stop where there is only ASCII. Gives how many bytes it wrote. `out` has room for 4 * length + 64. */
-DP_KERNEL(plain, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_plain_state *state))
+DP_KERNEL(unicode, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_unicode_state *state))
 
 /* Writes a code point as UTF-8, 1 to 4 bytes; gives how many. */
 static inline size_t dp_encode(uint32_t c, uint8_t *out) {
@@ -148,7 +163,7 @@ static inline size_t dp_encode(uint32_t c, uint8_t *out) {
  * that JSON does not have. Gives how many bytes it took; *written is how many it made of them, never more. */
 DP_KERNEL(unescape, size_t, (const char *raw, size_t length, char *to, size_t *written))
 
-/* ---- hashes: words.c ---- */
+/* ---- hashes: hash.c ---- */
 
 /* `fast` of one word, and its finaliser (docs/FORMAT.md section 3). */
 uint64_t dp_hash_word(const uint8_t *bytes, size_t length);
@@ -171,25 +186,25 @@ DP_KERNEL(hash_words, void, (const dp_runs *words, uint64_t *hashes))
 /* The hash of each of `count` runs of n words, given the words' hashes (count + n - 1 of them). May work in place. */
 DP_KERNEL(shingles, void, (const uint64_t *words, size_t count, size_t n, uint64_t seed, uint64_t *hashes))
 
-/* murmur3.c: MurmurHash3 x64_128, the first half, of each run as it stands. */
+/* MurmurHash3 x64_128, the first half, of each run as it stands. */
 DP_KERNEL(murmur3_runs, void, (const dp_runs *runs, uint32_t seed, uint64_t *hashes))
 
-/* ---- sums: tally.c ---- */
+/* ---- sums: bit_counts.c ---- */
 
 /* Adds the bits of the numbers, column by column, to 64 bit-sliced counters: plane p holds bit p of each. A batch is at
- * most 2^20 numbers, so that a lane's counters fit DP_TALLY_BATCH_PLANES; the counters hold 2^56. */
-#define DP_TALLY_BATCH_PLANES 21
-#define DP_TALLY_BATCH ((size_t)1 << 20)
-#define DP_TALLY_PLANES 56
-DP_KERNEL(tally, void, (const uint64_t *numbers, size_t count, uint64_t *planes))
+ * most 2^20 numbers, so that a lane's counters fit DP_BIT_COUNTS_BATCH_PLANES; the counters hold 2^56. */
+#define DP_BIT_COUNTS_BATCH_PLANES 21
+#define DP_BIT_COUNTS_BATCH ((size_t)1 << 20)
+#define DP_BIT_COUNTS_PLANES 56
+DP_KERNEL(bit_counts, void, (const uint64_t *numbers, size_t count, uint64_t *planes))
 
 /* The bits whose counter is above the limit. */
-uint64_t dp_tally_above(const uint64_t *planes, uint64_t limit);
+uint64_t dp_bit_counts_above(const uint64_t *planes, uint64_t limit);
 
 /* Adds weights[i] to sums[b] for each bit b that is set in hashes[i]. */
 DP_KERNEL(weigh, void, (const uint64_t *hashes, const int64_t *weights, size_t count, int64_t *sums))
 
-/* ---- measures (lib/verify) ---- */
+/* ---- measures (lib/verify): measures.c, edit.c ---- */
 
 /* How many numbers two ascending arrays of distinct numbers share. */
 DP_KERNEL(shared, size_t, (const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count))
@@ -197,11 +212,12 @@ DP_KERNEL(shared, size_t, (const uint64_t *a, size_t a_count, const uint64_t *b,
 /* How many bits differ between two bitmaps. */
 DP_KERNEL(differing, size_t, (const uint64_t *a, const uint64_t *b, size_t words))
 
-/* Letter bags: 32 counters of 8 bits a text, kept for 8 texts together as 4 rows of 8 x 8 bytes (row r holds counters
- * 8r to 8r + 7 of each text in turn). Sets bit t of near[g] when the sum of absolute differences between the bag of
- * text t of group g and `bag` is at most `limit`. */
-enum { DP_BAG_SIZE = 32, DP_BAG_GROUP = 8 };
-DP_KERNEL(bags, void, (const uint8_t *groups, size_t count, const uint8_t *bag, unsigned limit, uint8_t *near))
+/* Letter counts: 32 counters of 8 bits a text, kept for 8 texts together as 4 rows of 8 x 8 bytes (row r holds counters
+ * 8r to 8r + 7 of each text in turn). Sets bit t of near[g] when the sum of absolute differences between the counts of
+ * text t of group g and `letters` is at most `limit`. */
+enum { DP_LETTER_COUNTS = 32, DP_LETTER_GROUP = 8 };
+DP_KERNEL(letter_counts, void,
+          (const uint8_t *groups, size_t count, const uint8_t *letters, unsigned limit, uint8_t *near))
 
 /* A strip of an edit-distance table: 64 * words rows (words at most DP_STRIP_WORDS), `columns` columns. */
 enum { DP_STRIP_WORDS = 8, DP_STRIP_ROWS = 64 * DP_STRIP_WORDS };
@@ -219,25 +235,25 @@ DP_KERNEL(levenshtein, void, (dp_strip * strip))
 /* Length of the longest common subsequence; steps are 0 or 1, `minus` is not used. */
 DP_KERNEL(subsequence, void, (dp_strip * strip))
 
-/* Banded edit distances of one prepared text, the rows, and DP_WALKS others, the columns (walks.c). */
-enum { DP_WALKS = 8, DP_WALK_AHEAD = 64, DP_WALK_BEHIND = 120, DP_WALK_LIMIT = 56 };
-typedef struct dp_walk {
+/* Banded edit distances of one prepared text, the rows, and DP_BANDED_EDITS others, the columns (edit.c). */
+enum { DP_BANDED_EDITS = 8, DP_BAND_AHEAD = 64, DP_BAND_BEHIND = 120, DP_BAND_LIMIT = 56 };
+typedef struct dp_banded_edit {
     const uint8_t *text; /* one byte a code point */
-    uint64_t columns;    /* of them: at most DP_WALK_LIMIT more than rows */
-    uint64_t high;       /* the highest diagonal, column - row, of the band; at most DP_WALK_LIMIT */
+    uint64_t columns;    /* of them: at most DP_BAND_LIMIT more than rows */
+    uint64_t high;       /* the highest diagonal, column - row, of the band; at most DP_BAND_LIMIT */
     uint64_t last;       /* the bit of the diagonal that ends in the last cell: high - (columns - rows) */
-    uint64_t limit;      /* at most DP_WALK_LIMIT */
+    uint64_t limit;      /* at most DP_BAND_LIMIT */
     uint64_t distance;   /* in: how many rows there are more than columns, or 0; out: the distance, if within limit */
-} dp_walk;
-typedef struct dp_walks {
-    const uint8_t *strings;    /* of bits: bit DP_WALK_AHEAD + r says whether row r is the symbol; DP_WALK_BEHIND zeros
+} dp_banded_edit;
+typedef struct dp_banded_edits {
+    const uint8_t *strings;    /* of bits: bit DP_BAND_AHEAD + r says whether row r is the symbol; DP_BAND_BEHIND zeros
                                   follow the last row */
     const uint32_t *string_of; /* where the string of each of 256 code points begins, in bytes */
-    dp_walk walks[DP_WALKS];
-} dp_walks;
-DP_KERNEL(walks, void, (dp_walks * walks))
+    dp_banded_edit edits[DP_BANDED_EDITS];
+} dp_banded_edits;
+DP_KERNEL(banded_edits, void, (dp_banded_edits * edits))
 
-/* ---- near fingerprints (lib/hamming): near.c, reorder.c ---- */
+/* ---- near fingerprints (lib/hamming): fingerprints.c ---- */
 
 /* The positions, from 0, at which a column differs from the query by at most `distance` bits, ascending; gives how
  * many. `hits` has room for count + 16. near128 takes two numbers a position, low half first. */
@@ -250,7 +266,7 @@ DP_KERNEL(near128, size_t,
  * `to` may be `from`. */
 DP_KERNEL(reorder, void, (const uint64_t *from, size_t count, const uint64_t masks[6], uint64_t *to))
 
-/* ---- joins (lib/join): scatter.c, crowd.c, rows.c ---- */
+/* ---- joins (lib/join): join.c ---- */
 
 /* A cache line of fingerprints and their positions: five of up to 64 bits, or three of 128. Lines are what a join moves
  * through memory: whole ones, so that no cache has to read them before. */

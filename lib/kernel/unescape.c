@@ -5,6 +5,10 @@
  * behind them are looked up in a table. */
 #include "kernel/kernel.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 /* The character a one-letter escape stands for; 0: there is no such escape. */
 static const char letters[128] = {
     ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
@@ -45,9 +49,7 @@ static size_t unescape_portable(const char *raw, size_t length, char *to, size_t
     return i;
 }
 
-#ifdef __x86_64__
-#include <immintrin.h>
-
+#if defined(__x86_64__)
 /* The backslashes that start an escape: in a run of them, every other one. */
 DP_TARGET_AVX512 static uint64_t starts_of(uint64_t slashes) {
     uint64_t starts = 0;
@@ -94,11 +96,4 @@ DP_TARGET_AVX512 static size_t unescape_avx512(const char *raw, size_t length, c
 }
 #endif
 
-const dp_unescape_variant dp_unescape_variants[] = {
-#ifdef __x86_64__
-    {"avx512", DP_CPU_AVX512, unescape_avx512},
-#endif
-    {"portable", DP_CPU_PORTABLE, unescape_portable},
-};
-
-DP_KERNEL_CHOOSER(unescape)
+DP_KERNEL_LIST(unescape, DP_AVX512(unescape_avx512) DP_PORTABLE(unescape_portable))

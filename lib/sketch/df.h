@@ -1,4 +1,4 @@
-/* df.h - the file of document frequencies (docs/FORMAT.md section 7), as its reader and its writer share it. */
+/* df.h - the file of document frequencies (docs/FORMAT.md section 7), for df.c and those who test it. */
 #ifndef DP_DF_H
 #define DP_DF_H
 
@@ -23,35 +23,5 @@ static inline uint64_t dp_df_padded(uint64_t length) {
 
 /* XXH3 of a whole file in memory, taking its checksum field as zero; false when there is no memory. */
 bool dp_df_checksum(const uint8_t *file, size_t size, uint64_t *checksum);
-
-struct doppel_df {
-    const uint8_t *map;
-    size_t size;
-    const dp_df_header *header;
-    const uint64_t *hashes;
-    const uint32_t *counts;
-    char *recipe;
-    char digest[17], unicode[25];
-};
-
-/* A sorted list of features and counts: what the writer merges. */
-typedef struct dp_df_run {
-    const uint64_t *hashes;
-    const uint32_t *counts;
-    uint64_t features;
-    uint64_t at; /* the writer's place in it */
-} dp_df_run;
-
-/* What goes into a table. */
-typedef struct dp_df_content {
-    dp_df_run *runs;
-    size_t run_count;
-    const char *recipe;
-    uint64_t documents;
-    uint32_t min_df;
-} dp_df_content;
-
-/* Merges the runs into a table, beside `path` first, then renamed into place. */
-doppel_status dp_df_write(const char *path, const dp_df_content *content, doppel_error *error);
 
 #endif

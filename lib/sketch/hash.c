@@ -103,11 +103,9 @@ uint64_t dp_hasher_run(dp_hasher *hasher, const void *bytes, size_t length, uint
 
 doppel_status doppel_hash(const char *name, const void *bytes, size_t length, uint64_t seed, uint64_t *hash) {
     dp_hasher hasher;
-    doppel_status status = dp_hasher_open(name, &hasher);
-    if (status)
-        return status;
+    DP_TRY(dp_hasher_open(name, &hasher));
     uint64_t made = dp_hasher_run(&hasher, bytes, length, seed);
-    status = hasher.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
+    doppel_status status = hasher.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
     *hash = status ? *hash : made;
     dp_hasher_close(&hasher);
     return status;

@@ -236,9 +236,7 @@ static doppel_status settle_stop(doppel_recipe *r, doppel_error *error) {
     }
     dp_words *words;
     char hash[17];
-    doppel_status status = dp_words_create(&r->text, &words, error);
-    if (status)
-        return status;
+    DP_TRY(dp_words_create(&r->text, &words, error));
     const dp_buffer *list = dp_words_stop_list(words);
     bool empty = !list->size;
     snprintf(hash, sizeof hash, "%016" PRIx64, (uint64_t)XXH3_64bits(list->data, list->size));
@@ -344,8 +342,7 @@ doppel_status doppel_recipe_parse(const char *text, const doppel_recipe_parts *p
         r->n = 5;
         strcpy(r->hash, "fast");
         status = copy_parts(r, parts) ? parse_parts(r, copy, error) : dp_no_memory(error);
-        if (!status)
-            status = settle(r, error);
+        DP_THEN(status, settle(r, error));
     } else {
         dp_no_memory(error);
     }

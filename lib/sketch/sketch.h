@@ -28,7 +28,7 @@ struct doppel_recipe {
 /* The recipe that NULL stands for. */
 const doppel_recipe *dp_recipe_default(void);
 
-/* ---- titles: title.c ---- */
+/* ---- titles ---- */
 
 /* A sketcher for titles, and a title as it is compared with others; borrowed from the sketcher. `title` NULL: none. */
 doppel_status dp_title_sketcher_create(doppel_sketcher **sketcher, doppel_error *error);

@@ -1,13 +1,201 @@
-/* sketcher.c - one document at a time: words in batches, features hashed, bits tallied: create, run, free.
+/* sketcher.c - words to sketches, one document at a time: doppel_sketcher_create, _run, _free; doppel_simhash for the
+ * caller's own features.
  *
  * A batch of words becomes a batch of feature hashes: with `fast` the words are hashed once and their hashes combined,
  * with any other hash the runs of words are hashed as they stand in the normalised text. Features that all count alike
- * are tallied and forgotten; what needs them all (other weights, sets, signatures, samples) collects them. */
-#include "kernel/kernel.h"
-#include "sketch/weights.h"
+ * have their bits counted and are forgotten; what needs them all (other weights, sets, signatures, samples) collects
+ * them. */
+#include "sketch/sketch.h"
 
+#include "kernel/kernel.h"
+
+#include <math.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
+
+/* ---- SimHash of weighted features: those of a document, counted, and the caller's own.
+ *
+ * Weights are integers in units of 1/65536, so that sums do not depend on order. Bit i is set when the weights of the
+ * features that have it outweigh the others: ones[i] - (total - ones[i]) > 0. */
+
+/* Real weights count in units of 1/65536. */
+#define WEIGHT_ONE 65536
+
+/* Sums of weights, for one half of a fingerprint. Zero starts it. */
+typedef struct weight_sums {
+    int64_t ones[64]; /* the weights of the features whose hash has this bit */
+    int64_t total;    /* all weights */
+} weight_sums;
+
+/* The bits whose sum of +-weights is above 0. */
+static uint64_t sums_bits(const weight_sums *sums, int bits) {
+    uint64_t set = 0;
+    for (int i = 0; i < bits && i < 64; i++)
+        set |= (uint64_t)(sums->ones[i] > sums->total - sums->ones[i]) << i;
+    return set;
+}
+
+/* The weight of a feature that occurs `count` times, in units of 1/65536 (with tf2, where all are whole, in ones). */
+static int64_t weight_of(const doppel_recipe *recipe, uint64_t feature_hash, uint64_t count) {
+    switch (recipe->weight) {
+    case DP_WEIGHT_TF: return (int64_t)count * WEIGHT_ONE;
+    case DP_WEIGHT_SET: return WEIGHT_ONE;
+    case DP_WEIGHT_SQRT: return llrint(sqrt((double)count) * WEIGHT_ONE);
+    /* Whole, so that the units do not matter: even the square of 2^31 fits. */
+    case DP_WEIGHT_TF2: return (int64_t)(count * count);
+    case DP_WEIGHT_TFIDF: return (int64_t)count * dp_df_weight(recipe->df, feature_hash);
+    }
+    return 0;
+}
+
+typedef struct pair {
+    uint64_t low, high;
+} pair;
+
+static int compare_pairs(const void *a, const void *b) {
+    uint64_t x = ((const pair *)a)->low, y = ((const pair *)b)->low;
+    return (x > y) - (x < y);
+}
+
+/* Sorts both arrays by the first. */
+static bool sort_features(uint64_t *low, uint64_t *high, size_t count) {
+    if (!high) {
+        uint64_t *scratch = malloc(count * sizeof *scratch + 1);
+        if (scratch)
+            dp_sort64(low, count, scratch);
+        free(scratch);
+        return scratch;
+    }
+    pair *pairs = malloc(count * sizeof *pairs + 1);
+    if (!pairs)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        pairs[i] = (pair){low[i], high[i]};
+    qsort(pairs, count, sizeof *pairs, compare_pairs);
+    for (size_t i = 0; i < count; i++) {
+        low[i] = pairs[i].low;
+        high[i] = pairs[i].high;
+    }
+    free(pairs);
+    return true;
+}
+
+/* Distinct features move to the front of the arrays, with their weights; gives how many. */
+static size_t weigh_distinct(const doppel_recipe *recipe, uint64_t *low, uint64_t *high, size_t count,
+                             int64_t *weights) {
+    size_t distinct = 0;
+    for (size_t i = 0, next; i < count; i = next, distinct++) {
+        for (next = i + 1; next < count && low[next] == low[i]; next++)
+            ;
+        weights[distinct] = weight_of(recipe, low[i], next - i);
+        low[distinct] = low[i];
+        if (high)
+            high[distinct] = high[i];
+    }
+    return distinct;
+}
+
+static uint64_t half(const uint64_t *hashes, const int64_t *weights, size_t count, int bits) {
+    weight_sums sums = {0};
+    dp_weigh_kernel()(hashes, weights, count, sums.ones);
+    for (size_t i = 0; i < count; i++)
+        sums.total += weights[i];
+    return sums_bits(&sums, bits);
+}
+
+/* The fingerprint of the features, `high` being their second hashes or NULL. Sorts `low`, and `high` with it. */
+static doppel_status weighted_fingerprint(const doppel_recipe *recipe, uint64_t *low, uint64_t *high, size_t count,
+                                          uint64_t fingerprint[2]) {
+    int64_t *weights = malloc(count * sizeof *weights + 1);
+    if (!weights || !sort_features(low, high, count)) {
+        free(weights);
+        return DOPPEL_ERROR_MEMORY;
+    }
+    size_t distinct = weigh_distinct(recipe, low, high, count, weights);
+    fingerprint[0] = half(low, weights, distinct, recipe->bits);
+    fingerprint[1] = high ? half(high, weights, distinct, 64) : 0;
+    free(weights);
+    return DOPPEL_OK;
+}
+
+/* ---- the caller's own features ---- */
+
+/* A single weight is at most 2^31, that is 2^47 units; the sum of all sizes is at most 2^62, so that what is for a
+ * bit less what is against it fits. */
+#define MAX_WEIGHT 0x1p31
+#define MAX_TOTAL ((int64_t)1 << 62)
+
+static doppel_status read_weight(double weight, size_t number, int64_t *units, int64_t *size, doppel_error *error) {
+    if (!isfinite(weight) || fabs(weight) > MAX_WEIGHT)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "feature %zu: the weight %g is not a number from -2^31 to 2^31",
+                       number + 1, weight);
+    *units = llrint(weight * WEIGHT_ONE);
+    if (__builtin_add_overflow(*size, llabs(*units), size) || *size > MAX_TOTAL)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "feature %zu: the weights add up to more than 2^46", number + 1);
+    return DOPPEL_OK;
+}
+
+typedef struct own_hash {
+    const doppel_simhash_options *options;
+    dp_hasher hasher;
+} own_hash;
+
+static uint64_t hash_own(own_hash *own, const doppel_feature *feature, uint64_t seed) {
+    if (own->options->function)
+        return own->options->function(feature->bytes, feature->length, seed, own->options->user);
+    return dp_hasher_run(&own->hasher, feature->bytes, feature->length, seed);
+}
+
+static doppel_status sum_own(own_hash *own, const doppel_feature *features, size_t count, weight_sums sums[2],
+                             doppel_error *error) {
+    int64_t size = 0;
+    int halves = own->options->bits == 128 ? 2 : 1;
+    for (size_t i = 0; i < count; i++) {
+        int64_t units;
+        DP_TRY(read_weight(features[i].weight, i, &units, &size, error));
+        for (int k = 0; k < halves; k++) {
+            uint64_t hash = hash_own(own, &features[i], (uint64_t)k);
+            dp_weigh_kernel()(&hash, &units, 1, sums[k].ones);
+            sums[k].total += units;
+        }
+    }
+    return own->hasher.failed ? dp_no_memory(error) : DOPPEL_OK;
+}
+
+/* Fills what was left at 0, and opens the hash. */
+static doppel_status open_own(const doppel_simhash_options *given, doppel_simhash_options *options, own_hash *own,
+                              doppel_error *error) {
+    if (given)
+        dp_copy_options(options, given, sizeof *options);
+    options->bits = options->bits ? options->bits : 64;
+    own->options = options;
+    if (options->bits < 1 || (options->bits > 64 && options->bits != 128))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "a fingerprint has 1 to 64 or 128 bits, not %d", options->bits);
+    const char *name = options->hash ? options->hash : "fast";
+    doppel_status status = options->function ? DOPPEL_OK : dp_hasher_open(name, &own->hasher);
+    if (status == DOPPEL_ERROR_USAGE)
+        return dp_fail(error, status, "there is no hash `%s`: take %s", name, dp_hash_names);
+    return status ? dp_no_memory(error) : DOPPEL_OK;
+}
+
+doppel_status doppel_simhash(const doppel_feature *features, size_t count, const doppel_simhash_options *given,
+                             uint64_t fingerprint[2], doppel_error *error) {
+    doppel_simhash_options options = {0};
+    own_hash own = {0};
+    weight_sums sums[2] = {{{0}, 0}, {{0}, 0}};
+    doppel_status status = open_own(given, &options, &own, error);
+    DP_THEN(status, sum_own(&own, features, count, sums, error));
+    dp_hasher_close(&own.hasher);
+    if (status)
+        return status;
+    fingerprint[0] = sums_bits(&sums[0], options.bits);
+    fingerprint[1] = options.bits == 128 ? sums_bits(&sums[1], 64) : 0;
+    for (int i = 0; options.sums && i < options.bits; i++)
+        options.sums[i] = sums[i / 64].ones[i % 64] - (sums[i / 64].total - sums[i / 64].ones[i % 64]);
+    return DOPPEL_OK;
+}
+
+/* ---- the sketcher ---- */
 
 typedef struct numbers {
     uint64_t *data;
@@ -24,10 +212,10 @@ struct doppel_sketcher {
     bool no_digest; /* libcrypto had no memory for this document's */
     dp_hash_words_fn hash_words;
     dp_shingles_fn shingles;
-    dp_tally_fn tally;
+    dp_bit_counts_fn count_bits;
 
     bool collects; /* features are kept */
-    uint64_t planes[2][DP_TALLY_PLANES];
+    uint64_t planes[2][DP_BIT_COUNTS_PLANES];
     numbers word_hashes; /* of a batch */
     numbers batch[2];    /* feature hashes of a batch, with seed 0 and 1 */
     numbers features[2]; /* of the document, when collected */
@@ -78,9 +266,10 @@ static doppel_status hash_runs(doppel_sketcher *s, const dp_runs *runs) {
         else
             hash_joined(s, runs, (uint64_t)k, s->batch[k].data);
         if (s->recipe->weight == DP_WEIGHT_TF)
-            for (size_t at = 0; at < runs->count; at += DP_TALLY_BATCH)
-                s->tally(s->batch[k].data + at, runs->count - at < DP_TALLY_BATCH ? runs->count - at : DP_TALLY_BATCH,
-                         s->planes[k]);
+            for (size_t at = 0; at < runs->count; at += DP_BIT_COUNTS_BATCH)
+                s->count_bits(s->batch[k].data + at,
+                              runs->count - at < DP_BIT_COUNTS_BATCH ? runs->count - at : DP_BIT_COUNTS_BATCH,
+                              s->planes[k]);
         /* The second half is kept for weights only. */
         bool keep = k ? s->recipe->weight != DP_WEIGHT_TF : s->collects;
         if (keep && !append(&s->features[k], s->batch[k].data, runs->count))
@@ -137,13 +326,13 @@ static doppel_status make_fingerprint(doppel_sketcher *s, doppel_sketch *out) {
         s->sorted.count = 0;
         if (!append(&s->sorted, s->features[0].data, s->features[0].count))
             return DOPPEL_ERROR_MEMORY;
-        return dp_weighted_fingerprint(s->recipe, s->sorted.data, bits == 128 ? s->features[1].data : NULL,
-                                       s->sorted.count, out->fingerprint);
+        return weighted_fingerprint(s->recipe, s->sorted.data, bits == 128 ? s->features[1].data : NULL,
+                                    s->sorted.count, out->fingerprint);
     }
     /* A bit is set when more than half of the features have it. */
     uint64_t mask = bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
-    out->fingerprint[0] = dp_tally_above(s->planes[0], s->features_seen / 2) & mask;
-    out->fingerprint[1] = bits == 128 ? dp_tally_above(s->planes[1], s->features_seen / 2) : 0;
+    out->fingerprint[0] = dp_bit_counts_above(s->planes[0], s->features_seen / 2) & mask;
+    out->fingerprint[1] = bits == 128 ? dp_bit_counts_above(s->planes[1], s->features_seen / 2) : 0;
     return DOPPEL_OK;
 }
 
@@ -206,8 +395,7 @@ doppel_status doppel_sketcher_add(doppel_sketcher *s, const char *piece, size_t 
 doppel_status doppel_sketcher_finish(doppel_sketcher *s, doppel_sketch *out) {
     memset(out, 0, sizeof *out);
     doppel_status status = dp_words_finish(s->words, take_batch, s);
-    if (!status)
-        status = make_sketch(s, out);
+    DP_THEN(status, make_sketch(s, out));
     out->words = s->words_seen;
     out->features = s->features_seen;
     return status;
@@ -247,7 +435,7 @@ doppel_status doppel_sketcher_create(const doppel_recipe *recipe, unsigned wants
                   wants & (DOPPEL_WANT_FEATURES | DOPPEL_WANT_SET);
     s->hash_words = dp_hash_words_kernel();
     s->shingles = dp_shingles_kernel();
-    s->tally = dp_tally_kernel();
+    s->count_bits = dp_bit_counts_kernel();
     doppel_status status = open_parts(s, error);
     if (status) {
         doppel_sketcher_free(s);
@@ -278,8 +466,7 @@ doppel_status doppel_fingerprint(const char *text, size_t length, uint64_t *fing
     doppel_sketcher *s;
     doppel_sketch sketch;
     doppel_status status = doppel_sketcher_create(NULL, 0, &s, NULL);
-    if (!status)
-        status = doppel_sketcher_run(s, text, length, &sketch);
+    DP_THEN(status, doppel_sketcher_run(s, text, length, &sketch));
     if (!status)
         *fingerprint = sketch.fingerprint[0];
     doppel_sketcher_free(s);
@@ -289,12 +476,28 @@ doppel_status doppel_fingerprint(const char *text, size_t length, uint64_t *fing
 doppel_status doppel_word_ranges(const doppel_recipe *recipe, const char *text, size_t length, uint64_t **ranges,
                                  size_t *count) {
     dp_word_list list;
-    doppel_status status = dp_word_list_make(&(recipe ? recipe : dp_recipe_default())->text, text, length, &list);
-    if (status)
-        return status;
+    DP_TRY(dp_word_list_make(&(recipe ? recipe : dp_recipe_default())->text, text, length, &list));
     *count = list.count;
     *ranges = list.ranges;
     list.ranges = NULL;
     dp_word_list_free(&list);
     return DOPPEL_OK;
+}
+
+/* ---- titles: the words of the default recipe, one space between ---- */
+
+doppel_status dp_title_sketcher_create(doppel_sketcher **sketcher, doppel_error *error) {
+    return doppel_sketcher_create(dp_recipe_default(), DOPPEL_WANT_TEXT, sketcher, error);
+}
+
+doppel_status dp_title_normalise(doppel_sketcher *sketcher, const char *title, size_t length,
+                                 doppel_slice *normalised) {
+    doppel_sketch sketch;
+    *normalised = (doppel_slice){NULL, 0};
+    if (!title)
+        return DOPPEL_OK;
+    doppel_status status = doppel_sketcher_run(sketcher, title, length, &sketch);
+    if (status == DOPPEL_OK)
+        *normalised = (doppel_slice){sketch.text, sketch.text_length};
+    return status;
 }

@@ -174,7 +174,7 @@ static inline bool ascii_ahead(const uint8_t *p, const uint8_t *end) {
 static const uint8_t *read_plain(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
     size_t length = (size_t)(end - p) < DP_READ / 4 ? (size_t)(end - p) : DP_READ / 4;
     /* Where little is plain at a time, blocks are wasted. */
-    dp_plain_fn plain = n->at.used < SHORT_RUN ? n->plain_few : n->plain;
+    dp_unicode_fn plain = n->at.used < SHORT_RUN ? n->plain_few : n->plain;
     n->size += plain(p, length, n->text + n->size, &n->at);
     p += n->at.used;
     if (n->at.used)
@@ -270,7 +270,7 @@ static void fill_sets(dp_normaliser *n, const dp_words_options *options) {
         n->at.letters |= 1 << DP_CLASS_PUNCT;
     if (!options->drop_space)
         n->at.spaces = 1 << DP_CLASS_SPACE;
-    dp_plain_prepare(&n->at);
+    dp_unicode_prepare(&n->at);
 }
 
 /* The same for the bytes of ASCII. */
@@ -296,8 +296,8 @@ doppel_status dp_normaliser_open(dp_normaliser *n, const dp_words_options *optio
     n->keep_case = options->keep_case;
     n->ranged = ranged;
     n->ascii = dp_ascii_kernel();
-    n->plain = dp_plain_kernel();
-    const dp_plain_variant *portable = dp_plain_variants;
+    n->plain = dp_unicode_kernel();
+    const dp_unicode_variant *portable = dp_unicode_variants;
     while (portable->needs)
         portable++;
     n->plain_few = portable->run;

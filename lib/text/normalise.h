@@ -26,9 +26,9 @@ typedef struct dp_known_piece {
 typedef struct dp_normaliser {
     bool keep_case, ranged;
     dp_ascii_fn ascii;
-    dp_plain_fn plain, plain_few; /* for long runs and for short ones */
+    dp_unicode_fn plain, plain_few; /* for long runs and for short ones */
     dp_ascii_state ascii_state;
-    dp_plain_state at; /* has the state for all of the text */
+    dp_unicode_state at; /* has the state for all of the text */
 
     uint8_t *text;
     size_t size, capacity;

@@ -65,33 +65,33 @@ bool dp_bottom_is_valid(doppel_slice sample) {
     return values <= dp_bottom_count(sample);
 }
 
-/* One sample, walked through at the scale of both. */
-typedef struct walk {
+/* A place in a sample, whose values are taken at the scale of both. */
+typedef struct cursor {
     doppel_slice sample;
     size_t at, values;
     int down;
-} walk;
+} cursor;
 
-static walk walk_of(doppel_slice sample, int shift) {
-    return (walk){sample, 0, (sample.length - HEAD) / 2, shift - (uint8_t)sample.data[0]};
+static cursor cursor_of(doppel_slice sample, int shift) {
+    return (cursor){sample, 0, (sample.length - HEAD) / 2, shift - (uint8_t)sample.data[0]};
 }
 
-static unsigned current(const walk *w) {
-    return value_at(w->sample, w->at) >> w->down;
+static unsigned current(const cursor *c) {
+    return value_at(c->sample, c->at) >> c->down;
 }
 
-static void next(walk *w) {
-    unsigned before = current(w);
-    while (w->at < w->values && current(w) == before)
-        w->at++;
+static void next(cursor *c) {
+    unsigned before = current(c);
+    while (c->at < c->values && current(c) == before)
+        c->at++;
 }
 
 /* How many values it has at this scale; writes them to `to`, unless that is NULL. */
-static size_t distinct(walk w, uint64_t *to) {
+static size_t distinct(cursor c, uint64_t *to) {
     size_t count = 0;
-    for (; w.at < w.values; next(&w), count++)
+    for (; c.at < c.values; next(&c), count++)
         if (to)
-            to[count] = current(&w);
+            to[count] = current(&c);
     return count;
 }
 
@@ -100,13 +100,13 @@ int dp_bottom_scale(doppel_slice sample) {
 }
 
 size_t dp_bottom_values(doppel_slice sample, int lost, uint64_t *to) {
-    return distinct(walk_of(sample, dp_bottom_scale(sample) + lost), to);
+    return distinct(cursor_of(sample, dp_bottom_scale(sample) + lost), to);
 }
 
 double dp_bottom_similarity(doppel_slice a, doppel_slice b, size_t most) {
     int shift_a = (uint8_t)a.data[0], shift_b = (uint8_t)b.data[0], shift = shift_a > shift_b ? shift_a : shift_b;
     size_t count_a = dp_bottom_count(a), count_b = dp_bottom_count(b), limit = SIZE_MAX, all = 0, shared = 0;
-    walk x = walk_of(a, shift), y = walk_of(b, shift);
+    cursor x = cursor_of(a, shift), y = cursor_of(b, shift);
     if (count_a > most)
         limit = distinct(x, NULL);
     if (count_b > most && distinct(y, NULL) < limit)

@@ -52,10 +52,8 @@ static bool decode(struct side *side) {
 static doppel_status side_init(struct side *side, const doppel_recipe *recipe, const char *text, size_t length) {
     unsigned wants = DOPPEL_WANT_DIGEST | DOPPEL_WANT_SET | DOPPEL_WANT_TEXT;
     doppel_status status = doppel_sketcher_create(recipe, wants, &side->sketcher, NULL);
-    if (!status)
-        status = doppel_sketcher_run(side->sketcher, text, length, &side->sketch);
-    if (!status)
-        status = doppel_minhash(side->sketch.set, side->sketch.set_count, SLOTS, side->signature);
+    DP_THEN(status, doppel_sketcher_run(side->sketcher, text, length, &side->sketch));
+    DP_THEN(status, doppel_minhash(side->sketch.set, side->sketch.set_count, SLOTS, side->signature));
     if (!status && (!count_words(side) || !decode(side)))
         status = DOPPEL_ERROR_MEMORY;
     return status;
@@ -118,8 +116,7 @@ static doppel_status compare_edits(const struct side *a, const struct side *b, d
     dp_points points_a = {a->points, a->point_count}, points_b = {b->points, b->point_count};
     size_t distance, indel, longer = a->point_count > b->point_count ? a->point_count : b->point_count;
     doppel_status status = dp_levenshtein(points_a, points_b, SIZE_MAX, &distance);
-    if (!status)
-        status = dp_indel(points_a, points_b, SIZE_MAX, &indel);
+    DP_THEN(status, dp_indel(points_a, points_b, SIZE_MAX, &indel));
     if (status)
         return status;
     out->edit_distance = (int64_t)distance;
@@ -134,8 +131,7 @@ doppel_status doppel_compare(const doppel_recipe *recipe, const char *a, size_t 
     if (!recipe)
         recipe = dp_recipe_default();
     doppel_status status = side_init(&side_a, recipe, a, a_length);
-    if (!status)
-        status = side_init(&side_b, recipe, b, b_length);
+    DP_THEN(status, side_init(&side_b, recipe, b, b_length));
     if (!status) {
         *out = (doppel_comparison){.bits = recipe->bits};
         compare_fingerprints(&side_a.sketch, &side_b.sketch, out);

@@ -31,9 +31,9 @@ bool dp_edit_allowed(size_t length, double min, size_t *distance);
 
 /* ---- one title against many ---- */
 
-/* The letter bag of a text: 31 counters of letters and one of the length, cut off at 255. The sum of absolute
- * differences of two bags is at most twice the Levenshtein distance (titles.c). */
-void dp_title_bag(dp_points text, uint8_t bag[32]);
+/* The letter counts of a text: 31 counters of letters and one of the length, cut off at 255. The sum of absolute
+ * differences of two texts' counts is at most twice their Levenshtein distance (edit.c). */
+void dp_title_bag(dp_points text, uint8_t letters[32]);
 
 /* ---- samples of sets: bottom.c ---- */
 

@@ -135,7 +135,7 @@ static void spaces_that_meet_across_punctuation_and_blocks_are_one(void **state)
 /* ---- plain ---- */
 
 /* One code point of normalised text takes its place, by its class: the rules of docs/FORMAT.md section 1. */
-static size_t plain_put(uint32_t c, unsigned class, const dp_plain_state *given, uint8_t *out, unsigned *state) {
+static size_t plain_put(uint32_t c, unsigned class, const dp_unicode_state *given, uint8_t *out, unsigned *state) {
     size_t made = 0;
     bool alone = given->alones >> class & 1, letter = given->letters >> class & 1, mark = given->marks >> class & 1;
     if (given->spaces >> class & 1) {
@@ -153,7 +153,7 @@ static size_t plain_put(uint32_t c, unsigned class, const dp_plain_state *given,
 }
 
 /* As far as text is plain, but at most `most` bytes of it; sets state->used. */
-static size_t plain_plain(const uint8_t *in, size_t most, uint8_t *out, dp_plain_state *state) {
+static size_t plain_plain(const uint8_t *in, size_t most, uint8_t *out, dp_unicode_state *state) {
     size_t made = 0;
     for (state->used = 0; state->used < most;) {
         int32_t c;
@@ -180,15 +180,15 @@ static bool may_stop(const uint8_t *text, size_t length, size_t used) {
     return true;
 }
 
-static void check_plain(guarded in_room, guarded out_room, const dp_plain_state *given, const uint8_t *text,
+static void check_plain(guarded in_room, guarded out_room, const dp_unicode_state *given, const uint8_t *text,
                         size_t length) {
     uint8_t want[4 * LONGEST];
     const uint8_t *in = guarded_copy(in_room, text, length);
     uint8_t *out = guarded_copy(out_room, NULL, 4 * length + 64);
-    dp_plain_state whole = *given;
+    dp_unicode_state whole = *given;
     plain_plain(text, length, want, &whole);
-    EACH_VARIANT(plain, variant) {
-        dp_plain_state after = *given, expected = *given;
+    EACH_VARIANT(unicode, variant) {
+        dp_unicode_state after = *given, expected = *given;
         size_t made = variant->run(in, length, out, &after);
         assert_true(after.used <= whole.used);
         assert_true(after.used == whole.used || may_stop(text, length, after.used));

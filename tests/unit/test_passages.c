@@ -281,7 +281,7 @@ static void marks_find_the_next_number(void **state) {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         size_t limit = limits[i];
         bool *in = calloc(limit + 1, 1);
-        dp_marks some, rest;
+        dp_marks some = {0}, rest = {0};
         assert_true(dp_marks_init(&some, limit, false) && dp_marks_init(&rest, limit, true));
         for (size_t k = 0; limit && k < limit / 50 + 2; k++) {
             size_t number = random_below(&seed, limit);

@@ -222,10 +222,10 @@ static void bags_differ_by_at_most_two_an_edit(void **state) {
 static void every_bags_kernel_is_the_portable_one(void **state) {
     (void)state;
     uint64_t seed = 5;
-    enum { GROUPS = 9, GROUP = DP_BAG_SIZE * DP_BAG_GROUP };
-    uint8_t groups[GROUPS * GROUP], bag[DP_BAG_SIZE], want[GROUPS], got[GROUPS];
+    enum { GROUPS = 9, GROUP = DP_LETTER_COUNTS * DP_LETTER_GROUP };
+    uint8_t groups[GROUPS * GROUP], bag[DP_LETTER_COUNTS], want[GROUPS], got[GROUPS];
     guarded room = guarded_create(sizeof groups), bag_room = guarded_create(sizeof bag);
-    const dp_bags_variant *portable = dp_bags_variants;
+    const dp_letter_counts_variant *portable = dp_letter_counts_variants;
     while (portable->needs)
         portable++;
     for (int round = 0; round < 3000; round++) {
@@ -239,7 +239,7 @@ static void every_bags_kernel_is_the_portable_one(void **state) {
                       *bag_at = guarded_copy(bag_room, bag, sizeof bag);
         unsigned limit = (unsigned)random_below(&seed, range * 32);
         portable->run(at, count, bag_at, limit, want);
-        for (const dp_bags_variant *variant = dp_bags_variants; variant < portable; variant++) {
+        for (const dp_letter_counts_variant *variant = dp_letter_counts_variants; variant < portable; variant++) {
             if (variant->needs > dp_cpu_best())
                 continue;
             variant->run(at, count, bag_at, limit, got);
@@ -250,57 +250,57 @@ static void every_bags_kernel_is_the_portable_one(void **state) {
     guarded_free(bag_room);
 }
 
-/* ---- the walks ---- */
+/* ---- the band ---- */
 
 /* Strings of bits for texts over "abcd", and eight texts, all ending at guard pages. */
-struct walks_test {
-    guarded strings, texts[DP_WALKS];
+struct edits_test {
+    guarded strings, texts[DP_BANDED_EDITS];
     uint32_t string_of[256];
     uint8_t rows[120];
 };
 
 /* Prepares `rows` letters; gives the strings. */
-static const uint8_t *fill_strings(struct walks_test *test, uint64_t *seed, size_t rows) {
-    size_t stride = (DP_WALK_AHEAD + rows + DP_WALK_BEHIND) / 8 + 8;
+static const uint8_t *fill_strings(struct edits_test *test, uint64_t *seed, size_t rows) {
+    size_t stride = (DP_BAND_AHEAD + rows + DP_BAND_BEHIND) / 8 + 8;
     uint8_t *strings = guarded_copy(test->strings, NULL, 5 * stride);
     memset(strings, 0, 5 * stride);
     for (uint32_t i = 0; i < 4; i++)
         test->string_of['a' + i] = (i + 1) * (uint32_t)stride;
     for (size_t i = 0; i < rows; i++) {
         test->rows[i] = (uint8_t)('a' + random_below(seed, 4));
-        size_t bit = DP_WALK_AHEAD + i;
+        size_t bit = DP_BAND_AHEAD + i;
         strings[test->string_of[test->rows[i]] + bit / 8] |= (uint8_t)(1u << bit % 8);
     }
     return strings;
 }
 
 /* A text of nearly as many letters, half of the time nearly the same. */
-static dp_walk fill_walk(struct walks_test *test, uint64_t *seed, size_t rows, size_t i) {
-    size_t limit = random_below(seed, DP_WALK_LIMIT + 1), apart = random_below(seed, limit + 1);
+static dp_banded_edit fill_edit(struct edits_test *test, uint64_t *seed, size_t rows, size_t i) {
+    size_t limit = random_below(seed, DP_BAND_LIMIT + 1), apart = random_below(seed, limit + 1);
     size_t columns = random_below(seed, 2) ? rows + apart : rows - (apart < rows ? apart : rows);
     uint8_t text[200];
     for (size_t c = 0; c < columns; c++)
         text[c] = c < rows && i % 2 && random_below(seed, 9) ? test->rows[c] : (uint8_t)('a' + random_below(seed, 5));
     apart = columns > rows ? columns - rows : rows - columns;
     size_t high = (limit - apart) / 2 + (columns > rows ? apart : 0);
-    return (dp_walk){.text = guarded_copy(test->texts[i], text, columns),
-                     .columns = columns,
-                     .high = high,
-                     .last = high + rows - columns,
-                     .limit = limit,
-                     .distance = rows > columns ? apart : 0};
+    return (dp_banded_edit){.text = guarded_copy(test->texts[i], text, columns),
+                            .columns = columns,
+                            .high = high,
+                            .last = high + rows - columns,
+                            .limit = limit,
+                            .distance = rows > columns ? apart : 0};
 }
 
-static void check_walks(const dp_walks *given, const uint8_t *rows, size_t row_count) {
-    for (const dp_walks_variant *variant = dp_walks_variants;; variant++) {
-        dp_walks got = *given;
+static void check_edits(const dp_banded_edits *given, const uint8_t *rows, size_t row_count) {
+    for (const dp_banded_edits_variant *variant = dp_banded_edits_variants;; variant++) {
+        dp_banded_edits got = *given;
         if (variant->needs <= dp_cpu_best())
             variant->run(&got);
-        for (size_t i = 0; i < DP_WALKS && variant->needs <= dp_cpu_best(); i++) {
-            size_t limit = given->walks[i].limit, want, distance = got.walks[i].distance;
-            const char *text = (const char *)given->walks[i].text;
+        for (size_t i = 0; i < DP_BANDED_EDITS && variant->needs <= dp_cpu_best(); i++) {
+            size_t limit = given->edits[i].limit, want, distance = got.edits[i].distance;
+            const char *text = (const char *)given->edits[i].text;
             assert_int_equal(
-                doppel_levenshtein((const char *)rows, row_count, text, given->walks[i].columns, SIZE_MAX, &want),
+                doppel_levenshtein((const char *)rows, row_count, text, given->edits[i].columns, SIZE_MAX, &want),
                 DOPPEL_OK);
             assert_int_equal(distance <= limit ? distance : limit + 1, want <= limit ? want : limit + 1);
         }
@@ -309,21 +309,21 @@ static void check_walks(const dp_walks *given, const uint8_t *rows, size_t row_c
     }
 }
 
-static void every_walks_kernel_gives_the_distance(void **state) {
+static void every_banded_kernel_gives_the_distance(void **state) {
     (void)state;
     uint64_t seed = 6;
-    struct walks_test test = {.strings = guarded_create(1000)};
-    for (size_t i = 0; i < DP_WALKS; i++)
+    struct edits_test test = {.strings = guarded_create(1000)};
+    for (size_t i = 0; i < DP_BANDED_EDITS; i++)
         test.texts[i] = guarded_create(200);
     for (int round = 0; round < 2000; round++) {
         size_t rows = random_below(&seed, sizeof test.rows + 1);
-        dp_walks walks = {.strings = fill_strings(&test, &seed, rows), .string_of = test.string_of};
-        for (size_t i = 0; i < DP_WALKS; i++)
-            walks.walks[i] = fill_walk(&test, &seed, rows, i);
-        check_walks(&walks, test.rows, rows);
+        dp_banded_edits edits = {.strings = fill_strings(&test, &seed, rows), .string_of = test.string_of};
+        for (size_t i = 0; i < DP_BANDED_EDITS; i++)
+            edits.edits[i] = fill_edit(&test, &seed, rows, i);
+        check_edits(&edits, test.rows, rows);
     }
     guarded_free(test.strings);
-    for (size_t i = 0; i < DP_WALKS; i++)
+    for (size_t i = 0; i < DP_BANDED_EDITS; i++)
         guarded_free(test.texts[i]);
 }
 
@@ -337,7 +337,7 @@ int main(void) {
         cmocka_unit_test(a_scan_ends_when_the_caller_says_so),
         cmocka_unit_test(bags_differ_by_at_most_two_an_edit),
         cmocka_unit_test(every_bags_kernel_is_the_portable_one),
-        cmocka_unit_test(every_walks_kernel_gives_the_distance),
+        cmocka_unit_test(every_banded_kernel_gives_the_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

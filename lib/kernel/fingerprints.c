@@ -1,8 +1,15 @@
-/* near.c - which numbers of a column differ from a query in few bits.
+/* fingerprints.c - the kernels on columns of fingerprints: near32, near64 and near128 find what is near a query,
+ * reorder permutes bits. */
+#include "kernel/kernel.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* ---- near: which numbers of a column differ from a query in few bits.
  *
  * Columns are buckets of an index or tiles of a join: hits are rare, so the variants first ask whether a block of 64
  * numbers (near32; 32 for near64) has any, and write positions only then. They read no byte beyond the column. */
-#include "kernel/kernel.h"
 
 /* Bits set, without a table, so that the portable loops become vectors. */
 static inline uint32_t count32(uint32_t x) {
@@ -49,8 +56,6 @@ static size_t near128_portable(const uint64_t *column, size_t count, const uint6
 }
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 /* Appends the positions base + i of the bits i set in the mask. */
 static inline size_t write_hits(uint64_t mask, size_t base, uint32_t *hits, size_t found) {
     for (; mask; mask &= mask - 1)
@@ -209,30 +214,43 @@ DP_TARGET_AVX2 static size_t near128_avx2(const uint64_t *column, size_t count, 
 }
 #endif
 
-const dp_near32_variant dp_near32_variants[] = {
-#if defined(__x86_64__)
-    {"avx512", DP_CPU_AVX512, near32_avx512},
-    {"avx2", DP_CPU_AVX2, near32_avx2},
-#endif
-    {"portable", DP_CPU_PORTABLE, near32_portable},
-};
+DP_KERNEL_LIST(near32, DP_AVX512(near32_avx512) DP_AVX2(near32_avx2) DP_PORTABLE(near32_portable))
+DP_KERNEL_LIST(near64, DP_AVX512(near64_avx512) DP_AVX2(near64_avx2) DP_PORTABLE(near64_portable))
+DP_KERNEL_LIST(near128, DP_AVX512(near128_avx512) DP_AVX2(near128_avx2) DP_PORTABLE(near128_portable))
 
-const dp_near64_variant dp_near64_variants[] = {
-#if defined(__x86_64__)
-    {"avx512", DP_CPU_AVX512, near64_avx512},
-    {"avx2", DP_CPU_AVX2, near64_avx2},
-#endif
-    {"portable", DP_CPU_PORTABLE, near64_portable},
-};
+/* ---- reorder: six exchanges of bits for many numbers: stage s swaps bit i with bit i + 2^s where the stage's mask
+ * says so, from the widest stage to the narrowest.
+ *
+ * The loop has no branch and no table, so that the compiler makes vectors of it: the variants are the same loop for
+ * other targets. */
 
-const dp_near128_variant dp_near128_variants[] = {
-#if defined(__x86_64__)
-    {"avx512", DP_CPU_AVX512, near128_avx512},
-    {"avx2", DP_CPU_AVX2, near128_avx2},
-#endif
-    {"portable", DP_CPU_PORTABLE, near128_portable},
-};
+static inline __attribute__((always_inline)) void reorder_all(const uint64_t *from, size_t count,
+                                                              const uint64_t masks[6], uint64_t *to) {
+    uint64_t m0 = masks[0], m1 = masks[1], m2 = masks[2], m3 = masks[3], m4 = masks[4], m5 = masks[5];
+    for (size_t i = 0; i < count; i++) {
+        uint64_t x = from[i], t;
+        t = (x ^ x >> 32) & m5, x ^= t ^ t << 32;
+        t = (x ^ x >> 16) & m4, x ^= t ^ t << 16;
+        t = (x ^ x >> 8) & m3, x ^= t ^ t << 8;
+        t = (x ^ x >> 4) & m2, x ^= t ^ t << 4;
+        t = (x ^ x >> 2) & m1, x ^= t ^ t << 2;
+        t = (x ^ x >> 1) & m0, x ^= t ^ t << 1;
+        to[i] = x;
+    }
+}
 
-DP_KERNEL_CHOOSER(near32)
-DP_KERNEL_CHOOSER(near64)
-DP_KERNEL_CHOOSER(near128)
+static void reorder_portable(const uint64_t *from, size_t count, const uint64_t masks[6], uint64_t *to) {
+    reorder_all(from, count, masks, to);
+}
+
+#if defined(__x86_64__)
+DP_TARGET_AVX512 static void reorder_avx512(const uint64_t *from, size_t count, const uint64_t masks[6], uint64_t *to) {
+    reorder_all(from, count, masks, to);
+}
+
+DP_TARGET_AVX2 static void reorder_avx2(const uint64_t *from, size_t count, const uint64_t masks[6], uint64_t *to) {
+    reorder_all(from, count, masks, to);
+}
+#endif
+
+DP_KERNEL_LIST(reorder, DP_AVX512(reorder_avx512) DP_AVX2(reorder_avx2) DP_PORTABLE(reorder_portable))

@@ -1,4 +1,4 @@
-/* test_kernel_tally.c - the kernels that add up bits, each variant against counting them one by one. */
+/* test_kernel_bit_counts.c - the kernels that add up bits, each variant against counting them one by one. */
 #include "support.h"
 
 #include "kernel/kernel.h"
@@ -13,20 +13,20 @@ static void count_bits(const uint64_t *numbers, size_t count, uint64_t counters[
             counters[bit] += numbers[i] >> bit & 1;
 }
 
-static void to_planes(const uint64_t counters[64], uint64_t planes[DP_TALLY_PLANES]) {
-    memset(planes, 0, DP_TALLY_PLANES * sizeof *planes);
+static void to_planes(const uint64_t counters[64], uint64_t planes[DP_BIT_COUNTS_PLANES]) {
+    memset(planes, 0, DP_BIT_COUNTS_PLANES * sizeof *planes);
     for (int bit = 0; bit < 64; bit++)
-        for (int p = 0; p < DP_TALLY_PLANES; p++)
+        for (int p = 0; p < DP_BIT_COUNTS_PLANES; p++)
             planes[p] |= (counters[bit] >> p & 1) << bit;
 }
 
 static void check_tally(const uint64_t *numbers, size_t count, const uint64_t before[64]) {
-    uint64_t counters[64], want[DP_TALLY_PLANES];
+    uint64_t counters[64], want[DP_BIT_COUNTS_PLANES];
     memcpy(counters, before, sizeof counters);
     count_bits(numbers, count, counters);
     to_planes(counters, want);
-    EACH_VARIANT(tally, variant) {
-        uint64_t planes[DP_TALLY_PLANES];
+    EACH_VARIANT(bit_counts, variant) {
+        uint64_t planes[DP_BIT_COUNTS_PLANES];
         to_planes(before, planes);
         variant->run(numbers, count, planes);
         assert_memory_equal(planes, want, sizeof planes);
@@ -52,16 +52,16 @@ static void tally_of_every_count(void **state) {
 
 static void a_whole_batch_fits_the_planes(void **state) {
     (void)state;
-    uint64_t *numbers = malloc(DP_TALLY_BATCH * sizeof *numbers), before[64] = {0};
-    memset(numbers, 0xFF, DP_TALLY_BATCH * sizeof *numbers);
-    check_tally(numbers, DP_TALLY_BATCH, before);
-    check_tally(numbers, DP_TALLY_BATCH - 1, before);
+    uint64_t *numbers = malloc(DP_BIT_COUNTS_BATCH * sizeof *numbers), before[64] = {0};
+    memset(numbers, 0xFF, DP_BIT_COUNTS_BATCH * sizeof *numbers);
+    check_tally(numbers, DP_BIT_COUNTS_BATCH, before);
+    check_tally(numbers, DP_BIT_COUNTS_BATCH - 1, before);
     free(numbers);
 }
 
 static void above_compares_each_counter_with_the_limit(void **state) {
     (void)state;
-    uint64_t seed = 2, counters[64], planes[DP_TALLY_PLANES];
+    uint64_t seed = 2, counters[64], planes[DP_BIT_COUNTS_PLANES];
     for (int round = 0; round < 20000; round++) {
         uint64_t limit = random_next(&seed) >> (10 + random_below(&seed, 54)), want = 0;
         for (int bit = 0; bit < 64; bit++) {
@@ -72,7 +72,7 @@ static void above_compares_each_counter_with_the_limit(void **state) {
             want |= (uint64_t)(counters[bit] > limit) << bit;
         }
         to_planes(counters, planes);
-        assert_int_equal(dp_tally_above(planes, limit), want);
+        assert_int_equal(dp_bit_counts_above(planes, limit), want);
     }
 }
 

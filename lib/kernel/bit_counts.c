@@ -1,36 +1,33 @@
-/* tally.c - how often each of 64 bits is set among many numbers: the sums of a SimHash whose features count alike.
+/* bit_counts.c - how often each of 64 bits is set among many numbers: the sums of a SimHash whose features count alike.
  *
- * dp_tally_kernel() adds a batch to bit-sliced counters, dp_tally_above() compares all 64 counters with a number at
- * once. For weights that differ, dp_weigh_kernel() keeps 64 plain sums. */
+ * dp_bit_counts_kernel() adds a batch to bit-sliced counters, dp_bit_counts_above() compares all 64 counters with a
+ * number at once. For weights that differ, dp_weigh_kernel() keeps 64 plain sums. */
 #include "kernel/kernel.h"
 
-#define TALLY_NAME tally_portable
-#define TALLY_LANES 2
-#define TALLY_TARGET
-#include "kernel/tally_template.h"
-
 #if defined(__x86_64__)
-#define TALLY_NAME tally_avx2
-#define TALLY_LANES 4
-#define TALLY_TARGET DP_TARGET_AVX2
-#include "kernel/tally_template.h"
-
-#define TALLY_NAME tally_avx512
-#define TALLY_LANES 8
-#define TALLY_TARGET DP_TARGET_AVX512
-#include "kernel/tally_template.h"
+#include <immintrin.h>
 #endif
 
-const dp_tally_variant dp_tally_variants[] = {
-#if defined(__x86_64__)
-    {"avx512", DP_CPU_AVX512, tally_avx512},
-    {"avx2", DP_CPU_AVX2, tally_avx2},
-#endif
-    {"portable", DP_CPU_PORTABLE, tally_portable},
-};
-DP_KERNEL_CHOOSER(tally)
+#define BITS_NAME bit_counts_portable
+#define BITS_LANES 2
+#define BITS_TARGET
+#include "kernel/bit_counts_template.h"
 
-uint64_t dp_tally_above(const uint64_t *planes, uint64_t limit) {
+#if defined(__x86_64__)
+#define BITS_NAME bit_counts_avx2
+#define BITS_LANES 4
+#define BITS_TARGET DP_TARGET_AVX2
+#include "kernel/bit_counts_template.h"
+
+#define BITS_NAME bit_counts_avx512
+#define BITS_LANES 8
+#define BITS_TARGET DP_TARGET_AVX512
+#include "kernel/bit_counts_template.h"
+#endif
+
+DP_KERNEL_LIST(bit_counts, DP_AVX512(bit_counts_avx512) DP_AVX2(bit_counts_avx2) DP_PORTABLE(bit_counts_portable))
+
+uint64_t dp_bit_counts_above(const uint64_t *planes, uint64_t limit) {
     uint64_t above = 0, equal = ~(uint64_t)0;
     /* No counter is above twice the limit and one: SimHash asks for more than half. */
     for (int p = 64 - __builtin_clzll(2 * limit + 1) - 1; p >= 0; p--) {
@@ -48,8 +45,6 @@ static void weigh_portable(const uint64_t *hashes, const int64_t *weights, size_
 }
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 DP_TARGET_AVX512 static void weigh_avx512(const uint64_t *hashes, const int64_t *weights, size_t count, int64_t *sums) {
     __m512i sum[8];
     for (int k = 0; k < 8; k++)
@@ -77,11 +72,4 @@ DP_TARGET_AVX2 static void weigh_avx2(const uint64_t *hashes, const int64_t *wei
 }
 #endif
 
-const dp_weigh_variant dp_weigh_variants[] = {
-#if defined(__x86_64__)
-    {"avx512", DP_CPU_AVX512, weigh_avx512},
-    {"avx2", DP_CPU_AVX2, weigh_avx2},
-#endif
-    {"portable", DP_CPU_PORTABLE, weigh_portable},
-};
-DP_KERNEL_CHOOSER(weigh)
+DP_KERNEL_LIST(weigh, DP_AVX512(weigh_avx512) DP_AVX2(weigh_avx2) DP_PORTABLE(weigh_portable))
