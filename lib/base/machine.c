@@ -125,7 +125,17 @@ void dp_sleep(double seconds) {
     nanosleep(&(struct timespec){whole, (long)((seconds - (double)whole) * 1e9)}, NULL);
 }
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
+
+uint64_t dp_random_number(void) {
+    uint64_t seed = 0;
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        seed = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec ^ (uint64_t)(uintptr_t)&seed;
+    }
+    return seed ? seed : 1;
+}
 
 doppel_status dp_random_bytes(void *to, size_t length, doppel_error *error) {
     for (char *next = to; length;) {

@@ -23,7 +23,7 @@ uint64_t dp_wall_seconds(void);
 
 void dp_sleep(double seconds);
 
-/* ---- memory and chance ---- */
+/* ---- memory and random numbers ---- */
 
 /* Half of the memory that is free, in bytes; at least 64 MiB. */
 uint64_t dp_memory_default(void);
@@ -32,7 +32,10 @@ uint64_t dp_memory_default(void);
  * there is none. Its content is not defined. */
 void *dp_big_alloc(size_t bytes);
 
-/* Bytes that nobody can foretell. Errors: DOPPEL_ERROR_IO where the system gives none. */
+/* A number that nobody can predict, never 0. */
+uint64_t dp_random_number(void);
+
+/* Bytes that nobody can predict. Errors: DOPPEL_ERROR_IO where the system gives none. */
 doppel_status dp_random_bytes(void *to, size_t length, doppel_error *error);
 
 /* Whether *stop (stop may be NULL) asks to end. */

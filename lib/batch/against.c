@@ -71,7 +71,7 @@ static bool make_room(dp_finds *finds) {
     if (2 * (count + 1) <= finds->table_room)
         return true;
     if (!finds->table_room)
-        finds->key[0] = dp_order_random(), finds->key[1] = dp_order_random();
+        finds->key[0] = dp_random_number(), finds->key[1] = dp_random_number();
     size_t room = finds->table_room ? 2 * finds->table_room : 1024;
     uint32_t *table = calloc(room, sizeof *table);
     if (!table)

@@ -208,7 +208,7 @@ static uint64_t url_entry(const doppel_batch *batch, uint32_t document, const ui
 }
 
 bool dp_url_classes(const doppel_batch *batch, uint32_t **of) {
-    const uint64_t key[2] = {dp_order_random(), dp_order_random()};
+    const uint64_t key[2] = {dp_random_number(), dp_random_number()};
     size_t count = 0;
     uint64_t *entry = malloc((batch->count + 1) * sizeof *entry), *scratch = malloc((batch->count + 1) * sizeof *entry);
     *of = malloc((batch->count + 1) * sizeof **of);

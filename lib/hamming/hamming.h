@@ -37,8 +37,6 @@ typedef struct dp_order {
 
 /* The order a seed stands for; seed 0 is the order that changes nothing. */
 void dp_order_init(dp_order *order, int bits, uint64_t seed);
-/* A seed that nobody can guess, never 0. */
-uint64_t dp_order_random(void);
 dp_bits dp_order_apply(const dp_order *order, dp_bits value);
 dp_bits dp_order_undo(const dp_order *order, dp_bits value);
 /* The same as apply for many, one or two words each; `to` may be `from`. */

@@ -446,7 +446,7 @@ doppel_status doppel_index_create(const doppel_index_options *given, doppel_inde
     doppel_status status = check_options(&options, error);
     if (status != DOPPEL_OK)
         return status;
-    options.secret = options.secret ? options.secret : dp_order_random();
+    options.secret = options.secret ? options.secret : dp_random_number();
     status = dp_index_create(&options, NULL, 0, index);
     return status == DOPPEL_OK ? DOPPEL_OK : dp_no_memory(error);
 }

@@ -6,9 +6,6 @@
 #include "hamming/hamming.h"
 #include "kernel/kernel.h"
 
-#include <sys/random.h>
-#include <time.h>
-
 /* The next number of a sequence that a seed starts: Weyl steps by 2^64 / the golden ratio, mixed. */
 static uint64_t next(uint64_t *state) {
     uint64_t x = *state += 0x9E3779B97F4A7C15;
@@ -37,16 +34,6 @@ void dp_order_init(dp_order *order, int bits, uint64_t seed) {
         order->mask[stage][1] = bits > 64 ? next(&seed) & places : 0;
     }
     order->mask[6][0] = bits > 64 ? next(&seed) : 0;
-}
-
-uint64_t dp_order_random(void) {
-    uint64_t seed = 0;
-    if (getrandom(&seed, sizeof seed, 0) != sizeof seed) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        seed = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec ^ (uint64_t)(uintptr_t)&seed;
-    }
-    return seed ? seed : 1;
 }
 
 static uint64_t swap(uint64_t x, int stage, uint64_t mask) {

@@ -121,7 +121,7 @@ typedef struct join_thread {
     size_t member_count, member_capacity;
 
     /* Tables. */
-    dp_crowd crowd;
+    dp_bucket_pairs crowd;
     size_t crowd_keys;
     uint64_t *column, *sorted;
     uint32_t *ids, *bounds, *hits;
@@ -574,7 +574,7 @@ static bool reserve_tables(join_thread *joiner, size_t count) {
     joiner->sorted = malloc((room + 8) * words * sizeof(uint64_t));
     joiner->ids = malloc(room * sizeof(uint32_t));
     joiner->hits = malloc((room + 64) * sizeof(uint32_t));
-    joiner->row_hits = malloc((ROW_HITS + DP_ROWS_SLACK + 1) * sizeof(uint64_t));
+    joiner->row_hits = malloc((ROW_HITS + DP_ROW_PAIRS_SLACK + 1) * sizeof(uint64_t));
     if ((words == 2 && !joiner->column) || !joiner->sorted || !joiner->ids || !joiner->hits || !joiner->row_hits)
         return no_memory(joiner->join);
     joiner->table_room = room;
@@ -588,14 +588,14 @@ static bool reserve_bounds(join_thread *joiner, size_t need) {
 static bool reserve_crowd(join_thread *joiner, size_t keys) {
     if (keys <= joiner->crowd_keys)
         return true;
-    dp_crowd *crowd = &joiner->crowd;
+    dp_bucket_pairs *crowd = &joiner->crowd;
     free(crowd->fills);
     free(crowd->slots);
     free(crowd->ids);
     joiner->crowd_keys = 0;
     crowd->fills = malloc(keys);
-    crowd->slots = aligned_alloc(64, keys * DP_CROWD_SLOTS * sizeof *crowd->slots);
-    crowd->ids = malloc(keys * DP_CROWD_SLOTS * sizeof *crowd->ids);
+    crowd->slots = aligned_alloc(64, keys * DP_BUCKET_SLOTS * sizeof *crowd->slots);
+    crowd->ids = malloc(keys * DP_BUCKET_SLOTS * sizeof *crowd->ids);
     if (!crowd->fills || !crowd->slots || !crowd->ids)
         return no_memory(joiner->join);
     joiner->crowd_keys = keys;
@@ -677,18 +677,18 @@ static const uint64_t *make_column(join_thread *joiner, const join_cell *cell, i
 }
 
 /* Pairs that were compared in the buckets that are not over. */
-static uint64_t count_compared(const dp_crowd *crowd) {
+static uint64_t count_compared(const dp_bucket_pairs *crowd) {
     uint64_t compared = 0;
     for (size_t key = 0; key < (size_t)1 << crowd->width; key++) {
-        uint32_t fill = crowd->fills[key] <= DP_CROWD_SLOTS ? crowd->fills[key] : 0;
+        uint32_t fill = crowd->fills[key] <= DP_BUCKET_SLOTS ? crowd->fills[key] : 0;
         compared += fill * (fill - 1) / 2;
     }
     return compared;
 }
 
-static inline bool is_over(const dp_crowd *crowd, size_t i) {
+static inline bool is_over(const dp_bucket_pairs *crowd, size_t i) {
     uint64_t mask = ((uint64_t)1 << crowd->width) - 1;
-    return crowd->fills[crowd->numbers[i] >> crowd->shift & mask] == DP_CROWD_OVER;
+    return crowd->fills[crowd->numbers[i] >> crowd->shift & mask] == DP_BUCKET_OVER;
 }
 
 /* Puts a number of the cell into the one that is sorted by the numbers themselves. */
@@ -713,7 +713,7 @@ static bool sort_over(join_thread *joiner, const join_cell *cell, int b, uint64_
 }
 
 static bool table_by_crowd(join_thread *joiner, const join_cell *cell, const block_table *t) {
-    dp_crowd *crowd = &joiner->crowd;
+    dp_bucket_pairs *crowd = &joiner->crowd;
     if (!reserve_crowd(joiner, (size_t)1 << t->bits))
         return false;
     crowd->numbers = make_column(joiner, cell, t->window->turn);
@@ -724,8 +724,8 @@ static bool table_by_crowd(join_thread *joiner, const join_cell *cell, const blo
     crowd->distance = joiner->join->distance;
     crowd->hits = joiner->hits;
     crowd->room = cell->count;
-    size_t found = dp_crowd_kernel()(crowd);
-    if (found == DP_CROWDED)
+    size_t found = dp_bucket_pairs_kernel()(crowd);
+    if (found == DP_BUCKET_HITS_FULL)
         return table_by_sort(joiner, cell, t->b, t->chosen);
     joiner->candidates += count_compared(crowd);
     for (size_t hit = 0; hit < found; hit++) {
@@ -758,7 +758,7 @@ static bool look_at_bounds(join_thread *joiner, const join_cell *cell, size_t bu
     joiner->cells[DP_JOIN_LEVELS].count = 0;
     for (size_t key = 0; key < buckets; key++) {
         size_t from = joiner->bounds[key], count = joiner->bounds[key + 1] - from;
-        if (count <= DP_ROWS_MOST)
+        if (count <= DP_ROW_PAIRS_MOST)
             joiner->candidates += count * (count - 1) / 2;
         else
             for (size_t i = 0; i < count; i++)
@@ -774,9 +774,10 @@ static bool table_by_rows(join_thread *joiner, const join_cell *cell, const bloc
     if (!reserve_bounds(joiner, buckets + 2))
         return false;
     sort_rows(joiner, cell, t->window, t->bits);
-    dp_rows rows = {joiner->sorted, joiner->bounds, buckets, joiner->join->distance, 0, joiner->row_hits, ROW_HITS};
+    dp_row_pairs rows = {joiner->sorted,   joiner->bounds, buckets, joiner->join->distance, 0,
+                         joiner->row_hits, ROW_HITS};
     while (rows.next < buckets) {
-        size_t found = dp_rows_kernel()(&rows);
+        size_t found = dp_row_pairs_kernel()(&rows);
         for (size_t hit = 0; hit < found; hit++)
             if (!check_candidate(joiner, cell, joiner->row_hits[hit] >> 32, (uint32_t)joiner->row_hits[hit], t->chosen))
                 return false;
@@ -794,9 +795,9 @@ static bool compare_by_block(join_thread *joiner, const join_cell *cell, int las
         bits++;
     if (!reserve_tables(joiner, cell->count))
         return false;
-    if (!window->crowd || cell->count >> bits > DP_ROWS_MOST / 2)
+    if (!window->crowd || cell->count >> bits > DP_ROW_PAIRS_MOST / 2)
         return table_by_sort(joiner, cell, b, chosen);
-    bool small = cell->count <= DP_CROWD_MOST && cell->count >> bits <= DP_BUCKET_LOAD;
+    bool small = cell->count <= DP_BUCKET_MOST && cell->count >> bits <= DP_BUCKET_LOAD;
     block_table t = {b, bits, chosen, window};
     return small ? table_by_crowd(joiner, cell, &t) : table_by_rows(joiner, cell, &t);
 }
@@ -1467,7 +1468,7 @@ doppel_status doppel_join(const doppel_source *source, int distance, const doppe
     if (distance < 0 || distance > join.bits) {
         status = dp_fail(error, DOPPEL_ERROR_USAGE, "a distance of %d: fingerprints have %d bits", distance, join.bits);
     } else {
-        dp_order_init(&join.order, join.bits, join.options.secret ? join.options.secret : dp_order_random());
+        dp_order_init(&join.order, join.bits, join.options.secret ? join.options.secret : dp_random_number());
         status = join_set(&join, &found, error);
     }
     free_work(&join);

@@ -261,9 +261,9 @@ static bool init_slices(dp_filter_batch *batch) {
         made = (batch->counts[i] = calloc(slices, sizeof(uint32_t))) && made;
     batch->starts = calloc(slices, sizeof *batch->starts);
     batch->fills = calloc(slices, sizeof *batch->fills);
-    batch->open = dp_big_alloc(slices * DP_DEAL_LINE * sizeof *batch->open);
+    batch->open = dp_big_alloc(slices * DP_PARTITION_LINE * sizeof *batch->open);
     /* Each slice begins on a line; behind the last one is looked ahead. */
-    batch->entries = dp_big_alloc((filter->batch + slices * DP_DEAL_LINE + AHEAD) * sizeof *batch->entries);
+    batch->entries = dp_big_alloc((filter->batch + slices * DP_PARTITION_LINE + AHEAD) * sizeof *batch->entries);
     return made && batch->starts && batch->fills && batch->open && batch->entries;
 }
 
@@ -368,19 +368,19 @@ static void deal(dp_filter_batch *batch, const dp_prefilter_part *part, const ui
     uint32_t next = 0;
     for (size_t s = 0; s < slices; s++) {
         batch->starts[s] = next;
-        next += (counts[s] + DP_DEAL_LINE - 1) / DP_DEAL_LINE * DP_DEAL_LINE;
+        next += (counts[s] + DP_PARTITION_LINE - 1) / DP_PARTITION_LINE * DP_PARTITION_LINE;
     }
     memset(batch->fills, 0, slices * sizeof *batch->fills);
-    dp_deal d = {.stride = batch->filter->words, .shift = part->shift, .width = part->bits};
+    dp_partition d = {.stride = batch->filter->words, .shift = part->shift, .width = part->bits};
     d.slice_bits = part->slice_bits;
     d.open = batch->open;
     d.fills = batch->fills;
     d.starts = batch->starts;
     d.entries = batch->entries;
-    dp_deal_kernel()(&d, batch->values + part->word, 0, (uint32_t)batch->count);
+    dp_partition_kernel()(&d, batch->values + part->word, 0, (uint32_t)batch->count);
     for (size_t s = 0; s < slices; s++) {
-        uint32_t left = counts[s] % DP_DEAL_LINE;
-        memcpy(batch->entries + batch->starts[s] + (counts[s] - left), batch->open + s * DP_DEAL_LINE,
+        uint32_t left = counts[s] % DP_PARTITION_LINE;
+        memcpy(batch->entries + batch->starts[s] + (counts[s] - left), batch->open + s * DP_PARTITION_LINE,
                left * sizeof(uint64_t));
     }
 }

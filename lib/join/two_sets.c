@@ -473,7 +473,7 @@ static doppel_status set_up(stream_join *join, const doppel_source *a, int dista
     const doppel_join_options *o = &join->options;
     uint64_t memory = o->memory ? o->memory : dp_memory_default(), expected;
     dp_resident_options set = {.distance = distance, .threads = join->threads, .memory = memory, .stop = o->stop};
-    set.secret = o->secret ? o->secret : dp_order_random();
+    set.secret = o->secret ? o->secret : dp_random_number();
     dp_fingerprints source;
     doppel_status status = dp_fingerprints_open(&source, a, o->bits, error);
     if (status != DOPPEL_OK)

@@ -120,8 +120,8 @@ DP_KERNEL_LIST(scatter128, DP_AVX512(scatter128_avx512) DP_AVX2(scatter128_avx2)
 
 typedef void (*flush_slice_fn)(uint64_t *to, const uint64_t *from);
 
-static inline __attribute__((always_inline)) void deal_all(const dp_deal *d, const uint64_t *values, uint32_t first,
-                                                           uint32_t count, flush_slice_fn flush) {
+static inline __attribute__((always_inline)) void partition_all(const dp_partition *d, const uint64_t *values,
+                                                                uint32_t first, uint32_t count, flush_slice_fn flush) {
     const uint64_t mask = ((uint64_t)1 << d->width) - 1;
     const int shift = d->shift, down = d->width - d->slice_bits;
     const size_t stride = d->stride;
@@ -131,45 +131,47 @@ static inline __attribute__((always_inline)) void deal_all(const dp_deal *d, con
     for (uint32_t i = first; i < first + count; i++) {
         uint64_t key = values[i * stride] >> shift & mask;
         size_t slice = key >> down;
-        uint32_t fill = fills[slice]++, at = fill % DP_DEAL_LINE;
-        uint64_t *line = open + slice * DP_DEAL_LINE;
+        uint32_t fill = fills[slice]++, at = fill % DP_PARTITION_LINE;
+        uint64_t *line = open + slice * DP_PARTITION_LINE;
         line[at] = key << 32 | i;
-        if (at == DP_DEAL_LINE - 1)
+        if (at == DP_PARTITION_LINE - 1)
             flush(entries + starts[slice] + (fill - at), line);
     }
 }
 
 static inline void flush_slice_portable(uint64_t *to, const uint64_t *from) {
-    memcpy(to, from, DP_DEAL_LINE * sizeof *to);
+    memcpy(to, from, DP_PARTITION_LINE * sizeof *to);
 }
 
-static void deal_portable(const dp_deal *deal, const uint64_t *values, uint32_t first, uint32_t count) {
-    deal_all(deal, values, first, count, flush_slice_portable);
+static void partition_portable(const dp_partition *partition, const uint64_t *values, uint32_t first, uint32_t count) {
+    partition_all(partition, values, first, count, flush_slice_portable);
 }
 
 #if defined(__x86_64__)
 DP_TARGET_AVX512 static inline void flush_slice_avx512(uint64_t *to, const uint64_t *from) {
-    for (int i = 0; i < DP_DEAL_LINE; i += 8)
+    for (int i = 0; i < DP_PARTITION_LINE; i += 8)
         _mm512_stream_si512((void *)(to + i), _mm512_load_si512(from + i));
 }
 
-DP_TARGET_AVX512 static void deal_avx512(const dp_deal *deal, const uint64_t *values, uint32_t first, uint32_t count) {
-    deal_all(deal, values, first, count, flush_slice_avx512);
+DP_TARGET_AVX512 static void partition_avx512(const dp_partition *partition, const uint64_t *values, uint32_t first,
+                                              uint32_t count) {
+    partition_all(partition, values, first, count, flush_slice_avx512);
     _mm_sfence();
 }
 
 DP_TARGET_AVX2 static inline void flush_slice_avx2(uint64_t *to, const uint64_t *from) {
-    for (int i = 0; i < DP_DEAL_LINE; i += 4)
+    for (int i = 0; i < DP_PARTITION_LINE; i += 4)
         _mm256_stream_si256((__m256i *)(to + i), _mm256_load_si256((const __m256i *)(from + i)));
 }
 
-DP_TARGET_AVX2 static void deal_avx2(const dp_deal *deal, const uint64_t *values, uint32_t first, uint32_t count) {
-    deal_all(deal, values, first, count, flush_slice_avx2);
+DP_TARGET_AVX2 static void partition_avx2(const dp_partition *partition, const uint64_t *values, uint32_t first,
+                                          uint32_t count) {
+    partition_all(partition, values, first, count, flush_slice_avx2);
     _mm_sfence();
 }
 #endif
 
-DP_KERNEL_LIST(deal, DP_AVX512(deal_avx512) DP_AVX2(deal_avx2) DP_PORTABLE(deal_portable))
+DP_KERNEL_LIST(partition, DP_AVX512(partition_avx512) DP_AVX2(partition_avx2) DP_PORTABLE(partition_portable))
 
 /* ---- bucket_pairs: numbers that share a key and are near each other, found while they go into buckets.
  *
@@ -183,7 +185,7 @@ typedef uint32_t (*match_fn)(const uint32_t *line, uint32_t word, int distance, 
 /* How many keys are worked out ahead, all at once. */
 enum { AHEAD = 512 };
 
-static inline __attribute__((always_inline)) void look_ahead(const dp_crowd *c, size_t from, size_t count,
+static inline __attribute__((always_inline)) void look_ahead(const dp_bucket_pairs *c, size_t from, size_t count,
                                                              uint32_t *keys, uint32_t *words) {
     const uint64_t *numbers = c->numbers + from, mask = ((uint64_t)1 << c->width) - 1;
     const int shift = c->shift, rotate = c->rotate & 63, back = -c->rotate & 63;
@@ -194,24 +196,25 @@ static inline __attribute__((always_inline)) void look_ahead(const dp_crowd *c, 
 }
 
 /* Compares what was looked at ahead; gives the hits there are then. */
-static inline __attribute__((always_inline)) size_t place(dp_crowd *c, size_t from, size_t count, const uint32_t *keys,
-                                                          const uint32_t *words, size_t found, match_fn match) {
+static inline __attribute__((always_inline)) size_t place(dp_bucket_pairs *c, size_t from, size_t count,
+                                                          const uint32_t *keys, const uint32_t *words, size_t found,
+                                                          match_fn match) {
     uint8_t *fills = c->fills;
     uint32_t *slots = c->slots;
     uint16_t *ids = c->ids;
     const int distance = c->distance;
     for (size_t i = 0; i < count; i++) {
-        size_t at = (size_t)keys[i] * DP_CROWD_SLOTS;
+        size_t at = (size_t)keys[i] * DP_BUCKET_SLOTS;
         uint32_t fill = fills[keys[i]];
-        if (__builtin_expect(fill >= DP_CROWD_SLOTS, 0)) {
-            fills[keys[i]] = DP_CROWD_OVER;
+        if (__builtin_expect(fill >= DP_BUCKET_SLOTS, 0)) {
+            fills[keys[i]] = DP_BUCKET_OVER;
             c->over++;
             continue;
         }
         uint32_t matches = match(slots + at, words[i], distance, fill);
         if (__builtin_expect(matches, 0)) {
             if (found > c->room)
-                return DP_CROWDED;
+                return DP_BUCKET_HITS_FULL;
             for (; matches; matches &= matches - 1)
                 c->hits[found++] = (uint32_t)ids[at + (uint32_t)__builtin_ctz(matches)] << 16 | (uint32_t)(from + i);
         }
@@ -222,12 +225,12 @@ static inline __attribute__((always_inline)) size_t place(dp_crowd *c, size_t fr
     return found;
 }
 
-static inline __attribute__((always_inline)) size_t crowd_all(dp_crowd *c, match_fn match) {
+static inline __attribute__((always_inline)) size_t bucket_pairs_all(dp_bucket_pairs *c, match_fn match) {
     uint32_t keys[AHEAD], words[AHEAD];
     size_t found = 0;
     c->over = 0;
     memset(c->fills, 0, (size_t)1 << c->width);
-    for (size_t from = 0; from < c->count && found != DP_CROWDED; from += AHEAD) {
+    for (size_t from = 0; from < c->count && found != DP_BUCKET_HITS_FULL; from += AHEAD) {
         size_t count = c->count - from < AHEAD ? c->count - from : AHEAD;
         look_ahead(c, from, count, keys, words);
         found = place(c, from, count, keys, words, found, match);
@@ -242,8 +245,8 @@ static inline uint32_t match_portable(const uint32_t *line, uint32_t word, int d
     return matches;
 }
 
-static size_t crowd_portable(dp_crowd *crowd) {
-    return crowd_all(crowd, match_portable);
+static size_t bucket_pairs_portable(dp_bucket_pairs *pairs) {
+    return bucket_pairs_all(pairs, match_portable);
 }
 
 #if defined(__x86_64__)
@@ -252,8 +255,8 @@ DP_TARGET_AVX512 static inline uint32_t match_avx512(const uint32_t *line, uint3
     return _bzhi_u32(_mm512_cmple_epu32_mask(_mm512_popcnt_epi32(differ), _mm512_set1_epi32(distance)), fill);
 }
 
-DP_TARGET_AVX512 static size_t crowd_avx512(dp_crowd *crowd) {
-    return crowd_all(crowd, match_avx512);
+DP_TARGET_AVX512 static size_t bucket_pairs_avx512(dp_bucket_pairs *pairs) {
+    return bucket_pairs_all(pairs, match_avx512);
 }
 
 /* Bits set in each word of 32, by nibbles. */
@@ -274,12 +277,13 @@ DP_TARGET_AVX2 static inline uint32_t match_avx2(const uint32_t *line, uint32_t 
     return _bzhi_u32((uint32_t)low_mask | (uint32_t)high_mask << 8, fill);
 }
 
-DP_TARGET_AVX2 static size_t crowd_avx2(dp_crowd *crowd) {
-    return crowd_all(crowd, match_avx2);
+DP_TARGET_AVX2 static size_t bucket_pairs_avx2(dp_bucket_pairs *pairs) {
+    return bucket_pairs_all(pairs, match_avx2);
 }
 #endif
 
-DP_KERNEL_LIST(crowd, DP_AVX512(crowd_avx512) DP_AVX2(crowd_avx2) DP_PORTABLE(crowd_portable))
+DP_KERNEL_LIST(bucket_pairs,
+               DP_AVX512(bucket_pairs_avx512) DP_AVX2(bucket_pairs_avx2) DP_PORTABLE(bucket_pairs_portable))
 
 /* ---- row_pairs: numbers that share a bucket and are near each other, where the buckets are sorted rows.
  *
@@ -297,14 +301,14 @@ static inline size_t write_row(const uint64_t *row, size_t i, uint64_t mask, uin
 /* Which of a row's numbers are near number i; i itself always is. */
 typedef uint64_t (*row_fn)(const uint64_t *row, size_t count, size_t i, int distance);
 
-static inline __attribute__((always_inline)) size_t rows_all(dp_rows *r, row_fn near_in_row) {
+static inline __attribute__((always_inline)) size_t row_pairs_all(dp_row_pairs *r, row_fn near_in_row) {
     const uint32_t *bounds = r->bounds;
     uint64_t *hits = r->hits;
     size_t found = 0, bucket = r->next;
     for (; bucket < r->buckets && found <= r->room; bucket++) {
         const uint64_t *row = r->numbers + bounds[bucket];
         size_t count = bounds[bucket + 1] - bounds[bucket];
-        if (count > DP_ROWS_MOST)
+        if (count > DP_ROW_PAIRS_MOST)
             continue;
         for (size_t i = 0; i + 1 < count; i++) {
             uint64_t mask = near_in_row(row, count, i, r->distance);
@@ -316,16 +320,16 @@ static inline __attribute__((always_inline)) size_t rows_all(dp_rows *r, row_fn 
     return found;
 }
 
-static inline __attribute__((always_inline)) uint64_t row_plain(const uint64_t *row, size_t count, size_t i,
-                                                                int distance) {
+static inline __attribute__((always_inline)) uint64_t row_portable(const uint64_t *row, size_t count, size_t i,
+                                                                   int distance) {
     uint64_t mask = 0;
     for (size_t j = 0; j < count; j++)
         mask |= (uint64_t)(__builtin_popcountll((row[i] ^ row[j]) >> 32) <= distance) << j;
     return mask;
 }
 
-static size_t rows_portable(dp_rows *rows) {
-    return rows_all(rows, row_plain);
+static size_t row_pairs_portable(dp_row_pairs *pairs) {
+    return row_pairs_all(pairs, row_portable);
 }
 
 #if defined(__x86_64__)
@@ -339,14 +343,14 @@ DP_TARGET_AVX512 static inline uint64_t row_avx512(const uint64_t *row, size_t c
     return _bzhi_u64(mask, (unsigned)count);
 }
 
-DP_TARGET_AVX512 static size_t rows_avx512(dp_rows *rows) {
-    return rows_all(rows, row_avx512);
+DP_TARGET_AVX512 static size_t row_pairs_avx512(dp_row_pairs *pairs) {
+    return row_pairs_all(pairs, row_avx512);
 }
 
-/* The plain loop, with an instruction to count bits. */
-DP_TARGET_AVX2 static size_t rows_avx2(dp_rows *rows) {
-    return rows_all(rows, row_plain);
+/* The portable loop, with an instruction to count bits. */
+DP_TARGET_AVX2 static size_t row_pairs_avx2(dp_row_pairs *pairs) {
+    return row_pairs_all(pairs, row_portable);
 }
 #endif
 
-DP_KERNEL_LIST(rows, DP_AVX512(rows_avx512) DP_AVX2(rows_avx2) DP_PORTABLE(rows_portable))
+DP_KERNEL_LIST(row_pairs, DP_AVX512(row_pairs_avx512) DP_AVX2(row_pairs_avx2) DP_PORTABLE(row_pairs_portable))

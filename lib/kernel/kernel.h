@@ -304,52 +304,52 @@ DP_KERNEL(scatter128, void,
 
 /* Finds numbers that share a key and are near each other in 32 of their bits. Each goes into the bucket of its key, and
  * is compared with what is there already. */
-enum { DP_CROWD_SLOTS = 16, DP_CROWD_OVER = 17, DP_CROWD_MOST = 1 << 16 };
-typedef struct dp_crowd {
+enum { DP_BUCKET_SLOTS = 16, DP_BUCKET_OVER = 17, DP_BUCKET_MOST = 1 << 16 };
+typedef struct dp_bucket_pairs {
     const uint64_t *numbers;
-    size_t count;         /* at most DP_CROWD_MOST */
+    size_t count;         /* at most DP_BUCKET_MOST */
     int shift, width;     /* the key: `width` bits from bit `shift` on */
     int rotate, distance; /* the 32 bits: the low ones of the number rotated right */
-    uint8_t *fills;       /* out, a key each: numbers in its bucket; DP_CROWD_OVER: there were more than it holds */
-    uint32_t *slots;      /* DP_CROWD_SLOTS a key, on a multiple of 64 bytes */
-    uint16_t *ids;        /* DP_CROWD_SLOTS a key */
+    uint8_t *fills;       /* out, a key each: numbers in its bucket; DP_BUCKET_OVER: there were more than it holds */
+    uint32_t *slots;      /* DP_BUCKET_SLOTS a key, on a multiple of 64 bytes */
+    uint16_t *ids;        /* DP_BUCKET_SLOTS a key */
     uint32_t *hits;       /* out: earlier index << 16 | later index */
-    size_t room;          /* hits there is room for, and DP_CROWD_SLOTS beyond */
+    size_t room;          /* hits there is room for, and DP_BUCKET_SLOTS beyond */
     size_t over;          /* out: numbers that found no place, and were not compared */
-} dp_crowd;
-#define DP_CROWDED SIZE_MAX
+} dp_bucket_pairs;
+#define DP_BUCKET_HITS_FULL SIZE_MAX
 
-/* Gives the number of hits, or DP_CROWDED when there are more than there is room for. */
-DP_KERNEL(crowd, size_t, (dp_crowd * crowd))
+/* Gives the number of hits, or DP_BUCKET_HITS_FULL when there are more than there is room for. */
+DP_KERNEL(bucket_pairs, size_t, (dp_bucket_pairs * pairs))
 
-/* Deals keys into slices by their top bits: deal.c. A slice is a piece of `entries`, each entry a key (high half) and
+/* Moves keys into slices by their top bits. A slice is a piece of `entries`, each entry a key (high half) and
  * its number (low half), in the order they came. */
-enum { DP_DEAL_LINE = 32 }; /* entries that go to memory together: 256 bytes, of one row of it */
-typedef struct dp_deal {
+enum { DP_PARTITION_LINE = 32 }; /* entries that go to memory together: 256 bytes, of one row of it */
+typedef struct dp_partition {
     size_t stride;     /* the key of number i is in values[i * stride] */
     int shift, width;  /* `width` bits (at most 32) from bit `shift` on */
     int slice_bits;    /* at most `width` */
-    uint64_t *open;    /* DP_DEAL_LINE a slice, on a multiple of 64 bytes: what is not full yet */
+    uint64_t *open;    /* DP_PARTITION_LINE a slice, on a multiple of 64 bytes: what is not full yet */
     uint32_t *fills;   /* a slice each: how many it has */
-    uint32_t *starts;  /* a slice each: where in `entries` it begins, a multiple of DP_DEAL_LINE */
+    uint32_t *starts;  /* a slice each: where in `entries` it begins, a multiple of DP_PARTITION_LINE */
     uint64_t *entries; /* on a multiple of 64 bytes; what is open at the end is not there yet */
-} dp_deal;
+} dp_partition;
 
-/* Deals numbers `first` to `first + count - 1`. */
-DP_KERNEL(deal, void, (const dp_deal *deal, const uint64_t *values, uint32_t first, uint32_t count))
+/* Moves numbers `first` to `first + count - 1`. */
+DP_KERNEL(partition, void, (const dp_partition *partition, const uint64_t *values, uint32_t first, uint32_t count))
 
 /* Finds numbers that share a bucket and are near each other in their upper 32 bits; the lower 32 are names. Buckets of
- * more than DP_ROWS_MOST are passed over. */
-enum { DP_ROWS_MOST = 64, DP_ROWS_SLACK = DP_ROWS_MOST * (DP_ROWS_MOST - 1) / 2 };
-typedef struct dp_rows {
+ * more than DP_ROW_PAIRS_MOST are passed over. */
+enum { DP_ROW_PAIRS_MOST = 64, DP_ROW_PAIRS_SLACK = DP_ROW_PAIRS_MOST * (DP_ROW_PAIRS_MOST - 1) / 2 };
+typedef struct dp_row_pairs {
     const uint64_t *numbers; /* sorted by bucket; can be read 7 beyond */
     const uint32_t *bounds;  /* bucket k: numbers bounds[k] to bounds[k + 1] - 1 */
     size_t buckets;
     int distance;
     size_t next;    /* in and out: the bucket to go on with */
     uint64_t *hits; /* out: earlier name << 32 | later name */
-    size_t room;    /* beyond so many hits it stops behind a bucket; there is room for DP_ROWS_SLACK more */
-} dp_rows;
-DP_KERNEL(rows, size_t, (dp_rows * rows))
+    size_t room;    /* beyond so many hits it stops behind a bucket; there is room for DP_ROW_PAIRS_SLACK more */
+} dp_row_pairs;
+DP_KERNEL(row_pairs, size_t, (dp_row_pairs * pairs))
 
 #endif

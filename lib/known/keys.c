@@ -617,7 +617,7 @@ dp_keys *dp_keys_create(int bits) {
         return NULL;
     }
     keys->bits = bits;
-    keys->secret = dp_order_random();
+    keys->secret = dp_random_number();
     memset(keys->segment, 0, count * sizeof *keys->segment);
     for (; keys->count < count; keys->count++) {
         if (!dp_lock_init(&keys->segment[keys->count].lock)) {

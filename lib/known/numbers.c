@@ -315,7 +315,7 @@ dp_parities *dp_parities_create(void) {
         free(made);
         return NULL;
     }
-    made->secret = dp_order_random() | 1;
+    made->secret = dp_random_number() | 1;
     return made;
 }
 

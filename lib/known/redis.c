@@ -185,11 +185,11 @@ static void tell(const dp_redis *redis, doppel_log_level level, const char *what
 
 /* A new memory's. */
 static void make_up(const dp_redis *redis, dp_redis_memory *m) {
-    uint64_t epoch = dp_order_random();
+    uint64_t epoch = dp_random_number();
     uint64_t count = redis->known.options.count ? redis->known.options.count : redis->url.count;
     memcpy(m->epoch, &epoch, sizeof epoch);
     for (int i = 0; i < 2; i++)
-        m->secret[i] = dp_order_random();
+        m->secret[i] = dp_random_number();
     dp_redis_plan_make(count, &redis->known.options.rules, &m->plan);
 }
 

@@ -694,7 +694,7 @@ static title_entry *entry_add(dp_titles_index *index, dp_points text, const uint
     uint32_t number = (uint32_t)index->count++;
     title_entry *entry = &index->entries[number];
     *entry = (title_entry){.points = points, .length = (uint32_t)text.count, .width = width};
-    dp_title_bag(text, entry->bag);
+    dp_title_letters(text, entry->bag);
     group->entries[group->count++] = number;
     if (!add_segments(index, group, &group->cuts, number, sums) ||
         !table_add(&index->table, whole_hash(index, sums, text.count), number))
@@ -720,8 +720,8 @@ doppel_status dp_titles_index_create(double min, dp_titles_index **index) {
     if (!*index)
         return DOPPEL_ERROR_MEMORY;
     (*index)->min = min;
-    (*index)->secret = dp_order_random();
-    (*index)->base = dp_order_random() % (PRIME - LEAST_BASE) + LEAST_BASE;
+    (*index)->secret = dp_random_number();
+    (*index)->base = dp_random_number() % (PRIME - LEAST_BASE) + LEAST_BASE;
     return DOPPEL_OK;
 }
 
@@ -1154,7 +1154,7 @@ doppel_status dp_titles_index_find(const dp_titles_index *index, const char *tit
     doppel_status status = text_init(&work->text, index, title, length);
     if (status)
         return status;
-    dp_title_bag(work->text.points, work->bag);
+    dp_title_letters(work->text.points, work->bag);
     if (!collect(index, work))
         status = DOPPEL_ERROR_MEMORY;
     if (!status && work->near_count) {

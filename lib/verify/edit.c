@@ -628,7 +628,7 @@ static unsigned counter_of(uint32_t point) {
     return letter < 26 ? letter : 26 + point % 5;
 }
 
-void dp_title_bag(dp_points text, uint8_t letters[32]) {
+void dp_title_letters(dp_points text, uint8_t letters[32]) {
     memset(letters, 0, 32);
     for (size_t i = 0; i < text.count; i++) {
         uint8_t *counter = &letters[counter_of(text.data[i])];
@@ -680,7 +680,7 @@ static doppel_status add_points(doppel_titles *titles, dp_points text) {
     titles->points.size = start + text.count * width;
     chunk->titles[at] = (struct title){.start = start, .length = text.count & (UINT64_MAX >> 3), .width = width & 7};
     uint8_t letters[DP_LETTER_COUNTS];
-    dp_title_bag(text, letters);
+    dp_title_letters(text, letters);
     for (size_t row = 0; row < DP_LETTER_COUNTS / 8; row++)
         memcpy(chunk->letters[at / DP_LETTER_GROUP][row][at % DP_LETTER_GROUP], letters + 8 * row, 8);
     titles->count++;
@@ -774,7 +774,7 @@ doppel_status doppel_titles_scan(const doppel_titles *titles, const char *text, 
         return DOPPEL_ERROR_MEMORY;
     size_t count = dp_points_decode(text, length, points);
     struct scan scan = {.titles = titles, .letter_limit = find_letter_limit(count, min), .found = found, .user = user};
-    dp_title_bag((dp_points){points, count}, scan.letters);
+    dp_title_letters((dp_points){points, count}, scan.letters);
     doppel_status status = banded_init(&scan.banded, (dp_points){points, count}, min);
     DP_THEN(status, scan_all(&scan));
     banded_free(&scan.banded);

@@ -33,7 +33,7 @@ bool dp_edit_allowed(size_t length, double min, size_t *distance);
 
 /* The letter counts of a text: 31 counters of letters and one of the length, cut off at 255. The sum of absolute
  * differences of two texts' counts is at most twice their Levenshtein distance (edit.c). */
-void dp_title_bag(dp_points text, uint8_t letters[32]);
+void dp_title_letters(dp_points text, uint8_t letters[32]);
 
 /* ---- samples of sets: bottom.c ---- */
 

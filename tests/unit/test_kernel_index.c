@@ -255,27 +255,27 @@ static void scatter_keeps_everything_in_order(void **state) {
 enum { MOST_CROWD = 2000, CROWD_KEYS = 256 };
 
 typedef struct crowd_room {
-    dp_crowd crowd;
+    dp_bucket_pairs crowd;
     uint32_t *want;
     size_t wanted, over;
     uint8_t fills[CROWD_KEYS];
 } crowd_room;
 
-static uint32_t word_of(const dp_crowd *crowd, size_t i) {
+static uint32_t word_of(const dp_bucket_pairs *crowd, size_t i) {
     uint64_t number = crowd->numbers[i];
     return (uint32_t)(crowd->rotate ? number >> crowd->rotate | number << (64 - crowd->rotate) : number);
 }
 
 /* Every earlier one of the bucket's first 16, in the order of their places. */
 static void plain_crowd(crowd_room *room) {
-    dp_crowd *crowd = &room->crowd;
-    uint16_t ids[CROWD_KEYS][DP_CROWD_SLOTS];
+    dp_bucket_pairs *crowd = &room->crowd;
+    uint16_t ids[CROWD_KEYS][DP_BUCKET_SLOTS];
     memset(room->fills, 0, sizeof room->fills);
     room->wanted = room->over = 0;
     for (size_t i = 0; i < crowd->count; i++) {
         size_t key = crowd->numbers[i] >> crowd->shift & (((uint64_t)1 << crowd->width) - 1);
-        if (room->fills[key] >= DP_CROWD_SLOTS) {
-            room->fills[key] = DP_CROWD_OVER;
+        if (room->fills[key] >= DP_BUCKET_SLOTS) {
+            room->fills[key] = DP_BUCKET_OVER;
             room->over++;
             continue;
         }
@@ -287,11 +287,11 @@ static void plain_crowd(crowd_room *room) {
 }
 
 static void check_crowd(crowd_room *room) {
-    dp_crowd *crowd = &room->crowd;
+    dp_bucket_pairs *crowd = &room->crowd;
     plain_crowd(room);
-    EACH_VARIANT(crowd, variant) {
+    EACH_VARIANT(bucket_pairs, variant) {
         crowd->room = room->wanted;
-        memset(crowd->slots, 0xFF, CROWD_KEYS * DP_CROWD_SLOTS * sizeof *crowd->slots);
+        memset(crowd->slots, 0xFF, CROWD_KEYS * DP_BUCKET_SLOTS * sizeof *crowd->slots);
         assert_int_equal(variant->run(crowd), room->wanted);
         assert_memory_equal(crowd->hits, room->want, room->wanted * sizeof *room->want);
         assert_memory_equal(crowd->fills, room->fills, (size_t)1 << crowd->width);
@@ -314,11 +314,11 @@ static void fill_crowd(uint64_t *numbers, size_t count, uint64_t *seed) {
 static void with_crowd(void (*test)(crowd_room *, uint64_t *numbers)) {
     guarded memory = guarded_create(MOST_CROWD * 8);
     crowd_room *room = malloc(sizeof *room);
-    *room = (crowd_room){.want = malloc(MOST_CROWD * DP_CROWD_SLOTS * 4)};
+    *room = (crowd_room){.want = malloc(MOST_CROWD * DP_BUCKET_SLOTS * 4)};
     room->crowd.fills = malloc(CROWD_KEYS);
-    room->crowd.slots = aligned_alloc(64, CROWD_KEYS * DP_CROWD_SLOTS * 4);
-    room->crowd.ids = malloc(CROWD_KEYS * DP_CROWD_SLOTS * 2);
-    room->crowd.hits = malloc((MOST_CROWD + 1) * DP_CROWD_SLOTS * 4);
+    room->crowd.slots = aligned_alloc(64, CROWD_KEYS * DP_BUCKET_SLOTS * 4);
+    room->crowd.ids = malloc(CROWD_KEYS * DP_BUCKET_SLOTS * 2);
+    room->crowd.hits = malloc((MOST_CROWD + 1) * DP_BUCKET_SLOTS * 4);
     test(room, (uint64_t *)(void *)(memory.pages + memory.size));
     free(room->crowd.fills);
     free(room->crowd.slots);
@@ -337,7 +337,7 @@ static void crowds_of_every_kind(crowd_room *room, uint64_t *end) {
             for (int distance = 0; distance <= 6; distance += 3) {
                 uint64_t *numbers = end - counts[c];
                 fill_crowd(numbers, counts[c], &seed);
-                dp_crowd *crowd = &room->crowd;
+                dp_bucket_pairs *crowd = &room->crowd;
                 crowd->numbers = numbers;
                 crowd->count = counts[c];
                 crowd->width = width;
@@ -354,16 +354,16 @@ static void crowd_finds_what_is_near_in_a_bucket(void **state) {
 }
 
 static void crowds_without_room(crowd_room *room, uint64_t *end) {
-    dp_crowd *crowd = &room->crowd;
+    dp_bucket_pairs *crowd = &room->crowd;
     uint64_t *numbers = end - 500;
     for (size_t i = 0; i < 500; i++)
         numbers[i] = i / 10; /* ten of each: 45 hits a bucket */
     crowd->numbers = numbers;
     crowd->count = 500;
     crowd->width = 8;
-    EACH_VARIANT(crowd, variant) {
+    EACH_VARIANT(bucket_pairs, variant) {
         crowd->room = 500;
-        assert_true(variant->run(crowd) == DP_CROWDED);
+        assert_true(variant->run(crowd) == DP_BUCKET_HITS_FULL);
         crowd->room = 50 * 45;
         assert_int_equal(variant->run(crowd), 50 * 45);
     }
@@ -389,7 +389,7 @@ static void plain_rows(rows_room *room, int distance) {
     room->wanted = 0;
     for (size_t k = 0; k < ROWS_BUCKETS; k++)
         for (uint32_t i = room->bounds[k];
-             room->bounds[k + 1] - room->bounds[k] <= DP_ROWS_MOST && i < room->bounds[k + 1]; i++)
+             room->bounds[k + 1] - room->bounds[k] <= DP_ROW_PAIRS_MOST && i < room->bounds[k + 1]; i++)
             for (uint32_t j = i + 1; j < room->bounds[k + 1]; j++)
                 if (bits_of((room->numbers[i] ^ room->numbers[j]) >> 32) <= distance)
                     room->want[room->wanted++] = room->numbers[i] << 32 | (uint32_t)room->numbers[j];
@@ -397,8 +397,8 @@ static void plain_rows(rows_room *room, int distance) {
 
 static void check_rows(rows_room *room, int distance) {
     plain_rows(room, distance);
-    EACH_VARIANT(rows, variant) {
-        dp_rows rows = {
+    EACH_VARIANT(row_pairs, variant) {
+        dp_row_pairs rows = {
             .numbers = room->numbers, .bounds = room->bounds, .buckets = ROWS_BUCKETS, .distance = distance};
         rows.room = ROWS_ROOM;
         size_t found = 0;
@@ -406,7 +406,7 @@ static void check_rows(rows_room *room, int distance) {
             rows.hits = room->got + found;
             size_t more = variant->run(&rows);
             assert_true(more > ROWS_ROOM || rows.next == rows.buckets);
-            assert_true(more <= ROWS_ROOM + DP_ROWS_SLACK);
+            assert_true(more <= ROWS_ROOM + DP_ROW_PAIRS_SLACK);
             found += more;
         }
         assert_int_equal(found, room->wanted);
@@ -419,8 +419,8 @@ static void rows_find_what_is_near_in_a_bucket(void **state) {
     enum { MOST = ROWS_BUCKETS * 80 };
     guarded memory = guarded_create((MOST + 7) * 8);
     rows_room *room = malloc(sizeof *room);
-    room->want = malloc((size_t)ROWS_BUCKETS * DP_ROWS_SLACK * 8);
-    room->got = malloc((size_t)(ROWS_BUCKETS + 1) * DP_ROWS_SLACK * 8);
+    room->want = malloc((size_t)ROWS_BUCKETS * DP_ROW_PAIRS_SLACK * 8);
+    room->got = malloc((size_t)(ROWS_BUCKETS + 1) * DP_ROW_PAIRS_SLACK * 8);
     uint64_t seed = 6;
     for (size_t most = 1; most <= 80; most += most < 20 ? 1 : 12)
         for (int distance = 0; distance <= 6; distance += 2) {

@@ -210,8 +210,8 @@ static void bags_differ_by_at_most_two_an_edit(void **state) {
         memcpy(b, a, count * sizeof *a);
         other = edit_title(&seed, b, count, edits);
         uint8_t bag_a[32], bag_b[32];
-        dp_title_bag((dp_points){a, count}, bag_a);
-        dp_title_bag((dp_points){b, other}, bag_b);
+        dp_title_letters((dp_points){a, count}, bag_a);
+        dp_title_letters((dp_points){b, other}, bag_b);
         size_t sum = 0;
         for (int i = 0; i < 32; i++)
             sum += (size_t)abs(bag_a[i] - bag_b[i]);
