@@ -52,7 +52,7 @@ typedef struct pack_context {
     ZSTD_CCtx *zstd;
 } pack_context;
 
-typedef struct packer {
+typedef struct block_packer {
     pack_codec codec;
     pack_sink sink;
     void *user;
@@ -67,13 +67,13 @@ typedef struct packer {
     pack_context own; /* the caller's */
     pthread_t threads[MOST_THREADS];
     int thread_count;
-} packer;
+} block_packer;
 
-static pack_block *block_of(const packer *packer, uint64_t number) {
+static pack_block *block_of(const block_packer *packer, uint64_t number) {
     return &packer->blocks[number % packer->block_count];
 }
 
-static bool begin_context(const packer *packer, pack_context *c) {
+static bool begin_context(const block_packer *packer, pack_context *c) {
     if (c->begun)
         return true;
     if (packer->codec == PACK_GZIP) {
@@ -86,7 +86,7 @@ static bool begin_context(const packer *packer, pack_context *c) {
     return c->begun;
 }
 
-static void end_context(const packer *packer, pack_context *c) {
+static void end_context(const block_packer *packer, pack_context *c) {
     if (packer->codec == PACK_ZSTD)
         ZSTD_freeCCtx(c->zstd);
     else if (c->begun)
@@ -117,7 +117,7 @@ static int pack_zstd(pack_context *c, pack_block *b) {
     return ZSTD_isError(b->out.size) ? ENOMEM : 0; /* with room enough, nothing else can be missing */
 }
 
-static void pack(const packer *packer, pack_context *c, pack_block *b) {
+static void pack(const block_packer *packer, pack_context *c, pack_block *b) {
     if (!begin_context(packer, c))
         b->reason = ENOMEM;
     else
@@ -125,7 +125,7 @@ static void pack(const packer *packer, pack_context *c, pack_block *b) {
 }
 
 static void *pack_blocks(void *user) {
-    packer *packer = user;
+    block_packer *packer = user;
     pack_context c = {0};
     pthread_mutex_lock(&packer->lock);
     while (!packer->ended) {
@@ -147,7 +147,7 @@ static void *pack_blocks(void *user) {
 }
 
 /* Signals go to the caller's threads: these pack_block them. */
-static void start_threads(packer *packer, int threads) {
+static void start_threads(block_packer *packer, int threads) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -158,7 +158,7 @@ static void start_threads(packer *packer, int threads) {
 }
 
 /* Ends the threads. NULL is fine. */
-static void free_packer(packer *packer) {
+static void free_packer(block_packer *packer) {
     if (!packer)
         return;
     pthread_mutex_lock(&packer->lock);
@@ -179,11 +179,11 @@ static void free_packer(packer *packer) {
 }
 
 /* NULL when there is no memory. */
-static packer *create_packer(pack_codec codec, int threads, pack_sink sink, void *user) {
-    packer *packer = calloc(1, sizeof *packer);
+static block_packer *create_packer(pack_codec codec, int threads, pack_sink sink, void *user) {
+    block_packer *packer = calloc(1, sizeof *packer);
     if (!packer)
         return NULL;
-    *packer = (struct packer){.codec = codec, .sink = sink, .user = user};
+    *packer = (struct block_packer){.codec = codec, .sink = sink, .user = user};
     packer->block_size = codec == PACK_GZIP ? GZIP_BLOCK : ZSTD_BLOCK;
     pthread_mutex_init(&packer->lock, NULL);
     pthread_cond_init(&packer->moved, NULL);
@@ -199,7 +199,7 @@ static packer *create_packer(pack_codec codec, int threads, pack_sink sink, void
 }
 
 /* Waits for the pack_block that comes next in order, and writes it. */
-static int write_next(packer *packer) {
+static int write_next(block_packer *packer) {
     pack_block *b = block_of(packer, packer->written++);
     pthread_mutex_lock(&packer->lock);
     while (b->state != BLOCK_DONE)
@@ -211,7 +211,7 @@ static int write_next(packer *packer) {
 }
 
 /* Hands over the pack_block that was filled, and makes sure of an empty one. */
-static int hand_over(packer *packer) {
+static int hand_over(block_packer *packer) {
     pack_block *b = block_of(packer, packer->filled);
     if (!packer->thread_count)
         pack(packer, &packer->own, b);
@@ -224,7 +224,7 @@ static int hand_over(packer *packer) {
 }
 
 /* Packs bytes; gives 0 or an errno, after which only free is left to be called. */
-static int add_packed(packer *packer, const char *bytes, size_t length) {
+static int add_packed(block_packer *packer, const char *bytes, size_t length) {
     int reason = 0;
     while (length && !reason) {
         pack_block *b = block_of(packer, packer->filled);
@@ -242,7 +242,7 @@ static int add_packed(packer *packer, const char *bytes, size_t length) {
 }
 
 /* Packs what is left. No bytes at all make a file with one empty pack_block. */
-static int finish_packer(packer *packer) {
+static int finish_packer(block_packer *packer) {
     int reason = 0;
     if (!packer->filled || block_of(packer, packer->filled)->in.size)
         reason = hand_over(packer);
@@ -262,7 +262,7 @@ struct doppel_writer {
     int number;      /* to write to */
     bool beside;     /* written beside its place; else straight to it */
     int reason;      /* errno of what went wrong; 0: nothing */
-    packer *packer;
+    block_packer *packer;
     dp_buffer plain;
 };
 
