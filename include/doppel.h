@@ -429,15 +429,19 @@ typedef struct doppel_work {
 /* Reads every document of the paths in order, and does the work on `threads` threads. A path is a file, a folder
  * (walked in byte order of names), a pattern with *, ? or [ that is no file itself (those that match, in byte order) or
  * "-" for stdin. Formats are told by the name, else by how the file begins: JSONL (.jsonl, .ndjson, .json, or a first
- * byte `{`), CSV and TSV (.csv, .tsv), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox), HTML (.html, .htm,
- * .xhtml), and plain text, which is everything else; .gz and .zst by content. In web archives, pages and texts that
- * were answered with 200 are documents, and redirects and revisits are aliases; everything else is left out. The
+ * byte `{`), CSV and TSV (.csv, .tsv, .tab), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox, .mbx), HTML (.html,
+ * .htm, .xhtml), and plain text, which is everything else; .gz and .zst by content. In web archives, pages and texts
+ * that were answered with 200 are documents, and redirects and revisits are aliases; everything else is left out. The
  * emitted bytes do not depend on the number of threads. A bad record or file is reported and left out, and DOPPEL_OK is
  * given (see counts); with `strict` the first one ends the run with DOPPEL_ERROR_INPUT. `counts` and `error` may be
  * NULL. */
 DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count,
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
+
+/* The format that doppel_input_run takes a file for by its name alone, whether it exists or not, with .gz and .zst
+ * passed over: "JSONL", "CSV", "TSV", "WARC", "ARC", "mbox" or "HTML", constants; NULL: the content decides. */
+DOPPEL_API const char *doppel_input_format(const char *path);
 
 /* An output file, compressed by its name: .gz with gzip, .zst with zstd, else plain. It appears under its name once it
  * is whole, and not at all if it does not get there; what is not a plain file, a pipe or a device, is written as it

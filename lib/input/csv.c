@@ -426,12 +426,18 @@ static void tsv_read(dp_reader *reader, dp_unit *unit, const char *file) {
     read_rows(reader, unit, file, &(columns){.delimiter = '\t'});
 }
 
-const dp_format dp_format_csv = {.record = "row",
+const dp_format dp_format_csv = {.name = "CSV",
+                                 .record = "row",
                                  .endings = csv_endings,
                                  .tells = tells,
                                  .end = csv_end,
                                  .by_lines = true,
                                  .headed = true,
                                  .read = csv_read};
-const dp_format dp_format_tsv = {
-    .record = "row", .endings = tsv_endings, .end = tsv_end, .by_lines = true, .headed = true, .read = tsv_read};
+const dp_format dp_format_tsv = {.name = "TSV",
+                                 .record = "row",
+                                 .endings = tsv_endings,
+                                 .end = tsv_end,
+                                 .by_lines = true,
+                                 .headed = true,
+                                 .read = tsv_read};

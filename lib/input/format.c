@@ -56,7 +56,7 @@ static void html_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_reader_give(reader, unit, &document);
 }
 
-static const dp_format html = {.endings = html_endings, .tells = dp_html_tells, .read = html_read};
+static const dp_format html = {.name = "HTML", .endings = html_endings, .tells = dp_html_tells, .read = html_read};
 
 /* ---- plain ---- */
 
@@ -69,7 +69,7 @@ static void plain_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_reader_give(reader, unit, &document);
 }
 
-static const dp_format plain = {.read = plain_read};
+static const dp_format plain = {.name = "text", .read = plain_read};
 
 /* ---- which format ---- */
 
@@ -101,6 +101,11 @@ static const dp_format *by_name(const char *path) {
             if (ends_in(path, &length, *ending))
                 return formats[i];
     return NULL;
+}
+
+const char *doppel_input_format(const char *path) {
+    const dp_format *format = by_name(path);
+    return format ? format->name : NULL;
 }
 
 static const dp_format *by_content(const char *head, size_t length) {

@@ -381,7 +381,7 @@ static void read_lines(dp_reader *reader, dp_unit *unit, const char *file) {
 }
 
 const dp_format dp_format_jsonl = {
-    .record = "line", .endings = endings, .tells = tells, .end = line_end, .read = read_lines};
+    .name = "JSONL", .record = "line", .endings = endings, .tells = tells, .end = line_end, .read = read_lines};
 
 /* ---- one document from one record that is in memory already ---- */
 

@@ -244,7 +244,8 @@ static void read_messages(dp_reader *reader, dp_unit *unit, const char *file) {
 
 static const char *const endings[] = {".mbox", ".mbx", NULL};
 
-const dp_format dp_format_mbox = {.record = "message",
+const dp_format dp_format_mbox = {.name = "mbox",
+                                  .record = "message",
                                   .endings = endings,
                                   .tells = tells,
                                   .end = message_end,

@@ -71,6 +71,7 @@ bool dp_cutter_next(dp_cutter *cutter, dp_record_block *block);
 
 /* How a file of a format is told, cut into units of work, and read. */
 typedef struct dp_format {
+    const char *name;   /* as doppel_input_format gives it */
     const char *record; /* what messages call a record of it, e.g. "row"; not for files that are one document */
 
     /* Endings of names that tell it, each with its dot, NULL at the end; or NULL. Names count before content. */

@@ -451,8 +451,12 @@ static void read_warc(dp_reader *reader, dp_unit *unit, const char *file) {
     read_archive(&warc, reader, unit, file);
 }
 
-const dp_format dp_format_warc = {
-    .record = "record", .endings = warc_endings, .tells = warc_tells, .end = warc_end, .read = read_warc};
+const dp_format dp_format_warc = {.name = "WARC",
+                                  .record = "record",
+                                  .endings = warc_endings,
+                                  .tells = warc_tells,
+                                  .end = warc_end,
+                                  .read = read_warc};
 
 /* ---- ARC, which WARC came from ----
  *
@@ -575,4 +579,4 @@ static void read_arc(dp_reader *reader, dp_unit *unit, const char *file) {
 }
 
 const dp_format dp_format_arc = {
-    .record = "record", .endings = arc_endings, .tells = arc_tells, .end = arc_end, .read = read_arc};
+    .name = "ARC", .record = "record", .endings = arc_endings, .tells = arc_tells, .end = arc_end, .read = read_arc};

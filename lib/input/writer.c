@@ -183,7 +183,7 @@ static block_packer *create_packer(pack_codec codec, int threads, pack_sink sink
     block_packer *packer = calloc(1, sizeof *packer);
     if (!packer)
         return NULL;
-    *packer = (struct block_packer){.codec = codec, .sink = sink, .user = user};
+    *packer = (block_packer){.codec = codec, .sink = sink, .user = user};
     packer->block_size = codec == PACK_GZIP ? GZIP_BLOCK : ZSTD_BLOCK;
     pthread_mutex_init(&packer->lock, NULL);
     pthread_cond_init(&packer->moved, NULL);

@@ -17,4 +17,7 @@ try df missing.jsonl -o table.7z
 try report --work run -o report.html.bz2
 try export --index missing -o seen.arrow
 try add --index missing missing.jsonl -o verdicts.parquet
+for name in a.mbx a.MBOX a.tab a.tsv.gz a.csv a.warc.zst a.wet a.arc a.xhtml; do
+    try dedup missing.jsonl -o "$name"
+done
 ls

@@ -55,6 +55,19 @@ static void html_is_told_by_name(void **state) {
     expect_path("empty.html", "empty.html:0 text= html=\n", "");
 }
 
+static void names_tell_formats(void **state) {
+    (void)state;
+    static const char *const known[][2] = {
+        {"a.jsonl", "JSONL"}, {"a.json.gz", "JSONL"}, {"a.csv", "CSV"},  {"a.TAB", "TSV"},   {"b/a.warc.zst", "WARC"},
+        {"a.wet.gz", "WARC"}, {"a.arc", "ARC"},       {"a.mbx", "mbox"}, {"a.mbox", "mbox"}, {"a.xhtml", "HTML"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_string_equal(doppel_input_format(known[i][0]), known[i][1]);
+    assert_null(doppel_input_format("a.txt"));
+    assert_null(doppel_input_format("a.gz"));
+    assert_null(doppel_input_format(".csv"));
+    assert_null(doppel_input_format(""));
+}
+
 static void html_is_told_by_how_it_begins(void **state) {
     (void)state;
     static const char *const pages[] = {
@@ -194,6 +207,7 @@ static void ids_that_are_missing_can_stay_so(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(html_is_told_by_name),
+        TEST(names_tell_formats),
         TEST(html_is_told_by_how_it_begins),
         TEST(big_pages_are_whole),
         TEST(records_have_a_text_or_a_page),

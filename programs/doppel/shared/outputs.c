@@ -264,17 +264,16 @@ bool check_json(const cli_args *args) {
 }
 
 bool check_jsonl_name(const char *path) {
-    static const char *const others[] = {".csv", ".tsv", ".warc", ".wet", ".arc", ".mbox", ".html", ".htm", ".xhtml"};
+    const char *format = doppel_input_format(path);
+    if (!format || !strcmp(format, "JSONL"))
+        return true;
     size_t length = strlen(path);
     const char *packed = ends_in(path, length, ".gz") ? ".gz" : ends_in(path, length, ".zst") ? ".zst" : "";
     length -= strlen(packed);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (ends_in(path, length, others[i])) {
-            message("%s: documents are written as JSONL: choose a name such as %.*s.jsonl%s", path,
-                    (int)(length - strlen(others[i])), path, packed);
-            return false;
-        }
-    return true;
+    const char *ending = memrchr(path, '.', length);
+    message("%s: documents are written as JSONL: choose a name such as %.*s.jsonl%s", path, (int)(ending - path), path,
+            packed);
+    return false;
 }
 
 int try_outputs(const cli_args *args) {
