@@ -7,7 +7,6 @@
 #include "fuzz.h"
 
 #include "input/input.h"
-#include "input/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +22,9 @@ typedef struct format {
 } format;
 
 static inline void check_utf8(const char *text, size_t length) {
-    for (const char *p = text ? text : "", *end = p + length; p < end;) {
-        bool valid;
-        p += dp_utf8_sequence(p, end, &valid);
-        CHECK(valid);
-    }
+    bool whole = true;
+    for (const uint8_t *p = (const uint8_t *)(text ? text : ""), *end = p + length; p < end; CHECK(whole))
+        p += dp_utf8_extent(p, (size_t)(end - p), &whole);
 }
 
 /* format.check of formats whose fields are all text. */

@@ -10,8 +10,6 @@
  * ahead of a quote, but for .tsv files. */
 #include "input/reader.h"
 
-#include "input/utf8.h"
-
 #include <stdio.h>
 
 /* ---- rows and cells ---- */

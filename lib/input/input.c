@@ -2,11 +2,10 @@
  *
  * Each thread reads its next unit itself, one at a time under `reading`, while the others compute: there is read-ahead
  * without a thread for it. A unit has a number and a slot; there are twice as many slots as threads, so that one slow
- * unit does not stop the rest, and memory stays bounded. The thread that finishes a unit emits it and those after it
- * that are done, unless another thread is emitting. A unit that holds too much waits for its turn and emits what it
- * has.
+ * unit does not stop the rest, and memory stays bounded (dp_ordered). A unit that holds too much waits for its turn and
+ * emits what it has.
  *
- * Lock order: `reading`, then `order`. Nothing is read, computed or emitted under `order`. */
+ * Lock order: `reading`, then that of dp_ordered. Nothing is read, computed or emitted under the latter. */
 #include "input/input.h"
 
 #include "input/reader.h"
@@ -15,7 +14,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -275,12 +273,13 @@ typedef struct unit_source {
     int threads; /* that may decompress the open file */
 } unit_source;
 
-static void init_source(unit_source *source, const dp_input_job *job) {
+static void init_source(unit_source *source, const dp_input_job *job, int threads) {
     memset(source, 0, sizeof *source);
     source->options = job->options;
     source->sizes = job->sizes;
     init_walk(&source->walk, job->paths, job->path_count);
     dp_stream_init(&source->stream, job->options->stop);
+    source->threads = threads;
     source->cutter.target = job->sizes->block;
     source->cutter.max_record = job->options->max_record;
 }
@@ -417,53 +416,32 @@ static const dp_input_sizes usual_sizes = {
 /* Sums with it do not overflow. */
 #define MOST_MAX_RECORD (SIZE_MAX / 4)
 
+/* Output buffers above this are given back after use, so that one huge record does not stay in memory. */
+#define KEEP_OUTPUT ((size_t)16 << 20)
+
+/* Documents that wait until the first records are judged hold no more memory than that. */
+#define MOST_WAITING ((size_t)64 << 20)
+
 typedef struct input_run {
     dp_input_job job;
     doppel_input_options options;
-    pthread_mutex_t reading, order;
-    pthread_cond_t moved; /* something of what `order` guards has changed */
-    unit_source source;
-    bool source_ended; /* by `reading` */
-
-    dp_unit *units; /* by number modulo their count */
+    size_t threads;
+    pthread_mutex_t reading;
+    unit_source source; /* by `reading`, as is the next */
+    bool source_ended;
+    uint64_t seen;      /* of dp_reader, of all threads; by `reading` */
+    dp_ordered ordered; /* the units, in input order */
+    dp_unit *units;     /* by slot */
     size_t unit_count;
-    uint64_t next_read, next_emit; /* numbers of units; by `order` */
-    bool emitting;                 /* by `order` */
-    doppel_status status;          /* by `order`; not DOPPEL_OK: end */
-    doppel_error error;            /* by `order` */
 
-    doppel_input_counts counts; /* by whoever is emitting */
-    dp_refusal refusal;         /* by whoever is emitting */
-    dp_buffer held;             /* what is emitted once the first records were judged; by whoever is emitting */
-    uint64_t seen;              /* of dp_reader, of all threads; by `order` */
+    /* By the thread that is emitting: */
+    doppel_input_counts counts;
+    dp_refusal refusal;
+    dp_buffer held; /* what is emitted once the first records were judged */
     uint64_t raw_bytes, total;
 } input_run;
 
-static bool asked_to_stop(const input_run *r) {
-    return dp_stop_asked(r->options.stop);
-}
-
-/* Notes the first failure. Called under `order`. */
-static void set_status(input_run *r, doppel_status status, const doppel_error *error) {
-    if (r->status != DOPPEL_OK)
-        return;
-    if (r->refusal.refused)
-        error = &r->refusal.error;
-    r->status = status;
-    if (error)
-        r->error = *error;
-    else
-        dp_fail(&r->error, status, "%s", doppel_status_name(status));
-}
-
-static void fail_run(input_run *r, doppel_status status) {
-    pthread_mutex_lock(&r->order);
-    set_status(r, status, NULL);
-    pthread_cond_broadcast(&r->moved);
-    pthread_mutex_unlock(&r->order);
-}
-
-/* ---- emitting ---- */
+/* ---- emitting, by one thread at a time and without a lock ---- */
 
 /* Adds what the unit counted to the whole and clears it. */
 static void add_counts(input_run *r, dp_unit *unit) {
@@ -488,8 +466,13 @@ static doppel_status give(input_run *r, dp_buffer *bytes) {
 
 /* Judges the first records, or all of them; what was held goes out if they are good. */
 static doppel_status judge(input_run *r, bool all) {
-    doppel_status status = all ? dp_refusal_end(&r->refusal) : dp_refusal_first(&r->refusal);
-    return status == DOPPEL_OK ? give(r, &r->held) : status;
+    DP_TRY(dp_refusal_check(&r->refusal, all));
+    return give(r, &r->held);
+}
+
+/* Whether as many records were read as are judged before anything is done with them. */
+static bool has_first(const input_run *r) {
+    return r->refusal.first_documents + r->refusal.first_bad >= r->options.judge_first || r->held.size > MOST_WAITING;
 }
 
 /* Gives what the unit has, or holds it until the first records are judged. */
@@ -502,12 +485,14 @@ static doppel_status give_unit(input_run *r, dp_unit *unit) {
     else if (bytes->size && !dp_buffer_add(&r->held, bytes->data, bytes->size))
         status = DOPPEL_ERROR_MEMORY;
     bytes->size = 0;
-    dp_refusal_take(&r->refusal, unit->file_counts, &unit->file_count, &unit->first);
-    return status == DOPPEL_OK && first && dp_refusal_ready(&r->refusal, r->held.size) ? judge(r, false) : status;
+    dp_refusal_take(&r->refusal, unit);
+    return status == DOPPEL_OK && first && has_first(r) ? judge(r, false) : status;
 }
 
-/* Emits what the unit has; by the one thread that set `emitting`, without a lock. */
-static doppel_status emit(input_run *r, dp_unit *unit) {
+/* Emits what a unit has (dp_emit). */
+static doppel_status emit(void *user, size_t slot, bool finished, doppel_error *error) {
+    input_run *r = user;
+    dp_unit *unit = &r->units[slot];
     doppel_status status = give_unit(r, unit);
     bool told = status == DOPPEL_OK || r->refusal.refused;
     for (size_t i = 0; i < unit->report_count && told && r->options.bad; i++)
@@ -516,145 +501,108 @@ static doppel_status emit(input_run *r, dp_unit *unit) {
     add_counts(r, unit);
     if (r->options.progress)
         r->options.progress(r->raw_bytes, r->total, r->counts.documents, r->options.user);
+    if (r->refusal.refused) {
+        *error = r->refusal.error;
+    } else if (status == DOPPEL_OK && finished && unit->status != DOPPEL_OK) {
+        *error = unit->error;
+        status = unit->status;
+    }
     return status;
 }
 
 /* A unit that is still being worked on emits what it has so far, in its turn. */
 static void flush(void *user, dp_unit *unit) {
     input_run *r = user;
-    pthread_mutex_lock(&r->order);
-    while (r->status == DOPPEL_OK && (r->emitting || r->next_emit != unit->sequence))
-        pthread_cond_wait(&r->moved, &r->order);
-    bool mine = r->status == DOPPEL_OK;
-    r->emitting = r->emitting || mine;
-    pthread_mutex_unlock(&r->order);
-    if (!mine) {
-        dp_unit_fail(unit, DOPPEL_ERROR_INTERRUPTED, "", 0, "interrupted");
-        return;
-    }
-    doppel_status status = emit(r, unit);
+    doppel_status status = dp_ordered_flush(&r->ordered, unit->number);
     if (status != DOPPEL_OK)
         dp_unit_fail(unit, status, "", 0, doppel_status_name(status));
-    pthread_mutex_lock(&r->order);
-    r->emitting = false;
-    pthread_cond_broadcast(&r->moved);
-    pthread_mutex_unlock(&r->order);
-}
-
-/* Emits one unit, `order` being held at the start and at the end. */
-static void emit_next(input_run *r, dp_unit *unit) {
-    pthread_mutex_unlock(&r->order);
-    doppel_status status = emit(r, unit);
-    pthread_mutex_lock(&r->order);
-    if (status != DOPPEL_OK)
-        set_status(r, status, NULL);
-    if (unit->status != DOPPEL_OK)
-        set_status(r, unit->status, &unit->error);
-    unit->done = false;
-    r->next_emit++;
-    pthread_cond_broadcast(&r->moved);
-}
-
-/* The unit is done; emits all that can be. */
-static void finish(input_run *r, dp_unit *unit) {
-    pthread_mutex_lock(&r->order);
-    unit->done = true;
-    if (!r->emitting) {
-        r->emitting = true;
-        for (dp_unit *next; r->status == DOPPEL_OK; emit_next(r, next)) {
-            next = &r->units[r->next_emit % r->unit_count];
-            if (!next->done)
-                break;
-        }
-        r->emitting = false;
-        pthread_cond_broadcast(&r->moved);
-    }
-    pthread_mutex_unlock(&r->order);
-}
-
-/* ---- reading ---- */
-
-/* Waits for a free slot; NULL when the input_run is over. */
-static dp_unit *free_unit(input_run *r) {
-    pthread_mutex_lock(&r->order);
-    while (r->status == DOPPEL_OK && r->next_read - r->next_emit >= r->unit_count)
-        pthread_cond_wait(&r->moved, &r->order);
-    if (asked_to_stop(r))
-        set_status(r, DOPPEL_ERROR_INTERRUPTED, NULL);
-    dp_unit *unit = r->status == DOPPEL_OK ? &r->units[r->next_read % r->unit_count] : NULL;
-    pthread_mutex_unlock(&r->order);
-    return unit;
-}
-
-/* The next unit of work, read; NULL when there is none. */
-static dp_unit *take(input_run *r) {
-    pthread_mutex_lock(&r->reading);
-    dp_unit *unit = r->source_ended ? NULL : free_unit(r);
-    if (unit) {
-        dp_unit_reset(unit, r->job.sizes->block);
-        if (!next_unit(&r->source, unit))
-            r->source_ended = true;
-        if (r->source_ended && unit->status == DOPPEL_OK) {
-            unit = NULL;
-        } else {
-            pthread_mutex_lock(&r->order);
-            unit->sequence = r->next_read++;
-            pthread_mutex_unlock(&r->order);
-        }
-    }
-    pthread_mutex_unlock(&r->reading);
-    return unit;
 }
 
 /* ---- threads ---- */
 
-static void work(input_run *r, dp_reader *reader) {
-    for (dp_unit *unit; (unit = take(r));) {
+static void free_file_counts(dp_unit *unit) {
+    for (size_t i = 0; i < unit->file_count; i++)
+        free(unit->file_counts[i].hint);
+    unit->file_count = 0;
+}
+
+/* Empties a unit for its next use; memory is kept. */
+static void reset_unit(dp_unit *unit, size_t block_size) {
+    dp_stream_close(&unit->stream);
+    dp_block_reset(&unit->block, block_size);
+    unit->names.size = unit->files = unit->header.size = 0;
+    unit->failure[0] = 0;
+    if (unit->output.bytes.capacity > KEEP_OUTPUT)
+        dp_buffer_free(&unit->output.bytes);
+    unit->output.bytes.size = 0;
+    unit->report_count = 0;
+    memset(&unit->counts, 0, sizeof unit->counts);
+    free_file_counts(unit);
+    unit->first.count = 0;
+    unit->raw_bytes = 0;
+    unit->status = DOPPEL_OK;
+}
+
+static void free_unit(dp_unit *unit) {
+    dp_stream_free(&unit->stream);
+    free(unit->block.data);
+    dp_buffer_free(&unit->names);
+    dp_buffer_free(&unit->header);
+    dp_buffer_free(&unit->output.bytes);
+    free(unit->reports);
+    free_file_counts(unit);
+    free(unit->file_counts);
+}
+
+/* The next unit of work, read; NULL when there is none. Under `reading`. */
+static dp_unit *read_unit(input_run *r) {
+    size_t slot;
+    if (r->source_ended || !dp_ordered_wait(&r->ordered, &slot))
+        return NULL;
+    if (dp_stopped(r->options.stop)) {
+        dp_ordered_fail(&r->ordered, DOPPEL_ERROR_INTERRUPTED, NULL);
+        return NULL;
+    }
+    dp_unit *unit = &r->units[slot];
+    reset_unit(unit, r->job.sizes->block);
+    r->source_ended = !next_unit(&r->source, unit);
+    if (r->source_ended && unit->status == DOPPEL_OK)
+        return NULL;
+    unit->number = dp_ordered_take(&r->ordered);
+    return unit;
+}
+
+static void read_documents(input_run *r, dp_reader *reader) {
+    for (;;) {
+        pthread_mutex_lock(&r->reading);
+        dp_unit *unit = read_unit(r);
+        r->seen |= reader->seen;
+        pthread_mutex_unlock(&r->reading);
+        if (!unit)
+            return;
         if (unit->status == DOPPEL_OK)
             dp_reader_run(reader, unit);
-        finish(r, unit);
+        dp_ordered_finish(&r->ordered, unit->number);
     }
 }
 
-static void *thread_main(void *user) {
+static void run_thread(void *user, size_t thread) {
+    (void)thread;
     input_run *r = user;
     const doppel_work *w = r->job.work;
     dp_reader reader = {.options = &r->options, .work = w, .sizes = r->job.sizes, .flush = flush, .run = r};
     doppel_status status = dp_reader_init(&reader) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
-    bool begun = false;
-    if (status == DOPPEL_OK && w->begin) {
-        status = w->begin(w->user, &reader.state);
-        begun = status == DOPPEL_OK;
+    reader.state = w->user;
+    if (w->begin)
+        DP_THEN(status, w->begin(w->user, &reader.state));
+    if (status == DOPPEL_OK) {
+        read_documents(r, &reader);
+        if (w->begin && w->end)
+            w->end(w->user, reader.state);
     } else {
-        reader.state = w->user;
+        dp_ordered_fail(&r->ordered, status, NULL);
     }
-    if (status == DOPPEL_OK)
-        work(r, &reader);
-    else
-        fail_run(r, status);
-    if (begun && w->end)
-        w->end(w->user, reader.state);
-    pthread_mutex_lock(&r->order);
-    r->seen |= reader.seen;
-    pthread_mutex_unlock(&r->order);
     dp_reader_free(&reader);
-    return NULL;
-}
-
-/* Runs on `threads` threads, this one among them. Signals go to this one: the others block them. */
-static void run_threads(input_run *r, size_t threads) {
-    pthread_t *others = threads > 1 ? malloc((threads - 1) * sizeof *others) : NULL;
-    size_t started = 0;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (others && started < threads - 1 && !pthread_create(&others[started], NULL, thread_main, r))
-        started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    thread_main(r);
-    while (started)
-        pthread_join(others[--started], NULL);
-    free(others);
 }
 
 /* ---- the call ---- */
@@ -673,23 +621,24 @@ static void set_options(input_run *r, const doppel_input_options *given) {
         r->job.sizes = &usual_sizes;
 }
 
-static bool create_units(input_run *r, size_t threads) {
-    r->unit_count = 2 * threads;
+/* Errors: DOPPEL_ERROR_MEMORY. */
+static doppel_status create_units(input_run *r) {
+    r->unit_count = 2 * r->threads;
     r->units = calloc(r->unit_count, sizeof *r->units);
-    for (size_t i = 0; r->units && i < r->unit_count; i++)
+    if (!r->units)
+        return DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < r->unit_count; i++)
         dp_stream_init(&r->units[i].stream, r->options.stop);
-    return r->units != NULL;
+    return dp_ordered_init(&r->ordered, r->unit_count, emit, r);
 }
 
 static void free_run(input_run *r) {
     for (size_t i = 0; r->units && i < r->unit_count; i++)
-        dp_unit_free(&r->units[i]);
+        free_unit(&r->units[i]);
     free(r->units);
     free_source(&r->source);
     dp_refusal_free(&r->refusal);
     dp_buffer_free(&r->held);
-    pthread_cond_destroy(&r->moved);
-    pthread_mutex_destroy(&r->order);
     pthread_mutex_destroy(&r->reading);
 }
 
@@ -706,36 +655,38 @@ static void tell_unseen(const input_run *r) {
     }
 }
 
+/* Reads everything; gives how it went, and frees r->ordered. */
+static doppel_status run_all(input_run *r, doppel_error *error) {
+    dp_run_threads(r->threads, run_thread, r);
+    if (dp_stopped(r->options.stop))
+        dp_ordered_fail(&r->ordered, DOPPEL_ERROR_INTERRUPTED, NULL);
+    if (!dp_ordered_over(&r->ordered)) {
+        doppel_status status = judge(r, true);
+        if (status != DOPPEL_OK)
+            dp_ordered_fail(&r->ordered, status, r->refusal.refused ? &r->refusal.error : NULL);
+        else
+            tell_unseen(r);
+    }
+    return dp_ordered_end(&r->ordered, error);
+}
+
 doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error) {
     input_run r = {.job = *job};
     set_options(&r, job->options);
-    pthread_mutex_init(&r.reading, NULL);
-    pthread_mutex_init(&r.order, NULL);
-    pthread_cond_init(&r.moved, NULL);
-    init_source(&r.source, &r.job);
-    size_t threads = dp_thread_count(r.options.threads);
-    r.source.threads = (int)threads;
-    if (r.options.progress)
-        r.total = total_bytes(&r.job);
-    if (r.options.extra_count > DP_EXTRA)
-        r.status = dp_fail(&r.error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
-    else if (create_units(&r, threads))
-        run_threads(&r, threads);
-    else
-        set_status(&r, DOPPEL_ERROR_MEMORY, NULL);
-    if (asked_to_stop(&r))
-        set_status(&r, DOPPEL_ERROR_INTERRUPTED, NULL);
-    doppel_status judged = r.status == DOPPEL_OK ? judge(&r, true) : DOPPEL_OK;
-    if (judged != DOPPEL_OK)
-        set_status(&r, judged, NULL);
-    if (r.status == DOPPEL_OK)
-        tell_unseen(&r);
     if (counts)
         *counts = r.counts;
-    if (error && r.status != DOPPEL_OK)
-        *error = r.error;
+    if (r.options.extra_count > DP_EXTRA)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
+    pthread_mutex_init(&r.reading, NULL);
+    r.threads = dp_thread_count(r.options.threads);
+    init_source(&r.source, &r.job, (int)r.threads);
+    if (r.options.progress)
+        r.total = total_bytes(&r.job);
+    doppel_status status = create_units(&r) == DOPPEL_OK ? run_all(&r, error) : dp_no_memory(error);
+    if (counts)
+        *counts = r.counts;
     free_run(&r);
-    return r.status;
+    return status;
 }
 
 doppel_status doppel_input_run(const char *const *paths, size_t path_count, const doppel_input_options *options,

@@ -9,11 +9,6 @@
 
 #include "base/base.h"
 
-/* Whether the flag (which may be NULL) is set. A signal handler or another thread may be setting it. */
-static inline bool dp_stop_asked(const volatile int *stop) {
-    return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
-}
-
 /* How the work is cut. Results do not depend on it. */
 typedef struct dp_input_sizes {
     size_t block;       /* bytes of records given to a thread at a time */

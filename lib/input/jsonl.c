@@ -2,7 +2,6 @@
  * in memory already. json.cpp finds the fields of a record; here their strings become text. */
 #include "input/reader.h"
 
-#include "input/utf8.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>

@@ -2,8 +2,6 @@
  * and the documents of a unit. The formats do the reading; here is what they have in common. */
 #include "input/reader.h"
 
-#include "input/mime.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +18,7 @@ static bool reserve_block(dp_record_block *block, size_t need) {
 }
 
 /* Empties a block; gives the memory back if it is much more than `target`. */
-static void reset_block(dp_record_block *block, size_t target) {
+void dp_block_reset(dp_record_block *block, size_t target) {
     dp_record_block kept = {.data = block->data, .capacity = block->capacity};
     /* A block holds up to twice its target without growing again. */
     if (kept.capacity > 4 * target + DP_JSON_PADDING) {
@@ -196,42 +194,6 @@ bool dp_cutter_next(dp_cutter *cutter, dp_record_block *block) {
 
 /* ---- units of work ---- */
 
-/* Output buffers above this are given back after use, so that one huge record does not stay in memory. */
-#define KEEP_OUTPUT ((size_t)16 << 20)
-
-static void free_file_counts(dp_unit *unit) {
-    for (size_t i = 0; i < unit->file_count; i++)
-        free(unit->file_counts[i].hint);
-    unit->file_count = 0;
-}
-
-void dp_unit_reset(dp_unit *unit, size_t block_size) {
-    dp_stream_close(&unit->stream);
-    reset_block(&unit->block, block_size);
-    unit->names.size = unit->files = unit->header.size = 0;
-    unit->failure[0] = 0;
-    if (unit->output.bytes.capacity > KEEP_OUTPUT)
-        dp_buffer_free(&unit->output.bytes);
-    unit->output.bytes.size = 0;
-    unit->report_count = 0;
-    memset(&unit->counts, 0, sizeof unit->counts);
-    free_file_counts(unit);
-    unit->first.count = 0;
-    unit->raw_bytes = 0;
-    unit->status = DOPPEL_OK;
-}
-
-void dp_unit_free(dp_unit *unit) {
-    dp_stream_free(&unit->stream);
-    free(unit->block.data);
-    dp_buffer_free(&unit->names);
-    dp_buffer_free(&unit->header);
-    dp_buffer_free(&unit->output.bytes);
-    free(unit->reports);
-    free_file_counts(unit);
-    free(unit->file_counts);
-}
-
 void dp_unit_fail(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *message) {
     if (unit->status == DOPPEL_OK)
         unit->status = dp_fail_at(&unit->error, code, file, line, "%s", message);
@@ -277,6 +239,16 @@ static bool begin_file(dp_unit *unit, uint64_t number) {
         return dp_unit_no_memory(unit);
     unit->file_counts[unit->file_count++] = (dp_file_counts){.file = number};
     return true;
+}
+
+/* ---- what the work writes ---- */
+
+doppel_status doppel_output_write(doppel_output *output, const void *bytes, size_t length) {
+    return dp_buffer_add(&output->bytes, bytes, length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
+doppel_status doppel_output_json(doppel_output *output, const char *bytes, size_t length) {
+    return dp_json_add(&output->bytes, bytes, length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 /* ---- for the formats ---- */
@@ -328,11 +300,6 @@ static void breaks_off(const dp_reader *reader, dp_unit *unit, const dp_raw_reco
     dp_reader_bad_record(reader, unit, at, why);
 }
 
-void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
-    breaks_off(reader, unit, at);
-    dp_reader_bad_file(reader, unit, at->file, "cut short");
-}
-
 bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     char why[120];
     snprintf(why, sizeof why, "longer than the limit of %zu bytes; --max-record sets it", reader->options->max_record);
@@ -340,7 +307,7 @@ bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_raw_rec
 }
 
 bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit) {
-    return unit->status != DOPPEL_OK || dp_stop_asked(reader->options->stop);
+    return unit->status != DOPPEL_OK || dp_stopped(reader->options->stop);
 }
 
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
@@ -377,56 +344,6 @@ void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *doc
     flush_if_full(reader, unit);
 }
 
-/* A NUL in the first bytes of a text says that it is not text. */
-#define BINARY_LOOK ((size_t)8 << 10)
-
-bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
-    char why[160];
-    size_t look = at->length < BINARY_LOOK ? at->length : BINARY_LOOK;
-    const char *nul = memchr(at->bytes, 0, look);
-    if (dp_is_parquet(at->bytes, at->length)) {
-        snprintf(why, sizeof why, "%s", DP_WHY_PARQUET);
-        dp_unit_counts(unit)->records = true;
-    } else if (dp_is_utf16(at->bytes, at->length))
-        snprintf(why, sizeof why, "%s", DP_WHY_UTF16);
-    else if (nul)
-        snprintf(why, sizeof why, "binary, not text: byte %zu is NUL", (size_t)(nul - at->bytes) + 1);
-    else
-        return false;
-    dp_reader_bad_record(reader, unit, at, why);
-    return true;
-}
-
-void dp_reader_plain_text(dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
-    document->text = at->bytes;
-    document->text_length = at->length;
-    if (dp_json_is_utf8(at->bytes, at->length))
-        return;
-    unit->counts.repaired++;
-    dp_unit_report(unit, DOPPEL_OK, at->file, at->line,
-                   "invalid UTF-8 separates words; is it Latin-1? iconv -f latin1 -t utf8");
-}
-
-bool dp_reader_charset_text(dp_unit *unit, const dp_raw_record *at, const char *charset, dp_buffer *out,
-                            doppel_document *document) {
-    out->size = 0;
-    dp_mime_result result = dp_mime_utf8((doppel_slice){at->bytes, at->length}, charset, out);
-    if (result == DP_MIME_NO_MEMORY)
-        return dp_unit_no_memory(unit);
-    document->text = out->data ? out->data : "";
-    document->text_length = out->size;
-    if (result == DP_MIME_CLEAN)
-        return true;
-    unit->counts.repaired++;
-    if (result == DP_MIME_UNKNOWN)
-        dp_unit_report(unit, DOPPEL_OK, at->file, at->line,
-                       "charset \"%s\" is not known; read as UTF-8, or else windows-1252", charset);
-    else
-        dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "bytes that are not %s became U+FFFD",
-                       *charset ? charset : "windows-1252");
-    return true;
-}
-
 /* ---- the documents of a unit ---- */
 
 static void set_key(dp_json_field *field, const char *key, const char *usual) {
@@ -460,7 +377,7 @@ void dp_reader_free(dp_reader *reader) {
     for (size_t i = 0; i < DP_SPARE; i++)
         dp_buffer_free(&reader->spare[i]);
     dp_cutter_free(&reader->cutter);
-    dp_http_decoder_free(&reader->decoder);
+    dp_body_decoder_free(&reader->decoder);
 }
 
 /* The records of a block, and what is to be said of those behind it. */
@@ -545,7 +462,7 @@ static void read_file(dp_reader *reader, dp_unit *unit, const char *file) {
         read_whole(reader, unit, file);
     unit->raw_bytes += stream->raw_bytes;
     dp_stream_close(stream);
-    reset_block(&unit->block, reader->sizes->block);
+    dp_block_reset(&unit->block, reader->sizes->block);
 }
 
 void dp_reader_run(dp_reader *reader, dp_unit *unit) {

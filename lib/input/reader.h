@@ -10,7 +10,7 @@
 #ifndef DP_READER_H
 #define DP_READER_H
 
-#include "input/http.h"
+#include "input/decode.h"
 #include "input/input.h"
 #include "input/json.h"
 #include "input/stream.h"
@@ -152,14 +152,10 @@ typedef struct dp_refusal {
 } dp_refusal;
 
 /* Takes the counts of a unit; of those of its files the last is left, empty. */
-void dp_refusal_take(dp_refusal *refusal, dp_file_counts *files, size_t *count, dp_first *first);
+void dp_refusal_take(dp_refusal *refusal, struct dp_unit *unit);
 
-/* Whether as many records were read as are judged before anything is done with them; so too when `bytes` wait. */
-bool dp_refusal_ready(const dp_refusal *refusal, size_t bytes);
-
-/* What was read so far: DOPPEL_OK, or DOPPEL_ERROR_INPUT and refusal->error. */
-doppel_status dp_refusal_first(dp_refusal *refusal);
-doppel_status dp_refusal_end(dp_refusal *refusal);
+/* Judges the first records, or all that was read: DOPPEL_OK, or DOPPEL_ERROR_INPUT and refusal->error. */
+doppel_status dp_refusal_check(dp_refusal *refusal, bool all);
 void dp_refusal_free(dp_refusal *refusal);
 
 /* ---- units of work: what one thread takes at a time, and what came of it, kept until its turn ---- */
@@ -196,13 +192,11 @@ typedef struct dp_unit {
     doppel_status status; /* not DOPPEL_OK: the run ends here */
     doppel_error error;
 
-    uint64_t sequence; /* its place in the input */
-    bool done;         /* waits to be emitted; by the lock of the run, not by its thread */
+    uint64_t number; /* its place in the input */
 } dp_unit;
 
-/* Empties a unit for its next use; memory is kept. */
-void dp_unit_reset(dp_unit *unit, size_t block_size);
-void dp_unit_free(dp_unit *unit);
+/* Empties a block; gives the memory back if it is much more than `target`. */
+void dp_block_reset(dp_record_block *block, size_t target);
 
 /* Fills the block with a copy of these bytes; false when there is no memory, and then the unit has failed. */
 bool dp_unit_set_block(dp_unit *unit, const dp_buffer *bytes);
@@ -255,7 +249,7 @@ typedef struct dp_reader {
     dp_buffer id;                 /* FILE:LINE */
     dp_buffer spare[DP_SPARE];    /* of the format at hand, as it likes */
     dp_cutter cutter;             /* the small file at hand */
-    dp_http_decoder decoder;      /* for bodies of HTTP */
+    dp_body_decoder decoder;      /* for bodies of HTTP */
     uint64_t seen;                /* bits: which of `fields` some record had; DP_SEEN_RECORD: there were records */
     /* What was repaired in the record at hand. */
     bool invalid_utf8, lone_surrogate;
@@ -305,23 +299,8 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_raw_record *at);
 /* Sets the id to FILE:LINE, kept in reader->id, or with no_made_ids to nothing; false: no memory. */
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document);
 
-/* Sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported. */
-void dp_reader_plain_text(dp_unit *unit, const dp_raw_record *at, doppel_document *document);
-
-/* The same with bytes in a charset (empty: none is given; see dp_mime_utf8): the text is kept in `out`, and what was
- * lost of it is counted and reported. False: no memory. */
-bool dp_reader_charset_text(dp_unit *unit, const dp_raw_record *at, const char *charset, dp_buffer *out,
-                            doppel_document *document);
-
 /* Gives a document to the work. */
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document);
-
-/* Whether the bytes at hand are no text, by a NUL among the first or the mark of UTF-16: says so, and leaves them out.
- */
-bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
-
-/* Leaves the last record of a file out, which breaks off; the file counts as not read to its end. */
-void dp_reader_cut_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
 
 /* Says that a file cannot be read, or not to its end. */
 void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file, const char *why);
@@ -329,5 +308,36 @@ void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file
 /* Leaves a record out. Both give false, so that one line does it. */
 bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *why);
 bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
+
+/* ---- the text of a document that is no page: plain_text.c ---- */
+
+/* Appends the text to `out`, each invalid sequence of UTF-8 as one U+FFFD; false when there is no memory. */
+bool dp_utf8_repair(const char *text, size_t length, dp_buffer *out);
+
+typedef enum dp_text_result {
+    DP_TEXT_CLEAN,
+    DP_TEXT_LOST,    /* some bytes became U+FFFD */
+    DP_TEXT_UNKNOWN, /* the charset is not known; windows-1252 was taken */
+    DP_TEXT_NO_MEMORY
+} dp_text_result;
+
+/* Appends text in a charset as UTF-8. Text without a charset, or said to be ASCII or Latin-1, is UTF-8 if it is valid
+ * UTF-8, else windows-1252. */
+dp_text_result dp_text_convert(doppel_slice text, const char *charset, dp_buffer *out);
+
+/* Whether a charset is known, and another than UTF-8. */
+bool dp_text_needs_converter(const char *charset);
+
+/* Whether the bytes at hand are no text, by a NUL among the first or the mark of UTF-16: says so, and leaves them out.
+ */
+bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
+
+/* Sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported. */
+void dp_reader_plain_text(dp_unit *unit, const dp_raw_record *at, doppel_document *document);
+
+/* The same with bytes in a charset (empty: none is given; see dp_text_convert): the text is kept in `out`, and what was
+ * lost of it is counted and reported. False: no memory. */
+bool dp_reader_charset_text(dp_unit *unit, const dp_raw_record *at, const char *charset, dp_buffer *out,
+                            doppel_document *document);
 
 #endif

@@ -1,15 +1,13 @@
 /* refusal.c - whether inputs are refused for their bad records, and what to say then. */
 #include "input/reader.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
 /* Records whose fields are listed. */
 enum { LISTED = 10 };
-
-/* Documents that wait for a judgement hold no more memory than that. */
-#define MOST_WAITING ((size_t)64 << 20)
 
 /* ---- hints ---- */
 
@@ -142,53 +140,61 @@ static bool names_page(const char *key) {
     return strcasestr(key, "html") != NULL;
 }
 
-/* Most of the bad records lack a text. */
-static int say_lacking(const dp_refusal *refusal, const dp_file_counts *counts, char *to, size_t room) {
-    const doppel_input_options *o = refusal->options;
-    const dp_hint *hint = counts->hint;
-    const char *text = key_of(o->text_key, "text"), *html = key_of(o->html_key, "html");
-    const char *prefix = o->option_prefix ? o->option_prefix : "";
-    uint64_t lacking = hint->lacking < counts->bad ? hint->lacking : counts->bad;
-    int used = counts->documents ? snprintf(to, room, "%llu of %llu records have", (unsigned long long)lacking,
-                                            (unsigned long long)(counts->documents + counts->bad))
-                                 : snprintf(to, room, "no record has");
-    used += snprintf(to + used, room - (size_t)used, "%s field \"%.60s\"", counts->documents ? " no" : " a", text);
-    if (strcmp(text, html) != 0)
-        used += snprintf(to + used, room - (size_t)used, " or \"%.60s\"", html);
-    if (*hint->fields)
-        used += snprintf(to + used, room - (size_t)used, "; %s: %s",
-                         counts->documents ? "they have" : "the records have", hint->fields);
-    if (*hint->key)
-        used += snprintf(to + used, room - (size_t)used, ". Use --%s%s-key %s", prefix,
-                         names_page(hint->key) ? "html" : "text", hint->key);
-    return used;
+/* Appends to a message, as far as there is room. */
+__attribute__((format(printf, 2, 3))) static void say(doppel_error *error, const char *format, ...) {
+    size_t used = strlen(error->message);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->message + used, sizeof error->message - used, format, args);
+    va_end(args);
 }
 
-static int say_bad(const dp_file_counts *counts, char *to, size_t room) {
-    const doppel_error *first = &counts->hint->first;
-    int used = counts->documents ? snprintf(to, room, "%llu of %llu records are bad", (unsigned long long)counts->bad,
-                                            (unsigned long long)(counts->documents + counts->bad))
-                                 : snprintf(to, room, "no document could be read");
-    if (first->line)
-        used += snprintf(to + used, room - (size_t)used, "; the first bad one, line %llu: %.200s",
-                         (unsigned long long)first->line, first->message);
+/* "N of ALL records", or what is to be said where none was good. */
+static void say_share(doppel_error *error, const dp_file_counts *counts, uint64_t count, const char *what,
+                      const char *none) {
+    if (counts->documents)
+        say(error, "%llu of %llu records %s", (unsigned long long)count,
+            (unsigned long long)(counts->documents + counts->bad), what);
     else
-        used += snprintf(to + used, room - (size_t)used, ": %.200s", first->message);
-    return used;
+        say(error, "%s", none);
+}
+
+/* Most of the bad records lack a text. */
+static void say_lacking(const doppel_input_options *o, const dp_file_counts *counts, doppel_error *error) {
+    const dp_hint *hint = counts->hint;
+    const char *text = key_of(o->text_key, "text"), *html = key_of(o->html_key, "html");
+    say_share(error, counts, hint->lacking < counts->bad ? hint->lacking : counts->bad, "have no", "no record has a");
+    say(error, " field \"%.60s\"", text);
+    if (strcmp(text, html) != 0)
+        say(error, " or \"%.60s\"", html);
+    if (*hint->fields)
+        say(error, "; %s: %s", counts->documents ? "they have" : "the records have", hint->fields);
+    if (*hint->key)
+        say(error, ". Use --%s%s-key %s", key_of(o->option_prefix, ""), names_page(hint->key) ? "html" : "text",
+            hint->key);
+}
+
+static void say_bad(const dp_file_counts *counts, doppel_error *error) {
+    const doppel_error *first = &counts->hint->first;
+    say_share(error, counts, counts->bad, "are bad", "no document could be read");
+    if (first->line)
+        say(error, "; the first bad one, line %llu: %.200s", (unsigned long long)first->line, first->message);
+    else
+        say(error, ": %.200s", first->message);
 }
 
 static void explain(dp_refusal *refusal, const dp_file_counts *counts) {
-    char text[sizeof refusal->error.message];
     const dp_hint *hint = counts->hint;
-    size_t room = sizeof text;
     if (!hint) {
         dp_no_memory(&refusal->error);
         return;
     }
-    int used = hint->lacking && 2 * hint->lacking >= counts->bad ? say_lacking(refusal, counts, text, room)
-                                                                 : say_bad(counts, text, room);
-    snprintf(text + used, room - (size_t)used, "; --allow-bad goes on without them");
-    dp_fail_at(&refusal->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", text);
+    dp_fail_at(&refusal->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", "");
+    if (hint->lacking && 2 * hint->lacking >= counts->bad)
+        say_lacking(refusal->options, counts, &refusal->error);
+    else
+        say_bad(counts, &refusal->error);
+    say(&refusal->error, "; --allow-bad goes on without them");
 }
 
 /* ---- judging ---- */
@@ -221,10 +227,10 @@ static void take_first(dp_refusal *refusal, dp_first *first) {
     first->count = 0;
 }
 
-void dp_refusal_take(dp_refusal *refusal, dp_file_counts *files, size_t *count, dp_first *first) {
-    take_first(refusal, first);
-    for (size_t i = 0; i < *count; i++) {
-        dp_file_counts *counts = &files[i];
+void dp_refusal_take(dp_refusal *refusal, dp_unit *unit) {
+    take_first(refusal, &unit->first);
+    for (size_t i = 0; i < unit->file_count; i++) {
+        dp_file_counts *counts = &unit->file_counts[i];
         if (counts->file != refusal->file.file)
             end_file(refusal);
         refusal->file.file = counts->file;
@@ -233,44 +239,40 @@ void dp_refusal_take(dp_refusal *refusal, dp_file_counts *files, size_t *count, 
         free_hint(counts);
         counts->documents = counts->bad = 0;
     }
-    if (*count > 1) {
-        files[0] = files[*count - 1];
-        *count = 1;
+    if (unit->file_count > 1) {
+        unit->file_counts[0] = unit->file_counts[unit->file_count - 1];
+        unit->file_count = 1;
     }
 }
 
-bool dp_refusal_ready(const dp_refusal *refusal, size_t bytes) {
-    return refusal->first_documents + refusal->first_bad >= refusal->options->judge_first || bytes > MOST_WAITING;
-}
-
-doppel_status dp_refusal_first(dp_refusal *refusal) {
+/* Refuses the first records alone, if they are bad. */
+static void check_first(dp_refusal *refusal) {
     const dp_file_counts first = {
         .documents = refusal->first_documents, .bad = refusal->first_bad, .hint = refusal->all.hint};
-    refusal->first = true;
-    if (!refusal->options->refuse_bad || !is_refused(&first))
-        return DOPPEL_OK;
-    explain(refusal, &first);
-    refusal->refused = true;
-    return refusal->error.code;
+    refusal->refused = is_refused(&first);
+    if (refusal->refused)
+        explain(refusal, &first);
 }
 
-doppel_status dp_refusal_end(dp_refusal *refusal) {
-    end_file(refusal);
-    if (!refusal->options->refuse_bad)
-        return DOPPEL_OK;
+/* Refuses a file, or all of them together. */
+static void check_all(dp_refusal *refusal) {
     if (!refusal->files && is_refused(&refusal->all)) {
         refusal->files = 1;
         explain(refusal, &refusal->all);
     }
     refusal->refused = refusal->files;
-    if (!refusal->files)
-        return DOPPEL_OK;
-    if (refusal->files > 1) {
-        size_t used = strlen(refusal->error.message);
-        snprintf(refusal->error.message + used, sizeof refusal->error.message - used, " (and %llu more file%s like it)",
-                 (unsigned long long)(refusal->files - 1), refusal->files == 2 ? "" : "s");
-    }
-    return refusal->error.code;
+    if (refusal->files > 1)
+        say(&refusal->error, " (and %llu more file%s like it)", (unsigned long long)(refusal->files - 1),
+            refusal->files == 2 ? "" : "s");
+}
+
+doppel_status dp_refusal_check(dp_refusal *refusal, bool all) {
+    refusal->first = true;
+    if (all)
+        end_file(refusal);
+    if (refusal->options->refuse_bad)
+        (all ? check_all : check_first)(refusal);
+    return refusal->refused ? refusal->error.code : DOPPEL_OK;
 }
 
 void dp_refusal_free(dp_refusal *refusal) {

@@ -448,7 +448,7 @@ __attribute__((format(printf, 2, 3))) static void fail(dp_stream *stream, const 
 }
 
 static bool stopped(const dp_stream *stream) {
-    return dp_stop_asked(stream->stop);
+    return dp_stopped(stream->stop);
 }
 
 /* Waits until a pipe has something; false when asked to stop. */
@@ -564,7 +564,7 @@ static bool next_member(dp_stream *stream) {
 
 /* The end, which is too early within a member. */
 static size_t end(dp_stream *stream, const char *format) {
-    if (stream->inside && !stream->failed && !dp_stop_asked(stream->stop))
+    if (stream->inside && !stream->failed && !dp_stopped(stream->stop))
         fail(stream, "the %s data is cut short", format);
     stream->at_end = true;
     return 0;

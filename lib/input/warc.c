@@ -11,8 +11,6 @@
  * the bytes up to the next record alone. */
 #include "input/reader.h"
 
-#include "input/mime.h"
-
 #include <strings.h>
 
 /* A head longer than this is broken. */
@@ -175,6 +173,12 @@ static size_t archive_end(const archive_format *archive, dp_mark *mark, const ch
     return length;
 }
 
+/* The last record of the file breaks off: it is left out, and the file counts as not read to its end. */
+static void cut_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
+    dp_reader_bad_record(reader, unit, at, "the file breaks off within this record");
+    dp_reader_bad_file(reader, unit, at->file, "cut short");
+}
+
 static void read_record(const archive_format *archive, dp_reader *reader, dp_unit *unit, dp_raw_record *at,
                         const measured *m) {
     const dp_record_block *block = &unit->block;
@@ -191,7 +195,7 @@ static void read_record(const archive_format *archive, dp_reader *reader, dp_uni
     else if (m->verdict == GARBAGE)
         dp_reader_bad_record(reader, unit, at, "does not start as a record; passed over up to the next one");
     else if (m->verdict == CUT && at_end)
-        dp_reader_cut_off(reader, unit, at);
+        cut_off(reader, unit, at);
     else if (m->verdict == BROKEN || !m->total)
         dp_reader_bad_record(reader, unit, at,
                              "its head is broken, or tells no length; passed over up to the next one");
@@ -214,6 +218,110 @@ static void read_archive(const archive_format *archive, dp_reader *reader, dp_un
     }
 }
 
+/* ---- heads of HTTP, whose fields WARC has too ---- */
+
+/* Takes the first line off; gives it with its line end. */
+static doppel_slice take_line(doppel_slice *rest) {
+    const char *end = rest->length ? memchr(rest->data, '\n', rest->length) : NULL;
+    doppel_slice line = {rest->data, end ? (size_t)(end + 1 - rest->data) : rest->length};
+    rest->data += line.length;
+    rest->length -= line.length;
+    return line;
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+typedef struct http_response {
+    int status;          /* e.g. 200 */
+    doppel_slice fields; /* the lines of the head behind the first */
+    doppel_slice body;   /* as it stands */
+} http_response;
+
+/* "HTTP/1.1 200 OK": the three digits, or -1. */
+static int status_of(doppel_slice line) {
+    if (line.length < 5 || strncasecmp(line.data, "HTTP/", 5))
+        return -1;
+    const char *p = memchr(line.data, ' ', line.length), *end = line.data + line.length;
+    while (p && p < end && *p == ' ')
+        p++;
+    if (!p || end - p < 3 || !is_digit(p[0]) || !is_digit(p[1]) || !is_digit(p[2]) || (end - p > 3 && is_digit(p[3])))
+        return -1;
+    return (p[0] - '0') * 100 + (p[1] - '0') * 10 + (p[2] - '0');
+}
+
+/* Takes a response apart, all borrowed; false when it has no status line. */
+static bool parse_response(const char *bytes, size_t length, http_response *http) {
+    doppel_slice rest = {bytes, length};
+    http->status = status_of(take_line(&rest));
+    if (http->status < 0)
+        return false;
+    http->fields.data = rest.data;
+    while (rest.length) {
+        doppel_slice line = take_line(&rest);
+        if (!dp_slice_trim(line).length)
+            break;
+    }
+    http->fields.length = (size_t)(rest.data - http->fields.data);
+    http->body = rest;
+    return true;
+}
+
+/* The value of a field, by lines of `Name: value`, names in any case; data NULL: it is not there. The first counts. */
+static doppel_slice http_field(doppel_slice fields, const char *name) {
+    size_t length = strlen(name);
+    while (fields.length) {
+        doppel_slice line = take_line(&fields);
+        if (line.length <= length || strncasecmp(line.data, name, length))
+            continue;
+        doppel_slice value = dp_slice_trim((doppel_slice){line.data + length, line.length - length});
+        if (!value.length || *value.data != ':')
+            continue;
+        return dp_slice_trim((doppel_slice){value.data + 1, value.length - 1});
+    }
+    return (doppel_slice){0};
+}
+
+/* Takes what stands before the first ; off. */
+static doppel_slice take_parameter(doppel_slice *rest) {
+    const char *end = rest->length ? memchr(rest->data, ';', rest->length) : NULL;
+    size_t length = end ? (size_t)(end - rest->data) : rest->length, used = length + (end ? 1 : 0);
+    doppel_slice taken = dp_slice_trim((doppel_slice){rest->data, length});
+    rest->data += used;
+    rest->length -= used;
+    return taken;
+}
+
+/* A value up to its first ; without white space at its ends. */
+static doppel_slice media_type(doppel_slice value) {
+    return value.data ? take_parameter(&value) : value;
+}
+
+/* The value of the parameter `charset` of a media type, without quotes; data NULL: none. */
+static doppel_slice charset_of(doppel_slice value) {
+    if (value.data)
+        take_parameter(&value);
+    while (value.length) {
+        doppel_slice parameter = take_parameter(&value);
+        if (parameter.length < 8 || strncasecmp(parameter.data, "charset", 7))
+            continue;
+        doppel_slice after = dp_slice_trim((doppel_slice){parameter.data + 7, parameter.length - 7});
+        if (!after.length || *after.data != '=')
+            continue;
+        after = dp_slice_trim((doppel_slice){after.data + 1, after.length - 1});
+        while (after.length && (*after.data == '"' || *after.data == '\'')) {
+            after.data++;
+            after.length--;
+        }
+        while (after.length && (after.data[after.length - 1] == '"' || after.data[after.length - 1] == '\''))
+            after.length--;
+        if (after.length)
+            return after;
+    }
+    return (doppel_slice){0};
+}
+
 /* ---- content becomes a document: a page, a text, or a redirect to another ---- */
 
 /* What a record says of its content. */
@@ -229,7 +337,7 @@ typedef struct archived_content {
 typedef enum kind { KIND_OTHER, KIND_HTML, KIND_TEXT, KIND_UNTOLD } kind;
 
 static kind kind_of(doppel_slice type) {
-    doppel_slice name = dp_http_media_type(type);
+    doppel_slice name = media_type(type);
     if (dp_slice_is(name, "text/html") || dp_slice_is(name, "application/xhtml+xml"))
         return KIND_HTML;
     if (dp_slice_is(name, "text/plain"))
@@ -239,7 +347,7 @@ static kind kind_of(doppel_slice type) {
 
 /* The charset as a string; kept in a spare buffer. False: no memory. */
 static bool set_charset(dp_reader *reader, doppel_slice type, doppel_document *document) {
-    doppel_slice name = dp_http_charset(type);
+    doppel_slice name = charset_of(type);
     dp_buffer *kept = &reader->spare[0];
     if (!name.data || name.length > MAX_CHARSET || memchr(name.data, 0, name.length))
         return true;
@@ -252,9 +360,9 @@ static bool set_charset(dp_reader *reader, doppel_slice type, doppel_document *d
 
 /* Sets the text, out of the charset it is said to be in; false: it was left out, for being no text. */
 static bool set_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
-    const char *charset = document->charset, *known = charset ? dp_mime_charset(charset) : NULL;
+    const char *charset = document->charset;
     document->charset = NULL;
-    if (known && strcmp(known, "UTF-8") != 0)
+    if (charset && dp_text_needs_converter(charset))
         return dp_reader_charset_text(unit, at, charset, &reader->spare[1], document);
     if (dp_reader_is_binary(reader, unit, at))
         return false;
@@ -284,16 +392,18 @@ static void give_content(dp_reader *reader, dp_unit *unit, const dp_raw_record *
 }
 
 /* Extra fields that the archive itself does not have may stand in the head of HTTP. */
-static void add_extra(dp_reader *reader, const dp_http *http) {
+static void add_extra(dp_reader *reader, const http_response *http) {
     for (size_t i = 0; i < reader->options->extra_count; i++)
         if (!reader->extra[i].data)
-            reader->extra[i] = dp_http_field(http->fields, reader->options->extra_keys[i]);
+            reader->extra[i] = http_field(http->fields, reader->options->extra_keys[i]);
 }
 
 /* The body of a response, decoded; false: it was reported, and left out. */
-static bool decode(dp_reader *reader, dp_unit *unit, dp_raw_record *at, const dp_http *http) {
+static bool decode(dp_reader *reader, dp_unit *unit, dp_raw_record *at, const http_response *http) {
     doppel_slice body;
-    dp_decoded result = dp_http_decode(&reader->decoder, http, &body);
+    dp_encoded_body encoded = {http->body, http_field(http->fields, "Content-Encoding"),
+                               http_field(http->fields, "Transfer-Encoding")};
+    dp_decoded result = dp_body_decode(&reader->decoder, &encoded, &body);
     switch (result) {
     case DP_DECODED_NO_MEMORY: return dp_unit_no_memory(unit);
     case DP_DECODED_TOO_LONG: return dp_reader_too_long(reader, unit, at);
@@ -312,20 +422,20 @@ static bool decode(dp_reader *reader, dp_unit *unit, dp_raw_record *at, const dp
 }
 
 static void give_response(dp_reader *reader, dp_unit *unit, dp_raw_record *at, doppel_document *document) {
-    dp_http http;
-    if (!dp_http_parse(at->bytes, at->length, &http)) {
+    http_response http;
+    if (!parse_response(at->bytes, at->length, &http)) {
         dp_reader_bad_record(reader, unit, at, "its content has no status line of HTTP");
         return;
     }
     add_extra(reader, &http);
-    doppel_slice location = http.status / 100 == 3 ? dp_http_field(http.fields, "Location") : (doppel_slice){0};
+    doppel_slice location = http.status / 100 == 3 ? http_field(http.fields, "Location") : (doppel_slice){0};
     if (location.length) {
         document->alias = location.data;
         document->alias_length = location.length;
         dp_reader_give(reader, unit, document);
         return;
     }
-    doppel_slice type = dp_http_field(http.fields, "Content-Type");
+    doppel_slice type = http_field(http.fields, "Content-Type");
     if (http.status == 200 && kind_of(type) != KIND_OTHER && decode(reader, unit, at, &http))
         give_content(reader, unit, at, type, document);
 }
@@ -386,13 +496,13 @@ static certainty read_warc_head(const char *p, size_t size, size_t *length, uint
             break;
     }
     *length = at;
-    doppel_slice value = dp_http_field((doppel_slice){p, at}, "Content-Length");
+    doppel_slice value = http_field((doppel_slice){p, at}, "Content-Length");
     return parse_length(value, content) ? YES : NO;
 }
 
 /* Addresses stand between angle brackets in the files of some tools. */
 static doppel_slice address(doppel_slice head, const char *name) {
-    doppel_slice value = dp_http_field(head, name);
+    doppel_slice value = http_field(head, name);
     if (value.length >= 2 && value.data[0] == '<' && value.data[value.length - 1] == '>')
         return (doppel_slice){value.data + 1, value.length - 2};
     return value;
@@ -401,7 +511,7 @@ static doppel_slice address(doppel_slice head, const char *name) {
 static void set_warc_extra(dp_reader *reader, doppel_slice head) {
     for (size_t i = 0; i < reader->options->extra_count; i++) {
         const char *key = reader->options->extra_keys[i];
-        reader->extra[i] = dp_http_field(head, strcmp(key, "date") ? key : "WARC-Date");
+        reader->extra[i] = http_field(head, strcmp(key, "date") ? key : "WARC-Date");
     }
 }
 
@@ -415,13 +525,13 @@ static void give_revisit(dp_reader *reader, dp_unit *unit, doppel_slice head, do
 }
 
 static void give_warc(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, size_t head_length) {
-    doppel_slice head = {at->bytes, head_length}, type = dp_http_field(head, "WARC-Type");
+    doppel_slice head = {at->bytes, head_length}, type = http_field(head, "WARC-Type");
     bool response = dp_slice_is(type, "response"), conversion = dp_slice_is(type, "conversion");
     bool revisit = dp_slice_is(type, "revisit");
     if (!response && !conversion && !revisit && !dp_slice_is(type, "resource"))
         return;
     doppel_document document = dp_reader_document(reader, at);
-    doppel_slice id = dp_http_field(head, "WARC-Record-ID"), url = address(head, "WARC-Target-URI");
+    doppel_slice id = http_field(head, "WARC-Record-ID"), url = address(head, "WARC-Target-URI");
     document.id = id.data;
     document.id_length = id.length;
     if (!id.length && !dp_reader_make_id(reader, unit, at, &document))
@@ -430,9 +540,9 @@ static void give_warc(dp_reader *reader, dp_unit *unit, const dp_raw_record *at,
     document.url_length = url.length;
     set_warc_extra(reader, head);
     archived_content content = {.bytes = {at->bytes + head_length, at->length - head_length},
-                                .type = dp_http_field(head, "Content-Type")};
+                                .type = http_field(head, "Content-Type")};
     if (response)
-        content.http = dp_slice_is(dp_http_media_type(content.type), "application/http") ? YES : UNSURE;
+        content.http = dp_slice_is(media_type(content.type), "application/http") ? YES : UNSURE;
     if (conversion)
         content.type = (doppel_slice){"text/plain", 10};
     if (revisit)

@@ -1,15 +1,22 @@
 /* test_decode.c - bodies of HTTP without what wrapped them. */
 #include "support.h"
 
-#include "input/http.h"
+#include "input/decode.h"
 
 #include <zlib.h>
 #include <zstd.h>
 
+/* The value of a field, up to the end of its line. */
+static doppel_slice value_of(const char *fields, const char *name) {
+    const char *value = strstr(fields, name);
+    value = value ? value + strlen(name) : NULL;
+    return (doppel_slice){value, value ? strcspn(value, "\r\n") : 0};
+}
+
 /* Decodes a body with this field in its head. */
-static dp_decoded decode(dp_http_decoder *decoder, const char *field, doppel_slice bytes, doppel_slice *body) {
-    dp_http http = {.status = 200, .fields = {field, strlen(field)}, .body = bytes};
-    return dp_http_decode(decoder, &http, body);
+static dp_decoded decode(dp_body_decoder *decoder, const char *field, doppel_slice bytes, doppel_slice *body) {
+    dp_encoded_body encoded = {bytes, value_of(field, "Content-Encoding:"), value_of(field, "Transfer-Encoding:")};
+    return dp_body_decode(decoder, &encoded, body);
 }
 
 /* Whatever room there is when the last byte comes out. */
@@ -18,7 +25,7 @@ static void bodies_of_any_size_are_whole(void **state) {
     char *text = calloc(1, 20000), *packed = malloc(30000);
     memset(text, 'x', 20000);
     for (size_t size = 4000; size < 9000; size++) {
-        dp_http_decoder decoder = {.limit = 100000};
+        dp_body_decoder decoder = {.limit = 100000};
         doppel_slice body;
         size_t length = ZSTD_compress(packed, 30000, text, size, 1);
         assert_int_equal(decode(&decoder, "Content-Encoding: zstd\n", (doppel_slice){packed, length}, &body),
@@ -29,19 +36,19 @@ static void bodies_of_any_size_are_whole(void **state) {
         assert_int_equal(decode(&decoder, "Content-Encoding: deflate\n", (doppel_slice){packed, zlib_length}, &body),
                          DP_DECODED_ALL);
         assert_int_equal(body.length, size);
-        dp_http_decoder_free(&decoder);
+        dp_body_decoder_free(&decoder);
     }
     free(text);
     free(packed);
 }
 
 static void check_kept(const char *field, const char *text) {
-    dp_http_decoder decoder = {.limit = 100000};
+    dp_body_decoder decoder = {.limit = 100000};
     doppel_slice body;
     assert_int_equal(decode(&decoder, field, (doppel_slice){text, strlen(text)}, &body), DP_DECODED_ALL);
     assert_int_equal(body.length, strlen(text));
     assert_memory_equal(body.data, text, body.length);
-    dp_http_decoder_free(&decoder);
+    dp_body_decoder_free(&decoder);
 }
 
 /* As browsers and archives do. */
@@ -61,22 +68,22 @@ static void text_that_is_not_packed_stays(void **state) {
 
 static void what_is_packed_by_something_unknown_is_told(void **state) {
     (void)state;
-    dp_http_decoder decoder = {.limit = 100000};
+    dp_body_decoder decoder = {.limit = 100000};
     doppel_slice body, packed = {"\x1F\x9D\x90zzz", 6};
     assert_int_equal(decode(&decoder, "Content-Encoding: compress\n", packed, &body), DP_DECODED_UNKNOWN);
-    dp_http_decoder_free(&decoder);
+    dp_body_decoder_free(&decoder);
 }
 
 static void chunks_that_break_off_give_what_they_have(void **state) {
     (void)state;
-    dp_http_decoder decoder = {.limit = 100000};
+    dp_body_decoder decoder = {.limit = 100000};
     const char *chunks = "5 ; name=\"value\"\r\nabcde\r\nA\r\nfgh";
     doppel_slice body;
     assert_int_equal(decode(&decoder, "Transfer-Encoding: Chunked\r\n", (doppel_slice){chunks, strlen(chunks)}, &body),
                      DP_DECODED_PART);
     assert_int_equal(body.length, 8);
     assert_memory_equal(body.data, "abcdefgh", 8);
-    dp_http_decoder_free(&decoder);
+    dp_body_decoder_free(&decoder);
 }
 
 int main(void) {

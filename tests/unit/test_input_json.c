@@ -1,7 +1,7 @@
 /* test_input_json.c - lines of JSON, escapes, numbers, UTF-8 repair. */
 #include "input/json.h"
 
-#include "input/utf8.h"
+#include "input/reader.h"
 #include "kernel/kernel.h"
 
 #include <setjmp.h>

@@ -1,8 +1,6 @@
 /* test_mbox.c - mail folders: where messages begin, their fields, parts, encodings and charsets, broken ones. */
 #include "input_runs.h"
 
-#include "input/mime.h"
-
 #define FROM "From a@b Thu Jan  1 00:00:00 1970\n"
 
 static void check_mail(const char *text, const char *output, const char *reports) {
@@ -19,12 +17,16 @@ static void check_message(const char *rest, const char *output, const char *repo
     dp_buffer_free(&text);
 }
 
+/* The text of a field. */
 static void check_words(const char *value, const char *expected) {
-    dp_buffer out = {0};
-    assert_true(dp_mime_words((doppel_slice){value, strlen(value)}, &out));
-    dp_buffer_add(&out, "", 1);
-    assert_string_equal(out.data, expected);
-    dp_buffer_free(&out);
+    dp_buffer message = {0}, output = {0};
+    dp_buffer_printf(&message, "Subject: %s\n\ntext\n", value);
+    dp_buffer_printf(&output, "1|text\n||%s\n", expected);
+    dp_buffer_add(&message, "", 1);
+    dp_buffer_add(&output, "", 1);
+    check_message(message.data, output.data, "");
+    dp_buffer_free(&message);
+    dp_buffer_free(&output);
 }
 
 /* ---- folders ---- */
@@ -222,14 +224,12 @@ static void broken_words_stay(void **state) {
 /* Words without an end are not looked for to the end of the field, each of them anew. */
 static void many_words_without_an_end_take_little_time(void **state) {
     (void)state;
-    dp_buffer value = {0}, out = {0};
+    dp_buffer value = {0};
     for (int i = 0; i < 300000; i++)
         dp_buffer_add(&value, "=?a?Q?x", 7);
-    assert_true(dp_mime_words((doppel_slice){value.data, value.size}, &out));
-    assert_int_equal(out.size, value.size);
-    assert_memory_equal(out.data, value.data, out.size);
+    dp_buffer_add(&value, "", 1);
+    check_words(value.data, value.data);
     dp_buffer_free(&value);
-    dp_buffer_free(&out);
 }
 
 /* ---- cutting ---- */

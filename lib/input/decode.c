@@ -1,17 +1,14 @@
-/* http.c - an archived response of HTTP: its head, and its body without what wrapped it: chunks, gzip, deflate, br,
- * zstd.
+/* decode.c - archived bodies of HTTP without what wrapped them on the way: chunks, gzip, deflate, br, zstd.
  *
  * The codings are taken off from the outside in: those of the transfer, last one first, then those of the content. Each
  * step goes from one buffer of the decoder to the other. */
-#include "input/http.h"
+#include "input/decode.h"
 
 #include <brotli/decode.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <zlib.h>
 #include <zstd.h>
-
-/* ---- the head ---- */
 
 static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -31,100 +28,6 @@ bool dp_slice_is(doppel_slice slice, const char *word) {
     return slice.length == strlen(word) && !strncasecmp(slice.data, word, slice.length);
 }
 
-/* Takes the first line off; gives it with its line end. */
-static doppel_slice take_line(doppel_slice *rest) {
-    const char *end = rest->length ? memchr(rest->data, '\n', rest->length) : NULL;
-    doppel_slice line = {rest->data, end ? (size_t)(end + 1 - rest->data) : rest->length};
-    rest->data += line.length;
-    rest->length -= line.length;
-    return line;
-}
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-/* "HTTP/1.1 200 OK": the three digits, or -1. */
-static int status_of(doppel_slice line) {
-    if (line.length < 5 || strncasecmp(line.data, "HTTP/", 5))
-        return -1;
-    const char *p = memchr(line.data, ' ', line.length), *end = line.data + line.length;
-    while (p && p < end && *p == ' ')
-        p++;
-    if (!p || end - p < 3 || !is_digit(p[0]) || !is_digit(p[1]) || !is_digit(p[2]) || (end - p > 3 && is_digit(p[3])))
-        return -1;
-    return (p[0] - '0') * 100 + (p[1] - '0') * 10 + (p[2] - '0');
-}
-
-bool dp_http_parse(const char *bytes, size_t length, dp_http *http) {
-    doppel_slice rest = {bytes, length};
-    http->status = status_of(take_line(&rest));
-    if (http->status < 0)
-        return false;
-    http->fields.data = rest.data;
-    while (rest.length) {
-        doppel_slice line = take_line(&rest);
-        if (!dp_slice_trim(line).length)
-            break;
-    }
-    http->fields.length = (size_t)(rest.data - http->fields.data);
-    http->body = rest;
-    return true;
-}
-
-doppel_slice dp_http_field(doppel_slice fields, const char *name) {
-    size_t length = strlen(name);
-    while (fields.length) {
-        doppel_slice line = take_line(&fields);
-        if (line.length <= length || strncasecmp(line.data, name, length))
-            continue;
-        doppel_slice value = dp_slice_trim((doppel_slice){line.data + length, line.length - length});
-        if (!value.length || *value.data != ':')
-            continue;
-        return dp_slice_trim((doppel_slice){value.data + 1, value.length - 1});
-    }
-    return (doppel_slice){0};
-}
-
-/* Takes what stands before the first ; off. */
-static doppel_slice take_parameter(doppel_slice *rest) {
-    const char *end = rest->length ? memchr(rest->data, ';', rest->length) : NULL;
-    size_t length = end ? (size_t)(end - rest->data) : rest->length, used = length + (end ? 1 : 0);
-    doppel_slice taken = dp_slice_trim((doppel_slice){rest->data, length});
-    rest->data += used;
-    rest->length -= used;
-    return taken;
-}
-
-doppel_slice dp_http_media_type(doppel_slice value) {
-    return value.data ? take_parameter(&value) : value;
-}
-
-doppel_slice dp_http_charset(doppel_slice value) {
-    if (value.data)
-        take_parameter(&value);
-    while (value.length) {
-        doppel_slice parameter = take_parameter(&value);
-        if (parameter.length < 8 || strncasecmp(parameter.data, "charset", 7))
-            continue;
-        doppel_slice after = dp_slice_trim((doppel_slice){parameter.data + 7, parameter.length - 7});
-        if (!after.length || *after.data != '=')
-            continue;
-        after = dp_slice_trim((doppel_slice){after.data + 1, after.length - 1});
-        while (after.length && (*after.data == '"' || *after.data == '\'')) {
-            after.data++;
-            after.length--;
-        }
-        while (after.length && (after.data[after.length - 1] == '"' || after.data[after.length - 1] == '\''))
-            after.length--;
-        if (after.length)
-            return after;
-    }
-    return (doppel_slice){0};
-}
-
-/* ---- the body, a coding at a time ---- */
-
 /* More codings on top of each other than anyone uses. */
 #define MOST_CODINGS 8
 
@@ -134,7 +37,7 @@ doppel_slice dp_http_charset(doppel_slice value) {
 /* What is looked at of a body to tell text. */
 #define TEXT_LOOK 512
 
-void dp_http_decoder_free(dp_http_decoder *decoder) {
+void dp_body_decoder_free(dp_body_decoder *decoder) {
     dp_buffer_free(&decoder->bytes[0]);
     dp_buffer_free(&decoder->bytes[1]);
     if (decoder->zlib)
@@ -147,7 +50,7 @@ void dp_http_decoder_free(dp_http_decoder *decoder) {
 
 /* One step: from `in` to `out`, which is empty. */
 typedef struct step {
-    dp_http_decoder *decoder;
+    dp_body_decoder *decoder;
     doppel_slice in;
     dp_buffer *out;
 } step;
@@ -220,7 +123,7 @@ static dp_decoded take_chunks(step *s) {
     }
 }
 
-static bool start_zlib(dp_http_decoder *decoder, int window) {
+static bool start_zlib(dp_body_decoder *decoder, int window) {
     if (decoder->zlib)
         return inflateReset2(decoder->zlib, window) == Z_OK;
     decoder->zlib = calloc(1, sizeof *decoder->zlib);
@@ -294,7 +197,7 @@ static dp_decoded take_brotli(step *s) {
 }
 
 static dp_decoded take_zstd(step *s) {
-    dp_http_decoder *decoder = s->decoder;
+    dp_body_decoder *decoder = s->decoder;
     if (!decoder->zstd && !(decoder->zstd = ZSTD_createDCtx()))
         return DP_DECODED_NO_MEMORY;
     ZSTD_DCtx_reset(decoder->zstd, ZSTD_reset_session_only);
@@ -342,7 +245,7 @@ static bool is_text(doppel_slice body) {
 
 /* Takes one coding off. What does not begin as the coding does stays as it is, and so does text that cannot be read as
  * it is said to be packed; but chunks are text themselves. */
-static dp_decoded take_coding(dp_http_decoder *decoder, doppel_slice name, doppel_slice *body) {
+static dp_decoded take_coding(dp_body_decoder *decoder, doppel_slice name, doppel_slice *body) {
     dp_buffer *out = &decoder->bytes[body->data && body->data == decoder->bytes[0].data];
     const struct coding *coding = find_coding(name);
     if (!coding)
@@ -375,17 +278,17 @@ static bool add_codings(doppel_slice list, doppel_slice *names, size_t *count) {
     return true;
 }
 
-dp_decoded dp_http_decode(dp_http_decoder *decoder, const dp_http *http, doppel_slice *body) {
+dp_decoded dp_body_decode(dp_body_decoder *decoder, const dp_encoded_body *encoded, doppel_slice *body) {
     doppel_slice names[MOST_CODINGS];
     size_t count = 0;
     bool part = false;
     for (int i = 0; i < 2; i++)
         if (decoder->bytes[i].capacity > KEEP)
             dp_buffer_free(&decoder->bytes[i]);
-    if (!add_codings(dp_http_field(http->fields, "Content-Encoding"), names, &count) ||
-        !add_codings(dp_http_field(http->fields, "Transfer-Encoding"), names, &count))
+    if (!add_codings(encoded->content_encoding, names, &count) ||
+        !add_codings(encoded->transfer_encoding, names, &count))
         return DP_DECODED_UNKNOWN;
-    *body = http->body;
+    *body = encoded->bytes;
     while (count) {
         dp_decoded result = take_coding(decoder, names[--count], body);
         part |= result == DP_DECODED_PART;
