@@ -271,9 +271,7 @@ static doppel_status queue_document(decision *a, dp_pending *p) {
     const dp_query *q = a->query;
     bool copy = a->finding.reason != DP_UNIQUE;
     uint64_t number;
-    doppel_status status = a->look->kind->number(a->look, &number, a->error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(a->look->kind->number(a->look, &number, a->error));
     p->trace = make_trace(a, number);
     dp_record record = {.id = q->id,
                         .url = q->url,
@@ -332,8 +330,7 @@ doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_erro
         status = dp_no_memory(error);
     p.change.number = removal.number;
     p.change.part[DP_PART_TRACE] = (doppel_slice){bytes.data, bytes.size};
-    if (status == DOPPEL_OK)
-        status = look->kind->queue(look, &p, error);
+    DP_THEN(status, look->kind->queue(look, &p, error));
     dp_buffer_free(&bytes);
     return status;
 }
@@ -497,8 +494,7 @@ doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp
         size_t ready;
         doppel_status status =
             worker->look->kind->fetch(worker->look, adds->query + adds->done, adds->count - adds->done, &ready, &why);
-        if (status == DOPPEL_OK)
-            status = add_ready(engine, worker, adds, ready, &why);
+        DP_THEN(status, add_ready(engine, worker, adds, ready, &why));
         if (status != DOPPEL_OK) {
             fail_from(adds, adds->done, adds->count, status, &why);
             if (error)

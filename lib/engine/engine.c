@@ -24,9 +24,7 @@ static doppel_status pack_text(dp_worker *worker, dp_query *query, doppel_error 
 
 doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const doppel_item *item, dp_query *query,
                             doppel_error *error) {
-    doppel_status status = dp_query_make(worker->maker, item, query, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_query_make(worker->maker, item, query, error));
     query->text_length = 0;
     if (engine->sketching.keep_text && query->text.length)
         return pack_text(worker, query, error);
@@ -51,14 +49,12 @@ static doppel_status answer_in_look(doppel_engine *engine, dp_worker *worker, co
                                     doppel_verdict *verdict, dp_outcome *counted, doppel_error *error) {
     dp_original finding;
     worker->look->except[0] = worker->look->except[1] = 0;
-    doppel_status status = dp_find_refreshed(engine, worker, query, &finding, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_find_refreshed(engine, worker, query, &finding, error));
     *counted = (dp_outcome){finding.reason, finding.candidates, finding.best.evidence.distance};
     if (worker->look->kind->again(worker->look))
         return DOPPEL_OK;
     const doppel_slice ids[2] = {query->id, finding.original_id};
-    status = dp_verdict_set(verdict, &engine->rules, finding.reason, &finding.best.evidence, ids);
+    doppel_status status = dp_verdict_set(verdict, &engine->rules, finding.reason, &finding.best.evidence, ids);
     return status == DOPPEL_OK ? status : dp_no_memory(error);
 }
 
@@ -74,8 +70,7 @@ doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const d
         if (status != DOPPEL_OK)
             break;
         status = look->kind->fetch(look, &query, 1, &ready, error);
-        if (status == DOPPEL_OK)
-            status = answer_in_look(engine, worker, query, verdict, &counted, error);
+        DP_THEN(status, answer_in_look(engine, worker, query, verdict, &counted, error));
         again = look->kind->again(look);
         (void)look->kind->end(look, NULL);
     }
@@ -116,8 +111,7 @@ doppel_status doppel_engine_check(doppel_engine *engine, const doppel_item *item
     doppel_status status = dp_worker_take(engine, &worker, &why);
     if (status == DOPPEL_OK) {
         status = dp_engine_ask(engine, worker, item, &query, &why);
-        if (status == DOPPEL_OK)
-            status = dp_engine_answer(engine, worker, &query, verdict, &why);
+        DP_THEN(status, dp_engine_answer(engine, worker, &query, verdict, &why));
         dp_worker_give(engine, worker);
     }
     atomic_fetch_add(&engine->counters.checks, 1);
@@ -157,8 +151,7 @@ static doppel_status check_sketched(doppel_engine *engine, dp_worker *worker, co
                                     doppel_verdict *verdict, doppel_error *error) {
     dp_query query;
     doppel_status status = ask_sketched(worker, document, &query, error);
-    if (status == DOPPEL_OK)
-        status = dp_engine_answer(engine, worker, &query, verdict, error);
+    DP_THEN(status, dp_engine_answer(engine, worker, &query, verdict, error));
     if (status != DOPPEL_OK || !verdict->is_duplicate || counts_for(document, verdict))
         return status;
     /* Without keys nothing is near: the set, or the sample, is there for the veto. */
@@ -178,10 +171,8 @@ static doppel_status check_sketched(doppel_engine *engine, dp_worker *worker, co
 doppel_status dp_engine_check_sketched(doppel_engine *engine, const dp_engine_document *document,
                                        doppel_verdict *verdict, doppel_error *error) {
     dp_worker *worker;
-    doppel_status status = dp_worker_take(engine, &worker, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = check_sketched(engine, worker, document, verdict, error);
+    DP_TRY(dp_worker_take(engine, &worker, error));
+    doppel_status status = check_sketched(engine, worker, document, verdict, error);
     dp_worker_give(engine, worker);
     return status;
 }
@@ -200,11 +191,9 @@ static doppel_status add_one(doppel_engine *engine, dp_worker *worker, const dp_
     dp_adds adds = {.query = &query, .add = &add, .count = 1};
     if (!query->id.length)
         return dp_fail(error, DOPPEL_ERROR_INPUT, DP_NO_NAME);
-    doppel_status status = dp_look_begin(worker->look, DP_LOOK_ADD, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_look_begin(worker->look, DP_LOOK_ADD, error));
     (void)dp_engine_add_queries(engine, worker, &adds, NULL);
-    status = worker->look->kind->end(worker->look, error);
+    doppel_status status = worker->look->kind->end(worker->look, error);
     if (add.status != DOPPEL_OK && error)
         *error = adds.why;
     return add.status != DOPPEL_OK ? add.status : status;
@@ -218,12 +207,10 @@ doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, 
     doppel_error why = {0};
     dp_log_begin(engine, "ADD", item);
     doppel_status status = dp_engine_may_write(engine, &why);
-    if (status == DOPPEL_OK)
-        status = dp_worker_take(engine, &worker, &why);
+    DP_THEN(status, dp_worker_take(engine, &worker, &why));
     if (status == DOPPEL_OK) {
         status = dp_engine_ask(engine, worker, item, &query, &why);
-        if (status == DOPPEL_OK)
-            status = add_one(engine, worker, &query, verdict, &why);
+        DP_THEN(status, add_one(engine, worker, &query, verdict, &why));
         dp_worker_give(engine, worker);
     }
     dp_tally_add(&engine->counters.add_time, (uint64_t)((dp_seconds() - began) * 1e6));
@@ -251,10 +238,8 @@ static doppel_status remove_id(dp_worker *worker, doppel_slice id, bool *found, 
     doppel_error unkept = {0};
     size_t ready;
     bool stands = false;
-    doppel_status status = dp_look_begin(look, DP_LOOK_ADD, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = look->kind->fetch(look, &queries, 1, &ready, error);
+    DP_TRY(dp_look_begin(look, DP_LOOK_ADD, error));
+    doppel_status status = look->kind->fetch(look, &queries, 1, &ready, error);
     while (status == DOPPEL_OK && !stands) {
         status = forget_id(worker, id, found, error);
         doppel_status kept = look->kind->commit(look, &stands, &unkept);
@@ -271,8 +256,7 @@ doppel_status doppel_engine_remove(doppel_engine *engine, const char *id, size_t
     dp_worker *worker;
     bool found = false;
     doppel_status status = dp_engine_may_write(engine, error);
-    if (status == DOPPEL_OK)
-        status = dp_worker_take(engine, &worker, error);
+    DP_THEN(status, dp_worker_take(engine, &worker, error));
     if (status != DOPPEL_OK)
         return status;
     status = remove_id(worker, (doppel_slice){id, length}, &found, error);
@@ -289,16 +273,15 @@ doppel_status doppel_engine_remove(doppel_engine *engine, const char *id, size_t
 doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, doppel_error *error) {
     uint64_t count = 0;
     doppel_status status = dp_engine_may_write(engine, error);
-    if (status == DOPPEL_OK)
-        status = engine->known->kind->expire(engine->known, &count, error);
+    DP_THEN(status, engine->known->kind->expire(engine->known, &count, error));
     if (expired)
         *expired = count;
     return status;
 }
 
 doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error) {
-    doppel_status status = dp_engine_may_write(engine, error);
-    return status == DOPPEL_OK ? engine->known->kind->compact(engine->known, error) : status;
+    DP_TRY(dp_engine_may_write(engine, error));
+    return engine->known->kind->compact(engine->known, error);
 }
 
 doppel_status doppel_engine_backup(doppel_engine *engine, const char *path, doppel_error *error) {
@@ -312,8 +295,7 @@ doppel_status doppel_engine_verify(const char *path, void (*finding)(const char 
     if (!dp_known_is_inspected(path))
         return dp_known_verify(path, finding, user, verified, error);
     doppel_status status = doppel_engine_open(path, &reads, &engine, error);
-    if (status == DOPPEL_OK)
-        status = engine->known->kind->inspect(engine->known, finding, user, verified, error);
+    DP_THEN(status, engine->known->kind->inspect(engine->known, finding, user, verified, error));
     doppel_engine_close(engine);
     return status;
 }

@@ -229,8 +229,7 @@ static doppel_status add_batch(const item_batch *b, item_slice *m, doppel_error 
     dp_worker *worker;
     m->piece = PIECE;
     doppel_status status = dp_engine_may_write(b->engine, error);
-    if (status == DOPPEL_OK)
-        status = dp_worker_take(b->engine, &worker, error);
+    DP_THEN(status, dp_worker_take(b->engine, &worker, error));
     if (status != DOPPEL_OK)
         return status;
     status = dp_look_begin(worker->look, DP_LOOK_ADD, error);

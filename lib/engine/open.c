@@ -304,9 +304,7 @@ static doppel_status write_settings(doppel_engine *engine, doppel_error *error) 
 static doppel_status set_up(doppel_engine *engine, const char *path, const doppel_engine_options *given,
                             doppel_error *error) {
     engine->options = *given;
-    doppel_status status = check_given(given, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(check_given(given, error));
     /* What several crawlers share is a crawl. */
     bool shared = dp_known_is_shared_path(path);
     const preset *p = find_preset(given->preset ? given->preset : shared ? "crawl" : "general");
@@ -316,12 +314,10 @@ static doppel_status set_up(doppel_engine *engine, const char *path, const doppe
         engine->options.ttl = SHARED_TTL;
     fill_defaults(&engine->options, p);
     engine->options.preset = engine->preset;
-    status = own_fields(engine, engine->options.fields, error);
-    if (status == DOPPEL_OK)
-        status = own_recipe(engine, engine->options.near == DOPPEL_NEAR_DISTANCE ? p->classic : p->recipe, error);
-    if (status == DOPPEL_OK)
-        status = derive(engine, error);
-    return status == DOPPEL_OK ? write_settings(engine, error) : status;
+    DP_TRY(own_fields(engine, engine->options.fields, error));
+    DP_TRY(own_recipe(engine, engine->options.near == DOPPEL_NEAR_DISTANCE ? p->classic : p->recipe, error));
+    DP_TRY(derive(engine, error));
+    return write_settings(engine, error);
 }
 
 /* ---- a folder that is there ---- */
@@ -390,8 +386,7 @@ static doppel_status agree_with(doppel_engine *engine, const doppel_engine_optio
         engine->options.recipe = given->recipe;
         status = own_recipe(engine, recipe, error);
     }
-    if (status == DOPPEL_OK)
-        status = derive(engine, error);
+    DP_THEN(status, derive(engine, error));
     free(recipe);
     return status == DOPPEL_OK ? write_settings(engine, error) : status;
 }
@@ -420,8 +415,7 @@ static doppel_status worker_create(doppel_engine *engine, dp_worker **worker, do
     if (!made)
         return dp_no_memory(error);
     doppel_status status = dp_query_maker_create(&engine->sketching, &made->maker, error);
-    if (status == DOPPEL_OK)
-        status = dp_look_create(engine->known, &made->look, error);
+    DP_THEN(status, dp_look_create(engine->known, &made->look, error));
     if (status == DOPPEL_OK)
         *worker = made;
     else
@@ -498,10 +492,8 @@ doppel_status doppel_engine_open(const char *path, const doppel_engine_options *
     made->filter_above = DP_FILTER_ABOVE;
     made->given = &given;
     doppel_status status = set_up(made, path, &given, error);
-    if (status == DOPPEL_OK)
-        status = open_known(made, path, error);
-    if (status == DOPPEL_OK)
-        status = worker_create(made, &made->pool, error);
+    DP_THEN(status, open_known(made, path, error));
+    DP_THEN(status, worker_create(made, &made->pool, error));
     made->given = NULL;
     made->open_seconds = dp_seconds() - began;
     if (status == DOPPEL_OK)

@@ -74,10 +74,8 @@ static doppel_status check_length(const doppel_document *d, const char *name, si
 /* The names that are given, before anything is made of them. */
 static doppel_status check_names(const doppel_document *d, doppel_error *error) {
     doppel_status status = check_length(d, "an id", d->id ? d->id_length : 0, error);
-    if (status == DOPPEL_OK)
-        status = check_length(d, "a URL", d->url ? d->url_length : 0, error);
-    if (status == DOPPEL_OK)
-        status = check_length(d, "the target of a redirect", d->alias ? d->alias_length : 0, error);
+    DP_THEN(status, check_length(d, "a URL", d->url ? d->url_length : 0, error));
+    DP_THEN(status, check_length(d, "the target of a redirect", d->alias ? d->alias_length : 0, error));
     return status == DOPPEL_OK ? check_length(d, "a title", d->title ? d->title_length : 0, error) : status;
 }
 
@@ -96,9 +94,7 @@ static doppel_status ask_origin(const doppel_item *item, dp_query *q, doppel_err
 /* Where it is: its URL, and the address that it is known by. */
 static doppel_status ask_address(dp_query_maker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                                  doppel_error *error) {
-    doppel_status status = check_length(d, "a page's canonical link", page->canonical_length, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(check_length(d, "a page's canonical link", page->canonical_length, error));
     if (d->url && d->url_length)
         q->url = (doppel_slice){d->url, d->url_length};
     if (dp_document_address(d, page, a->sketching.url_without, &a->url) != DOPPEL_OK)
@@ -138,9 +134,7 @@ static doppel_status ask_fields(dp_query_maker *a, const doppel_document *d, dp_
         if (!d->extra[i].data)
             continue;
         snprintf(name, sizeof name, "a field `%s`", a->sketching.fields[i]);
-        doppel_status status = check_length(d, name, d->extra[i].length, error);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(check_length(d, name, d->extra[i].length, error));
         if (!add_field(&a->fields, a->sketching.fields[i], d->extra[i]))
             return dp_no_memory(error);
     }
@@ -297,19 +291,13 @@ doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *given, dp_
     const doppel_document *d = &item.document;
     *query = (dp_query){.ttl = item.ttl, .restore = item.restore};
     doppel_status status = check_names(d, error);
-    if (status == DOPPEL_OK)
-        status = ask_origin(&item, query, error);
-    if (status == DOPPEL_OK)
-        status = read_text(maker, d, &page, error);
-    if (status == DOPPEL_OK)
-        status = ask_address(maker, d, &page, query, error);
-    if (status == DOPPEL_OK)
-        status = ask_title(maker, d, &page, query, error);
-    if (status == DOPPEL_OK)
-        status = ask_fields(maker, d, query, error);
-    if (status == DOPPEL_OK)
-        status = is_sketched(maker, &item, &page) ? ask_sketches(maker, &item, query, error)
-                                                  : ask_text(maker, d, &page, query, error);
+    DP_THEN(status, ask_origin(&item, query, error));
+    DP_THEN(status, read_text(maker, d, &page, error));
+    DP_THEN(status, ask_address(maker, d, &page, query, error));
+    DP_THEN(status, ask_title(maker, d, &page, query, error));
+    DP_THEN(status, ask_fields(maker, d, query, error));
+    DP_THEN(status, is_sketched(maker, &item, &page) ? ask_sketches(maker, &item, query, error)
+                                                     : ask_text(maker, d, &page, query, error));
     if (status == DOPPEL_OK)
         ask_id(maker, d, query);
     return status;

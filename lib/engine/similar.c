@@ -136,9 +136,7 @@ static doppel_status ask_number(similar_search *s, uint64_t number) {
     if (trace.kind == DP_TRACE_COPY && !record.set_count) {
         s->copy = number;
         s->original = trace.of;
-        status = take_evidence(s, &trace, &record.evidence);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(take_evidence(s, &trace, &record.evidence));
     }
     return s->engine->rules.by_similarity ? take_set(s, s->original) : DOPPEL_OK;
 }
@@ -362,20 +360,16 @@ doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *it
     similar_search s = {.engine = engine, .error = error};
     dp_stored_list_clear(list);
     doppel_status status = read_options(engine, options, &s.asked, error);
-    if (status == DOPPEL_OK)
-        status = dp_worker_take(engine, &s.worker, error);
+    DP_THEN(status, dp_worker_take(engine, &s.worker, error));
     if (status != DOPPEL_OK)
         return status;
     s.look = s.worker->look;
     status = dp_look_begin(s.look, DP_LOOK_READ, error);
     if (status == DOPPEL_OK) {
         status = ask(&s, item);
-        if (status == DOPPEL_OK)
-            status = s.asked.by_distance ? find_near(&s) : find_similar(&s);
-        if (status == DOPPEL_OK)
-            status = find_same(&s);
-        if (status == DOPPEL_OK)
-            status = list_hits(&s, list);
+        DP_THEN(status, s.asked.by_distance ? find_near(&s) : find_similar(&s));
+        DP_THEN(status, find_same(&s));
+        DP_THEN(status, list_hits(&s, list));
         (void)s.look->kind->end(s.look, NULL);
     }
     dp_worker_give(engine, s.worker);

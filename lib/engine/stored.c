@@ -232,12 +232,10 @@ static doppel_status read_number(stored_reading *r, const dp_wanted *wanted, boo
     r->to->original_gone = !there;
     if (status == DOPPEL_OK && !copy_names(r->list, &record, r->to))
         return dp_no_memory(r->error);
-    if (status == DOPPEL_OK)
-        status = r->look->kind->counts(r->look, r->number, &counts, r->error);
+    DP_THEN(status, r->look->kind->counts(r->look, r->number, &counts, r->error));
     if (status == DOPPEL_OK)
         copy_counts(&counts, r->to);
-    if (status == DOPPEL_OK)
-        status = read_aliases(r);
+    DP_THEN(status, read_aliases(r));
     if (status == DOPPEL_OK && wanted->text && record.text_length)
         status = read_text(r, record.text_length);
     if (record.sampled)
@@ -469,14 +467,12 @@ doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel
     dp_worker *worker;
     dp_stored_list_clear(list);
     doppel_status status = engine->known->kind->flush(engine->known, error);
-    if (status == DOPPEL_OK)
-        status = dp_worker_take(engine, &worker, error);
+    DP_THEN(status, dp_worker_take(engine, &worker, error));
     if (status != DOPPEL_OK)
         return status;
     if (!(l.group = calloc(l.room + 1, sizeof *l.group)))
         status = dp_no_memory(error);
-    if (status == DOPPEL_OK)
-        status = dp_look_begin(worker->look, DP_LOOK_LIST, error);
+    DP_THEN(status, dp_look_begin(worker->look, DP_LOOK_LIST, error));
     if (status == DOPPEL_OK) {
         status = list_groups(worker, &l, list, error);
         (void)worker->look->kind->end(worker->look, NULL);

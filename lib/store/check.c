@@ -375,8 +375,7 @@ static bool open_file(folder_check *w, const char *folder) {
     doppel_status status;
     do {
         status = dp_folder_read_index(folder, &index, &error);
-        if (!status)
-            status = open_generation(w, folder, index.generation, &error);
+        DP_THEN(status, open_generation(w, folder, index.generation, &error));
     } while (status && !dp_folder_generation(folder, &named, NULL) && named != index.generation);
     if (status) {
         report(w, "%s: %s", error.file, error.message);
@@ -509,8 +508,7 @@ static doppel_status look(const char *path, doppel_error *error) {
     doppel_status status = dp_folder_look(path, &content, error);
     if (!status && content.missing)
         return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "there is no such folder");
-    if (!status)
-        status = dp_folder_generation(path, &generation, error);
+    DP_THEN(status, dp_folder_generation(path, &generation, error));
     if (!status && !generation)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
                           "is not an index; make one with doppel add --index DIR INPUT...");
@@ -521,14 +519,12 @@ doppel_status dp_store_check(const char *path, void (*finding)(const char *what,
                              doppel_verified *verified, doppel_error *error) {
     check_run v = {.path = path, .finding = finding, .user = user};
     *verified = (doppel_verified){0};
-    doppel_status status = look(path, error);
-    if (status)
-        return status;
+    DP_TRY(look(path, error));
     check_progress *place = mmap(NULL, sizeof *place, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (place == MAP_FAILED)
         return dp_no_memory(error);
     place->db = -1;
-    status = watch(&v, place, error);
+    doppel_status status = watch(&v, place, error);
     *verified = place->found;
     munmap(place, sizeof *place);
     if (status || !v.findings)

@@ -247,12 +247,11 @@ static int copy_all(store_copy *c) {
 static doppel_status write_copy(dp_lmdb *store, store_copy *c, const char *path, doppel_error *error) {
     MDB_envinfo info;
     c->from = &store->env;
-    doppel_status status = dp_env_info(c->from, &info, error);
-    if (status)
-        return status;
+    DP_TRY(dp_env_info(c->from, &info, error));
     /* It is smaller than the old one, but some pages may be used and freed on the way. */
     uint64_t most = 2 * (info.me_last_pgno + 1) * (uint64_t)sysconf(_SC_PAGESIZE);
-    status = dp_env_open(&c->to, path, DP_ENV_NEW, info.me_mapsize > most ? info.me_mapsize : most, error);
+    doppel_status status =
+        dp_env_open(&c->to, path, DP_ENV_NEW, info.me_mapsize > most ? info.me_mapsize : most, error);
     if (!status) {
         dp_access_like(c->from->path, path);
         dp_access_like(c->from->lock_path, c->to.lock_path);
@@ -287,11 +286,9 @@ static doppel_status copy_folder(dp_lmdb *store, const char *folder, doppel_erro
         return dp_no_memory(error);
     doppel_status status = write_copy(store, &c, path, error);
     dp_env_close(&c.to);
-    if (!status)
-        status = dp_folder_sync(folder, error);
+    DP_THEN(status, dp_folder_sync(folder, error));
     const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
-    if (!status)
-        status = dp_folder_write_index(folder, &index, error);
+    DP_THEN(status, dp_folder_write_index(folder, &index, error));
     remove_beside(path, status != DOPPEL_OK);
     free(path);
     return status ? status : dp_folder_sync_parent(folder, error);
@@ -360,8 +357,7 @@ static doppel_status switch_index(dp_lmdb *store, const dp_names *names, doppel_
     const dp_folder_index next = {dp_folder_format(names), store->generation + 1};
     uint64_t named;
     doppel_status status = dp_folder_sync(store->folder, error);
-    if (!status)
-        status = dp_folder_write_index(store->folder, &next, error);
+    DP_THEN(status, dp_folder_write_index(store->folder, &next, error));
     if (status && !dp_folder_generation(store->folder, &named, NULL) && named == next.generation)
         status = DOPPEL_OK;
     return status;
@@ -375,8 +371,7 @@ doppel_status dp_lmdb_compact(dp_store *given, dp_trace_filter *keep, void *user
     /* What an earlier one left. */
     dp_folder_clear(store->folder, store->generation);
     doppel_status status = write_next(store, &c, error);
-    if (!status)
-        status = switch_index(store, &c.to.names, error);
+    DP_THEN(status, switch_index(store, &c.to.names, error));
     dp_buffer_free(&c.bytes);
     if (status) {
         dp_env_close(&c.to);

@@ -58,9 +58,7 @@ static doppel_status set_map(dp_lmdb *store, uint64_t map, doppel_error *error) 
     if (!reason)
         return DOPPEL_OK;
     /* LMDB has let go of the map it had. */
-    doppel_status status = reopen(store, error);
-    if (status)
-        return status;
+    DP_TRY(reopen(store, error));
     return dp_fail_at(error, DOPPEL_ERROR_IO, store->folder, 0,
                       "there is no address space for a map of %zu MiB: raise the limit (ulimit -v)", (size_t)map >> 20);
 }
@@ -129,9 +127,7 @@ doppel_status dp_lmdb_enter(dp_lmdb *store, doppel_error *error) {
     if (store->env.env)
         return DOPPEL_OK;
     pthread_rwlock_unlock(&store->gate);
-    doppel_status status = recover(store, error);
-    if (status)
-        return status;
+    DP_TRY(recover(store, error));
     pthread_rwlock_rdlock(&store->gate);
     if (store->env.env)
         return DOPPEL_OK;
@@ -454,9 +450,7 @@ static doppel_status view_begin(dp_view *view, doppel_error *error) {
         if (!(reason = begin(v)))
             return DOPPEL_OK;
         pthread_rwlock_unlock(gate);
-        doppel_status status = set_right(v, reason, error);
-        if (status)
-            return status;
+        DP_TRY(set_right(v, reason, error));
     }
     return dp_fail_at(error, DOPPEL_ERROR_STORE, store_of(v)->folder, 0, "changes too fast to be read; try again");
 }
@@ -636,9 +630,7 @@ static doppel_status view_each_count(dp_view *view, dp_count_visit *counted, voi
             return fail(v, reason, error);
         if (reason || !whole || !dp_counts_decode(bytes, &counts))
             continue;
-        doppel_status status = counted(number, &counts, user);
-        if (status)
-            return status;
+        DP_TRY(counted(number, &counts, user));
         good++;
     }
     if (good == seen && good == v->now.db[DP_DB_COUNTS].entries)

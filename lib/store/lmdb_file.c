@@ -339,8 +339,7 @@ static doppel_status count_elsewhere(file_check *f, const uint8_t *node, uint64_
     if (!list)
         return dp_no_memory(f->error);
     doppel_status status = read_at(f, list, length, page * f->page_size + PAGE_HEADER);
-    if (!status)
-        status = count_list(f, list, length);
+    DP_THEN(status, count_list(f, list, length));
     free(list);
     return status;
 }
@@ -389,9 +388,7 @@ static doppel_status read_meta_page(file_check *f, uint64_t at, dp_meta *meta) {
     if (f->size < at + sizeof bytes)
         return not_ours(f);
     f->left = sizeof bytes;
-    doppel_status status = read_at(f, bytes, sizeof bytes, at);
-    if (status)
-        return status;
+    DP_TRY(read_at(f, bytes, sizeof bytes, at));
     uint32_t version = dp_load32(bytes + META_VERSION);
     if (load16(bytes + PAGE_FLAGS) & IS_META && dp_load32(bytes + META_MAGIC) == MAGIC && version != VERSION)
         return dp_fail_at(f->error, DOPPEL_ERROR_STORE, f->path, 0,
@@ -409,8 +406,7 @@ static bool are_pair(const dp_meta meta[2]) {
 
 static doppel_status read_pair(file_check *f, dp_meta meta[2]) {
     doppel_status status = read_meta_page(f, 0, &meta[0]);
-    if (!status)
-        status = read_meta_page(f, meta[0].page_size, &meta[1]);
+    DP_THEN(status, read_meta_page(f, meta[0].page_size, &meta[1]));
     return status || are_pair(meta) ? status : not_ours(f);
 }
 
@@ -487,8 +483,7 @@ doppel_status dp_file_check(const char *path, doppel_error *error) {
     else if (!S_ISREG(known.st_mode))
         status = not_ours(&f);
     f.size = status ? 0 : (uint64_t)known.st_size;
-    if (!status)
-        status = check_file(&f);
+    DP_THEN(status, check_file(&f));
     close(f.number);
     return status;
 }

@@ -292,14 +292,10 @@ static doppel_status share_folder(const char *folder, uint64_t generation, doppe
         status = dp_no_memory(error);
     else if (stat(folder, &is))
         status = dp_env_fail(folder, errno, error);
-    if (!status)
-        status = share(folder, S_ISGID | S_IRGRP | S_IXGRP, is.st_gid, error);
-    if (!status)
-        status = share(index, S_IRGRP, is.st_gid, error);
-    if (!status)
-        status = share(data, S_IRGRP, is.st_gid, error);
-    if (!status)
-        status = share(lock.data, S_IRGRP | S_IWGRP, is.st_gid, error);
+    DP_THEN(status, share(folder, S_ISGID | S_IRGRP | S_IXGRP, is.st_gid, error));
+    DP_THEN(status, share(index, S_IRGRP, is.st_gid, error));
+    DP_THEN(status, share(data, S_IRGRP, is.st_gid, error));
+    DP_THEN(status, share(lock.data, S_IRGRP | S_IWGRP, is.st_gid, error));
     /* The note of the last commit may be missing. */
     lock.size = 0;
     if (!status && !(dp_buffer_printf(&lock, "%s-commit", data) && dp_buffer_add(&lock, "", 1)))
@@ -422,10 +418,8 @@ static doppel_status begin_file(dp_lmdb *store, const char *settings, doppel_err
     int reason = status ? 0 : write_first(&store->env, settings);
     if (reason)
         status = dp_env_fail(store->env.path, reason, error);
-    if (!status)
-        status = dp_folder_sync(store->folder, error);
-    if (!status)
-        status = name_generation(store, error);
+    DP_THEN(status, dp_folder_sync(store->folder, error));
+    DP_THEN(status, name_generation(store, error));
     return status ? status : dp_folder_sync_parent(store->folder, error);
 }
 
@@ -537,10 +531,8 @@ static bool is_damage(doppel_status status, int reason) {
 static doppel_status make_beside(dp_lmdb *store, const char *path, const dp_store_options *options,
                                  doppel_error *error) {
     char *aside = NULL;
-    doppel_status status = put_aside(path, &aside, error);
-    if (status)
-        return status;
-    status = make_first(store, options->settings ? options->settings : "", error);
+    DP_TRY(put_aside(path, &aside, error));
+    doppel_status status = make_first(store, options->settings ? options->settings : "", error);
     if (options->warn) {
         dp_buffer text = {0};
         if (dp_buffer_printf(&text,
@@ -614,9 +606,7 @@ static doppel_status finish_folder(dp_lmdb *store, const dp_folder_content *cont
 
 static doppel_status make_folder(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
     dp_folder_content content;
-    doppel_status status = dp_folder_look(store->folder, &content, error);
-    if (status)
-        return status;
+    DP_TRY(dp_folder_look(store->folder, &content, error));
     return content.files ? finish_folder(store, &content, options, error)
                          : make_first(store, options->settings ? options->settings : "", error);
 }
@@ -702,8 +692,7 @@ doppel_status dp_lmdb_open(const char *path, const dp_store_options *options, dp
     doppel_status status = (made->folder = strdup(path)) ? open_folder(made, options, error) : dp_no_memory(error);
     if (!status && options->group_readable && !options->read_only)
         status = share_folder(made->folder, made->generation, error);
-    if (!status)
-        status = read_settings(made, error);
+    DP_THEN(status, read_settings(made, error));
     if (status)
         dp_lmdb_close(&made->store);
     else

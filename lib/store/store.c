@@ -63,9 +63,7 @@ static doppel_status check_change(const dp_change *change, uint64_t last, doppel
 
 doppel_status dp_changes_check(const dp_change *changes, size_t count, uint64_t *last, doppel_error *error) {
     for (size_t i = 0; i < count; i++) {
-        doppel_status status = check_change(&changes[i], *last, error);
-        if (status)
-            return status;
+        DP_TRY(check_change(&changes[i], *last, error));
         if (changes[i].number)
             *last = changes[i].number;
     }
