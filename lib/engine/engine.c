@@ -22,77 +22,68 @@ static doppel_status pack_text(dp_worker *worker, dp_query *query, doppel_error 
     return DOPPEL_OK;
 }
 
-doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const doppel_item *item, dp_query *query,
-                            doppel_error *error) {
+doppel_status dp_engine_ask(dp_worker *worker, const doppel_item *item, dp_query *query, doppel_error *error) {
     DP_TRY(dp_query_make(worker->maker, item, query, error));
     query->text_length = 0;
-    if (engine->sketching.keep_text && query->text.length)
-        return pack_text(worker, query, error);
-    return DOPPEL_OK;
+    return worker->engine->sketching.keep_text && query->text.length ? pack_text(worker, query, error) : DOPPEL_OK;
 }
 
 /* ---- check ---- */
 
-void dp_engine_note(doppel_engine *engine, const dp_outcome *counted) {
+void dp_engine_count(doppel_engine *engine, const dp_outcome *outcome) {
     dp_engine_counters *c = &engine->counters;
-    atomic_fetch_add_explicit(&c->verdicts_by[counted->reason], 1, memory_order_relaxed);
-    dp_tally_add(&c->candidates, counted->candidates);
-    if (counted->reason == DP_SAME_CONTENT && counted->distance >= 0)
-        dp_tally_add(&c->distances, (uint64_t)counted->distance);
+    atomic_fetch_add_explicit(&c->verdicts_by[outcome->reason], 1, memory_order_relaxed);
+    dp_tally_add(&c->candidates, outcome->candidates);
+    if (outcome->reason == DP_SAME_CONTENT && outcome->distance >= 0)
+        dp_tally_add(&c->distances, (uint64_t)outcome->distance);
 }
 
 /* How often a check is repeated because documents were removed while it ran; then it waits until none can be. */
 enum { MOST_TRIES = 8 };
 
-/* Answers a query in a look that has begun; *counted is what to count of it. */
-static doppel_status answer_in_look(doppel_engine *engine, dp_worker *worker, const dp_query *query,
-                                    doppel_verdict *verdict, dp_outcome *counted, doppel_error *error) {
-    dp_original finding;
+/* Answers a query in a look that has begun. */
+static doppel_status answer_in_look(dp_worker *worker, const dp_query *query, dp_add *answer, doppel_error *error) {
+    dp_original found;
     worker->look->except[0] = worker->look->except[1] = 0;
-    DP_TRY(dp_find_refreshed(engine, worker, query, &finding, error));
-    *counted = (dp_outcome){finding.reason, finding.candidates, finding.best.evidence.distance};
+    DP_TRY(dp_find_refreshed(worker, query, &found, error));
+    answer->outcome = (dp_outcome){found.reason, found.candidates, found.best.evidence.distance};
     if (worker->look->kind->again(worker->look))
         return DOPPEL_OK;
-    const doppel_slice ids[2] = {query->id, finding.original_id};
-    doppel_status status = dp_verdict_set(verdict, &engine->rules, finding.reason, &finding.best.evidence, ids);
+    const doppel_slice ids[2] = {query->id, found.original_id};
+    doppel_status status =
+        dp_verdict_set(answer->verdict, &worker->engine->rules, found.reason, &found.best.evidence, ids);
     return status == DOPPEL_OK ? status : dp_no_memory(error);
 }
 
-doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
-                               doppel_error *error) {
+doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_verdict *verdict, doppel_error *error) {
     dp_look *look = worker->look;
-    dp_outcome counted = {0};
-    doppel_status status = DOPPEL_OK;
+    dp_add answer = {.verdict = verdict};
     bool again = true;
-    for (int tries = 0; again && status == DOPPEL_OK; tries++) {
+    for (int tries = 0; again; tries++) {
         size_t ready;
-        status = dp_look_begin(look, tries < MOST_TRIES ? DP_LOOK_READ : DP_LOOK_STILL, error);
-        if (status != DOPPEL_OK)
-            break;
-        status = look->kind->fetch(look, &query, 1, &ready, error);
-        DP_THEN(status, answer_in_look(engine, worker, query, verdict, &counted, error));
+        DP_TRY(dp_look_begin(look, tries < MOST_TRIES ? DP_LOOK_READ : DP_LOOK_STILL, error));
+        doppel_status status = look->kind->fetch(look, &query, 1, &ready, error);
+        DP_THEN(status, answer_in_look(worker, query, &answer, error));
         again = look->kind->again(look);
         (void)look->kind->end(look, NULL);
+        DP_TRY(status);
     }
-    if (status == DOPPEL_OK)
-        dp_engine_note(engine, &counted);
-    return status;
+    dp_engine_count(worker->engine, &answer.outcome);
+    return DOPPEL_OK;
 }
 
-doppel_status dp_engine_answer_all(doppel_engine *engine, dp_worker *worker, const dp_query *const *queries,
-                                   dp_add *answers, size_t count, doppel_error *error) {
+doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
+                                   doppel_error *error) {
     dp_look *look = worker->look;
-    doppel_status whole = dp_look_begin(look, DP_LOOK_READ, error);
-    if (whole != DOPPEL_OK)
-        return whole;
+    DP_TRY(dp_look_begin(look, DP_LOOK_READ, error));
+    doppel_status whole = DOPPEL_OK;
     for (size_t done = 0, ready = 0; done < count && whole == DOPPEL_OK; done += ready) {
         whole = look->kind->fetch(look, queries + done, count - done, &ready, error);
         for (size_t i = done; i < done + ready && whole == DOPPEL_OK; i++) {
-            dp_add *a = &answers[i];
             doppel_error why = {0};
-            a->status = answer_in_look(engine, worker, queries[i], a->verdict, &a->counted, &why);
-            if (a->status == DOPPEL_OK)
-                dp_engine_note(engine, &a->counted);
+            answers[i].status = answer_in_look(worker, queries[i], &answers[i], &why);
+            if (answers[i].status == DOPPEL_OK)
+                dp_engine_count(worker->engine, &answers[i].outcome);
             else if (error->code == DOPPEL_OK)
                 *error = why;
         }
@@ -101,22 +92,73 @@ doppel_status dp_engine_answer_all(doppel_engine *engine, dp_worker *worker, con
     return whole;
 }
 
+/* ---- one item: the line as a whole ---- */
+
+static uint64_t microseconds_since(double began) {
+    return (uint64_t)((dp_seconds() - began) * 1e6);
+}
+
+static doppel_status check_item(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
+                                doppel_error *error) {
+    dp_worker *worker;
+    dp_query query;
+    DP_TRY(dp_worker_take(engine, &worker, error));
+    doppel_status status = dp_engine_ask(worker, item, &query, error);
+    DP_THEN(status, dp_engine_answer(worker, &query, verdict, error));
+    dp_worker_give(worker);
+    return status;
+}
+
 doppel_status doppel_engine_check(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                   doppel_error *error) {
     double began = dp_seconds();
-    dp_worker *worker;
-    dp_query query;
     doppel_error why = {0};
     dp_log_begin(engine, "CHECK", item);
-    doppel_status status = dp_worker_take(engine, &worker, &why);
-    if (status == DOPPEL_OK) {
-        status = dp_engine_ask(engine, worker, item, &query, &why);
-        DP_THEN(status, dp_engine_answer(engine, worker, &query, verdict, &why));
-        dp_worker_give(engine, worker);
-    }
+    doppel_status status = check_item(engine, item, verdict, &why);
     atomic_fetch_add(&engine->counters.checks, 1);
-    dp_tally_add(&engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
+    dp_tally_add(&engine->counters.check_time, microseconds_since(began));
     return dp_log_end(engine, "CHECK", status, &why, verdict, began, error);
+}
+
+doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error) {
+    if (!engine->options.read_only)
+        return DOPPEL_OK;
+    return dp_fail(error, DOPPEL_ERROR_USAGE, "the index was opened to be read only");
+}
+
+static doppel_status add_query(dp_worker *worker, const dp_query *query, doppel_verdict *verdict, doppel_error *error) {
+    dp_add add = {.verdict = verdict};
+    dp_adds adds = {.query = &query, .add = &add, .count = 1};
+    if (!query->id.length)
+        return dp_fail(error, DOPPEL_ERROR_INPUT, DP_NO_NAME);
+    DP_TRY(dp_look_begin(worker->look, DP_LOOK_ADD, error));
+    (void)dp_engine_add_queries(worker, &adds, NULL);
+    doppel_status status = worker->look->kind->end(worker->look, error);
+    if (add.status != DOPPEL_OK && error)
+        *error = adds.why;
+    return add.status != DOPPEL_OK ? add.status : status;
+}
+
+static doppel_status add_item(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
+                              doppel_error *error) {
+    dp_worker *worker;
+    dp_query query;
+    DP_TRY(dp_engine_may_write(engine, error));
+    DP_TRY(dp_worker_take(engine, &worker, error));
+    doppel_status status = dp_engine_ask(worker, item, &query, error);
+    DP_THEN(status, add_query(worker, &query, verdict, error));
+    dp_worker_give(worker);
+    return status;
+}
+
+doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
+                                doppel_error *error) {
+    double began = dp_seconds();
+    doppel_error why = {0};
+    dp_log_begin(engine, "ADD", item);
+    doppel_status status = add_item(engine, item, verdict, &why);
+    dp_tally_add(&engine->counters.add_time, microseconds_since(began));
+    return dp_log_end(engine, "ADD", status, &why, verdict, began, error);
 }
 
 /* ---- check of a document that is sketched ---- */
@@ -147,124 +189,84 @@ static bool counts_for(const dp_engine_document *document, const doppel_verdict 
     return dp_decide(&document->rules, &candidate) != DP_UNIQUE;
 }
 
-static doppel_status check_sketched(doppel_engine *engine, dp_worker *worker, const dp_engine_document *document,
-                                    doppel_verdict *verdict, doppel_error *error) {
+static doppel_status check_sketched(dp_worker *worker, const dp_engine_document *document, doppel_verdict *verdict,
+                                    doppel_error *error) {
     dp_query query;
-    doppel_status status = ask_sketched(worker, document, &query, error);
-    DP_THEN(status, dp_engine_answer(engine, worker, &query, verdict, error));
-    if (status != DOPPEL_OK || !verdict->is_duplicate || counts_for(document, verdict))
-        return status;
+    DP_TRY(ask_sketched(worker, document, &query, error));
+    DP_TRY(dp_engine_answer(worker, &query, verdict, error));
+    if (!verdict->is_duplicate || counts_for(document, verdict))
+        return DOPPEL_OK;
     /* Without keys nothing is near: the set, or the sample, is there for the veto. */
     dp_query title = {.title_key = query.title_key};
-    if (engine->rules.by_similarity) {
+    if (worker->engine->rules.by_similarity) {
         title.content = query.content;
         title.set = query.set;
         title.set_count = query.set_count;
         title.sample = query.sample;
     }
-    status = dp_engine_answer(engine, worker, &title, verdict, error);
-    if (status == DOPPEL_OK && verdict->is_duplicate)
-        verdict->is_duplicate = counts_for(document, verdict);
-    return status;
+    DP_TRY(dp_engine_answer(worker, &title, verdict, error));
+    verdict->is_duplicate = verdict->is_duplicate && counts_for(document, verdict);
+    return DOPPEL_OK;
 }
 
 doppel_status dp_engine_check_sketched(doppel_engine *engine, const dp_engine_document *document,
                                        doppel_verdict *verdict, doppel_error *error) {
     dp_worker *worker;
     DP_TRY(dp_worker_take(engine, &worker, error));
-    doppel_status status = check_sketched(engine, worker, document, verdict, error);
-    dp_worker_give(engine, worker);
+    doppel_status status = check_sketched(worker, document, verdict, error);
+    dp_worker_give(worker);
     return status;
-}
-
-/* ---- add ---- */
-
-doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error) {
-    if (!engine->options.read_only)
-        return DOPPEL_OK;
-    return dp_fail(error, DOPPEL_ERROR_USAGE, "the index was opened to be read only");
-}
-
-static doppel_status add_one(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
-                             doppel_error *error) {
-    dp_add add = {.verdict = verdict};
-    dp_adds adds = {.query = &query, .add = &add, .count = 1};
-    if (!query->id.length)
-        return dp_fail(error, DOPPEL_ERROR_INPUT, DP_NO_NAME);
-    DP_TRY(dp_look_begin(worker->look, DP_LOOK_ADD, error));
-    (void)dp_engine_add_queries(engine, worker, &adds, NULL);
-    doppel_status status = worker->look->kind->end(worker->look, error);
-    if (add.status != DOPPEL_OK && error)
-        *error = adds.why;
-    return add.status != DOPPEL_OK ? add.status : status;
-}
-
-doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
-                                doppel_error *error) {
-    double began = dp_seconds();
-    dp_worker *worker;
-    dp_query query;
-    doppel_error why = {0};
-    dp_log_begin(engine, "ADD", item);
-    doppel_status status = dp_engine_may_write(engine, &why);
-    DP_THEN(status, dp_worker_take(engine, &worker, &why));
-    if (status == DOPPEL_OK) {
-        status = dp_engine_ask(engine, worker, item, &query, &why);
-        DP_THEN(status, add_one(engine, worker, &query, verdict, &why));
-        dp_worker_give(engine, worker);
-    }
-    dp_tally_add(&engine->counters.add_time, (uint64_t)((dp_seconds() - began) * 1e6));
-    return dp_log_end(engine, "ADD", status, &why, verdict, began, error);
 }
 
 /* ---- remove ---- */
 
 /* Queues that the document of an id goes; false in *found: nobody has it. */
-static doppel_status forget_id(dp_worker *worker, doppel_slice id, bool *found, doppel_error *error) {
+static doppel_status queue_removal(dp_worker *worker, doppel_slice id, bool *found, doppel_error *error) {
     uint64_t number = 0;
     dp_trace trace;
     *found = false;
-    doppel_status status = dp_find_id(worker, id, &number, error);
-    if (status == DOPPEL_OK && number)
-        status = dp_look_trace(worker->look, number, &trace, found, error);
-    if (status == DOPPEL_OK && *found)
-        status = dp_engine_forget(worker->look, &trace, error);
-    return status;
+    DP_TRY(dp_find_name(worker, DP_KEY_ID, id, &number, error));
+    if (number)
+        DP_TRY(dp_look_trace(worker->look, number, &trace, found, error));
+    return *found ? dp_queue_removal(worker->look, &trace, error) : DOPPEL_OK;
 }
 
-static doppel_status remove_id(dp_worker *worker, doppel_slice id, bool *found, doppel_error *error) {
+static doppel_status remove_in_look(dp_worker *worker, doppel_slice id, bool *found, doppel_error *error) {
     const dp_query query = {.id = id, .id_given = true}, *queries = &query;
     dp_look *look = worker->look;
-    doppel_error unkept = {0};
     size_t ready;
     bool stands = false;
-    DP_TRY(dp_look_begin(look, DP_LOOK_ADD, error));
-    doppel_status status = look->kind->fetch(look, &queries, 1, &ready, error);
-    while (status == DOPPEL_OK && !stands) {
-        status = forget_id(worker, id, found, error);
+    DP_TRY(look->kind->fetch(look, &queries, 1, &ready, error));
+    while (!stands) {
+        doppel_error unkept = {0};
+        doppel_status status = queue_removal(worker, id, found, error);
         doppel_status kept = look->kind->commit(look, &stands, &unkept);
-        if (status == DOPPEL_OK && kept != DOPPEL_OK && error)
+        DP_TRY(status);
+        if (kept != DOPPEL_OK && error)
             *error = unkept;
-        status = status == DOPPEL_OK ? kept : status;
+        DP_TRY(kept);
     }
-    doppel_status written = look->kind->end(look, status == DOPPEL_OK ? error : NULL);
-    return status == DOPPEL_OK ? written : status;
+    return DOPPEL_OK;
 }
 
 doppel_status doppel_engine_remove(doppel_engine *engine, const char *id, size_t length, bool *removed,
                                    doppel_error *error) {
     dp_worker *worker;
     bool found = false;
-    doppel_status status = dp_engine_may_write(engine, error);
-    DP_THEN(status, dp_worker_take(engine, &worker, error));
-    if (status != DOPPEL_OK)
-        return status;
-    status = remove_id(worker, (doppel_slice){id, length}, &found, error);
-    dp_worker_give(engine, worker);
-    if (status == DOPPEL_OK && found)
+    DP_TRY(dp_engine_may_write(engine, error));
+    DP_TRY(dp_worker_take(engine, &worker, error));
+    doppel_status status = dp_look_begin(worker->look, DP_LOOK_ADD, error);
+    if (status == DOPPEL_OK) {
+        status = remove_in_look(worker, (doppel_slice){id, length}, &found, error);
+        doppel_status written = worker->look->kind->end(worker->look, status == DOPPEL_OK ? error : NULL);
+        status = status == DOPPEL_OK ? written : status;
+    }
+    dp_worker_give(worker);
+    found = found && status == DOPPEL_OK;
+    if (found)
         atomic_fetch_add(&engine->counters.removes, 1);
     if (removed)
-        *removed = status == DOPPEL_OK && found;
+        *removed = found;
     return status;
 }
 

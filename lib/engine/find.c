@@ -1,7 +1,8 @@
-/* find.c - the original of a query: whoever has its URL, else its words, else near content, else a similar title.
+/* find.c - the original of a query: the document that has its URL, else its words, else near content, else a similar
+ * title.
  *
  * What is known (lib/known) gives numbers that may have what is asked; what is stored of them says whether they do. The
- * first kind of evidence that finds someone decides (lib/decide), and only then is the rest measured on that one. */
+ * first kind of evidence that finds a document decides (lib/decide), and only then is the rest measured on that one. */
 #include "engine/internal.h"
 #include "verify/verify.h"
 
@@ -11,16 +12,25 @@
 enum { LOST = 8 };
 
 typedef struct original_search {
-    doppel_engine *engine;
+    doppel_engine *engine; /* the worker's, and so is the look */
     dp_worker *worker;
+    dp_look *look;
     const dp_query *query;
-    dp_look *look; /* the worker's */
-    dp_original *finding;
+    dp_original *found;
     doppel_error *error;
-    bool filtering; /* many share its bands: their sets are not read again and again */
+    bool filtering; /* many share its bands: what is kept of their sets in memory rules most of them out */
     uint64_t lost[LOST];
     int lost_count;
 } original_search;
+
+static original_search begin_search(dp_worker *worker, const dp_query *query, dp_original *found, doppel_error *error) {
+    return (original_search){.engine = worker->engine,
+                             .worker = worker,
+                             .look = worker->look,
+                             .query = query,
+                             .found = found,
+                             .error = error};
+}
 
 static doppel_status counts(const original_search *s, uint64_t number, bool *does) {
     const dp_look *look = s->look;
@@ -31,7 +41,7 @@ static doppel_status counts(const original_search *s, uint64_t number, bool *doe
 }
 
 static void consider(original_search *s, const dp_candidate *candidate) {
-    dp_original *f = s->finding;
+    dp_original *f = s->found;
     const dp_rules *rules = &s->engine->rules;
     dp_reason reason = dp_decide(rules, candidate);
     if (reason == DP_UNIQUE)
@@ -42,53 +52,47 @@ static void consider(original_search *s, const dp_candidate *candidate) {
     }
 }
 
-/* ---- ids and URLs ---- */
-
-static bool is_name(doppel_slice has, doppel_slice name) {
-    return has.length == name.length && !memcmp(has.data, name.data, name.length);
+doppel_status dp_read_document(dp_look *look, uint64_t number, dp_trace *trace, dp_record *record, bool *found,
+                               doppel_error *error) {
+    DP_TRY(dp_look_trace(look, number, trace, found, error));
+    return *found ? dp_look_record(look, number, record, found, error) : DOPPEL_OK;
 }
+
+/* ---- ids and URLs ---- */
 
 /* Whether a number has this very name, and what it left. A copy of what is gone does not have its URL any more. */
 static doppel_status has_name(const original_search *s, dp_key key, doppel_slice name, uint64_t number, dp_trace *trace,
                               bool *has) {
     dp_record record;
-    doppel_status status = counts(s, number, has);
-    if (status == DOPPEL_OK && *has)
-        status = dp_look_record(s->look, number, &record, has, s->error);
-    if (status != DOPPEL_OK || !*has)
-        return status;
-    *has = is_name(key == DP_KEY_ID ? record.id : record.canonical, name);
+    DP_TRY(counts(s, number, has));
     if (*has)
-        status = dp_look_trace(s->look, number, trace, has, s->error);
-    if (status == DOPPEL_OK && *has && key == DP_KEY_URL && trace->kind == DP_TRACE_COPY)
-        status = counts(s, trace->of, has);
-    return status;
+        DP_TRY(dp_look_record(s->look, number, &record, has, s->error));
+    if (*has) {
+        doppel_slice own = key == DP_KEY_ID ? record.id : record.canonical;
+        *has = own.length == name.length && !memcmp(own.data, name.data, name.length);
+    }
+    if (*has)
+        DP_TRY(dp_look_trace(s->look, number, trace, has, s->error));
+    return *has && key == DP_KEY_URL && trace->kind == DP_TRACE_COPY ? counts(s, trace->of, has) : DOPPEL_OK;
 }
 
-/* Who has this very name: the lowest number. */
+/* The lowest number that has this very name; 0: none has. */
 static doppel_status find_name(original_search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
     dp_numbers *keyed = &s->worker->keyed;
-    doppel_status status = s->look->kind->find_name(s->look, key, name, keyed, s->error);
     bool has = false;
     *number = 0;
-    for (size_t i = 0; status == DOPPEL_OK && i < keyed->count && !has; i++) {
-        status = has_name(s, key, name, keyed->number[i], trace, &has);
-        if (status == DOPPEL_OK && has)
-            *number = keyed->number[i];
+    DP_TRY(s->look->kind->find_name(s->look, key, name, keyed, s->error));
+    for (size_t i = 0; i < keyed->count && !has; i++) {
+        DP_TRY(has_name(s, key, name, keyed->number[i], trace, &has));
+        *number = has ? keyed->number[i] : 0;
     }
-    return status;
+    return DOPPEL_OK;
 }
 
-doppel_status dp_find_id(dp_worker *worker, doppel_slice id, uint64_t *number, doppel_error *error) {
-    original_search s = {.worker = worker, .look = worker->look, .error = error};
+doppel_status dp_find_name(dp_worker *worker, dp_key key, doppel_slice name, uint64_t *number, doppel_error *error) {
+    original_search s = begin_search(worker, NULL, NULL, error);
     dp_trace trace;
-    return find_name(&s, DP_KEY_ID, id, number, &trace);
-}
-
-doppel_status dp_find_url(dp_worker *worker, doppel_slice url, uint64_t *number, doppel_error *error) {
-    original_search s = {.worker = worker, .look = worker->look, .error = error};
-    dp_trace trace;
-    return find_name(&s, DP_KEY_URL, url, number, &trace);
+    return find_name(&s, key, name, number, &trace);
 }
 
 static doppel_status find_same_url(original_search *s) {
@@ -96,37 +100,36 @@ static doppel_status find_same_url(original_search *s) {
     dp_trace trace;
     if (!s->query->canonical.length)
         return DOPPEL_OK;
-    doppel_status status = find_name(s, DP_KEY_URL, s->query->canonical, &number, &trace);
-    if (status != DOPPEL_OK || !number)
-        return status;
-    if (trace.kind == DP_TRACE_COPY)
-        number = trace.of;
-    dp_candidate candidate = {.number = number, .evidence = dp_evidence_none()};
+    DP_TRY(find_name(s, DP_KEY_URL, s->query->canonical, &number, &trace));
+    if (!number)
+        return DOPPEL_OK;
+    dp_candidate candidate = {.number = trace.kind == DP_TRACE_COPY ? trace.of : number,
+                              .evidence = dp_evidence_none()};
     candidate.evidence.same_url = true;
-    s->finding->candidates++;
+    s->found->candidates++;
     consider(s, &candidate);
     return DOPPEL_OK;
 }
 
-/* ---- content ---- */
+/* ---- the same words ---- */
 
 /* Whether a number has the query's words; *original: its own number, or that of which it is a copy. Copies of what is
  * gone do not count. */
 static doppel_status has_words(const original_search *s, uint64_t number, uint64_t *original, bool *by_copy,
                                bool *has) {
     dp_trace trace;
-    doppel_status status = counts(s, number, has);
-    if (status == DOPPEL_OK && *has)
-        status = dp_look_trace(s->look, number, &trace, has, s->error);
-    if (status != DOPPEL_OK || !*has)
-        return status;
+    DP_TRY(counts(s, number, has));
+    if (*has)
+        DP_TRY(dp_look_trace(s->look, number, &trace, has, s->error));
+    if (!*has)
+        return DOPPEL_OK;
     *has = !memcmp(trace.digest, s->query->digest, sizeof trace.digest);
     *by_copy = trace.kind != DP_TRACE_DOCUMENT;
     *original = *by_copy ? trace.of : number;
     return *has && *by_copy ? counts(s, trace.of, has) : DOPPEL_OK;
 }
 
-/* Who has the query's words: the first document, else the original of the first copy that has them; 0: nobody does. */
+/* The first document with the query's words, else the original of the first copy that has them; 0: none has. */
 static doppel_status find_words(original_search *s, uint64_t *number, bool *by_copy) {
     dp_numbers *keyed = &s->worker->keyed;
     const doppel_slice digest = {(const char *)s->query->digest, sizeof s->query->digest};
@@ -134,67 +137,64 @@ static doppel_status find_words(original_search *s, uint64_t *number, bool *by_c
     *by_copy = false;
     if (!s->query->has_digest)
         return DOPPEL_OK;
-    doppel_status status = s->look->kind->find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error);
-    for (size_t i = 0; status == DOPPEL_OK && i < keyed->count && (!*number || *by_copy); i++) {
+    DP_TRY(s->look->kind->find_name(s->look, DP_KEY_DIGEST, digest, keyed, s->error));
+    for (size_t i = 0; i < keyed->count && (!*number || *by_copy); i++) {
         uint64_t original = 0;
         bool copy = false, has;
-        status = has_words(s, keyed->number[i], &original, &copy, &has);
-        if (status != DOPPEL_OK || !has || (copy && *number))
+        DP_TRY(has_words(s, keyed->number[i], &original, &copy, &has));
+        if (!has || (copy && *number))
             continue;
         *number = original;
         *by_copy = copy;
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 doppel_status dp_find_words(dp_worker *worker, const dp_query *query, uint64_t *number, doppel_error *error) {
-    original_search s = {.worker = worker, .query = query, .look = worker->look, .error = error};
+    original_search s = begin_search(worker, query, NULL, error);
     bool by_copy;
     return find_words(&s, number, &by_copy);
 }
 
 static doppel_status find_same_words(original_search *s) {
     dp_candidate candidate = {.evidence = dp_evidence_none()};
-    doppel_status status = find_words(s, &candidate.number, &s->finding->by_copy);
-    if (status != DOPPEL_OK || !candidate.number)
-        return status;
+    DP_TRY(find_words(s, &candidate.number, &s->found->by_copy));
+    if (!candidate.number)
+        return DOPPEL_OK;
     candidate.evidence.same_digest = true;
-    s->finding->candidates++;
+    s->found->candidates++;
     consider(s, &candidate);
     return DOPPEL_OK;
 }
 
+/* ---- near content ---- */
+
 static doppel_status find_by_distance(original_search *s) {
     doppel_matches *near = &s->worker->near;
-    doppel_status status =
-        s->look->kind->find_near(s->look, s->query->fingerprint, s->engine->rules.distance, near, s->error);
-    if (status != DOPPEL_OK)
-        return status;
-    s->finding->candidates += near->candidates;
-    for (size_t i = 0; i < near->count && status == DOPPEL_OK; i++) {
+    DP_TRY(s->look->kind->find_near(s->look, s->query->fingerprint, s->engine->rules.distance, near, s->error));
+    s->found->candidates += near->candidates;
+    for (size_t i = 0; i < near->count; i++) {
         bool does;
-        if (s->finding->reason != DP_UNIQUE && near->match[i].distance > s->finding->best.evidence.distance)
+        if (s->found->reason != DP_UNIQUE && near->match[i].distance > s->found->best.evidence.distance)
             break;
-        status = counts(s, near->match[i].owner, &does);
-        if (status != DOPPEL_OK || !does)
+        DP_TRY(counts(s, near->match[i].owner, &does));
+        if (!does)
             continue;
         dp_candidate candidate = {.number = near->match[i].owner, .evidence = dp_evidence_none(), .content = true};
         candidate.evidence.distance = near->match[i].distance;
         consider(s, &candidate);
     }
-    return status;
+    return DOPPEL_OK;
 }
-
-/* ---- sets and samples ---- */
 
 doppel_status dp_read_set(dp_worker *worker, uint64_t number, const uint64_t **set, size_t *count,
                           doppel_error *error) {
     doppel_slice bytes;
-    doppel_status status = dp_look_read(worker->look, DP_PART_SET, number, &bytes, error);
     *set = NULL;
     *count = 0;
-    if (status != DOPPEL_OK || !bytes.data)
-        return status;
+    DP_TRY(dp_look_read(worker->look, DP_PART_SET, number, &bytes, error));
+    if (!bytes.data)
+        return DOPPEL_OK;
     *count = bytes.length / sizeof **set;
     if (!dp_reserve(&worker->set, &worker->set_room, *count + 1, sizeof *worker->set))
         return dp_no_memory(error);
@@ -205,9 +205,9 @@ doppel_status dp_read_set(dp_worker *worker, uint64_t number, const uint64_t **s
 }
 
 doppel_status dp_read_sample(dp_worker *worker, uint64_t number, doppel_slice *sample, doppel_error *error) {
-    doppel_status status = dp_look_read(worker->look, DP_PART_SET, number, sample, error);
-    if (status != DOPPEL_OK || !sample->data || dp_bottom_is_valid(*sample))
-        return status;
+    DP_TRY(dp_look_read(worker->look, DP_PART_SET, number, sample, error));
+    if (!sample->data || dp_bottom_is_valid(*sample))
+        return DOPPEL_OK;
     *sample = (doppel_slice){NULL, 0};
     return dp_look_nonsense(worker->look, "sample", number, "makes no sense", error);
 }
@@ -223,43 +223,53 @@ static bool read_features(dp_worker *worker, doppel_slice sample, dp_features *f
     return true;
 }
 
+/* Whether sets of these sizes cannot be as similar as `least`: the smaller one's share is the most they can be. */
+static bool sizes_differ(size_t a, size_t b, double least) {
+    double x = (double)a, y = (double)b;
+    return (x < y ? x / y : y / x) < least;
+}
+
 /* The same by samples, where samples are kept. */
-static doppel_status measure_samples(original_search *s, uint64_t number, double least, doppel_evidence *evidence) {
-    doppel_slice mine = s->query->sample, sample;
-    doppel_status status = dp_read_sample(s->worker, number, &sample, s->error);
-    if (status != DOPPEL_OK || !mine.data || !sample.data)
-        return status;
+static doppel_status measure_samples(dp_worker *worker, const dp_measuring *m, uint64_t number, doppel_evidence *e,
+                                     doppel_error *error) {
+    doppel_slice mine = m->query->sample, sample;
     dp_features features;
-    if (s->filtering && read_features(s->worker, sample, &features))
-        s->look->kind->keep_features(s->look, number, &features);
-    double x = (double)dp_bottom_count(sample), y = (double)dp_bottom_count(mine);
-    if ((x < y ? x / y : y / x) < least)
+    DP_TRY(dp_read_sample(worker, number, &sample, error));
+    if (!mine.data || !sample.data)
         return DOPPEL_OK;
-    evidence->similarity = dp_bottom_similarity(mine, sample, s->engine->sketching.sample);
-    evidence->containment = dp_bottom_containment(mine, sample, evidence->similarity);
+    if (m->keep && read_features(worker, sample, &features))
+        worker->look->kind->keep_features(worker->look, number, &features);
+    if (sizes_differ(dp_bottom_count(sample), dp_bottom_count(mine), m->least))
+        return DOPPEL_OK;
+    e->similarity = dp_bottom_similarity(mine, sample, worker->engine->sketching.sample);
+    e->containment = dp_bottom_containment(mine, sample, e->similarity);
     return DOPPEL_OK;
 }
 
-/* The similarity of the query's set and a stored one; NaN members stay when it has none. */
-static doppel_status measure_sets(original_search *s, uint64_t number, double least, doppel_evidence *evidence) {
-    const dp_query *q = s->query;
+doppel_status dp_measure(dp_worker *worker, const dp_measuring *m, uint64_t number, doppel_evidence *e,
+                         doppel_error *error) {
+    const dp_query *q = m->query;
     const uint64_t *set;
     size_t count;
-    if (s->engine->sketching.sample)
-        return measure_samples(s, number, least, evidence);
-    doppel_status status = dp_read_set(s->worker, number, &set, &count, s->error);
-    if (status != DOPPEL_OK || !set || !count || !q->set_count)
-        return status;
-    if (s->filtering)
-        s->look->kind->keep_features(s->look, number, &(dp_features){.set = set, .count = count});
-    double x = (double)count, y = (double)q->set_count;
-    if ((x < y ? x / y : y / x) < least)
+    if (worker->engine->sketching.sample)
+        return measure_samples(worker, m, number, e, error);
+    DP_TRY(dp_read_set(worker, number, &set, &count, error));
+    if (!set || !count || !q->set_count)
+        return DOPPEL_OK;
+    if (m->keep)
+        worker->look->kind->keep_features(worker->look, number, &(dp_features){.set = set, .count = count});
+    if (sizes_differ(count, q->set_count, m->least))
         return DOPPEL_OK;
     size_t shared = doppel_set_shared(q->set, q->set_count, set, count);
-    evidence->similarity = (double)shared / (double)(count + q->set_count - shared);
-    evidence->containment = (double)shared / y;
-    evidence->verified = true;
+    e->similarity = (double)shared / (double)(count + q->set_count - shared);
+    e->containment = (double)shared / (double)q->set_count;
+    e->verified = true;
     return DOPPEL_OK;
+}
+
+static doppel_status measure(const original_search *s, uint64_t number, double least, doppel_evidence *e) {
+    const dp_measuring m = {.query = s->query, .least = least, .keep = s->filtering};
+    return dp_measure(s->worker, &m, number, e, s->error);
 }
 
 /* Drops those that cannot be near, by what is kept of them. */
@@ -275,22 +285,23 @@ static void drop_far(original_search *s, dp_numbers *banded) {
  * then rules most of them out. */
 static doppel_status find_by_similarity(original_search *s) {
     dp_numbers *banded = &s->worker->banded;
-    doppel_status status = s->look->kind->find_bands(s->look, s->query, banded, s->error);
-    s->filtering = status == DOPPEL_OK && banded->count > s->engine->filter_above && s->look->kind->sift;
+    double least = s->engine->rules.similarity;
+    DP_TRY(s->look->kind->find_bands(s->look, s->query, banded, s->error));
+    s->filtering = banded->count > s->engine->filter_above && s->look->kind->sift;
     if (s->filtering)
         drop_far(s, banded);
-    for (size_t i = 0; status == DOPPEL_OK && i < banded->count; i++) {
-        bool does;
-        status = counts(s, banded->number[i], &does);
-        if (status != DOPPEL_OK || !does)
-            continue;
+    for (size_t i = 0; i < banded->count; i++) {
         dp_candidate candidate = {.number = banded->number[i], .evidence = dp_evidence_none(), .content = true};
-        s->finding->candidates++;
-        status = measure_sets(s, candidate.number, s->engine->rules.similarity, &candidate.evidence);
-        if (status == DOPPEL_OK && !isnan(candidate.evidence.similarity))
+        bool does;
+        DP_TRY(counts(s, candidate.number, &does));
+        if (!does)
+            continue;
+        s->found->candidates++;
+        DP_TRY(measure(s, candidate.number, least, &candidate.evidence));
+        if (!isnan(candidate.evidence.similarity))
             consider(s, &candidate);
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 /* ---- titles ---- */
@@ -299,26 +310,23 @@ static doppel_status find_by_similarity(original_search *s) {
  * are tried in order. A document with too few words has no set: nothing is measured, and nothing vetoed. */
 static doppel_status find_same_title(original_search *s) {
     const dp_rules *rules = &s->engine->rules;
-    bool veto = rules->title_veto && s->query->content;
+    bool veto = rules->title_veto && s->query->content, does;
     dp_title_hits *hits = &s->worker->title_hits;
     const dp_title_query query = {.title = s->query->title_key, .share = s->engine->options.title_share, .best = !veto};
     if (!rules->titles || !s->query->title_key.length)
         return DOPPEL_OK;
-    doppel_status status = s->look->kind->find_titles(s->look, &query, hits, s->error);
-    if (status != DOPPEL_OK)
-        return status;
-    s->finding->candidates += hits->candidates;
-    for (size_t i = 0; i < hits->count && status == DOPPEL_OK && s->finding->reason == DP_UNIQUE; i++) {
+    DP_TRY(s->look->kind->find_titles(s->look, &query, hits, s->error));
+    s->found->candidates += hits->candidates;
+    for (size_t i = 0; i < hits->count && s->found->reason == DP_UNIQUE; i++) {
         dp_candidate candidate = {.number = hits->hit[i].number, .evidence = dp_evidence_none(), .title = true};
-        bool does;
         candidate.evidence.title_similarity = hits->hit[i].similarity;
-        status = counts(s, candidate.number, &does);
-        if (status == DOPPEL_OK && does && veto)
-            status = measure_sets(s, candidate.number, 0, &candidate.evidence);
-        if (status == DOPPEL_OK && does)
+        DP_TRY(counts(s, candidate.number, &does));
+        if (does && veto)
+            DP_TRY(measure(s, candidate.number, 0, &candidate.evidence));
+        if (does)
             consider(s, &candidate);
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 /* ---- all together ---- */
@@ -329,8 +337,7 @@ static bool same_name(doppel_slice a, doppel_slice b) {
 
 /* What can be measured by the original's trace alone; by_copy: the content is that of a copy of it, word for word. */
 static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, bool by_copy, doppel_evidence *e) {
-    static const uint8_t none[32];
-    bool words = memcmp(trace->digest, none, sizeof none) != 0;
+    bool words = dp_has_digest(trace->digest);
     e->same_digest = by_copy || (q->has_digest && !memcmp(q->digest, trace->digest, sizeof trace->digest));
     if ((q->has_digest || q->content) && (words || trace->content))
         e->distance = by_copy ? 0 : doppel_distance128(q->fingerprint, trace->fingerprint);
@@ -338,67 +345,55 @@ static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, boo
         e->similarity = e->containment = 1;
         e->verified = true;
     }
-    if (!q->title_key.length || !trace->title.length || e->title_similarity == e->title_similarity)
+    if (!q->title_key.length || !trace->title.length || !isnan(e->title_similarity))
         return DOPPEL_OK;
     return doppel_edit_similarity(q->title_key.data, q->title_key.length, trace->title.data, trace->title.length, 0,
                                   &e->title_similarity);
 }
 
-/* Measures on the original what has not been yet; false in *found: it is gone. */
-static doppel_status complete(original_search *s, bool *found) {
+/* Measures on the original what has not been yet; false in *there: it is gone. */
+static doppel_status complete(original_search *s, bool *there) {
     const dp_query *q = s->query;
-    doppel_evidence *e = &s->finding->best.evidence;
+    doppel_evidence *e = &s->found->best.evidence;
     dp_trace trace;
     dp_record record;
-    uint64_t number = s->finding->best.number;
-    doppel_status status = dp_look_trace(s->look, number, &trace, found, s->error);
-    if (status == DOPPEL_OK && *found)
-        status = dp_look_record(s->look, number, &record, found, s->error);
-    if (status != DOPPEL_OK || !*found)
-        return status;
-    s->finding->original_id = record.id;
-    s->finding->origin = record.origin;
+    uint64_t number = s->found->best.number;
+    DP_TRY(dp_read_document(s->look, number, &trace, &record, there, s->error));
+    if (!*there)
+        return DOPPEL_OK;
+    s->found->original_id = record.id;
+    s->found->origin = record.origin;
     e->same_url = e->same_url || same_name(q->canonical, record.canonical);
-    status = measure_trace(q, &trace, s->finding->by_copy, e);
+    doppel_status status = measure_trace(q, &trace, s->found->by_copy, e);
     if (status == DOPPEL_OK && s->engine->rules.by_similarity && isnan(e->similarity) && q->content && trace.content)
-        status = measure_sets(s, number, 0, e);
+        status = measure(s, number, 0, e);
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(s->error) : status;
 }
 
 static doppel_status find_once(original_search *s) {
-    const dp_query *q = s->query;
-    dp_original *f = s->finding;
+    dp_original *f = s->found;
     f->reason = DP_UNIQUE;
     f->by_copy = false;
-    doppel_status status = find_same_url(s);
-    if (status == DOPPEL_OK && f->reason == DP_UNIQUE)
-        status = find_same_words(s);
-    if (status == DOPPEL_OK && f->reason == DP_UNIQUE && q->content)
-        status = s->engine->rules.by_similarity ? find_by_similarity(s) : find_by_distance(s);
-    if (status == DOPPEL_OK && f->reason == DP_UNIQUE)
-        status = find_same_title(s);
-    return status;
+    DP_TRY(find_same_url(s));
+    if (f->reason == DP_UNIQUE)
+        DP_TRY(find_same_words(s));
+    if (f->reason == DP_UNIQUE && s->query->content)
+        DP_TRY(s->engine->rules.by_similarity ? find_by_similarity(s) : find_by_distance(s));
+    return f->reason == DP_UNIQUE ? find_same_title(s) : DOPPEL_OK;
 }
 
-doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
-                      doppel_error *error) {
-    original_search s = {
-        .engine = engine, .worker = worker, .query = query, .look = worker->look, .finding = finding, .error = error};
-    *finding = (dp_original){.reason = DP_UNIQUE};
-    finding->best.evidence = dp_evidence_none();
-    doppel_status status;
-    bool found;
-    do {
-        found = true;
-        status = find_once(&s);
-        if (status == DOPPEL_OK && finding->reason != DP_UNIQUE)
-            status = complete(&s, &found);
-        if (!found)
-            s.lost[s.lost_count++] = finding->best.number;
-    } while (status == DOPPEL_OK && !found && s.lost_count < LOST);
-    if (!found) {
-        finding->reason = DP_UNIQUE;
-        finding->best.evidence = dp_evidence_none();
+doppel_status dp_find(dp_worker *worker, const dp_query *query, dp_original *found, doppel_error *error) {
+    original_search s = begin_search(worker, query, found, error);
+    *found = (dp_original){.reason = DP_UNIQUE, .best.evidence = dp_evidence_none()};
+    for (bool there = false; !there && s.lost_count < LOST;) {
+        there = true;
+        DP_TRY(find_once(&s));
+        if (found->reason != DP_UNIQUE)
+            DP_TRY(complete(&s, &there));
+        if (!there)
+            s.lost[s.lost_count++] = found->best.number;
     }
-    return status;
+    if (s.lost_count == LOST)
+        *found = (dp_original){.best.evidence = dp_evidence_none(), .candidates = found->candidates};
+    return DOPPEL_OK;
 }

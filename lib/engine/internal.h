@@ -1,9 +1,8 @@
 /* internal.h - what the files of the engine share.
  *
- * The online line: item -> query.c (who is it?) -> find.c (who is near? how near, really?) -> lib/decide (is it a
- * copy?)
- * -> add.c (what follows from that). What is remembered, and until it is durable: lib/known. Every call takes a worker
- * of the pool, makes a query of its item and asks through the worker's look. */
+ * The online line: item -> query.c (what does it say of itself?) -> find.c (which document is near? how near, really?)
+ * -> lib/decide (is it a copy?) -> add.c (what follows from that). What is remembered, and until it is durable:
+ * lib/known. Every call takes a worker of the pool, makes a query of its item and asks through the worker's look. */
 #ifndef DP_ENGINE_INTERNAL_H
 #define DP_ENGINE_INTERNAL_H
 
@@ -14,6 +13,7 @@
 /* ---- what one thread works with ---- */
 
 typedef struct dp_worker {
+    doppel_engine *engine;
     dp_query_maker *maker;
     dp_look *look;
     doppel_matches near;
@@ -62,13 +62,16 @@ struct doppel_engine {
 
 /* A worker of the pool, and back. */
 doppel_status dp_worker_take(doppel_engine *engine, dp_worker **worker, doppel_error *error);
-void dp_worker_give(doppel_engine *engine, dp_worker *worker);
+void dp_worker_give(dp_worker *worker);
+/* The same with a look that has begun; one for reading or listing ends with it. */
+doppel_status dp_worker_begin(doppel_engine *engine, dp_purpose purpose, dp_worker **worker, doppel_error *error);
+void dp_worker_end(dp_worker *worker);
 
 /* ---- check: engine.c ---- */
 
 /* An item's query, with its text packed if it is to be kept. */
-doppel_status dp_engine_ask(doppel_engine *engine, dp_worker *worker, const doppel_item *item, dp_query *query,
-                            doppel_error *error);
+doppel_status dp_engine_ask(dp_worker *worker, const doppel_item *item, dp_query *query, doppel_error *error);
+
 /* What is counted of a verdict, once it stands. */
 typedef struct dp_outcome {
     dp_reason reason;
@@ -76,16 +79,21 @@ typedef struct dp_outcome {
     int distance;
 } dp_outcome;
 
-/* Counts a verdict. */
-void dp_engine_note(doppel_engine *engine, const dp_outcome *counted);
+void dp_engine_count(doppel_engine *engine, const dp_outcome *outcome);
+
+/* A query that is checked or added. */
+typedef struct dp_add {
+    doppel_verdict *verdict; /* what the caller gets; of an add, once it is durable */
+    doppel_status status;
+    dp_outcome outcome;
+} dp_add;
+
 /* Checks a query. */
-doppel_status dp_engine_answer(doppel_engine *engine, dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
-                               doppel_error *error);
+doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_verdict *verdict, doppel_error *error);
 /* The same for several, fetched together, where nothing is removed in a way that kind->again says: each has a status,
  * and *error is of the first that failed, or of all. */
-typedef struct dp_add dp_add;
-doppel_status dp_engine_answer_all(doppel_engine *engine, dp_worker *worker, const dp_query *const *queries,
-                                   dp_add *answers, size_t count, doppel_error *error);
+doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
+                                   doppel_error *error);
 
 /* ---- find.c: the worker's look has begun ---- */
 
@@ -98,16 +106,12 @@ typedef struct dp_original {
     uint64_t candidates;
 } dp_original;
 
-doppel_status dp_find(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
-                      doppel_error *error);
+doppel_status dp_find(dp_worker *worker, const dp_query *query, dp_original *found, doppel_error *error);
 /* The same for a check, with on_same_url as in an add; look->except may grow. */
-doppel_status dp_find_refreshed(doppel_engine *engine, dp_worker *worker, const dp_query *query, dp_original *finding,
-                                doppel_error *error);
+doppel_status dp_find_refreshed(dp_worker *worker, const dp_query *query, dp_original *found, doppel_error *error);
 
-/* Who has this id, document or copy; 0: nobody. */
-doppel_status dp_find_id(dp_worker *worker, doppel_slice id, uint64_t *number, doppel_error *error);
-/* The same by canonical URL. */
-doppel_status dp_find_url(dp_worker *worker, doppel_slice url, uint64_t *number, doppel_error *error);
+/* The number of the document or copy that has this id or canonical URL; 0: none has. */
+doppel_status dp_find_name(dp_worker *worker, dp_key key, doppel_slice name, uint64_t *number, doppel_error *error);
 /* Whether a document, or a copy that came by its URL or title, has the query's words: *number is the document's, or
  * that of the copy's original; 0: none has. A document goes before a copy. */
 doppel_status dp_find_words(dp_worker *worker, const dp_query *query, uint64_t *number, doppel_error *error);
@@ -117,15 +121,23 @@ doppel_status dp_read_set(dp_worker *worker, uint64_t number, const uint64_t **s
 /* Its sample, where samples are kept; data NULL: none is. */
 doppel_status dp_read_sample(dp_worker *worker, uint64_t number, doppel_slice *sample, doppel_error *error);
 
+/* What a number left, trace and record; false in *found: it is gone. */
+doppel_status dp_read_document(dp_look *look, uint64_t number, dp_trace *trace, dp_record *record, bool *found,
+                               doppel_error *error);
+
+/* Measures the similarity and containment of a query and a number by their sets, or samples. They stay what they were
+ * where there is nothing to compare, or where they cannot be `least`. */
+typedef struct dp_measuring {
+    const dp_query *query;
+    double least;
+    bool keep; /* keeps the features of the number (kind->keep_features) */
+} dp_measuring;
+doppel_status dp_measure(dp_worker *worker, const dp_measuring *measuring, uint64_t number, doppel_evidence *evidence,
+                         doppel_error *error);
+
 /* ---- add.c: the worker's look has begun with DP_LOOK_ADD ---- */
 
 #define DP_NO_NAME "the document has no id, no URL and no words: nothing to remember it by"
-
-typedef struct dp_add {
-    doppel_verdict *verdict; /* what the caller gets once it is durable */
-    doppel_status status;
-    dp_outcome counted;
-} dp_add;
 
 /* Queries to be added, in order. Each has a name. */
 typedef struct dp_adds {
@@ -139,9 +151,9 @@ typedef struct dp_adds {
 } dp_adds;
 
 /* Adds queries. A failure of one is its status; an error is one of all that were not decided, which have it, too. */
-doppel_status dp_engine_add_queries(doppel_engine *engine, dp_worker *worker, dp_adds *adds, doppel_error *error);
+doppel_status dp_engine_add_queries(dp_worker *worker, dp_adds *adds, doppel_error *error);
 /* Queues the removal of a number; `trace` is what it left. */
-doppel_status dp_engine_forget(dp_look *look, const dp_trace *trace, doppel_error *error);
+doppel_status dp_queue_removal(dp_look *look, const dp_trace *trace, doppel_error *error);
 
 /* Refuses to change what was opened to be read. */
 doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error);
@@ -158,8 +170,7 @@ typedef struct dp_wanted {
 doppel_status dp_stored_add(dp_worker *worker, uint64_t number, dp_wanted wanted, doppel_stored_list *list, bool *found,
                             doppel_error *error);
 /* The number of an id, else of a URL; 0: neither is known. */
-doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, doppel_slice name, uint64_t *number,
-                                doppel_error *error);
+doppel_status dp_find_id_or_url(dp_worker *worker, doppel_slice name, uint64_t *number, doppel_error *error);
 
 /* ---- log.c ---- */
 

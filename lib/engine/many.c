@@ -7,258 +7,237 @@
 /* Queries that are held at a time, and those of them that a thread takes at once. */
 enum { SLICE = 4096, PIECE = 8 };
 
-/* A slice of the items. */
-typedef struct item_slice {
-    doppel_engine *engine;
-    const doppel_item *items;
-    size_t count;
-    doppel_verdict *verdicts;
-    doppel_status *status; /* of each */
-    bool check;
-    dp_query **queries; /* of adds */
-    size_t piece;
-    _Atomic size_t next;
-    pthread_mutex_t lock;
-    size_t first_bad; /* the first item that failed, and why */
-    doppel_error why;
-    /* Adds: those that are not bad. */
-    const dp_query **query;
-    dp_add *add;
-    size_t *item; /* that each is of */
-    size_t added; /* in all slices */
-} item_slice;
-
-static void fail_item(item_slice *m, size_t i, doppel_status status, const doppel_error *why) {
-    pthread_mutex_lock(&m->lock);
-    m->status[i] = status;
-    if (i < m->first_bad) {
-        m->first_bad = i;
-        m->why = *why;
-    }
-    pthread_mutex_unlock(&m->lock);
-}
-
-static void check_item(item_slice *m, dp_worker *worker, size_t i) {
-    doppel_error why = {0};
-    dp_query query;
-    double began = dp_seconds();
-    doppel_status status = dp_engine_ask(m->engine, worker, &m->items[i], &query, &why);
-    if (status == DOPPEL_OK) {
-        status = dp_engine_answer(m->engine, worker, &query, &m->verdicts[i], &why);
-        atomic_fetch_add(&m->engine->counters.checks, 1);
-        dp_tally_add(&m->engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
-    }
-    m->status[i] = status;
-    if (status != DOPPEL_OK)
-        fail_item(m, i, status, &why);
-}
-
-/* A query of an item that outlives its maker. */
-static void ask_item(item_slice *m, dp_worker *worker, size_t i) {
-    doppel_error why = {0};
-    dp_query query;
-    doppel_status status = dp_engine_ask(m->engine, worker, &m->items[i], &query, &why);
-    if (status == DOPPEL_OK && !m->check && !query.id.length)
-        status = dp_fail(&why, DOPPEL_ERROR_INPUT, DP_NO_NAME);
-    if (status == DOPPEL_OK && !(m->queries[i] = dp_query_copy(&query)))
-        status = dp_no_memory(&why);
-    m->status[i] = status;
-    if (status != DOPPEL_OK)
-        fail_item(m, i, status, &why);
-}
-
-/* Items whose queries are fetched together. */
-static void check_together(item_slice *m, dp_worker *worker, size_t from, size_t to) {
-    double began = dp_seconds();
-    doppel_error why = {0};
-    size_t count = 0;
-    for (size_t i = from; i < to; i++) {
-        ask_item(m, worker, i);
-        if (m->status[i] == DOPPEL_OK)
-            m->item[from + count++] = i;
-    }
-    for (size_t k = from; k < from + count; k++) {
-        m->query[k] = m->queries[m->item[k]];
-        m->add[k] = (dp_add){.verdict = &m->verdicts[m->item[k]]};
-    }
-    doppel_status status = dp_engine_answer_all(m->engine, worker, m->query + from, m->add + from, count, &why);
-    for (size_t k = from; k < from + count; k++) {
-        doppel_status one = status == DOPPEL_OK ? m->add[k].status : status;
-        if (one != DOPPEL_OK)
-            fail_item(m, m->item[k], one, &why);
-        dp_tally_add(&m->engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
-    }
-    atomic_fetch_add(&m->engine->counters.checks, count);
-}
-
-static void do_piece(item_slice *m, dp_worker *worker, size_t from, size_t to) {
-    if (m->check && m->piece > PIECE) {
-        check_together(m, worker, from, to);
-        return;
-    }
-    for (size_t i = from; i < to; i++)
-        (m->check ? check_item : ask_item)(m, worker, i);
-}
-
-/* Items of a slice, a piece at a time. */
-static void work(void *user, size_t thread) {
-    item_slice *m = user;
-    doppel_error why = {0};
-    dp_worker *worker;
-    (void)thread;
-    doppel_status status = dp_worker_take(m->engine, &worker, &why);
-    for (size_t from; (from = atomic_fetch_add(&m->next, m->piece)) < m->count;) {
-        size_t to = from + m->piece < m->count ? from + m->piece : m->count;
-        if (status == DOPPEL_OK)
-            do_piece(m, worker, from, to);
-        for (size_t i = from; i < to && status != DOPPEL_OK; i++)
-            fail_item(m, i, status, &why);
-    }
-    if (status == DOPPEL_OK)
-        dp_worker_give(m->engine, worker);
-}
-
-static void prepare(item_slice *m) {
-    size_t threads = dp_thread_count(m->engine->options.threads), enough = m->count / (2 * m->piece) + 1;
-    dp_run_threads(threads < enough ? threads : enough, work, m);
-}
-
-/* Adds a slice, in order, in a look that has begun. Stops at the first that fails when nobody asks for each status. */
-static doppel_status add_slice(item_slice *m, dp_worker *worker, bool stop, doppel_error *error) {
-    dp_adds adds = {.query = m->query, .add = m->add, .stop = stop};
-    for (size_t i = 0; i < m->count && !(stop && i >= m->first_bad); i++) {
-        if (m->status[i] != DOPPEL_OK)
-            continue;
-        m->query[adds.count] = m->queries[i];
-        m->add[adds.count] = (dp_add){.verdict = &m->verdicts[i]};
-        m->item[adds.count++] = i;
-    }
-    doppel_status status = dp_engine_add_queries(m->engine, worker, &adds, error);
-    m->added += adds.done;
-    for (size_t k = 0; k < adds.count; k++)
-        if (m->add[k].status != DOPPEL_OK)
-            fail_item(m, m->item[k], m->add[k].status, &adds.why);
-    return status;
-}
-
-static void free_queries(item_slice *m) {
-    for (size_t i = 0; i < m->count && m->queries; i++) {
-        free(m->queries[i]);
-        m->queries[i] = NULL;
-    }
-}
-
-/* What of a call is told as a whole: the first failure, unless each has a status of its own. */
-static doppel_status told(const item_slice *m, bool each, doppel_error *error) {
-    if (each || m->first_bad == SIZE_MAX)
-        return DOPPEL_OK;
-    if (error)
-        *error = m->why;
-    return m->status[m->first_bad];
-}
-
+/* What a call was given, and the slice of it that is at hand. */
 typedef struct item_batch {
     doppel_engine *engine;
     const doppel_item *items;
     size_t count;
     doppel_verdict *verdicts;
-    doppel_status *status;
+    doppel_status *each; /* the caller's, of each item; NULL: the first that fails ends the call */
     bool check;
+    size_t piece;
+
+    size_t from, size;     /* of the slice; the rest is about its items */
+    doppel_status *status; /* of each */
+    dp_query **queries;    /* of adds, and of checks that are fetched together */
+    _Atomic size_t next;
+    pthread_mutex_t lock;
+    size_t first_bad; /* the first that failed, and why */
+    doppel_error why;
+    /* Those that have not failed, by their order. */
+    const dp_query **query;
+    dp_add *add;
+    size_t *item; /* that each is of */
+    size_t added; /* in all slices */
 } item_batch;
 
-/* What a slice has come to. Of adds, what a commit takes back afterwards is told by its own line. */
-static void log_slice(const item_batch *b, const item_slice *m, size_t from) {
-    for (size_t i = 0; i < m->count && dp_engine_logs(b->engine, DOPPEL_LOG_INFO); i++) {
-        doppel_error why = {.code = m->status[i]};
-        dp_log_begin(b->engine, b->check ? "CHECK" : "ADD", &b->items[from + i]);
-        dp_log_end(b->engine, b->check ? "CHECK" : "ADD", m->status[i], &why, &m->verdicts[i], 0, NULL);
+static void fail_item(item_batch *b, size_t i, doppel_status status, const doppel_error *why) {
+    pthread_mutex_lock(&b->lock);
+    b->status[i] = status;
+    if (i < b->first_bad) {
+        b->first_bad = i;
+        b->why = *why;
     }
+    pthread_mutex_unlock(&b->lock);
 }
 
-static doppel_status run_slice(const item_batch *b, item_slice *m, dp_worker *worker, size_t from,
-                               doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
-    m->items = b->items + from;
-    m->verdicts = b->verdicts + from;
-    m->count = b->count - from < SLICE ? b->count - from : SLICE;
-    m->next = 0;
-    m->first_bad = SIZE_MAX;
-    prepare(m);
-    if (!b->check)
-        status = add_slice(m, worker, !b->status, error);
-    free_queries(m);
-    if (b->status)
-        memcpy(b->status + from, m->status, m->count * sizeof *m->status);
-    log_slice(b, m, from);
-    for (size_t i = from + m->count; i < b->count && b->status && status != DOPPEL_OK; i++)
-        b->status[i] = status;
-    return status == DOPPEL_OK ? told(m, b->status != NULL, error) : status;
+static void check_item(item_batch *b, dp_worker *worker, size_t i) {
+    doppel_error why = {0};
+    dp_query query;
+    double began = dp_seconds();
+    doppel_status status = dp_engine_ask(worker, &b->items[b->from + i], &query, &why);
+    if (status == DOPPEL_OK) {
+        status = dp_engine_answer(worker, &query, &b->verdicts[b->from + i], &why);
+        atomic_fetch_add(&b->engine->counters.checks, 1);
+        dp_tally_add(&b->engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
+    }
+    b->status[i] = status;
+    if (status != DOPPEL_OK)
+        fail_item(b, i, status, &why);
 }
 
-static doppel_status run_slices(const item_batch *b, item_slice *m, dp_worker *worker, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
-    pthread_mutex_init(&m->lock, NULL);
-    m->status = calloc(SLICE, sizeof *m->status);
-    m->queries = calloc(SLICE, sizeof *m->queries);
-    m->query = calloc(SLICE, sizeof *m->query);
-    m->add = calloc(SLICE, sizeof *m->add);
-    m->item = calloc(SLICE, sizeof *m->item);
-    if (!m->status || !m->queries || !m->query || !m->add || !m->item)
-        status = dp_no_memory(error);
-    for (size_t from = 0; from < b->count && status == DOPPEL_OK; from += SLICE)
-        status = run_slice(b, m, worker, from, error);
-    free(m->status);
-    free(m->queries);
-    free(m->query);
-    free(m->add);
-    free(m->item);
-    pthread_mutex_destroy(&m->lock);
+/* A query of an item that outlives its maker. */
+static void ask_item(item_batch *b, dp_worker *worker, size_t i) {
+    doppel_error why = {0};
+    dp_query query;
+    doppel_status status = dp_engine_ask(worker, &b->items[b->from + i], &query, &why);
+    if (status == DOPPEL_OK && !b->check && !query.id.length)
+        status = dp_fail(&why, DOPPEL_ERROR_INPUT, DP_NO_NAME);
+    if (status == DOPPEL_OK && !(b->queries[i] = dp_query_copy(&query)))
+        status = dp_no_memory(&why);
+    b->status[i] = status;
+    if (status != DOPPEL_OK)
+        fail_item(b, i, status, &why);
+}
+
+/* Items whose queries are fetched together. */
+static void check_together(item_batch *b, dp_worker *worker, size_t from, size_t to) {
+    double began = dp_seconds();
+    doppel_error why = {0};
+    size_t count = 0;
+    for (size_t i = from; i < to; i++) {
+        ask_item(b, worker, i);
+        if (b->status[i] == DOPPEL_OK)
+            b->item[from + count++] = i;
+    }
+    for (size_t k = from; k < from + count; k++) {
+        b->query[k] = b->queries[b->item[k]];
+        b->add[k] = (dp_add){.verdict = &b->verdicts[b->from + b->item[k]]};
+    }
+    doppel_status status = dp_engine_answer_all(worker, b->query + from, b->add + from, count, &why);
+    for (size_t k = from; k < from + count; k++) {
+        doppel_status one = status == DOPPEL_OK ? b->add[k].status : status;
+        if (one != DOPPEL_OK)
+            fail_item(b, b->item[k], one, &why);
+        dp_tally_add(&b->engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
+    }
+    atomic_fetch_add(&b->engine->counters.checks, count);
+}
+
+static void do_piece(item_batch *b, dp_worker *worker, size_t from, size_t to) {
+    if (b->check && b->piece > PIECE) {
+        check_together(b, worker, from, to);
+        return;
+    }
+    for (size_t i = from; i < to; i++)
+        (b->check ? check_item : ask_item)(b, worker, i);
+}
+
+/* Items of a slice, a piece at a time. */
+static void work(void *user, size_t thread) {
+    item_batch *b = user;
+    doppel_error why = {0};
+    dp_worker *worker;
+    (void)thread;
+    doppel_status status = dp_worker_take(b->engine, &worker, &why);
+    for (size_t from; (from = atomic_fetch_add(&b->next, b->piece)) < b->size;) {
+        size_t to = from + b->piece < b->size ? from + b->piece : b->size;
+        if (status == DOPPEL_OK)
+            do_piece(b, worker, from, to);
+        for (size_t i = from; i < to && status != DOPPEL_OK; i++)
+            fail_item(b, i, status, &why);
+    }
+    if (status == DOPPEL_OK)
+        dp_worker_give(worker);
+}
+
+static void prepare(item_batch *b) {
+    size_t threads = dp_thread_count(b->engine->options.threads), enough = b->size / (2 * b->piece) + 1;
+    dp_run_threads(threads < enough ? threads : enough, work, b);
+}
+
+/* Adds a slice, in order, in a look that has begun. Stops at the first that fails when nobody asks for each status. */
+static doppel_status add_slice(item_batch *b, dp_worker *worker, doppel_error *error) {
+    bool stop = !b->each;
+    dp_adds adds = {.query = b->query, .add = b->add, .stop = stop};
+    for (size_t i = 0; i < b->size && !(stop && i >= b->first_bad); i++) {
+        if (b->status[i] != DOPPEL_OK)
+            continue;
+        b->query[adds.count] = b->queries[i];
+        b->add[adds.count] = (dp_add){.verdict = &b->verdicts[b->from + i]};
+        b->item[adds.count++] = i;
+    }
+    doppel_status status = dp_engine_add_queries(worker, &adds, error);
+    b->added += adds.done;
+    for (size_t k = 0; k < adds.count; k++)
+        if (b->add[k].status != DOPPEL_OK)
+            fail_item(b, b->item[k], b->add[k].status, &adds.why);
     return status;
 }
 
-static doppel_status check_batch(const item_batch *b, item_slice *m, doppel_error *error) {
-    size_t fetches = b->engine->known->kind->fetches;
-    m->piece = fetches > PIECE ? fetches : PIECE;
-    return run_slices(b, m, NULL, error);
+static void free_queries(item_batch *b) {
+    for (size_t i = 0; i < b->size && b->queries; i++) {
+        free(b->queries[i]);
+        b->queries[i] = NULL;
+    }
 }
 
-/* Adds, and waits until all is durable. What was committed and then failed to become durable is all taken back. */
-static doppel_status add_batch(const item_batch *b, item_slice *m, doppel_error *error) {
-    double began = dp_seconds();
-    doppel_error why = {0};
-    dp_worker *worker;
-    m->piece = PIECE;
-    doppel_status status = dp_engine_may_write(b->engine, error);
-    DP_THEN(status, dp_worker_take(b->engine, &worker, error));
-    if (status != DOPPEL_OK)
-        return status;
-    status = dp_look_begin(worker->look, DP_LOOK_ADD, error);
-    if (status == DOPPEL_OK) {
-        status = run_slices(b, m, worker, error);
-        doppel_status written = worker->look->kind->end(worker->look, &why);
-        for (size_t i = 0; i < b->count && written != DOPPEL_OK && b->status; i++)
-            if (b->status[i] == DOPPEL_OK)
-                b->status[i] = written;
-        if (written != DOPPEL_OK && status == DOPPEL_OK && error)
-            *error = why;
-        status = status == DOPPEL_OK ? written : status;
+/* What a slice has come to. Of adds, what a commit takes back afterwards is told by its own line. */
+static void log_slice(const item_batch *b) {
+    const char *what = b->check ? "CHECK" : "ADD";
+    for (size_t i = 0; i < b->size && dp_engine_logs(b->engine, DOPPEL_LOG_INFO); i++) {
+        doppel_error why = {.code = b->status[i]};
+        dp_log_begin(b->engine, what, &b->items[b->from + i]);
+        dp_log_end(b->engine, what, b->status[i], &why, &b->verdicts[b->from + i], 0, NULL);
     }
-    dp_worker_give(b->engine, worker);
-    for (size_t i = 0; i < m->added; i++)
-        dp_tally_add(&b->engine->counters.add_time, (uint64_t)((dp_seconds() - began) * 1e6));
+}
+
+static doppel_status run_slice(item_batch *b, dp_worker *worker, doppel_error *error) {
+    doppel_status status = DOPPEL_OK;
+    b->size = b->count - b->from < SLICE ? b->count - b->from : SLICE;
+    b->next = 0;
+    b->first_bad = SIZE_MAX;
+    prepare(b);
+    if (!b->check)
+        status = add_slice(b, worker, error);
+    free_queries(b);
+    if (b->each)
+        memcpy(b->each + b->from, b->status, b->size * sizeof *b->status);
+    log_slice(b);
+    for (size_t i = b->from + b->size; i < b->count && b->each && status != DOPPEL_OK; i++)
+        b->each[i] = status;
+    if (status != DOPPEL_OK || b->each || b->first_bad == SIZE_MAX)
+        return status;
+    if (error)
+        *error = b->why;
+    return b->status[b->first_bad];
+}
+
+static doppel_status run_slices(item_batch *b, dp_worker *worker, doppel_error *error) {
+    doppel_status status = DOPPEL_OK;
+    pthread_mutex_init(&b->lock, NULL);
+    b->status = calloc(SLICE, sizeof *b->status);
+    b->queries = calloc(SLICE, sizeof *b->queries);
+    b->query = calloc(SLICE, sizeof *b->query);
+    b->add = calloc(SLICE, sizeof *b->add);
+    b->item = calloc(SLICE, sizeof *b->item);
+    if (!b->status || !b->queries || !b->query || !b->add || !b->item)
+        status = dp_no_memory(error);
+    for (; b->from < b->count && status == DOPPEL_OK; b->from += SLICE)
+        status = run_slice(b, worker, error);
+    free(b->status);
+    free(b->queries);
+    free(b->query);
+    free(b->add);
+    free(b->item);
+    pthread_mutex_destroy(&b->lock);
     return status;
 }
 
 doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item *items, size_t count,
                                         doppel_verdict *verdicts, doppel_status *status, doppel_error *error) {
-    const item_batch b = {engine, items, count, verdicts, status, true};
-    item_slice m = {.engine = engine, .check = true};
-    return check_batch(&b, &m, error);
+    item_batch b = {engine, items, count, verdicts, status, .check = true};
+    size_t fetches = engine->known->kind->fetches;
+    b.piece = fetches > PIECE ? fetches : PIECE;
+    return run_slices(&b, NULL, error);
+}
+
+/* What was committed and then failed to become durable is all taken back. */
+static doppel_status add_in_look(item_batch *b, dp_worker *worker, doppel_error *error) {
+    doppel_error why = {0};
+    doppel_status status = run_slices(b, worker, error), written = worker->look->kind->end(worker->look, &why);
+    if (written == DOPPEL_OK)
+        return status;
+    for (size_t i = 0; i < b->count && b->each; i++)
+        if (b->each[i] == DOPPEL_OK)
+            b->each[i] = written;
+    if (status != DOPPEL_OK)
+        return status;
+    if (error)
+        *error = why;
+    return written;
 }
 
 doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,
                                       doppel_verdict *verdicts, doppel_status *status, doppel_error *error) {
-    const item_batch b = {engine, items, count, verdicts, status, false};
-    item_slice m = {.engine = engine};
-    return add_batch(&b, &m, error);
+    double began = dp_seconds();
+    item_batch b = {engine, items, count, verdicts, status, .piece = PIECE};
+    dp_worker *worker;
+    DP_TRY(dp_engine_may_write(engine, error));
+    DP_TRY(dp_worker_begin(engine, DP_LOOK_ADD, &worker, error));
+    doppel_status done = add_in_look(&b, worker, error);
+    dp_worker_give(worker);
+    for (size_t i = 0; i < b.added; i++)
+        dp_tally_add(&engine->counters.add_time, (uint64_t)((dp_seconds() - began) * 1e6));
+    return done;
 }

@@ -414,6 +414,7 @@ static doppel_status worker_create(doppel_engine *engine, dp_worker **worker, do
     *worker = NULL;
     if (!made)
         return dp_no_memory(error);
+    made->engine = engine;
     doppel_status status = dp_query_maker_create(&engine->sketching, &made->maker, error);
     DP_THEN(status, dp_look_create(engine->known, &made->look, error));
     if (status == DOPPEL_OK)
@@ -432,11 +433,25 @@ doppel_status dp_worker_take(doppel_engine *engine, dp_worker **worker, doppel_e
     return *worker ? DOPPEL_OK : worker_create(engine, worker, error);
 }
 
-void dp_worker_give(doppel_engine *engine, dp_worker *worker) {
+void dp_worker_give(dp_worker *worker) {
+    doppel_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->pool_lock);
     worker->next = engine->pool;
     engine->pool = worker;
     pthread_mutex_unlock(&engine->pool_lock);
+}
+
+doppel_status dp_worker_begin(doppel_engine *engine, dp_purpose purpose, dp_worker **worker, doppel_error *error) {
+    DP_TRY(dp_worker_take(engine, worker, error));
+    doppel_status status = dp_look_begin((*worker)->look, purpose, error);
+    if (status != DOPPEL_OK)
+        dp_worker_give(*worker);
+    return status;
+}
+
+void dp_worker_end(dp_worker *worker) {
+    (void)worker->look->kind->end(worker->look, NULL);
+    dp_worker_give(worker);
 }
 
 /* ---- opening and closing ---- */

@@ -73,10 +73,10 @@ static doppel_status check_length(const doppel_document *d, const char *name, si
 
 /* The names that are given, before anything is made of them. */
 static doppel_status check_names(const doppel_document *d, doppel_error *error) {
-    doppel_status status = check_length(d, "an id", d->id ? d->id_length : 0, error);
-    DP_THEN(status, check_length(d, "a URL", d->url ? d->url_length : 0, error));
-    DP_THEN(status, check_length(d, "the target of a redirect", d->alias ? d->alias_length : 0, error));
-    return status == DOPPEL_OK ? check_length(d, "a title", d->title ? d->title_length : 0, error) : status;
+    DP_TRY(check_length(d, "an id", d->id ? d->id_length : 0, error));
+    DP_TRY(check_length(d, "a URL", d->url ? d->url_length : 0, error));
+    DP_TRY(check_length(d, "the target of a redirect", d->alias ? d->alias_length : 0, error));
+    return check_length(d, "a title", d->title ? d->title_length : 0, error);
 }
 
 /* Where it comes from: an empty one says nothing. */
@@ -99,9 +99,8 @@ static doppel_status ask_address(dp_query_maker *a, const doppel_document *d, co
         q->url = (doppel_slice){d->url, d->url_length};
     if (dp_document_address(d, page, a->sketching.url_without, &a->url) != DOPPEL_OK)
         return dp_no_memory(error);
-    if (a->url.size) {
+    if (a->url.size)
         q->canonical = (doppel_slice){a->url.data, a->url.size};
-    }
     return check_length(d, "a canonical URL", a->url.size, error);
 }
 
@@ -163,9 +162,8 @@ static void ask_id(dp_query_maker *a, const doppel_document *d, dp_query *q) {
 /* ---- sketches ---- */
 
 doppel_status dp_query_take_sketch(dp_query_maker *a, const doppel_sketch *sketch, dp_query *q, doppel_error *error) {
-    static const uint8_t none[32];
     q->words = sketch->words;
-    q->has_digest = memcmp(sketch->digest, none, sizeof none) != 0;
+    q->has_digest = dp_has_digest(sketch->digest);
     memcpy(q->digest, sketch->digest, sizeof q->digest);
     memcpy(q->fingerprint, sketch->fingerprint, sizeof q->fingerprint);
     if (!q->content || !a->sketching.by_similarity)
@@ -234,17 +232,11 @@ static doppel_status check_sketches(const dp_query_maker *a, const doppel_item *
     return DOPPEL_OK;
 }
 
-/* A digest of zeros is what a sketch without words has. */
-static bool has_no_words(const doppel_item *item) {
-    static const uint8_t none[32];
-    return item->digest && !memcmp(item->digest, none, sizeof none);
-}
-
 static doppel_status ask_sketches(dp_query_maker *a, const doppel_item *item, dp_query *q, doppel_error *error) {
     doppel_sketch sketch = {.words = item->words, .set = item->set, .set_count = item->set ? item->set_count : 0};
-    doppel_status status = check_sketches(a, item, error);
-    if (status != DOPPEL_OK || has_no_words(item))
-        return status;
+    DP_TRY(check_sketches(a, item, error));
+    if (item->digest && !dp_has_digest(item->digest))
+        return DOPPEL_OK;
     q->content = !item->words || item->words >= a->sketching.min_words;
     bool sampled = item->sample.data && a->sketching.by_similarity;
     if (item->restore && item->restore->original_id.data && !sketch.set_count && !sampled)
@@ -259,9 +251,9 @@ static doppel_status ask_sketches(dp_query_maker *a, const doppel_item *item, dp
         memcpy(sketch.digest, item->digest, sizeof sketch.digest);
     bool content = q->content;
     q->content = content && !sampled;
-    status = dp_query_take_sketch(a, &sketch, q, error);
+    DP_TRY(dp_query_take_sketch(a, &sketch, q, error));
     q->content = content;
-    return status == DOPPEL_OK && content && sampled ? take_sample(a, item->sample, q, error) : status;
+    return content && sampled ? take_sample(a, item->sample, q, error) : DOPPEL_OK;
 }
 
 /* Whether the item's own sketches are used: by similarity a text tells more than a fingerprint without a set. */
@@ -290,17 +282,16 @@ doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *given, dp_
     dp_copy_options(&item, given, sizeof item);
     const doppel_document *d = &item.document;
     *query = (dp_query){.ttl = item.ttl, .restore = item.restore};
-    doppel_status status = check_names(d, error);
-    DP_THEN(status, ask_origin(&item, query, error));
-    DP_THEN(status, read_text(maker, d, &page, error));
-    DP_THEN(status, ask_address(maker, d, &page, query, error));
-    DP_THEN(status, ask_title(maker, d, &page, query, error));
-    DP_THEN(status, ask_fields(maker, d, query, error));
-    DP_THEN(status, is_sketched(maker, &item, &page) ? ask_sketches(maker, &item, query, error)
-                                                     : ask_text(maker, d, &page, query, error));
-    if (status == DOPPEL_OK)
-        ask_id(maker, d, query);
-    return status;
+    DP_TRY(check_names(d, error));
+    DP_TRY(ask_origin(&item, query, error));
+    DP_TRY(read_text(maker, d, &page, error));
+    DP_TRY(ask_address(maker, d, &page, query, error));
+    DP_TRY(ask_title(maker, d, &page, query, error));
+    DP_TRY(ask_fields(maker, d, query, error));
+    DP_TRY(is_sketched(maker, &item, &page) ? ask_sketches(maker, &item, query, error)
+                                            : ask_text(maker, d, &page, query, error));
+    ask_id(maker, d, query);
+    return DOPPEL_OK;
 }
 
 /* ---- copies ---- */

@@ -65,29 +65,13 @@ static doppel_stored *next_stored(doppel_stored_list *list) {
     return &list->stored[list->count];
 }
 
-/* A text as it is kept, unpacked; one that cannot be is left out. False: no memory. */
-static bool unpack_text(doppel_stored_list *list, doppel_slice packed, uint64_t length, doppel_slice *text) {
-    char *to = take_memory(list, length);
-    if (!to)
-        return false;
-    size_t size = ZSTD_decompress(to, length, packed.data, packed.length);
-    if (!ZSTD_isError(size))
-        *text = (doppel_slice){to, size};
-    return true;
-}
-
-static void free_blocks(list_memory *h, list_block *until) {
-    for (list_block *b = h->blocks, *next; b && b != until; b = next) {
-        next = b->next;
-        free(b);
-    }
-    h->blocks = until;
-}
-
 void dp_stored_list_clear(doppel_stored_list *list) {
+    list_memory *h = list->held;
     list->count = 0;
-    if (list->held)
-        free_blocks(list->held, NULL);
+    for (list_block *next; h && h->blocks; h->blocks = next) {
+        next = h->blocks->next;
+        free(h->blocks);
+    }
 }
 
 void doppel_stored_list_free(doppel_stored_list *list) {
@@ -146,48 +130,55 @@ typedef struct stored_reading {
 
 /* The URLs of the copies that are linked to it. */
 static doppel_status read_aliases(stored_reading *r) {
-    uint64_t few[64], *links = few;
+    enum { FEW = 64 };
+    uint64_t few[FEW], *links = few;
     size_t found = 0;
-    doppel_status status = r->look->kind->links(r->look, r->number, few, 64, &found, r->error);
-    if (status != DOPPEL_OK || !found)
-        return status;
-    if (found > 64) {
+    DP_TRY(r->look->kind->links(r->look, r->number, few, FEW, &found, r->error));
+    if (!found)
+        return DOPPEL_OK;
+    if (found > FEW) {
         if (!(links = take_memory(r->list, found * sizeof *links)))
             return dp_no_memory(r->error);
-        status = r->look->kind->links(r->look, r->number, links, found, &found, r->error);
+        DP_TRY(r->look->kind->links(r->look, r->number, links, found, &found, r->error));
     }
     doppel_slice *aliases = take_memory(r->list, found * sizeof *aliases);
     if (!aliases)
         return dp_no_memory(r->error);
     r->to->aliases = aliases;
-    for (size_t i = 0; i < found && status == DOPPEL_OK; i++) {
+    for (size_t i = 0; i < found; i++) {
         dp_record record;
         bool there = false;
-        status = r->look->kind->alive(r->look, links[i], &there, r->error);
-        if (status == DOPPEL_OK && there)
-            status = dp_look_record(r->look, links[i], &record, &there, r->error);
-        if (status == DOPPEL_OK && there && record.url.length &&
-            !copy_slice(r->list, record.url, &aliases[r->to->alias_count++]))
-            status = dp_no_memory(r->error);
+        DP_TRY(r->look->kind->alive(r->look, links[i], &there, r->error));
+        if (there)
+            DP_TRY(dp_look_record(r->look, links[i], &record, &there, r->error));
+        if (there && record.url.length && !copy_slice(r->list, record.url, &aliases[r->to->alias_count++]))
+            return dp_no_memory(r->error);
     }
-    return status;
+    return DOPPEL_OK;
 }
 
+/* A text, unpacked; one that cannot be is left out. */
 static doppel_status read_text(stored_reading *r, uint64_t length) {
     doppel_slice packed;
-    doppel_status status = dp_look_read(r->look, DP_PART_TEXT, r->number, &packed, r->error);
-    if (status != DOPPEL_OK || !packed.data)
-        return status;
-    return unpack_text(r->list, packed, length, &r->to->text) ? DOPPEL_OK : dp_no_memory(r->error);
+    DP_TRY(dp_look_read(r->look, DP_PART_TEXT, r->number, &packed, r->error));
+    if (!packed.data)
+        return DOPPEL_OK;
+    char *to = take_memory(r->list, length);
+    if (!to)
+        return dp_no_memory(r->error);
+    size_t size = ZSTD_decompress(to, length, packed.data, packed.length);
+    if (!ZSTD_isError(size))
+        r->to->text = (doppel_slice){to, size};
+    return DOPPEL_OK;
 }
 
 /* A sample, with the keys of its bands: their number, each, the sample. */
 static doppel_status read_sample(stored_reading *r, const dp_trace *trace) {
     doppel_slice sample;
-    doppel_status status = dp_read_sample(r->worker, r->number, &sample, r->error);
     size_t head = 1 + 4 * trace->key_count;
-    if (status != DOPPEL_OK || !sample.data)
-        return status;
+    DP_TRY(dp_read_sample(r->worker, r->number, &sample, r->error));
+    if (!sample.data)
+        return DOPPEL_OK;
     char *kept = take_memory(r->list, head + sample.length);
     if (!kept)
         return dp_no_memory(r->error);
@@ -202,9 +193,9 @@ static doppel_status read_sample(stored_reading *r, const dp_trace *trace) {
 static doppel_status read_set(stored_reading *r) {
     const uint64_t *set;
     size_t count;
-    doppel_status status = dp_read_set(r->worker, r->number, &set, &count, r->error);
-    if (status != DOPPEL_OK || !set)
-        return status;
+    DP_TRY(dp_read_set(r->worker, r->number, &set, &count, r->error));
+    if (!set)
+        return DOPPEL_OK;
     uint64_t *kept = take_memory(r->list, count * sizeof *kept);
     if (!kept)
         return dp_no_memory(r->error);
@@ -217,32 +208,30 @@ static doppel_status read_set(stored_reading *r) {
 static doppel_status read_number(stored_reading *r, const dp_wanted *wanted, bool *found) {
     dp_trace trace;
     dp_record record;
-    doppel_status status = dp_look_trace(r->look, r->number, &trace, found, r->error);
-    if (status == DOPPEL_OK && *found && !dp_trace_is_kept(&trace))
-        *found = false;
-    if (status == DOPPEL_OK && *found)
-        status = dp_look_record(r->look, r->number, &record, found, r->error);
-    if (status != DOPPEL_OK || !*found)
-        return status;
     dp_counts counts;
     bool there = true;
+    DP_TRY(dp_look_trace(r->look, r->number, &trace, found, r->error));
+    *found = *found && dp_trace_is_kept(&trace);
+    if (*found)
+        DP_TRY(dp_look_record(r->look, r->number, &record, found, r->error));
+    if (!*found)
+        return DOPPEL_OK;
     *r->to = stored_of(&trace, &record);
     if (trace.kind == DP_TRACE_COPY)
-        status = r->look->kind->alive(r->look, trace.of, &there, r->error);
+        DP_TRY(r->look->kind->alive(r->look, trace.of, &there, r->error));
     r->to->original_gone = !there;
-    if (status == DOPPEL_OK && !copy_names(r->list, &record, r->to))
+    if (!copy_names(r->list, &record, r->to))
         return dp_no_memory(r->error);
-    DP_THEN(status, r->look->kind->counts(r->look, r->number, &counts, r->error));
-    if (status == DOPPEL_OK)
-        copy_counts(&counts, r->to);
-    DP_THEN(status, read_aliases(r));
-    if (status == DOPPEL_OK && wanted->text && record.text_length)
-        status = read_text(r, record.text_length);
+    DP_TRY(r->look->kind->counts(r->look, r->number, &counts, r->error));
+    copy_counts(&counts, r->to);
+    DP_TRY(read_aliases(r));
+    if (wanted->text && record.text_length)
+        DP_TRY(read_text(r, record.text_length));
     if (record.sampled)
         r->to->set_count = record.set_count;
-    if (status == DOPPEL_OK && wanted->set && record.set_count)
-        status = record.sampled ? read_sample(r, &trace) : read_set(r);
-    return status;
+    if (!wanted->set || !record.set_count)
+        return DOPPEL_OK;
+    return record.sampled ? read_sample(r, &trace) : read_set(r);
 }
 
 doppel_status dp_stored_add(dp_worker *worker, uint64_t number, dp_wanted wanted, doppel_stored_list *list, bool *found,
@@ -252,64 +241,61 @@ doppel_status dp_stored_add(dp_worker *worker, uint64_t number, dp_wanted wanted
     *found = false;
     if (!(r.to = next_stored(list)))
         return dp_no_memory(error);
-    doppel_status status = r.look->kind->alive(r.look, number, &there, error);
-    if (status != DOPPEL_OK || !there)
-        return status;
-    status = read_number(&r, &wanted, found);
-    list->count += status == DOPPEL_OK && *found;
-    return status;
+    DP_TRY(r.look->kind->alive(r.look, number, &there, error));
+    if (there)
+        DP_TRY(read_number(&r, &wanted, found));
+    list->count += *found;
+    return DOPPEL_OK;
 }
 
 /* ---- one, by its name ---- */
 
 /* A name as the canonical URL that it may be; the worker's. */
-static doppel_status canonical(doppel_engine *engine, dp_worker *worker, doppel_slice name, doppel_slice *url,
-                               doppel_error *error) {
+static doppel_status canonical(dp_worker *worker, doppel_slice name, doppel_slice *url, doppel_error *error) {
     dp_buffer *to = &worker->packed;
     if (!dp_reserve(&to->data, &to->capacity, 3 * name.length + 64, 1))
         return dp_no_memory(error);
-    doppel_status status = doppel_url_canonical(name.data, name.length, NULL, engine->options.url_without, to->data,
-                                                to->capacity, &to->size);
+    doppel_status status = doppel_url_canonical(name.data, name.length, NULL, worker->engine->options.url_without,
+                                                to->data, to->capacity, &to->size);
     *url = (doppel_slice){to->data, to->size};
     return status == DOPPEL_OK ? status : dp_fail(error, status, "%s", doppel_status_name(status));
 }
 
-doppel_status dp_engine_resolve(doppel_engine *engine, dp_worker *worker, doppel_slice name, uint64_t *number,
-                                doppel_error *error) {
+doppel_status dp_find_id_or_url(dp_worker *worker, doppel_slice name, uint64_t *number, doppel_error *error) {
     doppel_slice url;
-    doppel_status status = dp_find_id(worker, name, number, error);
-    if (status != DOPPEL_OK || *number || !name.length)
-        return status;
-    status = canonical(engine, worker, name, &url, error);
-    return status == DOPPEL_OK ? dp_find_url(worker, url, number, error) : status;
+    DP_TRY(dp_find_name(worker, DP_KEY_ID, name, number, error));
+    if (*number || !name.length)
+        return DOPPEL_OK;
+    DP_TRY(canonical(worker, name, &url, error));
+    return dp_find_name(worker, DP_KEY_URL, url, number, error);
+}
+
+static doppel_status get(dp_worker *worker, doppel_slice name, doppel_stored_list *list, doppel_error *error) {
+    uint64_t number = 0;
+    bool found;
+    DP_TRY(dp_find_id_or_url(worker, name, &number, error));
+    return number ? dp_stored_add(worker, number, (dp_wanted){.text = true, .set = true}, list, &found, error)
+                  : DOPPEL_OK;
 }
 
 doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, size_t length, doppel_stored_list *list,
                                 doppel_error *error) {
-    dp_worker *worker;
-    dp_stored_list_clear(list);
-    doppel_status status = dp_worker_take(engine, &worker, error);
-    if (status != DOPPEL_OK)
-        return status;
+    bool again;
+    doppel_status status;
     do {
-        uint64_t number = 0;
-        bool found;
+        dp_worker *worker;
         dp_stored_list_clear(list);
-        status = dp_look_begin(worker->look, DP_LOOK_READ, error);
-        if (status != DOPPEL_OK)
-            break;
-        status = dp_engine_resolve(engine, worker, (doppel_slice){id_or_url, length}, &number, error);
-        if (status == DOPPEL_OK && number)
-            status = dp_stored_add(worker, number, (dp_wanted){.text = true, .set = true}, list, &found, error);
-        (void)worker->look->kind->end(worker->look, NULL);
-    } while (status == DOPPEL_OK && !list->count && worker->look->kind->again(worker->look));
-    dp_worker_give(engine, worker);
+        DP_TRY(dp_worker_begin(engine, DP_LOOK_READ, &worker, error));
+        status = get(worker, (doppel_slice){id_or_url, length}, list, error);
+        again = status == DOPPEL_OK && !list->count && worker->look->kind->again(worker->look);
+        dp_worker_end(worker);
+    } while (again);
     return status;
 }
 
 /* ---- all of them ---- */
 
-/* So many are read at a time, so that whoever is given them may take his time. */
+/* Documents that are read at a time, so that the caller may take its time with each. */
 enum { CHUNK = 256 };
 
 typedef struct number_chunk {
@@ -344,17 +330,17 @@ static doppel_status read_chunk(dp_worker *worker, uint64_t *from, number_chunk 
     c->count = 0;
     worker->look->salvage = true;
     doppel_status status = worker->look->kind->each(worker->look, &each, error);
-    if (status == DOPPEL_ERROR_INTERRUPTED)
-        status = DOPPEL_OK;
-    for (size_t i = 0; i < c->count && status == DOPPEL_OK; i++) {
+    if (status != DOPPEL_OK && status != DOPPEL_ERROR_INTERRUPTED)
+        return status;
+    for (size_t i = 0; i < c->count; i++) {
         bool found, alive = false;
-        status = dp_stored_add(worker, c->number[i], wanted, list, &found, error);
-        if (status == DOPPEL_OK && !found)
-            status = worker->look->kind->alive(worker->look, c->number[i], &alive, error);
+        DP_TRY(dp_stored_add(worker, c->number[i], wanted, list, &found, error));
+        if (!found)
+            DP_TRY(worker->look->kind->alive(worker->look, c->number[i], &alive, error));
         c->damaged += alive; /* it is there, but its record cannot be read */
         *from = c->number[i] + 1;
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 doppel_status doppel_engine_each(doppel_engine *engine, bool (*document)(const doppel_stored *stored, void *user),
@@ -366,14 +352,10 @@ doppel_status doppel_engine_each(doppel_engine *engine, bool (*document)(const d
     while (status == DOPPEL_OK && c.count == CHUNK) {
         dp_worker *worker;
         dp_stored_list_clear(&list);
-        if ((status = dp_worker_take(engine, &worker, error)) != DOPPEL_OK)
+        if ((status = dp_worker_begin(engine, DP_LOOK_LIST, &worker, error)) != DOPPEL_OK)
             break;
-        status = dp_look_begin(worker->look, DP_LOOK_LIST, error);
-        if (status == DOPPEL_OK) {
-            status = read_chunk(worker, &from, &c, &list, error);
-            (void)worker->look->kind->end(worker->look, NULL);
-        }
-        dp_worker_give(engine, worker);
+        status = read_chunk(worker, &from, &c, &list, error);
+        dp_worker_end(worker);
         for (size_t i = 0; i < list.count && status == DOPPEL_OK; i++)
             if (!document(&list.stored[i], user))
                 status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
@@ -384,100 +366,69 @@ doppel_status doppel_engine_each(doppel_engine *engine, bool (*document)(const d
     return status;
 }
 
-/* ---- the largest groups: a heap over all that were counted ---- */
+/* ---- the largest groups ---- */
 
 typedef struct group_size {
     uint64_t number, duplicates;
 } group_size;
 
-/* The largest groups so far, as a heap with the smallest on top; sorted, the largest first. */
-typedef struct largest {
-    group_size *group;
-    size_t count, room;
-} largest;
-
-/* Whether a group comes behind another: fewer duplicates, then the higher number. */
-static bool is_less(const group_size *a, const group_size *b) {
-    return a->duplicates != b->duplicates ? a->duplicates < b->duplicates : a->number > b->number;
-}
-
-static void sift_down(largest *l) {
-    for (size_t i = 0, child; (child = 2 * i + 1) < l->count; i = child) {
-        if (child + 1 < l->count && is_less(&l->group[child + 1], &l->group[child]))
-            child++;
-        if (!is_less(&l->group[child], &l->group[i]))
-            return;
-        group_size kept = l->group[i];
-        l->group[i] = l->group[child];
-        l->group[child] = kept;
-    }
-}
-
-static void add_up(largest *l, group_size one) {
-    size_t i = l->count++;
-    for (; i && is_less(&one, &l->group[(i - 1) / 2]); i = (i - 1) / 2)
-        l->group[i] = l->group[(i - 1) / 2];
-    l->group[i] = one;
-}
-
-static void add_group(largest *l, uint64_t number, const dp_counts *counts) {
-    group_size one = {number, counts->by[0] + counts->by[1] + counts->by[2]};
-    if (l->count < l->room) {
-        add_up(l, one);
-    } else if (l->room && is_less(&l->group[0], &one)) {
-        l->group[0] = one;
-        sift_down(l);
-    }
-}
-
-static int compare_groups(const void *a, const void *b) {
-    return is_less(a, b) ? 1 : -1;
-}
-
-typedef struct group_count {
+/* The largest so far and as many others: whenever there is no room left, the smaller half goes. */
+typedef struct largest_groups {
     dp_look *look;
-    largest largest;
+    group_size *group;
+    size_t count, limit;
     doppel_error *error;
-} group_count;
+} largest_groups;
+
+/* The most duplicates first, then the lower number. */
+static int compare_groups(const void *left, const void *right) {
+    const group_size *a = left, *b = right;
+    if (a->duplicates != b->duplicates)
+        return a->duplicates > b->duplicates ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static void drop_smaller(largest_groups *l) {
+    qsort(l->group, l->count, sizeof *l->group, compare_groups);
+    l->count = l->count < l->limit ? l->count : l->limit;
+}
 
 static doppel_status on_count(uint64_t number, const dp_counts *counts, void *user) {
-    group_count *c = user;
+    largest_groups *l = user;
     bool alive;
-    doppel_status status = c->look->kind->alive(c->look, number, &alive, c->error);
-    if (status == DOPPEL_OK && alive)
-        add_group(&c->largest, number, counts);
-    return status;
+    DP_TRY(l->look->kind->alive(l->look, number, &alive, l->error));
+    if (!alive)
+        return DOPPEL_OK;
+    l->group[l->count++] = (group_size){number, counts->by[0] + counts->by[1] + counts->by[2]};
+    if (l->count > 2 * l->limit)
+        drop_smaller(l);
+    return DOPPEL_OK;
 }
 
-static doppel_status list_groups(dp_worker *worker, largest *l, doppel_stored_list *list, doppel_error *error) {
-    group_count c = {.look = worker->look, .largest = *l, .error = error};
-    doppel_status status = worker->look->kind->each_count(worker->look, on_count, &c, error);
-    *l = c.largest;
-    qsort(l->group, l->count, sizeof *l->group, compare_groups);
-    for (size_t i = 0; i < l->count && status == DOPPEL_OK; i++) {
+static doppel_status list_groups(dp_worker *worker, largest_groups *l, doppel_stored_list *list, doppel_error *error) {
+    l->look = worker->look;
+    DP_TRY(l->look->kind->each_count(l->look, on_count, l, error));
+    drop_smaller(l);
+    for (size_t i = 0; i < l->count; i++) {
         bool found;
-        status = dp_stored_add(worker, l->group[i].number, (dp_wanted){0}, list, &found, error);
+        DP_TRY(dp_stored_add(worker, l->group[i].number, (dp_wanted){0}, list, &found, error));
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel_stored_list *list,
                                    doppel_error *error) {
-    largest l = {.room = limit < 1U << 20 ? (size_t)limit : 1U << 20};
+    largest_groups l = {.limit = limit < 1U << 20 ? (size_t)limit : 1U << 20, .error = error};
     dp_worker *worker;
     dp_stored_list_clear(list);
-    doppel_status status = engine->known->kind->flush(engine->known, error);
-    DP_THEN(status, dp_worker_take(engine, &worker, error));
-    if (status != DOPPEL_OK)
-        return status;
-    if (!(l.group = calloc(l.room + 1, sizeof *l.group)))
-        status = dp_no_memory(error);
-    DP_THEN(status, dp_look_begin(worker->look, DP_LOOK_LIST, error));
+    DP_TRY(engine->known->kind->flush(engine->known, error));
+    if (!(l.group = calloc(2 * l.limit + 1, sizeof *l.group)))
+        return dp_no_memory(error);
+    doppel_status status = dp_worker_begin(engine, DP_LOOK_LIST, &worker, error);
     if (status == DOPPEL_OK) {
         status = list_groups(worker, &l, list, error);
-        (void)worker->look->kind->end(worker->look, NULL);
+        dp_worker_end(worker);
     }
     free(l.group);
-    dp_worker_give(engine, worker);
     return status;
 }

@@ -126,15 +126,8 @@ enum trace_flag {
     TRACE_FLAGS = 1023
 };
 
-static bool is_zero(const uint8_t digest[32]) {
-    uint8_t any = 0;
-    for (int i = 0; i < 32; i++)
-        any |= digest[i];
-    return !any;
-}
-
 static unsigned trace_flags(const dp_trace *trace) {
-    return (trace->content ? HAS_CONTENT : 0U) | (is_zero(trace->digest) ? 0 : HAS_DIGEST) |
+    return (trace->content ? HAS_CONTENT : 0U) | (dp_has_digest(trace->digest) ? HAS_DIGEST : 0) |
            (trace->fingerprint[0] ? HAS_FINGERPRINT : 0) | (trace->fingerprint[1] ? HAS_SECOND : 0) |
            (trace->id_hash ? HAS_ID : 0) | (trace->url_hash ? HAS_URL : 0) | (trace->expires ? HAS_EXPIRY : 0) |
            (trace->key_count ? HAS_KEYS : 0) | (trace->title.length ? HAS_TITLE : 0) |
@@ -176,7 +169,7 @@ static void take_digest(byte_reader *r, uint8_t digest[32]) {
     const uint8_t *from = take_bytes(r, 32);
     if (from)
         memcpy(digest, from, 32);
-    r->failed = r->failed || is_zero(digest);
+    r->failed = r->failed || !dp_has_digest(digest);
 }
 
 static void take_keys(byte_reader *r, dp_trace *trace) {

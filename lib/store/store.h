@@ -63,6 +63,12 @@ static inline bool dp_trace_is_kept(const dp_trace *trace) {
     return trace->kind == DP_TRACE_DOCUMENT || trace->kind == DP_TRACE_COPY;
 }
 
+/* Whether a digest is one: a text without words has none, all 0. */
+static inline bool dp_has_digest(const uint8_t digest[32]) {
+    static const uint8_t none[32];
+    return memcmp(digest, none, sizeof none) != 0;
+}
+
 /* Who a document is. */
 typedef struct dp_record {
     doppel_slice id, url, canonical, title, fields; /* url and title as given; fields: a JSON object; data NULL: none */
