@@ -5,6 +5,7 @@
  * than the batch asks. One that goes by distance keeps no features: its own distance counts for `auto`. */
 #include "batch/batch.h"
 #include "engine/engine.h"
+#include "hamming/hamming.h"
 #include "sketch/sketch.h"
 
 #include <pthread.h>
