@@ -1,4 +1,4 @@
-/* utf8.h - decoding UTF-8, with invalid sequences cut as Unicode section 3.9 advises (maximal subparts). */
+/* utf8.h - UTF-8 decoded and encoded, with invalid sequences cut as Unicode section 3.9 advises (maximal subparts). */
 #ifndef DP_BASE_UTF8_H
 #define DP_BASE_UTF8_H
 
@@ -53,6 +53,30 @@ static inline size_t dp_utf8_decode(const uint8_t *p, const uint8_t *end, int32_
 static inline bool dp_utf8_incomplete(const uint8_t *p, size_t left) {
     bool whole;
     return left && dp_utf8_length(p[0]) > 1 && dp_utf8_extent(p, left, &whole) == left && !whole;
+}
+
+/* Writes a code point as UTF-8, 1 to 4 bytes; gives how many. */
+static inline size_t dp_utf8_encode(uint32_t c, uint8_t *out) {
+    if (c < 0x80) {
+        out[0] = (uint8_t)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (uint8_t)(0xC0 | c >> 6);
+        out[1] = (uint8_t)(0x80 | (c & 0x3F));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xE0 | c >> 12);
+        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+        out[2] = (uint8_t)(0x80 | (c & 0x3F));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xF0 | c >> 18);
+    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3F));
+    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+    out[3] = (uint8_t)(0x80 | (c & 0x3F));
+    return 4;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* candidates.c - who may be near whom: documents that may be near stand together in a bucket, and look at buckets.
  *
- * By bands of signatures (lib/sketch/bands.c), documents with the same key in some band stand in one bucket; by
+ * By bands of signatures (lib/sketch/minhash.c), documents with the same key in some band stand in one bucket; by
  * fingerprints, those with one fingerprint do, and look at the buckets of fingerprints within the distance as well. */
 #include "batch/batch.h"
 
@@ -98,7 +98,7 @@ void dp_looks_free(dp_looks *looks) {
     *looks = (dp_looks){0};
 }
 
-/* ---- candidates by bands of signatures (lib/sketch/bands.c): documents with the same key in some band stand in
+/* ---- candidates by bands of signatures (lib/sketch/minhash.c): documents with the same key in some band stand in
  * one bucket.
  *
  * Keys are kept in blocks of DP_BAND_BLOCK rows, band after band, so that a band can be read by itself. Each band is

@@ -133,30 +133,6 @@ void dp_unicode_prepare(dp_unicode_state *state);
  * and may stop where there is only ASCII. Gives how many bytes it wrote. `out` has room for 4 * length + 64. */
 DP_KERNEL(unicode, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_unicode_state *state))
 
-/* Writes a code point as UTF-8, 1 to 4 bytes; gives how many. */
-static inline size_t dp_encode(uint32_t c, uint8_t *out) {
-    if (c < 0x80) {
-        out[0] = (uint8_t)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        out[0] = (uint8_t)(0xC0 | c >> 6);
-        out[1] = (uint8_t)(0x80 | (c & 0x3F));
-        return 2;
-    }
-    if (c < 0x10000) {
-        out[0] = (uint8_t)(0xE0 | c >> 12);
-        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-        out[2] = (uint8_t)(0x80 | (c & 0x3F));
-        return 3;
-    }
-    out[0] = (uint8_t)(0xF0 | c >> 18);
-    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3F));
-    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-    out[3] = (uint8_t)(0x80 | (c & 0x3F));
-    return 4;
-}
-
 /* ---- JSON strings: unescape.c ---- */
 
 /* Copies raw bytes to `to` and resolves the escapes of one letter on the way. Stops at the end, at \u, and at an escape

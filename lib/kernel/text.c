@@ -303,7 +303,7 @@ static size_t unicode_portable(const uint8_t *in, size_t length, uint8_t *out, d
         to += step & DP_WRITE_SPACE;
         memcpy(to, p, 4);
         if (entry >> DP_ENTRY_SHIFT)
-            written = dp_encode(becomes, to);
+            written = dp_utf8_encode(becomes, to);
         to += step & DP_WRITE_IT ? written : 0;
         state = step >> DP_STEP_STATE;
         p += taken;

@@ -59,7 +59,7 @@ const char *dp_df_unicode(const doppel_df *df);
 /* idf in units of 1/65536, at least 0. */
 int64_t dp_df_weight(const doppel_df *df, uint64_t feature_hash);
 
-/* ---- bands.h - bands of signatures: how many for a threshold, and the keys of a document's bands.
+/* ---- bands of signatures: how many for a threshold, and the keys of a document's bands.
  *
  * A signature of bands * rows slots (docs/FORMAT.md section 5) agrees in a slot with probability J, the similarity, so
  * two documents share some band with probability 1 - (1 - J^rows)^bands. A band's rows are hashed to 32 bits: documents

@@ -48,12 +48,12 @@ static int64_t weight_of(const doppel_recipe *recipe, uint64_t feature_hash, uin
     return 0;
 }
 
-typedef struct pair {
+typedef struct hash_pair {
     uint64_t low, high;
-} pair;
+} hash_pair;
 
 static int compare_pairs(const void *a, const void *b) {
-    uint64_t x = ((const pair *)a)->low, y = ((const pair *)b)->low;
+    uint64_t x = ((const hash_pair *)a)->low, y = ((const hash_pair *)b)->low;
     return (x > y) - (x < y);
 }
 
@@ -66,11 +66,11 @@ static bool sort_features(uint64_t *low, uint64_t *high, size_t count) {
         free(scratch);
         return scratch;
     }
-    pair *pairs = malloc(count * sizeof *pairs + 1);
+    hash_pair *pairs = malloc(count * sizeof *pairs + 1);
     if (!pairs)
         return false;
     for (size_t i = 0; i < count; i++)
-        pairs[i] = (pair){low[i], high[i]};
+        pairs[i] = (hash_pair){low[i], high[i]};
     qsort(pairs, count, sizeof *pairs, compare_pairs);
     for (size_t i = 0; i < count; i++) {
         low[i] = pairs[i].low;

@@ -41,7 +41,7 @@ static void put(dp_normaliser *n, uint32_t code_point, int class) {
     if (step & DP_WRITE_IT) {
         if (n->ranged && !n->failed)
             note_range(n, n->at.state == DP_AT_SPACE || step & DP_WRITE_SPACE);
-        n->size += dp_encode(code_point, n->text + n->size);
+        n->size += dp_utf8_encode(code_point, n->text + n->size);
     }
     n->at.state = step >> DP_STEP_STATE;
 }
@@ -139,7 +139,7 @@ static void note_last(dp_normaliser *n, const uint8_t *end) {
     n->last_size = n->size;
     n->last_state = n->at.state;
     if (step & DP_WRITE_IT) {
-        n->last_size -= dp_encode((uint32_t)(n->last + (entry >> DP_ENTRY_SHIFT)), bytes);
+        n->last_size -= dp_utf8_encode((uint32_t)(n->last + (entry >> DP_ENTRY_SHIFT)), bytes);
         /* A space that was written for it may stay: a piece with this base needs it again. */
         if (!n->last_size || n->text[n->last_size - 1] == ' ')
             n->last_state = DP_AT_SPACE;

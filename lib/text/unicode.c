@@ -14,7 +14,7 @@ static size_t compose(const int32_t *piece, size_t count, int32_t *out) {
     uint8_t bytes[DP_PIECE_NORMALISED * 4];
     size_t length = 0;
     for (size_t i = 0; i < count; i++)
-        length += dp_encode((uint32_t)piece[i], bytes + length);
+        length += dp_utf8_encode((uint32_t)piece[i], bytes + length);
     utf8proc_ssize_t made =
         utf8proc_decompose(bytes, (utf8proc_ssize_t)length, out, DP_PIECE_NORMALISED, (utf8proc_option_t)COMPOSE);
     made = utf8proc_normalize_utf32(out, made, (utf8proc_option_t)COMPOSE);

@@ -66,28 +66,28 @@ bool dp_bottom_is_valid(doppel_slice sample) {
 }
 
 /* A place in a sample, whose values are taken at the scale of both. */
-typedef struct cursor {
+typedef struct sample_cursor {
     doppel_slice sample;
     size_t at, values;
     int down;
-} cursor;
+} sample_cursor;
 
-static cursor cursor_of(doppel_slice sample, int shift) {
-    return (cursor){sample, 0, (sample.length - HEAD) / 2, shift - (uint8_t)sample.data[0]};
+static sample_cursor cursor_of(doppel_slice sample, int shift) {
+    return (sample_cursor){sample, 0, (sample.length - HEAD) / 2, shift - (uint8_t)sample.data[0]};
 }
 
-static unsigned current(const cursor *c) {
+static unsigned current(const sample_cursor *c) {
     return value_at(c->sample, c->at) >> c->down;
 }
 
-static void next(cursor *c) {
+static void next(sample_cursor *c) {
     unsigned before = current(c);
     while (c->at < c->values && current(c) == before)
         c->at++;
 }
 
 /* How many values it has at this scale; writes them to `to`, unless that is NULL. */
-static size_t distinct(cursor c, uint64_t *to) {
+static size_t distinct(sample_cursor c, uint64_t *to) {
     size_t count = 0;
     for (; c.at < c.values; next(&c), count++)
         if (to)
@@ -106,7 +106,7 @@ size_t dp_bottom_values(doppel_slice sample, int lost, uint64_t *to) {
 double dp_bottom_similarity(doppel_slice a, doppel_slice b, size_t most) {
     int shift_a = (uint8_t)a.data[0], shift_b = (uint8_t)b.data[0], shift = shift_a > shift_b ? shift_a : shift_b;
     size_t count_a = dp_bottom_count(a), count_b = dp_bottom_count(b), limit = SIZE_MAX, all = 0, shared = 0;
-    cursor x = cursor_of(a, shift), y = cursor_of(b, shift);
+    sample_cursor x = cursor_of(a, shift), y = cursor_of(b, shift);
     if (count_a > most)
         limit = distinct(x, NULL);
     if (count_b > most && distinct(y, NULL) < limit)

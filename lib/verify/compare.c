@@ -14,7 +14,7 @@
 #define MOST_CELLS ((uint64_t)1 << 36)
 
 /* One text, sketched. */
-struct side {
+struct sketched_text {
     doppel_sketcher *sketcher;
     doppel_sketch sketch;
     uint32_t signature[SLOTS];
@@ -25,7 +25,7 @@ struct side {
 };
 
 /* Counts the words of the normalised text. */
-static bool count_words(struct side *side) {
+static bool count_words(struct sketched_text *side) {
     const char *text = side->sketch.text_length ? side->sketch.text : "", *end = text + side->sketch.text_length;
     uint64_t *hashes = NULL;
     size_t count = 0, capacity = 0;
@@ -42,14 +42,15 @@ static bool count_words(struct side *side) {
     return side->terms != NULL;
 }
 
-static bool decode(struct side *side) {
+static bool decode(struct sketched_text *side) {
     side->points = malloc((side->sketch.text_length + 1) * sizeof *side->points);
     if (side->points)
         side->point_count = dp_points_decode(side->sketch.text, side->sketch.text_length, side->points);
     return side->points != NULL;
 }
 
-static doppel_status side_init(struct side *side, const doppel_recipe *recipe, const char *text, size_t length) {
+static doppel_status side_init(struct sketched_text *side, const doppel_recipe *recipe, const char *text,
+                               size_t length) {
     unsigned wants = DOPPEL_WANT_DIGEST | DOPPEL_WANT_SET | DOPPEL_WANT_TEXT;
     doppel_status status = doppel_sketcher_create(recipe, wants, &side->sketcher, NULL);
     DP_THEN(status, doppel_sketcher_run(side->sketcher, text, length, &side->sketch));
@@ -59,7 +60,7 @@ static doppel_status side_init(struct side *side, const doppel_recipe *recipe, c
     return status;
 }
 
-static void side_free(struct side *side) {
+static void side_free(struct sketched_text *side) {
     doppel_sketcher_free(side->sketcher);
     free(side->terms);
     free(side->points);
@@ -78,7 +79,7 @@ static void compare_fingerprints(const doppel_sketch *a, const doppel_sketch *b,
     out->same_digest = a->words && b->words && !memcmp(a->digest, b->digest, sizeof a->digest);
 }
 
-static void compare_sets(const struct side *a, const struct side *b, doppel_comparison *out) {
+static void compare_sets(const struct sketched_text *a, const struct sketched_text *b, doppel_comparison *out) {
     size_t in_a = a->sketch.set_count, in_b = b->sketch.set_count;
     size_t shared = doppel_set_shared(a->sketch.set, in_a, b->sketch.set, in_b), all = in_a + in_b - shared;
     out->shingles_a = in_a;
@@ -91,14 +92,14 @@ static void compare_sets(const struct side *a, const struct side *b, doppel_comp
         in_a && in_b ? doppel_signature_jaccard(a->signature, b->signature, SLOTS) : (double)NAN;
 }
 
-static void compare_counts(const struct side *a, const struct side *b, doppel_comparison *out) {
+static void compare_counts(const struct sketched_text *a, const struct sketched_text *b, doppel_comparison *out) {
     out->cosine = doppel_cosine(a->terms, a->term_count, b->terms, b->term_count);
     out->angle = doppel_angle(a->terms, a->term_count, b->terms, b->term_count);
     out->euclidean = doppel_euclidean(a->terms, a->term_count, b->terms, b->term_count);
 }
 
 /* How many code points two texts have at their start, and then at their end, that cost no edits. */
-static size_t common_ends(const struct side *a, const struct side *b) {
+static size_t common_ends(const struct sketched_text *a, const struct sketched_text *b) {
     size_t shorter = a->point_count < b->point_count ? a->point_count : b->point_count, start = 0, end = 0;
     while (start < shorter && a->points[start] == b->points[start])
         start++;
@@ -107,7 +108,8 @@ static size_t common_ends(const struct side *a, const struct side *b) {
     return start + end;
 }
 
-static doppel_status compare_edits(const struct side *a, const struct side *b, doppel_comparison *out) {
+static doppel_status compare_edits(const struct sketched_text *a, const struct sketched_text *b,
+                                   doppel_comparison *out) {
     out->edit_distance = out->indel_distance = -1;
     out->edit_similarity = (double)NAN;
     size_t common = common_ends(a, b);
@@ -127,7 +129,7 @@ static doppel_status compare_edits(const struct side *a, const struct side *b, d
 
 doppel_status doppel_compare(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
                              size_t b_length, doppel_comparison *out) {
-    struct side side_a = {0}, side_b = {0};
+    struct sketched_text side_a = {0}, side_b = {0};
     if (!recipe)
         recipe = dp_recipe_default();
     doppel_status status = side_init(&side_a, recipe, a, a_length);

@@ -5,7 +5,6 @@
  * Equal beginnings and ends cost nothing and are cut off first. A low cut-off goes by a band around the diagonal, which
  * stops soon when two texts are unlike; strips of the whole table do the rest. */
 #include "kernel/kernel.h"
-#include "text/text.h"
 #include "verify/verify.h"
 
 #include <stdlib.h>
@@ -509,12 +508,12 @@ doppel_status dp_indel(dp_points a, dp_points b, size_t max, size_t *distance) {
 }
 
 /* Two decoded texts. Short ones need no allocation. */
-struct pair {
+struct decoded_pair {
     dp_points a, b;
     uint32_t *room, here[512];
 };
 
-static bool pair_init(struct pair *pair, const char *a, size_t a_length, const char *b, size_t b_length) {
+static bool pair_init(struct decoded_pair *pair, const char *a, size_t a_length, const char *b, size_t b_length) {
     size_t need = a_length + b_length;
     pair->room = pair->here;
     if (need > sizeof pair->here / sizeof *pair->here)
@@ -527,34 +526,33 @@ static bool pair_init(struct pair *pair, const char *a, size_t a_length, const c
     return true;
 }
 
-static void pair_free(struct pair *pair) {
+static void pair_free(struct decoded_pair *pair) {
     if (pair->room != pair->here)
         free(pair->room);
 }
 
-doppel_status doppel_levenshtein(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
-                                 size_t *distance) {
-    struct pair pair;
-    if (!pair_init(&pair, a, a_length, b, b_length))
+static doppel_status measure_utf8(edit_kind edits, doppel_slice a, doppel_slice b, size_t max, size_t *distance) {
+    struct decoded_pair pair;
+    if (!pair_init(&pair, a.data, a.length, b.data, b.length))
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = dp_levenshtein(pair.a, pair.b, max, distance);
+    doppel_status status = measure(edits, pair.a, pair.b, max, distance);
     pair_free(&pair);
     return status;
+}
+
+doppel_status doppel_levenshtein(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
+                                 size_t *distance) {
+    return measure_utf8(ALL_EDITS, (doppel_slice){a, a_length}, (doppel_slice){b, b_length}, max, distance);
 }
 
 doppel_status doppel_indel(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
                            size_t *distance) {
-    struct pair pair;
-    if (!pair_init(&pair, a, a_length, b, b_length))
-        return DOPPEL_ERROR_MEMORY;
-    doppel_status status = dp_indel(pair.a, pair.b, max, distance);
-    pair_free(&pair);
-    return status;
+    return measure_utf8(INSERT_DELETE, (doppel_slice){a, a_length}, (doppel_slice){b, b_length}, max, distance);
 }
 
 doppel_status doppel_edit_similarity(const char *a, size_t a_length, const char *b, size_t b_length, double min,
                                      double *similarity) {
-    struct pair pair;
+    struct decoded_pair pair;
     if (!pair_init(&pair, a, a_length, b, b_length))
         return DOPPEL_ERROR_MEMORY;
     size_t length = pair.a.count > pair.b.count ? pair.a.count : pair.b.count, allowed, distance;

@@ -18,32 +18,32 @@ typedef struct word_ids {
     size_t a_count, b_count;
 } word_ids;
 
-struct word {
+struct text_word {
     const uint8_t *bytes;
     uint32_t length;
 };
 
 struct numbering {
-    dp_hashmap map;     /* from the hash of a word to its number + 1 */
-    struct word *words; /* by number */
+    dp_hashmap map;          /* from the hash of a word to its number + 1 */
+    struct text_word *words; /* by number */
     uint32_t count;
 };
 
 /* What a word is compared with: those that have numbers. */
-struct comparing {
-    const struct word *words;
-    struct word word;
+struct word_lookup {
+    const struct text_word *words;
+    struct text_word word;
 };
 
 static bool same_word(const void *user, uint64_t value) {
-    const struct comparing *c = user;
-    const struct word *other = &c->words[value - 1];
+    const struct word_lookup *c = user;
+    const struct text_word *other = &c->words[value - 1];
     return other->length == c->word.length && !memcmp(other->bytes, c->word.bytes, other->length);
 }
 
 /* There is room for all words. */
-static uint32_t number_of(struct numbering *numbering, struct word word) {
-    struct comparing c = {numbering->words, word};
+static uint32_t number_of(struct numbering *numbering, struct text_word word) {
+    struct word_lookup c = {numbering->words, word};
     uint64_t *value = dp_hashmap_add_if(&numbering->map, dp_hash_word(word.bytes, word.length), same_word, &c);
     if (!*value) {
         numbering->words[numbering->count++] = word;
@@ -55,7 +55,7 @@ static uint32_t number_of(struct numbering *numbering, struct word word) {
 static void number_all(struct numbering *numbering, const dp_word_list *list, uint32_t *ids) {
     for (size_t i = 0; i < list->count; i++) {
         uint32_t start = list->starts[i], length = list->starts[i + 1] - 1 - start;
-        ids[i] = number_of(numbering, (struct word){(const uint8_t *)list->text.data + start, length});
+        ids[i] = number_of(numbering, (struct text_word){(const uint8_t *)list->text.data + start, length});
     }
 }
 
@@ -292,14 +292,14 @@ static bool find_common_runs(const word_ids *ids, size_t min_words, common_runs 
 /* ---- tiling: the longest runs first, each word once ---- */
 
 /* The words of one text: which are spent, and which are not. */
-struct side {
+struct tiled_words {
     dp_marks spent, left;
 };
 
 struct tiling {
     const word_ids *ids;
     size_t min_words, budget;
-    struct side a, b;
+    struct tiled_words a, b;
     common_runs found; /* all of them */
     uint64_t *order;   /* of those found: length, longest first, and place */
     common_runs queue; /* of parts: a heap, the longest on top */
@@ -375,7 +375,7 @@ static bool next_part(const struct tiling *tiling, common_run run, size_t *at, c
     return true;
 }
 
-static void spend(struct side *side, size_t start, size_t count) {
+static void spend(struct tiled_words *side, size_t start, size_t count) {
     for (size_t i = start; i < start + count; i++) {
         dp_marks_add(&side->spent, i);
         dp_marks_remove(&side->left, i);

@@ -149,7 +149,7 @@ static size_t plain_put(uint32_t c, unsigned class, const dp_unicode_state *give
     } else if (mark) {
         *state = *state == DP_ALONE ? DP_ALONE : DP_IN_WORD;
     }
-    return made + (alone || letter || mark ? dp_encode(c, out + made) : 0);
+    return made + (alone || letter || mark ? dp_utf8_encode(c, out + made) : 0);
 }
 
 /* As far as text is plain, but at most `most` bytes of it; sets state->used. */
@@ -208,7 +208,7 @@ static size_t random_text(uint64_t *seed, int kind, uint8_t *text) {
     while (length < most) {
         const uint32_t *script = scripts[kind < 12 ? (size_t)kind : random_below(seed, 12)];
         uint32_t c = random_below(seed, 6) ? script[0] + (uint32_t)random_below(seed, script[1] - script[0]) : ' ';
-        length += dp_encode(c, text + length);
+        length += dp_utf8_encode(c, text + length);
         if (kind == 13 && !random_below(seed, 60))
             text[random_below(seed, length)] = (uint8_t)random_next(seed);
     }
