@@ -1,6 +1,5 @@
 /* classes.c - documents of one URL, or of one title, and which titles are near which; the order of keeping. */
 #include "batch/batch.h"
-#include "hamming/hamming.h"
 #include "title/title.h"
 
 #include <math.h>

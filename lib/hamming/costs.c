@@ -271,7 +271,7 @@ static void offer_levels(radii_search *search, int first, int second) {
 
 /* ---- the choice ---- */
 
-bool dp_radii_choose(const dp_question *question, const dp_layout *layout, int radius[DP_MAX_TABLES]) {
+bool dp_layout_radii(const dp_question *question, const dp_layout *layout, int radius[DP_MAX_TABLES]) {
     radii_search search = {question, layout, 0, radius, false};
     int seconds = layout->tables / layout->blocks;
     use_no_table(radius);
@@ -286,10 +286,4 @@ bool dp_radii_choose(const dp_question *question, const dp_layout *layout, int r
             for (int second = 1; second <= seconds; second++)
                 offer_levels(&search, first, second);
     return search.best < dp_effort_scan(question, layout).nanoseconds;
-}
-
-bool dp_layout_radii(const dp_layout *layout, int distance, uint64_t count, int radius[DP_MAX_TABLES]) {
-    doppel_costs costs;
-    doppel_costs_get(&costs);
-    return dp_radii_choose(&(dp_question){&costs, count, distance}, layout, radius);
 }

@@ -16,19 +16,52 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* ---- sections ---- */
+#define MAGIC "DOPPELIX"
+#define VERSION 1
 
-static dp_file_part plain_part(const void *bytes, uint64_t length) {
-    return (dp_file_part){bytes, bytes ? length : 0, false};
+static inline uint64_t align(uint64_t size) {
+    return (size + DP_FILE_ALIGN - 1) / DP_FILE_ALIGN * DP_FILE_ALIGN;
 }
 
-static dp_file_part changing_part(_Atomic uint64_t *numbers, uint64_t count) {
-    return (dp_file_part){numbers, numbers ? count * sizeof(uint64_t) : 0, true};
+/* A section as it lies in memory; `atomic`: others may write to it meanwhile, it is read number by number. */
+typedef struct file_part {
+    const void *bytes;
+    uint64_t length;
+    bool atomic;
+} file_part;
+
+/* Numbers that must ascend, from 0 to `last`: the directory of a table. */
+typedef struct file_ascent {
+    const uint32_t *numbers;
+    uint64_t count, last;
+} file_ascent;
+
+typedef struct index_file {
+    dp_backing backing;
+    _Atomic uint64_t references;
+    char *path;
+    const uint8_t *map;
+    uint64_t size, data, blocks; /* data: where it begins */
+    const uint64_t *checks;      /* one a block */
+    _Atomic uint64_t *checked;   /* a bit a block that was found to be right */
+    _Atomic uint64_t damaged;    /* the first block that was found to be wrong, counted from 1 */
+    file_ascent *ascents;        /* in the order of the file */
+    size_t ascent_count, ascent_room;
+} index_file;
+
+/* ---- sections ---- */
+
+static file_part plain_part(const void *bytes, uint64_t length) {
+    return (file_part){bytes, bytes ? length : 0, false};
+}
+
+static file_part changing_part(_Atomic uint64_t *numbers, uint64_t count) {
+    return (file_part){numbers, numbers ? count * sizeof(uint64_t) : 0, true};
 }
 
 /* The sections that a run has, in the order of the file; gives how many. Lengths follow from the run, its layout and
  * which of the three that need not be there are. */
-static int file_parts(const dp_run *run, dp_file_part parts[DP_FILE_MAX_SECTIONS]) {
+static int file_parts(const dp_run *run, file_part parts[DP_FILE_MAX_SECTIONS]) {
     int count = 0;
     uint64_t slots = dp_run_slots(run);
     for (int t = 0; t < run->layout.tables; t++) {
@@ -37,7 +70,7 @@ static int file_parts(const dp_run *run, dp_file_part parts[DP_FILE_MAX_SECTIONS
         parts[count++] = plain_part(table->filter, dp_filter_bytes(run));
         parts[count++] = plain_part(table->rest, dp_rest_bytes(run, table));
     }
-    dp_file_part *others = parts + count;
+    file_part *others = parts + count;
     others[DP_FILE_IDS] = plain_part(run->ids, run->count * sizeof(uint64_t));
     others[DP_FILE_LISTS] = plain_part(run->lists, run->list_count * sizeof(uint64_t));
     others[DP_FILE_SHARED] = plain_part(run->shared, dp_shared_bytes(run));
@@ -49,7 +82,7 @@ static int file_parts(const dp_run *run, dp_file_part parts[DP_FILE_MAX_SECTIONS
 /* ---- blocks ---- */
 
 /* Whether the numbers of a directory that lie in from..end (and the ones beside them) ascend within their bounds. */
-static bool ascends(const dp_file_ascent *ascent, const uint8_t *from, const uint8_t *end) {
+static bool ascends(const file_ascent *ascent, const uint8_t *from, const uint8_t *end) {
     const uint8_t *start = (const uint8_t *)ascent->numbers;
     uint64_t first = from > start ? (uint64_t)(from - start) / sizeof(uint32_t) : 0;
     uint64_t behind = end > start ? (uint64_t)(end - start) / sizeof(uint32_t) : 0;
@@ -66,14 +99,14 @@ static bool ascends(const dp_file_ascent *ascent, const uint8_t *from, const uin
     return right && last <= ascent->last && (behind < ascent->count || last == ascent->last);
 }
 
-static bool is_right(const dp_file *file, uint64_t block) {
+static bool is_right(const index_file *file, uint64_t block) {
     const uint8_t *from = file->map + file->data + block * DP_FILE_BLOCK;
     uint64_t left = file->size - file->data - block * DP_FILE_BLOCK;
     uint64_t length = left < DP_FILE_BLOCK ? left : DP_FILE_BLOCK;
     if (XXH3_64bits(from, length) != file->checks[block])
         return false;
     for (size_t i = 0; i < file->ascent_count; i++) {
-        const dp_file_ascent *ascent = &file->ascents[i];
+        const file_ascent *ascent = &file->ascents[i];
         if ((const uint8_t *)ascent->numbers < from + length &&
             (const uint8_t *)(ascent->numbers + ascent->count) > from)
             if (!ascends(ascent, from, from + length))
@@ -82,7 +115,7 @@ static bool is_right(const dp_file *file, uint64_t block) {
     return true;
 }
 
-static doppel_status check_block(dp_file *file, uint64_t block) {
+static doppel_status check_block(index_file *file, uint64_t block) {
     uint64_t bit = (uint64_t)1 << block % 64, none = 0;
     _Atomic uint64_t *word = &file->checked[block / 64];
     if (atomic_load_explicit(word, memory_order_relaxed) & bit)
@@ -95,7 +128,7 @@ static doppel_status check_block(dp_file *file, uint64_t block) {
     return DOPPEL_OK;
 }
 
-static doppel_status check_blocks(dp_file *file, uint64_t first, uint64_t last) {
+static doppel_status check_blocks(index_file *file, uint64_t first, uint64_t last) {
     doppel_status status = DOPPEL_OK;
     for (uint64_t block = first; block <= last && !status; block++)
         status = check_block(file, block);
@@ -104,7 +137,7 @@ static doppel_status check_blocks(dp_file *file, uint64_t first, uint64_t last) 
 
 /* What is not in the file (columns made in memory since) needs no check. */
 static doppel_status touch(dp_backing *backing, const void *from, size_t size) {
-    dp_file *file = (dp_file *)backing;
+    index_file *file = (index_file *)backing;
     uint64_t offset = (uint64_t)((uintptr_t)from - (uintptr_t)(file->map + file->data));
     if (!size || offset >= file->size - file->data)
         return DOPPEL_OK;
@@ -112,15 +145,17 @@ static doppel_status touch(dp_backing *backing, const void *from, size_t size) {
     return check_blocks(file, offset / DP_FILE_BLOCK, (end - 1) / DP_FILE_BLOCK);
 }
 
-doppel_status dp_file_check_all(dp_file *file) {
-    return file->blocks ? check_blocks(file, 0, file->blocks - 1) : DOPPEL_OK;
+/* The file a run lies in, or NULL. */
+static index_file *file_of(const dp_run *run) {
+    return run->backing && run->backing->touch == touch ? (index_file *)run->backing : NULL;
 }
 
-dp_file *dp_file_of(const dp_run *run) {
-    return run->backing && run->backing->touch == touch ? (dp_file *)run->backing : NULL;
+doppel_status dp_run_check_file(const dp_run *run) {
+    index_file *file = file_of(run);
+    return file && file->blocks ? check_blocks(file, 0, file->blocks - 1) : DOPPEL_OK;
 }
 
-static doppel_status explain_block(const dp_file *file, uint64_t block, doppel_error *error) {
+static doppel_status explain_block(const index_file *file, uint64_t block, doppel_error *error) {
     uint64_t offset = file->data + (block - 1) * DP_FILE_BLOCK;
     return dp_fail_at(error, DOPPEL_ERROR_STORE, file->path, 0,
                       "was altered: block %" PRIu64 " of %" PRIu64 ", from byte %" PRIu64
@@ -135,7 +170,7 @@ doppel_status dp_version_explain(const dp_version *version, doppel_status status
         return status;
     const char *path = "";
     for (int i = 0; i < version->runs; i++) {
-        const dp_file *file = dp_file_of(version->run[i]);
+        const index_file *file = file_of(version->run[i]);
         uint64_t block = file ? atomic_load(&file->damaged) : 0;
         if (block)
             return explain_block(file, block, error);
@@ -145,19 +180,10 @@ doppel_status dp_version_explain(const dp_version *version, doppel_status status
     return dp_fail_at(error, status, path, 0, "holds what makes no sense; make the index again, or restore a copy");
 }
 
-doppel_status dp_index_explain(const doppel_index *index, doppel_status status, doppel_error *error) {
-    if (status == DOPPEL_OK)
-        return status;
-    dp_pinned pinned = dp_index_pin(index);
-    dp_version_explain(pinned.version, status, error);
-    dp_index_unpin(pinned);
-    return status;
-}
-
 /* ---- mapping ---- */
 
 /* Maps a file, which then has one reference. */
-static void file_release(dp_file *file) {
+static void file_release(index_file *file) {
     if (!file || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) > 1)
         return;
     if (file->map)
@@ -169,10 +195,10 @@ static void file_release(dp_file *file) {
 }
 
 static void release(dp_backing *backing) {
-    file_release((dp_file *)backing);
+    file_release((index_file *)backing);
 }
 
-static doppel_status open_file(dp_file *file, doppel_error *error) {
+static doppel_status open_file(index_file *file, doppel_error *error) {
     struct stat status;
     int number = open(file->path, O_RDONLY | O_CLOEXEC);
     if (number < 0 || fstat(number, &status)) {
@@ -196,9 +222,9 @@ static doppel_status open_file(dp_file *file, doppel_error *error) {
 }
 
 /* Maps a file, which then has one reference. */
-static doppel_status file_map(const char *path, dp_file **out, doppel_error *error) {
+static doppel_status file_map(const char *path, index_file **out, doppel_error *error) {
     *out = NULL;
-    dp_file *file = calloc(1, sizeof *file);
+    index_file *file = calloc(1, sizeof *file);
     if (!file)
         return dp_no_memory(error);
     file->backing = (dp_backing){touch, release};
@@ -212,7 +238,7 @@ static doppel_status file_map(const char *path, dp_file **out, doppel_error *err
     return status;
 }
 
-static void file_hold(dp_file *file) {
+static void file_hold(index_file *file) {
     atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
 }
 
@@ -222,7 +248,7 @@ static void file_hold(dp_file *file) {
  * length that the layout and the counts ask for. The data are checked block by block when they are touched; only the
  * dead bits, which are kept in memory, and the bits of lists, which are counted, are read at once. */
 
-static doppel_status refuse(const dp_file *file, doppel_error *error, const char *reason) {
+static doppel_status refuse(const index_file *file, doppel_error *error, const char *reason) {
     return dp_fail_at(error, DOPPEL_ERROR_STORE, file->path, 0, "%s", reason);
 }
 
@@ -241,13 +267,13 @@ static bool options_make_sense(const dp_file_header *header) {
            is_name(header->layout, sizeof header->layout);
 }
 
-static doppel_status check_header(dp_file *file, doppel_error *error) {
+static doppel_status check_header(index_file *file, doppel_error *error) {
     const dp_file_header *header = (const void *)file->map;
-    if (memcmp(header->magic, DP_FILE_MAGIC, sizeof header->magic))
+    if (memcmp(header->magic, MAGIC, sizeof header->magic))
         return refuse(file, error, "is not an index");
-    if (header->version != DP_FILE_VERSION)
+    if (header->version != VERSION)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, file->path, 0,
-                          "has version %" PRIu32 ", this library reads version %d", header->version, DP_FILE_VERSION);
+                          "has version %" PRIu32 ", this library reads version %d", header->version, VERSION);
     if (header->header_check != XXH3_64bits(header, sizeof *header - sizeof header->header_check))
         return refuse(file, error, "was altered: the checksum of its header is wrong");
     uint64_t left = file->size - sizeof *header;
@@ -263,16 +289,16 @@ static doppel_status check_header(dp_file *file, doppel_error *error) {
 }
 
 /* Where in the directory one reads. */
-typedef struct reading {
-    dp_file *file;
+typedef struct file_reading {
+    index_file *file;
     const dp_file_header *header;
     const char *at, *end;
     uint64_t lists[DP_MAX_RUNS];              /* of each run */
     const dp_file_section *dead[DP_MAX_RUNS]; /* the same */
-} reading;
+} file_reading;
 
 /* The next `size` bytes, or NULL. */
-static const void *take(reading *r, uint64_t size) {
+static const void *take(file_reading *r, uint64_t size) {
     const char *from = r->at;
     if (size > (uint64_t)(r->end - from))
         return NULL;
@@ -281,7 +307,7 @@ static const void *take(reading *r, uint64_t size) {
 }
 
 /* Sets a pointer of a run to its section; false when it does not lie in the data. */
-static bool place(const reading *r, const dp_file_section *section, const void *pointer) {
+static bool place(const file_reading *r, const dp_file_section *section, const void *pointer) {
     uint64_t size = r->header->data_size;
     if (section->offset % DP_FILE_ALIGN || section->offset > size || section->length > size - section->offset)
         return false;
@@ -291,7 +317,7 @@ static bool place(const reading *r, const dp_file_section *section, const void *
 }
 
 /* Points the run into the file; false when a section lies outside it. */
-static bool place_all(const reading *r, const dp_file_section *sections, dp_run *run) {
+static bool place_all(const file_reading *r, const dp_file_section *sections, dp_run *run) {
     bool good = true;
     const void *expires = NULL;
     for (int t = 0; t < run->layout.tables; t++, sections += DP_FILE_TABLE_SECTIONS) {
@@ -307,7 +333,7 @@ static bool place_all(const reading *r, const dp_file_section *sections, dp_run 
 
 /* Whether each section is as long as the run that points to it asks for. The dead bits are looked at apart. */
 static bool lengths_fit(const dp_file_section *sections, const dp_run *run) {
-    dp_file_part parts[DP_FILE_MAX_SECTIONS];
+    file_part parts[DP_FILE_MAX_SECTIONS];
     int count = file_parts(run, parts);
     bool there = run->ids && (run->lists || !run->list_count);
     for (int t = 0; t < run->layout.tables; t++)
@@ -341,7 +367,7 @@ static uint64_t load_dead(const uint64_t *words, uint64_t count, dp_run *run) {
 }
 
 /* What is read of the data at once: which numbers have lists, and the dead bits. */
-static doppel_status read_bits(const reading *r, int number, dp_run *run, doppel_error *error) {
+static doppel_status read_bits(const file_reading *r, int number, dp_run *run, doppel_error *error) {
     const uint64_t *words = NULL;
     uint64_t lists = 0, dead = 0, length = r->dead[number]->length;
     if (!place(r, r->dead[number], &words))
@@ -363,18 +389,18 @@ static doppel_status read_bits(const reading *r, int number, dp_run *run, doppel
     return DOPPEL_OK;
 }
 
-static doppel_status note_ascents(dp_file *file, const dp_run *run, doppel_error *error) {
+static doppel_status note_ascents(index_file *file, const dp_run *run, doppel_error *error) {
     size_t need = file->ascent_count + (size_t)run->layout.tables;
     if (!dp_reserve(&file->ascents, &file->ascent_room, need, sizeof *file->ascents))
         return dp_no_memory(error);
     for (int t = 0; t < run->layout.tables; t++)
-        file->ascents[file->ascent_count++] = (dp_file_ascent){
-            run->table[t].directory, dp_directory_bytes(&run->table[t]) / sizeof(uint32_t), run->count};
+        file->ascents[file->ascent_count++] =
+            (file_ascent){run->table[t].directory, dp_directory_bytes(&run->table[t]) / sizeof(uint32_t), run->count};
     return DOPPEL_OK;
 }
 
 /* All but what is read of the data: no block can be checked before every run is known. */
-static doppel_status read_run(reading *r, int number, dp_run *run, doppel_error *error) {
+static doppel_status read_run(file_reading *r, int number, dp_run *run, doppel_error *error) {
     const dp_file_run *record = take(r, sizeof *record);
     dp_layout layout;
     if (!record || !is_name(record->layout, sizeof record->layout) ||
@@ -395,7 +421,7 @@ static doppel_status read_run(reading *r, int number, dp_run *run, doppel_error 
     return note_ascents(r->file, run, error);
 }
 
-static doppel_status read_runs(reading *r, dp_run **runs, doppel_error *error) {
+static doppel_status read_runs(file_reading *r, dp_run **runs, doppel_error *error) {
     int count = (int)r->header->runs;
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < count && !status; i++) {
@@ -413,7 +439,7 @@ static doppel_status read_runs(reading *r, dp_run **runs, doppel_error *error) {
 
 /* The checksums of the blocks are found from the end, but before they can be used the runs have to be known: they are
  * what is left of the directory. */
-static doppel_status find_checks(dp_file *file, const dp_file_header *header, doppel_error *error) {
+static doppel_status find_checks(index_file *file, const dp_file_header *header, doppel_error *error) {
     uint64_t at = sizeof *header;
     for (uint32_t i = 0; i < header->runs; i++) {
         const dp_file_run *record = (const void *)(file->map + at);
@@ -424,7 +450,7 @@ static doppel_status find_checks(dp_file *file, const dp_file_header *header, do
     }
     file->data = sizeof *header + header->directory_size;
     file->blocks = dp_file_blocks(header->data_size);
-    if (dp_file_align(at - sizeof *header + file->blocks * sizeof(uint64_t)) != header->directory_size)
+    if (align(at - sizeof *header + file->blocks * sizeof(uint64_t)) != header->directory_size)
         return refuse(file, error, "has a directory that makes no sense");
     file->checks = (const void *)(file->map + at);
     file->checked = calloc(file->blocks / 64 + 1, sizeof *file->checked);
@@ -443,7 +469,7 @@ static doppel_status make_index(const dp_file_header *header, dp_run **runs, dop
     return status;
 }
 
-static doppel_status open_index(dp_file *file, dp_run **runs, doppel_index **index, doppel_error *error) {
+static doppel_status open_index(index_file *file, dp_run **runs, doppel_index **index, doppel_error *error) {
     doppel_status status = check_header(file, error);
     if (status)
         return status;
@@ -451,24 +477,20 @@ static doppel_status open_index(dp_file *file, dp_run **runs, doppel_index **ind
     dp_layout layout;
     if (*header->layout && dp_layout_parse(header->layout, (int)header->bits, &layout, NULL))
         return refuse(file, error, "has a layout that makes no sense");
-    if ((status = find_checks(file, header, error)))
-        return status;
+    DP_TRY(find_checks(file, header, error));
     const char *directory = (const char *)file->map + sizeof *header;
-    reading r = {.file = file, .header = header, .at = directory, .end = directory + header->directory_size};
-    if ((status = read_runs(&r, runs, error)))
-        return status;
+    file_reading r = {.file = file, .header = header, .at = directory, .end = directory + header->directory_size};
+    DP_TRY(read_runs(&r, runs, error));
     status = make_index(header, runs, index);
     return status == DOPPEL_ERROR_MEMORY ? dp_no_memory(error) : status;
 }
 
 doppel_status doppel_index_open(const char *path, doppel_index **index, doppel_error *error) {
     *index = NULL;
-    dp_file *file;
+    index_file *file;
     dp_run *runs[DP_MAX_RUNS] = {NULL};
-    doppel_status status = file_map(path, &file, error);
-    if (status)
-        return status;
-    status = open_index(file, runs, index, error);
+    DP_TRY(file_map(path, &file, error));
+    doppel_status status = open_index(file, runs, index, error);
     for (int i = 0; status && i < DP_MAX_RUNS; i++)
         dp_run_free(runs[i]);
     file_release(file);
@@ -488,11 +510,11 @@ typedef struct saved_run {
     const dp_run *run;
     uint64_t *dead; /* a copy of its dead bits; NULL: none are */
     int count;
-    dp_file_part parts[DP_FILE_MAX_SECTIONS];
+    file_part parts[DP_FILE_MAX_SECTIONS];
     dp_file_section sections[DP_FILE_MAX_SECTIONS];
 } saved_run;
 
-typedef struct content {
+typedef struct saved_content {
     const doppel_index *index;
     saved_run *runs;
     int run_count;
@@ -500,20 +522,20 @@ typedef struct content {
     char *directory; /* with the checksums, at first zeros */
     uint64_t directory_size;
     uint64_t *checks; /* inside the directory */
-} content;
+} saved_content;
 
-static void free_content(content *c) {
+static void free_content(saved_content *c) {
     for (int i = 0; i < c->run_count; i++)
         free(c->runs[i].dead);
     free(c->runs);
     free(c->directory);
 }
 
-static void place_sections(content *c, saved_run *saved) {
+static void place_sections(saved_content *c, saved_run *saved) {
     for (int i = 0; i < saved->count; i++) {
         uint64_t length = saved->parts[i].length;
         saved->sections[i] = (dp_file_section){length ? c->data_size : 0, length};
-        c->data_size = dp_file_align(c->data_size + length);
+        c->data_size = align(c->data_size + length);
     }
 }
 
@@ -524,7 +546,7 @@ static uint64_t count_lists(const dp_run *run) {
     return lists;
 }
 
-static void write_directory(const content *c) {
+static void write_directory(const saved_content *c) {
     char *at = c->directory;
     for (int i = 0; i < c->run_count; i++) {
         const saved_run *saved = &c->runs[i];
@@ -558,12 +580,12 @@ static doppel_status list_parts(saved_run *saved) {
         return DOPPEL_ERROR_MEMORY;
     uint64_t words = saved->dead ? (dp_run_slots(saved->run) + 63) / 64 : 0;
     saved->count = file_parts(saved->run, saved->parts);
-    saved->parts[saved->count - 1] = (dp_file_part){saved->dead, words * sizeof *saved->dead, false};
+    saved->parts[saved->count - 1] = (file_part){saved->dead, words * sizeof *saved->dead, false};
     return dp_run_touch(saved->run, saved->run->shared, dp_shared_bytes(saved->run));
 }
 
 /* Where everything goes. */
-static doppel_status plan(content *c, const dp_version *version, const dp_run *head) {
+static doppel_status plan(saved_content *c, const dp_version *version, const dp_run *head) {
     c->runs = calloc((size_t)version->runs + 1, sizeof *c->runs);
     if (!c->runs)
         return DOPPEL_ERROR_MEMORY;
@@ -574,13 +596,11 @@ static doppel_status plan(content *c, const dp_version *version, const dp_run *h
             continue;
         saved_run *saved = &c->runs[c->run_count++];
         saved->run = run;
-        doppel_status status = list_parts(saved);
-        if (status)
-            return status;
+        DP_TRY(list_parts(saved));
         place_sections(c, saved);
         records += sizeof(dp_file_run) + (uint64_t)saved->count * sizeof(dp_file_section);
     }
-    c->directory_size = dp_file_align(records + dp_file_blocks(c->data_size) * sizeof(uint64_t));
+    c->directory_size = align(records + dp_file_blocks(c->data_size) * sizeof(uint64_t));
     c->directory = calloc(1, c->directory_size + 1);
     if (!c->directory)
         return DOPPEL_ERROR_MEMORY;
@@ -630,8 +650,8 @@ static void copy_numbers(char *to, const char *from, size_t length) {
 }
 
 /* Zeros up to the alignment follow. */
-static int write_part(stream *s, const dp_file_part *part) {
-    uint64_t whole = dp_file_align(part->length);
+static int write_part(stream *s, const file_part *part) {
+    uint64_t whole = align(part->length);
     for (uint64_t done = 0; done < whole;) {
         size_t room = DP_FILE_BLOCK - s->used;
         size_t piece = whole - done < room ? (size_t)(whole - done) : room;
@@ -651,9 +671,9 @@ static int write_part(stream *s, const dp_file_part *part) {
     return 0;
 }
 
-static int write_header(const content *c, int number) {
-    dp_file_header header = {.magic = DP_FILE_MAGIC,
-                             .version = DP_FILE_VERSION,
+static int write_header(const saved_content *c, int number) {
+    dp_file_header header = {.magic = MAGIC,
+                             .version = VERSION,
                              .bits = (uint32_t)c->index->bits,
                              .distance = (uint32_t)c->index->distance,
                              .runs = (uint32_t)c->run_count,
@@ -670,13 +690,13 @@ static int write_header(const content *c, int number) {
 
 /* Gives what the system said, or 0. A block of the file the index was opened from may be damaged: *status then says so.
  */
-static int write_content(const content *c, int number, doppel_status *status) {
+static int write_content(const saved_content *c, int number, doppel_status *status) {
     stream s = {.number = number, .at = sizeof(dp_file_header) + c->directory_size, .checks = c->checks};
     s.block = malloc(DP_FILE_BLOCK);
     int reason = s.block ? 0 : ENOMEM;
     for (int i = 0; i < c->run_count; i++)
         for (int p = 0; p < c->runs[i].count && !reason; p++) {
-            const dp_file_part *part = &c->runs[i].parts[p];
+            const file_part *part = &c->runs[i].parts[p];
             *status = dp_run_touch(c->runs[i].run, part->bytes, part->length);
             reason = *status ? EIO : write_part(&s, part);
         }
@@ -689,13 +709,12 @@ static int write_content(const content *c, int number, doppel_status *status) {
 static doppel_status save_version(const doppel_index *index, const dp_version *version, const char *path,
                                   doppel_error *error) {
     dp_run *head = NULL;
-    content c = {.index = index};
+    saved_content c = {.index = index};
     dp_newfile file;
     doppel_status status = dp_head_run(version->head, &head), damage = DOPPEL_OK;
     if (!status && head)
         status = dp_index_build(index, head, NULL);
-    if (!status)
-        status = plan(&c, version, head);
+    DP_THEN(status, plan(&c, version, head));
     if (status)
         dp_version_explain(version, status, error);
     else if (!(status = dp_newfile_create(&file, path, error))) {

@@ -141,9 +141,7 @@ typedef struct batch {
 
 static doppel_status take_position(dp_finder *finder, const dp_run *run, uint64_t position, dp_bits difference) {
     dp_owners owners;
-    doppel_status status = dp_run_owners(run, position, &owners);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_run_owners(run, position, &owners));
     dp_hit hit = {.value = finder->query ^ difference, .distance = dp_bits_count(difference)};
     for (uint64_t i = 0; i < owners.count && !finder->done; i++) {
         if (dp_run_is_dead(run, owners.slot + i))
@@ -182,9 +180,7 @@ static doppel_status check_place(dp_finder *finder, const waiting *w) {
         return take_position(finder, run, w->place, difference);
     bool found;
     uint64_t position;
-    doppel_status status = dp_run_search(run, finder->query ^ difference, &found, &position);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_run_search(run, finder->query ^ difference, &found, &position));
     return found ? take_position(finder, run, position, difference) : DOPPEL_ERROR_STORE;
 }
 
@@ -321,9 +317,7 @@ static doppel_status find_in_head(dp_finder *finder, const dp_head *head) {
         size_t count = all - from < CHUNK ? (size_t)(all - from) : CHUNK;
         size_t found = dp_near32_kernel()(head->filter + from, count, (uint32_t)finder->query, finder->distance, hits);
         for (size_t i = 0; i < found && !finder->done; i++) {
-            doppel_status status = take_from_head(finder, head, from + hits[i]);
-            if (status != DOPPEL_OK)
-                return status;
+            DP_TRY(take_from_head(finder, head, from + hits[i]));
         }
     }
     return DOPPEL_OK;
@@ -342,8 +336,39 @@ static dp_bits arrange(const dp_table_layout *layout, int bits, dp_bits value) {
     return to;
 }
 
+static dp_schedule *make_schedule(const dp_run *run, int distance) {
+    dp_schedule *schedule = calloc(1, sizeof *schedule);
+    if (!schedule)
+        return NULL;
+    int radius[DP_MAX_TABLES];
+    doppel_costs costs;
+    doppel_costs_get(&costs);
+    schedule->scan = !dp_layout_radii(&(dp_question){&costs, run->count, distance}, &run->layout, radius);
+    for (int t = 0; t < run->layout.tables && !schedule->scan; t++)
+        if (radius[t] >= 0) {
+            schedule->table[schedule->tables] = t;
+            schedule->radius[schedule->tables++] = radius[t];
+        }
+    return schedule;
+}
+
+/* The schedule of a run for a distance; NULL when there is no memory. */
+static const dp_schedule *schedule_for(const dp_run *run, int distance) {
+    /* A cache: the first thread publishes what all others would have found. */
+    _Atomic(dp_schedule *) *place = (_Atomic(dp_schedule *) *)&run->schedule[distance];
+    dp_schedule *there = atomic_load_explicit(place, memory_order_acquire);
+    if (there)
+        return there;
+    dp_schedule *made = make_schedule(run, distance);
+    if (made && !atomic_compare_exchange_strong(place, &there, made)) {
+        free(made);
+        return there;
+    }
+    return made;
+}
+
 static doppel_status find_in_run(batch *b, const dp_run *run) {
-    const dp_schedule *schedule = dp_run_schedule(run, b->finder->distance);
+    const dp_schedule *schedule = schedule_for(run, b->finder->distance);
     if (!schedule)
         return DOPPEL_ERROR_MEMORY;
     if (schedule->scan)
@@ -360,8 +385,7 @@ static doppel_status find_in_run(batch *b, const dp_run *run) {
         *source = (probed){.run = run, .table = table, .schedule = schedule, .order = i};
         source->arranged = arrange(&run->layout.table[t], run->bits, b->finder->query);
         source->apart = run->bits - table->key_bits >= dp_filter_bits(run->bits);
-        if (status == DOPPEL_OK)
-            status = probe_table(b, source);
+        DP_THEN(status, probe_table(b, source));
     }
     return status;
 }
@@ -512,8 +536,7 @@ doppel_status doppel_index_each(const doppel_index *index, bool (*entry)(const d
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < pinned.version->runs && status == DOPPEL_OK; i++)
         status = give_run(&r, pinned.version->run[i]);
-    if (status == DOPPEL_OK)
-        status = give_head(&r, pinned.version->head);
+    DP_THEN(status, give_head(&r, pinned.version->head));
     dp_index_unpin(pinned);
     return status;
 }

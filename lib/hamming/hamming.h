@@ -9,6 +9,8 @@
 
 #include "base/base.h"
 
+#include <math.h>
+
 /* A fingerprint of any width as one number. */
 typedef unsigned __int128 dp_bits;
 
@@ -69,14 +71,17 @@ typedef struct dp_layout {
 /* A layout by its name, as doppel_plan names them. Errors: DOPPEL_ERROR_USAGE with a message that says what can be. */
 doppel_status dp_layout_parse(const char *name, int bits, dp_layout *layout, doppel_error *error);
 
+/* Choices of `choose` out of `blocks`; DP_MAX_TABLES + 1 stands for any more than DP_MAX_TABLES. */
+static inline int dp_choices(int blocks, int choose) {
+    int64_t count = 1;
+    for (int i = 1; i <= choose && count <= 1 << 20; i++)
+        count = count * (blocks - choose + i) / i;
+    return count > DP_MAX_TABLES ? DP_MAX_TABLES + 1 : (int)count;
+}
+
 /* Brings a number into a table's order, and back. */
 dp_bits dp_layout_arrange(const dp_table_layout *table, dp_bits value);
 dp_bits dp_layout_restore(const dp_table_layout *table, dp_bits arranged);
-
-/* The cheapest radii that make the layout exact for a distance, with `count` entries: keys of table t within radius[t]
- * bits are probed, -1: table t is not used. False when comparing all entries is cheaper than any radii (or nothing else
- * is exact). */
-bool dp_layout_radii(const dp_layout *layout, int distance, uint64_t count, int radius[DP_MAX_TABLES]);
 
 /* ---- plans: plan.c ---- */
 
@@ -91,9 +96,6 @@ int dp_plan_join(uint64_t count, int distance, int bits);
 
 /* Fingerprints within so many bits of one of `bits` bits: the sum of the binomials. */
 double dp_ball(int bits, int radius);
-
-/* Choices of `choose` out of `blocks` (layout.c); DP_MAX_TABLES + 1 stands for any more than DP_MAX_TABLES. */
-int dp_choices(int blocks, int choose);
 
 /* An owner, and a bit that says whether there are more: what an entry takes besides its tables. */
 #define DP_OWNER_BYTES 8.125
@@ -119,11 +121,12 @@ dp_effort dp_effort_find(const dp_question *question, const dp_layout *layout, c
 /* Comparing all entries. */
 dp_effort dp_effort_scan(const dp_question *question, const dp_layout *layout);
 
+/* The cheapest radii that make the layout exact for the distance: keys of table t within radius[t] bits are probed, -1:
+ * table t is not used. False when comparing all entries is cheaper than any radii (or nothing else is exact). */
+bool dp_layout_radii(const dp_question *question, const dp_layout *layout, int radius[DP_MAX_TABLES]);
+
 /* Bytes that a run of `count` entries, all distinct, takes. */
 double dp_layout_bytes(const dp_layout *layout, uint64_t count);
-
-/* dp_layout_radii with other costs. */
-bool dp_radii_choose(const dp_question *question, const dp_layout *layout, int radius[DP_MAX_TABLES]);
 
 /* ---- keys near a key ---- */
 
@@ -154,9 +157,6 @@ enum { DP_CELL_TARGET = 2048 };
  * That still pays where a cell would not fit the second cache. */
 enum { DP_KEY_BITS = 12, DP_MOST_KEY_BITS = 13, DP_LARGE_CELL = 1 << 15 };
 
-/* The first bits of a block that a set of `count` is sorted by. */
-int dp_join_sorted_bits(uint64_t count);
-
 /* ---- the other blocks: inside the cache ---- */
 
 /* A cell is compared at once up to so many numbers a table that it would need: there the tables cost more. */
@@ -168,7 +168,9 @@ enum { DP_BUCKET_LOAD = 5 };
 
 /* Whether so many bits, which the blocks do not have, tell enough of a number to compare by them first: a false hit
  * costs a few times what a bucket does, so that there may be one in 16 buckets. */
-bool dp_join_bits_tell(int bits, int distance);
+static inline bool dp_join_bits_tell(int bits, int distance) {
+    return dp_ball(bits, distance) / ldexp(1, bits) * DP_BUCKET_LOAD < 1.0 / 16;
+}
 
 /* ---- memory ---- */
 
@@ -178,14 +180,17 @@ typedef struct dp_join_size {
     size_t threads;
 } dp_join_size;
 
+/* The first bits of a block that the set is sorted by, and bytes. `fixed` is kept whatever the data: keys, open lines
+ * and batches of each thread, and a bit a fingerprint. `lines` are those of all: they get up to three quarters of what
+ * is not fixed, the pairs the rest; what does not fit is joined in rounds. */
+typedef struct dp_join_memory {
+    int sorted_bits;
+    double fixed, lines;
+} dp_join_memory;
+dp_join_memory dp_plan_join_memory(const dp_join_size *size);
+
 /* Lines and pairs get at least so many bytes, half of them each: less is more trouble than memory. */
 #define DP_JOIN_LEAST ((uint64_t)2 << 20)
-
-/* What is held whatever the data: keys, open lines and batches of each thread, and a bit a fingerprint. */
-double dp_join_fixed_bytes(const dp_join_size *size);
-/* The lines of all. They get up to three quarters of what is not fixed, the pairs the rest; what does not fit is joined
- * in rounds. */
-double dp_join_line_bytes(const dp_join_size *size);
 
 /* What a join by so many blocks (0: all with all) costs. */
 double dp_join_nanoseconds(const dp_question *question, int bits, int blocks);

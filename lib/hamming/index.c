@@ -12,11 +12,6 @@
 
 /* ---- the head: the newest entries, before they go into a run ---- */
 
-size_t dp_head_bytes(int bits) {
-    size_t words = bits > 64 ? 2 : 1;
-    return (sizeof(dp_head) + DP_HEAD_ROOM * words * 8 + 63) / 64 * 64;
-}
-
 static dp_head *head_create(int bits) {
     dp_head *head = aligned_alloc(64, dp_head_bytes(bits));
     if (!head)
@@ -170,7 +165,7 @@ static void free_retired(doppel_index *index) {
 
 /* Publishes the runs (largest first) and a head, and frees what no reader holds any more. Takes over the runs that the
  * version before does not hold. False when there is no memory: nothing has changed, and the runs stay the caller's. */
-static bool index_publish(doppel_index *index, dp_run *const *runs, int count, dp_head *head) {
+static bool publish_version(doppel_index *index, dp_run *const *runs, int count, dp_head *head) {
     dp_version *version = calloc(1, sizeof *version),
                *before = atomic_load_explicit(&index->current, memory_order_relaxed);
     if (!version)
@@ -191,6 +186,17 @@ static bool index_publish(doppel_index *index, dp_run *const *runs, int count, d
     return true;
 }
 
+/* How many entries of a run are alive; 0 when a mapped run is damaged. Slots, without the dead ones, and for each list
+ * without its position's slot and its number of owners. */
+static uint64_t count_entries(const dp_run *run) {
+    uint64_t lists = 0, words = run->shared ? dp_shared_bytes(run) / 8 : 0;
+    if (words && dp_run_touch(run, run->shared, words * 8) != DOPPEL_OK)
+        return 0;
+    for (uint64_t i = 0; i < words; i++)
+        lists += (uint64_t)__builtin_popcountll(run->shared[i]);
+    return dp_run_slots(run) - 2 * lists - atomic_load_explicit(&run->dead_count, memory_order_relaxed);
+}
+
 doppel_status dp_index_create(const doppel_index_options *options, dp_run **runs, int count, doppel_index **created) {
     doppel_index *index = aligned_alloc(64, (sizeof *index + 63) / 64 * 64);
     if (!index)
@@ -206,14 +212,14 @@ doppel_status dp_index_create(const doppel_index_options *options, dp_run **runs
     index->secret = options->secret;
     dp_order_init(&index->order, index->bits, index->secret);
     dp_head *head = head_create(index->bits);
-    if (!head || !index_publish(index, runs, count, head)) {
+    if (!head || !publish_version(index, runs, count, head)) {
         free(head);
         free(index);
         return DOPPEL_ERROR_MEMORY;
     }
     uint64_t entries = 0;
     for (int i = 0; i < count; i++)
-        entries += dp_run_entries(runs[i]);
+        entries += count_entries(runs[i]);
     atomic_init(&index->entries, entries);
     *created = index;
     return DOPPEL_OK;
@@ -253,8 +259,8 @@ static bool is_mostly_dead(const dp_run *run) {
     return dead >= DP_HEAD_ROOM && dead > dp_run_slots(run) / 2;
 }
 
-/* Whether a run has so many dead that it is to be made anew: dp_index_flush does. */
-static bool index_is_untidy(const doppel_index *index) {
+/* Whether a run has so many dead that it is to be made anew: dp_flush_head does. */
+static bool is_untidy(const doppel_index *index) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
     for (int i = 0; i < version->runs; i++)
         if (is_mostly_dead(version->run[i]))
@@ -263,7 +269,7 @@ static bool index_is_untidy(const doppel_index *index) {
 }
 
 /* What a flush works on. */
-typedef struct flush {
+typedef struct run_flush {
     doppel_index *index;
     const dp_version *version;
     dp_run *more, *head_run; /* without tables; NULL: none */
@@ -271,11 +277,11 @@ typedef struct flush {
     dp_merging merging;
     dp_run *made;
     uint64_t total; /* positions that are merged, at most */
-} flush;
+} run_flush;
 
 _Static_assert(DP_MERGE_MOST == DP_MAX_RUNS + 2, "all runs, what comes, and the head");
 
-static bool choose(flush *f, int i) {
+static bool choose(run_flush *f, int i) {
     uint64_t count = f->version->run[i]->count;
     if (f->chosen[i] || f->total + count > DP_RUN_MOST)
         return false;
@@ -285,7 +291,7 @@ static bool choose(flush *f, int i) {
 }
 
 /* Marks the runs that are merged with what comes: from the smallest up, while the sum is of their level. */
-static void choose_runs(flush *f, bool all) {
+static void choose_runs(run_flush *f, bool all) {
     const dp_version *version = f->version;
     f->total = (f->more ? f->more->count : 0) + (f->head_run ? f->head_run->count : 0);
     for (int i = 0; i < version->runs; i++)
@@ -296,7 +302,7 @@ static void choose_runs(flush *f, bool all) {
             choose(f, i);
 }
 
-static void list_sources(flush *f) {
+static void list_sources(run_flush *f) {
     for (int i = 0; i < f->version->runs; i++)
         if (f->chosen[i])
             f->merging.run[f->merging.count++] = f->version->run[i];
@@ -307,7 +313,7 @@ static void list_sources(flush *f) {
 }
 
 /* The runs become one, without tables. A single one that has none is taken as it is. */
-static doppel_status merge_sources(flush *f) {
+static doppel_status merge_sources(run_flush *f) {
     if (f->merging.count == 1 && f->merging.run[0]->values) {
         f->made = f->more ? f->more : f->head_run;
         f->more = f->head_run = NULL;
@@ -320,9 +326,7 @@ static doppel_status merge_sources(flush *f) {
 doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging) {
     dp_layout layout;
     if (index->layout_name[0]) {
-        doppel_status status = dp_layout_parse(index->layout_name, index->bits, &layout, NULL);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(dp_layout_parse(index->layout_name, index->bits, &layout, NULL));
     } else {
         dp_plan_run(run->count, index->distance, index->bits, index->bytes_per_entry, &layout);
     }
@@ -330,7 +334,7 @@ doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_me
 }
 
 /* The runs that were not chosen, and the new one, largest first. */
-static doppel_status publish(flush *f) {
+static doppel_status publish(run_flush *f) {
     dp_run *runs[DP_MAX_RUNS + 1];
     int count = 0;
     dp_run *made = f->made && f->made->count ? f->made : NULL;
@@ -345,7 +349,7 @@ static doppel_status publish(flush *f) {
     if (!placed)
         runs[count++] = made;
     dp_head *head = head_create(f->index->bits);
-    if (!head || !index_publish(f->index, runs, count, head)) {
+    if (!head || !publish_version(f->index, runs, count, head)) {
         free(head);
         return DOPPEL_ERROR_MEMORY;
     }
@@ -355,7 +359,7 @@ static doppel_status publish(flush *f) {
     return DOPPEL_OK;
 }
 
-static doppel_status run_flush(flush *f, bool all) {
+static doppel_status merge_runs(run_flush *f, bool all) {
     doppel_status status = dp_head_run(f->version->head, &f->head_run);
     if (status != DOPPEL_OK)
         return status;
@@ -376,10 +380,10 @@ static bool is_compact(const dp_version *version) {
 
 /* Puts what stands in the head, in `more` (may be NULL; a run without tables, taken over in any case) and in runs that
  * are not much larger into one run; with `all`, all runs. */
-static doppel_status index_flush(doppel_index *index, dp_run *more, bool all) {
+static doppel_status flush_head(doppel_index *index, dp_run *more, bool all) {
     if (!more && all && is_compact(atomic_load_explicit(&index->current, memory_order_relaxed)))
         return DOPPEL_OK;
-    flush *f = calloc(1, sizeof *f);
+    run_flush *f = calloc(1, sizeof *f);
     if (!f) {
         dp_run_free(more);
         return DOPPEL_ERROR_MEMORY;
@@ -388,7 +392,7 @@ static doppel_status index_flush(doppel_index *index, dp_run *more, bool all) {
     f->version = atomic_load_explicit(&index->current, memory_order_relaxed);
     f->more = more;
     f->merging.pool = &index->pool;
-    doppel_status status = run_flush(f, all);
+    doppel_status status = merge_runs(f, all);
     dp_merging_free(&f->merging);
     dp_run_free(f->more);
     dp_run_free(f->head_run);
@@ -430,8 +434,8 @@ static doppel_status check_options(const doppel_index_options *options, doppel_e
     if (options->distance < 0 || options->distance > options->bits)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", options->distance,
                        options->bits, options->bits);
-    doppel_status status = check_layout(options, error);
-    return status == DOPPEL_OK ? check_memory(options, error) : status;
+    DP_TRY(check_layout(options, error));
+    return check_memory(options, error);
 }
 
 doppel_status doppel_index_create(const doppel_index_options *given, doppel_index **index, doppel_error *error) {
@@ -443,74 +447,121 @@ doppel_status doppel_index_create(const doppel_index_options *given, doppel_inde
     if (!options.distance)
         options.distance = options.bits < 3 ? options.bits : 3;
     *index = NULL;
-    doppel_status status = check_options(&options, error);
+    DP_TRY(check_options(&options, error));
+    options.secret = options.secret ? options.secret : dp_random_number();
+    doppel_status status = dp_index_create(&options, NULL, 0, index);
+    return status == DOPPEL_OK ? DOPPEL_OK : dp_no_memory(error);
+}
+
+/* ---- what changes in a run ---- */
+
+/* Makes room for times, so that setting them cannot fail: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE where
+ * the times of a file are damaged. */
+static doppel_status prepare_expires(dp_run *run) {
+    _Atomic uint64_t *there = atomic_load_explicit(&run->expires, memory_order_relaxed);
+    if (there && (!run->backing || (void *)there == run->expires_memory))
+        return DOPPEL_OK;
+    uint64_t slots = dp_run_slots(run);
+    /* What a file holds was written as plain numbers, and has been checked before it is copied. */
+    doppel_status status = there ? dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) : DOPPEL_OK;
     if (status != DOPPEL_OK)
         return status;
-    options.secret = options.secret ? options.secret : dp_random_number();
-    status = dp_index_create(&options, NULL, 0, index);
-    return status == DOPPEL_OK ? DOPPEL_OK : dp_no_memory(error);
+    _Atomic uint64_t *column = calloc(slots ? slots : 1, sizeof *column);
+    if (!column)
+        return DOPPEL_ERROR_MEMORY;
+    for (uint64_t i = 0; there && i < slots; i++)
+        atomic_init(&column[i], atomic_load_explicit(&there[i], memory_order_relaxed));
+    run->expires_memory = column;
+    atomic_store_explicit(&run->expires, column, memory_order_release);
+    return DOPPEL_OK;
+}
+
+static void set_expires(dp_run *run, uint64_t slot, uint64_t expires) {
+    _Atomic uint64_t *column = atomic_load_explicit(&run->expires, memory_order_relaxed);
+    atomic_store_explicit(&column[slot], expires, memory_order_relaxed);
+}
+
+static void set_dead(dp_run *run, uint64_t slot, bool dead) {
+    _Atomic uint64_t *words = atomic_load_explicit(&run->dead, memory_order_relaxed);
+    uint64_t bit = (uint64_t)1 << (slot % 64), word = atomic_load_explicit(&words[slot / 64], memory_order_relaxed);
+    if (!(word & bit) == !dead)
+        return;
+    /* There is one writer, so reading and storing need not be one step. Release: whoever sees an entry alive again sees
+     * its new time. */
+    atomic_store_explicit(&words[slot / 64], word ^ bit, memory_order_release);
+    uint64_t count = atomic_load_explicit(&run->dead_count, memory_order_relaxed);
+    atomic_store_explicit(&run->dead_count, dead ? count + 1 : count - 1, memory_order_relaxed);
 }
 
 /* ---- where an entry stands ---- */
 
-static doppel_status index_locate(const doppel_index *index, dp_bits value, uint64_t owner, dp_place *place) {
+/* Where an entry stands, for the writer: in the head or in a run; with neither, nowhere. */
+typedef struct entry_place {
+    dp_head *head;
+    dp_run *run;
+    uint64_t slot;
+} entry_place;
+
+typedef struct entry_state {
+    uint64_t expires;
+    bool dead;
+} entry_state;
+static doppel_status locate(const doppel_index *index, dp_bits value, uint64_t owner, entry_place *place) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
-    *place = (dp_place){0};
+    *place = (entry_place){0};
     dp_run_expect((const dp_run *const *)version->run, version->runs, value);
     uint64_t i = head_search(version->head, &index->places, value, owner);
     if (i < DP_HEAD_ROOM) {
-        *place = (dp_place){.head = version->head, .slot = i};
+        *place = (entry_place){.head = version->head, .slot = i};
         return DOPPEL_OK;
     }
     for (int r = 0; r < version->runs; r++) {
         bool found;
         uint64_t slot;
-        doppel_status status = dp_run_slot(version->run[r], value, owner, &found, &slot);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(dp_run_slot(version->run[r], value, owner, &found, &slot));
         if (found) {
-            *place = (dp_place){.run = version->run[r], .slot = slot};
+            *place = (entry_place){.run = version->run[r], .slot = slot};
             return DOPPEL_OK;
         }
     }
     return DOPPEL_OK;
 }
 
-static dp_state place_state(const dp_place *place) {
+static entry_state place_state(const entry_place *place) {
     if (place->head)
-        return (dp_state){atomic_load_explicit(&place->head->expires[place->slot], memory_order_relaxed),
-                          atomic_load_explicit(&place->head->dead[place->slot], memory_order_relaxed)};
-    return (dp_state){dp_run_expires(place->run, place->slot), dp_run_is_dead(place->run, place->slot)};
+        return (entry_state){atomic_load_explicit(&place->head->expires[place->slot], memory_order_relaxed),
+                             atomic_load_explicit(&place->head->dead[place->slot], memory_order_relaxed)};
+    return (entry_state){dp_run_expires(place->run, place->slot), dp_run_is_dead(place->run, place->slot)};
 }
 
 /* Makes sure that a state can be set: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
-static doppel_status place_prepare(const dp_place *place, dp_state state) {
+static doppel_status place_prepare(const entry_place *place, entry_state state) {
     if (place->head)
         return DOPPEL_OK;
-    dp_state now = place_state(place);
-    doppel_status status = state.expires != now.expires ? dp_run_prepare_expires(place->run) : DOPPEL_OK;
+    entry_state now = place_state(place);
+    doppel_status status = state.expires != now.expires ? prepare_expires(place->run) : DOPPEL_OK;
     return status == DOPPEL_OK && state.dead != now.dead ? dp_run_prepare_dead(place->run) : status;
 }
 
 /* So many entries more, or fewer. */
-static void index_count(doppel_index *index, int64_t more) {
+static void count_more(doppel_index *index, int64_t more) {
     uint64_t entries = atomic_load_explicit(&index->entries, memory_order_relaxed);
     atomic_store_explicit(&index->entries, entries + (uint64_t)more, memory_order_relaxed);
 }
 
 /* Sets a state that was prepared, and counts the entry. */
-static void place_set(doppel_index *index, const dp_place *place, dp_state state) {
-    dp_state now = place_state(place);
+static void place_set(doppel_index *index, const entry_place *place, entry_state state) {
+    entry_state now = place_state(place);
     if (place->head) {
         atomic_store_explicit(&place->head->expires[place->slot], state.expires, memory_order_relaxed);
         atomic_store_explicit(&place->head->dead[place->slot], state.dead, memory_order_release);
     } else {
         if (state.expires != now.expires)
-            dp_run_set_expires(place->run, place->slot, state.expires);
+            set_expires(place->run, place->slot, state.expires);
         if (state.dead != now.dead)
-            dp_run_set_dead(place->run, place->slot, state.dead);
+            set_dead(place->run, place->slot, state.dead);
     }
-    index_count(index, (int64_t)now.dead - (int64_t)state.dead);
+    count_more(index, (int64_t)now.dead - (int64_t)state.dead);
 }
 
 /* ---- one entry ---- */
@@ -519,31 +570,30 @@ doppel_status doppel_index_insert(doppel_index *index, const uint64_t *fingerpri
     if (!dp_index_has_width(index, fingerprint))
         return DOPPEL_ERROR_USAGE;
     dp_bits value = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits));
-    dp_place place;
-    doppel_status status = index_locate(index, value, owner, &place);
+    entry_place place;
+    doppel_status status = locate(index, value, owner, &place);
     if (status != DOPPEL_OK)
         return status;
     if (place.head || place.run) {
-        dp_state state = {expires, false};
+        entry_state state = {expires, false};
         if ((status = place_prepare(&place, state)) == DOPPEL_OK)
             place_set(index, &place, state);
         return status;
     }
     dp_head *head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
     if (atomic_load_explicit(&head->count, memory_order_relaxed) == DP_HEAD_ROOM) {
-        if ((status = index_flush(index, NULL, false)) != DOPPEL_OK)
-            return status;
+        DP_TRY(flush_head(index, NULL, false));
         head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
     }
     head_add(head, &index->places, value, owner, expires);
-    index_count(index, 1);
+    count_more(index, 1);
     return DOPPEL_OK;
 }
 
 /* Rewrites runs of which most is dead. When there is no memory for it now, a later change will do it. */
 static void tidy(doppel_index *index) {
-    if (index_is_untidy(index))
-        (void)index_flush(index, NULL, false);
+    if (is_untidy(index))
+        (void)flush_head(index, NULL, false);
 }
 
 doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerprint, uint64_t owner, bool *removed) {
@@ -552,16 +602,15 @@ doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerpri
     if (!dp_index_has_width(index, fingerprint))
         return DOPPEL_ERROR_USAGE;
     dp_bits value = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits));
-    dp_place place;
-    doppel_status status = index_locate(index, value, owner, &place);
+    entry_place place;
+    doppel_status status = locate(index, value, owner, &place);
     if (status != DOPPEL_OK || (!place.head && !place.run))
         return status;
-    dp_state state = place_state(&place);
+    entry_state state = place_state(&place);
     if (state.dead)
         return DOPPEL_OK;
     state.dead = true;
-    if ((status = place_prepare(&place, state)) != DOPPEL_OK)
-        return status;
+    DP_TRY(place_prepare(&place, state));
     place_set(index, &place, state);
     if (removed)
         *removed = true;
@@ -574,11 +623,11 @@ doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerpri
 static uint64_t purge_head(doppel_index *index, dp_head *head, uint64_t now) {
     uint64_t count = atomic_load_explicit(&head->count, memory_order_relaxed), purged = 0;
     for (uint64_t i = 0; i < count; i++) {
-        dp_place place = {.head = head, .slot = i};
-        dp_state state = place_state(&place);
+        entry_place place = {.head = head, .slot = i};
+        entry_state state = place_state(&place);
         if (state.dead || !state.expires || state.expires > now)
             continue;
-        place_set(index, &place, (dp_state){state.expires, true});
+        place_set(index, &place, (entry_state){state.expires, true});
         purged++;
     }
     return purged;
@@ -592,15 +641,14 @@ static doppel_status purge_run(doppel_index *index, dp_run *run, uint64_t now, u
     doppel_status status = column == run->expires_memory ? DOPPEL_OK : dp_run_touch(run, column, slots * 8);
     if (status != DOPPEL_OK)
         return status;
-    if ((status = dp_run_prepare_dead(run)) != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_run_prepare_dead(run));
     /* Slots that hold no entry, but where a list begins or how long it is, have no time. */
     for (uint64_t slot = 0; slot < slots; slot++) {
         uint64_t expires = dp_run_expires(run, slot);
         if (!expires || expires > now || dp_run_is_dead(run, slot))
             continue;
-        dp_run_set_dead(run, slot, true);
-        index_count(index, -1);
+        set_dead(run, slot, true);
+        count_more(index, -1);
         ++*purged;
     }
     return DOPPEL_OK;
@@ -619,7 +667,7 @@ doppel_status doppel_index_purge(doppel_index *index, uint64_t now, uint64_t *pu
 }
 
 doppel_status doppel_index_compact(doppel_index *index, doppel_error *error) {
-    doppel_status status = index_flush(index, NULL, true);
+    doppel_status status = flush_head(index, NULL, true);
     return status == DOPPEL_OK ? status : dp_index_explain(index, status, error);
 }
 
@@ -636,28 +684,28 @@ doppel_status doppel_index_compact(doppel_index *index, doppel_error *error) {
 enum { BATCH = 256 };
 
 /* What the caller gave. */
-typedef struct given {
+typedef struct bulk_entries {
     const uint64_t *fingerprints, *owners, *expires;
     uint64_t count;
-} given;
+} bulk_entries;
 
 /* An entry that was there, and how it was. */
-typedef struct changed {
-    dp_place place;
-    dp_state before;
-} changed;
+typedef struct changed_entry {
+    entry_place place;
+    entry_state before;
+} changed_entry;
 
-typedef struct adding {
+typedef struct bulk_insert {
     doppel_index *index;
     dp_items items;
     dp_area area; /* of the items */
-    changed *changed;
+    changed_entry *changed;
     size_t changes, room;
-} adding;
+} bulk_insert;
 
 /* ---- items ---- */
 
-static void fill_items(adding *a, const given *g) {
+static void fill_items(bulk_insert *a, const bulk_entries *g) {
     size_t words = a->index->bits > 64 ? 2 : 1;
     uint64_t values[2 * BATCH], *item = a->items.item;
     for (uint64_t from = 0; from < g->count; from += BATCH) {
@@ -673,7 +721,7 @@ static void fill_items(adding *a, const given *g) {
     }
 }
 
-static doppel_status check_widths(const doppel_index *index, const given *g) {
+static doppel_status check_widths(const doppel_index *index, const bulk_entries *g) {
     uint64_t bits = 0;
     if (index->bits < 64)
         for (uint64_t i = 0; i < g->count; i++)
@@ -681,7 +729,7 @@ static doppel_status check_widths(const doppel_index *index, const given *g) {
     return index->bits < 64 && bits >> index->bits ? DOPPEL_ERROR_USAGE : DOPPEL_OK;
 }
 
-static doppel_status make_items(adding *a, const given *g) {
+static doppel_status make_items(bulk_insert *a, const bulk_entries *g) {
     a->items = (dp_items){.bits = a->index->bits, .count = g->count};
     for (uint64_t i = 0; g->expires && i < g->count && !a->items.timed; i++)
         a->items.timed = g->expires[i] != 0;
@@ -700,30 +748,28 @@ static doppel_status make_items(adding *a, const given *g) {
 
 /* ---- entries that are there ---- */
 
-static doppel_status change(adding *a, const dp_place *place, dp_state state) {
-    dp_state before = place_state(place);
+static doppel_status change(bulk_insert *a, const entry_place *place, entry_state state) {
+    entry_state before = place_state(place);
     if (before.expires == state.expires && before.dead == state.dead)
         return DOPPEL_OK;
     if (!dp_reserve(&a->changed, &a->room, a->changes + 1, sizeof *a->changed))
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = place_prepare(place, state);
-    if (status != DOPPEL_OK)
-        return status;
-    a->changed[a->changes++] = (changed){*place, before};
+    DP_TRY(place_prepare(place, state));
+    a->changed[a->changes++] = (changed_entry){*place, before};
     place_set(a->index, place, state);
     return DOPPEL_OK;
 }
 
 /* Gives new times to those that are there, and leaves the others. */
-static doppel_status take_out_known(adding *a) {
+static doppel_status take_out_known(bulk_insert *a) {
     size_t words = dp_item_words(&a->items), value_words = a->items.bits > 64 ? 2 : 1;
     uint64_t kept = 0;
     for (uint64_t i = 0; i < a->items.count; i++) {
         const uint64_t *item = a->items.item + i * words;
-        dp_place place;
-        doppel_status status = index_locate(a->index, dp_bits_load(item, a->items.bits), item[value_words], &place);
+        entry_place place;
+        doppel_status status = locate(a->index, dp_bits_load(item, a->items.bits), item[value_words], &place);
         if (status == DOPPEL_OK && (place.head || place.run))
-            status = change(a, &place, (dp_state){a->items.timed ? item[value_words + 1] : 0, false});
+            status = change(a, &place, (entry_state){a->items.timed ? item[value_words + 1] : 0, false});
         else
             memmove(a->items.item + kept++ * words, item, words * 8);
         if (status != DOPPEL_OK)
@@ -733,21 +779,19 @@ static doppel_status take_out_known(adding *a) {
     return DOPPEL_OK;
 }
 
-static void change_back(adding *a) {
+static void change_back(bulk_insert *a) {
     while (a->changes) {
-        const changed *last = &a->changed[--a->changes];
+        const changed_entry *last = &a->changed[--a->changes];
         place_set(a->index, &last->place, last->before);
     }
 }
 
 /* ---- entries that are new ---- */
 
-static doppel_status add_to_head(adding *a) {
+static doppel_status add_to_head(bulk_insert *a) {
     dp_head *head = atomic_load_explicit(&a->index->current, memory_order_relaxed)->head;
     if (atomic_load_explicit(&head->count, memory_order_relaxed) + a->items.count > DP_HEAD_ROOM) {
-        doppel_status status = index_flush(a->index, NULL, false);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(flush_head(a->index, NULL, false));
         head = atomic_load_explicit(&a->index->current, memory_order_relaxed)->head;
     }
     size_t words = dp_item_words(&a->items), value_words = a->items.bits > 64 ? 2 : 1;
@@ -759,14 +803,14 @@ static doppel_status add_to_head(adding *a) {
     return DOPPEL_OK;
 }
 
-static doppel_status add_run(adding *a) {
+static doppel_status add_run(bulk_insert *a) {
     dp_run *run;
     doppel_status status = dp_run_from_items(&a->items, &run);
     dp_area_free(&a->area);
-    return status == DOPPEL_OK ? index_flush(a->index, run, false) : status;
+    return status == DOPPEL_OK ? flush_head(a->index, run, false) : status;
 }
 
-static doppel_status add_all(adding *a, const given *g) {
+static doppel_status add_all(bulk_insert *a, const bulk_entries *g) {
     doppel_status status = make_items(a, g);
     const dp_version *version = atomic_load_explicit(&a->index->current, memory_order_relaxed);
     if (status == DOPPEL_OK && (version->runs || atomic_load_explicit(&version->head->count, memory_order_relaxed)))
@@ -775,7 +819,7 @@ static doppel_status add_all(adding *a, const given *g) {
     if (status == DOPPEL_OK && count)
         status = count <= FEW ? add_to_head(a) : add_run(a);
     if (status == DOPPEL_OK)
-        index_count(a->index, (int64_t)count);
+        count_more(a->index, (int64_t)count);
     else
         change_back(a);
     return status;
@@ -783,16 +827,14 @@ static doppel_status add_all(adding *a, const given *g) {
 
 doppel_status doppel_index_insert_many(doppel_index *index, const uint64_t *fingerprints, const uint64_t *owners,
                                        const uint64_t *expires, uint64_t count) {
-    given g = {fingerprints, owners, expires, count};
+    bulk_entries g = {fingerprints, owners, expires, count};
     if (!count)
         return DOPPEL_OK;
     if (count > MOST)
         return DOPPEL_ERROR_USAGE;
-    doppel_status status = check_widths(index, &g);
-    if (status != DOPPEL_OK)
-        return status;
-    adding a = {.index = index};
-    status = add_all(&a, &g);
+    DP_TRY(check_widths(index, &g));
+    bulk_insert a = {.index = index};
+    doppel_status status = add_all(&a, &g);
     dp_area_free(&a.area);
     free(a.changed);
     return status;

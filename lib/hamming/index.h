@@ -14,7 +14,7 @@ enum { DP_HEAD_ROOM = 4096, DP_PINS = 128, DP_MAX_RUNS = 64 };
 /* What an entry may take when the caller has not said. */
 #define DP_BYTES_PER_ENTRY 40.0
 
-/* ---- the head: head.c ---- */
+/* ---- the head ---- */
 
 /* Entries in the order in which they came, DP_HEAD_ROOM at most. One thread adds while others read. */
 typedef struct dp_head {
@@ -28,7 +28,10 @@ typedef struct dp_head {
     uint64_t values[];                          /* one or two words each */
 } dp_head;
 
-size_t dp_head_bytes(int bits);
+/* With the values. */
+static inline size_t dp_head_bytes(int bits) {
+    return (sizeof(dp_head) + DP_HEAD_ROOM * (bits > 64 ? 16U : 8U) + 63) / 64 * 64;
+}
 
 static inline dp_bits dp_head_value(const dp_head *head, uint64_t i) {
     return dp_bits_load(head->values + (head->bits > 64 ? 2 * i : i), head->bits);
@@ -40,8 +43,6 @@ typedef struct dp_places {
     uint16_t place[DP_PLACES];
 } dp_places;
 
-/* The number of an entry, dead or not, or DP_HEAD_ROOM. */
-/* Adds an entry that is not there, to a head that has room. */
 /* A run without tables of what is alive; NULL in *run when nothing is. Any thread, while entries are added. */
 doppel_status dp_head_run(const dp_head *head, dp_run **run);
 
@@ -95,27 +96,11 @@ static inline bool dp_index_has_width(const doppel_index *index, const uint64_t 
 /* Gives a run without tables those that the index asks for. */
 doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging);
 
-/* Where an entry stands, for the writer: in the head or in a run; with neither, nowhere. */
-typedef struct dp_place {
-    dp_head *head;
-    dp_run *run;
-    uint64_t slot;
-} dp_place;
-
-typedef struct dp_state {
-    uint64_t expires;
-    bool dead;
-} dp_state;
-/* Makes sure that a state can be set: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
-
 /* ---- the file of an index (docs/FORMAT.md): file.c ----
  *
  * A header, a directory, the data. The directory says for every run what it is and where its sections lie, and has the
  * checksum of each block of the data. Every byte of the file is under a checksum: the header's own, that of the
  * directory, which the header holds, or that of a block. */
-
-#define DP_FILE_MAGIC "DOPPELIX"
-#define DP_FILE_VERSION 1
 
 /* Sections and the data begin at multiples of a cache line. A block is small enough to be checked within some
  * microseconds, and large enough that its 8 bytes of checksum do not count. */
@@ -158,50 +143,23 @@ typedef struct dp_file_run {
 
 _Static_assert(sizeof(dp_file_run) == 96, "without gaps");
 
-static inline uint64_t dp_file_align(uint64_t size) {
-    return (size + DP_FILE_ALIGN - 1) / DP_FILE_ALIGN * DP_FILE_ALIGN;
-}
-
+/* How many blocks data have. */
 static inline uint64_t dp_file_blocks(uint64_t data_size) {
     return (data_size + DP_FILE_BLOCK - 1) / DP_FILE_BLOCK;
 }
 
-/* A section as it lies in memory; `atomic`: others may write to it meanwhile, it is read number by number. */
-typedef struct dp_file_part {
-    const void *bytes;
-    uint64_t length;
-    bool atomic;
-} dp_file_part;
-
-/* ---- file.c: an open file ---- */
-
-/* Numbers that must ascend, from 0 to `last`: the directory of a table. */
-typedef struct dp_file_ascent {
-    const uint32_t *numbers;
-    uint64_t count, last;
-} dp_file_ascent;
-
-typedef struct dp_file {
-    dp_backing backing;
-    _Atomic uint64_t references;
-    char *path;
-    const uint8_t *map;
-    uint64_t size, data, blocks; /* data: where it begins */
-    const uint64_t *checks;      /* one a block */
-    _Atomic uint64_t *checked;   /* a bit a block that was found to be right */
-    _Atomic uint64_t damaged;    /* the first block that was found to be wrong, counted from 1 */
-    dp_file_ascent *ascents;     /* in the order of the file */
-    size_t ascent_count, ascent_room;
-} dp_file;
-
-/* Every block: DOPPEL_OK or DOPPEL_ERROR_STORE. */
-doppel_status dp_file_check_all(dp_file *file);
-
-/* The file a run lies in, or NULL. */
-dp_file *dp_file_of(const dp_run *run);
+/* Checks every block of the file that a run lies in: DOPPEL_OK (in memory, too) or DOPPEL_ERROR_STORE. */
+doppel_status dp_run_check_file(const dp_run *run);
 
 /* Gives `status` again with its message: where it is DOPPEL_ERROR_STORE, which block of which file is damaged. */
 doppel_status dp_version_explain(const dp_version *version, doppel_status status, doppel_error *error);
-doppel_status dp_index_explain(const doppel_index *index, doppel_status status, doppel_error *error);
+static inline doppel_status dp_index_explain(const doppel_index *index, doppel_status status, doppel_error *error) {
+    if (status == DOPPEL_OK)
+        return status;
+    dp_pinned pinned = dp_index_pin(index);
+    dp_version_explain(pinned.version, status, error);
+    dp_index_unpin(pinned);
+    return status;
+}
 
 #endif

@@ -123,13 +123,6 @@ static void cut_two_levels(dp_layout *layout, const cut_level levels[2]) {
 
 /* ---- names ---- */
 
-int dp_choices(int blocks, int choose) {
-    int64_t count = 1;
-    for (int i = 1; i <= choose && count <= 1 << 20; i++)
-        count = count * (blocks - choose + i) / i;
-    return count > DP_MAX_TABLES ? DP_MAX_TABLES + 1 : (int)count;
-}
-
 static bool take_number(const char **at, int *number) {
     int value = 0, digits = 0;
     for (; **at >= '0' && **at <= '9' && digits < 4; digits++)
@@ -183,9 +176,7 @@ static doppel_status check_two_levels(const char *name, const cut_level levels[2
     int left = bits - (wide < levels[0].key ? wide : levels[0].key);
     if (left < 1)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "layout \"%s\": the first level leaves no bits to the second", name);
-    doppel_status status = check_level(name, &levels[1], left, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(check_level(name, &levels[1], left, error));
     if (levels[0].blocks * levels[1].blocks > DP_MAX_TABLES)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "layout \"%s\": more than %d tables", name, DP_MAX_TABLES);
     if (levels[0].key + levels[1].key > DP_MAX_KEY)
@@ -206,11 +197,9 @@ doppel_status dp_layout_parse(const char *name, int bits, dp_layout *layout, dop
     if (!count)
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "there is no layout \"%s\": a layout is such as 4x16, 5c2x26, 4x16+4x12 or scan", name);
-    doppel_status status = check_level(name, &levels[0], bits, error);
-    if (status == DOPPEL_OK && count == 2)
-        status = check_two_levels(name, levels, bits, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(check_level(name, &levels[0], bits, error));
+    if (count == 2)
+        DP_TRY(check_two_levels(name, levels, bits, error));
     strcpy(layout->name, name);
     layout->blocks = levels[0].blocks;
     layout->choose = levels[0].choose;

@@ -19,8 +19,6 @@ typedef struct dp_plan_search {
     dp_layout layout; /* the one being tried */
 } dp_plan_search;
 
-double dp_join_nanoseconds(const dp_question *question, int bits, int blocks);
-
 /* ---- finding ----
  *
  * All layouts of layout.c that may be the best somewhere are tried: 1 to k + 1 blocks with a key each (with fewer,
@@ -48,7 +46,7 @@ static double classic_reduction(const dp_layout *layout, int distance) {
 
 /* What a layout costs; radii are the cheapest that are exact, none when a scan is cheaper. */
 static void assess(const dp_question *question, const dp_layout *layout, doppel_plan *plan) {
-    bool probes = dp_radii_choose(question, layout, plan->radius);
+    bool probes = dp_layout_radii(question, layout, plan->radius);
     bool scan = !layout->table[0].key_bits;
     if (!probes)
         for (int t = 0; t < layout->tables; t++)
@@ -187,7 +185,8 @@ static double smaller(double a, double b) {
     return a < b ? a : b;
 }
 
-int dp_join_sorted_bits(uint64_t count) {
+/* The first bits of a block that a set of `count` is sorted by. */
+static int sorted_bits(uint64_t count) {
     int bits = 1;
     while (bits < DP_KEY_BITS && count >> (bits + 1) >= DP_CELL_TARGET)
         bits++;
@@ -196,19 +195,15 @@ int dp_join_sorted_bits(uint64_t count) {
     return bits;
 }
 
-bool dp_join_bits_tell(int bits, int distance) {
-    return dp_ball(bits, distance) / exp2(bits) * DP_BUCKET_LOAD < 1.0 / 16;
-}
-
-double dp_join_fixed_bytes(const dp_join_size *size) {
+dp_join_memory dp_plan_join_memory(const dp_join_size *size) {
     const double batches = 2 << 20; /* of a thread */
-    double keys = exp2(dp_join_sorted_bits(size->count)), passes = size->distance + 1;
-    return (double)size->threads * (keys * (sizeof(dp_line) + 8 + 4 * passes) + batches) + (double)size->count / 8;
-}
-
-double dp_join_line_bytes(const dp_join_size *size) {
-    double keys = exp2(dp_join_sorted_bits(size->count)), each = size->bits > 64 ? DP_LINE_WIDE : DP_LINE_NARROW;
-    return ((double)size->count / each + (double)size->threads * keys) * sizeof(dp_line);
+    double keys = exp2(sorted_bits(size->count)), count = (double)size->count, threads = (double)size->threads;
+    double open = keys * (sizeof(dp_line) + 8 + 4 * (size->distance + 1.0)), each = DP_LINE_NARROW;
+    if (size->bits > 64)
+        each = DP_LINE_WIDE;
+    return (dp_join_memory){.sorted_bits = sorted_bits(size->count),
+                            .fixed = threads * (open + batches) + count / 8,
+                            .lines = (count / each + threads * keys) * sizeof(dp_line)};
 }
 
 typedef struct join_work {
@@ -233,7 +228,7 @@ static double table_load(double cell, double width) {
 /* The work of `shared` levels over blocks of `width` bits, for random fingerprints. */
 static join_work blocks_work(const dp_question *question, double width, int shared) {
     double count = (double)question->count, k = question->distance, choices = k + 1;
-    double cell = count / exp2(smaller(width, dp_join_sorted_bits(question->count)));
+    double cell = count / exp2(smaller(width, sorted_bits(question->count)));
     join_work work = {(choices + 1) * count, 0, 0};
     if (!question->distance)
         return work;
@@ -285,20 +280,21 @@ static double all_pairs(uint64_t count) {
 }
 
 /* One thread's. */
-static dp_join_size size_of(const dp_plan_search *search) {
-    return (dp_join_size){search->question.count, search->bits, search->question.distance, 1};
+static dp_join_memory memory_of(const dp_plan_search *search) {
+    const dp_question *question = &search->question;
+    return dp_plan_join_memory(&(dp_join_size){question->count, search->bits, question->distance, 1});
 }
 
 static double memory_for(const dp_plan_search *search, double rounds) {
-    dp_join_size size = size_of(search);
-    return dp_join_fixed_bytes(&size) + fmax(DP_JOIN_LEAST, dp_join_line_bytes(&size) / rounds * 4 / 3);
+    dp_join_memory memory = memory_of(search);
+    return memory.fixed + fmax(DP_JOIN_LEAST, memory.lines / rounds * 4 / 3);
 }
 
 /* Rounds in which the lines go through `memory`, or through the least there can be. */
 static double rounds_in(const dp_plan_search *search, double memory) {
-    dp_join_size size = size_of(search);
-    double room = fmax(DP_JOIN_LEAST, memory - dp_join_fixed_bytes(&size));
-    return fmax(1, ceil(dp_join_line_bytes(&size) * 4 / 3 / room));
+    dp_join_memory need = memory_of(search);
+    double room = fmax(DP_JOIN_LEAST, memory - need.fixed);
+    return fmax(1, ceil(need.lines * 4 / 3 / room));
 }
 
 static doppel_plan begin_plan(const dp_plan_search *search) {
@@ -345,13 +341,12 @@ static doppel_plan blocks_plan(const dp_plan_search *search, int shared, double 
 
 static doppel_plan scan_plan(const dp_plan_search *search) {
     doppel_plan plan = begin_plan(search);
-    dp_join_size size = size_of(search);
     strcpy(plan.layout, "scan");
     plan.blocks = plan.tables = 1;
     plan.candidates = all_pairs(plan.count);
     plan.microseconds = plan.candidates * search->question.costs->pair / 1000;
     /* Fingerprints with their positions, once. */
-    set_memory(&plan, dp_join_fixed_bytes(&size) + DP_JOIN_LEAST + (double)plan.count * (search->bits > 64 ? 20 : 12));
+    set_memory(&plan, memory_of(search).fixed + DP_JOIN_LEAST + (double)plan.count * (search->bits > 64 ? 20 : 12));
     return plan;
 }
 
@@ -462,9 +457,7 @@ static doppel_status check(int distance, int bits, doppel_error *error) {
 /* One layout by name, for finding. */
 static doppel_status add_named(dp_plan_search *search, const char *name, doppel_error *error) {
     doppel_plan plan;
-    doppel_status status = dp_layout_parse(name, search->bits, &search->layout, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_layout_parse(name, search->bits, &search->layout, error));
     plan_describe(&search->question, &search->layout, &plan);
     search->found(search->user, &search->layout, &plan);
     return DOPPEL_OK;
@@ -494,14 +487,12 @@ doppel_status doppel_plan_list(uint64_t count, int distance, const doppel_plan_o
     own.bits = own.bits ? own.bits : 64;
     copy_costs(own.costs, &costs);
     *found = 0;
-    doppel_status status = check(distance, own.bits, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(check(distance, own.bits, error));
     plan_list list = {.memory = (double)own.memory};
     dp_plan_search search = {.question = {&costs, count, distance}, .bits = own.bits, .most_tables = DP_MAX_TABLES};
     search.found = add_to_list;
     search.user = &list;
-    status = find_plans(&own, &search, error);
+    doppel_status status = find_plans(&own, &search, error);
     if (status == DOPPEL_OK && list.failed)
         status = dp_no_memory(error);
     if (status == DOPPEL_OK) {
@@ -521,11 +512,8 @@ doppel_status doppel_plan_widen(const doppel_plan *plan, int distance, const dop
     doppel_costs own;
     dp_layout layout;
     copy_costs(costs, &own);
-    doppel_status status = check(distance, plan->bits, error);
-    if (status == DOPPEL_OK)
-        status = dp_layout_parse(plan->layout, plan->bits, &layout, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(check(distance, plan->bits, error));
+    DP_TRY(dp_layout_parse(plan->layout, plan->bits, &layout, error));
     bool fits = plan->fits;
     plan_describe(&(dp_question){&own, plan->count, distance}, &layout, wider);
     wider->fits = fits;

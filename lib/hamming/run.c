@@ -66,9 +66,7 @@ static doppel_status find_bucket(const dp_run *run, uint64_t position, uint64_t 
     const dp_table *table = &run->table[0];
     uint64_t buckets = (uint64_t)1 << table->key_bits;
     for (; *bucket < buckets; ++*bucket) {
-        doppel_status status = dp_run_touch(run, table->directory + *bucket + 1, sizeof(uint32_t));
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(dp_run_touch(run, table->directory + *bucket + 1, sizeof(uint32_t)));
         if (table->directory[*bucket + 1] > position)
             return DOPPEL_OK;
     }
@@ -78,10 +76,10 @@ static doppel_status find_bucket(const dp_run *run, uint64_t position, uint64_t 
 /* Asks for places of a table to be checked. */
 static doppel_status run_touch_places(const dp_run *run, const dp_table *table, uint64_t from, uint64_t count) {
     size_t size = dp_filter_size(run);
-    doppel_status status = dp_run_touch(run, (const char *)table->filter + from * size, count * size);
-    if (status == DOPPEL_OK && table->rest_bits)
-        status = dp_run_touch(run, table->rest + from * (uint64_t)table->rest_bytes, count * (size_t)table->rest_bytes);
-    return status;
+    DP_TRY(dp_run_touch(run, (const char *)table->filter + from * size, count * size));
+    if (!table->rest_bits)
+        return DOPPEL_OK;
+    return dp_run_touch(run, table->rest + from * (uint64_t)table->rest_bytes, count * (size_t)table->rest_bytes);
 }
 
 doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, uint64_t *bucket, uint64_t *values) {
@@ -106,9 +104,7 @@ doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, ui
 /* ---- places ---- */
 
 doppel_status dp_run_mapped_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range) {
-    doppel_status status = dp_run_touch(run, table->directory + key, 2 * sizeof(uint32_t));
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_run_touch(run, table->directory + key, 2 * sizeof(uint32_t)));
     *range = (dp_range){table->directory[key], table->directory[key + 1]};
     if (range->from > range->to || range->to > run->count)
         return DOPPEL_ERROR_STORE;
@@ -213,44 +209,12 @@ doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint6
     return DOPPEL_OK;
 }
 
-/* ---- schedules ---- */
-
-static dp_schedule *make_schedule(const dp_run *run, int distance) {
-    dp_schedule *schedule = calloc(1, sizeof *schedule);
-    if (!schedule)
-        return NULL;
-    int radius[DP_MAX_TABLES];
-    schedule->scan = !dp_layout_radii(&run->layout, distance, run->count, radius);
-    for (int t = 0; t < run->layout.tables && !schedule->scan; t++)
-        if (radius[t] >= 0) {
-            schedule->table[schedule->tables] = t;
-            schedule->radius[schedule->tables++] = radius[t];
-        }
-    return schedule;
-}
-
-const dp_schedule *dp_run_schedule(const dp_run *run, int distance) {
-    /* A cache: whoever is first publishes what all others would have found. */
-    _Atomic(dp_schedule *) *place = (_Atomic(dp_schedule *) *)&run->schedule[distance];
-    dp_schedule *there = atomic_load_explicit(place, memory_order_acquire);
-    if (there)
-        return there;
-    dp_schedule *made = make_schedule(run, distance);
-    if (made && !atomic_compare_exchange_strong(place, &there, made)) {
-        free(made);
-        return there;
-    }
-    return made;
-}
-
 /* ---- owners ---- */
 
 static doppel_status list_owners(const dp_run *run, uint64_t start, dp_owners *owners) {
     if (start >= run->list_count)
         return DOPPEL_ERROR_STORE;
-    doppel_status status = dp_run_touch(run, run->lists + start, sizeof(uint64_t));
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_run_touch(run, run->lists + start, sizeof(uint64_t)));
     uint64_t count = run->lists[start];
     if (count > run->list_count - start - 1)
         return DOPPEL_ERROR_STORE;
@@ -267,15 +231,13 @@ static doppel_status touch_times(const dp_run *run, const dp_owners *owners) {
 }
 
 doppel_status dp_run_owners(const dp_run *run, uint64_t position, dp_owners *owners) {
-    doppel_status status = dp_run_touch(run, run->ids + position, sizeof(uint64_t));
-    if (status == DOPPEL_OK && run->shared)
-        status = dp_run_touch(run, run->shared + position / 64, sizeof(uint64_t));
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_run_touch(run, run->ids + position, sizeof(uint64_t)));
+    if (run->shared)
+        DP_TRY(dp_run_touch(run, run->shared + position / 64, sizeof(uint64_t)));
     *owners = (dp_owners){run->ids + position, 1, position};
     if (dp_run_is_shared(run, position))
-        status = list_owners(run, run->ids[position], owners);
-    return status == DOPPEL_OK ? touch_times(run, owners) : status;
+        DP_TRY(list_owners(run, run->ids[position], owners));
+    return touch_times(run, owners);
 }
 
 doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool *found, uint64_t *slot) {
@@ -285,8 +247,7 @@ doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool
     if (status != DOPPEL_OK || !*found)
         return status;
     *found = false;
-    if ((status = dp_run_owners(run, position, &owners)) != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_run_owners(run, position, &owners));
     uint64_t from = 0, to = owners.count;
     while (from < to) {
         uint64_t middle = from + (to - from) / 2;
@@ -300,36 +261,7 @@ doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool
     return DOPPEL_OK;
 }
 
-/* Slots, without the dead ones, and for each list without its position's slot and its number of owners. */
-uint64_t dp_run_entries(const dp_run *run) {
-    uint64_t lists = 0, words = run->shared ? dp_shared_bytes(run) / 8 : 0;
-    if (words && dp_run_touch(run, run->shared, words * 8) != DOPPEL_OK)
-        return 0;
-    for (uint64_t i = 0; i < words; i++)
-        lists += (uint64_t)__builtin_popcountll(run->shared[i]);
-    return dp_run_slots(run) - 2 * lists - atomic_load_explicit(&run->dead_count, memory_order_relaxed);
-}
-
 /* ---- changes ---- */
-
-doppel_status dp_run_prepare_expires(dp_run *run) {
-    _Atomic uint64_t *there = atomic_load_explicit(&run->expires, memory_order_relaxed);
-    if (there && (!run->backing || (void *)there == run->expires_memory))
-        return DOPPEL_OK;
-    uint64_t slots = dp_run_slots(run);
-    /* What a file holds was written as plain numbers, and has been checked before it is copied. */
-    doppel_status status = there ? dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) : DOPPEL_OK;
-    if (status != DOPPEL_OK)
-        return status;
-    _Atomic uint64_t *column = calloc(slots ? slots : 1, sizeof *column);
-    if (!column)
-        return DOPPEL_ERROR_MEMORY;
-    for (uint64_t i = 0; there && i < slots; i++)
-        atomic_init(&column[i], atomic_load_explicit(&there[i], memory_order_relaxed));
-    run->expires_memory = column;
-    atomic_store_explicit(&run->expires, column, memory_order_release);
-    return DOPPEL_OK;
-}
 
 doppel_status dp_run_prepare_dead(dp_run *run) {
     if (atomic_load_explicit(&run->dead, memory_order_relaxed))
@@ -339,21 +271,4 @@ doppel_status dp_run_prepare_dead(dp_run *run) {
         return DOPPEL_ERROR_MEMORY;
     atomic_store_explicit(&run->dead, dead, memory_order_release);
     return DOPPEL_OK;
-}
-
-void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires) {
-    _Atomic uint64_t *column = atomic_load_explicit(&run->expires, memory_order_relaxed);
-    atomic_store_explicit(&column[slot], expires, memory_order_relaxed);
-}
-
-void dp_run_set_dead(dp_run *run, uint64_t slot, bool dead) {
-    _Atomic uint64_t *words = atomic_load_explicit(&run->dead, memory_order_relaxed);
-    uint64_t bit = (uint64_t)1 << (slot % 64), word = atomic_load_explicit(&words[slot / 64], memory_order_relaxed);
-    if (!(word & bit) == !dead)
-        return;
-    /* There is one writer, so reading and storing need not be one step. Release: whoever sees an entry alive again sees
-     * its new time. */
-    atomic_store_explicit(&words[slot / 64], word ^ bit, memory_order_release);
-    uint64_t count = atomic_load_explicit(&run->dead_count, memory_order_relaxed);
-    atomic_store_explicit(&run->dead_count, dead ? count + 1 : count - 1, memory_order_relaxed);
 }

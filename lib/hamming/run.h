@@ -205,23 +205,12 @@ static inline uint64_t dp_run_expires(const dp_run *run, uint64_t slot) {
     return expires ? atomic_load_explicit(&expires[slot], memory_order_relaxed) : 0;
 }
 
-/* How many entries are alive; 0 when a mapped run is damaged. */
-uint64_t dp_run_entries(const dp_run *run);
-
 /* The slot of an entry, dead or not; *found is false when it has none. */
 doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool *found, uint64_t *slot);
 
-/* The schedule for a distance; NULL when there is no memory. */
-const dp_schedule *dp_run_schedule(const dp_run *run, int distance);
-
 /* ---- changing: the writer's ---- */
 
-/* Make room for times and for dead bits, so that setting them cannot fail: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or
- * DOPPEL_ERROR_STORE where the times of a file are damaged. */
-doppel_status dp_run_prepare_expires(dp_run *run);
 doppel_status dp_run_prepare_dead(dp_run *run);
-void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires);
-void dp_run_set_dead(dp_run *run, uint64_t slot, bool dead);
 
 /* ---- making ---- */
 
@@ -256,7 +245,10 @@ typedef struct dp_merging {
 /* One run without tables of what is alive in several, which may have tables or not. Fills `gone`, which
  * dp_merging_free frees. */
 doppel_status dp_run_merge(dp_merging *merging, dp_run **merged);
-void dp_merging_free(dp_merging *merging);
+static inline void dp_merging_free(dp_merging *merging) {
+    for (int i = 0; i < merging->count; i++)
+        dp_buffer_free(&merging->gone[i]);
+}
 
 /* Gives a run without tables its tables. Where `merging` (NULL: none) says what it was merged from,
  * buckets of tables that are alike are copied. */

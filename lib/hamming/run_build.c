@@ -496,9 +496,7 @@ static doppel_status add_fresh(copying *c, const dp_run *run, const dp_buffer *g
     size_t bytes = c->words * 8;
     for (uint64_t from = 0; from < run->count; from += BATCH) {
         uint64_t count = run->count - from < BATCH ? run->count - from : BATCH, kept = 0;
-        doppel_status status = dp_run_values(run, from, count, &bucket, numbers);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(dp_run_values(run, from, count, &bucket, numbers));
         for (uint64_t i = 0; i < count; i++) {
             const uint64_t *number = numbers + i * c->words;
             if (next < end && memcmp(number, next, bytes) == 0)
@@ -678,9 +676,7 @@ doppel_status dp_run_build(dp_run *run, const dp_layout *layout, const dp_mergin
         return DOPPEL_ERROR_MEMORY;
     for (int t = layout->tables - 1; t >= 0; t--) {
         table_filling f = begin_table(run, t, &at[t]);
-        doppel_status status = fill_table(&f, merging);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(fill_table(&f, merging));
         memset(f.rest + run->count * (size_t)f.table->rest_bytes, 0, DP_REST_PADDING);
     }
     dp_pool_trim(run->pool, &run->area[DP_AREA_VALUES], dp_filter_bytes(run));

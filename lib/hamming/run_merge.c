@@ -242,8 +242,7 @@ static doppel_status give_front(merger *m, cursor *lead) {
         if (first)
             lead = c;
         first = false;
-        if ((status = advance(c, 1, m->words)) != DOPPEL_OK)
-            return status;
+        DP_TRY(advance(c, 1, m->words));
     }
     bool good =
         m->merged.owners ? merged_give(&m->merged, copy) : dp_buffer_add(lead->gone, copy, (size_t)m->words * 8);
@@ -252,9 +251,7 @@ static doppel_status give_front(merger *m, cursor *lead) {
 
 /* `count` numbers of a cursor, as they stand. */
 static doppel_status give_stretch(merger *m, cursor *c, uint64_t count) {
-    doppel_status status = dp_run_touch(c->run, c->run->ids + c->at, count * 8);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_run_touch(c->run, c->run->ids + c->at, count * 8));
     merged_give_stretch(&m->merged, c->next, c->run->ids + c->at, count);
     return advance(c, count, m->words);
 }
@@ -347,14 +344,12 @@ static doppel_status open_cursors(merger *m, dp_merging *merging, bool *timed) {
 static doppel_status merge_into(merger *m, dp_merging *merging, dp_run *run) {
     bool timed;
     uint64_t most = 0;
-    doppel_status status = open_cursors(m, merging, &timed);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(open_cursors(m, merging, &timed));
     for (int i = 0; i < merging->count; i++)
         most += merging->run[i]->count;
     if (!merged_init(&m->merged, run, most, timed))
         return DOPPEL_ERROR_MEMORY;
-    status = merge_all(m);
+    doppel_status status = merge_all(m);
     return status == DOPPEL_OK && !merged_finish(&m->merged) ? DOPPEL_ERROR_MEMORY : status;
 }
 
@@ -373,9 +368,4 @@ doppel_status dp_run_merge(dp_merging *merging, dp_run **merged) {
     else
         dp_run_free(run);
     return status;
-}
-
-void dp_merging_free(dp_merging *merging) {
-    for (int i = 0; i < merging->count; i++)
-        dp_buffer_free(&merging->gone[i]);
 }

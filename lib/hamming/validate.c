@@ -76,9 +76,7 @@ static doppel_status check_tables(const check *c) {
         for (uint64_t key = 0; key < buckets; key++) {
             if (table->directory[key + 1] == table->directory[key])
                 continue;
-            doppel_status status = check_bucket(c, t, key, &last, &sum);
-            if (status)
-                return status;
+            DP_TRY(check_bucket(c, t, key, &last, &sum));
         }
         first_sum = t ? first_sum : sum;
         if (sum != first_sum)
@@ -218,8 +216,7 @@ static doppel_status check_head(check *c) {
 /* ---- the public call ---- */
 
 static doppel_status check_run(check *c) {
-    dp_file *file = dp_file_of(c->run);
-    doppel_status status = file ? dp_file_check_all(file) : DOPPEL_OK;
+    doppel_status status = dp_run_check_file(c->run);
     if (status)
         return cannot_read(c, status);
     if (!(status = check_directories(c)) && !(status = check_tables(c)) && !(status = check_owners(c)))
@@ -233,8 +230,7 @@ static doppel_status check_version(check *c) {
         c->run = c->version->run[c->number];
         status = check_run(c);
     }
-    if (!status)
-        status = check_head(c);
+    DP_THEN(status, check_head(c));
     uint64_t entries = atomic_load(&c->index->entries);
     if (!status && c->alive != entries)
         return dp_fail(c->error, DOPPEL_ERROR_STORE, "%" PRIu64 " entries, not %" PRIu64, c->alive, entries);

@@ -82,7 +82,9 @@ static uint64_t next_number(uint64_t *state) {
 /* Fills a sample's shares: what the model says when one constant is 1 and the others are 0. */
 static void share_find(const dp_layout *layout, uint64_t count, int distance, cost_sample *sample) {
     int radius[DP_MAX_TABLES];
-    bool probes = dp_layout_radii(layout, distance, count, radius);
+    doppel_costs costs;
+    doppel_costs_get(&costs);
+    bool probes = dp_layout_radii(&(dp_question){&costs, count, distance}, layout, radius);
     for (int c = 0; c < CONSTANTS; c++) {
         doppel_costs unit = {.size = sizeof unit};
         *constant(&unit, c) = 1;
@@ -129,14 +131,11 @@ static doppel_status measure_finds(const uint64_t *numbers, uint64_t count, cons
     doppel_index *index = NULL;
     dp_layout layout;
     doppel_status status = dp_layout_parse(name, 64, &layout, error);
-    if (status == DOPPEL_OK)
-        status = doppel_index_create(&options, &index, error);
+    DP_THEN(status, doppel_index_create(&options, &index, error));
     if (status == DOPPEL_OK && doppel_index_insert_many(index, numbers, NULL, NULL, count) != DOPPEL_OK)
         status = dp_no_memory(error);
-    if (status == DOPPEL_OK)
-        status = doppel_index_compact(index, error);
-    if (status == DOPPEL_OK)
-        status = find_samples(index, &layout, count, samples, error);
+    DP_THEN(status, doppel_index_compact(index, error));
+    DP_THEN(status, find_samples(index, &layout, count, samples, error));
     doppel_index_free(index);
     return status;
 }

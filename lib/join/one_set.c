@@ -47,6 +47,7 @@ typedef struct set_join {
     int bits, distance;
     size_t words; /* 64-bit numbers a fingerprint */
     uint64_t count, memory;
+    dp_join_memory need;
 
     int blocks, shared;                    /* 0 blocks: all are compared with all */
     join_block block[DP_JOIN_BLOCKS];      /* the first at the top */
@@ -427,13 +428,10 @@ static doppel_status emit_with_copies(set_join *join, uint64_t *given, doppel_er
     copies_product p = {.join = join};
     dp_pairs_options options = join->pairs.options;
     options.threads = 1;
-    doppel_status status = dp_pairs_init(&p.pairs, &options, error);
-    if (status)
-        return status;
+    DP_TRY(dp_pairs_init(&p.pairs, &options, error));
     multiply_groups(&p);
-    status = dp_pairs_finish(&join->pairs, multiply, &p, given, error);
-    if (!status)
-        status = dp_pairs_finish(&p.pairs, join->options.pairs, join->options.user, given, error);
+    doppel_status status = dp_pairs_finish(&join->pairs, multiply, &p, given, error);
+    DP_THEN(status, dp_pairs_finish(&p.pairs, join->options.pairs, join->options.user, given, error));
     join->pairs.file.size += p.pairs.file.size;
     dp_pairs_free(&p.pairs);
     return status;
@@ -1213,22 +1211,17 @@ static void plan(set_join *join) {
     join->blocks = blocks;
     join->shared = blocks ? blocks - join->distance : 0;
     cut_blocks(join);
-    join->key_bits = dp_join_sorted_bits(join->count);
+    join->need = dp_plan_join_memory(&(dp_join_size){join->count, join->bits, join->distance, join->threads});
+    join->key_bits = join->need.sorted_bits;
     join->total = join->count * (blocks ? 1 : 2);
     for (int pass = 0; blocks && pass <= join->distance; pass++)
         join->total += join->count * (uint64_t)(1 + blocks - pass);
 }
 
-static dp_join_size size_of(const set_join *join) {
-    return (dp_join_size){join->count, join->bits, join->distance, join->threads};
-}
-
 /* What a callback gave is kept in memory while there is room for it; where there is not even the least, it goes to a
  * file. */
 static doppel_status make_room(set_join *join, doppel_error *error) {
-    dp_join_size size = size_of(join);
-    uint64_t kept = dp_fingerprints_kept_bytes(&join->source),
-             need = (uint64_t)dp_join_fixed_bytes(&size) + DP_JOIN_LEAST;
+    uint64_t kept = dp_fingerprints_kept_bytes(&join->source), need = (uint64_t)join->need.fixed + DP_JOIN_LEAST;
     if (join->memory < need)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "too little memory: this join needs at least %llu MiB",
                        (unsigned long long)(need >> 20) + 1);
@@ -1240,9 +1233,8 @@ static doppel_status make_room(set_join *join, doppel_error *error) {
 
 /* Shares the memory: what is fixed, lines for as many as fit, the rest for pairs, which is given. */
 static uint64_t share_memory(set_join *join) {
-    dp_join_size size = size_of(join);
-    uint64_t rest = join->memory - (uint64_t)dp_join_fixed_bytes(&size), most = rest / 4 * 3;
-    uint64_t want = join->blocks ? (uint64_t)dp_join_line_bytes(&size) : 0, lines = want < most ? want : most;
+    uint64_t rest = join->memory - (uint64_t)join->need.fixed, most = rest / 4 * 3;
+    uint64_t want = join->blocks ? (uint64_t)join->need.lines : 0, lines = want < most ? want : most;
     join->line_room = lines / sizeof(dp_line);
     return rest - lines;
 }
@@ -1288,8 +1280,7 @@ static doppel_status make_work(set_join *join, doppel_error *error) {
 static doppel_status set_up(set_join *join, doppel_error *error) {
     plan(join);
     doppel_status status = make_room(join, error);
-    if (!status)
-        status = make_pairs(join, share_memory(join), error);
+    DP_THEN(status, make_pairs(join, share_memory(join), error));
     return status ? status : make_work(join, error);
 }
 
@@ -1426,15 +1417,13 @@ static doppel_status emit(set_join *join, doppel_join_counts *counts, doppel_err
 
 static doppel_status join_set(set_join *join, doppel_join_counts *counts, doppel_error *error) {
     dp_fingerprints_keeping keeping = {join->memory, join->options.tmp, join->options.stop};
-    doppel_status status = dp_fingerprints_settle(&join->source, &keeping, error);
-    if (status)
-        return status;
+    DP_TRY(dp_fingerprints_settle(&join->source, &keeping, error));
     join->count = join->source.count;
     if (join->count > UINT32_MAX)
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "a set of more than 4294967295 fingerprints cannot be joined; cut it "
                        "into parts and join them one with another");
-    status = set_up(join, error);
+    doppel_status status = set_up(join, error);
     if (status)
         return status;
     run(join);

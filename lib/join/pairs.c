@@ -167,9 +167,7 @@ static doppel_status refill(const merge *m, cursor *c, doppel_error *error) {
 static doppel_status advance(merge *m, doppel_error *error) {
     cursor *c = m->heap[0];
     if (c->at == c->end) {
-        doppel_status status = refill(m, c, error);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(refill(m, c, error));
         if (c->at == c->end)
             m->heap[0] = m->heap[--m->live];
     }
@@ -351,9 +349,7 @@ static bool sort_buffer(dp_pair_buffer *buffer) {
 /* A place in the file for a run of so many; under the lock. */
 static doppel_status place_run(dp_pairs *pairs, size_t count, dp_pair_run *run, doppel_error *error) {
     if (!pairs->file.open) {
-        doppel_status status = dp_scratch_open(&pairs->file, pairs->options.tmp, error);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(dp_scratch_open(&pairs->file, pairs->options.tmp, error));
     }
     if (!dp_reserve(&pairs->runs, &pairs->run_capacity, pairs->run_count + 1, sizeof *pairs->runs))
         return dp_no_memory(error);
@@ -378,8 +374,7 @@ static bool spill(dp_pair_buffer *buffer) {
     pthread_mutex_lock(&pairs->lock);
     doppel_status status = pairs->status == DOPPEL_OK ? place_run(pairs, buffer->count, &run, &error) : pairs->status;
     pthread_mutex_unlock(&pairs->lock);
-    if (status == DOPPEL_OK)
-        status = dp_scratch_write(&pairs->file, buffer->records, run.count * sizeof(dp_pair), run.at, &error);
+    DP_THEN(status, dp_scratch_write(&pairs->file, buffer->records, run.count * sizeof(dp_pair), run.at, &error));
     if (status != DOPPEL_OK)
         return fail(pairs, &error);
     buffer->count = 0;

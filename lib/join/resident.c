@@ -52,8 +52,7 @@ static doppel_status read_all(dp_resident *set, dp_fingerprints *source, const d
             status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
         else
             status = dp_fingerprints_next(source, room, &count, &got, error);
-        if (status == DOPPEL_OK)
-            status = check_memory(set, set->count + count, options, error);
+        DP_THEN(status, check_memory(set, set->count + count, options, error));
         if (status == DOPPEL_OK && !dp_reserve(raw, &capacity, set->count + count, item_size(set)))
             status = dp_no_memory(error);
         if (status == DOPPEL_OK && count) {
@@ -243,7 +242,7 @@ static void plan(dp_resident *set, uint64_t memory) {
     doppel_costs_get(&costs);
     dp_question question = {&costs, set->distinct, set->distance};
     dp_plan_run(set->distinct, set->distance, set->bits, (double)memory / set->distinct / 1.5, &layout);
-    if (!dp_layout_radii(&layout, set->distance, set->distinct, radius)) {
+    if (!dp_layout_radii(&question, &layout, radius)) {
         set->nanoseconds = dp_effort_scan(&question, &layout).nanoseconds;
         return;
     }

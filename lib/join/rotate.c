@@ -258,17 +258,13 @@ static doppel_status join(rotate *r, dp_fingerprints *source, double *recall, do
     dp_fingerprints_keeping keeping = {r->options.memory, r->options.tmp, r->options.stop};
     doppel_status status = dp_fingerprints_settle(source, &keeping, error);
     counts->spilled_bytes = source->spool.size;
-    if (status == DOPPEL_OK)
-        status = share_memory(r, source->count, &for_pairs, error);
-    if (status == DOPPEL_OK)
-        status = read_all(r, source, error);
+    DP_THEN(status, share_memory(r, source->count, &for_pairs, error));
+    DP_THEN(status, read_all(r, source, error));
     dp_fingerprints_close(source);
     if (status != DOPPEL_OK)
         return status;
     dp_pairs_options options = {r->threads, for_pairs, r->options.tmp, r->options.stop, true};
-    status = dp_pairs_init(&r->pairs, &options, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_pairs_init(&r->pairs, &options, error));
     status = run(r, counts, error);
     dp_pairs_free(&r->pairs);
     return status == DOPPEL_OK && recall ? measure_recall(r, counts->pairs, recall, error) : status;
@@ -282,15 +278,12 @@ doppel_status doppel_join_rotate(const doppel_source *given, int distance, const
     dp_fingerprints source;
     if (options)
         dp_copy_options(&r.options, options, sizeof r.options);
-    doppel_status status = dp_fingerprints_open(&source, given, r.options.bits, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_fingerprints_open(&source, given, r.options.bits, error));
     r.options.memory = r.options.memory ? r.options.memory : dp_memory_default();
     r.bits = source.bits;
     r.words = source.words;
-    status = check(&r, rotation, error);
-    if (status == DOPPEL_OK)
-        status = join(&r, &source, recall, &found, error);
+    doppel_status status = check(&r, rotation, error);
+    DP_THEN(status, join(&r, &source, recall, &found, error));
     if (counts)
         *counts = found;
     free(r.raw);

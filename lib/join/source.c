@@ -170,9 +170,7 @@ static doppel_status fill_from_pipe(dp_fingerprints *source, char *room, size_t 
 
 static doppel_status next_from_pipe(dp_fingerprints *source, uint64_t *room, size_t *count, doppel_error *error) {
     size_t bytes = *count * dp_fingerprints_item(source), over;
-    doppel_status status = fill_from_pipe(source, (char *)room, &bytes, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(fill_from_pipe(source, (char *)room, &bytes, error));
     over = bytes % dp_fingerprints_item(source);
     if (over)
         return dp_fail_at(error, DOPPEL_ERROR_INPUT, source->given.path, 0,
@@ -291,8 +289,7 @@ static doppel_status spool_rest(dp_fingerprints *source, const dp_fingerprints_k
     while (status == DOPPEL_OK && !source->ended) {
         size_t count;
         status = take_batch(source, keeping->stop, room, &count, error);
-        if (status == DOPPEL_OK)
-            status = write_on(source, room, count, error);
+        DP_THEN(status, write_on(source, room, count, error));
     }
     free(room);
     return status;
@@ -305,8 +302,7 @@ doppel_status dp_fingerprints_settle(dp_fingerprints *source, const dp_fingerpri
     doppel_status status = keep(source, keeping, error);
     if (status == DOPPEL_OK && !source->ended) {
         status = dp_fingerprints_spool(source, keeping->tmp, error);
-        if (status == DOPPEL_OK)
-            status = spool_rest(source, keeping, error);
+        DP_THEN(status, spool_rest(source, keeping, error));
     }
     if (status != DOPPEL_OK)
         return status;

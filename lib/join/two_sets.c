@@ -475,14 +475,11 @@ static doppel_status set_up(stream_join *join, const doppel_source *a, int dista
     dp_resident_options set = {.distance = distance, .threads = join->threads, .memory = memory, .stop = o->stop};
     set.secret = o->secret ? o->secret : dp_random_number();
     dp_fingerprints source;
-    doppel_status status = dp_fingerprints_open(&source, a, o->bits, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = dp_resident_build(&join->set, &source, &set, error);
+    DP_TRY(dp_fingerprints_open(&source, a, o->bits, error));
+    doppel_status status = dp_resident_build(&join->set, &source, &set, error);
     dp_fingerprints_close(&source);
     uint64_t used = dp_resident_bytes(&join->set), rest = memory > used ? memory - used : 0;
-    if (status == DOPPEL_OK)
-        status = look_ahead(join, &rest, &expected, error);
+    DP_THEN(status, look_ahead(join, &rest, &expected, error));
     if (status != DOPPEL_OK)
         return status;
     dp_prefilter_options filter = {.threads = join->threads, .memory = rest / 8 * 7, .stream = expected};
@@ -531,14 +528,12 @@ doppel_status doppel_join_two(const doppel_source *a, const doppel_source *b, in
         memset(counts, 0, sizeof *counts);
     if (options)
         dp_copy_options(&join.options, options, sizeof join.options);
-    doppel_status status = dp_fingerprints_open(&join.stream, b, join.options.bits, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_fingerprints_open(&join.stream, b, join.options.bits, error));
     join.threads = dp_thread_count(join.options.threads);
     pthread_mutex_init(&join.reading, NULL);
     pthread_mutex_init(&join.order, NULL);
     pthread_cond_init(&join.moved, NULL);
-    status = run(&join, a, distance, error);
+    doppel_status status = run(&join, a, distance, error);
     join.counts.all_pairs = join.counts.pairs;
     if (counts)
         *counts = join.counts;

@@ -12,7 +12,6 @@
  * segments, those of a segment are sorted by their tags, and the table is filled from its first slot to its last. A
  * segment's entries stay in the cache meanwhile. */
 #include "known/keys.h"
-#include "hamming/hamming.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -5,7 +5,6 @@
  * stands together; a page has the parities folded to 512 bits, which drop most of what is far, and leads to the whole
  * ones. */
 #include "known/numbers.h"
-#include "hamming/hamming.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>

@@ -18,7 +18,6 @@
  * into segments, all of them are filtered. */
 #include "title/title.h"
 
-#include "hamming/hamming.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -912,9 +911,7 @@ static void rebuild(dp_titles_index *index) {
 doppel_status dp_titles_index_remove(dp_titles_index *index, const char *title, size_t length, uint64_t owner,
                                      bool *removed) {
     title_text text;
-    doppel_status status = text_init(&text, index, title, length);
-    if (status)
-        return status;
+    DP_TRY(text_init(&text, index, title, length));
     title_entry *entry = entry_get(index, text.points, text.sums);
     bool there = false;
     size_t at = entry ? owner_at(entry, owner, &there) : 0;
@@ -944,9 +941,7 @@ static uint64_t finish(const dp_titles_index *index, uint64_t sum, size_t length
 
 doppel_status dp_titles_index_hash(const dp_titles_index *index, const char *title, size_t length, uint64_t *hash) {
     title_text text;
-    doppel_status status = text_init(&text, index, title, length);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(text_init(&text, index, title, length));
     *hash = finish(index, text.sums[text.points.count], text.points.count);
     text_free(&text);
     return DOPPEL_OK;

@@ -8,6 +8,12 @@
 /* So many entries that a scan is never cheaper than radii. */
 #define MANY ((uint64_t)1 << 50)
 
+static bool choose_radii(const dp_layout *layout, int distance, uint64_t count, int *radius) {
+    doppel_costs costs;
+    doppel_costs_get(&costs);
+    return dp_layout_radii(&(dp_question){&costs, count, distance}, layout, radius);
+}
+
 static bool is_found(const dp_layout *layout, const int *radius, dp_bits errors) {
     for (int t = 0; t < layout->tables; t++)
         if (radius[t] >= 0 && dp_bits_count(errors & layout->table[t].key_mask) <= radius[t])
@@ -20,7 +26,7 @@ static void check_all_patterns(const char *name, int bits) {
     int radius[DP_MAX_TABLES];
     assert_int_equal(dp_layout_parse(name, bits, &layout, NULL), DOPPEL_OK);
     for (int distance = 0; distance <= bits; distance++) {
-        dp_layout_radii(&layout, distance, MANY, radius);
+        choose_radii(&layout, distance, MANY, radius);
         for (uint32_t errors = 0; errors < 1u << bits; errors++)
             if (dp_bits_count(errors) <= distance && !is_found(&layout, radius, errors))
                 fail_msg("%s of %d bits within %d misses %x", name, bits, distance, errors);
@@ -59,7 +65,7 @@ static void check_random_patterns(const char *name, int bits, int most) {
     uint64_t seed = 7;
     assert_int_equal(dp_layout_parse(name, bits, &layout, NULL), DOPPEL_OK);
     for (int distance = 0; distance <= most; distance++) {
-        dp_layout_radii(&layout, distance, MANY, radius);
+        choose_radii(&layout, distance, MANY, radius);
         for (int i = 0; i < 3000; i++) {
             dp_bits errors = random_errors(&seed, bits, distance, i % 4 ? layout.blocks : 1);
             if (!is_found(&layout, radius, errors))
@@ -84,7 +90,7 @@ static void expect_radii(const char *name, int distance, const char *expected) {
     int radius[DP_MAX_TABLES];
     char text[200] = "";
     assert_int_equal(dp_layout_parse(name, 64, &layout, NULL), DOPPEL_OK);
-    assert_true(dp_layout_radii(&layout, distance, 10000000, radius));
+    assert_true(choose_radii(&layout, distance, 10000000, radius));
     for (int t = 0; t < layout.tables; t++)
         sprintf(text + strlen(text), "%s%d", t ? " " : "", radius[t]);
     assert_string_equal(text, expected);
@@ -119,10 +125,10 @@ static void few_entries_are_scanned(void **state) {
     dp_layout layout;
     int radius[DP_MAX_TABLES];
     assert_int_equal(dp_layout_parse("2x3", 64, &layout, NULL), DOPPEL_OK);
-    assert_false(dp_layout_radii(&layout, 3, 10, radius));
+    assert_false(choose_radii(&layout, 3, 10, radius));
     assert_int_equal(dp_layout_parse("4x16", 64, &layout, NULL), DOPPEL_OK);
-    assert_true(dp_layout_radii(&layout, 3, 1000000, radius));
-    assert_false(dp_layout_radii(&layout, 40, 1000000, radius));
+    assert_true(choose_radii(&layout, 3, 1000000, radius));
+    assert_false(choose_radii(&layout, 40, 1000000, radius));
 }
 
 static void a_scan_has_no_radii(void **state) {
@@ -130,7 +136,7 @@ static void a_scan_has_no_radii(void **state) {
     dp_layout layout;
     int radius[DP_MAX_TABLES];
     assert_int_equal(dp_layout_parse("scan", 64, &layout, NULL), DOPPEL_OK);
-    assert_false(dp_layout_radii(&layout, 3, MANY, radius));
+    assert_false(choose_radii(&layout, 3, MANY, radius));
     assert_int_equal(radius[0], -1);
 }
 
