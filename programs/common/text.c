@@ -212,3 +212,12 @@ void text_hex(text_buffer *t, const uint8_t *bytes, size_t length) {
 doppel_slice slice_of(const char *string) {
     return (doppel_slice){string, string ? strlen(string) : 0};
 }
+
+bool split_names(name_list *list, const char *names) {
+    *list = (name_list){.text = strdup(names)};
+    char *rest = list->text;
+    for (char *name; rest && list->count < sizeof list->names / sizeof *list->names && (name = strsep(&rest, ","));)
+        if (*name)
+            list->names[list->count++] = name;
+    return list->text != NULL;
+}

@@ -47,6 +47,14 @@ void text_member_digest(text_buffer *t, const char *name, const uint8_t digest[3
 
 void text_hex(text_buffer *t, const uint8_t *bytes, size_t length);
 
+/* Names separated by commas, at most 16 of them, as an array; `text` is to be freed. False: no memory. */
+typedef struct name_list {
+    char *text;
+    const char *names[16];
+    size_t count;
+} name_list;
+bool split_names(name_list *list, const char *names);
+
 /* A string of C as a slice. */
 doppel_slice slice_of(const char *string);
 

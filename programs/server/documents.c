@@ -16,9 +16,9 @@ static doppel_slice text_member_of(const json *j, const json_value *object, cons
 }
 
 static doppel_slice *kept_fields(const json *j, const json_value *object, const index_entry *index) {
-    doppel_slice *extra = calloc(index->field_count, sizeof *extra);
-    for (size_t i = 0; extra && i < index->field_count; i++)
-        extra[i] = text_member_of(j, object, index->fields[i]);
+    doppel_slice *extra = calloc(index->fields.count, sizeof *extra);
+    for (size_t i = 0; extra && i < index->fields.count; i++)
+        extra[i] = text_member_of(j, object, index->fields.names[i]);
     return extra;
 }
 
@@ -45,7 +45,7 @@ bool item_make(const json *j, const json_value *object, const index_entry *index
     };
     if (ttl && ttl->kind == JSON_NUMBER)
         item->ttl = (uint64_t)strtod(ttl->text.data, NULL);
-    if (!index || !index->field_count)
+    if (!index || !index->fields.count)
         return true;
     *extra = kept_fields(j, object, index);
     item->document.extra = *extra;

@@ -219,9 +219,9 @@ static void write_settings(text_buffer *out, const index_entry *index) {
     text_member_bool(out, "keepText", o->keep_text == DOPPEL_SWITCH_ON);
     text_member(out, "fields");
     text_put(out, "[");
-    for (size_t i = 0; i < index->field_count; i++) {
+    for (size_t i = 0; i < index->fields.count; i++) {
         text_put(out, i ? "," : "");
-        text_string(out, slice_of(index->fields[i]));
+        text_string(out, slice_of(index->fields.names[i]));
     }
     text_put(out, "]");
     text_member_string(out, "onDuplicate", slice_of(one_of(duplicate_names, (int)o->on_duplicate)));

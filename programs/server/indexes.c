@@ -222,25 +222,9 @@ static void entry_free(index_entry *entry) {
     watch_close(&entry->watch);
     doppel_engine_close(entry->engine);
     doppel_recipe_free(entry->recipe);
-    for (size_t i = 0; i < entry->field_count; i++)
-        free(entry->fields[i]);
-    free(entry->fields);
+    free(entry->fields.text);
     free(entry->settings);
     free(entry);
-}
-
-/* The names of the fields that it keeps, apart. */
-static bool split_fields(index_entry *entry) {
-    const char *at = doppel_engine_get_options(entry->engine)->fields;
-    entry->fields = calloc(16, sizeof *entry->fields);
-    while (entry->fields && at && *at && entry->field_count < 16) {
-        size_t length = strcspn(at, ",");
-        if (!(entry->fields[entry->field_count] = strndup(at, length)))
-            return false;
-        entry->field_count++;
-        at += at[length] ? length + 1 : length;
-    }
-    return entry->fields;
 }
 
 static index_entry *entry_create(doppel_slice name) {
@@ -257,7 +241,8 @@ static doppel_status entry_open(index_entry *entry, const char *path, doppel_err
     if (status != DOPPEL_OK)
         return status;
     entry->bits = doppel_recipe_bits(doppel_engine_get_options(entry->engine)->recipe);
-    if (split_fields(entry) && watch_open(&entry->watch, entry->engine, &entry->needs, "requests that need it get 503"))
+    if (split_names(&entry->fields, doppel_engine_get_options(entry->engine)->fields) &&
+        watch_open(&entry->watch, entry->engine, &entry->needs, "requests that need it get 503"))
         return DOPPEL_OK;
     *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory, or no threads"};
     return DOPPEL_ERROR_MEMORY;

@@ -6,6 +6,7 @@
 #define SERVER_INDEXES_H
 
 #include "common/store_watch.h"
+#include "common/text.h"
 #include "server/json.h"
 #include "server/serve.h"
 
@@ -20,9 +21,8 @@ typedef struct index_entry {
     store_watch watch;
     doppel_recipe *recipe; /* its own, where it was made with one by the API */
     doppel_engine_options options;
-    char *settings; /* what the options' strings point into */
-    char **fields;  /* that it keeps */
-    size_t field_count;
+    char *settings;   /* what the options' strings point into */
+    name_list fields; /* of documents, that it keeps */
     int bits;
     size_t users;
     bool dropped;

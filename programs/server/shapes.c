@@ -395,8 +395,8 @@ static const field *field_of(const shape_info *shape, const json_value *value) {
 }
 
 static bool is_kept(const checker *c, const json_value *value) {
-    for (size_t i = 0; c->index && i < c->index->field_count; i++)
-        if (is_key(value, c->index->fields[i]))
+    for (size_t i = 0; c->index && i < c->index->fields.count; i++)
+        if (is_key(value, c->index->fields.names[i]))
             return true;
     return false;
 }

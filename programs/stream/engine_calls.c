@@ -162,50 +162,42 @@ static bool is(doppel_slice a, doppel_slice b) {
     return a.length == b.length && (!a.length || !memcmp(a.data, b.data, a.length));
 }
 
-outcome is_there(stream *s, doppel_slice id, doppel_slice origin, bool *there) {
+/* What the index has by this id, to be freed. *damaged: it is damaged where the document belongs. */
+static outcome get_document(stream *s, doppel_slice id, doppel_stored_list *list, bool *damaged) {
     unsigned tries = 0;
-    *there = false;
+    *damaged = false;
     for (;;) {
-        doppel_stored_list list = {0};
         doppel_error error = {0};
-        bool damaged;
-        doppel_status status = doppel_engine_get(s->job->engine, id.data, id.length, &list, &error);
-        if (status == DOPPEL_OK && list.count)
-            *there = is(list.stored->id, id) && !(origin.data && is(list.stored->origin, origin));
-        doppel_stored_list_free(&list);
+        doppel_status status = doppel_engine_get(s->job->engine, id.data, id.length, list, &error);
         if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
             return OUTCOME_DONE;
-        outcome o = index_failed(s, status, &error, &tries, &damaged);
-        if (o == OUTCOME_DONE && damaged)
-            *there = true; /* to remove it, or to take its place, fails the same way */
-        if (o != OUTCOME_DONE || damaged)
+        outcome o = index_failed(s, status, &error, &tries, damaged);
+        if (o != OUTCOME_DONE || *damaged)
             return o;
     }
 }
 
+outcome is_there(stream *s, doppel_slice id, doppel_slice origin, bool *there) {
+    doppel_stored_list list = {0};
+    outcome o = get_document(s, id, &list, there); /* where it is damaged, removing or replacing it fails, too */
+    if (list.count)
+        *there = is(list.stored->id, id) && !(origin.data && is(list.stored->origin, origin));
+    doppel_stored_list_free(&list);
+    return o;
+}
+
 outcome get_origin(stream *s, doppel_slice id, char origin[ORIGIN_ROOM], bool *there) {
-    unsigned tries = 0;
-    *there = false;
+    doppel_stored_list list = {0};
+    outcome o = get_document(s, id, &list, there);
     *origin = 0;
-    for (;;) {
-        doppel_stored_list list = {0};
-        doppel_error error = {0};
-        bool damaged;
-        doppel_status status = doppel_engine_get(s->job->engine, id.data, id.length, &list, &error);
-        if (status == DOPPEL_OK && list.count && is(list.stored->id, id)) {
-            doppel_slice from = list.stored->origin;
-            *there = true;
-            if (from.data && from.length < ORIGIN_ROOM)
-                snprintf(origin, ORIGIN_ROOM, "%.*s", (int)from.length, from.data);
-        }
-        doppel_stored_list_free(&list);
-        if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
-            return OUTCOME_DONE;
-        outcome o = index_failed(s, status, &error, &tries, &damaged);
-        *there = damaged;
-        if (o != OUTCOME_DONE || damaged)
-            return o;
+    if (list.count && is(list.stored->id, id)) {
+        doppel_slice from = list.stored->origin;
+        *there = true;
+        if (from.data && from.length < ORIGIN_ROOM)
+            snprintf(origin, ORIGIN_ROOM, "%.*s", (int)from.length, from.data);
     }
+    doppel_stored_list_free(&list);
+    return o;
 }
 
 outcome has_same_words(stream *s, const doppel_item *page, bool *same) {

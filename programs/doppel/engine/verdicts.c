@@ -32,15 +32,6 @@ size_t batch_option(const cli_args *args) {
     return 0;
 }
 
-bool split_names(name_list *list, const char *names) {
-    *list = (name_list){.text = strdup(names)};
-    char *rest = list->text;
-    for (char *name; rest && list->count < sizeof list->names / sizeof *list->names && (name = strsep(&rest, ","));)
-        if (*name)
-            list->names[list->count++] = name;
-    return list->text != NULL;
-}
-
 /* feed.turn: --id is the id of the document, which is to be the only one. */
 static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *item, doppel_error *why) {
     verdict_job *job = (verdict_job *)f;

@@ -20,12 +20,4 @@ int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates);
 /* The value of --batch; 0, with a message, when it makes no sense. */
 size_t batch_option(const cli_args *args);
 
-/* Names separated by commas as an array; both are to be freed. */
-typedef struct name_list {
-    char *text;
-    const char *names[16];
-    size_t count;
-} name_list;
-bool split_names(name_list *list, const char *names);
-
 #endif
