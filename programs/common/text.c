@@ -60,58 +60,19 @@ void text_format(text_buffer *t, const char *format, ...) {
     va_end(list);
 }
 
-/* ---- strings ---- */
-
-/* How many bytes at p are one valid character, or 0. */
-static size_t character(const unsigned char *p, size_t left) {
-    size_t more = p[0] < 0x80 ? 0 : p[0] < 0xE0 ? 1 : p[0] < 0xF0 ? 2 : 3;
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] < 0xC2 || p[0] > 0xF4 || left <= more)
-        return 0;
-    for (size_t i = 1; i <= more; i++)
-        if ((p[i] & 0xC0) != 0x80)
-            return 0;
-    bool too_long = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
-    bool no_character = (p[0] == 0xED && p[1] >= 0xA0) || (p[0] == 0xF4 && p[1] >= 0x90);
-    return too_long || no_character ? 0 : more + 1;
-}
-
-static void escape(text_buffer *t, unsigned char c) {
-    static const char letters[] = "btn\0fr";
-    if (c >= 0x80)
-        text_put(t, "\xEF\xBF\xBD");
-    else if (c == '"' || c == '\\')
-        text_format(t, "\\%c", c);
-    else if (c >= 8 && c <= 13 && letters[c - 8])
-        text_format(t, "\\%c", letters[c - 8]);
-    else
-        text_format(t, "\\u%04x", c);
-}
+/* ---- JSON ---- */
 
 void text_string(text_buffer *t, doppel_slice value) {
-    if (!value.data) {
-        text_put(t, "null");
-        return;
-    }
-    const unsigned char *p = (const unsigned char *)value.data, *end = p + value.length, *plain = p;
-    text_reserve(t, value.length + 2);
-    text_put(t, "\"");
-    while (p < end) {
-        size_t size = *p < 0x20 || *p == '"' || *p == '\\' || *p == 0x7F ? 0 : character(p, (size_t)(end - p));
-        if (size) {
-            p += size;
-            continue;
+    size_t guess = value.length + value.length / 16 + 16; /* most strings have few characters to escape */
+    for (int i = 0; i < 2 && text_reserve(t, guess + 1); i++) {
+        size_t length = doppel_json_string(value.data, value.length, t->data + t->length, guess + 1);
+        if (length <= guess) {
+            t->length += length;
+            return;
         }
-        text_add(t, (const char *)plain, (size_t)(p - plain));
-        escape(t, *p);
-        plain = ++p;
+        guess = length;
     }
-    text_add(t, (const char *)plain, (size_t)(p - plain));
-    text_put(t, "\"");
 }
-
-/* ---- numbers and members ---- */
 
 void text_number(text_buffer *t, double value) {
     char digits[40] = "null";
