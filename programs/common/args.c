@@ -71,11 +71,11 @@ static bool args_add_operands(cli_args *args, const char *path) {
         free(text);
     }
     if (!text)
-        message("%s: %s", path, errno == EILSEQ ? "has a NUL byte, so it is no list of paths" : strerror(errno));
+        message("%s: %s", path, errno == EILSEQ ? "has a NUL byte, so it is not a list of paths" : strerror(errno));
     else if (!grown || !add_lines(args, text, length))
         message("no memory");
     else if (!args->operand_count)
-        message("%s: names no file", path);
+        message("%s: lists no files", path);
     else {
         args->failure = EXIT_USAGE;
         return true;
@@ -171,9 +171,9 @@ static void complain_unknown(const cli_args *args, const char *given) {
     snprintf(word, sizeof word, "%.*s", (int)strcspn(given + strspn(given, "-"), "="), given + strspn(given, "-"));
     const char *meant = given[1] == '-' ? nearest_name(word, names, count) : NULL;
     if (meant)
-        message("there is no option %s; did you mean --%s?", given, meant);
+        message("unknown option %s; did you mean --%s?", given, meant);
     else
-        message("there is no option %s; `doppel %s --help` lists them", given, args->command->name);
+        message("unknown option %s; `doppel %s --help` lists the options", given, args->command->name);
 }
 
 /* Whether a name promises a format or a compression that is not written: says so. */
@@ -281,7 +281,7 @@ static bool check_operands(const cli_args *args) {
         return true;
     if (args->operand_count >= command->min_operands && args->operand_count <= command->max_operands)
         return true;
-    if (args->operand_count)
+    if (args->operand_count && command->max_operands)
         message("%s %s, not %zu", command->name, command->wants, args->operand_count);
     else
         message("%s %s", command->name, command->wants);

@@ -83,7 +83,7 @@ static int take_handed_over(listening *l) {
     /* Whoever opened it need not have made it so; waiting for the next client would stop all others. */
     if (!fcntl(HANDED_OVER, F_SETFL, O_NONBLOCK) && !fcntl(HANDED_OVER, F_SETFD, FD_CLOEXEC) && name_socket(l))
         return EXIT_DONE;
-    message("the socket that was handed over cannot be used: %s", strerror(errno));
+    message("the socket that systemd passed cannot be used: %s", strerror(errno));
     return EXIT_STORE;
 }
 

@@ -7,7 +7,7 @@
 
 const cli_option backup_options[] = {
     FOLDER_OPTION,
-    {"store", 0, OPTION_TEXT, "URL", "is refused, with what to do instead: a shared store is backed up by its Redis"},
+    {"store", 0, OPTION_TEXT, "URL", "is refused: a shared store is backed up by its Redis"},
     STORE_PASSWORD_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };

@@ -76,7 +76,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
     doppel_page_reader_free(side->reader);
     tell_unnamed();
     if (side->more)
-        message("%s: holds more than one document; compare takes one on each side", path);
+        message("%s: contains more than one document; compare takes one on each side", path);
     else if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
     else if (status != DOPPEL_OK && status != DOPPEL_ERROR_INPUT)
@@ -461,7 +461,7 @@ static int compare(const cli_args *args, comparison *c) {
 int cmd_compare(const cli_args *args) {
     comparison c = {.min_words = (size_t)args_number(args, "min-words", 5)};
     if (!c.min_words) {
-        message("--min-words takes a number from 1");
+        message("--min-words takes a number of at least 1");
         return EXIT_USAGE;
     }
     if (!strcmp(args->operands[0], "-") && !strcmp(args->operands[1], "-")) {

@@ -14,13 +14,12 @@ const cli_option dedup_options[] = {
     {"output", 'o', OPTION_OUTPUT, "OUT", "where the kept documents go; .gz and .zst are compressed; - is stdout"},
     {"removed", 0, OPTION_OUTPUT, "FILE", "write a line for each removed document: its id, its original's, and why"},
     {"against", 0, OPTION_FILES, "FILE",
-     "remove what this file or folder has, too; its documents are not written. It may be an index folder (see doppel "
+     "also remove documents that this file or folder has; its documents are not written. It may be an index folder "
+     "(see doppel "
      "add), a --work folder or a file of --save-sketches"},
     AGAINST_BATCH_OPTIONS,
     {"annotate", 0, OPTION_FLAG, NULL,
-     "write all documents, with group, isDuplicate and originalId added to each, in place of fields of these names "
-     "that "
-     "it has"},
+     "write all documents, with group, isDuplicate and originalId added to each, replacing fields of these names"},
     {"dry-run", 0, OPTION_FLAG, NULL, "decide, and say what would be removed, but write nothing"},
     KEEP_OPTIONS,
     WORK_OPTIONS,
@@ -138,7 +137,7 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
 static int check(const cli_args *args) {
     bool dry = args_flag(args, "dry-run");
     if (!args_text(args, "output") && !dry) {
-        message("where should the kept documents go? Give -o OUT (- for stdout), or --dry-run");
+        message("dedup needs an output: -o OUT (- for stdout), or --dry-run");
         return EXIT_USAGE;
     }
     return dry || check_jsonl_name(args_text(args, "output")) ? EXIT_DONE : EXIT_USAGE;

@@ -8,12 +8,12 @@
 #include <string.h>
 
 const cli_option df_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "TABLE", "where the table goes; it is whole or absent"},
+    {"output", 'o', OPTION_OUTPUT, "TABLE", "where the table goes; it appears once it is complete"},
     RECIPE_OPTIONS,
     {"min-df", 0, OPTION_COUNT, "N", "leave out features found in fewer than N documents"},
-    {"memory", 0, OPTION_SIZE, "BYTES", "use about this much memory, then files in --tmp (default 1G)"},
+    {"memory", 0, OPTION_SIZE, "BYTES", "use about this much memory, then temporary files (default 1G)"},
     TMP_OPTION,
-    {"merge", 0, OPTION_FLAG, NULL, "add tables up"},
+    {"merge", 0, OPTION_FLAG, NULL, "add up tables"},
     {"show", 0, OPTION_FLAG, NULL, "describe a table"},
     {"json", 0, OPTION_FLAG, NULL, "print a summary as one JSON object"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -154,12 +154,12 @@ int cmd_df(const cli_args *args) {
         return EXIT_USAGE;
     }
     if (!path) {
-        message("df needs to know where the table goes: doppel df %s -o TABLE",
+        message("df needs an output: doppel df %s -o TABLE",
                 args_flag(args, "merge") ? "--merge A.df B.df" : "INPUT...");
         return EXIT_USAGE;
     }
     if (args_flag(args, "merge") && args_text(args, "min-df")) {
-        message("df --merge adds tables up as they are: --min-df goes with documents");
+        message("df --merge adds whole tables: --min-df is for documents");
         return EXIT_USAGE;
     }
     return args_flag(args, "merge") ? merge(args, path) : build(args, path);

@@ -178,7 +178,7 @@ int cmd_export(const cli_args *args) {
     }
     code = tell_summary(&job, writer_close(&job.out, code));
     if (job.damaged) {
-        message("%s: %llu damaged record%s: left out, or written without what cannot be read", job.cli.path,
+        message("%s: %llu damaged record%s: left out, or written without the parts that cannot be read", job.cli.path,
                 (unsigned long long)job.damaged, job.damaged == 1 ? "" : "s");
         job.cli.damage_told = true;
     }

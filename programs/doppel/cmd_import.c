@@ -418,16 +418,17 @@ static doppel_status count_verdict(feed *f, const doppel_item *item, const doppe
 static int tell_summary(const import_job *job, int code) {
     unsigned long long documents = job->documents, copies = job->copies, duplicates = job->duplicates,
                        expired = job->expired, known = job->known, orphans = job->orphans;
-    message("%llu document%s and %llu cop%s came in", documents, documents == 1 ? "" : "s", copies,
+    message("%llu document%s and %llu cop%s imported", documents, documents == 1 ? "" : "s", copies,
             copies == 1 ? "y" : "ies");
     if (known)
-        message("%llu %s there already", known, known == 1 ? "was" : "were");
+        message("%llu %s already there", known, known == 1 ? "was" : "were");
     if (duplicates)
-        message("%llu %s of what is there", duplicates, duplicates == 1 ? "is a duplicate" : "are duplicates");
+        message("%llu %s in the index", duplicates,
+                duplicates == 1 ? "is a duplicate of a document" : "are duplicates of documents");
     if (expired)
         message("%llu %s expired and left out", expired, expired == 1 ? "is" : "are");
     if (orphans)
-        message("%llu cop%s left out, the original is gone", orphans, orphans == 1 ? "y is" : "ies are");
+        message("%llu cop%s left out: the original is gone", orphans, orphans == 1 ? "y is" : "ies are");
     if (!args_flag(job->cli.args, "json"))
         return code;
     text_buffer out = {0};

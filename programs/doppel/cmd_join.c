@@ -14,16 +14,16 @@ const cli_option join_options[] = {
      "the width of a fingerprint, 1 to 64 or 128 (default: 128 for a name that ends in .u128 or digits beyond 16, "
      "else 64)"},
     {"from", 0, OPTION_TEXT, "FORMAT", "raw, hex or jsonl, whatever the names and contents look like"},
-    {"all", 'a', OPTION_FLAG, NULL, "every pair of equal fingerprints, not only of each copy with the first"},
+    {"all", 'a', OPTION_FLAG, NULL, "list every pair of equal fingerprints, not only each copy with the first"},
     {"names", 0, OPTION_FLAG, NULL,
-     "print names in place of positions, with tabs: what follows the tab behind the digits, or a record's id"},
+     "print names instead of positions, with tabs: what follows the tab after the digits, or a record's id"},
     {"count", 'c', OPTION_FLAG, NULL, "print only how many pairs there are"},
     {"rotate", 0, OPTION_COUNT, "N",
-     "the approximate classic: sort N rotations (0: as many as bits), compare neighbours; tells its recall"},
+     "the approximate classic: sort N rotations (0: one per bit), compare neighbours; reports its recall"},
     {"window", 0, OPTION_COUNT, "W", "with --rotate: compare each with the W that follow it (default 1)"},
     OUTPUT_OPTION,
     {"memory", 0, OPTION_SIZE, "BYTES",
-     "use about this much memory to join, then files in --tmp (default: half of what is free)"},
+     "use about this much memory to join, then temporary files (default: half of the free memory)"},
     TMP_OPTION,
     {"json", 0, OPTION_FLAG, NULL, "with --count or --output: print a summary as one JSON object"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -31,14 +31,15 @@ const cli_option join_options[] = {
 
 static const cli_row format_rows[] = {
     {"raw", "little-endian numbers of 8 bytes, or 16 for 128 bits: .u64, .u128, .bin, .raw"},
-    {"hex", "a line each: up to 32 digits, and behind a tab a name; what doppel fingerprint prints: .hex, .txt, .tsv"},
+    {"hex", "one per line: up to 32 digits, and after a tab a name; what doppel fingerprint prints: .hex, .txt, .tsv"},
     {"jsonl", "records with the digits in \"fingerprint\" (or --text-key); may be .gz or .zst: .jsonl, .ndjson, .json"},
     {NULL, NULL},
 };
 
 const cli_topic join_topic = {
     "Files of fingerprints",
-    "Other names are told by content. Positions count from 0, so a line that is no fingerprint ends the command.",
+    "Files with other names are recognised by content. Positions count from 0, so a line that is not a fingerprint "
+    "ends the command.",
     format_rows,
 };
 
@@ -162,7 +163,7 @@ static doppel_status run_join(join_job *job, const doppel_join_options *options,
 static void tell(const join_job *job) {
     unsigned long long copies = job->counts.copies, all = job->counts.all_pairs;
     if (job->recall >= 0)
-        message("recall %.4f: the share of what the exact join finds", job->recall);
+        message("recall %.4f: the share of the exact join's pairs that were found", job->recall);
     else if (copies && all > job->counts.pairs)
         message("%llu fingerprint%s an earlier one, and %s paired with the first of %s kind only; --all lists all "
                 "%llu pairs",
@@ -225,15 +226,15 @@ static bool check(const cli_args *args) {
     else if (two && rotate)
         wrong = "--rotate takes one set, not two";
     else if (two && args_flag(args, "all"))
-        wrong = "--all goes with one set; between two, every pair is given";
+        wrong = "--all is for one set; between two, every pair is listed anyway";
     else if (args_flag(args, "window") && !rotate)
-        wrong = "--window goes with --rotate";
+        wrong = "--window needs --rotate";
     else if (args_flag(args, "window") && !args_number(args, "window", 0))
-        wrong = "--window takes a number from 1";
+        wrong = "--window takes a number of at least 1";
     else if (args_flag(args, "json") && !args_flag(args, "count") && !args_flag(args, "output"))
-        wrong = "--json prints a summary, and goes with --count or --output";
+        wrong = "--json prints a summary: it needs --count or --output";
     else if (args_flag(args, "count") && args_flag(args, "output"))
-        wrong = "--count writes no pairs: --output makes no sense with it";
+        wrong = "--count writes no pairs: it cannot be combined with --output";
     else if (!bits || (bits > 64 && bits != 128))
         wrong = "--bits takes a width from 1 to 64, or 128";
     if (wrong)

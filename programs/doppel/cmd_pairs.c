@@ -4,10 +4,9 @@
 #include "common/progress.h"
 
 const cli_option pairs_options[] = {
-    {"collapse", 'c', OPTION_FLAG, NULL,
-     "pair documents whose words equal an earlier one's with the first of their kind only"},
+    {"collapse", 'c', OPTION_FLAG, NULL, "pair documents that have the same words only with the first of them"},
     {"against", 0, OPTION_FILES, "FILE",
-     "pair with the documents of this file or folder, --work folder or file of sketches too, but not those among each "
+     "also pair with the documents of this file, folder, --work folder or file of sketches, but not those with each "
      "other"},
     AGAINST_BATCH_OPTIONS,
     OUTPUT_OPTION,

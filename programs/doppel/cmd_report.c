@@ -32,11 +32,11 @@ static double seconds_now(void) {
 
 static int check(const cli_args *args) {
     if (!args_text(args, "work"))
-        message("which run? Give its folder: --work DIR, as it was given to doppel dedup");
+        message("report needs the work folder of a run: --work DIR, as given to doppel dedup");
     else if (!args_text(args, "output"))
-        message("where should the page go? Give -o report.html (- for stdout)");
+        message("report needs an output: -o report.html (- for stdout)");
     else if (args_number(args, "groups", USUAL_GROUPS) > MOST_GROUPS)
-        message("--groups: at most %d can be shown", MOST_GROUPS);
+        message("--groups takes at most %d", MOST_GROUPS);
     else
         return EXIT_DONE;
     return EXIT_USAGE;
@@ -47,8 +47,8 @@ static bool is_there(const char *path) {
     struct stat found;
     if (strpbrk(path, "*?[") || !stat(path, &found))
         return true;
-    message("%s: %s; a report reads the inputs of the run again: make it in the folder where the run was started", path,
-            strerror(errno));
+    message("%s: %s; a report reads the inputs of the run again: start it in the folder where the run was started",
+            path, strerror(errno));
     return false;
 }
 

@@ -108,11 +108,11 @@ static bool read_options(const cli_args *args, doppel_similar_options *options) 
     if (args_text(args, "distance") && !distance)
         options->distance = -1;
     if (args_text(args, "distance") && args_text(args, "similarity")) {
-        message("--similarity or --distance: similar is one of them");
+        message("give --similarity or --distance, not both");
         return false;
     }
     if (args_text(args, "limit") && !options->limit) {
-        message("--limit takes a number from 1 on");
+        message("--limit takes a number of at least 1");
         return false;
     }
     return args_share(args, "similarity", &options->similarity);

@@ -10,27 +10,26 @@
 const cli_option stream_options[] = {
     {"brokers", 'b', OPTION_NAMES, "HOST:PORT", "brokers of Kafka, separated by commas"},
     {"in", 0, OPTION_NAMES, "TOPICS", "topics of pages, separated by commas; ^PATTERN: all whose names match"},
-    {"unique", 'u', OPTION_TEXT, "TOPIC", "where pages go that are new, as they stand, and tombstones"},
-    {"duplicates", 0, OPTION_TEXT, "TOPIC", "where pages go that are not, with their verdict"},
+    {"unique", 'u', OPTION_TEXT, "TOPIC", "the topic for new pages, unchanged, and for tombstones"},
+    {"duplicates", 0, OPTION_TEXT, "TOPIC", "the topic for duplicates, with their verdict"},
     {"dead-letter", 0, OPTION_TEXT, "TOPIC",
-     "where records go that are no pages, or that meet a damaged place of the index, as they stand, with the reason in "
-     "a "
-     "header (default: the former are named here and left out, the latter end the worker)"},
+     "the topic for records that are not pages, or that hit a damaged part of the index: unchanged, with the reason in "
+     "a header (default: the former are reported on stderr and left out, the latter end the worker)"},
     INDEX_OPTION,
-    {"group", 'g', OPTION_TEXT, "NAME", "the group of workers that share the topics (default doppel)"},
+    {"group", 'g', OPTION_TEXT, "NAME", "the consumer group of the workers that share the topics (default doppel)"},
     {"instance", 0, OPTION_TEXT, "NAME",
-     "the name of this worker in its group, the same at each start, so that it can take over at once what it left open "
-     "(default with --index: by the folder; with --store: none, and that takes 10 s)"},
-    {"batch", 0, OPTION_COUNT, "N", "records of a transaction, at most (default 4000)"},
-    {"wait", 0, OPTION_COUNT, "MS", "how long a record waits for others when nothing else is to be done (default 5)"},
+     "the name of this worker in its group, the same at each start, so that it can end at once a transaction it left "
+     "open (default with --index: derived from the folder; with --store: none, and ending it takes 10 s)"},
+    {"batch", 0, OPTION_COUNT, "N", "records per transaction, at most (default 4000)"},
+    {"wait", 0, OPTION_COUNT, "MS", "how long a record waits for others when the worker is idle (default 5)"},
     {"verdict-key", 0, OPTION_TEXT, "KEY", "the member of a duplicate that has its verdict (default verdict)"},
     {"listen", 'l', OPTION_TEXT, "HOST:PORT", "serve /metrics, /healthz and /readyz there (default: not at all)"},
-    {"until-end", 0, OPTION_FLAG, NULL, "stop where the topics ended at the start"},
+    {"until-end", 0, OPTION_FLAG, NULL, "stop at the end that the topics had at the start"},
     {"property", 'X', OPTION_LIST, "KEY=VALUE",
      "a property of librdkafka, e.g. security.protocol=ssl; of one client alone: consumer.KEY or producer.KEY; may be "
      "given several times"},
     {"properties", 0, OPTION_FILE, "FILE",
-     "more of them, KEY=VALUE a line; a place for passwords, which all users of the machine can read on a command "
+     "more properties, one KEY=VALUE per line; the place for passwords, as all users of the machine can read a command "
      "line"},
     {"json", 0, OPTION_FLAG, NULL, "print a summary at the end, a JSON object"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},

@@ -11,15 +11,15 @@ enum { READS_DOCUMENTS = 0, TAKES_NAMES = 6, TAKES_NOTHING = 7 };
 static const cli_option common_options[] = {
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"allow-bad", 0, OPTION_FLAG, NULL,
-     "go on when no document of an INPUT can be read, or more than half of its records are bad; else that ends the "
-     "command with exit code 3, before anything is written"},
+     "continue when no document of an INPUT can be read, or more than half of its records are bad; without it the "
+     "command ends with exit code 3, before anything is written"},
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
     {"id-key", 0, OPTION_TEXT, "KEY",
-     "the field with a record's id (default id; without one it is FILE:LINE, in an index its URL or a digest)"},
+     "the field with a record's id (default id; a record without one gets FILE:LINE, in an index its URL or a digest)"},
     {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
     {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
     /* TAKES_NAMES */
-    {"files-from", 0, OPTION_FILES, "FILE", "read more INPUTs from FILE, a path a line; - is stdin"},
+    {"files-from", 0, OPTION_FILES, "FILE", "read more INPUTs from FILE, one path per line; - is stdin"},
     /* TAKES_NOTHING */
     {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
     {"help", 'h', OPTION_FLAG, NULL, "show this help"},
@@ -32,127 +32,129 @@ static const cli_command commands[] = {
      "--similarity; those with fewer than --min-words words when their words are the same, those without "
      "words when their bytes are. Every pair that is reported "
      "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
-     "Kept records of JSONL go to OUT as they stand, documents of other formats as JSONL with id, url, title and text; "
-     "what was removed goes to --removed, each with its original.",
+     "Kept JSONL records go to OUT unchanged, documents of other formats as JSONL with id, url, title and text; "
+     "removed documents go to --removed, each with its original.",
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
      "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
      dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS},
-    {"pairs", "INPUT...", "Find the pairs of near documents: a JSON line each.",
-     "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. What is "
-     "near is as in doppel dedup; with --method simhash it is the distance alone, found exactly, and similarity is "
-     "null, as it is not measured.\n"
+    {"pairs", "INPUT...", "Find the pairs of near documents: one JSON line each.",
+     "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. Near "
+     "means the same as in doppel dedup; with --method simhash only the distance counts, the search is exact, and "
+     "similarity is null, as it is not measured.\n"
      "Documents with fewer than --min-words words are near only if their words are the same; those without words only "
      "if "
      "their bytes are.",
      "doppel pairs news.jsonl.gz\ndoppel pairs --method simhash --distance 6 --collapse docs/ -o pairs.jsonl",
      pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs, READS_DOCUMENTS},
-    {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: a JSON line each.",
+    {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: one JSON line each.",
      "In the order of --keep, a document is kept unless it is near one that is kept already; then its group is the "
      "most similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason "
      "why it is not kept, and their similarity.\n"
-     "What is near is as in doppel dedup.",
+     "Near means the same as in doppel dedup.",
      "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
      "spam.mbox",
      cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS},
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
-     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read once more, from the "
-     "folder where it was started, and must be as they were. The folder remembers --text-key and the like, with "
-     "which they were read.\n"
-     "The page is one file of HTML that needs nothing else: no script, and no network.",
+     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read again, from the folder "
+     "where it was started, and must be unchanged. The work folder remembers how they were read (--text-key and the "
+     "like).\n"
+     "The page is a single HTML file that needs no script and no network.",
      "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
-     0, 0, "takes no operands", NULL, cmd_report, READS_DOCUMENTS},
-    {"overlap", "INPUT...", "Find documents that contain much of another: a JSON line each, with the passages.",
+     0, 0, "takes no arguments", NULL, cmd_report, READS_DOCUMENTS},
+    {"overlap", "INPUT...", "Find documents that contain much of another: one JSON line each, with the passages.",
      "Each line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
-     "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing "
-     "is a guess: what comes up by sampled hashes is compared word for word.\n"
-     "Of documents with the same words, those after the first are paired with the first only. A hash that stands in "
-     "more than 128 documents pairs each of them with the first only: a quote that all have is shown once for each.",
+     "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing is "
+     "estimated: candidates found by sampled hashes are compared word for word.\n"
+     "Of documents with the same words, those after the first are paired only with the first. A hash that occurs in "
+     "more than 128 documents pairs each of them only with the first: a quote that all of them have is shown once for "
+     "each.",
      "doppel overlap essays/\ndoppel overlap --words 13 --against evaluation.jsonl corpus.jsonl.zst\n"
      "doppel overlap --containment 0.3 --words 40 news.jsonl.gz -o overlap.jsonl",
      overlap_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_overlap, READS_DOCUMENTS},
-    {"mirrors", "INPUT...", "Find hosts, or prefixes of them, that mirror each other: a JSON line each.",
+    {"mirrors", "INPUT...", "Find hosts, or prefixes of them, that mirror each other: one JSON line each.",
      "Two hosts, or a host and a path prefix, are mirrors when their pages at equal paths are near-identical. Each "
      "line has both as a and b, how many paths both have, how many of those match, and the share that does, the score. "
      "Documents need a URL; of several with one URL the first counts.\n"
-     "The longest prefixes are given that hold all matching paths. Where more than 64 pages with paths that end alike "
-     "have one content, as on parked hosts, each is compared with the first of them only.",
+     "The longest prefixes that contain all matching paths are given. Where more than 64 pages with the same path "
+     "ending have the same content, as on parked hosts, each is compared only with the first.",
      "doppel mirrors crawl.warc.gz\ndoppel mirrors --min-paths 10 --min-score 0.9 pages.jsonl.zst\n"
      "doppel mirrors --page https://example.org/docs/intro crawl/",
      mirrors_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_mirrors, READS_DOCUMENTS},
     {"add", PLACE " INPUT...", "Put documents into an index that remembers them, and say which were seen before.",
-     "Prints a verdict for each document, a JSON line, in input order and once the document is on the disk: whether it "
+     "Prints a verdict for each document, one JSON line, in input order and once the document is on disk: whether it "
      "is a duplicate, how sure that is, the reason (exact_url, content_hash or title_similarity), the original, and "
-     "what was measured. Evidence counts in this order: the same URL, the same words, near content, a similar title.\n"
-     "The folder is made if it is not there, as --preset and the options below it say; later they need not be given. "
-     "--on-duplicate, --on-same-url, --title-share, --title-veto and --ttl are kept with the folder, too, and can be "
-     "given anew "
-     "for one run. One process writes to a folder at a time; any number may read it. Any number of processes, on any "
-     "machines, share a store in Redis (--store): near by distance, preset crawl unless another is named, and a "
-     "line is printed once Redis has the document.\n"
-     "A record without an id gets its canonical URL for one, else 16 digits of the digest of its words, and so does "
-     "text from stdin; a plain file has its path. --id names a single document. An id that is there: with the same "
-     "words its first verdict again "
-     "(\"known\":true), with others the new version takes its place (\"replaced\":true).",
+     "the measurements. Evidence counts in this order: the same URL, the same words, near content, a similar title.\n"
+     "The folder is created if it does not exist, with --preset and the options below it; later runs need not repeat "
+     "them. "
+     "--on-duplicate, --on-same-url, --title-share, --title-veto and --ttl are stored with the folder, too, and can be "
+     "overridden for one run. One process writes to a folder at a time; any number may read it. Any number of "
+     "processes, on any "
+     "machines, share a store in Redis (--store): preset crawl unless another is named, and a line is printed once "
+     "Redis has the document.\n"
+     "A record without an id, or text from stdin, gets its canonical URL as its id, else 16 digits of the digest of "
+     "its words; a plain file has its path. --id names a single document. When an id exists already: with the same "
+     "words, its first verdict again (\"known\":true); with other words, the new version replaces it "
+     "(\"replaced\":true).",
      "doppel add --index seen news.jsonl\ndoppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "doppel add --store 'redis://127.0.0.1:6379/0?prefix=pages' crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",
      add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS},
-    {"check", PLACE " INPUT...", "Say of documents whether an index has seen them; it stays as it is.",
+    {"check", PLACE " INPUT...", "Say whether an index has seen documents, without changing it.",
      "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
-     "all that the index has: one that was added with the same id counts, too.",
+     "everything in the index, including a document with the same id.",
      "doppel check --index seen new.jsonl\n"
      "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
      "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
      check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check, READS_DOCUMENTS},
     {"similar", PLACE " ID|URL|FILE", "Find the documents of an index that are most similar to one.",
-     "The document is the one that the index has by this id or URL, else that of this file; - is stdin. The most "
-     "similar come first, a JSON line each. canonical is the id of the document that stands for its group, aliases are "
-     "the URLs of copies that are linked to it; the copies have no lines of their own.\n"
+     "The document is the one in the index with this id or URL, else the one in this file; - is stdin. The most "
+     "similar come first, one JSON line each. canonical is the id of the document that represents its group, aliases "
+     "are the URLs of copies that are linked to it; the copies have no lines of their own.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
      "doppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
-    {"get", PLACE " ID...", "Show what an index remembers of documents: a JSON line each.",
-     "An id may be a URL, too. What is not there is told on stderr, with exit code 3.",
+    {"get", PLACE " ID...", "Show what an index remembers of documents: one JSON line each.",
+     "An id may also be a URL. Missing documents are reported on stderr, with exit code 3.",
      "doppel get --index seen article-17\ndoppel get --index seen https://example.org/news", get_options, 1, SIZE_MAX,
      "needs an ID", NULL, cmd_get, TAKES_NAMES},
-    {"remove", PLACE " ID...", "Make an index forget documents: a JSON line each.",
-     "Takes ids, no URLs; \"removed\":false: there was none. What was linked to a document does not match any more, "
-     "either, and leaves the disk with the next doppel compact.",
+    {"remove", PLACE " ID...", "Make an index forget documents: one JSON line each.",
+     "Takes ids, not URLs; \"removed\":false means that there was none. Copies that were linked to a document no "
+     "longer match, either, and leave the disk with the next doppel compact.",
      "doppel remove --index seen article-17\ndoppel remove --index seen --files-from ids.txt", remove_options, 1,
      SIZE_MAX, "needs an ID", NULL, cmd_remove, TAKES_NAMES},
     {"stats", PLACE, "Say what an index holds and costs: one JSON object.",
-     "Counts, duplicates by reason, times, bytes on disk and in memory, the plan, and what it was made with.",
+     "Counts, duplicates by reason, times, bytes on disk and in memory, the plan, and the settings.",
      "doppel stats --index seen\ndoppel stats --store redis+unix:///run/redis/redis-server.sock", stats_options, 0, 0,
-     "takes no operands", NULL, cmd_stats, TAKES_NOTHING},
+     "takes no arguments", NULL, cmd_stats, TAKES_NOTHING},
     {"export", PLACE, "Write an index as JSONL, with all that doppel import needs.",
-     "The first line says what the index was made with. Then come the documents, with their sketches (and texts, if "
-     "they are kept), and the copies that are linked to them. Exit code 4 when records are damaged: what can be read "
-     "is written.",
+     "The first line has the settings of the index. Then come the documents, with their sketches (and texts, if they "
+     "are kept), and the copies that are linked to them. Exit code 4 when records are damaged: the readable ones are "
+     "written.",
      "doppel export --index seen -o seen.jsonl.zst\ndoppel export --index old | doppel import --index new -",
-     export_options, 0, 0, "takes no operands", NULL, cmd_export, TAKES_NOTHING},
+     export_options, 0, 0, "takes no arguments", NULL, cmd_export, TAKES_NOTHING},
     {"import", PLACE " INPUT...", "Put what doppel export wrote, or plain records, into an index.",
-     "A new index is made as the export says, unless options say otherwise, and is as the old one was. In an index "
-     "that has documents already, those of the export are checked like new ones. What has expired is left out, and so "
-     "are copies whose original is gone.\n"
+     "A new index is created with the settings of the export, unless options say otherwise, and is equal to the old "
+     "one. In an index that already has documents, those of the export are checked like new ones. Expired documents "
+     "are left out, and so are copies whose original is gone.\n"
      "Records without sketches are added as doppel add does.",
      "doppel import --index seen seen.jsonl.zst\n"
      "doppel import --store 'redis://127.0.0.1?prefix=pages' seen.jsonl.zst",
      import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import, READS_DOCUMENTS},
     {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.",
-     "The copy is an index like any other. TO must be new or empty; the folder it is in must be there.",
-     "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is made", NULL,
+     "The copy is an index like any other. TO must be new or empty; its parent folder must exist.",
+     "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is created", NULL,
      cmd_backup, TAKES_NOTHING},
     {"compact", PLACE, "Bring an index to its smallest form.",
-     "What was removed or has expired leaves no trace, and the file shrinks. A folder needs as much free disk as it "
-     "takes then.",
-     "doppel compact --index seen", compact_options, 0, 0, "takes no operands", NULL, cmd_compact, TAKES_NOTHING},
+     "Removed and expired documents leave no trace, and the file shrinks. A folder needs free disk space for its new "
+     "size.",
+     "doppel compact --index seen", compact_options, 0, 0, "takes no arguments", NULL, cmd_compact, TAKES_NOTHING},
     {"verify", PLACE, "Check every record of an index, and say what is wrong.",
-     "Each finding is a line on stderr; exit code 4 when there is any. Changes nothing. When records are damaged, "
-     "put a backup in the place of the folder, or save the others: doppel export --index DIR | doppel import --index "
+     "Each finding is a line on stderr; exit code 4 when there are any. Changes nothing. When records are damaged, "
+     "restore a backup, or save the intact ones: doppel export --index DIR | doppel import --index "
      "NEW -",
-     "doppel verify --index seen", verify_options, 0, 0, "takes no operands", NULL, cmd_verify, TAKES_NOTHING},
+     "doppel verify --index seen", verify_options, 0, 0, "takes no arguments", NULL, cmd_verify, TAKES_NOTHING},
     {"prepare", "--store URL", "Load the functions of a shared store into its Redis, as an administrator.",
      "Workers whose users may load functions (FUNCTION LOAD) do so by themselves and need no doppel prepare. Where "
      "several users share a Redis and do not trust each other, none of them may: then an administrator runs this once, "
@@ -161,42 +163,41 @@ static const cli_command commands[] = {
      "Prints a JSON line for each server, of a Cluster for each master: the name of the library, and whether it was "
      "loaded, present, or replaced, because there was other code under its name.",
      "doppel prepare --store redis://admin@10.0.0.5:6379 --store-password-file admin.password", prepare_options, 0, 0,
-     "takes no operands", NULL, cmd_prepare, TAKES_NOTHING},
+     "takes no arguments", NULL, cmd_prepare, TAKES_NOTHING},
     {"serve", PLACE, "Serve an index over HTTP, with a console in the browser.",
-     "Answers check, add, get, similar, batch, compare and more, as docs/HTTP.md and GET /openapi.json say; GET / is "
-     "the console, GET /metrics is for Prometheus. The folder is made if it is not there, as with doppel add.\n"
-     "Listens on loopback unless told otherwise. SIGTERM finishes what was accepted; SIGHUP reads the tokens again. A "
-     "socket that systemd hands over is used in place of --listen.\n"
-     "Several servers over one store (--store) give one answer; while Redis is away they answer 503, and GET /readyz "
-     "says so.",
+     "Answers check, add, get, similar, batch, compare and more, as described in docs/HTTP.md and GET /openapi.json; "
+     "GET / is the console, GET /metrics is for Prometheus. The folder is created if it does not exist, as with doppel "
+     "add.\n"
+     "Listens on loopback unless told otherwise. SIGTERM finishes accepted requests and stops; SIGHUP reloads the "
+     "tokens. A socket that systemd passes is used instead of --listen.\n"
+     "Several servers on one store (--store) give the same answers; while Redis does not answer, they return 503, and "
+     "so does GET /readyz.",
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
      "doppel serve --store redis://10.0.0.5:6379/0 --store-password-file /etc/doppel.password\n"
      "doppel serve --config doppel.ini --listen 0.0.0.0:443 --tokens tokens --certificate cert.pem --key key.pem",
-     serve_options, 0, 0, "takes no operands", NULL, cmd_serve, TAKES_NOTHING},
+     serve_options, 0, 0, "takes no arguments", NULL, cmd_serve, TAKES_NOTHING},
     {"stream", "--brokers B --in T --unique T --duplicates T " PLACE,
      "Split a stream of pages in Kafka into those that are new and those that were seen before.",
-     "Records of --in are JSON objects as doppel add takes them. A page that is new goes to --unique as it stands, "
-     "with "
-     "its key, headers and time; one that is not goes to --duplicates with its verdict as the last member, and its "
-     "original's id in the header doppel-original; what is no page goes to --dead-letter, with the reason in the "
-     "header "
+     "Records of --in are JSON objects as doppel add takes them. A new page goes to --unique unchanged, with its key, "
+     "headers and time; a duplicate goes to --duplicates with its verdict as the last member, and its original's id in "
+     "the header doppel-original; anything that is not a page goes to --dead-letter, with the reason in the header "
      "doppel-error. A record without a value makes the index forget the document that its key names, and goes to "
-     "--unique. A page without an id is called like its record's key.\n"
-     "Each record has one outcome, exactly once, whatever crashes: offsets and output are one transaction of Kafka, "
-     "and the index knows where its documents come from, so that no page is a duplicate of itself. Readers of the "
-     "topics set isolation.level=read_committed.\n"
+     "--unique. A page without an id gets its record's key as its id.\n"
+     "Each record has exactly one outcome, whatever crashes: offsets and output are one Kafka transaction, and the "
+     "index knows where its documents come from, so that no page is a duplicate of itself. Consumers of the topics "
+     "must set isolation.level=read_committed.\n"
      "One worker has an index of its own (--index); several share one with --store, and divide the partitions. The "
-     "first SIGINT or SIGTERM lets it finish what it has begun, a second one ends it at once. docs/STREAM.md says what "
-     "is promised, and what it costs.",
+     "first SIGINT or SIGTERM lets it finish what it has begun, a second one ends it at once. docs/STREAM.md describes "
+     "the guarantees and their cost.",
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --dead-letter bad --index "
      "seen\n"
      "doppel stream --brokers kafka:9093 -X security.protocol=ssl --in pages --unique new --duplicates known "
      "--store 'redis://redis:6379/0?prefix=seen' --group crawl --instance worker-1 --listen :9100\n"
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --index seen --until-end "
      "--json",
-     stream_options, 0, 0, "takes no operands", NULL, cmd_stream, READS_DOCUMENTS},
+     stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
-     "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns that "
+     "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
      "off).",
      "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
      2, "takes two documents", NULL, cmd_compare, READS_DOCUMENTS},
@@ -212,13 +213,13 @@ static const cli_command commands[] = {
      "doppel join --distance 3 prints.u64\ndoppel join queries.hex huge.u64 --count\n"
      "doppel fingerprint docs/ | doppel join --names -",
      join_options, 1, 2, "takes one or two files of fingerprints", &join_topic, cmd_join, READS_DOCUMENTS},
-    {"plan", "", "Say what an index or a join of so many fingerprints costs, and why.",
+    {"plan", "", "Say what an index or a join of N fingerprints costs, and why.",
      "Nothing is built: the plans are arithmetic over a cost model. A layout names how the bits are cut: 4x16 is 4 "
      "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has "
      "two levels; scan has no table. Every plan is exact: radii say how many bits of a key may differ.",
      "doppel plan --count 10M --distance 3\ndoppel plan --for join --count 1000000000 --distance 3 --memory 20G\n"
      "doppel plan --count 1M --distance 9 --bits 128 --calibrate",
-     plan_options, 0, 0, "takes no operands", NULL, cmd_plan, TAKES_NOTHING},
+     plan_options, 0, 0, "takes no arguments", NULL, cmd_plan, TAKES_NOTHING},
     {"df", "INPUT...", "Count in how many documents each feature occurs: a table for weight=tfidf.",
      "With --merge the inputs are tables of one recipe, and are added up. With --show the input is one table, and is "
      "described.",
@@ -235,25 +236,24 @@ const cli_manual doppel_manual = {
     commands,
     common_options,
     "INPUT is a file, a folder (everything below it, in byte order of names), a pattern with *, ? or [ (the files that "
-    "match it, in byte order) or - for stdin. Formats are told by the name or else by how a file begins: JSONL "
+    "match it, in byte order) or - for stdin. Formats are recognised by the name, else by how a file begins: JSONL "
     "(.jsonl, .ndjson, .json, or a first byte {), CSV and TSV with a header (.csv, .tsv), WARC and WET (.warc, .wet), "
     "ARC (.arc), mail (.mbox) and HTML (.html, .htm, .xhtml); gzip and zstd by their content. Any other file is one "
     "document, and so is one of HTML; its id is the path as given.\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
-    "A bad record is named on stderr with file and line, left out and counted. When no document of a file of records "
-    "can be read, or more than half of them are bad, most likely a field has another name: that is exit code 3, and "
-    "files that would be written stay as they were (--allow-bad goes on). An empty input is no error. When a key "
-    "stands "
-    "twice in a record, the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates "
-    "words. A file with a "
-    "NUL byte in its first 8 KiB is binary, and left out.\n"
-    "An output file takes its place once it is complete, and not before. Links are followed: the file behind a link is "
-    "replaced, and the link stays. Devices, pipes and descriptors (/dev/stdout, /dev/fd/3) are written to as they are. "
+    "A bad record is reported on stderr with file and line, left out and counted. When no document of a file of "
+    "records can be read, or more than half of them are bad, a field probably has another name: that is exit code 3, "
+    "and output files stay unchanged (--allow-bad continues). An empty input is not an error. When a key appears twice "
+    "in a record, the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates "
+    "words. A file with a NUL byte in its first 8 KiB is binary and left out.\n"
+    "An output file appears only once it is complete. Links are followed: the target of a link is replaced, and the "
+    "link stays. Devices, pipes and descriptors (/dev/stdout, /dev/fd/3) are written to as they are. "
     "Names that end in .gz and .zst are compressed.\n"
     "Options that take a list (--against, --by, --keep, --fields, --files-from, ...) may be given several times, and "
     "add up; any other option is given once.\n"
     "In lines of output, control characters and backslashes in an id are written as \\t, \\n, \\r, \\\\ or \\xHH.\n"
     "Exit codes: 0 done, 1 found (doppel check: a document is a duplicate), 2 wrong usage, 3 an input could not be "
-    "read, or hardly, a file that was named was left out, or --strict found a bad record, 4 a table, an index or the "
+    "read, or less than half of it, a named file was left out, or --strict found a bad record, 4 a table, an index or "
+    "the "
     "output could not be read or written, 5 interrupted.",
 };

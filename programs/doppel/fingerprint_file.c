@@ -142,7 +142,7 @@ static bool add_name(const fingerprint_file *f, const fingerprint_text *text) {
 static doppel_status fingerprints_take(fingerprint_file *f, const fingerprint_text *text, uint64_t *to) {
     uint64_t value[2];
     if (!parse_digits(text->digits, text->length, value))
-        return refuse(f, text->line, "not a fingerprint: it takes 1 to 32 hexadecimal digits");
+        return refuse(f, text->line, "not a fingerprint, which has 1 to 32 hexadecimal digits");
     if (!f->bits)
         f->bits = text->length > 16 ? 128 : 64;
     if (f->bits <= 64 && (value[1] || (f->bits < 64 && value[0] >> f->bits))) {
@@ -357,13 +357,13 @@ static int look_inside(fingerprint_file *f, bool plain) {
     if (status != DOPPEL_OK)
         return exit_code(status);
     if (looks_packed(f->bytes, f->filled)) {
-        message("%s: is compressed, and only JSONL is read so: say --from jsonl, or unpack it to stdin", f->path);
+        message("%s: is compressed, which only JSONL may be: give --from jsonl, or decompress it to stdin", f->path);
         return EXIT_INPUT;
     }
     f->format = format_of_content(f->bytes, f->filled);
     if (f->format != FORMAT_JSONL || plain)
         return EXIT_DONE;
-    message("%s: looks like JSONL: say --from jsonl", f->path);
+    message("%s: looks like JSONL: give --from jsonl", f->path);
     return EXIT_USAGE;
 }
 
@@ -408,7 +408,7 @@ int fingerprints_open(fingerprint_file *f, const char *path) {
     if (f->format == FORMAT_UNKNOWN)
         f->format = format_of_name(path, &packed);
     if (packed && f->format != FORMAT_UNKNOWN && f->format != FORMAT_JSONL) {
-        message("%s: is compressed, and only JSONL is read so: unpack it to stdin", path);
+        message("%s: is compressed, which only JSONL may be: decompress it to stdin", path);
         return EXIT_INPUT;
     }
     int code = f->format == FORMAT_JSONL ? EXIT_DONE : open_file(f, &plain);

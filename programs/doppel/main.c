@@ -26,9 +26,9 @@ static int unknown_command(const char *name) {
         names[count++] = command->name;
     const char *meant = nearest_name(name, names, count);
     if (meant)
-        message("there is no command %s; did you mean %s?", name, meant);
+        message("unknown command %s; did you mean %s?", name, meant);
     else
-        message("there is no command %s; `doppel --help` lists them", name);
+        message("unknown command %s; `doppel --help` lists the commands", name);
     return EXIT_USAGE;
 }
 

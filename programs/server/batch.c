@@ -60,7 +60,7 @@ static void work(request *r);
 bool batch_begin(request *r) {
     bool add = !strcmp(request_choice(r, "op"), "add");
     if (add && r->right < RIGHT_WRITE) {
-        request_problem(r, PROBLEM_NO_RIGHT, NULL, "op=add needs the right to write");
+        request_problem(r, PROBLEM_NO_RIGHT, NULL, "op=add needs a token with the right write");
         return false;
     }
     r->batch = calloc(1, sizeof *r->batch);
@@ -112,7 +112,7 @@ static bool prepare(request *r, line *l, doppel_item *item) {
         return false;
     if (!item_says_something(&l->json, object)) {
         l->why.kind = PROBLEM_WRONG_SHAPE;
-        snprintf(l->why.detail, sizeof l->why.detail, "a document needs one of url, title, text and html");
+        snprintf(l->why.detail, sizeof l->why.detail, "a document needs at least one of url, title, text and html");
         return false;
     }
     free(l->extra);
@@ -140,7 +140,7 @@ static void end_run(batch *b) {
     problem why = {.kind = b->run.kind};
     if (!b->run.first)
         return;
-    snprintf(why.detail, sizeof why.detail, "of bad lines, the first %d of a batch are answered one by one", BAD_LINES);
+    snprintf(why.detail, sizeof why.detail, "the first %d bad lines of a batch are answered one by one", BAD_LINES);
     write_problem(b, &why, b->run.first, b->run.last);
     b->run.first = 0;
 }
@@ -201,13 +201,13 @@ static bool cut_if_full(request *r) {
     batch *b = r->batch;
     const service_options *o = &r->service->options;
     problem why = {.kind = PROBLEM_CUT};
-    static const char next[] = "this line and those after it were not worked on";
+    static const char next[] = "this line and those after it were not processed";
     if (o->max_answer && r->spool->length >= o->max_answer) {
         snprintf(why.detail, sizeof why.detail, "the answer has %llu bytes: %s; send them in another batch",
                  (unsigned long long)r->spool->length, next);
     } else if (o->max_spooled && atomic_load(&r->service->spooled) >= o->max_spooled) {
         why.kind = PROBLEM_NO_MEMORY;
-        snprintf(why.detail, sizeof why.detail, "too many answers are under way: %s; send them again later", next);
+        snprintf(why.detail, sizeof why.detail, "too many answers are being held: %s; send them again later", next);
     } else {
         return false;
     }
@@ -347,17 +347,16 @@ static void work(request *r) {
     bool no_memory = result == BODY_NO_MEMORY || b->raw.failed || b->held.failed;
     b->raw.length = 0;
     if (result == BODY_BROKEN)
-        end_early(r, PROBLEM_BAD_ENCODING, "what came from here on cannot be unpacked");
+        end_early(r, PROBLEM_BAD_ENCODING, "the body cannot be decompressed from here on");
     else if (result == BODY_TOO_DENSE)
-        end_early(r, PROBLEM_TOO_LARGE,
-                  "the body unpacks to too many times its size: what came from here on was not read");
+        end_early(r, PROBLEM_TOO_LARGE, "the body decompresses to too many times its size: the rest was not read");
     if (b->count)
         flush(r);
     if (no_memory)
-        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory; what was sent so far may have been added");
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory; documents sent so far may have been added");
     else if (r->spool->failed)
         request_problem(r, PROBLEM_NO_MEMORY, NULL,
-                        "the answer cannot be held; what was sent so far may have been added");
+                        "the answer cannot be stored; documents sent so far may have been added");
 }
 
 void handle_batch(request *r) {
@@ -367,7 +366,7 @@ void handle_batch(request *r) {
         return;
     bool ended = b->broken || b->cut;
     if (!ended && !body_whole(&r->body)) {
-        end_early(r, PROBLEM_BAD_ENCODING, "the compressed body breaks off");
+        end_early(r, PROBLEM_BAD_ENCODING, "the compressed body is truncated");
     } else if (!ended && (b->held.length > b->begun || b->skipping)) {
         end_line(r);
     }
@@ -376,7 +375,7 @@ void handle_batch(request *r) {
     end_run(b);
     write_out(r);
     if (r->spool->failed)
-        request_problem(r, PROBLEM_NO_MEMORY, NULL, "the answer cannot be held; what was sent may have been added");
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "the answer cannot be stored; the documents may have been added");
     else
         request_answer(r, 200);
 }

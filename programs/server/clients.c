@@ -48,11 +48,11 @@ static bool read_line(char *line, token *into, bool *empty, const char **wrong) 
         return true;
     char *right = strtok_r(NULL, " \t\r\n", &state), *secret = strtok_r(NULL, " \t\r\n", &state);
     *into = (token){.right = right ? right_of(right) : RIGHT_NONE};
-    *wrong = !secret || strtok_r(NULL, " \t\r\n", &state) ? "a line is: NAME RIGHT TOKEN"
-             : !into->right                               ? "the right is read, write or admin"
-             : strlen(name) >= TOKEN_NAME                 ? "a name has at most 31 bytes"
-             : strlen(secret) < TOKEN_LEAST               ? "a token has at least 16 bytes"
-             : strlen(secret) > TOKEN_MOST                ? "a token has at most 128 bytes"
+    *wrong = !secret || strtok_r(NULL, " \t\r\n", &state) ? "each line is NAME RIGHT TOKEN"
+             : !into->right                               ? "the right must be read, write or admin"
+             : strlen(name) >= TOKEN_NAME                 ? "a name must have at most 31 bytes"
+             : strlen(secret) < TOKEN_LEAST               ? "a token must have at least 16 bytes"
+             : strlen(secret) > TOKEN_MOST                ? "a token must have at most 128 bytes"
                                                           : NULL;
     if (*wrong)
         return false;
@@ -82,7 +82,7 @@ static bool read_all(FILE *file, const char *path, token **list, size_t *count) 
     }
     explicit_bzero(line, sizeof line);
     if (!*count)
-        message("%s: there is no token in it; a line is: NAME RIGHT TOKEN", path);
+        message("%s: no token found; each line is NAME RIGHT TOKEN", path);
     return *count > 0;
 }
 
@@ -92,7 +92,7 @@ static FILE *open_private(const char *path) {
     if (!file || fstat(fileno(file), &is)) {
         message("%s: cannot read: %s", path, strerror(errno));
     } else if (is.st_mode & (S_IROTH | S_IWOTH)) {
-        message("%s: everybody on this machine may read the tokens; chmod 600 it", path);
+        message("%s: every user of this machine can read the tokens; run chmod 600 on it", path);
     } else {
         return file;
     }

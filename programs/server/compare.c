@@ -177,7 +177,7 @@ static void compare(request *r, comparison *c) {
     }
     doppel_status a = take_side(r, "a", &c->a), b = take_side(r, "b", &c->b);
     if (a == DOPPEL_ERROR_INPUT || b == DOPPEL_ERROR_INPUT) {
-        request_problem(r, PROBLEM_WRONG_SHAPE, a ? "/a" : "/b", "it needs a text, or html that can be read");
+        request_problem(r, PROBLEM_WRONG_SHAPE, a ? "/a" : "/b", "text is needed, or html that can be read");
         return;
     }
     if (c->a.text.length + c->b.text.length > LONGEST) {
@@ -272,7 +272,7 @@ static bool check_names(request *r, const folding *f) {
         if (json_member(&r->json, f->given[i], "folded")) {
             char pointer[64];
             snprintf(pointer, sizeof pointer, "/results/%zu/folded", i);
-            request_problem(r, PROBLEM_WRONG_SHAPE, pointer, "the field \"folded\" is for the answer");
+            request_problem(r, PROBLEM_WRONG_SHAPE, pointer, "the field \"folded\" is reserved for the answer");
             return false;
         }
     return true;

@@ -173,7 +173,7 @@ static void write_parameters(text_buffer *out, const route_info *r, bool below) 
     if (r->run == RUN_ADD)
         text_format(out,
                     "%s{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"required\":false,\"description\":\"an add "
-                    "that is sent again under the same key gets the first answer\",\"schema\":{\"type\":"
+                    "that is repeated under the same key gets the first answer\",\"schema\":{\"type\":"
                     "\"string\",\"minLength\":1,\"maxLength\":%d}}",
                     is_first(out) ? "" : ",", IDEMPOTENCY_LONGEST);
     text_put(out, "]");
@@ -368,8 +368,7 @@ static void print_field(text_buffer *out, const field *f) {
 static void print_shape(text_buffer *out, const shape_info *shape, text_buffer *done) {
     if (!is_new(shape, done))
         return;
-    text_format(out, "\n### %s\n\n%s%s\n\n", shape->name, shape->help,
-                shape->open ? " Other fields may stand there, too." : "");
+    text_format(out, "\n### %s\n\n%s%s\n\n", shape->name, shape->help, shape->open ? " Other fields are allowed." : "");
     if (shape->fields->name)
         text_put(out, "| field | kind | always | what |\n|---|---|---|---|\n");
     for (const field *f = shape->fields; f->name; f++)
@@ -402,8 +401,8 @@ static void print_parameters(text_buffer *out, const route_info *r) {
         else
             text_format(out, "%g to %g", p->least, p->most);
         if (p->otherwise)
-            text_format(out, "; %s if it is not given", p->otherwise);
-        text_put(out, p->required ? "; has to be given\n" : "\n");
+            text_format(out, "; default %s", p->otherwise);
+        text_put(out, p->required ? "; required\n" : "\n");
     }
 }
 
@@ -411,7 +410,7 @@ static void print_route(text_buffer *out, const route_info *r) {
     static const char *const rights[] = {"nothing", "read", "write", "admin"};
     text_format(out, "\n### %s %s\n\n%s.%s%s\n\n", r->method, r->path, r->summary, *r->help ? " " : "", r->help);
     if (r->of_index)
-        text_format(out, "Of another index: `%s /v1/indexes/{name}%s`.\n\n", r->method, r->path + 3);
+        text_format(out, "For another index: `%s /v1/indexes/{name}%s`.\n\n", r->method, r->path + 3);
     text_format(out, "- needs: %s\n", rights[r->needs]);
     if (r->takes)
         text_format(out, "- takes%s: %s, %s[%s](#%s)\n", r->body == BODY_JSON_OPTIONAL ? ", or nothing" : "",
@@ -428,8 +427,8 @@ static void print_route(text_buffer *out, const route_info *r) {
 
 static void print_problems(text_buffer *out) {
     text_put(out,
-             "\n## Problems\n\nEvery error is `application/problem+json` (RFC 9457), a [Problem](#Problem). What is "
-             "no HTTP at all, and heads that are too large, are answered by the HTTP library, with a page.\n\n"
+             "\n## Problems\n\nEvery error is `application/problem+json` (RFC 9457), a [Problem](#Problem). Requests "
+             "that are not HTTP, and heads that are too large, are answered by the HTTP library, with an HTML page.\n\n"
              "| type | status | what |\n|---|---|---|\n");
     for (int i = 0; i < PROBLEM_KINDS; i++)
         text_format(out, "| `urn:doppel:problem:%s` | %d | %s |\n", problems[i].name, problems[i].status,
@@ -438,8 +437,8 @@ static void print_problems(text_buffer *out) {
 
 void manual_write(text_buffer *out) {
     text_put(out,
-             "# HTTP\n\nWhat `doppel serve` answers to. This page is made of the table that requests are checked by, "
-             "programs/server/routes.c: `doppel --generate http`. The same for programs: `GET /openapi.json`.\n\n"
+             "# HTTP\n\nThe HTTP API of `doppel serve`. `doppel --generate http` makes this page from the table that "
+             "requests are checked against, programs/server/routes.c. The same for programs: `GET /openapi.json`.\n\n"
              "Bodies are UTF-8, plain or with `Content-Encoding: gzip` or `zstd`; ids in paths are "
              "percent-encoded, slashes too. A body needs the Content-Type that its route takes. With `--tokens FILE`, "
              "send `Authorization: Bearer TOKEN`. Requests that pages of other sites send are refused "

@@ -69,7 +69,7 @@ static bool take_item(request *r) {
     if (!request_json(r))
         return false;
     if (!item_says_something(&r->json, r->json.values)) {
-        request_problem(r, PROBLEM_WRONG_SHAPE, "", "a document needs one of url, title, text and html");
+        request_problem(r, PROBLEM_WRONG_SHAPE, "", "a document needs at least one of url, title, text and html");
         return false;
     }
     if (item_make(&r->json, r->json.values, r->index, &r->item, &r->extra))
@@ -105,7 +105,9 @@ static bool answered_before(request *r) {
     switch (idempotency_begin(&s->idempotency, &r->key, &status, &r->answer)) {
     case KEY_NEW: r->has_key = true; return false;
     case KEY_ANSWERED: request_answer(r, status); break;
-    case KEY_UNDER_WAY: request_problem(r, PROBLEM_IN_PROGRESS, NULL, "the add with this key is not done yet"); break;
+    case KEY_UNDER_WAY:
+        request_problem(r, PROBLEM_IN_PROGRESS, NULL, "the add with this key is still in progress");
+        break;
     case KEY_OTHER_BODY: request_problem(r, PROBLEM_KEY_REUSED, NULL, "use another key for another document"); break;
     case KEY_NO_MEMORY: request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory"); break;
     }

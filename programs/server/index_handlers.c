@@ -39,7 +39,7 @@ static void show(request *r, int status) {
     doppel_slice name = {r->id, r->id_length};
     index_entry *entry = indexes_take(&r->service->indexes, name);
     if (!entry) {
-        request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists what there is");
+        request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists the indexes");
         return;
     }
     write_index(&r->answer, entry);
@@ -55,12 +55,12 @@ static void tell(request *r, index_result result, doppel_status status, const do
     switch (result) {
     case INDEX_NO_NAME:
         request_problem(r, PROBLEM_BAD_REQUEST, NULL,
-                        "a name has 1 to 64 of a-z, 0-9, _ and -, and is not that of the default index");
+                        "a name has 1 to 64 characters of a-z, 0-9, _ and -, and is not that of the default index");
         break;
     case INDEX_EXISTS: request_problem(r, PROBLEM_EXISTS, NULL, "drop it first, or choose another name"); break;
-    case INDEX_ABSENT: request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists what there is"); break;
+    case INDEX_ABSENT: request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists the indexes"); break;
     case INDEX_OFF: request_problem(r, PROBLEM_OFF, NULL, "start it with --indexes DIR"); break;
-    case INDEX_BUSY: request_problem(r, PROBLEM_IN_PROGRESS, NULL, "another index is being made or dropped"); break;
+    case INDEX_BUSY: request_problem(r, PROBLEM_IN_PROGRESS, NULL, "another index is being created or dropped"); break;
     default: request_error(r, status, error); break;
     }
 }
@@ -73,7 +73,7 @@ static bool check_near(request *r) {
     bool by_distance = near && near->text.length == strlen("distance"); /* its other value is longer */
     if (similarity && distance && !near)
         request_problem(r, PROBLEM_WRONG_SHAPE, "/distance",
-                        "near content is of a similarity or within a distance: give one of them");
+                        "near content is defined by similarity or by distance: give one of them");
     else if (near && (by_distance ? similarity : distance))
         request_problem(r, PROBLEM_WRONG_SHAPE, by_distance ? "/similarity" : "/distance",
                         "with near %s, %s has no effect: leave it out", by_distance ? "distance" : "similarity",

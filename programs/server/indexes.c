@@ -466,7 +466,8 @@ static doppel_status clear_leftover(const char *path, doppel_error *error) {
     *error = (doppel_error){.code = DOPPEL_ERROR_STORE};
     snprintf(error->file, sizeof error->file, "%s", path);
     snprintf(error->message, sizeof error->message,
-             "there is an index with %llu documents, but no %s.json beside it: put that back, or move the folder away",
+             "the folder has an index with %llu documents, but %s.json is missing beside it: restore it, or move the "
+             "folder away",
              (unsigned long long)stats.documents, strrchr(path, '/') + 1);
     return DOPPEL_ERROR_STORE;
 }

@@ -105,7 +105,7 @@ static char *one_escape(json_reader *r, char *to) {
     }
     if (r->p < r->end && *r->p == 'u')
         return unicode_escape(r, to);
-    json_fail(r, "an escape that JSON does not have");
+    json_fail(r, "unknown escape");
     return NULL;
 }
 
@@ -113,13 +113,13 @@ static char *one_escape(json_reader *r, char *to) {
 static bool plain_run(json_reader *r) {
     while (r->p < r->end && *r->p != '"' && *r->p != '\\') {
         if (*r->p < 0x20)
-            return json_fail(r, "a control character in a string has to be escaped");
+            return json_fail(r, "a control character in a string must be escaped");
         size_t size = *r->p < 0x80 ? 1 : long_character(r->p, r->end);
         if (!size)
             return json_fail(r, "not valid UTF-8");
         r->p += size;
     }
-    return r->p < r->end || json_fail(r, "the string does not end");
+    return r->p < r->end || json_fail(r, "the string is not closed");
 }
 
 /* The rest of a string that has an escape; `from` is where it begins. Unescaped text is never longer than it was. */
@@ -175,7 +175,7 @@ static bool digits(json_reader *r) {
     const unsigned char *from = r->p;
     while (r->p < r->end && *r->p >= '0' && *r->p <= '9')
         r->p++;
-    return r->p > from || json_fail(r, "a digit has to stand here");
+    return r->p > from || json_fail(r, "expected a digit");
 }
 
 static bool read_number(json_reader *r) {
@@ -213,7 +213,7 @@ static bool read_word(json_reader *r, json_value *value) {
             return true;
         }
     }
-    return json_fail(r, r->p < r->end ? "a value has to stand here" : "it ends too early");
+    return json_fail(r, r->p < r->end ? "expected a value" : "the JSON ends too early");
 }
 
 static bool read_value(json_reader *r, doppel_slice key);
@@ -222,7 +222,7 @@ static bool new_key(json_reader *r, size_t object, doppel_slice key) {
     const json *j = r->j;
     for (size_t i = object + 1; i < j->count; i = j->values[i].behind)
         if (j->values[i].key.length == key.length && !memcmp(j->values[i].key.data, key.data, key.length)) {
-            snprintf(r->j->why, sizeof r->j->why, "the key \"%.*s\" stands there twice",
+            snprintf(r->j->why, sizeof r->j->why, "the key \"%.*s\" appears twice",
                      (int)(key.length < 100 ? key.length : 100), key.data);
             r->j->position = (size_t)(r->p - r->start);
             return false;
@@ -233,7 +233,7 @@ static bool new_key(json_reader *r, size_t object, doppel_slice key) {
 static bool read_key(json_reader *r, size_t object, doppel_slice *key) {
     skip_space(r);
     if (r->p == r->end || *r->p != '"')
-        return json_fail(r, "a key in quotes has to stand here");
+        return json_fail(r, "expected a key in quotes");
     const unsigned char *at = r->p;
     if (!json_string(r, key))
         return false;
@@ -244,7 +244,7 @@ static bool read_key(json_reader *r, size_t object, doppel_slice *key) {
     r->p = behind;
     skip_space(r);
     if (r->p == r->end || *r->p != ':')
-        return json_fail(r, "a colon has to stand here");
+        return json_fail(r, "expected a colon");
     r->p++;
     return true;
 }
@@ -266,7 +266,7 @@ static bool read_inside(json_reader *r, size_t number, unsigned char closing) {
         skip_space(r);
         unsigned char c = r->p < r->end ? *r->p : 0;
         if (c != ',' && c != closing)
-            return json_fail(r, closing == '}' ? "a comma or } has to stand here" : "a comma or ] has to stand here");
+            return json_fail(r, closing == '}' ? "expected a comma or }" : "expected a comma or ]");
         r->p++;
         if (c == closing)
             return true;
@@ -329,7 +329,7 @@ bool json_read(json *j, const char *bytes, size_t length) {
     if (!read_value(&r, (doppel_slice){NULL, 0}))
         return false;
     skip_space(&r);
-    return r.p == r.end || json_fail(&r, "nothing may stand behind the value");
+    return r.p == r.end || json_fail(&r, "nothing may follow the value");
 }
 
 void json_free(json *j) {

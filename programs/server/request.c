@@ -179,8 +179,8 @@ static bool is_called_rightly(request *r, const request_head *head) {
         is_listed_host(r->service->options.origins, host))
         return true;
     request_problem(r, PROBLEM_HOST, NULL,
-                    "this server listens on loopback; call it localhost, or start it with --origins if it has this "
-                    "name behind a proxy");
+                    "this server listens on loopback: use the name localhost, or start it with --origins if it has "
+                    "this name behind a proxy");
     return false;
 }
 
@@ -259,7 +259,7 @@ static bool decode_parts(request *r, const route_match *match) {
     if (r->id_length != SIZE_MAX)
         return true;
     r->id_length = 0;
-    request_problem(r, PROBLEM_BAD_REQUEST, NULL, "the path has a %% that no two hexadecimal digits follow");
+    request_problem(r, PROBLEM_BAD_REQUEST, NULL, "the path has a %% that is not followed by two hexadecimal digits");
     return false;
 }
 
@@ -274,7 +274,7 @@ static bool find_route(request *r, const request_head *head, char **query) {
     if (match.other_methods)
         wrong_method(r, head, match.other_methods);
     else
-        request_problem(r, PROBLEM_NO_ROUTE, NULL, "GET /openapi.json lists what there is");
+        request_problem(r, PROBLEM_NO_ROUTE, NULL, "GET /openapi.json lists the routes");
     return false;
 }
 
@@ -287,11 +287,11 @@ static bool has_right(request *r, const request_head *head) {
     if (r->right == RIGHT_NONE && r->wrong_token)
         request_problem(
             r, PROBLEM_WRONG_TOKEN, NULL,
-            "the server does not know this token: look for a typing error, or ask the operator for another");
+            "the server does not know this token: check it for typing errors, or ask the operator for another");
     else if (r->right == RIGHT_NONE)
         request_problem(r, PROBLEM_NO_TOKEN, NULL, "send the header Authorization: Bearer TOKEN");
     else if (r->right < needs)
-        request_problem(r, PROBLEM_NO_RIGHT, NULL, "this needs the right to %s", names[needs]);
+        request_problem(r, PROBLEM_NO_RIGHT, NULL, "this needs a token with the right %s", names[needs]);
     return r->right >= needs;
 }
 
@@ -300,7 +300,7 @@ static bool take_index(request *r) {
         return true;
     r->index = indexes_take(&r->service->indexes, r->index_name);
     if (!r->index)
-        request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists what there is");
+        request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists the indexes");
     else if (r->index->unavailable)
         request_unavailable(r);
     else if (index_is_away(r->index))
@@ -341,13 +341,13 @@ static bool take_parameter(request *r, const char *name, const char *value) {
         if (strcmp(p->name, name) != 0)
             continue;
         if (r->given[i]) {
-            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s stands there twice", name);
+            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is given twice", name);
             return false;
         }
         r->given[i] = value;
         return fits(p, value) || bad_value(r, p);
     }
-    request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "there is no parameter \"%.100s\" here", name);
+    request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "unknown parameter \"%.100s\"", name);
     return false;
 }
 
@@ -356,7 +356,7 @@ static bool take_parameters(request *r, char *query) {
     bool broken;
     while (target_next(&query, &name, &value, &broken)) {
         if (broken)
-            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the query is not percent-encoded as it should be");
+            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the query is not correctly percent-encoded");
         if (broken || !take_parameter(r, name, value))
             return false;
     }
@@ -450,10 +450,10 @@ static void request_take_head(request *r, const request_head *head) {
 
 const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_NOT_JSON] = {"not-json", 400, "The body is not JSON"},
-    [PROBLEM_WRONG_SHAPE] = {"wrong-shape", 400, "The body is JSON of another shape than this route takes"},
+    [PROBLEM_WRONG_SHAPE] = {"wrong-shape", 400, "The body does not have the shape that this route takes"},
     [PROBLEM_BAD_DOCUMENT] = {"bad-document", 400, "The document cannot be used"},
-    [PROBLEM_BAD_PARAMETER] = {"bad-parameter", 400, "A parameter is missing, unknown or has no such value"},
-    [PROBLEM_BAD_REQUEST] = {"bad-request", 400, "The request makes no sense"},
+    [PROBLEM_BAD_PARAMETER] = {"bad-parameter", 400, "A parameter is missing, unknown or invalid"},
+    [PROBLEM_BAD_REQUEST] = {"bad-request", 400, "The request is invalid"},
     [PROBLEM_BAD_ENCODING] = {"bad-encoding", 400, "The compressed body is damaged"},
     [PROBLEM_BAD_LINES] = {"bad-lines", 400, "These lines of the batch cannot be used"},
     [PROBLEM_NO_TOKEN] = {"no-token", 401, "A token is needed"},
@@ -463,21 +463,21 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_NO_ROUTE] = {"no-route", 404, "There is nothing at this path"},
     [PROBLEM_NO_DOCUMENT] = {"no-document", 404, "There is no such document"},
     [PROBLEM_NO_INDEX] = {"no-index", 404, "There is no such index"},
-    [PROBLEM_METHOD] = {"method", 405, "This path does not take this method"},
-    [PROBLEM_EXISTS] = {"exists", 409, "There is such an index already"},
-    [PROBLEM_IN_PROGRESS] = {"in-progress", 409, "The same is under way already"},
+    [PROBLEM_METHOD] = {"method", 405, "This path does not support this method"},
+    [PROBLEM_EXISTS] = {"exists", 409, "The index already exists"},
+    [PROBLEM_IN_PROGRESS] = {"in-progress", 409, "The same operation is in progress"},
     [PROBLEM_TOO_LARGE] = {"too-large", 413, "The body is too large"},
     [PROBLEM_CUT] = {"cut", 413, "The answer of the batch ends here"},
-    [PROBLEM_TYPE] = {"type", 415, "A body of this type or encoding is not taken"},
-    [PROBLEM_HOST] = {"host", 421, "This server is not called by that name"},
+    [PROBLEM_TYPE] = {"type", 415, "A body of this type or encoding is not accepted"},
+    [PROBLEM_HOST] = {"host", 421, "This server does not answer to that host name"},
     [PROBLEM_KEY_REUSED] = {"key-reused", 422, "The Idempotency-Key was used with another body"},
     [PROBLEM_RATE] = {"rate", 429, "Too many requests"},
     [PROBLEM_FAILED] = {"failed", 500, "The server failed"},
     [PROBLEM_STORE] = {"store", 500, "The index cannot be read or written"},
-    [PROBLEM_AWAY] = {"away", 503, "The store of the index does not answer, or takes nothing now"},
+    [PROBLEM_AWAY] = {"away", 503, "The store of the index does not answer, or refuses writes"},
     [PROBLEM_UNAVAILABLE] = {"unavailable", 503, "The index is damaged or cannot be opened"},
-    [PROBLEM_OFF] = {"off", 501, "The server was started without this, or the index does not take it"},
-    [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is no memory for this now"},
+    [PROBLEM_OFF] = {"off", 501, "The server was started without this, or the index does not support it"},
+    [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is not enough memory for this now"},
 };
 
 void problem_write(text_buffer *out, const problem *p) {
@@ -508,7 +508,7 @@ static problem_kind kind_of(const index_entry *index, doppel_status status) {
 
 enum { RETRY_AFTER = 1 }; /* seconds; a store that comes back is noticed sooner */
 
-static const char try_again[] = "try again in a moment; what was to be added may have been, and is not added twice";
+static const char try_again[] = "try again in a moment; documents may have been added, and are not added twice";
 
 static const char see_log[] = "the server's log says what is wrong; other indexes are not affected";
 
@@ -633,7 +633,7 @@ static bool keep(void *user, const char *bytes, size_t length) {
     }
     if (atomic_fetch_add(&s->buffered, length) > s->options.max_buffered) {
         atomic_fetch_sub(&s->buffered, length);
-        request_problem(r, PROBLEM_NO_MEMORY, NULL, "too much is under way; try again later");
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "too many bodies are being received; try again later");
         return false;
     }
     r->buffered += length;
@@ -655,9 +655,10 @@ bool request_receive(request *r, const char *bytes, size_t length) {
         return batch_receive(r, bytes, length);
     body_result result = body_add(&r->body, bytes, length, keep, r);
     if (result == BODY_BROKEN)
-        request_problem(r, PROBLEM_BAD_ENCODING, NULL, "what came cannot be unpacked");
+        request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the body cannot be decompressed");
     else if (result == BODY_TOO_DENSE)
-        request_problem(r, PROBLEM_TOO_LARGE, NULL, "it unpacks to more than %llu times its size: send it unpacked",
+        request_problem(r, PROBLEM_TOO_LARGE, NULL,
+                        "the body decompresses to more than %llu times its size: send it uncompressed",
                         (unsigned long long)r->body.max_ratio);
     else if (result == BODY_NO_MEMORY)
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
@@ -668,7 +669,7 @@ run_kind request_received(request *r) {
     if (r->done)
         return RUN_QUICK;
     if (r->route->body != BODY_LINES && !body_whole(&r->body)) {
-        request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the compressed body breaks off");
+        request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the compressed body is truncated");
         return RUN_QUICK;
     }
     r->work = r->route->handle;

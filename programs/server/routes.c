@@ -8,32 +8,32 @@
 const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
 
 #define LIMIT(otherwise_, most_) \
-    { .name = "limit", .help = "at most so many", .otherwise = otherwise_, .least = 1, .most = most_, .whole = true }
+    { .name = "limit", .help = "at most this many", .otherwise = otherwise_, .least = 1, .most = most_, .whole = true }
 #define SIMILARITY \
     { .name = "similarity", .help = "more similar than this", .otherwise = "0.85", .most = 1 }
 #define DISTANCE \
-    { .name = "distance", .help = "in place of similarity: within so many bits", .most = 128, .whole = true }
+    { .name = "distance", .help = "instead of similarity: within this many bits", .most = 128, .whole = true }
 #define NO_DOCUMENT \
     { 404, &shape_problem, "there is no such document" }
 #define INDEX_PROBLEMS                                                              \
-    {409, &shape_problem, "it is there already, or another change is under way"}, { \
+    {409, &shape_problem, "it already exists, or another change is in progress"}, { \
         501, &shape_problem, "the server has no folder of indexes"                  \
     }
 
 const route_info routes[] = {
-    {"POST", "/v1/check", "Check a document", "Says whether it was seen; nothing changes.", RIGHT_READ, BODY_JSON,
-     &shape_document, true, RUN_QUICK, handle_check, .answers = {{200, &shape_verdict, "the verdict"}}},
+    {"POST", "/v1/check", "Check a document", "Says whether it was seen before; changes nothing.", RIGHT_READ,
+     BODY_JSON, &shape_document, true, RUN_QUICK, handle_check, .answers = {{200, &shape_verdict, "the verdict"}}},
     {"POST", "/v1/documents", "Add a document",
-     "Checks and adds, in one step: of any number of copies sent at once exactly one is new. Answered once it is on "
-     "the disk. With the header Idempotency-Key an add can be sent again: it gets the answer of the first time.",
+     "Checks and adds in one step: of any number of copies sent at once exactly one is new. Answered once the document "
+     "is on disk. With the header Idempotency-Key an add can be repeated: it gets the first answer again.",
      RIGHT_WRITE, BODY_JSON, &shape_document, true, RUN_ADD, handle_add,
      .answers = {{201, &shape_verdict, "it is new"},
                  {200, &shape_verdict, "it is a duplicate, or known by this id"},
-                 {409, &shape_problem, "an add with the same Idempotency-Key is under way"},
+                 {409, &shape_problem, "an add with the same Idempotency-Key is in progress"},
                  {422, &shape_problem, "the Idempotency-Key was used with another body"}}},
     {"GET", "/v1/documents/{id}", "Get a document", "By its id or, if there is none, by its URL.", RIGHT_READ,
      BODY_NONE, NULL, true, RUN_QUICK, handle_get, .answers = {{200, &shape_stored, "the document"}, NO_DOCUMENT}},
-    {"DELETE", "/v1/documents/{id}", "Forget a document", "What was linked to it does not match any more.", RIGHT_WRITE,
+    {"DELETE", "/v1/documents/{id}", "Forget a document", "Copies that are linked to it no longer match.", RIGHT_WRITE,
      BODY_NONE, NULL, true, RUN_WORKER, handle_remove, .answers = {{200, &shape_removed, "it is gone"}, NO_DOCUMENT}},
     {"GET", "/v1/documents/{id}/similar", "Find documents similar to one that is there", "Originals only.", RIGHT_READ,
      BODY_NONE, NULL, true, RUN_WORKER, handle_similar, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
@@ -42,18 +42,16 @@ const route_info routes[] = {
      &shape_document, true, RUN_WORKER, handle_similar_to, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .answers = {{200, &shape_similar, "what was found"}}},
     {"POST", "/v1/batch", "Check or add many documents",
-     "A document a line (NDJSON), worked on as they arrive; a verdict or a problem a line, in order. A bad line does "
-     "not stop the others; after 1,000 of them, bad lines that follow each other are answered by one line, with "
-     "lastLine. Lines of adds are durable when they are answered. An answer that gets too long ends with a problem of "
-     "type cut, whose line is the first that was not worked on: send the rest in another batch.",
+     "One document per line (NDJSON), processed as they arrive; one verdict or problem per line, in order. A bad line "
+     "does not stop the others; after 1,000 of them, consecutive bad lines are answered by one line, with lastLine. "
+     "Added documents are durable when they are answered. An answer that gets too long ends with a problem of type "
+     "cut, whose line is the first that was not processed: send the rest in another batch.",
      RIGHT_READ, BODY_LINES, &shape_document, true, RUN_WORKER, handle_batch, "application/x-ndjson",
-     .parameters = {{.name = "op",
-                     .help = "what is done; add needs the right to write",
-                     .choices = "check|add",
-                     .required = true}},
-     .answers = {{200, &shape_line, "a line each"}}},
+     .parameters =
+         {{.name = "op", .help = "what to do; add needs the right write", .choices = "check|add", .required = true}},
+     .answers = {{200, &shape_line, "one line each"}}},
     {"POST", "/v1/dedupe", "Fold near-copies among search results",
-     "In the order given, a result is shown unless it is near an earlier shown one. Nothing is kept.", RIGHT_READ,
+     "In the order given, a result is shown unless it is near an earlier shown one. Nothing is stored.", RIGHT_READ,
      BODY_JSON, &shape_results, false, RUN_WORKER, handle_dedupe,
      .parameters = {{.name = "similarity",
                      .help = "near: of at least this similarity",
@@ -69,27 +67,28 @@ const route_info routes[] = {
      .answers = {{200, &shape_groups, "the groups"}}},
     {"GET", "/v1/stats", "What an index holds and has done", "", RIGHT_READ, BODY_NONE, NULL, true, RUN_QUICK,
      handle_stats, .answers = {{200, &shape_stats, "figures"}}},
-    {"POST", "/v1/expire", "Remove what has expired", "Happens by itself every minute while documents are added.",
+    {"POST", "/v1/expire", "Remove what has expired", "Happens automatically every minute while documents are added.",
      RIGHT_WRITE, BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_expire,
      .answers = {{200, &shape_done, "how many"}}},
-    {"POST", "/v1/compact", "Bring an index to its smallest form", "Adds wait meanwhile.", RIGHT_ADMIN,
+    {"POST", "/v1/compact", "Bring an index to its smallest form", "Adds wait until it is done.", RIGHT_ADMIN,
      BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_compact,
      .answers = {{200, &shape_done, "done"}}},
-    {"POST", "/v1/backups", "Back an index up",
-     "Writes a whole copy to a new folder below that of --backups, while the index goes on.", RIGHT_ADMIN,
+    {"POST", "/v1/backups", "Back up an index",
+     "Writes a whole copy to a new folder below that of --backups, while the index stays in use.", RIGHT_ADMIN,
      BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_backup,
      .answers = {{201, &shape_backup, "where it is"},
                  {501, &shape_problem,
-                  "the server was started without a folder for backups, or the index takes none"}}},
+                  "the server was started without a folder for backups, or the index does not support them"}}},
     {"GET", "/v1/indexes", "List the indexes", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_list_indexes,
      .answers = {{200, &shape_indexes, "all"}}},
     {"GET", "/v1/indexes/{name}", "Describe an index", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK,
      handle_show_index, .answers = {{200, &shape_index, "the index"}, {404, &shape_problem, "there is none"}}},
-    {"PUT", "/v1/indexes/{name}", "Make an index", "Names are of a-z, 0-9, _ and -, at most 64 of them.", RIGHT_ADMIN,
+    {"PUT", "/v1/indexes/{name}", "Create an index", "Names have 1 to 64 characters of a-z, 0-9, _ and -.", RIGHT_ADMIN,
      BODY_JSON_OPTIONAL, &shape_index_options, false, RUN_WORKER, handle_create_index,
-     .answers = {{201, &shape_index, "it is made"}, INDEX_PROBLEMS}},
-    {"DELETE", "/v1/indexes/{name}", "Drop an index", "With all it remembers. Not the default one.", RIGHT_ADMIN,
-     BODY_NONE, NULL, false, RUN_WORKER, handle_drop_index,
+     .answers = {{201, &shape_index, "it is created"}, INDEX_PROBLEMS}},
+    {"DELETE", "/v1/indexes/{name}", "Drop an index",
+     "With everything it remembers. The default index cannot be dropped.", RIGHT_ADMIN, BODY_NONE, NULL, false,
+     RUN_WORKER, handle_drop_index,
      .answers = {{200, &shape_removed, "it is gone"}, {404, &shape_problem, "there is none"}, INDEX_PROBLEMS}},
     {"GET", "/metrics", "Figures for Prometheus", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_metrics,
      "text/plain; version=0.0.4; charset=utf-8", .answers = {{200, NULL, "text"}}},
@@ -98,9 +97,10 @@ const route_info routes[] = {
     {"GET", "/readyz", "Whether the server takes requests", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK,
      handle_ready,
      .answers = {{200, &shape_health, "it does"},
-                 {503, &shape_health, "it is about to stop (if its store is away: a problem)"}}},
-    {"GET", "/openapi.json", "This description", "OpenAPI 3.0, made of the same table that requests are checked by.",
-     RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK, handle_openapi, .answers = {{200, NULL, "the description"}}},
+                 {503, &shape_health, "it is stopping (a problem if its store does not answer)"}}},
+    {"GET", "/openapi.json", "This description",
+     "OpenAPI 3.0, generated from the table that requests are checked against.", RIGHT_NONE, BODY_NONE, NULL, false,
+     RUN_QUICK, handle_openapi, .answers = {{200, NULL, "the description"}}},
     {"GET", "/", "The console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK, handle_console, "text/html",
      .answers = {{200, NULL, "a page"}}},
     {"GET", "/console/{name}", "Files of the console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK,

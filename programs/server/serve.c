@@ -137,9 +137,9 @@ static int take(void *user, const char *section, const char *name, const char *v
     const cli_option *option = find(r->args, name, &place);
     r->told = true;
     if (*section && strcmp(section, "serve") != 0)
-        message("%s: there is no section [%s]; all stands in [serve]", r->path, section);
+        message("%s: unknown section [%s]; options belong in [serve]", r->path, section);
     else if (!option || !strcmp(name, "config"))
-        message("%s: there is no option %s; `doppel serve --help` lists them", r->path, name);
+        message("%s: unknown option %s; `doppel serve --help` lists the options", r->path, name);
     else if (r->named[place - r->args->values])
         message("%s: %s is given twice; give it once", r->path, name);
     else {
@@ -183,7 +183,7 @@ static bool become_user(const char *name) {
     if (!name)
         return true;
     if (!user) {
-        message("there is no user %s", name);
+        message("unknown user %s", name);
         return false;
     }
     if (user->pw_uid == geteuid())
@@ -239,7 +239,7 @@ static bool confine_files(const needed_folders *folders, bool *there) {
         return true;
     bool fine = allow_all(rules, folders) && !syscall(SYS_landlock_restrict_self, rules, 0);
     if (!fine)
-        message("cannot give up files: %s", strerror(errno));
+        message("cannot restrict access to files: %s", strerror(errno));
     close(rules);
     return fine;
 }
@@ -310,7 +310,7 @@ static bool confine_calls(bool connects, bool *there) {
     seccomp_release(filter);
     *there = code != -EINVAL && code != -ENOSYS && code != -EOPNOTSUPP;
     if (code && *there)
-        message("cannot give up system calls: %s", strerror(-code));
+        message("cannot restrict system calls: %s", strerror(-code));
     return !code || !*there;
 }
 
@@ -321,7 +321,7 @@ static bool confine_calls(bool connects, bool *there) {
 static bool confine(const needed_folders *folders, const char **missing) {
     bool landlock, calls;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
-        message("cannot give up privileges: %s", strerror(errno));
+        message("cannot drop privileges: %s", strerror(errno));
         return false;
     }
     if (!confine_files(folders, &landlock) || !confine_calls(folders->connects, &calls))
@@ -362,7 +362,7 @@ static bool read_certificate(serving *s) {
     if (!certificate && !key)
         return true;
     if (!certificate || !key) {
-        message("--certificate and --key go together");
+        message("--certificate and --key must be given together");
         return false;
     }
     s->certificate = read_file(certificate);
@@ -451,7 +451,7 @@ static bool give_up(serving *s) {
     if (!confine(&folders, &missing))
         return false;
     if (missing)
-        message("this kernel has no %s: going on without", missing);
+        message("this kernel has no %s: continuing without it", missing);
     return true;
 }
 
@@ -499,7 +499,7 @@ static bool check_origins(const serving *s) {
 static bool is_safe(const serving *s) {
     if (s->listening.local || s->options.tokens)
         return true;
-    message("%s can be reached from elsewhere: give --tokens FILE, so that not everybody may write to the index",
+    message("%s can be reached from other machines: give --tokens FILE, so that not everyone can write to the index",
             s->listening.where);
     return false;
 }

@@ -218,7 +218,7 @@ static const char *wrong_with_head(const exchange *x, struct MHD_Connection *fro
     return f.lengths > 1 || f.unclear      ? "it is not clear where the body of this request ends"
            : f.hosts > 1                   ? "there is more than one Host header"
            : !f.hosts && names_host        ? "HTTP/1.1 needs a Host header"
-           : strpbrk(x->target, " \t\r\n") ? "the path has a blank in it: write it as %20"
+           : strpbrk(x->target, " \t\r\n") ? "the path contains a space: write it as %20"
                                            : NULL;
 }
 
@@ -440,7 +440,7 @@ bool server_start(server *s, service *serves, const server_options *options) {
         leave_encoded, NULL, MHD_OPTION_URI_LOG_CALLBACK, on_target, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (!s->daemon)
-        message("the server cannot be started; is the certificate that of the key?");
+        message("cannot start the server; does the certificate match the key?");
     return s->daemon;
 }
 

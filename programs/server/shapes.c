@@ -18,13 +18,12 @@
 enum { STRING_OR_NULL = ANY_STRING | OR_NULL, NUMBER_OR_NULL = ANY_NUMBER | OR_NULL };
 
 static const field document_fields[] = {
-    {"id", ANY_STRING | ANY_NUMBER | OR_NULL,
-     .help = "its id; if there is none, an add makes one of the URL or the text"},
+    {"id", ANY_STRING | ANY_NUMBER | OR_NULL, .help = "its id; without one, an add makes one from the URL or the text"},
     {"url", STRING_OR_NULL, .help = "its address"},
     {"title", STRING_OR_NULL, .help = "its title"},
     {"text", STRING_OR_NULL, .help = "its text"},
-    {"html", STRING_OR_NULL, .help = "its page, where there is no text"},
-    {"ttl", NUMBER_OR_NULL, .help = "seconds that it is remembered; 0: as the index has it", .most = 1e11,
+    {"html", STRING_OR_NULL, .help = "its HTML page, if there is no text"},
+    {"ttl", NUMBER_OR_NULL, .help = "how many seconds it is remembered; 0: as set for the index", .most = 1e11,
      .whole = true},
     END,
 };
@@ -34,16 +33,16 @@ const shape_info shape_document = {
 
 static const field side_fields[] = {
     {"text", STRING_OR_NULL, .help = "a text"},
-    {"html", STRING_OR_NULL, .help = "a page, where there is no text"},
+    {"html", STRING_OR_NULL, .help = "an HTML page, if there is no text"},
     END,
 };
 static const shape_info shape_side = {"Side", "One side of a comparison.", side_fields, false, false};
 
 static const field comparison_fields[] = {
-    {"a", ANY_OBJECT, .required = true, .help = "the one", .shape = &shape_side},
-    {"b", ANY_OBJECT, .required = true, .help = "the other", .shape = &shape_side},
+    {"a", ANY_OBJECT, .required = true, .help = "the first", .shape = &shape_side},
+    {"b", ANY_OBJECT, .required = true, .help = "the second", .shape = &shape_side},
     {"recipe", ANY_STRING, .help = "page (the default), article, literal or a text form"},
-    {"minWords", ANY_NUMBER, .help = "shared passages have at least so many words (5)", .least = 1, .most = 1e6,
+    {"minWords", ANY_NUMBER, .help = "the fewest words of a shared passage (5)", .least = 1, .most = 1e6,
      .whole = true},
     END,
 };
@@ -54,7 +53,7 @@ static const field result_fields[] = {
     {"url", STRING_OR_NULL, .help = "its address"},
     {"title", STRING_OR_NULL, .help = "its title"},
     {"text", STRING_OR_NULL, .help = "its text, or a snippet"},
-    {"html", STRING_OR_NULL, .help = "its page, where there is no text"},
+    {"html", STRING_OR_NULL, .help = "its HTML page, if there is no text"},
     END,
 };
 static const shape_info shape_result = {"Result", "A search result; other fields travel along.", result_fields, true,
@@ -67,15 +66,15 @@ static const field results_fields[] = {
 const shape_info shape_results = {"Results", "Search results.", results_fields, false, false};
 
 static const field index_options_fields[] = {
-    {"preset", ANY_STRING, .help = "what the rest follows from (general)", .choices = "general|crawl|article"},
+    {"preset", ANY_STRING, .help = "the preset that the other settings follow (general)",
+     .choices = "general|crawl|article"},
     {"recipe", ANY_STRING, .help = "how text becomes a fingerprint"},
-    {"near", ANY_STRING, .help = "what near content is", .choices = "distance|similarity"},
-    {"similarity", ANY_NUMBER, .help = "of at least this similarity; means near similarity", SHARE},
-    {"distance", ANY_NUMBER, .help = "fingerprints differ in at most so many bits; means near distance", .most = 64,
-     .whole = true},
+    {"near", ANY_STRING, .help = "how near content is defined", .choices = "distance|similarity"},
+    {"similarity", ANY_NUMBER, .help = "near: of at least this similarity; implies near similarity", SHARE},
+    {"distance", ANY_NUMBER, .help = "near: fingerprints differ in at most this many bits; implies near distance",
+     .most = 64, .whole = true},
     {"sample", ANY_NUMBER,
-     .help = "near similarity: of a document's hashes so many are kept, 16 to 4096, and the similarity is estimated by "
-             "them",
+     .help = "near similarity: keep this many hashes of a document, 16 to 4096, and estimate the similarity from them",
      .most = 4096, .whole = true},
     {"minWords", ANY_NUMBER, .help = "documents with fewer words are near only if their words are the same",
      .most = 1e6, .whole = true},
@@ -85,14 +84,14 @@ static const field index_options_fields[] = {
      .help = "whether contents with less than half of `similarity` in common outweigh a title; near by similarity "
              "only"},
     {"keepText", ANY_BOOL, .help = "whether texts are kept"},
-    {"fields", ANY_STRING, .help = "fields of documents that are kept, divided by commas (source,date)"},
+    {"fields", ANY_STRING, .help = "fields of documents that are kept, separated by commas (source,date)"},
     {"onDuplicate", ANY_STRING, .help = "what is done with copies", .choices = "skip|link|store"},
-    {"onSameUrl", ANY_STRING, .help = "what other text at a known URL is", .choices = "duplicate|refresh"},
+    {"onSameUrl", ANY_STRING, .help = "how other text at a known URL is treated", .choices = "duplicate|refresh"},
     {"durability", ANY_STRING, .help = "when an add is acknowledged", .choices = "none|batch|each"},
     {"ttl", ANY_NUMBER, .help = "seconds that a document is remembered", .most = 1e11, .whole = true},
     END,
 };
-const shape_info shape_index_options = {"IndexOptions", "What an index is made with.", index_options_fields, false,
+const shape_info shape_index_options = {"IndexOptions", "The settings of an index.", index_options_fields, false,
                                         false};
 
 static const field no_fields[] = {END};
@@ -107,7 +106,7 @@ static const field evidence_fields[] = {
     {"titleSimilarity", NUMBER_OR_NULL, .required = true, .help = "1 - edits / length of the titles"},
     {"sameUrl", ANY_BOOL, .required = true, .help = "the canonical URLs are the same"},
     {"sameDigest", ANY_BOOL, .required = true, .help = "the words are the same"},
-    {"verified", ANY_BOOL, .required = true, .help = "measured on the very shingles"},
+    {"verified", ANY_BOOL, .required = true, .help = "measured on the shingles themselves"},
     END,
 };
 static const shape_info shape_evidence = {"Evidence", "What was measured on a pair.", evidence_fields, false, false};
@@ -121,7 +120,7 @@ static const field verdict_fields[] = {
     {"replaced", ANY_BOOL, .help = "it took the place of an earlier version"},
     {"confidence", ANY_NUMBER, .required = true, .help = "how sure that is, 0 to 1"},
     {"reason", STRING_OR_NULL, .required = true, .help = "why", .choices = REASONS},
-    {"originalId", STRING_OR_NULL, .required = true, .help = "of what it is a copy"},
+    {"originalId", STRING_OR_NULL, .required = true, .help = "the id of its original"},
     {"evidence", ANY_OBJECT, .required = true, .help = "what was measured", .shape = &shape_evidence},
     END,
 };
@@ -142,8 +141,8 @@ static const field stored_fields[] = {
     {"url", STRING_OR_NULL, .required = true, .help = "as given"},
     {"canonicalUrl", STRING_OR_NULL, .required = true, .help = "its canonical form"},
     {"title", STRING_OR_NULL, .required = true, .help = "its title"},
-    {"fields", ANY_OBJECT, .required = true, .help = "what was kept beside"},
-    {"canonical", ANY_STRING, .required = true, .help = "the id of the document that stands for its group"},
+    {"fields", ANY_OBJECT, .required = true, .help = "the fields that the index keeps"},
+    {"canonical", ANY_STRING, .required = true, .help = "the id of the document that represents its group"},
     {"originalId", STRING_OR_NULL, .required = true, .help = "of a copy: its original"},
     {"reason", STRING_OR_NULL, .help = "of a copy: why", .choices = REASONS},
     {"evidence", ANY_OBJECT, .help = "of a copy: what was measured", .shape = &shape_evidence},
@@ -155,7 +154,7 @@ static const field stored_fields[] = {
     {"shingles", NUMBER_OR_NULL, .required = true, .help = "how many are kept", .whole = true},
     {"duplicates", ANY_NUMBER, .required = true, .help = "copies that were seen", .whole = true},
     {"duplicatesBy", ANY_OBJECT, .required = true, .help = "the same by reason", .shape = &shape_by},
-    {"lastDuplicate", STRING_OR_NULL, .required = true, .help = "when the last came"},
+    {"lastDuplicate", STRING_OR_NULL, .required = true, .help = "when the last was seen"},
     {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it"},
     {"text", STRING_OR_NULL, .required = true, .help = "its text, where the index keeps it"},
     END,
@@ -166,10 +165,10 @@ static const field near_fields[] = {
     {"id", ANY_STRING, .required = true, .help = "its id"},
     {"similarity", NUMBER_OR_NULL, .required = true, .help = "Jaccard of the shingle sets"},
     {"distance", NUMBER_OR_NULL, .required = true, .help = "differing bits", .whole = true},
-    {"containment", NUMBER_OR_NULL, .required = true, .help = "the share of the asked one's shingles that it has"},
+    {"containment", NUMBER_OR_NULL, .required = true, .help = "the share of the query's shingles that it has"},
     {"url", STRING_OR_NULL, .required = true, .help = "as given"},
     {"title", STRING_OR_NULL, .required = true, .help = "its title"},
-    {"canonical", ANY_STRING, .required = true, .help = "the id of the document that stands for its group"},
+    {"canonical", ANY_STRING, .required = true, .help = "the id of the document that represents its group"},
     {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it"},
     END,
 };
@@ -182,7 +181,9 @@ static const field shown_fields[] = {
     {"folded", ANY_ARRAY, .required = true, .help = "near-copies of it, as they were given"},
     END,
 };
-static const shape_info shape_shown = {"Shown", "A result to show: as it was given, and", shown_fields, true, false};
+static const shape_info shape_shown = {"Shown",
+                                       "A result to show, as it was given, with the results that are folded under it.",
+                                       shown_fields, true, false};
 static const field folded_fields[] = {
     {"results", ANY_ARRAY, .required = true, .help = "those to show, in order", .shape = &shape_shown}, END};
 const shape_info shape_folded = {"Folded", "Search results without their near-copies.", folded_fields, false, false};
@@ -210,7 +211,7 @@ static const field compared_fields[] = {
     {"shinglesB", ANY_NUMBER, .required = true, .help = "distinct ones", .whole = true},
     {"fingerprintB", ANY_STRING, .required = true, .help = "in hexadecimal"},
     {"digestB", STRING_OR_NULL, .required = true, .help = "SHA-256 of the words"},
-    {"recipe", ANY_STRING, .required = true, .help = "by which they were compared"},
+    {"recipe", ANY_STRING, .required = true, .help = "with which they were compared"},
     {"bits", ANY_NUMBER, .required = true, .help = "of the fingerprints", .whole = true},
     {"distance", NUMBER_OR_NULL, .required = true, .help = "differing bits", .whole = true},
     {"shinglesShared", ANY_NUMBER, .required = true, .help = "distinct ones", .whole = true},
@@ -225,8 +226,8 @@ static const field compared_fields[] = {
     {"indelDistance", NUMBER_OR_NULL, .required = true, .help = "without replacing", .whole = true},
     {"editSimilarity", NUMBER_OR_NULL, .required = true, .help = "1 - edits / length"},
     {"sameDigest", ANY_BOOL, .required = true, .help = "the words are the same"},
-    {"textA", STRING_OR_NULL, .required = true, .help = "what a page says, where A is one"},
-    {"textB", STRING_OR_NULL, .required = true, .help = "what a page says, where B is one"},
+    {"textA", STRING_OR_NULL, .required = true, .help = "the text of the page, if A is one"},
+    {"textB", STRING_OR_NULL, .required = true, .help = "the text of the page, if B is one"},
     {"passages", ANY_ARRAY, .required = true, .help = "in the order of A", .shape = &shape_passage},
     END,
 };
@@ -242,7 +243,7 @@ static const field histogram_fields[] = {
     {"buckets", ANY_ARRAY, .required = true, .help = "the i-th counts those below 2^i, the last all others"},
     END,
 };
-static const shape_info shape_histogram = {"Histogram", "How often which size occurs.", histogram_fields, false, false};
+static const shape_info shape_histogram = {"Histogram", "How often each size occurs.", histogram_fields, false, false};
 
 #define COUNT(name_, help_) \
     { .name = name_, .kinds = ANY_NUMBER, .required = true, .help = help_, .whole = true }
@@ -251,7 +252,7 @@ static const field stats_fields[] = {
     {"index", ANY_STRING, .required = true, .help = "its name"},
     {"recipe", ANY_STRING, .required = true, .help = "how text becomes a fingerprint"},
     {"preset", STRING_OR_NULL, .required = true, .help = "what it was made with"},
-    {"near", ANY_STRING, .required = true, .help = "what near content is", .choices = "distance|similarity"},
+    {"near", ANY_STRING, .required = true, .help = "how near content is defined", .choices = "distance|similarity"},
     {"similarity", ANY_NUMBER, .required = true, .help = "of at least"},
     {"sample", NUMBER_OR_NULL, .required = true, .help = "hashes that are kept of a document; null: all",
      .whole = true},
@@ -263,7 +264,7 @@ static const field stats_fields[] = {
     {"keepText", ANY_BOOL, .required = true, .help = "whether texts are kept"},
     {"fields", ANY_ARRAY, .required = true, .help = "that are kept"},
     {"onDuplicate", ANY_STRING, .required = true, .help = "what is done with copies", .choices = "skip|link|store"},
-    {"onSameUrl", ANY_STRING, .required = true, .help = "what other text at a known URL is",
+    {"onSameUrl", ANY_STRING, .required = true, .help = "how other text at a known URL is treated",
      .choices = "duplicate|refresh"},
     {"ttl", NUMBER_OR_NULL, .required = true, .help = "seconds; null: for ever", .whole = true},
     {"durability", ANY_STRING, .required = true, .help = "when an add is acknowledged", .choices = "none|batch|each"},
@@ -327,7 +328,7 @@ const shape_info shape_backup = {"Backup", "A whole copy of an index.", backup_f
 
 static const field health_fields[] = {
     {"status", ANY_STRING, .required = true, .help = "a word", .choices = "ok|ready|stopping"}, END};
-const shape_info shape_health = {"Health", "How the server is.", health_fields, false, false};
+const shape_info shape_health = {"Health", "The state of the server.", health_fields, false, false};
 
 static const field removed_fields[] = {
     {"id", ANY_STRING, .help = "of the document"},
@@ -349,7 +350,7 @@ static const field problem_fields[] = {
     {"title", ANY_STRING, .required = true, .help = "what kind of problem"},
     COUNT("status", "of the answer"),
     {"detail", ANY_STRING, .required = true, .help = "what is wrong"},
-    {"pointer", ANY_STRING, .help = "where in the body, as RFC 6901 has it"},
+    {"pointer", ANY_STRING, .help = "where in the body (RFC 6901)"},
     {"line", ANY_NUMBER, .help = "of a batch, from 1", .whole = true},
     {"position", ANY_NUMBER, .help = "in the body or line, in bytes, from 1", .whole = true},
     END,
@@ -358,7 +359,7 @@ const shape_info shape_problem = {"Problem", "What went wrong.", problem_fields,
 
 static const field line_fields[] = {
     {"line", ANY_NUMBER, .help = "of the body, from 1, with a problem", .whole = true},
-    {"lastLine", ANY_NUMBER, .help = "the problem is that of all lines up to this one", .whole = true},
+    {"lastLine", ANY_NUMBER, .help = "the problem applies to all lines up to this one", .whole = true},
     {"problem", ANY_OBJECT, .help = "why there is no verdict", .shape = &shape_problem},
     END,
 };
@@ -415,8 +416,8 @@ static bool check_number(checker *c, const field *f, const json_value *value, co
     double number = strtod(value->text.data, NULL);
     double most = f->least == 0 && f->most == 0 ? 9007199254740992.0 : f->most; /* 2^53 */
     if (!(number >= f->least && number <= most))
-        return wrong(c, pointer, "%s has to be from %g to %g", f->name, f->least, most);
-    return !f->whole || number == floor(number) || wrong(c, pointer, "%s has to be a whole number", f->name);
+        return wrong(c, pointer, "%s must be from %g to %g", f->name, f->least, most);
+    return !f->whole || number == floor(number) || wrong(c, pointer, "%s must be a whole number", f->name);
 }
 
 static bool check_choice(checker *c, const field *f, const json_value *value, const char *pointer) {
@@ -437,7 +438,7 @@ static bool check_array(checker *c, const field *f, const json_value *array, con
     for (size_t i = 0; f->shape && i < array->count; i++, value = json_next(c->j, value)) {
         snprintf(place, sizeof place, "%s/%zu", pointer, i);
         if (value->kind != JSON_OBJECT)
-            return wrong(c, place, "an object has to stand here, not %s", json_kind_name(value->kind));
+            return wrong(c, place, "expected an object, not %s", json_kind_name(value->kind));
         if (!check_object(c, f->shape, value, place))
             return false;
     }
@@ -448,7 +449,7 @@ static bool check_field(checker *c, const field *f, const json_value *value, con
     char kinds[96];
     if (!(f->kinds & KIND(value->kind))) {
         kinds_named(f->kinds, kinds, sizeof kinds);
-        return wrong(c, pointer, "%s has to be %s, not %s", f->name, kinds, json_kind_name(value->kind));
+        return wrong(c, pointer, "%s must be %s, not %s", f->name, kinds, json_kind_name(value->kind));
     }
     if (value->kind == JSON_NUMBER)
         return check_number(c, f, value, pointer);
@@ -463,10 +464,10 @@ static bool check_other(checker *c, const shape_info *shape, const json_value *v
     if (shape->open)
         return true;
     if (!shape->kept || !is_kept(c, value))
-        return wrong(c, pointer, "the field \"%.*s\" is not known here",
-                     (int)(value->key.length < 100 ? value->key.length : 100), value->key.data);
+        return wrong(c, pointer, "unknown field \"%.*s\"", (int)(value->key.length < 100 ? value->key.length : 100),
+                     value->key.data);
     return value->kind == JSON_STRING || value->kind == JSON_NUMBER || value->kind == JSON_NULL ||
-           wrong(c, pointer, "a kept field has to be a string or a number, not %s", json_kind_name(value->kind));
+           wrong(c, pointer, "a kept field must be a string or a number, not %s", json_kind_name(value->kind));
 }
 
 /* A part of a pointer, with ~ and / escaped as RFC 6901 says; what is too long is cut. */
@@ -500,6 +501,6 @@ bool shape_check(const shape_info *shape, const json *j, const json_value *objec
                  problem *p) {
     checker c = {j, index, p};
     if (object->kind != JSON_OBJECT)
-        return wrong(&c, "", "an object has to stand here, not %s", json_kind_name(object->kind));
+        return wrong(&c, "", "expected an object, not %s", json_kind_name(object->kind));
     return check_object(&c, shape, object, "");
 }

@@ -88,7 +88,7 @@ static const char *find_fault(const record *r, const reading *how) {
     if (how->sees_id && !page->id_length && page->extra[how->input.extra_count - 1].length)
         return "the id is neither a string nor a number";
     if (!page->url_length && !page->title_length && !page->html_length && !has_words(page))
-        return "nothing to remember it by: no URL, no title and no words";
+        return "nothing to index: no URL, no title and no words";
     return NULL;
 }
 

@@ -82,7 +82,7 @@ static rd_kafka_t *create(rd_kafka_type_t type, rd_kafka_conf_t *conf) {
     char why[512];
     rd_kafka_t *made = conf ? rd_kafka_new(type, conf, why, sizeof why) : NULL;
     if (conf && !made) {
-        message("the %s cannot be made: %s", type == RD_KAFKA_PRODUCER ? "producer" : "consumer", why);
+        message("cannot create the %s: %s", type == RD_KAFKA_PRODUCER ? "producer" : "consumer", why);
         rd_kafka_conf_destroy(conf);
     }
     return made;
@@ -135,7 +135,7 @@ static void on_delivered(rd_kafka_t *producer, const rd_kafka_message_t *m, void
     if (m->err == RD_KAFKA_RESP_ERR__PURGE_QUEUE || m->err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT || !m->err)
         return;
     if (!s->undelivered)
-        message("topic %s does not take a record of %zu bytes: %s", rd_kafka_topic_name(m->rkt), m->len,
+        message("topic %s refuses a record of %zu bytes: %s", rd_kafka_topic_name(m->rkt), m->len,
                 rd_kafka_err2str(m->err));
     s->undelivered = s->undelivered ? s->undelivered : m->err;
     note_refused(s, m);
@@ -148,7 +148,7 @@ static bool begin_transactions(stream *s) {
         rd_kafka_error_t *error = rd_kafka_init_transactions(s->producer, STEP);
         bool again = error && rd_kafka_error_is_retriable(error);
         if (error && !again)
-            message("the brokers %s do not let it begin: %s", s->settings.brokers, rd_kafka_error_string(error));
+            message("the brokers %s refuse transactions: %s", s->settings.brokers, rd_kafka_error_string(error));
         else if (error && tries % TOLD == 0)
             message("waiting for the brokers %s: %s", s->settings.brokers, rd_kafka_error_string(error));
         rd_kafka_error_destroy(error);
@@ -224,7 +224,7 @@ static bool has_topic(stream *s, const char *name, uint64_t limit) {
     if (!code || code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)
         return true;
     if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-        message("there is no topic %s at %s, and it is not made there by itself: make it first", name,
+        message("topic %s does not exist at %s and is not created automatically: create it first", name,
                 s->settings.brokers);
     else
         message("topic %s at %s: %s", name, s->settings.brokers, rd_kafka_err2str(code));

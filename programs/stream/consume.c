@@ -113,7 +113,7 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
     (void)consumer;
     atomic_fetch_add(&s->figures.rebalances, 1);
     if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-        message("%d partition%s to work on", partitions->cnt, partitions->cnt == 1 ? "" : "s");
+        message("%d partition%s assigned", partitions->cnt, partitions->cnt == 1 ? "" : "s");
         find_ends(s, partitions);
         take_generation(s);
         assign(s, partitions);
@@ -122,7 +122,7 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
         return;
     }
     if (code != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS)
-        message("partitions are given back: %s", rd_kafka_err2str(code));
+        message("partitions revoked: %s", rd_kafka_err2str(code));
     let_go(s);
     assign(s, NULL);
 }
@@ -138,7 +138,7 @@ static rd_kafka_topic_partition_list_t *committed(stream *s) {
         code = all->elems[i].err;
     if (!code)
         return all;
-    message("what is committed is not known yet: %s", rd_kafka_err2str(code));
+    message("the committed offsets cannot be read yet: %s", rd_kafka_err2str(code));
     if (all)
         rd_kafka_topic_partition_list_destroy(all);
     return NULL;

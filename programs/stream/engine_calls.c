@@ -68,10 +68,10 @@ static outcome divert_damaged(stream *s, record *r, const doppel_error *error) {
     if (!s->settings.topics[TO_DEAD_LETTER] || s->damaged_in_a_row >= MOST_DAMAGED) {
         message("%s: the index is damaged where this record belongs: %s: %s", r->origin, s->job->place, error->message);
         message(s->damaged_in_a_row
-                    ? "the last %u records failed like this one: mend the index, and start doppel stream again; "
+                    ? "the last %u records failed like this one: repair the index and restart doppel stream; "
                       "nothing is lost"
-                    : "with --dead-letter such records go there; or mend the index, and start doppel stream "
-                      "again: nothing is lost",
+                    : "give --dead-letter TOPIC for such records, or repair the index and restart doppel stream: "
+                      "nothing is lost",
                 s->damaged_in_a_row);
         return OUTCOME_FAILED;
     }

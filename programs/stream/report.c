@@ -244,7 +244,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const
         return answer(from, why ? 503 : 200, "application/json", &body);
     }
     text_put(&body,
-             "{\"title\":\"Not found\",\"status\":404,\"detail\":\"there are /metrics, /healthz and /readyz\"}\n");
+             "{\"title\":\"Not found\",\"status\":404,\"detail\":\"the paths are /metrics, /healthz and /readyz\"}\n");
     return answer(from, 404, "application/problem+json", &body);
 }
 

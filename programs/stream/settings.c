@@ -15,12 +15,11 @@
 static const struct {
     const char *name, *why;
 } refused[] = {
-    {"bootstrap.servers", "--brokers says it"},
-    {"metadata.broker.list", "--brokers says it"},
-    {"group.id", "--group says it"},
+    {"bootstrap.servers", "--brokers sets it"},
+    {"metadata.broker.list", "--brokers sets it"},
+    {"group.id", "--group sets it"},
     {"transactional.id",
-     "it is made of --group and --instance, so that a worker that starts again ends what its former "
-     "self has left open"},
+     "it is made of --group and --instance, so that a restarted worker ends the transaction it left open"},
     {"enable.auto.commit", "offsets are committed with the output, in one transaction"},
     {"auto.commit.enable", "offsets are committed with the output, in one transaction"},
     {"auto.commit.interval.ms", "offsets are committed with the output, in one transaction"},
@@ -29,10 +28,10 @@ static const struct {
     {"enable.idempotence", "without it pages could be written twice"},
     {"acks", "with fewer than all of them, pages could be lost"},
     {"request.required.acks", "with fewer than all of them, pages could be lost"},
-    {"enable.partition.eof", "--until-end says it"},
-    {"delivery.report.only.error", "it is needed as it is"},
+    {"enable.partition.eof", "--until-end sets it"},
+    {"delivery.report.only.error", "doppel needs its own setting"},
     {"partition.assignment.strategy",
-     "all partitions are handed out anew when workers come and go; moving them one by one is not supported"},
+     "all partitions are reassigned when workers come and go; incremental reassignment is not supported"},
 };
 
 /* Cuts a prefix off. */
@@ -101,7 +100,7 @@ static bool split_topics(stream_settings *s, const char *in) {
             s->in[s->in_count++] = name;
     }
     if (!s->in_count)
-        message("--in takes topics, divided by commas, not %s", in);
+        message("--in takes topics, separated by commas, not %s", in);
     return s->in_count;
 }
 
@@ -111,13 +110,12 @@ static bool check_topics(const stream_settings *s) {
     for (int i = 0; i < OUTPUTS; i++) {
         for (size_t k = 0; s->topics[i] && k < s->in_count; k++)
             if (!strcmp(s->topics[i], s->in[k])) {
-                message("--%s %s is a topic of --in, too: what is written there would come in again", names[i],
-                        s->in[k]);
+                message("--%s %s is also a topic of --in: its records would be read again", names[i], s->in[k]);
                 return false;
             }
         for (int k = 0; s->topics[i] && k < i; k++)
             if (s->topics[k] && !strcmp(s->topics[i], s->topics[k])) {
-                message("--%s and --%s are both %s: they take topics of their own", names[k], names[i], s->topics[i]);
+                message("--%s and --%s are both %s: each needs its own topic", names[k], names[i], s->topics[i]);
                 return false;
             }
     }

@@ -89,7 +89,7 @@ static bool refuse_largest(stream *s) {
 void divert_refused(stream *s, batch *b, size_t from, size_t to) {
     for (size_t i = from; s->refused_count && i < to; i++)
         if (b->records[i].kind != RECORD_BAD && is_refused(s, &b->records[i]))
-            record_is_bad(&b->records[i], "too large for the topic it belongs to");
+            record_is_bad(&b->records[i], "too large for its topic");
 }
 
 void free_refused(stream *s) {
@@ -198,17 +198,17 @@ static outcome replace_producer(stream *s, const char *why) {
     char fault[256];
     bool fenced = rd_kafka_fatal_error(s->producer, fault, sizeof fault) == RD_KAFKA_RESP_ERR__FENCED;
     bool named = s->settings.instance && (fenced || !s->job->needs.one_writer);
-    message("the transaction has failed for good: %s", why);
+    message("the transaction failed fatally: %s", why);
     producer_close(s);
     if (named || s->reopened++ >= MOST) {
-        message(named ? "is there another worker with --instance %s? Each needs a name of its own"
-                      : "giving up; %s starts with the same records when it is started again",
+        message(named ? "is there another worker with --instance %s? each needs its own name"
+                      : "giving up; %s resumes with the same records when it is restarted",
                 named ? s->settings.instance : "doppel stream");
         return OUTCOME_FAILED;
     }
     if (fenced)
         message(
-            "another worker writes under the name of this one (a copy of its index folder?): it goes on under another");
+            "another worker uses the name of this one (a copy of its index folder?): this one continues under another");
     return (fenced ? producer_rename(s) : producer_open(s)) ? OUTCOME_AGAIN : OUTCOME_FAILED;
 }
 
@@ -224,7 +224,7 @@ static outcome take_back(stream *s) {
         rd_kafka_error_destroy(error);
         atomic_store(&s->away, true);
         if (again)
-            message("the transaction cannot be taken back yet: %s", why);
+            message("the transaction cannot be aborted yet: %s", why);
         else
             return replace_producer(s, why);
     }
@@ -232,7 +232,7 @@ static outcome take_back(stream *s) {
     bool too_large = s->undelivered == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
     if (!is_lasting(s->undelivered) || (too_large && refuse_largest(s)))
         return OUTCOME_AGAIN;
-    message("%s; mend it (a topic's max.message.bytes, its rights) and start doppel stream again: nothing is lost",
+    message("%s; fix it (a topic's max.message.bytes, its permissions) and restart doppel stream: nothing is lost",
             rd_kafka_err2str(s->undelivered));
     return OUTCOME_FAILED;
 }
@@ -252,7 +252,7 @@ static outcome settle(stream *s, rd_kafka_error_t *error, const char *what, bool
     *again = false;
     if (!abort && !retry)
         return replace_producer(s, why);
-    message("%s; the transaction is taken back", why);
+    message("%s; the transaction is aborted", why);
     return take_back(s);
 }
 
@@ -312,8 +312,7 @@ static outcome put_all(stream *s, const batch *b, size_t from, size_t to) {
         if (rd_kafka_fatal_error(s->producer, why, sizeof why))
             return replace_producer(s, why);
         s->undelivered = code;
-        message("%s cannot be written: %s; the transaction is taken back", b->records[i].origin,
-                rd_kafka_err2str(code));
+        message("%s cannot be written: %s; the transaction is aborted", b->records[i].origin, rd_kafka_err2str(code));
         return take_back(s);
     }
     return OUTCOME_DONE;

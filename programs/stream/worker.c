@@ -47,7 +47,7 @@ static reached *learn_reached(stream *s, const rd_kafka_message_t *m) {
     rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_add(one, rd_kafka_topic_name(m->rkt), m->partition);
     rd_kafka_resp_err_t code = rd_kafka_committed(s->consumer, one, PATIENCE);
     while ((code = code ? code : at->err) && !stream_stop && !atomic_load(&s->abandon)) {
-        message("what is committed is not known yet: %s", rd_kafka_err2str(code));
+        message("the committed offsets cannot be read yet: %s", rd_kafka_err2str(code));
         usleep(100000);
         code = rd_kafka_committed(s->consumer, one, PATIENCE);
     }
@@ -97,10 +97,9 @@ static outcome judge_anew(stream *s, batch *b, const part *p, record *r, const r
     if (o != OUTCOME_DONE || (there && !is_lost(b, p, r, at, origin)))
         return o;
     if (there) {
-        message(
-            "%s: it is a copy of what was indexed at %s, which never came out and is not in the topic any more: judged "
-            "anew",
-            r->origin, origin);
+        message("%s: a duplicate of the record at %s, which was indexed but never committed and is no longer in the "
+                "topic: checked again",
+                r->origin, origin);
         o = forget(s, r, verdict->original_id);
     }
     return o == OUTCOME_DONE && r->kind == RECORD_PAGE ? add_alone(s, b, r, 0) : o;
@@ -186,13 +185,11 @@ static void tell_refused(const stream *s, const batch *b, uint64_t judged, uint6
         i++;
     const rd_kafka_message_t *m = b->records[i].message;
     const char *text_key = s->job->input.text_key, *html_key = s->job->input.html_key;
-    message(
-        "%llu of the first %llu records are bad, or have no field \"%s\" or \"%s\": --text-key names it; --allow-bad "
-        "goes "
-        "on without them. %s begins: %.*s",
-        (unsigned long long)without, (unsigned long long)judged, text_key ? text_key : "text",
-        html_key ? html_key : "html", b->records[i].origin, (int)(m->len < SHOWN ? m->len : SHOWN),
-        m->payload ? (const char *)m->payload : "");
+    message("%llu of the first %llu records are bad, or have no field \"%s\" or \"%s\": --text-key names the field; "
+            "--allow-bad continues without them. %s begins: %.*s",
+            (unsigned long long)without, (unsigned long long)judged, text_key ? text_key : "text",
+            html_key ? html_key : "html", b->records[i].origin, (int)(m->len < SHOWN ? m->len : SHOWN),
+            m->payload ? (const char *)m->payload : "");
 }
 
 /* Judges the first records, before anything is done with those of the batch. Once they are too few to judge, as many as

@@ -162,7 +162,7 @@ class Access(unittest.TestCase):
         self.assertEqual(self.ask(server, "fedcba9876543210", "GET", "/v1/stats"), 200)
         self.write_tokens("nonsense\n")
         server.process.send_signal(signal.SIGHUP)
-        server.wait_for("tokens:1: a line is")
+        server.wait_for("tokens:1: each line is")
         self.assertEqual(self.ask(server, "fedcba9876543210", "GET", "/v1/stats"), 200)
         server.close()
 
@@ -177,7 +177,7 @@ class Access(unittest.TestCase):
         for options, code, word in (
             (("--listen", "0.0.0.0:0"), 2, "--tokens"), (("--listen", "nonsense"), 2, "HOST:PORT"),
             (("--listen", "127.0.0.1:99999"), 2, "--listen"), (("--tokens", "/nowhere"), 2, "cannot read"),
-            (("--certificate", self.tokens), 2, "go together"), (("--user", "nobody-here"), 2, "no user"),
+            (("--certificate", self.tokens), 2, "must be given together"), (("--user", "nobody-here"), 2, "unknown user"),
             (("--config", "/nowhere"), 2, "cannot read"), (("--preset", "none"), 2, "preset"),
             (("--origins", "https://a.example,b.example"), 2, "not b.example"), (("--origins", "http://a.example/x"), 2, "not http"),
             (("--certificate", self.tokens, "--key", self.tokens), 2, "certificate"), (("--indexes", "/nowhere"), 4, "nowhere"),

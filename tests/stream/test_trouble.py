@@ -147,7 +147,7 @@ class Damaged(Trouble):
         without.options = lambda: options[:at] + options[at + 2:]
         worker = Worker(without, *store, "--until-end")
         self.assertEqual(worker.ended(), 4, worker.said())
-        self.assertRegex(worker.said(), "damaged where this record belongs[^\n]*\n[^\n]*with --dead-letter such records go there")
+        self.assertRegex(worker.said(), "damaged where this record belongs[^\n]*\n[^\n]*give --dead-letter TOPIC for such records")
         self.mend(prefix)
         Worker(without, *store, "--until-end").finish()
         self.assertEqual(self.keys(line.read_all(11))["duplicates"], ["last", "again"])
@@ -198,17 +198,17 @@ class SameName(Trouble):
         os.mkdir(folder)
         index = ["--index", os.path.join(folder, "seen"), "--preset", "crawl", "--batch", "5"]
         first = Worker(line, *index)
-        wait_for("the first", lambda: "partitions to work on" in first.said())
+        wait_for("the first", lambda: "partitions assigned" in first.said())
         os.rename(folder, elsewhere)  # it has its files open
         os.mkdir(folder)
         second = Worker(line, *index)
-        wait_for("both", lambda: "1 partition to work on" in first.said() and "1 partition to work on" in second.said())
+        wait_for("both", lambda: "1 partition assigned" in first.said() and "1 partition assigned" in second.said())
         for round_ in range(10):
             line.fill([{"key": f"{round_}-{i}", "partition": i % 2, "value": page(f"page{round_}-{i}", text_of(self.rng))} for i in range(10)])
             time.sleep(0.1)
         wait_for("all pages", lambda: line.consumed() == 100)
         for worker in (first, second):
-            self.assertNotIn("failed for good", worker.said())
+            self.assertNotIn("failed fatally", worker.said())
             worker.stop()
         self.assertEqual(len(self.keys(line.read_all(100))["unique"]), 100)
 
@@ -218,7 +218,7 @@ class SameName(Trouble):
         workers = []
         for name in "ab":
             workers.append(Worker(line, "--index", os.path.join(self.folder, name), "--preset", "crawl", "--instance", "one"))
-            wait_for("partitions", lambda: "to work on" in workers[-1].said())
+            wait_for("partitions", lambda: "assigned" in workers[-1].said())
         for i in range(40):
             line.fill([{"key": f"{i}-{k}", "partition": k, "value": page(f"page{i}-{k}", text_of(self.rng))} for k in range(2)])
             time.sleep(0.05)

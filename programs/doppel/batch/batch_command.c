@@ -45,7 +45,7 @@ static bool fits_method(const cli_args *args, doppel_method method) {
                  {"rows", 1U << DOPPEL_METHOD_MINHASH}};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (args_text(args, rules[i].option) && !(rules[i].methods >> method & 1)) {
-            message("--%s does not go with --method %s%s", rules[i].option, method_name(method),
+            message("--%s cannot be used with --method %s%s", rules[i].option, method_name(method),
                     args_text(args, "method") ? "" : ", which is what --distance means");
             return false;
         }
@@ -101,7 +101,7 @@ int batch_open(batch_command *b, const cli_args *args) {
     if ((!args_flag(args, "dry-run") && !check_json(args)) || !check_outputs(args) || !check_against(args))
         return EXIT_USAGE;
     if (args_flag(args, "resume") && !args_text(args, "work")) {
-        message("--resume goes on with the run of a folder: name it with --work DIR");
+        message("--resume continues the run of a work folder: name it with --work DIR");
         return EXIT_USAGE;
     }
     int code = load_recipe(args, args_text(args, "recipe"), &b->loaded);
@@ -138,7 +138,7 @@ int batch_end(doppel_status status, const doppel_error *error) {
 
 void batch_tell_resume(const batch_command *b, int code) {
     if (code == EXIT_INTERRUPTED && b->options.work)
-        message("the same command with --resume goes on with it");
+        message("run the same command with --resume to continue");
 }
 
 /* Reads paths. Gives an exit code; *usable tells whether there is something to go on with. */
@@ -168,7 +168,7 @@ static int read_known(batch_command *b, bool *usable) {
     if (*usable && !doppel_batch_count(b->batch) && doppel_batch_get_reading(b->batch, 0, &reading) && !reading.indexes)
         message("warning: --against has no documents");
     if (*usable && b->all_pairs && doppel_batch_get_reading(b->batch, 0, &reading) && reading.indexes) {
-        message("--against: an index names one original of a document, not all pairs: use doppel dedup --against");
+        message("--against: an index gives one original of a document, not all pairs: use doppel dedup --against");
         *usable = false;
         return EXIT_USAGE;
     }
@@ -224,7 +224,7 @@ void batch_tell_ids(const batch_command *b) {
     doppel_batch_stats stats;
     doppel_batch_get_stats(b->batch, &stats);
     if (stats.same_ids)
-        message("%llu document%s the id of an earlier one; they are kept apart by position",
+        message("%llu document%s the id of an earlier one; they are told apart by position",
                 (unsigned long long)stats.same_ids, stats.same_ids == 1 ? " has" : "s have");
 }
 

@@ -33,7 +33,7 @@ typedef struct batch_command {
         {"min-words", 0, OPTION_COUNT, "N",                                                                            \
          "documents with fewer words are near only if their words are the same (default 5)"},                          \
         {"boilerplate", 0, OPTION_TEXT, "SHARE",                                                                       \
-         "leave out shingles that more than SHARE of all groups have, e.g. 0.005: menus and frames (default: none)"},  \
+         "ignore shingles that more than SHARE of all groups have, e.g. 0.005: menus and frames (default: none)"},     \
         {"by", 0, OPTION_NAMES, "LIST", "what makes copies: content (the default), url, title, separated by commas"},  \
         {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},                             \
         {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},                              \
@@ -51,11 +51,11 @@ typedef struct batch_command {
         {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"}, MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
 /* Options that keep what was read. */
-#define WORK_OPTIONS                                                                                           \
-    {"work", 0, OPTION_FILE, "DIR", "keep what was read in this folder, for --resume and doppel report"},      \
-        {"resume", 0, OPTION_FLAG, NULL, "go on with the run of --work where it was stopped; same options"}, { \
-        "save-sketches", 0, OPTION_OUTPUT, "FILE",                                                             \
-            "keep the sketches of the documents in this file, which --against takes in place of the documents" \
+#define WORK_OPTIONS                                                                                              \
+    {"work", 0, OPTION_FILE, "DIR", "keep what was read in this folder, for --resume and doppel report"},         \
+        {"resume", 0, OPTION_FLAG, NULL, "continue the run of --work where it stopped; give the same options"}, { \
+        "save-sketches", 0, OPTION_OUTPUT, "FILE",                                                                \
+            "save the sketches of the documents to this file, which --against takes instead of the documents"     \
     }
 
 /* Options that say which one stays. */

@@ -72,11 +72,11 @@ static bool near_option(const cli_args *args, unsigned *near) {
     if (!choose_one(args, "near", nears, near))
         return false;
     if (similarity && distance && !*near) {
-        message("--similarity or --distance: near content is one of them");
+        message("give --similarity or --distance, not both");
         return false;
     }
     if ((similarity && *near == DOPPEL_NEAR_DISTANCE) || (distance && *near == DOPPEL_NEAR_SIMILARITY)) {
-        message("--%s does not go with --near %s", similarity ? "similarity" : "distance", args_text(args, "near"));
+        message("--%s cannot be used with --near %s", similarity ? "similarity" : "distance", args_text(args, "near"));
         return false;
     }
     if (!*near)
@@ -104,7 +104,7 @@ static bool log_options(engine_command *e) {
     e->options.log_level = (doppel_log_level)level;
     e->options.log_json = json;
     if (good && !args_text(e->args, "log") && (args_text(e->args, "log-level") || args_text(e->args, "log-format"))) {
-        message("--log-%s goes with --log FILE", args_text(e->args, "log-level") ? "level" : "format");
+        message("--log-%s needs --log FILE", args_text(e->args, "log-level") ? "level" : "format");
         return false;
     }
     return good;
@@ -143,9 +143,9 @@ static bool fits_place(const cli_args *args, const index_place *place) {
     static const char *const of_folders[] = {"durability", "memory", "group-readable", "clock-settle"};
     for (size_t i = 0; i < sizeof of_folders / sizeof *of_folders && !place->needs.folder; i++)
         if (args_text(args, of_folders[i])) {
-            message("--%s is for folders: what Redis keeps, and how safely, its own configuration says "
-                    "(docs/ENGINE.md)",
-                    of_folders[i]);
+            message(
+                "--%s is for folders only: for a shared store the configuration of Redis decides this (docs/ENGINE.md)",
+                of_folders[i]);
             return false;
         }
     return true;
@@ -174,7 +174,7 @@ static bool engine_options(engine_command *e) {
     o->count = args_number(args, "count", 0);
     o->memory = args_number(args, "memory", 0);
     if (o->memory && !o->count) {
-        message("--memory goes with --count N");
+        message("--memory needs --count N");
         return false;
     }
     return true;
@@ -196,7 +196,7 @@ bool is_folder(const char *path) {
         message("%s: %s; make an index with doppel add --index %s INPUT...", path,
                 errno == ENOENT ? "there is no such folder" : strerror(errno), path);
     else if (!S_ISDIR(there.st_mode))
-        message("%s: not a folder; an index is one, made with doppel add --index DIR INPUT...", path);
+        message("%s: not a folder; an index is a folder, made with doppel add --index DIR INPUT...", path);
     else
         return true;
     return false;
@@ -265,7 +265,7 @@ static int close_log(engine_command *e, int code) {
 static int read_recipe(engine_command *e) {
     const char *text = args_text(e->args, "recipe");
     if (!text && (args_text(e->args, "stop-words") || args_text(e->args, "df"))) {
-        message("--%s goes with --recipe RECIPE", args_text(e->args, "df") ? "df" : "stop-words");
+        message("--%s needs --recipe RECIPE", args_text(e->args, "df") ? "df" : "stop-words");
         return EXIT_USAGE;
     }
     int code = text ? load_recipe(e->args, text, &e->loaded) : EXIT_DONE;
@@ -324,9 +324,10 @@ static int tell_damage(const engine_command *e, int code) {
         return code;
     const char *option = args_text(e->args, "store") ? "store" : "index";
     if (!e->damage_told)
-        message("%s: the index is damaged, and what could not be read was passed over; `doppel verify --%s %s` says "
-                "what is lost, `doppel export --%s %s -o FILE` saves what can be read",
-                e->path, option, e->path, option, e->path);
+        message(
+            "%s: the index is damaged, and records that could not be read were skipped; `doppel verify --%s %s` says "
+            "what is lost, `doppel export --%s %s -o FILE` saves what can be read",
+            e->path, option, e->path, option, e->path);
     return code == EXIT_INTERRUPTED || code == EXIT_USAGE ? code : EXIT_STORE;
 }
 

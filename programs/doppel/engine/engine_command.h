@@ -39,7 +39,7 @@ typedef enum engine_use {
     {"recipe", 'r', OPTION_TEXT, "RECIPE",                                                                        \
      "how text becomes a fingerprint: page, article, literal, or a text form; `doppel fingerprint --help` lists " \
      "its parts (default: as the preset or the folder has it)"},                                                  \
-        {"stop-words", 0, OPTION_FILE, "FILE", "with --recipe: leave out the words of this file"}, {              \
+        {"stop-words", 0, OPTION_FILE, "FILE", "with --recipe: ignore the words of this file"}, {                 \
         "df", 0, OPTION_FILE, "TABLE", "with --recipe: the table for weight=tfidf, made by doppel df"             \
     }
 
@@ -69,7 +69,7 @@ typedef enum engine_use {
         {"content", 0, OPTION_TEXT, "PART",                                                                            \
          "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},                 \
         {"group-readable", 0, OPTION_FLAG, NULL,                                                                       \
-         "let the group of the folder read the index, in spite of the umask: docs/ENGINE.md, \"Who may read\""},       \
+         "let the group of the folder read the index, whatever the umask: docs/ENGINE.md, \"Who may read\""},          \
     {                                                                                                                  \
         "url-keep", 0, OPTION_NAMES, "RULES",                                                                          \
             "rules that are not applied to URLs, separated by commas: scheme, www, port, dots, escapes, index, "       \
@@ -82,7 +82,7 @@ typedef enum engine_use {
     {"ttl", 0, OPTION_TEXT, "TIME",                                                                                   \
      "how long a document is remembered: 30d (the default with --store), 12h, 90m, seconds, or never"},               \
         {"clock-settle", 0, OPTION_TEXT, "TIME",                                                                      \
-         "how long a clock that has jumped must have said so before the index goes by it (1h); 0: at once"},          \
+         "how long a clock that has jumped must stay there before the index trusts it (1h); 0: at once"},             \
         {"durability", 0, OPTION_TEXT, "WHEN",                                                                        \
          "when a line is printed: batch (the default): once the documents of its batch are on the disk, in "          \
          "one commit; each: the same, with a commit for each document; none: at once, and on the disk within a "      \
@@ -98,21 +98,21 @@ typedef enum engine_use {
             "store: keep it like any other, but never as an original"                                            \
     }
 
-#define DECIDE_OPTIONS                                                                                        \
-    {"on-same-url", 0, OPTION_TEXT, "DO",                                                                     \
-     "other text at a known URL: duplicate (the default), or refresh: it takes the place of what was there"}, \
-        {"title-share", 0, OPTION_TEXT, "SHARE",                                                              \
-         "titles that more than SHARE of the documents have, and more than 8, say nothing (default 0.001)"},  \
-    {                                                                                                         \
-        "title-veto", 0, OPTION_TEXT, "ON",                                                                   \
-            "on or off: whether contents with less than half of --similarity in common outweigh a similar "   \
-            "title; near by similarity only (default: as the preset or the folder has it)"                    \
+#define DECIDE_OPTIONS                                                                                      \
+    {"on-same-url", 0, OPTION_TEXT, "DO",                                                                   \
+     "other text at a known URL: duplicate (the default), or refresh: it replaces the stored document"},    \
+        {"title-share", 0, OPTION_TEXT, "SHARE",                                                            \
+         "ignore titles that more than SHARE of the documents have, and more than 8 (default 0.001)"},      \
+    {                                                                                                       \
+        "title-veto", 0, OPTION_TEXT, "ON",                                                                 \
+            "on or off: whether contents with less than half of --similarity in common outweigh a similar " \
+            "title; near by similarity only (default: as the preset or the folder has it)"                  \
     }
 
-#define LOG_OPTIONS                                                                                            \
-    {"log", 0, OPTION_FILE, "FILE", "write what is asked and answered to this file, at its end; - is stderr"}, \
-        {"log-level", 0, OPTION_TEXT, "LEVEL", "error, warning or info (the default)"}, {                      \
-        "log-format", 0, OPTION_TEXT, "FORM", "text (the default) or json"                                     \
+#define LOG_OPTIONS                                                                            \
+    {"log", 0, OPTION_FILE, "FILE", "append requests and verdicts to this file; - is stderr"}, \
+        {"log-level", 0, OPTION_TEXT, "LEVEL", "error, warning or info (the default)"}, {      \
+        "log-format", 0, OPTION_TEXT, "FORM", "text (the default) or json"                     \
     }
 
 /* Reads the options. Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */

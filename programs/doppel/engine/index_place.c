@@ -109,7 +109,7 @@ static bool check_url(const char *url) {
     if (is_store_url(url))
         return true;
     if (!strncmp(url, "rediss", 6) && strstr(url, "://"))
-        message("--store: doppel speaks no TLS to Redis itself; let a local proxy do it, such as stunnel, and give "
+        message("--store: doppel does not speak TLS to Redis; use a local proxy such as stunnel, and give "
                 "redis://127.0.0.1:PORT (docs/ENGINE.md has an example)");
     else if (strstr(url, "://"))
         message("--store takes a URL of Redis: redis://HOST[:PORT][/DB], redis+unix://PATH, "
@@ -130,12 +130,12 @@ static bool check_folder(const char *path) {
 static bool check_one(const cli_args *args, const char *index, const char *store) {
     const char *name = args->command->name, *operands = args->command->arguments;
     if (index && store)
-        message("--index DIR or --store URL: an index is at one place");
+        message("give --index DIR or --store URL, not both");
     else if (!index && !store)
         message("%s needs the folder of an index%s: doppel %s %s", name,
                 strstr(operands, "--store") ? ", or a store" : "", name, operands);
     else if (!store && args_text(args, "store-password-file"))
-        message("--store-password-file goes with --store URL");
+        message("--store-password-file needs --store URL");
     else
         return true;
     return false;
@@ -149,7 +149,7 @@ static const char *refuse_file(FILE *file) {
     if (!file || fstat(fileno(file), &is))
         return strerror(errno);
     bool open_to_all = S_ISREG(is.st_mode) && is.st_mode & (S_IROTH | S_IWOTH);
-    return open_to_all ? "everybody on this machine may read the password; chmod 600 it" : NULL;
+    return open_to_all ? "every user of this machine can read the password; run chmod 600 on it" : NULL;
 }
 
 /* The first line of a file. NULL, with a message, when there is none. */
@@ -179,7 +179,7 @@ static char *read_password(const char *path) {
 /* The URL with the password of the file; NULL, with a message: that cannot be. */
 static char *add_password(const char *url, const char *path) {
     if (url_has_password(url)) {
-        message("--store-password-file: the URL of --store has a password already");
+        message("--store-password-file: the URL of --store already has a password");
         return NULL;
     }
     char *password = read_password(path), *made = password ? url_with_password(url, password) : NULL;

@@ -15,18 +15,18 @@ typedef struct index_place {
     char *held[2];
 } index_place;
 
-#define STORE_OPTION                                                                                                  \
-    {                                                                                                                 \
-        "store", 0, OPTION_TEXT, "URL",                                                                               \
-            "in place of --index: a memory that several processes share, in Redis: redis://HOST:PORT/DB?prefix=NAME " \
-            "(docs/ENGINE.md has all forms)"                                                                          \
+#define STORE_OPTION                                                                                                \
+    {                                                                                                               \
+        "store", 0, OPTION_TEXT, "URL",                                                                             \
+            "instead of --index: an index in Redis that several processes share: redis://HOST:PORT/DB?prefix=NAME " \
+            "(docs/ENGINE.md has all forms)"                                                                        \
     }
 
-#define STORE_PASSWORD_OPTION                                                                     \
-    {                                                                                             \
-        "store-password-file", 0, OPTION_FILE, "FILE",                                            \
-            "with --store: its password is the first line of this file (else: as in the URL, or " \
-            "DOPPEL_REDIS_PASSWORD of the environment)"                                           \
+#define STORE_PASSWORD_OPTION                                                                                \
+    {                                                                                                        \
+        "store-password-file", 0, OPTION_FILE, "FILE",                                                       \
+            "with --store: its password is the first line of this file (default: from the URL, or from the " \
+            "environment variable DOPPEL_REDIS_PASSWORD)"                                                    \
     }
 
 /* Finds the place by the options, of which exactly one is given. A password in the URL is wiped from the command line,

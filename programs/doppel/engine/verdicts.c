@@ -40,7 +40,7 @@ static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *
     if (!id)
         return FEED_TAKE;
     if (job->named++) {
-        message("--id names a single document, and there are more");
+        message("--id names a single document, but there are more");
         f->code = EXIT_USAGE;
         return FEED_END;
     }
@@ -56,7 +56,7 @@ static doppel_status go_on(verdict_job *job, doppel_status written) {
     if (written != DOPPEL_ERROR_INTERRUPTED || job->feed.check || !output_closed())
         return written;
     if (!job->unheard)
-        message("nobody reads the verdicts any more; the documents are added all the same");
+        message("the reader of the verdicts has gone away; the documents are added all the same");
     job->unheard = true;
     return DOPPEL_OK;
 }
@@ -103,7 +103,7 @@ static int tell_summary(const verdict_job *job, int code) {
         return code;
     char known[48] = "";
     if (job->known_unique)
-        snprintf(known, sizeof known, "%llu there already, ", (unsigned long long)job->known_unique);
+        snprintf(known, sizeof known, "%llu already there, ", (unsigned long long)job->known_unique);
     message("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title)", documents,
             documents == 1 ? "" : "s", documents - duplicates - job->known_unique, known, duplicates,
             duplicates == 1 ? "" : "s", (unsigned long long)job->by[REASON_URL],

@@ -172,7 +172,7 @@ doppel_input_options against_options(const cli_args *args) {
 bool check_against(const cli_args *args) {
     for (size_t i = 0; i < sizeof against_keys / sizeof *against_keys; i++)
         if (args_text(args, against_keys[i]) && !args_text(args, "against")) {
-            message("--%s goes with --against", against_keys[i]);
+            message("--%s needs --against", against_keys[i]);
             return false;
         }
     return true;

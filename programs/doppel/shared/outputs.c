@@ -225,9 +225,9 @@ bool check_output(const char *option, const char *path, const char *input) {
     if (is_stdout(path) || !input || !strcmp(input, "-") || (!stat(path, &there) && !S_ISREG(there.st_mode)))
         return true;
     if (same_file(path, input) || (strpbrk(input, "*?[") && is_matched(path, input)))
-        message("%s is read and would be written: choose another name for --%s", path, option);
+        message("%s is an input: choose another file for --%s", path, option);
     else if (is_below(path, input))
-        message("%s stands in %s, which is read: choose another folder for --%s", path, input, option);
+        message("%s is inside %s, which is an input: choose another folder for --%s", path, input, option);
     else
         return true;
     return false;
@@ -238,7 +238,7 @@ bool check_outputs(const cli_args *args) {
         const char *path = args_text(args, written[i]), *against;
         for (size_t j = 0; path && j < i; j++)
             if (args_text(args, written[j]) && same_file(args_text(args, written[j]), path)) {
-                message("--%s and --%s are the same: choose another name for one of them", written[j], written[i]);
+                message("--%s and --%s name the same file: choose another for one of them", written[j], written[i]);
                 return false;
             }
         for (size_t j = 0; j < args->operand_count; j++)
@@ -259,7 +259,7 @@ static bool ends_in(const char *path, size_t length, const char *ending) {
 bool check_json(const cli_args *args) {
     if (!args_flag(args, "json") || !is_stdout(args_text(args, "output")))
         return true;
-    message("--json prints a summary, and goes with --output FILE");
+    message("--json prints a summary: it needs --output FILE");
     return false;
 }
 

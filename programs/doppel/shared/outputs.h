@@ -10,15 +10,15 @@
 
 /* Options of commands that write to a file or stdout, and of those that use temporary files. */
 #define OUTPUT_OPTION \
-    { "output", 'o', OPTION_OUTPUT, "FILE", "write to this file, which is whole or absent, in place of stdout" }
+    { "output", 'o', OPTION_OUTPUT, "FILE", "write to this file instead of stdout; it appears once it is complete" }
 #define SUMMARY_OPTION \
     { "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object" }
 #define TMP_OPTION \
-    { "tmp", 0, OPTION_FILE, "DIR", "where files go that do not outlive the command (default: $TMPDIR, else /tmp)" }
-#define MEMORY_OPTION                                                                         \
-    {                                                                                         \
-        "memory", 0, OPTION_SIZE, "BYTES",                                                    \
-            "use about this much memory, then files in --tmp (default: half of what is free)" \
+    { "tmp", 0, OPTION_FILE, "DIR", "where temporary files go (default: $TMPDIR, else /tmp)" }
+#define MEMORY_OPTION                                                                             \
+    {                                                                                             \
+        "memory", 0, OPTION_SIZE, "BYTES",                                                        \
+            "use about this much memory, then temporary files (default: half of the free memory)" \
     }
 
 /* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */

@@ -115,7 +115,7 @@ static int check_df(const loaded_recipe *loaded) {
     const char *text = doppel_recipe_text(loaded->recipe);
     if (!loaded->df || strstr(text, ":weight=tfidf"))
         return EXIT_DONE;
-    message("--df goes with weight=tfidf, and the recipe is %s", text);
+    message("--df needs a recipe with weight=tfidf; this one is %s", text);
     return EXIT_USAGE;
 }
 

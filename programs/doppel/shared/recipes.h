@@ -40,7 +40,7 @@ void end_sketching(void *job, void *worker);
      "how text becomes a fingerprint: page (the default), article, literal, or a text form such as " \
      "simhash64:words=5:hash=fast:weight=tf; `doppel fingerprint --help` lists its parts"},          \
     {                                                                                                \
-        "stop-words", 0, OPTION_FILE, "FILE", "leave out the words of this file"                     \
+        "stop-words", 0, OPTION_FILE, "FILE", "ignore the words of this file"                        \
     }
 
 #endif
