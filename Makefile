@@ -13,6 +13,10 @@ demo: ## install what is missing, build, and look for copies among this machine'
 	@scripts/build release product
 	@scripts/demo
 
+check: ## build, and run what needs no Redis, Kafka or browser: three minutes, for daily work
+	@scripts/install-deps build test
+	@scripts/test check
+
 test: ## install what is missing, build, and run every test at reduced size
 	@scripts/install-deps build test services
 	@scripts/test quick
@@ -47,4 +51,4 @@ clean: ## remove build/
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-.PHONY: all demo test test-full bench accuracy install format deps clean help
+.PHONY: all demo check test test-full bench accuracy install format deps clean help

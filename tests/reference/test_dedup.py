@@ -10,7 +10,7 @@ import grouping
 import reference
 
 DOPPEL = os.path.join(os.environ.get("DOPPEL_BUILD", "build"), "doppel")
-ROUNDS = 400 if os.environ.get("DOPPEL_SUITE") == "full" else 60
+ROUNDS = 400 if os.environ.get("DOPPEL_SUITE") == "full" else 25
 
 
 def run(command, *arguments):

@@ -12,7 +12,7 @@ import near
 
 DOPPEL = os.path.join(os.environ["DOPPEL_BUILD"], "doppel")
 FULL = os.environ.get("DOPPEL_SUITE") == "full"
-COUNT = 800 if FULL else 160
+COUNT = 800 if FULL else 100
 WIDTHS = [64, 128, 1, 7, 16, 33, 63]
 
 

@@ -34,6 +34,13 @@ static inline bool full_suite(void) {
     return suite && !strcmp(suite, "full");
 }
 
+/* How many times smaller sizes become under a sanitizer, where nothing depends on them. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { SMALLER = 5 };
+#else
+enum { SMALLER = 1 };
+#endif
+
 /* Goes through the variants of a kernel that this CPU can run, best first, the portable one last. */
 #define EACH_VARIANT(kernel, variant)                                                                      \
     for (const dp_##kernel##_variant *variant = dp_##kernel##_variants, *behind = NULL; variant != behind; \

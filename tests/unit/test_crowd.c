@@ -42,7 +42,7 @@ static void find_phrase(char *phrase, size_t room) {
     uint32_t least = UINT32_MAX;
     assert_int_equal(doppel_recipe_parse("page", NULL, &recipe, NULL), DOPPEL_OK);
     assert_int_equal(doppel_sketcher_create(recipe, DOPPEL_WANT_SET, &sketcher, NULL), DOPPEL_OK);
-    for (int i = 0; i < 300000; i++) {
+    for (int i = 0; i < 300000 / SMALLER; i++) {
         char text[64];
         doppel_sketch sketch;
         uint32_t slot;
@@ -179,7 +179,7 @@ static void every_way_of_deciding_comes_out_the_same(void **state) {
 /* ---- how much is compared ---- */
 
 static void documents_of_one_band_are_not_compared_each_with_each(void **state) {
-    enum { COUNT = 20000 };
+    enum { COUNT = 20000 / SMALLER };
     const char *path = in(state, "band.jsonl");
     save_one_band(path, COUNT);
     doppel_batch_options options = {.method = DOPPEL_METHOD_MINHASH, .bands = 1, .rows = 1};

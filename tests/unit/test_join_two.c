@@ -252,10 +252,10 @@ static void check_planted(size_t held, size_t streamed, int bits, doppel_join_op
 
 static void large_sets(void **state) {
     (void)state;
-    check_planted(20000, 700000, 64, options_of(64, NULL));
-    check_planted(100, 700000, 64, options_of(64, NULL));
+    check_planted(20000, 700000 / SMALLER, 64, options_of(64, NULL));
+    check_planted(100, 700000 / SMALLER, 64, options_of(64, NULL));
     check_planted(50000, 1000, 64, options_of(64, NULL));
-    check_planted(20000, 300000, 128, options_of(128, NULL));
+    check_planted(20000, 300000 / SMALLER, 128, options_of(128, NULL));
 }
 
 static void a_prefilter_of_slices_loses_nothing(void **state) {

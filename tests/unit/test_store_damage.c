@@ -115,7 +115,7 @@ static void a_flipped_bit_is_told_or_does_no_harm(void **state) {
     assert_false(look_at(path));
     dp_buffer bytes = slurp(file);
     uint64_t seed = 5;
-    size_t told = 0, times = getenv("DOPPEL_SUITE") && !strcmp(getenv("DOPPEL_SUITE"), "full") ? 20000 : 1500;
+    size_t told = 0, times = full_suite() ? 20000 : 1500 / SMALLER;
     for (size_t i = 0; i < times; i++) {
         size_t page = random_below(&seed, bytes.size / PAGE) * PAGE;
         size_t at = i % 3 == 0   ? random_below(&seed, bytes.size)
