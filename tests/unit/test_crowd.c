@@ -160,7 +160,8 @@ static void mixtures_come_out_the_same(void **state) {
 static void one_band_comes_out_the_same(void **state) {
     const char *path = in(state, "few.jsonl");
     save_one_band(path, 400);
-    check_same((doppel_batch_options){.method = DOPPEL_METHOD_MINHASH, .bands = 1, .rows = 1}, path, SMALLER > 1 ? 2 : 7);
+    check_same((doppel_batch_options){.method = DOPPEL_METHOD_MINHASH, .bands = 1, .rows = 1}, path,
+               SMALLER > 1 ? 2 : 7);
 }
 
 static void every_way_of_deciding_comes_out_the_same(void **state) {
