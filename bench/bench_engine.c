@@ -61,10 +61,10 @@ static void make(given *g, uint64_t number, bool sets) {
                             .set = sets ? g->set : NULL,
                             .set_count = sets ? SET : 0,
                             .words = 500};
-    g->item.document.id = g->id;
-    g->item.document.id_length = (size_t)id;
-    g->item.document.url = g->url;
-    g->item.document.url_length = (size_t)url;
+    g->item.document.id.data = g->id;
+    g->item.document.id.length = (size_t)id;
+    g->item.document.url.data = g->url;
+    g->item.document.url.length = (size_t)url;
 }
 
 static doppel_engine *open_engine(const char *folder, bool sets) {
@@ -298,7 +298,7 @@ static double alone(doppel_engine *engine, const texts *t) {
         make(&made[i], (1ULL << 40) + mix(i) % (1ULL << 38), false);
     double began = process_now();
     for (size_t i = 0; i < t->count; i++)
-        doppel_sketcher_run(digested, t->text[i], TEXT, &sketch);
+        doppel_sketcher_run(digested, (doppel_slice){t->text[i], TEXT}, &sketch);
     double sketching = process_now() - began;
     began = process_now();
     for (size_t i = 0; i < t->count && made; i++)
@@ -326,10 +326,10 @@ static void measure_text(uint64_t count, const char *folder, const char *path) {
         for (size_t i = 0; i < t.count; i++) {
             char url[64];
             doppel_item item = {.size = sizeof item};
-            item.document.text = t.text[i];
-            item.document.text_length = TEXT;
-            item.document.url = url;
-            item.document.url_length = (size_t)snprintf(url, sizeof url, "https://new.example/%zu.html", i);
+            item.document.text.data = t.text[i];
+            item.document.text.length = TEXT;
+            item.document.url.data = url;
+            item.document.url.length = (size_t)snprintf(url, sizeof url, "https://new.example/%zu.html", i);
             check(doppel_engine_check(engine, &item, &verdict, &error), &error);
         }
         double took = process_now() - began;

@@ -162,7 +162,7 @@ static void find(char **argument, const char *save) {
     uint64_t *set = planted_array(count, PLANTED_FEW);
     double start = process_now();
     must(doppel_index_create(&options, &index, &error), &error);
-    must(doppel_index_insert_many(index, set, NULL, NULL, count), NULL);
+    must(doppel_index_add_batch(index, set, NULL, NULL, count), NULL);
     must(doppel_index_compact(index, &error), &error);
     process_tell("build", process_now() - start);
     process_tell("peak", (double)(process_peak() - before));
@@ -206,7 +206,7 @@ static void grow(char **argument) {
     double start = process_now(), last = start, longest = 0;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t fingerprint = planted_at(i), query = planted_query(i, i);
-        must(doppel_index_insert(index, &fingerprint, i, 0), NULL);
+        must(doppel_index_add(index, &fingerprint, i, 0), NULL);
         must(doppel_index_find(index, &query, 3, NULL, &near, NULL), NULL);
         matches += near.count;
         double now = process_now();

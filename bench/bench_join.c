@@ -246,7 +246,7 @@ static void stream(const char *path, uint64_t count, int threads, int runs) {
     for (int run = 0; run < runs; run++) {
         from.done = 0;
         double start = process_now();
-        must(doppel_join_two(&a, &b, DISTANCE, &options, &counts, &error), &error);
+        must(doppel_join_sets(&a, &b, DISTANCE, &options, &counts, &error), &error);
         seconds[run] = process_now() - start;
     }
     tell_seconds(seconds, runs);

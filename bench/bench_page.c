@@ -70,9 +70,9 @@ static uint64_t run_reader(void *user) {
     uint64_t sum = 0;
     for (size_t i = 0; i < all->count; i++) {
         doppel_page page;
-        if (doppel_page_read(all->reader, all->page[i].data, all->page[i].length, NULL, all->content, &page))
+        if (doppel_page_read(all->reader, all->page[i], NULL, all->content, &page))
             bench_fail("cannot read a page", "");
-        sum += page.text_length + page.title_length;
+        sum += page.text.length + page.title.length;
     }
     return sum;
 }

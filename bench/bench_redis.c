@@ -99,10 +99,10 @@ enum { CLIQUE = 10 };
 /* A copy of page `number`, whose word at a place of its own is another. */
 static void change_word(bench_page *p, uint64_t number) {
     doppel_document *d = &p->item.document;
-    size_t at = (size_t)(bench_mix(number) % (d->text_length / 2));
+    size_t at = (size_t)(bench_mix(number) % (d->text.length / 2));
     while (p->text[at] != ' ')
         at++;
-    for (at++; at < d->text_length && p->text[at] != ' '; at++)
+    for (at++; at < d->text.length && p->text[at] != ' '; at++)
         p->text[at] = (char)('a' + bench_mix(number + at) % 26);
 }
 
@@ -115,9 +115,9 @@ static void make_copy(bench_page *p, const work *w, uint64_t i) {
     bench_page_make(p, place, w->mode->titles);
     if (copy)
         change_word(p, place * CLIQUE + copy);
-    p->item.document.id_length =
+    p->item.document.id.length =
         (size_t)snprintf(p->id, sizeof p->id, "copy-%u-%012llu", w->process, (unsigned long long)i);
-    p->item.document.url_length = (size_t)snprintf(p->url, sizeof p->url, "https://www.copies.example/%u/%llu",
+    p->item.document.url.length = (size_t)snprintf(p->url, sizeof p->url, "https://www.copies.example/%u/%llu",
                                                    w->process, (unsigned long long)i);
 }
 
@@ -297,7 +297,7 @@ static double set_bytes(const work *w) {
     if (!p)
         bench_fail("no memory", "pages");
     bench_page_make(p, 0, false);
-    check(doppel_engine_get(engine, p->id, strlen(p->id), &list, &error), &error);
+    check(doppel_engine_get(engine, doppel_slice_of(p->id), &list, &error), &error);
     double bytes = list.count && list.stored[0].set ? 8.0 * (double)list.stored[0].set_count : 0;
     doppel_stored_list_free(&list);
     doppel_engine_close(engine);

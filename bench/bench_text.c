@@ -35,7 +35,8 @@ static uint64_t sketch_all(void *user) {
     uint64_t sum = 0;
     for (size_t i = 0; i < state->documents->count; i++) {
         doppel_sketch sketch;
-        if (doppel_sketcher_run(state->sketcher, state->documents->texts[i], state->documents->lengths[i], &sketch))
+        if (doppel_sketcher_run(state->sketcher,
+                                (doppel_slice){state->documents->texts[i], state->documents->lengths[i]}, &sketch))
             bench_fail("the sketcher failed", "document");
         sum = join(sum, sketch.fingerprint[0]);
         for (size_t slot = 0; slot < sketch.slots; slot++)

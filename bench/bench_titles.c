@@ -4,7 +4,7 @@
  *   bench_titles TITLES.txt NEAR.txt RUNS QUERIES
  *
  * A line for each, as bench_measure prints it (the result is the number of matches):
- *   scan    QUERIES of the titles against all of them, with doppel_titles_scan
+ *   scan    QUERIES of the titles against all of them, with doppel_titles_find
  *   middle  the same among the titles of 76 to 84 characters, every two of which pass by length
  *   near    each block of NEAR.txt: its first line against all of it, many close to the cut-off
  *   pairs   title after title with doppel_levenshtein, without preparation */
@@ -66,7 +66,7 @@ static doppel_titles *prepare(const titles *from, size_t first, size_t count) {
     if (doppel_titles_create(&to))
         bench_fail("no memory", "titles");
     for (size_t i = first; i < first + count; i++) {
-        if (doppel_titles_add(to, from->texts[i], from->lengths[i]))
+        if (doppel_titles_add(to, (doppel_slice){from->texts[i], from->lengths[i]}))
             bench_fail("no memory", "titles");
     }
     return to;
@@ -92,8 +92,9 @@ static uint64_t scan_all(void *user) {
     uint64_t matches = 0;
     for (size_t first = 0; first + state->block <= state->all->count; first += state->block) {
         for (size_t i = first; i < first + state->queries; i++)
-            doppel_titles_scan(state->prepared[first / state->block], state->all->texts[i], state->all->lengths[i],
-                               cut_off, count_match, &matches);
+            doppel_titles_find(state->prepared[first / state->block],
+                               (doppel_slice){state->all->texts[i], state->all->lengths[i]}, cut_off, count_match,
+                               &matches);
     }
     return matches;
 }
@@ -132,7 +133,8 @@ static uint64_t compare_pairs(void *user) {
         size_t most = longer / 10, distance = 0;
         if (!length_passes(all->lengths[i], all->lengths[i + 1]))
             continue;
-        if (doppel_levenshtein(all->texts[i], all->lengths[i], all->texts[i + 1], all->lengths[i + 1], most, &distance))
+        if (doppel_levenshtein((doppel_slice){all->texts[i], all->lengths[i]},
+                               (doppel_slice){all->texts[i + 1], all->lengths[i + 1]}, most, &distance))
             bench_fail("no memory", "pairs");
         matches += distance <= most;
     }

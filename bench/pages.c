@@ -46,15 +46,15 @@ void bench_page_make(bench_page *p, uint64_t number, bool title) {
     if (!words.length[0])
         make_words();
     p->item = (doppel_item){.size = sizeof p->item};
-    d->id = p->id;
-    d->id_length = (size_t)snprintf(p->id, sizeof p->id, "document-%012llu", n);
-    d->url = p->url;
-    d->url_length = (size_t)snprintf(p->url, sizeof p->url, "https://www.site-%u.example/news/%u/page-%012llu.html",
+    d->id.data = p->id;
+    d->id.length = (size_t)snprintf(p->id, sizeof p->id, "document-%012llu", n);
+    d->url.data = p->url;
+    d->url.length = (size_t)snprintf(p->url, sizeof p->url, "https://www.site-%u.example/news/%u/page-%012llu.html",
                                      (unsigned)(bench_mix(number) % 5000), (unsigned)(bench_mix(~number) % 100), n);
-    d->text = p->text;
-    d->text_length = put_words(p->text, number + 1, BENCH_PAGE_WORDS);
+    d->text.data = p->text;
+    d->text.length = put_words(p->text, number + 1, BENCH_PAGE_WORDS);
     if (title) {
-        d->title = p->title;
-        d->title_length = put_words(p->title, number + (1ULL << 40), TITLE_WORDS);
+        d->title.data = p->title;
+        d->title.length = put_words(p->title, number + (1ULL << 40), TITLE_WORDS);
     }
 }

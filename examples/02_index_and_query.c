@@ -26,8 +26,8 @@ int main(void) {
         return 1;
 
     /* An entry is a fingerprint and its owner, any number: here that of a document. 0 stands for "never expires". */
-    doppel_index_insert(index, &(uint64_t){0x0}, 1, 0);
-    doppel_index_insert(index, &(uint64_t){0x78}, 2, 0);
+    doppel_index_add(index, &(uint64_t){0x0}, 1, 0);
+    doppel_index_add(index, &(uint64_t){0x78}, 2, 0);
 
     /* 0x70 differs from 0x0 in three bits and from 0x78 in one; 0x0 and 0x78 differ in four. */
     bool as_expected = print_near(index, 0x70) == 2 && print_near(index, 0x0) == 1;

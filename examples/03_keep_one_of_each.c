@@ -21,7 +21,8 @@ static doppel_status take(doppel_slice record, const doppel_near *near, void *us
         printf("%.*s\n", (int)record.length, record.data);
     else
         fprintf(stderr, "document %llu is a copy of document %llu (%s, similarity %.2f)\n",
-                (unsigned long long)near->b + 1, (unsigned long long)near->a + 1, near->reason, near->similarity);
+                (unsigned long long)near->b + 1, (unsigned long long)near->a + 1, doppel_reason_name(near->reason),
+                near->similarity);
     return DOPPEL_OK;
 }
 

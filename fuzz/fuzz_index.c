@@ -58,15 +58,15 @@ static void search(const doppel_index *index, const walk *w, int bits, bool vali
 static void change(doppel_index *index, const walk *w) {
     doppel_error error;
     const uint64_t zero[2] = {0, 0};
-    one_of(doppel_index_insert(index, zero, 1, 5), DOPPEL_ERROR_STORE);
+    one_of(doppel_index_add(index, zero, 1, 5), DOPPEL_ERROR_STORE);
     for (uint64_t i = 0; i < w->count && i < FIRST; i++) {
         one_of(doppel_index_remove(index, w->first[i].fingerprint, w->first[i].owner, NULL), DOPPEL_ERROR_STORE);
         /* Bits beyond the width can stand in a forged file, but cannot be put in. */
-        doppel_status status = doppel_index_insert(index, w->first[i].fingerprint, i, i % 3);
+        doppel_status status = doppel_index_add(index, w->first[i].fingerprint, i, i % 3);
         CHECK(status == DOPPEL_ERROR_USAGE || !status || status == DOPPEL_ERROR_STORE);
     }
-    one_of(doppel_index_purge(index, 1, NULL), DOPPEL_ERROR_STORE);
-    one_of(doppel_index_insert_many(index, zero, NULL, NULL, 1), DOPPEL_ERROR_STORE);
+    one_of(doppel_index_expire(index, 1, NULL), DOPPEL_ERROR_STORE);
+    one_of(doppel_index_add_batch(index, zero, NULL, NULL, 1), DOPPEL_ERROR_STORE);
     one_of(doppel_index_compact(index, &error), DOPPEL_ERROR_STORE);
     one_of(doppel_index_validate(index, &error), DOPPEL_ERROR_STORE);
 }
@@ -142,7 +142,7 @@ static void insert(doppel_index *index, plain *p, const doppel_match *entry) {
     doppel_match *there = plain_find(p, entry);
     if (!there && p->count == ROOM)
         return;
-    CHECK(!doppel_index_insert(index, entry->fingerprint, entry->owner, entry->expires));
+    CHECK(!doppel_index_add(index, entry->fingerprint, entry->owner, entry->expires));
     if (!there)
         there = &p->entry[p->count++];
     *there = *entry;
@@ -174,7 +174,7 @@ static void find(const doppel_index *index, plain *p, const doppel_match *query,
 
 static void purge(doppel_index *index, plain *p, uint64_t now) {
     uint64_t purged, want = 0;
-    CHECK(!doppel_index_purge(index, now, &purged));
+    CHECK(!doppel_index_expire(index, now, &purged));
     for (size_t i = 0; i < p->count;)
         if (p->entry[i].expires && p->entry[i].expires <= now) {
             p->entry[i] = p->entry[--p->count];

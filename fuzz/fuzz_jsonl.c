@@ -2,9 +2,9 @@
 #include "records.h"
 
 static void check(const doppel_document *document) {
-    CHECK(document->record);
-    check_utf8(document->id, document->id_length);
-    check_utf8(document->text, document->text_length);
+    CHECK(document->record.data);
+    check_utf8(document->id.data, document->id.length);
+    check_utf8(document->text.data, document->text.length);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -36,9 +36,9 @@ typedef struct pair {
 
 static void check_distances(const pair *p, size_t max, size_t levenshtein, size_t indel) {
     size_t got;
-    CHECK(!doppel_levenshtein(p->a, p->a_length, p->b, p->b_length, max, &got));
+    CHECK(!doppel_levenshtein((doppel_slice){p->a, p->a_length}, (doppel_slice){p->b, p->b_length}, max, &got));
     CHECK(got == (levenshtein > max ? max + 1 : levenshtein));
-    CHECK(!doppel_indel(p->a, p->a_length, p->b, p->b_length, max, &got));
+    CHECK(!doppel_indel((doppel_slice){p->a, p->a_length}, (doppel_slice){p->b, p->b_length}, max, &got));
     CHECK(got == (indel > max ? max + 1 : indel));
 }
 
@@ -50,10 +50,11 @@ static bool note(size_t number, double similarity, void *user) {
 
 static void check_similarity(const pair *p, double min, double similarity) {
     double got, found = -1, want = similarity >= min ? similarity : 0;
-    CHECK(!doppel_edit_similarity(p->a, p->a_length, p->b, p->b_length, min, &got) && got == want);
+    CHECK(!doppel_edit_similarity((doppel_slice){p->a, p->a_length}, (doppel_slice){p->b, p->b_length}, min, &got) &&
+          got == want);
     doppel_titles *titles;
-    CHECK(!doppel_titles_create(&titles) && !doppel_titles_add(titles, p->a, p->a_length));
-    CHECK(!doppel_titles_scan(titles, p->b, p->b_length, min, note, &found));
+    CHECK(!doppel_titles_create(&titles) && !doppel_titles_add(titles, (doppel_slice){p->a, p->a_length}));
+    CHECK(!doppel_titles_find(titles, (doppel_slice){p->b, p->b_length}, min, note, &found));
     CHECK(found == (similarity >= min ? similarity : -1));
     doppel_titles_free(titles);
 }

@@ -31,28 +31,28 @@ static void check_text(const char *text, size_t length, bool lines) {
 }
 
 static void check_page(const doppel_page *page) {
-    CHECK(page->text && page->charset);
-    CHECK(!page->title == !page->title_length && !page->canonical == !page->canonical_length &&
-          !page->language == !page->language_length);
-    check_text(page->text, page->text_length, true);
-    check_text(page->title, page->title_length, false);
-    check_text(page->canonical, page->canonical_length, false);
-    check_text(page->language, page->language_length, false);
+    CHECK(page->text.data && page->charset);
+    CHECK(!page->title.data == !page->title.length && !page->canonical.data == !page->canonical.length &&
+          !page->language.data == !page->language.length);
+    check_text(page->text.data, page->text.length, true);
+    check_text(page->title.data, page->title.length, false);
+    check_text(page->canonical.data, page->canonical.length, false);
+    check_text(page->language.data, page->language.length, false);
 }
 
 /* How many bytes of a text are no white space. */
 static size_t inked(const doppel_page *page) {
     size_t count = 0;
-    for (size_t i = 0; i < page->text_length; i++)
-        count += !is_space((uint8_t)page->text[i]);
+    for (size_t i = 0; i < page->text.length; i++)
+        count += !is_space((uint8_t)page->text.data[i]);
     return count;
 }
 
 /* A sum that differs with any byte. */
 static uint64_t sum_of(const doppel_page *page) {
-    uint64_t sum = page->text_length + page->title_length * 3 + page->canonical_length * 5 + page->language_length * 7;
-    for (size_t i = 0; i < page->text_length; i++)
-        sum = sum * 0x9E3779B97F4A7C15u + (uint8_t)page->text[i];
+    uint64_t sum = page->text.length + page->title.length * 3 + page->canonical.length * 5 + page->language.length * 7;
+    for (size_t i = 0; i < page->text.length; i++)
+        sum = sum * 0x9E3779B97F4A7C15u + (uint8_t)page->text.data[i];
     return sum;
 }
 
@@ -63,14 +63,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     doppel_page_reader *reader;
     doppel_page page;
     CHECK(!doppel_page_reader_create(&reader));
-    CHECK(!doppel_page_read(reader, html, size - 1, carrier, DOPPEL_CONTENT_ALL, &page));
+    CHECK(!doppel_page_read(reader, (doppel_slice){html, size - 1}, carrier, DOPPEL_CONTENT_ALL, &page));
     check_page(&page);
     size_t all = inked(&page);
-    CHECK(!doppel_page_read(reader, html, size - 1, carrier, DOPPEL_CONTENT_MAIN, &page));
+    CHECK(!doppel_page_read(reader, (doppel_slice){html, size - 1}, carrier, DOPPEL_CONTENT_MAIN, &page));
     check_page(&page);
     CHECK(inked(&page) <= all);
     uint64_t sum = sum_of(&page);
-    CHECK(!doppel_page_read(reader, html, size - 1, carrier, DOPPEL_CONTENT_MAIN, &page));
+    CHECK(!doppel_page_read(reader, (doppel_slice){html, size - 1}, carrier, DOPPEL_CONTENT_MAIN, &page));
     CHECK(sum == sum_of(&page));
     doppel_page_reader_free(reader);
     return 0;

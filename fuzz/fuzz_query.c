@@ -44,7 +44,7 @@ static void ask_again(dp_query_maker *asker, doppel_item item, const dp_query *f
     check_same(first, &again);
     if (!first->words || item.fingerprint)
         return;
-    item.document.text_length = 0;
+    item.document.text.length = 0;
     item.fingerprint = first->fingerprint;
     item.digest = first->digest;
     item.set = first->set;
@@ -57,7 +57,7 @@ static void ask_again(dp_query_maker *asker, doppel_item item, const dp_query *f
 static void print_verdict(const dp_query *q, size_t room) {
     doppel_verdict v = {0};
     const dp_rules rules = {.bits = 64};
-    CHECK(!dp_verdict_set(&v, &rules, DP_SAME_URL, NULL, (doppel_slice[]){q->id, q->canonical}));
+    CHECK(!dp_verdict_set(&v, &rules, DOPPEL_REASON_URL, NULL, (doppel_slice[]){q->id, q->canonical}));
     char *to = malloc(room + 1);
     CHECK(to);
     size_t length = doppel_verdict_json(&v, true, to, room);
@@ -78,7 +78,7 @@ static void ask(const dp_query_settings *asking, const doppel_item *item, size_t
         dp_query *copy = dp_query_copy(&query);
         CHECK(copy);
         check_query(copy, asking);
-        if (!item->document.html)
+        if (!item->document.html.data)
             ask_again(asker, *item, copy);
         print_verdict(copy, room);
         free(copy);
@@ -93,12 +93,12 @@ static doppel_item make_item(const char *at, const char *end, doppel_slice extra
     extra[0] = cut(&at, end);
     extra[1] = cut(&at, end);
     *rest = (doppel_slice){at, (size_t)(end - at)};
-    item.document = (doppel_document){.id = id.data,
-                                      .id_length = id.length,
-                                      .url = url.data,
-                                      .url_length = url.length,
-                                      .title = title.data,
-                                      .title_length = title.length,
+    item.document = (doppel_document){.id.data = id.data,
+                                      .id.length = id.length,
+                                      .url.data = url.data,
+                                      .url.length = url.length,
+                                      .title.data = title.data,
+                                      .title.length = title.length,
                                       .extra = extra};
     return item;
 }
@@ -108,15 +108,15 @@ static void give_content(doppel_item *item, uint8_t how, doppel_slice rest) {
     static uint64_t numbers[512];
     doppel_document *d = &item->document;
     if (how & REDIRECT)
-        d->alias = d->id, d->alias_length = d->id_length;
+        d->alias.data = d->id.data, d->alias.length = d->id.length;
     if (how & NUMBERS) {
         item->set_count = rest.length / 8 < 512 ? rest.length / 8 : 512;
         memcpy(numbers, rest.data, item->set_count * 8);
         item->fingerprint = item->set = numbers;
     } else if (how & PAGE) {
-        d->html = rest.data, d->html_length = rest.length;
+        d->html.data = rest.data, d->html.length = rest.length;
     } else {
-        d->text = rest.data, d->text_length = rest.length;
+        d->text.data = rest.data, d->text.length = rest.length;
     }
 }
 

@@ -26,9 +26,10 @@ static void check_sketches(const doppel_recipe *recipe) {
     doppel_sketch whole, cut;
     const unsigned wants = DOPPEL_WANT_DIGEST | DOPPEL_WANT_SET;
     CHECK(!doppel_sketcher_create(recipe, wants, &sketcher, NULL));
-    CHECK(!doppel_sketcher_run(sketcher, text, sizeof text - 1, &whole));
+    CHECK(!doppel_sketcher_run(sketcher, (doppel_slice){text, sizeof text - 1}, &whole));
     doppel_sketcher_reset(sketcher);
-    CHECK(!doppel_sketcher_add(sketcher, text, 22) && !doppel_sketcher_add(sketcher, text + 22, sizeof text - 23));
+    CHECK(!doppel_sketcher_add(sketcher, (doppel_slice){text, 22}) &&
+          !doppel_sketcher_add(sketcher, (doppel_slice){text + 22, sizeof text - 23}));
     CHECK(!doppel_sketcher_finish(sketcher, &cut));
     CHECK(!memcmp(whole.fingerprint, cut.fingerprint, sizeof cut.fingerprint));
     CHECK(!memcmp(whole.digest, cut.digest, sizeof cut.digest));
@@ -47,8 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(text, data + 1, size - 1);
     doppel_recipe_parts parts = {.size = sizeof parts, .df = data[0] & 1 ? small_table() : NULL};
     if (data[0] & 2) {
-        parts.stop_words = "a the";
-        parts.stop_words_length = 5;
+        parts.stop_words.data = "a the";
+        parts.stop_words.length = 5;
     }
     doppel_recipe *recipe, *again;
     doppel_error error;

@@ -12,7 +12,7 @@ static void check_inside(doppel_slice part, const char *whole, size_t length) {
 
 static void check_parts(const char *url, size_t length) {
     doppel_url_parts parts;
-    doppel_url_split(url, length, &parts);
+    doppel_url_split((doppel_slice){url, length}, &parts);
     check_inside(parts.host, url, length);
     check_inside(parts.path, url, length);
     check_inside(parts.domain, parts.host.data, parts.host.length);
@@ -29,13 +29,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t most = 3 * length + 64, written, needed, again;
     char *once = malloc(most), *twice = malloc(3 * most + 64);
     CHECK(once && twice);
-    CHECK(!doppel_url_canonical(text + cut, length - cut, cut ? &base : NULL, without, once, most, &written));
+    CHECK(!doppel_url_canonical((doppel_slice){text + cut, length - cut}, cut ? &base : NULL, without, once, most,
+                                &written));
     CHECK(written <= most);
     /* Without room it says the same. */
     doppel_status status =
-        doppel_url_canonical(text + cut, length - cut, cut ? &base : NULL, without, twice, 0, &needed);
+        doppel_url_canonical((doppel_slice){text + cut, length - cut}, cut ? &base : NULL, without, twice, 0, &needed);
     CHECK(needed == written && status == (written ? DOPPEL_ERROR_USAGE : DOPPEL_OK));
-    CHECK(!doppel_url_canonical(once, written, NULL, without, twice, 3 * written + 64, &again));
+    CHECK(!doppel_url_canonical((doppel_slice){once, written}, NULL, without, twice, 3 * written + 64, &again));
     CHECK(again == written && !memcmp(once, twice, again));
     check_parts(once, written);
     check_parts(text, length);

@@ -13,7 +13,8 @@ static doppel_document *parse(const char *bytes, size_t size) {
     const doppel_input_options options = {.size = sizeof options, .extra_keys = keys, .extra_count = 1};
     doppel_document *document = NULL;
     doppel_error error = {0};
-    return doppel_document_parse(bytes, size, &options, &document, &error) == DOPPEL_OK ? document : NULL;
+    return doppel_document_parse((doppel_slice){bytes, size}, &options, &document, &error) == DOPPEL_OK ? document
+                                                                                                        : NULL;
 }
 
 static void check_same(const char *a, size_t a_length, const char *b, size_t b_length) {
@@ -30,10 +31,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CHECK(made && !to.failed);
         doppel_document *after = parse(to.data, to.length);
         CHECK(after);
-        check_same(before->id, before->id_length, after->id, after->id_length);
-        check_same(before->url, before->url_length, after->url, after->url_length);
-        check_same(before->title, before->title_length, after->title, after->title_length);
-        check_same(before->text, before->text_length, after->text, after->text_length);
+        check_same(before->id.data, before->id.length, after->id.data, after->id.length);
+        check_same(before->url.data, before->url.length, after->url.data, after->url.length);
+        check_same(before->title.data, before->title.length, after->title.data, after->title.length);
+        check_same(before->text.data, before->text.length, after->text.data, after->text.length);
         check_same(value, sizeof value - 1, after->extra[0].data, after->extra[0].length);
         doppel_document_free(after);
     }

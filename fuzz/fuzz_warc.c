@@ -2,8 +2,8 @@
 #include "records.h"
 
 static void check(const doppel_document *document) {
-    CHECK(!document->record && document->id_length && document->text);
-    CHECK(!document->alias || (!document->html && !document->text_length));
+    CHECK(!document->record.data && document->id.length && document->text.data);
+    CHECK(!document->alias.data || (!document->html.data && !document->text.length));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -29,11 +29,11 @@ static inline void check_utf8(const char *text, size_t length) {
 
 /* format.check of formats whose fields are all text. */
 static inline void check_fields(const doppel_document *document) {
-    CHECK(document->text && document->id_length);
-    check_utf8(document->id, document->id_length);
-    check_utf8(document->text, document->text_length);
-    check_utf8(document->url, document->url_length);
-    check_utf8(document->title, document->title_length);
+    CHECK(document->text.data && document->id.length);
+    check_utf8(document->id.data, document->id.length);
+    check_utf8(document->text.data, document->text.length);
+    check_utf8(document->url.data, document->url.length);
+    check_utf8(document->title.data, document->title.length);
     for (size_t i = 0; i < EXTRA; i++)
         check_utf8(document->extra[i].data, document->extra[i].length);
 }
@@ -42,8 +42,8 @@ static inline void check_fields(const doppel_document *document) {
 
 static void write_bytes(doppel_output *output, const char *bytes, size_t length) {
     CHECK(bytes || !length);
-    CHECK(!doppel_output_write(output, bytes ? bytes : "(none)", bytes ? length : 6));
-    CHECK(!doppel_output_write(output, "\n", 1));
+    CHECK(!doppel_output_write(output, (doppel_slice){bytes ? bytes : "(none)", bytes ? length : 6}));
+    CHECK(!doppel_output_write(output, doppel_slice_of("\n")));
 }
 
 static const format *fuzzed;
@@ -52,21 +52,21 @@ static doppel_status take(void *state, const doppel_document *document, doppel_o
     (void)state;
     CHECK(document->line);
     fuzzed->check(document);
-    write_bytes(output, document->id, document->id_length);
-    write_bytes(output, document->text, document->text_length);
-    write_bytes(output, document->url, document->url_length);
-    write_bytes(output, document->title, document->title_length);
-    write_bytes(output, document->html, document->html_length);
-    write_bytes(output, document->alias, document->alias_length);
-    write_bytes(output, document->record, document->record_length);
+    write_bytes(output, document->id.data, document->id.length);
+    write_bytes(output, document->text.data, document->text.length);
+    write_bytes(output, document->url.data, document->url.length);
+    write_bytes(output, document->title.data, document->title.length);
+    write_bytes(output, document->html.data, document->html.length);
+    write_bytes(output, document->alias.data, document->alias.length);
+    write_bytes(output, document->record.data, document->record.length);
     write_bytes(output, document->charset, document->charset ? strlen(document->charset) : 0);
     for (size_t i = 0; i < EXTRA; i++)
         write_bytes(output, document->extra[i].data, document->extra[i].length);
     return DOPPEL_OK;
 }
 
-static doppel_status collect(void *user, const char *bytes, size_t length) {
-    CHECK(dp_buffer_add(user, bytes, length));
+static doppel_status collect(void *user, doppel_slice bytes) {
+    CHECK(dp_buffer_add(user, bytes.data, bytes.length));
     return DOPPEL_OK;
 }
 

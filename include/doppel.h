@@ -5,10 +5,17 @@
  * files; then what finds near fingerprints: the index, joins, and the plans of both; at the end what uses all of it:
  * batches of documents, and the engine that remembers them.
  *
- * Ownership, for all of this header: what a `create`, `parse` or `open` gives is the caller's, and ends with the `free`
- * or `close` of the same noun (which accept NULL); what any other call gives is borrowed from the object it came from,
- * and valid until the next call that changes that object. Text is UTF-8 with a length; it needs no NUL and may hold any
- * bytes.
+ * Ownership, for all of this header: what a `create`, `parse` or `open` gives is the caller's, and so is a result that
+ * the caller declares and a call fills (zero is empty; the next call that fills it reuses its memory); both end with
+ * the `free` or `close` of the same noun, which accept NULL and empty ones. Everything else that a call gives is
+ * borrowed from the object it came from, and valid until the next call that changes that object.
+ *
+ * Text is a doppel_slice: UTF-8 and its length. It needs no NUL at its end, and may hold any bytes. In a doppel_slice
+ * that may be missing, data is NULL. Names and paths are C strings.
+ *
+ * Options are structs that begin with their own size; a pointer to options may be NULL. Zero means the default, always:
+ * where zero is a value that somebody may want, a flag beside it says so. What has no end has a named value
+ * (DOPPEL_NEVER).
  *
  * Threads: objects that are only read (recipes, frequency tables once opened) may be shared; everything that is written
  * (sketchers, inputs) belongs to one thread at a time, but for an index, which one may write while many read, and an
@@ -53,6 +60,18 @@ typedef struct doppel_error {
     char message[512];
 } doppel_error;
 
+/* Some bytes. */
+typedef struct doppel_slice {
+    const char *data;
+    size_t length;
+} doppel_slice;
+
+/* The bytes of a C string; NULL gives an empty slice without data. */
+static inline doppel_slice doppel_slice_of(const char *string) {
+    doppel_slice slice = {string, string ? __builtin_strlen(string) : 0};
+    return slice;
+}
+
 /* The version of the library that is running, e.g. "0.1.0". */
 DOPPEL_API const char *doppel_version(void);
 
@@ -67,7 +86,7 @@ DOPPEL_API const char *doppel_cpu_level(void);
 
 /* The 64-bit fingerprint of a text by the default recipe, `page`. A text without words has fingerprint 0.
  * Errors: DOPPEL_ERROR_MEMORY. */
-DOPPEL_API doppel_status doppel_fingerprint(const char *text, size_t length, uint64_t *fingerprint);
+DOPPEL_API doppel_status doppel_fingerprint(doppel_slice text, uint64_t *fingerprint);
 
 /* How many of the 64 bits differ. */
 DOPPEL_API int doppel_distance(uint64_t a, uint64_t b);
@@ -99,8 +118,8 @@ typedef struct doppel_recipe doppel_recipe;
 /* Compares two texts by a recipe (NULL: `page`). Edit distances are worked out while the product of both lengths in
  * code points, less what is the same at both ends, is at most 2^36, which takes a few seconds at worst. Errors:
  * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a word (or a shingle) of over 2 GiB. */
-DOPPEL_API doppel_status doppel_compare(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
-                                        size_t b_length, doppel_comparison *out);
+DOPPEL_API doppel_status doppel_compare(const doppel_recipe *recipe, doppel_slice a, doppel_slice b,
+                                        doppel_comparison *out);
 
 /* A run of words that two texts share, as byte ranges of the texts as they were given. */
 typedef struct doppel_passage {
@@ -109,13 +128,20 @@ typedef struct doppel_passage {
     uint64_t words;
 } doppel_passage;
 
+/* Shared passages, in the order of A. Zero is empty. */
+typedef struct doppel_passages {
+    doppel_passage *passage;
+    size_t count;
+} doppel_passages;
+DOPPEL_API void doppel_passages_free(doppel_passages *passages);
+
 /* The longest common runs of at least `min_words` words, in the order of A, none overlapping another in A or in B.
  * Where texts repeat themselves (a run of words that stands in B more than 16 times), only some of the places are
  * tried: what is given is always shared, but a longer run may be given in parts. Words are as `recipe` normalises them
- * (NULL: `page`). *passages is malloc'ed; free() it. Errors: DOPPEL_ERROR_USAGE when min_words is 0,
+ * (NULL: `page`). Errors: DOPPEL_ERROR_USAGE when min_words is 0,
  * DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a text with more than 2 GiB of words. */
-DOPPEL_API doppel_status doppel_passages(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
-                                         size_t b_length, size_t min_words, doppel_passage **passages, size_t *count);
+DOPPEL_API doppel_status doppel_passages_find(const doppel_recipe *recipe, doppel_slice a, doppel_slice b,
+                                              size_t min_words, doppel_passages *passages);
 
 /* ---- 2. Recipes: exactly how text becomes sketches ---- */
 
@@ -123,10 +149,9 @@ typedef struct doppel_df doppel_df;
 
 /* What a recipe refers to but does not hold. Zero means none. The table must live as long as the recipe. */
 typedef struct doppel_recipe_parts {
-    size_t size;            /* sizeof(doppel_recipe_parts) */
-    const char *stop_words; /* white-space separated; copied */
-    size_t stop_words_length;
-    const doppel_df *df; /* for weight=tfidf; borrowed */
+    size_t size;             /* sizeof(doppel_recipe_parts) */
+    doppel_slice stop_words; /* white-space separated; copied */
+    const doppel_df *df;     /* for weight=tfidf; borrowed */
 } doppel_recipe_parts;
 
 /* Parses the text form, e.g. "simhash64:words=5:hash=fast:weight=tf", or a name: page, article, literal. docs/FORMAT.md
@@ -171,8 +196,7 @@ typedef struct doppel_sketch {
     const uint64_t *feature_hashes; /* WANT_FEATURES: `features` of them */
     const uint64_t *set;            /* WANT_SET */
     size_t set_count;
-    const char *text; /* WANT_TEXT */
-    size_t text_length;
+    doppel_slice text; /* WANT_TEXT */
 } doppel_sketch;
 
 typedef struct doppel_sketcher doppel_sketcher;
@@ -186,36 +210,43 @@ DOPPEL_API void doppel_sketcher_free(doppel_sketcher *sketcher);
 
 /* One document in one call. Pointers in `out` are borrowed until the next call on this sketcher.
  * Errors, here and below: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a word (or a shingle) of over 2 GiB. */
-DOPPEL_API doppel_status doppel_sketcher_run(doppel_sketcher *sketcher, const char *text, size_t length,
-                                             doppel_sketch *out);
+DOPPEL_API doppel_status doppel_sketcher_run(doppel_sketcher *sketcher, doppel_slice text, doppel_sketch *out);
 
 /* One document in pieces, cut anywhere: reset, add ..., finish. Gives what `run` gives on the whole. */
 DOPPEL_API void doppel_sketcher_reset(doppel_sketcher *sketcher);
-DOPPEL_API doppel_status doppel_sketcher_add(doppel_sketcher *sketcher, const char *piece, size_t length);
+DOPPEL_API doppel_status doppel_sketcher_add(doppel_sketcher *sketcher, doppel_slice piece);
 DOPPEL_API doppel_status doppel_sketcher_finish(doppel_sketcher *sketcher, doppel_sketch *out);
 
-/* Byte range [start, end) in the given text of each of its normalised words (for showing where they came from). With
- * chars= the words are what stands between spaces. *ranges is malloc'ed, two numbers a word; free() it.
+/* Byte ranges [start, end) of a text. Zero is empty. */
+typedef struct doppel_range {
+    uint64_t start, end;
+} doppel_range;
+typedef struct doppel_ranges {
+    doppel_range *range;
+    size_t count;
+} doppel_ranges;
+DOPPEL_API void doppel_ranges_free(doppel_ranges *ranges);
+
+/* The byte range in the given text of each of its normalised words (for showing where they came from). With chars= the
+ * words are what stands between spaces.
  * Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for more than 2 GiB of words. */
-DOPPEL_API doppel_status doppel_word_ranges(const doppel_recipe *recipe, const char *text, size_t length,
-                                            uint64_t **ranges, size_t *count);
+DOPPEL_API doppel_status doppel_ranges_find(const doppel_recipe *recipe, doppel_slice text, doppel_ranges *ranges);
 
 /* ---- 4. The caller's own features, weights and hashes ---- */
 
 /* A named hash of any bytes: fast, xxh3, murmur3, jenkins, djb2, md5, sha1, sha256, or any digest libcrypto offers by
  * name. docs/FORMAT.md gives the arithmetic. Errors: DOPPEL_ERROR_USAGE when there is no such hash,
  * DOPPEL_ERROR_MEMORY. */
-DOPPEL_API doppel_status doppel_hash(const char *name, const void *bytes, size_t length, uint64_t seed, uint64_t *hash);
+DOPPEL_API doppel_status doppel_hash(const char *name, doppel_slice bytes, uint64_t seed, uint64_t *hash);
 
 /* One feature. It counts `weight`, rounded to 1/65536; weights may be negative. */
 typedef struct doppel_feature {
-    const void *bytes;
-    size_t length;
+    doppel_slice bytes;
     double weight;
 } doppel_feature;
 
 /* A hash of the caller's: seed is 0, and 1 for the high half of 128 bits. */
-typedef uint64_t (*doppel_hash_function)(const void *bytes, size_t length, uint64_t seed, void *user);
+typedef uint64_t (*doppel_hash_function)(doppel_slice bytes, uint64_t seed, void *user);
 
 typedef struct doppel_simhash_options {
     size_t size;                   /* sizeof(doppel_simhash_options) */
@@ -313,56 +344,42 @@ DOPPEL_API int doppel_distance128(const uint64_t a[2], const uint64_t b[2]);
 /* Edit distances on code points. Invalid UTF-8 counts a code point U+FFFD each. A result above `max` is given as max +
  * 1, as soon as that is sure (max = SIZE_MAX: never). *distance is untouched on failure. Errors: DOPPEL_ERROR_MEMORY.
  */
-DOPPEL_API doppel_status doppel_levenshtein(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
-                                            size_t *distance);
+DOPPEL_API doppel_status doppel_levenshtein(doppel_slice a, doppel_slice b, size_t max, size_t *distance);
 /* Insertions and deletions only: a substitution costs 2. */
-DOPPEL_API doppel_status doppel_indel(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
-                                      size_t *distance);
+DOPPEL_API doppel_status doppel_indel(doppel_slice a, doppel_slice b, size_t max, size_t *distance);
 /* 1 - d / max(length in code points); 1 for two empty texts; below `min`, 0 as soon as that is sure. */
-DOPPEL_API doppel_status doppel_edit_similarity(const char *a, size_t a_length, const char *b, size_t b_length,
-                                                double min, double *similarity);
+DOPPEL_API doppel_status doppel_edit_similarity(doppel_slice a, doppel_slice b, double min, double *similarity);
 
 /* One text against many: prepared once, then each comparison costs a few nanoseconds when it fails. */
 typedef struct doppel_titles doppel_titles;
 DOPPEL_API doppel_status doppel_titles_create(doppel_titles **titles);
 DOPPEL_API void doppel_titles_free(doppel_titles *titles);
 /* Appends a text; its number is how many were there before. */
-DOPPEL_API doppel_status doppel_titles_add(doppel_titles *titles, const char *text, size_t length);
+DOPPEL_API doppel_status doppel_titles_add(doppel_titles *titles, doppel_slice text);
 DOPPEL_API size_t doppel_titles_count(const doppel_titles *titles);
 /* Calls `found` for every text with similarity to `text` of at least `min`, in order of number. Compares each: a scan.
  * Returns DOPPEL_ERROR_INTERRUPTED when `found` gives false. */
-DOPPEL_API doppel_status doppel_titles_scan(const doppel_titles *titles, const char *text, size_t length, double min,
+DOPPEL_API doppel_status doppel_titles_find(const doppel_titles *titles, doppel_slice text, double min,
                                             bool (*found)(size_t number, double similarity, void *user), void *user);
 
 /* ---- 7. Documents from files ---- */
 
-/* Some bytes. */
-typedef struct doppel_slice {
-    const char *data;
-    size_t length;
-} doppel_slice;
-
 /* A document as it was read; everything is borrowed for the time of the call that got it. */
 typedef struct doppel_document {
-    const char *id; /* as the record gives it; else FILE:LINE; for a plain file its path as given */
-    size_t id_length;
-    const char *text; /* UTF-8 */
-    size_t text_length;
-    const char *url, *title; /* NULL when the record has none */
-    size_t url_length, title_length;
-    const char *record; /* JSONL: the whole record as it stands in the file, without its line end (of which one byte may
-                           be read behind it); else NULL */
-    size_t record_length;
-    const char *file; /* as given, or below a given folder */
-    uint64_t line;    /* of its first line, from 1; 0 for a file that is one document; WARC: the record's number */
+    doppel_slice id;         /* as the record gives it; else FILE:LINE; for a plain file its path as given */
+    doppel_slice text;       /* UTF-8 */
+    doppel_slice url, title; /* data NULL: the record has none */
+    doppel_slice record; /* JSONL: the whole record as it stands in the file, without its line end, of which one byte
+                            after it may be read; else data is NULL */
+    const char *file;    /* as given, or below a given folder */
+    uint64_t line;       /* of its first line, from 1; 0 for a file that is one document; WARC: the record's number */
     /* A page: its bytes as they came, for doppel_page_read, which makes text (and a title) of them. Then `text` is
-     * empty, unless the record has both. NULL: not a page. */
-    const char *html;
-    size_t html_length;
+     * empty, unless the record has both. Data NULL: not a page. */
+    doppel_slice html;
     const char *charset; /* what the page's carrier says it is written in, e.g. "windows-1252" (JSONL and CSV: "utf-8",
                             whatever the page says of itself); NULL: nothing */
-    const char *alias;   /* the target of a redirect, as it stands: the document is another name of it; else NULL */
-    size_t alias_length; /* such a document has no text */
+    doppel_slice alias;  /* the target of a redirect, as it stands: the document is another name of it, and has no text;
+                            else data is NULL */
     const doppel_slice *extra; /* what `extra_keys` asked for, in that order; data NULL: the record has none */
 } doppel_document;
 
@@ -407,13 +424,13 @@ typedef struct doppel_input_counts {
 
 /* What one thread writes for the documents it got; emitted in input order. */
 typedef struct doppel_output doppel_output;
-DOPPEL_API doppel_status doppel_output_write(doppel_output *output, const void *bytes, size_t length);
+DOPPEL_API doppel_status doppel_output_write(doppel_output *output, doppel_slice bytes);
 /* Writes a string as a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
-DOPPEL_API doppel_status doppel_output_json(doppel_output *output, const char *bytes, size_t length);
+DOPPEL_API doppel_status doppel_output_json(doppel_output *output, doppel_slice bytes);
 
 /* The same string, written to `to` up to `room` bytes with a NUL at its end; gives its length without it, which may be
- * more than there was room for. `bytes` NULL gives null, without quotes. */
-DOPPEL_API size_t doppel_json_string(const char *bytes, size_t length, char *to, size_t room);
+ * more than there was room for. Data NULL gives null, without quotes. */
+DOPPEL_API size_t doppel_json_string(doppel_slice bytes, char *to, size_t room);
 
 /* What to do with documents. `begin` makes a thread's own state, `document` uses it, `end` frees it; `emit` gets the
  * written bytes, those of whole documents, in input order, from one thread at a time. `begin`, `end` and `emit` may be
@@ -423,7 +440,7 @@ typedef struct doppel_work {
     doppel_status (*begin)(void *user, void **state);
     doppel_status (*document)(void *state, const doppel_document *document, doppel_output *output);
     void (*end)(void *user, void *state);
-    doppel_status (*emit)(void *user, const char *bytes, size_t length);
+    doppel_status (*emit)(void *user, doppel_slice bytes);
 } doppel_work;
 
 /* Reads every document of the paths in order, and does the work on `threads` threads. A path is a file, a folder
@@ -452,8 +469,7 @@ typedef struct doppel_writer doppel_writer;
 DOPPEL_API doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int threads, doppel_error *error);
 
 /* By one thread at a time. After a failure only finish is left to be called. */
-DOPPEL_API doppel_status doppel_writer_write(doppel_writer *writer, const void *bytes, size_t length,
-                                             doppel_error *error);
+DOPPEL_API doppel_status doppel_writer_write(doppel_writer *writer, doppel_slice bytes, doppel_error *error);
 
 /* Ends the file and frees the writer (NULL is fine). With `ok` the file takes its place, if all of it could be written;
  * without, it is removed, and *error is left as it is. */
@@ -463,7 +479,7 @@ DOPPEL_API doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, do
  * JSONL is: invalid UTF-8 becomes U+FFFD. A field that is missing or no string (an id may be a number) is NULL; `id`
  * and `text` are empty then. Free it with doppel_document_free. Errors: DOPPEL_ERROR_INPUT when it is no JSON object,
  * DOPPEL_ERROR_USAGE for more than 32 extra keys, DOPPEL_ERROR_MEMORY. */
-DOPPEL_API doppel_status doppel_document_parse(const char *record, size_t length, const doppel_input_options *options,
+DOPPEL_API doppel_status doppel_document_parse(doppel_slice record, const doppel_input_options *options,
                                                doppel_document **document, doppel_error *error);
 DOPPEL_API void doppel_document_free(doppel_document *document);
 
@@ -476,15 +492,11 @@ typedef enum doppel_content {
 
 /* What a page says. Everything is borrowed from the reader until its next call, and UTF-8. NULL: not there. */
 typedef struct doppel_page {
-    const char *text; /* white space where blocks break */
-    size_t text_length;
-    const char *title;
-    size_t title_length;
-    const char *canonical; /* the page's own canonical link, as it stands */
-    size_t canonical_length;
-    const char *language; /* of the html element, as it stands */
-    size_t language_length;
-    const char *charset; /* the name of the charset that it was read in */
+    doppel_slice text; /* white space where blocks break */
+    doppel_slice title;
+    doppel_slice canonical; /* the page's own canonical link, as it stands */
+    doppel_slice language;  /* of the html element, as it stands */
+    const char *charset;    /* the name of the charset that it was read in */
 } doppel_page;
 
 typedef struct doppel_page_reader doppel_page_reader;
@@ -497,8 +509,8 @@ DOPPEL_API void doppel_page_reader_free(doppel_page_reader *reader);
  * then valid UTF-8, then a guess). `charset` may be NULL. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a page of
  * over 2 GiB, or when the system has no converter (iconv) for its charset. Memory: some three times the page, ten times
  * at worst; it is used again for the next one. */
-DOPPEL_API doppel_status doppel_page_read(doppel_page_reader *reader, const char *html, size_t length,
-                                          const char *charset, doppel_content content, doppel_page *page);
+DOPPEL_API doppel_status doppel_page_read(doppel_page_reader *reader, doppel_slice html, const char *charset,
+                                          doppel_content content, doppel_page *page);
 
 /* What a document says, whichever form it has: the text of the record where it has one (borrowed from the document),
  * else that of its page; and the title of the record, else that of its page. Errors: as doppel_page_read. */
@@ -527,8 +539,8 @@ enum {
  * http or https URL is given as it is, without white space at its ends. `base` (NULL: none) is what a relative one is
  * resolved against. The canonical form of a canonical form is itself. Errors: DOPPEL_ERROR_USAGE when there is too
  * little room, DOPPEL_ERROR_MEMORY. */
-DOPPEL_API doppel_status doppel_url_canonical(const char *url, size_t length, const doppel_slice *base,
-                                              unsigned without, char *to, size_t room, size_t *written);
+DOPPEL_API doppel_status doppel_url_canonical(doppel_slice url, const doppel_slice *base, unsigned without, char *to,
+                                              size_t room, size_t *written);
 
 /* Parts of a URL in canonical form, borrowed from it; empty when it has none. */
 typedef struct doppel_url_parts {
@@ -536,7 +548,7 @@ typedef struct doppel_url_parts {
     doppel_slice domain; /* what was registered: "example.co.uk", by the public suffix list; an address: itself */
     doppel_slice path;   /* from its slash on, with the query */
 } doppel_url_parts;
-DOPPEL_API void doppel_url_split(const char *canonical, size_t length, doppel_url_parts *parts);
+DOPPEL_API void doppel_url_split(doppel_slice canonical, doppel_url_parts *parts);
 
 /* ---- 8. The Hamming index: every fingerprint within k bits ---- */
 
@@ -547,12 +559,12 @@ DOPPEL_API void doppel_url_split(const char *canonical, size_t length, doppel_ur
  *
  *     doppel_index *index;
  *     doppel_index_create(NULL, &index, NULL);
- *     doppel_index_insert(index, &fingerprint, 7, 0);
+ *     doppel_index_add(index, &fingerprint, 7, 0);
  *     doppel_matches near = {0};
  *     doppel_index_find(index, &query, 3, NULL, &near, NULL);
  *     doppel_index_remove(index, &fingerprint, 7);
  *
- * Threads: one thread at a time may call what changes an index (insert, insert_many, remove, purge, compact, merge);
+ * Threads: one thread at a time may call what changes an index (add, add_batch, remove, expire, compact, merge);
  * any number may find, contains, each, save and stats meanwhile, and none waits for another. What a find sees is what
  * was there at some moment during the call. An index is validated while nothing changes it, and freed when no call on
  * it is under way. */
@@ -577,14 +589,14 @@ DOPPEL_API void doppel_index_free(doppel_index *index);
 /* Adds an entry until `expires` (0: for ever). An entry that is there already gets the new time. Bits beyond the width
  * must be 0. Errors: DOPPEL_ERROR_USAGE (bits beyond the width), DOPPEL_ERROR_MEMORY (nothing has changed),
  * DOPPEL_ERROR_STORE when a block of the file it was opened from is damaged. */
-DOPPEL_API doppel_status doppel_index_insert(doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
-                                             uint64_t expires);
+DOPPEL_API doppel_status doppel_index_add(doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
+                                          uint64_t expires);
 
 /* Adds many at once, much faster: `fingerprints` one after the other; owners NULL: 0, 1, 2, ... ; expires NULL: never.
- * Of several entries alike the last counts. All are added or, on an error, none. Errors: as insert, and
+ * Of several entries alike the last counts. All are added or, on an error, none. Errors: as add, and
  * DOPPEL_ERROR_USAGE for more than 2^32 - 4098 in one call. */
-DOPPEL_API doppel_status doppel_index_insert_many(doppel_index *index, const uint64_t *fingerprints,
-                                                  const uint64_t *owners, const uint64_t *expires, uint64_t count);
+DOPPEL_API doppel_status doppel_index_add_batch(doppel_index *index, const uint64_t *fingerprints,
+                                                const uint64_t *owners, const uint64_t *expires, uint64_t count);
 
 /* Removes an entry; *removed (may be NULL) tells whether it was there. */
 DOPPEL_API doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
@@ -629,8 +641,8 @@ DOPPEL_API doppel_status doppel_index_find(const doppel_index *index, const uint
 DOPPEL_API doppel_status doppel_index_each(const doppel_index *index,
                                            bool (*entry)(const doppel_match *entry, void *user), void *user);
 
-/* Removes what expires at or before `now`; *purged (may be NULL) tells how many. */
-DOPPEL_API doppel_status doppel_index_purge(doppel_index *index, uint64_t now, uint64_t *purged);
+/* Removes what expires at or before `now`; *expired (may be NULL) says how many there were. */
+DOPPEL_API doppel_status doppel_index_expire(doppel_index *index, uint64_t now, uint64_t *expired);
 
 /* Adds every entry of `from`, which must have the same width and not be `index` itself. Errors: DOPPEL_ERROR_USAGE
  * (more than 2^32 - 4098 entries, too), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE when a file of either is damaged. */
@@ -728,9 +740,9 @@ DOPPEL_API doppel_status doppel_join(const doppel_source *source, int distance, 
 
 /* All pairs between two sets, in order of (b, a). `a`, at most 2^32 - 2 fingerprints, is held in memory, `b` is
  * streamed and never held. `all` has no meaning: every pair is given. Errors: as doppel_join. */
-DOPPEL_API doppel_status doppel_join_two(const doppel_source *a, const doppel_source *b, int distance,
-                                         const doppel_join_options *options, doppel_join_counts *counts,
-                                         doppel_error *error);
+DOPPEL_API doppel_status doppel_join_sets(const doppel_source *a, const doppel_source *b, int distance,
+                                          const doppel_join_options *options, doppel_join_counts *counts,
+                                          doppel_error *error);
 
 /* The approximate classic: the fingerprints are rotated left by `steps[r]` bits in turn, sorted, and each compared with
  * the `window` that follow it in the circle (the last is compared with the first too). Gives the pairs within
@@ -844,17 +856,18 @@ typedef struct doppel_batch_options {
     const doppel_recipe *recipe; /* NULL: page; it must outlive the batch */
     doppel_method method;
     double similarity;  /* 0: 0.8 */
-    int distance;       /* 0: 3; -1: 0, the same fingerprint */
+    int distance;       /* 0: 3 */
+    bool distance_zero; /* only equal fingerprints are near; `distance` has no meaning */
     int bands, rows;    /* 0: chosen by `similarity` */
     uint64_t min_words; /* documents with fewer are near only if their words are the same; 0: 5 */
     /* Features that are found in more than so great a share of the groups (those of max(similarity, 0.8)), and in more
      * than 8 of them, are left out, and similarity is that of the others; 0: none are. */
     double boilerplate;
-    unsigned by;        /* 0: DOPPEL_BY_CONTENT */
-    const char *keep;   /* which document of a group stays: "first" (NULL), or rules in order, divided by commas: first,
-                           last, longest, shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD,
-                           smallest:FIELD */
-    bool link_any;      /* near any document of the group, not only the one that stays: chains are one group */
+    unsigned by;      /* 0: DOPPEL_BY_CONTENT */
+    const char *keep; /* which document of a group stays: "first" (NULL), or rules in order, separated by commas: first,
+                         last, longest, shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD,
+                         smallest:FIELD */
+    bool link_any;    /* near any document of the group, not only the one that stays: chains are one group */
     const char *within; /* only documents of one "host", "domain" or of one value of a field are near; NULL: all */
     const char *across; /* only documents of different ones are near */
     doppel_content content;
@@ -891,7 +904,7 @@ DOPPEL_API const doppel_batch_options *doppel_batch_get_options(const doppel_bat
  * 13), which is only asked, by what `by` says: what it has is a copy, and out of the batch, whatever else it is near.
  * The index must have been made with the same recipe, content and min_words, and for no more similarity (distance: no
  * less) than the batch asks; one that goes by distance has its own for DOPPEL_METHOD_AUTO. Not with within, across,
- * link_any, boilerplate and doppel_batch_pairs. It may be a file of doppel_batch_save, or the `work` folder of a
+ * link_any, boilerplate and doppel_batch_find_pairs. It may be a file of doppel_batch_save, or the `work` folder of a
  * finished run, which stands for the documents of that run. With refuse_bad of the options a known folder without any
  * file is refused, and so are known paths that are not empty but hold no document. `counts` may be NULL. */
 DOPPEL_API doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
@@ -914,20 +927,32 @@ DOPPEL_API bool doppel_batch_get_reading(const doppel_batch *batch, size_t numbe
  * same then: recipe, method, bands and rows (which follow from similarity), min_words, by, within, across, content. */
 DOPPEL_API doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_error *error);
 
+/* Why a document is a duplicate. */
+typedef enum doppel_reason {
+    DOPPEL_REASON_NONE,    /* it is none */
+    DOPPEL_REASON_URL,     /* "exact_url" */
+    DOPPEL_REASON_CONTENT, /* "content_hash" */
+    DOPPEL_REASON_TITLE,   /* "title_similarity" */
+    DOPPEL_REASONS         /* their number, for arrays */
+} doppel_reason;
+/* Its name as verdicts print it; NULL for DOPPEL_REASON_NONE. */
+DOPPEL_API const char *doppel_reason_name(doppel_reason reason);
+
 /* Two documents, and what was measured. In `pairs` a < b. */
 typedef struct doppel_near {
     uint64_t a, b;
-    int distance;       /* differing bits of the fingerprints; -1: one has no words */
-    double similarity;  /* NaN: not known (simhash) */
-    const char *reason; /* "exact_url", "content_hash" or "title_similarity" */
-    bool verified;      /* false: the original is in an index that keeps no features, and its words are not the same */
+    int distance;      /* differing bits of the fingerprints; -1: one has no words */
+    double similarity; /* NaN: not known (simhash) */
+    doppel_reason reason;
+    bool verified; /* false: the original is in an index that keeps no features, and its words are not the same */
 } doppel_near;
 
 /* Gives every pair of near documents, in order of (a, b). With `collapse`, documents whose words equal an earlier one's
  * are paired with the first of their kind only. A status of the callback other than DOPPEL_OK ends it. */
-DOPPEL_API doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
-                                            doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user),
-                                            void *user, doppel_error *error);
+DOPPEL_API doppel_status doppel_batch_find_pairs(doppel_batch *batch, bool collapse,
+                                                 doppel_status (*pairs)(const doppel_near *pairs, size_t count,
+                                                                        void *user),
+                                                 void *user, doppel_error *error);
 
 /* Decides which documents stay: in the order of `keep`, a document stays unless it is near an earlier one that stays.
  * Its original is that with the strongest evidence: the same URL, then the same words, then the most similar content,
@@ -1135,6 +1160,7 @@ typedef enum doppel_log_level { DOPPEL_LOG_ERROR, DOPPEL_LOG_WARNING, DOPPEL_LOG
 
 #define DOPPEL_NEVER UINT64_MAX
 #define DOPPEL_CLOCK_TRUSTED UINT64_MAX
+#define DOPPEL_SAMPLE_ALL UINT64_MAX
 
 typedef struct doppel_engine_options {
     size_t size;        /* sizeof(doppel_engine_options) */
@@ -1148,7 +1174,8 @@ typedef struct doppel_engine_options {
     const doppel_recipe *recipe; /* must outlive the engine */
     doppel_near_by near;
     double similarity;  /* 0.8 */
-    int distance;       /* 3; -1: 0 */
+    int distance;       /* 3 */
+    bool distance_zero; /* only equal fingerprints are near; `distance` has no meaning */
     uint64_t min_words; /* documents with fewer are near only if their words are the same; 5 */
     doppel_switch titles;
     double title_similarity; /* 0.9 */
@@ -1156,7 +1183,7 @@ typedef struct doppel_engine_options {
     doppel_content content;
     unsigned url_without; /* rules that are not applied to URLs */
     const char *fields;   /* fields of a document that are kept with it (extra of doppel_document, in this order),
-                             divided by commas; NULL: "source,date"; at most 16 */
+                             separated by commas; NULL: "source,date"; at most 16 */
     /* What can be different each time it is opened. */
     doppel_on_duplicate on_duplicate; /* skip */
     doppel_on_same_url on_same_url;   /* duplicate */
@@ -1195,11 +1222,10 @@ typedef struct doppel_engine_options {
      * fails with DOPPEL_ERROR_STORE. */
     bool salvage;
     /* What a folder is made with, near by similarity: of a document's feature hashes so many are kept, a sample from
-     * which the similarity is estimated (evidence.verified is false then), from 16 to 4096; DOPPEL_SAMPLE_ALL: all,
-     * and the similarity is exact. "crawl" keeps 192, the others all. */
+     * which the similarity is estimated (evidence.verified is false then), from 16 to 4096; DOPPEL_SAMPLE_ALL: all, and
+     * the similarity is exact. "crawl" keeps 192, the others all. */
     uint64_t sample;
 } doppel_engine_options;
-#define DOPPEL_SAMPLE_ALL UINT64_MAX
 
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in
  * memory, or, with a URL (redis://HOST:PORT/DB?prefix=NAME; docs/ENGINE.md has all forms), a memory that any number of
@@ -1284,17 +1310,17 @@ typedef struct doppel_evidence {
 /* Zero is empty; the memory of a verdict is used again by the next call that fills it. */
 typedef struct doppel_verdict {
     bool is_duplicate;
-    bool known;         /* add: the id was there with the same words (or the origin), and this is its first verdict
-                           again */
-    bool replaced;      /* add: it took the place of an earlier version */
-    double confidence;  /* 1 for the same URL or words; the similarity, else 1 - distance/bits; for titles their
-                           similarity, or its mean with `similarity` where that is known */
-    const char *reason; /* "exact_url", "content_hash", "title_similarity" or NULL */
+    bool known;        /* add: the id was there with the same words (or the origin), and this is its first verdict
+                          again */
+    bool replaced;     /* add: it took the place of an earlier version */
+    double confidence; /* 1 for the same URL or words; the similarity, else 1 - distance/bits; for titles their
+                          similarity, or its mean with `similarity` where that is known */
+    doppel_reason reason;
     doppel_evidence evidence;
     doppel_slice id;          /* of the document, as given or derived */
     doppel_slice original_id; /* data NULL: none */
-    char *held;               /* what both point into */
-    size_t held_room;
+    char *memory;             /* what both point into */
+    size_t memory_size;
 } doppel_verdict;
 DOPPEL_API void doppel_verdict_free(doppel_verdict *verdict);
 
@@ -1317,17 +1343,17 @@ DOPPEL_API doppel_status doppel_engine_check(doppel_engine *engine, const doppel
 DOPPEL_API doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                            doppel_error *error);
 
-/* Many at once, sketched on several threads; verdicts as if they had been given one after the other. `status` (NULL:
- * the first that is not DOPPEL_OK ends the call with it) gets the status of each; a bad item then leaves the others
- * alone. All are durable when it returns, in one commit. */
+/* Many at once, sketched on several threads; verdicts as if they had been given one after the other. `errors` (NULL:
+ * the first item that fails ends the call) gets what went wrong with each, code DOPPEL_OK where nothing did; a bad item
+ * then leaves the others alone, and the call fails only with what concerns all. All are durable when it returns, in one
+ * commit. */
 DOPPEL_API doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item *items, size_t count,
-                                                   doppel_verdict *verdicts, doppel_status *status,
-                                                   doppel_error *error);
+                                                   doppel_verdict *verdicts, doppel_error *errors, doppel_error *error);
 DOPPEL_API doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,
-                                                 doppel_verdict *verdicts, doppel_status *status, doppel_error *error);
+                                                 doppel_verdict *verdicts, doppel_error *errors, doppel_error *error);
 
 /* Forgets a document; what was linked to it does not match any more. *removed (may be NULL): whether it was there. */
-DOPPEL_API doppel_status doppel_engine_remove(doppel_engine *engine, const char *id, size_t length, bool *removed,
+DOPPEL_API doppel_status doppel_engine_remove(doppel_engine *engine, doppel_slice id, bool *removed,
                                               doppel_error *error);
 
 /* A document as it is remembered. Everything is borrowed from the list or the call it came in. */
@@ -1337,7 +1363,7 @@ struct doppel_stored {
     doppel_slice canonical;              /* the canonical URL */
     doppel_slice text;                   /* with keep_text; data NULL: not kept */
     doppel_slice original_id;            /* of a copy (link, store): its original; data NULL: it is one */
-    const char *reason;                  /* of a copy */
+    doppel_reason reason;                /* of a copy */
     doppel_evidence evidence;            /* of a copy */
     uint64_t added, expires;             /* seconds since 1970; expires 0: never */
     uint64_t words;
@@ -1345,9 +1371,9 @@ struct doppel_stored {
     uint8_t digest[32];
     const uint64_t *set; /* with near by similarity; NULL: none kept */
     size_t set_count;
-    uint64_t duplicates, duplicates_by[3]; /* copies that were counted: all; by URL, content, title */
-    uint64_t last_duplicate;               /* when the last came; 0: none has */
-    const doppel_slice *aliases;           /* URLs that are linked to it, in the order of adding */
+    uint64_t duplicates, duplicates_by[DOPPEL_REASONS]; /* copies that were counted: all; by doppel_reason */
+    uint64_t last_duplicate;                            /* when the last came; 0: none has */
+    const doppel_slice *aliases;                        /* URLs that are linked to it, in the order of adding */
     size_t alias_count;
     double similarity, containment; /* in a list of similar ones: to what was asked; NaN: not known */
     int distance;
@@ -1362,28 +1388,29 @@ struct doppel_stored {
 typedef struct doppel_stored_list {
     doppel_stored *stored;
     size_t count;
-    void *held; /* what they point into */
+    void *memory; /* what they point into */
 } doppel_stored_list;
 DOPPEL_API void doppel_stored_list_free(doppel_stored_list *list);
 
 /* The document with this id or, if there is none, with this URL: none or one. */
-DOPPEL_API doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, size_t length,
-                                           doppel_stored_list *list, doppel_error *error);
+DOPPEL_API doppel_status doppel_engine_get(doppel_engine *engine, doppel_slice id_or_url, doppel_stored_list *list,
+                                           doppel_error *error);
 
 typedef struct doppel_similar_options {
-    size_t size;       /* sizeof(doppel_similar_options) */
-    uint64_t limit;    /* 0: 10 */
-    double similarity; /* more than this; 0: 0.85. Where no feature hashes are kept: 1 - distance/bits */
-    int distance;      /* fingerprints within so many bits instead; 0: by similarity; -1: 0 */
+    size_t size;        /* sizeof(doppel_similar_options) */
+    uint64_t limit;     /* 0: 10 */
+    double similarity;  /* more than this; 0: 0.85. Where no feature hashes are kept: 1 - distance/bits */
+    int distance;       /* fingerprints within this many bits instead; 0: by similarity */
+    bool distance_zero; /* only equal fingerprints; `distance` has no meaning */
 } doppel_similar_options;
 
 /* The originals most similar to an item, the most similar first, then those that were added first. An item that has
  * only an id or a URL and is remembered is that document, which is left out of its own list. Below the similarity (or
  * beyond the distance) that the engine was made for it may compare all documents. Errors: as check, DOPPEL_ERROR_INPUT
  * for an id that is not there. */
-DOPPEL_API doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *item,
-                                               const doppel_similar_options *options, doppel_stored_list *list,
-                                               doppel_error *error);
+DOPPEL_API doppel_status doppel_engine_find_similar(doppel_engine *engine, const doppel_item *item,
+                                                    const doppel_similar_options *options, doppel_stored_list *list,
+                                                    doppel_error *error);
 
 /* Every document, copies too, in the order of adding; what is added or removed meanwhile may be given or not.
  * `document` gives false to end it with DOPPEL_ERROR_INTERRUPTED. Records that are damaged are left out; *damaged (may
@@ -1429,16 +1456,16 @@ typedef struct doppel_engine_stats {
     /* What is there. */
     uint64_t documents, copies; /* originals; linked or stored copies */
     uint64_t titles;
-    uint64_t duplicates_by[3];       /* ever counted: by URL, content, title */
-    uint64_t oldest, newest;         /* when they were added */
-    uint64_t disk_bytes, free_bytes; /* the file; of it, what can be used again */
-    uint64_t memory_bytes;           /* all below */
+    uint64_t duplicates_by[DOPPEL_REASONS]; /* ever counted, by doppel_reason */
+    uint64_t oldest, newest;                /* when they were added */
+    uint64_t disk_bytes, free_bytes;        /* the file; of it, what can be used again */
+    uint64_t memory_bytes;                  /* all below */
     uint64_t keys_bytes, near_bytes, title_bytes;
     char plan[64]; /* the layout of the Hamming index, or "BANDSxROWS" */
     uint64_t last; /* the last number that was given */
     /* Since it was opened. */
     uint64_t checks, adds, removes, expired, damaged, commits, failed_commits;
-    uint64_t verdicts_by[4];                            /* of checks and adds: unique, by URL, content, title */
+    uint64_t verdicts_by[DOPPEL_REASONS];               /* of checks and adds, by doppel_reason; NONE: unique */
     doppel_histogram check_time, add_time, commit_time; /* microseconds */
     doppel_histogram candidates;                        /* a check or add */
     doppel_histogram distances;                         /* of duplicates by content */

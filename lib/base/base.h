@@ -56,6 +56,11 @@ static inline void dp_copy_options(void *to, const void *from, size_t size) {
     memcpy(to, from, given < size ? given : size);
 }
 
+/* Any bytes as a slice. */
+static inline doppel_slice dp_bytes(const void *bytes, size_t length) {
+    return (doppel_slice){(const char *)bytes, length};
+}
+
 /* Bytes that grow. Zero is an empty buffer. */
 typedef struct dp_buffer {
     char *data;

@@ -80,9 +80,9 @@ bool dp_json_add(dp_buffer *out, const char *bytes, size_t length) {
     return !w.failed;
 }
 
-size_t doppel_json_string(const char *bytes, size_t length, char *to, size_t room) {
+size_t doppel_json_string(doppel_slice bytes, char *to, size_t room) {
     dp_json_writer w = {.to = to, .room = room ? room - 1 : 0};
-    dp_json_string(&w, (doppel_slice){bytes, length});
+    dp_json_string(&w, bytes);
     if (room)
         to[w.length < w.room ? w.length : w.room] = 0;
     return w.length;

@@ -38,20 +38,21 @@ void dp_finds_free(dp_finds *finds) {
 /* ---- kinds ---- */
 
 static const struct {
-    dp_reason reason;
+    doppel_reason reason;
     bool same_digest;
 } kinds[DP_FOUND_KINDS] = {
-    {DP_UNIQUE, false}, {DP_SAME_URL, false}, {DP_SAME_CONTENT, true}, {DP_SAME_CONTENT, false}, {DP_SAME_TITLE, false},
+    {DOPPEL_REASON_NONE, false},    {DOPPEL_REASON_URL, false},   {DOPPEL_REASON_CONTENT, true},
+    {DOPPEL_REASON_CONTENT, false}, {DOPPEL_REASON_TITLE, false},
 };
 
-uint8_t dp_found_kind(dp_reason reason, bool same_digest) {
+uint8_t dp_found_kind(doppel_reason reason, bool same_digest) {
     uint8_t kind = 0;
-    while (kinds[kind].reason != reason || (reason == DP_SAME_CONTENT && kinds[kind].same_digest != same_digest))
+    while (kinds[kind].reason != reason || (reason == DOPPEL_REASON_CONTENT && kinds[kind].same_digest != same_digest))
         kind++;
     return kind;
 }
 
-dp_reason dp_found_reason(uint8_t kind) {
+doppel_reason dp_found_reason(uint8_t kind) {
     return kinds[kind].reason;
 }
 
@@ -157,7 +158,7 @@ static doppel_status ask(const doppel_batch *batch, doppel_engine *engine, const
 
 static void note(const doppel_engine *engine, const doppel_verdict *verdict, dp_found *found) {
     const doppel_evidence *e = &verdict->evidence;
-    dp_reason reason = dp_reason_of(verdict->reason);
+    doppel_reason reason = verdict->reason;
     double similarity = dp_decide_similarity(reason, e);
     found->id_length = (uint32_t)verdict->original_id.length;
     found->similarity = similarity >= 0 ? (float)similarity : -1;

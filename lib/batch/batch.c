@@ -14,8 +14,8 @@ static doppel_status check_numbers(doppel_batch *batch, doppel_error *error) {
     doppel_batch_options *o = &batch->options;
     o->similarity = o->similarity == 0 ? USUAL_SIMILARITY : o->similarity;
     o->min_words = o->min_words ? o->min_words : USUAL_MIN_WORDS;
-    batch->distance = o->distance == 0 ? USUAL_DISTANCE : o->distance < 0 ? 0 : o->distance;
-    batch->by = o->by ? o->by : DOPPEL_BY_CONTENT;
+    batch->distance = o->distance = o->distance_zero ? 0 : o->distance ? o->distance : USUAL_DISTANCE;
+    batch->by = o->by = o->by ? o->by : DOPPEL_BY_CONTENT;
     if (!(o->similarity > 0 && o->similarity <= 1))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "similarity %g: above 0 and up to 1 is possible", o->similarity);
     if (o->method == DOPPEL_METHOD_SIMHASH && batch->distance > batch->bits)
@@ -227,7 +227,7 @@ size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffe
 /* A document that an index has. */
 static void get_found(const doppel_batch *batch, const dp_found *found, doppel_near *near) {
     near->a = batch->count + found->original;
-    near->reason = dp_reason_name(dp_found_reason(found->kind));
+    near->reason = dp_found_reason(found->kind);
     near->similarity = found->similarity < 0 ? NAN : (double)found->similarity;
     near->distance = found->distance;
     near->verified = found->verified;
@@ -241,7 +241,7 @@ void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near 
         get_found(batch, found, near);
     if (original == d)
         return;
-    near->reason = dp_reason_name((dp_reason)batch->reason[d]);
+    near->reason = (doppel_reason)batch->reason[d];
     near->similarity = batch->similarity[d] < 0 ? NAN : (double)batch->similarity[d];
     near->distance = -1;
     if (dp_doc_has_words(&batch->docs[d]) && dp_doc_has_words(&batch->docs[original]))

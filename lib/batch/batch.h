@@ -45,9 +45,9 @@ typedef struct dp_found {
 
 /* Files tell the same words from near content, which have one reason. */
 enum { DP_FOUND_KINDS = 5 };
-uint8_t dp_found_kind(dp_reason reason, bool same_digest);
+uint8_t dp_found_kind(doppel_reason reason, bool same_digest);
 /* And back, for a kind below DP_FOUND_KINDS. */
-dp_reason dp_found_reason(uint8_t kind);
+doppel_reason dp_found_reason(uint8_t kind);
 
 typedef struct dp_found_document {
     uint32_t document;
@@ -222,7 +222,7 @@ struct doppel_batch {
 
     uint32_t *original; /* once decided */
     float *similarity;  /* of it; negative: not known */
-    uint8_t *reason;    /* a dp_reason */
+    uint8_t *reason;    /* a doppel_reason */
     bool decided;
     doppel_batch_stats stats;
 };

@@ -67,7 +67,7 @@ static inline bool dp_decider_crowded(const dp_decider *w, uint32_t bucket) {
 }
 
 /* Notes whose copy a document is, and why. */
-static void deciding_settle(const dp_deciding *g, uint32_t d, uint32_t original, dp_reason reason,
+static void deciding_settle(const dp_deciding *g, uint32_t d, uint32_t original, doppel_reason reason,
                             const doppel_evidence *evidence) {
     double similarity = dp_decide_similarity(reason, evidence);
     g->batch->original[d] = original;
@@ -317,7 +317,7 @@ static doppel_status link_with(const dp_decider *w, uint32_t d, const uint32_t *
         doppel_status status = dp_verify(w->finder.verifier, k, d, &candidate);
         if (status != DOPPEL_OK)
             return status;
-        if (dp_decide(&g->rules, &candidate) != DP_UNIQUE)
+        if (dp_decide(&g->rules, &candidate) != DOPPEL_REASON_NONE)
             join_groups(g, k, d);
     }
     return DOPPEL_OK;
@@ -402,9 +402,9 @@ static doppel_status settle(const dp_decider *w, uint32_t d) {
     evidence->same_url = g->url_class && g->url_class[d] != DP_NO_DOCUMENT && g->url_class[d] == g->url_class[leader];
     evidence->title_similarity = dp_titles_similarity(&g->titles, d, leader);
     candidate.title = true;
-    dp_reason reason = dp_decide(&g->rules, &candidate);
-    if (reason == DP_UNIQUE)
-        reason = batch->by & DOPPEL_BY_CONTENT ? DP_SAME_CONTENT : DP_SAME_TITLE;
+    doppel_reason reason = dp_decide(&g->rules, &candidate);
+    if (reason == DOPPEL_REASON_NONE)
+        reason = batch->by & DOPPEL_BY_CONTENT ? DOPPEL_REASON_CONTENT : DOPPEL_REASON_TITLE;
     deciding_settle(g, d, leader, reason, evidence);
     return DOPPEL_OK;
 }
@@ -427,19 +427,20 @@ static doppel_status dp_link_any(dp_decider *w) {
 
 /* ---- one document ---- */
 
-/* The best original so far; DP_UNIQUE: none. */
+/* The best original so far; DOPPEL_REASON_NONE: none. */
 typedef struct choice {
     uint32_t original;
-    dp_reason reason;
+    doppel_reason reason;
     dp_candidate candidate;
 } choice;
 
 /* Takes a document that stays for the original, if it is one and a better one than that before it. Of equally good
  * ones the first in the order of keeping is. */
 static void consider(const dp_deciding *g, uint32_t original, dp_candidate *candidate, choice *best) {
-    dp_reason reason = dp_decide(&g->rules, candidate);
+    doppel_reason reason = dp_decide(&g->rules, candidate);
     candidate->number = dp_rank(&g->order, original);
-    if (reason != DP_UNIQUE && dp_decide_stronger(&g->rules, candidate, reason, &best->candidate, best->reason))
+    if (reason != DOPPEL_REASON_NONE &&
+        dp_decide_stronger(&g->rules, candidate, reason, &best->candidate, best->reason))
         *best = (choice){original, reason, *candidate};
 }
 
@@ -560,20 +561,20 @@ static doppel_status keep(dp_decider *w, uint32_t d) {
 static doppel_status find_original(dp_decider *w, uint32_t d, choice *best) {
     doppel_status status = DOPPEL_OK;
     find_same(w->g, d, best);
-    if (best->reason == DP_UNIQUE)
+    if (best->reason == DOPPEL_REASON_NONE)
         status = find_near(w, d, best);
-    if (status == DOPPEL_OK && best->reason == DP_UNIQUE)
+    if (status == DOPPEL_OK && best->reason == DOPPEL_REASON_NONE)
         find_title(w->g, d, best);
     return status;
 }
 
 static doppel_status decide(dp_decider *w, uint32_t d) {
     doppel_batch *batch = w->g->batch;
-    choice best = {.reason = DP_UNIQUE};
+    choice best = {.reason = DOPPEL_REASON_NONE};
     doppel_status status = d >= batch->known ? find_original(w, d, &best) : DOPPEL_OK;
     if (status != DOPPEL_OK)
         return status;
-    if (best.reason == DP_UNIQUE)
+    if (best.reason == DOPPEL_REASON_NONE)
         return keep(w, d);
     deciding_settle(w->g, d, best.original, best.reason, &best.candidate.evidence);
     return DOPPEL_OK;
@@ -649,13 +650,13 @@ static void count_groups(doppel_batch *batch) {
         stats->kept += original == i;
         /* The reason of one that stays serves to mark it as counted, and is cleared below. */
         if (original != i && !batch->reason[original]) {
-            batch->reason[original] = DP_SAME_TITLE;
+            batch->reason[original] = DOPPEL_REASON_TITLE;
             stats->groups++;
         }
     }
     for (size_t i = 0; i < batch->count; i++)
         if (batch->original[i] == i)
-            batch->reason[i] = DP_UNIQUE;
+            batch->reason[i] = DOPPEL_REASON_NONE;
 }
 
 static doppel_status decide_all(doppel_batch *batch, doppel_error *error) {

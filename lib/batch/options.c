@@ -92,7 +92,7 @@ bool dp_options_parse(char *text, doppel_batch_options *o, const char **recipe, 
     o->method = (doppel_method)strtol(value_of(text, "method"), NULL, 10);
     o->similarity = strtod(value_of(text, "similarity"), NULL);
     o->distance = (int)strtol(value_of(text, "distance"), NULL, 10);
-    o->distance = o->distance ? o->distance : -1;
+    o->distance_zero = o->distance == 0;
     o->bands = (int)bands;
     o->rows = (int)rows;
     o->min_words = strtoull(value_of(text, "min_words"), NULL, 10);

@@ -78,10 +78,10 @@ static doppel_status compare(dp_pairing *p, dp_finding *f, uint32_t a, const uin
         doppel_status status = dp_verify(f->finder.verifier, twin, k, &candidate);
         if (status != DOPPEL_OK)
             return status;
-        dp_reason reason = dp_decide(&p->rules, &candidate);
-        pair.reason = dp_reason_name(reason);
+        doppel_reason reason = dp_decide(&p->rules, &candidate);
+        pair.reason = reason;
         pair.similarity = (double)(float)candidate.evidence.similarity; /* as doppel_batch_get gives it */
-        if (reason != DP_UNIQUE && !add_chain(p, f, &pair, k, p->collapse ? NULL : p->next_twin))
+        if (reason != DOPPEL_REASON_NONE && !add_chain(p, f, &pair, k, p->collapse ? NULL : p->next_twin))
             return DOPPEL_ERROR_MEMORY;
     }
     return DOPPEL_OK;
@@ -119,7 +119,7 @@ static int compare_pairs(const void *x, const void *y) {
     const doppel_near *a = x, *b = y;
     if (a->b != b->b)
         return a->b < b->b ? -1 : 1;
-    dp_reason reason_a = dp_reason_of(a->reason), reason_b = dp_reason_of(b->reason);
+    doppel_reason reason_a = a->reason, reason_b = b->reason;
     return dp_reason_stronger(reason_b, reason_a) - dp_reason_stronger(reason_a, reason_b);
 }
 
@@ -131,7 +131,7 @@ static void sort_pairs(dp_finding *f, size_t from) {
     for (size_t i = from; i < f->count; i++)
         if (i == from || f->pair[i].b != f->pair[kept - 1].b)
             f->pair[kept++] = f->pair[i];
-        else if (isnan(f->pair[kept - 1].similarity) && dp_reason_of(f->pair[i].reason) == DP_SAME_CONTENT)
+        else if (isnan(f->pair[kept - 1].similarity) && f->pair[i].reason == DOPPEL_REASON_CONTENT)
             f->pair[kept - 1].similarity = f->pair[i].similarity;
     f->count = kept;
 }
@@ -139,7 +139,7 @@ static void sort_pairs(dp_finding *f, size_t from) {
 /* Those with the title, or one near it. */
 static bool add_titles(dp_pairing *p, dp_finding *f, uint32_t a) {
     const dp_titles *titles = &p->titles;
-    doppel_near pair = {.a = a, .reason = dp_reason_name(DP_SAME_TITLE), .similarity = 1};
+    doppel_near pair = {.a = a, .reason = DOPPEL_REASON_TITLE, .similarity = 1};
     uint32_t class = titles->of ? titles->of[a] : DP_NO_DOCUMENT;
     if (class == DP_NO_DOCUMENT)
         return true;
@@ -156,8 +156,8 @@ static doppel_status pairs_find(dp_pairing *p, dp_finding *f, uint32_t a) {
     const doppel_batch *batch = p->batch;
     size_t from = f->count;
     bool copy = batch->docs[a].twin != a;
-    doppel_near same = {.a = a, .reason = dp_reason_name(DP_SAME_CONTENT), .similarity = 1};
-    doppel_near url = {.a = a, .reason = dp_reason_name(DP_SAME_URL), .similarity = NAN};
+    doppel_near same = {.a = a, .reason = DOPPEL_REASON_CONTENT, .similarity = 1};
+    doppel_near url = {.a = a, .reason = DOPPEL_REASON_URL, .similarity = NAN};
     if (!(p->collapse && copy) && !add_chain(p, f, &same, p->next_twin[a], p->next_twin))
         return DOPPEL_ERROR_MEMORY;
     if (p->next_url && !add_chain(p, f, &url, p->next_url[a], p->next_url))
@@ -317,9 +317,9 @@ static void finish(dp_pairing *p) {
     dp_looks_free(&p->looks);
 }
 
-doppel_status doppel_batch_pairs(doppel_batch *batch, bool collapse,
-                                 doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user), void *user,
-                                 doppel_error *error) {
+doppel_status doppel_batch_find_pairs(doppel_batch *batch, bool collapse,
+                                      doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user),
+                                      void *user, doppel_error *error) {
     dp_pairing p = {.batch = batch, .rules = dp_batch_rules(batch), .collapse = collapse};
     if (batch->against || batch->finds.count)
         return dp_fail(error, DOPPEL_ERROR_USAGE,

@@ -61,9 +61,9 @@ static doppel_status note_address(worker *w, const doppel_document *d, const dop
     doppel_url_parts parts;
     doppel_status status = DOPPEL_OK;
     if (batch->scope_kind == DP_SCOPE_HOST || batch->scope_kind == DP_SCOPE_DOMAIN) {
-        if ((status = dp_url_make((doppel_slice){d->url, d->url_length}, NULL, without, &w->url)) != DOPPEL_OK)
+        if ((status = dp_url_make(d->url, NULL, without, &w->url)) != DOPPEL_OK)
             return status;
-        doppel_url_split(w->url.data, w->url.size, &parts);
+        doppel_url_split((doppel_slice){w->url.data, w->url.size}, &parts);
         const doppel_slice *part = batch->scope_kind == DP_SCOPE_HOST ? &parts.host : &parts.domain;
         s->scope = part->length ? dp_murmur3(part->data, part->length, 0) : 0;
     } else if (batch->scope_kind == DP_SCOPE_FIELD) {
@@ -84,8 +84,9 @@ static doppel_status note_address(worker *w, const doppel_document *d, const dop
 /* Without words, the bytes say what is the same: those of the text, or of the page that it is taken from. */
 static doppel_status note_bytes(const doppel_document *d, dp_sketched *s) {
     uint8_t digest[EVP_MAX_MD_SIZE];
-    bool page = d->html && !d->text_length;
-    if (!EVP_Digest(page ? d->html : d->text, page ? d->html_length : d->text_length, digest, NULL, EVP_sha256(), NULL))
+    bool page = d->html.data && !d->text.length;
+    if (!EVP_Digest(page ? d->html.data : d->text.data, page ? d->html.length : d->text.length, digest, NULL,
+                    EVP_sha256(), NULL))
         return DOPPEL_ERROR_MEMORY;
     memcpy(s->doc.digest, digest, sizeof s->doc.digest);
     return DOPPEL_OK;
@@ -149,11 +150,11 @@ static doppel_status tell_file(worker *w, doppel_output *output) {
     size_t length = w->file.size - 1;
     dp_seen_file_get(w->file.data, &seen);
     dp_entry entry = {.size = sizeof entry + sizeof seen + length, .kind = DP_ENTRY_FILE};
-    doppel_status status = doppel_output_write(output, &entry, sizeof entry);
+    doppel_status status = doppel_output_write(output, dp_bytes(&entry, sizeof entry));
     if (status == DOPPEL_OK)
-        status = doppel_output_write(output, &seen, sizeof seen);
+        status = doppel_output_write(output, dp_bytes(&seen, sizeof seen));
     if (status == DOPPEL_OK)
-        status = doppel_output_write(output, w->file.data, length);
+        status = doppel_output_write(output, (doppel_slice){w->file.data, length});
     w->file_told = status == DOPPEL_OK;
     return status;
 }
@@ -172,11 +173,11 @@ static doppel_status pack(const dp_sketched *s, const doppel_slice *part, size_t
     dp_entry entry = {.size = sizeof entry + sizeof *s, .kind = DP_ENTRY_DOCUMENT};
     for (size_t i = 0; i < parts; i++)
         entry.size += part[i].length;
-    doppel_status status = doppel_output_write(output, &entry, sizeof entry);
+    doppel_status status = doppel_output_write(output, dp_bytes(&entry, sizeof entry));
     if (status == DOPPEL_OK)
-        status = doppel_output_write(output, s, sizeof *s);
+        status = doppel_output_write(output, dp_bytes(s, sizeof *s));
     for (size_t i = 0; i < parts && status == DOPPEL_OK; i++)
-        status = doppel_output_write(output, part[i].data, part[i].length);
+        status = doppel_output_write(output, part[i]);
     return status;
 }
 
@@ -188,20 +189,20 @@ static doppel_status sketch_document(worker *w, const doppel_document *d, doppel
     doppel_page page;
     doppel_slice title = {NULL, 0};
     memset(&s, 0, sizeof s); /* what lies between its members goes to a file, too */
-    s.doc.id_length = (uint32_t)d->id_length;
+    s.doc.id_length = (uint32_t)d->id.length;
     s.line = d->line;
     doppel_status status = doppel_document_text(w->pages, d, batch->options.content, &page);
     if (status == DOPPEL_OK && w->titles)
-        status = dp_title_normalise(w->titles, page.title, page.title_length, &title);
+        status = dp_title_normalise(w->titles, page.title.data, page.title.length, &title);
     if (status == DOPPEL_OK)
-        status = doppel_sketcher_run(w->sketcher, page.text, page.text_length, &sketch);
+        status = doppel_sketcher_run(w->sketcher, page.text, &sketch);
     if (status != DOPPEL_OK)
         return status;
     note_sketch(batch, &sketch, &s);
     if (!sketch.words && (status = note_bytes(d, &s)) != DOPPEL_OK)
         return status;
     s.title_length = (uint32_t)title.length;
-    const dp_keep_document kept_by = {{d->url, d->url_length}, page.text_length, d->extra};
+    const dp_keep_document kept_by = {{d->url.data, d->url.length}, page.text.length, d->extra};
     dp_keep_rank(&batch->keep, &kept_by, s.rank);
     if (s.keys)
         status = dp_bands_keys(sketch.set, sketch.set_count, batch->stats.bands, batch->stats.rows, keys);
@@ -209,7 +210,7 @@ static doppel_status sketch_document(worker *w, const doppel_document *d, doppel
         status = note_address(w, d, &page, &s);
     if (status == DOPPEL_OK)
         status = look_up(w, &sketch, title, &s.found);
-    doppel_slice part[] = {{d->id, d->id_length},
+    doppel_slice part[] = {{d->id.data, d->id.length},
                            title,
                            {w->verdict.original_id.data, s.found.id_length},
                            {(const char *)keys, s.keys * sizeof *keys},
@@ -229,8 +230,8 @@ static doppel_status take_document(void *state, const doppel_document *d, doppel
 }
 
 /* doppel_work.emit */
-static doppel_status take_entries(void *user, const char *bytes, size_t length) {
-    return dp_note_entries(user, bytes, length, 0);
+static doppel_status take_entries(void *user, doppel_slice bytes) {
+    return dp_note_entries(user, bytes.data, bytes.length, 0);
 }
 
 doppel_work dp_sketch_work(doppel_batch *batch) {

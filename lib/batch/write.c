@@ -42,8 +42,8 @@ static doppel_status begin(void *user, void **state) {
 }
 
 static doppel_status write_member(doppel_output *output, const char *name, const char *value, size_t length) {
-    doppel_status status = doppel_output_write(output, name, strlen(name));
-    return status == DOPPEL_OK ? doppel_output_json(output, value, length) : status;
+    doppel_status status = doppel_output_write(output, doppel_slice_of(name));
+    return status == DOPPEL_OK ? doppel_output_json(output, (doppel_slice){value, length}) : status;
 }
 
 /* A record of a document that does not come as one. */
@@ -51,32 +51,32 @@ static doppel_status make_record(maker *m, const doppel_document *d, doppel_outp
     doppel_page page;
     doppel_status status = doppel_document_text(m->pages, d, m->content, &page);
     if (status == DOPPEL_OK)
-        status = write_member(output, "{\"id\":", d->id, d->id_length);
-    if (status == DOPPEL_OK && d->url)
-        status = write_member(output, ",\"url\":", d->url, d->url_length);
-    if (status == DOPPEL_OK && page.title)
-        status = write_member(output, ",\"title\":", page.title, page.title_length);
+        status = write_member(output, "{\"id\":", d->id.data, d->id.length);
+    if (status == DOPPEL_OK && d->url.data)
+        status = write_member(output, ",\"url\":", d->url.data, d->url.length);
+    if (status == DOPPEL_OK && page.title.data)
+        status = write_member(output, ",\"title\":", page.title.data, page.title.length);
     if (status == DOPPEL_OK)
-        status = write_member(output, ",\"text\":", page.text, page.text_length);
-    return status == DOPPEL_OK ? doppel_output_write(output, "}\n", 2) : status;
+        status = write_member(output, ",\"text\":", page.text.data, page.text.length);
+    return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of("}\n")) : status;
 }
 
 static doppel_status write_record(void *state, const doppel_document *d, doppel_output *output) {
-    if (!d->record)
+    if (!d->record.data)
         return make_record(state, d, output);
     /* Where lines end in CR LF, they do so in the output. */
-    size_t length = d->record_length + (d->record[d->record_length] == '\r');
-    doppel_status status = doppel_output_write(output, d->record, length);
-    return status == DOPPEL_OK ? doppel_output_write(output, "\n", 1) : status;
+    size_t length = d->record.length + (d->record.data[d->record.length] == '\r');
+    doppel_status status = doppel_output_write(output, (doppel_slice){d->record.data, length});
+    return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of("\n")) : status;
 }
 
 /* doppel_work.emit */
-static doppel_status take_records(void *user, const char *bytes, size_t length) {
+static doppel_status take_records(void *user, doppel_slice bytes) {
     writing *w = user;
-    const char *end_of_all = bytes + length;
+    const char *end_of_all = bytes.data + bytes.length;
     doppel_status status = DOPPEL_OK;
-    while (bytes < end_of_all && status == DOPPEL_OK) {
-        const char *line_end = memchr(bytes, '\n', (size_t)(end_of_all - bytes));
+    while (bytes.data < end_of_all && status == DOPPEL_OK) {
+        const char *line_end = memchr(bytes.data, '\n', (size_t)(end_of_all - bytes.data));
         doppel_near near;
         if (w->position >= w->batch->count) {
             w->limit = w->batch->limit_reached;
@@ -84,8 +84,8 @@ static doppel_status take_records(void *user, const char *bytes, size_t length) 
             return DOPPEL_ERROR_INTERRUPTED;
         }
         doppel_batch_get(w->batch, w->position++, &near);
-        status = w->document((doppel_slice){bytes, (size_t)(line_end - bytes)}, &near, w->user);
-        bytes = line_end + 1;
+        status = w->document((doppel_slice){bytes.data, (size_t)(line_end - bytes.data)}, &near, w->user);
+        bytes.data = line_end + 1;
     }
     return status;
 }

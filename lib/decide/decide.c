@@ -10,29 +10,22 @@ static const struct {
     const char *name;
     int rank; /* less is stronger */
     size_t counter;
-} reasons[DP_REASONS] = {
-    [DP_SAME_URL] = {"exact_url", 0, 0},
-    [DP_SAME_CONTENT] = {"content_hash", 1, 1},
-    [DP_SAME_TITLE] = {"title_similarity", 2, 2},
-    [DP_UNIQUE] = {NULL, 3, DP_COUNTERS},
+} reasons[DOPPEL_REASONS] = {
+    [DOPPEL_REASON_URL] = {"exact_url", 0, 0},
+    [DOPPEL_REASON_CONTENT] = {"content_hash", 1, 1},
+    [DOPPEL_REASON_TITLE] = {"title_similarity", 2, 2},
+    [DOPPEL_REASON_NONE] = {NULL, 3, DP_COUNTERS},
 };
 
-const char *dp_reason_name(dp_reason reason) {
-    return reasons[reason].name;
+const char *doppel_reason_name(doppel_reason reason) {
+    return (unsigned)reason < DOPPEL_REASONS ? reasons[reason].name : NULL;
 }
 
-dp_reason dp_reason_of(const char *name) {
-    for (int i = DP_SAME_URL; i < DP_REASONS; i++)
-        if (name && !strcmp(name, dp_reason_name((dp_reason)i)))
-            return (dp_reason)i;
-    return DP_UNIQUE;
-}
-
-bool dp_reason_stronger(dp_reason a, dp_reason b) {
+bool dp_reason_stronger(doppel_reason a, doppel_reason b) {
     return reasons[a].rank < reasons[b].rank;
 }
 
-size_t dp_reason_counter(dp_reason reason) {
+size_t dp_reason_counter(doppel_reason reason) {
     return reasons[reason].counter;
 }
 
@@ -54,16 +47,16 @@ static bool is_vetoed(const dp_rules *rules, const doppel_evidence *evidence) {
     return rules->title_veto && rules->by_similarity && evidence->similarity < rules->similarity / 2;
 }
 
-dp_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate) {
+doppel_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate) {
     const doppel_evidence *evidence = &candidate->evidence;
     if (evidence->same_url)
-        return DP_SAME_URL;
+        return DOPPEL_REASON_URL;
     if (evidence->same_digest || (candidate->content && is_near(rules, evidence)))
-        return DP_SAME_CONTENT;
+        return DOPPEL_REASON_CONTENT;
     if (rules->titles && candidate->title && evidence->title_similarity >= rules->title_similarity &&
         !is_vetoed(rules, evidence))
-        return DP_SAME_TITLE;
-    return DP_UNIQUE;
+        return DOPPEL_REASON_TITLE;
+    return DOPPEL_REASON_NONE;
 }
 
 /* Of content that is near but not the same. */
@@ -80,30 +73,31 @@ static double title_confidence(const doppel_evidence *evidence) {
     return (evidence->title_similarity + evidence->similarity) / 2;
 }
 
-double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence) {
+double dp_decide_confidence(const dp_rules *rules, doppel_reason reason, const doppel_evidence *evidence) {
     switch (reason) {
-    case DP_UNIQUE: return 0;
-    case DP_SAME_URL: return 1;
-    case DP_SAME_CONTENT: return evidence->same_digest ? 1 : content_confidence(rules, evidence);
-    case DP_SAME_TITLE: return title_confidence(evidence);
+    case DOPPEL_REASON_NONE:
+    case DOPPEL_REASONS: return 0;
+    case DOPPEL_REASON_URL: return 1;
+    case DOPPEL_REASON_CONTENT: return evidence->same_digest ? 1 : content_confidence(rules, evidence);
+    case DOPPEL_REASON_TITLE: return title_confidence(evidence);
     }
     return 0;
 }
 
-double dp_decide_similarity(dp_reason reason, const doppel_evidence *evidence) {
-    return reason == DP_SAME_TITLE ? evidence->title_similarity : evidence->similarity;
+double dp_decide_similarity(doppel_reason reason, const doppel_evidence *evidence) {
+    return reason == DOPPEL_REASON_TITLE ? evidence->title_similarity : evidence->similarity;
 }
 
 /* Less is nearer; what is not known is farthest. */
-static double farness(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence) {
+static double farness(const dp_rules *rules, doppel_reason reason, const doppel_evidence *evidence) {
     double similarity = dp_decide_similarity(reason, evidence);
-    if (reason != DP_SAME_TITLE && !rules->by_similarity)
+    if (reason != DOPPEL_REASON_TITLE && !rules->by_similarity)
         return evidence->distance < 0 ? INFINITY : (double)evidence->distance;
     return isnan(similarity) ? INFINITY : -similarity;
 }
 
-bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, dp_reason reason_a, const dp_candidate *b,
-                        dp_reason reason_b) {
+bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, doppel_reason reason_a, const dp_candidate *b,
+                        doppel_reason reason_b) {
     if (reason_a != reason_b)
         return dp_reason_stronger(reason_a, reason_b);
     if (a->evidence.same_digest != b->evidence.same_digest)

@@ -10,18 +10,14 @@
 
 /* ---- reasons: decide.c ---- */
 
-/* The order of `verdicts_by`; files have these numbers. */
-typedef enum dp_reason { DP_UNIQUE, DP_SAME_URL, DP_SAME_CONTENT, DP_SAME_TITLE } dp_reason;
-enum { DP_REASONS = 4, DP_COUNTERS = 3 };
+/* Files have the numbers of doppel_reason. */
+enum { DP_COUNTERS = 3 };
 
-/* "exact_url", "content_hash", "title_similarity"; NULL for DP_UNIQUE. */
-const char *dp_reason_name(dp_reason reason);
-/* And back; DP_UNIQUE: it is none of them. */
-dp_reason dp_reason_of(const char *name);
 /* Whether one reason is stronger evidence than another: the URL, then the content, then the title, then none. */
-bool dp_reason_stronger(dp_reason a, dp_reason b);
-/* Where duplicates of a reason are counted in `duplicates_by`, which has DP_COUNTERS places; not for DP_UNIQUE. */
-size_t dp_reason_counter(dp_reason reason);
+bool dp_reason_stronger(doppel_reason a, doppel_reason b);
+/* Where the duplicates of a reason are counted in a store, which has DP_COUNTERS counters; not for
+ * DOPPEL_REASON_NONE. */
+size_t dp_reason_counter(doppel_reason reason);
 
 /* ---- one document against another: decide.c ---- */
 
@@ -45,27 +41,27 @@ typedef struct dp_candidate {
 /* Evidence about which nothing is known. */
 doppel_evidence dp_evidence_none(void);
 
-/* By what it is an original of the new document; DP_UNIQUE: it is not. */
-dp_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate);
+/* By what it is an original of the new document; DOPPEL_REASON_NONE: it is not. */
+doppel_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate);
 
 /* 1 for the URL and the same words; the similarity, else 1 - distance/bits; the title similarity, or its mean with the
  * content similarity where that was measured. */
-double dp_decide_confidence(const dp_rules *rules, dp_reason reason, const doppel_evidence *evidence);
+double dp_decide_confidence(const dp_rules *rules, doppel_reason reason, const doppel_evidence *evidence);
 
 /* How similar the two are in what counts for a reason: their titles, else their contents; NaN: not known. */
-double dp_decide_similarity(dp_reason reason, const doppel_evidence *evidence);
+double dp_decide_similarity(doppel_reason reason, const doppel_evidence *evidence);
 
 /* Whether `a` (that counts by `reason_a`) is a better original than `b`: the stronger kind, the same words before near
  * ones, the more similar (or less distant), the lower number. */
-bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, dp_reason reason_a, const dp_candidate *b,
-                        dp_reason reason_b);
+bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, doppel_reason reason_a, const dp_candidate *b,
+                        doppel_reason reason_b);
 
 /* ---- verdicts: verdict.c ---- */
 
 /* Fills a verdict: flags (known and replaced are cleared), reason, confidence, evidence (NULL: none) and copies of both
  * ids (the document's own, the original's; data NULL: none), which may not be the verdict's own. Memory that the
  * verdict holds is used again. Errors: DOPPEL_ERROR_MEMORY. */
-doppel_status dp_verdict_set(doppel_verdict *verdict, const dp_rules *rules, dp_reason reason,
+doppel_status dp_verdict_set(doppel_verdict *verdict, const dp_rules *rules, doppel_reason reason,
                              const doppel_evidence *evidence, const doppel_slice ids[2]);
 /* Only the ids. */
 doppel_status dp_verdict_name(doppel_verdict *verdict, const doppel_slice ids[2]);

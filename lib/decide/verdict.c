@@ -9,7 +9,7 @@
 void doppel_verdict_free(doppel_verdict *verdict) {
     if (!verdict)
         return;
-    free(verdict->held);
+    free(verdict->memory);
     *verdict = (doppel_verdict){0};
 }
 
@@ -27,20 +27,20 @@ static char *hold(char *at, doppel_slice id, doppel_slice *held) {
 doppel_status dp_verdict_name(doppel_verdict *verdict, const doppel_slice ids[2]) {
     verdict->id = verdict->original_id = (doppel_slice){NULL, 0};
     /* One byte more, so that an empty id has a place, too. */
-    if (!dp_reserve(&verdict->held, &verdict->held_room, ids[0].length + ids[1].length + 1, 1))
+    if (!dp_reserve(&verdict->memory, &verdict->memory_size, ids[0].length + ids[1].length + 1, 1))
         return DOPPEL_ERROR_MEMORY;
-    hold(hold(verdict->held, ids[0], &verdict->id), ids[1], &verdict->original_id);
+    hold(hold(verdict->memory, ids[0], &verdict->id), ids[1], &verdict->original_id);
     return DOPPEL_OK;
 }
 
-doppel_status dp_verdict_set(doppel_verdict *verdict, const dp_rules *rules, dp_reason reason,
+doppel_status dp_verdict_set(doppel_verdict *verdict, const dp_rules *rules, doppel_reason reason,
                              const doppel_evidence *evidence, const doppel_slice ids[2]) {
-    verdict->is_duplicate = reason != DP_UNIQUE;
+    verdict->is_duplicate = reason != DOPPEL_REASON_NONE;
     verdict->known = verdict->replaced = false;
-    verdict->reason = dp_reason_name(reason);
+    verdict->reason = reason;
     verdict->evidence = evidence ? *evidence : dp_evidence_none();
     verdict->confidence = dp_decide_confidence(rules, reason, &verdict->evidence);
-    doppel_slice original = reason != DP_UNIQUE ? ids[1] : (doppel_slice){NULL, 0};
+    doppel_slice original = reason != DOPPEL_REASON_NONE ? ids[1] : (doppel_slice){NULL, 0};
     return dp_verdict_name(verdict, (doppel_slice[]){ids[0], original});
 }
 
@@ -85,7 +85,7 @@ size_t doppel_verdict_json(const doppel_verdict *verdict, bool lead, char *to, s
     if (verdict->replaced)
         put_bool(&w, "replaced", true);
     put_share(&w, "confidence", verdict->confidence);
-    put_string(&w, "reason", (doppel_slice){verdict->reason, verdict->reason ? strlen(verdict->reason) : 0});
+    put_string(&w, "reason", doppel_slice_of(doppel_reason_name(verdict->reason)));
     put_string(&w, "originalId", verdict->original_id);
     put_evidence(&w, &verdict->evidence);
     dp_json_text(&w, "}");

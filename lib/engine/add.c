@@ -29,7 +29,7 @@ static doppel_status restore_find(decision *d) {
     uint64_t number;
     dp_trace trace;
     bool found = false;
-    d->found = (dp_original){.reason = DP_UNIQUE, .best.evidence = dp_evidence_none()};
+    d->found = (dp_original){.reason = DOPPEL_REASON_NONE, .best.evidence = dp_evidence_none()};
     if (!stored->original_id.data)
         return DOPPEL_OK;
     DP_TRY(dp_find_name(d->worker, DP_KEY_ID, stored->original_id, &number, d->error));
@@ -37,10 +37,10 @@ static doppel_status restore_find(decision *d) {
         DP_TRY(dp_look_trace(d->look, number, &trace, &found, d->error));
     if (!found || trace.kind != DP_TRACE_DOCUMENT)
         return dp_fail(d->error, DOPPEL_ERROR_INPUT, "a copy whose original is not there");
-    d->found = (dp_original){.reason = dp_reason_of(stored->reason),
+    d->found = (dp_original){.reason = stored->reason,
                              .best = {.number = number, .evidence = stored->evidence},
                              .original_id = stored->original_id};
-    if (d->found.reason == DP_UNIQUE)
+    if (d->found.reason == DOPPEL_REASON_NONE)
         return dp_fail(d->error, DOPPEL_ERROR_INPUT, "a copy for a reason that is not known");
     return DOPPEL_OK;
 }
@@ -48,15 +48,15 @@ static doppel_status restore_find(decision *d) {
 /* Queues how often it was met again; `trace` is what it leaves now. */
 static doppel_status restore_counts(decision *d, const dp_trace *trace) {
     const doppel_stored *stored = d->query->restore;
-    for (int i = 0; i < DP_REASONS - 1; i++) {
+    for (int i = DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++) {
         const dp_pending p = {.change = {.count = trace->number,
                                          .count_at = stored->last_duplicate,
-                                         .count_reason = (uint8_t)(i + 1),
+                                         .count_reason = (uint8_t)i,
                                          .count_times = stored->duplicates_by[i]}};
         if (stored->duplicates_by[i])
             DP_TRY(d->look->kind->queue(d->look, &p, d->error));
     }
-    uint64_t titles = stored->duplicates_by[DP_SAME_TITLE - 1];
+    uint64_t titles = stored->duplicates_by[DOPPEL_REASON_TITLE];
     return titles && trace->title.length ? d->look->kind->title_seen(d->look, trace->title, titles, d->error)
                                          : DOPPEL_OK;
 }
@@ -127,7 +127,7 @@ static doppel_status refresh(decision *d) {
 }
 
 static bool may_refresh(const decision *d) {
-    return d->found.reason == DP_SAME_URL && d->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH;
+    return d->found.reason == DOPPEL_REASON_URL && d->engine->options.on_same_url == DOPPEL_SAME_URL_REFRESH;
 }
 
 doppel_status dp_find_refreshed(dp_worker *worker, const dp_query *query, dp_original *found, doppel_error *error) {
@@ -141,7 +141,7 @@ doppel_status dp_find_refreshed(dp_worker *worker, const dp_query *query, dp_ori
 
 /* The number of what was found when that is the document itself; else 0. */
 static uint64_t itself(const decision *d) {
-    return d->found.reason != DP_UNIQUE && is_from(d->query, d->found.origin) ? d->found.best.number : 0;
+    return d->found.reason != DOPPEL_REASON_NONE && is_from(d->query, d->found.origin) ? d->found.best.number : 0;
 }
 
 /* What it is a copy of. *again: of itself. */
@@ -161,7 +161,7 @@ static doppel_status look_up(decision *d, uint64_t *again) {
     DP_TRY(look_up_id(d, again));
     if (!*again)
         DP_TRY(look_up_rest(d, again));
-    if (*again || !d->holder || d->found.reason != DP_UNIQUE)
+    if (*again || !d->holder || d->found.reason != DOPPEL_REASON_NONE)
         return DOPPEL_OK;
     /* Nothing but its id is like the holder of that: it takes the place. */
     bool found;
@@ -174,7 +174,7 @@ static doppel_status look_up(decision *d, uint64_t *again) {
 
 /* Whether all of it is stored: of a copy that is put back, all that there is. */
 static bool is_whole(const decision *d) {
-    return d->found.reason == DP_UNIQUE || d->query->restore ||
+    return d->found.reason == DOPPEL_REASON_NONE || d->query->restore ||
            d->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
 }
 
@@ -208,7 +208,7 @@ static bool encode(decision *d, dp_pending *p, const dp_record *record) {
 
 /* Whether it is a copy by its URL or title whose words are not its original's. */
 static bool has_own_words(const decision *d) {
-    return (d->found.reason == DP_SAME_URL || d->found.reason == DP_SAME_TITLE) && d->query->has_digest &&
+    return (d->found.reason == DOPPEL_REASON_URL || d->found.reason == DOPPEL_REASON_TITLE) && d->query->has_digest &&
            !d->found.best.evidence.same_digest;
 }
 
@@ -232,10 +232,10 @@ static dp_trace make_trace(const decision *d, uint64_t number) {
     }
     if (q->has_digest)
         memcpy(trace.digest, q->digest, sizeof trace.digest);
-    if (d->found.reason == DP_UNIQUE)
+    if (d->found.reason == DOPPEL_REASON_NONE)
         return trace;
     /* The document that has the URL is found by it; a second one would only make its list longer. */
-    if (d->found.reason == DP_SAME_URL)
+    if (d->found.reason == DOPPEL_REASON_URL)
         trace.url_hash = 0;
     trace.kind = DP_TRACE_COPY;
     trace.of = d->found.best.number;
@@ -268,7 +268,7 @@ static doppel_status queue_document(decision *d, dp_pending *p) {
         return dp_no_memory(d->error);
     p->added = true;
     p->change.number = number;
-    p->change.link = d->found.reason != DP_UNIQUE ? p->trace.of : 0;
+    p->change.link = d->found.reason != DOPPEL_REASON_NONE ? p->trace.of : 0;
     return d->look->kind->queue(d->look, p, d->error);
 }
 
@@ -321,7 +321,7 @@ static doppel_status count_title(decision *d) {
 /* Whether the document itself is to be remembered. A copy without a name of its own has nothing to add. */
 static doppel_status is_kept(decision *d, bool *kept) {
     uint64_t number = 0;
-    bool copy = d->found.reason != DP_UNIQUE;
+    bool copy = d->found.reason != DOPPEL_REASON_NONE;
     *kept = !copy || d->query->restore || d->engine->options.on_duplicate != DOPPEL_DUPLICATE_SKIP;
     if (*kept && copy && !d->query->id_given)
         DP_TRY(dp_find_name(d->worker, DP_KEY_ID, d->query->id, &number, d->error));
@@ -333,7 +333,7 @@ static doppel_status queue_changes(decision *d) {
     dp_pending p = {.added = false};
     bool kept;
     DP_TRY(is_kept(d, &kept));
-    if (d->found.reason != DP_UNIQUE && !d->query->restore) {
+    if (d->found.reason != DOPPEL_REASON_NONE && !d->query->restore) {
         p.change.count = d->found.best.number;
         p.change.count_at = d->look->now;
         p.change.count_reason = (uint8_t)d->found.reason;
@@ -348,7 +348,7 @@ static doppel_status queue_changes(decision *d) {
         DP_TRY(dp_queue_removal(d->look, &d->gone[i], d->error));
     if (d->query->restore)
         return restore_counts(d, &p.trace);
-    return d->found.reason == DP_SAME_TITLE ? count_title(d) : DOPPEL_OK;
+    return d->found.reason == DOPPEL_REASON_TITLE ? count_title(d) : DOPPEL_OK;
 }
 
 /* ---- one query ---- */
@@ -361,7 +361,7 @@ static doppel_status give_again(decision *d, uint64_t number, doppel_verdict *ve
     if (!found)
         return dp_fail(d->error, DOPPEL_ERROR_STORE, "document %llu cannot be read", (unsigned long long)number);
     const doppel_slice ids[2] = {record.id, record.original_id};
-    d->found.reason = (dp_reason)record.reason;
+    d->found.reason = (doppel_reason)record.reason;
     doppel_evidence evidence = record.reason ? record.evidence : dp_evidence_none();
     if (dp_verdict_set(verdict, &d->engine->rules, d->found.reason, &evidence, ids) != DOPPEL_OK)
         return dp_no_memory(d->error);
@@ -410,6 +410,8 @@ static attempt decide_ready(dp_worker *worker, const dp_adds *adds, size_t ready
         doppel_error why = {0};
         size_t i = adds->done + made.count++;
         adds->add[i].status = decide_query(worker, adds->query[i], &adds->add[i], &why);
+        if (adds->add[i].error)
+            *adds->add[i].error = why;
         if (adds->add[i].status == DOPPEL_OK || made.first != SIZE_MAX)
             continue;
         made.first = i;
@@ -430,6 +432,8 @@ static void fail_from(dp_adds *adds, size_t from, size_t to, doppel_status statu
         if (adds->add[i].status != DOPPEL_OK)
             continue;
         adds->add[i].status = status;
+        if (adds->add[i].error)
+            *adds->add[i].error = *why;
         note_failure(adds, i, why);
     }
 }

@@ -34,7 +34,7 @@ void dp_engine_count(doppel_engine *engine, const dp_outcome *outcome) {
     dp_engine_counters *c = &engine->counters;
     atomic_fetch_add_explicit(&c->verdicts_by[outcome->reason], 1, memory_order_relaxed);
     dp_tally_add(&c->candidates, outcome->candidates);
-    if (outcome->reason == DP_SAME_CONTENT && outcome->distance >= 0)
+    if (outcome->reason == DOPPEL_REASON_CONTENT && outcome->distance >= 0)
         dp_tally_add(&c->distances, (uint64_t)outcome->distance);
 }
 
@@ -82,6 +82,8 @@ doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *que
         for (size_t i = done; i < done + ready && whole == DOPPEL_OK; i++) {
             doppel_error why = {0};
             answers[i].status = answer_in_look(worker, queries[i], &answers[i], &why);
+            if (answers[i].error)
+                *answers[i].error = why;
             if (answers[i].status == DOPPEL_OK)
                 dp_engine_count(worker->engine, &answers[i].outcome);
             else if (error->code == DOPPEL_OK)
@@ -183,10 +185,11 @@ static doppel_status ask_sketched(dp_worker *worker, const dp_engine_document *d
 
 /* Whether what was found is a duplicate by the rules of the caller, too. */
 static bool counts_for(const dp_engine_document *document, const doppel_verdict *verdict) {
-    dp_reason reason = dp_reason_of(verdict->reason);
-    const dp_candidate candidate = {
-        .evidence = verdict->evidence, .content = reason == DP_SAME_CONTENT, .title = reason == DP_SAME_TITLE};
-    return dp_decide(&document->rules, &candidate) != DP_UNIQUE;
+    doppel_reason reason = verdict->reason;
+    const dp_candidate candidate = {.evidence = verdict->evidence,
+                                    .content = reason == DOPPEL_REASON_CONTENT,
+                                    .title = reason == DOPPEL_REASON_TITLE};
+    return dp_decide(&document->rules, &candidate) != DOPPEL_REASON_NONE;
 }
 
 static doppel_status check_sketched(dp_worker *worker, const dp_engine_document *document, doppel_verdict *verdict,
@@ -249,15 +252,14 @@ static doppel_status remove_in_look(dp_worker *worker, doppel_slice id, bool *fo
     return DOPPEL_OK;
 }
 
-doppel_status doppel_engine_remove(doppel_engine *engine, const char *id, size_t length, bool *removed,
-                                   doppel_error *error) {
+doppel_status doppel_engine_remove(doppel_engine *engine, doppel_slice id, bool *removed, doppel_error *error) {
     dp_worker *worker;
     bool found = false;
     DP_TRY(dp_engine_may_write(engine, error));
     DP_TRY(dp_worker_take(engine, &worker, error));
     doppel_status status = dp_look_begin(worker->look, DP_LOOK_ADD, error);
     if (status == DOPPEL_OK) {
-        status = remove_in_look(worker, (doppel_slice){id, length}, &found, error);
+        status = remove_in_look(worker, id, &found, error);
         doppel_status written = worker->look->kind->end(worker->look, status == DOPPEL_OK ? error : NULL);
         status = status == DOPPEL_OK ? written : status;
     }
@@ -328,7 +330,7 @@ static void read_counters(const doppel_engine *engine, doppel_engine_stats *stat
     stats->damaged = atomic_load(&c->known.damaged);
     stats->commits = atomic_load(&c->known.commits);
     stats->failed_commits = atomic_load(&c->known.failed_commits);
-    for (int i = 0; i < DP_REASONS; i++)
+    for (int i = 0; i < DOPPEL_REASONS; i++)
         stats->verdicts_by[i] = atomic_load(&c->verdicts_by[i]);
     read_tally(&c->check_time, &stats->check_time);
     read_tally(&c->add_time, &stats->add_time);

@@ -43,10 +43,10 @@ static doppel_status counts(const original_search *s, uint64_t number, bool *doe
 static void consider(original_search *s, const dp_candidate *candidate) {
     dp_original *f = s->found;
     const dp_rules *rules = &s->engine->rules;
-    dp_reason reason = dp_decide(rules, candidate);
-    if (reason == DP_UNIQUE)
+    doppel_reason reason = dp_decide(rules, candidate);
+    if (reason == DOPPEL_REASON_NONE)
         return;
-    if (f->reason == DP_UNIQUE || dp_decide_stronger(rules, candidate, reason, &f->best, f->reason)) {
+    if (f->reason == DOPPEL_REASON_NONE || dp_decide_stronger(rules, candidate, reason, &f->best, f->reason)) {
         f->reason = reason;
         f->best = *candidate;
     }
@@ -175,7 +175,7 @@ static doppel_status find_by_distance(original_search *s) {
     s->found->candidates += near->candidates;
     for (size_t i = 0; i < near->count; i++) {
         bool does;
-        if (s->found->reason != DP_UNIQUE && near->match[i].distance > s->found->best.evidence.distance)
+        if (s->found->reason != DOPPEL_REASON_NONE && near->match[i].distance > s->found->best.evidence.distance)
             break;
         DP_TRY(counts(s, near->match[i].owner, &does));
         if (!does)
@@ -317,7 +317,7 @@ static doppel_status find_same_title(original_search *s) {
         return DOPPEL_OK;
     DP_TRY(s->look->kind->find_titles(s->look, &query, hits, s->error));
     s->found->candidates += hits->candidates;
-    for (size_t i = 0; i < hits->count && s->found->reason == DP_UNIQUE; i++) {
+    for (size_t i = 0; i < hits->count && s->found->reason == DOPPEL_REASON_NONE; i++) {
         dp_candidate candidate = {.number = hits->hit[i].number, .evidence = dp_evidence_none(), .title = true};
         candidate.evidence.title_similarity = hits->hit[i].similarity;
         DP_TRY(counts(s, candidate.number, &does));
@@ -347,8 +347,7 @@ static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, boo
     }
     if (!q->title_key.length || !trace->title.length || !isnan(e->title_similarity))
         return DOPPEL_OK;
-    return doppel_edit_similarity(q->title_key.data, q->title_key.length, trace->title.data, trace->title.length, 0,
-                                  &e->title_similarity);
+    return doppel_edit_similarity(q->title_key, trace->title, 0, &e->title_similarity);
 }
 
 /* Measures on the original what has not been yet; false in *there: it is gone. */
@@ -372,23 +371,23 @@ static doppel_status complete(original_search *s, bool *there) {
 
 static doppel_status find_once(original_search *s) {
     dp_original *f = s->found;
-    f->reason = DP_UNIQUE;
+    f->reason = DOPPEL_REASON_NONE;
     f->by_copy = false;
     DP_TRY(find_same_url(s));
-    if (f->reason == DP_UNIQUE)
+    if (f->reason == DOPPEL_REASON_NONE)
         DP_TRY(find_same_words(s));
-    if (f->reason == DP_UNIQUE && s->query->content)
+    if (f->reason == DOPPEL_REASON_NONE && s->query->content)
         DP_TRY(s->engine->rules.by_similarity ? find_by_similarity(s) : find_by_distance(s));
-    return f->reason == DP_UNIQUE ? find_same_title(s) : DOPPEL_OK;
+    return f->reason == DOPPEL_REASON_NONE ? find_same_title(s) : DOPPEL_OK;
 }
 
 doppel_status dp_find(dp_worker *worker, const dp_query *query, dp_original *found, doppel_error *error) {
     original_search s = begin_search(worker, query, found, error);
-    *found = (dp_original){.reason = DP_UNIQUE, .best.evidence = dp_evidence_none()};
+    *found = (dp_original){.reason = DOPPEL_REASON_NONE, .best.evidence = dp_evidence_none()};
     for (bool there = false; !there && s.lost_count < LOST;) {
         there = true;
         DP_TRY(find_once(&s));
-        if (found->reason != DP_UNIQUE)
+        if (found->reason != DOPPEL_REASON_NONE)
             DP_TRY(complete(&s, &there));
         if (!there)
             s.lost[s.lost_count++] = found->best.number;

@@ -30,7 +30,7 @@ typedef struct dp_worker {
 
 typedef struct dp_engine_counters {
     _Atomic uint64_t checks, adds, removes;
-    _Atomic uint64_t verdicts_by[DP_REASONS];
+    _Atomic uint64_t verdicts_by[DOPPEL_REASONS];
     dp_tally check_time, add_time, candidates, distances;
     dp_known_counters known;
 } dp_engine_counters;
@@ -74,7 +74,7 @@ doppel_status dp_engine_ask(dp_worker *worker, const doppel_item *item, dp_query
 
 /* What is counted of a verdict, once it stands. */
 typedef struct dp_outcome {
-    dp_reason reason;
+    doppel_reason reason;
     uint64_t candidates;
     int distance;
 } dp_outcome;
@@ -86,6 +86,7 @@ typedef struct dp_add {
     doppel_verdict *verdict; /* what the caller gets; of an add, once it is durable */
     doppel_status status;
     dp_outcome outcome;
+    doppel_error *error; /* gets why it failed; NULL: nobody asks */
 } dp_add;
 
 /* Checks a query. */
@@ -99,7 +100,7 @@ doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *que
 
 /* An original, as it was found. */
 typedef struct dp_original {
-    dp_reason reason;
+    doppel_reason reason;
     dp_candidate best;
     bool by_copy;                     /* the words are those of a copy of it that came by its URL or title */
     doppel_slice original_id, origin; /* its id and where it comes from; the look's */

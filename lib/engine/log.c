@@ -66,9 +66,9 @@ void dp_log_begin(doppel_engine *engine, const char *what, const doppel_item *it
     const doppel_document *d = &item->document;
     line l;
     begin_line(&l, engine, DOPPEL_LOG_INFO, what, "_START");
-    add_string(&l, "id", d->id_length ? d->id : NULL, d->id_length);
-    add_string(&l, "url", d->url, d->url_length);
-    add_string(&l, "title", d->title, d->title_length);
+    add_string(&l, "id", d->id.length ? d->id.data : NULL, d->id.length);
+    add_string(&l, "url", d->url.data, d->url.length);
+    add_string(&l, "title", d->title.data, d->title.length);
     end_line(&l, DOPPEL_LOG_INFO);
 }
 
@@ -80,7 +80,8 @@ static void log_verdict(doppel_engine *engine, const char *what, const doppel_ve
     dp_json_bool(&l.json, verdict->is_duplicate);
     add_name(&l, "confidence");
     dp_json_share(&l.json, verdict->confidence);
-    add_string(&l, "reason", verdict->reason, verdict->reason ? strlen(verdict->reason) : 0);
+    const doppel_slice reason = doppel_slice_of(doppel_reason_name(verdict->reason));
+    add_string(&l, "reason", reason.data, reason.length);
     add_string(&l, "originalId", verdict->original_id.data, verdict->original_id.length);
     if (began > 0) {
         add_name(&l, "microseconds");

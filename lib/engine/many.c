@@ -13,7 +13,7 @@ typedef struct item_batch {
     const doppel_item *items;
     size_t count;
     doppel_verdict *verdicts;
-    doppel_status *each; /* the caller's, of each item; NULL: the first that fails ends the call */
+    doppel_error *errors; /* the caller's, of each item; NULL: the first that fails ends the call */
     bool check;
     size_t piece;
 
@@ -34,11 +34,25 @@ typedef struct item_batch {
 static void fail_item(item_batch *b, size_t i, doppel_status status, const doppel_error *why) {
     pthread_mutex_lock(&b->lock);
     b->status[i] = status;
+    if (b->errors) {
+        b->errors[b->from + i] = *why;
+        b->errors[b->from + i].code = status;
+    }
     if (i < b->first_bad) {
         b->first_bad = i;
         b->why = *why;
     }
     pthread_mutex_unlock(&b->lock);
+}
+
+/* An item as dp_engine_answer_all and dp_engine_add_queries take it. */
+static dp_add add_of(const item_batch *b, size_t i) {
+    return (dp_add){.verdict = &b->verdicts[b->from + i], .error = b->errors ? &b->errors[b->from + i] : NULL};
+}
+
+/* Of those, one that failed; `why` where it has no error of its own. */
+static void fail_added(item_batch *b, size_t k, doppel_status status, const doppel_error *why) {
+    fail_item(b, b->item[k], status, b->add[k].error ? b->add[k].error : why);
 }
 
 static void check_item(item_batch *b, dp_worker *worker, size_t i) {
@@ -82,13 +96,14 @@ static void check_together(item_batch *b, dp_worker *worker, size_t from, size_t
     }
     for (size_t k = from; k < from + count; k++) {
         b->query[k] = b->queries[b->item[k]];
-        b->add[k] = (dp_add){.verdict = &b->verdicts[b->from + b->item[k]]};
+        b->add[k] = add_of(b, b->item[k]);
     }
     doppel_status status = dp_engine_answer_all(worker, b->query + from, b->add + from, count, &why);
     for (size_t k = from; k < from + count; k++) {
-        doppel_status one = status == DOPPEL_OK ? b->add[k].status : status;
-        if (one != DOPPEL_OK)
-            fail_item(b, b->item[k], one, &why);
+        if (status != DOPPEL_OK)
+            fail_item(b, b->item[k], status, &why);
+        else if (b->add[k].status != DOPPEL_OK)
+            fail_added(b, k, b->add[k].status, &why);
         dp_tally_add(&b->engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
     }
     atomic_fetch_add(&b->engine->counters.checks, count);
@@ -126,22 +141,22 @@ static void prepare(item_batch *b) {
     dp_run_threads(threads < enough ? threads : enough, work, b);
 }
 
-/* Adds a slice, in order, in a look that has begun. Stops at the first that fails when nobody asks for each status. */
+/* Adds a slice, in order, in a look that has begun. Stops at the first that fails when nobody asks for each error. */
 static doppel_status add_slice(item_batch *b, dp_worker *worker, doppel_error *error) {
-    bool stop = !b->each;
+    bool stop = !b->errors;
     dp_adds adds = {.query = b->query, .add = b->add, .stop = stop};
     for (size_t i = 0; i < b->size && !(stop && i >= b->first_bad); i++) {
         if (b->status[i] != DOPPEL_OK)
             continue;
         b->query[adds.count] = b->queries[i];
-        b->add[adds.count] = (dp_add){.verdict = &b->verdicts[b->from + i]};
+        b->add[adds.count] = add_of(b, i);
         b->item[adds.count++] = i;
     }
     doppel_status status = dp_engine_add_queries(worker, &adds, error);
     b->added += adds.done;
     for (size_t k = 0; k < adds.count; k++)
         if (b->add[k].status != DOPPEL_OK)
-            fail_item(b, b->item[k], b->add[k].status, &adds.why);
+            fail_added(b, k, b->add[k].status, &adds.why);
     return status;
 }
 
@@ -156,7 +171,7 @@ static void free_queries(item_batch *b) {
 static void log_slice(const item_batch *b) {
     const char *what = b->check ? "CHECK" : "ADD";
     for (size_t i = 0; i < b->size && dp_engine_logs(b->engine, DOPPEL_LOG_INFO); i++) {
-        doppel_error why = {.code = b->status[i]};
+        doppel_error why = b->errors ? b->errors[b->from + i] : (doppel_error){.code = b->status[i]};
         dp_log_begin(b->engine, what, &b->items[b->from + i]);
         dp_log_end(b->engine, what, b->status[i], &why, &b->verdicts[b->from + i], 0, NULL);
     }
@@ -171,16 +186,21 @@ static doppel_status run_slice(item_batch *b, dp_worker *worker, doppel_error *e
     if (!b->check)
         status = add_slice(b, worker, error);
     free_queries(b);
-    if (b->each)
-        memcpy(b->each + b->from, b->status, b->size * sizeof *b->status);
     log_slice(b);
-    for (size_t i = b->from + b->size; i < b->count && b->each && status != DOPPEL_OK; i++)
-        b->each[i] = status;
-    if (status != DOPPEL_OK || b->each || b->first_bad == SIZE_MAX)
+    if (status != DOPPEL_OK || b->errors || b->first_bad == SIZE_MAX)
         return status;
     if (error)
         *error = b->why;
     return b->status[b->first_bad];
+}
+
+/* Items that have not failed, from one on, fail with what ended the call. */
+static void fail_rest(item_batch *b, size_t from, doppel_status status, const doppel_error *why) {
+    for (size_t i = from; i < b->count && b->errors; i++)
+        if (b->errors[i].code == DOPPEL_OK) {
+            b->errors[i] = why ? *why : (doppel_error){0};
+            b->errors[i].code = status;
+        }
 }
 
 static doppel_status run_slices(item_batch *b, dp_worker *worker, doppel_error *error) {
@@ -193,8 +213,12 @@ static doppel_status run_slices(item_batch *b, dp_worker *worker, doppel_error *
     b->item = calloc(SLICE, sizeof *b->item);
     if (!b->status || !b->queries || !b->query || !b->add || !b->item)
         status = dp_no_memory(error);
+    for (size_t i = 0; i < b->count && b->errors; i++)
+        b->errors[i] = (doppel_error){0};
     for (; b->from < b->count && status == DOPPEL_OK; b->from += SLICE)
         status = run_slice(b, worker, error);
+    if (status != DOPPEL_OK)
+        fail_rest(b, b->from, status, error);
     free(b->status);
     free(b->queries);
     free(b->query);
@@ -205,8 +229,8 @@ static doppel_status run_slices(item_batch *b, dp_worker *worker, doppel_error *
 }
 
 doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item *items, size_t count,
-                                        doppel_verdict *verdicts, doppel_status *status, doppel_error *error) {
-    item_batch b = {engine, items, count, verdicts, status, .check = true};
+                                        doppel_verdict *verdicts, doppel_error *errors, doppel_error *error) {
+    item_batch b = {engine, items, count, verdicts, errors, .check = true};
     size_t fetches = engine->known->kind->fetches;
     b.piece = fetches > PIECE ? fetches : PIECE;
     return run_slices(&b, NULL, error);
@@ -218,9 +242,7 @@ static doppel_status add_in_look(item_batch *b, dp_worker *worker, doppel_error 
     doppel_status status = run_slices(b, worker, error), written = worker->look->kind->end(worker->look, &why);
     if (written == DOPPEL_OK)
         return status;
-    for (size_t i = 0; i < b->count && b->each; i++)
-        if (b->each[i] == DOPPEL_OK)
-            b->each[i] = written;
+    fail_rest(b, 0, written, &why);
     if (status != DOPPEL_OK)
         return status;
     if (error)
@@ -229,9 +251,9 @@ static doppel_status add_in_look(item_batch *b, dp_worker *worker, doppel_error 
 }
 
 doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,
-                                      doppel_verdict *verdicts, doppel_status *status, doppel_error *error) {
+                                      doppel_verdict *verdicts, doppel_error *errors, doppel_error *error) {
     double began = dp_seconds();
-    item_batch b = {engine, items, count, verdicts, status, .piece = PIECE};
+    item_batch b = {engine, items, count, verdicts, errors, .piece = PIECE};
     dp_worker *worker;
     DP_TRY(dp_engine_may_write(engine, error));
     DP_TRY(dp_worker_begin(engine, DP_LOOK_ADD, &worker, error));

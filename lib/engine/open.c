@@ -12,7 +12,8 @@
 
 /* ---- the table of settings, and their values as text ---- */
 
-typedef enum setting_kind { SETTING_CHOICE, SETTING_COUNT, SETTING_INTEGER, SETTING_REAL, SETTING_BITS } setting_kind;
+/* A distance of 0 is kept as -1. */
+typedef enum setting_kind { SETTING_CHOICE, SETTING_COUNT, SETTING_DISTANCE, SETTING_REAL, SETTING_BITS } setting_kind;
 
 typedef struct setting {
     const char *name;
@@ -35,7 +36,7 @@ static const char *const url_names[] = {"preset", "duplicate", "refresh", NULL};
 static const setting settings[] = {
     {"near", SETTING_CHOICE, AT(near), near_names, true, NULL},
     {"similarity", SETTING_REAL, AT(similarity), NULL, true, NULL},
-    {"distance", SETTING_INTEGER, AT(distance), NULL, true, NULL},
+    {"distance", SETTING_DISTANCE, AT(distance), NULL, true, NULL},
     {"min_words", SETTING_COUNT, AT(min_words), NULL, true, NULL},
     {"titles", SETTING_CHOICE, AT(titles), switch_names, true, NULL},
     {"title_similarity", SETTING_REAL, AT(title_similarity), NULL, true, NULL},
@@ -57,8 +58,8 @@ static bool is_given(const setting *s, const doppel_engine_options *options) {
     const char *at = (const char *)options + s->offset;
     switch (s->kind) {
     case SETTING_CHOICE:
-    case SETTING_INTEGER:
     case SETTING_BITS: return *(const int *)(const void *)at != 0;
+    case SETTING_DISTANCE: return options->distance != 0 || options->distance_zero;
     case SETTING_COUNT: return *(const uint64_t *)(const void *)at != 0;
     case SETTING_REAL: return *(const double *)(const void *)at != 0;
     }
@@ -85,7 +86,7 @@ static void print_setting(const setting *s, const doppel_engine_options *options
     const char *at = (const char *)options + s->offset;
     switch (s->kind) {
     case SETTING_CHOICE: snprintf(value, SETTING_VALUE, "%s", s->names[*(const unsigned *)(const void *)at]); break;
-    case SETTING_INTEGER: snprintf(value, SETTING_VALUE, "%d", *(const int *)(const void *)at); break;
+    case SETTING_DISTANCE: snprintf(value, SETTING_VALUE, "%d", options->distance_zero ? -1 : options->distance); break;
     case SETTING_BITS: snprintf(value, SETTING_VALUE, "%u", *(const unsigned *)(const void *)at); break;
     case SETTING_COUNT: snprintf(value, SETTING_VALUE, "%" PRIu64, *(const uint64_t *)(const void *)at); break;
     case SETTING_REAL: print_real(*(const double *)(const void *)at, value); break;
@@ -103,7 +104,11 @@ static bool parse_setting(const setting *s, const char *value, doppel_engine_opt
                 return true;
             }
         return false;
-    case SETTING_INTEGER: *(int *)(void *)at = (int)strtol(value, &end, 10); break;
+    case SETTING_DISTANCE:
+        options->distance = (int)strtol(value, &end, 10);
+        options->distance_zero = options->distance == -1;
+        options->distance = options->distance_zero ? 0 : options->distance;
+        break;
     case SETTING_BITS: *(unsigned *)(void *)at = (unsigned)strtoul(value, &end, 10); break;
     case SETTING_COUNT: *(uint64_t *)(void *)at = strtoull(value, &end, 10); break;
     case SETTING_REAL: *(double *)(void *)at = parse_real(value, &end); break;
@@ -155,7 +160,7 @@ enum { SHARED_TTL = 30 * 86400 };
 static doppel_near_by near_of(const doppel_engine_options *o) {
     if (o->near)
         return o->near;
-    return o->distance && !(o->similarity > 0) ? DOPPEL_NEAR_DISTANCE : DOPPEL_NEAR_SIMILARITY;
+    return (o->distance || o->distance_zero) && !(o->similarity > 0) ? DOPPEL_NEAR_DISTANCE : DOPPEL_NEAR_SIMILARITY;
 }
 
 static const preset *find_preset(const char *name) {
@@ -178,7 +183,7 @@ static doppel_status check_given(const doppel_engine_options *o, doppel_error *e
     if (!(o->similarity >= 0 && o->similarity <= 1) || !(o->title_similarity >= 0 && o->title_similarity <= 1) ||
         !(o->title_share >= 0 && o->title_share <= 1))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "a similarity or share is a number from 0 to 1");
-    if (o->distance < -1)
+    if (o->distance < 0)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "a distance of %d bits: it is at least 0", o->distance);
     return DOPPEL_OK;
 }
@@ -188,7 +193,7 @@ enum { CLOCK_SETTLE = 3600 };
 
 static void fill_defaults(doppel_engine_options *o, const preset *p) {
     o->similarity = o->similarity > 0 ? o->similarity : 0.8;
-    o->distance = o->distance ? o->distance : 3;
+    o->distance = o->distance_zero ? 0 : o->distance ? o->distance : 3;
     o->min_words = o->min_words ? o->min_words : 5;
     o->titles = o->titles ? o->titles : p->titles;
     o->title_similarity = o->title_similarity > 0 ? o->title_similarity : 0.9;
@@ -266,7 +271,7 @@ static doppel_status derive(doppel_engine *engine, doppel_error *error) {
         return dp_fail(error, DOPPEL_ERROR_USAGE, "no bands for a similarity of %g", o->similarity);
     engine->rules = (dp_rules){.by_similarity = a->by_similarity,
                                .similarity = o->similarity,
-                               .distance = o->distance < 0 ? 0 : o->distance,
+                               .distance = o->distance,
                                .bits = bits,
                                .titles = a->titles,
                                .title_similarity = o->title_similarity,

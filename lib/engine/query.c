@@ -73,10 +73,10 @@ static doppel_status check_length(const doppel_document *d, const char *name, si
 
 /* The names that are given, before anything is made of them. */
 static doppel_status check_names(const doppel_document *d, doppel_error *error) {
-    DP_TRY(check_length(d, "an id", d->id ? d->id_length : 0, error));
-    DP_TRY(check_length(d, "a URL", d->url ? d->url_length : 0, error));
-    DP_TRY(check_length(d, "the target of a redirect", d->alias ? d->alias_length : 0, error));
-    return check_length(d, "a title", d->title ? d->title_length : 0, error);
+    DP_TRY(check_length(d, "an id", d->id.data ? d->id.length : 0, error));
+    DP_TRY(check_length(d, "a URL", d->url.data ? d->url.length : 0, error));
+    DP_TRY(check_length(d, "the target of a redirect", d->alias.data ? d->alias.length : 0, error));
+    return check_length(d, "a title", d->title.data ? d->title.length : 0, error);
 }
 
 /* Where it comes from: an empty one says nothing. */
@@ -94,9 +94,9 @@ static doppel_status ask_origin(const doppel_item *item, dp_query *q, doppel_err
 /* Where it is: its URL, and the address that it is known by. */
 static doppel_status ask_address(dp_query_maker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                                  doppel_error *error) {
-    DP_TRY(check_length(d, "a page's canonical link", page->canonical_length, error));
-    if (d->url && d->url_length)
-        q->url = (doppel_slice){d->url, d->url_length};
+    DP_TRY(check_length(d, "a page's canonical link", page->canonical.length, error));
+    if (d->url.data && d->url.length)
+        q->url = d->url;
     if (dp_document_address(d, page, a->sketching.url_without, &a->url) != DOPPEL_OK)
         return dp_no_memory(error);
     if (a->url.size)
@@ -107,13 +107,13 @@ static doppel_status ask_address(dp_query_maker *a, const doppel_document *d, co
 static doppel_status ask_title(dp_query_maker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                                doppel_error *error) {
     doppel_slice key = {NULL, 0};
-    doppel_status status = check_length(d, "a page's title", page->title_length, error);
-    if (status != DOPPEL_OK || !page->title)
+    doppel_status status = check_length(d, "a page's title", page->title.length, error);
+    if (status != DOPPEL_OK || !page->title.data)
         return status;
-    q->title = (doppel_slice){page->title, page->title_length};
+    q->title = page->title;
     if (!a->titles)
         return DOPPEL_OK;
-    if (dp_title_normalise(a->titles, page->title, page->title_length, &key) != DOPPEL_OK)
+    if (dp_title_normalise(a->titles, page->title.data, page->title.length, &key) != DOPPEL_OK)
         return dp_no_memory(error);
     if (dp_title_counts(key))
         q->title_key = key;
@@ -147,8 +147,8 @@ static doppel_status ask_fields(dp_query_maker *a, const doppel_document *d, dp_
 
 /* Who it is: as it says, else its address, else its words. */
 static void ask_id(dp_query_maker *a, const doppel_document *d, dp_query *q) {
-    if (d->id && d->id_length) {
-        q->id = (doppel_slice){d->id, d->id_length};
+    if (d->id.data && d->id.length) {
+        q->id = d->id;
         q->id_given = true;
     } else if (q->canonical.length) {
         q->id = q->canonical;
@@ -204,13 +204,13 @@ static doppel_status take_sample(dp_query_maker *a, doppel_slice given, dp_query
 static doppel_status ask_text(dp_query_maker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                               doppel_error *error) {
     doppel_sketch sketch;
-    doppel_status status = doppel_sketcher_run(a->sketcher, page->text, page->text_length, &sketch);
+    doppel_status status = doppel_sketcher_run(a->sketcher, page->text, &sketch);
     if (status == DOPPEL_ERROR_INPUT)
         return dp_fail_at(error, status, file_of(d), d->line, "a text with a word of over 2 GiB cannot be sketched");
     if (status != DOPPEL_OK)
         return dp_fail(error, status, "%s", doppel_status_name(status));
     if (a->sketching.keep_text)
-        q->text = (doppel_slice){page->text, page->text_length};
+        q->text = page->text;
     q->content = sketch.words && sketch.words >= a->sketching.min_words;
     return dp_query_take_sketch(a, &sketch, q, error);
 }
@@ -260,7 +260,7 @@ static doppel_status ask_sketches(dp_query_maker *a, const doppel_item *item, dp
 static bool is_sketched(const dp_query_maker *a, const doppel_item *item, const doppel_page *page) {
     if (!item->fingerprint && !item->digest && !item->set)
         return false;
-    return !item->fingerprint || item->set || item->sample.data || !a->sketching.by_similarity || !page->text_length;
+    return !item->fingerprint || item->set || item->sample.data || !a->sketching.by_similarity || !page->text.length;
 }
 
 /* ---- items ---- */

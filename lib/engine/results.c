@@ -27,10 +27,10 @@ static size_t number_of(doppel_slice id) {
 /* What the caller calls a result: its id, else its URL, else its place. */
 static doppel_slice name_of(const doppel_item *result, const result_place *at) {
     const doppel_document *d = &result->document;
-    if (d->id && d->id_length)
-        return (doppel_slice){d->id, d->id_length};
-    if (d->url && d->url_length)
-        return (doppel_slice){d->url, d->url_length};
+    if (d->id.data && d->id.length)
+        return d->id;
+    if (d->url.data && d->url.length)
+        return d->url;
     return (doppel_slice){at->text, at->length};
 }
 
@@ -69,8 +69,8 @@ static doppel_status fold_one(const folding *f, size_t i, doppel_verdict *verdic
     doppel_item item = {0};
     result_place at = place_of(i);
     dp_copy_options(&item, &f->results[i], sizeof item);
-    item.document.id = at.text;
-    item.document.id_length = at.length;
+    item.document.id.data = at.text;
+    item.document.id.length = at.length;
     item.ttl = DOPPEL_NEVER;
     doppel_status status = doppel_engine_add(f->engine, &item, verdict, f->error);
     if (status != DOPPEL_OK)

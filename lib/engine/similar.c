@@ -46,7 +46,7 @@ typedef struct similar_search {
 /* Whether an item is but the name of a document. */
 static bool is_name(const doppel_item *item) {
     const doppel_document *d = &item->document;
-    return !item->fingerprint && !item->set && !d->text_length && !d->html && !d->alias;
+    return !item->fingerprint && !item->set && !d->text.length && !d->html.data && !d->alias.data;
 }
 
 /* The sample of a number, and the keys of its bands. */
@@ -124,14 +124,14 @@ static doppel_status ask_number(similar_search *s, uint64_t number) {
 
 static doppel_status ask(similar_search *s, const doppel_item *item) {
     const doppel_document *d = &item->document;
-    const doppel_slice id = {d->id, d->id_length}, url = {d->url, d->url_length}, name = id.length ? id : url;
+    const doppel_slice name = d->id.length ? d->id : d->url;
     uint64_t number = 0;
     if (!is_name(item))
         return dp_engine_ask(s->worker, item, &s->query, s->error);
-    if (id.length)
-        DP_TRY(dp_find_id_or_url(s->worker, id, &number, s->error));
-    if (!number && url.length)
-        DP_TRY(dp_find_id_or_url(s->worker, url, &number, s->error));
+    if (d->id.length)
+        DP_TRY(dp_find_id_or_url(s->worker, d->id, &number, s->error));
+    if (!number && d->url.length)
+        DP_TRY(dp_find_id_or_url(s->worker, d->url, &number, s->error));
     if (number)
         return ask_number(s, number);
     return dp_fail(s->error, DOPPEL_ERROR_INPUT, "no document has the id or URL `%.*s`",
@@ -291,14 +291,14 @@ static doppel_status read_options(similar_search *s, const doppel_similar_option
         dp_copy_options(&o, given, sizeof o);
     if (!(o.similarity >= 0 && o.similarity <= 1))
         return dp_fail(s->error, DOPPEL_ERROR_USAGE, "a similarity is a number from 0 to 1");
-    if (o.distance < -1 || o.distance > bits)
+    if (o.distance < 0 || o.distance > bits)
         return dp_fail(s->error, DOPPEL_ERROR_USAGE, "a distance of %d bits, in fingerprints of %d", o.distance, bits);
     s->limit = o.limit ? o.limit : USUAL_LIMIT;
     s->above = o.similarity > 0 ? o.similarity : USUAL_SIMILARITY;
-    s->by_distance = o.distance || !s->engine->rules.by_similarity;
+    s->by_distance = o.distance || o.distance_zero || !s->engine->rules.by_similarity;
     /* 1 - distance/bits is to be more than the similarity. */
     int within = (int)ceil(bits * (1 - s->above) - 1e-9) - 1;
-    s->distance = o.distance > 0 ? o.distance : o.distance < 0 ? 0 : within;
+    s->distance = o.distance_zero ? 0 : o.distance ? o.distance : within;
     return DOPPEL_OK;
 }
 
@@ -310,9 +310,9 @@ static doppel_status search(similar_search *s, const doppel_item *item, doppel_s
     return list_hits(s, list);
 }
 
-doppel_status doppel_engine_similar(doppel_engine *engine, const doppel_item *item,
-                                    const doppel_similar_options *options, doppel_stored_list *list,
-                                    doppel_error *error) {
+doppel_status doppel_engine_find_similar(doppel_engine *engine, const doppel_item *item,
+                                         const doppel_similar_options *options, doppel_stored_list *list,
+                                         doppel_error *error) {
     similar_search s = {.engine = engine, .error = error};
     dp_stored_list_clear(list);
     DP_TRY(read_options(&s, options));

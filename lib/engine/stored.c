@@ -26,8 +26,8 @@ typedef struct list_memory {
 
 /* Memory of the list, on a multiple of 8; NULL: there is none. */
 static void *take_memory(doppel_stored_list *list, size_t length) {
-    list_memory *h = list->held;
-    if (!h && !(list->held = h = calloc(1, sizeof *h)))
+    list_memory *h = list->memory;
+    if (!h && !(list->memory = h = calloc(1, sizeof *h)))
         return NULL;
     length = (length + 8) & ~(size_t)7;
     if (!h->blocks || h->blocks->room - h->blocks->used < length) {
@@ -57,16 +57,16 @@ static bool copy_slice(doppel_stored_list *list, doppel_slice from, doppel_slice
 
 /* Room for one more after the last, which counts once list->count says so; NULL: no memory. */
 static doppel_stored *next_stored(doppel_stored_list *list) {
-    if (!list->held && !take_memory(list, 0))
+    if (!list->memory && !take_memory(list, 0))
         return NULL;
-    list_memory *h = list->held;
+    list_memory *h = list->memory;
     if (!dp_reserve(&list->stored, &h->stored_room, list->count + 1, sizeof *list->stored))
         return NULL;
     return &list->stored[list->count];
 }
 
 void dp_stored_list_clear(doppel_stored_list *list) {
-    list_memory *h = list->held;
+    list_memory *h = list->memory;
     list->count = 0;
     for (list_block *next; h && h->blocks; h->blocks = next) {
         next = h->blocks->next;
@@ -78,7 +78,7 @@ void doppel_stored_list_free(doppel_stored_list *list) {
     if (!list)
         return;
     dp_stored_list_clear(list);
-    free(list->held);
+    free(list->memory);
     free(list->stored);
     *list = (doppel_stored_list){0};
 }
@@ -88,7 +88,7 @@ void doppel_stored_list_free(doppel_stored_list *list) {
 /* What a trace and a record say, but for names, counts, aliases, text and set. */
 static doppel_stored stored_of(const dp_trace *trace, const dp_record *record) {
     doppel_stored stored = {.number = trace->number,
-                            .reason = dp_reason_name((dp_reason)record->reason),
+                            .reason = (doppel_reason)record->reason,
                             .evidence = record->reason ? record->evidence : dp_evidence_none(),
                             .added = trace->added,
                             .expires = trace->expires,
@@ -110,9 +110,9 @@ static bool copy_names(doppel_stored_list *list, const dp_record *record, doppel
 }
 
 static void copy_counts(const dp_counts *counts, doppel_stored *to) {
-    for (int i = 0; i < 3; i++) {
-        to->duplicates_by[i] = counts->by[i];
-        to->duplicates += counts->by[i];
+    for (doppel_reason i = DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++) {
+        to->duplicates_by[i] = counts->by[dp_reason_counter(i)];
+        to->duplicates += to->duplicates_by[i];
     }
     to->last_duplicate = counts->last;
 }
@@ -255,8 +255,8 @@ static doppel_status canonical(dp_worker *worker, doppel_slice name, doppel_slic
     dp_buffer *to = &worker->packed;
     if (!dp_reserve(&to->data, &to->capacity, 3 * name.length + 64, 1))
         return dp_no_memory(error);
-    doppel_status status = doppel_url_canonical(name.data, name.length, NULL, worker->engine->options.url_without,
-                                                to->data, to->capacity, &to->size);
+    doppel_status status =
+        doppel_url_canonical(name, NULL, worker->engine->options.url_without, to->data, to->capacity, &to->size);
     *url = (doppel_slice){to->data, to->size};
     return status == DOPPEL_OK ? status : dp_fail(error, status, "%s", doppel_status_name(status));
 }
@@ -278,7 +278,7 @@ static doppel_status get(dp_worker *worker, doppel_slice name, doppel_stored_lis
                   : DOPPEL_OK;
 }
 
-doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, size_t length, doppel_stored_list *list,
+doppel_status doppel_engine_get(doppel_engine *engine, doppel_slice id_or_url, doppel_stored_list *list,
                                 doppel_error *error) {
     bool again;
     doppel_status status;
@@ -286,7 +286,7 @@ doppel_status doppel_engine_get(doppel_engine *engine, const char *id_or_url, si
         dp_worker *worker;
         dp_stored_list_clear(list);
         DP_TRY(dp_worker_begin(engine, DP_LOOK_READ, &worker, error));
-        status = get(worker, (doppel_slice){id_or_url, length}, list, error);
+        status = get(worker, id_or_url, list, error);
         again = status == DOPPEL_OK && !list->count && worker->look->kind->again(worker->look);
         dp_worker_end(worker);
     } while (again);

@@ -1,7 +1,7 @@
 /* index.c - the calls that change an index, and what it publishes to readers.
  *
- * doppel_index_create -> doppel_index_insert, doppel_index_insert_many, doppel_index_merge, doppel_index_remove,
- * doppel_index_purge, doppel_index_compact -> doppel_index_free. find.c reads.
+ * doppel_index_create -> doppel_index_add, doppel_index_add_batch, doppel_index_merge, doppel_index_remove,
+ * doppel_index_expire, doppel_index_compact -> doppel_index_free. find.c reads.
  *
  * New entries go into the head; a full head becomes a run. An entry stands in one place at most, dead or alive, in the
  * head or in a run: what is inserted again is revived where it stands. One thread writes, any number read. */
@@ -566,7 +566,7 @@ static void place_set(doppel_index *index, const entry_place *place, entry_state
 
 /* ---- one entry ---- */
 
-doppel_status doppel_index_insert(doppel_index *index, const uint64_t *fingerprint, uint64_t owner, uint64_t expires) {
+doppel_status doppel_index_add(doppel_index *index, const uint64_t *fingerprint, uint64_t owner, uint64_t expires) {
     if (!dp_index_has_width(index, fingerprint))
         return DOPPEL_ERROR_USAGE;
     dp_bits value = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits));
@@ -654,7 +654,7 @@ static doppel_status purge_run(doppel_index *index, dp_run *run, uint64_t now, u
     return DOPPEL_OK;
 }
 
-doppel_status doppel_index_purge(doppel_index *index, uint64_t now, uint64_t *purged) {
+doppel_status doppel_index_expire(doppel_index *index, uint64_t now, uint64_t *purged) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
     uint64_t count = purge_head(index, version->head, now);
     doppel_status status = DOPPEL_OK;
@@ -825,8 +825,8 @@ static doppel_status add_all(bulk_insert *a, const bulk_entries *g) {
     return status;
 }
 
-doppel_status doppel_index_insert_many(doppel_index *index, const uint64_t *fingerprints, const uint64_t *owners,
-                                       const uint64_t *expires, uint64_t count) {
+doppel_status doppel_index_add_batch(doppel_index *index, const uint64_t *fingerprints, const uint64_t *owners,
+                                     const uint64_t *expires, uint64_t count) {
     bulk_entries g = {fingerprints, owners, expires, count};
     if (!count)
         return DOPPEL_OK;
@@ -869,8 +869,8 @@ doppel_status doppel_index_merge(doppel_index *index, const doppel_index *from, 
         status = dp_fail(error, DOPPEL_ERROR_USAGE, "%llu entries are too many to merge at once; the most is %llu",
                          (unsigned long long)count, (unsigned long long)MOST);
     } else if (status == DOPPEL_OK) {
-        status = doppel_index_insert_many(index, (const void *)c.fingerprints.data, (const void *)c.owners.data,
-                                          (const void *)c.expires.data, count);
+        status = doppel_index_add_batch(index, (const void *)c.fingerprints.data, (const void *)c.owners.data,
+                                        (const void *)c.expires.data, count);
         /* Bits beyond the width can only come from a file that was made to deceive. */
         damaged = status == DOPPEL_ERROR_USAGE ? from : index;
         status = status == DOPPEL_ERROR_USAGE ? DOPPEL_ERROR_STORE : status;

@@ -280,25 +280,25 @@ static bool repair(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
 static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const doppel_slice *cells) {
     doppel_document document = dp_reader_document(reader, at);
     const doppel_slice *id = &cells[DP_FIELD_ID], *url = &cells[DP_FIELD_URL], *title = &cells[DP_FIELD_TITLE];
-    document.id = id->data;
-    document.id_length = id->length;
+    document.id.data = id->data;
+    document.id.length = id->length;
     if (!id->length && !dp_reader_make_id(reader, unit, at, &document))
         return false;
     if (url->length) {
-        document.url = url->data;
-        document.url_length = url->length;
+        document.url.data = url->data;
+        document.url.length = url->length;
     }
     if (title->length) {
-        document.title = title->data;
-        document.title_length = title->length;
+        document.title.data = title->data;
+        document.title.length = title->length;
     }
     if (cells[DP_FIELD_TEXT].data) {
-        document.text = cells[DP_FIELD_TEXT].data;
-        document.text_length = cells[DP_FIELD_TEXT].length;
+        document.text.data = cells[DP_FIELD_TEXT].data;
+        document.text.length = cells[DP_FIELD_TEXT].length;
     }
     if (cells[DP_FIELD_HTML].length || !cells[DP_FIELD_TEXT].data) {
-        document.html = cells[DP_FIELD_HTML].data;
-        document.html_length = cells[DP_FIELD_HTML].length;
+        document.html.data = cells[DP_FIELD_HTML].data;
+        document.html.length = cells[DP_FIELD_HTML].length;
         document.charset = DP_CHARSET_UTF8;
     }
     for (size_t i = 0; i < reader->options->extra_count; i++)

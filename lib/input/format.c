@@ -51,8 +51,8 @@ bool dp_html_tells(const char *head, size_t length) {
 static void html_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_raw_record at = place_of(unit, file);
     doppel_document document = dp_reader_document(reader, &at);
-    document.html = at.bytes;
-    document.html_length = at.length;
+    document.html.data = at.bytes;
+    document.html.length = at.length;
     dp_reader_give(reader, unit, &document);
 }
 

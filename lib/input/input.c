@@ -459,7 +459,7 @@ static void add_counts(input_run *r, dp_unit *unit) {
 static doppel_status give(input_run *r, dp_buffer *bytes) {
     doppel_status status = DOPPEL_OK;
     if (bytes->size && r->job.work->emit)
-        status = r->job.work->emit(r->job.work->user, bytes->data, bytes->size);
+        status = r->job.work->emit(r->job.work->user, (doppel_slice){bytes->data, bytes->size});
     bytes->size = 0;
     return status;
 }

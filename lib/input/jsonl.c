@@ -150,11 +150,11 @@ static bool get_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, do
     case DP_JSON_ABSENT:
     case DP_JSON_NULL: return dp_reader_make_id(reader, unit, at, document);
     case DP_JSON_NUMBER:
-        document->id = field->raw;
-        document->id_length = field->raw_length;
+        document->id.data = field->raw;
+        document->id.length = field->raw_length;
         return true;
     case DP_JSON_STRING:
-        return get_string(reader, field, &document->id, &document->id_length) || bad_escape(reader, unit, at);
+        return get_string(reader, field, &document->id.data, &document->id.length) || bad_escape(reader, unit, at);
     default:
         snprintf(why, sizeof why, "field \"%.60s\" is neither a string nor a number", field->key);
         return dp_reader_bad_record(reader, unit, at, why);
@@ -185,11 +185,11 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
     const char *prefix = reader->options->option_prefix ? reader->options->option_prefix : "";
     char why[240];
     document->charset = html->kind == DP_JSON_STRING ? DP_CHARSET_UTF8 : NULL;
-    if (html->kind == DP_JSON_STRING && !get_string(reader, html, &document->html, &document->html_length))
+    if (html->kind == DP_JSON_STRING && !get_string(reader, html, &document->html.data, &document->html.length))
         return bad_escape(reader, unit, at);
     if (text->kind == DP_JSON_STRING)
-        return get_string(reader, text, &document->text, &document->text_length) || bad_escape(reader, unit, at);
-    document->text = "";
+        return get_string(reader, text, &document->text.data, &document->text.length) || bad_escape(reader, unit, at);
+    document->text.data = "";
     if (is_missing(text) && html->kind == DP_JSON_STRING)
         return true;
     if (text->kind != DP_JSON_ABSENT)
@@ -302,7 +302,8 @@ static void note_seen(dp_reader *reader) {
 
 /* Makes a document of a line of JSON and gives it to the work. */
 static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
-    doppel_document document = {.file = at->file, .line = at->line, .record = at->bytes, .record_length = at->length};
+    doppel_document document = {
+        .file = at->file, .line = at->line, .record.data = at->bytes, .record.length = at->length};
     reader->invalid_utf8 = reader->lone_surrogate = false;
     if (!read_json(reader, unit, at))
         return;
@@ -313,8 +314,8 @@ static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *a
     }
     if (!get_id(reader, unit, at, &document) || !get_text(reader, unit, at, &document))
         return;
-    if (!get_optional(reader, DP_FIELD_URL, &document.url, &document.url_length) ||
-        !get_optional(reader, DP_FIELD_TITLE, &document.title, &document.title_length) ||
+    if (!get_optional(reader, DP_FIELD_URL, &document.url.data, &document.url.length) ||
+        !get_optional(reader, DP_FIELD_TITLE, &document.title.data, &document.title.length) ||
         !get_extra(reader, &document)) {
         bad_escape(reader, unit, at);
         return;
@@ -459,11 +460,11 @@ static bool take_field(record_parse *p, size_t which, const char **text, size_t 
 /* False: an escape is wrong. */
 static bool take_all(record_parse *p) {
     doppel_document *d = &p->own->document;
-    bool taken = take_field(p, DP_FIELD_ID, &d->id, &d->id_length) &&
-                 take_field(p, DP_FIELD_URL, &d->url, &d->url_length) &&
-                 take_field(p, DP_FIELD_TITLE, &d->title, &d->title_length) &&
-                 take_field(p, DP_FIELD_TEXT, &d->text, &d->text_length) &&
-                 take_field(p, DP_FIELD_HTML, &d->html, &d->html_length);
+    bool taken = take_field(p, DP_FIELD_ID, &d->id.data, &d->id.length) &&
+                 take_field(p, DP_FIELD_URL, &d->url.data, &d->url.length) &&
+                 take_field(p, DP_FIELD_TITLE, &d->title.data, &d->title.length) &&
+                 take_field(p, DP_FIELD_TEXT, &d->text.data, &d->text.length) &&
+                 take_field(p, DP_FIELD_HTML, &d->html.data, &d->html.length);
     for (size_t i = DP_FIELDS; taken && i < p->fields; i++) {
         doppel_slice *extra = &p->own->extra[i - DP_FIELDS];
         taken = take_field(p, i, &extra->data, &extra->length);
@@ -480,17 +481,17 @@ static doppel_status take_fields(record_parse *p) {
         return dp_no_memory(p->error);
     if (!take_all(p))
         return bad(p, "not JSON: an escape in a string that JSON does not have");
-    d->id = d->id ? d->id : "";
-    d->text = d->text ? d->text : "";
+    d->id.data = d->id.data ? d->id.data : "";
+    d->text.data = d->text.data ? d->text.data : "";
     d->file = "";
-    d->charset = d->html ? DP_CHARSET_UTF8 : NULL;
+    d->charset = d->html.data ? DP_CHARSET_UTF8 : NULL;
     d->extra = p->own->extra;
-    d->record = p->own->record.data;
-    d->record_length = p->own->record.size - DP_JSON_PADDING;
+    d->record.data = p->own->record.data;
+    d->record.length = p->own->record.size - DP_JSON_PADDING;
     return DOPPEL_OK;
 }
 
-doppel_status doppel_document_parse(const char *record, size_t length, const doppel_input_options *options,
+doppel_status doppel_document_parse(doppel_slice record, const doppel_input_options *options,
                                     doppel_document **document, doppel_error *error) {
     record_parse p = {.own = calloc(1, sizeof *p.own), .json = dp_json_create(), .error = error};
     *document = NULL;
@@ -498,7 +499,7 @@ doppel_status doppel_document_parse(const char *record, size_t length, const dop
     if (status == DOPPEL_OK)
         status = name_fields(&p, options);
     if (status == DOPPEL_OK)
-        status = copy_record(&p, record, length);
+        status = copy_record(&p, record.data, record.length);
     if (status == DOPPEL_OK)
         status = parse_record(&p);
     if (status == DOPPEL_OK)

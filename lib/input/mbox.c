@@ -501,8 +501,8 @@ static bool set_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
         return dp_unit_no_memory(unit);
     doppel_slice bytes = {decoded->data ? decoded->data : "", decoded->size};
     if (part == &content->html) {
-        document->html = bytes.data;
-        document->html_length = bytes.length;
+        document->html.data = bytes.data;
+        document->html.length = bytes.length;
         document->charset = *part->charset ? part->charset : NULL;
         return true;
     }
@@ -564,10 +564,10 @@ static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at
         return dp_unit_no_memory(unit);
     const char *p = reader->spare[FIELDS].data ? reader->spare[FIELDS].data : "";
     doppel_slice id = next_field(&p, found.id), title = next_field(&p, found.title);
-    document->id = id.data;
-    document->id_length = id.length;
-    document->title = title.data;
-    document->title_length = title.length;
+    document->id.data = id.data;
+    document->id.length = id.length;
+    document->title.data = title.data;
+    document->title.length = title.length;
     for (size_t i = 0; i < reader->options->extra_count; i++)
         reader->extra[i] = next_field(&p, found.extra[i]);
     return id.length || dp_reader_make_id(reader, unit, at, document);

@@ -172,8 +172,7 @@ bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_re
 }
 
 void dp_reader_plain_text(dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
-    document->text = at->bytes;
-    document->text_length = at->length;
+    document->text = (doppel_slice){at->bytes, at->length};
     if (dp_json_is_utf8(at->bytes, at->length))
         return;
     unit->counts.repaired++;
@@ -187,8 +186,7 @@ bool dp_reader_charset_text(dp_unit *unit, const dp_raw_record *at, const char *
     dp_text_result result = dp_text_convert((doppel_slice){at->bytes, at->length}, charset, out);
     if (result == DP_TEXT_NO_MEMORY)
         return dp_unit_no_memory(unit);
-    document->text = out->data ? out->data : "";
-    document->text_length = out->size;
+    document->text = (doppel_slice){out->data ? out->data : "", out->size};
     if (result == DP_TEXT_CLEAN)
         return true;
     unit->counts.repaired++;

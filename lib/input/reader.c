@@ -243,12 +243,12 @@ static bool begin_file(dp_unit *unit, uint64_t number) {
 
 /* ---- what the work writes ---- */
 
-doppel_status doppel_output_write(doppel_output *output, const void *bytes, size_t length) {
-    return dp_buffer_add(&output->bytes, bytes, length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+doppel_status doppel_output_write(doppel_output *output, doppel_slice bytes) {
+    return dp_buffer_add(&output->bytes, bytes.data, bytes.length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-doppel_status doppel_output_json(doppel_output *output, const char *bytes, size_t length) {
-    return dp_json_add(&output->bytes, bytes, length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+doppel_status doppel_output_json(doppel_output *output, doppel_slice bytes) {
+    return dp_json_add(&output->bytes, bytes.data, bytes.length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 /* ---- for the formats ---- */
@@ -312,14 +312,14 @@ bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit) {
 
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
     reader->id.size = 0;
-    document->id = "";
-    document->id_length = 0;
+    document->id.data = "";
+    document->id.length = 0;
     if (reader->options->no_made_ids)
         return true;
     if (!dp_buffer_printf(&reader->id, "%s:%llu", at->file, (unsigned long long)at->line))
         return dp_unit_no_memory(unit);
-    document->id = reader->id.data;
-    document->id_length = reader->id.size;
+    document->id.data = reader->id.data;
+    document->id.length = reader->id.size;
     return true;
 }
 
@@ -327,8 +327,12 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_raw_record *at) {
     /* What comes on stdin has no name. */
     const char *id = reader->options->no_made_ids && !strcmp(at->file, "-") ? "" : at->file;
     memset(reader->extra, 0, sizeof reader->extra);
-    return (doppel_document){
-        .id = id, .id_length = strlen(id), .text = "", .file = at->file, .line = at->line, .extra = reader->extra};
+    return (doppel_document){.id.data = id,
+                             .id.length = strlen(id),
+                             .text.data = "",
+                             .file = at->file,
+                             .line = at->line,
+                             .extra = reader->extra};
 }
 
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document) {

@@ -383,8 +383,8 @@ static void give_content(dp_reader *reader, dp_unit *unit, const dp_raw_record *
         return;
     }
     if (what == KIND_HTML) {
-        document->html = at->bytes;
-        document->html_length = at->length;
+        document->html.data = at->bytes;
+        document->html.length = at->length;
     } else if (!set_text(reader, unit, at, document)) {
         return;
     }
@@ -430,8 +430,8 @@ static void give_response(dp_reader *reader, dp_unit *unit, dp_raw_record *at, d
     add_extra(reader, &http);
     doppel_slice location = http.status / 100 == 3 ? http_field(http.fields, "Location") : (doppel_slice){0};
     if (location.length) {
-        document->alias = location.data;
-        document->alias_length = location.length;
+        document->alias.data = location.data;
+        document->alias.length = location.length;
         dp_reader_give(reader, unit, document);
         return;
     }
@@ -517,10 +517,11 @@ static void set_warc_extra(dp_reader *reader, doppel_slice head) {
 
 static void give_revisit(dp_reader *reader, dp_unit *unit, doppel_slice head, doppel_document *document) {
     doppel_slice target = address(head, "WARC-Refers-To-Target-URI");
-    if (!target.length || (target.length == document->url_length && !memcmp(target.data, document->url, target.length)))
+    if (!target.length ||
+        (target.length == document->url.length && !memcmp(target.data, document->url.data, target.length)))
         return;
-    document->alias = target.data;
-    document->alias_length = target.length;
+    document->alias.data = target.data;
+    document->alias.length = target.length;
     dp_reader_give(reader, unit, document);
 }
 
@@ -532,12 +533,11 @@ static void give_warc(dp_reader *reader, dp_unit *unit, const dp_raw_record *at,
         return;
     doppel_document document = dp_reader_document(reader, at);
     doppel_slice id = http_field(head, "WARC-Record-ID"), url = address(head, "WARC-Target-URI");
-    document.id = id.data;
-    document.id_length = id.length;
+    document.id = id;
     if (!id.length && !dp_reader_make_id(reader, unit, at, &document))
         return;
-    document.url = url.length ? url.data : NULL;
-    document.url_length = url.length;
+    document.url.data = url.length ? url.data : NULL;
+    document.url.length = url.length;
     set_warc_extra(reader, head);
     archived_content content = {.bytes = {at->bytes + head_length, at->length - head_length},
                                 .type = http_field(head, "Content-Type")};
@@ -668,8 +668,8 @@ static void give_arc(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
     doppel_document document = dp_reader_document(reader, at);
     if (!dp_reader_make_id(reader, unit, at, &document))
         return;
-    document.url = line.url.data;
-    document.url_length = line.url.length;
+    document.url.data = line.url.data;
+    document.url.length = line.url.length;
     for (size_t i = 0; i < reader->options->extra_count; i++)
         if (!strcmp(reader->options->extra_keys[i], "date"))
             reader->extra[i] = line.date;

@@ -354,10 +354,10 @@ static int write_plain(doppel_writer *writer, const char *bytes, size_t length) 
     return dp_buffer_add(&writer->plain, bytes, length) ? 0 : ENOMEM;
 }
 
-doppel_status doppel_writer_write(doppel_writer *writer, const void *bytes, size_t length, doppel_error *error) {
+doppel_status doppel_writer_write(doppel_writer *writer, doppel_slice bytes, doppel_error *error) {
     if (!writer->reason)
-        writer->reason =
-            writer->packer ? add_packed(writer->packer, bytes, length) : write_plain(writer, bytes, length);
+        writer->reason = writer->packer ? add_packed(writer->packer, bytes.data, bytes.length)
+                                        : write_plain(writer, bytes.data, bytes.length);
     return writer->reason ? fail(writer, error) : DOPPEL_OK;
 }
 

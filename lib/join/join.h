@@ -1,6 +1,6 @@
 /* join.h - what the joins share: sources of fingerprints, and pairs in order.
  *
- * The joins themselves are in doppel.h: doppel_join (one_set.c), doppel_join_two (two_sets.c), doppel_rotate
+ * The joins themselves are in doppel.h: doppel_join (one_set.c), doppel_join_sets (two_sets.c), doppel_rotate
  * (rotate.c).
  *
  * A source: open, (settle,) read or next, close. An array is given as it stands, without a copy. A file is read in

@@ -132,7 +132,7 @@ static doppel_status measure_finds(const uint64_t *numbers, uint64_t count, cons
     dp_layout layout;
     doppel_status status = dp_layout_parse(name, 64, &layout, error);
     DP_THEN(status, doppel_index_create(&options, &index, error));
-    if (status == DOPPEL_OK && doppel_index_insert_many(index, numbers, NULL, NULL, count) != DOPPEL_OK)
+    if (status == DOPPEL_OK && doppel_index_add_batch(index, numbers, NULL, NULL, count) != DOPPEL_OK)
         status = dp_no_memory(error);
     DP_THEN(status, doppel_index_compact(index, error));
     DP_THEN(status, find_samples(index, &layout, count, samples, error));

@@ -1,4 +1,4 @@
-/* two_sets.c - doppel_join_two: one set is kept in memory, the other is streamed past it.
+/* two_sets.c - doppel_join_sets: one set is kept in memory, the other is streamed past it.
  *
  * The first set becomes tables (resident.c) and a prefilter (prefilter.c). Threads take batches of the stream in turn,
  * filter and look up each on their own, and give the pairs out in the order of the stream. */
@@ -521,8 +521,8 @@ static doppel_status run(stream_join *join, const doppel_source *a, int distance
     return join->status;
 }
 
-doppel_status doppel_join_two(const doppel_source *a, const doppel_source *b, int distance,
-                              const doppel_join_options *options, doppel_join_counts *counts, doppel_error *error) {
+doppel_status doppel_join_sets(const doppel_source *a, const doppel_source *b, int distance,
+                               const doppel_join_options *options, doppel_join_counts *counts, doppel_error *error) {
     stream_join join = {0};
     if (counts)
         memset(counts, 0, sizeof *counts);

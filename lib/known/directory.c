@@ -516,7 +516,7 @@ static doppel_status add_content(dp_directory *directory, const dp_trace *trace)
         status = titles_add(directory->titles, trace->title, trace->number);
     if (status != DOPPEL_OK || !has_near(directory, trace))
         return status;
-    status = doppel_index_insert(directory->near, trace->fingerprint, trace->number, 0);
+    status = doppel_index_add(directory->near, trace->fingerprint, trace->number, 0);
     if (status != DOPPEL_OK && titled)
         titles_remove(directory->titles, trace->title, trace->number);
     return status;
@@ -892,8 +892,7 @@ static doppel_status insert_fingerprints(dp_directory_load *load) {
         return DOPPEL_ERROR_MEMORY;
     doppel_status status = DOPPEL_OK;
     if (first->count)
-        status =
-            doppel_index_insert_many(load->directory->near, first->fingerprints, first->owners, NULL, first->count);
+        status = doppel_index_add_batch(load->directory->near, first->fingerprints, first->owners, NULL, first->count);
     free(first->owners);
     free(first->fingerprints);
     first->owners = first->fingerprints = NULL;

@@ -483,7 +483,7 @@ static doppel_status forget_titles(dp_look *look, const dp_trace *trace, doppel_
     doppel_status status = read_counts(look, trace->number, &counts, error);
     if (status != DOPPEL_OK)
         return status;
-    uint64_t times = counts.by[DP_SAME_TITLE - 1] + dp_local_queued_titles(local, trace->number);
+    uint64_t times = counts.by[DOPPEL_REASON_TITLE - 1] + dp_local_queued_titles(local, trace->number);
     return failed(dp_directory_title_forgotten(local->directory, trace->title, times), error);
 }
 
@@ -621,8 +621,8 @@ static void read_store(dp_look *look, doppel_engine_stats *stats) {
     stats->disk_bytes = info.disk_bytes;
     stats->free_bytes = info.free_bytes;
     stats->memory_bytes = info.memory_bytes;
-    for (int i = 0; i < 3; i++)
-        stats->duplicates_by[i] = info.total.by[i];
+    for (doppel_reason i = DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++)
+        stats->duplicates_by[i] = info.total.by[dp_reason_counter(i)];
 }
 
 static void read_directory(dp_local *local, doppel_engine_stats *stats) {

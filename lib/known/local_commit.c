@@ -145,7 +145,7 @@ static doppel_status take_in(dp_local *local, const dp_pending *p) {
 }
 
 static bool counts_title(const dp_pending *p) {
-    return p->change.count && p->change.count_reason == DP_SAME_TITLE;
+    return p->change.count && p->change.count_reason == DOPPEL_REASON_TITLE;
 }
 
 static uint64_t group_titles(const dp_group *group, uint64_t number) {

@@ -117,12 +117,12 @@ static doppel_status on_count(uint64_t number, const dp_counts *counts, void *us
     dp_local_look own = {.view = l->local->view};
     dp_look look = {
         .known = &l->local->known, .kind = &dp_known_local, .below = UINT64_MAX, .now = l->now, .own = &own};
-    if (!counts->by[DP_SAME_TITLE - 1])
+    if (!counts->by[DOPPEL_REASON_TITLE - 1])
         return DOPPEL_OK;
     doppel_status status = dp_look_trace(&look, number, &trace, &found, NULL);
     if (status != DOPPEL_OK || !found)
         return status;
-    return dp_directory_title_seen(l->directory, trace.title, counts->by[DP_SAME_TITLE - 1]);
+    return dp_directory_title_seen(l->directory, trace.title, counts->by[DOPPEL_REASON_TITLE - 1]);
 }
 
 static doppel_status load_titles(loading *l, doppel_error *error) {

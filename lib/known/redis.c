@@ -560,8 +560,8 @@ void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats) {
         stats->copies = totals.copies;
         stats->last = totals.last;
         stats->memory_bytes = used_memory(redis, link);
-        for (int i = 0; i < 3; i++)
-            stats->duplicates_by[i] = totals.counts.by[i];
+        for (doppel_reason i = DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++)
+            stats->duplicates_by[i] = totals.counts.by[dp_reason_counter(i)];
     } else {
         dp_known_log_error(known, "STATS", &why);
     }

@@ -412,7 +412,7 @@ static bool copy_pending(dp_redis_look *l, dp_pending *p) {
 static doppel_status count_duplicate(dp_look *look, const dp_change *change, doppel_error *error) {
     dp_redis_look *l = look->own;
     dp_redis_document *original = NULL;
-    if (!change->count || change->count_reason != DP_SAME_TITLE)
+    if (!change->count || change->count_reason != DOPPEL_REASON_TITLE)
         return DOPPEL_OK;
     doppel_status status = dp_redis_find_document(look, change->count, &original, error);
     if (status != DOPPEL_OK || !original)
@@ -763,7 +763,7 @@ static void add_trace_total(committing *c, const dp_trace *trace, int change) {
 }
 
 static void put_totals(committing *c) {
-    static const char *const reasons[DP_REASONS] = {NULL, "u", "w", "t"};
+    static const char *const reasons[DOPPEL_REASONS] = {NULL, "u", "w", "t"};
     dp_redis_look *l = c->l;
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;

@@ -804,7 +804,7 @@ static uint64_t queued_documents(const dp_redis_look *l) {
     uint64_t count = 0;
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;
-        count += (p->added && p->trace.kind == DP_TRACE_DOCUMENT) || p->change.count_reason == DP_SAME_TITLE;
+        count += (p->added && p->trace.kind == DP_TRACE_DOCUMENT) || p->change.count_reason == DOPPEL_REASON_TITLE;
     }
     return count;
 }
@@ -840,12 +840,12 @@ static doppel_status is_frequent(titled *t, doppel_slice value, doppel_slice tit
         doppel_status status = owner->counted || !owner->there ? DOPPEL_OK : fetch_counts(t->look, owner, t->error);
         if (status != DOPPEL_OK)
             return status;
-        times += 1 + owner->counts.by[DP_SAME_TITLE - 1] + owner->queued_titles;
+        times += 1 + owner->counts.by[DOPPEL_REASON_TITLE - 1] + owner->queued_titles;
     }
     if (!dp_title_is_frequent(times, 0, t->query->share))
         return DOPPEL_OK;
     doppel_status status = l->has_totals ? DOPPEL_OK : fetch_totals(t->look, t->error);
-    uint64_t documents = l->totals.documents + l->totals.counts.by[DP_SAME_TITLE - 1] + queued_documents(l);
+    uint64_t documents = l->totals.documents + l->totals.counts.by[DOPPEL_REASON_TITLE - 1] + queued_documents(l);
     *frequent = status == DOPPEL_OK && dp_title_is_frequent(times, documents, t->query->share);
     return status;
 }
@@ -862,8 +862,7 @@ static doppel_status add_owners_of(titled *t, doppel_slice value, doppel_slice t
     double similarity = 1, least = l->memory.plan.rules.title_similarity;
     bool frequent, own = is_same(title, t->query->title);
     t->hits->candidates++;
-    if (!own && doppel_edit_similarity(t->query->title.data, t->query->title.length, title.data, title.length, least,
-                                       &similarity) != DOPPEL_OK)
+    if (!own && doppel_edit_similarity(t->query->title, title, least, &similarity) != DOPPEL_OK)
         return dp_no_memory(t->error);
     if (!(similarity >= least))
         return DOPPEL_OK;

@@ -19,7 +19,7 @@ typedef struct address {
 
 static bool cut(const dp_buffer *canonical, address *cut) {
     doppel_url_parts parts;
-    doppel_url_split(canonical->data, canonical->size, &parts);
+    doppel_url_split((doppel_slice){canonical->data, canonical->size}, &parts);
     const char *end = canonical->data + canonical->size, *colon = memchr(canonical->data, ':', canonical->size);
     if (!parts.host.length || !colon || end - colon < 3)
         return false;
@@ -149,45 +149,44 @@ static doppel_status read_page(void *state, const doppel_document *document, dop
     doppel_page content;
     doppel_sketch sketch;
     bool found = false;
-    if (!document->url_length || document->alias)
+    if (!document->url.length || document->alias.data)
         return DOPPEL_OK;
-    doppel_status status = mirror_locate(&page, (doppel_slice){document->url, document->url_length},
-                                         options->url_without, &r->canonical, &found);
+    doppel_status status = mirror_locate(&page, document->url, options->url_without, &r->canonical, &found);
     if (status != DOPPEL_OK || !found)
         return status;
     status = doppel_document_text(r->pages, document, options->content, &content);
     if (status == DOPPEL_OK)
-        status = doppel_sketcher_run(r->sketcher, content.text, content.text_length, &sketch);
+        status = doppel_sketcher_run(r->sketcher, content.text, &sketch);
     if (status != DOPPEL_OK || !sketch.words)
         return status;
-    page.url_length = document->url_length;
+    page.url_length = document->url.length;
     status = sign(&sketch, &page);
     if (status == DOPPEL_OK)
-        status = doppel_output_write(output, &page, sizeof page);
-    return status == DOPPEL_OK ? doppel_output_write(output, document->url, document->url_length) : status;
+        status = doppel_output_write(output, dp_bytes(&page, sizeof page));
+    return status == DOPPEL_OK ? doppel_output_write(output, document->url) : status;
 }
 
 /* ---- in input order ---- */
 
 /* doppel_work.emit: whole pages, each with its URL, but where there was no memory to write one: that ends the run. */
-static doppel_status take_pages(void *user, const char *bytes, size_t length) {
+static doppel_status take_pages(void *user, doppel_slice bytes) {
     dp_mirrors_work *work = user;
     doppel_status status = DOPPEL_OK;
-    while (length >= sizeof(dp_mirror_page) && status == DOPPEL_OK) {
+    while (bytes.length >= sizeof(dp_mirror_page) && status == DOPPEL_OK) {
         union {
             dp_mirror_page page;
             uint64_t words[sizeof(dp_mirror_page) / 8];
         } taken;
-        memcpy(&taken.page, bytes, sizeof taken.page);
+        memcpy(&taken.page, bytes.data, sizeof taken.page);
         size_t url_length = (size_t)taken.page.url_length;
-        if (sizeof taken.page + url_length > length)
+        if (sizeof taken.page + url_length > bytes.length)
             break;
         taken.page.url_at = dp_spill_size(&work->urls);
-        status = dp_spill_add(&work->urls, bytes + sizeof taken.page, url_length, &work->error);
+        status = dp_spill_add(&work->urls, bytes.data + sizeof taken.page, url_length, &work->error);
         if (status == DOPPEL_OK)
             status = dp_sorter_add(&work->pages, taken.words, &work->error);
-        bytes += sizeof taken.page + url_length;
-        length -= sizeof taken.page + url_length;
+        bytes.data += sizeof taken.page + url_length;
+        bytes.length -= sizeof taken.page + url_length;
     }
     return status;
 }

@@ -21,9 +21,8 @@ typedef struct dp_overlap_pair {
     uint32_t a, b;
     bool found; /* it is a pair; only then there is the rest */
     double containment_ab, containment_ba;
-    doppel_passage *passages;
+    doppel_passages passages;
     doppel_slice *begins; /* lengths; where they are is known when they are given */
-    size_t passage_count;
     size_t a_id_length, b_id_length;
     dp_buffer bytes; /* both ids, and how each passage begins */
 } dp_overlap_pair;
@@ -117,7 +116,7 @@ static doppel_status read_a(dp_overlap_comparer *c, size_t number) {
     doppel_status status = overlap_text_read(c->work, number, c->unpacker, &c->a, &c->error);
     if (status != DOPPEL_OK)
         return status;
-    status = doppel_sketcher_run(c->sketcher, c->a.text.data, c->a.text.size, &sketch);
+    status = doppel_sketcher_run(c->sketcher, (doppel_slice){c->a.text.data, c->a.text.size}, &sketch);
     if (status == DOPPEL_OK && !dp_reserve(&c->a_set, &c->a_room, sketch.set_count + 1, sizeof *c->a_set))
         status = DOPPEL_ERROR_MEMORY;
     if (status != DOPPEL_OK)
@@ -133,13 +132,13 @@ static doppel_status read_a(dp_overlap_comparer *c, size_t number) {
 
 /* Where the words of a text begin and end. */
 static doppel_status find_whole(const doppel_recipe *recipe, const dp_buffer *text, dp_overlap_whole *whole) {
-    uint64_t *ranges;
-    size_t words;
-    doppel_status status = doppel_word_ranges(recipe, text->data, text->size, &ranges, &words);
-    if (status != DOPPEL_OK)
-        return status;
-    *whole = (dp_overlap_whole){words ? ranges[0] : 0, words ? ranges[2 * words - 1] : 0, words};
-    free(ranges);
+    doppel_ranges words = {0};
+    DP_TRY(doppel_ranges_find(recipe, (doppel_slice){text->data, text->size}, &words));
+    if (words.count)
+        *whole = (dp_overlap_whole){words.range[0].start, words.range[words.count - 1].end, words.count};
+    else
+        *whole = (dp_overlap_whole){0};
+    doppel_ranges_free(&words);
     return DOPPEL_OK;
 }
 
@@ -153,11 +152,11 @@ static doppel_status match_whole(dp_overlap_comparer *c, dp_overlap_pair *pair) 
         status = find_whole(c->work->recipe, &c->b.text, &b);
     if (status != DOPPEL_OK)
         return status;
-    pair->passages = malloc(sizeof *pair->passages);
-    if (!pair->passages)
+    pair->passages.passage = malloc(sizeof *pair->passages.passage);
+    if (!pair->passages.passage)
         return DOPPEL_ERROR_MEMORY;
-    *pair->passages = (doppel_passage){a->start, a->end, b.start, b.end, a->words};
-    pair->passage_count = a->words && a->words == b.words;
+    *pair->passages.passage = (doppel_passage){a->start, a->end, b.start, b.end, a->words};
+    pair->passages.count = a->words && a->words == b.words;
     return DOPPEL_OK;
 }
 
@@ -168,8 +167,8 @@ static bool same_words(const dp_overlap_comparer *c) {
 static doppel_status find_passages(dp_overlap_comparer *c, dp_overlap_pair *pair) {
     if (same_words(c))
         return match_whole(c, pair);
-    return doppel_passages(c->work->recipe, c->a.text.data, c->a.text.size, c->b.text.data, c->b.text.size,
-                           c->work->plan.passage, &pair->passages, &pair->passage_count);
+    const doppel_slice a = {c->a.text.data, c->a.text.size}, b = {c->b.text.data, c->b.text.size};
+    return doppel_passages_find(c->work->recipe, a, b, c->work->plan.passage, &pair->passages);
 }
 
 static doppel_status find_containment(dp_overlap_comparer *c, dp_overlap_pair *pair) {
@@ -177,7 +176,7 @@ static doppel_status find_containment(dp_overlap_comparer *c, dp_overlap_pair *p
     pair->containment_ab = pair->containment_ba = 1;
     if (same_words(c))
         return DOPPEL_OK;
-    doppel_status status = doppel_sketcher_run(c->sketcher, c->b.text.data, c->b.text.size, &sketch);
+    doppel_status status = doppel_sketcher_run(c->sketcher, (doppel_slice){c->b.text.data, c->b.text.size}, &sketch);
     if (status != DOPPEL_OK)
         return status;
     pair->containment_ab = doppel_containment(c->a_set, c->a_count, sketch.set, sketch.set_count);
@@ -186,8 +185,8 @@ static doppel_status find_containment(dp_overlap_comparer *c, dp_overlap_pair *p
 }
 
 static bool has_long_passage(const dp_overlap_plan *plan, const dp_overlap_pair *pair) {
-    for (size_t i = 0; plan->words && i < pair->passage_count; i++)
-        if (pair->passages[i].words >= plan->words)
+    for (size_t i = 0; plan->words && i < pair->passages.count; i++)
+        if (pair->passages.passage[i].words >= plan->words)
             return true;
     return false;
 }
@@ -208,13 +207,13 @@ static size_t begin_length(const char *text, size_t length) {
 }
 
 static bool keep_begins(const dp_overlap_comparer *c, dp_overlap_pair *pair) {
-    pair->begins = malloc((pair->passage_count + 1) * sizeof *pair->begins);
+    pair->begins = malloc((pair->passages.count + 1) * sizeof *pair->begins);
     pair->a_id_length = (size_t)c->a.head.id_length;
     pair->b_id_length = (size_t)c->b.head.id_length;
     bool kept = pair->begins && dp_buffer_add(&pair->bytes, c->a.packed.data, pair->a_id_length) &&
                 dp_buffer_add(&pair->bytes, c->b.packed.data, pair->b_id_length);
-    for (size_t i = 0; i < pair->passage_count && kept; i++) {
-        const doppel_passage *passage = &pair->passages[i];
+    for (size_t i = 0; i < pair->passages.count && kept; i++) {
+        const doppel_passage *passage = &pair->passages.passage[i];
         const char *text = c->a.text.data + passage->a_start;
         pair->begins[i].length = begin_length(text, (size_t)(passage->a_end - passage->a_start));
         kept = dp_buffer_add(&pair->bytes, text, pair->begins[i].length);
@@ -223,10 +222,9 @@ static bool keep_begins(const dp_overlap_comparer *c, dp_overlap_pair *pair) {
 }
 
 static void overlap_pair_free(dp_overlap_pair *pair) {
-    free(pair->passages);
+    doppel_passages_free(&pair->passages);
     free(pair->begins);
     dp_buffer_free(&pair->bytes);
-    pair->passages = NULL;
     pair->begins = NULL;
 }
 
@@ -260,11 +258,11 @@ static doppel_status overlap_pair_give(dp_overlap_pair *pair, const doppel_overl
                             .b_id = {at + pair->a_id_length, pair->b_id_length},
                             .containment_ab = pair->containment_ab,
                             .containment_ba = pair->containment_ba,
-                            .passages = pair->passages,
+                            .passages = pair->passages.passage,
                             .begins = pair->begins,
-                            .passage_count = pair->passage_count};
+                            .passage_count = pair->passages.count};
     at += pair->a_id_length + pair->b_id_length;
-    for (size_t i = 0; i < pair->passage_count; i++) {
+    for (size_t i = 0; i < pair->passages.count; i++) {
         pair->begins[i].data = at;
         at += pair->begins[i].length;
     }

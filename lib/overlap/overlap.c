@@ -60,11 +60,11 @@ static doppel_status begin_reader(void *user, void **state) {
 }
 
 static doppel_status pack(reader *r, const doppel_page *page) {
-    size_t room = ZSTD_compressBound(page->text_length);
+    size_t room = ZSTD_compressBound(page->text.length);
     if (!dp_reserve(&r->packed.data, &r->packed.capacity, room, 1))
         return DOPPEL_ERROR_MEMORY;
-    size_t size =
-        ZSTD_compressCCtx(r->packer, r->packed.data, r->packed.capacity, page->text, page->text_length, PACK_LEVEL);
+    size_t size = ZSTD_compressCCtx(r->packer, r->packed.data, r->packed.capacity, page->text.data, page->text.length,
+                                    PACK_LEVEL);
     if (ZSTD_isError(size))
         return DOPPEL_ERROR_MEMORY;
     r->packed.size = size;
@@ -73,13 +73,14 @@ static doppel_status pack(reader *r, const doppel_page *page) {
 
 static doppel_status write_document(reader *r, const doppel_document *document, const dp_overlap_head *head,
                                     doppel_output *output) {
-    doppel_status status = doppel_output_write(output, head, sizeof *head);
+    doppel_status status = doppel_output_write(output, dp_bytes(head, sizeof *head));
     if (status == DOPPEL_OK)
-        status = doppel_output_write(output, document->id, document->id_length);
+        status = doppel_output_write(output, document->id);
     if (status == DOPPEL_OK)
-        status = doppel_output_write(output, r->packed.data, r->packed.size);
-    return status == DOPPEL_OK ? doppel_output_write(output, r->samples.hash, r->samples.count * sizeof(uint64_t))
-                               : status;
+        status = doppel_output_write(output, (doppel_slice){r->packed.data, r->packed.size});
+    return status == DOPPEL_OK
+               ? doppel_output_write(output, dp_bytes(r->samples.hash, r->samples.count * sizeof(uint64_t)))
+               : status;
 }
 
 static doppel_status read_document(void *state, const doppel_document *document, doppel_output *output) {
@@ -88,7 +89,7 @@ static doppel_status read_document(void *state, const doppel_document *document,
     doppel_sketch sketch;
     doppel_status status = doppel_document_text(r->pages, document, r->work->options.content, &page);
     if (status == DOPPEL_OK)
-        status = doppel_sketcher_run(r->sketcher, page.text, page.text_length, &sketch);
+        status = doppel_sketcher_run(r->sketcher, page.text, &sketch);
     if (status == DOPPEL_OK)
         status = pack(r, &page);
     if (status != DOPPEL_OK)
@@ -96,8 +97,8 @@ static doppel_status read_document(void *state, const doppel_document *document,
     if (!dp_overlap_sample(&r->work->plan, sketch.feature_hashes, sketch.words ? (size_t)sketch.features : 0,
                            &r->samples))
         return DOPPEL_ERROR_MEMORY;
-    dp_overlap_head head = {document->id_length,
-                            page.text_length,
+    dp_overlap_head head = {document->id.length,
+                            page.text.length,
                             r->packed.size,
                             r->samples.count,
                             {dp_load64(sketch.digest), dp_load64(sketch.digest + 8)}};
@@ -152,15 +153,15 @@ static doppel_status take_document(dp_overlap_work *work, const dp_overlap_head 
 }
 
 /* doppel_work.emit: whole documents, but where there was no memory to write one: that ends the run. */
-static doppel_status take_documents(void *user, const char *bytes, size_t length) {
+static doppel_status take_documents(void *user, doppel_slice bytes) {
     doppel_status status = DOPPEL_OK;
     dp_overlap_head head;
-    for (size_t taken; length >= sizeof head && status == DOPPEL_OK; bytes += taken, length -= taken) {
-        memcpy(&head, bytes, sizeof head);
+    for (size_t taken; bytes.length >= sizeof head && status == DOPPEL_OK; bytes.data += taken, bytes.length -= taken) {
+        memcpy(&head, bytes.data, sizeof head);
         taken = sizeof head + (size_t)(head.id_length + head.packed_length + head.sample_count * sizeof(uint64_t));
-        if (taken > length)
+        if (taken > bytes.length)
             break;
-        status = take_document(user, &head, bytes);
+        status = take_document(user, &head, bytes.data);
     }
     return status;
 }

@@ -101,10 +101,10 @@ uint64_t dp_hasher_run(dp_hasher *hasher, const void *bytes, size_t length, uint
     return hasher->function ? hasher->function(bytes, length, seed) : run_digest(hasher, bytes, length, seed);
 }
 
-doppel_status doppel_hash(const char *name, const void *bytes, size_t length, uint64_t seed, uint64_t *hash) {
+doppel_status doppel_hash(const char *name, doppel_slice bytes, uint64_t seed, uint64_t *hash) {
     dp_hasher hasher;
     DP_TRY(dp_hasher_open(name, &hasher));
-    uint64_t made = dp_hasher_run(&hasher, bytes, length, seed);
+    uint64_t made = dp_hasher_run(&hasher, bytes.data, bytes.length, seed);
     doppel_status status = hasher.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
     *hash = status ? *hash : made;
     dp_hasher_close(&hasher);

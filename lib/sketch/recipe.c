@@ -319,13 +319,13 @@ static bool copy_parts(doppel_recipe *r, const doppel_recipe_parts *given) {
     if (given)
         dp_copy_options(&parts, given, sizeof parts);
     r->df = parts.df;
-    if (!parts.stop_words_length)
+    if (!parts.stop_words.length)
         return true;
-    if (!(r->stop_copy = malloc(parts.stop_words_length)))
+    if (!(r->stop_copy = malloc(parts.stop_words.length)))
         return false;
-    memcpy(r->stop_copy, parts.stop_words, parts.stop_words_length);
+    memcpy(r->stop_copy, parts.stop_words.data, parts.stop_words.length);
     r->text.stop_words = r->stop_copy;
-    r->text.stop_words_length = parts.stop_words_length;
+    r->text.stop_words_length = parts.stop_words.length;
     return true;
 }
 

@@ -142,8 +142,8 @@ typedef struct own_hash {
 
 static uint64_t hash_own(own_hash *own, const doppel_feature *feature, uint64_t seed) {
     if (own->options->function)
-        return own->options->function(feature->bytes, feature->length, seed, own->options->user);
-    return dp_hasher_run(&own->hasher, feature->bytes, feature->length, seed);
+        return own->options->function(feature->bytes, seed, own->options->user);
+    return dp_hasher_run(&own->hasher, feature->bytes.data, feature->bytes.length, seed);
 }
 
 static doppel_status sum_own(own_hash *own, const doppel_feature *features, size_t count, weight_sums sums[2],
@@ -370,8 +370,8 @@ static doppel_status make_sketch(doppel_sketcher *s, doppel_sketch *out) {
     if (s->wants & DOPPEL_WANT_FEATURES)
         out->feature_hashes = s->features[0].data;
     if (s->wants & DOPPEL_WANT_TEXT) {
-        out->text = s->text.data;
-        out->text_length = s->text.size;
+        out->text.data = s->text.data;
+        out->text.length = s->text.size;
     }
     return status;
 }
@@ -388,8 +388,8 @@ void doppel_sketcher_reset(doppel_sketcher *s) {
     s->no_digest = s->wants & DOPPEL_WANT_DIGEST && !EVP_DigestInit_ex2(s->digest, s->sha256, NULL);
 }
 
-doppel_status doppel_sketcher_add(doppel_sketcher *s, const char *piece, size_t length) {
-    return dp_words_add(s->words, piece, length, take_batch, s);
+doppel_status doppel_sketcher_add(doppel_sketcher *s, doppel_slice piece) {
+    return dp_words_add(s->words, piece.data, piece.length, take_batch, s);
 }
 
 doppel_status doppel_sketcher_finish(doppel_sketcher *s, doppel_sketch *out) {
@@ -401,9 +401,9 @@ doppel_status doppel_sketcher_finish(doppel_sketcher *s, doppel_sketch *out) {
     return status;
 }
 
-doppel_status doppel_sketcher_run(doppel_sketcher *s, const char *text, size_t length, doppel_sketch *out) {
+doppel_status doppel_sketcher_run(doppel_sketcher *s, doppel_slice text, doppel_sketch *out) {
     doppel_sketcher_reset(s);
-    doppel_status status = doppel_sketcher_add(s, text, length);
+    doppel_status status = doppel_sketcher_add(s, text);
     return status ? status : doppel_sketcher_finish(s, out);
 }
 
@@ -462,23 +462,31 @@ void doppel_sketcher_free(doppel_sketcher *s) {
     free(s);
 }
 
-doppel_status doppel_fingerprint(const char *text, size_t length, uint64_t *fingerprint) {
+doppel_status doppel_fingerprint(doppel_slice text, uint64_t *fingerprint) {
     doppel_sketcher *s;
     doppel_sketch sketch;
     doppel_status status = doppel_sketcher_create(NULL, 0, &s, NULL);
-    DP_THEN(status, doppel_sketcher_run(s, text, length, &sketch));
+    DP_THEN(status, doppel_sketcher_run(s, text, &sketch));
     if (!status)
         *fingerprint = sketch.fingerprint[0];
     doppel_sketcher_free(s);
     return status;
 }
 
-doppel_status doppel_word_ranges(const doppel_recipe *recipe, const char *text, size_t length, uint64_t **ranges,
-                                 size_t *count) {
+void doppel_ranges_free(doppel_ranges *ranges) {
+    if (!ranges)
+        return;
+    free(ranges->range);
+    *ranges = (doppel_ranges){0};
+}
+
+doppel_status doppel_ranges_find(const doppel_recipe *recipe, doppel_slice text, doppel_ranges *ranges) {
+    doppel_ranges_free(ranges);
     dp_word_list list;
-    DP_TRY(dp_word_list_make(&(recipe ? recipe : dp_recipe_default())->text, text, length, &list));
-    *count = list.count;
-    *ranges = list.ranges;
+    DP_TRY(dp_word_list_make(&(recipe ? recipe : dp_recipe_default())->text, text.data, text.length, &list));
+    /* Starts and ends lie one after the other there. */
+    ranges->range = (doppel_range *)(void *)list.ranges;
+    ranges->count = list.count;
     list.ranges = NULL;
     dp_word_list_free(&list);
     return DOPPEL_OK;
@@ -496,8 +504,8 @@ doppel_status dp_title_normalise(doppel_sketcher *sketcher, const char *title, s
     *normalised = (doppel_slice){NULL, 0};
     if (!title)
         return DOPPEL_OK;
-    doppel_status status = doppel_sketcher_run(sketcher, title, length, &sketch);
+    doppel_status status = doppel_sketcher_run(sketcher, (doppel_slice){title, length}, &sketch);
     if (status == DOPPEL_OK)
-        *normalised = (doppel_slice){sketch.text, sketch.text_length};
+        *normalised = sketch.text;
     return status;
 }

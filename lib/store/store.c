@@ -52,7 +52,7 @@ static doppel_status check_change(const dp_change *change, uint64_t last, doppel
     if (change->number && change->number <= last)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "number %" PRIu64 " is not above %" PRIu64 ", the last",
                        change->number, last);
-    if (change->count && (change->count_reason == DP_UNIQUE || change->count_reason >= DP_REASONS))
+    if (change->count && (change->count_reason == DOPPEL_REASON_NONE || change->count_reason >= DOPPEL_REASONS))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "there is no reason %d for a duplicate", change->count_reason);
     for (int part = 0; part < DP_PARTS; part++)
         if (change->part[part].data && change->part[part].length > DP_PART_LIMIT)
@@ -71,7 +71,7 @@ doppel_status dp_changes_check(const dp_change *changes, size_t count, uint64_t 
 }
 
 void dp_counts_add(dp_counts *counts, const dp_change *change) {
-    counts->by[dp_reason_counter((dp_reason)change->count_reason)] += change->count_times ? change->count_times : 1;
+    counts->by[dp_reason_counter((doppel_reason)change->count_reason)] += change->count_times ? change->count_times : 1;
     if (change->count_at > counts->last)
         counts->last = change->count_at;
 }

@@ -76,7 +76,7 @@ typedef struct dp_record {
     doppel_slice origin;                            /* as of doppel_item; data NULL: not said */
     uint64_t words, set_count, text_length;         /* text_length: before compression */
     bool sampled;                                   /* its set is a sample: set_count is that of the whole */
-    uint8_t reason;                                 /* a dp_reason of decide.h, of a copy; 0: an original */
+    uint8_t reason;                                 /* a doppel_reason of decide.h, of a copy; 0: an original */
     doppel_evidence evidence;                       /* of a copy */
 } dp_record;
 
@@ -122,7 +122,7 @@ typedef struct dp_change {
     uint64_t remove;             /* all parts, links and counts of this number go; 0: none */
     uint64_t count;              /* a duplicate is counted at this number; 0: none */
     uint64_t count_at;           /* when, seconds since 1970 */
-    uint8_t count_reason;        /* a dp_reason, not DP_UNIQUE */
+    uint8_t count_reason;        /* a doppel_reason, not DOPPEL_REASON_NONE */
     uint64_t count_times;        /* so many; 0: one */
 } dp_change;
 

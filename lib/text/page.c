@@ -820,22 +820,22 @@ static void give(const dp_buffer *from, bool has, const char **data, size_t *len
 }
 
 static void give_parts(const page_parts *parts, doppel_page *page) {
-    page->text = parts->content.text.size ? parts->content.text.data : "";
-    page->text_length = parts->content.text.size;
-    give(&parts->title, parts->has_title, &page->title, &page->title_length);
-    give(&parts->canonical, parts->has_canonical, &page->canonical, &page->canonical_length);
-    give(&parts->language, parts->has_language, &page->language, &page->language_length);
+    page->text.data = parts->content.text.size ? parts->content.text.data : "";
+    page->text.length = parts->content.text.size;
+    give(&parts->title, parts->has_title, &page->title.data, &page->title.length);
+    give(&parts->canonical, parts->has_canonical, &page->canonical.data, &page->canonical.length);
+    give(&parts->language, parts->has_language, &page->language.data, &page->language.length);
 }
 
-doppel_status doppel_page_read(doppel_page_reader *reader, const char *html, size_t length, const char *charset,
+doppel_status doppel_page_read(doppel_page_reader *reader, doppel_slice html, const char *charset,
                                doppel_content content, doppel_page *page) {
     size_t mark;
     doppel_slice text;
-    *page = (doppel_page){.text = ""};
-    const dp_charset *found = dp_charset_of(html, length, charset, &mark);
+    *page = (doppel_page){.text.data = ""};
+    const dp_charset *found = dp_charset_of(html.data, html.length, charset, &mark);
     if (!found)
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = dp_decoder_run(&reader->decoder, found, html + mark, length - mark, &text);
+    doppel_status status = dp_decoder_run(&reader->decoder, found, html.data + mark, html.length - mark, &text);
     if (status != DOPPEL_OK)
         return status;
     status = dp_page_repair(&reader->tame, &text);
@@ -854,12 +854,13 @@ doppel_status doppel_page_read(doppel_page_reader *reader, const char *html, siz
 doppel_status doppel_document_text(doppel_page_reader *reader, const doppel_document *document, doppel_content content,
                                    doppel_page *page) {
     doppel_status status = DOPPEL_OK;
-    *page = (doppel_page){.text = document->text ? document->text : "", .text_length = document->text_length};
-    if (document->html && !document->text_length)
-        status = doppel_page_read(reader, document->html, document->html_length, document->charset, content, page);
-    if (document->title) {
-        page->title = document->title;
-        page->title_length = document->title_length;
+    *page = (doppel_page){.text.data = document->text.data ? document->text.data : "",
+                          .text.length = document->text.length};
+    if (document->html.data && !document->text.length)
+        status = doppel_page_read(reader, document->html, document->charset, content, page);
+    if (document->title.data) {
+        page->title.data = document->title.data;
+        page->title.length = document->title.length;
     }
     return status;
 }

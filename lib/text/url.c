@@ -691,9 +691,10 @@ static doppel_slice trim(const char *text, size_t length) {
     return (doppel_slice){text, length};
 }
 
-doppel_status doppel_url_canonical(const char *url, size_t length, const doppel_slice *base, unsigned without, char *to,
-                                   size_t room, size_t *written) {
-    doppel_slice text = trim(url, length), from = base ? trim(base->data, base->length) : (doppel_slice){"", 0};
+doppel_status doppel_url_canonical(doppel_slice url, const doppel_slice *base, unsigned without, char *to, size_t room,
+                                   size_t *written) {
+    doppel_slice text = trim(url.data, url.length),
+                 from = base ? trim(base->data, base->length) : (doppel_slice){"", 0};
     *written = 0;
     if (text.length > SIZE_MAX / 8 || from.length > SIZE_MAX / 8)
         return DOPPEL_ERROR_USAGE;
@@ -762,16 +763,17 @@ static bool starts_with(const char *text, size_t length, const char *start) {
     return length >= size && !memcmp(text, start, size);
 }
 
-void doppel_url_split(const char *canonical, size_t length, doppel_url_parts *parts) {
+void doppel_url_split(doppel_slice canonical, doppel_url_parts *parts) {
     const doppel_slice none = {"", 0};
     *parts = (doppel_url_parts){none, none, none};
-    if (!starts_with(canonical, length, "https://") && !starts_with(canonical, length, "http://"))
+    if (!starts_with(canonical.data, canonical.length, "https://") &&
+        !starts_with(canonical.data, canonical.length, "http://"))
         return;
     url_reference url;
-    parse(canonical, length, &url);
+    parse(canonical.data, canonical.length, &url);
     parts->host = host_of(url.authority);
     parts->domain = domain_of(parts->host);
-    const char *end = url.fragment.data ? url.fragment.data - 1 : canonical + length;
+    const char *end = url.fragment.data ? url.fragment.data - 1 : canonical.data + canonical.length;
     parts->path = (doppel_slice){url.path.data, (size_t)(end - url.path.data)};
 }
 
@@ -785,15 +787,15 @@ doppel_status dp_url_make(doppel_slice url, const doppel_slice *base, unsigned w
         return DOPPEL_ERROR_MEMORY;
     if (!url.data || !url.length)
         return DOPPEL_OK;
-    return doppel_url_canonical(url.data, url.length, base, without, to->data, to->capacity, &to->size);
+    return doppel_url_canonical(url, base, without, to->data, to->capacity, &to->size);
 }
 
 doppel_status dp_document_address(const doppel_document *document, const doppel_page *page, unsigned without,
                                   dp_buffer *to) {
-    doppel_slice url = {document->url, document->url_length}, *base = document->url ? &url : NULL;
-    if (document->alias)
-        return dp_url_make((doppel_slice){document->alias, document->alias_length}, base, without, to);
-    if (page->canonical_length)
-        return dp_url_make((doppel_slice){page->canonical, page->canonical_length}, base, without, to);
+    doppel_slice url = {document->url.data, document->url.length}, *base = document->url.data ? &url : NULL;
+    if (document->alias.data)
+        return dp_url_make(document->alias, base, without, to);
+    if (page->canonical.length)
+        return dp_url_make(page->canonical, base, without, to);
     return dp_url_make(url, NULL, without, to);
 }

@@ -26,7 +26,7 @@ struct sketched_text {
 
 /* Counts the words of the normalised text. */
 static bool count_words(struct sketched_text *side) {
-    const char *text = side->sketch.text_length ? side->sketch.text : "", *end = text + side->sketch.text_length;
+    const char *text = side->sketch.text.length ? side->sketch.text.data : "", *end = text + side->sketch.text.length;
     uint64_t *hashes = NULL;
     size_t count = 0, capacity = 0;
     while (text < end) {
@@ -43,9 +43,9 @@ static bool count_words(struct sketched_text *side) {
 }
 
 static bool decode(struct sketched_text *side) {
-    side->points = malloc((side->sketch.text_length + 1) * sizeof *side->points);
+    side->points = malloc((side->sketch.text.length + 1) * sizeof *side->points);
     if (side->points)
-        side->point_count = dp_points_decode(side->sketch.text, side->sketch.text_length, side->points);
+        side->point_count = dp_points_decode(side->sketch.text.data, side->sketch.text.length, side->points);
     return side->points != NULL;
 }
 
@@ -53,7 +53,7 @@ static doppel_status side_init(struct sketched_text *side, const doppel_recipe *
                                size_t length) {
     unsigned wants = DOPPEL_WANT_DIGEST | DOPPEL_WANT_SET | DOPPEL_WANT_TEXT;
     doppel_status status = doppel_sketcher_create(recipe, wants, &side->sketcher, NULL);
-    DP_THEN(status, doppel_sketcher_run(side->sketcher, text, length, &side->sketch));
+    DP_THEN(status, doppel_sketcher_run(side->sketcher, (doppel_slice){text, length}, &side->sketch));
     DP_THEN(status, doppel_minhash(side->sketch.set, side->sketch.set_count, SLOTS, side->signature));
     if (!status && (!count_words(side) || !decode(side)))
         status = DOPPEL_ERROR_MEMORY;
@@ -127,13 +127,12 @@ static doppel_status compare_edits(const struct sketched_text *a, const struct s
     return DOPPEL_OK;
 }
 
-doppel_status doppel_compare(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
-                             size_t b_length, doppel_comparison *out) {
+doppel_status doppel_compare(const doppel_recipe *recipe, doppel_slice a, doppel_slice b, doppel_comparison *out) {
     struct sketched_text side_a = {0}, side_b = {0};
     if (!recipe)
         recipe = dp_recipe_default();
-    doppel_status status = side_init(&side_a, recipe, a, a_length);
-    DP_THEN(status, side_init(&side_b, recipe, b, b_length));
+    doppel_status status = side_init(&side_a, recipe, a.data, a.length);
+    DP_THEN(status, side_init(&side_b, recipe, b.data, b.length));
     if (!status) {
         *out = (doppel_comparison){.bits = recipe->bits};
         compare_fingerprints(&side_a.sketch, &side_b.sketch, out);

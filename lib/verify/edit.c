@@ -1,6 +1,6 @@
 /* edit.c - edit distances and the similarity 1 - d / max(length), on code points: of two texts (doppel_levenshtein,
  * doppel_indel, doppel_edit_similarity), and of one text with many (doppel_titles_add keeps texts ready,
- * doppel_titles_scan compares one with all).
+ * doppel_titles_find compares one with all).
  *
  * Equal beginnings and ends cost nothing and are cut off first. A low cut-off goes by a band around the diagonal, which
  * stops soon when two texts are unlike; strips of the whole table do the rest. */
@@ -513,16 +513,16 @@ struct decoded_pair {
     uint32_t *room, here[512];
 };
 
-static bool pair_init(struct decoded_pair *pair, const char *a, size_t a_length, const char *b, size_t b_length) {
-    size_t need = a_length + b_length;
+static bool pair_init(struct decoded_pair *pair, doppel_slice a, doppel_slice b) {
+    size_t need = a.length + b.length;
     pair->room = pair->here;
     if (need > sizeof pair->here / sizeof *pair->here)
-        pair->room = need < a_length || need > SIZE_MAX / sizeof *pair->room ? NULL : malloc(need * sizeof *pair->room);
+        pair->room = need < a.length || need > SIZE_MAX / sizeof *pair->room ? NULL : malloc(need * sizeof *pair->room);
     if (!pair->room)
         return false;
-    pair->a = (dp_points){pair->room, dp_points_decode(a, a_length, pair->room)};
+    pair->a = (dp_points){pair->room, dp_points_decode(a.data, a.length, pair->room)};
     uint32_t *rest = pair->room + pair->a.count;
-    pair->b = (dp_points){rest, dp_points_decode(b, b_length, rest)};
+    pair->b = (dp_points){rest, dp_points_decode(b.data, b.length, rest)};
     return true;
 }
 
@@ -533,27 +533,24 @@ static void pair_free(struct decoded_pair *pair) {
 
 static doppel_status measure_utf8(edit_kind edits, doppel_slice a, doppel_slice b, size_t max, size_t *distance) {
     struct decoded_pair pair;
-    if (!pair_init(&pair, a.data, a.length, b.data, b.length))
+    if (!pair_init(&pair, a, b))
         return DOPPEL_ERROR_MEMORY;
     doppel_status status = measure(edits, pair.a, pair.b, max, distance);
     pair_free(&pair);
     return status;
 }
 
-doppel_status doppel_levenshtein(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
-                                 size_t *distance) {
-    return measure_utf8(ALL_EDITS, (doppel_slice){a, a_length}, (doppel_slice){b, b_length}, max, distance);
+doppel_status doppel_levenshtein(doppel_slice a, doppel_slice b, size_t max, size_t *distance) {
+    return measure_utf8(ALL_EDITS, a, b, max, distance);
 }
 
-doppel_status doppel_indel(const char *a, size_t a_length, const char *b, size_t b_length, size_t max,
-                           size_t *distance) {
-    return measure_utf8(INSERT_DELETE, (doppel_slice){a, a_length}, (doppel_slice){b, b_length}, max, distance);
+doppel_status doppel_indel(doppel_slice a, doppel_slice b, size_t max, size_t *distance) {
+    return measure_utf8(INSERT_DELETE, a, b, max, distance);
 }
 
-doppel_status doppel_edit_similarity(const char *a, size_t a_length, const char *b, size_t b_length, double min,
-                                     double *similarity) {
+doppel_status doppel_edit_similarity(doppel_slice a, doppel_slice b, double min, double *similarity) {
     struct decoded_pair pair;
-    if (!pair_init(&pair, a, a_length, b, b_length))
+    if (!pair_init(&pair, a, b))
         return DOPPEL_ERROR_MEMORY;
     size_t length = pair.a.count > pair.b.count ? pair.a.count : pair.b.count, allowed, distance;
     doppel_status status = DOPPEL_OK;
@@ -565,7 +562,7 @@ doppel_status doppel_edit_similarity(const char *a, size_t a_length, const char 
     return status;
 }
 
-/* ---- one text against many: doppel_titles_add keeps texts ready, doppel_titles_scan compares one with all.
+/* ---- one text against many: doppel_titles_add keeps texts ready, doppel_titles_find compares one with all.
  *
  * Two filters stand before the edit distance d. Both are lower bounds of it, so that no text is lost:
  * - lengths: d is at least their difference;
@@ -685,10 +682,10 @@ static doppel_status add_points(doppel_titles *titles, dp_points text) {
     return DOPPEL_OK;
 }
 
-doppel_status doppel_titles_add(doppel_titles *titles, const char *text, size_t length) {
-    if (!dp_reserve(&titles->room, &titles->room_capacity, length, sizeof *titles->room))
+doppel_status doppel_titles_add(doppel_titles *titles, doppel_slice text) {
+    if (!dp_reserve(&titles->room, &titles->room_capacity, text.length, sizeof *titles->room))
         return DOPPEL_ERROR_MEMORY;
-    return add_points(titles, (dp_points){titles->room, dp_points_decode(text, length, titles->room)});
+    return add_points(titles, (dp_points){titles->room, dp_points_decode(text.data, text.length, titles->room)});
 }
 
 typedef bool (*found_function)(size_t number, double similarity, void *user);
@@ -762,15 +759,15 @@ static doppel_status scan_all(struct scan *scan) {
     return DOPPEL_OK;
 }
 
-doppel_status doppel_titles_scan(const doppel_titles *titles, const char *text, size_t length, double min,
-                                 found_function found, void *user) {
+doppel_status doppel_titles_find(const doppel_titles *titles, doppel_slice text, double min, found_function found,
+                                 void *user) {
     /* Even an equal text is not similar enough (or min is not a number). */
     if (!(1 >= min))
         return DOPPEL_OK;
-    uint32_t *points = length < SIZE_MAX / sizeof *points ? malloc((length + 1) * sizeof *points) : NULL;
+    uint32_t *points = text.length < SIZE_MAX / sizeof *points ? malloc((text.length + 1) * sizeof *points) : NULL;
     if (!points)
         return DOPPEL_ERROR_MEMORY;
-    size_t count = dp_points_decode(text, length, points);
+    size_t count = dp_points_decode(text.data, text.length, points);
     struct scan scan = {.titles = titles, .letter_limit = find_letter_limit(count, min), .found = found, .user = user};
     dp_title_letters((dp_points){points, count}, scan.letters);
     doppel_status status = banded_init(&scan.banded, (dp_points){points, count}, min);

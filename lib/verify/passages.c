@@ -493,30 +493,35 @@ static doppel_status give(const struct tiling *tiling, const uint64_t *ranges_a,
     return DOPPEL_OK;
 }
 
-static doppel_status match(const dp_word_list *a, const dp_word_list *b, size_t min_words, doppel_passage **passages,
-                           size_t *count) {
+static doppel_status match(const dp_word_list *a, const dp_word_list *b, size_t min_words, doppel_passages *passages) {
     word_ids ids;
     struct tiling tiling = {.ids = &ids, .min_words = min_words};
     doppel_status status = DOPPEL_ERROR_MEMORY;
     if (word_ids_init(&ids, a, b) && tile(&tiling))
-        status = give(&tiling, a->ranges, b->ranges, passages, count);
+        status = give(&tiling, a->ranges, b->ranges, &passages->passage, &passages->count);
     tiling_free(&tiling);
     word_ids_free(&ids);
     return status;
 }
 
-doppel_status doppel_passages(const doppel_recipe *recipe, const char *a, size_t a_length, const char *b,
-                              size_t b_length, size_t min_words, doppel_passage **passages, size_t *count) {
-    *passages = NULL;
-    *count = 0;
+void doppel_passages_free(doppel_passages *passages) {
+    if (!passages)
+        return;
+    free(passages->passage);
+    *passages = (doppel_passages){0};
+}
+
+doppel_status doppel_passages_find(const doppel_recipe *recipe, doppel_slice a, doppel_slice b, size_t min_words,
+                                   doppel_passages *passages) {
+    doppel_passages_free(passages);
     if (!min_words)
         return DOPPEL_ERROR_USAGE;
     /* Words, even where the recipe's features are code points: such is a list. */
     const dp_words_options *options = &(recipe ? recipe : dp_recipe_default())->text;
     dp_word_list words_a = {0}, words_b = {0};
-    doppel_status status = dp_word_list_make(options, a, a_length, &words_a);
-    DP_THEN(status, dp_word_list_make(options, b, b_length, &words_b));
-    DP_THEN(status, match(&words_a, &words_b, min_words, passages, count));
+    doppel_status status = dp_word_list_make(options, a.data, a.length, &words_a);
+    DP_THEN(status, dp_word_list_make(options, b.data, b.length, &words_b));
+    DP_THEN(status, match(&words_a, &words_b, min_words, passages));
     dp_word_list_free(&words_a);
     dp_word_list_free(&words_b);
     return status;

@@ -125,7 +125,8 @@ const char *nearest_name(const char *word, const char *const *names, size_t coun
     size_t least = SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(names[i]), distance;
-        if (doppel_levenshtein(word, strlen(word), names[i], length, SIZE_MAX, &distance) != DOPPEL_OK)
+        if (doppel_levenshtein(doppel_slice_of(word), (doppel_slice){names[i], length}, SIZE_MAX, &distance) !=
+            DOPPEL_OK)
             return NULL;
         if (distance < least && distance * 3 <= length + 2) {
             least = distance;

@@ -1,8 +1,6 @@
 /* metrics.c - what is counted, in the text form of Prometheus: what every program that shows metrics has. */
 #include "common/metrics.h"
 
-#include "common/reasons.h"
-
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -113,9 +111,9 @@ static const struct {
 static void write_verdicts(text_buffer *out, const engine_figures *engines, size_t count) {
     metrics_head(out, "verdicts_total", "counter", "Verdicts of checks and adds, by reason.");
     for (size_t i = 0; i < count; i++)
-        for (int k = 0; k < REASON_KINDS; k++)
+        for (int k = 0; k < DOPPEL_REASONS; k++)
             text_format(out, "doppel_verdicts_total{index=\"%s\",reason=\"%s\"} %llu\n", engines[i].name,
-                        k ? reason_names[k] : "unique", (unsigned long long)engines[i].stats.verdicts_by[k]);
+                        k ? doppel_reason_name(k) : "unique", (unsigned long long)engines[i].stats.verdicts_by[k]);
 }
 
 void metrics_engines(text_buffer *out, const engine_figures *engines, size_t count) {

@@ -17,7 +17,7 @@ static bool answers(store_watch *w) {
     static const char name[] = "doppel:is-it-there";
     doppel_stored_list list = {0};
     doppel_error error = {0};
-    doppel_status status = doppel_engine_get(w->engine, name, sizeof name - 1, &list, &error);
+    doppel_status status = doppel_engine_get(w->engine, (doppel_slice){name, sizeof name - 1}, &list, &error);
     doppel_stored_list_free(&list);
     return status == DOPPEL_OK;
 }

@@ -25,7 +25,7 @@ static void write_aliases(text_buffer *out, const doppel_stored *stored) {
 
 void text_evidence(text_buffer *out, const doppel_stored *stored) {
     const doppel_evidence *e = &stored->evidence;
-    text_member_string(out, "reason", slice_of(stored->reason ? stored->reason : ""));
+    text_member_string(out, "reason", doppel_slice_of(stored->reason ? doppel_reason_name(stored->reason) : ""));
     text_member(out, "evidence");
     text_put(out, "{");
     text_member_distance(out, "distance", e->distance);
@@ -41,8 +41,10 @@ void text_evidence(text_buffer *out, const doppel_stored *stored) {
 static void write_duplicates(text_buffer *out, const doppel_stored *stored) {
     text_member_count(out, "duplicates", stored->duplicates);
     text_member(out, "duplicatesBy");
-    text_format(out, "{\"url\":%llu,\"content\":%llu,\"title\":%llu}", (unsigned long long)stored->duplicates_by[0],
-                (unsigned long long)stored->duplicates_by[1], (unsigned long long)stored->duplicates_by[2]);
+    text_format(out, "{\"url\":%llu,\"content\":%llu,\"title\":%llu}",
+                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_URL],
+                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_CONTENT],
+                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_TITLE]);
     text_member_time(out, "lastDuplicate", stored->last_duplicate);
     write_aliases(out, stored);
 }

@@ -65,7 +65,7 @@ void text_format(text_buffer *t, const char *format, ...) {
 void text_string(text_buffer *t, doppel_slice value) {
     size_t guess = value.length + value.length / 16 + 16; /* most strings have few characters to escape */
     for (int i = 0; i < 2 && text_reserve(t, guess + 1); i++) {
-        size_t length = doppel_json_string(value.data, value.length, t->data + t->length, guess + 1);
+        size_t length = doppel_json_string(value, t->data + t->length, guess + 1);
         if (length <= guess) {
             t->length += length;
             return;
@@ -168,10 +168,6 @@ void text_hex(text_buffer *t, const uint8_t *bytes, size_t length) {
         t->data[t->length++] = digits[bytes[i] >> 4];
         t->data[t->length++] = digits[bytes[i] & 15];
     }
-}
-
-doppel_slice slice_of(const char *string) {
-    return (doppel_slice){string, string ? strlen(string) : 0};
 }
 
 bool split_names(name_list *list, const char *names) {

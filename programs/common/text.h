@@ -55,7 +55,4 @@ typedef struct name_list {
 } name_list;
 bool split_names(name_list *list, const char *names);
 
-/* A string of C as a slice. */
-doppel_slice slice_of(const char *string);
-
 #endif

@@ -27,8 +27,8 @@ static int count_copy(const char *path, doppel_engine_stats *stats) {
 static int print_copy(const char *from, const char *to, const doppel_engine_stats *stats) {
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "index", slice_of(from));
-    text_member_string(&out, "backup", slice_of(to));
+    text_member_string(&out, "index", doppel_slice_of(from));
+    text_member_string(&out, "backup", doppel_slice_of(to));
     text_member_count(&out, "documents", stats->documents);
     text_member_count(&out, "copies", stats->copies);
     text_put(&out, "}\n");

@@ -30,7 +30,7 @@ static doppel_status write_document(cluster_job *job, uint64_t position) {
     batch_put_id(&job->b, "id", position);
     batch_put_id(&job->b, "group", near.a);
     text_member_bool(line, "kept", kept);
-    text_member_string(line, "reason", slice_of(kept ? NULL : near.reason));
+    text_member_string(line, "reason", doppel_slice_of(kept ? NULL : doppel_reason_name(near.reason)));
     text_member_share(line, "similarity", near.similarity);
     text_put(line, "}\n");
     return batch_write_line(&job->b, &job->out);

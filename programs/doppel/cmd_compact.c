@@ -23,7 +23,7 @@ int cmd_compact(const cli_args *args) {
         doppel_engine_get_stats(e.engine, &after);
         text_buffer out = {0};
         text_put(&out, "{");
-        text_member_string(&out, "index", slice_of(e.path));
+        text_member_string(&out, "index", doppel_slice_of(e.path));
         text_member_count(&out, "documents", after.documents);
         text_member_count(&out, "copies", after.copies);
         text_member_count(&out, "bytesBefore", before.disk_bytes);

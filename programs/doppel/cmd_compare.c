@@ -34,8 +34,8 @@ typedef struct comparison {
     compared_side a, b;
     loaded_recipe loaded;
     doppel_comparison measures;
-    doppel_passage *passages;
-    size_t passage_count, min_words;
+    doppel_passages passages;
+    size_t min_words;
 } comparison;
 
 static char *copy(const char *bytes, size_t length) {
@@ -56,10 +56,10 @@ static doppel_status keep(void *state, const doppel_document *document, doppel_o
     doppel_status status = doppel_document_text(side->reader, document, side->content, &page);
     if (status != DOPPEL_OK)
         return status;
-    side->text = copy(page.text, page.text_length);
-    side->id = copy(document->id, document->id_length);
-    side->length = page.text_length;
-    side->id_length = document->id_length;
+    side->text = copy(page.text.data, page.text.length);
+    side->id = copy(document->id.data, document->id.length);
+    side->length = page.text.length;
+    side->id_length = document->id.length;
     return side->text && side->id ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
@@ -340,20 +340,20 @@ static size_t keep_longest(doppel_passage *passages, size_t count) {
 static void print_passages(const comparison *c) {
     bool colour = use_colour(stdout);
     uint64_t words = 0;
-    for (size_t i = 0; i < c->passage_count; i++)
-        words += c->passages[i].words;
-    printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passage_count,
-           c->passage_count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
-           words == 1 ? "" : "s", colour && c->passage_count ? "; a colour each" : "");
-    if (!c->passage_count)
+    for (size_t i = 0; i < c->passages.count; i++)
+        words += c->passages.passage[i].words;
+    printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passages.count,
+           c->passages.count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
+           words == 1 ? "" : "s", colour && c->passages.count ? "; a colour each" : "");
+    if (!c->passages.count)
         return;
-    size_t count = keep_longest(c->passages, c->passage_count);
-    if (count < c->passage_count)
+    size_t count = keep_longest(c->passages.passage, c->passages.count);
+    if (count < c->passages.count)
         printf("(the longest %zu are marked below; --json lists all)\n", count);
-    shown_text shown = {c->a.text, c->a.length, c->passages, count, false};
+    shown_text shown = {c->a.text, c->a.length, c->passages.passage, count, false};
     printf("\nA\n");
     show_text(stdout, &shown, colour);
-    shown = (shown_text){c->b.text, c->b.length, c->passages, count, true};
+    shown = (shown_text){c->b.text, c->b.length, c->passages.passage, count, true};
     printf("\nB\n");
     show_text(stdout, &shown, colour);
 }
@@ -403,8 +403,8 @@ static void put_measures(text_buffer *out, const doppel_comparison *m) {
 static void put_passages(text_buffer *out, const comparison *c) {
     text_member(out, "passages");
     text_put(out, "[");
-    for (size_t i = 0; i < c->passage_count; i++) {
-        const doppel_passage *p = &c->passages[i];
+    for (size_t i = 0; i < c->passages.count; i++) {
+        const doppel_passage *p = &c->passages.passage[i];
         text_put(out, i ? ",{" : "{");
         text_member_count(out, "aStart", p->a_start);
         text_member_count(out, "aEnd", p->a_end);
@@ -422,7 +422,7 @@ static int print_object(const comparison *c) {
     text_put(&out, "{");
     put_side(&out, c, false);
     put_side(&out, c, true);
-    text_member_string(&out, "recipe", slice_of(doppel_recipe_text(c->loaded.recipe)));
+    text_member_string(&out, "recipe", doppel_slice_of(doppel_recipe_text(c->loaded.recipe)));
     put_measures(&out, &c->measures);
     put_passages(&out, c);
     text_put(&out, "}\n");
@@ -433,10 +433,11 @@ static int print_object(const comparison *c) {
 
 static int measure(comparison *c) {
     const doppel_recipe *recipe = c->loaded.recipe;
-    doppel_status status = doppel_compare(recipe, c->a.text, c->a.length, c->b.text, c->b.length, &c->measures);
+    doppel_status status = doppel_compare(recipe, (doppel_slice){c->a.text, c->a.length},
+                                          (doppel_slice){c->b.text, c->b.length}, &c->measures);
     if (status == DOPPEL_OK)
-        status = doppel_passages(recipe, c->a.text, c->a.length, c->b.text, c->b.length, c->min_words, &c->passages,
-                                 &c->passage_count);
+        status = doppel_passages_find(recipe, (doppel_slice){c->a.text, c->a.length},
+                                      (doppel_slice){c->b.text, c->b.length}, c->min_words, &c->passages);
     if (status != DOPPEL_OK)
         message("%s", doppel_status_name(status));
     return exit_code(status);
@@ -477,6 +478,6 @@ int cmd_compare(const cli_args *args) {
     free(c.a.text);
     free(c.b.id);
     free(c.b.text);
-    free(c.passages);
+    doppel_passages_free(&c.passages);
     return code;
 }

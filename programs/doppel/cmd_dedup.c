@@ -42,7 +42,7 @@ static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
     text_put(line, "{");
     batch_put_id(&job->b, "id", near->b);
     batch_put_id(&job->b, "originalId", near->a);
-    text_member_string(line, "reason", slice_of(near->reason));
+    text_member_string(line, "reason", doppel_slice_of(doppel_reason_name(near->reason)));
     text_member_share(line, "similarity", near->similarity);
     text_member_distance(line, "distance", near->distance);
     text_put(line, near->verified ? "}\n" : ",\"verified\":false}\n");
@@ -106,7 +106,7 @@ static doppel_status write_annotated(dedup_job *job, doppel_slice record, const 
     batch_put_id(&job->b, "group", near->a);
     text_member_bool(line, "isDuplicate", !kept);
     if (kept)
-        text_member_string(line, "originalId", slice_of(NULL));
+        text_member_string(line, "originalId", doppel_slice_of(NULL));
     else
         batch_put_id(&job->b, "originalId", near->a);
     text_put(line, "}\n");

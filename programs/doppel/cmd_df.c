@@ -32,7 +32,7 @@ static doppel_status document(void *state, const doppel_document *document, dopp
     const sketch_worker *worker = state;
     df_job *job = worker->job;
     doppel_sketch sketch;
-    doppel_status status = doppel_sketcher_run(worker->sketcher, document->text, document->text_length, &sketch);
+    doppel_status status = doppel_sketcher_run(worker->sketcher, document->text, &sketch);
     if (status != DOPPEL_OK)
         return status;
     pthread_mutex_lock(&job->lock);
@@ -59,9 +59,9 @@ static int describe(const cli_args *args, const char *path, const doppel_input_c
         printf("\ndigest     %s\n", doppel_df_digest(df));
     } else {
         text_put(&out, "{");
-        text_member_string(&out, "table", slice_of(path));
-        text_member_string(&out, "recipe", slice_of(recipe));
-        text_member_string(&out, "digest", slice_of(doppel_df_digest(df)));
+        text_member_string(&out, "table", doppel_slice_of(path));
+        text_member_string(&out, "recipe", doppel_slice_of(recipe));
+        text_member_string(&out, "digest", doppel_slice_of(doppel_df_digest(df)));
         text_member_count(&out, "features", features);
         if (counts)
             text_counts(&out, counts);

@@ -39,7 +39,7 @@ static doppel_status end_line(export_job *job) {
 static doppel_status write_head(export_job *job) {
     text_format(&job->line, "{\"doppel\":\"%s\",\"version\":%s,", EXPORT_KIND, EXPORT_VERSION);
     text_settings(&job->line, doppel_engine_get_options(job->cli.engine), "");
-    text_member_string(&job->line, "text", slice_of(""));
+    text_member_string(&job->line, "text", doppel_slice_of(""));
     return end_line(job);
 }
 
@@ -71,8 +71,10 @@ static void put_sketches(text_buffer *line, const doppel_stored *stored, int bit
 static void put_duplicates(text_buffer *line, const doppel_stored *stored) {
     if (!stored->duplicates)
         return;
-    text_format(line, ",\"duplicatesBy\":[%llu,%llu,%llu]", (unsigned long long)stored->duplicates_by[0],
-                (unsigned long long)stored->duplicates_by[1], (unsigned long long)stored->duplicates_by[2]);
+    text_format(line, ",\"duplicatesBy\":[%llu,%llu,%llu]",
+                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_URL],
+                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_CONTENT],
+                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_TITLE]);
     text_member_count(line, "lastDuplicate", stored->last_duplicate);
 }
 
@@ -89,7 +91,7 @@ static doppel_status write_document(export_job *job, const doppel_stored *stored
     put_optional(line, "url", stored->url);
     put_optional(line, "canonicalUrl", stored->canonical);
     put_optional(line, "title", stored->title);
-    text_member_string(line, "text", stored->text.data ? stored->text : slice_of(""));
+    text_member_string(line, "text", stored->text.data ? stored->text : doppel_slice_of(""));
     if (stored->fields.data) {
         text_member(line, "fields");
         text_add(line, stored->fields.data, stored->fields.length);
@@ -148,7 +150,7 @@ static int tell_summary(const export_job *job, int code) {
         return code;
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "index", slice_of(job->cli.path));
+    text_member_string(&out, "index", doppel_slice_of(job->cli.path));
     text_member_count(&out, "documents", job->documents);
     text_member_count(&out, "copies", job->copies);
     text_member_count(&out, "damaged", job->damaged);

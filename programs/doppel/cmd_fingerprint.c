@@ -69,10 +69,10 @@ static doppel_status write_line(const fingerprint_job *job, const doppel_documen
     char head[64];
     size_t length = hex_of(sketch->fingerprint, doppel_recipe_bits(job->sketch.recipe), head);
     head[length++] = '\t';
-    doppel_status status = doppel_output_write(output, head, length);
+    doppel_status status = doppel_output_write(output, (doppel_slice){head, length});
     if (status == DOPPEL_OK)
         status = write_id(document, output);
-    return status == DOPPEL_OK ? doppel_output_write(output, "\n", 1) : status;
+    return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of("\n")) : status;
 }
 
 /* Prints number i of a list. */
@@ -88,12 +88,12 @@ static int print_sample(const doppel_sketch *sketch, size_t i, char *text, size_
 }
 
 static doppel_status write_list(doppel_output *output, const doppel_sketch *sketch, size_t count, list_item print) {
-    doppel_status status = doppel_output_write(output, "[", 1);
+    doppel_status status = doppel_output_write(output, doppel_slice_of("["));
     for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
         char text[32];
-        status = doppel_output_write(output, text, (size_t)print(sketch, i, text, sizeof text));
+        status = doppel_output_write(output, (doppel_slice){text, (size_t)print(sketch, i, text, sizeof text)});
     }
-    return status == DOPPEL_OK ? doppel_output_write(output, "]", 1) : status;
+    return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of("]")) : status;
 }
 
 /* ,"fingerprint":"...","words":N,"digest":"..." */
@@ -111,26 +111,26 @@ static doppel_status write_values(const fingerprint_job *job, const doppel_sketc
             length += (size_t)snprintf(text + length, sizeof text - length, "%02x", sketch->digest[i]);
         text[length++] = '"';
     }
-    return doppel_output_write(output, text, length);
+    return doppel_output_write(output, (doppel_slice){text, length});
 }
 
 static doppel_status write_json(const fingerprint_job *job, const doppel_document *document,
                                 const doppel_sketch *sketch, doppel_output *output) {
-    doppel_status status = doppel_output_write(output, "{\"id\":", 6);
+    doppel_status status = doppel_output_write(output, doppel_slice_of("{\"id\":"));
     if (status == DOPPEL_OK)
-        status = doppel_output_json(output, document->id, document->id_length);
+        status = doppel_output_json(output, document->id);
     if (status == DOPPEL_OK)
         status = write_values(job, sketch, output);
     if (status == DOPPEL_OK && job->signatures)
-        status = doppel_output_write(output, ",\"signature\":", 13);
+        status = doppel_output_write(output, doppel_slice_of(",\"signature\":"));
     if (status == DOPPEL_OK && job->signatures)
         status = sketch->signature ? write_list(output, sketch, sketch->slots, print_slot)
-                                   : doppel_output_write(output, "null", 4);
+                                   : doppel_output_write(output, doppel_slice_of("null"));
     if (status == DOPPEL_OK && job->samples)
-        status = doppel_output_write(output, ",\"sample\":", 10);
+        status = doppel_output_write(output, doppel_slice_of(",\"sample\":"));
     if (status == DOPPEL_OK && job->samples)
         status = write_list(output, sketch, sketch->sample_count, print_sample);
-    return status == DOPPEL_OK ? doppel_output_write(output, "}\n", 2) : status;
+    return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of("}\n")) : status;
 }
 
 static doppel_status document(void *state, const doppel_document *document, doppel_output *output) {
@@ -141,7 +141,7 @@ static doppel_status document(void *state, const doppel_document *document, dopp
     doppel_sketch sketch;
     doppel_status status = doppel_document_text(worker->reader, document, job->content, &page);
     if (status == DOPPEL_OK)
-        status = doppel_sketcher_run(sketcher->sketcher, page.text, page.text_length, &sketch);
+        status = doppel_sketcher_run(sketcher->sketcher, page.text, &sketch);
     if (status != DOPPEL_OK)
         return status;
     return job->json ? write_json(job, document, &sketch, output) : write_line(job, document, &sketch, output);

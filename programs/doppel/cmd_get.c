@@ -16,7 +16,7 @@ static int get_one(const engine_command *e, const char *id) {
     int bits = doppel_recipe_bits(doppel_engine_get_options(e->engine)->recipe);
     doppel_stored_list list = {0};
     doppel_error error = {0};
-    int code = engine_ended(doppel_engine_get(e->engine, id, strlen(id), &list, &error), &error);
+    int code = engine_ended(doppel_engine_get(e->engine, doppel_slice_of(id), &list, &error), &error);
     if (code == EXIT_DONE && !list.count) {
         message("%s: the index has no document with this id or URL", id);
         code = EXIT_INPUT;

@@ -1,7 +1,6 @@
 /* cmd_import.c - doppel import: what doppel export wrote, or plain records, into an index. */
 #include "commands.h"
 #include "common/message.h"
-#include "common/reasons.h"
 #include "engine/export_format.h"
 #include "engine/feed.h"
 #include "engine/index_settings.h"
@@ -155,7 +154,7 @@ static feed_answer take_fields(const import_job *job, doppel_slice object, impor
     item->document.extra = NULL;
     if (!object.data)
         return FEED_TAKE;
-    if (doppel_document_parse(object.data, object.length, &options, &held->fields, why) != DOPPEL_OK)
+    if (doppel_document_parse(object, &options, &held->fields, why) != DOPPEL_OK)
         return FEED_BAD;
     item->document.extra = held->fields->extra;
     return FEED_TAKE;
@@ -163,7 +162,7 @@ static feed_answer take_fields(const import_job *job, doppel_slice object, impor
 
 static feed_answer take_sketches(const doppel_document *from, import_held *held, doppel_item *item, doppel_error *why) {
     item->words = read_count(from, EXPORT_WORDS);
-    if (from->text_length || !item->words)
+    if (from->text.length || !item->words)
         return FEED_TAKE;
     if (!read_fingerprint(from, held))
         return bad(why, "field \"fingerprint\" is not hexadecimal");
@@ -182,8 +181,8 @@ static feed_answer take_sketches(const doppel_document *from, import_held *held,
 /* "[1,2,3]" */
 static void read_duplicates(const doppel_document *from, doppel_stored *stored) {
     doppel_slice value = from->extra[EXPORT_DUPLICATES];
-    size_t which = 0;
-    for (size_t i = 0; value.data && i < value.length && which < 3; i++) {
+    size_t which = DOPPEL_REASON_URL;
+    for (size_t i = 0; value.data && i < value.length && which < DOPPEL_REASONS; i++) {
         char c = value.data[i];
         if (c == ',')
             which++;
@@ -215,7 +214,7 @@ static feed_answer read_evidence(const doppel_document *from, doppel_evidence *e
     doppel_document *parsed;
     if (!object.data)
         return bad(why, "a copy without its evidence");
-    if (doppel_document_parse(object.data, object.length, &options, &parsed, why) != DOPPEL_OK)
+    if (doppel_document_parse(object, &options, &parsed, why) != DOPPEL_OK)
         return FEED_BAD;
     const doppel_slice *value = parsed->extra;
     double distance = read_share(value[0]);
@@ -236,19 +235,19 @@ static feed_answer take_stored(const doppel_document *from, doppel_stored *store
     stored->expires = read_count(from, EXPORT_EXPIRES);
     stored->original_id = from->extra[EXPORT_ORIGINAL];
     read_duplicates(from, stored);
-    for (int i = REASON_URL; i < REASON_KINDS; i++)
-        if (export_is(from, EXPORT_REASON, reason_names[i]))
-            stored->reason = reason_names[i];
+    for (doppel_reason i = DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++)
+        if (export_is(from, EXPORT_REASON, doppel_reason_name(i)))
+            stored->reason = i;
     return stored->original_id.data ? read_evidence(from, &stored->evidence, why) : FEED_TAKE;
 }
 
 static feed_answer import_item(import_job *job, const doppel_document *from, doppel_item *item, doppel_error *why) {
     import_held *held = &job->held[job->feed.count];
     release(held); /* of one before that was left out */
-    if (!from->record)
+    if (!from->record.data)
         return bad(why, "not a record of JSONL; doppel add takes other formats");
     if (!from->extra[EXPORT_FINGERPRINT].data && !from->extra[EXPORT_ORIGINAL].data)
-        return take_fields(job, (doppel_slice){from->record, from->record_length}, held, item, why);
+        return take_fields(job, from->record, held, item, why);
     feed_answer answer = take_stored(from, &held->stored, why);
     if (held->stored.expires && held->stored.expires <= job->now) {
         job->expired++;
@@ -266,8 +265,8 @@ static feed_answer import_item(import_job *job, const doppel_document *from, dop
     if (job->fresh || held->stored.original_id.data)
         item->restore = &held->stored;
     /* A page may have named another address for its own, which is not to be seen in its URL. */
-    item->document.alias = from->extra[EXPORT_CANONICAL].data;
-    item->document.alias_length = from->extra[EXPORT_CANONICAL].length;
+    item->document.alias.data = from->extra[EXPORT_CANONICAL].data;
+    item->document.alias.length = from->extra[EXPORT_CANONICAL].length;
     item->origin = from->extra[EXPORT_ORIGIN];
     return answer;
 }
@@ -343,7 +342,7 @@ static bool is_our_version(const doppel_document *from) {
     doppel_input_options options = {.size = sizeof options, .extra_keys = keys, .extra_count = 1};
     doppel_document *parsed = NULL;
     doppel_error error = {0};
-    if (doppel_document_parse(from->record, from->record_length, &options, &parsed, &error) != DOPPEL_OK) {
+    if (doppel_document_parse(from->record, &options, &parsed, &error) != DOPPEL_OK) {
         message_error(&error);
         return false;
     }
@@ -372,7 +371,7 @@ static feed_answer take_head(import_job *job, const doppel_document *from, doppe
     feed_answer answer = check_head(job, from, why);
     if (answer != FEED_SKIP)
         return answer;
-    bool good = read_settings(&exported, from->record, from->record_length);
+    bool good = read_settings(&exported, from->record.data, from->record.length);
     if (good && !job->cli.engine) {
         bool is_new = !is_there(job->cli.place.path);
         int code = is_new ? use_settings(&exported, &job->cli) : EXIT_DONE;
@@ -393,7 +392,7 @@ static feed_answer take_head(import_job *job, const doppel_document *from, doppe
 
 static feed_answer turn(feed *f, const doppel_document *from, doppel_item *item, doppel_error *why) {
     import_job *job = (import_job *)f;
-    if (from->extra[EXPORT_DOPPEL].data && from->record)
+    if (from->extra[EXPORT_DOPPEL].data && from->record.data)
         return take_head(job, from, why);
     if (!job->cli.engine) {
         feed_answer answer = start(job);
@@ -433,7 +432,7 @@ static int tell_summary(const import_job *job, int code) {
         return code;
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "index", slice_of(job->cli.path));
+    text_member_string(&out, "index", doppel_slice_of(job->cli.path));
     text_member_count(&out, "documents", documents);
     text_member_count(&out, "copies", copies);
     text_member_count(&out, "known", known);

@@ -150,7 +150,7 @@ static doppel_status run_join(join_job *job, const doppel_join_options *options,
     const doppel_source *a = &job->a.source, *b = &job->b.source;
     uint64_t window = args_number(job->args, "window", 0), rotations = args_number(job->args, "rotate", 0);
     if (job->two)
-        return doppel_join_two(a, b, job->distance, options, &job->counts, error);
+        return doppel_join_sets(a, b, job->distance, options, &job->counts, error);
     if (!args_flag(job->args, "rotate"))
         return doppel_join(a, job->distance, options, &job->counts, error);
     doppel_rotation rotation = {.size = sizeof rotation,

@@ -23,13 +23,13 @@ static doppel_status write_mirror(const doppel_mirror *mirror, void *user) {
     search_command *f = user;
     text_buffer *line = &f->line;
     text_put(line, "{");
-    text_member_string(line, "a", slice_of(mirror->a));
-    text_member_string(line, "b", slice_of(mirror->b));
+    text_member_string(line, "a", doppel_slice_of(mirror->a));
+    text_member_string(line, "b", doppel_slice_of(mirror->b));
     text_member_count(line, "sharedPaths", mirror->shared);
     text_member_count(line, "matchingPaths", mirror->matching);
     text_member_share(line, "score", mirror->score);
     if (args_text(f->args, "page"))
-        text_member_string(line, "page", slice_of(mirror->page));
+        text_member_string(line, "page", doppel_slice_of(mirror->page));
     text_put(line, "}\n");
     return search_write_line(f);
 }
@@ -37,7 +37,7 @@ static doppel_status write_mirror(const doppel_mirror *mirror, void *user) {
 static int print_summary(const search_command *f, const doppel_mirrors_counts *counts, int code) {
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "recipe", slice_of(doppel_recipe_text(f->loaded.recipe)));
+    text_member_string(&out, "recipe", doppel_slice_of(doppel_recipe_text(f->loaded.recipe)));
     text_counts(&out, &counts->input);
     text_member_count(&out, "pages", counts->pages);
     text_member_count(&out, "frequent", counts->frequent);

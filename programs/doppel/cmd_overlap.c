@@ -52,7 +52,7 @@ static doppel_status write_pair(const doppel_overlap *pair, void *user) {
 static int print_summary(const search_command *f, const doppel_overlap_counts *counts, int code) {
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "recipe", slice_of(doppel_recipe_text(f->loaded.recipe)));
+    text_member_string(&out, "recipe", doppel_slice_of(doppel_recipe_text(f->loaded.recipe)));
     text_counts(&out, &counts->input);
     text_member_count(&out, "against", counts->against.documents);
     text_member_count(&out, "copies", counts->copies);

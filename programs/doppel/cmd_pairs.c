@@ -41,7 +41,7 @@ static int find_pairs(pairs_job *job) {
     doppel_error error = {0};
     progress_begin("comparing");
     doppel_status status =
-        doppel_batch_pairs(job->b.batch, args_flag(job->b.args, "collapse"), write_pairs, job, &error);
+        doppel_batch_find_pairs(job->b.batch, args_flag(job->b.args, "collapse"), write_pairs, job, &error);
     progress_end();
     if (status == DOPPEL_OK)
         batch_tell_ids(&job->b);

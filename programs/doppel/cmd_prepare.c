@@ -16,9 +16,9 @@ static void print_server(const char *server, const char *library, const char *st
     text_buffer out = {0};
     (void)user;
     text_put(&out, "{");
-    text_member_string(&out, "server", slice_of(server));
-    text_member_string(&out, "library", slice_of(library));
-    text_member_string(&out, "state", slice_of(state));
+    text_member_string(&out, "server", doppel_slice_of(server));
+    text_member_string(&out, "library", doppel_slice_of(library));
+    text_member_string(&out, "state", doppel_slice_of(state));
     text_put(&out, "}\n");
     print_text(&out, EXIT_DONE);
 }

@@ -19,12 +19,12 @@ int cmd_remove(const cli_args *args) {
         bool removed = false;
         doppel_error error = {0};
         code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error)
-                          : engine_ended(doppel_engine_remove(e.engine, id, strlen(id), &removed, &error), &error);
+                          : engine_ended(doppel_engine_remove(e.engine, doppel_slice_of(id), &removed, &error), &error);
         if (code != EXIT_DONE)
             break;
         text_buffer out = {0};
         text_put(&out, "{");
-        text_member_string(&out, "id", slice_of(id));
+        text_member_string(&out, "id", doppel_slice_of(id));
         text_member_bool(&out, "removed", removed);
         text_put(&out, "}\n");
         code = print_text(&out, code);

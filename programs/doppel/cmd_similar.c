@@ -31,14 +31,14 @@ static doppel_status pack(void *state, const doppel_document *document, doppel_o
 }
 
 /* Keeps the first one and counts. */
-static doppel_status keep_first(void *user, const char *bytes, size_t length) {
+static doppel_status keep_first(void *user, doppel_slice bytes) {
     asked *a = user;
     doppel_document document;
-    for (size_t at = 0, size; at < length; at += size) {
-        size = unpack_document(&a->feed, bytes + at, &document, NULL);
+    for (size_t at = 0, size; at < bytes.length; at += size) {
+        size = unpack_document(&a->feed, bytes.data + at, &document, NULL);
         if (a->count++)
             continue;
-        text_add(&a->feed.packed, bytes + at, size);
+        text_add(&a->feed.packed, bytes.data + at, size);
     }
     return a->feed.packed.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
 }
@@ -64,13 +64,13 @@ static bool is_file(const char *path) {
 static int find_asked(const engine_command *e, asked *a, doppel_stored_list *known, doppel_item *item) {
     const char *what = e->args->operands[0];
     doppel_error error = {0};
-    int code = engine_ended(doppel_engine_get(e->engine, what, strlen(what), known, &error), &error);
+    int code = engine_ended(doppel_engine_get(e->engine, doppel_slice_of(what), known, &error), &error);
     *item = (doppel_item){.size = sizeof *item};
     if (code != EXIT_DONE)
         return code;
     if (known->count) {
-        item->document.id = known->stored[0].id.data;
-        item->document.id_length = known->stored[0].id.length;
+        item->document.id.data = known->stored[0].id.data;
+        item->document.id.length = known->stored[0].id.length;
         return EXIT_DONE;
     }
     if (!is_file(what)) {
@@ -83,15 +83,15 @@ static int find_asked(const engine_command *e, asked *a, doppel_stored_list *kno
     unpack_document(&a->feed, a->feed.packed.data, &item->document, NULL);
     item->document.extra = NULL;
     /* It is asked by what it says, whoever has its name. */
-    item->document.id = "";
-    item->document.id_length = 0;
+    item->document.id.data = "";
+    item->document.id.length = 0;
     return EXIT_DONE;
 }
 
 static int show_similar(const engine_command *e, const doppel_item *item, const doppel_similar_options *options) {
     doppel_stored_list list = {0};
     doppel_error error = {0};
-    int code = engine_ended(doppel_engine_similar(e->engine, item, options, &list, &error), &error);
+    int code = engine_ended(doppel_engine_find_similar(e->engine, item, options, &list, &error), &error);
     text_buffer out = {0};
     for (size_t i = 0; i < list.count && code == EXIT_DONE; i++) {
         text_similar(&out, &list.stored[i]);
@@ -105,8 +105,7 @@ static bool read_options(const cli_args *args, doppel_similar_options *options) 
     uint64_t distance = args_number(args, "distance", 0);
     *options = (doppel_similar_options){.size = sizeof *options, .limit = args_number(args, "limit", 0)};
     options->distance = distance < INT_MAX ? (int)distance : INT_MAX;
-    if (args_text(args, "distance") && !distance)
-        options->distance = -1;
+    options->distance_zero = args_text(args, "distance") && !distance;
     if (args_text(args, "distance") && args_text(args, "similarity")) {
         message("give --similarity or --distance, not both");
         return false;

@@ -2,7 +2,6 @@
 #include "commands.h"
 #include "common/clock.h"
 #include "common/message.h"
-#include "common/reasons.h"
 #include "engine/engine_command.h"
 #include "engine/index_settings.h"
 
@@ -47,7 +46,7 @@ static void put_count(text_buffer *out, const char *name, uint64_t count) {
 static void put_date(text_buffer *out, const char *name, uint64_t seconds) {
     char date[DATE_ROOM];
     put_line(out, name);
-    text_string(out, slice_of(seconds ? format_date(seconds, date) : NULL));
+    text_string(out, doppel_slice_of(seconds ? format_date(seconds, date) : NULL));
 }
 
 static void put_what_is_there(text_buffer *out, const doppel_engine_stats *s) {
@@ -56,9 +55,9 @@ static void put_what_is_there(text_buffer *out, const doppel_engine_stats *s) {
     put_count(out, "titles", s->titles);
     put_line(out, "duplicates");
     text_put(out, "{");
-    text_member_count(out, "url", s->duplicates_by[0]);
-    text_member_count(out, "content", s->duplicates_by[1]);
-    text_member_count(out, "title", s->duplicates_by[2]);
+    text_member_count(out, "url", s->duplicates_by[DOPPEL_REASON_URL]);
+    text_member_count(out, "content", s->duplicates_by[DOPPEL_REASON_CONTENT]);
+    text_member_count(out, "title", s->duplicates_by[DOPPEL_REASON_TITLE]);
     text_put(out, "}");
     put_date(out, "oldest", s->oldest);
     put_date(out, "newest", s->newest);
@@ -73,7 +72,7 @@ static void put_what_is_there(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "titles", s->title_bytes);
     text_put(out, "}");
     put_line(out, "plan");
-    text_string(out, slice_of(s->plan));
+    text_string(out, doppel_slice_of(s->plan));
 }
 
 /* Of this command, which opens the index and asks: what a long-running process counts, that process reports. */
@@ -90,10 +89,10 @@ static void put_since_opened(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "failedCommits", s->failed_commits);
     text_member(out, "verdicts");
     text_put(out, "{");
-    text_member_count(out, "unique", s->verdicts_by[REASON_NONE]);
-    text_member_count(out, "url", s->verdicts_by[REASON_URL]);
-    text_member_count(out, "content", s->verdicts_by[REASON_CONTENT]);
-    text_member_count(out, "title", s->verdicts_by[REASON_TITLE]);
+    text_member_count(out, "unique", s->verdicts_by[DOPPEL_REASON_NONE]);
+    text_member_count(out, "url", s->verdicts_by[DOPPEL_REASON_URL]);
+    text_member_count(out, "content", s->verdicts_by[DOPPEL_REASON_CONTENT]);
+    text_member_count(out, "title", s->verdicts_by[DOPPEL_REASON_TITLE]);
     text_put(out, "}");
     put_histogram(out, "checkMicroseconds", &s->check_time);
     put_histogram(out, "addMicroseconds", &s->add_time);
@@ -110,7 +109,7 @@ int cmd_stats(const cli_args *args) {
         doppel_engine_get_stats(e.engine, &stats);
         text_buffer out = {0};
         text_put(&out, "{\n  \"index\": ");
-        text_string(&out, slice_of(e.path));
+        text_string(&out, doppel_slice_of(e.path));
         put_what_is_there(&out, &stats);
         put_line(&out, "options");
         text_put(&out, "{");

@@ -32,7 +32,7 @@ static int verify(const index_place *place) {
         return engine_ended(status, &error);
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "index", slice_of(job.name));
+    text_member_string(&out, "index", doppel_slice_of(job.name));
     text_member_count(&out, "documents", found.documents);
     text_member_count(&out, "copies", found.copies);
     text_member_count(&out, "removed", found.removed);

@@ -209,13 +209,13 @@ typedef struct written_record {
 
 static doppel_status write_record(void *state, const doppel_document *document, doppel_output *output) {
     const fingerprint_file *f = state;
-    written_record record = {document->line, document->text_length};
-    doppel_status status = doppel_output_write(output, &record, sizeof record);
+    written_record record = {document->line, document->text.length};
+    doppel_status status = doppel_output_write(output, (doppel_slice){(const char *)&record, sizeof record});
     if (status == DOPPEL_OK)
-        status = doppel_output_write(output, document->text, document->text_length);
+        status = doppel_output_write(output, document->text);
     if (status == DOPPEL_OK && f->names)
         status = write_id(document, output);
-    return status == DOPPEL_OK ? doppel_output_write(output, "\n", 1) : status;
+    return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of("\n")) : status;
 }
 
 static doppel_status hold_record(fingerprint_file *f, const fingerprint_text *text) {
@@ -232,18 +232,18 @@ static doppel_status hold_record(fingerprint_file *f, const fingerprint_text *te
 }
 
 /* Takes records in the order of the file, whole ones: doppel_work.emit. */
-static doppel_status hold_records(void *user, const char *bytes, size_t length) {
+static doppel_status hold_records(void *user, doppel_slice bytes) {
     fingerprint_file *f = user;
-    const char *end = bytes + length;
+    const char *end = bytes.data + bytes.length;
     doppel_status status = DOPPEL_OK;
-    while (bytes < end && status == DOPPEL_OK) {
+    while (bytes.data < end && status == DOPPEL_OK) {
         written_record record;
-        memcpy(&record, bytes, sizeof record);
-        const char *digits = bytes + sizeof record, *name = digits + record.length;
+        memcpy(&record, bytes.data, sizeof record);
+        const char *digits = bytes.data + sizeof record, *name = digits + record.length;
         const char *name_end = memchr(name, '\n', (size_t)(end - name));
         fingerprint_text text = {record.line, digits, record.length, name, (size_t)(name_end - name)};
         status = hold_record(f, &text);
-        bytes = name_end + 1;
+        bytes.data = name_end + 1;
     }
     return status;
 }

@@ -49,7 +49,7 @@ typedef struct batch {
     size_t count;
     doppel_item items[LINES];
     doppel_verdict verdicts[LINES];
-    doppel_status statuses[LINES];
+    doppel_error errors[LINES];
     uint64_t bad; /* lines so far */
     bad_run run;
     text_buffer out;
@@ -164,26 +164,16 @@ static void tell_problem(batch *b, problem *why, uint64_t number) {
     run->last = number;
 }
 
-/* Why one of many failed: asked once more by itself. */
-static doppel_status ask_alone(request *r, size_t i, doppel_error *error) {
-    batch *b = r->batch;
-    return b->add ? doppel_engine_add(r->index->engine, &b->items[i], &b->verdicts[i], error)
-                  : doppel_engine_check(r->index->engine, &b->items[i], &b->verdicts[i], error);
-}
-
 static void tell_item(request *r, size_t i, doppel_status status, uint64_t number) {
     batch *b = r->batch;
-    doppel_error error = {0};
     problem why;
-    if (status == DOPPEL_ERROR_INPUT || status == DOPPEL_ERROR_USAGE)
-        status = ask_alone(r, i, &error);
     if (status == DOPPEL_OK) {
         end_run(b);
         text_verdict(&b->out, &b->verdicts[i], true);
         text_put(&b->out, "\n");
         return;
     }
-    problem_of_error(&why, r->index, status, &error);
+    problem_of_error(&why, r->index, status, &b->errors[i]);
     tell_problem(b, &why, number);
 }
 
@@ -231,12 +221,12 @@ static void flush(request *r) {
     size_t asked = 0, item = 0;
     for (size_t i = 0; i < b->count; i++)
         asked += b->lines[i].asked = b->lines[i].length && prepare(r, &b->lines[i], &b->items[asked]);
-    memset(b->statuses, 0, sizeof b->statuses);
+    memset(b->errors, 0, sizeof b->errors);
     if (asked && index_is_away(r->index))
         status = DOPPEL_ERROR_AWAY;
     else if (asked)
         status = (b->add ? doppel_engine_add_batch : doppel_engine_check_batch)(r->index->engine, b->items, asked,
-                                                                                b->verdicts, b->statuses, &error);
+                                                                                b->verdicts, b->errors, &error);
     if (error.message[0])
         service_complain(r->service, status, &error);
     for (size_t i = 0; i < b->count; i++) {
@@ -245,7 +235,7 @@ static void flush(request *r) {
             tell_problem(b, &l->why, l->number);
             continue;
         }
-        tell_item(r, item, b->statuses[item] != DOPPEL_OK ? b->statuses[item] : status, l->number);
+        tell_item(r, item, b->errors[item].code != DOPPEL_OK ? b->errors[item].code : status, l->number);
         item++;
     }
     atomic_fetch_add(&r->service->metrics.lines, b->count);

@@ -187,7 +187,7 @@ bool limits_allow(limits *l, const char *client, uint64_t now, unsigned *retry_a
     uint64_t hash = 0;
     if (l->rate <= 0)
         return true;
-    if (doppel_hash("xxh3", client, strlen(client), l->secret, &hash) != DOPPEL_OK || !hash)
+    if (doppel_hash("xxh3", doppel_slice_of(client), l->secret, &hash) != DOPPEL_OK || !hash)
         hash = 1;
     pthread_mutex_lock(&l->lock);
     limit_bucket *bucket = find_bucket(l, hash, now);
@@ -233,7 +233,7 @@ void idempotency_close(idempotency *i) {
 static void hash_twice(const idempotency *i, const char *bytes, size_t length, uint64_t out[2]) {
     for (uint64_t k = 0; k < 2; k++) {
         uint64_t hash = 0;
-        doppel_hash("xxh3", bytes, length, i->secret + k, &hash);
+        doppel_hash("xxh3", (doppel_slice){bytes, length}, i->secret + k, &hash);
         out[k] = (out[k] << 7 | out[k] >> 57) ^ hash;
     }
 }

@@ -17,7 +17,7 @@ typedef struct comparison {
     side a, b;
     doppel_recipe *recipe;
     doppel_comparison measures;
-    doppel_passage *passages;
+    doppel_passages passages;
     size_t count, min_words;
 } comparison;
 
@@ -34,9 +34,9 @@ static doppel_status take_side(request *r, const char *name, side *s) {
         return DOPPEL_ERROR_INPUT;
     doppel_status status = doppel_page_reader_create(&s->reader);
     if (status == DOPPEL_OK)
-        status = doppel_page_read(s->reader, html->text.data, html->text.length, "utf-8", DOPPEL_CONTENT_MAIN, &page);
-    if (status == DOPPEL_OK && page.text)
-        s->text = (doppel_slice){page.text, page.text_length};
+        status = doppel_page_read(s->reader, html->text, "utf-8", DOPPEL_CONTENT_MAIN, &page);
+    if (status == DOPPEL_OK && page.text.data)
+        s->text = page.text;
     s->page = true;
     return status;
 }
@@ -97,15 +97,15 @@ static int by_b(const void *left, const void *right) {
 
 /* Where passages begin and end in B in UTF-16 units, two numbers each; in one walk, though they may cross. */
 static uint64_t *units_of_b(const comparison *c) {
-    const doppel_passage **order = calloc(c->count + 1, sizeof *order);
-    uint64_t *places = calloc(c->count + 1, 2 * sizeof *places);
+    const doppel_passage **order = calloc(c->passages.count + 1, sizeof *order);
+    uint64_t *places = calloc(c->passages.count + 1, 2 * sizeof *places);
     units walk = {c->b.text.data, 0, 0};
-    for (size_t i = 0; order && i < c->count; i++)
-        order[i] = &c->passages[i];
+    for (size_t i = 0; order && i < c->passages.count; i++)
+        order[i] = &c->passages.passage[i];
     if (order && places) {
-        qsort(order, c->count, sizeof *order, by_b);
-        for (size_t i = 0; i < c->count; i++) {
-            size_t number = (size_t)(order[i] - c->passages);
+        qsort(order, c->passages.count, sizeof *order, by_b);
+        for (size_t i = 0; i < c->passages.count; i++) {
+            size_t number = (size_t)(order[i] - c->passages.passage);
             places[2 * number] = units_to(&walk, order[i]->b_start);
             places[2 * number + 1] = units_to(&walk, order[i]->b_end);
         }
@@ -119,8 +119,8 @@ static bool write_passages(text_buffer *out, const comparison *c) {
     units a = {c->a.text.data, 0, 0};
     text_member(out, "passages");
     text_put(out, "[");
-    for (size_t i = 0; b && i < c->count; i++) {
-        const doppel_passage *p = &c->passages[i];
+    for (size_t i = 0; b && i < c->passages.count; i++) {
+        const doppel_passage *p = &c->passages.passage[i];
         text_put(out, i ? ",{" : "{");
         text_member_count(out, "aStart", p->a_start);
         text_member_count(out, "aEnd", p->a_end);
@@ -143,7 +143,7 @@ static void answer_comparison(request *r, const comparison *c) {
     text_put(out, "{");
     write_side(out, &c->measures, false);
     write_side(out, &c->measures, true);
-    text_member_string(out, "recipe", slice_of(doppel_recipe_text(c->recipe)));
+    text_member_string(out, "recipe", doppel_slice_of(doppel_recipe_text(c->recipe)));
     write_measures(out, &c->measures);
     text_member_string(out, "textA", c->a.page ? c->a.text : (doppel_slice){NULL, 0});
     text_member_string(out, "textB", c->b.page ? c->b.text : (doppel_slice){NULL, 0});
@@ -186,11 +186,9 @@ static void compare(request *r, comparison *c) {
     }
     status = a ? a : b;
     if (status == DOPPEL_OK)
-        status =
-            doppel_compare(c->recipe, c->a.text.data, c->a.text.length, c->b.text.data, c->b.text.length, &c->measures);
+        status = doppel_compare(c->recipe, c->a.text, c->b.text, &c->measures);
     if (status == DOPPEL_OK)
-        status = doppel_passages(c->recipe, c->a.text.data, c->a.text.length, c->b.text.data, c->b.text.length,
-                                 c->min_words, &c->passages, &c->count);
+        status = doppel_passages_find(c->recipe, c->a.text, c->b.text, c->min_words, &c->passages);
     if (status == DOPPEL_OK)
         answer_comparison(r, c);
     else
@@ -205,7 +203,7 @@ void handle_compare(request *r) {
     doppel_page_reader_free(c.a.reader);
     doppel_page_reader_free(c.b.reader);
     doppel_recipe_free(c.recipe);
-    free(c.passages);
+    doppel_passages_free(&c.passages);
 }
 
 /* ---- search results ---- */

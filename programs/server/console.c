@@ -31,7 +31,7 @@ static const char *console_type(const char *name) {
 }
 
 void handle_console(request *r) {
-    doppel_slice name = r->id ? (doppel_slice){r->id, r->id_length} : slice_of("index.html");
+    doppel_slice name = r->id ? (doppel_slice){r->id, r->id_length} : doppel_slice_of("index.html");
     for (const console_file *file = console_files; file->name; file++)
         if (strlen(file->name) == name.length && !memcmp(file->name, name.data, name.length)) {
             r->file = file;

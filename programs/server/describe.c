@@ -29,7 +29,7 @@ static void openapi_choices(text_buffer *out, const char *choices, bool or_null)
 }
 
 static void write_number(text_buffer *out, const field *f) {
-    text_member_string(out, "type", slice_of(f->whole ? "integer" : "number"));
+    text_member_string(out, "type", doppel_slice_of(f->whole ? "integer" : "number"));
     if (f->least == 0 && f->most == 0)
         return;
     text_member_number(out, "minimum", f->least);
@@ -41,7 +41,7 @@ static void openapi_reference(text_buffer *out, const shape_info *shape) {
 }
 
 static void write_array(text_buffer *out, const field *f) {
-    text_member_string(out, "type", slice_of("array"));
+    text_member_string(out, "type", doppel_slice_of("array"));
     text_member(out, "items");
     if (f->shape)
         openapi_reference(out, f->shape);
@@ -55,15 +55,15 @@ static void write_kinds(text_buffer *out, const field *f) {
         text_member(out, "anyOf");
         text_put(out, "[{\"type\":\"string\"},{\"type\":\"number\"}]");
     } else if (kinds == ANY_STRING) {
-        text_member_string(out, "type", slice_of("string"));
+        text_member_string(out, "type", doppel_slice_of("string"));
     } else if (kinds == ANY_NUMBER) {
         write_number(out, f);
     } else if (kinds == ANY_BOOL) {
-        text_member_string(out, "type", slice_of("boolean"));
+        text_member_string(out, "type", doppel_slice_of("boolean"));
     } else if (kinds == ANY_ARRAY) {
         write_array(out, f);
     } else if (!f->shape) {
-        text_member_string(out, "type", slice_of("object"));
+        text_member_string(out, "type", doppel_slice_of("object"));
     }
     if (f->choices)
         openapi_choices(out, f->choices, f->kinds & OR_NULL);
@@ -80,7 +80,7 @@ static void write_field(text_buffer *out, const field *f) {
     text_put(out, "{");
     write_kinds(out, f);
     if (f->help && *f->help)
-        text_member_string(out, "description", slice_of(f->help));
+        text_member_string(out, "description", doppel_slice_of(f->help));
     text_put(out, "}");
 }
 
@@ -98,8 +98,8 @@ static void write_required(text_buffer *out, const shape_info *shape) {
 static void write_schema(text_buffer *out, const shape_info *shape) {
     text_member(out, shape->name);
     text_put(out, "{");
-    text_member_string(out, "type", slice_of("object"));
-    text_member_string(out, "description", slice_of(shape->help));
+    text_member_string(out, "type", doppel_slice_of("object"));
+    text_member_string(out, "description", doppel_slice_of(shape->help));
     text_member(out, "properties");
     text_put(out, "{");
     for (const field *f = shape->fields; f->name; f++)
@@ -143,14 +143,14 @@ static void write_path_parameter(text_buffer *out, const char *name, const char 
 static void write_parameter(text_buffer *out, const parameter *p) {
     text_format(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"required\":%s", is_first(out) ? "" : ",", p->name,
                 p->required ? "true" : "false");
-    text_member_string(out, "description", slice_of(p->help));
+    text_member_string(out, "description", doppel_slice_of(p->help));
     text_member(out, "schema");
     text_put(out, "{");
     if (p->choices) {
-        text_member_string(out, "type", slice_of("string"));
+        text_member_string(out, "type", doppel_slice_of("string"));
         openapi_choices(out, p->choices, false);
     } else {
-        text_member_string(out, "type", slice_of(p->whole ? "integer" : "number"));
+        text_member_string(out, "type", doppel_slice_of(p->whole ? "integer" : "number"));
         text_member_number(out, "minimum", p->least);
         text_member_number(out, "maximum", p->most);
     }
@@ -198,7 +198,7 @@ static void write_answer(text_buffer *out, const route_info *r, const answer_inf
     snprintf(status, sizeof status, "%d", a->status);
     text_member(out, status);
     text_put(out, "{");
-    text_member_string(out, "description", slice_of(a->help));
+    text_member_string(out, "description", doppel_slice_of(a->help));
     text_member(out, "content");
     const char *type = a->shape == &shape_problem ? "application/problem+json" : r->type ? r->type : "application/json";
     size_t length = strcspn(type, ";");
@@ -258,9 +258,9 @@ static void write_operation(text_buffer *out, const route_info *r, bool below) {
         method[i] = (char)(r->method[i] | 32);
     text_member(out, method);
     text_put(out, "{");
-    text_member_string(out, "summary", slice_of(r->summary));
+    text_member_string(out, "summary", doppel_slice_of(r->summary));
     if (*r->help)
-        text_member_string(out, "description", slice_of(r->help));
+        text_member_string(out, "description", doppel_slice_of(r->help));
     write_parameters(out, r, below);
     write_body(out, r);
     write_answers(out, r, below);

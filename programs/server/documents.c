@@ -31,16 +31,16 @@ bool item_make(const json *j, const json_value *object, const index_entry *index
     *item = (doppel_item){.size = sizeof *item};
     *extra = NULL;
     item->document = (doppel_document){
-        .id = id.data ? id.data : "",
-        .id_length = id.length,
-        .text = content.data ? content.data : "",
-        .text_length = content.length,
-        .url = url.data,
-        .url_length = url.length,
-        .title = title.data,
-        .title_length = title.length,
-        .html = html.data,
-        .html_length = html.length,
+        .id.data = id.data ? id.data : "",
+        .id.length = id.length,
+        .text.data = content.data ? content.data : "",
+        .text.length = content.length,
+        .url.data = url.data,
+        .url.length = url.length,
+        .title.data = title.data,
+        .title.length = title.length,
+        .html.data = html.data,
+        .html.length = html.length,
         .charset = html.data ? "utf-8" : NULL,
     };
     if (ttl && ttl->kind == JSON_NUMBER)
@@ -100,7 +100,8 @@ static bool answered_before(request *r) {
     if (!r->key_name)
         return false;
     const char *const parts[] = {r->key_name, r->token, r->index->name};
-    idempotency_make(&s->idempotency, parts, (doppel_slice){r->content.data, r->content.length}, &r->key);
+    const doppel_slice content = {r->content.data, r->content.length};
+    idempotency_make(&s->idempotency, parts, content, &r->key);
     int status = 0;
     switch (idempotency_begin(&s->idempotency, &r->key, &status, &r->answer)) {
     case KEY_NEW: r->has_key = true; return false;
@@ -134,7 +135,6 @@ static void end_add(request *r, doppel_status status, const doppel_error *error)
     }
 }
 
-/* Why one of many failed: asked once more by itself. Nothing was added, so that this is the same question. */
 static void add_alone(request *r) {
     doppel_error error = {0};
     doppel_status status = doppel_engine_add(r->index->engine, &r->item, &r->verdict, &error);
@@ -144,7 +144,7 @@ static void add_alone(request *r) {
 void add_together(request **list, size_t count) {
     doppel_item items[WORKERS_MOST] = {0};
     doppel_verdict verdicts[WORKERS_MOST];
-    doppel_status statuses[WORKERS_MOST];
+    doppel_error errors[WORKERS_MOST];
     doppel_error error = {0};
     if (count <= 1) {
         if (count)
@@ -154,16 +154,15 @@ void add_together(request **list, size_t count) {
     for (size_t i = 0; i < count; i++) {
         items[i] = list[i]->item;
         verdicts[i] = list[i]->verdict;
-        statuses[i] = DOPPEL_OK;
+        errors[i] = (doppel_error){0};
     }
-    doppel_status status = doppel_engine_add_batch(list[0]->index->engine, items, count, verdicts, statuses, &error);
+    doppel_status status = doppel_engine_add_batch(list[0]->index->engine, items, count, verdicts, errors, &error);
     for (size_t i = 0; i < count; i++) {
         list[i]->verdict = verdicts[i];
-        bool items_fault = statuses[i] == DOPPEL_ERROR_INPUT || statuses[i] == DOPPEL_ERROR_USAGE;
-        if (status == DOPPEL_OK && items_fault)
-            add_alone(list[i]);
+        if (errors[i].code != DOPPEL_OK)
+            end_add(list[i], errors[i].code, &errors[i]);
         else
-            end_add(list[i], statuses[i] != DOPPEL_OK ? statuses[i] : status, &error);
+            end_add(list[i], status, &error);
     }
 }
 
@@ -176,7 +175,7 @@ static void no_document(request *r) {
 void handle_get(request *r) {
     doppel_stored_list list = {0};
     doppel_error error = {0};
-    doppel_status status = doppel_engine_get(r->index->engine, r->id, r->id_length, &list, &error);
+    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
     if (status == DOPPEL_OK && list.count) {
         text_stored(&r->answer, list.stored, r->index->bits);
         request_answer(r, 200);
@@ -191,7 +190,8 @@ void handle_get(request *r) {
 void handle_remove(request *r) {
     bool removed = false;
     doppel_error error = {0};
-    doppel_status status = doppel_engine_remove(r->index->engine, r->id, r->id_length, &removed, &error);
+    doppel_status status =
+        doppel_engine_remove(r->index->engine, (doppel_slice){r->id, r->id_length}, &removed, &error);
     if (status != DOPPEL_OK && status != DOPPEL_ERROR_INPUT) {
         request_error(r, status, &error);
     } else if (!removed) {
@@ -228,8 +228,9 @@ static void answer_similar(request *r, const doppel_item *item) {
     options.similarity = request_number(r, "similarity");
     options.similarity = options.similarity > 0 ? options.similarity : 1e-9; /* 0 would be the default */
     if (distance)
-        options.distance = (int)request_number(r, "distance") ? (int)request_number(r, "distance") : -1;
-    doppel_status status = doppel_engine_similar(r->index->engine, item, &options, &list, &error);
+        options.distance = (int)request_number(r, "distance");
+    options.distance_zero = distance && !options.distance;
+    doppel_status status = doppel_engine_find_similar(r->index->engine, item, &options, &list, &error);
     if (status == DOPPEL_OK)
         answer_list(r, "results", &list, true);
     else
@@ -240,12 +241,12 @@ static void answer_similar(request *r, const doppel_item *item) {
 void handle_similar(request *r) {
     doppel_stored_list list = {0};
     doppel_error error = {0};
-    doppel_status status = doppel_engine_get(r->index->engine, r->id, r->id_length, &list, &error);
+    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
     if (status == DOPPEL_OK && list.count) {
         doppel_item item = {.size = sizeof item};
-        item.document.id = list.stored->id.data;
-        item.document.id_length = list.stored->id.length;
-        item.document.text = "";
+        item.document.id.data = list.stored->id.data;
+        item.document.id.length = list.stored->id.length;
+        item.document.text.data = "";
         answer_similar(r, &item);
     } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
         no_document(r);
@@ -258,7 +259,7 @@ void handle_similar(request *r) {
 void handle_similar_to(request *r) {
     if (!take_item(r))
         return;
-    r->item.document.id = "";
-    r->item.document.id_length = 0;
+    r->item.document.id.data = "";
+    r->item.document.id.length = 0;
     answer_similar(r, &r->item);
 }

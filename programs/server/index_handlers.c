@@ -11,11 +11,11 @@ static void write_index(text_buffer *out, index_entry *index) {
     doppel_engine_stats s;
     index_stats(index, &s);
     text_put(out, "{");
-    text_member_string(out, "name", slice_of(index->name));
+    text_member_string(out, "name", doppel_slice_of(index->name));
     text_member_count(out, "documents", s.documents);
     text_member_count(out, "copies", s.copies);
-    text_member_string(out, "recipe", slice_of(o ? doppel_recipe_text(o->recipe) : ""));
-    text_member_string(out, "preset", slice_of(o ? o->preset : ""));
+    text_member_string(out, "recipe", doppel_slice_of(o ? doppel_recipe_text(o->recipe) : ""));
+    text_member_string(out, "preset", doppel_slice_of(o ? o->preset : ""));
     text_member_count(out, "diskBytes", s.disk_bytes);
     text_member_count(out, "memoryBytes", s.memory_bytes);
     text_member_bool(out, "available", !index->unavailable);
@@ -149,7 +149,7 @@ void handle_backup(request *r) {
     }
     doppel_engine_get_stats(r->index->engine, &s);
     text_put(&r->answer, "{");
-    text_member_string(&r->answer, "name", slice_of(name));
+    text_member_string(&r->answer, "name", doppel_slice_of(name));
     text_member_count(&r->answer, "bytes", s.disk_bytes - s.free_bytes);
     text_put(&r->answer, "}");
     request_answer(r, 201);
@@ -186,8 +186,8 @@ static void write_by(text_buffer *out, const char *name, const uint64_t *by, boo
     static const char *const names[] = {"unique", "url", "content", "title"};
     text_member(out, name);
     text_put(out, "{");
-    for (int i = unique ? 0 : 1; i < 4; i++)
-        text_member_count(out, names[i], by[unique ? i : i - 1]);
+    for (int i = unique ? DOPPEL_REASON_NONE : DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++)
+        text_member_count(out, names[i], by[i]);
     text_put(out, "}");
 }
 
@@ -201,17 +201,17 @@ static void write_settings(text_buffer *out, const index_entry *index) {
                              *const url_names[] = {"duplicate", "refresh"},
                              *const durability_names[] = {"none", "batch", "each"};
     const doppel_engine_options *o = doppel_engine_get_options(index->engine);
-    text_member_string(out, "index", slice_of(index->name));
-    text_member_string(out, "recipe", slice_of(doppel_recipe_text(o->recipe)));
-    text_member_string(out, "preset", slice_of(o->preset));
-    text_member_string(out, "near", slice_of(one_of(near_names, (int)o->near)));
+    text_member_string(out, "index", doppel_slice_of(index->name));
+    text_member_string(out, "recipe", doppel_slice_of(doppel_recipe_text(o->recipe)));
+    text_member_string(out, "preset", doppel_slice_of(o->preset));
+    text_member_string(out, "near", doppel_slice_of(one_of(near_names, (int)o->near)));
     text_member_number(out, "similarity", o->similarity);
     text_member(out, "sample");
     if (o->sample == DOPPEL_SAMPLE_ALL)
         text_put(out, "null");
     else
         text_format(out, "%llu", (unsigned long long)o->sample);
-    text_member_count(out, "distance", o->distance > 0 ? (uint64_t)o->distance : 0);
+    text_member_count(out, "distance", (uint64_t)o->distance);
     text_member_count(out, "minWords", o->min_words);
     text_member_bool(out, "titles", o->titles == DOPPEL_SWITCH_ON);
     text_member_number(out, "titleSimilarity", o->title_similarity);
@@ -221,17 +221,17 @@ static void write_settings(text_buffer *out, const index_entry *index) {
     text_put(out, "[");
     for (size_t i = 0; i < index->fields.count; i++) {
         text_put(out, i ? "," : "");
-        text_string(out, slice_of(index->fields.names[i]));
+        text_string(out, doppel_slice_of(index->fields.names[i]));
     }
     text_put(out, "]");
-    text_member_string(out, "onDuplicate", slice_of(one_of(duplicate_names, (int)o->on_duplicate)));
-    text_member_string(out, "onSameUrl", slice_of(one_of(url_names, (int)o->on_same_url)));
+    text_member_string(out, "onDuplicate", doppel_slice_of(one_of(duplicate_names, (int)o->on_duplicate)));
+    text_member_string(out, "onSameUrl", doppel_slice_of(one_of(url_names, (int)o->on_same_url)));
     text_member(out, "ttl");
     if (!o->ttl || o->ttl == DOPPEL_NEVER)
         text_put(out, "null");
     else
         text_format(out, "%llu", (unsigned long long)o->ttl);
-    text_member_string(out, "durability", slice_of(one_of(durability_names, (int)o->durability)));
+    text_member_string(out, "durability", doppel_slice_of(one_of(durability_names, (int)o->durability)));
 }
 
 static void write_held(text_buffer *out, const doppel_engine_stats *s) {
@@ -247,7 +247,7 @@ static void write_held(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "keysBytes", s->keys_bytes);
     text_member_count(out, "nearBytes", s->near_bytes);
     text_member_count(out, "titleBytes", s->title_bytes);
-    text_member_string(out, "plan", slice_of(s->plan));
+    text_member_string(out, "plan", doppel_slice_of(s->plan));
     text_member_count(out, "last", s->last);
 }
 
@@ -276,7 +276,7 @@ void handle_stats(request *r) {
     write_held(&r->answer, &s);
     write_done(&r->answer, &s);
     text_member_number(&r->answer, "uptimeSeconds", (double)(now_microseconds() - r->service->metrics.started) * 1e-6);
-    text_member_string(&r->answer, "version", slice_of(doppel_version()));
+    text_member_string(&r->answer, "version", doppel_slice_of(doppel_version()));
     text_put(&r->answer, "}");
     request_answer(r, 200);
 }

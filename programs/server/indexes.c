@@ -168,8 +168,7 @@ static void set_numbers(doppel_engine_options *o, const json *j) {
     o->sample = (uint64_t)number_member(j, object, "sample", 0);
     const json_value *distance = json_member(j, object, "distance");
     o->distance = distance && distance->kind == JSON_NUMBER ? (int)strtod(distance->text.data, NULL) : 0;
-    if (distance && distance->kind == JSON_NUMBER && !o->distance)
-        o->distance = -1; /* the header's word for 0 */
+    o->distance_zero = distance && distance->kind == JSON_NUMBER && !o->distance;
 }
 
 bool index_settings(index_entry *entry, doppel_slice bytes, doppel_error *error) {

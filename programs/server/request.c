@@ -145,7 +145,7 @@ static bool is_listed_host(const char *list, const char *host) {
     origin o;
     authority given;
     while (next_origin(&list, &written))
-        if (read_origin(written, &o) && read_authority(slice_of(host), o.https, &given) &&
+        if (read_origin(written, &o) && read_authority(doppel_slice_of(host), o.https, &given) &&
             same_authority(&given, &o.at))
             return true;
     return false;
@@ -165,7 +165,7 @@ static bool is_loopback(const char *host) {
     authority a;
     char name[INET6_ADDRSTRLEN];
     struct in_addr address;
-    if (!read_authority(slice_of(host), false, &a) || a.name.length >= sizeof name)
+    if (!read_authority(doppel_slice_of(host), false, &a) || a.name.length >= sizeof name)
         return false;
     memcpy(name, a.name.data, a.name.length);
     name[a.name.length] = 0;
@@ -187,7 +187,7 @@ static bool is_called_rightly(request *r, const request_head *head) {
 /* Whether a page of this origin is one of this server's own. */
 static bool is_own(const service *s, const origin *given, const char *host) {
     authority own;
-    return host && (given->https || !s->options.tls) && read_authority(slice_of(host), given->https, &own) &&
+    return host && (given->https || !s->options.tls) && read_authority(doppel_slice_of(host), given->https, &own) &&
            same_authority(&given->at, &own);
 }
 
@@ -202,7 +202,7 @@ static bool is_of_no_other_site(request *r, const request_head *head) {
     const char *from = head->header(head->user, "Origin"), *site = head->header(head->user, "Sec-Fetch-Site");
     origin o;
     if (from) {
-        bool read = read_origin(slice_of(from), &o);
+        bool read = read_origin(doppel_slice_of(from), &o);
         if (read && is_listed_origin(r->service->options.origins, &o))
             return true;
         if (!read || !is_own(r->service, &o, head->header(head->user, "Host"))) {
@@ -484,9 +484,9 @@ void problem_write(text_buffer *out, const problem *p) {
     const problem_info *info = &problems[p->kind];
     text_format(out, "{\"type\":\"urn:doppel:problem:%s\",\"title\":\"%s\",\"status\":%d", info->name, info->title,
                 info->status);
-    text_member_string(out, "detail", slice_of(p->detail));
+    text_member_string(out, "detail", doppel_slice_of(p->detail));
     if (p->pointer[0])
-        text_member_string(out, "pointer", slice_of(p->pointer));
+        text_member_string(out, "pointer", doppel_slice_of(p->pointer));
     if (p->line)
         text_member_count(out, "line", p->line);
     if (p->position)

@@ -129,13 +129,13 @@ void access_log_write(service *s, const request *r, uint64_t microseconds) {
     if (!s->options.access_log)
         return;
     write_when(&out);
-    text_member_string(&out, "client", slice_of(r->client));
+    text_member_string(&out, "client", doppel_slice_of(r->client));
     if (r->token[0])
-        text_member_string(&out, "token", slice_of(r->token));
-    text_member_string(&out, "method", slice_of(r->route ? r->route->method : NULL));
-    text_member_string(&out, "route", slice_of(r->route ? r->route->path : NULL));
+        text_member_string(&out, "token", doppel_slice_of(r->token));
+    text_member_string(&out, "method", doppel_slice_of(r->route ? r->route->method : NULL));
+    text_member_string(&out, "route", doppel_slice_of(r->route ? r->route->path : NULL));
     if (r->index)
-        text_member_string(&out, "index", slice_of(r->index->name));
+        text_member_string(&out, "index", doppel_slice_of(r->index->name));
     text_member_count(&out, "status", (uint64_t)r->status);
     text_member_count(&out, "received", r->received);
     text_member_count(&out, "sent", r->sent);

@@ -13,8 +13,8 @@ batch *stream_batch_create(size_t room) {
     b->records = calloc(room, sizeof *b->records);
     b->items = calloc(room, sizeof *b->items);
     b->verdicts = calloc(room, sizeof *b->verdicts);
-    b->statuses = calloc(room, sizeof *b->statuses);
-    if (b->records && b->items && b->verdicts && b->statuses)
+    b->errors = calloc(room, sizeof *b->errors);
+    if (b->records && b->items && b->verdicts && b->errors)
         return b;
     stream_batch_free(b);
     return NULL;
@@ -39,7 +39,7 @@ void stream_batch_free(batch *b) {
     free(b->records);
     free(b->items);
     free(b->verdicts);
-    free(b->statuses);
+    free(b->errors);
     free(b);
 }
 
@@ -53,19 +53,18 @@ void record_is_bad(record *r, const char *why) {
 
 /* The reader repairs what is no UTF-8; here that is an error, as the record goes on as it stands. */
 static bool was_repaired(const doppel_document *document, const rd_kafka_message_t *m) {
-    return document->record_length != m->len || memcmp(document->record, m->payload, m->len) != 0;
+    return document->record.length != m->len || memcmp(document->record.data, m->payload, m->len) != 0;
 }
 
 /* Letters and digits of ASCII are in words, whatever the recipe; of anything else a fingerprint tells. */
 static bool has_words(const doppel_document *page) {
-    for (size_t i = 0; i < page->text_length; i++) {
-        char c = page->text[i];
+    for (size_t i = 0; i < page->text.length; i++) {
+        char c = page->text.data[i];
         if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'))
             return true;
     }
     uint64_t fingerprint = 0;
-    return page->text_length && doppel_fingerprint(page->text, page->text_length, &fingerprint) == DOPPEL_OK &&
-           fingerprint;
+    return page->text.length && doppel_fingerprint(page->text, &fingerprint) == DOPPEL_OK && fingerprint;
 }
 
 void reading_open(reading *r, const doppel_input_options *input, size_t max_record) {
@@ -85,9 +84,9 @@ static const char *find_fault(const record *r, const reading *how) {
     const doppel_document *page = r->document;
     if (was_repaired(page, r->message))
         return "not UTF-8";
-    if (how->sees_id && !page->id_length && page->extra[how->input.extra_count - 1].length)
+    if (how->sees_id && !page->id.length && page->extra[how->input.extra_count - 1].length)
         return "the id is neither a string nor a number";
-    if (!page->url_length && !page->title_length && !page->html_length && !has_words(page))
+    if (!page->url.length && !page->title.length && !page->html.length && !has_words(page))
         return "nothing to index: no URL, no title and no words";
     return NULL;
 }
@@ -101,7 +100,7 @@ static void read_page(record *r, const reading *how) {
         record_is_bad(r, why);
         return;
     }
-    doppel_status status = doppel_document_parse(m->payload, m->len, &how->input, &r->document, &error);
+    doppel_status status = doppel_document_parse((doppel_slice){m->payload, m->len}, &how->input, &r->document, &error);
     if (status != DOPPEL_OK) {
         record_is_bad(r, m->len ? error.message : "the value is empty");
         return;
@@ -111,9 +110,9 @@ static void read_page(record *r, const reading *how) {
         record_is_bad(r, fault);
         return;
     }
-    if (!r->document->id_length && m->key_len) {
-        r->document->id = m->key;
-        r->document->id_length = m->key_len;
+    if (!r->document->id.length && m->key_len) {
+        r->document->id.data = m->key;
+        r->document->id.length = m->key_len;
     }
 }
 
@@ -130,6 +129,6 @@ void stream_batch_add(batch *b, rd_kafka_message_t *message, const reading *how)
     else
         record_is_bad(r, "neither a value nor a key");
     r->without =
-        r->kind == RECORD_BAD || (r->kind == RECORD_PAGE && !r->document->text_length && !r->document->html_length);
+        r->kind == RECORD_BAD || (r->kind == RECORD_PAGE && !r->document->text.length && !r->document->html.length);
     b->without += r->without;
 }

@@ -36,7 +36,7 @@ typedef struct batch {
     /* What is asked of the engine; places as there is room for records. */
     doppel_item *items;
     doppel_verdict *verdicts;
-    doppel_status *statuses;
+    doppel_error *errors;
     struct batch *next; /* where they are kept */
 } batch;
 

@@ -39,7 +39,7 @@ static bool index_answers(stream *s) {
     static const char name[] = "doppel:is-it-there";
     doppel_stored_list list = {0};
     doppel_error error = {0};
-    doppel_status status = doppel_engine_get(s->job->engine, name, sizeof name - 1, &list, &error);
+    doppel_status status = doppel_engine_get(s->job->engine, (doppel_slice){name, sizeof name - 1}, &list, &error);
     doppel_stored_list_free(&list);
     return status == DOPPEL_OK;
 }
@@ -109,7 +109,7 @@ static outcome add_together(stream *s, batch *b, size_t first, size_t count, boo
     for (*alone = false;;) {
         doppel_error error = {0};
         doppel_status status = doppel_engine_add_batch(s->job->engine, b->items + first, count, b->verdicts + first,
-                                                       b->statuses + first, &error);
+                                                       b->errors + first, &error);
         if (status == DOPPEL_OK)
             return OUTCOME_DONE;
         outcome o = index_failed(s, status, &error, &tries, alone);
@@ -131,8 +131,11 @@ outcome add_pages(stream *s, batch *b, size_t from, size_t to) {
         record *r = &b->records[i];
         if (r->kind != RECORD_PAGE)
             continue;
-        if (alone || b->statuses[r->item] != DOPPEL_OK)
-            o = add_alone(s, b, r, alone ? TRIES : 0); /* to hear why */
+        const doppel_error *why = &b->errors[r->item];
+        if (!alone && (why->code == DOPPEL_ERROR_INPUT || why->code == DOPPEL_ERROR_USAGE))
+            record_is_bad(r, why->message);
+        else if (alone || why->code != DOPPEL_OK)
+            o = add_alone(s, b, r, alone ? TRIES : 0);
         added = added || (r->kind == RECORD_PAGE && o == OUTCOME_DONE);
     }
     if (added && !alone)
@@ -147,7 +150,7 @@ outcome forget(stream *s, record *r, doppel_slice id) {
     for (;;) {
         doppel_error error = {0};
         bool damaged;
-        doppel_status status = doppel_engine_remove(s->job->engine, id.data, id.length, NULL, &error);
+        doppel_status status = doppel_engine_remove(s->job->engine, id, NULL, &error);
         if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
             return OUTCOME_DONE;
         outcome o = index_failed(s, status, &error, &tries, &damaged);
@@ -168,7 +171,7 @@ static outcome get_document(stream *s, doppel_slice id, doppel_stored_list *list
     *damaged = false;
     for (;;) {
         doppel_error error = {0};
-        doppel_status status = doppel_engine_get(s->job->engine, id.data, id.length, list, &error);
+        doppel_status status = doppel_engine_get(s->job->engine, id, list, &error);
         if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
             return OUTCOME_DONE;
         outcome o = index_failed(s, status, &error, &tries, damaged);
@@ -209,8 +212,7 @@ outcome has_same_words(stream *s, const doppel_item *page, bool *same) {
         bool damaged;
         doppel_status status = doppel_engine_check(s->job->engine, page, &verdict, &error);
         if (status == DOPPEL_OK)
-            *same = verdict.evidence.same_digest &&
-                    is(verdict.original_id, (doppel_slice){page->document.id, page->document.id_length});
+            *same = verdict.evidence.same_digest && is(verdict.original_id, page->document.id);
         doppel_verdict_free(&verdict);
         if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT || status == DOPPEL_ERROR_USAGE)
             return OUTCOME_DONE;

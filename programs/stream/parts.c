@@ -40,7 +40,7 @@ static uint64_t hash(const char *id, size_t length) {
 static const doppel_document **find(const id_set *set, const char *id, size_t length) {
     for (size_t i = hash(id, length);; i++) {
         const doppel_document **slot = &set->slots[i & (set->room - 1)];
-        if (!*slot || ((*slot)->id_length == length && !memcmp((*slot)->id, id, length)))
+        if (!*slot || ((*slot)->id.length == length && !memcmp((*slot)->id.data, id, length)))
             return slot;
     }
 }
@@ -50,7 +50,7 @@ bool id_set_has(const id_set *set, const char *id, size_t length) {
 }
 
 const doppel_document *id_set_add(id_set *set, const doppel_document *page) {
-    const doppel_document **slot = find(set, page->id, page->id_length);
+    const doppel_document **slot = find(set, page->id.data, page->id.length);
     if (*slot)
         return *slot;
     *slot = page;
@@ -64,14 +64,14 @@ static bool same_bytes(const char *a, size_t a_length, const char *b, size_t b_l
 }
 
 static bool same_text(const doppel_document *a, const doppel_document *b) {
-    return same_bytes(a->text, a->text_length, b->text, b->text_length) &&
-           same_bytes(a->html, a->html_length, b->html, b->html_length);
+    return same_bytes(a->text.data, a->text.length, b->text.data, b->text.length) &&
+           same_bytes(a->html.data, a->html.length, b->html.data, b->html.length);
 }
 
 /* Whether a page takes the place of one with other words that is in the index. Where many workers share one, the order
  * of pages is open anyway, and nobody is asked. */
 static outcome replaces(stream *s, const doppel_item *page, bool *other) {
-    const doppel_slice id = {page->document.id, page->document.id_length};
+    const doppel_slice id = {page->document.id.data, page->document.id.length};
     bool same;
     *other = false;
     if (!s->job->needs.one_writer)
@@ -88,14 +88,14 @@ static outcome replaces(stream *s, const doppel_item *page, bool *other) {
 static outcome page_begins(stream *s, part *p, const doppel_item *page, const doppel_document *document, bool *begins) {
     outcome o = OUTCOME_DONE;
     *begins = false;
-    if (document->id_length) {
+    if (document->id.length) {
         const doppel_document *first = id_set_add(&p->ids, document);
         if (first)
             *begins = !same_text(first, document);
         else if (p->adds)
             o = replaces(s, page, begins);
     }
-    p->unnamed = p->unnamed || (!*begins && !document->id_length);
+    p->unnamed = p->unnamed || (!*begins && !document->id.length);
     p->adds = p->adds || !*begins;
     return o;
 }

@@ -4,7 +4,6 @@
 #include "common/message.h"
 #include "common/metrics.h"
 #include "common/progress.h"
-#include "common/reasons.h"
 #include "common/store_watch.h"
 #include "stream/worker.h"
 
@@ -70,7 +69,7 @@ static void print_summary(stream *s, double seconds) {
     const figures *f = &s->figures;
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "index", slice_of(s->job->place));
+    text_member_string(&out, "index", doppel_slice_of(s->job->place));
     text_member_count(&out, "records", figures_records(f));
     text_member_count(&out, "bytes", atomic_load(&f->bytes));
     text_member_count(&out, "unique", count(s, COUNT_UNIQUE));
@@ -120,9 +119,9 @@ struct http {
 static void write_records(text_buffer *out, const figures *f) {
     const char *const names[COUNTED] = {
         [COUNT_UNIQUE] = "unique",
-        [COUNT_BY_URL] = reason_names[REASON_URL],
-        [COUNT_BY_CONTENT] = reason_names[REASON_CONTENT],
-        [COUNT_BY_TITLE] = reason_names[REASON_TITLE],
+        [COUNT_BY_URL] = doppel_reason_name(DOPPEL_REASON_URL),
+        [COUNT_BY_CONTENT] = doppel_reason_name(DOPPEL_REASON_CONTENT),
+        [COUNT_BY_TITLE] = doppel_reason_name(DOPPEL_REASON_TITLE),
         [COUNT_DEAD_LETTERS] = "dead_letter",
         [COUNT_LEFT_OUT] = "left_out",
         [COUNT_TOMBSTONES] = "tombstone",

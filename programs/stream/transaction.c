@@ -1,6 +1,5 @@
 /* transaction.c - a part of a batch to Kafka: what was decided and the offsets, in one transaction. */
 #include "common/message.h"
-#include "common/reasons.h"
 #include "common/stored_json.h"
 #include "stream/verdict_member.h"
 #include "stream/worker.h"
@@ -340,10 +339,10 @@ static counted kind_of(const stream *s, const batch *b, const record *r) {
         return s->to[TO_DEAD_LETTER] ? COUNT_DEAD_LETTERS : COUNT_LEFT_OUT;
     if (r->kind == RECORD_TOMBSTONE)
         return COUNT_TOMBSTONES;
-    switch (verdict->is_duplicate ? reason_of(verdict->reason) : REASON_NONE) {
-    case REASON_URL: return COUNT_BY_URL;
-    case REASON_CONTENT: return COUNT_BY_CONTENT;
-    case REASON_TITLE: return COUNT_BY_TITLE;
+    switch (verdict->is_duplicate ? verdict->reason : DOPPEL_REASON_NONE) {
+    case DOPPEL_REASON_URL: return COUNT_BY_URL;
+    case DOPPEL_REASON_CONTENT: return COUNT_BY_CONTENT;
+    case DOPPEL_REASON_TITLE: return COUNT_BY_TITLE;
     default: return COUNT_UNIQUE;
     }
 }

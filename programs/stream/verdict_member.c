@@ -22,7 +22,7 @@ bool object_with(text_buffer *to, doppel_slice object, const char *key, doppel_s
     text_add(to, object.data, (size_t)(last - object.data));
     if (last != begin + 1)
         text_put(to, ",");
-    text_string(to, slice_of(key));
+    text_string(to, doppel_slice_of(key));
     text_put(to, ":");
     text_add(to, value.data, value.length);
     text_add(to, last, (size_t)(object.data + object.length - last));

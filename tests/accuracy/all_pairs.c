@@ -74,12 +74,13 @@ static doppel_status read_document(void *state, const doppel_document *document,
     doppel_sketch sketch;
     doppel_status status = doppel_document_text(c->reader, document, c->content, &page);
     if (status == DOPPEL_OK)
-        status = doppel_sketcher_run(c->sketcher, page.text ? page.text : "", page.text_length, &sketch);
+        status = doppel_sketcher_run(c->sketcher,
+                                     (doppel_slice){page.text.data ? page.text.data : "", page.text.length}, &sketch);
     if (status == DOPPEL_OK)
         status = keep_sketch(c, &sketch);
     if (status == DOPPEL_OK)
-        status = doppel_output_json(output, document->id, document->id_length);
-    return status == DOPPEL_OK ? doppel_output_write(output, "\n", 1) : status;
+        status = doppel_output_json(output, document->id);
+    return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of("\n")) : status;
 }
 
 static doppel_status begin(void *user, void **state) {
@@ -88,9 +89,9 @@ static doppel_status begin(void *user, void **state) {
 }
 
 /* The ids come in the order of the documents, a line each. */
-static doppel_status take_ids(void *user, const char *bytes, size_t length) {
+static doppel_status take_ids(void *user, doppel_slice bytes) {
     corpus *c = user;
-    return fwrite(bytes, 1, length, c->ids) == length ? DOPPEL_OK : DOPPEL_ERROR_IO;
+    return fwrite(bytes.data, 1, bytes.length, c->ids) == bytes.length ? DOPPEL_OK : DOPPEL_ERROR_IO;
 }
 
 static void read_corpus(corpus *c, const char *text_key, char **paths, int count) {

@@ -155,7 +155,7 @@ static char buffer[MOST_BYTES];
 
 static void sketch(const text *t, sketched *out) {
     doppel_sketch made;
-    if (doppel_sketcher_run(sketcher, buffer, print_text(t, buffer), &made) != DOPPEL_OK)
+    if (doppel_sketcher_run(sketcher, (doppel_slice){buffer, print_text(t, buffer)}, &made) != DOPPEL_OK)
         fail("no memory");
     memcpy(out->set, made.set, made.set_count * sizeof *out->set);
     out->count = made.set_count;

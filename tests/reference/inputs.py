@@ -2,26 +2,20 @@
 import ctypes
 import pickle
 import struct
-from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 
 import library
-
-
-class Slice(ctypes.Structure):
-    _fields_ = [("data", c_void_p), ("length", c_size_t)]
+from library import Slice, slice_of
 
 
 class Document(ctypes.Structure):
-    _fields_ = [("id", c_void_p), ("id_length", c_size_t), ("text", c_void_p), ("text_length", c_size_t),
-                ("url", c_void_p), ("title", c_void_p), ("url_length", c_size_t), ("title_length", c_size_t),
-                ("record", c_void_p), ("record_length", c_size_t), ("file", c_char_p), ("line", c_uint64),
-                ("html", c_void_p), ("html_length", c_size_t), ("charset", c_char_p), ("alias", c_void_p),
-                ("alias_length", c_size_t), ("extra", POINTER(Slice))]
+    _fields_ = [("id", Slice), ("text", Slice), ("url", Slice), ("title", Slice), ("record", Slice), ("file", c_char_p),
+                ("line", c_uint64), ("html", Slice), ("charset", c_char_p), ("alias", Slice), ("extra", POINTER(Slice))]
 
 
 BAD = CFUNCTYPE(None, POINTER(library.Error), c_void_p)
 WORK = CFUNCTYPE(c_int, c_void_p, POINTER(Document), c_void_p)
-EMIT = CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_size_t)
+EMIT = CFUNCTYPE(c_int, c_void_p, Slice)
 
 
 class Options(ctypes.Structure):
@@ -41,17 +35,12 @@ class Work(ctypes.Structure):
 
 library.lib.doppel_input_run.argtypes = [POINTER(c_char_p), c_size_t, POINTER(Options), POINTER(Work), POINTER(Counts),
                                          POINTER(library.Error)]
-library.lib.doppel_output_write.argtypes = [c_void_p, c_char_p, c_size_t]
-
-
-def _bytes(data, length):
-    return None if data is None else ctypes.string_at(data, length)
+library.lib.doppel_output_write.argtypes = [c_void_p, Slice]
 
 
 def _unpack(document, extra_count):
-    values = {name: _bytes(getattr(document, name), getattr(document, name + "_length"))
-              for name in ("id", "text", "url", "title", "record", "html", "alias")}
-    extra = [_bytes(document.extra[i].data, document.extra[i].length) for i in range(extra_count)]
+    values = {name: getattr(document, name).bytes() for name in ("id", "text", "url", "title", "record", "html", "alias")}
+    extra = [document.extra[i].bytes() for i in range(extra_count)]
     return {**values, "file": document.file, "line": document.line, "charset": document.charset, "extra": extra}
 
 
@@ -62,14 +51,15 @@ def read(paths, threads=1, max_record=0, extra=()):
     def document(_state, given, output):
         try:
             packed = pickle.dumps(_unpack(given.contents, len(extra)))
-            return library.lib.doppel_output_write(output, struct.pack("<Q", len(packed)) + packed, len(packed) + 8)
+            framed = struct.pack("<Q", len(packed)) + packed
+            return library.lib.doppel_output_write(output, slice_of(framed))
         except Exception as failure:  # it cannot pass through the library
             failures.append(failure)
             return 5
 
-    def emit(_user, data, length):
-        data, at = data[:length], 0
-        while at < length:
+    def emit(_user, given):
+        data, at = given.bytes(), 0
+        while at < len(data):
             size, = struct.unpack_from("<Q", data, at)
             documents.append(pickle.loads(data[at + 8:at + 8 + size]))
             at += 8 + size

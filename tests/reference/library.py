@@ -8,6 +8,21 @@ WANT_DIGEST, WANT_FEATURES, WANT_SET, WANT_TEXT = 1, 2, 4, 8
 WANT_ALL = 15
 
 
+class Slice(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("length", c_size_t)]
+
+    def bytes(self):
+        """The bytes, copied; None: it is missing."""
+        return None if self.data is None else ctypes.string_at(self.data, self.length)
+
+
+def slice_of(data):
+    """A slice of bytes (or of a buffer of ctypes), which must live as long as it is used."""
+    if data is None:
+        return Slice()
+    return Slice(ctypes.cast(data, c_void_p), len(data))
+
+
 class Error(ctypes.Structure):
     _fields_ = [("code", c_int), ("line", c_uint64), ("position", c_uint64), ("file", c_char * 256),
                 ("message", c_char * 512)]
@@ -22,18 +37,26 @@ class Failure(Exception):
 
 
 class Parts(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("stop_words", c_char_p), ("stop_words_length", c_size_t), ("df", c_void_p)]
+    _fields_ = [("size", c_size_t), ("stop_words", Slice), ("df", c_void_p)]
 
 
 class SketchOut(ctypes.Structure):
     _fields_ = [("fingerprint", c_uint64 * 2), ("words", c_uint64), ("features", c_uint64), ("digest", c_uint8 * 32),
                 ("signature", POINTER(c_uint32)), ("slots", c_size_t), ("sample", POINTER(c_uint64)),
                 ("sample_count", c_size_t), ("feature_hashes", POINTER(c_uint64)), ("set", POINTER(c_uint64)),
-                ("set_count", c_size_t), ("text", POINTER(c_char)), ("text_length", c_size_t)]
+                ("set_count", c_size_t), ("text", Slice)]
 
 
 class Feature(ctypes.Structure):
-    _fields_ = [("bytes", c_char_p), ("length", c_size_t), ("weight", c_double)]
+    _fields_ = [("bytes", Slice), ("weight", c_double)]
+
+
+class Range(ctypes.Structure):
+    _fields_ = [("start", c_uint64), ("end", c_uint64)]
+
+
+class Ranges(ctypes.Structure):
+    _fields_ = [("range", POINTER(Range)), ("count", c_size_t)]
 
 
 class SimhashOptions(ctypes.Structure):
@@ -42,19 +65,18 @@ class SimhashOptions(ctypes.Structure):
 
 
 lib = ctypes.CDLL(os.environ["DOPPEL_LIB"])
-libc = ctypes.CDLL(None)
-libc.free.argtypes = [c_void_p]
 for _name, _arguments in {
     "recipe_parse": [c_char_p, POINTER(Parts), POINTER(c_void_p), POINTER(Error)],
     "recipe_free": [c_void_p],
     "sketcher_create": [c_void_p, c_uint, POINTER(c_void_p), POINTER(Error)],
     "sketcher_free": [c_void_p],
-    "sketcher_run": [c_void_p, c_char_p, c_size_t, POINTER(SketchOut)],
+    "sketcher_run": [c_void_p, Slice, POINTER(SketchOut)],
     "sketcher_reset": [c_void_p],
-    "sketcher_add": [c_void_p, c_void_p, c_size_t],
+    "sketcher_add": [c_void_p, Slice],
     "sketcher_finish": [c_void_p, POINTER(SketchOut)],
-    "word_ranges": [c_void_p, c_char_p, c_size_t, POINTER(POINTER(c_uint64)), POINTER(c_size_t)],
-    "hash": [c_char_p, c_char_p, c_size_t, c_uint64, POINTER(c_uint64)],
+    "ranges_find": [c_void_p, Slice, POINTER(Ranges)],
+    "ranges_free": [POINTER(Ranges)],
+    "hash": [c_char_p, Slice, c_uint64, POINTER(c_uint64)],
     "simhash": [POINTER(Feature), c_size_t, POINTER(SimhashOptions), POINTER(c_uint64 * 2), POINTER(Error)],
     "minhash": [POINTER(c_uint64), c_size_t, c_size_t, POINTER(c_uint32)],
     "sample": [POINTER(c_uint64), c_size_t, c_uint64],
@@ -86,7 +108,7 @@ def check(status, error=None):
 class Recipe:
     def __init__(self, text, stop=None, df=None):
         self.handle, error, self.df = c_void_p(), Error(), df
-        parts = Parts(ctypes.sizeof(Parts), stop, len(stop or b""), df.handle if df else None)
+        parts = Parts(ctypes.sizeof(Parts), slice_of(stop), df.handle if df else None)
         check(lib.doppel_recipe_parse(text.encode(), byref(parts), byref(self.handle), byref(error)), error)
 
     def __del__(self):
@@ -99,11 +121,11 @@ class Recipe:
         return lib.doppel_recipe_warning(self.handle)
 
     def word_ranges(self, data):
-        ranges, count = POINTER(c_uint64)(), c_size_t()
-        check(lib.doppel_word_ranges(self.handle, data, len(data), byref(ranges), byref(count)))
-        flat = ranges[:2 * count.value]
-        libc.free(ranges)
-        return list(zip(flat[::2], flat[1::2]))
+        ranges = Ranges()
+        check(lib.doppel_ranges_find(self.handle, slice_of(data), byref(ranges)))
+        found = [(each.start, each.end) for each in ranges.range[:ranges.count]]
+        lib.doppel_ranges_free(byref(ranges))
+        return found
 
 
 class Sketcher:
@@ -122,36 +144,36 @@ class Sketcher:
                 "sample": out.sample[:out.sample_count] if out.sample_count else [],
                 "hashes": out.feature_hashes[:out.features] if self.wants & WANT_FEATURES and out.features else [],
                 "set": out.set[:out.set_count] if out.set_count else [],
-                "text": ctypes.string_at(out.text, out.text_length) if out.text_length else b""}
+                "text": out.text.bytes() or b""}
 
     def run(self, data):
-        check(lib.doppel_sketcher_run(self.handle, data, len(data), byref(self.out)))
+        check(lib.doppel_sketcher_run(self.handle, slice_of(data), byref(self.out)))
         return self.result()
 
     def text(self, data):
         """The normalised text alone."""
-        check(lib.doppel_sketcher_run(self.handle, data, len(data), byref(self.out)))
-        return ctypes.string_at(self.out.text, self.out.text_length) if self.out.text_length else b""
+        check(lib.doppel_sketcher_run(self.handle, slice_of(data), byref(self.out)))
+        return self.out.text.bytes() or b""
 
     def pieces(self, data, cuts):
         """The document in pieces; each is a buffer of its own, so that reading past it can be caught."""
         lib.doppel_sketcher_reset(self.handle)
         for start, end in zip([0, *cuts], [*cuts, len(data)]):
             piece = ctypes.create_string_buffer(data[start:end], end - start)
-            check(lib.doppel_sketcher_add(self.handle, piece, end - start))
+            check(lib.doppel_sketcher_add(self.handle, slice_of(piece)))
         check(lib.doppel_sketcher_finish(self.handle, byref(self.out)))
         return self.result()
 
 
 def hash_bytes(name, data, seed=0):
     out = c_uint64()
-    check(lib.doppel_hash(name.encode(), data, len(data), seed, byref(out)))
+    check(lib.doppel_hash(name.encode(), slice_of(data), seed, byref(out)))
     return out.value
 
 
 def simhash(features, bits, name=None):
     """Fingerprint and sums of pairs (bytes, weight)."""
-    array = (Feature * len(features))(*[Feature(data, len(data), weight) for data, weight in features])
+    array = (Feature * len(features))(*[Feature(slice_of(data), weight) for data, weight in features])
     sums, fingerprint, error = (c_int64 * bits)(), (c_uint64 * 2)(), Error()
     options = SimhashOptions(ctypes.sizeof(SimhashOptions), bits, name.encode() if name else None, None, None, sums)
     check(lib.doppel_simhash(array, len(features), byref(options), byref(fingerprint), byref(error)), error)

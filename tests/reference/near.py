@@ -43,13 +43,13 @@ class JoinOptions(ctypes.Structure):
 for _name, _arguments in {
     "index_create": [POINTER(IndexOptions), POINTER(c_void_p), POINTER(Error)],
     "index_free": [c_void_p],
-    "index_insert": [c_void_p, POINTER(c_uint64), c_uint64, c_uint64],
-    "index_insert_many": [c_void_p, POINTER(c_uint64), POINTER(c_uint64), POINTER(c_uint64), c_uint64],
+    "index_add": [c_void_p, POINTER(c_uint64), c_uint64, c_uint64],
+    "index_add_batch": [c_void_p, POINTER(c_uint64), POINTER(c_uint64), POINTER(c_uint64), c_uint64],
     "index_find": [c_void_p, POINTER(c_uint64), c_int, POINTER(FindOptions), POINTER(Matches), POINTER(Error)],
     "index_validate": [c_void_p, POINTER(Error)],
     "matches_free": [POINTER(Matches)],
     "join": [POINTER(Source), c_int, POINTER(JoinOptions), c_void_p, POINTER(Error)],
-    "join_two": [POINTER(Source), POINTER(Source), c_int, POINTER(JoinOptions), c_void_p, POINTER(Error)],
+    "join_sets": [POINTER(Source), POINTER(Source), c_int, POINTER(JoinOptions), c_void_p, POINTER(Error)],
 }.items():
     getattr(lib, "doppel_" + _name).argtypes = _arguments
 
@@ -71,11 +71,11 @@ class Index:
         lib.doppel_index_free(self.handle)
 
     def insert(self, fingerprint, owner, expires=0):
-        check(lib.doppel_index_insert(self.handle, words([fingerprint], self.bits), owner, expires))
+        check(lib.doppel_index_add(self.handle, words([fingerprint], self.bits), owner, expires))
 
     def insert_many(self, fingerprints):
         """Owners are 0, 1, 2, ..."""
-        check(lib.doppel_index_insert_many(self.handle, words(fingerprints, self.bits), None, None, len(fingerprints)))
+        check(lib.doppel_index_add_batch(self.handle, words(fingerprints, self.bits), None, None, len(fingerprints)))
 
     def find(self, fingerprint, distance, **options):
         """A list of (distance, fingerprint, owner)."""
@@ -107,6 +107,6 @@ def join(sets, distance, bits, **options):
 
     given = JoinOptions(ctypes.sizeof(JoinOptions), bits, pairs=PAIRS(keep), **options)
     sources = [byref(_source(fingerprints, bits)) for fingerprints in sets]
-    call = lib.doppel_join if len(sets) == 1 else lib.doppel_join_two
+    call = lib.doppel_join if len(sets) == 1 else lib.doppel_join_sets
     check(call(*sources, distance, byref(given), None, byref(error)), error)
     return found

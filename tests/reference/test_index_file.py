@@ -18,8 +18,8 @@ class Options(ctypes.Structure):
 for _name, _arguments in {
     "create": [POINTER(Options), POINTER(c_void_p), POINTER(library.Error)],
     "free": [c_void_p],
-    "insert": [c_void_p, POINTER(c_uint64), c_uint64, c_uint64],
-    "insert_many": [c_void_p, POINTER(c_uint64), POINTER(c_uint64), POINTER(c_uint64), c_uint64],
+    "add": [c_void_p, POINTER(c_uint64), c_uint64, c_uint64],
+    "add_batch": [c_void_p, POINTER(c_uint64), POINTER(c_uint64), POINTER(c_uint64), c_uint64],
     "remove": [c_void_p, POINTER(c_uint64), c_uint64, c_void_p],
     "save": [c_void_p, c_char_p, POINTER(library.Error)],
 }.items():
@@ -42,14 +42,14 @@ class Index:
         library.lib.doppel_index_free(self.handle)
 
     def insert(self, fingerprint, owner, expires):
-        library.check(library.lib.doppel_index_insert(self.handle, words(fingerprint), owner, expires))
+        library.check(library.lib.doppel_index_add(self.handle, words(fingerprint), owner, expires))
         self.entries[fingerprint, owner] = expires
 
     def insert_many(self, entries):
         flat = [half for fingerprint, _, _ in entries for half in list(words(fingerprint))[:1 + (self.bits > 64)]]
         arrays = [(c_uint64 * len(column))(*column)
                   for column in [flat, [owner for _, owner, _ in entries], [time for _, _, time in entries]]]
-        library.check(library.lib.doppel_index_insert_many(self.handle, *arrays, len(entries)))
+        library.check(library.lib.doppel_index_add_batch(self.handle, *arrays, len(entries)))
         self.entries.update({(fingerprint, owner): time for fingerprint, owner, time in entries})
 
     def remove(self, fingerprint, owner):

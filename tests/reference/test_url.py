@@ -7,10 +7,11 @@ import os
 import random
 import re
 import socket
-from ctypes import POINTER, byref, c_char_p, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, byref, c_size_t, c_uint, c_void_p
 
 import check
 import library
+from library import Slice, slice_of
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
 RULES = {name: 1 << bit for bit, name in enumerate(
@@ -20,19 +21,14 @@ UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._
 DELIMS = b"!$&'()*+,;="
 
 
-class Slice(ctypes.Structure):
-    _fields_ = [("data", c_char_p), ("length", c_size_t)]
-
-
-library.lib.doppel_url_canonical.argtypes = [c_char_p, c_size_t, POINTER(Slice), c_uint, c_void_p, c_size_t,
-                                             POINTER(c_size_t)]
+library.lib.doppel_url_canonical.argtypes = [Slice, POINTER(Slice), c_uint, c_void_p, c_size_t, POINTER(c_size_t)]
 
 
 def library_form(url, base=None, without=0):
     room = ctypes.create_string_buffer(3 * (len(url) + len(base or b"")) + 64)
     written = c_size_t()
-    from_ = byref(Slice(base, len(base))) if base is not None else None
-    library.check(library.lib.doppel_url_canonical(url, len(url), from_, without, room, len(room), byref(written)))
+    from_ = byref(slice_of(base)) if base is not None else None
+    library.check(library.lib.doppel_url_canonical(slice_of(url), from_, without, room, len(room), byref(written)))
     return room.raw[:written.value]
 
 

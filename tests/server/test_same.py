@@ -41,12 +41,14 @@ class Same(unittest.TestCase):
 # ---- the library, by its public header
 
 
+class Slice(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char_p), ("length", ctypes.c_size_t)]
+
+
 class Document(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_char_p if kind == "s" else ctypes.c_size_t if kind == "n" else ctypes.c_uint64)
-                for name, kind in (("id", "s"), ("id_length", "n"), ("text", "s"), ("text_length", "n"), ("url", "s"), ("title", "s"),
-                                   ("url_length", "n"), ("title_length", "n"), ("record", "s"), ("record_length", "n"), ("file", "s"),
-                                   ("line", "u"), ("html", "s"), ("html_length", "n"), ("charset", "s"), ("alias", "s"),
-                                   ("alias_length", "n"), ("extra", "s"))]
+    _fields_ = [(name, kind) for name, kind in (
+        ("id", Slice), ("text", Slice), ("url", Slice), ("title", Slice), ("record", Slice), ("file", ctypes.c_char_p),
+        ("line", ctypes.c_uint64), ("html", Slice), ("charset", ctypes.c_char_p), ("alias", Slice), ("extra", ctypes.c_void_p))]
 
 
 class Item(ctypes.Structure):
@@ -64,8 +66,7 @@ def library(records):
         item = Item(size=ctypes.sizeof(Item))
         for name in ("id", "url", "text"):
             value = record[name].encode()
-            setattr(item.document, name, value)
-            setattr(item.document, name + "_length", len(value))
+            setattr(item.document, name, Slice(value, len(value)))
         assert doppel.doppel_engine_add(engine, ctypes.byref(item), verdict, error) == 0
         doppel.doppel_verdict_json(verdict, True, out, ctypes.c_size_t(4096))
         answers.append(json.loads(out.value))

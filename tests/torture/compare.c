@@ -112,8 +112,8 @@ static void ask_for_text(const tt_comparison *comparison, const tt_entry *entry,
     const tt_outcome *is = &entry->outcome[0];
     plant_room room;
     doppel_item item = plant_item(&is->plant, &room);
-    item.document.id = item.document.url = item.document.title = NULL;
-    item.document.id_length = item.document.url_length = item.document.title_length = 0;
+    item.document.id.data = item.document.url.data = item.document.title.data = NULL;
+    item.document.id.length = item.document.url.length = item.document.title.length = 0;
     doppel_verdict verdict = {0};
     doppel_error error;
     must(doppel_engine_check(comparison->check->engine, &item, &verdict, &error), &error, "check");
@@ -132,8 +132,7 @@ static void ask(const tt_comparison *comparison, const tt_entry *entry) {
     plant_room room;
     const tt_outcome *is = &entry->outcome[0];
     doppel_item item = plant_item(&is->plant, &room);
-    must(doppel_engine_get(comparison->check->engine, item.document.id, item.document.id_length, &list, &error), &error,
-         "get");
+    must(doppel_engine_get(comparison->check->engine, item.document.id, &list, &error), &error, "get");
     bool there = list.count == 1;
     if (there && plant_differs(&is->plant, &list.stored[0]))
         wrong("%s as it is got has another %s", room.id, plant_differs(&is->plant, &list.stored[0]));

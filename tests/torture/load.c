@@ -95,7 +95,7 @@ static void add_batch(tt_worker *worker) {
     plant_room room[BATCH];
     doppel_item items[BATCH];
     doppel_verdict verdicts[BATCH] = {0};
-    doppel_status status[BATCH];
+    doppel_error errors[BATCH];
     tt_step steps[BATCH];
     doppel_error error;
     for (int i = 0; i < BATCH; i++) {
@@ -105,10 +105,10 @@ static void add_batch(tt_worker *worker) {
         items[i] = plant_item(&steps[i].plant, &room[i]);
         report(worker, &steps[i]);
     }
-    doppel_status all = doppel_engine_add_batch(worker->load->engine, items, BATCH, verdicts, status, &error);
+    doppel_status all = doppel_engine_add_batch(worker->load->engine, items, BATCH, verdicts, errors, &error);
     well(worker, all, &error, "add_batch");
     for (int i = 0; i < BATCH; i++) {
-        doppel_status one = all == DOPPEL_OK ? status[i] : all;
+        doppel_status one = all == DOPPEL_OK ? errors[i].code : all;
         report_verdict(worker, &steps[i], one, &verdicts[i]);
         if (!worker->load->tolerant && steps[i].duplicate != (i == BATCH - 1))
             wrong("document %d of a batch has the wrong verdict", i);
@@ -147,8 +147,7 @@ static void forget(tt_worker *worker, tt_own *of) {
     bool removed = false;
     tt_step step = {.kind = STEP_REMOVE, .plant = of->plant};
     report(worker, &step);
-    doppel_status status =
-        doppel_engine_remove(worker->load->engine, item.document.id, item.document.id_length, &removed, &error);
+    doppel_status status = doppel_engine_remove(worker->load->engine, item.document.id, &removed, &error);
     bool fine = well(worker, status, &error, "remove");
     step.phase = fine ? STEP_DONE : STEP_REFUSED;
     report(worker, &step);
@@ -171,8 +170,8 @@ static void look(tt_worker *worker, const tt_own *of) {
     doppel_verdict verdict = {0};
     doppel_stored_list list = {0};
     doppel_error error;
-    item.document.id = item.document.url = NULL;
-    item.document.id_length = item.document.url_length = 0;
+    item.document.id.data = item.document.url.data = NULL;
+    item.document.id.length = item.document.url.length = 0;
     if (well(worker, doppel_engine_check(worker->load->engine, &item, &verdict, &error), &error, "check")) {
         uint64_t original;
         bool right = verdict.is_duplicate && plant_number(verdict.original_id, &original) && original == of->plant.id;
@@ -180,7 +179,7 @@ static void look(tt_worker *worker, const tt_own *of) {
             wrong("a check does not find %s, which was acknowledged", room.id);
     }
     bool asked =
-        well(worker, doppel_engine_similar(worker->load->engine, &item, NULL, &list, &error), &error, "similar");
+        well(worker, doppel_engine_find_similar(worker->load->engine, &item, NULL, &list, &error), &error, "similar");
     if (asked && !list.count && !forgets(worker))
         wrong("nothing is similar to %s, which was acknowledged", room.id);
     doppel_stored_list_free(&list);

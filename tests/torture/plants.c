@@ -33,13 +33,14 @@ static size_t put_words(char *to, const tt_plant *plant, uint32_t from, uint32_t
 }
 
 doppel_item plant_item(const tt_plant *plant, plant_room *room) {
-    doppel_document document = {.id = room->id, .url = room->url, .title = room->title, .text = room->text};
-    document.id_length = (size_t)snprintf(room->id, sizeof room->id, "plant-%" PRIu64, plant->id);
-    document.url_length = (size_t)snprintf(room->url, sizeof room->url, "https://site%" PRIu64 ".example/page/%" PRIu64,
+    doppel_document document = {
+        .id.data = room->id, .url.data = room->url, .title.data = room->title, .text.data = room->text};
+    document.id.length = (size_t)snprintf(room->id, sizeof room->id, "plant-%" PRIu64, plant->id);
+    document.url.length = (size_t)snprintf(room->url, sizeof room->url, "https://site%" PRIu64 ".example/page/%" PRIu64,
                                            plant->id % 97, plant->id);
-    document.text_length = put_words(room->text, plant, 0, PLANT_WORDS);
+    document.text.length = put_words(room->text, plant, 0, PLANT_WORDS);
     /* Words that stand behind the text, so that no change meets them. */
-    document.title_length = put_words(room->title, plant, PLANT_WORDS, 6);
+    document.title.length = put_words(room->title, plant, PLANT_WORDS, 6);
     room->fields[0] = (doppel_slice){room->title, 3};
     room->fields[1] = (doppel_slice){"2026-01-01", 10};
     document.extra = room->fields;
@@ -67,16 +68,16 @@ const char *plant_differs(const tt_plant *plant, const doppel_stored *stored) {
     doppel_item item = plant_item(plant, &room);
     const doppel_document *document = &item.document;
     bool copy = stored->original_id.data != NULL;
-    if (!same(stored->id, document->id, document->id_length))
+    if (!same(stored->id, document->id.data, document->id.length))
         return "id";
-    if (!same(stored->url, document->url, document->url_length))
+    if (!same(stored->url, document->url.data, document->url.length))
         return "URL";
-    if (!same(stored->title, document->title, document->title_length))
+    if (!same(stored->title, document->title.data, document->title.length))
         return "title";
     if (!stored->fields.data || !memmem(stored->fields.data, stored->fields.length, "2026-01-01", 10))
         return "fields";
     /* A copy that is linked keeps no text. */
-    if ((stored->text.data || !copy) && !same(stored->text, document->text, document->text_length))
+    if ((stored->text.data || !copy) && !same(stored->text, document->text.data, document->text.length))
         return "text";
     if (!copy && stored->words != PLANT_WORDS)
         return "number of words";

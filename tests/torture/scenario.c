@@ -81,7 +81,7 @@ static void add_batch(tt_run *run) {
     plant_room room[BATCH];
     doppel_item items[BATCH];
     doppel_verdict verdicts[BATCH] = {0};
-    doppel_status status[BATCH] = {0};
+    doppel_error errors[BATCH] = {0};
     tt_step steps[BATCH];
     doppel_error error = {0};
     for (int i = 0; i < BATCH; i++) {
@@ -91,13 +91,13 @@ static void add_batch(tt_run *run) {
         items[i] = plant_item(&steps[i].plant, &room[i]);
         record(run, &steps[i]);
     }
-    doppel_status all = doppel_engine_add_batch(run->engine, items, BATCH, verdicts, status, &error);
+    doppel_status all = doppel_engine_add_batch(run->engine, items, BATCH, verdicts, errors, &error);
     bool fine = well(run, all, &error, "add_batch"), whole = true;
     for (int i = 0; i < BATCH; i++)
-        whole &= status[i] == DOPPEL_OK;
+        whole &= errors[i].code == DOPPEL_OK;
     run->out->refusals += fine && !whole;
     for (int i = 0; i < BATCH; i++) {
-        done(run, &steps[i], fine && status[i] == DOPPEL_OK, &verdicts[i]);
+        done(run, &steps[i], fine && errors[i].code == DOPPEL_OK, &verdicts[i]);
         expect(run, steps[i].duplicate == (i == BATCH - 1), "the verdict in a batch", steps[i].plant.id);
         doppel_verdict_free(&verdicts[i]);
     }
@@ -110,9 +110,7 @@ static void forget(tt_run *run, uint64_t id) {
     doppel_error error = {0};
     bool removed = false;
     record(run, &step);
-    bool fine =
-        well(run, doppel_engine_remove(run->engine, item.document.id, item.document.id_length, &removed, &error),
-             &error, "remove");
+    bool fine = well(run, doppel_engine_remove(run->engine, item.document.id, &removed, &error), &error, "remove");
     step.phase = fine ? STEP_DONE : STEP_REFUSED;
     record(run, &step);
     expect(run, !fine || removed, "the removal", id);
@@ -127,13 +125,13 @@ static void look(tt_run *run, uint64_t id) {
     doppel_engine_stats stats;
     if (well(run, doppel_engine_check(run->engine, &item, &verdict, &error), &error, "check"))
         expect(run, verdict.is_duplicate, "a check", id);
-    if (well(run, doppel_engine_get(run->engine, room.id, strlen(room.id), &list, &error), &error, "get"))
+    if (well(run, doppel_engine_get(run->engine, doppel_slice_of(room.id), &list, &error), &error, "get"))
         expect(run, list.count == 1, "a get", id);
     doppel_stored_list_free(&list);
-    item.document.id = item.document.url = NULL;
-    item.document.id_length = item.document.url_length = 0;
+    item.document.id.data = item.document.url.data = NULL;
+    item.document.id.length = item.document.url.length = 0;
     list = (doppel_stored_list){0};
-    if (well(run, doppel_engine_similar(run->engine, &item, NULL, &list, &error), &error, "similar"))
+    if (well(run, doppel_engine_find_similar(run->engine, &item, NULL, &list, &error), &error, "similar"))
         expect(run, list.count > 0, "what is similar", id);
     doppel_stored_list_free(&list);
     list = (doppel_stored_list){0};

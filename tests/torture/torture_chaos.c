@@ -119,7 +119,7 @@ static void set_up(char **arguments) {
     *(void **)&hold = dlsym(RTLD_DEFAULT, "shim_pause");
     /* libcrypto does not survive that its own beginnings fail. */
     uint64_t hash;
-    if (!arm || !disarm || !hold || doppel_hash("sha256", "", 0, 0, &hash))
+    if (!arm || !disarm || !hold || doppel_hash("sha256", doppel_slice_of(""), 0, &hash))
         wrong("the shim is not there");
 }
 

@@ -82,7 +82,7 @@ static void look_through(const char *folder) {
         doppel_stored_list list = {0};
         char id[32];
         size_t length = (size_t)snprintf(id, sizeof id, "plant-%" PRIu64, i);
-        must(doppel_engine_get(engine, id, length, &list, &error), &error, "get");
+        must(doppel_engine_get(engine, (doppel_slice){id, length}, &list, &error), &error, "get");
         if (list.count != 1)
             wrong("document %" PRIu64 " is not there", i);
         if (!shared->wrong[i] &&

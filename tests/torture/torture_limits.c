@@ -37,8 +37,8 @@ static bool knows(doppel_engine *engine, uint64_t number) {
     doppel_item item = plant_item(&(tt_plant){.id = number, .text = number}, &room);
     doppel_verdict verdict = {0};
     doppel_error error;
-    item.document.id = item.document.url = item.document.title = NULL;
-    item.document.id_length = item.document.url_length = item.document.title_length = 0;
+    item.document.id.data = item.document.url.data = item.document.title.data = NULL;
+    item.document.id.length = item.document.url.length = item.document.title.length = 0;
     must(doppel_engine_check(engine, &item, &verdict, &error), &error, "check");
     bool known = verdict.is_duplicate;
     doppel_verdict_free(&verdict);
@@ -226,7 +226,7 @@ static void clock_backwards(const char *folder) {
         wrong("with a clock that went backwards a new document is not known");
     doppel_stored_list list = {0};
     doppel_error error;
-    must(doppel_engine_get(engine, "plant-4", 7, &list, &error), &error, "get");
+    must(doppel_engine_get(engine, doppel_slice_of("plant-4"), &list, &error), &error, "get");
     if (list.count != 1 || list.stored[0].added < T + 600)
         wrong("a clock that went backwards is believed");
     doppel_stored_list_free(&list);
@@ -246,10 +246,10 @@ static void try_long(doppel_engine *engine, size_t id_length, size_t url_length,
     doppel_item item = plant_item(&(tt_plant){.id = number, .text = number, .at = T}, &room);
     memset(letters, 'a', sizeof letters);
     if (id_length)
-        item.document.id = letters, item.document.id_length = id_length;
+        item.document.id.data = letters, item.document.id.length = id_length;
     if (url_length) {
         memcpy(letters, "https://a.example/", 18);
-        item.document.url = letters, item.document.url_length = url_length;
+        item.document.url.data = letters, item.document.url.length = url_length;
     }
     for (int adds = 0; adds < 2; adds++) {
         doppel_status status = adds ? doppel_engine_add(engine, &item, &verdict, &error)

@@ -41,12 +41,13 @@ typedef struct tt_one {
 
 static doppel_item item_of(const tt_mass *mass, uint64_t number, tt_one *one) {
     uint64_t id = mass->id ? 1 : number, words = mass->words ? 1 : number;
-    doppel_item item = {.size = sizeof item, .document = {.id = one->id, .url = one->url, .title = one->title}};
-    item.document.id_length = (size_t)snprintf(one->id, sizeof one->id, "id-%" PRIu64, id);
-    item.document.url_length =
+    doppel_item item = {.size = sizeof item,
+                        .document = {.id.data = one->id, .url.data = one->url, .title.data = one->title}};
+    item.document.id.length = (size_t)snprintf(one->id, sizeof one->id, "id-%" PRIu64, id);
+    item.document.url.length =
         (size_t)snprintf(one->url, sizeof one->url, "http://a.example/%" PRIu64, mass->url ? 1 : number);
     if (mass->title)
-        item.document.title_length = (size_t)snprintf(one->title, sizeof one->title, "a title of all documents");
+        item.document.title.length = (size_t)snprintf(one->title, sizeof one->title, "a title of all documents");
     if (mass->no_words)
         return item;
     one->fingerprint = next_random(&words);

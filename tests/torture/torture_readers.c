@@ -62,7 +62,7 @@ static void forget(doppel_engine *engine, uint64_t number) {
     doppel_error error;
     plant_item(&plant, &room);
     shared->state[number] = REMOVING;
-    must(doppel_engine_remove(engine, room.id, strlen(room.id), NULL, &error), &error, "remove");
+    must(doppel_engine_remove(engine, doppel_slice_of(room.id), NULL, &error), &error, "remove");
     shared->state[number] = GONE;
 }
 
@@ -86,7 +86,7 @@ static void settle(doppel_engine *engine) {
         if (shared->state[i] != OFFERED && shared->state[i] != REMOVING)
             continue;
         plant_item(&plant, &room);
-        must(doppel_engine_get(engine, room.id, strlen(room.id), &list, &error), &error, "get");
+        must(doppel_engine_get(engine, doppel_slice_of(room.id), &list, &error), &error, "get");
         shared->state[i] = list.count ? THERE : GONE;
         doppel_stored_list_free(&list);
     }
@@ -144,8 +144,8 @@ static bool sees(doppel_engine *engine, uint64_t number) {
     doppel_item item = plant_item(&plant, &room);
     doppel_verdict verdict = {0};
     doppel_error error;
-    item.document.id = item.document.url = item.document.title = NULL;
-    item.document.id_length = item.document.url_length = item.document.title_length = 0;
+    item.document.id.data = item.document.url.data = item.document.title.data = NULL;
+    item.document.id.length = item.document.url.length = item.document.title.length = 0;
     must(doppel_engine_check(engine, &item, &verdict, &error), &error, "check");
     uint64_t original = 0;
     if (verdict.is_duplicate && (!plant_number(verdict.original_id, &original) || original != number))
@@ -160,7 +160,7 @@ static void get_whole(doppel_engine *engine, uint64_t number) {
     doppel_stored_list list = {0};
     doppel_error error;
     plant_item(&plant, &room);
-    must(doppel_engine_get(engine, room.id, strlen(room.id), &list, &error), &error, "get");
+    must(doppel_engine_get(engine, doppel_slice_of(room.id), &list, &error), &error, "get");
     if (list.count && plant_differs(&plant, &list.stored[0]))
         wrong("plant %" PRIu64 " as a reader gets it has another %s", number, plant_differs(&plant, &list.stored[0]));
     doppel_stored_list_free(&list);

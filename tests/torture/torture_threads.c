@@ -74,7 +74,7 @@ static void plant_all(tt_torture *torture, size_t count) {
 
 static doppel_item item_of(const tt_planted *planted) {
     return (doppel_item){.size = sizeof(doppel_item),
-                         .document = {.id = planted->id, .id_length = strlen(planted->id)},
+                         .document = {.id.data = planted->id, .id.length = strlen(planted->id)},
                          .fingerprint = &planted->fingerprint,
                          .digest = planted->digest,
                          .set = planted->set,

@@ -50,7 +50,7 @@ static void forget(doppel_engine *engine, uint64_t number) {
     tt_plant plant = plant_of(number);
     doppel_error error;
     plant_item(&plant, &room);
-    must(doppel_engine_remove(engine, room.id, strlen(room.id), NULL, &error), &error, "remove");
+    must(doppel_engine_remove(engine, doppel_slice_of(room.id), NULL, &error), &error, "remove");
 }
 
 /* What comes and goes makes pages free, which the next commit uses again. */
@@ -87,7 +87,7 @@ static void look_for(doppel_engine *engine, uint64_t number) {
     doppel_stored_list list = {0};
     doppel_error error;
     plant_item(&plant, &room);
-    must(doppel_engine_get(engine, room.id, strlen(room.id), &list, &error), &error, "get");
+    must(doppel_engine_get(engine, doppel_slice_of(room.id), &list, &error), &error, "get");
     if (list.count != 1)
         wrong("document %" PRIu64 " is not there", number);
     const char *differs = plant_differs(&plant, &list.stored[0]);

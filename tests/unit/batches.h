@@ -100,7 +100,7 @@ static inline dp_buffer decisions(const doppel_batch *batch) {
         add_id(&lines, batch, i);
         assert_true(dp_buffer_add(&lines, " ", 1));
         add_id(&lines, batch, near.a);
-        assert_true(dp_buffer_printf(&lines, " %s", near.reason));
+        assert_true(dp_buffer_printf(&lines, " %s", doppel_reason_name(near.reason)));
         add_similarity(&lines, near.similarity);
         assert_true(dp_buffer_add(&lines, "\n", 1));
     }
@@ -124,7 +124,7 @@ static inline doppel_status take_pair_lines(const doppel_near *pairs, size_t cou
 static inline dp_buffer pair_lines(doppel_batch *batch, bool collapse) {
     dp_buffer lines = {0};
     doppel_error error = {0};
-    if (doppel_batch_pairs(batch, collapse, take_pair_lines, &lines, &error) != DOPPEL_OK)
+    if (doppel_batch_find_pairs(batch, collapse, take_pair_lines, &lines, &error) != DOPPEL_OK)
         fail_msg("%s: %s", error.file, error.message);
     assert_true(dp_buffer_add(&lines, "", 1));
     return lines;

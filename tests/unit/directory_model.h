@@ -170,9 +170,7 @@ static inline dp_title_hit best_title(const scene *s, const dp_title_search *que
         if (!d->there || d->trace.kind != DP_TRACE_DOCUMENT || !title.length || i + 1 == query->except[0] ||
             i + 1 >= query->below || (d->trace.expires && d->trace.expires <= query->now))
             continue;
-        assert_int_equal(
-            doppel_levenshtein(title.data, title.length, query->title.data, query->title.length, SIZE_MAX, &distance),
-            DOPPEL_OK);
+        assert_int_equal(doppel_levenshtein(title, query->title, SIZE_MAX, &distance), DOPPEL_OK);
         size_t longer = title.length > query->title.length ? title.length : query->title.length;
         double similarity = 1 - (double)distance / (double)longer;
         if (similarity >= 0.9 && similarity > best.similarity)

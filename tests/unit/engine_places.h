@@ -109,19 +109,19 @@ static inline doppel_engine *open_at(void **state, const char *name, doppel_engi
 
 static inline doppel_item item_of(const char *id, const char *url, const char *text) {
     doppel_item item = {.size = sizeof item};
-    item.document = (doppel_document){.id = id, .url = url, .text = text};
-    item.document.id_length = id ? strlen(id) : 0;
-    item.document.url_length = url ? strlen(url) : 0;
-    item.document.text_length = text ? strlen(text) : 0;
+    item.document = (doppel_document){.id.data = id, .url.data = url, .text.data = text};
+    item.document.id.length = id ? strlen(id) : 0;
+    item.document.url.length = url ? strlen(url) : 0;
+    item.document.text.length = text ? strlen(text) : 0;
     return item;
 }
 
 /* What a verdict says: reason, original and flags, e.g. "content_hash a known". */
 static inline const char *say(const doppel_verdict *v) {
     static char said[200];
-    snprintf(said, sizeof said, "%s%s%.*s%s%s", v->is_duplicate ? v->reason : "unique", v->is_duplicate ? " " : "",
-             (int)v->original_id.length, v->original_id.data ? v->original_id.data : "", v->known ? " known" : "",
-             v->replaced ? " replaced" : "");
+    snprintf(said, sizeof said, "%s%s%.*s%s%s", v->is_duplicate ? doppel_reason_name(v->reason) : "unique",
+             v->is_duplicate ? " " : "", (int)v->original_id.length, v->original_id.data ? v->original_id.data : "",
+             v->known ? " known" : "", v->replaced ? " replaced" : "");
     return said;
 }
 

@@ -74,14 +74,14 @@ static inline void write_item(uint64_t *seed, size_t bits, step *s) {
     s->item.size = sizeof s->item;
     snprintf(s->id, sizeof s->id, "d%zu", random_below(seed, NAMES));
     if (random_below(seed, 5))
-        d->id = s->id, d->id_length = strlen(s->id);
+        d->id.data = s->id, d->id.length = strlen(s->id);
     if (random_below(seed, 3)) {
         snprintf(s->url, sizeof s->url, "http://%zu.example/%zu", random_below(seed, 2), random_below(seed, URLS));
-        d->url = s->url, d->url_length = strlen(s->url);
+        d->url.data = s->url, d->url.length = strlen(s->url);
     }
     if (random_below(seed, 4) == 0) {
         write_title(seed, s->title);
-        d->title = s->title, d->title_length = strlen(s->title);
+        d->title.data = s->title, d->title.length = strlen(s->title);
     }
     if (random_below(seed, 4) == 0) {
         snprintf(s->origin, sizeof s->origin, "pages/0/%zu", random_below(seed, NAMES));
@@ -91,7 +91,7 @@ static inline void write_item(uint64_t *seed, size_t bits, step *s) {
         write_sketches(seed, bits, s);
     } else if (random_below(seed, 20)) {
         write_text(seed, s->text);
-        d->text = s->text, d->text_length = strlen(s->text);
+        d->text.data = s->text, d->text.length = strlen(s->text);
     }
     if (random_below(seed, 10) == 0)
         s->item.ttl = 1 + random_below(seed, 200);
@@ -103,15 +103,15 @@ static inline void write_again(uint64_t *seed, const step *from, step *s) {
     doppel_document *d = &s->item.document;
     size_t dice = random_below(seed, 6);
     *s = *from;
-    d->id = had->id && dice != 3 ? s->id : NULL;
-    d->id_length = d->id ? had->id_length : 0;
-    d->url = had->url ? s->url : NULL;
-    d->title = had->title ? s->title : NULL;
-    d->text = had->text ? s->text : NULL;
+    d->id.data = had->id.data && dice != 3 ? s->id : NULL;
+    d->id.length = d->id.data ? had->id.length : 0;
+    d->url.data = had->url.data ? s->url : NULL;
+    d->title.data = had->title.data ? s->title : NULL;
+    d->text.data = had->text.data ? s->text : NULL;
     s->item.fingerprint = from->item.fingerprint ? s->fingerprint : NULL;
     s->item.digest = from->item.digest ? s->digest : NULL;
     s->item.origin.data = from->item.origin.data ? s->origin : NULL;
-    if (dice == 4 && d->url)
+    if (dice == 4 && d->url.data)
         s->url[7] ^= 1;
     if (dice == 5) {
         snprintf(s->origin, sizeof s->origin, "pages/1/%zu", random_below(seed, NAMES));

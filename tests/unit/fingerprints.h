@@ -149,11 +149,11 @@ static inline doppel_status take_windows(void *user, const doppel_document *docu
     size_t most = w->made + w->set->count / 20 + 1; /* of one document, so that there are several */
     if (most > w->set->count)
         most = w->set->count;
-    for (size_t at = 0; at < document->text_length && w->made < most; at += STEP) {
-        size_t left = document->text_length - at;
+    for (size_t at = 0; at < document->text.length && w->made < most; at += STEP) {
+        size_t left = document->text.length - at;
         doppel_sketch sketch;
-        doppel_status status =
-            doppel_sketcher_run(w->sketcher, document->text + at, left < WINDOW ? left : WINDOW, &sketch);
+        doppel_status status = doppel_sketcher_run(
+            w->sketcher, (doppel_slice){document->text.data + at, left < WINDOW ? left : WINDOW}, &sketch);
         if (status)
             return status;
         memcpy(print_at(w->set, w->made++), sketch.fingerprint, w->set->words * sizeof(uint64_t));

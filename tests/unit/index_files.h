@@ -39,7 +39,7 @@ static inline void add_many(doppel_index *index, int bits, uint64_t first, uint6
         memcpy(numbers + (i - first) * words, one, words * 8);
         owners[i - first] = i;
     }
-    assert_int_equal(doppel_index_insert_many(index, numbers, owners, NULL, end - first), DOPPEL_OK);
+    assert_int_equal(doppel_index_add_batch(index, numbers, owners, NULL, end - first), DOPPEL_OK);
     free(numbers);
     free(owners);
 }
@@ -47,7 +47,7 @@ static inline void add_many(doppel_index *index, int bits, uint64_t first, uint6
 static inline void add_one(doppel_index *index, int bits, uint64_t i, uint64_t expires) {
     uint64_t one[2];
     fingerprint(bits, i, one);
-    assert_int_equal(doppel_index_insert(index, one, i, expires), DOPPEL_OK);
+    assert_int_equal(doppel_index_add(index, one, i, expires), DOPPEL_OK);
 }
 
 static inline void remove_one(doppel_index *index, int bits, uint64_t i) {

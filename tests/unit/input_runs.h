@@ -72,18 +72,18 @@ typedef struct result {
 
 static inline doppel_status write_document(void *state, const doppel_document *d, doppel_output *output) {
     (void)state;
-    doppel_output_write(output, d->id, d->id_length);
-    doppel_output_write(output, "|", 1);
-    doppel_output_write(output, d->text, d->text_length);
-    doppel_output_write(output, "|", 1);
-    doppel_output_write(output, d->url, d->url_length);
-    doppel_output_write(output, "|", 1);
-    doppel_output_write(output, d->title, d->title_length);
-    return doppel_output_write(output, "\n", 1);
+    doppel_output_write(output, d->id);
+    doppel_output_write(output, doppel_slice_of("|"));
+    doppel_output_write(output, d->text);
+    doppel_output_write(output, doppel_slice_of("|"));
+    doppel_output_write(output, d->url);
+    doppel_output_write(output, doppel_slice_of("|"));
+    doppel_output_write(output, d->title);
+    return doppel_output_write(output, doppel_slice_of("\n"));
 }
 
-static inline doppel_status collect(void *user, const char *bytes, size_t length) {
-    return dp_buffer_add(&((result *)user)->output, bytes, length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+static inline doppel_status collect(void *user, doppel_slice bytes) {
+    return dp_buffer_add(&((result *)user)->output, bytes.data, bytes.length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 static inline void report(const doppel_error *what, void *user) {

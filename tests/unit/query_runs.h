@@ -39,18 +39,18 @@ static inline dp_query_maker *asker_of(dp_query_settings asking) {
 static inline doppel_item item_of(const char *id, const char *url, const char *title, const char *text) {
     doppel_item item = {.size = sizeof item};
     doppel_document *d = &item.document;
-    d->id = id, d->url = url, d->title = title, d->text = text;
-    d->id_length = id ? strlen(id) : 0;
-    d->url_length = url ? strlen(url) : 0;
-    d->title_length = title ? strlen(title) : 0;
-    d->text_length = text ? strlen(text) : 0;
+    d->id.data = id, d->url.data = url, d->title.data = title, d->text.data = text;
+    d->id.length = id ? strlen(id) : 0;
+    d->url.length = url ? strlen(url) : 0;
+    d->title.length = title ? strlen(title) : 0;
+    d->text.length = text ? strlen(text) : 0;
     return item;
 }
 
 static inline doppel_item page_of(const char *url, const char *html) {
     doppel_item item = item_of(NULL, url, NULL, NULL);
-    item.document.html = html;
-    item.document.html_length = strlen(html);
+    item.document.html.data = html;
+    item.document.html.length = strlen(html);
     return item;
 }
 
@@ -92,7 +92,7 @@ static inline void assert_sketched(const dp_query *q, const dp_query_settings *a
     uint32_t keys[DP_MOST_BANDS];
     assert_int_equal(doppel_sketcher_create(asking->recipe, DOPPEL_WANT_DIGEST | DOPPEL_WANT_SET, &sketcher, NULL),
                      DOPPEL_OK);
-    assert_int_equal(doppel_sketcher_run(sketcher, text, strlen(text), &sketch), DOPPEL_OK);
+    assert_int_equal(doppel_sketcher_run(sketcher, doppel_slice_of(text), &sketch), DOPPEL_OK);
     assert_int_equal(q->words, sketch.words);
     assert_int_equal(q->has_digest, sketch.words > 0);
     assert_memory_equal(q->digest, sketch.digest, 32);

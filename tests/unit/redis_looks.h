@@ -141,7 +141,7 @@ static inline void queue_page(adding *a) {
 
 /* Queues a duplicate at a number. */
 static inline void queue_count(adding *a, uint64_t number) {
-    const dp_pending p = {.change = {.count = number, .count_at = NOW, .count_reason = DP_SAME_CONTENT}};
+    const dp_pending p = {.change = {.count = number, .count_at = NOW, .count_reason = DOPPEL_REASON_CONTENT}};
     MUST(a->look->kind->queue(a->look, &p, error));
 }
 

@@ -89,15 +89,15 @@ static inline doppel_status try_page(doppel_engine *engine, ask *how, const page
     doppel_item item = {.size = sizeof item, .fingerprint = p->fingerprint, .words = 100, .ttl = p->ttl};
     memset(digest, p->digest, sizeof digest);
     item.digest = p->digest ? digest : NULL;
-    item.document = (doppel_document){.id = p->id, .url = p->url, .title = p->title};
-    item.document.id_length = p->id ? strlen(p->id) : 0;
-    item.document.url_length = p->url ? strlen(p->url) : 0;
-    item.document.title_length = p->title ? strlen(p->title) : 0;
+    item.document = (doppel_document){.id.data = p->id, .url.data = p->url, .title.data = p->title};
+    item.document.id.length = p->id ? strlen(p->id) : 0;
+    item.document.url.length = p->url ? strlen(p->url) : 0;
+    item.document.title.length = p->title ? strlen(p->title) : 0;
     *a = (answer){0};
     doppel_status status = how(engine, &item, &verdict, error);
     if (status == DOPPEL_OK) {
         *a = (answer){verdict.is_duplicate, verdict.known, verdict.replaced, "", "", verdict.evidence.distance};
-        snprintf(a->reason, sizeof a->reason, "%s", verdict.reason ? verdict.reason : "");
+        snprintf(a->reason, sizeof a->reason, "%s", verdict.reason ? doppel_reason_name(verdict.reason) : "");
         snprintf(a->original, sizeof a->original, "%.*s", (int)verdict.original_id.length,
                  verdict.original_id.data ? verdict.original_id.data : "");
     }
@@ -137,7 +137,7 @@ static inline void page_fails(doppel_engine *engine, ask *how, page p, doppel_st
 static inline bool remove_one(doppel_engine *engine, const char *id) {
     bool removed = false;
     doppel_error error = {0};
-    if (doppel_engine_remove(engine, id, strlen(id), &removed, &error) != DOPPEL_OK)
+    if (doppel_engine_remove(engine, doppel_slice_of(id), &removed, &error) != DOPPEL_OK)
         fail_msg("%s", error.message);
     return removed;
 }

@@ -335,10 +335,10 @@ static void pairs_of_copies_come_in_pieces(void **state) {
         doppel_input_options input = {.size = sizeof input, .threads = threads};
         doppel_batch *batch = read_batch((doppel_batch_options){.input = &input}, &path, 1, 0);
         uint64_t counts[2] = {0, 0};
-        assert_int_equal(doppel_batch_pairs(batch, false, count_pairs, counts, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_batch_find_pairs(batch, false, count_pairs, counts, NULL), DOPPEL_OK);
         assert_int_equal(counts[0], (uint64_t)MANY * (MANY - 1) / 2);
         counts[0] = counts[1] = 0;
-        assert_int_equal(doppel_batch_pairs(batch, true, count_pairs, counts, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_batch_find_pairs(batch, true, count_pairs, counts, NULL), DOPPEL_OK);
         assert_int_equal(counts[0], MANY - 1);
         doppel_batch_free(batch);
     }
@@ -366,13 +366,13 @@ static void a_caller_can_stop_it(void **state) {
     doppel_input_options input = {.size = sizeof input, .stop = &stop};
     save_mixture(path, 500, 20);
     doppel_batch *batch = read_batch((doppel_batch_options){.input = &input}, &path, 1, 0);
-    assert_int_equal(doppel_batch_pairs(batch, false, refuse_pairs, NULL, NULL), DOPPEL_ERROR_STORE);
+    assert_int_equal(doppel_batch_find_pairs(batch, false, refuse_pairs, NULL, NULL), DOPPEL_ERROR_STORE);
     decide(batch);
     assert_int_equal(doppel_batch_write(batch, refuse_document, NULL, NULL), DOPPEL_ERROR_STORE);
     stop = 1;
     written w = {.batch = batch};
     assert_int_equal(doppel_batch_decide(batch, NULL), DOPPEL_ERROR_INTERRUPTED);
-    assert_int_equal(doppel_batch_pairs(batch, false, take_pair_lines, &w.text, NULL), DOPPEL_ERROR_INTERRUPTED);
+    assert_int_equal(doppel_batch_find_pairs(batch, false, take_pair_lines, &w.text, NULL), DOPPEL_ERROR_INTERRUPTED);
     assert_int_equal(doppel_batch_write(batch, take_document, &w, NULL), DOPPEL_ERROR_INTERRUPTED);
     dp_buffer_free(&w.text);
     doppel_batch_free(batch);

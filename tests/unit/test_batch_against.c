@@ -83,8 +83,8 @@ static dp_buffer removed_lines(const doppel_batch *batch) {
         add_id(&lines, batch, i);
         assert_true(dp_buffer_add(&lines, " ", 1));
         add_id(&lines, batch, near.a);
-        assert_true(dp_buffer_printf(&lines, " %s%s%s\n", near.reason, isnan(near.similarity) ? " ?" : "",
-                                     near.verified ? "" : " unverified"));
+        assert_true(dp_buffer_printf(&lines, " %s%s%s\n", doppel_reason_name(near.reason),
+                                     isnan(near.similarity) ? " ?" : "", near.verified ? "" : " unverified"));
     }
     assert_true(dp_buffer_add(&lines, "", 1));
     return lines;
@@ -129,7 +129,7 @@ static void by_distance_nothing_is_verified_but_the_words(void **state) {
     check_against((doppel_batch_options){.by = 7}, "index",
                   "url o1 exact_url ? unverified\nsame o2 content_hash\nnear o3 content_hash ? unverified\n"
                   "title o1 title_similarity unverified\ncopy other content_hash\n");
-    check_against((doppel_batch_options){.method = DOPPEL_METHOD_SIMHASH, .distance = -1}, "index",
+    check_against((doppel_batch_options){.method = DOPPEL_METHOD_SIMHASH, .distance_zero = true}, "index",
                   "same o2 content_hash\n");
 }
 
@@ -207,8 +207,8 @@ static void note_verdict(const doppel_verdict *verdict, void *user) {
     if (!verdict->is_duplicate)
         return;
     assert_true(dp_buffer_printf(lines, "%.*s %.*s %s %.4f\n", (int)verdict->id.length, verdict->id.data,
-                                 (int)verdict->original_id.length, verdict->original_id.data, verdict->reason,
-                                 verdict->evidence.similarity));
+                                 (int)verdict->original_id.length, verdict->original_id.data,
+                                 doppel_reason_name(verdict->reason), verdict->evidence.similarity));
 }
 
 /* Texts of one family are edited again and again, so that there are pairs of every similarity, and chains. */
@@ -440,7 +440,7 @@ static void pairs_are_refused(void **state) {
     save_documents();
     make_index("index", by_similarity, "old.jsonl");
     doppel_batch *batch = read_against((doppel_batch_options){0}, "index");
-    assert_int_equal(doppel_batch_pairs(batch, false, no_pairs, NULL, &error), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_batch_find_pairs(batch, false, no_pairs, NULL, &error), DOPPEL_ERROR_USAGE);
     assert_non_null(strstr(error.message, "not all pairs"));
     doppel_batch_free(batch);
 }

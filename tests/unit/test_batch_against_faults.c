@@ -59,7 +59,7 @@ static doppel_status run_batch(const char *index, uint64_t *result) {
     for (uint64_t i = 0; status == DOPPEL_OK && i < doppel_batch_count(batch); i++) {
         doppel_near near;
         doppel_batch_get(batch, i, &near);
-        *result = mixed(mixed(*result, near.a), near.reason ? (uint64_t)near.reason[0] : 0);
+        *result = mixed(mixed(*result, near.a), near.reason);
     }
     assert_true(status == DOPPEL_OK || counts.unopened || error.message[0]);
     doppel_batch_free(batch);

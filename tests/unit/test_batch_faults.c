@@ -89,7 +89,7 @@ static doppel_status run_batch(doppel_batch_options options, bool pairs, uint64_
         status = read_all(batch, &error);
     }
     if (status == DOPPEL_OK && pairs)
-        status = doppel_batch_pairs(batch, false, take_pairs, result, &error);
+        status = doppel_batch_find_pairs(batch, false, take_pairs, result, &error);
     if (status == DOPPEL_OK && !pairs)
         status = doppel_batch_decide(batch, &error);
     if (status == DOPPEL_OK && !pairs)

@@ -14,7 +14,7 @@ static doppel_comparison compare(const char *recipe_text, const char *a, const c
     doppel_comparison out;
     if (recipe_text)
         assert_int_equal(doppel_recipe_parse(recipe_text, NULL, &recipe, NULL), DOPPEL_OK);
-    assert_int_equal(doppel_compare(recipe, a, strlen(a), b, strlen(b), &out), DOPPEL_OK);
+    assert_int_equal(doppel_compare(recipe, doppel_slice_of(a), doppel_slice_of(b), &out), DOPPEL_OK);
     doppel_recipe_free(recipe);
     return out;
 }
@@ -37,8 +37,8 @@ static void fingerprints_are_those_of_the_simple_call(void **state) {
     (void)state;
     doppel_comparison out = compare(NULL, fox, fast_fox);
     uint64_t a, b;
-    assert_int_equal(doppel_fingerprint(fox, strlen(fox), &a), DOPPEL_OK);
-    assert_int_equal(doppel_fingerprint(fast_fox, strlen(fast_fox), &b), DOPPEL_OK);
+    assert_int_equal(doppel_fingerprint(doppel_slice_of(fox), &a), DOPPEL_OK);
+    assert_int_equal(doppel_fingerprint(doppel_slice_of(fast_fox), &b), DOPPEL_OK);
     assert_int_equal(out.fingerprint_a[0], a);
     assert_int_equal(out.fingerprint_b[0], b);
     assert_int_equal(out.distance, doppel_distance(a, b));
@@ -73,10 +73,10 @@ static void edits_on_the_normalised_text(void **state) {
     doppel_comparison out = compare(NULL, fox, fast_fox);
     size_t distance;
     const char *a = "the quick brown fox jumps over the lazy dog", *b = "the fast brown fox jumps over a lazy dog";
-    assert_int_equal(doppel_levenshtein(a, strlen(a), b, strlen(b), SIZE_MAX, &distance), DOPPEL_OK);
+    assert_int_equal(doppel_levenshtein(doppel_slice_of(a), doppel_slice_of(b), SIZE_MAX, &distance), DOPPEL_OK);
     assert_int_equal(out.edit_distance, distance);
     assert_true(out.edit_similarity == 1 - (double)distance / 43.0);
-    assert_int_equal(doppel_indel(a, strlen(a), b, strlen(b), SIZE_MAX, &distance), DOPPEL_OK);
+    assert_int_equal(doppel_indel(doppel_slice_of(a), doppel_slice_of(b), SIZE_MAX, &distance), DOPPEL_OK);
     assert_int_equal(out.indel_distance, distance);
     assert_false(out.same_digest);
 }

@@ -47,7 +47,7 @@ static void find_phrase(char *phrase, size_t room) {
         doppel_sketch sketch;
         uint32_t slot;
         int length = snprintf(text, sizeof text, "all of number %d here", i);
-        assert_int_equal(doppel_sketcher_run(sketcher, text, (size_t)length, &sketch), DOPPEL_OK);
+        assert_int_equal(doppel_sketcher_run(sketcher, (doppel_slice){text, (size_t)length}, &sketch), DOPPEL_OK);
         assert_int_equal(doppel_minhash(sketch.set, sketch.set_count, 1, &slot), DOPPEL_OK);
         if (slot < least) {
             least = slot;

@@ -71,17 +71,17 @@ static void compressed_files_are_read_too(void **state) {
 
 static doppel_status write_fields(void *state, const doppel_document *d, doppel_output *output) {
     (void)state;
-    doppel_output_write(output, d->id, d->id_length);
-    doppel_output_write(output, "|", 1);
-    doppel_output_write(output, d->text, d->text_length);
-    doppel_output_write(output, d->html ? "|html:" : "|", d->html ? 6 : 1);
-    assert_string_equal(d->charset ? d->charset : "none", d->html ? "utf-8" : "none");
-    doppel_output_write(output, d->html, d->html_length);
+    doppel_output_write(output, d->id);
+    doppel_output_write(output, doppel_slice_of("|"));
+    doppel_output_write(output, d->text);
+    doppel_output_write(output, (doppel_slice){d->html.data ? "|html:" : "|", d->html.data ? 6 : 1});
+    assert_string_equal(d->charset ? d->charset : "none", d->html.data ? "utf-8" : "none");
+    doppel_output_write(output, d->html);
     for (int i = 0; i < 2; i++) {
-        doppel_output_write(output, d->extra[i].data ? "|=" : "|", d->extra[i].data ? 2 : 1);
-        doppel_output_write(output, d->extra[i].data, d->extra[i].length);
+        doppel_output_write(output, (doppel_slice){d->extra[i].data ? "|=" : "|", d->extra[i].data ? 2 : 1});
+        doppel_output_write(output, d->extra[i]);
     }
-    return doppel_output_write(output, "\n", 1);
+    return doppel_output_write(output, doppel_slice_of("\n"));
 }
 
 static void check_fields(const char *text, const doppel_input_options *options, const char *output) {

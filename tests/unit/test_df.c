@@ -470,7 +470,7 @@ static void the_file_is_as_the_page_says(void **state) {
     assert_memory_equal(bytes.data + 40, rest, sizeof rest - 1);
     uint64_t checksum = dp_load64(bytes.data + 32), sum;
     memset(bytes.data + 32, 0, 8);
-    assert_int_equal(doppel_hash("xxh3", bytes.data, bytes.size, 0, &sum), DOPPEL_OK);
+    assert_int_equal(doppel_hash("xxh3", (doppel_slice){bytes.data, bytes.size}, 0, &sum), DOPPEL_OK);
     assert_int_equal(checksum, sum);
     dp_buffer_free(&bytes);
 }

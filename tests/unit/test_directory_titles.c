@@ -95,9 +95,9 @@ static dp_title_hit best_before(const text *all, size_t i, double least) {
     dp_title_hit best = {0};
     for (size_t j = 0; j < i; j++) {
         size_t distance, longer = all[i].length > all[j].length ? all[i].length : all[j].length;
-        assert_int_equal(
-            doppel_levenshtein(all[i].title, all[i].length, all[j].title, all[j].length, SIZE_MAX, &distance),
-            DOPPEL_OK);
+        assert_int_equal(doppel_levenshtein((doppel_slice){all[i].title, all[i].length},
+                                            (doppel_slice){all[j].title, all[j].length}, SIZE_MAX, &distance),
+                         DOPPEL_OK);
         double similarity = 1 - (double)distance / (double)longer;
         if (similarity >= least && similarity > best.similarity)
             best = (dp_title_hit){j + 1, similarity};

@@ -19,7 +19,7 @@ static doppel_item numbered(char id[16], size_t number, uint64_t *fingerprint) {
     snprintf(id, 16, "n%zu", number);
     *fingerprint = (number + 1) * 0x9E3779B97F4A7C15u;
     doppel_item item = {.size = sizeof item, .fingerprint = fingerprint};
-    item.document = (doppel_document){.id = id, .id_length = strlen(id)};
+    item.document = (doppel_document){.id.data = id, .id.length = strlen(id)};
     return item;
 }
 
@@ -50,7 +50,7 @@ static void what_another_could_not_write_is_not_acknowledged(void **state) {
     static uint64_t fingerprints[ITEMS];
     static doppel_item items[ITEMS];
     static doppel_verdict verdicts[ITEMS];
-    static doppel_status status[ITEMS];
+    static doppel_error errors[ITEMS];
     doppel_stored_list list = {0};
     doppel_error error = {0};
     if (here->place != IN_FOLDER)
@@ -60,11 +60,11 @@ static void what_another_could_not_write_is_not_acknowledged(void **state) {
         fail_msg("%s", error.message);
     for (size_t i = 0; i < ITEMS; i++)
         items[i] = numbered(ids[i], i, &fingerprints[i]);
-    doppel_status whole = doppel_engine_add_batch(m.engine, items, ITEMS, verdicts, status, &error);
+    doppel_status whole = doppel_engine_add_batch(m.engine, items, ITEMS, verdicts, errors, &error);
     assert_true(m.refused);
     for (size_t i = 0; i < ITEMS; i++) {
-        assert_int_equal(doppel_engine_get(m.engine, ids[i], strlen(ids[i]), &list, NULL), DOPPEL_OK);
-        assert_true(list.count == 1 || status[i] != DOPPEL_OK);
+        assert_int_equal(doppel_engine_get(m.engine, doppel_slice_of(ids[i]), &list, NULL), DOPPEL_OK);
+        assert_true(list.count == 1 || errors[i].code != DOPPEL_OK);
         doppel_verdict_free(&verdicts[i]);
     }
     assert_int_equal(whole, DOPPEL_ERROR_IO);
@@ -89,7 +89,8 @@ typedef struct looking {
 
 static doppel_item version_of(const char *id, uint64_t *fingerprint) {
     doppel_item item = {.size = sizeof item, .fingerprint = fingerprint};
-    item.document = (doppel_document){.id = id, .id_length = strlen(id), .url = URL, .url_length = strlen(URL)};
+    item.document =
+        (doppel_document){.id.data = id, .id.length = strlen(id), .url.data = URL, .url.length = strlen(URL)};
     return item;
 }
 
@@ -101,7 +102,8 @@ static void *look(void *user) {
     doppel_stored_list list = {0};
     while (!atomic_load(&l->end)) {
         bool there = doppel_engine_check(l->engine, &item, &verdict, NULL) == DOPPEL_OK && verdict.is_duplicate;
-        there = there && doppel_engine_get(l->engine, "a", 1, &list, NULL) == DOPPEL_OK && list.count == 1;
+        there =
+            there && doppel_engine_get(l->engine, doppel_slice_of("a"), &list, NULL) == DOPPEL_OK && list.count == 1;
         l->missed += !there;
         l->checks++;
     }
@@ -145,12 +147,12 @@ static void what_could_not_be_removed_is_there(void **state) {
     assert_int_equal(doppel_engine_open(in(state, "index"), &options, &engine, NULL), DOPPEL_OK);
     assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
     limit_files(4096);
-    assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_ERROR_IO);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("a"), &removed, NULL), DOPPEL_ERROR_IO);
     assert_int_equal(doppel_engine_add(engine, &next, &verdict, NULL), DOPPEL_ERROR_IO);
     limit_files(RLIM_INFINITY);
     assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
     assert_true(verdict.known);
-    assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("a"), &removed, NULL), DOPPEL_OK);
     assert_true(removed);
     assert_int_equal(doppel_engine_check(engine, &item, &verdict, NULL), DOPPEL_OK);
     assert_false(verdict.is_duplicate);
@@ -181,17 +183,26 @@ static void a_bad_item_leaves_the_others_alone(void **state) {
     doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
     doppel_item items[MIXED];
     doppel_verdict verdicts[MIXED] = {0};
-    doppel_status status[MIXED];
+    doppel_error errors[MIXED];
     make_mixed(items);
-    OK(doppel_engine_add_batch(engine, items, MIXED, verdicts, status, error));
+    OK(doppel_engine_add_batch(engine, items, MIXED, verdicts, errors, error));
     for (int i = 0; i < MIXED; i++) {
-        assert_int_equal(status[i], *mixed_says[i] ? DOPPEL_OK : DOPPEL_ERROR_INPUT);
-        if (status[i] == DOPPEL_OK)
+        assert_int_equal(errors[i].code, *mixed_says[i] ? DOPPEL_OK : DOPPEL_ERROR_INPUT);
+        if (errors[i].code == DOPPEL_OK)
             assert_string_equal(say(&verdicts[i]), mixed_says[i]);
+        /* Each has its own message: the one that adding it alone gives. */
+        doppel_error alone = {0};
+        doppel_verdict ignored = {0};
+        if (errors[i].code != DOPPEL_OK) {
+            assert_int_equal(doppel_engine_add(engine, &items[i], &ignored, &alone), errors[i].code);
+            assert_string_equal(errors[i].message, alone.message);
+            assert_true(*alone.message);
+        }
+        doppel_verdict_free(&ignored);
     }
-    OK(doppel_engine_check_batch(engine, items, MIXED, verdicts, status, error));
+    OK(doppel_engine_check_batch(engine, items, MIXED, verdicts, errors, error));
     for (int i = 0; i < MIXED; i++) {
-        assert_int_equal(status[i], i == 5 ? DOPPEL_ERROR_INPUT : DOPPEL_OK);
+        assert_int_equal(errors[i].code, i == 5 ? DOPPEL_ERROR_INPUT : DOPPEL_OK);
         if (i != 5)
             assert_int_equal(verdicts[i].is_duplicate, i != 3);
         doppel_verdict_free(&verdicts[i]);
@@ -229,7 +240,7 @@ static void *race(void *user) {
         uint64_t fingerprint = ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u ^ 1u << r->thread;
         doppel_item item = {.size = sizeof item, .fingerprint = &fingerprint};
         snprintf(id, sizeof id, "%d-%d", i, r->thread);
-        item.document = (doppel_document){.id = id, .id_length = strlen(id)};
+        item.document = (doppel_document){.id.data = id, .id.length = strlen(id)};
         must(doppel_engine_add(r->engine, &item, &verdict, NULL) == DOPPEL_OK, "add", __LINE__);
         r->unique[i] = !verdict.is_duplicate;
         doppel_slice name = verdict.is_duplicate ? verdict.original_id : verdict.id;

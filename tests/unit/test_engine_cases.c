@@ -105,23 +105,23 @@ static size_t length_of(const char *text) {
 
 static doppel_item page_item(const char *id, const page *p) {
     doppel_item item = {.size = sizeof item};
-    item.document = (doppel_document){.id = id,
-                                      .id_length = strlen(id),
-                                      .url = p->url,
-                                      .url_length = length_of(p->url),
-                                      .title = p->title,
-                                      .title_length = length_of(p->title),
-                                      .text = p->text,
-                                      .text_length = length_of(p->text),
-                                      .html = p->html,
-                                      .html_length = length_of(p->html)};
+    item.document = (doppel_document){.id.data = id,
+                                      .id.length = strlen(id),
+                                      .url.data = p->url,
+                                      .url.length = length_of(p->url),
+                                      .title.data = p->title,
+                                      .title.length = length_of(p->title),
+                                      .text.data = p->text,
+                                      .text.length = length_of(p->text),
+                                      .html.data = p->html,
+                                      .html.length = length_of(p->html)};
     return item;
 }
 
 /* The verdict as the table shows it. */
 static void say_short(const doppel_verdict *v, char to[64]) {
     if (v->is_duplicate)
-        snprintf(to, 64, "%s, %.2f", v->reason, v->confidence);
+        snprintf(to, 64, "%s, %.2f", doppel_reason_name(v->reason), v->confidence);
     else
         snprintf(to, 64, UNIQUE);
 }
@@ -154,7 +154,7 @@ static void begin_case(doppel_engine *engine, const engine_case *c) {
     if (c->then == EXPIRES)
         now += 3601;
     if (c->then == REMOVED) {
-        assert_int_equal(doppel_engine_remove(engine, "first", 5, &removed, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("first"), &removed, NULL), DOPPEL_OK);
         assert_true(removed);
     }
 }

@@ -129,7 +129,7 @@ static doppel_engine *open_month(const char *path, bool read_only) {
 static doppel_item item_of(uint64_t number, char id[16], uint64_t *fingerprint) {
     *fingerprint = (number + 1) * 0x9E3779B97F4A7C15u;
     doppel_item item = {.size = sizeof item, .fingerprint = fingerprint};
-    item.document = (doppel_document){.id = id, .id_length = (size_t)sprintf(id, "%d", (int)number)};
+    item.document = (doppel_document){.id.data = id, .id.length = (size_t)sprintf(id, "%d", (int)number)};
     return item;
 }
 
@@ -143,7 +143,7 @@ static uint64_t add(doppel_engine *engine, uint64_t number) {
     OK(doppel_engine_add(engine, &item, &verdict, error));
     assert_false(verdict.is_duplicate);
     doppel_verdict_free(&verdict);
-    OK(doppel_engine_get(engine, id, strlen(id), &list, error));
+    OK(doppel_engine_get(engine, doppel_slice_of(id), &list, error));
     assert_int_equal(list.count, 1);
     uint64_t expires = list.stored[0].expires;
     doppel_stored_list_free(&list);

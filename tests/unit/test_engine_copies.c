@@ -7,8 +7,8 @@
 
 static doppel_item page_of(const char *id, const char *url, const char *title, const char *text) {
     doppel_item item = item_of(id, url, text);
-    item.document.title = title;
-    item.document.title_length = title ? strlen(title) : 0;
+    item.document.title.data = title;
+    item.document.title.length = title ? strlen(title) : 0;
     return item;
 }
 
@@ -81,10 +81,10 @@ static void they_are_counted_at_the_original(void **state) {
         doppel_engine_stats stats;
         adding_says(engine, item_of("d", "http://d.example/", OTHER_ARTICLE), "content_hash a");
         adding_says(engine, item_of("e", "http://a.example/", OTHER_ARTICLE), "exact_url a");
-        assert_int_equal(doppel_engine_get(engine, "a", 1, &list, NULL), DOPPEL_OK);
-        assert_int_equal(list.stored[0].duplicates_by[0], 2);
-        assert_int_equal(list.stored[0].duplicates_by[1], 1);
-        assert_int_equal(list.stored[0].duplicates_by[2], 1);
+        assert_int_equal(doppel_engine_get(engine, doppel_slice_of("a"), &list, NULL), DOPPEL_OK);
+        assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_URL], 2);
+        assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_CONTENT], 1);
+        assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_TITLE], 1);
         doppel_engine_get_stats(engine, &stats);
         assert_int_equal(stats.documents, 1);
         assert_int_equal(stats.copies, ways[way] == DOPPEL_DUPLICATE_SKIP ? 0 : 4);
@@ -97,7 +97,7 @@ static void they_go_with_their_original(void **state) {
     for (size_t way = 0; way < WAYS; way++) {
         doppel_engine *engine = open_with_copies(state, way);
         bool removed;
-        assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("a"), &removed, NULL), DOPPEL_OK);
         checking_says(engine, item_of("d", NULL, OTHER_ARTICLE), "unique");
         adding_says(engine, item_of("d", NULL, TRANSLATED), "unique");
         assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);

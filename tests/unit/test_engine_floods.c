@@ -74,10 +74,10 @@ static double add_crafted(doppel_engine *engine, bool urls, uint64_t from, uint6
             doppel_slice name = crafted_name(names[i], number);
             doppel_document *d = &items[i].document;
             items[i] = (doppel_item){.size = sizeof items[i]};
-            *(urls ? &d->url : &d->id) = name.data;
-            *(urls ? &d->url_length : &d->id_length) = name.length;
-            d->text = texts[i];
-            d->text_length = (size_t)snprintf(texts[i], sizeof texts[i], "word%llu of text%llu",
+            *(urls ? &d->url.data : &d->id.data) = name.data;
+            *(urls ? &d->url.length : &d->id.length) = name.length;
+            d->text.data = texts[i];
+            d->text.length = (size_t)snprintf(texts[i], sizeof texts[i], "word%llu of text%llu",
                                               (unsigned long long)number, (unsigned long long)number);
         }
         assert_int_equal(doppel_engine_add_batch(engine, items, BATCH, verdicts, NULL, NULL), DOPPEL_OK);
@@ -102,14 +102,14 @@ static void check_crafted(const char *path, bool urls) {
     }
     doppel_item item = {.size = sizeof item};
     doppel_slice name = crafted_name(bytes, count / 2);
-    item.document.url = name.data;
-    item.document.url_length = name.length;
+    item.document.url.data = name.data;
+    item.document.url.length = name.length;
     doppel_verdict verdict = {0};
     assert_int_equal(doppel_engine_check(engine, &item, &verdict, NULL), DOPPEL_OK);
     assert_int_equal(verdict.is_duplicate, urls);
     doppel_verdict_free(&verdict);
     doppel_stored_list list = {0};
-    assert_int_equal(doppel_engine_get(engine, name.data, name.length, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(engine, name, &list, NULL), DOPPEL_OK);
     assert_int_equal(list.count, 1);
     doppel_stored_list_free(&list);
     doppel_engine_close(engine);
@@ -149,10 +149,10 @@ static void make_page(page *p, uint64_t number) {
         length += (size_t)snprintf(p->text + length, WORD, "w%llux%u ",
                                    (unsigned long long)(copy && i < 2 ? number : own), i);
     p->item = (doppel_item){.size = sizeof p->item};
-    p->item.document.id = p->id;
-    p->item.document.id_length = (size_t)snprintf(p->id, sizeof p->id, "page-%llu", (unsigned long long)number);
-    p->item.document.text = p->text;
-    p->item.document.text_length = length;
+    p->item.document.id.data = p->id;
+    p->item.document.id.length = (size_t)snprintf(p->id, sizeof p->id, "page-%llu", (unsigned long long)number);
+    p->item.document.text.data = p->text;
+    p->item.document.text.length = length;
     p->item.ttl = number % 7 ? 0 : 1000;
 }
 
@@ -195,7 +195,7 @@ static void add_page(doppel_engine *engine, uint64_t number, char line[200]) {
     if (number % COPY_EVERY == 0 && number) {
         bool removed;
         snprintf(p.id, sizeof p.id, "page-%llu", (unsigned long long)number - 5);
-        assert_int_equal(doppel_engine_remove(engine, p.id, strlen(p.id), &removed, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_engine_remove(engine, doppel_slice_of(p.id), &removed, NULL), DOPPEL_OK);
         assert_true(removed);
     }
 }
@@ -273,7 +273,7 @@ static void pages_that_go_leave_nothing(void **state) {
         bool removed;
         snprintf(id, sizeof id, "page-%llu", (unsigned long long)number);
         if (number % 7)
-            assert_int_equal(doppel_engine_remove(engine, id, strlen(id), &removed, NULL), DOPPEL_OK);
+            assert_int_equal(doppel_engine_remove(engine, doppel_slice_of(id), &removed, NULL), DOPPEL_OK);
     }
     test_time += 1000000;
     assert_int_equal(doppel_engine_expire(engine, &expired, NULL), DOPPEL_OK);

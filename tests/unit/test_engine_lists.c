@@ -17,8 +17,8 @@ static size_t similar(doppel_engine *engine, const char *text, double similarity
     doppel_item item = {.size = sizeof item};
     doppel_stored_list list = {0};
     doppel_error error = {0};
-    item.document = (doppel_document){.text = text, .text_length = strlen(text)};
-    if (doppel_engine_similar(engine, &item, &options, &list, &error) != DOPPEL_OK)
+    item.document = (doppel_document){.text.data = text, .text.length = strlen(text)};
+    if (doppel_engine_find_similar(engine, &item, &options, &list, &error) != DOPPEL_OK)
         fail_msg("%s", error.message);
     size_t count = list.count;
     for (size_t i = 0; i < count; i++)
@@ -53,7 +53,7 @@ static void nothing_is_more_than_the_same(void **state) {
 /* Whether the copy "b" is there, and its original gone. */
 static void copy_is(doppel_engine *engine, size_t count, bool gone) {
     doppel_stored_list list = {0};
-    assert_int_equal(doppel_engine_get(engine, "b", 1, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(engine, doppel_slice_of("b"), &list, NULL), DOPPEL_OK);
     assert_int_equal(list.count, count);
     if (count)
         assert_int_equal(list.stored[0].original_gone, gone);
@@ -66,7 +66,7 @@ static void copies_of_what_is_gone_leave_with_compact(void **state) {
     add(engine, "a", "http://a.example/", ARTICLE, false);
     add(engine, "b", "http://b.example/", ARTICLE_CHANGED, true);
     copy_is(engine, 1, false);
-    assert_int_equal(doppel_engine_remove(engine, "a", 1, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("a"), NULL, NULL), DOPPEL_OK);
     copy_is(engine, 1, true);
     assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);
     copy_is(engine, 0, false);
@@ -145,7 +145,7 @@ static void records_that_are_damaged_are_counted(void **state) {
     add(engine, "a", "http://a.example/", ARTICLE, false);
     add(engine, "b", "http://b.example/", OTHER_ARTICLE, false);
     add(engine, "c", "http://c.example/", TRANSLATED, false);
-    assert_int_equal(doppel_engine_remove(engine, "c", 1, &removed, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("c"), &removed, NULL), DOPPEL_OK);
     doppel_engine_close(engine);
     damage_second(state);
     engine = open_at(state, "index", (doppel_engine_options){0});
@@ -164,11 +164,11 @@ static void a_document_comes_back_as_it_was(void **state) {
     const doppel_slice extra[2] = {{"Ann", 3}, {"News \"1\"", 8}};
     doppel_stored_list list = {0};
     doppel_verdict verdict = {0};
-    item.document.title = "The harbour bridge";
-    item.document.title_length = 18;
+    item.document.title.data = "The harbour bridge";
+    item.document.title.length = 18;
     item.document.extra = extra;
     OK(doppel_engine_add(engine, &item, &verdict, error));
-    OK(doppel_engine_get(engine, "https://www.example.org/x", 25, &list, error));
+    OK(doppel_engine_get(engine, doppel_slice_of("https://www.example.org/x"), &list, error));
     assert_int_equal(list.count, 1);
     const doppel_stored *has = &list.stored[0];
     assert_int_equal(has->number, 1);
@@ -235,17 +235,17 @@ static void names_and_short_texts_have_lists(void **state) {
     add(engine, "a", "http://a.example/", ARTICLE, false);
     add(engine, "b", "http://b.example/", OTHER_ARTICLE, false);
     add(engine, "c", "http://c.example/", "two words", false);
-    OK(doppel_engine_similar(engine, &by_id, &all, &list, error));
+    OK(doppel_engine_find_similar(engine, &by_id, &all, &list, error));
     assert_int_equal(list.count, 1);
     assert_memory_equal(list.stored[0].id.data, "b", 1);
     assert_true(list.stored[0].distance > 3);
-    OK(doppel_engine_similar(engine, &by_url, &all, &list, error));
+    OK(doppel_engine_find_similar(engine, &by_url, &all, &list, error));
     assert_int_equal(list.count, 1);
     assert_memory_equal(list.stored[0].id.data, "a", 1);
     assert_int_equal(similar(engine, "Two words!", 0.5), 1);
     assert_int_equal(similar(engine, "Two words more", 0.5), 0);
     doppel_item nobody = item_of("x", NULL, NULL);
-    REFUSED(doppel_engine_similar(engine, &nobody, NULL, &list, error), DOPPEL_ERROR_INPUT, "no document has");
+    REFUSED(doppel_engine_find_similar(engine, &nobody, NULL, &list, error), DOPPEL_ERROR_INPUT, "no document has");
     doppel_stored_list_free(&list);
     doppel_engine_close(engine);
 }

@@ -97,7 +97,7 @@ static void a_reader_changes_nothing(void **state) {
     bool removed;
     checking_says(reader, item, "exact_url a");
     REFUSED(doppel_engine_add(reader, &item, &verdict, error), DOPPEL_ERROR_USAGE, "read only");
-    REFUSED(doppel_engine_remove(reader, "a", 1, &removed, error), DOPPEL_ERROR_USAGE, "read only");
+    REFUSED(doppel_engine_remove(reader, doppel_slice_of("a"), &removed, error), DOPPEL_ERROR_USAGE, "read only");
     if (here->place == IN_REDIS) {
         adding_says(writer, item_of("c", "http://c.example/", OTHER_ARTICLE), "unique");
         checking_says(reader, item_of("d", "http://c.example/", TRANSLATED), "exact_url c");

@@ -41,7 +41,7 @@ static void another_place_is_another_document(void **state) {
     adding_says(engine, from(item_of("a", "http://a.example/2", OTHER_ARTICLE), "pages/0/4"), "unique replaced");
     adding_says(engine, from(NAMELESS, "pages/0/5"), "unique");
     adding_says(engine, from(NAMELESS, "pages/0/6"), "exact_url https://n.example/");
-    assert_int_equal(doppel_engine_get(engine, "a", 1, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(engine, doppel_slice_of("a"), &list, NULL), DOPPEL_OK);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.stored[0].origin.length, 9);
     assert_memory_equal(list.stored[0].origin.data, "pages/0/4", 9);
@@ -56,7 +56,7 @@ static void a_place_after_none(void **state) {
     adding_says(engine, A, "unique");
     adding_says(engine, from(A, "pages/0/1"), "exact_url a");
     adding_says(engine, from(A, ""), "unique known");
-    assert_int_equal(doppel_engine_get(engine, "a", 1, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(engine, doppel_slice_of("a"), &list, NULL), DOPPEL_OK);
     assert_int_equal(list.stored[0].duplicates, 1);
     assert_null(list.stored[0].origin.data);
     doppel_stored_list_free(&list);
@@ -76,8 +76,8 @@ static void a_kept_copy_has_its_first_verdict(void **state) {
     for (int i = 0; i < 2; i++) {
         doppel_engine *engine = open_at(state, i ? "store" : "link", (doppel_engine_options){.on_duplicate = kinds[i]});
         doppel_item copy = item_of("b", "http://b.example/", ARTICLE), nameless = copy;
-        nameless.document.id_length = 0;
-        nameless.document.url = "http://c.example/";
+        nameless.document.id.length = 0;
+        nameless.document.url.data = "http://c.example/";
         doppel_stored_list list = {0};
         adding_says(engine, from(A, "pages/0/1"), "unique");
         adding_says(engine, from(copy, "pages/0/2"), "content_hash a");
@@ -86,9 +86,9 @@ static void a_kept_copy_has_its_first_verdict(void **state) {
         adding_says(engine, from(nameless, "pages/0/3"), "content_hash a known");
         /* The id and the words of the copy from elsewhere: counted, but not kept twice. */
         adding_says(engine, from(copy, "pages/0/4"), "exact_url a");
-        assert_int_equal(doppel_engine_get(engine, "b", 1, &list, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_engine_get(engine, doppel_slice_of("b"), &list, NULL), DOPPEL_OK);
         assert_memory_equal(list.stored[0].origin.data, "pages/0/2", 9);
-        assert_int_equal(doppel_engine_get(engine, "a", 1, &list, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_engine_get(engine, doppel_slice_of("a"), &list, NULL), DOPPEL_OK);
         assert_int_equal(list.stored[0].alias_count, 2);
         assert_int_equal(list.stored[0].duplicates, 3);
         doppel_stored_list_free(&list);
@@ -100,8 +100,8 @@ static void a_kept_copy_has_its_first_verdict(void **state) {
 static void a_refresh_happens_once(void **state) {
     doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_same_url = DOPPEL_SAME_URL_REFRESH});
     doppel_item first = item_of(NULL, "http://a.example/", ARTICLE), next = first;
-    next.document.text = OTHER_ARTICLE;
-    next.document.text_length = strlen(OTHER_ARTICLE);
+    next.document.text.data = OTHER_ARTICLE;
+    next.document.text.length = strlen(OTHER_ARTICLE);
     adding_says(engine, from(first, "pages/0/1"), "unique");
     adding_says(engine, from(next, "pages/0/2"), "unique replaced");
     adding_says(engine, from(next, "pages/0/2"), "unique known");
@@ -169,9 +169,9 @@ static void places_have_a_limit(void **state) {
 /* For doppel_engine_each: `user` is the engine that gets it. */
 static bool put_back(const doppel_stored *stored, void *user) {
     doppel_item item = {.size = sizeof item, .restore = stored, .words = stored->words, .origin = stored->origin};
-    item.document = (doppel_document){.id = stored->id.data, .id_length = stored->id.length, .text = ""};
-    item.document.url = stored->url.data;
-    item.document.url_length = stored->url.length;
+    item.document = (doppel_document){.id.data = stored->id.data, .id.length = stored->id.length, .text.data = ""};
+    item.document.url.data = stored->url.data;
+    item.document.url.length = stored->url.length;
     item.fingerprint = stored->fingerprint;
     item.digest = stored->digest;
     item.set = stored->set;

@@ -51,7 +51,7 @@ static doppel_engine *open_engine(const char *path, shared *with, bool read_only
 static doppel_item item_of(uint64_t number, const char *id, uint64_t *fingerprint) {
     *fingerprint = (number + 1) * 0x9E3779B97F4A7C15u;
     doppel_item item = {.size = sizeof item, .fingerprint = fingerprint};
-    item.document = (doppel_document){.id = id, .id_length = strlen(id)};
+    item.document = (doppel_document){.id.data = id, .id.length = strlen(id)};
     return item;
 }
 
@@ -168,8 +168,8 @@ static void removed_documents_and_copies_leave(void **state) {
     assert_true(add(engine, 2, "copy of b"));
     answer found = ask(&r, 1);
     assert_true(found.is_duplicate && found.documents == 2 && found.copies == 1);
-    assert_int_equal(doppel_engine_remove(engine, "a", 1, NULL, NULL), DOPPEL_OK);
-    assert_int_equal(doppel_engine_remove(engine, "copy of b", 9, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("a"), NULL, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("copy of b"), NULL, NULL), DOPPEL_OK);
     found = ask(&r, 1);
     assert_true(!found.is_duplicate && found.documents == 1 && found.copies == 0);
     assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);

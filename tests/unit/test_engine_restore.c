@@ -10,8 +10,8 @@ static doppel_engine *open_linking(void **state, const char *name) {
 
 static doppel_item titled(const char *id, const char *title, const char *text) {
     doppel_item item = item_of(id, NULL, text);
-    item.document.title = title;
-    item.document.title_length = title ? strlen(title) : 0;
+    item.document.title.data = title;
+    item.document.title.length = title ? strlen(title) : 0;
     return item;
 }
 
@@ -31,9 +31,9 @@ static void add_text(doppel_engine *engine, const char *id, const char *title, c
 /* For doppel_engine_each: `user` is the engine that gets it. */
 static bool put_back(const doppel_stored *stored, void *user) {
     doppel_item item = {.size = sizeof item, .restore = stored, .words = stored->words};
-    item.document = (doppel_document){.id = stored->id.data, .id_length = stored->id.length, .text = ""};
-    item.document.title = stored->title.data;
-    item.document.title_length = stored->title.length;
+    item.document = (doppel_document){.id.data = stored->id.data, .id.length = stored->id.length, .text.data = ""};
+    item.document.title.data = stored->title.data;
+    item.document.title.length = stored->title.length;
     item.fingerprint = stored->fingerprint;
     item.digest = stored->digest;
     item.set = stored->set;
@@ -64,17 +64,17 @@ static void it_is_there_as_it_was(void **state) {
     now = THEN + 9000;
     doppel_engine *new = open_linking(state, "new");
     copy_all(old, new);
-    assert_int_equal(doppel_engine_get(new, "a", 1, &list, &error), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(new, doppel_slice_of("a"), &list, &error), DOPPEL_OK);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.stored[0].added, THEN + 1000);
-    assert_int_equal(list.stored[0].duplicates_by[1], 1);
-    assert_int_equal(list.stored[0].duplicates_by[2], 1);
+    assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_CONTENT], 1);
+    assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_TITLE], 1);
     assert_int_equal(list.stored[0].last_duplicate, THEN + 2000);
     doppel_stored_list_free(&list);
-    assert_int_equal(doppel_engine_get(new, "c", 1, &list, &error), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(new, doppel_slice_of("c"), &list, &error), DOPPEL_OK);
     assert_int_equal(list.count, 1);
     assert_memory_equal(list.stored[0].original_id.data, "a", 1);
-    assert_string_equal(list.stored[0].reason, "title_similarity");
+    assert_int_equal(list.stored[0].reason, DOPPEL_REASON_TITLE);
     assert_true(fabs(list.stored[0].evidence.title_similarity - 18.0 / 19) < 1e-9);
     doppel_stored_list_free(&list);
     doppel_engine_close(old);
@@ -96,7 +96,7 @@ static void nothing_is_decided_anew(void **state) {
 
 static void a_copy_needs_its_original(void **state) {
     doppel_engine *engine = open_linking(state, "index");
-    doppel_stored stored = {.added = THEN, .original_id = {"a", 1}, .reason = "content_hash"};
+    doppel_stored stored = {.added = THEN, .original_id = {"a", 1}, .reason = DOPPEL_REASON_CONTENT};
     doppel_item item = titled("b", NULL, TEXT);
     doppel_verdict verdict = {0};
     doppel_error error = {0};

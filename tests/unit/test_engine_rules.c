@@ -23,7 +23,7 @@ static void a_missing_id_is_derived(void **state) {
     doppel_verdict v = {0};
     doppel_item item = item_of(NULL, "https://www.example.com/x/", ARTICLE);
     assert_int_equal(doppel_engine_add(engine, &item, &v, NULL), DOPPEL_OK);
-    assert_int_equal(doppel_engine_get(engine, v.id.data, v.id.length, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(engine, v.id, &list, NULL), DOPPEL_OK);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.stored[0].canonical.length, v.id.length);
     assert_memory_equal(list.stored[0].canonical.data, v.id.data, v.id.length);
@@ -44,10 +44,10 @@ static void skipped_copies_are_counted(void **state) {
     adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
     adding_says(engine, item_of("c", "http://a.example/", OTHER_ARTICLE), "exact_url a");
     checking_says(engine, item_of("d", "http://b.example/", TRANSLATED), "unique");
-    assert_int_equal(doppel_engine_get(engine, "a", 1, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(engine, doppel_slice_of("a"), &list, NULL), DOPPEL_OK);
     assert_int_equal(list.stored[0].duplicates, 2);
-    assert_int_equal(list.stored[0].duplicates_by[0], 1);
-    assert_int_equal(list.stored[0].duplicates_by[1], 1);
+    assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_URL], 1);
+    assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_CONTENT], 1);
     assert_int_equal(list.stored[0].alias_count, 0);
     doppel_stored_list_free(&list);
     doppel_engine_close(engine);
@@ -60,14 +60,14 @@ static void linked_copies_are_aliases(void **state) {
     adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
     adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a known");
     checking_says(engine, item_of("d", "http://b.example/", OTHER_ARTICLE), "exact_url a");
-    assert_int_equal(doppel_engine_get(engine, "a", 1, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(engine, doppel_slice_of("a"), &list, NULL), DOPPEL_OK);
     assert_int_equal(list.stored[0].alias_count, 1);
     assert_memory_equal(list.stored[0].aliases[0].data, "http://b.example/", 17);
-    assert_int_equal(doppel_engine_get(engine, "b", 1, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(engine, doppel_slice_of("b"), &list, NULL), DOPPEL_OK);
     assert_int_equal(list.count, 1);
     assert_memory_equal(list.stored[0].original_id.data, "a", 1);
     bool removed;
-    assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("a"), &removed, NULL), DOPPEL_OK);
     checking_says(engine, item_of("d", "http://b.example/", OTHER_ARTICLE), "unique");
     doppel_stored_list_free(&list);
     doppel_engine_close(engine);
@@ -121,8 +121,8 @@ static void documents_match_until_their_time_is_over(void **state) {
 static doppel_item titled(const char *title, size_t number, char text[64]) {
     sprintf(text, "w%zu x%zu y%zu z%zu v%zu u%zu", number, number, number, number, number, number);
     doppel_item item = item_of(NULL, NULL, text);
-    item.document.title = title;
-    item.document.title_length = strlen(title);
+    item.document.title.data = title;
+    item.document.title.length = strlen(title);
     return item;
 }
 
@@ -146,8 +146,8 @@ static void titles_that_are_everywhere_do_not_count(void **state) {
 
 static doppel_item titled_item(const char *id, const char *title, const char *text) {
     doppel_item item = item_of(id, NULL, text);
-    item.document.title = title;
-    item.document.title_length = strlen(title);
+    item.document.title.data = title;
+    item.document.title.length = strlen(title);
     return item;
 }
 
@@ -228,7 +228,7 @@ static void a_url_outlives_its_orphans(void **state) {
     bool removed;
     adding_says(engine, item_of("a", "http://a.example/", ARTICLE), "unique");
     adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
-    assert_int_equal(doppel_engine_remove(engine, "a", 1, &removed, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("a"), &removed, NULL), DOPPEL_OK);
     assert_true(removed);
     adding_says(engine, item_of("c", "http://b.example/", OTHER_ARTICLE), "unique");
     adding_says(engine, item_of("d", "http://b.example/", TRANSLATED), "exact_url c");

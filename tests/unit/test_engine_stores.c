@@ -26,16 +26,16 @@ enum { MOST = 40 };
 static size_t run_batch(doppel_engine *engine, const step *steps, size_t count, said *says) {
     doppel_item items[MOST];
     static doppel_verdict verdicts[MOST];
-    doppel_status status[MOST];
+    doppel_error errors[MOST];
     size_t n = 0;
     for (; n < count && n < MOST && steps[n].deed == steps[0].deed; n++)
         items[n] = steps[n].item;
     if (steps[0].deed == ADD)
-        OK(doppel_engine_add_batch(engine, items, n, verdicts, status, error));
+        OK(doppel_engine_add_batch(engine, items, n, verdicts, errors, error));
     else
-        OK(doppel_engine_check_batch(engine, items, n, verdicts, status, error));
+        OK(doppel_engine_check_batch(engine, items, n, verdicts, errors, error));
     for (size_t i = 0; i < n; i++) {
-        say_verdict(&verdicts[i], status[i], &says[i]);
+        say_verdict(&verdicts[i], errors[i].code, &says[i]);
         doppel_verdict_free(&verdicts[i]);
     }
     return n;
@@ -49,7 +49,7 @@ static void run_one(doppel_engine *engine, const step *s, said *says) {
     else if (s->deed == CHECK)
         say_verdict(&verdict, doppel_engine_check(engine, &s->item, &verdict, NULL), says);
     else if (s->deed == REMOVE)
-        OK(doppel_engine_remove(engine, s->id, strlen(s->id), &removed, error));
+        OK(doppel_engine_remove(engine, doppel_slice_of(s->id), &removed, error));
     else
         now += s->seconds;
     if (s->deed >= REMOVE)
@@ -85,10 +85,10 @@ static bool note_document(const doppel_stored *d, void *user) {
              "%llu aliases %zu words %llu evidence %d %.6g %.6g",
              (int)d->id.length, d->id.data, (int)d->canonical.length, d->canonical.data ? d->canonical.data : "",
              (int)d->title.length, d->title.data ? d->title.data : "", (int)d->original_id.length,
-             d->original_id.data ? d->original_id.data : "", d->reason ? d->reason : "", d->original_gone,
-             (int)d->origin.length, d->origin.data ? d->origin.data : "", (unsigned long long)d->added,
-             (unsigned long long)d->expires, (unsigned long long)d->duplicates_by[0],
-             (unsigned long long)d->duplicates_by[1], (unsigned long long)d->duplicates_by[2],
+             d->original_id.data ? d->original_id.data : "", d->reason ? doppel_reason_name(d->reason) : "",
+             d->original_gone, (int)d->origin.length, d->origin.data ? d->origin.data : "",
+             (unsigned long long)d->added, (unsigned long long)d->expires, (unsigned long long)d->duplicates_by[1],
+             (unsigned long long)d->duplicates_by[2], (unsigned long long)d->duplicates_by[3],
              (unsigned long long)d->last_duplicate, d->alias_count, (unsigned long long)d->words,
              d->original_gone ? 0 : d->evidence.distance, d->original_gone ? 0 : d->evidence.similarity,
              d->original_gone ? 0 : d->evidence.title_similarity);
@@ -143,7 +143,7 @@ static const life lives[] = {
     {"equal",
      {.preset = "article",
       .near = DOPPEL_NEAR_DISTANCE,
-      .distance = -1,
+      .distance_zero = true,
       .keep_text = DOPPEL_SWITCH_ON,
       .min_words = 60,
       .ttl = 3000},

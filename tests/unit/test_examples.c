@@ -33,7 +33,7 @@ static void unmake(maker m) {
 
 static doppel_sketch sketch(maker m, const char *text) {
     doppel_sketch out;
-    assert_int_equal(doppel_sketcher_run(m.sketcher, text, strlen(text), &out), DOPPEL_OK);
+    assert_int_equal(doppel_sketcher_run(m.sketcher, doppel_slice_of(text), &out), DOPPEL_OK);
     return out;
 }
 
@@ -44,7 +44,7 @@ static void assert_shingles(const char *recipe, const char *text, const char *co
     assert_int_equal(out.features, count);
     for (size_t i = 0; i < count; i++) {
         uint64_t hash;
-        assert_int_equal(doppel_hash("xxh3", shingles[i], strlen(shingles[i]), 0, &hash), DOPPEL_OK);
+        assert_int_equal(doppel_hash("xxh3", doppel_slice_of(shingles[i]), 0, &hash), DOPPEL_OK);
         assert_int_equal(out.feature_hashes[i], hash);
     }
     unmake(m);
@@ -53,7 +53,7 @@ static void assert_shingles(const char *recipe, const char *text, const char *co
 /* ---- SimHash of four bits ---- */
 
 /* The ten given word hashes, most significant bit first. */
-static uint64_t fox_hash(const void *bytes, size_t length, uint64_t seed, void *user) {
+static uint64_t fox_hash(doppel_slice bytes, uint64_t seed, void *user) {
     static const struct {
         const char *word;
         uint64_t hash;
@@ -62,18 +62,17 @@ static uint64_t fox_hash(const void *bytes, size_t length, uint64_t seed, void *
     (void)seed;
     (void)user;
     for (size_t i = 0; i < COUNT(given); i++)
-        if (strlen(given[i].word) == length && memcmp(given[i].word, bytes, length) == 0)
+        if (strlen(given[i].word) == bytes.length && memcmp(given[i].word, bytes.data, bytes.length) == 0)
             return given[i].hash;
     fail_msg("a word without a given hash");
     return 0;
 }
 
 /* A feature whose one byte is its hash. */
-static uint64_t byte_hash(const void *bytes, size_t length, uint64_t seed, void *user) {
-    (void)length;
+static uint64_t byte_hash(doppel_slice bytes, uint64_t seed, void *user) {
     (void)seed;
     (void)user;
-    return *(const unsigned char *)bytes;
+    return (unsigned char)*bytes.data;
 }
 
 static uint64_t four_bits(const doppel_feature *features, size_t count, doppel_hash_function function,
@@ -103,8 +102,8 @@ static void the_fox_sentences_in_four_bits(void **state) {
     doppel_feature a[9], b[9];
     int64_t sums[4];
     for (size_t i = 0; i < 9; i++) {
-        a[i] = (doppel_feature){quick[i], strlen(quick[i]), 1};
-        b[i] = (doppel_feature){fast[i], strlen(fast[i]), 1};
+        a[i] = (doppel_feature){doppel_slice_of(quick[i]), 1};
+        b[i] = (doppel_feature){doppel_slice_of(fast[i]), 1};
     }
     assert_int_equal(four_bits(a, 9, fox_hash, sums), 13);
     assert_sums(sums, 5, 3, -1, 3);
@@ -117,8 +116,8 @@ static void the_fox_sentences_in_four_bits(void **state) {
  * is 2 a_i - A with A the total, so A is minus half the sum of the four, and a_i = (sum + A) / 2. */
 static void the_published_fox_sums_give_the_published_fingerprints(void **state) {
     (void)state;
-    const doppel_feature a[] = {{"\x08", 1, 0.25}, {"\x04", 1, -0.75}, {"\x02", 1, -2.75}, {"\x01", 1, -1.25}};
-    const doppel_feature b[] = {{"\x08", 1, -2}, {"\x04", 1, -0.5}, {"\x02", 1, -1.5}, {"\x01", 1, 0}};
+    const doppel_feature a[] = {{{"\x08", 1}, 0.25}, {{"\x04", 1}, -0.75}, {{"\x02", 1}, -2.75}, {{"\x01", 1}, -1.25}};
+    const doppel_feature b[] = {{{"\x08", 1}, -2}, {{"\x04", 1}, -0.5}, {{"\x02", 1}, -1.5}, {{"\x01", 1}, 0}};
     int64_t sums[4];
     uint64_t first = four_bits(a, 4, byte_hash, sums);
     assert_sums(sums, 5, 3, -1, 2);
@@ -186,13 +185,13 @@ static void a_rose_is_a_bag_of_five_and_a_set_of_three(void **state) {
  * fingerprint is the hash of that city; the sums are those of tests/reference. */
 static void weighted_cities_with_jenkins(void **state) {
     (void)state;
-    const doppel_feature cities[] = {{"北京", 6, 1.0}, {"上海", 6, 2.0}, {"成都", 6, 4.3}};
+    const doppel_feature cities[] = {{{"北京", 6}, 1.0}, {{"上海", 6}, 2.0}, {{"成都", 6}, 4.3}};
     static const int64_t first_sums[] = {-216269, 478413, 347341, 216269, 85197, -347341, 347341, 85197};
     int64_t sums[64];
     doppel_simhash_options options = {.size = sizeof(options), .hash = "jenkins", .sums = sums};
     uint64_t fingerprint[2], chengdu;
     assert_int_equal(doppel_simhash(cities, 3, &options, fingerprint, NULL), DOPPEL_OK);
-    assert_int_equal(doppel_hash("jenkins", "成都", 6, 0, &chengdu), DOPPEL_OK);
+    assert_int_equal(doppel_hash("jenkins", doppel_slice_of("成都"), 0, &chengdu), DOPPEL_OK);
     assert_int_equal(fingerprint[0], chengdu);
     assert_int_equal(fingerprint[0], 0x84ea1afb2892f9de);
     assert_int_equal(fingerprint[1], 0);

@@ -36,7 +36,7 @@ static void without_libcrypto(scenario run) {
 /* ---- recipes ---- */
 
 static const doppel_recipe_parts with_stop_words = {
-    .size = sizeof with_stop_words, .stop_words = "the of and", .stop_words_length = 10};
+    .size = sizeof with_stop_words, .stop_words.data = "the of and", .stop_words.length = 10};
 
 static doppel_status parse(const char *text, const doppel_recipe_parts *parts, uint64_t *result) {
     doppel_recipe *recipe;
@@ -109,7 +109,7 @@ static doppel_status sketch(const doppel_recipe *recipe, uint64_t *result) {
     doppel_error error;
     doppel_status status = doppel_sketcher_create(recipe, wants, &sketcher, &error);
     if (!status)
-        status = doppel_sketcher_run(sketcher, long_text, sketch_length, &made);
+        status = doppel_sketcher_run(sketcher, (doppel_slice){long_text, sketch_length}, &made);
     if (!status) {
         *result = mixed(mixed(*result, made.fingerprint[0]), made.fingerprint[1]);
         *result = mixed(mixed(*result, made.set_count), made.sample_count);
@@ -159,7 +159,7 @@ static void a_sketcher_goes_on(void **state) {
     doppel_recipe *recipe;
     doppel_sketch made;
     uint64_t want;
-    assert_int_equal(doppel_fingerprint("one two three four five six", 27, &want), DOPPEL_OK);
+    assert_int_equal(doppel_fingerprint(doppel_slice_of("one two three four five six"), &want), DOPPEL_OK);
     assert_int_equal(doppel_recipe_parse("simhash64:words=5:minhash=8:sample=3", NULL, &recipe, NULL), DOPPEL_OK);
     for (size_t n = 1;; n++) {
         doppel_sketcher *sketcher;
@@ -168,10 +168,11 @@ static void a_sketcher_goes_on(void **state) {
         faults.kinds = MEMORY;
         faults.calls = 0;
         faults.fail_at = n;
-        doppel_status status = doppel_sketcher_run(sketcher, long_text, strlen(long_text), &made);
+        doppel_status status = doppel_sketcher_run(sketcher, doppel_slice_of(long_text), &made);
         faults.kinds = 0;
         assert_int_equal(status, faults.calls < n ? DOPPEL_OK : DOPPEL_ERROR_MEMORY);
-        assert_int_equal(doppel_sketcher_run(sketcher, "one two three four five six", 27, &made), DOPPEL_OK);
+        assert_int_equal(doppel_sketcher_run(sketcher, doppel_slice_of("one two three four five six"), &made),
+                         DOPPEL_OK);
         assert_int_equal(made.fingerprint[0], want);
         doppel_sketcher_free(sketcher);
         if (!status)
@@ -323,42 +324,44 @@ static void sketches_by_a_table(void **state) {
 
 static doppel_status compare(uint64_t *result) {
     doppel_comparison made;
-    doppel_status status = doppel_compare(NULL, long_text, 4000, long_text + 500, 4000, &made);
+    doppel_status status =
+        doppel_compare(NULL, (doppel_slice){long_text, 4000}, (doppel_slice){long_text + 500, 4000}, &made);
     if (!status)
         *result = mixed(mixed(*result, made.shingles_shared), (uint64_t)made.edit_distance);
     return status;
 }
 
 static doppel_status passages(uint64_t *result) {
-    doppel_passage *list;
-    size_t count;
-    doppel_status status = doppel_passages(NULL, long_text, 4000, long_text + 500, 4000, 2, &list, &count);
+    doppel_passages list = {0};
+    doppel_status status =
+        doppel_passages_find(NULL, (doppel_slice){long_text, 4000}, (doppel_slice){long_text + 500, 4000}, 2, &list);
     if (status)
         return status;
-    *result = mixed(mixed(*result, count), count ? list[0].a_start : 0);
-    free(list);
+    *result = mixed(mixed(*result, list.count), list.count ? list.passage[0].a_start : 0);
+    doppel_passages_free(&list);
     return DOPPEL_OK;
 }
 
 static doppel_status ranges(uint64_t *result) {
-    uint64_t *list;
-    size_t count;
-    doppel_status status = doppel_word_ranges(NULL, long_text, 9000, &list, &count);
+    doppel_ranges list = {0};
+    doppel_status status = doppel_ranges_find(NULL, (doppel_slice){long_text, 9000}, &list);
     if (status)
         return status;
-    *result = mixed(*result, list[2 * count - 1]);
-    free(list);
+    *result = mixed(*result, list.range[list.count - 1].end);
+    doppel_ranges_free(&list);
     return DOPPEL_OK;
 }
 
 static doppel_status edits(uint64_t *result) {
     size_t distance = 0, indel = 0;
     double similarity = 0;
-    doppel_status status = doppel_levenshtein(long_text, 4000, long_text + 100, 4000, SIZE_MAX, &distance);
+    doppel_status status =
+        doppel_levenshtein((doppel_slice){long_text, 4000}, (doppel_slice){long_text + 100, 4000}, SIZE_MAX, &distance);
     if (!status)
-        status = doppel_indel(long_text, 4000, long_text + 100, 4000, SIZE_MAX, &indel);
+        status = doppel_indel((doppel_slice){long_text, 4000}, (doppel_slice){long_text + 100, 4000}, SIZE_MAX, &indel);
     if (!status)
-        status = doppel_edit_similarity(long_text, 5000, long_text + 10, 5000, 0.9, &similarity);
+        status = doppel_edit_similarity((doppel_slice){long_text, 5000}, (doppel_slice){long_text + 10, 5000}, 0.9,
+                                        &similarity);
     if (!status)
         *result = mixed(mixed(mixed(*result, distance), indel), (uint64_t)(similarity * 1e9));
     return status;
@@ -375,9 +378,9 @@ static doppel_status titles(uint64_t *result) {
     doppel_status status = doppel_titles_create(&list);
     uint64_t found = 0;
     for (size_t i = 0; i < 100 && !status; i++)
-        status = doppel_titles_add(list, long_text + 10 * i, 40 + 20 * (i % 50));
+        status = doppel_titles_add(list, (doppel_slice){long_text + 10 * i, 40 + 20 * (i % 50)});
     if (!status)
-        status = doppel_titles_scan(list, long_text + 50, 60 + 80, 0.5, count_found, &found);
+        status = doppel_titles_find(list, (doppel_slice){long_text + 50, 60 + 80}, 0.5, count_found, &found);
     doppel_titles_free(list);
     *result = mixed(*result, found);
     return status;
@@ -386,8 +389,8 @@ static doppel_status titles(uint64_t *result) {
 static doppel_status simple_calls(uint64_t *result) {
     uint64_t fingerprint[2] = {0};
     uint32_t *signature = __real_malloc(65536 * sizeof *signature);
-    doppel_feature feature = {"x", 1, 2.5};
-    doppel_status status = doppel_fingerprint(long_text, 9000, fingerprint);
+    doppel_feature feature = {{"x", 1}, 2.5};
+    doppel_status status = doppel_fingerprint((doppel_slice){long_text, 9000}, fingerprint);
     if (!status)
         status = doppel_minhash(fingerprint, 1, 65536, signature);
     if (!status)
@@ -398,11 +401,11 @@ static doppel_status simple_calls(uint64_t *result) {
 }
 
 static doppel_status named_hash(uint64_t *result) {
-    return doppel_hash("sha256", "x", 1, 0, result);
+    return doppel_hash("sha256", doppel_slice_of("x"), 0, result);
 }
 
 static doppel_status own_features(uint64_t *result) {
-    const doppel_feature features[] = {{"x", 1, 2.5}, {"y", 1, 1}};
+    const doppel_feature features[] = {{{"x", 1}, 2.5}, {{"y", 1}, 1}};
     uint64_t fingerprint[2];
     const doppel_simhash_options options = {.size = sizeof options, .hash = "sha1"};
     doppel_status status = doppel_simhash(features, 2, &options, fingerprint, NULL);

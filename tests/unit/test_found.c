@@ -6,19 +6,19 @@
 /* docs/FORMAT.md section 12. */
 static void kinds_are_those_of_files(void **state) {
     (void)state;
-    assert_int_equal(dp_found_kind(DP_UNIQUE, false), 0);
-    assert_int_equal(dp_found_kind(DP_SAME_URL, false), 1);
-    assert_int_equal(dp_found_kind(DP_SAME_URL, true), 1);
-    assert_int_equal(dp_found_kind(DP_SAME_CONTENT, true), 2);
-    assert_int_equal(dp_found_kind(DP_SAME_CONTENT, false), 3);
-    assert_int_equal(dp_found_kind(DP_SAME_TITLE, false), 4);
-    assert_int_equal(dp_found_kind(DP_SAME_TITLE, true), 4);
+    assert_int_equal(dp_found_kind(DOPPEL_REASON_NONE, false), 0);
+    assert_int_equal(dp_found_kind(DOPPEL_REASON_URL, false), 1);
+    assert_int_equal(dp_found_kind(DOPPEL_REASON_URL, true), 1);
+    assert_int_equal(dp_found_kind(DOPPEL_REASON_CONTENT, true), 2);
+    assert_int_equal(dp_found_kind(DOPPEL_REASON_CONTENT, false), 3);
+    assert_int_equal(dp_found_kind(DOPPEL_REASON_TITLE, false), 4);
+    assert_int_equal(dp_found_kind(DOPPEL_REASON_TITLE, true), 4);
 }
 
 static void kinds_have_reasons(void **state) {
     (void)state;
-    static const dp_reason reasons[DP_FOUND_KINDS] = {DP_UNIQUE, DP_SAME_URL, DP_SAME_CONTENT, DP_SAME_CONTENT,
-                                                      DP_SAME_TITLE};
+    static const doppel_reason reasons[DP_FOUND_KINDS] = {DOPPEL_REASON_NONE, DOPPEL_REASON_URL, DOPPEL_REASON_CONTENT,
+                                                          DOPPEL_REASON_CONTENT, DOPPEL_REASON_TITLE};
     for (uint8_t kind = 0; kind < DP_FOUND_KINDS; kind++)
         assert_int_equal(dp_found_reason(kind), reasons[kind]);
 }

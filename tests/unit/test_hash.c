@@ -17,7 +17,7 @@ typedef struct vector {
 
 static uint64_t hash_of(const char *name, const void *bytes, size_t length, uint64_t seed) {
     uint64_t hash = 0;
-    assert_int_equal(doppel_hash(name, bytes, length, seed, &hash), DOPPEL_OK);
+    assert_int_equal(doppel_hash(name, (doppel_slice){bytes, length}, seed, &hash), DOPPEL_OK);
     return hash;
 }
 
@@ -189,8 +189,8 @@ static void bytes_may_hold_nul(void **state) {
 static void an_unknown_name_is_refused(void **state) {
     (void)state;
     uint64_t hash = 0;
-    assert_int_equal(doppel_hash("no-such-hash", "a", 1, 0, &hash), DOPPEL_ERROR_USAGE);
-    assert_int_equal(doppel_hash("", "a", 1, 0, &hash), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_hash("no-such-hash", doppel_slice_of("a"), 0, &hash), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_hash("", doppel_slice_of("a"), 0, &hash), DOPPEL_ERROR_USAGE);
 }
 
 int main(void) {

@@ -17,7 +17,7 @@ static doppel_index *create(int bits) {
 
 static void insert(doppel_index *index, uint64_t fingerprint, uint64_t owner, uint64_t expires) {
     uint64_t wide[2] = {fingerprint, 0};
-    assert_int_equal(doppel_index_insert(index, wide, owner, expires), DOPPEL_OK);
+    assert_int_equal(doppel_index_add(index, wide, owner, expires), DOPPEL_OK);
 }
 
 static size_t count_near(const doppel_index *index, uint64_t fingerprint, int distance,
@@ -137,8 +137,8 @@ static void bits_beyond_the_width_are_refused(void **state) {
     bool contains;
     doppel_matches near = {0};
     uint64_t wide[] = {1, 0x10000};
-    assert_int_equal(doppel_index_insert(index, wide + 1, 1, 0), DOPPEL_ERROR_USAGE);
-    assert_int_equal(doppel_index_insert_many(index, wide, NULL, NULL, 2), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_index_add(index, wide + 1, 1, 0), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_index_add_batch(index, wide, NULL, NULL, 2), DOPPEL_ERROR_USAGE);
     assert_int_equal(doppel_index_remove(index, wide + 1, 1, NULL), DOPPEL_ERROR_USAGE);
     assert_int_equal(doppel_index_contains(index, wide + 1, 1, &contains), DOPPEL_ERROR_USAGE);
     assert_int_equal(doppel_index_find(index, wide + 1, 1, NULL, &near, NULL), DOPPEL_ERROR_USAGE);
@@ -255,9 +255,9 @@ static void many_at_once_are_as_one_by_one(void **state) {
         prints[i] = number(i);
     doppel_index *index = create(64);
     insert_numbers(index, 0, 700); /* some are there already, in the head */
-    assert_int_equal(doppel_index_insert_many(index, prints, NULL, NULL, MANY), DOPPEL_OK);
+    assert_int_equal(doppel_index_add_batch(index, prints, NULL, NULL, MANY), DOPPEL_OK);
     assert_numbers(index, MANY, all_of_them);
-    assert_int_equal(doppel_index_insert_many(index, prints, NULL, NULL, MANY), DOPPEL_OK); /* or in a run */
+    assert_int_equal(doppel_index_add_batch(index, prints, NULL, NULL, MANY), DOPPEL_OK); /* or in a run */
     assert_numbers(index, MANY, all_of_them);
     doppel_index_free(index);
     free(prints);
@@ -267,7 +267,7 @@ static void of_many_alike_the_last_time_counts(void **state) {
     (void)state;
     const uint64_t prints[] = {5, 6, 5, 5}, owners[] = {1, 1, 1, 1}, expires[] = {10, 10, 0, 30};
     doppel_index *index = create(64);
-    assert_int_equal(doppel_index_insert_many(index, prints, owners, expires, 4), DOPPEL_OK);
+    assert_int_equal(doppel_index_add_batch(index, prints, owners, expires, 4), DOPPEL_OK);
     assert_int_equal(entries(index), 2);
     doppel_find_options at_20 = {.size = sizeof at_20, .now = 20}, at_30 = {.size = sizeof at_30, .now = 30};
     assert_int_equal(count_near(index, 5, 0, &at_20), 1);
@@ -352,9 +352,9 @@ static void purge_removes_what_has_expired(void **state) {
     for (uint64_t i = 0; i < 30000; i++)
         insert(index, number(i), i, i % 3 ? 0 : 1 + i);
     uint64_t purged;
-    assert_int_equal(doppel_index_purge(index, 0, &purged), DOPPEL_OK);
+    assert_int_equal(doppel_index_expire(index, 0, &purged), DOPPEL_OK);
     assert_int_equal(purged, 0);
-    assert_int_equal(doppel_index_purge(index, 40000, &purged), DOPPEL_OK);
+    assert_int_equal(doppel_index_expire(index, 40000, &purged), DOPPEL_OK);
     assert_int_equal(purged, 10000);
     assert_numbers(index, 30000, not_every_third);
     doppel_index_free(index);
@@ -427,8 +427,8 @@ static void an_empty_index_answers(void **state) {
     doppel_index *index = create(128);
     assert_int_equal(count_near(index, 0, 128, NULL), 0);
     assert_int_equal(doppel_index_compact(index, NULL), DOPPEL_OK);
-    assert_int_equal(doppel_index_purge(index, 5, NULL), DOPPEL_OK);
-    assert_int_equal(doppel_index_insert_many(index, NULL, NULL, NULL, 0), DOPPEL_OK);
+    assert_int_equal(doppel_index_expire(index, 5, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_index_add_batch(index, NULL, NULL, NULL, 0), DOPPEL_OK);
     assert_int_equal(entries(index), 0);
     doppel_index_free(index);
     doppel_index_free(NULL);

@@ -173,8 +173,8 @@ static void a_damaged_time_is_noticed_where_it_is_read(void **state) {
     /* To change one time, all are read. */
     uint64_t first[2];
     fingerprint(64, 0, first);
-    assert_int_equal(doppel_index_insert(opened, first, 0, 7), DOPPEL_ERROR_STORE);
-    assert_int_equal(doppel_index_insert_many(opened, first, NULL, (uint64_t[]){7}, 1), DOPPEL_ERROR_STORE);
+    assert_int_equal(doppel_index_add(opened, first, 0, 7), DOPPEL_ERROR_STORE);
+    assert_int_equal(doppel_index_add_batch(opened, first, NULL, (uint64_t[]){7}, 1), DOPPEL_ERROR_STORE);
     doppel_matches_free(&x);
     doppel_index_free(index);
     doppel_index_free(opened);
@@ -391,14 +391,14 @@ static void use(doppel_index *index) {
     for (uint64_t i = 0; i < 80; i++) {
         uint64_t one[2];
         fingerprint(64, i, one);
-        status = doppel_index_insert(index, one, i * 3, i);
+        status = doppel_index_add(index, one, i * 3, i);
         assert_true(!status || status == DOPPEL_ERROR_STORE);
         status = doppel_index_remove(index, one, i, NULL);
         assert_true(!status || status == DOPPEL_ERROR_STORE);
     }
     status = doppel_index_compact(index, &error);
     assert_true(!status || status == DOPPEL_ERROR_STORE);
-    status = doppel_index_purge(index, 20, NULL);
+    status = doppel_index_expire(index, 20, NULL);
     assert_true(!status || status == DOPPEL_ERROR_STORE);
     doppel_matches_free(&all);
 }

@@ -132,12 +132,11 @@ static doppel_index *create(const fingerprints *set, int distance, const char *l
 static void add_range(doppel_index *index, const fingerprints *set, size_t from, size_t to, bool at_once) {
     uint64_t *owners = make_owners(set);
     if (at_once)
-        assert_int_equal(
-            doppel_index_insert_many(index, print_at(set, from), owners + from, NULL, (uint64_t)(to - from)),
-            DOPPEL_OK);
+        assert_int_equal(doppel_index_add_batch(index, print_at(set, from), owners + from, NULL, (uint64_t)(to - from)),
+                         DOPPEL_OK);
     else
         for (size_t i = from; i < to; i++)
-            assert_int_equal(doppel_index_insert(index, print_at(set, i), owners[i], 0), DOPPEL_OK);
+            assert_int_equal(doppel_index_add(index, print_at(set, i), owners[i], 0), DOPPEL_OK);
     free(owners);
 }
 
@@ -323,8 +322,8 @@ static void numbers_0_and_78(void **state) {
         doppel_matches found = {0};
         doppel_index_options options = {.size = sizeof options, .layout = layouts[i]};
         assert_int_equal(doppel_index_create(&options, &index, NULL), DOPPEL_OK);
-        assert_int_equal(doppel_index_insert(index, &zero, 1, 0), DOPPEL_OK);
-        assert_int_equal(doppel_index_insert(index, &other, 2, 0), DOPPEL_OK);
+        assert_int_equal(doppel_index_add(index, &zero, 1, 0), DOPPEL_OK);
+        assert_int_equal(doppel_index_add(index, &other, 2, 0), DOPPEL_OK);
         assert_int_equal(doppel_index_find(index, &query, 3, NULL, &found, NULL), DOPPEL_OK);
         assert_int_equal(found.count, 2);
         assert_true(found.match[0].owner == 2 && found.match[0].distance == 1);

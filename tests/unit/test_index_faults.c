@@ -60,10 +60,10 @@ static doppel_index *make_index(int bits, size_t count, uint64_t first_owner) {
     assert_int_equal(create_index(bits, &index), DOPPEL_OK);
     for (size_t i = 0; i < count; i++)
         owners[i] = first_owner + i, times[i] = i % 3 ? 0 : i;
-    assert_int_equal(doppel_index_insert_many(index, prints, owners, timed_run ? times : NULL, count / 2), DOPPEL_OK);
+    assert_int_equal(doppel_index_add_batch(index, prints, owners, timed_run ? times : NULL, count / 2), DOPPEL_OK);
     assert_int_equal(doppel_index_compact(index, NULL), DOPPEL_OK);
     for (size_t i = count / 2; i < count; i++)
-        assert_int_equal(doppel_index_insert(index, prints + i * words, owners[i], times[i]), DOPPEL_OK);
+        assert_int_equal(doppel_index_add(index, prints + i * words, owners[i], times[i]), DOPPEL_OK);
     resume_faults(kinds);
     return index;
 }
@@ -103,14 +103,14 @@ static doppel_status insert_one_by_one(uint64_t *result) {
     if (status)
         return status;
     for (uint64_t i = 0; i < COUNT && !status; i++) {
-        if (!(status = doppel_index_insert(index, &prints[i], i, i % 5)))
+        if (!(status = doppel_index_add(index, &prints[i], i, i % 5)))
             continue;
         int kinds = pause_faults();
         doppel_index_stats stats;
         doppel_index_get_stats(index, &stats);
         assert_int_equal(stats.entries, i);
         content(index);
-        assert_int_equal(doppel_index_insert(index, &prints[i], i, i % 5), DOPPEL_OK);
+        assert_int_equal(doppel_index_add(index, &prints[i], i, i % 5), DOPPEL_OK);
         resume_faults(kinds);
     }
     *result = content(index);
@@ -119,7 +119,7 @@ static doppel_status insert_one_by_one(uint64_t *result) {
 }
 
 static doppel_status add_many(doppel_index *index) {
-    return doppel_index_insert_many(index, prints, NULL, NULL, 2000);
+    return doppel_index_add_batch(index, prints, NULL, NULL, 2000);
 }
 
 static doppel_status insert_many(uint64_t *result) {
@@ -131,7 +131,7 @@ static doppel_status insert_many_wide(uint64_t *result) {
 }
 
 static doppel_status add_with_times(doppel_index *index) {
-    return doppel_index_insert_many(index, prints + 1000, NULL, prints, 2000);
+    return doppel_index_add_batch(index, prints + 1000, NULL, prints, 2000);
 }
 
 static doppel_status insert_many_with_times(uint64_t *result) {
@@ -140,7 +140,7 @@ static doppel_status insert_many_with_times(uint64_t *result) {
 
 /* The first entry lies in a run. */
 static doppel_status give_time(doppel_index *index) {
-    return doppel_index_insert(index, prints, 0, 77);
+    return doppel_index_add(index, prints, 0, 77);
 }
 
 static doppel_status insert_again(uint64_t *result) {
@@ -163,11 +163,11 @@ static doppel_status purge(uint64_t *result) {
     timed_run = true;
     doppel_index *index = make_index(64, BEFORE, 0);
     timed_run = false;
-    doppel_status status = doppel_index_purge(index, BEFORE / 4 * 3, NULL);
+    doppel_status status = doppel_index_expire(index, BEFORE / 4 * 3, NULL);
     content(index); /* is valid */
     if (status) {
         int kinds = pause_faults();
-        assert_int_equal(doppel_index_purge(index, BEFORE / 4 * 3, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_index_expire(index, BEFORE / 4 * 3, NULL), DOPPEL_OK);
         resume_faults(kinds);
     }
     *result = content(index);
@@ -302,7 +302,7 @@ static doppel_status use_file(uint64_t *result) {
         return status;
     status = find_wide(index, result);
     if (!status)
-        status = doppel_index_insert(index, &prints[COUNT], 5, 9);
+        status = doppel_index_add(index, &prints[COUNT], 5, 9);
     if (!status)
         status = doppel_index_remove(index, &prints[0], 0, NULL);
     if (!status)
@@ -396,7 +396,7 @@ static doppel_status join_two(uint64_t *result) {
     doppel_source held = {.size = sizeof held, .array = prints + COUNT, .count = 500}, source = join_source(&at);
     doppel_join_options options = join_options(result);
     doppel_error error = {0};
-    doppel_status status = doppel_join_two(&held, &source, joined.distance, &options, NULL, &error);
+    doppel_status status = doppel_join_sets(&held, &source, joined.distance, &options, NULL, &error);
     assert_true(!status || error.message[0]);
     return status;
 }

@@ -172,7 +172,7 @@ static void do_insert(run *r) {
     doppel_match entry;
     random_entry(r, &entry);
     uint64_t expires = random_time(r);
-    assert_int_equal(doppel_index_insert(r->index, entry.fingerprint, entry.owner, expires), DOPPEL_OK);
+    assert_int_equal(doppel_index_add(r->index, entry.fingerprint, entry.owner, expires), DOPPEL_OK);
     model_insert(&r->model, entry.fingerprint, entry.owner, expires);
 }
 
@@ -250,7 +250,7 @@ static void do_find(run *r) {
 
 static void do_purge(run *r) {
     uint64_t purged;
-    assert_int_equal(doppel_index_purge(r->index, r->clock, &purged), DOPPEL_OK);
+    assert_int_equal(doppel_index_expire(r->index, r->clock, &purged), DOPPEL_OK);
     assert_int_equal(purged, model_purge(&r->model, r->clock));
 }
 
@@ -285,7 +285,7 @@ static void free_batch(batch *b) {
 
 static void add_batch(const run *r, const batch *b, doppel_index *index, model *m) {
     size_t words = r->shape->bits > 64 ? 2 : 1;
-    assert_int_equal(doppel_index_insert_many(index, b->fingerprints, b->owners, b->expires, b->count), DOPPEL_OK);
+    assert_int_equal(doppel_index_add_batch(index, b->fingerprints, b->owners, b->expires, b->count), DOPPEL_OK);
     for (size_t i = 0; m && i < b->count; i++) {
         const uint64_t *from = b->fingerprints + i * words;
         const uint64_t fingerprint[2] = {from[0], words > 1 ? from[1] : 0};
@@ -310,7 +310,7 @@ static void do_merge(run *r) {
         doppel_match entry;
         random_entry(r, &entry);
         uint64_t expires = random_time(r);
-        assert_int_equal(doppel_index_insert(other, entry.fingerprint, entry.owner, expires), DOPPEL_OK);
+        assert_int_equal(doppel_index_add(other, entry.fingerprint, entry.owner, expires), DOPPEL_OK);
         model_insert(&apart, entry.fingerprint, entry.owner, expires);
     }
     doppel_error error;

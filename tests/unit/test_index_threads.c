@@ -166,7 +166,7 @@ static void *revive(void *argument) {
     for (uint64_t time = 2; !atomic_load(&r->done); time++) {
         doppel_index_remove(r->index, &fingerprint, 0, NULL);
         atomic_store(&r->removed, time - 1);
-        doppel_index_insert(r->index, &fingerprint, 0, time);
+        doppel_index_add(r->index, &fingerprint, 0, time);
     }
     return NULL;
 }
@@ -196,8 +196,8 @@ static void a_save_mixes_no_times(void **state) {
         fingerprints[i] = random_next(&random);
     snprintf(path, sizeof path, "/tmp/doppel-times.%ld", (long)getpid());
     assert_int_equal(doppel_index_create(NULL, &r.index, NULL), DOPPEL_OK);
-    assert_int_equal(doppel_index_insert_many(r.index, fingerprints, NULL, NULL, BESIDE), DOPPEL_OK);
-    assert_int_equal(doppel_index_insert(r.index, fingerprints, 0, 1), DOPPEL_OK);
+    assert_int_equal(doppel_index_add_batch(r.index, fingerprints, NULL, NULL, BESIDE), DOPPEL_OK);
+    assert_int_equal(doppel_index_add(r.index, fingerprints, 0, 1), DOPPEL_OK);
     assert_int_equal(pthread_create(&writer, NULL, revive, &r), 0);
     for (int i = 0; i < 30; i++)
         check_saved_time(&r, path);
@@ -220,7 +220,7 @@ static void insert_many(scene *s, uint64_t first, size_t count) {
         fingerprint_of(s->bits, owners[i], fingerprint);
         memcpy(fingerprints + i * words, fingerprint, words * 8);
     }
-    EXPECT(s, !doppel_index_insert_many(s->index, fingerprints, owners, NULL, count));
+    EXPECT(s, !doppel_index_add_batch(s->index, fingerprints, owners, NULL, count));
     free(fingerprints);
     free(owners);
 }
@@ -228,7 +228,7 @@ static void insert_many(scene *s, uint64_t first, size_t count) {
 static void insert(scene *s, uint64_t owner, uint64_t expires) {
     uint64_t fingerprint[2];
     fingerprint_of(s->bits, owner, fingerprint);
-    EXPECT(s, !doppel_index_insert(s->index, fingerprint, owner, expires));
+    EXPECT(s, !doppel_index_add(s->index, fingerprint, owner, expires));
 }
 
 static void remove_passing(scene *s, uint64_t owner) {
@@ -250,7 +250,7 @@ static void write_once(scene *s, uint64_t *random) {
     else if (turn < 990)
         insert_many(s, FIRST_PASSING + random_below(random, PASSING - 100), 1 + random_below(random, 100));
     else if (turn < 995)
-        EXPECT(s, !doppel_index_purge(s->index, 2, NULL));
+        EXPECT(s, !doppel_index_expire(s->index, 2, NULL));
     else if (turn < 996)
         EXPECT(s, !doppel_index_compact(s->index, &error));
 }

@@ -40,10 +40,10 @@ static uint64_t mixed_bytes(uint64_t result, const char *bytes, size_t length) {
 static doppel_status take(void *state, const doppel_document *document, doppel_output *output) {
     (void)output;
     uint64_t *result = state;
-    *result = mixed_bytes(*result, document->id, document->id_length);
-    *result = mixed_bytes(*result, document->text, document->text_length);
-    *result = mixed_bytes(*result, document->title, document->title_length);
-    *result = mixed_bytes(*result, document->html, document->html_length);
+    *result = mixed_bytes(*result, document->id.data, document->id.length);
+    *result = mixed_bytes(*result, document->text.data, document->text.length);
+    *result = mixed_bytes(*result, document->title.data, document->title.length);
+    *result = mixed_bytes(*result, document->html.data, document->html.length);
     *result = mixed_bytes(*result, document->extra->data, document->extra->length);
     return DOPPEL_OK;
 }
@@ -136,7 +136,7 @@ static doppel_status write_file(uint64_t *result) {
     memset(line, 'a', sizeof line);
     for (int i = 0; status == DOPPEL_OK && i < target_lines; i++) {
         line[i % 1000] = (char)('a' + i % 26);
-        status = doppel_writer_write(writer, line, sizeof line, &error);
+        status = doppel_writer_write(writer, (doppel_slice){line, sizeof line}, &error);
     }
     doppel_status finished = doppel_writer_finish(writer, status == DOPPEL_OK, &error);
     status = status != DOPPEL_OK ? status : finished;

@@ -8,19 +8,19 @@ static doppel_status write_parts(void *state, const doppel_document *d, doppel_o
     (void)state;
     char place[300];
     snprintf(place, sizeof place, "%s:%llu", d->file, (unsigned long long)d->line);
-    doppel_output_write(output, place, strlen(place));
-    doppel_output_write(output, " text=", 6);
-    doppel_output_write(output, d->text, d->text_length);
-    if (d->html) {
-        assert_string_equal(d->charset ? d->charset : "none", d->record ? "utf-8" : "none");
-        doppel_output_write(output, " html=", 6);
-        doppel_output_write(output, d->html, d->html_length);
+    doppel_output_write(output, doppel_slice_of(place));
+    doppel_output_write(output, doppel_slice_of(" text="));
+    doppel_output_write(output, d->text);
+    if (d->html.data) {
+        assert_string_equal(d->charset ? d->charset : "none", d->record.data ? "utf-8" : "none");
+        doppel_output_write(output, doppel_slice_of(" html="));
+        doppel_output_write(output, d->html);
     }
     for (size_t i = 0; i < 16 && d->extra[i].data; i++) {
-        doppel_output_write(output, " extra=", 7);
-        doppel_output_write(output, d->extra[i].data, d->extra[i].length);
+        doppel_output_write(output, doppel_slice_of(" extra="));
+        doppel_output_write(output, d->extra[i]);
     }
-    return doppel_output_write(output, "\n", 1);
+    return doppel_output_write(output, doppel_slice_of("\n"));
 }
 
 static void expect(const char *const *paths, size_t count, doppel_input_options options, const char *output,

@@ -73,8 +73,8 @@ static doppel_status fail_at_100(void *state, const doppel_document *d, doppel_o
     (void)state;
     if (d->line == 100)
         return DOPPEL_ERROR_STORE;
-    doppel_output_write(output, d->id, d->id_length);
-    return doppel_output_write(output, "\n", 1);
+    doppel_output_write(output, d->id);
+    return doppel_output_write(output, doppel_slice_of("\n"));
 }
 
 static void a_failing_document_ends_the_run_in_its_turn(void **state) {
@@ -97,10 +97,10 @@ static void a_failing_document_ends_the_run_in_its_turn(void **state) {
     }
 }
 
-static doppel_status refuse(void *user, const char *bytes, size_t length) {
+static doppel_status refuse(void *user, doppel_slice bytes) {
     (void)user;
-    (void)bytes;
-    (void)length;
+    (void)bytes.data;
+    (void)bytes.length;
     return DOPPEL_ERROR_IO;
 }
 

@@ -47,8 +47,8 @@ static void add_html(const char *url, const char *body) {
 static void write_field(doppel_output *output, const char *name, const char *data, size_t length) {
     if (!data)
         return;
-    doppel_output_write(output, name, strlen(name));
-    doppel_output_write(output, data, length);
+    doppel_output_write(output, doppel_slice_of(name));
+    doppel_output_write(output, (doppel_slice){data, length});
 }
 
 /* A line for each document: its number, and what it has. */
@@ -57,17 +57,17 @@ static doppel_status write_all(void *state, const doppel_document *d, doppel_out
     char number[40];
     snprintf(number, sizeof number, "%llu", (unsigned long long)d->line);
     write_field(output, "", number, strlen(number));
-    write_field(output, " id=", d->id, d->id_length);
-    write_field(output, " url=", d->url, d->url_length);
-    if (!d->html && !d->alias)
-        write_field(output, " text=", d->text, d->text_length);
-    write_field(output, " html=", d->html, d->html_length);
+    write_field(output, " id=", d->id.data, d->id.length);
+    write_field(output, " url=", d->url.data, d->url.length);
+    if (!d->html.data && !d->alias.data)
+        write_field(output, " text=", d->text.data, d->text.length);
+    write_field(output, " html=", d->html.data, d->html.length);
     write_field(output, " charset=", d->charset, d->charset ? strlen(d->charset) : 0);
-    write_field(output, " alias=", d->alias, d->alias_length);
+    write_field(output, " alias=", d->alias.data, d->alias.length);
     for (size_t i = 0; i < 3; i++)
         write_field(output, " extra=", d->extra[i].data, d->extra[i].length);
-    assert_null(d->record);
-    return doppel_output_write(output, "\n", 1);
+    assert_null(d->record.data);
+    return doppel_output_write(output, doppel_slice_of("\n"));
 }
 
 static result run_made(const char *path, doppel_input_options options, const dp_input_sizes *sizes) {

@@ -110,7 +110,7 @@ static void check_join(const set *a, const set *b, int k, doppel_join_options op
     doppel_error error;
     options.pairs = take;
     options.user = &got;
-    doppel_status status = doppel_join_two(&from_a, &from_b, k, &options, &counts, &error);
+    doppel_status status = doppel_join_sets(&from_a, &from_b, k, &options, &counts, &error);
     if (status != DOPPEL_OK)
         fail_msg("%s", error.message);
     check_equal(&got, &want);
@@ -242,7 +242,7 @@ static void check_planted(size_t held, size_t streamed, int bits, doppel_join_op
     doppel_source from_a = source_of(&a), from_b = source_of(&b);
     options.pairs = take;
     options.user = &got;
-    assert_int_equal(doppel_join_two(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_join_sets(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
     check_equal(&got, &want);
     free(a.numbers);
     free(b.numbers);
@@ -340,7 +340,7 @@ static void too_little_memory_says_what_is_needed(void **state) {
     doppel_join_options options = options_of(64, NULL);
     doppel_error error;
     options.memory = 1 << 20;
-    assert_int_equal(doppel_join_two(&from_a, &from_b, 3, &options, NULL, &error), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_join_sets(&from_a, &from_b, 3, &options, NULL, &error), DOPPEL_ERROR_USAGE);
     assert_non_null(strstr(error.message, "MiB"));
     free(a.numbers);
     free(b.numbers);
@@ -355,7 +355,7 @@ static void counting_gives_no_pairs(void **state) {
     doppel_join_options options = options_of(64, &got);
     doppel_join_counts counts;
     options.count_only = true;
-    assert_int_equal(doppel_join_two(&from_a, &from_b, 4, &options, &counts, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_join_sets(&from_a, &from_b, 4, &options, &counts, NULL), DOPPEL_OK);
     assert_int_equal(counts.pairs, want.count);
     assert_int_equal(got.calls, 0);
     assert_true(counts.candidates >= want.count);
@@ -396,7 +396,7 @@ static void callbacks_on_both_sides(void **state) {
         doppel_source from_a = source_of_reader(&read_a), from_b = source_of_reader(&read_b);
         list got = {0}, want = brute(&a, &b, 3);
         doppel_join_options options = options_of(bits, &got);
-        assert_int_equal(doppel_join_two(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_join_sets(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
         check_equal(&got, &want);
         free(got.pairs);
         free(want.pairs);
@@ -418,7 +418,7 @@ static void a_long_callback(void **state) {
     reader read_b = {.from = &b, .most = 100000};
     doppel_source from_a = source_of(&a), from_b = source_of_reader(&read_b);
     doppel_join_options options = options_of(64, &got);
-    assert_int_equal(doppel_join_two(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_join_sets(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
     check_equal(&got, &want);
     free(got.pairs);
     free(want.pairs);
@@ -451,7 +451,7 @@ static void remove_file(const file *f) {
 static doppel_status join_file(const set *a, const file *f, int bits, list *got, doppel_error *error) {
     doppel_source from_a = source_of(a), from_b = {.size = sizeof from_b, .path = f->path};
     doppel_join_options options = options_of(bits, got);
-    return doppel_join_two(&from_a, &from_b, 3, &options, NULL, error);
+    return doppel_join_sets(&from_a, &from_b, 3, &options, NULL, error);
 }
 
 static void files(void **state) {
@@ -552,7 +552,7 @@ static void bits_beyond_the_width_are_told_by_position(void **state) {
 static doppel_status try(const doppel_source *a, const doppel_source *b, int distance, int bits) {
     doppel_join_options options = {.size = sizeof options, .bits = bits};
     doppel_error error = {0};
-    doppel_status status = doppel_join_two(a, b, distance, &options, NULL, &error);
+    doppel_status status = doppel_join_sets(a, b, distance, &options, NULL, &error);
     assert_true(status == DOPPEL_OK || strlen(error.message) > 10);
     return status;
 }
@@ -589,7 +589,7 @@ static void the_callback_for_pairs_ends_it(void **state) {
         doppel_error error;
         options.threads = threads;
         options.memory = 1 << 18;
-        assert_int_equal(doppel_join_two(&from, &from, 64, &options, NULL, &error), DOPPEL_ERROR_STORE);
+        assert_int_equal(doppel_join_sets(&from, &from, 64, &options, NULL, &error), DOPPEL_ERROR_STORE);
         assert_non_null(strstr(error.message, "callback"));
         assert_int_equal(got.calls, 2);
         free(got.pairs);
@@ -618,7 +618,7 @@ static void stop_ends_it(void **state) {
     list got = {0};
     doppel_join_options options = options_of(64, &got);
     options.stop = &stop;
-    assert_int_equal(doppel_join_two(&from, &from, 3, &options, NULL, NULL), DOPPEL_ERROR_INTERRUPTED);
+    assert_int_equal(doppel_join_sets(&from, &from, 3, &options, NULL, NULL), DOPPEL_ERROR_INTERRUPTED);
     assert_int_equal(got.count, 0);
     free(a.numbers);
 }
@@ -636,7 +636,7 @@ static void progress_goes_up_to_all(void **state) {
     doppel_source from_a = source_of(&a), from_b = source_of(&b);
     list seen = {0};
     doppel_join_options options = {.size = sizeof options, .progress = note_progress, .user = &seen, .threads = 2};
-    assert_int_equal(doppel_join_two(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_join_sets(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
     assert_int_equal(seen.capacity, 100000);
     free(a.numbers);
     free(b.numbers);

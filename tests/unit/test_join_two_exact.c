@@ -18,7 +18,7 @@ static void check_between(const fingerprints *a, const fingerprints *b, const pa
     doppel_join_options options = options_of(run, a->bits, &found);
     doppel_join_counts counts = {0};
     doppel_error error = {0};
-    if (doppel_join_two(&source_a, &source_b, run->distance, &options, &counts, &error))
+    if (doppel_join_sets(&source_a, &source_b, run->distance, &options, &counts, &error))
         fail_msg("%d bits, within %d: %s", a->bits, run->distance, error.message);
     size_t at = 0;
     for (size_t i = 0; i < want->count; i++) {
@@ -119,7 +119,7 @@ static void check_planted(int bits, size_t held_count, uint64_t count, int threa
     doppel_source b = {.size = sizeof b, .read = read_stream, .user = &s};
     doppel_join_options options = {
         .size = sizeof options, .bits = bits, .threads = threads, .pairs = look_at_pairs, .user = &s};
-    assert_int_equal(doppel_join_two(&a, &b, 3, &options, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_join_sets(&a, &b, 3, &options, NULL, NULL), DOPPEL_OK);
     assert_int_equal(s.wrong, 0);
     for (uint64_t i = 0; i < count; i += 100) {
         uint64_t value[2];

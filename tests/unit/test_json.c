@@ -9,7 +9,7 @@
 /* What a string is written as, NUL-ended. */
 static const char *written(const char *bytes, size_t length) {
     static char out[4096];
-    assert_true(doppel_json_string(bytes, length, out, sizeof out) < sizeof out);
+    assert_true(doppel_json_string((doppel_slice){bytes, length}, out, sizeof out) < sizeof out);
     return out;
 }
 
@@ -87,11 +87,11 @@ static void what_does_not_fit_is_counted(void **state) {
     (void)state;
     static const char text[] = "a\nb\xFF\xE2\x82\xAC";
     char whole[64], part[64];
-    size_t length = doppel_json_string(text, sizeof text - 1, whole, sizeof whole);
+    size_t length = doppel_json_string((doppel_slice){text, sizeof text - 1}, whole, sizeof whole);
     assert_int_equal(length, strlen(whole));
     for (size_t room = 0; room <= length + 1; room++) {
         memset(part, '#', sizeof part);
-        assert_int_equal(doppel_json_string(text, sizeof text - 1, room ? part : NULL, room), length);
+        assert_int_equal(doppel_json_string((doppel_slice){text, sizeof text - 1}, room ? part : NULL, room), length);
         assert_memory_equal(part, whole, room ? room - 1 : 0);
         assert_true(!room || part[room - 1] == 0);
         assert_int_equal(part[room], '#');

@@ -35,8 +35,8 @@ static void all_runs_the_head_and_what_comes_are_merged(void **state) {
     for (size_t i = 0; i < MANY; i++)
         numbers[i] = random_next(&seed);
     uint64_t one = 1;
-    assert_int_equal(doppel_index_insert(index, &one, 1, 0), DOPPEL_OK);
-    assert_int_equal(doppel_index_insert_many(index, numbers, NULL, NULL, MANY), DOPPEL_OK);
+    assert_int_equal(doppel_index_add(index, &one, 1, 0), DOPPEL_OK);
+    assert_int_equal(doppel_index_add_batch(index, numbers, NULL, NULL, MANY), DOPPEL_OK);
     doppel_index_stats stats;
     doppel_error reason = {0};
     doppel_index_get_stats(index, &stats);

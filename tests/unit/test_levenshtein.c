@@ -33,13 +33,13 @@ static size_t plain_distance(dp_points a, dp_points b, size_t substitution) {
 
 static size_t levenshtein(const char *a, const char *b) {
     size_t distance = 999;
-    assert_int_equal(doppel_levenshtein(a, strlen(a), b, strlen(b), SIZE_MAX, &distance), DOPPEL_OK);
+    assert_int_equal(doppel_levenshtein(doppel_slice_of(a), doppel_slice_of(b), SIZE_MAX, &distance), DOPPEL_OK);
     return distance;
 }
 
 static size_t indel(const char *a, const char *b) {
     size_t distance = 999;
-    assert_int_equal(doppel_indel(a, strlen(a), b, strlen(b), SIZE_MAX, &distance), DOPPEL_OK);
+    assert_int_equal(doppel_indel(doppel_slice_of(a), doppel_slice_of(b), SIZE_MAX, &distance), DOPPEL_OK);
     return distance;
 }
 
@@ -59,7 +59,8 @@ static void empty_texts(void **state) {
     assert_int_equal(levenshtein("abc", ""), 3);
     assert_int_equal(indel("", "abc"), 3);
     double similarity = 0;
-    assert_int_equal(doppel_edit_similarity(NULL, 0, NULL, 0, 0.9, &similarity), DOPPEL_OK);
+    assert_int_equal(doppel_edit_similarity((doppel_slice){NULL, 0}, (doppel_slice){NULL, 0}, 0.9, &similarity),
+                     DOPPEL_OK);
     assert_true(similarity == 1);
 }
 
@@ -219,18 +220,20 @@ static void impossible_thresholds(void **state) {
     assert_true(dp_edit_allowed(10, -3, &allowed));
     assert_int_equal(allowed, 10);
     double similarity = 7;
-    assert_int_equal(doppel_edit_similarity("a", 1, "a", 1, 1.5, &similarity), DOPPEL_OK);
+    assert_int_equal(doppel_edit_similarity(doppel_slice_of("a"), doppel_slice_of("a"), 1.5, &similarity), DOPPEL_OK);
     assert_true(similarity == 0);
 }
 
 static void similarity_below_the_threshold_is_zero(void **state) {
     (void)state;
     double similarity = 7;
-    assert_int_equal(doppel_edit_similarity("kitten", 6, "sitting", 7, 0.5, &similarity), DOPPEL_OK);
+    assert_int_equal(doppel_edit_similarity(doppel_slice_of("kitten"), doppel_slice_of("sitting"), 0.5, &similarity),
+                     DOPPEL_OK);
     assert_true(similarity == 1 - 3.0 / 7.0);
-    assert_int_equal(doppel_edit_similarity("kitten", 6, "sitting", 7, 0.6, &similarity), DOPPEL_OK);
+    assert_int_equal(doppel_edit_similarity(doppel_slice_of("kitten"), doppel_slice_of("sitting"), 0.6, &similarity),
+                     DOPPEL_OK);
     assert_true(similarity == 0);
-    assert_int_equal(doppel_edit_similarity("abc", 3, "xyz", 3, 0, &similarity), DOPPEL_OK);
+    assert_int_equal(doppel_edit_similarity(doppel_slice_of("abc"), doppel_slice_of("xyz"), 0, &similarity), DOPPEL_OK);
     assert_true(similarity == 0);
 }
 

@@ -154,12 +154,12 @@ static void what_cannot_be_read_is_counted(void **state) {
 
 static doppel_status write_page(void *state, const doppel_document *d, doppel_output *output) {
     (void)state;
-    doppel_output_write(output, d->html, d->html_length);
-    doppel_output_write(output, "|", 1);
-    doppel_output_write(output, d->charset, d->charset ? strlen(d->charset) : 0);
-    doppel_output_write(output, "|", 1);
-    doppel_output_write(output, d->extra[0].data, d->extra[0].length);
-    return doppel_output_write(output, "\n", 1);
+    doppel_output_write(output, d->html);
+    doppel_output_write(output, doppel_slice_of("|"));
+    doppel_output_write(output, (doppel_slice){d->charset, d->charset ? strlen(d->charset) : 0});
+    doppel_output_write(output, doppel_slice_of("|"));
+    doppel_output_write(output, d->extra[0]);
+    return doppel_output_write(output, doppel_slice_of("\n"));
 }
 
 static void a_page_beside_an_empty_text_is_used(void **state) {

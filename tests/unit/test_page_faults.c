@@ -39,10 +39,10 @@ static doppel_status read_page(const char *html, size_t length, uint64_t *result
     doppel_page page;
     doppel_status status = doppel_page_reader_create(&reader);
     if (status == DOPPEL_OK)
-        status = doppel_page_read(reader, html, length, NULL, DOPPEL_CONTENT_MAIN, &page);
+        status = doppel_page_read(reader, (doppel_slice){html, length}, NULL, DOPPEL_CONTENT_MAIN, &page);
     int kinds = pause_faults();
     if (status == DOPPEL_OK)
-        *result = mixed(mixed(page.text_length, page.title_length), page.canonical_length + page.language_length);
+        *result = mixed(mixed(page.text.length, page.title.length), page.canonical.length + page.language.length);
     resume_faults(kinds);
     doppel_page_reader_free(reader);
     return status;

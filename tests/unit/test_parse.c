@@ -11,7 +11,7 @@
 static doppel_document *parse(const char *record) {
     doppel_document *document;
     doppel_error error;
-    assert_int_equal(doppel_document_parse(record, strlen(record), NULL, &document, &error), DOPPEL_OK);
+    assert_int_equal(doppel_document_parse(doppel_slice_of(record), NULL, &document, &error), DOPPEL_OK);
     return document;
 }
 
@@ -25,25 +25,25 @@ static void fields_are_unescaped(void **state) {
     doppel_document *d =
         parse("{\"text\":\"a\\nb\\u00e9\",\"id\":\"x\\\"y\",\"url\":\"http://e.example/\",\"title\":\"T\","
               "\"html\":\"<p>\",\"more\":[1,{}]}");
-    check(d->id, d->id_length, "x\"y");
-    check(d->url, d->url_length, "http://e.example/");
-    check(d->title, d->title_length, "T");
-    check(d->text, d->text_length, "a\nb\xc3\xa9");
-    check(d->html, d->html_length, "<p>");
+    check(d->id.data, d->id.length, "x\"y");
+    check(d->url.data, d->url.length, "http://e.example/");
+    check(d->title.data, d->title.length, "T");
+    check(d->text.data, d->text.length, "a\nb\xc3\xa9");
+    check(d->html.data, d->html.length, "<p>");
     doppel_document_free(d);
 }
 
 static void what_is_missing_is_null_or_empty(void **state) {
     (void)state;
     doppel_document *d = parse("{\"id\":17,\"title\":null,\"text\":[],\"url\":3}");
-    check(d->id, d->id_length, "17");
-    check(d->text, d->text_length, "");
-    assert_null(d->title);
-    assert_null(d->url);
-    assert_null(d->html);
+    check(d->id.data, d->id.length, "17");
+    check(d->text.data, d->text.length, "");
+    assert_null(d->title.data);
+    assert_null(d->url.data);
+    assert_null(d->html.data);
     doppel_document_free(d);
     d = parse("{}");
-    check(d->id, d->id_length, "");
+    check(d->id.data, d->id.length, "");
     doppel_document_free(d);
 }
 
@@ -52,9 +52,9 @@ static void keys_are_those_of_the_options(void **state) {
     static const char record[] = "{\"body\":\"B\",\"text\":\"T\",\"key\":\"K\"}";
     doppel_input_options options = {.size = sizeof options, .id_key = "key", .text_key = "body"};
     doppel_document *d;
-    assert_int_equal(doppel_document_parse(record, strlen(record), &options, &d, NULL), DOPPEL_OK);
-    check(d->id, d->id_length, "K");
-    check(d->text, d->text_length, "B");
+    assert_int_equal(doppel_document_parse(doppel_slice_of(record), &options, &d, NULL), DOPPEL_OK);
+    check(d->id.data, d->id.length, "K");
+    check(d->text.data, d->text.length, "B");
     doppel_document_free(d);
 }
 
@@ -64,16 +64,16 @@ static void more_fields_are_given_as_they_are_asked_for(void **state) {
     static const char *const keys[] = {"b", "none", "a", "d", "c"};
     doppel_input_options options = {.size = sizeof options, .extra_keys = keys, .extra_count = 5};
     doppel_document *d;
-    assert_int_equal(doppel_document_parse(record, strlen(record), &options, &d, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_document_parse(doppel_slice_of(record), &options, &d, NULL), DOPPEL_OK);
     check(d->extra[0].data, d->extra[0].length, "17");
     assert_null(d->extra[1].data);
     check(d->extra[2].data, d->extra[2].length, "x\ty");
     assert_null(d->extra[3].data);
     check(d->extra[4].data, d->extra[4].length, "[1, 2]");
-    check(d->text, d->text_length, "T");
+    check(d->text.data, d->text.length, "T");
     doppel_document_free(d);
     options.extra_count = 33;
-    assert_int_equal(doppel_document_parse(record, strlen(record), &options, &d, NULL), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_document_parse(doppel_slice_of(record), &options, &d, NULL), DOPPEL_ERROR_USAGE);
     assert_null(d);
 }
 
@@ -85,7 +85,7 @@ static void pages_of_records_are_utf8_whatever_they_say(void **state) {
     doppel_document *d = parse("{\"html\":\"<meta charset=windows-1251><p>caf\xC3\xA9 \\u041f\"}");
     assert_int_equal(doppel_page_reader_create(&reader), DOPPEL_OK);
     assert_int_equal(doppel_document_text(reader, d, DOPPEL_CONTENT_ALL, &page), DOPPEL_OK);
-    check(page.text, page.text_length, "caf\xC3\xA9 \xD0\x9F");
+    check(page.text.data, page.text.length, "caf\xC3\xA9 \xD0\x9F");
     doppel_page_reader_free(reader);
     doppel_document_free(d);
 }
@@ -93,7 +93,7 @@ static void pages_of_records_are_utf8_whatever_they_say(void **state) {
 static void invalid_utf8_is_repaired(void **state) {
     (void)state;
     doppel_document *d = parse("{\"text\":\"a\xff z\"}");
-    check(d->text, d->text_length, "a\xef\xbf\xbd z");
+    check(d->text.data, d->text.length, "a\xef\xbf\xbd z");
     doppel_document_free(d);
 }
 
@@ -103,7 +103,7 @@ static void what_is_no_object_is_refused(void **state) {
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         doppel_document *d;
         doppel_error error = {0};
-        assert_int_equal(doppel_document_parse(records[i], strlen(records[i]), NULL, &d, &error), DOPPEL_ERROR_INPUT);
+        assert_int_equal(doppel_document_parse(doppel_slice_of(records[i]), NULL, &d, &error), DOPPEL_ERROR_INPUT);
         assert_null(d);
         assert_true(error.message[0]);
     }

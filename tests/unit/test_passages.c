@@ -7,23 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct result {
-    doppel_passage *passages;
-    size_t count;
-};
-
-static struct result find_passages(const char *a, const char *b, size_t min_words) {
-    struct result result;
-    assert_int_equal(doppel_passages(NULL, a, strlen(a), b, strlen(b), min_words, &result.passages, &result.count),
-                     DOPPEL_OK);
+static doppel_passages find_passages(const char *a, const char *b, size_t min_words) {
+    doppel_passages result = {0};
+    assert_int_equal(doppel_passages_find(NULL, doppel_slice_of(a), doppel_slice_of(b), min_words, &result), DOPPEL_OK);
     return result;
 }
 
 /* The bytes of passage i in both texts. */
-static void check_passage(struct result result, size_t i, const char *a, const char *in_a, const char *b,
+static void check_passage(doppel_passages result, size_t i, const char *a, const char *in_a, const char *b,
                           const char *in_b) {
     assert_true(i < result.count);
-    doppel_passage passage = result.passages[i];
+    doppel_passage passage = result.passage[i];
     assert_int_equal(passage.a_end - passage.a_start, strlen(in_a));
     assert_memory_equal(a + passage.a_start, in_a, strlen(in_a));
     assert_int_equal(passage.b_end - passage.b_start, strlen(in_b));
@@ -33,23 +27,23 @@ static void check_passage(struct result result, size_t i, const char *a, const c
 static void the_same_text_is_one_passage(void **state) {
     (void)state;
     const char *text = "  The quick, brown fox -- jumps over the lazy dog!\n";
-    struct result result = find_passages(text, text, 5);
+    doppel_passages result = find_passages(text, text, 5);
     assert_int_equal(result.count, 1);
     check_passage(result, 0, text, "The quick, brown fox -- jumps over the lazy dog", text,
                   "The quick, brown fox -- jumps over the lazy dog");
-    assert_int_equal(result.passages[0].words, 9);
-    free(result.passages);
+    assert_int_equal(result.passage[0].words, 9);
+    doppel_passages_free(&result);
 }
 
 static void passages_come_in_the_order_of_a(void **state) {
     (void)state;
     const char *a = "one two three four, and then alpha beta gamma delta epsilon";
     const char *b = "Alpha Beta GAMMA delta epsilon came before one; two; three; four";
-    struct result result = find_passages(a, b, 3);
+    doppel_passages result = find_passages(a, b, 3);
     assert_int_equal(result.count, 2);
     check_passage(result, 0, a, "one two three four", b, "one; two; three; four");
     check_passage(result, 1, a, "alpha beta gamma delta epsilon", b, "Alpha Beta GAMMA delta epsilon");
-    free(result.passages);
+    doppel_passages_free(&result);
 }
 
 static void the_longest_run_is_taken_first(void **state) {
@@ -57,42 +51,42 @@ static void the_longest_run_is_taken_first(void **state) {
     /* "c d" could belong to "a b c d" or to "c d e f g", which is longer. */
     const char *a = "a b c d e f g";
     const char *b = "a b c d x c d e f g";
-    struct result result = find_passages(a, b, 2);
+    doppel_passages result = find_passages(a, b, 2);
     assert_int_equal(result.count, 2);
     check_passage(result, 0, a, "a b", b, "a b");
     check_passage(result, 1, a, "c d e f g", b, "c d e f g");
-    free(result.passages);
+    doppel_passages_free(&result);
 }
 
 static void a_passage_that_stands_twice_matches_twice(void **state) {
     (void)state;
     const char *a = "red green blue yellow one red green blue yellow";
     const char *b = "red green blue yellow two red green blue yellow";
-    struct result result = find_passages(a, b, 4);
+    doppel_passages result = find_passages(a, b, 4);
     assert_int_equal(result.count, 2);
-    assert_int_equal(result.passages[0].b_start, 0);
-    assert_int_equal(result.passages[1].b_start, 26);
-    free(result.passages);
+    assert_int_equal(result.passage[0].b_start, 0);
+    assert_int_equal(result.passage[1].b_start, 26);
+    doppel_passages_free(&result);
 }
 
 static void but_not_more_often_than_it_stands_in_either(void **state) {
     (void)state;
     const char *a = "red green blue one red green blue two red green blue";
     const char *b = "red green blue";
-    struct result result = find_passages(a, b, 3);
+    doppel_passages result = find_passages(a, b, 3);
     assert_int_equal(result.count, 1);
-    assert_int_equal(result.passages[0].a_start, 0);
-    free(result.passages);
+    assert_int_equal(result.passage[0].a_start, 0);
+    doppel_passages_free(&result);
 }
 
 static void shorter_runs_are_left_out(void **state) {
     (void)state;
-    struct result result = find_passages("a b c x y z", "x y z a b c", 4);
+    doppel_passages result = find_passages("a b c x y z", "x y z a b c", 4);
     assert_int_equal(result.count, 0);
-    assert_null(result.passages);
+    assert_null(result.passage);
     result = find_passages("a b c x y z", "x y z a b c", 3);
     assert_int_equal(result.count, 2);
-    free(result.passages);
+    doppel_passages_free(&result);
 }
 
 static void empty_texts_have_none(void **state) {
@@ -104,19 +98,19 @@ static void empty_texts_have_none(void **state) {
 
 static void zero_words_make_no_sense(void **state) {
     (void)state;
-    doppel_passage *passages;
-    size_t count;
-    assert_int_equal(doppel_passages(NULL, "a", 1, "a", 1, 0, &passages, &count), DOPPEL_ERROR_USAGE);
+    doppel_passages passages = {0};
+    const doppel_slice a = doppel_slice_of("a");
+    assert_int_equal(doppel_passages_find(NULL, a, a, 0, &passages), DOPPEL_ERROR_USAGE);
 }
 
 static void scripts_without_spaces(void **state) {
     (void)state;
     const char *a = "\xE5\x8C\x97\xE4\xBA\xAC\xE6\x98\xAF\xE9\xA6\x96\xE9\x83\xBD"; /* five characters */
     const char *b = "x \xE4\xBA\xAC\xE6\x98\xAF\xE9\xA6\x96 y";
-    struct result result = find_passages(a, b, 3);
+    doppel_passages result = find_passages(a, b, 3);
     assert_int_equal(result.count, 1);
     check_passage(result, 0, a, "\xE4\xBA\xAC\xE6\x98\xAF\xE9\xA6\x96", b, "\xE4\xBA\xAC\xE6\x98\xAF\xE9\xA6\x96");
-    free(result.passages);
+    doppel_passages_free(&result);
 }
 
 /* ---- random texts: against greedy tiling by the book ---- */
@@ -187,15 +181,15 @@ static void random_texts_are_tiled_by_the_book(void **state) {
         write_words(a, n, text_a);
         write_words(b, m, text_b);
         size_t count = plain_tiles(a, n, b, m, min_words, tiles);
-        struct result result = find_passages(text_a, text_b, min_words);
+        doppel_passages result = find_passages(text_a, text_b, min_words);
         assert_int_equal(result.count, count);
         for (size_t i = 0; i < count; i++) {
-            assert_int_equal(result.passages[i].a_start, 2 * tiles[i].a);
-            assert_int_equal(result.passages[i].b_start, 2 * tiles[i].b);
-            assert_int_equal(result.passages[i].words, tiles[i].length);
-            assert_int_equal(result.passages[i].a_end, 2 * (tiles[i].a + tiles[i].length) - 1);
+            assert_int_equal(result.passage[i].a_start, 2 * tiles[i].a);
+            assert_int_equal(result.passage[i].b_start, 2 * tiles[i].b);
+            assert_int_equal(result.passage[i].words, tiles[i].length);
+            assert_int_equal(result.passage[i].a_end, 2 * (tiles[i].a + tiles[i].length) - 1);
         }
-        free(result.passages);
+        doppel_passages_free(&result);
     }
 }
 
@@ -211,15 +205,15 @@ static char *repeat_words(size_t count, size_t period, size_t first) {
 }
 
 static void check_covered(const char *a, const char *b, size_t least) {
-    struct result result = find_passages(a, b, 5);
+    doppel_passages result = find_passages(a, b, 5);
     size_t words = 0, end = 0;
     for (size_t i = 0; i < result.count; i++) {
-        assert_true(result.passages[i].a_start >= end && result.passages[i].words >= 5);
-        end = result.passages[i].a_end;
-        words += result.passages[i].words;
+        assert_true(result.passage[i].a_start >= end && result.passage[i].words >= 5);
+        end = result.passage[i].a_end;
+        words += result.passage[i].words;
     }
     assert_true(words >= least);
-    free(result.passages);
+    doppel_passages_free(&result);
 }
 
 static void texts_that_repeat_themselves(void **state) {
@@ -241,10 +235,10 @@ static void a_passage_behind_many_copies_of_its_beginning(void **state) {
     char *a = malloc(strlen(head) + strlen(tail) + 100), *b = malloc(strlen(head) + strlen(tail) + 100);
     sprintf(a, "something else w0 w1 w2 w3 w4 w5 w0 w1 w2 w3 w4 w5 %s", tail);
     sprintf(b, "%s%s", head, tail);
-    struct result result = find_passages(a, b, 5);
+    doppel_passages result = find_passages(a, b, 5);
     assert_int_equal(result.count, 1);
-    assert_int_equal(result.passages[0].words, 2012);
-    free(result.passages);
+    assert_int_equal(result.passage[0].words, 2012);
+    doppel_passages_free(&result);
     free(head);
     free(tail);
     free(a);
@@ -260,10 +254,10 @@ static void a_passage_that_is_found_from_its_middle(void **state) {
         char *a = malloc(strlen(own) + strlen(tail) + 100), *b = malloc(strlen(head) + strlen(tail) + 100);
         sprintf(a, "something else %s%s", own, tail);
         sprintf(b, "%s%s", head, tail);
-        struct result result = find_passages(a, b, 5);
+        doppel_passages result = find_passages(a, b, 5);
         assert_int_equal(result.count, 1);
-        assert_int_equal(result.passages[0].words, 2000 + before);
-        free(result.passages);
+        assert_int_equal(result.passage[0].words, 2000 + before);
+        doppel_passages_free(&result);
         free(own);
         free(a);
         free(b);

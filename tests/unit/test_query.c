@@ -60,8 +60,8 @@ static void a_page_and_a_redirect_name_their_address(void **state) {
     assert_slice(q.url, "https://example.com/dir/page?session=4");
     assert_true(own.length && memmem(own.data, own.length, "/true", 5));
     doppel_item redirect = item_of(NULL, "https://example.com/old", NULL, NULL);
-    redirect.document.alias = "/true";
-    redirect.document.alias_length = 5;
+    redirect.document.alias.data = "/true";
+    redirect.document.alias.length = 5;
     q = ask(asker, redirect);
     assert_slice(q.canonical, "https://example.com/true");
     assert_slice(q.url, "https://example.com/old");
@@ -79,8 +79,8 @@ static void a_title_is_as_given_or_of_the_page(void **state) {
     assert_slice(q.title, "The Life of Whales, Part 1");
     assert_slice(q.title_key, "the life of whales part 1");
     doppel_item item = page_of(NULL, "<title>The Life of Whales</title><p>words");
-    item.document.title = "Something ELSE altogether";
-    item.document.title_length = strlen(item.document.title);
+    item.document.title.data = "Something ELSE altogether";
+    item.document.title.length = strlen(item.document.title.data);
     q = ask(asker, item);
     assert_slice(q.title, "Something ELSE altogether");
     assert_slice(q.title_key, "something else altogether");
@@ -132,20 +132,20 @@ static void names_have_a_limit(void **state) {
     static const size_t over[] = {DP_NAME_LIMIT + 1, MILLION};
     doppel_slice extra[2] = {{NULL, 0}, {name, 0}};
     for (size_t i = 0; i < 2; i++) {
-        item = plain, item.document.id = name, item.document.id_length = over[i];
+        item = plain, item.document.id.data = name, item.document.id.length = over[i];
         refuse(asker, item, DOPPEL_ERROR_INPUT, "an id of");
-        item = plain, item.document.url = name, item.document.url_length = over[i];
+        item = plain, item.document.url.data = name, item.document.url.length = over[i];
         refuse(asker, item, DOPPEL_ERROR_INPUT, "a URL of");
-        item = plain, item.document.title = name, item.document.title_length = over[i];
+        item = plain, item.document.title.data = name, item.document.title.length = over[i];
         refuse(asker, item, DOPPEL_ERROR_INPUT, "a title of");
-        item = plain, item.document.alias = name, item.document.alias_length = over[i];
+        item = plain, item.document.alias.data = name, item.document.alias.length = over[i];
         refuse(asker, item, DOPPEL_ERROR_INPUT, "redirect");
         item = plain, item.document.extra = extra, extra[1].length = over[i];
         refuse(asker, item, DOPPEL_ERROR_INPUT, "`date`");
     }
     item = plain;
-    item.document.id = item.document.url = item.document.title = name;
-    item.document.id_length = item.document.url_length = item.document.title_length = DP_NAME_LIMIT;
+    item.document.id.data = item.document.url.data = item.document.title.data = name;
+    item.document.id.length = item.document.url.length = item.document.title.length = DP_NAME_LIMIT;
     dp_query q = ask(asker, item);
     assert_int_equal(q.id.length + q.url.length + q.title.length, 3 * DP_NAME_LIMIT);
     free(name);

@@ -25,9 +25,9 @@ static uint64_t sum_of(const dp_query *q) {
 static doppel_status ask_all(dp_query_maker *asker, uint64_t *result) {
     doppel_slice extra = {"a \"wire\"", 8};
     doppel_item item = {.size = sizeof item,
-                        .document = {.url = "http://a.example/x", .url_length = 18, .extra = &extra}};
-    item.document.html = html;
-    item.document.html_length = sizeof html - 1;
+                        .document = {.url.data = "http://a.example/x", .url.length = 18, .extra = &extra}};
+    item.document.html.data = html;
+    item.document.html.length = sizeof html - 1;
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < 2 && status == DOPPEL_OK; i++) {
         dp_query query, *copy;
@@ -40,9 +40,9 @@ static doppel_status ask_all(dp_query_maker *asker, uint64_t *result) {
             break;
         *result = mixed(*result, sum_of(copy));
         free(copy);
-        item.document.html = NULL; /* then the text */
-        item.document.text = html;
-        item.document.text_length = sizeof html - 1;
+        item.document.html.data = NULL; /* then the text */
+        item.document.text.data = html;
+        item.document.text.length = sizeof html - 1;
     }
     return status;
 }

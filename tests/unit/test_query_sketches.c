@@ -74,8 +74,8 @@ static void the_text_of_a_page_is_its_content(void **state) {
     assert_true(q.words > 12);
     /* A record's own text goes before its page. */
     doppel_item item = page_of(NULL, html);
-    item.document.text = "one";
-    item.document.text_length = 3;
+    item.document.text.data = "one";
+    item.document.text.length = 3;
     q = ask(asker, item);
     assert_int_equal(q.words, 1);
     assert_slice(q.text, "one");
@@ -141,7 +141,7 @@ static void given_sketches_may_lack_parts(void **state) {
     assert_ptr_equal(q.set, set);
     assert_int_equal(q.words, 0);
     item.set = NULL;
-    item.document.text_length = 0;
+    item.document.text.length = 0;
     item.words = 3; /* too few to need a set */
     assert_false(ask(asker, item).content);
     dp_query_maker_free(asker);

@@ -214,7 +214,7 @@ static void unlike(const char *text, const doppel_recipe_parts *parts, const cha
 
 static void parts_that_do_not_go_together(void **state) {
     (void)state;
-    const doppel_recipe_parts stop = {.size = sizeof stop, .stop_words = "the", .stop_words_length = 3};
+    const doppel_recipe_parts stop = {.size = sizeof stop, .stop_words.data = "the", .stop_words.length = 3};
     unlike("simhash64:words=5:space=drop", NULL, "space=drop goes with chars=");
     unlike("simhash64:chars=5", &stop, "stop words go with words=");
     unlike("simhash64:chars=5:stop=0123456789abcdef", NULL, "stop words go with words=");
@@ -237,21 +237,21 @@ static void a_digest_of_several_names_prints_one(void **state) {
 
 static void a_stop_list_without_words_is_none(void **state) {
     (void)state;
-    const doppel_recipe_parts parts = {.size = sizeof parts, .stop_words = " ...\n", .stop_words_length = 5};
+    const doppel_recipe_parts parts = {.size = sizeof parts, .stop_words.data = " ...\n", .stop_words.length = 5};
     prints("page", &parts, PAGE);
 }
 
 static void stop_words_are_named_by_their_hash(void **state) {
     (void)state;
-    const doppel_recipe_parts one = {.size = sizeof one, .stop_words = "the of", .stop_words_length = 6};
-    const doppel_recipe_parts same = {.size = sizeof one, .stop_words = " OF\nthe, of", .stop_words_length = 11};
-    const doppel_recipe_parts other = {.size = sizeof one, .stop_words = "the", .stop_words_length = 3};
+    const doppel_recipe_parts one = {.size = sizeof one, .stop_words.data = "the of", .stop_words.length = 6};
+    const doppel_recipe_parts same = {.size = sizeof one, .stop_words.data = " OF\nthe, of", .stop_words.length = 11};
+    const doppel_recipe_parts other = {.size = sizeof one, .stop_words.data = "the", .stop_words.length = 3};
     doppel_recipe *recipe = parse("page", &one);
     const char *text = doppel_recipe_text(recipe);
     /* XXH3 of "of the" */
     uint64_t hash;
     char want[100];
-    assert_int_equal(doppel_hash("xxh3", "of the", 6, 0, &hash), DOPPEL_OK);
+    assert_int_equal(doppel_hash("xxh3", doppel_slice_of("of the"), 0, &hash), DOPPEL_OK);
     snprintf(want, sizeof want, PAGE ":stop=%016llx", (unsigned long long)hash);
     assert_string_equal(text, want);
     prints(text, &one, text);
@@ -265,15 +265,15 @@ static void stop_words_are_named_by_their_hash(void **state) {
 static void stop_words_are_copied(void **state) {
     (void)state;
     char list[] = "rose is";
-    const doppel_recipe_parts parts = {.size = sizeof parts, .stop_words = list, .stop_words_length = 7};
+    const doppel_recipe_parts parts = {.size = sizeof parts, .stop_words.data = list, .stop_words.length = 7};
     doppel_recipe *recipe = parse("simhash64:words=1", &parts);
     memset(list, 'x', sizeof list);
     doppel_sketcher *sketcher;
     doppel_sketch sketch;
     assert_int_equal(doppel_sketcher_create(recipe, DOPPEL_WANT_TEXT, &sketcher, NULL), DOPPEL_OK);
-    assert_int_equal(doppel_sketcher_run(sketcher, "A rose is a rose", 16, &sketch), DOPPEL_OK);
-    assert_int_equal(sketch.text_length, 3);
-    assert_memory_equal(sketch.text, "a a", 3);
+    assert_int_equal(doppel_sketcher_run(sketcher, doppel_slice_of("A rose is a rose"), &sketch), DOPPEL_OK);
+    assert_int_equal(sketch.text.length, 3);
+    assert_memory_equal(sketch.text.data, "a a", 3);
     doppel_sketcher_free(sketcher);
     doppel_recipe_free(recipe);
 }

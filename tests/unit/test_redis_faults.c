@@ -22,11 +22,12 @@ static void make_items(doppel_item items[ITEMS]) {
     static const char *const ids[ITEMS] = {"a", "b", "c", "d", "e", "f"};
     for (size_t i = 0; i < ITEMS; i++) {
         items[i] = (doppel_item){.size = sizeof *items, .origin = {ids[i], 1}};
-        items[i].document = (doppel_document){.id = ids[i], .id_length = 1, .text = texts[i], .title = titles[i]};
-        items[i].document.text_length = strlen(texts[i]);
-        items[i].document.title_length = titles[i] ? strlen(titles[i]) : 0;
+        items[i].document =
+            (doppel_document){.id.data = ids[i], .id.length = 1, .text.data = texts[i], .title.data = titles[i]};
+        items[i].document.text.length = strlen(texts[i]);
+        items[i].document.title.length = titles[i] ? strlen(titles[i]) : 0;
         if (i % 2)
-            items[i].document.url = "http://a.example/", items[i].document.url_length = 17;
+            items[i].document.url.data = "http://a.example/", items[i].document.url.length = 17;
     }
 }
 
@@ -56,10 +57,10 @@ static doppel_status list_all(doppel_engine *engine, uint64_t *result, doppel_er
     doppel_stored_list list = {0};
     doppel_item items[ITEMS];
     make_items(items);
-    doppel_status status = doppel_engine_get(engine, "http://a.example/", 17, &list, error);
+    doppel_status status = doppel_engine_get(engine, doppel_slice_of("http://a.example/"), &list, error);
     *result = mixed(*result, list.count);
     if (status == DOPPEL_OK)
-        status = doppel_engine_similar(engine, &items[2], NULL, &list, error);
+        status = doppel_engine_find_similar(engine, &items[2], NULL, &list, error);
     *result = mixed(*result, list.count);
     if (status == DOPPEL_OK)
         status = doppel_engine_groups(engine, 10, &list, error);
@@ -88,7 +89,7 @@ static doppel_status live(uint64_t *result) {
     if (status == DOPPEL_OK)
         status = list_all(engine, result, &error);
     if (status == DOPPEL_OK)
-        status = doppel_engine_remove(engine, "a", 1, &removed, &error);
+        status = doppel_engine_remove(engine, doppel_slice_of("a"), &removed, &error);
     *result = mixed(*result, removed);
     doppel_engine_close(engine);
     assert_true(status == DOPPEL_OK || error.message[0]);

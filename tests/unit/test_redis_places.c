@@ -226,7 +226,8 @@ static void check_titles(double least) {
     for (int i = 0; i < rounds; i++) {
         double similarity = 0;
         make_titles(&seed, least, &a, &b);
-        assert_int_equal(doppel_edit_similarity(a.bytes, a.slice.length, b.bytes, b.slice.length, 0, &similarity),
+        assert_int_equal(doppel_edit_similarity((doppel_slice){a.bytes, a.slice.length},
+                                                (doppel_slice){b.bytes, b.slice.length}, 0, &similarity),
                          DOPPEL_OK);
         if (similarity < least)
             continue;

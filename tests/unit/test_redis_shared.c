@@ -16,7 +16,7 @@ static void check_text(doppel_slice slice, const char *text) {
 static doppel_stored_list get(doppel_engine *engine, const char *name) {
     doppel_stored_list list = {0};
     doppel_error error = {0};
-    if (doppel_engine_get(engine, name, strlen(name), &list, &error) != DOPPEL_OK)
+    if (doppel_engine_get(engine, doppel_slice_of(name), &list, &error) != DOPPEL_OK)
         fail_msg("%s", error.message);
     return list;
 }
@@ -42,14 +42,14 @@ static void documents_come_back_as_they_were(void **state) {
             .preset = ways[i].preset, .near = ways[i].near, .keep_text = DOPPEL_SWITCH_ON, .ttl = TTL});
         doppel_slice fields[] = {text_of("wire"), text_of("today")};
         doppel_item item = {.size = sizeof item, .origin = text_of("pages/1/7")};
-        item.document = (doppel_document){.id = "one",
-                                          .id_length = 3,
-                                          .url = "http://www.a.example/b?utm_source=x",
-                                          .url_length = 35,
-                                          .title = "A title",
-                                          .title_length = 7,
-                                          .text = words,
-                                          .text_length = strlen(words),
+        item.document = (doppel_document){.id.data = "one",
+                                          .id.length = 3,
+                                          .url.data = "http://www.a.example/b?utm_source=x",
+                                          .url.length = 35,
+                                          .title.data = "A title",
+                                          .title.length = 7,
+                                          .text.data = words,
+                                          .text.length = strlen(words),
                                           .extra = fields};
         if (doppel_engine_add(engine, &item, &verdict, &error) != DOPPEL_OK)
             fail_msg("%s", error.message);
@@ -120,7 +120,7 @@ static void the_first_of_equals_is_the_original(void **state) {
         doppel_verdict verdict = {0};
         doppel_error error = {0};
         doppel_item item = {.size = sizeof item, .fingerprint = fingerprint, .digest = digest, .restore = &restore};
-        item.document = (doppel_document){.id = ids[i], .id_length = 1};
+        item.document = (doppel_document){.id.data = ids[i], .id.length = 1};
         if (doppel_engine_add(engine, &item, &verdict, &error) != DOPPEL_OK)
             fail_msg("%s", error.message);
         assert_false(verdict.is_duplicate);
@@ -199,7 +199,8 @@ static void check_plan(int bits, int distance, uint64_t count) {
     if (doppel_recipe_parse(text, NULL, &recipe, &error) != DOPPEL_OK)
         fail_msg("%s", error.message);
     options.recipe = recipe;
-    options.distance = distance ? distance : -1;
+    options.distance = distance;
+    options.distance_zero = !distance;
     options.count = count;
     redis_do(&server, "FLUSHALL");
     doppel_engine *engine = open_memory(options);
@@ -244,13 +245,13 @@ static void far_ones_are_found_by_comparing_all(void **state) {
     assert_true(is_new(engine, "far", 0xFFFF));
     assert_true(is_new(engine, "near", 0xFF));
     assert_true(is_new(engine, "farthest", ~(uint64_t)0));
-    assert_int_equal(doppel_engine_similar(engine, &item, &options, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_find_similar(engine, &item, &options, &list, NULL), DOPPEL_OK);
     assert_int_equal(list.count, 2);
     assert_int_equal(list.stored[0].distance, 8);
     check_text(list.stored[1].id, "far");
     asked[0] = 0xFE;
     options.distance = 3;
-    assert_int_equal(doppel_engine_similar(engine, &item, &options, &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_find_similar(engine, &item, &options, &list, NULL), DOPPEL_OK);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.stored[0].distance, 1);
     doppel_stored_list_free(&list);
@@ -456,7 +457,7 @@ static void a_meta_key_that_is_spoilt_is_an_error(void **state) {
         const page p = {.id = "new", .fingerprint = {~(uint64_t)0}};
         doppel_status status[] = {try_page(engine, doppel_engine_check, &p, &a, &error),
                                   try_page(engine, doppel_engine_add, &p, &a, &error),
-                                  doppel_engine_remove(engine, "id0", 3, &removed, &error)};
+                                  doppel_engine_remove(engine, doppel_slice_of("id0"), &removed, &error)};
         for (size_t k = 0; k < sizeof status / sizeof *status; k++)
             if (status[k] != DOPPEL_OK && (status[k] != DOPPEL_ERROR_STORE || strstr(error.message, "user_function")))
                 fail_msg("%s: %d, %s", command, (int)status[k], error.message);
@@ -483,8 +484,8 @@ static size_t use_spoilt(doppel_engine *engine, uint64_t *seed) {
         snprintf(url, sizeof url, "https://a.example/%zu", i / 2);
         const page p = {
             .id = id, .url = url, .title = "the harbour bridge was opened", .fingerprint = {random_next(seed)}};
-        doppel_status status = i % 4 == 0   ? doppel_engine_remove(engine, id, strlen(id), &removed, &error)
-                               : i % 4 == 1 ? doppel_engine_get(engine, id, strlen(id), &list, &error)
+        doppel_status status = i % 4 == 0   ? doppel_engine_remove(engine, doppel_slice_of(id), &removed, &error)
+                               : i % 4 == 1 ? doppel_engine_get(engine, doppel_slice_of(id), &list, &error)
                                : i % 4 == 2 ? try_page(engine, doppel_engine_check, &p, &a, &error)
                                             : try_page(engine, doppel_engine_add, &p, &a, &error);
         doppel_stored_list_free(&list);

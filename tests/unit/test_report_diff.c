@@ -86,11 +86,11 @@ static void words_are_normalised_and_placed(void **state) {
     assert_int_equal(diff_split(&b, two, sizeof two - 1), DOPPEL_OK);
     assert_int_equal(a.words, 3);
     assert_int_equal(b.words, 4);
-    assert_int_equal(a.range[2], 5);
+    assert_int_equal(a.ranges.range[1].start, 5);
     assert_int_equal(diff_words(&a, &b, &d), DOPPEL_OK);
     assert_int_equal(d.count, 3);
     assert_int_equal(d.run[1].kind, DIFF_NEW);
-    assert_int_equal(b.range[2 * d.run[1].first], 10);
+    assert_int_equal(b.ranges.range[d.run[1].first].start, 10);
     diff_free(&d);
     diff_text_free(&a);
     diff_text_free(&b);

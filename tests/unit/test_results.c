@@ -8,11 +8,11 @@
 
 static doppel_item result_of(const char *id, const char *url, const char *title, const char *text) {
     doppel_item item = {.size = sizeof item};
-    item.document = (doppel_document){.id = id, .url = url, .title = title, .text = text};
-    item.document.id_length = id ? strlen(id) : 0;
-    item.document.url_length = url ? strlen(url) : 0;
-    item.document.title_length = title ? strlen(title) : 0;
-    item.document.text_length = text ? strlen(text) : 0;
+    item.document = (doppel_document){.id.data = id, .url.data = url, .title.data = title, .text.data = text};
+    item.document.id.length = id ? strlen(id) : 0;
+    item.document.url.length = url ? strlen(url) : 0;
+    item.document.title.length = title ? strlen(title) : 0;
+    item.document.text.length = text ? strlen(text) : 0;
     return item;
 }
 
@@ -91,8 +91,8 @@ static void a_bad_result_is_named(void **state) {
     size_t fold[2];
     char *url = malloc(70000);
     memset(url, 'u', 70000);
-    results[1].document.url = url;
-    results[1].document.url_length = 70000;
+    results[1].document.url.data = url;
+    results[1].document.url.length = 70000;
     assert_int_equal(doppel_dedupe_results(results, 2, NULL, fold, NULL, &error), DOPPEL_ERROR_INPUT);
     assert_non_null(strstr(error.message, "result 1: a URL of 70000 bytes"));
     assert_int_equal(doppel_dedupe_results(results, 2, NULL, fold, NULL, NULL), DOPPEL_ERROR_INPUT);

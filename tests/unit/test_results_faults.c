@@ -24,11 +24,11 @@ static doppel_status fold_all(const char *preset, uint64_t *result) {
     for (size_t i = 0; i < RESULTS; i++) {
         items[i] = (doppel_item){.size = sizeof *items};
         if (i % 2)
-            items[i].document.url = "http://a.example/", items[i].document.url_length = 17;
-        items[i].document.text = texts[i];
-        items[i].document.text_length = strlen(texts[i]);
-        items[i].document.title = titles[i];
-        items[i].document.title_length = titles[i] ? strlen(titles[i]) : 0;
+            items[i].document.url.data = "http://a.example/", items[i].document.url.length = 17;
+        items[i].document.text.data = texts[i];
+        items[i].document.text.length = strlen(texts[i]);
+        items[i].document.title.data = titles[i];
+        items[i].document.title.length = titles[i] ? strlen(titles[i]) : 0;
     }
     doppel_status status = doppel_dedupe_results(items, RESULTS, &options, fold, verdicts, &error);
     assert_true(status == DOPPEL_OK || error.message[0]);

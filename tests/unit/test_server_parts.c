@@ -206,9 +206,9 @@ static void test_spools(void **state) {
 static void test_index_names(void **state) {
     (void)state;
     static const char *const wrong[] = {"", ".", "..", "a/b", "A", "a.b", "a b", "\xC3\xA4"};
-    assert_true(index_name_allowed(slice_of("news-2024_x")));
+    assert_true(index_name_allowed(doppel_slice_of("news-2024_x")));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_false(index_name_allowed(slice_of(wrong[i])));
+        assert_false(index_name_allowed(doppel_slice_of(wrong[i])));
 }
 
 /* ---- errors of the engine ---- */
@@ -240,7 +240,7 @@ static void test_an_engine_that_is_never_away(void **state) {
     doppel_engine_needs needs;
     doppel_engine_stats stats;
     store_watch watch;
-    const doppel_item item = {.size = sizeof item, .document = {.text = "some words", .text_length = 10}};
+    const doppel_item item = {.size = sizeof item, .document = {.text.data = "some words", .text.length = 10}};
     doppel_verdict verdict = {0};
     (void)state;
     assert_int_equal(doppel_engine_open(NULL, NULL, &engine, NULL), DOPPEL_OK);

@@ -164,7 +164,7 @@ static void a_conversion_without_room_leaves_format_1(void **state) {
 
 static bool knows(doppel_engine *engine, const char *url) {
     doppel_verdict verdict = {0};
-    doppel_item item = {.size = sizeof item, .document = {.url = url, .url_length = strlen(url)}};
+    doppel_item item = {.size = sizeof item, .document = {.url.data = url, .url.length = strlen(url)}};
     assert_int_equal(doppel_engine_check(engine, &item, &verdict, NULL), DOPPEL_OK);
     bool known = verdict.is_duplicate && verdict.evidence.same_url;
     doppel_verdict_free(&verdict);
@@ -202,7 +202,7 @@ static void a_reader_follows_from_format_1_to_2(void **state) {
     doppel_engine *engine;
     assert_int_equal(doppel_engine_open(path, NULL, &engine, NULL), DOPPEL_OK);
     doppel_verdict verdict = {0};
-    doppel_item item = {.size = sizeof item, .document = {.url = "http://example.org/new", .url_length = 22}};
+    doppel_item item = {.size = sizeof item, .document = {.url.data = "http://example.org/new", .url.length = 22}};
     assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
     doppel_verdict_free(&verdict);
     doppel_engine_close(engine);

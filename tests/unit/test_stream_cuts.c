@@ -37,14 +37,14 @@ static void end(line *l) {
 static void add_page(line *l, const char *id, const char *url, const char *words) {
     size_t i = l->b->count++;
     doppel_document *page = &l->pages[i];
-    *page = (doppel_document){.text = words, .text_length = strlen(words)};
+    *page = (doppel_document){.text.data = words, .text.length = strlen(words)};
     if (id) {
-        page->id = id;
-        page->id_length = strlen(id);
+        page->id.data = id;
+        page->id.length = strlen(id);
     }
     if (url) {
-        page->url = url;
-        page->url_length = strlen(url);
+        page->url.data = url;
+        page->url.length = strlen(url);
     }
     record *r = &l->b->records[i];
     *r = (record){.kind = RECORD_PAGE, .document = page, .item = i, .message = &l->messages[i]};
@@ -63,7 +63,7 @@ static void add_tombstone(line *l, const char *key) {
 static void put(line *l, const char *id, const char *words) {
     const doppel_item item = {
         .size = sizeof item,
-        .document = {.id = id, .id_length = strlen(id), .text = words, .text_length = strlen(words)},
+        .document = {.id.data = id, .id.length = strlen(id), .text.data = words, .text.length = strlen(words)},
         .origin = {"before", 6}};
     doppel_verdict verdict = {0};
     assert_int_equal(doppel_engine_add(l->engine, &item, &verdict, NULL), DOPPEL_OK);
@@ -90,7 +90,7 @@ static void check_cuts(line *l, const char *expected) {
 
 static bool has(line *l, const char *id) {
     doppel_stored_list list = {0};
-    assert_int_equal(doppel_engine_get(l->engine, id, strlen(id), &list, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_engine_get(l->engine, doppel_slice_of(id), &list, NULL), DOPPEL_OK);
     bool there = list.count > 0;
     doppel_stored_list_free(&list);
     return there;

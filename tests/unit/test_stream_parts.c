@@ -100,12 +100,12 @@ static void test_ids_come_once(void **state) {
     assert_true(id_set_open(&set, 200));
     for (int i = 0; i < 200; i++) {
         int length = snprintf(names[i], sizeof names[i], "%d", i);
-        pages[i] = (doppel_document){.id = names[i], .id_length = (size_t)length};
+        pages[i] = (doppel_document){.id.data = names[i], .id.length = (size_t)length};
         assert_false(id_set_has(&set, names[i], (size_t)length));
         assert_null(id_set_add(&set, &pages[i]));
     }
     for (int i = 0; i < 200; i++) {
-        doppel_document again = {.id = names[i], .id_length = strlen(names[i])};
+        doppel_document again = {.id.data = names[i], .id.length = strlen(names[i])};
         assert_ptr_equal(id_set_add(&set, &again), &pages[i]);
         assert_true(id_set_has(&set, names[i], strlen(names[i])));
     }

@@ -117,7 +117,7 @@ static doppel_status addresses(uint64_t *result) {
     for (size_t i = sizeof start - 1; i < sizeof url; i++)
         url[i] = "zya&"[i % 4];
     size_t written;
-    doppel_status status = doppel_url_canonical(url, sizeof url, NULL, 0, to, sizeof to, &written);
+    doppel_status status = doppel_url_canonical((doppel_slice){url, sizeof url}, NULL, 0, to, sizeof to, &written);
     *result = written;
     return status == DOPPEL_ERROR_USAGE ? DOPPEL_OK : status;
 }

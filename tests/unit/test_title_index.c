@@ -74,7 +74,7 @@ static void check_find(const model *in, const doppel_titles *all, double min, co
     assert_non_null(want.similarities);
     for (size_t i = 0; i < in->count; i++)
         want.similarities[i] = -1;
-    assert_int_equal(doppel_titles_scan(all, title, length, min, note, &want), DOPPEL_OK);
+    assert_int_equal(doppel_titles_find(all, (doppel_slice){title, length}, min, note, &want), DOPPEL_OK);
     dp_title_matches found = {0};
     assert_int_equal(dp_titles_index_find(in->index, title, length, &found), DOPPEL_OK);
     size_t owners = 0;
@@ -100,7 +100,7 @@ static void check_all(const model *in, double min, size_t step) {
     doppel_titles *all;
     assert_int_equal(doppel_titles_create(&all), DOPPEL_OK);
     for (size_t i = 0; i < in->count; i++)
-        assert_int_equal(doppel_titles_add(all, in->titles[i], in->lengths[i]), DOPPEL_OK);
+        assert_int_equal(doppel_titles_add(all, (doppel_slice){in->titles[i], in->lengths[i]}), DOPPEL_OK);
     for (size_t i = 0; i < in->count; i += step)
         check_find(in, all, min, in->titles[i], in->lengths[i]);
     doppel_titles_free(all);

@@ -91,14 +91,16 @@ static void check_family(uint64_t *seed, size_t length, int kind, double min, si
         if (i % 10 == 9)
             other = random_title(seed, points, length, kind);
         lengths[i] = encode(points, other, texts[i]);
-        assert_int_equal(doppel_titles_add(titles, texts[i], lengths[i]), DOPPEL_OK);
+        assert_int_equal(doppel_titles_add(titles, (doppel_slice){texts[i], lengths[i]}), DOPPEL_OK);
     }
     struct found *found = calloc(1, sizeof *found);
-    assert_int_equal(doppel_titles_scan(titles, query, query_length, min, note, found), DOPPEL_OK);
+    assert_int_equal(doppel_titles_find(titles, (doppel_slice){query, query_length}, min, note, found), DOPPEL_OK);
     size_t next = 0;
     for (size_t i = 0; i < FAMILY; i++) {
         double similarity;
-        assert_int_equal(doppel_edit_similarity(query, query_length, texts[i], lengths[i], 0, &similarity), DOPPEL_OK);
+        assert_int_equal(doppel_edit_similarity((doppel_slice){query, query_length},
+                                                (doppel_slice){texts[i], lengths[i]}, 0, &similarity),
+                         DOPPEL_OK);
         if (!(similarity >= min))
             continue;
         assert_true(next < found->count);
@@ -145,11 +147,11 @@ static void thresholds_above_one_find_nothing(void **state) {
     doppel_titles *titles;
     struct found *found = calloc(1, sizeof *found);
     assert_int_equal(doppel_titles_create(&titles), DOPPEL_OK);
-    assert_int_equal(doppel_titles_add(titles, "same", 4), DOPPEL_OK);
-    assert_int_equal(doppel_titles_scan(titles, "same", 4, 1.01, note, found), DOPPEL_OK);
-    assert_int_equal(doppel_titles_scan(titles, "same", 4, __builtin_nan(""), note, found), DOPPEL_OK);
+    assert_int_equal(doppel_titles_add(titles, doppel_slice_of("same")), DOPPEL_OK);
+    assert_int_equal(doppel_titles_find(titles, doppel_slice_of("same"), 1.01, note, found), DOPPEL_OK);
+    assert_int_equal(doppel_titles_find(titles, doppel_slice_of("same"), __builtin_nan(""), note, found), DOPPEL_OK);
     assert_int_equal(found->count, 0);
-    assert_int_equal(doppel_titles_scan(titles, "same", 4, 1, note, found), DOPPEL_OK);
+    assert_int_equal(doppel_titles_find(titles, doppel_slice_of("same"), 1, note, found), DOPPEL_OK);
     assert_int_equal(found->count, 1);
     doppel_titles_free(titles);
     doppel_titles_free(NULL);
@@ -163,7 +165,7 @@ static doppel_titles *numbered_titles(size_t count) {
     for (size_t i = 0; i < count; i++) {
         char text[64];
         int length = snprintf(text, sizeof text, "the title of the document with number %06zu", i);
-        assert_int_equal(doppel_titles_add(titles, text, (size_t)length), DOPPEL_OK);
+        assert_int_equal(doppel_titles_add(titles, (doppel_slice){text, (size_t)length}), DOPPEL_OK);
     }
     assert_int_equal(doppel_titles_count(titles), count);
     return titles;
@@ -174,12 +176,12 @@ static void many_titles_in_order(void **state) {
     doppel_titles *titles = numbered_titles(9003);
     struct found *found = calloc(1, sizeof *found);
     const char *query = "the title of the document with number 004567";
-    assert_int_equal(doppel_titles_scan(titles, query, strlen(query), 0.5, note, found), DOPPEL_OK);
+    assert_int_equal(doppel_titles_find(titles, doppel_slice_of(query), 0.5, note, found), DOPPEL_OK);
     assert_int_equal(found->count, 9003);
     for (size_t i = 0; i < found->count; i++)
         assert_int_equal(found->numbers[i], i);
     found->count = 0;
-    assert_int_equal(doppel_titles_scan(titles, query, strlen(query), 1, note, found), DOPPEL_OK);
+    assert_int_equal(doppel_titles_find(titles, doppel_slice_of(query), 1, note, found), DOPPEL_OK);
     assert_int_equal(found->count, 1);
     assert_int_equal(found->numbers[0], 4567);
     free(found);
@@ -192,7 +194,7 @@ static void a_scan_ends_when_the_caller_says_so(void **state) {
     struct found *found = calloc(1, sizeof *found);
     found->stop_at = 3;
     const char *query = "the title of the document with number 000000";
-    assert_int_equal(doppel_titles_scan(titles, query, strlen(query), 0.5, note, found), DOPPEL_ERROR_INTERRUPTED);
+    assert_int_equal(doppel_titles_find(titles, doppel_slice_of(query), 0.5, note, found), DOPPEL_ERROR_INTERRUPTED);
     assert_int_equal(found->count, 3);
     free(found);
     doppel_titles_free(titles);
@@ -299,9 +301,9 @@ static void check_edits(const dp_banded_edits *given, const uint8_t *rows, size_
         for (size_t i = 0; i < DP_BANDED_EDITS && variant->needs <= dp_cpu_best(); i++) {
             size_t limit = given->edits[i].limit, want, distance = got.edits[i].distance;
             const char *text = (const char *)given->edits[i].text;
-            assert_int_equal(
-                doppel_levenshtein((const char *)rows, row_count, text, given->edits[i].columns, SIZE_MAX, &want),
-                DOPPEL_OK);
+            assert_int_equal(doppel_levenshtein((doppel_slice){(const char *)rows, row_count},
+                                                (doppel_slice){text, given->edits[i].columns}, SIZE_MAX, &want),
+                             DOPPEL_OK);
             assert_int_equal(distance <= limit ? distance : limit + 1, want <= limit ? want : limit + 1);
         }
         if (!variant->needs)

@@ -19,7 +19,8 @@ static const char *canonical(const char *url, size_t length, const char *base, u
     char *to = rooms[turn++ % 4];
     doppel_slice from = {base, base ? strlen(base) : 0};
     size_t written;
-    assert_int_equal(doppel_url_canonical(url, length, base ? &from : NULL, without, to, 4095, &written), DOPPEL_OK);
+    assert_int_equal(
+        doppel_url_canonical((doppel_slice){url, length}, base ? &from : NULL, without, to, 4095, &written), DOPPEL_OK);
     to[written] = 0;
     return to;
 }
@@ -174,12 +175,12 @@ static void too_little_room_is_refused(void **state) {
     const char *url = "http://a.b/x";
     char room[13] = "";
     size_t written;
-    assert_int_equal(doppel_url_canonical(url, 12, NULL, 0, room, 12, &written), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_url_canonical((doppel_slice){url, 12}, NULL, 0, room, 12, &written), DOPPEL_ERROR_USAGE);
     assert_int_equal(written, 13);
     assert_int_equal(room[0], 0);
-    assert_int_equal(doppel_url_canonical(url, 12, NULL, 0, room, 13, &written), DOPPEL_OK);
+    assert_int_equal(doppel_url_canonical((doppel_slice){url, 12}, NULL, 0, room, 13, &written), DOPPEL_OK);
     assert_memory_equal(room, "https://a.b/x", 13);
-    assert_int_equal(doppel_url_canonical(NULL, 0, NULL, 0, NULL, 0, &written), DOPPEL_OK);
+    assert_int_equal(doppel_url_canonical((doppel_slice){NULL, 0}, NULL, 0, NULL, 0, &written), DOPPEL_OK);
     assert_int_equal(written, 0);
 }
 
@@ -215,13 +216,14 @@ static void check_once_is_enough(const char *url, size_t length, const doppel_sl
     char once[1024], twice[4096];
     size_t first, second, most = 3 * (length + (base ? base->length : 0)) + 64;
     assert_true(most <= sizeof once);
-    assert_int_equal(doppel_url_canonical(url, length, base, without, once, most, &first), DOPPEL_OK);
+    assert_int_equal(doppel_url_canonical((doppel_slice){url, length}, base, without, once, most, &first), DOPPEL_OK);
     assert_true(first <= most);
-    assert_int_equal(doppel_url_canonical(once, first, NULL, without, twice, sizeof twice, &second), DOPPEL_OK);
+    assert_int_equal(doppel_url_canonical((doppel_slice){once, first}, NULL, without, twice, sizeof twice, &second),
+                     DOPPEL_OK);
     assert_int_equal(first, second);
     assert_memory_equal(once, twice, first);
     doppel_url_parts parts;
-    doppel_url_split(once, first, &parts);
+    doppel_url_split((doppel_slice){once, first}, &parts);
     assert_true(parts.domain.length <= parts.host.length && parts.host.length <= first);
 }
 
@@ -265,8 +267,11 @@ static void long_ones(void **state) {
             size_t length = (size_t)sprintf(url, "%s", starts[s]), piece = strlen(repeated[p]), written, second;
             for (; length + piece <= SIZE; length += piece)
                 memcpy(url + length, repeated[p], piece);
-            assert_int_equal(doppel_url_canonical(url, length, NULL, 0, to, 3 * length + 64, &written), DOPPEL_OK);
-            assert_int_equal(doppel_url_canonical(to, written, NULL, 0, again, 3 * written + 64, &second), DOPPEL_OK);
+            assert_int_equal(doppel_url_canonical((doppel_slice){url, length}, NULL, 0, to, 3 * length + 64, &written),
+                             DOPPEL_OK);
+            assert_int_equal(
+                doppel_url_canonical((doppel_slice){to, written}, NULL, 0, again, 3 * written + 64, &second),
+                DOPPEL_OK);
             assert_int_equal(written, second);
             assert_memory_equal(to, again, written);
         }
@@ -278,7 +283,7 @@ static void long_ones(void **state) {
 
 static void check_split(const char *url, const char *host, const char *domain, const char *path) {
     doppel_url_parts parts;
-    doppel_url_split(url, strlen(url), &parts);
+    doppel_url_split(doppel_slice_of(url), &parts);
     assert_int_equal(parts.host.length, strlen(host));
     assert_memory_equal(parts.host.data, host, strlen(host));
     assert_int_equal(parts.domain.length, strlen(domain));

@@ -14,7 +14,8 @@ static doppel_slice slice(const char *text) {
     return (doppel_slice){text, text ? strlen(text) : 0};
 }
 
-static void set(doppel_verdict *v, dp_reason reason, const doppel_evidence *e, const char *id, const char *original) {
+static void set(doppel_verdict *v, doppel_reason reason, const doppel_evidence *e, const char *id,
+                const char *original) {
     assert_int_equal(dp_verdict_set(v, &rules, reason, e, (doppel_slice[]){slice(id), slice(original)}), DOPPEL_OK);
 }
 
@@ -29,7 +30,7 @@ static void a_duplicate_is_printed_whole(void **state) {
     doppel_verdict v = {0};
     doppel_evidence e = {
         .distance = 2, .similarity = 0.97, .containment = 0.99, .title_similarity = (double)NAN, .verified = true};
-    set(&v, DP_SAME_CONTENT, &e, "new", "old");
+    set(&v, DOPPEL_REASON_CONTENT, &e, "new", "old");
     assert_json(&v, false,
                 "{\"isDuplicate\":true,\"confidence\":0.97,\"reason\":\"content_hash\",\"originalId\":\"old\","
                 "\"evidence\":{\"distance\":2,\"similarity\":0.97,\"containment\":0.99,\"titleSimilarity\":null,"
@@ -50,7 +51,7 @@ static void what_is_not_known_is_null(void **state) {
     (void)state;
     doppel_verdict v = {0};
     char expected[512];
-    set(&v, DP_UNIQUE, NULL, "a", "not printed");
+    set(&v, DOPPEL_REASON_NONE, NULL, "a", "not printed");
     v.replaced = true;
     snprintf(expected, sizeof expected,
              "{\"id\":\"a\",\"isDuplicate\":false,\"replaced\":true,\"confidence\":0,\"reason\":null,"
@@ -58,7 +59,7 @@ static void what_is_not_known_is_null(void **state) {
              unknown);
     assert_json(&v, true, expected);
     assert_null(v.original_id.data);
-    set(&v, DP_UNIQUE, NULL, NULL, NULL);
+    set(&v, DOPPEL_REASON_NONE, NULL, NULL, NULL);
     snprintf(expected, sizeof expected,
              "{\"id\":null,\"isDuplicate\":false,\"confidence\":0,\"reason\":null,\"originalId\":null,%s", unknown);
     assert_json(&v, true, expected);
@@ -71,7 +72,7 @@ static void shares_have_six_digits(void **state) {
     doppel_evidence e = dp_evidence_none();
     e.title_similarity = 12. / 13;
     e.similarity = 1e-7;
-    set(&v, DP_SAME_TITLE, &e, "a", "b");
+    set(&v, DOPPEL_REASON_TITLE, &e, "a", "b");
     static const char expected[] =
         "{\"isDuplicate\":true,\"confidence\":0.461539,\"reason\":\"title_similarity\",\"originalId\":\"b\","
         "\"evidence\":{\"distance\":null,\"similarity\":1e-07,\"containment\":null,\"titleSimilarity\":0.923077,"
@@ -90,7 +91,7 @@ static void ids_are_escaped(void **state) {
     (void)state;
     doppel_verdict v = {0};
     char text[1024];
-    set(&v, DP_SAME_URL, NULL, "a\"b\\c\n\x01\x7F\xFF\xC3\xA9\xE2\x82", "");
+    set(&v, DOPPEL_REASON_URL, NULL, "a\"b\\c\n\x01\x7F\xFF\xC3\xA9\xE2\x82", "");
     doppel_verdict_json(&v, true, text, sizeof text);
     static const char head[] = "{\"id\":\"a\\\"b\\\\c\\n\\u0001\\u007f\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD\",";
     assert_memory_equal(text, head, sizeof head - 1);
@@ -103,7 +104,7 @@ static void an_id_may_hold_any_bytes(void **state) {
     doppel_verdict v = {0};
     char text[1024];
     doppel_slice ids[] = {{"a\0b", 3}, {NULL, 0}};
-    assert_int_equal(dp_verdict_set(&v, &rules, DP_UNIQUE, NULL, ids), DOPPEL_OK);
+    assert_int_equal(dp_verdict_set(&v, &rules, DOPPEL_REASON_NONE, NULL, ids), DOPPEL_OK);
     doppel_verdict_json(&v, true, text, sizeof text);
     static const char head[] = "{\"id\":\"a\\u0000b\",";
     assert_memory_equal(text, head, sizeof head - 1);
@@ -115,7 +116,7 @@ static void any_room_is_enough(void **state) {
     (void)state;
     doppel_verdict v = {0};
     char whole[1024];
-    set(&v, DP_SAME_URL, NULL, "caf\xC3\xA9 \"x\"", "other");
+    set(&v, DOPPEL_REASON_URL, NULL, "caf\xC3\xA9 \"x\"", "other");
     size_t length = doppel_verdict_json(&v, true, whole, sizeof whole);
     assert_int_equal(strlen(whole), length);
     assert_int_equal(doppel_verdict_json(&v, true, NULL, 0), length);
@@ -134,11 +135,11 @@ static void any_room_is_enough(void **state) {
 static void memory_is_used_again(void **state) {
     (void)state;
     doppel_verdict v = {0};
-    set(&v, DP_SAME_URL, NULL, "a document with a long name", "another document with a long name");
+    set(&v, DOPPEL_REASON_URL, NULL, "a document with a long name", "another document with a long name");
     v.known = v.replaced = true;
-    char *held = v.held;
-    set(&v, DP_SAME_CONTENT, NULL, "short", "name");
-    assert_ptr_equal(v.held, held);
+    char *memory = v.memory;
+    set(&v, DOPPEL_REASON_CONTENT, NULL, "short", "name");
+    assert_ptr_equal(v.memory, memory);
     assert_memory_equal(v.id.data, "short", 5);
     assert_memory_equal(v.original_id.data, "name", 4);
     assert_false(v.known || v.replaced);
@@ -146,7 +147,7 @@ static void memory_is_used_again(void **state) {
     assert_true(v.is_duplicate);
     assert_memory_equal(v.original_id.data, "names", 5);
     doppel_verdict_free(&v);
-    assert_null(v.held);
+    assert_null(v.memory);
     doppel_verdict_free(&v);
     doppel_verdict_free(NULL);
 }

@@ -38,7 +38,7 @@ static void write_file(const char *path, const dp_buffer *lines, int threads) {
         size_t part = random_below(&seed, 2) ? random_below(&seed, 300) : random_below(&seed, 400000);
         if (part > lines->size - at)
             part = lines->size - at;
-        assert_int_equal(doppel_writer_write(writer, lines->data + at, part, &error), DOPPEL_OK);
+        assert_int_equal(doppel_writer_write(writer, (doppel_slice){lines->data + at, part}, &error), DOPPEL_OK);
         at += part;
     }
     assert_int_equal(doppel_writer_finish(writer, true, &error), DOPPEL_OK);
@@ -93,7 +93,7 @@ static void a_file_that_is_given_up_is_not_there(void **state) {
         doppel_writer *writer;
         const char *path = name == 1 ? in(state, "a.gz") : in(state, names[name]);
         assert_int_equal(doppel_writer_open(&writer, path, 3, NULL), DOPPEL_OK);
-        assert_int_equal(doppel_writer_write(writer, lines.data, lines.size, NULL), DOPPEL_OK);
+        assert_int_equal(doppel_writer_write(writer, (doppel_slice){lines.data, lines.size}, NULL), DOPPEL_OK);
         assert_int_equal(doppel_writer_finish(writer, false, NULL), DOPPEL_OK);
     }
     assert_int_equal(entries(*state, false), 1);
@@ -109,7 +109,7 @@ static doppel_status write_too_much(const char *path, const dp_buffer *lines, do
     assert_int_equal(doppel_writer_open(&writer, path, 2, error), DOPPEL_OK);
     doppel_status written = DOPPEL_OK;
     for (int i = 0; i < 4 && written == DOPPEL_OK; i++)
-        written = doppel_writer_write(writer, lines->data, lines->size, error);
+        written = doppel_writer_write(writer, (doppel_slice){lines->data, lines->size}, error);
     doppel_status finished = doppel_writer_finish(writer, written == DOPPEL_OK, error);
     return written != DOPPEL_OK ? written : finished;
 }
@@ -138,7 +138,7 @@ static void a_full_disk_at_the_very_end_is_reported(void **state) {
     signal(SIGXFSZ, SIG_IGN);
     for (size_t name = 0; name < 3; name++) {
         assert_int_equal(doppel_writer_open(&writer, in(state, names[name]), 2, &error), DOPPEL_OK);
-        assert_int_equal(doppel_writer_write(writer, "some text", 9, &error), DOPPEL_OK);
+        assert_int_equal(doppel_writer_write(writer, doppel_slice_of("some text"), &error), DOPPEL_OK);
         limit_files(4);
         assert_int_equal(doppel_writer_finish(writer, true, &error), DOPPEL_ERROR_IO);
         limit_files(RLIM_INFINITY);

@@ -64,8 +64,7 @@ static bool batch_options(batch_command *b) {
                 args_share(args, "similarity", &o->similarity) && args_share(args, "boilerplate", &o->boilerplate) &&
                 number_of(args, "bands", &o->bands) && number_of(args, "rows", &o->rows) &&
                 number_of(args, "distance", &o->distance);
-    if (args_text(args, "distance") && !o->distance)
-        o->distance = -1;
+    o->distance_zero = args_text(args, "distance") && !o->distance;
     o->method = (doppel_method)method;
     /* Who names a distance means fingerprints, who names bands means those. */
     if (!args_text(args, "method"))
@@ -249,7 +248,7 @@ static double found_at(const doppel_batch_stats *stats, double similarity) {
 void batch_tell_plan(const batch_command *b) {
     doppel_batch_stats stats;
     doppel_batch_get_stats(b->batch, &stats);
-    double similarity = b->options.similarity > 0 ? b->options.similarity : 0.8;
+    double similarity = doppel_batch_get_options(b->batch)->similarity;
     bool by_content = !b->options.by || b->options.by & DOPPEL_BY_CONTENT;
     if (stats.bands && by_content)
         message("%d band%s of %d row%s are expected to find %.1f %% of the pairs at similarity %g, %.4g %% at %.3g",
@@ -259,18 +258,16 @@ void batch_tell_plan(const batch_command *b) {
 
 void batch_summary(const batch_command *b, text_buffer *out) {
     doppel_batch_stats s;
+    const doppel_batch_options *used = doppel_batch_get_options(b->batch);
     doppel_batch_get_stats(b->batch, &s);
     text_put(out, "{");
-    text_member_string(out, "method", slice_of(method_name(b->options.method)));
-    text_member_string(out, "recipe", slice_of(doppel_recipe_text(b->loaded.recipe)));
+    text_member_string(out, "method", doppel_slice_of(method_name(b->options.method)));
+    text_member_string(out, "recipe", doppel_slice_of(doppel_recipe_text(b->loaded.recipe)));
     if (b->options.method == DOPPEL_METHOD_SIMHASH)
-        text_member_distance(out, "distance",
-                             b->options.distance == 0  ? 3
-                             : b->options.distance < 0 ? 0
-                                                       : b->options.distance);
+        text_member_distance(out, "distance", used->distance);
     if (s.bands)
-        text_format(out, ",\"similarity\":%g,\"bands\":%d,\"rows\":%d,\"expectedRecall\":%.4f",
-                    b->options.similarity > 0 ? b->options.similarity : 0.8, s.bands, s.rows, s.recall);
+        text_format(out, ",\"similarity\":%g,\"bands\":%d,\"rows\":%d,\"expectedRecall\":%.4f", used->similarity,
+                    s.bands, s.rows, s.recall);
     text_counts(out, &b->counts);
     text_member_count(out, "known", s.known);
     text_member_count(out, "empty", s.empty);

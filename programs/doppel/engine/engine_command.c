@@ -124,8 +124,7 @@ static bool making_options(engine_command *e) {
     o->preset = args_text(args, "preset");
     o->near = (doppel_near_by)near;
     o->distance = distance < INT_MAX ? (int)distance : INT_MAX;
-    if (args_text(args, "distance") && !distance)
-        o->distance = -1;
+    o->distance_zero = args_text(args, "distance") && !distance;
     if (args_text(args, "min-words")) {
         o->min_words = args_number(args, "min-words", 0);
         o->min_words = o->min_words ? o->min_words : 1;

@@ -23,30 +23,25 @@ typedef struct packed_head {
     size_t length[PACKED + FEED_KEYS];
 } packed_head;
 
-static doppel_slice bytes_of(const char *data, size_t length) {
-    return (doppel_slice){data, data ? length : 0};
-}
-
 doppel_status pack_document(const feed *f, const doppel_document *d, doppel_output *output) {
-    doppel_slice parts[PACKED + FEED_KEYS] = {
-        [PACK_ID] = bytes_of(d->id, d->id_length),          [PACK_URL] = bytes_of(d->url, d->url_length),
-        [PACK_TITLE] = bytes_of(d->title, d->title_length), [PACK_TEXT] = bytes_of(d->text, d->text_length),
-        [PACK_HTML] = bytes_of(d->html, d->html_length),    [PACK_CHARSET] = slice_of(d->charset),
-        [PACK_ALIAS] = bytes_of(d->alias, d->alias_length), [PACK_FILE] = slice_of(d->file)};
+    doppel_slice parts[PACKED + FEED_KEYS] = {[PACK_ID] = d->id,       [PACK_URL] = d->url,
+                                              [PACK_TITLE] = d->title, [PACK_TEXT] = d->text,
+                                              [PACK_HTML] = d->html,   [PACK_CHARSET] = doppel_slice_of(d->charset),
+                                              [PACK_ALIAS] = d->alias, [PACK_FILE] = doppel_slice_of(d->file)};
     packed_head head = {.line = d->line};
     if (f->record)
-        parts[PACK_RECORD] = bytes_of(d->record, d->record_length);
+        parts[PACK_RECORD] = d->record;
     for (size_t i = 0; i < f->key_count; i++)
         parts[PACKED + i] = d->extra[i];
     for (size_t i = 0; i < PACKED + f->key_count; i++)
         head.length[i] = parts[i].data ? parts[i].length : NONE;
-    doppel_status status = doppel_output_write(output, &head, sizeof head);
+    doppel_status status = doppel_output_write(output, (doppel_slice){(const char *)&head, sizeof head});
     for (size_t i = 0; i < PACKED + f->key_count && status == DOPPEL_OK; i++) {
         if (!parts[i].data)
             continue;
-        status = doppel_output_write(output, parts[i].data, parts[i].length);
+        status = doppel_output_write(output, parts[i]);
         if (status == DOPPEL_OK)
-            status = doppel_output_write(output, "", 1);
+            status = doppel_output_write(output, (doppel_slice){"", 1});
     }
     return status;
 }
@@ -63,23 +58,23 @@ size_t unpack_document(const feed *f, const char *bytes, doppel_document *d, dop
         }
     for (size_t i = 0; i < f->key_count; i++)
         extra[i] = parts[PACKED + i];
-    *d = (doppel_document){.id = parts[PACK_ID].data,
-                           .id_length = parts[PACK_ID].length,
-                           .url = parts[PACK_URL].data,
-                           .url_length = parts[PACK_URL].length,
-                           .title = parts[PACK_TITLE].data,
-                           .title_length = parts[PACK_TITLE].length,
-                           .text = parts[PACK_TEXT].data,
-                           .text_length = parts[PACK_TEXT].length,
-                           .html = parts[PACK_HTML].data,
-                           .html_length = parts[PACK_HTML].length,
+    *d = (doppel_document){.id.data = parts[PACK_ID].data,
+                           .id.length = parts[PACK_ID].length,
+                           .url.data = parts[PACK_URL].data,
+                           .url.length = parts[PACK_URL].length,
+                           .title.data = parts[PACK_TITLE].data,
+                           .title.length = parts[PACK_TITLE].length,
+                           .text.data = parts[PACK_TEXT].data,
+                           .text.length = parts[PACK_TEXT].length,
+                           .html.data = parts[PACK_HTML].data,
+                           .html.length = parts[PACK_HTML].length,
                            .charset = parts[PACK_CHARSET].data,
-                           .alias = parts[PACK_ALIAS].data,
-                           .alias_length = parts[PACK_ALIAS].length,
+                           .alias.data = parts[PACK_ALIAS].data,
+                           .alias.length = parts[PACK_ALIAS].length,
                            .file = parts[PACK_FILE].data,
                            .line = head.line,
-                           .record = parts[PACK_RECORD].data,
-                           .record_length = parts[PACK_RECORD].length,
+                           .record.data = parts[PACK_RECORD].data,
+                           .record.length = parts[PACK_RECORD].length,
                            .extra = extra};
     return (size_t)(p - bytes);
 }
@@ -115,28 +110,17 @@ static doppel_status leave_out(feed *f, const doppel_document *document, doppel_
     return f->input.strict ? DOPPEL_ERROR_INPUT : DOPPEL_OK;
 }
 
-/* An item that the engine would not have is given once more, alone, to hear why. */
-static doppel_status ask_again(feed *f, size_t i) {
-    doppel_error why = {0};
-    doppel_status status = f->check ? doppel_engine_check(f->cli->engine, &f->items[i], &f->verdicts[i], &why)
-                                    : doppel_engine_add(f->cli->engine, &f->items[i], &f->verdicts[i], &why);
-    if (status == DOPPEL_OK)
-        return f->told(f, &f->items[i], &f->verdicts[i]);
-    if (status == DOPPEL_ERROR_INPUT || status == DOPPEL_ERROR_USAGE)
-        return leave_out(f, &f->items[i].document, &why);
-    return fail(status, &why);
-}
-
 /* Tells the verdicts; `given` is how the batch went. What is in the engine is told, even if --strict ends the command
  * at one before. */
 static doppel_status tell_all(feed *f, doppel_status given) {
     doppel_status status = DOPPEL_OK, told = DOPPEL_OK;
     for (size_t i = 0; i < f->count && told == DOPPEL_OK; i++) {
-        bool bad = f->statuses[i] == DOPPEL_ERROR_INPUT || f->statuses[i] == DOPPEL_ERROR_USAGE;
-        if (f->statuses[i] == DOPPEL_OK)
+        doppel_error *why = &f->errors[i];
+        bool bad = why->code == DOPPEL_ERROR_INPUT || why->code == DOPPEL_ERROR_USAGE;
+        if (why->code == DOPPEL_OK)
             told = f->told(f, &f->items[i], &f->verdicts[i]);
         else if (status == DOPPEL_OK && (bad || given == DOPPEL_OK))
-            status = ask_again(f, i);
+            status = bad ? leave_out(f, &f->items[i].document, why) : fail(why->code, why);
     }
     return told != DOPPEL_OK ? told : status;
 }
@@ -146,11 +130,11 @@ static doppel_status send_batch(feed *f) {
     doppel_error error = {0};
     doppel_status given = DOPPEL_OK;
     for (size_t i = 0; i < f->count; i++)
-        f->statuses[i] = DOPPEL_ERROR_STORE;
+        f->errors[i] = (doppel_error){.code = DOPPEL_ERROR_STORE};
     if (f->count && f->check)
-        given = doppel_engine_check_batch(f->cli->engine, f->items, f->count, f->verdicts, f->statuses, &error);
+        given = doppel_engine_check_batch(f->cli->engine, f->items, f->count, f->verdicts, f->errors, &error);
     else if (f->count)
-        given = doppel_engine_add_batch(f->cli->engine, f->items, f->count, f->verdicts, f->statuses, &error);
+        given = doppel_engine_add_batch(f->cli->engine, f->items, f->count, f->verdicts, f->errors, &error);
     doppel_status status = tell_all(f, given);
     f->count = 0;
     doppel_status over = f->over ? f->over(f) : DOPPEL_OK;
@@ -198,15 +182,15 @@ static doppel_status pack(void *state, const doppel_document *document, doppel_o
 }
 
 /* doppel_work.emit: whole documents, in input order. */
-static doppel_status gather(void *user, const char *bytes, size_t length) {
+static doppel_status gather(void *user, doppel_slice bytes) {
     feed *f = user;
     doppel_slice extra[FEED_KEYS];
     doppel_document document;
-    text_add(&f->packed, bytes, length);
+    text_add(&f->packed, bytes.data, bytes.length);
     if (f->packed.failed)
         return DOPPEL_ERROR_MEMORY;
-    for (size_t at = 0; at < length; f->waiting++)
-        at += unpack_document(f, bytes + at, &document, extra);
+    for (size_t at = 0; at < bytes.length; f->waiting++)
+        at += unpack_document(f, bytes.data + at, &document, extra);
     return f->live || f->waiting >= f->batch || f->packed.length >= MOST_WAITING ? drain(f) : DOPPEL_OK;
 }
 
@@ -227,9 +211,9 @@ static bool make_batch(feed *f) {
     f->batch = f->batch ? f->batch : 1;
     f->items = calloc(f->batch, sizeof *f->items);
     f->verdicts = calloc(f->batch, sizeof *f->verdicts);
-    f->statuses = calloc(f->batch, sizeof *f->statuses);
+    f->errors = calloc(f->batch, sizeof *f->errors);
     f->extra = calloc(f->batch * f->key_count + 1, sizeof *f->extra);
-    return f->items && f->verdicts && f->statuses && f->extra;
+    return f->items && f->verdicts && f->errors && f->extra;
 }
 
 int feed_run(feed *f) {
@@ -271,6 +255,6 @@ void feed_free(feed *f) {
     text_free(&f->packed);
     free(f->items);
     free(f->verdicts);
-    free(f->statuses);
+    free(f->errors);
     free(f->extra);
 }

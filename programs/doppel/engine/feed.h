@@ -40,7 +40,7 @@ typedef struct feed {
     size_t waiting;     /* and how many */
     doppel_item *items; /* the batch; all of these have `batch` places */
     doppel_verdict *verdicts;
-    doppel_status *statuses;
+    doppel_error *errors;
     doppel_slice *extra; /* key_count each */
     size_t count;
     uint64_t bad; /* left out by `turn` or the engine */

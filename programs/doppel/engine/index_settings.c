@@ -38,7 +38,7 @@ static const char *const names[SETTINGS] = {
 /* ---- writing ---- */
 
 static void put_text(text_buffer *out, const char *value) {
-    text_string(out, slice_of(value ? value : ""));
+    text_string(out, doppel_slice_of(value ? value : ""));
 }
 
 /* Rules separated by commas, as --url-keep takes them. */
@@ -71,7 +71,7 @@ static void put_setting(text_buffer *out, const doppel_engine_options *o, int wh
     case SET_RECIPE: put_text(out, doppel_recipe_text(o->recipe)); break;
     case SET_NEAR: put_text(out, o->near == DOPPEL_NEAR_DISTANCE ? "distance" : "similarity"); break;
     case SET_SIMILARITY: text_format(out, "%.15g", o->similarity); break;
-    case SET_DISTANCE: text_format(out, "%d", o->distance < 0 ? 0 : o->distance); break;
+    case SET_DISTANCE: text_format(out, "%d", o->distance); break;
     case SET_MIN_WORDS: text_format(out, "%llu", (unsigned long long)o->min_words); break;
     case SET_TITLES: put_switch(out, o->titles); break;
     case SET_TITLE_SIMILARITY: text_format(out, "%.15g", o->title_similarity); break;
@@ -152,7 +152,8 @@ static void set_options(doppel_engine_options *o, const doppel_slice *value) {
         .size = sizeof *o,
         .near = is_value(value[SET_NEAR], "distance") ? DOPPEL_NEAR_DISTANCE : DOPPEL_NEAR_SIMILARITY,
         .similarity = read_number(value[SET_SIMILARITY]),
-        .distance = is_value(value[SET_DISTANCE], "0") ? -1 : read_count(value[SET_DISTANCE]),
+        .distance = read_count(value[SET_DISTANCE]),
+        .distance_zero = is_value(value[SET_DISTANCE], "0"),
         .min_words = (uint64_t)read_count(value[SET_MIN_WORDS]),
         .titles = read_switch(value[SET_TITLES]),
         .title_similarity = read_number(value[SET_TITLE_SIMILARITY]),
@@ -173,7 +174,7 @@ bool read_settings(settings *s, const char *record, size_t length) {
     doppel_document *parsed = NULL;
     doppel_error error = {0};
     *s = (settings){0};
-    if (doppel_document_parse(record, length, &options, &parsed, &error) != DOPPEL_OK) {
+    if (doppel_document_parse((doppel_slice){record, length}, &options, &parsed, &error) != DOPPEL_OK) {
         message_error(&error);
         return false;
     }

@@ -2,7 +2,6 @@
 #include "engine/verdicts.h"
 
 #include "common/message.h"
-#include "common/reasons.h"
 #include "common/stored_json.h"
 #include "engine/feed.h"
 #include "shared/outputs.h"
@@ -17,8 +16,8 @@ typedef struct verdict_job {
     feed feed; /* first: the feed's calls get it */
     engine_command cli;
     writer out;
-    text_buffer line;                     /* a verdict as JSON */
-    uint64_t documents, by[REASON_KINDS]; /* by: duplicates by reason */
+    text_buffer line;                       /* a verdict as JSON */
+    uint64_t documents, by[DOPPEL_REASONS]; /* by: duplicates by reason */
     uint64_t known, known_unique, replaced;
     uint64_t named; /* documents that --id was given to */
     bool unheard;   /* the reader of stdout has gone away */
@@ -44,8 +43,8 @@ static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *
         f->code = EXIT_USAGE;
         return FEED_END;
     }
-    item->document.id = id;
-    item->document.id_length = strlen(id);
+    item->document.id.data = id;
+    item->document.id.length = strlen(id);
     return FEED_TAKE;
 }
 
@@ -67,7 +66,7 @@ static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
     job->known_unique += verdict->known && !verdict->is_duplicate;
     job->replaced += verdict->replaced;
     if (verdict->is_duplicate)
-        job->by[reason_of(verdict->reason)]++;
+        job->by[verdict->reason]++;
 }
 
 static doppel_status write_line(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
@@ -91,7 +90,7 @@ static doppel_status flush_lines(feed *f) {
 /* ---- the end ---- */
 
 static uint64_t all_duplicates(const verdict_job *job) {
-    return job->by[REASON_URL] + job->by[REASON_CONTENT] + job->by[REASON_TITLE];
+    return job->by[DOPPEL_REASON_URL] + job->by[DOPPEL_REASON_CONTENT] + job->by[DOPPEL_REASON_TITLE];
 }
 
 /* With --output: in a sentence on stderr, and with --json on stdout. */
@@ -106,19 +105,19 @@ static int tell_summary(const verdict_job *job, int code) {
         snprintf(known, sizeof known, "%llu already there, ", (unsigned long long)job->known_unique);
     message("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title)", documents,
             documents == 1 ? "" : "s", documents - duplicates - job->known_unique, known, duplicates,
-            duplicates == 1 ? "" : "s", (unsigned long long)job->by[REASON_URL],
-            (unsigned long long)job->by[REASON_CONTENT], (unsigned long long)job->by[REASON_TITLE]);
+            duplicates == 1 ? "" : "s", (unsigned long long)job->by[DOPPEL_REASON_URL],
+            (unsigned long long)job->by[DOPPEL_REASON_CONTENT], (unsigned long long)job->by[DOPPEL_REASON_TITLE]);
     if (!args_flag(args, "json"))
         return code;
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "index", slice_of(job->cli.path));
+    text_member_string(&out, "index", doppel_slice_of(job->cli.path));
     text_counts(&out, &job->feed.counts);
     text_member_count(&out, "unique", documents - duplicates);
     text_member_count(&out, "duplicates", duplicates);
-    text_member_count(&out, "byUrl", job->by[REASON_URL]);
-    text_member_count(&out, "byContent", job->by[REASON_CONTENT]);
-    text_member_count(&out, "byTitle", job->by[REASON_TITLE]);
+    text_member_count(&out, "byUrl", job->by[DOPPEL_REASON_URL]);
+    text_member_count(&out, "byContent", job->by[DOPPEL_REASON_CONTENT]);
+    text_member_count(&out, "byTitle", job->by[DOPPEL_REASON_TITLE]);
     text_member_count(&out, "known", job->known);
     text_member_count(&out, "replaced", job->replaced);
     text_put(&out, "}\n");

@@ -17,17 +17,16 @@ doppel_status diff_split(diff_text *split, const char *text, size_t length) {
     doppel_recipe *recipe = NULL;
     doppel_sketcher *sketcher = NULL;
     doppel_sketch sketch;
-    size_t ranges = 0;
     *split = (diff_text){.text = text, .length = length};
     doppel_status status = doppel_recipe_parse("simhash64:words=1", NULL, &recipe, NULL);
     if (status == DOPPEL_OK)
         status = doppel_sketcher_create(recipe, DOPPEL_WANT_FEATURES, &sketcher, NULL);
     if (status == DOPPEL_OK)
-        status = doppel_sketcher_run(sketcher, text, length, &sketch);
+        status = doppel_sketcher_run(sketcher, (doppel_slice){text, length}, &sketch);
     if (status == DOPPEL_OK)
-        status = doppel_word_ranges(recipe, text, length, &split->range, &ranges);
+        status = doppel_ranges_find(recipe, (doppel_slice){text, length}, &split->ranges);
     if (status == DOPPEL_OK) {
-        split->words = sketch.features < ranges ? (size_t)sketch.features : ranges;
+        split->words = sketch.features < split->ranges.count ? (size_t)sketch.features : split->ranges.count;
         split->hash = malloc(split->words * sizeof *split->hash + 1);
         if (!split->hash)
             status = DOPPEL_ERROR_MEMORY;
@@ -40,7 +39,7 @@ doppel_status diff_split(diff_text *split, const char *text, size_t length) {
 }
 
 void diff_text_free(diff_text *split) {
-    free(split->range);
+    doppel_ranges_free(&split->ranges);
     free(split->hash);
 }
 

@@ -8,7 +8,7 @@
 typedef struct diff_text {
     const char *text;
     size_t length;
-    uint64_t *range; /* two a word */
+    doppel_ranges ranges; /* of the words */
     uint64_t *hash;
     size_t words;
 } diff_text;

@@ -325,7 +325,7 @@ static void write_method(const report *r, html *page) {
     row_begin(page, "Method");
     switch (o->method) {
     case DOPPEL_METHOD_SIMHASH:
-        html_format(page, "simhash: fingerprints that differ in at most %d bits", o->distance < 0 ? 0 : o->distance);
+        html_format(page, "simhash: fingerprints that differ in at most %d bits", o->distance);
         break;
     case DOPPEL_METHOD_EXACT: html_put(page, "exact: the same words"); break;
     case DOPPEL_METHOD_MINHASH: html_format(page, "minhash: similarity of at least %g, verified", o->similarity); break;

@@ -2,8 +2,6 @@
  * the inputs once more, the texts of these and the hosts of all that are in groups. */
 #include "report/report.h"
 
-#include "common/reasons.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +52,9 @@ static size_t step_of(double similarity) {
 
 static void count_removed(report_figures *f, const doppel_near *near) {
     f->removed++;
-    switch (reason_of(near->reason)) {
-    case REASON_URL: f->by_url++; return;
-    case REASON_TITLE: f->by_title++; return;
+    switch (near->reason) {
+    case DOPPEL_REASON_URL: f->by_url++; return;
+    case DOPPEL_REASON_TITLE: f->by_title++; return;
     default: break;
     }
     if (is_identical(near))
@@ -227,24 +225,25 @@ static doppel_status take_shown(text_reading *in, shown_document *shown, const d
     doppel_status status = doppel_document_text(in->pages, d, in->r->options->content, &page);
     if (status != DOPPEL_OK)
         return status;
-    bool copied = copy_text(page.text ? page.text : "", page.text_length, MOST_TEXT, &shown->text, &shown->text_length);
-    if (copied && page.title)
-        copied = copy_text(page.title, page.title_length, MOST_TITLE, &shown->title, &shown->title_length);
-    shown->text_cut = shown->text_length < page.text_length;
-    shown->title_cut = page.title && shown->title_length < page.title_length;
-    if (copied && d->url)
-        copied = copy_text(d->url, d->url_length, MOST_URL, &shown->url, &shown->url_length);
+    bool copied =
+        copy_text(page.text.data ? page.text.data : "", page.text.length, MOST_TEXT, &shown->text, &shown->text_length);
+    if (copied && page.title.data)
+        copied = copy_text(page.title.data, page.title.length, MOST_TITLE, &shown->title, &shown->title_length);
+    shown->text_cut = shown->text_length < page.text.length;
+    shown->title_cut = page.title.data && shown->title_length < page.title.length;
+    if (copied && d->url.data)
+        copied = copy_text(d->url.data, d->url.length, MOST_URL, &shown->url, &shown->url_length);
     shown->found = copied;
     return copied ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 /* The document of a record. One that was made of another format has the usual keys, whatever those of JSONL are. */
 static doppel_status parse(text_reading *in, doppel_slice record, doppel_document **d) {
-    doppel_status status = doppel_document_parse(record.data, record.length, in->r->options->input, d, in->error);
-    if (status != DOPPEL_OK || (*d)->text_length || (*d)->html)
+    doppel_status status = doppel_document_parse(record, in->r->options->input, d, in->error);
+    if (status != DOPPEL_OK || (*d)->text.length || (*d)->html.data)
         return status;
     doppel_document_free(*d);
-    return doppel_document_parse(record.data, record.length, NULL, d, in->error);
+    return doppel_document_parse(record, NULL, d, in->error);
 }
 
 /* doppel_batch_write */
@@ -259,7 +258,7 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
     doppel_status status = parse(in, record, &d);
     if (status != DOPPEL_OK)
         return status;
-    if (d->url && !hosts_add(&r->hosts, near->b, d->url, d->url_length))
+    if (d->url.data && !hosts_add(&r->hosts, near->b, d->url.data, d->url.length))
         status = DOPPEL_ERROR_MEMORY;
     while (in->at < in->count && in->shown[in->at]->near.b < near->b)
         in->at++;

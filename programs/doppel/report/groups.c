@@ -1,7 +1,6 @@
 /* groups.c - the largest groups: what is kept, and how copies differ from it, word by word. */
 #include "report/report.h"
 
-#include "common/reasons.h"
 #include "report/diff.h"
 
 #include <math.h>
@@ -25,7 +24,8 @@ static bool is_space(char c) {
 
 /* Words [first, end) with what stands between and behind them, up to the next one; white space behind `close`. */
 static void write_words(html *page, const diff_text *t, size_t first, size_t end, const char *tags[2]) {
-    size_t from = first ? t->range[2 * first] : 0, to = end < t->words ? t->range[2 * end] : t->length;
+    size_t from = first ? t->ranges.range[first].start : 0,
+           to = end < t->words ? t->ranges.range[end].start : t->length;
     size_t last = to;
     if (first >= end)
         return;
@@ -124,9 +124,9 @@ static void write_kept(report *r, html *page, const shown_document *kept, const 
 }
 
 static const char *name_of_reason(const doppel_near *near) {
-    switch (reason_of(near->reason)) {
-    case REASON_URL: return "the same address";
-    case REASON_TITLE: return "nearly the same title";
+    switch (near->reason) {
+    case DOPPEL_REASON_URL: return "the same address";
+    case DOPPEL_REASON_TITLE: return "nearly the same title";
     default: return "similar content";
     }
 }

@@ -78,9 +78,10 @@ bool hosts_add(report_hosts *hosts, uint64_t document, const char *url, size_t l
     size_t room = 3 * length + 64, written;
     char *canonical = malloc(room);
     doppel_url_parts parts;
-    bool good = canonical && doppel_url_canonical(url, length, NULL, 0, canonical, room, &written) == DOPPEL_OK;
+    bool good =
+        canonical && doppel_url_canonical((doppel_slice){url, length}, NULL, 0, canonical, room, &written) == DOPPEL_OK;
     if (good) {
-        doppel_url_split(canonical, written, &parts);
+        doppel_url_split((doppel_slice){canonical, written}, &parts);
         good = !parts.host.length || note_host(hosts, document, parts.host);
     }
     free(canonical);

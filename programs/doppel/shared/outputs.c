@@ -43,11 +43,11 @@ static doppel_status write_all(int file, const char *name, const char *bytes, si
     return DOPPEL_OK;
 }
 
-doppel_status write_stdout(void *user, const char *bytes, size_t length) {
+doppel_status write_stdout(void *user, doppel_slice bytes) {
     (void)user;
     if (isatty(STDOUT_FILENO))
         progress_clear();
-    return write_all(STDOUT_FILENO, "stdout", bytes, length);
+    return write_all(STDOUT_FILENO, "stdout", bytes.data, bytes.length);
 }
 
 int finish_stdout(int code) {
@@ -76,14 +76,14 @@ int finish_text(text_buffer *t, int code) {
 }
 
 doppel_status write_id(const doppel_document *document, doppel_output *output) {
-    const char *p = document->id;
-    size_t left = document->id_length;
+    const char *p = document->id.data;
+    size_t left = document->id.length;
     doppel_status status = DOPPEL_OK;
     while (left && status == DOPPEL_OK) {
         safe_escape escape;
         size_t run = safe_run(p, left, true, &escape), taken = run ? run : escape.taken;
-        status =
-            run ? doppel_output_write(output, p, run) : doppel_output_write(output, escape.text, strlen(escape.text));
+        status = run ? doppel_output_write(output, (doppel_slice){p, run})
+                     : doppel_output_write(output, doppel_slice_of(escape.text));
         p += taken;
         left -= taken;
     }
@@ -123,8 +123,8 @@ doppel_status writer_flush(writer *w) {
     if (!length)
         return DOPPEL_OK;
     if (!w->file)
-        return write_stdout(NULL, w->bytes, length);
-    doppel_status status = doppel_writer_write(w->file, w->bytes, length, &error);
+        return write_stdout(NULL, (doppel_slice){w->bytes, length});
+    doppel_status status = doppel_writer_write(w->file, (doppel_slice){w->bytes, length}, &error);
     if (status == DOPPEL_OK)
         return DOPPEL_OK;
     message_error(&error);

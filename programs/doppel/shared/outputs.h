@@ -22,7 +22,7 @@
     }
 
 /* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
-doppel_status write_stdout(void *user, const char *bytes, size_t length);
+doppel_status write_stdout(void *user, doppel_slice bytes);
 
 /* Ends writing to stdout: `code`, or EXIT_STORE when it could not be written (not when the reader has gone away). */
 int finish_stdout(int code);

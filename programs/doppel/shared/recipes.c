@@ -65,9 +65,9 @@ static int load_parts(const cli_args *args, loaded_recipe *loaded, doppel_recipe
     const char *stop_words = args_text(args, "stop-words"), *table = args_text(args, "df");
     doppel_error error;
     *parts = (doppel_recipe_parts){.size = sizeof *parts};
-    if (stop_words && !(loaded->stop_words = read_whole(stop_words, &parts->stop_words_length)))
+    if (stop_words && !(loaded->stop_words = read_whole(stop_words, &parts->stop_words.length)))
         return EXIT_INPUT;
-    parts->stop_words = loaded->stop_words;
+    parts->stop_words.data = loaded->stop_words;
     if (table && doppel_df_open(table, &loaded->df, &error) != DOPPEL_OK) {
         message_error(&error);
         return EXIT_STORE;
