@@ -44,6 +44,24 @@ dp_bits dp_order_undo(const dp_order *order, dp_bits value);
 /* The same as apply for many, one or two words each; `to` may be `from`. */
 void dp_order_apply_many(const dp_order *order, const uint64_t *from, size_t count, uint64_t *to);
 
+/* ---- entries to be sorted ---- */
+
+/* Entries as numbers one after the other: the value (low half first, two words for 128 bits), the owner and, with
+ * `timed`, the time of expiry. */
+typedef struct dp_items {
+    uint64_t *item;
+    uint64_t count;
+    int bits;
+    bool timed;
+} dp_items;
+
+static inline size_t dp_item_words(const dp_items *items) {
+    return (items->bits > 64 ? 3U : 2U) + (items->timed ? 1U : 0U);
+}
+
+/* run_build.c: sorts by value, then owner; of several alike the last stays. `scratch` has room for all of them. */
+void dp_items_sort(dp_items *items, uint64_t *scratch);
+
 /* ---- layouts: layout.c ---- */
 
 enum { DP_MAX_TABLES = DOPPEL_PLAN_TABLES, DP_MAX_CUTS = 40, DP_MAX_KEY = 30 };

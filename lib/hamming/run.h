@@ -214,22 +214,6 @@ doppel_status dp_run_prepare_dead(dp_run *run);
 
 /* ---- making ---- */
 
-/* Entries as numbers one after the other: the value (low half first, two words for 128 bits), the owner and, with
- * `timed`, the time of expiry. */
-typedef struct dp_items {
-    uint64_t *item;
-    uint64_t count;
-    int bits;
-    bool timed;
-} dp_items;
-
-static inline size_t dp_item_words(const dp_items *items) {
-    return (items->bits > 64 ? 3U : 2U) + (items->timed ? 1U : 0U);
-}
-
-/* Sorts by value, then owner; of several alike the last stays. `scratch` has room for as many words. */
-void dp_items_sort(dp_items *items, uint64_t *scratch);
-
 /* A run without tables from sorted items. */
 doppel_status dp_run_from_items(const dp_items *items, dp_run **run);
 

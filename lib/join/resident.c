@@ -13,10 +13,6 @@
 /* Positions and ids are 32 bits wide. */
 #define MOST_RESIDENT (((uint64_t)1 << 32) - 2)
 
-static size_t item_size(const dp_resident *set) {
-    return set->words * sizeof(uint64_t);
-}
-
 /* ---- reading ---- */
 
 /* The memory is too little for `count` fingerprints, which need so many bytes. */
@@ -26,170 +22,96 @@ static doppel_status too_little_memory(uint64_t count, uint64_t bytes, doppel_er
                    (unsigned long long)count, (unsigned long long)(bytes >> 20) + 1);
 }
 
-/* Building takes three copies of the fingerprints, and two numbers each. */
+/* Building takes the fingerprints with their positions, and room to sort them. */
 static doppel_status check_memory(const dp_resident *set, uint64_t count, const dp_resident_options *options,
                                   doppel_error *error) {
-    uint64_t need = count * (3 * item_size(set) + 8);
+    uint64_t need = count * 2 * (set->words + 1) * sizeof(uint64_t);
     if (count > MOST_RESIDENT)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "%llu fingerprints to hold are too many; the most is %llu",
                        (unsigned long long)count, (unsigned long long)MOST_RESIDENT);
     return need <= options->memory ? DOPPEL_OK : too_little_memory(count, need, error);
 }
 
-/* Reads all into *raw, in secret order. */
-static doppel_status read_all(dp_resident *set, dp_fingerprints *source, const dp_resident_options *options,
-                              uint64_t **raw, doppel_error *error) {
-    size_t capacity = 0, count = 1;
-    uint64_t *room = malloc(DP_FINGERPRINTS_BATCH * item_size(set));
-    doppel_status status = room ? DOPPEL_OK : dp_no_memory(error);
-    if (status == DOPPEL_OK && source->settled &&
-        (status = check_memory(set, source->count, options, error)) == DOPPEL_OK)
-        status = dp_reserve(raw, &capacity, source->count, item_size(set)) ? DOPPEL_OK : dp_no_memory(error);
-    while (status == DOPPEL_OK && count) {
+/* The items of a set that is read: fingerprints in secret order, owned by their positions. */
+typedef struct resident_items {
+    dp_items items;
+    size_t capacity;
+    uint64_t *room; /* for a batch */
+} resident_items;
+
+static doppel_status reserve_items(const dp_resident *set, resident_items *to, uint64_t count,
+                                   const dp_resident_options *options, doppel_error *error) {
+    DP_TRY(check_memory(set, count, options, error));
+    bool made = dp_reserve(&to->items.item, &to->capacity, count, (set->words + 1) * sizeof(uint64_t));
+    return made ? DOPPEL_OK : dp_no_memory(error);
+}
+
+static void add_items(const dp_resident *set, dp_items *items, const uint64_t *values, size_t count) {
+    uint64_t *item = items->item + items->count * (set->words + 1);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t word = 0; word < set->words; word++)
+            *item++ = *values++;
+        *item++ = items->count++;
+    }
+}
+
+/* Reads all. */
+static doppel_status read_items(const dp_resident *set, dp_fingerprints *source, const dp_resident_options *options,
+                                resident_items *to, doppel_error *error) {
+    if (source->settled)
+        DP_TRY(reserve_items(set, to, source->count, options, error));
+    for (size_t count = 1; count;) {
         const uint64_t *got;
         count = DP_FINGERPRINTS_BATCH;
         if (dp_stopped(options->stop))
-            status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
-        else
-            status = dp_fingerprints_next(source, room, &count, &got, error);
-        DP_THEN(status, check_memory(set, set->count + count, options, error));
-        if (status == DOPPEL_OK && !dp_reserve(raw, &capacity, set->count + count, item_size(set)))
-            status = dp_no_memory(error);
-        if (status == DOPPEL_OK && count) {
-            dp_order_apply_many(&set->order, got, count, *raw + set->count * set->words);
-            set->count += count;
-        }
+            return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+        DP_TRY(dp_fingerprints_next(source, to->room, &count, &got, error));
+        DP_TRY(reserve_items(set, to, to->items.count + count, options, error));
+        dp_order_apply_many(&set->order, got, count, to->room);
+        add_items(set, &to->items, to->room, count);
     }
-    free(room);
-    return status;
+    return DOPPEL_OK;
 }
 
-/* ---- distinct fingerprints, ascending ---- */
-
-static bool less(const uint64_t *left, const uint64_t *right, size_t words) {
-    return words == 2 && left[1] != right[1] ? left[1] < right[1] : left[0] < right[0];
-}
-
-/* One byte of numbers of 128 bits: from -> to. False, and nothing is done, when all have the same. */
-static bool sort_byte(const uint64_t *from, size_t count, uint64_t *to, int byte) {
-    size_t places[256] = {0}, next = 0;
-    int word = byte / 8, shift = byte % 8 * 8;
-    for (size_t i = 0; i < count; i++)
-        places[from[2 * i + (size_t)word] >> shift & 255]++;
-    if (places[from[word] >> shift & 255] == count)
-        return false;
-    for (int value = 0; value < 256; value++) {
-        size_t here = places[value];
-        places[value] = next;
-        next += here;
-    }
-    for (size_t i = 0; i < count; i++)
-        memcpy(to + 2 * places[from[2 * i + (size_t)word] >> shift & 255]++, from + 2 * i, 16);
-    return true;
-}
-
-static void sort128(uint64_t *numbers, size_t count, uint64_t *scratch) {
-    uint64_t *from = numbers, *to = scratch;
-    for (int byte = 0; byte < 16; byte++)
-        if (sort_byte(from, count, to, byte)) {
-            uint64_t *swapped = from;
-            from = to;
-            to = swapped;
-        }
-    if (from != numbers)
-        memcpy(numbers, from, count * 16);
-}
-
-static bool sort_values(dp_resident *set, const uint64_t *raw) {
-    size_t count = (size_t)set->count, kept = 0;
-    uint64_t *scratch = dp_big_alloc(count * item_size(set));
-    set->values = dp_big_alloc((count + 8) * item_size(set));
-    if (!scratch || !set->values) {
-        free(scratch);
-        return false;
-    }
-    if (count)
-        memcpy(set->values, raw, count * item_size(set));
-    if (count && set->words == 1)
-        dp_sort64(set->values, count, scratch);
-    else if (count)
-        sort128(set->values, count, scratch);
+static bool sort_items(dp_items *items) {
+    uint64_t *scratch = dp_big_alloc((size_t)items->count * dp_item_words(items) * sizeof *scratch + 1);
+    if (scratch)
+        dp_items_sort(items, scratch);
     free(scratch);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t *value = set->values + i * set->words;
-        if (!kept || less(value - set->words, value, set->words))
-            memmove(set->values + kept++ * set->words, value, item_size(set));
-    }
-    set->distinct = (uint32_t)kept;
-    return true;
+    return scratch != NULL;
 }
 
-/* ---- positions of each ---- */
-
-/* A way into the values by their top bits. */
-typedef struct entrance {
-    uint32_t *begins;
-    int shift, word;
-} entrance;
-
-/* About one value each: as many top bits as the count has, at most 26. */
-static bool build_entrance(const dp_resident *set, entrance *e) {
-    int bits = 1, width = set->bits > 64 ? 64 : set->bits;
-    while (bits < 26 && bits < width && set->distinct >> bits)
-        bits++;
-    e->shift = width - bits;
-    e->word = (int)set->words - 1;
-    size_t count = ((size_t)1 << bits) + 1;
-    e->begins = calloc(count + 1, sizeof *e->begins);
-    if (!e->begins)
-        return false;
-    for (size_t i = 0; i < set->distinct; i++)
-        e->begins[(set->values[i * set->words + (size_t)e->word] >> e->shift) + 1]++;
-    for (size_t i = 1; i <= count; i++)
-        e->begins[i] += e->begins[i - 1];
-    return true;
-}
-
-/* The id of a value that is there. */
-static uint32_t id_of(const dp_resident *set, const entrance *e, const uint64_t *value) {
-    uint64_t top = value[e->word] >> e->shift;
-    uint32_t low = e->begins[top], high = e->begins[top + 1];
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (less(value, set->values + (size_t)middle * set->words, set->words))
-            high = middle;
-        else
-            low = middle;
-    }
-    return low;
-}
-
-/* Counts of id stand at id + 2, their sums say at id + 1 where id begins, and are moved on from there to where it ends,
- * which is where the next begins. */
-static void fill_positions(dp_resident *set, const uint32_t *ids) {
-    uint32_t *starts = set->starts;
-    for (size_t i = 0; i < set->count; i++)
-        starts[ids[i] + 2]++;
-    for (size_t i = 1; i < (size_t)set->distinct + 2; i++)
-        starts[i] += starts[i - 1];
-    for (size_t i = 0; i < set->count; i++)
-        set->positions[starts[ids[i] + 1]++] = (uint32_t)i;
-}
-
-static bool list_positions(dp_resident *set, const uint64_t *raw) {
-    entrance e = {0};
-    size_t count = (size_t)set->count;
-    set->starts = calloc((size_t)set->distinct + 2, sizeof *set->starts);
+/* Distinct fingerprints, ascending, and the positions of each, from sorted items. */
+static bool take_items(dp_resident *set, const dp_items *items) {
+    size_t count = (size_t)items->count, words = set->words, step = words + 1;
+    set->count = items->count;
+    set->values = dp_big_alloc((count + 8) * words * sizeof *set->values);
+    set->starts = dp_big_alloc((count + 1) * sizeof *set->starts);
     set->positions = dp_big_alloc((count + 1) * sizeof *set->positions);
-    uint32_t *ids = dp_big_alloc((count + 1) * sizeof *ids);
-    bool made = set->starts && set->positions && ids && build_entrance(set, &e);
-    for (size_t i = 0; made && i < count; i++)
-        ids[i] = id_of(set, &e, raw + i * set->words);
-    if (made)
-        fill_positions(set, ids);
-    free(e.begins);
-    free(ids);
-    return made;
+    if (!set->values || !set->starts || !set->positions)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t *item = items->item + i * step;
+        if (!i || memcmp(item - step, item, words * sizeof *item)) {
+            memcpy(set->values + set->distinct * words, item, words * sizeof *item);
+            set->starts[set->distinct++] = (uint32_t)i;
+        }
+        set->positions[i] = (uint32_t)item[words];
+    }
+    set->starts[set->distinct] = (uint32_t)count;
+    return true;
+}
+
+static doppel_status read_set(dp_resident *set, dp_fingerprints *source, const dp_resident_options *options,
+                              doppel_error *error) {
+    resident_items read = {.items = {.bits = set->bits}};
+    read.room = malloc(DP_FINGERPRINTS_BATCH * set->words * sizeof *read.room);
+    doppel_status status = read.room ? read_items(set, source, options, &read, error) : dp_no_memory(error);
+    free(read.room);
+    if (status == DOPPEL_OK && !(sort_items(&read.items) && take_items(set, &read.items)))
+        status = dp_no_memory(error);
+    free(read.items.item);
+    return status;
 }
 
 /* ---- tables: planned as those of an index are, filled by counting ---- */
@@ -441,16 +363,6 @@ uint64_t dp_resident_parts_bytes(const dp_resident *set, const dp_resident_part 
 
 /* ---- all of it ---- */
 
-static doppel_status build(dp_resident *set, dp_fingerprints *source, const dp_resident_options *options,
-                           doppel_error *error) {
-    uint64_t *raw = NULL;
-    doppel_status status = read_all(set, source, options, &raw, error);
-    if (status == DOPPEL_OK && !(sort_values(set, raw) && list_positions(set, raw)))
-        status = dp_no_memory(error);
-    free(raw);
-    return status == DOPPEL_OK ? plan_tables(set, options, error) : status;
-}
-
 void dp_resident_free(dp_resident *set) {
     for (int t = 0; t < set->tables; t++) {
         free(set->table[t].flips);
@@ -472,7 +384,8 @@ doppel_status dp_resident_build(dp_resident *set, dp_fingerprints *source, const
     set->words = source->words;
     set->distance = options->distance;
     dp_order_init(&set->order, set->bits, options->secret);
-    doppel_status status = build(set, source, options, error);
+    doppel_status status = read_set(set, source, options, error);
+    DP_THEN(status, plan_tables(set, options, error));
     if (status != DOPPEL_OK)
         dp_resident_free(set);
     return status;

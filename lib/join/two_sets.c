@@ -9,11 +9,9 @@
 
 /* What came of a batch and is not given out yet. */
 typedef struct batch_result {
-    uint64_t sequence; /* number of the batch */
     doppel_pair *pairs;
     size_t count, capacity;
     uint64_t fingerprints, found, candidates; /* to be counted */
-    bool done;
 } batch_result;
 
 typedef struct stream_join {
@@ -26,18 +24,12 @@ typedef struct stream_join {
     size_t ahead_count, ahead_used;
     uint64_t total;        /* fingerprints in the stream; 0: not known */
     size_t most_pairs;     /* in a result */
-    atomic_bool over;      /* there was a failure */
-    pthread_mutex_t order; /* of what follows; nothing is read, looked up or given out under it */
-    pthread_cond_t moved;
-    batch_result *results; /* by sequence modulo their count */
+    batch_result *results; /* by slot */
     size_t result_count;
-    uint64_t next_read, next_emit; /* sequences */
-    bool emitting;
-    doppel_status status; /* the first failure */
-    doppel_error error;
-    pthread_mutex_t reading;   /* before `order`: of the stream, `position` and next_read */
+    dp_ordered ordered;        /* of batches */
+    pthread_mutex_t reading;   /* of the stream and `position` */
     uint64_t position;         /* of the next fingerprint to read */
-    doppel_join_counts counts; /* by whoever is emitting */
+    doppel_join_counts counts; /* of the thread that emits */
 } stream_join;
 
 /* What a thread works with. */
@@ -50,41 +42,25 @@ typedef struct stream_worker {
     uint8_t *parts;
     uint64_t *keys, *scratch; /* to sort the pairs of one fingerprint */
     size_t key_capacity, scratch_capacity;
-    uint64_t *room; /* for reading */
+    uint64_t *room;  /* for reading */
+    uint64_t number; /* of the batch */
     batch_result *result;
     uint64_t first; /* position of the batch */
 } stream_worker;
 
-/* ---- giving out: batches are done in any order, their pairs go out in the order of the stream ----
- *
- * The thread that finishes a batch gives it out, and those after it that are done, unless another thread is at it. */
+/* ---- giving out: batches are done in any order, their pairs go out in the order of the stream ---- */
 
-static void fail(stream_join *join, doppel_status status, const doppel_error *error) {
-    pthread_mutex_lock(&join->order);
-    if (join->status == DOPPEL_OK) {
-        join->status = status;
-        if (error)
-            join->error = *error;
-        else
-            dp_fail(&join->error, status, "%s", doppel_status_name(status));
-    }
-    atomic_store(&join->over, true);
-    pthread_cond_broadcast(&join->moved);
-    pthread_mutex_unlock(&join->order);
-}
-
-/* Gives out what the result has; by the one thread that set `emitting`, without a lock. */
-static bool emit(stream_join *join, batch_result *result) {
+/* Gives out what the result of a slot has; dp_emit. */
+static doppel_status emit(void *user, size_t slot, bool finished, doppel_error *error) {
+    stream_join *join = user;
+    batch_result *result = &join->results[slot];
     const doppel_join_options *options = &join->options;
+    (void)finished; /* both times the same: the result is empty afterwards */
     doppel_status status = DOPPEL_OK;
-    doppel_error error;
     if (result->count && options->pairs)
         status = options->pairs(result->pairs, result->count, options->user);
-    if (status != DOPPEL_OK) {
-        dp_fail(&error, status, "the callback that takes pairs says: %s", doppel_status_name(status));
-        fail(join, status, &error);
-        return false;
-    }
+    if (status != DOPPEL_OK)
+        return dp_fail(error, status, "the callback that takes pairs says: %s", doppel_status_name(status));
     join->counts.fingerprints += result->fingerprints;
     join->counts.pairs += result->found;
     join->counts.candidates += result->candidates;
@@ -92,67 +68,7 @@ static bool emit(stream_join *join, batch_result *result) {
     result->fingerprints = result->found = result->candidates = 0;
     if (options->progress)
         options->progress(join->counts.fingerprints, join->total, options->user);
-    return true;
-}
-
-/* Waits until there is a result for the next batch to read; NULL when it is over. Under `reading`. */
-static batch_result *begin_batch(stream_join *join) {
-    pthread_mutex_lock(&join->order);
-    while (!join->over && join->next_read - join->next_emit >= join->result_count)
-        pthread_cond_wait(&join->moved, &join->order);
-    batch_result *result = join->over ? NULL : &join->results[join->next_read % join->result_count];
-    if (result)
-        result->sequence = join->next_read;
-    pthread_mutex_unlock(&join->order);
-    if (result && dp_stopped(join->options.stop)) {
-        fail(join, DOPPEL_ERROR_INTERRUPTED, NULL);
-        return NULL;
-    }
-    return result;
-}
-
-/* A batch that has too many pairs gives out what it has, in its turn; false when it is over. */
-static bool flush_batch(stream_join *join, batch_result *result) {
-    pthread_mutex_lock(&join->order);
-    while (!join->over && (join->emitting || join->next_emit != result->sequence))
-        pthread_cond_wait(&join->moved, &join->order);
-    bool mine = !join->over;
-    join->emitting = join->emitting || mine;
-    pthread_mutex_unlock(&join->order);
-    if (!mine)
-        return false;
-    bool given = emit(join, result);
-    pthread_mutex_lock(&join->order);
-    join->emitting = false;
-    pthread_cond_broadcast(&join->moved);
-    pthread_mutex_unlock(&join->order);
-    return given;
-}
-
-/* The result whose turn it is, if it is done and all is well. Under `order`. */
-static batch_result *next_done(const stream_join *join) {
-    batch_result *next = &join->results[join->next_emit % join->result_count];
-    return !join->over && next->done ? next : NULL;
-}
-
-/* The batch is done; gives out all that can be. */
-static void finish_batch(stream_join *join, batch_result *result) {
-    pthread_mutex_lock(&join->order);
-    result->done = true;
-    if (!join->emitting) {
-        join->emitting = true;
-        for (batch_result *next; (next = next_done(join));) {
-            pthread_mutex_unlock(&join->order);
-            emit(join, next);
-            pthread_mutex_lock(&join->order);
-            next->done = false;
-            join->next_emit++;
-            pthread_cond_broadcast(&join->moved);
-        }
-        join->emitting = false;
-        pthread_cond_broadcast(&join->moved);
-    }
-    pthread_mutex_unlock(&join->order);
+    return DOPPEL_OK;
 }
 
 /* ---- looking up what passed the prefilter: pairs in order of (b, a) ---- */
@@ -182,13 +98,14 @@ static void worker_free(stream_worker *worker) {
 static bool no_memory(stream_worker *worker) {
     doppel_error error;
     dp_no_memory(&error);
-    fail(worker->join, DOPPEL_ERROR_MEMORY, &error);
+    dp_ordered_fail(&worker->join->ordered, DOPPEL_ERROR_MEMORY, &error);
     return false;
 }
 
 static bool add_pair(stream_worker *worker, doppel_pair pair) {
     batch_result *result = worker->result;
-    if (result->count == worker->join->most_pairs && !flush_batch(worker->join, result))
+    if (result->count == worker->join->most_pairs &&
+        dp_ordered_flush(&worker->join->ordered, worker->number) != DOPPEL_OK)
         return false;
     if (!dp_reserve(&result->pairs, &result->capacity, result->count + 1, sizeof pair))
         return no_memory(worker);
@@ -251,10 +168,10 @@ static bool add_hits(stream_worker *worker) {
 
 static bool find_group(stream_worker *worker, size_t count) {
     dp_resident_finder *finder = &worker->finder;
-    if (atomic_load_explicit(&worker->join->over, memory_order_relaxed))
+    if (dp_ordered_over(&worker->join->ordered))
         return false;
     if (dp_stopped(worker->join->options.stop)) {
-        fail(worker->join, DOPPEL_ERROR_INTERRUPTED, NULL);
+        dp_ordered_fail(&worker->join->ordered, DOPPEL_ERROR_INTERRUPTED, NULL);
         return false;
     }
     if (!dp_resident_finder_run(finder, worker->queries, worker->parts, count))
@@ -371,29 +288,31 @@ static doppel_status load_anywhere(stream_worker *worker, size_t count, doppel_e
 static bool take(stream_worker *worker, size_t *count) {
     stream_join *join = worker->join;
     doppel_error error;
+    size_t slot;
     dp_filter_batch_clear(&worker->batch);
     worker->first = join->position;
-    if (!(worker->result = begin_batch(join)))
+    if (!dp_ordered_wait(&join->ordered, &slot))
         return false;
+    worker->result = &join->results[slot];
+    if (dp_stopped(join->options.stop)) {
+        dp_ordered_fail(&join->ordered, DOPPEL_ERROR_INTERRUPTED, NULL);
+        return false;
+    }
     if (join->stream.settled) {
         uint64_t left = join->stream.count - join->position;
         *count = left < join->filter.batch ? (size_t)left : join->filter.batch;
-        join->position += *count;
     } else {
         doppel_status status = load_in_turn(worker, &error);
         if (status != DOPPEL_OK) {
-            fail(join, status, &error);
+            dp_ordered_fail(&join->ordered, status, &error);
             return false;
         }
         *count = worker->batch.count;
-        join->position += *count;
     }
-    if (!*count)
-        return false;
-    pthread_mutex_lock(&join->order);
-    join->next_read++;
-    pthread_mutex_unlock(&join->order);
-    return true;
+    join->position += *count;
+    if (*count)
+        worker->number = dp_ordered_take(&join->ordered);
+    return *count != 0;
 }
 
 static void work(stream_worker *worker) {
@@ -408,12 +327,12 @@ static void work(stream_worker *worker) {
             return;
         doppel_status status = load_anywhere(worker, count, &error);
         if (status != DOPPEL_OK) {
-            fail(join, status, &error);
+            dp_ordered_fail(&join->ordered, status, &error);
             return;
         }
         worker->result->fingerprints += count;
         look_up_batch(worker);
-        finish_batch(join, worker->result);
+        dp_ordered_finish(&join->ordered, worker->number);
     }
 }
 
@@ -424,7 +343,7 @@ static void thread_main(void *user, size_t thread) {
     if (worker && worker_init(worker, join))
         work(worker);
     else
-        fail(join, DOPPEL_ERROR_MEMORY, NULL);
+        dp_ordered_fail(&join->ordered, DOPPEL_ERROR_MEMORY, NULL);
     if (worker)
         worker_free(worker);
     free(worker);
@@ -460,12 +379,15 @@ static doppel_status look_ahead(stream_join *join, uint64_t *memory, uint64_t *e
     return status;
 }
 
-static bool create_results(stream_join *join, uint64_t memory) {
-    join->result_count = 4 * join->threads;
-    join->results = calloc(join->result_count, sizeof *join->results);
-    uint64_t share = memory / join->result_count / sizeof(doppel_pair);
+static doppel_status create_results(stream_join *join, uint64_t memory, doppel_error *error) {
+    size_t count = 4 * join->threads;
+    uint64_t share = memory / count / sizeof(doppel_pair);
     join->most_pairs = share < 256 ? 256 : share > MOST_PAIRS ? MOST_PAIRS : (size_t)share;
-    return join->results != NULL;
+    join->results = calloc(count, sizeof *join->results);
+    if (!join->results || dp_ordered_init(&join->ordered, count, emit, join) != DOPPEL_OK)
+        return dp_no_memory(error);
+    join->result_count = count;
+    return DOPPEL_OK;
 }
 
 /* Shares the memory: the resident set takes what it needs, of the rest an eighth is for pairs. */
@@ -490,7 +412,7 @@ static doppel_status set_up(stream_join *join, const doppel_source *a, int dista
         return dp_no_memory(error);
     if (join->total && join->total / join->filter.batch < join->threads)
         join->threads = (size_t)(join->total / join->filter.batch) + 1; /* no more than there are batches */
-    return create_results(join, rest / 8) ? DOPPEL_OK : dp_no_memory(error);
+    return create_results(join, rest / 8, error);
 }
 
 static void free_all(stream_join *join) {
@@ -501,8 +423,6 @@ static void free_all(stream_join *join) {
     dp_prefilter_free(&join->filter);
     dp_resident_free(&join->set);
     dp_fingerprints_close(&join->stream);
-    pthread_cond_destroy(&join->moved);
-    pthread_mutex_destroy(&join->order);
     pthread_mutex_destroy(&join->reading);
 }
 
@@ -512,13 +432,9 @@ static doppel_status run(stream_join *join, const doppel_source *a, int distance
     if (distance < 0 || distance > join->stream.bits)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "a distance of %d: fingerprints have %d bits", distance,
                        join->stream.bits);
-    doppel_status status = set_up(join, a, distance, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(set_up(join, a, distance, error));
     dp_run_threads(join->threads, thread_main, join);
-    if (join->status != DOPPEL_OK && error)
-        *error = join->error;
-    return join->status;
+    return dp_ordered_end(&join->ordered, error);
 }
 
 doppel_status doppel_join_sets(const doppel_source *a, const doppel_source *b, int distance,
@@ -531,8 +447,6 @@ doppel_status doppel_join_sets(const doppel_source *a, const doppel_source *b, i
     DP_TRY(dp_fingerprints_open(&join.stream, b, join.options.bits, error));
     join.threads = dp_thread_count(join.options.threads);
     pthread_mutex_init(&join.reading, NULL);
-    pthread_mutex_init(&join.order, NULL);
-    pthread_cond_init(&join.moved, NULL);
     doppel_status status = run(&join, a, distance, error);
     join.counts.all_pairs = join.counts.pairs;
     if (counts)
