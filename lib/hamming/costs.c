@@ -237,7 +237,7 @@ static int choice_radius(int blocks, int choose, int distance) {
     return radius;
 }
 
-/* The bits of the first so many blocks: what the tables of choices among them may take. */
+/* The bits of the first `blocks` blocks: what the tables of choices among them may take. */
 static dp_bits first_blocks(const dp_layout *layout, int blocks) {
     int small = layout->bits / layout->blocks, wide = layout->bits % layout->blocks;
     int bits = blocks * small + (blocks < wide ? blocks : wide);

@@ -23,7 +23,7 @@ static inline uint64_t align(uint64_t size) {
     return (size + DP_FILE_ALIGN - 1) / DP_FILE_ALIGN * DP_FILE_ALIGN;
 }
 
-/* A section as it lies in memory; `atomic`: others may write to it meanwhile, it is read number by number. */
+/* A section as it lies in memory; `atomic`: it may be written to at the same time, and is read number by number. */
 typedef struct file_part {
     const void *bytes;
     uint64_t length;
@@ -65,7 +65,7 @@ static int file_parts(const dp_run *run, file_part parts[DP_FILE_MAX_SECTIONS]) 
     int count = 0;
     uint64_t slots = dp_run_slots(run);
     for (int t = 0; t < run->layout.tables; t++) {
-        const dp_table *table = &run->table[t];
+        const dp_run_table *table = &run->table[t];
         parts[count++] = plain_part(table->directory, dp_directory_bytes(table));
         parts[count++] = plain_part(table->filter, dp_filter_bytes(run));
         parts[count++] = plain_part(table->rest, dp_rest_bytes(run, table));
@@ -500,10 +500,10 @@ doppel_status doppel_index_open(const char *path, doppel_index **index, doppel_e
 /* ---- saving: what one version holds ----
  *
  * Every run goes out as it is, and the head as a small run of its own: nothing is merged, and only the directory, the
- * dead bits and a block are held. The writer of the index may go on meanwhile, and changes dead bits and times in
+ * dead bits and a block are kept in memory. The writer of the index may go on, and changes dead bits and times in
  * place. The dead bits are therefore copied first of all, and times number by number, before their checksum is taken:
  * what was alive then is saved with a time that it had then or later. The other way round, an entry that was removed,
- * and inserted again meanwhile, would be saved with the time it had before. */
+ * and inserted again since, would be saved with the time it had before. */
 
 /* A run with its sections: where they lie in memory, and where they go. */
 typedef struct saved_run {
@@ -561,7 +561,7 @@ static void write_directory(const saved_content *c) {
     }
 }
 
-/* Acquire: whoever sees that an entry was inserted again sees its new time. */
+/* Acquire: a reader that sees an entry inserted again sees its new time. */
 static bool copy_dead(saved_run *saved) {
     const _Atomic uint64_t *dead = atomic_load_explicit(&saved->run->dead, memory_order_acquire);
     uint64_t words = (dp_run_slots(saved->run) + 63) / 64;

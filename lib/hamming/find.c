@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-typedef struct dp_finder {
+typedef struct index_finder {
     const dp_order *order;
     dp_bits query; /* reordered */
     int distance;
@@ -19,19 +19,19 @@ typedef struct dp_finder {
     bool any, count_only;
     bool done; /* nothing more is wanted */
     doppel_matches *matches;
-} dp_finder;
+} index_finder;
 
 /* An entry that was found. */
-typedef struct dp_hit {
+typedef struct index_hit {
     dp_bits value; /* reordered */
     uint64_t owner, expires;
     int distance;
-} dp_hit;
+} index_hit;
 
 /* ---- matches: collected, ordered, cut to a limit ---- */
 
 /* The numbers (one or two words each) within the distance of the query: places as the near kernels give them. */
-static size_t finder_near(const dp_finder *finder, const uint64_t *values, size_t count, uint32_t *hits) {
+static size_t near_query(const index_finder *finder, const uint64_t *values, size_t count, uint32_t *hits) {
     if (finder->order->bits <= 64)
         return dp_near64_kernel()(values, count, (uint64_t)finder->query, finder->distance, hits);
     uint64_t query[2];
@@ -66,15 +66,15 @@ static void sort_matches(doppel_matches *matches) {
     }
 }
 
-/* More than the limit is kept until it is twice as many, so that sorting costs little an entry. */
-static void cut(dp_finder *finder) {
+/* Up to twice the limit is kept before the matches are cut, so that sorting costs little per entry. */
+static void cut(index_finder *finder) {
     sort_matches(finder->matches);
     if (finder->matches->count > finder->limit)
         finder->matches->count = finder->limit;
 }
 
 /* Keeps a hit, unless it has expired. False when there is no memory. */
-static bool finder_take(dp_finder *finder, const dp_hit *hit) {
+static bool take_hit(index_finder *finder, const index_hit *hit) {
     doppel_matches *matches = finder->matches;
     if (finder->now && hit->expires && hit->expires <= finder->now)
         return true;
@@ -109,7 +109,7 @@ enum { PROBES = 64, SOURCES = 64, LINES_AHEAD = 64, CHUNK = 1024, WAITING = 64, 
 /* A table of a run that is probed. */
 typedef struct probed {
     const dp_run *run;
-    const dp_table *table;
+    const dp_run_table *table;
     const dp_schedule *schedule;
     int order; /* in the schedule */
     dp_bits arranged;
@@ -130,7 +130,7 @@ typedef struct waiting {
 } waiting;
 
 typedef struct batch {
-    dp_finder *finder;
+    index_finder *finder;
     int sources, probes, waits;
     probed source[SOURCES];
     probe probe[PROBES];
@@ -139,16 +139,16 @@ typedef struct batch {
 
 /* ---- buckets ---- */
 
-static doppel_status take_position(dp_finder *finder, const dp_run *run, uint64_t position, dp_bits difference) {
+static doppel_status take_position(index_finder *finder, const dp_run *run, uint64_t position, dp_bits difference) {
     dp_owners owners;
     DP_TRY(dp_run_owners(run, position, &owners));
-    dp_hit hit = {.value = finder->query ^ difference, .distance = dp_bits_count(difference)};
+    index_hit hit = {.value = finder->query ^ difference, .distance = dp_bits_count(difference)};
     for (uint64_t i = 0; i < owners.count && !finder->done; i++) {
         if (dp_run_is_dead(run, owners.slot + i))
             continue;
         hit.owner = owners.owner[i];
         hit.expires = dp_run_expires(run, owners.slot + i);
-        if (!finder_take(finder, &hit))
+        if (!take_hit(finder, &hit))
             return DOPPEL_ERROR_MEMORY;
     }
     return DOPPEL_OK;
@@ -166,7 +166,7 @@ static bool found_before(const probed *source, dp_bits difference) {
 }
 
 /* A place whose filter is near: is the whole? */
-static doppel_status check_place(dp_finder *finder, const waiting *w) {
+static doppel_status check_place(index_finder *finder, const waiting *w) {
     const probed *source = w->source;
     const dp_run *run = source->run;
     dp_bits difference = dp_run_arranged(run, source->table, w->key, w->place) ^ source->arranged;
@@ -263,7 +263,7 @@ static doppel_status add_probe(batch *b, const probed *source, uint64_t key, int
     return status;
 }
 
-/* The next number with as many bits set. */
+/* The next number with the same number of bits set. */
 static uint64_t next_flips(uint64_t x) {
     uint64_t low = x & -x, up = x + low;
     return (x ^ up) >> (2 + __builtin_ctzll(x)) | up;
@@ -281,7 +281,7 @@ static doppel_status probe_table(batch *b, const probed *source) {
     return status;
 }
 
-static doppel_status scan_run(dp_finder *finder, const dp_run *run) {
+static doppel_status scan_run(index_finder *finder, const dp_run *run) {
     uint64_t values[2 * SCAN], bucket = 0;
     size_t words = run->bits > 64 ? 2 : 1;
     finder->matches->candidates += run->count;
@@ -289,7 +289,7 @@ static doppel_status scan_run(dp_finder *finder, const dp_run *run) {
         uint64_t count = run->count - from < SCAN ? run->count - from : SCAN;
         uint32_t hits[SCAN + 16];
         doppel_status status = dp_run_values(run, from, count, &bucket, values);
-        size_t found = status == DOPPEL_OK ? finder_near(finder, values, (size_t)count, hits) : 0;
+        size_t found = status == DOPPEL_OK ? near_query(finder, values, (size_t)count, hits) : 0;
         for (size_t i = 0; i < found && status == DOPPEL_OK && !finder->done; i++)
             status = take_position(finder, run, from + hits[i],
                                    dp_bits_load(values + hits[i] * words, run->bits) ^ finder->query);
@@ -299,17 +299,17 @@ static doppel_status scan_run(dp_finder *finder, const dp_run *run) {
     return DOPPEL_OK;
 }
 
-static doppel_status take_from_head(dp_finder *finder, const dp_head *head, uint64_t at) {
-    dp_hit hit = {.value = dp_head_value(head, at)};
+static doppel_status take_from_head(index_finder *finder, const dp_head *head, uint64_t at) {
+    index_hit hit = {.value = dp_head_value(head, at)};
     hit.distance = dp_bits_count(hit.value ^ finder->query);
     if (hit.distance > finder->distance || atomic_load_explicit(&head->dead[at], memory_order_acquire))
         return DOPPEL_OK;
     hit.owner = head->owners[at];
     hit.expires = atomic_load_explicit(&head->expires[at], memory_order_relaxed);
-    return finder_take(finder, &hit) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    return take_hit(finder, &hit) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-static doppel_status find_in_head(dp_finder *finder, const dp_head *head) {
+static doppel_status find_in_head(index_finder *finder, const dp_head *head) {
     uint64_t all = atomic_load_explicit(&head->count, memory_order_acquire);
     finder->matches->candidates += all;
     for (uint64_t from = 0; from < all && !finder->done; from += CHUNK) {
@@ -381,7 +381,7 @@ static doppel_status find_in_run(batch *b, const dp_run *run) {
         }
         int t = schedule->table[i];
         probed *source = &b->source[b->sources++];
-        const dp_table *table = &run->table[t];
+        const dp_run_table *table = &run->table[t];
         *source = (probed){.run = run, .table = table, .schedule = schedule, .order = i};
         source->arranged = arrange(&run->layout.table[t], run->bits, b->finder->query);
         source->apart = run->bits - table->key_bits >= dp_filter_bits(run->bits);
@@ -391,7 +391,7 @@ static doppel_status find_in_run(batch *b, const dp_run *run) {
 }
 
 /* Looks through a version: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
-static doppel_status finder_run(dp_finder *finder, const dp_version *version) {
+static doppel_status find_in_version(index_finder *finder, const dp_version *version) {
     batch b;
     b.finder = finder;
     b.sources = b.probes = b.waits = 0;
@@ -419,16 +419,16 @@ doppel_status doppel_index_find(const doppel_index *index, const uint64_t *finge
                        index->bits, index->bits);
     if (!dp_index_has_width(index, fingerprint))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "the fingerprint has bits beyond the %d of the index", index->bits);
-    dp_finder finder = {.order = &index->order,
-                        .query = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits)),
-                        .distance = distance,
-                        .now = options.now,
-                        .limit = options.limit,
-                        .any = options.any,
-                        .count_only = options.count_only,
-                        .matches = matches};
+    index_finder finder = {.order = &index->order,
+                           .query = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits)),
+                           .distance = distance,
+                           .now = options.now,
+                           .limit = options.limit,
+                           .any = options.any,
+                           .count_only = options.count_only,
+                           .matches = matches};
     dp_pinned pinned = dp_index_pin(index);
-    doppel_status status = finder_run(&finder, pinned.version);
+    doppel_status status = find_in_version(&finder, pinned.version);
     dp_index_unpin(pinned);
     if (status != DOPPEL_OK)
         return dp_index_explain(index, status, error);
@@ -442,7 +442,7 @@ doppel_status doppel_index_find(const doppel_index *index, const uint64_t *finge
 
 /* ---- the index as a whole ---- */
 
-/* Numbers of a run are read so many at a time. */
+/* The number of fingerprints of a run that are read at a time. */
 enum { STRETCH = 512 };
 
 /* The newest entries are looked through: a reader has no hash of them. */

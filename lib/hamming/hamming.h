@@ -29,8 +29,8 @@ static inline int dp_bits_count(dp_bits value) {
 
 /* ---- the secret order of bits: order.c ---- */
 
-/* A butterfly of exchanges: stage s swaps bit i with bit i + 2^s where bit i of the stage's mask says so. Whoever does
- * not know the masks cannot choose which bits share a block. Distances do not change. */
+/* A butterfly of exchanges: stage s swaps bit i with bit i + 2^s where bit i of the stage's mask says so. Without
+ * the masks nobody can choose which bits share a block. Distances do not change. */
 enum { DP_ORDER_STAGES = 7 };
 typedef struct dp_order {
     int bits;
@@ -112,7 +112,7 @@ int dp_plan_join(uint64_t count, int distance, int bits);
 
 /* ---- costs: what a find costs, by arithmetic (costs.c) ---- */
 
-/* Fingerprints within so many bits of one of `bits` bits: the sum of the binomials. */
+/* The number of fingerprints of `bits` bits within `radius` bits of one of them: the sum of the binomials. */
 double dp_ball(int bits, int radius);
 
 /* An owner, and a bit that says whether there are more: what an entry takes besides its tables. */
@@ -148,11 +148,12 @@ double dp_layout_bytes(const dp_layout *layout, uint64_t count);
 
 /* ---- keys near a key ---- */
 
-/* The number behind `flip` among those of `bits` bits (at most 32), the first being 0. */
+/* The number after `flip` among those of `bits` bits (at most 32), the first being 0. */
 static inline uint32_t dp_flip_after(uint32_t flip, int bits) {
     uint64_t wide = flip;
     if (flip) {
-        /* The next one with as many bits: the lowest run of ones carries, and what is left of it goes to the bottom. */
+        /* The next one with the same number of bits: the lowest run of ones carries, and what is left of it goes to the
+         * bottom. */
         uint64_t lowest = wide & (0 - wide), raised = wide + lowest;
         uint64_t next = raised | ((wide ^ raised) >> 2) / lowest;
         if (!(next >> bits))
@@ -168,7 +169,7 @@ enum { DP_JOIN_BLOCKS = 64, DP_JOIN_LEVELS = 8 };
 
 /* ---- the first block: a pass over memory ---- */
 
-/* A cell, what shares the first bits of a block, should hold about so many numbers: with its tables it stays in the
+/* A cell, what shares the first bits of a block, should hold about this many numbers: with its tables it stays in the
  * second cache, and tables of fewer would cost more than they compare. */
 enum { DP_CELL_TARGET = 2048 };
 /* More keys are too many lines to fill at once: 4096 of them are 256 KiB, with 8192 a pass takes half as long again.
@@ -177,16 +178,17 @@ enum { DP_KEY_BITS = 12, DP_MOST_KEY_BITS = 13, DP_LARGE_CELL = 1 << 15 };
 
 /* ---- the other blocks: inside the cache ---- */
 
-/* A cell is compared at once up to so many numbers a table that it would need: there the tables cost more. */
+/* Up to this many numbers for each table that it would need, a cell is compared at once: tables would cost more. */
 enum { DP_AT_ONCE = 24 };
 /* The bits a cell is split by at once, when more blocks follow: what one array on the stack holds. */
 enum { DP_SPLIT_BITS = 10 };
-/* A bucket of the crowd kernel should hold so many: with 5 of 16 places taken on average, one in 10^5 is too small. */
+/* A bucket of the crowd kernel should hold this many: with 5 of 16 places taken on average, one in 10^5 is too small.
+ */
 enum { DP_BUCKET_LOAD = 5 };
 
-/* Whether so many bits, which the blocks do not have, tell enough of a number to compare by them first: a false hit
- * costs a few times what a bucket does, so that there may be one in 16 buckets. */
-static inline bool dp_join_bits_tell(int bits, int distance) {
+/* Whether `bits` bits outside of the blocks are enough to compare numbers by first: a false hit costs a few times what
+ * a bucket does, so that one in 16 buckets may have one. */
+static inline bool dp_join_bits_suffice(int bits, int distance) {
     return dp_ball(bits, distance) / ldexp(1, bits) * DP_BUCKET_LOAD < 1.0 / 16;
 }
 
@@ -207,10 +209,10 @@ typedef struct dp_join_memory {
 } dp_join_memory;
 dp_join_memory dp_plan_join_memory(const dp_join_size *size);
 
-/* Lines and pairs get at least so many bytes, half of them each: less is more trouble than memory. */
+/* The least that lines and pairs get, in bytes, half of it each. */
 #define DP_JOIN_LEAST ((uint64_t)2 << 20)
 
-/* What a join by so many blocks (0: all with all) costs. */
+/* What a join by `blocks` blocks (0: all with all) costs. */
 double dp_join_nanoseconds(const dp_question *question, int bits, int blocks);
 
 #endif

@@ -150,7 +150,7 @@ static bool is_pinned(const doppel_index *index, const dp_version *version) {
     return false;
 }
 
-/* Frees the versions of the list that nobody reads. */
+/* Frees the retired versions that no reader has pinned. */
 static void free_retired(doppel_index *index) {
     for (dp_version **link = &index->retired; *link;) {
         dp_version *version = *link;
@@ -234,7 +234,7 @@ void doppel_index_free(doppel_index *index) {
         let_go(version);
     }
     let_go(atomic_load_explicit(&index->current, memory_order_relaxed));
-    dp_pool_free(&index->pool);
+    dp_memory_pool_free(&index->pool);
     free(index);
 }
 
@@ -259,7 +259,7 @@ static bool is_mostly_dead(const dp_run *run) {
     return dead >= DP_HEAD_ROOM && dead > dp_run_slots(run) / 2;
 }
 
-/* Whether a run has so many dead that it is to be made anew: dp_flush_head does. */
+/* Whether some run is mostly dead: flush_head makes it anew. */
 static bool is_untidy(const doppel_index *index) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
     for (int i = 0; i < version->runs; i++)
@@ -486,8 +486,8 @@ static void set_dead(dp_run *run, uint64_t slot, bool dead) {
     uint64_t bit = (uint64_t)1 << (slot % 64), word = atomic_load_explicit(&words[slot / 64], memory_order_relaxed);
     if (!(word & bit) == !dead)
         return;
-    /* There is one writer, so reading and storing need not be one step. Release: whoever sees an entry alive again sees
-     * its new time. */
+    /* There is one writer, so reading and storing need not be one step. Release: a reader that sees an entry alive
+     * again sees its new time. */
     atomic_store_explicit(&words[slot / 64], word ^ bit, memory_order_release);
     uint64_t count = atomic_load_explicit(&run->dead_count, memory_order_relaxed);
     atomic_store_explicit(&run->dead_count, dead ? count + 1 : count - 1, memory_order_relaxed);
@@ -677,7 +677,7 @@ doppel_status doppel_index_compact(doppel_index *index, doppel_error *error) {
  * others become a run, or, when they are few, go into the head. What was changed in place is noted and changed back
  * when memory runs out later, so that all are added or none. */
 
-/* So few go into the head. More than so many in one call may not fit one run together with the head. */
+/* Up to FEW go into the head. More than MOST in one call may not fit one run together with the head. */
 #define FEW ((uint64_t)DP_HEAD_ROOM / 4)
 #define MOST (DP_RUN_MOST - DP_HEAD_ROOM)
 
@@ -698,7 +698,7 @@ typedef struct changed_entry {
 typedef struct bulk_insert {
     doppel_index *index;
     dp_items items;
-    dp_area area; /* of the items */
+    dp_memory block; /* of the items */
     changed_entry *changed;
     size_t changes, room;
 } bulk_insert;
@@ -734,15 +734,15 @@ static doppel_status make_items(bulk_insert *a, const bulk_entries *g) {
     for (uint64_t i = 0; g->expires && i < g->count && !a->items.timed; i++)
         a->items.timed = g->expires[i] != 0;
     size_t bytes = g->count * dp_item_words(&a->items) * 8;
-    dp_area scratch;
-    if (!dp_area_get(&a->area, bytes))
+    dp_memory scratch;
+    if (!dp_memory_alloc(&a->block, bytes))
         return DOPPEL_ERROR_MEMORY;
-    if (!dp_area_get(&scratch, bytes))
+    if (!dp_memory_alloc(&scratch, bytes))
         return DOPPEL_ERROR_MEMORY;
-    a->items.item = a->area.data;
+    a->items.item = a->block.data;
     fill_items(a, g);
     dp_items_sort(&a->items, scratch.data);
-    dp_area_free(&scratch);
+    dp_memory_free(&scratch);
     return DOPPEL_OK;
 }
 
@@ -806,7 +806,7 @@ static doppel_status add_to_head(bulk_insert *a) {
 static doppel_status add_run(bulk_insert *a) {
     dp_run *run;
     doppel_status status = dp_run_from_items(&a->items, &run);
-    dp_area_free(&a->area);
+    dp_memory_free(&a->block);
     return status == DOPPEL_OK ? flush_head(a->index, run, false) : status;
 }
 
@@ -835,7 +835,7 @@ doppel_status doppel_index_add_batch(doppel_index *index, const uint64_t *finger
     DP_TRY(check_widths(index, &g));
     bulk_insert a = {.index = index};
     doppel_status status = add_all(&a, &g);
-    dp_area_free(&a.area);
+    dp_memory_free(&a.block);
     free(a.changed);
     return status;
 }

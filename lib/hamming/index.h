@@ -37,7 +37,7 @@ static inline dp_bits dp_head_value(const dp_head *head, uint64_t i) {
     return dp_bits_load(head->values + (head->bits > 64 ? 2 * i : i), head->bits);
 }
 
-/* Where the writer finds an entry of the head: numbers from 1 by hash, 0 is free. Twice as many as entries. */
+/* Where the writer finds an entry of the head: numbers from 1 by hash, 0 is free. Twice the number of entries. */
 enum { DP_PLACES = 2 * DP_HEAD_ROOM };
 typedef struct dp_places {
     uint16_t place[DP_PLACES];
@@ -69,7 +69,7 @@ struct doppel_index {
     _Atomic(dp_version *) current;
     _Atomic uint64_t entries;
     dp_version *retired; /* versions that some reader may still hold; the writer's */
-    dp_pool pool;        /* of areas; the writer's */
+    dp_memory_pool pool; /* of blocks; the writer's */
     dp_places places;    /* of the head's entries; the writer's */
     dp_pin pin[DP_PINS];
 };
@@ -113,9 +113,9 @@ typedef struct dp_file_header {
     uint32_t runs;            /* in the directory */
     uint64_t secret;          /* what the order of bits was made from */
     double bytes_per_entry;   /* what runs are planned for */
-    char layout[64];          /* forced for all runs; empty: none, zeros behind */
-    uint64_t directory_size;  /* bytes, behind the header; a multiple of DP_FILE_ALIGN */
-    uint64_t data_size;       /* bytes, behind the directory */
+    char layout[64];          /* forced for all runs; empty: none; padded with zeros */
+    uint64_t directory_size;  /* bytes, after the header; a multiple of DP_FILE_ALIGN */
+    uint64_t data_size;       /* bytes, after the directory */
     uint64_t directory_check; /* XXH3 of the directory */
     char reserved[56];        /* zeros */
     uint64_t header_check;    /* XXH3 of the header before it */
@@ -133,9 +133,9 @@ enum { DP_FILE_TABLE_SECTIONS = 3, DP_FILE_OTHER_SECTIONS = 5 };
 enum { DP_FILE_IDS, DP_FILE_LISTS, DP_FILE_SHARED, DP_FILE_EXPIRES, DP_FILE_DEAD };
 enum { DP_FILE_MAX_SECTIONS = DP_FILE_TABLE_SECTIONS * DP_MAX_TABLES + DP_FILE_OTHER_SECTIONS };
 
-/* A run in the directory; its sections follow. Behind the last run stand the checksums, one a block. */
+/* A run in the directory; its sections follow. After the last run come the checksums, one a block. */
 typedef struct dp_file_run {
-    char layout[64]; /* zeros behind the name */
+    char layout[64]; /* padded with zeros */
     uint64_t count, list_count;
     uint64_t lists; /* positions with several owners */
     uint64_t sections;

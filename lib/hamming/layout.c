@@ -155,7 +155,7 @@ static int take_levels(const char *name, cut_level levels[2]) {
     return 2;
 }
 
-/* Whether a level can cut so many bits. */
+/* Whether a level can cut `bits` bits. */
 static doppel_status check_level(const char *name, const cut_level *level, int bits, doppel_error *error) {
     if (level->blocks < 1 || level->blocks > bits)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "layout \"%s\": %d bits can be cut into 1 to %d blocks, not %d", name,

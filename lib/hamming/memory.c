@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A huge page of the common machines. Areas of two and more are mapped, so that at most half of one is lost. */
+/* A huge page of the common machines. Blocks of two and more are mapped, so that at most half of one is lost. */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define MAPPED_FROM (2 * HUGE_PAGE)
 #define CACHE_LINE ((size_t)64)
 
-/* Areas up to this size are used again. Larger ones are given back at once, and of smaller ones no more than twice as
+/* Blocks up to this size are used again. Larger ones are given back at once, and of smaller ones no more than twice as
  * much is kept: large runs are rarely made, and memory that lies idle is lost to others. */
 #define POOLED_MOST ((size_t)32 << 20)
 
@@ -33,44 +33,44 @@ static void *map_aligned(size_t size) {
     return data + before;
 }
 
-bool dp_area_get(dp_area *area, size_t size) {
-    *area = (dp_area){0};
+bool dp_memory_alloc(dp_memory *block, size_t size) {
+    *block = (dp_memory){0};
     if (size > SIZE_MAX / 2)
         return false;
     if (size >= MAPPED_FROM) {
-        area->mapped = round_up(size, HUGE_PAGE);
-        area->data = map_aligned(area->mapped);
+        block->mapped = round_up(size, HUGE_PAGE);
+        block->data = map_aligned(block->mapped);
     } else {
-        area->data = aligned_alloc(CACHE_LINE, round_up(size ? size : 1, CACHE_LINE));
+        block->data = aligned_alloc(CACHE_LINE, round_up(size ? size : 1, CACHE_LINE));
     }
-    if (!area->data) {
-        *area = (dp_area){0}; /* nothing to free, and nothing for a pool to keep */
+    if (!block->data) {
+        *block = (dp_memory){0}; /* nothing to free, and nothing for a pool to keep */
         return false;
     }
-    area->size = size;
+    block->size = size;
     return true;
 }
 
 /* Gives back what lies beyond `size`, as far as the system allows. */
-static void area_trim(dp_area *area, size_t size) {
+static void memory_trim(dp_memory *block, size_t size) {
     size_t keep = round_up(size ? size : 1, HUGE_PAGE);
-    if (keep < area->mapped) {
-        munmap((char *)area->data + keep, area->mapped - keep);
-        area->mapped = keep;
+    if (keep < block->mapped) {
+        munmap((char *)block->data + keep, block->mapped - keep);
+        block->mapped = keep;
     }
-    if (size < area->size)
-        area->size = size;
+    if (size < block->size)
+        block->size = size;
 }
 
-void dp_area_free(dp_area *area) {
-    if (area->mapped)
-        munmap(area->data, area->mapped);
+void dp_memory_free(dp_memory *block) {
+    if (block->mapped)
+        munmap(block->data, block->mapped);
     else
-        free(area->data);
-    *area = (dp_area){0};
+        free(block->data);
+    *block = (dp_memory){0};
 }
 
-/* ---- areas that are used again ---- */
+/* ---- blocks that are used again ---- */
 
 /* The next power of two: a run is mostly followed by one somewhat larger. What is not written takes no memory. */
 static size_t pooled_size(size_t size) {
@@ -80,43 +80,43 @@ static size_t pooled_size(size_t size) {
     return room;
 }
 
-bool dp_pool_get(dp_pool *pool, dp_area *area, size_t size) {
+bool dp_memory_pool_get(dp_memory_pool *pool, dp_memory *block, size_t size) {
     if (!pool || size < MAPPED_FROM || size > POOLED_MOST)
-        return dp_area_get(area, size);
-    for (int i = 0; i < DP_POOL_ROOM; i++) {
-        dp_area *kept = &pool->area[i];
+        return dp_memory_alloc(block, size);
+    for (int i = 0; i < DP_MEMORY_POOL_ROOM; i++) {
+        dp_memory *kept = &pool->block[i];
         if (kept->mapped >= size) {
-            *area = *kept;
-            area->size = size;
-            *kept = (dp_area){0};
+            *block = *kept;
+            block->size = size;
+            *kept = (dp_memory){0};
             return true;
         }
     }
-    bool got = dp_area_get(area, pooled_size(size));
-    area->size = size;
+    bool got = dp_memory_alloc(block, pooled_size(size));
+    block->size = size;
     return got;
 }
 
-void dp_pool_give(dp_pool *pool, dp_area *area) {
+void dp_memory_pool_put(dp_memory_pool *pool, dp_memory *block) {
     size_t kept = 0;
-    for (int i = 0; pool && i < DP_POOL_ROOM; i++)
-        kept += pool->area[i].mapped;
-    bool keeps = area->mapped && area->mapped <= POOLED_MOST && kept + area->mapped <= 2 * POOLED_MOST;
-    for (int i = 0; pool && keeps && i < DP_POOL_ROOM; i++)
-        if (!pool->area[i].data) {
-            pool->area[i] = *area;
-            *area = (dp_area){0};
+    for (int i = 0; pool && i < DP_MEMORY_POOL_ROOM; i++)
+        kept += pool->block[i].mapped;
+    bool keeps = block->mapped && block->mapped <= POOLED_MOST && kept + block->mapped <= 2 * POOLED_MOST;
+    for (int i = 0; pool && keeps && i < DP_MEMORY_POOL_ROOM; i++)
+        if (!pool->block[i].data) {
+            pool->block[i] = *block;
+            *block = (dp_memory){0};
             return;
         }
-    dp_area_free(area);
+    dp_memory_free(block);
 }
 
-void dp_pool_trim(const dp_pool *pool, dp_area *area, size_t size) {
-    if (!pool || area->mapped > POOLED_MOST)
-        area_trim(area, size);
+void dp_memory_pool_trim(const dp_memory_pool *pool, dp_memory *block, size_t size) {
+    if (!pool || block->mapped > POOLED_MOST)
+        memory_trim(block, size);
 }
 
-void dp_pool_free(dp_pool *pool) {
-    for (int i = 0; i < DP_POOL_ROOM; i++)
-        dp_area_free(&pool->area[i]);
+void dp_memory_pool_free(dp_memory_pool *pool) {
+    for (int i = 0; i < DP_MEMORY_POOL_ROOM; i++)
+        dp_memory_free(&pool->block[i]);
 }

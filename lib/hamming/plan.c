@@ -10,14 +10,14 @@
 #include <stdlib.h>
 
 /* What is planned, and who gets the plans. */
-typedef struct dp_plan_search {
+typedef struct plan_search {
     dp_question question;
     int bits;
     int most_tables; /* layouts for finding that have more are passed over */
     void (*found)(void *user, const dp_layout *layout, const doppel_plan *plan); /* no layout: a join */
     void *user;
     dp_layout layout; /* the one being tried */
-} dp_plan_search;
+} plan_search;
 
 /* ---- finding ----
  *
@@ -83,7 +83,7 @@ static bool uses_all_tables(const doppel_plan *plan) {
 
 /* Offers a layout, unless it is one of those that another does as well as with less: it leaves a table unused. The
  * classic ones are offered in any case. */
-static void try_layout(dp_plan_search *search, const char *name, bool classic) {
+static void try_layout(plan_search *search, const char *name, bool classic) {
     doppel_plan plan;
     if (dp_layout_parse(name, search->bits, &search->layout, NULL) != DOPPEL_OK)
         return;
@@ -97,7 +97,7 @@ typedef struct key_range {
     int least, most;
 } key_range;
 
-static key_range key_bits_for(const dp_plan_search *search, int width) {
+static key_range key_bits_for(const plan_search *search, int width) {
     int log = 0;
     while (log < 63 && search->question.count >> (log + 1))
         log++;
@@ -108,7 +108,7 @@ static key_range key_bits_for(const dp_plan_search *search, int width) {
 }
 
 /* Keys of m blocks: the range, and whole blocks (the classic) where they are enough by themselves. */
-static void try_blocks(dp_plan_search *search, int blocks) {
+static void try_blocks(plan_search *search, int blocks) {
     char name[64];
     int width = search->bits / blocks < DP_MAX_KEY ? search->bits / blocks : DP_MAX_KEY;
     key_range keys = key_bits_for(search, width);
@@ -121,7 +121,7 @@ static void try_blocks(dp_plan_search *search, int blocks) {
 }
 
 /* Choices of c of m blocks: no more of them than the longest key takes. */
-static void try_choices(dp_plan_search *search, int blocks, int choose) {
+static void try_choices(plan_search *search, int blocks, int choose) {
     char name[64];
     key_range keys = key_bits_for(search, search->bits / blocks * choose);
     if (search->bits / blocks * (choose - 1) >= keys.most || dp_choices(blocks, choose) > search->most_tables)
@@ -132,7 +132,7 @@ static void try_choices(dp_plan_search *search, int blocks, int choose) {
     }
 }
 
-static void try_levels(dp_plan_search *search) {
+static void try_levels(plan_search *search) {
     int blocks = search->question.distance + 1;
     char name[64];
     if (blocks < 2 || blocks * blocks > search->most_tables || search->bits < blocks * (blocks + 1))
@@ -151,7 +151,7 @@ static void try_levels(dp_plan_search *search) {
 enum { MOST_CHOICE_BLOCKS = 11 };
 
 /* Every layout worth trying for finding. */
-static void plans_find(dp_plan_search *search) {
+static void plans_find(plan_search *search) {
     int most = search->question.distance + 1 < search->bits ? search->question.distance + 1 : search->bits;
     try_layout(search, "scan", true);
     for (int blocks = 1; blocks <= most && blocks <= search->most_tables; blocks++)
@@ -166,7 +166,7 @@ static void plans_find(dp_plan_search *search) {
 /* ---- joining ----
  *
  * The bits are cut into m = k + s blocks. A pair within k bits differs in at most k of them, so at least s are equal:
- * the join brings together what agrees in a first block, then in a second behind it, and so on for s blocks, or until
+ * the join brings together what agrees in a first block, then in a second after it, and so on for s blocks, or until
  * so few are together that they can be compared at once. Level l has C(k + l, l) choices of blocks, and every
  * fingerprint goes through each of them. For the first level that is a pass over memory (a move), for the others a
  * table inside the cache (a place); what is together at the end is compared (a pair):
@@ -175,10 +175,10 @@ static void plans_find(dp_plan_search *search) {
  *
  * The first pass counts twice: it reads, reorders and finds equal ones, too; for k = 0 that is all. Moves and places of
  * 128 bits cost twice. Narrower blocks, for a greater s, mean more choices and fewer candidates. Against them stands
- * the scan: all with all. It wins for few fingerprints, and for distances so wide that no blocks tell them apart. */
+ * the scan: all with all. It wins for few fingerprints, and for distances so wide that blocks do not help. */
 
 /* Tables that compare while they are filled cost a place. Those that are sorted first cost ROWS of them, and NUMBERS
- * where 32 bits tell too little and whole numbers are sorted; a split into cells costs CELLS. */
+ * where 32 bits are too few and whole numbers are sorted; a split into cells costs CELLS. */
 enum { ROWS = 2, NUMBERS = 4, CELLS = 2 };
 
 static double smaller(double a, double b) {
@@ -211,10 +211,10 @@ typedef struct join_work {
 } join_work;
 
 /* Places that a table costs: small buckets are compared while they are filled, if 32 bits, about two of them in the
- * blocks, tell enough. */
+ * blocks, are enough. */
 static double table_places(const dp_question *question, double cell, double width) {
-    bool tells = dp_join_bits_tell(30, question->distance);
-    return !tells ? NUMBERS : cell / exp2(width) <= DP_BUCKET_LOAD ? 1 : ROWS;
+    bool enough = dp_join_bits_suffice(30, question->distance);
+    return !enough ? NUMBERS : cell / exp2(width) <= DP_BUCKET_LOAD ? 1 : ROWS;
 }
 
 /* Fingerprints that stand together in a bucket of a table. */
@@ -280,24 +280,24 @@ static double all_pairs(uint64_t count) {
 }
 
 /* One thread's. */
-static dp_join_memory memory_of(const dp_plan_search *search) {
+static dp_join_memory memory_of(const plan_search *search) {
     const dp_question *question = &search->question;
     return dp_plan_join_memory(&(dp_join_size){question->count, search->bits, question->distance, 1});
 }
 
-static double memory_for(const dp_plan_search *search, double rounds) {
+static double memory_for(const plan_search *search, double rounds) {
     dp_join_memory memory = memory_of(search);
     return memory.fixed + fmax(DP_JOIN_LEAST, memory.lines / rounds * 4 / 3);
 }
 
 /* Rounds in which the lines go through `memory`, or through the least there can be. */
-static double rounds_in(const dp_plan_search *search, double memory) {
+static double rounds_in(const plan_search *search, double memory) {
     dp_join_memory need = memory_of(search);
     double room = fmax(DP_JOIN_LEAST, memory - need.fixed);
     return fmax(1, ceil(need.lines * 4 / 3 / room));
 }
 
-static doppel_plan begin_plan(const dp_plan_search *search) {
+static doppel_plan begin_plan(const plan_search *search) {
     doppel_plan plan = {.bits = search->bits, .distance = search->question.distance, .count = search->question.count};
     plan.fits = true;
     return plan;
@@ -322,7 +322,7 @@ static int choices_of(int blocks, int choose) {
 }
 
 /* A plan in `rounds` rounds, each of which reads all and joins what falls to it. */
-static doppel_plan blocks_plan(const dp_plan_search *search, int shared, double rounds) {
+static doppel_plan blocks_plan(const plan_search *search, int shared, double rounds) {
     const dp_question *question = &search->question;
     doppel_plan plan = begin_plan(search);
     plan.blocks = question->distance + shared;
@@ -339,7 +339,7 @@ static doppel_plan blocks_plan(const dp_plan_search *search, int shared, double 
     return plan;
 }
 
-static doppel_plan scan_plan(const dp_plan_search *search) {
+static doppel_plan scan_plan(const plan_search *search) {
     doppel_plan plan = begin_plan(search);
     strcpy(plan.layout, "scan");
     plan.blocks = plan.tables = 1;
@@ -350,9 +350,9 @@ static doppel_plan scan_plan(const dp_plan_search *search) {
     return plan;
 }
 
-/* Every way to join in `memory` bytes (0: as many as it takes); only those of a layout when one is named.
+/* Every way to join in `memory` bytes (0: no limit); only those of a layout when one is named.
  * Errors: DOPPEL_ERROR_USAGE when no join goes by that layout. */
-static doppel_status plans_join(dp_plan_search *search, const char *layout, uint64_t memory, doppel_error *error) {
+static doppel_status plans_join(plan_search *search, const char *layout, uint64_t memory, doppel_error *error) {
     doppel_plan plans[2 * DP_JOIN_LEVELS + 1] = {scan_plan(search)};
     int count = 1, given = 0, best = best_shared(&search->question, search->bits);
     double rounds = memory ? rounds_in(search, (double)memory) : 1;
@@ -455,7 +455,7 @@ static doppel_status check(int distance, int bits, doppel_error *error) {
 }
 
 /* One layout by name, for finding. */
-static doppel_status add_named(dp_plan_search *search, const char *name, doppel_error *error) {
+static doppel_status add_named(plan_search *search, const char *name, doppel_error *error) {
     doppel_plan plan;
     DP_TRY(dp_layout_parse(name, search->bits, &search->layout, error));
     plan_describe(&search->question, &search->layout, &plan);
@@ -463,7 +463,7 @@ static doppel_status add_named(dp_plan_search *search, const char *name, doppel_
     return DOPPEL_OK;
 }
 
-static doppel_status find_plans(const doppel_plan_options *options, dp_plan_search *search, doppel_error *error) {
+static doppel_status find_plans(const doppel_plan_options *options, plan_search *search, doppel_error *error) {
     if (options->purpose == DOPPEL_FOR_JOIN)
         return plans_join(search, options->layout, options->memory, error);
     if (options->layout)
@@ -489,7 +489,7 @@ doppel_status doppel_plan_list(uint64_t count, int distance, const doppel_plan_o
     *found = 0;
     DP_TRY(check(distance, own.bits, error));
     plan_list list = {.memory = (double)own.memory};
-    dp_plan_search search = {.question = {&costs, count, distance}, .bits = own.bits, .most_tables = DP_MAX_TABLES};
+    plan_search search = {.question = {&costs, count, distance}, .bits = own.bits, .most_tables = DP_MAX_TABLES};
     search.found = add_to_list;
     search.user = &list;
     doppel_status status = find_plans(&own, &search, error);
@@ -552,7 +552,7 @@ void dp_plan_run(uint64_t count, int distance, int bits, double bytes_per_entry,
     doppel_costs costs;
     doppel_costs_get(&costs);
     run_choice choice = {.layout = layout, .limit = bytes_per_entry};
-    dp_plan_search search = {.question = {&costs, count, distance}, .bits = bits, .found = choose_for_run};
+    plan_search search = {.question = {&costs, count, distance}, .bits = bits, .found = choose_for_run};
     search.user = &choice;
     search.most_tables = tables_for(bits, bytes_per_entry);
     plans_find(&search);

@@ -17,8 +17,8 @@ dp_run *dp_run_create(int bits) {
 void dp_run_free(dp_run *run) {
     if (!run)
         return;
-    for (int i = 0; i < DP_RUN_AREAS; i++)
-        dp_pool_give(run->pool, &run->area[i]);
+    for (int i = 0; i < DP_RUN_BLOCKS; i++)
+        dp_memory_pool_put(run->pool, &run->block[i]);
     for (int i = 0; i <= DP_MAX_BITS; i++)
         free(atomic_load_explicit(&run->schedule[i], memory_order_relaxed));
     free(atomic_load_explicit(&run->dead, memory_order_relaxed));
@@ -31,7 +31,7 @@ void dp_run_free(dp_run *run) {
 void dp_run_set_layout(dp_run *run, const dp_layout *layout) {
     run->layout = *layout;
     for (int t = 0; t < layout->tables; t++) {
-        dp_table *table = &run->table[t];
+        dp_run_table *table = &run->table[t];
         table->key_bits = layout->table[t].key_bits;
         table->rest_bits = dp_rest_bits(run->bits, table->key_bits);
         table->rest_bytes = (table->rest_bits + 7) / 8;
@@ -42,7 +42,7 @@ void dp_run_set_layout(dp_run *run, const dp_layout *layout) {
 
 /* Those at places from .. to - 1 of a bucket. */
 static void read_values(const dp_run *run, uint64_t key, uint64_t from, uint64_t to, uint64_t *values) {
-    const dp_table *table = &run->table[0];
+    const dp_run_table *table = &run->table[0];
     if (run->bits > 64) {
         for (uint64_t place = from; place < to; place++, values += 2)
             dp_bits_store(dp_run_arranged(run, table, key, place), values);
@@ -63,7 +63,7 @@ static void read_values(const dp_run *run, uint64_t key, uint64_t from, uint64_t
 
 /* Moves *bucket of table 0 on to the one a position lies in. */
 static doppel_status find_bucket(const dp_run *run, uint64_t position, uint64_t *bucket) {
-    const dp_table *table = &run->table[0];
+    const dp_run_table *table = &run->table[0];
     uint64_t buckets = (uint64_t)1 << table->key_bits;
     for (; *bucket < buckets; ++*bucket) {
         DP_TRY(dp_run_touch(run, table->directory + *bucket + 1, sizeof(uint32_t)));
@@ -74,7 +74,7 @@ static doppel_status find_bucket(const dp_run *run, uint64_t position, uint64_t 
 }
 
 /* Asks for places of a table to be checked. */
-static doppel_status run_touch_places(const dp_run *run, const dp_table *table, uint64_t from, uint64_t count) {
+static doppel_status run_touch_places(const dp_run *run, const dp_run_table *table, uint64_t from, uint64_t count) {
     size_t size = dp_filter_size(run);
     DP_TRY(dp_run_touch(run, (const char *)table->filter + from * size, count * size));
     if (!table->rest_bits)
@@ -103,7 +103,7 @@ doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, ui
 
 /* ---- places ---- */
 
-doppel_status dp_run_mapped_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range) {
+doppel_status dp_run_mapped_bucket(const dp_run *run, const dp_run_table *table, uint64_t key, dp_range *range) {
     DP_TRY(dp_run_touch(run, table->directory + key, 2 * sizeof(uint32_t)));
     *range = (dp_range){table->directory[key], table->directory[key + 1]};
     if (range->from > range->to || range->to > run->count)
@@ -117,19 +117,19 @@ typedef struct sought {
     uint64_t rest, filter;
 } sought;
 
-static inline uint64_t rest_at(const dp_table *table, uint64_t place) {
+static inline uint64_t rest_at(const dp_run_table *table, uint64_t place) {
     if (!table->rest_bits)
         return 0;
     return dp_load64(table->rest + place * (uint64_t)table->rest_bytes) & (UINT64_MAX >> (64 - table->rest_bits));
 }
 
-static inline uint64_t filter_at(const dp_run *run, const dp_table *table, uint64_t place) {
+static inline uint64_t filter_at(const dp_run *run, const dp_run_table *table, uint64_t place) {
     return run->bits > 64 ? ((const uint64_t *)table->filter)[place] : ((const uint32_t *)table->filter)[place];
 }
 
 /* Whether what stands at a place is below. Only where the rest is the same, the filter is read too. */
 static inline bool is_below(const sought *s, uint64_t place) {
-    const dp_table *table = &s->run->table[0];
+    const dp_run_table *table = &s->run->table[0];
     uint64_t rest = rest_at(table, place);
     return rest != s->rest ? rest < s->rest : filter_at(s->run, table, place) < s->filter;
 }
@@ -169,20 +169,20 @@ static uint64_t lower_place(const sought *s, dp_range range) {
 
 /* Where in the rest of table 0 a search begins. */
 static const void *first_look(const dp_run *run, dp_range range, uint64_t rest) {
-    const dp_table *table = &run->table[0];
+    const dp_run_table *table = &run->table[0];
     return table->rest + (range.from + (uint64_t)((dp_bits)rest * (range.to - range.from) >> table->rest_bits)) *
                              (uint64_t)table->rest_bytes;
 }
 
 void dp_run_expect(const dp_run *const *runs, int count, dp_bits value) {
     for (int i = 0; i < count; i++) {
-        const dp_table *table = &runs[i]->table[0];
+        const dp_run_table *table = &runs[i]->table[0];
         __builtin_prefetch(table->directory +
                            (table->key_bits ? (uint64_t)(value >> (runs[i]->bits - table->key_bits)) : 0));
     }
     for (int i = 0; i < count; i++) {
         const dp_run *run = runs[i];
-        const dp_table *table = &run->table[0];
+        const dp_run_table *table = &run->table[0];
         if (run->backing || !table->rest_bits)
             continue;
         uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;
@@ -192,7 +192,7 @@ void dp_run_expect(const dp_run *const *runs, int count, dp_bits value) {
 }
 
 doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position) {
-    const dp_table *table = &run->table[0];
+    const dp_run_table *table = &run->table[0];
     uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;
     dp_range range;
     doppel_status status = dp_run_bucket(run, table, key, &range);

@@ -20,28 +20,28 @@
 
 /* ---- memory: memory.c ---- */
 
-/* Zeroed memory is not promised. Large areas have huge pages. */
-typedef struct dp_area {
+/* Zeroed memory is not promised. Large blocks have huge pages. */
+typedef struct dp_memory {
     void *data;
     size_t size;   /* as asked for */
     size_t mapped; /* of the mapping it lies in; 0: from the heap */
-} dp_area;
+} dp_memory;
 
-bool dp_area_get(dp_area *area, size_t size);
+bool dp_memory_alloc(dp_memory *block, size_t size);
 /* Gives back what lies beyond `size`, as far as the system allows. */
-void dp_area_free(dp_area *area);
+void dp_memory_free(dp_memory *block);
 
-/* Areas of runs that are gone, for those that come: what the system gives anew it has to clear first, which takes
+/* Blocks of runs that are gone, for those that come: what the system gives anew it has to clear first, which takes
  * longer than to fill it. One thread's. NULL stands for a pool that keeps nothing. */
-enum { DP_POOL_ROOM = 8 };
-typedef struct dp_pool {
-    dp_area area[DP_POOL_ROOM];
-} dp_pool;
-bool dp_pool_get(dp_pool *pool, dp_area *area, size_t size);
-void dp_pool_give(dp_pool *pool, dp_area *area);
-/* Trims an area that the pool will not keep. */
-void dp_pool_trim(const dp_pool *pool, dp_area *area, size_t size);
-void dp_pool_free(dp_pool *pool);
+enum { DP_MEMORY_POOL_ROOM = 8 };
+typedef struct dp_memory_pool {
+    dp_memory block[DP_MEMORY_POOL_ROOM];
+} dp_memory_pool;
+bool dp_memory_pool_get(dp_memory_pool *pool, dp_memory *block, size_t size);
+void dp_memory_pool_put(dp_memory_pool *pool, dp_memory *block);
+/* Trims a block that the pool will not keep. */
+void dp_memory_pool_trim(const dp_memory_pool *pool, dp_memory *block, size_t size);
+void dp_memory_pool_free(dp_memory_pool *pool);
 
 /* ---- a run ---- */
 
@@ -53,12 +53,12 @@ typedef struct dp_backing {
     void (*release)(struct dp_backing *backing);
 } dp_backing;
 
-typedef struct dp_table {
+typedef struct dp_run_table {
     const uint32_t *directory; /* 2^key_bits + 1 of them: where each bucket begins; the last is `count` */
     const void *filter;        /* the low 32 bits (64 for 128) of each arranged number: uint32_t (uint64_t) */
     const uint8_t *rest;       /* the bits between key and filter, little-endian; 8 bytes beyond can be read */
     int key_bits, rest_bits, rest_bytes;
-} dp_table;
+} dp_run_table;
 
 /* How a find probes a run for one distance: `tables` of them in the order of `table`, or all entries compared. */
 typedef struct dp_schedule {
@@ -70,7 +70,7 @@ typedef struct dp_schedule {
 enum { DP_MAX_BITS = 128, DP_REST_PADDING = 8, DP_MERGE_MOST = 66 };
 
 /* What a run in memory is made of. The filter of table 0 takes the place of the values. */
-enum { DP_AREA_VALUES, DP_AREA_IDS, DP_AREA_LISTS, DP_AREA_SHARED, DP_AREA_TABLES, DP_RUN_AREAS };
+enum { DP_RUN_VALUES, DP_RUN_IDS, DP_RUN_LISTS, DP_RUN_SHARED, DP_RUN_TABLES, DP_RUN_BLOCKS };
 
 /* A run has fewer positions than a directory can count. */
 #define DP_RUN_MOST ((uint64_t)UINT32_MAX - 1)
@@ -80,7 +80,7 @@ typedef struct dp_run {
     uint64_t count;      /* positions */
     uint64_t list_count; /* numbers in `lists` */
     dp_layout layout;
-    dp_table table[DP_MAX_TABLES];
+    dp_run_table table[DP_MAX_TABLES];
     const uint64_t *ids;    /* count */
     const uint64_t *lists;  /* list_count */
     const uint64_t *shared; /* bits by position, in whole words; NULL: none */
@@ -91,11 +91,11 @@ typedef struct dp_run {
     _Atomic uint64_t dead_count;                      /* slots that are dead */
     _Atomic(dp_schedule *) schedule[DP_MAX_BITS + 1]; /* by distance, each made at its first use */
 
-    dp_backing *backing;        /* NULL: in memory */
-    dp_pool *pool;              /* where its areas go; NULL: back to the system */
-    dp_area area[DP_RUN_AREAS]; /* what is freed with the run */
-    void *expires_memory;       /* the same, for a column that was made here */
-    uint64_t versions;          /* how many versions hold it; the writer's */
+    dp_backing *backing;            /* NULL: in memory */
+    dp_memory_pool *pool;           /* where its blocks go; NULL: back to the system */
+    dp_memory block[DP_RUN_BLOCKS]; /* what is freed with the run */
+    void *expires_memory;           /* the same, for a column that was made here */
+    uint64_t versions;              /* how many versions hold it; the writer's */
 } dp_run;
 
 /* ---- sections: what a run is made of, in bytes ---- */
@@ -114,7 +114,7 @@ static inline int dp_rest_bits(int bits, int key_bits) {
     return rest > 0 ? rest : 0;
 }
 
-static inline size_t dp_directory_bytes(const dp_table *table) {
+static inline size_t dp_directory_bytes(const dp_run_table *table) {
     return (((size_t)1 << table->key_bits) + 1) * sizeof(uint32_t);
 }
 
@@ -123,7 +123,7 @@ static inline size_t dp_filter_bytes(const dp_run *run) {
 }
 
 /* With the bytes beyond that can be read. */
-static inline size_t dp_rest_bytes(const dp_run *run, const dp_table *table) {
+static inline size_t dp_rest_bytes(const dp_run *run, const dp_run_table *table) {
     return run->count * (size_t)table->rest_bytes + DP_REST_PADDING;
 }
 
@@ -145,12 +145,12 @@ static inline doppel_status dp_run_touch(const dp_run *run, const void *from, si
     return __builtin_expect(!run->backing, 1) ? DOPPEL_OK : run->backing->touch(run->backing, from, size);
 }
 
-/* A new run that holds nothing, for whoever fills it; NULL when there is no memory. */
+/* A new, empty run, to be filled by the caller; NULL when there is no memory. */
 dp_run *dp_run_create(int bits);
 void dp_run_free(dp_run *run);
 
 /* The arranged number at a place of a table, whose key (the bucket) is known. */
-static inline dp_bits dp_run_arranged(const dp_run *run, const dp_table *table, uint64_t key, uint64_t place) {
+static inline dp_bits dp_run_arranged(const dp_run *run, const dp_run_table *table, uint64_t key, uint64_t place) {
     uint64_t rest = 0;
     if (table->rest_bits)
         rest = dp_load64(table->rest + place * (uint64_t)table->rest_bytes) & (UINT64_MAX >> (64 - table->rest_bits));
@@ -168,8 +168,8 @@ doppel_status dp_run_values(const dp_run *run, uint64_t from, uint64_t count, ui
 typedef struct dp_range {
     uint64_t from, to;
 } dp_range;
-doppel_status dp_run_mapped_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range);
-static inline doppel_status dp_run_bucket(const dp_run *run, const dp_table *table, uint64_t key, dp_range *range) {
+doppel_status dp_run_mapped_bucket(const dp_run *run, const dp_run_table *table, uint64_t key, dp_range *range);
+static inline doppel_status dp_run_bucket(const dp_run *run, const dp_run_table *table, uint64_t key, dp_range *range) {
     if (__builtin_expect(run->backing != NULL, 0))
         return dp_run_mapped_bucket(run, table, key, range);
     *range = (dp_range){table->directory[key], table->directory[key + 1]};
@@ -221,7 +221,7 @@ doppel_status dp_run_from_items(const dp_items *items, dp_run **run);
  * their owners are dead, or a run before it has them too. */
 typedef struct dp_merging {
     int count;
-    dp_pool *pool; /* of the merged run */
+    dp_memory_pool *pool; /* of the merged run */
     const dp_run *run[DP_MERGE_MOST];
     dp_buffer gone[DP_MERGE_MOST]; /* as uint64_t, one or two words each, ascending */
 } dp_merging;

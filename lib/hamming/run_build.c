@@ -8,17 +8,17 @@
 
 #include <stdlib.h>
 
-/* Numbers are arranged so many at a time: two arrays of them fit the first cache. */
+/* The number of fingerprints that are arranged at a time: two arrays of them fit the first cache. */
 enum { BATCH = 512 };
 
-/* Columns can be read and written so many bytes beyond their end: buckets are copied by whole cache lines. */
+/* Bytes beyond the end of a column that can be read and written: buckets are copied by whole cache lines. */
 enum { COLUMN_SLACK = 64 };
 
 typedef struct table_filling {
     const dp_run *run;
     int number; /* of the table */
     const dp_table_layout *layout;
-    const dp_table *table;
+    const dp_run_table *table;
     uint32_t *directory;
     uint8_t *filter, *rest;
 } table_filling;
@@ -51,8 +51,8 @@ static inline void fill_place(const table_filling *filling, const uint64_t *arra
 
 /* ---- items: entries in any order become a run without tables ----
  *
- * The sort is by radix from the top, stable, between two arrays: the value's bits first, then the owner's, so many a
- * step that about eight items are left in a part; small parts are sorted by insertion. */
+ * The sort is by radix from the top, stable, between two arrays: the value's bits first, then the owner's. A step
+ * takes the bits that leave about eight items in a part; small parts are sorted by insertion. */
 
 /* Digits of 8 to 11 bits: 2048 write positions still fit the second cache. */
 enum { DIGIT_LEAST = 8, DIGIT_MOST = 11, SMALL_PART = 24, WORDS_MOST = 4 };
@@ -226,16 +226,16 @@ typedef struct run_arrays {
 
 static bool get_memory(dp_run *run, const dp_items *items, run_arrays *to) {
     size_t words = run->bits > 64 ? 2 : 1;
-    if (!dp_area_get(&run->area[DP_AREA_VALUES], run->count * words * 8) ||
-        !dp_area_get(&run->area[DP_AREA_IDS], run->count * 8))
+    if (!dp_memory_alloc(&run->block[DP_RUN_VALUES], run->count * words * 8) ||
+        !dp_memory_alloc(&run->block[DP_RUN_IDS], run->count * 8))
         return false;
-    *to = (run_arrays){.values = run->area[DP_AREA_VALUES].data, .ids = run->area[DP_AREA_IDS].data};
+    *to = (run_arrays){.values = run->block[DP_RUN_VALUES].data, .ids = run->block[DP_RUN_IDS].data};
     if (run->list_count) {
-        if (!dp_area_get(&run->area[DP_AREA_LISTS], run->list_count * 8) ||
-            !dp_area_get(&run->area[DP_AREA_SHARED], dp_shared_bytes(run)))
+        if (!dp_memory_alloc(&run->block[DP_RUN_LISTS], run->list_count * 8) ||
+            !dp_memory_alloc(&run->block[DP_RUN_SHARED], dp_shared_bytes(run)))
             return false;
-        to->lists = run->area[DP_AREA_LISTS].data;
-        to->shared = run->area[DP_AREA_SHARED].data;
+        to->lists = run->block[DP_RUN_LISTS].data;
+        to->shared = run->block[DP_RUN_SHARED].data;
         memset(to->shared, 0, dp_shared_bytes(run));
     }
     if (items->timed) {
@@ -413,7 +413,7 @@ typedef struct keyed {
 
 /* A run whose table is copied. */
 typedef struct source {
-    const dp_table *table;
+    const dp_run_table *table;
     keyed gone;
 } source;
 
@@ -635,14 +635,14 @@ static doppel_status fill_table(const table_filling *f, const dp_merging *mergin
 
 /* ---- memory ---- */
 
-/* A section of an area; sections begin at cache lines. */
+/* A section of a block; sections begin at cache lines. */
 static size_t take(size_t *used, size_t size) {
     size_t at = *used;
     *used = (at + size + COLUMN_SLACK + 63) / 64 * 64;
     return at;
 }
 
-/* Where the sections of a table begin in the area of tables. The filter of table 0 has an area of its own. */
+/* Where the sections of a table begin in the block of tables. The filter of table 0 has a block of its own. */
 typedef struct places {
     size_t directory, filter, rest;
 } places;
@@ -658,10 +658,10 @@ static size_t lay_out(const dp_run *run, places *at) {
 }
 
 static table_filling begin_table(dp_run *run, int t, const places *at) {
-    uint8_t *memory = run->area[DP_AREA_TABLES].data;
+    uint8_t *memory = run->block[DP_RUN_TABLES].data;
     table_filling f = {.run = run, .number = t, .layout = &run->layout.table[t], .table = &run->table[t]};
     f.directory = (uint32_t *)(void *)(memory + at->directory);
-    f.filter = t ? memory + at->filter : run->area[DP_AREA_VALUES].data;
+    f.filter = t ? memory + at->filter : run->block[DP_RUN_VALUES].data;
     f.rest = memory + at->rest;
     run->table[t].directory = f.directory;
     run->table[t].filter = f.filter;
@@ -672,14 +672,14 @@ static table_filling begin_table(dp_run *run, int t, const places *at) {
 doppel_status dp_run_build(dp_run *run, const dp_layout *layout, const dp_merging *merging) {
     places at[DP_MAX_TABLES];
     dp_run_set_layout(run, layout);
-    if (!dp_pool_get(run->pool, &run->area[DP_AREA_TABLES], lay_out(run, at)))
+    if (!dp_memory_pool_get(run->pool, &run->block[DP_RUN_TABLES], lay_out(run, at)))
         return DOPPEL_ERROR_MEMORY;
     for (int t = layout->tables - 1; t >= 0; t--) {
         table_filling f = begin_table(run, t, &at[t]);
         DP_TRY(fill_table(&f, merging));
         memset(f.rest + run->count * (size_t)f.table->rest_bytes, 0, DP_REST_PADDING);
     }
-    dp_pool_trim(run->pool, &run->area[DP_AREA_VALUES], dp_filter_bytes(run));
+    dp_memory_pool_trim(run->pool, &run->block[DP_RUN_VALUES], dp_filter_bytes(run));
     run->values = NULL;
     return DOPPEL_OK;
 }

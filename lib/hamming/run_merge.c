@@ -1,27 +1,27 @@
 /* run_merge.c - one run without tables of what is alive in several.
  *
- * Each run is read by a cursor, a stretch of numbers at a time. The cursor with the smallest number gives all it has
- * below the smallest of the others; where nothing of that has lists, times or dead owners, it is copied as it stands,
- * else position by position. A number that several runs have gets the owners of all. */
+ * Each run is read by a run_cursor, a stretch of numbers at a time. The run_cursor with the smallest number gives all
+ * it has below the smallest of the others; where nothing of that has lists, times or dead owners, it is copied as it
+ * stands, else position by position. A number that several runs have gets the owners of all. */
 #include "hamming/run.h"
 
 #include <stdlib.h>
 
-typedef struct dp_owner_time {
+typedef struct owner_time {
     uint64_t owner, expires;
-} dp_owner_time;
+} owner_time;
 
-typedef struct dp_merged {
+typedef struct merged_run {
     int words; /* of a number */
     dp_run *run;
     uint64_t *values, *ids, *shared;
     uint64_t shared_words;
-    uint64_t *times;      /* by position; NULL: nothing expires */
-    dp_buffer lists;      /* uint64_t */
-    dp_buffer listed;     /* the times of what is in lists, when there are times */
-    dp_owner_time *owner; /* of the number at hand */
+    uint64_t *times;   /* by position; NULL: nothing expires */
+    dp_buffer lists;   /* uint64_t */
+    dp_buffer listed;  /* the times of what is in lists, when there are times */
+    owner_time *owner; /* of the number at hand */
     size_t owners, owner_room;
-} dp_merged;
+} merged_run;
 
 /* Adds those of a number's owners that are alive; owners of the number before are forgotten by owners = 0. */
 /* Writes a number with the owners that were gathered, at least one. */
@@ -29,18 +29,18 @@ typedef struct dp_merged {
 /* ---- writing the merged run: numbers, owners, lists of owners, times ---- */
 
 /* For at most `most` numbers, `timed` when some expire. False when there is no memory, here and below. */
-static bool merged_init(dp_merged *m, dp_run *run, uint64_t most, bool timed) {
-    *m = (dp_merged){.words = run->bits > 64 ? 2 : 1, .run = run, .shared_words = (most + 63) / 64};
-    if (!dp_pool_get(run->pool, &run->area[DP_AREA_VALUES], most * (size_t)m->words * 8) ||
-        !dp_pool_get(run->pool, &run->area[DP_AREA_IDS], most * 8))
+static bool merged_init(merged_run *m, dp_run *run, uint64_t most, bool timed) {
+    *m = (merged_run){.words = run->bits > 64 ? 2 : 1, .run = run, .shared_words = (most + 63) / 64};
+    if (!dp_memory_pool_get(run->pool, &run->block[DP_RUN_VALUES], most * (size_t)m->words * 8) ||
+        !dp_memory_pool_get(run->pool, &run->block[DP_RUN_IDS], most * 8))
         return false;
-    m->values = run->area[DP_AREA_VALUES].data;
-    m->ids = run->area[DP_AREA_IDS].data;
+    m->values = run->block[DP_RUN_VALUES].data;
+    m->ids = run->block[DP_RUN_IDS].data;
     return !timed || (m->times = malloc(most * 8 + 8));
 }
 
 /* Frees all but the run. */
-static void merged_free(dp_merged *m) {
+static void merged_free(merged_run *m) {
     free(m->owner);
     free(m->times);
     dp_buffer_free(&m->lists);
@@ -50,7 +50,7 @@ static void merged_free(dp_merged *m) {
 /* ---- owners of one number ---- */
 
 /* Merges ascending owners into those gathered so far, from the end. */
-static bool merged_gather(dp_merged *m, const dp_run *run, const dp_owners *owners) {
+static bool merged_gather(merged_run *m, const dp_run *run, const dp_owners *owners) {
     if (!dp_reserve(&m->owner, &m->owner_room, m->owners + owners->count, sizeof *m->owner))
         return false;
     size_t alive = 0;
@@ -63,7 +63,7 @@ static bool merged_gather(dp_merged *m, const dp_run *run, const dp_owners *owne
             continue;
         while (old && m->owner[old - 1].owner > owners->owner[i])
             m->owner[--to] = m->owner[--old];
-        m->owner[--to] = (dp_owner_time){owners->owner[i], dp_run_expires(run, owners->slot + i)};
+        m->owner[--to] = (owner_time){owners->owner[i], dp_run_expires(run, owners->slot + i)};
     }
     return true;
 }
@@ -72,17 +72,17 @@ static bool add_number(dp_buffer *buffer, uint64_t number) {
     return dp_buffer_add(buffer, &number, sizeof number);
 }
 
-static bool get_shared(dp_merged *m) {
+static bool get_shared(merged_run *m) {
     if (m->shared)
         return true;
-    if (!dp_area_get(&m->run->area[DP_AREA_SHARED], m->shared_words * 8))
+    if (!dp_memory_alloc(&m->run->block[DP_RUN_SHARED], m->shared_words * 8))
         return false;
-    m->shared = m->run->area[DP_AREA_SHARED].data;
+    m->shared = m->run->block[DP_RUN_SHARED].data;
     memset(m->shared, 0, m->shared_words * 8);
     return true;
 }
 
-static bool give_list(dp_merged *m, uint64_t position) {
+static bool give_list(merged_run *m, uint64_t position) {
     if (!get_shared(m) || !add_number(&m->lists, m->owners))
         return false;
     m->ids[position] = m->lists.size / 8 - 1;
@@ -97,7 +97,7 @@ static bool give_list(dp_merged *m, uint64_t position) {
 }
 
 /* Writes a number with the owners that were gathered, at least one. */
-static bool merged_give(dp_merged *m, const uint64_t *number) {
+static bool merged_give(merged_run *m, const uint64_t *number) {
     uint64_t position = m->run->count;
     memcpy(m->values + position * (uint64_t)m->words, number, (size_t)m->words * 8);
     m->run->count++;
@@ -115,7 +115,7 @@ static bool merged_give(dp_merged *m, const uint64_t *number) {
 /* ---- as they stand ---- */
 
 /* Writes numbers with one owner each, who never expires. */
-static void merged_give_stretch(dp_merged *m, const uint64_t *numbers, const uint64_t *owners, uint64_t count) {
+static void merged_give_stretch(merged_run *m, const uint64_t *numbers, const uint64_t *owners, uint64_t count) {
     uint64_t position = m->run->count;
     memcpy(m->values + position * (uint64_t)m->words, numbers, count * (size_t)m->words * 8);
     memcpy(m->ids + position, owners, count * 8);
@@ -127,7 +127,7 @@ static void merged_give_stretch(dp_merged *m, const uint64_t *numbers, const uin
 /* ---- the end ---- */
 
 /* Times by position and times of lists become one column. */
-static bool join_times(dp_merged *m) {
+static bool join_times(merged_run *m) {
     dp_run *run = m->run;
     uint64_t *times = realloc(m->times, dp_run_slots(run) * 8 + 8);
     if (!times)
@@ -141,25 +141,25 @@ static bool join_times(dp_merged *m) {
 }
 
 /* Gives the run all that was written. */
-static bool merged_finish(dp_merged *m) {
+static bool merged_finish(merged_run *m) {
     dp_run *run = m->run;
     run->list_count = m->lists.size / 8;
     if (m->times && !join_times(m))
         return false;
-    dp_pool_trim(run->pool, &run->area[DP_AREA_VALUES], run->count * (size_t)m->words * 8);
-    dp_pool_trim(run->pool, &run->area[DP_AREA_IDS], run->count * 8);
-    run->area[DP_AREA_LISTS] = (dp_area){m->lists.data, m->lists.size, 0};
+    dp_memory_pool_trim(run->pool, &run->block[DP_RUN_VALUES], run->count * (size_t)m->words * 8);
+    dp_memory_pool_trim(run->pool, &run->block[DP_RUN_IDS], run->count * 8);
+    run->block[DP_RUN_LISTS] = (dp_memory){m->lists.data, m->lists.size, 0};
     m->lists = (dp_buffer){0};
     run->values = m->values;
     run->ids = m->ids;
-    run->lists = run->area[DP_AREA_LISTS].data;
+    run->lists = run->block[DP_RUN_LISTS].data;
     run->shared = m->shared;
     return true;
 }
 
 enum { STRETCH = 512 };
 
-typedef struct cursor {
+typedef struct run_cursor {
     const dp_run *run;
     dp_buffer *gone;
     bool plain;      /* no lists, no times, nothing dead */
@@ -169,13 +169,13 @@ typedef struct cursor {
     dp_bits last;         /* the number before `loaded` */
     const uint64_t *next; /* the number at `at` */
     uint64_t numbers[2 * STRETCH];
-} cursor;
+} run_cursor;
 
 typedef struct merger {
     int words; /* of a number */
     int cursors;
-    cursor *cursor;
-    dp_merged merged;
+    run_cursor *run_cursor;
+    merged_run merged;
 } merger;
 
 /* ---- cursors ---- */
@@ -184,13 +184,13 @@ static inline dp_bits number_at(const uint64_t *number, int words) {
     return words > 1 ? (dp_bits)number[1] << 64 | number[0] : number[0];
 }
 
-static inline bool at_end(const cursor *c) {
+static inline bool at_end(const run_cursor *c) {
     return c->at == c->run->count;
 }
 
 /* Whether the numbers just loaded go on ascending within their width. Tables are made on that, and a file may have been
  * made to deceive. */
-static bool ascends(cursor *c) {
+static bool ascends(run_cursor *c) {
     int bits = c->run->bits, words = bits > 64 ? 2 : 1;
     for (uint64_t i = c->at; i < c->loaded; i++) {
         dp_bits number = number_at(c->numbers + (i - c->at) * (uint64_t)words, words);
@@ -201,7 +201,7 @@ static bool ascends(cursor *c) {
     return bits > 64 || !(c->last >> bits);
 }
 
-static doppel_status load_more(cursor *c) {
+static doppel_status load_more(run_cursor *c) {
     uint64_t left = c->run->count - c->at, count = left < STRETCH ? left : STRETCH;
     c->next = c->numbers;
     c->loaded = c->at + count;
@@ -213,7 +213,7 @@ static doppel_status load_more(cursor *c) {
     return status;
 }
 
-static inline doppel_status advance(cursor *c, uint64_t count, int words) {
+static inline doppel_status advance(run_cursor *c, uint64_t count, int words) {
     c->at += count;
     c->next += count * (uint64_t)words;
     return c->at == c->loaded ? load_more(c) : DOPPEL_OK;
@@ -221,15 +221,15 @@ static inline doppel_status advance(cursor *c, uint64_t count, int words) {
 
 /* ---- the merge ---- */
 
-/* The number at the front of `lead` and of every cursor that has the same. */
-static doppel_status give_front(merger *m, cursor *lead) {
+/* The number at the front of `lead` and of every run_cursor that has the same. */
+static doppel_status give_front(merger *m, run_cursor *lead) {
     dp_bits number = number_at(lead->next, m->words);
     uint64_t copy[2];
     dp_bits_store(number, copy);
     m->merged.owners = 0;
     bool first = true;
     for (int i = 0; i < m->cursors; i++) {
-        cursor *c = &m->cursor[i];
+        run_cursor *c = &m->run_cursor[i];
         if (at_end(c) || number_at(c->next, m->words) != number)
             continue;
         dp_owners owners;
@@ -249,15 +249,15 @@ static doppel_status give_front(merger *m, cursor *lead) {
     return good ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* `count` numbers of a cursor, as they stand. */
-static doppel_status give_stretch(merger *m, cursor *c, uint64_t count) {
+/* `count` numbers of a run_cursor, as they stand. */
+static doppel_status give_stretch(merger *m, run_cursor *c, uint64_t count) {
     DP_TRY(dp_run_touch(c->run, c->run->ids + c->at, count * 8));
     merged_give_stretch(&m->merged, c->next, c->run->ids + c->at, count);
     return advance(c, count, m->words);
 }
 
-/* How many numbers at the front of a cursor are below the limit, of those that are loaded. */
-static inline __attribute__((always_inline)) uint64_t count_below(const cursor *c, dp_bits limit, int words) {
+/* How many numbers at the front of a run_cursor are below the limit, of those that are loaded. */
+static inline __attribute__((always_inline)) uint64_t count_below(const run_cursor *c, dp_bits limit, int words) {
     uint64_t count = 0, most = c->loaded - c->at;
     if (limit > number_at(c->next + (most - 1) * (uint64_t)words, words))
         return most;
@@ -266,13 +266,13 @@ static inline __attribute__((always_inline)) uint64_t count_below(const cursor *
     return count;
 }
 
-/* The cursor with the smallest number, and in *limit the smallest of the others; NULL at the end of all. */
-static cursor *find_lead(merger *m, dp_bits *limit, bool *limited) {
-    cursor *lead = NULL;
+/* The run_cursor with the smallest number, and in *limit the smallest of the others; NULL at the end of all. */
+static run_cursor *find_lead(merger *m, dp_bits *limit, bool *limited) {
+    run_cursor *lead = NULL;
     dp_bits least = 0;
     *limited = false;
     for (int i = 0; i < m->cursors; i++) {
-        cursor *c = &m->cursor[i];
+        run_cursor *c = &m->run_cursor[i];
         if (at_end(c))
             continue;
         dp_bits number = number_at(c->next, m->words);
@@ -295,7 +295,7 @@ static doppel_status merge_all(merger *m) {
     for (;;) {
         dp_bits limit = 0;
         bool limited;
-        cursor *lead = find_lead(m, &limit, &limited);
+        run_cursor *lead = find_lead(m, &limit, &limited);
         if (!lead)
             return DOPPEL_OK;
         uint64_t count = lead->loaded - lead->at;
@@ -316,11 +316,11 @@ static doppel_status merge_all(merger *m) {
 
 static doppel_status open_cursors(merger *m, dp_merging *merging, bool *timed) {
     *timed = false;
-    if (!(m->cursor = malloc((size_t)merging->count * sizeof *m->cursor)))
+    if (!(m->run_cursor = malloc((size_t)merging->count * sizeof *m->run_cursor)))
         return DOPPEL_ERROR_MEMORY;
     for (int i = 0; i < merging->count; i++) {
         const dp_run *run = merging->run[i];
-        cursor *c = &m->cursor[m->cursors++];
+        run_cursor *c = &m->run_cursor[m->cursors++];
         bool expires = atomic_load_explicit(&run->expires, memory_order_relaxed);
         bool dead = atomic_load_explicit(&run->dead_count, memory_order_relaxed) > 0;
         c->run = run;
@@ -361,7 +361,7 @@ doppel_status dp_run_merge(dp_merging *merging, dp_run **merged) {
         return DOPPEL_ERROR_MEMORY;
     run->pool = merging->pool;
     doppel_status status = merge_into(&m, merging, run);
-    free(m.cursor);
+    free(m.run_cursor);
     merged_free(&m.merged);
     if (status == DOPPEL_OK)
         *merged = run;

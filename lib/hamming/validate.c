@@ -39,7 +39,7 @@ static uint64_t mixed(dp_bits value) {
 }
 
 /* Whether the bytes of the rest hold no bit that is not its. */
-static bool rest_is_clean(const dp_table *table, uint64_t place) {
+static bool rest_is_clean(const dp_run_table *table, uint64_t place) {
     if (table->rest_bits == 8 * table->rest_bytes)
         return true;
     uint64_t rest = dp_load64(table->rest + place * (uint64_t)table->rest_bytes);
@@ -49,7 +49,7 @@ static bool rest_is_clean(const dp_table *table, uint64_t place) {
 /* Numbers of one bucket; `last` is the one before, of table 0. */
 static doppel_status check_bucket(const check *c, int t, uint64_t key, dp_bits *last, uint64_t *sum) {
     const dp_run *run = c->run;
-    const dp_table *table = &run->table[t];
+    const dp_run_table *table = &run->table[t];
     int below = run->bits - table->key_bits;
     dp_range range;
     doppel_status status = dp_run_bucket(run, table, key, &range);
@@ -70,7 +70,7 @@ static doppel_status check_bucket(const check *c, int t, uint64_t key, dp_bits *
 static doppel_status check_tables(const check *c) {
     uint64_t first_sum = 0;
     for (int t = 0; t < c->run->layout.tables; t++) {
-        const dp_table *table = &c->run->table[t];
+        const dp_run_table *table = &c->run->table[t];
         uint64_t sum = 0, buckets = (uint64_t)1 << table->key_bits;
         dp_bits last = 0;
         for (uint64_t key = 0; key < buckets; key++) {
@@ -87,7 +87,7 @@ static doppel_status check_tables(const check *c) {
 
 static doppel_status check_directories(const check *c) {
     for (int t = 0; t < c->run->layout.tables; t++) {
-        const dp_table *table = &c->run->table[t];
+        const dp_run_table *table = &c->run->table[t];
         uint64_t buckets = (uint64_t)1 << table->key_bits;
         bool right = table->directory[0] == 0 && table->directory[buckets] == c->run->count;
         for (uint64_t key = 0; key < buckets; key++)
@@ -147,9 +147,9 @@ static doppel_status check_owners(check *c) {
 
 /* ---- entries at two places ---- */
 
-/* Whether one of the runs before number `behind` has this entry, alive. */
-static doppel_status look_before(const check *c, int behind, dp_bits value, uint64_t owner) {
-    for (int i = 0; i < behind; i++) {
+/* Whether one of the first `runs` runs has this entry, alive. */
+static doppel_status look_before(const check *c, int runs, dp_bits value, uint64_t owner) {
+    for (int i = 0; i < runs; i++) {
         const dp_run *run = c->version->run[i];
         bool found;
         uint64_t slot;

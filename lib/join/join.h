@@ -50,7 +50,7 @@ typedef struct dp_fingerprints_part {
 
 /* The fingerprints from position `from` on, `count` of them, all within the count of a settled source. *got is the
  * array itself, or `room`, which has room for `count`. Any number of threads at once. Errors: DOPPEL_ERROR_IO,
- * DOPPEL_ERROR_INPUT for bits beyond the width (the message tells file and position). */
+ * DOPPEL_ERROR_INPUT for bits beyond the width (the message has the file and the position). */
 doppel_status dp_fingerprints_read(const dp_fingerprints *source, dp_fingerprints_part part, uint64_t *room,
                                    const uint64_t **got, doppel_error *error);
 
@@ -66,7 +66,8 @@ typedef struct dp_fingerprints_keeping {
     const volatile int *stop; /* may be NULL */
 } dp_fingerprints_keeping;
 
-/* Makes it readable anywhere and its count known: at once for arrays and files. `spool.size` tells what was written. */
+/* Makes it readable anywhere and its count known: at once for arrays and files. `spool.size` says how many bytes were
+ * written. */
 doppel_status dp_fingerprints_settle(dp_fingerprints *source, const dp_fingerprints_keeping *keeping,
                                      doppel_error *error);
 
@@ -127,10 +128,10 @@ typedef struct dp_pairs {
 doppel_status dp_pairs_init(dp_pairs *pairs, const dp_pairs_options *options, doppel_error *error);
 void dp_pairs_free(dp_pairs *pairs);
 
-/* Makes room for one more, by growing or by writing; false on an error, which finish tells. */
+/* Makes room for one more, by growing or by writing; false on an error, which finish reports. */
 bool dp_pairs_make_room(dp_pair_buffer *buffer);
 
-/* Adds a pair to the buffer of one thread, pairs->buffers[thread]; false on an error, which finish tells. */
+/* Adds a pair to the buffer of one thread, pairs->buffers[thread]; false on an error, which finish reports. */
 static inline bool dp_pairs_add(dp_pair_buffer *buffer, uint32_t a, uint32_t b, int distance) {
     if (buffer->count == buffer->capacity && !dp_pairs_make_room(buffer))
         return false;

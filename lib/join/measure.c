@@ -62,7 +62,7 @@ static void fit(const cost_samples *samples, doppel_costs *costs) {
 
 /* ---- time and numbers ---- */
 
-/* Of the processor: what others do meanwhile does not count. */
+/* CPU time: other processes do not count. */
 static double seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

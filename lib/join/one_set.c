@@ -23,7 +23,7 @@ typedef struct join_block {
 
 /* How numbers that agree in block `last` are compared in a table by block b: by a column of 64 bits. */
 typedef struct join_window {
-    bool crowd; /* 32 bits of the column tell enough for the crowd kernel */
+    bool crowd; /* 32 bits of the column are enough for the crowd kernel */
     int turn;   /* the column: the low 64 bits of the number rotated right by it (more than 64 bits only) */
     int top;    /* the block's bits end below this bit of the column */
     int rotate; /* the 32 bits, as the crowd kernel has them */
@@ -76,7 +76,7 @@ typedef struct set_join {
     size_t member_count;
 
     _Atomic uint64_t done;
-    uint64_t total, told; /* work there is; what progress was told last */
+    uint64_t total, reported; /* work there is; progress that was reported last */
 
     pthread_mutex_t lock; /* of status and error */
     _Atomic int status;
@@ -150,7 +150,7 @@ static bool no_memory(set_join *join) {
     return fail(join, dp_no_memory(&error), &error);
 }
 
-/* Adds to the work done, tells progress from the calling thread; false when the join has to end. */
+/* Adds to the work done, and reports progress from the first thread; false when the join has to end. */
 static bool advance(join_thread *joiner, uint64_t work) {
     set_join *join = joiner->join;
     uint64_t done = atomic_fetch_add_explicit(&join->done, work, memory_order_relaxed) + work;
@@ -158,9 +158,9 @@ static bool advance(join_thread *joiner, uint64_t work) {
         doppel_error error;
         return fail(join, dp_fail(&error, DOPPEL_ERROR_INTERRUPTED, "interrupted"), &error);
     }
-    if (joiner->number == 0 && join->options.progress && done - join->told > join->total / 512) {
-        join->told = done < join->total ? done : join->total;
-        join->options.progress(join->told, join->total, join->options.user);
+    if (joiner->number == 0 && join->options.progress && done - join->reported > join->total / 512) {
+        join->reported = done < join->total ? done : join->total;
+        join->options.progress(join->reported, join->total, join->options.user);
     }
     return !atomic_load_explicit(&join->status, memory_order_relaxed);
 }
@@ -284,7 +284,7 @@ static bool add_group(join_thread *joiner, uint32_t first, uint32_t copies) {
     return true;
 }
 
-/* Empties a table and makes it fit for so many groups; then each is put. */
+/* Empties a table and makes room for `count` groups. */
 static bool reset_groups(set_join *join, copy_groups *groups, size_t count) {
     size_t capacity = 16;
     while (capacity < 2 * count)
@@ -403,7 +403,7 @@ static doppel_status multiply(const doppel_pair *pairs, size_t count, void *user
                 uint32_t one = member(p->join, a, a_from, x), two = member(p->join, b, b_from, y);
                 if (!dp_pairs_add(&p->pairs.buffers[0], one < two ? one : two, one < two ? two : one,
                                   pairs[i].distance))
-                    return DOPPEL_OK; /* finish tells the error */
+                    return DOPPEL_OK; /* finish reports the error */
             }
     }
     return DOPPEL_OK;
@@ -477,7 +477,7 @@ typedef struct cell_numbers {
     size_t count;
 } cell_numbers;
 
-/* Number `one` with from .. to - 1, and each with all behind it. */
+/* Number `one` with numbers from .. to - 1. */
 typedef struct row_range {
     size_t one, from, to;
 } row_range;
@@ -544,7 +544,7 @@ static bool compare_numbers(join_thread *joiner, const join_cell *cell, const ce
 /* ---- tables: the numbers of a cell in buckets by one more block ----
  *
  * There are three ways. Small buckets: the crowd kernel compares while it fills them. Buckets of a dozen and more: 32
- * bits of each number are sorted by bucket, and the rows kernel compares. Where 32 bits tell too little, or buckets are
+ * bits of each number are sorted by bucket, and the rows kernel compares. Where 32 bits are too few, or buckets are
  * larger still, the numbers themselves are sorted, and each is compared with those after it. */
 
 /* Hits of the rows kernel at a time. */
@@ -557,7 +557,7 @@ typedef struct block_table {
     const join_window *window;
 } block_table;
 
-/* Room for tables of so many numbers. */
+/* Room for tables of `count` numbers. */
 static bool reserve_tables(join_thread *joiner, size_t count) {
     if (count <= joiner->table_room)
         return true;
@@ -601,7 +601,7 @@ static bool reserve_crowd(join_thread *joiner, size_t keys) {
 }
 
 /* Sorts the numbers of a cell by the first `bits` bits of a block: bucket k is bounds[k] .. bounds[k + 1] - 1 of
- * `values` and of `order`, which tells where they stood. */
+ * `values` and of `order`, which says where they stood. */
 typedef struct cell_sorting {
     int b, bits;
     uint32_t *bounds; /* two more than buckets */
@@ -824,7 +824,7 @@ static join_window plan_window(const set_join *join, int last, int b) {
             window.rotate = rotate;
         }
     }
-    window.crowd = dp_join_bits_tell(32 - best, join->distance);
+    window.crowd = dp_join_bits_suffice(32 - best, join->distance);
     return window;
 }
 
@@ -880,14 +880,16 @@ static bool descend(join_thread *joiner, const join_cell *cell, int level, uint6
 
 /* Compares what stands in the first cell, for all choices that begin with the pass's block. */
 static bool compare_cell(join_thread *joiner) {
-    /* Copies are told already, and nothing else is within 0. */
+    /* Copies are reported already, and nothing else is within 0. */
     return joiner->cells[0].count < 2 || joiner->join->distance == 0 ||
            descend(joiner, &joiner->cells[0], 1, (uint64_t)1 << joiner->join->pass);
 }
 
-/* Compares rows first .. last - 1 of a cell with all behind them, where no block is chosen. */
+/* Compares rows first .. last - 1 of a cell with all after them, where no block is chosen. */
 static bool compare_rows(join_thread *joiner, const join_cell *cell, size_t first, size_t last) {
-    enum { TILE = 2048 }; /* numbers behind: 16 or 32 KiB, which stay in the first cache while all rows go over them */
+    enum {
+        TILE = 2048
+    }; /* of the numbers after: 16 or 32 KiB, which stay in the first cache while all rows go over them */
     cell_numbers all = {cell->values, NULL, cell->count};
     if (!reserve_tables(joiner, TILE))
         return false;
@@ -992,7 +994,7 @@ static bool begin(join_thread *joiner, size_t count) {
     return joiner->join->pass > 0 || rebuild_heads(joiner, count < FIRST_MOST ? count : FIRST_MOST);
 }
 
-/* Behind it: what has copies becomes a group. */
+/* After a cell: what has copies becomes a group. */
 static bool end(join_thread *joiner) {
     set_join *join = joiner->join;
     const join_cell *cell = &joiner->cells[0];
@@ -1044,7 +1046,7 @@ static bool load_lines(join_thread *joiner, const dp_line *lines, size_t count) 
     return true;
 }
 
-/* Takes the numbers of a key of this round; copies are told and left out. */
+/* Takes the numbers of a key of this round; copies are reported and left out. */
 static bool load_cell(join_thread *joiner, uint32_t key) {
     const set_join *join = joiner->join;
     size_t lines = 0;
@@ -1231,7 +1233,7 @@ static doppel_status make_room(set_join *join, doppel_error *error) {
     return DOPPEL_OK;
 }
 
-/* Shares the memory: what is fixed, lines for as many as fit, the rest for pairs, which is given. */
+/* Shares the memory: what is fixed, then lines up to three quarters; gives the rest, which is for pairs. */
 static uint64_t share_memory(set_join *join) {
     uint64_t rest = join->memory - (uint64_t)join->need.fixed, most = rest / 4 * 3;
     uint64_t want = join->blocks ? (uint64_t)join->need.lines : 0, lines = want < most ? want : most;

@@ -92,7 +92,7 @@ static int part_bits(size_t count, int a_bits) {
     return bits;
 }
 
-/* Sorts by (a, b), in linear time; `scratch` has room for as many. */
+/* Sorts by (a, b), in linear time; `scratch` has room for all of them. */
 static void pairs_sort(dp_pair *records, size_t count, dp_pair *scratch) {
     if (is_sorted(records, count))
         return;
@@ -120,25 +120,25 @@ typedef struct cursor {
     const dp_pair *at, *end;
     dp_pair *room; /* NULL: the run is in memory as a whole */
     dp_pair_run left;
-} cursor;
+} pair_cursor;
 
 typedef struct merge {
     dp_pairs *pairs;
-    cursor *cursors;
+    pair_cursor *cursors;
     size_t count;
-    cursor **heap; /* those that are not at their end, the smallest first */
+    pair_cursor **heap; /* those that are not at their end, the smallest first */
     size_t live;
     dp_pair *rooms; /* of all cursors */
     size_t room;    /* pairs a cursor has room for */
 } merge;
 
-static uint64_t head(const cursor *c) {
+static uint64_t head(const pair_cursor *c) {
     return (uint64_t)c->at->a << 32 | c->at->b;
 }
 
 /* Moves the cursor at `place` down to where it belongs. */
 static void sink(const merge *m, size_t place) {
-    cursor *moving = m->heap[place];
+    pair_cursor *moving = m->heap[place];
     uint64_t key = head(moving);
     for (size_t child; (child = 2 * place + 1) < m->live; place = child) {
         if (child + 1 < m->live && head(m->heap[child + 1]) < head(m->heap[child]))
@@ -151,7 +151,7 @@ static void sink(const merge *m, size_t place) {
 }
 
 /* Reads on; at the end of the run at == end. */
-static doppel_status refill(const merge *m, cursor *c, doppel_error *error) {
+static doppel_status refill(const merge *m, pair_cursor *c, doppel_error *error) {
     size_t count = c->left.count < m->room ? (size_t)c->left.count : m->room;
     if (!c->room || !count)
         return DOPPEL_OK;
@@ -165,7 +165,7 @@ static doppel_status refill(const merge *m, cursor *c, doppel_error *error) {
 
 /* The smallest cursor has moved on by one. */
 static doppel_status advance(merge *m, doppel_error *error) {
-    cursor *c = m->heap[0];
+    pair_cursor *c = m->heap[0];
     if (c->at == c->end) {
         DP_TRY(refill(m, c, error));
         if (c->at == c->end)
@@ -180,7 +180,7 @@ static doppel_status open_cursors(merge *m, doppel_error *error) {
     dp_pairs *pairs = m->pairs;
     doppel_status status = DOPPEL_OK;
     for (size_t i = 0; i < m->count && status == DOPPEL_OK; i++) {
-        cursor *c = &m->cursors[i];
+        pair_cursor *c = &m->cursors[i];
         if (m->rooms) {
             c->room = m->rooms + i * m->room;
             c->left = pairs->runs[i];
@@ -246,7 +246,7 @@ static doppel_status give_all(merge *m, giving *g, doppel_error *error) {
     uint64_t last = 0;
     bool first = true;
     while (status == DOPPEL_OK && m->live) {
-        cursor *c = m->heap[0];
+        pair_cursor *c = m->heap[0];
         uint64_t key = head(c);
         if (first || !options->unique || key != last) {
             if (g->count == BATCH && (status = give(g, options->stop, error)) != DOPPEL_OK)
@@ -346,7 +346,7 @@ static bool sort_buffer(dp_pair_buffer *buffer) {
     return true;
 }
 
-/* A place in the file for a run of so many; under the lock. */
+/* A place in the file for a run of `count` pairs; under the lock. */
 static doppel_status place_run(dp_pairs *pairs, size_t count, dp_pair_run *run, doppel_error *error) {
     if (!pairs->file.open) {
         DP_TRY(dp_scratch_open(&pairs->file, pairs->options.tmp, error));

@@ -21,7 +21,7 @@
 #define WHOLE_BATCH ((size_t)1 << 14)
 #define LEAST_SLICED_BATCH ((size_t)1 << 16)
 #define LEAST_BATCH ((size_t)64)
-/* A thread gets at least so many batches of a stream: the memory of a batch is slow when it is fresh. */
+/* The least number of batches of a stream for a thread: the memory of a batch is slow while it is fresh. */
 #define BATCHES 4
 
 /* Nanoseconds, measured on one thread: a test in a map inside the cache; counting, dealing and testing in slices;
@@ -46,7 +46,7 @@ static uint64_t map_bytes(const dp_prefilter_part *part) {
     return bits < 6 ? 8 : (uint64_t)1 << (bits - 3);
 }
 
-/* Keys of up to so many bits, the top of a part. */
+/* Keys of up to key.bits bits, the top of a part. */
 static dp_prefilter_part part_of(const dp_resident_part *found, shape key) {
     dp_prefilter_part part = {.radius = found->radius, .squeeze = key.squeeze};
     part.bits = key.bits < found->width ? key.bits : found->width;
@@ -210,15 +210,15 @@ static bool fill(const dp_resident *set, dp_prefilter_part *part) {
     return made;
 }
 
-typedef struct filling {
+typedef struct map_filling {
     dp_prefilter *filter;
     const dp_resident *set;
     atomic_int next;
     atomic_bool failed;
-} filling;
+} map_filling;
 
 static void fill_parts(void *user, size_t thread) {
-    filling *f = user;
+    map_filling *f = user;
     (void)thread;
     for (int i; (i = atomic_fetch_add(&f->next, 1)) < f->filter->parts;)
         if (!fill(f->set, &f->filter->part[i]))
@@ -226,7 +226,7 @@ static void fill_parts(void *user, size_t thread) {
 }
 
 bool dp_prefilter_build(dp_prefilter *filter, const dp_resident *set, size_t threads) {
-    filling f = {.filter = filter, .set = set};
+    map_filling f = {.filter = filter, .set = set};
     if (filter->parts)
         dp_run_threads(threads < (size_t)filter->parts ? threads : (size_t)filter->parts, fill_parts, &f);
     return !atomic_load(&f.failed);
@@ -262,7 +262,7 @@ static bool init_slices(dp_filter_batch *batch) {
     batch->starts = calloc(slices, sizeof *batch->starts);
     batch->fills = calloc(slices, sizeof *batch->fills);
     batch->open = dp_big_alloc(slices * DP_PARTITION_LINE * sizeof *batch->open);
-    /* Each slice begins on a line; behind the last one is looked ahead. */
+    /* Each slice begins on a line; entries after the last one are read ahead. */
     batch->entries = dp_big_alloc((filter->batch + slices * DP_PARTITION_LINE + AHEAD) * sizeof *batch->entries);
     return made && batch->starts && batch->fills && batch->open && batch->entries;
 }
@@ -334,14 +334,14 @@ static void test_whole(dp_filter_batch *batch, const dp_prefilter_part *part, ui
 }
 
 /* Some entries of a slice. */
-typedef struct piece {
+typedef struct slice_entries {
     const uint64_t *entries;
     size_t count;
-} piece;
+} slice_entries;
 
-/* The numbers of those of up to PIECE entries whose mark is there; gives how many. What is behind the last entry of a
+/* The numbers of those of up to PIECE entries whose mark is there; gives how many. What follows the last entry of a
  * slice may be anything: a prefetch may miss. */
-static inline size_t test_piece(const uint64_t *map, int squeeze, piece p, uint32_t *list) {
+static inline size_t test_piece(const uint64_t *map, int squeeze, slice_entries p, uint32_t *list) {
     size_t found = 0;
     for (size_t i = 0; i < p.count; i++) {
         __builtin_prefetch(&map[dp_prefilter_word(squeeze, (uint32_t)(p.entries[i + AHEAD] >> 32))]);
@@ -351,10 +351,10 @@ static inline size_t test_piece(const uint64_t *map, int squeeze, piece p, uint3
     return found;
 }
 
-static void test_slice(const dp_prefilter_part *part, piece slice, uint64_t *passed) {
+static void test_slice(const dp_prefilter_part *part, slice_entries slice, uint64_t *passed) {
     uint32_t list[PIECE];
     for (size_t from = 0; from < slice.count; from += PIECE) {
-        piece p = {slice.entries + from, slice.count - from < PIECE ? slice.count - from : PIECE};
+        slice_entries p = {slice.entries + from, slice.count - from < PIECE ? slice.count - from : PIECE};
         size_t found =
             part->squeeze ? test_piece(part->map, part->squeeze, p, list) : test_piece(part->map, 0, p, list);
         for (size_t i = 0; i < found; i++)
@@ -397,6 +397,6 @@ void dp_filter_batch_run(dp_filter_batch *batch) {
         memset(passed, 0, (batch->count / 64 + 1) * sizeof *passed);
         deal(batch, part, batch->counts[i]);
         for (size_t s = 0; s < (size_t)1 << part->slice_bits; s++)
-            test_slice(part, (piece){batch->entries + batch->starts[s], batch->counts[i][s]}, passed);
+            test_slice(part, (slice_entries){batch->entries + batch->starts[s], batch->counts[i][s]}, passed);
     }
 }

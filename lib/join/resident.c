@@ -15,7 +15,7 @@
 
 /* ---- reading ---- */
 
-/* The memory is too little for `count` fingerprints, which need so many bytes. */
+/* The memory is too little for `count` fingerprints, which need `bytes`. */
 static doppel_status too_little_memory(uint64_t count, uint64_t bytes, doppel_error *error) {
     return dp_fail(error, DOPPEL_ERROR_USAGE,
                    "too little memory: %llu fingerprints to hold need at least %llu MiB; hold the smaller side",
@@ -116,7 +116,7 @@ static doppel_status read_set(dp_resident *set, dp_fingerprints *source, const d
 
 /* ---- tables: planned as those of an index are, filled by counting ---- */
 
-/* Comparing so many takes less than looking into a few tables: some 30 ns. */
+/* Comparing FEW takes less than looking into a few tables: some 30 ns. */
 #define FEW 256
 
 /* The bits of a table's key, of which `left` are wanted: from a piece of the number, its top. */
@@ -141,8 +141,8 @@ static void set_filter(const dp_resident *set, dp_resident_table *table) {
     int high = set->bits > 32 ? set->bits - 32 : 0;
     uint32_t in_low = (uint32_t)table->key_mask, in_high = (uint32_t)(table->key_mask >> high);
     table->from = __builtin_popcount(in_high) < __builtin_popcount(in_low) ? high : 0;
-    int tell = (set->bits < 32 ? set->bits : 32) - __builtin_popcount(table->from ? in_high : in_low);
-    if (set->words > 1 || dp_ball(tell, set->distance) > ldexp(FILTER_SHARE, tell))
+    int free_bits = (set->bits < 32 ? set->bits : 32) - __builtin_popcount(table->from ? in_high : in_low);
+    if (set->words > 1 || dp_ball(free_bits, set->distance) > ldexp(FILTER_SHARE, free_bits))
         table->from = -1;
 }
 
@@ -234,14 +234,14 @@ static void fill(const dp_resident *set, dp_resident_table *table) {
     }
 }
 
-typedef struct filling {
+typedef struct table_fill {
     dp_resident *set;
     atomic_int next;
     atomic_bool failed;
-} filling;
+} table_fill;
 
 static void fill_tables(void *user, size_t thread) {
-    filling *f = user;
+    table_fill *f = user;
     (void)thread;
     for (int t; (t = atomic_fetch_add(&f->next, 1)) < f->set->tables;) {
         dp_resident_table *table = &f->set->table[t];
@@ -255,7 +255,7 @@ static void fill_tables(void *user, size_t thread) {
 }
 
 bool dp_resident_fill(dp_resident *set, size_t threads) {
-    filling f = {.set = set};
+    table_fill f = {.set = set};
     if (set->tables)
         dp_run_threads(threads, fill_tables, &f);
     return !atomic_load(&f.failed);
@@ -282,7 +282,7 @@ static doppel_status plan_tables(dp_resident *set, const dp_resident_options *op
  * differs no more than the block does.
  *
  * A query that passed several maps is looked up in the tables of each, and a pair counts in the first of those tables
- * that finds it: whatever the maps let pass by chance, nothing is missed and nothing is told twice. */
+ * that finds it: whatever the maps let pass by chance, nothing is missed and nothing is reported twice. */
 
 /* Blocks a part: all parts together have at most DP_MAX_TABLES. */
 enum { MOST_PARTS = 4, MOST_BLOCKS = DP_MAX_TABLES / MOST_PARTS };

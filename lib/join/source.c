@@ -229,7 +229,7 @@ doppel_status dp_fingerprints_next(dp_fingerprints *source, uint64_t *room, size
 
 /* ---- keeping what can be read once only ---- */
 
-/* The part of the memory for it. Behind 8 bytes of a fingerprint a join has 17 of lines and pairs (29 behind 16), so
+/* The part of the memory for it. For the 8 bytes of a fingerprint a join has 17 of lines and pairs (29 for 16), so
  * that what is left still holds all lines at once; rotate copies it once, and has 24 for each thread. */
 enum { KEPT_PART = 4 };
 

@@ -216,7 +216,7 @@ static void look_up_batch(stream_worker *worker) {
         find_group(worker, filled);
 }
 
-/* How much of a stream of unknown length is read to see whether it is short: so many fingerprints, or what an eighth of
+/* How much of a stream of unknown length is read to see whether it is short: AHEAD fingerprints, or what an eighth of
  * the memory holds. */
 #define AHEAD ((uint64_t)1 << 20)
 #define LEAST_AHEAD ((uint64_t)1 << 12)

@@ -1,7 +1,7 @@
 /* two_sets.h - the parts of a join of two sets: the resident set (resident.c) and the prefilter (prefilter.c).
  *
  * The resident set: build, (use_parts,) fill, (finder) init, run ..., free. Equal fingerprints stand once, with the
- * list of their positions. A table keeps the fingerprints, or 32 bits of them where those tell enough, sorted by its
+ * list of their positions. A table keeps the fingerprints, or 32 bits of them where those are enough, sorted by its
  * key, so that a bucket is one piece of memory and is compared by one kernel. */
 #ifndef DP_JOIN_TWO_SETS_H
 #define DP_JOIN_TWO_SETS_H
@@ -133,7 +133,8 @@ void dp_resident_finder_free(dp_resident_finder *finder);
  * of parts, those of the query's parts. False when there is no memory. */
 bool dp_resident_finder_run(dp_resident_finder *finder, const uint64_t *queries, const uint8_t *parts, size_t count);
 
-/* ---- the prefilter: tells of most streamed fingerprints, without a look at the resident ones, that none is near ----
+/* ---- the prefilter: finds out that a streamed fingerprint is near none, mostly without a look at the resident set
+ * ----
  *
  * plan, build, (batch) init, added ..., run, free.
  *
@@ -201,7 +202,7 @@ void dp_filter_batch_free(dp_filter_batch *batch);
 
 /* Begins a batch. */
 void dp_filter_batch_clear(dp_filter_batch *batch);
-/* `count` more fingerprints stand behind those of the batch; there is room for filter->batch. */
+/* `count` more fingerprints were put after those of the batch; there is room for filter->batch. */
 void dp_filter_batch_added(dp_filter_batch *batch, size_t count);
 /* Sets `passed`. */
 void dp_filter_batch_run(dp_filter_batch *batch);

@@ -10,8 +10,8 @@
  * For take the fewest edits that make q of e, count each in the segment it stands in, and let A(i) be how many there
  * are in the segments before i. A(i) - i is 0 at first, below 0 after all m segments, and falls by 1 at most from each
  * segment to the next, by 1 only over one without edits. So where it first comes to -1, it was 0, A(i) = i, segment i
- * has no edits, and at most d - i are left for what stands behind it. What stands before it is longer or shorter in q
- * by at most the edits there, and so is what stands behind it.
+ * has no edits, and at most d - i are left for what comes after it. What stands before it is longer or shorter in q
+ * by at most the edits there, and so is what comes after it.
  *
  * All these places are looked up in the table. The entries found there are filtered by their letter bags (the sum of
  * differences is at most 2 d: verify.h), and what is left is measured. Where a length has few titles, or is not cut
@@ -51,8 +51,8 @@ static inline size_t home_of(const title_table *table, uint32_t hash) {
     return (size_t)((unsigned __int128)hash * table->size >> 32);
 }
 
-/* Slots behind the last home, for what does not fit at the end, and one more that stays empty. A table that needs more
- * grows; the secret in the hashes keeps anybody from aiming there. At least the keys of two titles. */
+/* Slots after the last home, for what does not fit at the end, and one more that stays empty. A table that needs more
+ * grows; the secret in the hashes keeps anyone from aiming there. At least the keys of two titles. */
 enum { SLACK = 256, FIRST_SIZE = 1024, FIRST_CLASS = 2 };
 #define LIST 0x80000000u
 
@@ -109,7 +109,7 @@ static bool grow(title_table *table, size_t least) {
 }
 
 /* How many slots at the very end are empty, as far as `wanted`. */
-static size_t room_behind(const title_table *table, size_t wanted) {
+static size_t room_at_end(const title_table *table, size_t wanted) {
     size_t room = 0;
     while (room < wanted && room < SLACK && !table->slots[table->size + SLACK - 1 - room].value)
         room++;
@@ -122,13 +122,13 @@ static bool table_reserve(title_table *table, size_t count) {
     if (need / 3 * 4 + 4 > table->size && !grow(table, need + need / 4))
         return false;
     /* All of them could belong at the end. */
-    while (room_behind(table, count) < count)
+    while (room_at_end(table, count) < count)
         if (!grow(table, table->size))
             return false;
     return true;
 }
 
-/* Puts a new slot in its place, moving those behind it up to the next empty one. */
+/* Puts a new slot in its place, moving those after it up to the next empty one. */
 static void insert_slot(title_table *table, size_t at, title_slot slot) {
     size_t end = at;
     while (table->slots[end].value)
@@ -222,7 +222,7 @@ typedef struct title_entry {
         uint64_t *many; /* ascending; room for a power of two */
     } owners;
     uint8_t width;
-    uint32_t skipped; /* so many before the first of `many` were removed */
+    uint32_t skipped; /* owners before the first of `many` that were removed */
 } title_entry;
 
 /* Lengths whose titles would be cut into more segments, or into shorter ones, are compared one by one. At 90 % these
@@ -237,15 +237,15 @@ typedef struct title_cuts {
 typedef struct title_group {
     uint32_t length, segments; /* 0: none */
     title_cuts cuts;
-    uint32_t versions; /* so many were tried */
-    size_t recut_at;   /* with so many entries, cuts are chosen anew */
+    uint32_t versions; /* that were tried */
+    size_t recut_at;   /* entries at which cuts are chosen anew */
     uint32_t *entries;
     size_t count, capacity;
 } title_group;
 
 struct dp_titles_index {
     double min;
-    uint64_t secret, base; /* of all hashes, so that nobody can choose which are alike */
+    uint64_t secret, base; /* of all hashes, so that no client can choose which are equal */
     title_table table;
     title_entry *entries;
     size_t count, capacity, live;
@@ -351,7 +351,7 @@ enum { BLOCK = 1 << 20 };
 
 #define LONGEST 0x80000000u
 
-/* Room for a title of so many bytes or code points, to be looked for in an index. */
+/* Room for a title of `length` bytes or code points. */
 static bool text_room(title_text *text, const dp_titles_index *index, size_t length) {
     text->base = index->base;
     size_t bytes = (length + 1) * (sizeof *text->sums + sizeof *text->data);
@@ -401,8 +401,8 @@ static uint32_t whole_hash(const dp_titles_index *index, const uint64_t *sums, s
  * a site tend to have an end or a beginning in common, though, and whole segments inside it lead to all titles of the
  * site. So once there are many, the cuts are chosen on which the fewest pairs of a sample agree, and what many titles
  * have in common becomes part of one long segment. All titles of the length are then put into the table once more; what
- * it held of the former cuts is never asked for again. This happens with 256 titles and each time there are four times
- * as many, so that what is left over stays below a third. */
+ * it has of the former cuts is never asked for again. This happens with 256 titles and each time their number has
+ * grown fourfold, so that what is left over stays below a third. */
 
 /* All places are asked of memory first: most are far, and come the faster for it. */
 static bool add_segments(dp_titles_index *index, const title_group *group, const title_cuts *cuts, uint32_t number,
@@ -420,8 +420,9 @@ static bool add_segments(dp_titles_index *index, const title_group *group, const
     return true;
 }
 
-/* PLACES: a power of two, 2^10, that the sample does not fill. FEW_PAIRS: cuts on which at most so many of the sample's
- * 32640 pairs agree are good enough. LEAST_STEPS: cuts are chosen among so many places, or three a segment. */
+/* PLACES: a power of two, 2^10, that the sample does not fill. FEW_PAIRS: cuts on which at most this many of the
+ * sample's 32640 pairs agree are good enough. LEAST_STEPS: the number of places among which cuts are chosen, or three a
+ * segment. */
 enum { SAMPLE = 256, TIMES = 4, PLACES = 1024, FEW_PAIRS = 16, LEAST_STEPS = 32 };
 
 /* The first group of at least this length. */
@@ -679,7 +680,7 @@ static title_entry *entry_get(const dp_titles_index *index, dp_points text, cons
     return NULL;
 }
 
-/* An entry that fails half-way has no owner and is not found as a whole, so that nobody comes to own it. */
+/* An entry that fails half-way has no owner and is not found as a whole: it cannot get an owner. */
 static title_entry *entry_add(dp_titles_index *index, dp_points text, const uint64_t *sums) {
     uint8_t width = width_of(text);
     title_group *group = group_for(index, text.count);
@@ -767,7 +768,7 @@ void dp_titles_index_get_stats(const dp_titles_index *index, dp_titles_stats *st
 
 /* ---- owners ---- */
 
-/* Ascending, as many as owner_count says. */
+/* Ascending, owner_count of them. */
 static const uint64_t *owners_of(const title_entry *entry) {
     return entry->owner_count == 1 ? &entry->owners.one : entry->owners.many + entry->skipped;
 }
@@ -894,7 +895,7 @@ static bool move_entry(const title_entry *from, dp_titles_index *to) {
     return true;
 }
 
-/* Builds all anew without the titles that nobody owns. Without the memory for that, all stays as it is. */
+/* Builds all anew without the titles that have no owner. Without the memory for that, all stays as it is. */
 static void rebuild(dp_titles_index *index) {
     dp_titles_index fresh = {
         .min = index->min, .secret = index->secret, .base = index->base, .live = index->live, .owners = index->owners};
@@ -967,11 +968,11 @@ uint64_t dp_titles_index_hash_of(const dp_titles_index *index, const dp_title_ma
  * look-up costs about as much as filtering two entries. */
 enum { CANDIDATES = 1024, AHEAD = 24, PROBE_COST = 2 };
 
-struct probe {
+struct title_probe {
     uint32_t hash, limit;
 };
 
-struct candidate {
+struct title_candidate {
     uint32_t entry, limit; /* the largest sum of differences of bags */
 };
 
@@ -979,9 +980,9 @@ struct candidate {
 struct dp_titles_work {
     title_text text;
     uint8_t bag[32];
-    struct probe *probes;
+    struct title_probe *probes;
     size_t probe_count, probe_capacity;
-    struct candidate candidates[CANDIDATES];
+    struct title_candidate candidates[CANDIDATES];
     size_t candidate_count;
     uint64_t *near; /* entries that passed, with repeats; twice the room, for sorting */
     size_t near_count, near_capacity;
@@ -1014,7 +1015,7 @@ static bool filter(const dp_titles_index *index, struct dp_titles_work *work) {
                     sizeof *work->near))
         return false;
     for (size_t i = 0; i < work->candidate_count; i++) {
-        struct candidate candidate = work->candidates[i];
+        struct title_candidate candidate = work->candidates[i];
         const title_entry *entry = &index->entries[candidate.entry];
         if (entry->owner_count && bag_difference(entry->bag, work->bag) <= candidate.limit)
             work->near[work->near_count++] = candidate.entry;
@@ -1030,7 +1031,7 @@ static bool add_candidates(const dp_titles_index *index, struct dp_titles_work *
         if (work->candidate_count == CANDIDATES && !filter(index, work))
             return false;
         __builtin_prefetch(&index->entries[entries[i]]);
-        work->candidates[work->candidate_count++] = (struct candidate){entries[i], limit};
+        work->candidates[work->candidate_count++] = (struct title_candidate){entries[i], limit};
     }
     return true;
 }
@@ -1048,14 +1049,14 @@ static void note_segment(const dp_titles_index *index, struct dp_titles_work *wo
                          size_t d) {
     size_t start = group->cuts.at[i], size = group->cuts.at[i + 1] - start;
     ptrdiff_t longer = (ptrdiff_t)work->text.points.count - (ptrdiff_t)group->length;
-    ptrdiff_t before = (ptrdiff_t)i, behind = (ptrdiff_t)(d - i);
+    ptrdiff_t before = (ptrdiff_t)i, after = (ptrdiff_t)(d - i);
     ptrdiff_t last = (ptrdiff_t)work->text.points.count - (ptrdiff_t)size;
-    ptrdiff_t low = larger((ptrdiff_t)start + larger(-before, longer - behind), 0);
-    ptrdiff_t high = smaller((ptrdiff_t)start + smaller(before, longer + behind), last);
+    ptrdiff_t low = larger((ptrdiff_t)start + larger(-before, longer - after), 0);
+    ptrdiff_t high = smaller((ptrdiff_t)start + smaller(before, longer + after), last);
     uint64_t power = power_of(index->base, size), seed = seed_of(index, group->length, group->cuts.version, i);
     for (ptrdiff_t at = low; at <= high; at++) {
         uint32_t hash = segment_hash(work->text.sums, (size_t)at, (size_t)at + size, power, seed);
-        work->probes[work->probe_count++] = (struct probe){hash, (uint32_t)(2 * d)};
+        work->probes[work->probe_count++] = (struct title_probe){hash, (uint32_t)(2 * d)};
     }
 }
 
@@ -1077,7 +1078,7 @@ static bool visit_group(const dp_titles_index *index, struct dp_titles_work *wor
 }
 
 static bool look_up(const dp_titles_index *index, struct dp_titles_work *work) {
-    const struct probe *probes = work->probes;
+    const struct title_probe *probes = work->probes;
     for (size_t i = 0; i < work->probe_count + AHEAD; i++) {
         if (i < work->probe_count)
             __builtin_prefetch(&index->table.slots[home_of(&index->table, probes[i].hash)]);

@@ -5,8 +5,8 @@
  * missed, none below is given. Equal titles are one entry with many owners.
  *
  * Memory, for titles of 80 letters: about 300 bytes a distinct title, and 8 to 16 bytes an owner from the second on.
- * Threads: one at a time may change an index, and none may find meanwhile; any number may find at once, each with its
- * own matches. */
+ * Threads: one at a time may change an index, and none may find at that time; any number may find at once, each with
+ * its own matches. */
 #ifndef DP_TITLE_H
 #define DP_TITLE_H
 
@@ -23,7 +23,7 @@ void dp_titles_index_free(dp_titles_index *index);
  * DOPPEL_ERROR_INPUT for a title of over 2 GiB or more than 2^31 titles; then nothing has changed. */
 doppel_status dp_titles_index_add(dp_titles_index *index, const char *title, size_t length, uint64_t owner);
 
-/* Removes an owner of a title; *removed (may be NULL) tells whether it was there. Errors: DOPPEL_ERROR_MEMORY. */
+/* Removes an owner of a title; *removed (may be NULL) says whether it was there. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_titles_index_remove(dp_titles_index *index, const char *title, size_t length, uint64_t owner,
                                      bool *removed);
 
