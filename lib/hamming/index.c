@@ -506,10 +506,37 @@ typedef struct entry_state {
     uint64_t expires;
     bool dead;
 } entry_state;
+
+/* Where in the rest of table 0 a search begins. */
+static const void *first_look(const dp_run *run, dp_range range, uint64_t rest) {
+    const dp_run_table *table = &run->table[0];
+    return table->rest + (range.from + (uint64_t)((dp_bits)rest * (range.to - range.from) >> table->rest_bits)) *
+                             (uint64_t)table->rest_bytes;
+}
+
+/* Asks memory for what searches of a number in these runs will read first. Always inline: some compilers leave out a
+ * call that only asks for memory. */
+static inline __attribute__((always_inline)) void prefetch_runs(const dp_run *const *runs, int count, dp_bits value) {
+    for (int i = 0; i < count; i++) {
+        const dp_run_table *table = &runs[i]->table[0];
+        __builtin_prefetch(table->directory +
+                           (table->key_bits ? (uint64_t)(value >> (runs[i]->bits - table->key_bits)) : 0));
+    }
+    for (int i = 0; i < count; i++) {
+        const dp_run *run = runs[i];
+        const dp_run_table *table = &run->table[0];
+        if (run->backing || !table->rest_bits)
+            continue;
+        uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;
+        uint64_t rest = (uint64_t)(value >> dp_filter_bits(run->bits)) & (UINT64_MAX >> (64 - table->rest_bits));
+        __builtin_prefetch(first_look(run, (dp_range){table->directory[key], table->directory[key + 1]}, rest));
+    }
+}
+
 static doppel_status locate(const doppel_index *index, dp_bits value, uint64_t owner, entry_place *place) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
     *place = (entry_place){0};
-    dp_run_expect((const dp_run *const *)version->run, version->runs, value);
+    prefetch_runs((const dp_run *const *)version->run, version->runs, value);
     uint64_t i = head_search(version->head, &index->places, value, owner);
     if (i < DP_HEAD_ROOM) {
         *place = (entry_place){.head = version->head, .slot = i};

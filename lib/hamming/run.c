@@ -167,30 +167,6 @@ static uint64_t lower_place(const sought *s, dp_range range) {
     return from;
 }
 
-/* Where in the rest of table 0 a search begins. */
-static const void *first_look(const dp_run *run, dp_range range, uint64_t rest) {
-    const dp_run_table *table = &run->table[0];
-    return table->rest + (range.from + (uint64_t)((dp_bits)rest * (range.to - range.from) >> table->rest_bits)) *
-                             (uint64_t)table->rest_bytes;
-}
-
-void dp_run_expect(const dp_run *const *runs, int count, dp_bits value) {
-    for (int i = 0; i < count; i++) {
-        const dp_run_table *table = &runs[i]->table[0];
-        __builtin_prefetch(table->directory +
-                           (table->key_bits ? (uint64_t)(value >> (runs[i]->bits - table->key_bits)) : 0));
-    }
-    for (int i = 0; i < count; i++) {
-        const dp_run *run = runs[i];
-        const dp_run_table *table = &run->table[0];
-        if (run->backing || !table->rest_bits)
-            continue;
-        uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;
-        uint64_t rest = (uint64_t)(value >> dp_filter_bits(run->bits)) & (UINT64_MAX >> (64 - table->rest_bits));
-        __builtin_prefetch(first_look(run, (dp_range){table->directory[key], table->directory[key + 1]}, rest));
-    }
-}
-
 doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position) {
     const dp_run_table *table = &run->table[0];
     uint64_t key = table->key_bits ? (uint64_t)(value >> (run->bits - table->key_bits)) : 0;

@@ -179,9 +179,6 @@ static inline doppel_status dp_run_bucket(const dp_run *run, const dp_run_table 
 /* Where a number stands; *found is false when it does not. */
 doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position);
 
-/* Asks memory for what searches of a number in these runs will read first. */
-void dp_run_expect(const dp_run *const *runs, int count, dp_bits value);
-
 /* The owners of a position: `count` of them from owner[0], in slots from `slot`. */
 typedef struct dp_owners {
     const uint64_t *owner;

@@ -11,6 +11,7 @@
  * its beginning on. Of two titles within distance d some segment i of the first d + 1 is untouched and has at most i
  * edits before it: it stands at most i code points aside. */
 #include "known/redis.h"
+#include "title/title.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -30,21 +31,6 @@ static const double bytes_worth = 6;
 /* Fields of a bucket, at least, once the expected number of documents is there; less than twice as many then. Redis
  * keeps a hash of up to 128 small fields without pointers. */
 enum { USUAL_COUNT = 1000000, MOST_KEY = 30, FIELDS = 45, NAMES_EACH = 3, MOST_BUCKET_BITS = 28 };
-
-static double choices(int n, int k) {
-    double count = 1;
-    for (int i = 1; i <= k; i++)
-        count = count * (n - k + i) / i;
-    return count;
-}
-
-/* Keys of this many bits within a radius. */
-static double keys_within(int width, int radius) {
-    double count = 0;
-    for (int i = 0; i <= radius && i <= width; i++)
-        count += choices(width, i);
-    return count;
-}
 
 static size_t fingerprint_bytes(const dp_redis_plan *plan) {
     return (size_t)(plan->rules.bits + 7) / 8;
@@ -70,7 +56,7 @@ static void cut(dp_redis_plan *plan, int blocks, int width) {
 static double cost_of(const dp_redis_plan *plan, double count) {
     double microseconds = 0, bytes = 0;
     for (int t = 0; t < plan->tables; t++) {
-        double keys = ldexp(1, plan->table[t].width), probes = keys_within(plan->table[t].width, plan->table[t].radius);
+        double keys = ldexp(1, plan->table[t].width), probes = dp_ball(plan->table[t].width, plan->table[t].radius);
         double filled = keys * (1 - exp(-count / keys)); /* that have an entry */
         microseconds += probes * probe_cost + probes * count / keys * candidate_cost + write_cost;
         bytes += (double)fingerprint_bytes(plan) + entry_bytes + filled / count * field_bytes;
@@ -223,7 +209,7 @@ void dp_redis_add_fingerprint(const dp_redis_memory *memory, const uint64_t fing
 
 /* ---- titles ---- */
 
-enum { MOST_SEGMENTS = 57, SHORTEST = 2, LONGEST_SEGMENT = 64 };
+enum { LONGEST_SEGMENT = 64 };
 /* No title is longer than a title may be. */
 enum { LONGEST_TITLE = 65536 };
 
@@ -255,17 +241,6 @@ static void add_uncut(const segmented *s, size_t length) {
     dp_redis_add_place(s->places, place_of(s->memory, bytes, sizeof bytes, DP_REDIS_SEGMENTS));
 }
 
-/* How many segments a title of this length needs; 0: it is not cut. */
-static size_t segments_for(size_t length, double least) {
-    size_t most = 0, allowed;
-    for (size_t longer = length; dp_edit_allowed(longer, least, &allowed) && longer - length <= allowed; longer++) {
-        most = allowed > most ? allowed : most;
-        if (most + 1 > MOST_SEGMENTS || (most + 1) * SHORTEST > length)
-            return 0;
-    }
-    return most + 1;
-}
-
 /* Which of the sizes this many segments of a title have: the largest that it has room for. */
 static size_t size_for(size_t length, size_t count) {
     size_t size = 0;
@@ -275,7 +250,7 @@ static size_t size_for(size_t length, size_t count) {
 }
 
 static void add_own(const segmented *s) {
-    size_t count = segments_for(s->length, s->least);
+    size_t count = dp_title_segments(s->length, s->least);
     size_t size = count ? sizes[size_for(s->length, count)] : 0;
     if (!count)
         add_uncut(s, s->length);
@@ -291,7 +266,7 @@ static void add_shifted(const segmented *s, size_t size, size_t distance) {
 
 /* Notes that titles of a length may be within a distance. */
 static void note_length(const segmented *s, size_t length, size_t distance, size_t most[SIZES]) {
-    size_t count = segments_for(length, s->least);
+    size_t count = dp_title_segments(length, s->least);
     if (!count) {
         add_uncut(s, length);
         return;

@@ -441,14 +441,14 @@ static size_t group_at(const dp_titles_index *index, size_t length) {
 /* One segment more than the largest distance that a title of this length can have to one that is found: then one of
  * them is untouched by the edits. The longer of the two, of length n, allows d(n), and must be within d(n) of this
  * length; n - d(n) never falls, so that the first n that is not within is the end. */
-static uint32_t segments_for(size_t length, double min) {
+size_t dp_title_segments(size_t length, double min) {
     size_t most = 0, allowed;
     for (size_t longer = length; dp_edit_allowed(longer, min, &allowed) && longer - length <= allowed; longer++) {
         most = allowed > most ? allowed : most;
         if (most + 1 > MOST_SEGMENTS || (most + 1) * SHORTEST > length)
             return 0;
     }
-    return (uint32_t)most + 1;
+    return most + 1;
 }
 
 static title_group *group_create(size_t length, double min) {
@@ -456,14 +456,13 @@ static title_group *group_create(size_t length, double min) {
     if (!group)
         return NULL;
     group->length = (uint32_t)length;
-    group->segments = segments_for(length, min);
+    group->segments = (uint32_t)dp_title_segments(length, min);
     group->recut_at = group->segments > 1 ? SAMPLE : SIZE_MAX;
     for (size_t i = 0; group->segments && i <= group->segments; i++)
         group->cuts.at[i] = (uint32_t)(length * i / group->segments);
     return group;
 }
 
-/* The group of a length, with room for one more entry; NULL: no memory. */
 static void group_free(title_group *group) {
     free(group->entries);
     free(group);

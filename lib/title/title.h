@@ -59,4 +59,8 @@ typedef struct dp_titles_stats {
 } dp_titles_stats;
 void dp_titles_index_get_stats(const dp_titles_index *index, dp_titles_stats *stats);
 
+/* Into how many segments a title of a length is cut, so that another one within the least similarity `min` shares one
+ * of them; 0: it is not cut, as there would be too many or too short ones. */
+size_t dp_title_segments(size_t length, double min);
+
 #endif

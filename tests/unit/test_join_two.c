@@ -4,8 +4,6 @@
 
 #include "doppel.h"
 
-#include "join/two_sets.h"
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -256,44 +254,6 @@ static void large_sets(void **state) {
     check_planted(100, 700000 / SMALLER, 64, options_of(64, NULL));
     check_planted(50000, 1000, 64, options_of(64, NULL));
     check_planted(20000, 300000 / SMALLER, 128, options_of(128, NULL));
-}
-
-static void a_prefilter_of_slices_loses_nothing(void **state) {
-    (void)state;
-    set a = make_set(3000, 64, 22), b = make_set(100000, 64, 23);
-    plant(&b, &a, 5, 24);
-    doppel_source from_a = source_of(&a);
-    dp_fingerprints numbers;
-    dp_resident resident;
-    dp_resident_options options = {.distance = 3, .threads = 1, .memory = 1 << 30, .secret = 25};
-    assert_int_equal(dp_fingerprints_open(&numbers, &from_a, 64, NULL), DOPPEL_OK);
-    assert_int_equal(dp_resident_build(&resident, &numbers, &options, NULL), DOPPEL_OK);
-    dp_prefilter filter = {.words = 1, .parts = 2, .sliced = true, .batch = b.count};
-    for (int i = 0; i < 2; i++)
-        filter.part[i] = (dp_prefilter_part){.shift = 32 * i + 6, .bits = 26, .radius = 1, .slice_bits = 4};
-    assert_true(dp_prefilter_build(&filter, &resident, 2));
-    dp_filter_batch batch;
-    assert_true(dp_filter_batch_init(&batch, &filter));
-    dp_filter_batch_clear(&batch);
-    dp_order_apply_many(&resident.order, b.numbers, b.count, batch.values);
-    dp_filter_batch_added(&batch, b.count);
-    dp_filter_batch_run(&batch);
-    list want = brute(&a, &b, 3);
-    size_t passed = 0;
-    for (size_t i = 0; i < want.count; i++)
-        assert_true((batch.passed[0][want.pairs[i].b / 64] | batch.passed[1][want.pairs[i].b / 64]) >>
-                        want.pairs[i].b % 64 &
-                    1);
-    for (size_t j = 0; j < b.count; j++)
-        passed += (batch.passed[0][j / 64] | batch.passed[1][j / 64]) >> j % 64 & 1;
-    assert_true(passed < b.count / 2);
-    free(want.pairs);
-    dp_filter_batch_free(&batch);
-    dp_prefilter_free(&filter);
-    dp_resident_free(&resident);
-    dp_fingerprints_close(&numbers);
-    free(a.numbers);
-    free(b.numbers);
 }
 
 /* ---- threads, memory, secrets ---- */
@@ -653,7 +613,6 @@ int main(void) {
         cmocka_unit_test(all_one_bit_apart),
         cmocka_unit_test(numbers_that_count_up),
         cmocka_unit_test(large_sets),
-        cmocka_unit_test(a_prefilter_of_slices_loses_nothing),
         cmocka_unit_test(threads_and_secrets_do_not_show),
         cmocka_unit_test(many_batches_come_out_in_order),
         cmocka_unit_test(more_pairs_than_fit),
