@@ -10,6 +10,7 @@ import documents
 import library
 import reference
 
+FULL = os.environ.get("DOPPEL_SUITE") == "full"
 OPTIONS = ["", ":case=keep", ":punct=keep", ":case=keep:punct=keep"]
 CONTEXTS = ["X", "aX", "aXb", "Xb", "X\u0301", "\u0301X", "e\u0301X", "eX\u0301", "中X", "中X\u0301", "X中", "αX\u0345",
             "α\u0345X", "\u1100X", "가X", "XX", "ก\u0e33X", "\u102dX"]
@@ -61,9 +62,10 @@ SPECIAL = [c for c in range(0x110000) if not plain(c)]
 
 
 def test_every_code_point_in_every_context():
-    for option in OPTIONS:
+    for number, option in enumerate(OPTIONS):
         pair = Pair("simhash64:words=1" + option, library.WANT_TEXT)
-        for context in CONTEXTS if "punct" not in option else CONTEXTS[:3]:
+        contexts = CONTEXTS if "punct" not in option else CONTEXTS[:3]
+        for context in contexts if FULL else contexts[number % 2::2]:
             compare_contexts(pair, context, SPECIAL + PLAIN[::97])
     for option, context in [("", "X"), ("", "aX\u0301"), (":case=keep:punct=keep", "X")]:
         compare_contexts(Pair("simhash64:words=1" + option, library.WANT_TEXT), context, PLAIN)
@@ -109,7 +111,7 @@ def test_random_sequences():
     rng = random.Random(3)
     pairs = [Pair("simhash64:words=1" + option, library.WANT_TEXT) for option in OPTIONS]
     pairs.append(Pair("simhash64:chars=2:space=drop", library.WANT_TEXT))
-    count = 200000 if os.environ.get("DOPPEL_SUITE") == "full" else 5000
+    count = 200000 if FULL else 5000
     for i in range(count):
         pairs[i % len(pairs)].require(documents.KINDS[i % len(documents.KINDS) - i % 3](rng))
     return f"{count} documents"

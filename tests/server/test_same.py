@@ -87,7 +87,7 @@ class Described(unittest.TestCase):
             server = Server("--max-body", "1M")
             done = subprocess.run(
                 [os.path.join(os.path.dirname(sys.executable), "schemathesis"), "run",
-                 f"http://127.0.0.1:{server.port}/openapi.json", "--max-examples", "100" if FULL else "8", "--workers", "2",
+                 f"http://127.0.0.1:{server.port}/openapi.json", "--max-examples", "100" if FULL else "5", "--workers", "2",
                  "--exclude-path-regex", "/batch$", "--checks",
                  "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
                  "--seed", "1"], capture_output=True, text=True, cwd=folder)

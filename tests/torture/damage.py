@@ -7,7 +7,7 @@ short, empties and swaps pages, and alters doppel.index and the note of the last
 gives what it gives for the whole index, or ends with exit code 4 and a message that names the index. A command that ends
 by a signal, or that leaves something out and does not say so, is a failure; so is a `compact`, a `backup` or an `add`
 that succeeds and after which a document is missing. The server answers 503 for the index, or right, and goes on answering
-for another one. 100 times by default, 2,000 times with DOPPEL_SUITE=full; the same seed does the same.
+for another one. 50 times by default, 2,000 times with DOPPEL_SUITE=full; the same seed does the same.
 """
 import collections
 import http.client
@@ -27,7 +27,7 @@ BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
 DOPPEL = os.path.join(BUILD, "doppel")
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 FULL = os.environ.get("DOPPEL_SUITE") == "full"
-COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 2000 if FULL else 100
+COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 2000 if FULL else 50
 DOCUMENTS = 1500 if FULL else 300
 SANDBOX = ["--sandbox", "off"] if os.path.basename(BUILD).endswith(("asan", "tsan")) else []
 SERVED = 4  # every so many the server, too

@@ -3,7 +3,7 @@
  * The documents are planted as disjoint cliques: members of one are similar by 0.9 and more and within three bits of
  * each other, members of two have nothing in common. Of each clique exactly one is unique, whoever came first, and
  * every other verdict names it; also of adds that come in batches, and of those that come again. In memory and in a
- * folder, near by distance and by similarity. 5,000 documents; 100,000 at full size. */
+ * folder, near by distance and by similarity. 2,000 documents; 100,000 at full size. */
 #include "torture.h"
 
 #include <inttypes.h>
@@ -192,7 +192,7 @@ static void one_engine(tt_torture *torture, const char *folder, doppel_near_by n
 int main(int count, char **arguments) {
     tt_torture torture = {0};
     char scratch[256];
-    size_t documents = full_suite() ? 100000 : 5000;
+    size_t documents = full_suite() ? 100000 : 2000;
     plant_all(&torture, count > 1 ? strtoull(arguments[1], NULL, 10) : documents);
     scratch_create(scratch, sizeof scratch, false);
     one_engine(&torture, NULL, DOPPEL_NEAR_DISTANCE);

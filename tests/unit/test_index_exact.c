@@ -241,12 +241,14 @@ static void check_every_shape(int bits, size_t count, size_t dense_count, size_t
 
 static void every_distance_at_64_bits(void **state) {
     (void)state;
-    check_every_shape(64, full_suite() ? 200000 : 3000, full_suite() ? 20000 : 600, full_suite() ? 100 : 8);
+    check_every_shape(64, full_suite() ? 200000 : 3000 / SMALLER, full_suite() ? 20000 : 600 / SMALLER,
+                      full_suite() ? 100 : 8);
 }
 
 static void every_distance_at_128_bits(void **state) {
     (void)state;
-    check_every_shape(128, full_suite() ? 200000 : 3000, full_suite() ? 20000 : 600, full_suite() ? 100 : 8);
+    check_every_shape(128, full_suite() ? 200000 : 3000 / SMALLER, full_suite() ? 20000 : 600 / SMALLER,
+                      full_suite() ? 100 : 8);
 }
 
 static void odd_widths(void **state) {
@@ -339,7 +341,7 @@ static void numbers_0_and_78(void **state) {
 /* One query in a hundred is near an entry: it is found, and nothing farther is. */
 static void every_planted_entry_is_found(void **state) {
     (void)state;
-    size_t count = full_suite() ? 10000000 : 100000;
+    size_t count = full_suite() ? 10000000 : 100000 / SMALLER;
     fingerprints set = make_prints(&shapes[0], 64, count, 3);
     doppel_index *index = create(&set, 3, NULL);
     doppel_matches found = {0};

@@ -5,7 +5,7 @@
 #include "hamming/hamming.h"
 
 /* More than the least memory holds at once. */
-enum { MANY = 200000 / SMALLER, SECRET = 77 };
+enum { MANY = 200000, FEWER = MANY / SMALLER, SECRET = 77 };
 
 /* What a join gave, in short: counts, and a sum that depends on every pair and on the order. */
 typedef struct result {
@@ -67,7 +67,7 @@ static fingerprints make_planted(int bits, size_t count) {
 static void rounds_in_little_memory_give_the_same(void **state) {
     (void)state;
     for (int bits = 64; bits <= 128; bits += 64) {
-        fingerprints set = make_planted(bits, MANY);
+        fingerprints set = make_planted(bits, FEWER);
         result one = join(&set, &(join_run){.distance = 3, .threads = 1});
         for (int threads = 1; threads <= 2; threads++) {
             join_run run = {.distance = 3, .threads = threads, .source = threads == 1 ? FROM_FILE : FROM_CALLBACK};
@@ -139,7 +139,7 @@ static void a_key_that_does_not_fit_is_refused_with_what_it_needs(void **state) 
 /* Nearly all in one key, but few of them differ. */
 static void a_key_that_is_larger_than_a_round_is_taken_alone(void **state) {
     (void)state;
-    enum { DIFFERENT = 1000, COUNT = 2 * MANY };
+    enum { DIFFERENT = 1000, COUNT = 2 * FEWER };
     fingerprints set = make_one_key(COUNT), rest_of_them = make_planted(64, COUNT);
     for (size_t i = 0; i < COUNT; i++)
         set.values[i] = i % 16 == 15 ? rest_of_them.values[i] : set.values[i % DIFFERENT];

@@ -125,12 +125,12 @@ static void check_every_shape(int bits, size_t count, size_t dense_count) {
 
 static void every_distance_at_64_bits(void **state) {
     (void)state;
-    check_every_shape(64, full_suite() ? 200000 : 1500, full_suite() ? 3000 : 250);
+    check_every_shape(64, full_suite() ? 200000 : 1500 / SMALLER, full_suite() ? 3000 : 250 / SMALLER);
 }
 
 static void every_distance_at_128_bits(void **state) {
     (void)state;
-    check_every_shape(128, full_suite() ? 200000 : 1500, full_suite() ? 3000 : 250);
+    check_every_shape(128, full_suite() ? 200000 : 1500 / SMALLER, full_suite() ? 3000 : 250 / SMALLER);
 }
 
 /* The narrower, the more equal ones. */
@@ -326,7 +326,7 @@ static void check_planted(int bits, size_t count, int threads) {
 
 static void every_planted_pair_is_found(void **state) {
     (void)state;
-    size_t count = full_suite() ? 10000000 : 200000;
+    size_t count = full_suite() ? 10000000 : 200000 / SMALLER;
     check_planted(64, count, 1);
     check_planted(64, count, 2);
     check_planted(128, count, 2);

@@ -140,7 +140,7 @@ static void a_write_keeps_what_can_be_read(void **state) {
     dp_buffer note = slurp(name_in(path, "documents-1.mdb-commit"));
     uint64_t seed = 9;
     size_t refused = 0, written = 0;
-    for (size_t i = 0; i < 400; i++) {
+    for (size_t i = 0; i < 400 / SMALLER; i++) {
         size_t page = random_below(&seed, bytes.size / PAGE) * PAGE;
         size_t at = page + random_below(&seed, i % 2 ? 200 : PAGE);
         unsigned bit = (unsigned)random_below(&seed, 8);
@@ -264,7 +264,7 @@ static void copies_of_damaged_folders_are_refused(void **state) {
     dp_buffer bytes = slurp(file);
     uint64_t seed = 21;
     size_t refused = 0, copied = 0;
-    for (size_t i = 0; i < 150; i++) {
+    for (size_t i = 0; i < 150 / SMALLER; i++) {
         size_t at = random_below(&seed, bytes.size);
         unsigned bit = (unsigned)random_below(&seed, 8);
         dp_store *store = NULL;

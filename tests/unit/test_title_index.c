@@ -261,7 +261,7 @@ static void long_titles(void **state) {
 static void a_million_equal_titles_are_one(void **state) {
     (void)state;
     static const char title[] = "the very same title for all of them";
-    size_t count = full_suite() ? 1000000 : 200000;
+    size_t count = full_suite() ? 1000000 : 200000 / SMALLER;
     dp_titles_index *index;
     assert_int_equal(dp_titles_index_create(0.9, &index), DOPPEL_OK);
     for (uint64_t i = 0; i < count; i++)

@@ -515,7 +515,7 @@ static char *repeat(const char *unit, size_t size) {
 
 static void a_word_of_ten_megabytes_is_one_word(void **state) {
     (void)state;
-    enum { SIZE = 10000000 };
+    enum { SIZE = 10000000 / SMALLER };
     const dp_words_options usual = {0};
     dp_words *words = open_words(&usual);
     char *text = repeat("Xy", SIZE);
