@@ -70,8 +70,9 @@ def compare_large(number):
     os.environ["DOPPEL_CPU"] = LEVELS[number]
     plain = dict.fromkeys(recipes.PARTS) | {name: recipes.PARTS[name][0] for name in ("case", "punct", "space")}
     for data in large() if FULL else large()[number:number + 1]:
-        for unit, name, weight in [("words=1", "fast", "sqrt"), ("words=5", "fast", "tf"), ("words=1000", "xxh3", "tf"),
-                                   ("chars=5", "fast", "tf2"), ("words=3", "sha1", "set"), ("chars=40", "xxh3", "tf")]:
+        kinds = [("words=1", "fast", "sqrt"), ("words=5", "fast", "tf"), ("words=1000", "xxh3", "tf"),
+                 ("chars=5", "fast", "tf2"), ("words=3", "sha1", "set"), ("chars=40", "xxh3", "tf")]
+        for unit, name, weight in kinds if FULL else kinds[number::3]:
             chosen = plain | {"bits": 128, "unit": unit, "hash": name, "weight": weight, "sample": 16}
             Compared(chosen, [], None).compare(data)
 

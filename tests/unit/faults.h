@@ -198,7 +198,7 @@ static inline void run_with(scenario run, fault_plan plan) {
     uint64_t truth = 0, result = 0;
     assert_int_equal(run(&truth), DOPPEL_OK);
     ptrdiff_t live = faults.live;
-    for (size_t n = 1;; n += (plan.sparse || SMALLER > 1) && n > 50 && !full_suite() ? 50 : 1) {
+    for (size_t n = 1;; n += (plan.sparse || SMALLER > 1) && n > 50 / SMALLER && !full_suite() ? 50 : 1) {
         doppel_status status = run_into(run, &plan, n, &result);
         bool met = faults.calls >= n;
         assert_int_equal(faults.live, live);

@@ -149,7 +149,7 @@ static void larger_sets(void **state) {
     (void)state;
     for (int bits = 64; bits <= 128; bits += 64)
         for (size_t s = 0; s < 3; s++) {
-            fingerprints set = make_prints(&shapes[s], bits, 8000, s);
+            fingerprints set = make_prints(&shapes[s], bits, 8000 / SMALLER, s);
             truth t = find_truth(shapes[s].name, &set, 6);
             for (int k = 0; k <= 6; k++)
                 check_join(&t, &(join_run){.distance = k, .all = k % 2, .threads = 1 + k % 2});
@@ -161,7 +161,7 @@ static void larger_sets(void **state) {
 static void no_thread_count_source_or_secret_changes_a_pair(void **state) {
     (void)state;
     for (size_t s = 1; s < 3; s++) {
-        fingerprints set = make_prints(&shapes[s], 64, 5000, 7);
+        fingerprints set = make_prints(&shapes[s], 64, 5000 / SMALLER, 7);
         truth t = find_truth(shapes[s].name, &set, 6);
         for (int threads = 1; threads <= 4; threads++)
             for (int source = 0; source < SOURCES; source++)

@@ -140,7 +140,7 @@ static void a_write_keeps_what_can_be_read(void **state) {
     dp_buffer note = slurp(name_in(path, "documents-1.mdb-commit"));
     uint64_t seed = 9;
     size_t refused = 0, written = 0;
-    for (size_t i = 0; i < 400 / SMALLER; i++) {
+    for (size_t i = 0; i < 400; i++) {
         size_t page = random_below(&seed, bytes.size / PAGE) * PAGE;
         size_t at = page + random_below(&seed, i % 2 ? 200 : PAGE);
         unsigned bit = (unsigned)random_below(&seed, 8);
@@ -212,7 +212,7 @@ static void a_file_cut_short_while_it_is_open_is_an_error(void **state) {
     name_files(state, path, file);
     make_varied(path);
     dp_buffer bytes = slurp(file);
-    for (size_t length = 0; length < bytes.size; length += PAGE * 3) {
+    for (size_t length = 0; length < bytes.size; length += PAGE * 3 * SMALLER) {
         spit(file, bytes.data, bytes.size);
         dp_store *store = open_store(path, READING);
         dp_view *view = open_view(store);
@@ -237,7 +237,7 @@ static void a_writer_survives_a_file_cut_short(void **state) {
     name_files(state, path, file);
     make_varied(path);
     dp_buffer bytes = slurp(file);
-    for (size_t length = 0; length < bytes.size; length += PAGE * 5) {
+    for (size_t length = 0; length < bytes.size; length += PAGE * 5 * SMALLER) {
         spit(file, bytes.data, bytes.size);
         unlink(name_in(path, "documents-1.mdb-commit"));
         dp_store *store = open_store(path, WRITING);
@@ -282,7 +282,7 @@ static void copies_of_damaged_folders_are_refused(void **state) {
         rmdir(copy);
         flip(&bytes, file, at, bit);
     }
-    assert_true(refused > 10 && copied > 10);
+    assert_true(refused > 10 / SMALLER && copied > 10 / SMALLER);
     dp_buffer_free(&bytes);
 }
 
