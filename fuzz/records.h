@@ -22,9 +22,11 @@ typedef struct format {
 } format;
 
 static inline void check_utf8(const char *text, size_t length) {
-    bool whole = true;
-    for (const uint8_t *p = (const uint8_t *)(text ? text : ""), *end = p + length; p < end; CHECK(whole))
+    for (const uint8_t *p = (const uint8_t *)(text ? text : ""), *end = p + length; p < end;) {
+        bool whole;
         p += dp_utf8_extent(p, (size_t)(end - p), &whole);
+        CHECK(whole);
+    }
 }
 
 /* format.check of formats whose fields are all text. */

@@ -155,6 +155,14 @@ static inline uint64_t dp_rotl64(uint64_t x, int r) {
     return x << r | x >> (64 - r);
 }
 
+/* The value of a hexadecimal digit, 0 to 15, or -1. */
+static inline int dp_hex_digit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    int letter = (c | 32) - 'a';
+    return letter >= 0 && letter < 6 ? letter + 10 : -1;
+}
+
 /* 1 to 8 bytes as a little-endian number, without reading past them. */
 static inline uint64_t dp_load_tail(const void *p, size_t length) {
     uint64_t v = 0;

@@ -74,6 +74,15 @@ size_t dp_thread_count(int asked) {
     return sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : (size_t)CPU_COUNT(&cpus);
 }
 
+bool dp_thread_start(pthread_t *thread, void *(*run)(void *user), void *user) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int refused = pthread_create(thread, NULL, run, user);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !refused;
+}
+
 typedef struct helper {
     pthread_t thread;
     void (*work)(void *user, size_t thread);
@@ -90,16 +99,12 @@ static void *helper_main(void *given) {
 void dp_run_threads(size_t threads, void (*work)(void *user, size_t thread), void *user) {
     helper *helpers = threads > 1 ? calloc(threads - 1, sizeof *helpers) : NULL;
     size_t started = 0;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; helpers && started < threads - 1; started++) {
         helper *h = &helpers[started];
         *h = (helper){.work = work, .user = user, .number = started + 1};
-        if (pthread_create(&h->thread, NULL, helper_main, h))
+        if (!dp_thread_start(&h->thread, helper_main, h))
             break;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     work(user, 0);
     for (size_t number = started + 1; number < threads; number++)
         work(user, number);

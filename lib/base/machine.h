@@ -4,9 +4,14 @@
 
 #include "doppel.h"
 
+#include <pthread.h>
+
 /* How many threads to use: as many as asked (up to DP_MAX_THREADS), or for 0 one for each CPU of this process. */
 enum { DP_MAX_THREADS = 1024 };
 size_t dp_thread_count(int asked);
+
+/* Starts a thread that blocks all signals, so that they go to the threads of the caller; false: the system refuses. */
+bool dp_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
 
 /* Calls work(user, 0) ... work(user, threads - 1), each on its own thread, this one among them, and waits for all.
  * Where the system refuses a thread, this one does its share too: every number is called exactly once, but those calls

@@ -7,7 +7,7 @@
  *
  * The delimiter is a tab in .tsv files and where the header has a tab outside of quotes, else a comma. The reading
  * side, which cuts a file into blocks of rows, does not know it: there, both are taken as delimiters when they stand
- * ahead of a quote, but for .tsv files. */
+ * before a quote, but for .tsv files. */
 #include "input/reader.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum {
     AT_START, /* of a cell */
     IN_PLAIN, /* within a cell, outside of quotes */
     IN_QUOTES,
-    AT_QUOTE /* behind a quote within quotes, which is the closing one unless another follows */
+    AT_QUOTE /* after a quote within quotes, which is the closing one unless another follows */
 };
 
 /* How far is looked at a time. */
@@ -27,7 +27,7 @@ enum {
 
 #define MARK "\xEF\xBB\xBF"
 
-/* Outside of quotes: goes behind the next quote that opens a cell, or behind the end of the row (*ended), or on a
+/* Outside of quotes: goes past the next quote that opens a cell, or past the end of the row (*ended), or on a
  * little. It looks no farther than that, so that many quotes in a long row do not cost more. */
 static const char *pass_plain(dp_mark *mark, const char *p, const char *end, const char delimiters[2], bool *ended) {
     if (end - p > LOOK)
@@ -45,11 +45,11 @@ static const char *pass_plain(dp_mark *mark, const char *p, const char *end, con
     return line ? line + 1 : end;
 }
 
-/* How many bytes the row at `data` has with its line end, or 0, as dp_record_end says. A cell begins behind either of
+/* How many bytes the row at `data` has with its line end, or 0, as dp_record_end says. A cell begins after either of
  * the two delimiters. */
 static size_t row_end(dp_mark *mark, const char *data, size_t size, const char delimiters[2]) {
     const char *p = data + mark->seen, *end = data + size;
-    /* A byte-order mark ahead of a quote; the rest of it may be still to come. */
+    /* A byte-order mark before a quote; the rest of it may be still to come. */
     if (!mark->seen && mark->state == AT_START && size && !memcmp(data, MARK, size < 3 ? size : 3)) {
         if (size < 3)
             return 0;
@@ -110,21 +110,21 @@ static const char *cell_end(const csv_row *row, const char *p) {
 static const char *quoted_cell(csv_row *row, doppel_slice *cell) {
     const char *p = row->p + 1, *quote = memchr(p, '"', (size_t)(row->end - p));
     row->opened = row->p;
-    const char *behind = quote ? quote + 1 : row->end;
-    if (behind == row->end || *behind == row->delimiter) { /* the usual: as it stands */
+    const char *after = quote ? quote + 1 : row->end;
+    if (after == row->end || *after == row->delimiter) { /* the usual: as it stands */
         *cell = (doppel_slice){p, (size_t)((quote ? quote : row->end) - p)};
-        return behind;
+        return after;
     }
     size_t start = row->text->size;
-    while (quote && behind < row->end && *behind == '"') {
-        add(row, p, behind);
-        p = behind + 1;
+    while (quote && after < row->end && *after == '"') {
+        add(row, p, after);
+        p = after + 1;
         quote = memchr(p, '"', (size_t)(row->end - p));
-        behind = quote ? quote + 1 : row->end;
+        after = quote ? quote + 1 : row->end;
     }
     add(row, p, quote ? quote : row->end);
-    const char *end = cell_end(row, behind);
-    add(row, behind, end);
+    const char *end = cell_end(row, after);
+    add(row, after, end);
     *cell = (doppel_slice){row->text->data + start, row->text->size - start};
     return end;
 }
@@ -159,10 +159,8 @@ static dp_raw_record trim(dp_raw_record at) {
         at.length--;
     if (at.length && at.bytes[at.length - 1] == '\r')
         at.length--;
-    if (at.line == 1 && at.length >= 3 && !memcmp(at.bytes, "\xEF\xBB\xBF", 3)) {
-        at.bytes += 3;
-        at.length -= 3;
-    }
+    if (at.line == 1)
+        dp_skip_mark(&at.bytes, &at.length);
     return at;
 }
 
@@ -194,7 +192,7 @@ static void take_column(const dp_reader *reader, doppel_slice name, columns *fou
 /* Says what is wrong with a header, once for its file. */
 static bool bad_header(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *why) {
     if (unit->block.first) {
-        dp_reader_bad_file(reader, unit, at->file, why);
+        dp_reader_bad_file(reader, unit, at->file, "%s", why);
         if (unit->report_count)
             dp_counts_bad(dp_unit_counts(unit), &unit->reports[unit->report_count - 1]);
     }
@@ -280,33 +278,24 @@ static bool repair(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
 static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const doppel_slice *cells) {
     doppel_document document = dp_reader_document(reader, at);
     const doppel_slice *id = &cells[DP_FIELD_ID], *url = &cells[DP_FIELD_URL], *title = &cells[DP_FIELD_TITLE];
-    document.id.data = id->data;
-    document.id.length = id->length;
+    const doppel_slice *text = &cells[DP_FIELD_TEXT], *html = &cells[DP_FIELD_HTML];
+    document.id = *id;
     if (!id->length && !dp_reader_make_id(reader, unit, at, &document))
         return false;
-    if (url->length) {
-        document.url.data = url->data;
-        document.url.length = url->length;
-    }
-    if (title->length) {
-        document.title.data = title->data;
-        document.title.length = title->length;
-    }
-    if (cells[DP_FIELD_TEXT].data) {
-        document.text.data = cells[DP_FIELD_TEXT].data;
-        document.text.length = cells[DP_FIELD_TEXT].length;
-    }
-    if (cells[DP_FIELD_HTML].length || !cells[DP_FIELD_TEXT].data) {
-        document.html.data = cells[DP_FIELD_HTML].data;
-        document.html.length = cells[DP_FIELD_HTML].length;
+    if (url->length)
+        document.url = *url;
+    if (title->length)
+        document.title = *title;
+    if (text->data)
+        document.text = *text;
+    if (html->length || !text->data) {
+        document.html = *html;
         document.charset = DP_CHARSET_UTF8;
     }
     for (size_t i = 0; i < reader->options->extra_count; i++)
         reader->extra[i] = cells[DP_FIELDS + i];
-    if (reader->invalid_utf8) {
-        unit->counts.repaired++;
-        dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "invalid UTF-8 became U+FFFD");
-    }
+    if (reader->invalid_utf8)
+        dp_reader_repaired(unit, at, "invalid UTF-8 became U+FFFD");
     dp_reader_give(reader, unit, &document);
     return true;
 }
@@ -315,7 +304,6 @@ static bool read_row(dp_reader *reader, dp_unit *unit, const dp_raw_record *row,
     doppel_slice cells[DP_FIELDS + DP_EXTRA] = {{0}};
     dp_raw_record at = trim(*row);
     csv_row cursor;
-    char why[120];
     reader->invalid_utf8 = false;
     if (!at.length)
         return true;
@@ -328,8 +316,8 @@ static bool read_row(dp_reader *reader, dp_unit *unit, const dp_raw_record *row,
     size_t count = read_cells(&cursor, found, cells);
     if (count == found->count)
         return set_fields(reader, unit, &at, cells);
-    snprintf(why, sizeof why, "has %zu column%s, where the header has %zu", count, count == 1 ? "" : "s", found->count);
-    return dp_reader_bad_record(reader, unit, &at, why);
+    return dp_reader_bad_record(reader, unit, &at, "has %zu column%s, where the header has %zu", count,
+                                count == 1 ? "" : "s", found->count);
 }
 
 /* The last row of a file ends within quotes: says so at the line where they begin. */
@@ -370,7 +358,7 @@ static void read_rows(dp_reader *reader, dp_unit *unit, const char *file, column
 static const char *const csv_endings[] = {".csv", NULL};
 static const char *const tsv_endings[] = {".tsv", ".tab", NULL};
 
-/* Whether a cell is a word, as names of columns are that nobody has to look at twice. */
+/* Whether a cell is a word, as plain names of columns are. */
 static bool is_word(doppel_slice cell) {
     for (size_t i = 0; i < cell.length; i++) {
         char c = cell.data[i];
@@ -384,8 +372,8 @@ static bool is_named(doppel_slice cell, const char *name) {
     return cell.length == strlen(name) && !memcmp(cell.data, name, cell.length);
 }
 
-/* A file without a name that tells: its first line is two words or more, `text` or `html` among them. */
-static bool tells(const char *head, size_t length) {
+/* A file whose name says nothing: its first line is two words or more, `text` or `html` among them. */
+static bool matches(const char *head, size_t length) {
     const char *line = memchr(head, '\n', length);
     dp_raw_record at = trim((dp_raw_record){.bytes = head, .length = line ? (size_t)(line - head) : 0});
     csv_row row = {.p = at.bytes, .end = at.bytes + at.length, .delimiter = delimiter_of(at.bytes, at.length)};
@@ -402,7 +390,7 @@ static bool tells(const char *head, size_t length) {
     return found && count > 1;
 }
 
-/* The header, which is the first row, tells the delimiter of the others. */
+/* The header, which is the first row, sets the delimiter of the others. */
 static size_t csv_end(dp_mark *mark, const char *data, size_t size) {
     if (mark->file)
         return row_end(mark, data, size, (char[]){(char)mark->file, (char)mark->file});
@@ -427,7 +415,7 @@ static void tsv_read(dp_reader *reader, dp_unit *unit, const char *file) {
 const dp_format dp_format_csv = {.name = "CSV",
                                  .record = "row",
                                  .endings = csv_endings,
-                                 .tells = tells,
+                                 .matches = matches,
                                  .end = csv_end,
                                  .by_lines = true,
                                  .headed = true,

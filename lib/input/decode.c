@@ -10,24 +10,6 @@
 #include <zlib.h>
 #include <zstd.h>
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-doppel_slice dp_slice_trim(doppel_slice slice) {
-    while (slice.length && is_space(*slice.data)) {
-        slice.data++;
-        slice.length--;
-    }
-    while (slice.length && is_space(slice.data[slice.length - 1]))
-        slice.length--;
-    return slice;
-}
-
-bool dp_slice_is(doppel_slice slice, const char *word) {
-    return slice.length == strlen(word) && !strncasecmp(slice.data, word, slice.length);
-}
-
 /* More codings on top of each other than anyone uses. */
 #define MOST_CODINGS 8
 
@@ -71,20 +53,13 @@ static size_t room(const step *s) {
     return left < UINT32_MAX ? left : UINT32_MAX;
 }
 
-static int hex_of(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The line ahead of a chunk: its size in hex, then anything behind white space or a semicolon. False: it is none. */
+/* The line before a chunk: its size in hex, then anything after white space or a semicolon. False: it is none. */
 static bool take_chunk_size(doppel_slice *in, uint64_t *size) {
     const char *end = in->length ? memchr(in->data, '\n', in->length) : NULL, *p = in->data;
     if (!end)
         return false;
     *size = 0;
-    for (int digit; (digit = hex_of(*p)) >= 0; p++) {
+    for (int digit; (digit = dp_hex_digit(*p)) >= 0; p++) {
         if (*size >> 56)
             return false;
         *size = *size * 16 + (uint64_t)digit;
@@ -234,7 +209,7 @@ static const struct coding *find_coding(doppel_slice name) {
     return NULL;
 }
 
-/* Whether a body begins as text does: among so many bytes, what is packed has control characters. */
+/* Whether a body begins as text does: in that many bytes, packed data has control characters. */
 static bool is_text(doppel_slice body) {
     size_t look = body.length < TEXT_LOOK ? body.length : TEXT_LOOK;
     for (size_t i = 0; i < look; i++)
@@ -263,7 +238,7 @@ static dp_decoded take_coding(dp_body_decoder *decoder, doppel_slice name, doppe
     return result;
 }
 
-/* The names in a list with commas, behind those that are there; false: too many. */
+/* Adds the names of a list with commas; false: too many. */
 static bool add_codings(doppel_slice list, doppel_slice *names, size_t *count) {
     const char *p = list.data, *end = p ? p + list.length : NULL;
     while (p < end) {

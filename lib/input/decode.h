@@ -4,6 +4,8 @@
 
 #include "base/base.h"
 
+#include <strings.h>
+
 /* A body as it was archived, with the values of the fields that say what wraps it; data NULL: there is no such field.
  */
 typedef struct dp_encoded_body {
@@ -34,10 +36,26 @@ void dp_body_decoder_free(dp_body_decoder *decoder);
  * the decoder. */
 dp_decoded dp_body_decode(dp_body_decoder *decoder, const dp_encoded_body *encoded, doppel_slice *body);
 
+/* ---- slices ---- */
+
+static inline bool dp_is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /* Without the white space at both ends. */
-doppel_slice dp_slice_trim(doppel_slice slice);
+static inline doppel_slice dp_slice_trim(doppel_slice slice) {
+    while (slice.length && dp_is_space(*slice.data)) {
+        slice.data++;
+        slice.length--;
+    }
+    while (slice.length && dp_is_space(slice.data[slice.length - 1]))
+        slice.length--;
+    return slice;
+}
 
 /* Whether the bytes are this word, in letters of any case. */
-bool dp_slice_is(doppel_slice slice, const char *word);
+static inline bool dp_slice_is(doppel_slice slice, const char *word) {
+    return slice.length == strlen(word) && !strncasecmp(slice.data, word, slice.length);
+}
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <strings.h>
 
-/* The file at hand. */
-static dp_raw_record place_of(const dp_unit *unit, const char *file) {
+/* The current file as one record. */
+static dp_raw_record record_of(const dp_unit *unit, const char *file) {
     return (dp_raw_record){.file = file, .bytes = unit->block.data, .length = unit->block.size};
 }
 
@@ -17,31 +17,28 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
 }
 
-/* Where `ending` ends behind p; NULL: it is not there. */
-static const char *behind(const char *p, const char *end, const char *ending) {
+/* Where `ending` ends after p; NULL: it is not there. */
+static const char *after(const char *p, const char *end, const char *ending) {
     const char *found = memmem(p, (size_t)(end - p), ending, strlen(ending));
     return found ? found + strlen(ending) : NULL;
 }
 
-/* Whether `word` stands at p, in letters of any case, and no letter behind it. */
+/* Whether `word` stands at p, in letters of any case, and no letter after it. */
 static bool at_word(const char *p, const char *end, const char *word) {
     size_t length = strlen(word);
     return (size_t)(end - p) > length && !strncasecmp(p, word, length) && (is_space(p[length]) || p[length] == '>');
 }
 
-/* A byte-order mark, white space, comments and processing instructions may stand ahead of a page. */
-bool dp_html_tells(const char *head, size_t length) {
-    if (length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) {
-        head += 3;
-        length -= 3;
-    }
+/* A byte-order mark, white space, comments and processing instructions may stand before a page. */
+bool dp_html_matches(const char *head, size_t length) {
+    dp_skip_mark(&head, &length);
     for (const char *p = head, *end = p + length; p && p < end;) {
         if (is_space(*p))
             p++;
         else if (end - p >= 4 && !memcmp(p, "<!--", 4))
-            p = behind(p, end, "-->");
+            p = after(p, end, "-->");
         else if (end - p >= 2 && !memcmp(p, "<?", 2))
-            p = behind(p, end, "?>");
+            p = after(p, end, "?>");
         else
             return at_word(p, end, "<!doctype html") || at_word(p, end, "<html");
     }
@@ -49,24 +46,21 @@ bool dp_html_tells(const char *head, size_t length) {
 }
 
 static void html_read(dp_reader *reader, dp_unit *unit, const char *file) {
-    dp_raw_record at = place_of(unit, file);
+    dp_raw_record at = record_of(unit, file);
     doppel_document document = dp_reader_document(reader, &at);
-    document.html.data = at.bytes;
-    document.html.length = at.length;
+    document.html = (doppel_slice){at.bytes, at.length};
     dp_reader_give(reader, unit, &document);
 }
 
-static const dp_format html = {.name = "HTML", .endings = html_endings, .tells = dp_html_tells, .read = html_read};
+static const dp_format html = {.name = "HTML", .endings = html_endings, .matches = dp_html_matches, .read = html_read};
 
 /* ---- plain ---- */
 
 static void plain_read(dp_reader *reader, dp_unit *unit, const char *file) {
-    dp_raw_record at = place_of(unit, file);
-    if (dp_reader_is_binary(reader, unit, &at))
-        return;
+    dp_raw_record at = record_of(unit, file);
     doppel_document document = dp_reader_document(reader, &at);
-    dp_reader_plain_text(unit, &at, &document);
-    dp_reader_give(reader, unit, &document);
+    if (dp_reader_text(reader, unit, &at, &reader->spare[0], &document))
+        dp_reader_give(reader, unit, &document);
 }
 
 static const dp_format plain = {.name = "text", .read = plain_read};
@@ -109,17 +103,14 @@ const char *doppel_input_format(const char *path) {
 }
 
 static const dp_format *by_content(const char *head, size_t length) {
-    if (length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) {
-        head += 3;
-        length -= 3;
-    }
+    dp_skip_mark(&head, &length);
     for (size_t i = 0; length && i < sizeof formats / sizeof *formats; i++)
-        if (formats[i]->tells && formats[i]->tells(head, length))
+        if (formats[i]->matches && formats[i]->matches(head, length))
             return formats[i];
     return NULL;
 }
 
-/* The format of a file, by its name or else by how it begins; NULL: it cannot be told from so little. `ended`: there is
+/* The format of a file, by its name or else by how it begins; NULL: it takes more bytes to say. `ended`: there is
  * no more of it; then it is plain at least. */
 static const dp_format *tell(const char *path, const dp_buffer *head, bool ended) {
     const dp_format *format = by_name(path);

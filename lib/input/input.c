@@ -1,5 +1,8 @@
 /* input.c - doppel_input_run: threads take units of work, and what comes of them is emitted in input order.
  *
+ * Paths become files, the streams of big files are cut into blocks of whole records, and a block or some small files
+ * make a unit; one thread gives the documents of a unit to the caller's work, by the format's `read`.
+ *
  * Each thread reads its next unit itself, one at a time under `reading`, while the others compute: there is read-ahead
  * without a thread for it. A unit has a number and a slot; there are twice as many slots as threads, so that one slow
  * unit does not stop the rest, and memory stays bounded (dp_ordered). A unit that holds too much waits for its turn and
@@ -16,8 +19,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-/* ---- the files behind a list of paths ----
+/* ---- the files that a list of paths stands for ----
  *
  * In order: each path itself, or all that is below a folder, by byte order of names. A path with *, ? or [ that is not
  * there stands for those that match it, in byte order.
@@ -30,8 +34,7 @@
 
 /* One folder on the way down: its names, sorted, and how far it is done. */
 typedef struct walk_folder {
-    char *names;   /* each: its type (see by_name), its bytes, a NUL */
-    char **sorted; /* into names */
+    struct dirent **names;
     size_t count, next;
     size_t path_length; /* of the folder's own path */
 } walk_folder;
@@ -39,7 +42,7 @@ typedef struct walk_folder {
 typedef struct path_walk {
     const char *const *paths;
     size_t path_count, next_path;
-    glob_t matches; /* of the pattern at hand */
+    glob_t matches; /* of the current pattern */
     size_t next_match;
     walk_folder *folders;
     size_t depth, capacity;
@@ -60,8 +63,9 @@ static void init_walk(path_walk *walk, const char *const *paths, size_t path_cou
 }
 
 static void free_folder(walk_folder *folder) {
+    for (size_t i = 0; i < folder->count; i++)
+        free(folder->names[i]);
     free(folder->names);
-    free(folder->sorted);
 }
 
 static void free_matches(path_walk *walk) {
@@ -79,62 +83,24 @@ static void free_walk(path_walk *walk) {
     dp_buffer_free(&walk->path);
 }
 
-/* The first byte of an entry is its d_type, so that most files need no stat to be told from folders. */
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a + 1, *(char *const *)b + 1);
+static int is_name(const struct dirent *entry) {
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-static bool add_name(dp_buffer *names, const struct dirent *entry) {
-    char type = (char)entry->d_type;
-    return dp_buffer_add(names, &type, 1) && dp_buffer_add(names, entry->d_name, strlen(entry->d_name) + 1);
-}
-
-/* Reads all names of a folder; gives how many, or -1 and errno. */
-static int64_t read_names(const char *path, dp_buffer *names) {
-    DIR *folder = opendir(path);
-    if (!folder)
-        return -1;
-    int64_t count = 0;
-    for (struct dirent *entry; errno = 0, (entry = readdir(folder));) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-            continue;
-        if (!add_name(names, entry)) {
-            errno = ENOMEM;
-            break;
-        }
-        count++;
-    }
-    int trouble = errno;
-    closedir(folder);
-    errno = trouble;
-    return trouble ? -1 : count;
-}
-
-static bool sort_names(walk_folder *folder, size_t count) {
-    folder->count = count;
-    folder->sorted = malloc((count ? count : 1) * sizeof *folder->sorted);
-    if (!folder->sorted)
-        return false;
-    char *name = folder->names;
-    for (size_t i = 0; i < count; i++) {
-        folder->sorted[i] = name;
-        name += 1 + strlen(name + 1) + 1;
-    }
-    qsort(folder->sorted, count, sizeof *folder->sorted, by_name);
-    return true;
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 /* Makes the folder at walk->path the top of the stack; false when it cannot be read, or (no_memory) held. */
 static bool enter(path_walk *walk) {
-    dp_buffer names = {0};
-    int64_t count = read_names(walk->path.data, &names);
-    if (count < 0 && errno != ENOMEM) {
-        dp_buffer_free(&names);
+    walk_folder folder = {.path_length = strlen(walk->path.data)};
+    int count = scandir(walk->path.data, &folder.names, is_name, by_name);
+    if (count < 0) {
+        walk->no_memory = errno == ENOMEM;
         return false;
     }
-    walk_folder folder = {.names = names.data, .path_length = strlen(walk->path.data)};
-    if (count < 0 || !sort_names(&folder, (size_t)count) ||
-        !dp_reserve(&walk->folders, &walk->capacity, walk->depth + 1, sizeof *walk->folders)) {
+    folder.count = (size_t)count;
+    if (!dp_reserve(&walk->folders, &walk->capacity, walk->depth + 1, sizeof *walk->folders)) {
         free_folder(&folder);
         walk->no_memory = true;
         return false;
@@ -151,7 +117,7 @@ static bool set_path(path_walk *walk, size_t length, const char *name) {
     return dp_buffer_add(&walk->path, name, strlen(name) + 1);
 }
 
-/* What a name below a folder is: a file to give_file, a folder to enter, or neither. */
+/* What a name below a folder is: a file to give, a folder to enter, or neither. */
 static mode_t kind_of(const char *path, unsigned char type, struct stat *status) {
     if (type == DT_DIR)
         return S_IFDIR;
@@ -219,13 +185,13 @@ static bool next_name(path_walk *walk, walk_file *file) {
         walk->depth--;
         return false;
     }
-    const char *entry = top->sorted[top->next++];
+    const struct dirent *entry = top->names[top->next++];
     struct stat status = {0};
-    if (!set_path(walk, top->path_length, entry + 1)) {
+    if (!set_path(walk, top->path_length, entry->d_name)) {
         walk->no_memory = true;
         return false;
     }
-    mode_t kind = kind_of(walk->path.data, (unsigned char)entry[0], &status);
+    mode_t kind = kind_of(walk->path.data, entry->d_type, &status);
     if (kind == S_IFDIR && (enter(walk) || walk->no_memory))
         return false;
     return kind && give_file(walk, file, &status);
@@ -253,11 +219,233 @@ bool dp_input_is_empty_folder(const char *path) {
     return empty;
 }
 
+/* ---- a stream, cut into blocks of whole records ----
+ *
+ * A block ends after the last record that fits; what follows opens the next block. A record longer than the limit is
+ * passed over without being held; a block says so, and ends there. Where a record ends is the format's to say. */
+
+typedef struct record_cutter {
+    const dp_format *format;
+    dp_stream *stream;
+    dp_buffer rest;   /* read, but not given yet */
+    dp_buffer header; /* the first record, where the format has that */
+    dp_mark mark;     /* of the current record */
+    uint64_t line;    /* the number of the line or record that comes next */
+    uint64_t raw_bytes;
+    size_t target;     /* bytes of a block, unless one record is longer */
+    size_t max_record; /* bytes of a record */
+    bool begun, ended;
+} record_cutter;
+
+/* What a record may have beside its own bytes: line ends, at most. */
+#define SLACK 16
+
+/* Makes room for `need` bytes and the padding; false when there is no memory. */
+static bool reserve_block(dp_record_block *block, size_t need) {
+    return dp_reserve(&block->data, &block->capacity, need + DP_JSON_PADDING, 1);
+}
+
+/* Empties a block; gives the memory back if it is much more than `target`. */
+static void reset_block(dp_record_block *block, size_t target) {
+    dp_record_block kept = {.data = block->data, .capacity = block->capacity};
+    /* A block holds up to twice its target without growing again. */
+    if (kept.capacity > 4 * target + DP_JSON_PADDING) {
+        free(kept.data);
+        kept.data = NULL;
+        kept.capacity = 0;
+    }
+    *block = kept;
+}
+
+/* Begins a stream of which `cutter->rest` was already read. */
+static void begin_cutter(record_cutter *cutter, const dp_format *format, dp_stream *stream) {
+    cutter->format = format;
+    cutter->stream = stream;
+    cutter->mark = (dp_mark){0};
+    cutter->header.size = 0;
+    cutter->line = 1;
+    cutter->raw_bytes = 0;
+    cutter->begun = cutter->ended = false;
+}
+
+static void free_cutter(record_cutter *cutter) {
+    dp_buffer_free(&cutter->rest);
+    dp_buffer_free(&cutter->header);
+}
+
+/* How far the numbering goes on over `records` records in these bytes. */
+static uint64_t count_numbers(const record_cutter *cutter, const char *p, size_t size, uint64_t records) {
+    uint64_t count = 0;
+    if (!cutter->format->by_lines)
+        return records;
+    for (const char *end = p + size; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        count++;
+    return count;
+}
+
+/* The whole records that a block is known to have. */
+typedef struct whole_records {
+    size_t size;
+    uint64_t records;
+} whole_records;
+
+static void find_records(record_cutter *cutter, const dp_record_block *block, whole_records *whole) {
+    while (whole->size < block->size) {
+        size_t length = cutter->format->end(&cutter->mark, block->data + whole->size, block->size - whole->size);
+        if (!length)
+            return;
+        whole->size += length;
+        whole->records++;
+        cutter->mark = (dp_mark){.file = cutter->mark.file};
+    }
+}
+
+/* Keeps what is after the whole records for the next block. */
+static bool keep_rest(record_cutter *cutter, dp_record_block *block, const whole_records *whole) {
+    cutter->rest.size = 0;
+    if (!dp_buffer_add(&cutter->rest, block->data + whole->size, block->size - whole->size))
+        return false;
+    block->size = whole->size;
+    cutter->line += count_numbers(cutter, block->data, whole->size, whole->records);
+    return true;
+}
+
+/* Drops what was seen of a record that is too long. */
+static void drop_seen(record_cutter *cutter, dp_record_block *block) {
+    size_t seen = cutter->mark.seen;
+    cutter->line += count_numbers(cutter, block->data, seen, 0);
+    memmove(block->data, block->data + seen, block->size - seen);
+    block->size -= seen;
+    cutter->mark.seen = 0;
+}
+
+/* Passes over the rest of a record that is too long; the block's memory serves to read it. */
+static bool skip_long_record(record_cutter *cutter, dp_record_block *block) {
+    block->long_line = cutter->line;
+    for (;;) {
+        drop_seen(cutter, block);
+        size_t got = 1, length = block->size ? cutter->format->end(&cutter->mark, block->data, block->size) : 0;
+        if (!length) {
+            if (!reserve_block(block, block->size + cutter->target))
+                return false;
+            got = dp_stream_read(cutter->stream, block->data + block->size, cutter->target);
+            block->size += got;
+        }
+        if (!got || length) {
+            cutter->ended = !got;
+            cutter->mark = (dp_mark){.file = cutter->mark.file};
+            bool kept = keep_rest(cutter, block, &(whole_records){got ? length : block->size, 1});
+            block->size = 0;
+            return kept;
+        }
+    }
+}
+
+/* The stream has ended: what is left is the last record, unless it was cut off. */
+static void end_stream(record_cutter *cutter, dp_record_block *block, const whole_records *whole) {
+    cutter->ended = true;
+    size_t left = block->size - whole->size;
+    if (!cutter->stream->failed || !left)
+        return;
+    uint64_t line = cutter->line + count_numbers(cutter, block->data, whole->size, whole->records);
+    if (left > cutter->max_record)
+        block->long_line = line;
+    else
+        block->cut_line = line;
+    block->size = whole->size;
+}
+
+/* Room for the next read: up to the target, then up to the longest record, doubling. Gives its size; 0: no memory. */
+static size_t make_room(const record_cutter *cutter, dp_record_block *block) {
+    size_t want = block->size < cutter->target ? cutter->target : block->size * 2;
+    size_t most = cutter->max_record + SLACK + 1;
+    if (want > most && most > cutter->target && most > block->size)
+        want = most;
+    return reserve_block(block, want) ? want - block->size : 0;
+}
+
+/* Reads until the block is full and has a whole record. */
+static bool fill_block(record_cutter *cutter, dp_record_block *block) {
+    whole_records whole = {0};
+    for (;;) {
+        find_records(cutter, block, &whole);
+        if (whole.size && (block->size >= cutter->target || !dp_stream_ready(cutter->stream)))
+            return keep_rest(cutter, block, &whole);
+        if (!whole.size && block->size > cutter->max_record + SLACK)
+            return skip_long_record(cutter, block);
+        size_t room = make_room(cutter, block);
+        if (!room)
+            return false;
+        size_t got = dp_stream_read(cutter->stream, block->data + block->size, room);
+        if (!got) {
+            end_stream(cutter, block, &whole);
+            return true;
+        }
+        block->size += got;
+    }
+}
+
+/* Moves the first record from the first block to the header. */
+static bool take_header(record_cutter *cutter, dp_record_block *block) {
+    if (!block->size)
+        return true;
+    size_t length = cutter->format->end(&(dp_mark){0}, block->data, block->size);
+    if (!length)
+        length = block->size;
+    if (!dp_buffer_add(&cutter->header, block->data, length))
+        return false;
+    block->first_line += count_numbers(cutter, block->data, length, 1);
+    block->size -= length;
+    memmove(block->data, block->data + length, block->size);
+    return true;
+}
+
+/* Fills an empty block. False at the end of the stream (`ended`), or when there is no memory. The last block may have
+ * no records, only something to report. */
+static bool next_block(record_cutter *cutter, dp_record_block *block) {
+    size_t held = cutter->rest.size;
+    if (cutter->ended || !reserve_block(block, held > cutter->target ? held : cutter->target))
+        return false;
+    block->first = !cutter->begun;
+    cutter->begun = true;
+    block->first_line = cutter->line;
+    block->size = held;
+    if (held)
+        memcpy(block->data, cutter->rest.data, held);
+    cutter->rest.size = 0;
+    bool filled = fill_block(cutter, block);
+    block->last = cutter->ended;
+    block->raw_bytes = cutter->stream->raw_bytes - cutter->raw_bytes;
+    cutter->raw_bytes = cutter->stream->raw_bytes;
+    if (!filled || (block->first && cutter->format->headed && !take_header(cutter, block)))
+        return false;
+    memset(block->data + block->size, 0, DP_JSON_PADDING);
+    return true;
+}
+
 /* ---- the next unit of work ----
  *
  * What is done under the lock `reading`, so as little as can be: small files are only named; the thread that takes the
  * unit opens and reads them. A big file of records is read here, a block a unit; of a big file that is one document
  * only the start is read here. */
+
+/* Fills the block with a copy of these bytes; false when there is no memory, and then the unit has failed. */
+static bool set_block(dp_unit *unit, const dp_buffer *bytes) {
+    if (!reserve_block(&unit->block, bytes->size))
+        return dp_unit_no_memory(unit);
+    if (bytes->size)
+        memcpy(unit->block.data, bytes->data, bytes->size);
+    unit->block.size = bytes->size;
+    return true;
+}
+
+/* Fills the block with the next of the cutter, and the header with that of its file; false as above. */
+static bool fill_unit(dp_unit *unit, record_cutter *cutter) {
+    unit->header.size = 0;
+    return (next_block(cutter, &unit->block) &&
+            dp_buffer_add(&unit->header, cutter->header.data, cutter->header.size)) ||
+           dp_unit_no_memory(unit);
+}
 
 typedef struct unit_source {
     const doppel_input_options *options;
@@ -267,7 +455,7 @@ typedef struct unit_source {
     bool has_file;    /* it was looked at, but not used yet */
     uint64_t files;   /* how many were looked at */
     dp_stream stream; /* the big file that is open */
-    dp_cutter cutter;
+    record_cutter cutter;
     bool reading; /* blocks of `cutter` come next */
     dp_buffer name;
     int threads; /* that may decompress the open file */
@@ -287,7 +475,7 @@ static void init_source(unit_source *source, const dp_input_job *job, int thread
 static void free_source(unit_source *source) {
     free_walk(&source->walk);
     dp_stream_free(&source->stream);
-    dp_cutter_free(&source->cutter);
+    free_cutter(&source->cutter);
     dp_buffer_free(&source->name);
 }
 
@@ -298,11 +486,11 @@ static bool add_file(dp_unit *unit, const char *path) {
 }
 
 /* The next block of the open file. */
-static bool next_block(unit_source *source, dp_unit *unit) {
-    dp_cutter *cutter = &source->cutter;
+static bool next_file_block(unit_source *source, dp_unit *unit) {
+    record_cutter *cutter = &source->cutter;
     unit->kind = DP_UNIT_BLOCK;
     unit->format = cutter->format;
-    if (!add_file(unit, source->name.data) || !dp_unit_next_block(unit, cutter))
+    if (!add_file(unit, source->name.data) || !fill_unit(unit, cutter))
         return false;
     unit->raw_bytes = unit->block.raw_bytes;
     if (cutter->ended) {
@@ -317,7 +505,7 @@ static bool next_block(unit_source *source, dp_unit *unit) {
 /* Hands the open file over to the unit, with what was read of it. */
 static bool give_whole(unit_source *source, dp_unit *unit) {
     unit->kind = DP_UNIT_WHOLE;
-    if (!dp_unit_set_block(unit, &source->cutter.rest))
+    if (!set_block(unit, &source->cutter.rest))
         return false;
     dp_stream closed = unit->stream;
     unit->stream = source->stream;
@@ -344,10 +532,10 @@ static bool open_big(unit_source *source, dp_unit *unit) {
         return dp_unit_no_memory(unit);
     if (!unit->format->end)
         return give_whole(source, unit);
-    dp_cutter_begin(&source->cutter, unit->format, &source->stream);
+    begin_cutter(&source->cutter, unit->format, &source->stream);
     source->reading = true;
     unit->names.size = unit->files = 0;
-    return next_block(source, unit);
+    return next_file_block(source, unit);
 }
 
 /* Whether the next file is there to look at; the walk is asked when it is not. */
@@ -369,7 +557,7 @@ static bool next_unit(unit_source *source, dp_unit *unit) {
     unit->kind = DP_UNIT_FILES;
     unit->file_number = source->files;
     if (source->reading)
-        return next_block(source, unit);
+        return next_file_block(source, unit);
     if (look(source, unit) && !is_small(source)) {
         unit->file_number = source->files;
         return open_big(source, unit);
@@ -385,7 +573,7 @@ static bool next_unit(unit_source *source, dp_unit *unit) {
     return unit->files && unit->status == DOPPEL_OK;
 }
 
-/* Beyond so many files their sizes are not asked for ahead of the work: that would take seconds. */
+/* With more files than this their sizes are not added up before the work: that would take seconds. */
 #define TOTAL_FILES 20000
 
 /* The bytes of all files, or 0 when there is stdin, a pipe or very many files among them. */
@@ -403,6 +591,118 @@ static uint64_t total_bytes(const dp_input_job *job) {
     }
     free_walk(&walk);
     return total;
+}
+
+/* ---- the documents of a unit ---- */
+
+/* Begins to count for a file; false when there is no memory, and then the unit has failed. */
+static bool begin_file(dp_unit *unit, uint64_t number) {
+    if (!dp_reserve(&unit->file_counts, &unit->file_room, unit->file_count + 1, sizeof *unit->file_counts))
+        return dp_unit_no_memory(unit);
+    unit->file_counts[unit->file_count++] = (dp_file_counts){.file = number};
+    return true;
+}
+
+/* The records of a block, and what is to be said of those after it. */
+static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
+    const dp_record_block *block = &unit->block;
+    dp_raw_record at = {.file = file};
+    unit->counts.bytes += block->size;
+    dp_unit_counts(unit)->records = true;
+    unit->format->read(reader, unit, file);
+    if (block->long_line && !dp_reader_stopped(reader, unit)) {
+        at.line = block->long_line;
+        dp_reader_too_long(reader, unit, &at);
+    }
+    if (block->cut_line && !dp_reader_stopped(reader, unit)) {
+        at.line = block->cut_line;
+        dp_reader_bad_record(reader, unit, &at, "the file breaks off within this %s", unit->format->record);
+    }
+}
+
+/* Reads the rest of the file after what the block has of it, up to one byte more than a record may have. */
+static bool read_rest(dp_reader *reader, dp_unit *unit) {
+    dp_record_block *block = &unit->block;
+    dp_stream *stream = &unit->stream;
+    size_t limit = reader->options->max_record, got = 1;
+    uint64_t expected = stream->size - (stream->raw_bytes < stream->size ? stream->raw_bytes : stream->size);
+    while (got && block->size <= limit) {
+        size_t want = (size_t)expected + 1 > limit - block->size ? limit - block->size + 1 : (size_t)expected + 1;
+        if (want < 4096)
+            want = 4096;
+        if (!reserve_block(block, block->size + want))
+            return dp_unit_no_memory(unit);
+        got = dp_stream_read(stream, block->data + block->size, want);
+        block->size += got;
+        /* Where the size is not known, or wrong, the room doubles. */
+        expected = expected > got ? expected - got : expected ? 0 : (uint64_t)block->size;
+    }
+    return true;
+}
+
+static void read_whole(dp_reader *reader, dp_unit *unit, const char *file) {
+    dp_record_block *block = &unit->block;
+    if (!read_rest(reader, unit) || dp_reader_stopped(reader, unit))
+        return;
+    unit->counts.bytes += block->size;
+    if (unit->stream.failed)
+        dp_reader_bad_file(reader, unit, file, "%s", unit->stream.failure);
+    else if (block->size > reader->options->max_record)
+        dp_reader_too_long(reader, unit, &(dp_raw_record){.file = file});
+    else
+        unit->format->read(reader, unit, file);
+}
+
+static void read_small_records(dp_reader *reader, dp_unit *unit, const char *file, record_cutter *cutter) {
+    begin_cutter(cutter, unit->format, &unit->stream);
+    while (!cutter->ended && !dp_reader_stopped(reader, unit)) {
+        unit->block.size = 0;
+        unit->block.long_line = unit->block.cut_line = 0;
+        if (!fill_unit(unit, cutter))
+            return;
+        read_block(reader, unit, file);
+    }
+    if (unit->stream.failed && !dp_reader_stopped(reader, unit))
+        dp_reader_bad_file(reader, unit, file, "%s", unit->stream.failure);
+}
+
+/* A file that cannot be opened may be a pattern. */
+static const char *why_unopened(const char *file, const dp_stream *stream) {
+    return strpbrk(file, "*?[") && access(file, F_OK) ? "no file matches this pattern" : stream->failure;
+}
+
+static void read_file(dp_reader *reader, dp_unit *unit, const char *file, record_cutter *cutter) {
+    dp_stream *stream = &unit->stream;
+    if (!dp_stream_open(stream, file))
+        dp_reader_bad_file(reader, unit, file, "%s", why_unopened(file, stream));
+    else if (!(unit->format = dp_format_read(stream, file, &cutter->rest)))
+        dp_unit_no_memory(unit);
+    else if (unit->format->end)
+        read_small_records(reader, unit, file, cutter);
+    else if (set_block(unit, &cutter->rest))
+        read_whole(reader, unit, file);
+    unit->raw_bytes += stream->raw_bytes;
+    dp_stream_close(stream);
+    reset_block(&unit->block, reader->sizes->block);
+}
+
+/* Gives every document of the unit to the work. How that went is in the unit. `cutter` is for small files. */
+static void read_unit(dp_reader *reader, dp_unit *unit, record_cutter *cutter) {
+    const char *file = unit->names.data;
+    if (unit->kind != DP_UNIT_FILES && !begin_file(unit, unit->file_number))
+        return;
+    if (unit->kind == DP_UNIT_BLOCK) {
+        read_block(reader, unit, file);
+        if (unit->failure[0] && !dp_reader_stopped(reader, unit))
+            dp_reader_bad_file(reader, unit, file, "%s", unit->failure);
+    } else if (unit->kind == DP_UNIT_WHOLE) {
+        read_whole(reader, unit, file);
+        unit->raw_bytes += unit->stream.raw_bytes;
+    } else {
+        for (size_t i = 0; i < unit->files && !dp_reader_stopped(reader, unit); i++, file += strlen(file) + 1)
+            if (begin_file(unit, unit->file_number + i))
+                read_file(reader, unit, file, cutter);
+    }
 }
 
 /* ---- the run ---- */
@@ -494,8 +794,8 @@ static doppel_status emit(void *user, size_t slot, bool finished, doppel_error *
     input_run *r = user;
     dp_unit *unit = &r->units[slot];
     doppel_status status = give_unit(r, unit);
-    bool told = status == DOPPEL_OK || r->refusal.refused;
-    for (size_t i = 0; i < unit->report_count && told && r->options.bad; i++)
+    bool reported = status == DOPPEL_OK || r->refusal.refused;
+    for (size_t i = 0; i < unit->report_count && reported && r->options.bad; i++)
         r->options.bad(&unit->reports[i], r->options.user);
     unit->report_count = 0;
     add_counts(r, unit);
@@ -514,8 +814,8 @@ static doppel_status emit(void *user, size_t slot, bool finished, doppel_error *
 static void flush(void *user, dp_unit *unit) {
     input_run *r = user;
     doppel_status status = dp_ordered_flush(&r->ordered, unit->number);
-    if (status != DOPPEL_OK)
-        dp_unit_fail(unit, status, "", 0, doppel_status_name(status));
+    if (unit->status == DOPPEL_OK)
+        unit->status = status;
 }
 
 /* ---- threads ---- */
@@ -529,7 +829,7 @@ static void free_file_counts(dp_unit *unit) {
 /* Empties a unit for its next use; memory is kept. */
 static void reset_unit(dp_unit *unit, size_t block_size) {
     dp_stream_close(&unit->stream);
-    dp_block_reset(&unit->block, block_size);
+    reset_block(&unit->block, block_size);
     unit->names.size = unit->files = unit->header.size = 0;
     unit->failure[0] = 0;
     if (unit->output.bytes.capacity > KEEP_OUTPUT)
@@ -555,7 +855,7 @@ static void free_unit(dp_unit *unit) {
 }
 
 /* The next unit of work, read; NULL when there is none. Under `reading`. */
-static dp_unit *read_unit(input_run *r) {
+static dp_unit *take_unit(input_run *r) {
     size_t slot;
     if (r->source_ended || !dp_ordered_wait(&r->ordered, &slot))
         return NULL;
@@ -573,17 +873,37 @@ static dp_unit *read_unit(input_run *r) {
 }
 
 static void read_documents(input_run *r, dp_reader *reader) {
+    record_cutter cutter = {.target = reader->sizes->block, .max_record = reader->options->max_record};
     for (;;) {
         pthread_mutex_lock(&r->reading);
-        dp_unit *unit = read_unit(r);
+        dp_unit *unit = take_unit(r);
         r->seen |= reader->seen;
         pthread_mutex_unlock(&r->reading);
         if (!unit)
-            return;
+            break;
         if (unit->status == DOPPEL_OK)
-            dp_reader_run(reader, unit);
+            read_unit(reader, unit, &cutter);
         dp_ordered_finish(&r->ordered, unit->number);
     }
+    free_cutter(&cutter);
+}
+
+/* `options`, `work`, `sizes`, `flush` and `run` are set by the caller, the rest is zero. False: no memory. */
+static bool init_reader(dp_reader *reader) {
+    dp_fields_init(reader->options, reader->fields);
+    reader->decoder.limit = reader->options->max_record;
+    reader->json = dp_json_create();
+    return reader->json != NULL;
+}
+
+static void free_reader(dp_reader *reader) {
+    dp_json_free(reader->json);
+    dp_buffer_free(&reader->text);
+    dp_buffer_free(&reader->repaired);
+    dp_buffer_free(&reader->id);
+    for (size_t i = 0; i < DP_SPARE; i++)
+        dp_buffer_free(&reader->spare[i]);
+    dp_body_decoder_free(&reader->decoder);
 }
 
 static void run_thread(void *user, size_t thread) {
@@ -591,7 +911,7 @@ static void run_thread(void *user, size_t thread) {
     input_run *r = user;
     const doppel_work *w = r->job.work;
     dp_reader reader = {.options = &r->options, .work = w, .sizes = r->job.sizes, .flush = flush, .run = r};
-    doppel_status status = dp_reader_init(&reader) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    doppel_status status = init_reader(&reader) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
     reader.state = w->user;
     if (w->begin)
         DP_THEN(status, w->begin(w->user, &reader.state));
@@ -602,7 +922,7 @@ static void run_thread(void *user, size_t thread) {
     } else {
         dp_ordered_fail(&r->ordered, status, NULL);
     }
-    dp_reader_free(&reader);
+    free_reader(&reader);
 }
 
 /* ---- the call ---- */
@@ -637,7 +957,8 @@ static void free_run(input_run *r) {
         free_unit(&r->units[i]);
     free(r->units);
     free_source(&r->source);
-    dp_refusal_free(&r->refusal);
+    free(r->refusal.file.hint);
+    free(r->refusal.all.hint);
     dp_buffer_free(&r->held);
     pthread_mutex_destroy(&r->reading);
 }

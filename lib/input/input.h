@@ -13,7 +13,7 @@
 typedef struct dp_input_sizes {
     size_t block;       /* bytes of records given to a thread at a time */
     size_t small_file;  /* files up to this are given out several at a time */
-    size_t batch_files; /* at most so many of them */
+    size_t batch_files; /* at most this many at a time */
     size_t pending;     /* bytes of output, and 1/1000 of it of reports, that a unit may hold until its turn */
 } dp_input_sizes;
 
@@ -29,5 +29,9 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
 
 /* Whether a path is a folder without a single file below it. */
 bool dp_input_is_empty_folder(const char *path);
+
+/* Appends bytes as UTF-8, by an open converter of iconv. Where they are invalid, `unit` of them become
+ * U+FFFD, and *lost is set. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_iconv_utf8(void *converter, size_t unit, doppel_slice bytes, dp_buffer *out, bool *lost);
 
 #endif

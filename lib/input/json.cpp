@@ -1,8 +1,9 @@
-/* json.cpp - simdjson behind C calls. Its on-demand front end finds the structure of the line with the widest vectors
+/* json.cpp - simdjson through C calls. Its on-demand front end finds the structure of the line with the widest vectors
  * the CPU has and checks UTF-8 on the way; the walk below looks at each value once. Nothing here throws. */
 #define SIMDJSON_EXCEPTIONS 0
 #include "input/json.h"
 
+#include <algorithm>
 #include <new>
 #include <simdjson.h>
 #include <stdlib.h>
@@ -96,11 +97,42 @@ static dp_json_result check_string(dp_json *json, std::string_view token) {
     return has_escape(token) ? unescape(json, inside(token), &ignored) : DP_JSON_OK;
 }
 
-/* true, false and null are told by their first letter alone, so look at the rest. */
+static const char *digits(const char *p, const char *end) {
+    while (p < end && *p >= '0' && *p <= '9')
+        p++;
+    return p;
+}
+
+/* Whether a token is a number by the grammar of JSON. */
+static bool is_number(std::string_view token) {
+    const char *p = token.data(), *end = p + token.size(), *start;
+    if (p < end && *p == '-')
+        p++;
+    start = p;
+    p = digits(p, end);
+    if (p == start || (*start == '0' && p - start > 1))
+        return false;
+    if (p < end && *p == '.') {
+        start = ++p;
+        if ((p = digits(p, end)) == start)
+            return false;
+    }
+    if (p < end && (*p | 32) == 'e') {
+        p++;
+        if (p < end && (*p == '+' || *p == '-'))
+            p++;
+        start = p;
+        if ((p = digits(p, end)) == start)
+            return false;
+    }
+    return p == end;
+}
+
+/* simdjson recognises true, false and null by their first letter alone, so look at the rest. */
 static dp_json_result check_scalar(dp_json *json, std::string_view token) {
     if (token[0] == '"')
         return check_string(json, token);
-    if (token == "true" || token == "false" || token == "null" || dp_json_is_number(token.data(), token.size()))
+    if (token == "true" || token == "false" || token == "null" || is_number(token))
         return DP_JSON_OK;
     return broken(json, "a value that is neither a string, a number, true, false, null, an object nor an array");
 }
@@ -218,7 +250,7 @@ static dp_json_result read_field(dp_json *json, const char *end, ondemand::field
             return result;
     bool wanted = is_wanted(key, fields, count);
     std::string_view token = trimmed(field.value().raw_json_token());
-    /* The escapes of a wanted string are checked by whoever makes text of it. */
+    /* The escapes of a wanted string are checked where it becomes text. */
     if (!wanted || token.empty() || token[0] != '"')
         if (dp_json_result result = check_value(json, field.value(), 1))
             return result;
@@ -240,31 +272,20 @@ static dp_json_result other_kind(dp_json *json, const char *line) {
     return broken(json, "does not start with {");
 }
 
-/* Whether something stands behind the object that the line starts with. */
+/* Whether something stands after the object that the line starts with. */
 static bool goes_on(std::string_view line) {
-    size_t depth = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < line.size(); i++) {
-        char c = line[i];
-        if (in_string && c == '\\')
-            i++;
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == '{' || c == '['))
-            depth++;
-        else if (!in_string && (c == '}' || c == ']') && --depth == 0)
-            return !trimmed(line.substr(i + 1)).empty();
-        else if (!depth && c != ' ' && c != '\t')
-            return false;
-    }
-    return false;
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.empty() || (line[0] != '{' && line[0] != '['))
+        return false;
+    std::string_view object = whole_value(line.data(), line.data() + line.size());
+    return !object.empty() && !trimmed(line.substr(object.size())).empty();
 }
 
 static dp_json_result not_object(dp_json *json, padded_string_view line, error_code error) {
     if (error == INCORRECT_TYPE)
         return other_kind(json, line.data());
     if (error != UTF8_ERROR && error != MEMALLOC && goes_on(line))
-        return broken(json, "more behind the end of the object");
+        return broken(json, "more after the end of the object");
     return from_error(json, error);
 }
 
@@ -283,7 +304,7 @@ static dp_json_result read_object(dp_json *json, padded_string_view line, dp_jso
             return result;
     }
     if (document.current_location().error() != OUT_OF_BOUNDS)
-        return broken(json, "more behind the end of the object");
+        return broken(json, "more after the end of the object");
     return DP_JSON_OK;
 }
 

@@ -1,7 +1,8 @@
-/* json.h - one line of JSON, by simdjson: the only C++ of the library stands behind these calls.
+/* json.h - one line of JSON, by simdjson: the only C++ of the library.
  *
- * dp_json_create, then dp_json_read for each line, then dp_json_free. A line is checked whole: also the values nobody
- * asked for must be JSON. Strings come out as they stand, still escaped; dp_json_unescape makes text of them. */
+ * dp_json_create, then dp_json_read for each line, then dp_json_free. A line is checked whole: values that are
+ * not asked for must be JSON too. Strings come out as they stand, still escaped; dp_json_unescape makes text of them.
+ */
 #ifndef DP_JSON_H
 #define DP_JSON_H
 
@@ -13,7 +14,7 @@
 extern "C" {
 #endif
 
-/* So many bytes behind a line must be readable, whatever they hold: simdjson loads whole vectors. */
+/* This many bytes after a line must be readable, whatever they hold: simdjson loads whole vectors. */
 #define DP_JSON_PADDING 64
 
 /* Deeper records are refused: each level costs a stack frame. */
@@ -57,9 +58,6 @@ size_t dp_json_unescape(const char *raw, size_t length, char *to, bool *repaired
 
 /* Whether the bytes are valid UTF-8. */
 bool dp_json_is_utf8(const char *bytes, size_t length);
-
-/* Whether the bytes are a number by JSON's grammar. */
-bool dp_json_is_number(const char *raw, size_t length);
 
 #ifdef __cplusplus
 }

@@ -4,22 +4,16 @@
 
 #include "kernel/kernel.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-/* ---- strings and numbers of JSON, as text ---- */
+/* ---- strings of JSON, as text ---- */
 
 /* The value of four hexadecimal digits, or -1. */
 static int32_t hex4(const char *p) {
     int32_t value = 0;
     for (int i = 0; i < 4; i++) {
-        char c = p[i];
-        int digit;
-        if (c >= '0' && c <= '9')
-            digit = c - '0';
-        else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-            digit = (c | 32) - 'a' + 10;
-        else
+        int digit = dp_hex_digit(p[i]);
+        if (digit < 0)
             return -1;
         value = value * 16 + digit;
     }
@@ -83,82 +77,53 @@ size_t dp_json_unescape(const char *raw, size_t length, char *to, bool *repaired
     }
 }
 
-static const char *digits(const char *p, const char *end) {
-    while (p < end && *p >= '0' && *p <= '9')
-        p++;
-    return p;
-}
-
-bool dp_json_is_number(const char *raw, size_t length) {
-    const char *p = raw, *end = raw + length, *start;
-    if (p < end && *p == '-')
-        p++;
-    start = p;
-    p = digits(p, end);
-    if (p == start || (*start == '0' && p - start > 1))
-        return false;
-    if (p < end && *p == '.') {
-        start = ++p;
-        if ((p = digits(p, end)) == start)
-            return false;
-    }
-    if (p < end && (*p | 32) == 'e') {
-        p++;
-        if (p < end && (*p == '+' || *p == '-'))
-            p++;
-        start = p;
-        if ((p = digits(p, end)) == start)
-            return false;
-    }
-    return p == end;
-}
-
 /* ---- a record becomes a document: its fields, unescaped, its id, what is wrong with it ---- */
 
 /* The text of a string field. Without escapes it is where it stands; else it goes to reader->text, which has room. */
-static bool get_string(dp_reader *reader, const dp_json_field *field, const char **text, size_t *length) {
-    *text = field->raw;
-    *length = field->raw_length;
+static bool get_string(dp_reader *reader, const dp_json_field *field, doppel_slice *text) {
+    *text = (doppel_slice){field->raw, field->raw_length};
     if (!field->raw_length || !memchr(field->raw, '\\', field->raw_length))
         return true;
     char *to = reader->text.data + reader->text.size;
-    *length = dp_json_unescape(field->raw, field->raw_length, to, &reader->lone_surrogate);
-    *text = to;
-    if (*length == SIZE_MAX)
+    *text = (doppel_slice){to, dp_json_unescape(field->raw, field->raw_length, to, &reader->lone_surrogate)};
+    if (text->length == SIZE_MAX)
         return false;
-    reader->text.size += *length;
+    reader->text.size += text->length;
     return true;
 }
 
 /* A field that may be missing; one that is not a string counts as missing. */
-static bool get_optional(dp_reader *reader, int which, const char **text, size_t *length) {
-    if (reader->fields[which].kind == DP_JSON_STRING)
-        return get_string(reader, &reader->fields[which], text, length);
-    *text = NULL;
-    *length = 0;
+static bool get_optional(dp_reader *reader, int which, doppel_slice *text) {
+    *text = (doppel_slice){0};
+    return reader->fields[which].kind != DP_JSON_STRING || get_string(reader, &reader->fields[which], text);
+}
+
+/* The same for an id, which may be a number. */
+static bool get_optional_id(dp_reader *reader, doppel_slice *id) {
+    const dp_json_field *field = &reader->fields[DP_FIELD_ID];
+    if (field->kind != DP_JSON_NUMBER)
+        return get_optional(reader, DP_FIELD_ID, id);
+    *id = (doppel_slice){field->raw, field->raw_length};
     return true;
 }
 
+#define WHY_ESCAPE "not JSON: an escape in a string that JSON does not have"
+
 static bool bad_escape(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
-    return dp_reader_bad_record(reader, unit, at, "not JSON: an escape in a string that JSON does not have");
+    return dp_reader_bad_record(reader, unit, at, "%s", WHY_ESCAPE);
+}
+
+static bool is_missing(const dp_json_field *field) {
+    return field->kind == DP_JSON_ABSENT || field->kind == DP_JSON_NULL;
 }
 
 static bool get_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
     const dp_json_field *field = &reader->fields[DP_FIELD_ID];
-    char why[160];
-    switch (field->kind) {
-    case DP_JSON_ABSENT:
-    case DP_JSON_NULL: return dp_reader_make_id(reader, unit, at, document);
-    case DP_JSON_NUMBER:
-        document->id.data = field->raw;
-        document->id.length = field->raw_length;
-        return true;
-    case DP_JSON_STRING:
-        return get_string(reader, field, &document->id.data, &document->id.length) || bad_escape(reader, unit, at);
-    default:
-        snprintf(why, sizeof why, "field \"%.60s\" is neither a string nor a number", field->key);
-        return dp_reader_bad_record(reader, unit, at, why);
-    }
+    if (is_missing(field))
+        return dp_reader_make_id(reader, unit, at, document);
+    if (field->kind == DP_JSON_OTHER)
+        return dp_reader_bad_record(reader, unit, at, "field \"%.60s\" is neither a string nor a number", field->key);
+    return get_optional_id(reader, &document->id) || bad_escape(reader, unit, at);
 }
 
 static const char *kind_name(const dp_json_field *field) {
@@ -170,26 +135,19 @@ static const char *kind_name(const dp_json_field *field) {
 }
 
 static bool not_string(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const dp_json_field *field) {
-    char why[160];
-    snprintf(why, sizeof why, "field \"%.60s\" is %s, not a string", field->key, kind_name(field));
-    return dp_reader_bad_record(reader, unit, at, why);
-}
-
-static bool is_missing(const dp_json_field *field) {
-    return field->kind == DP_JSON_ABSENT || field->kind == DP_JSON_NULL;
+    return dp_reader_bad_record(reader, unit, at, "field \"%.60s\" is %s, not a string", field->key, kind_name(field));
 }
 
 /* A record has a text, or a page, or both. JSON is UTF-8, whatever its pages say of themselves. */
 static bool get_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
     const dp_json_field *text = &reader->fields[DP_FIELD_TEXT], *html = &reader->fields[DP_FIELD_HTML];
     const char *prefix = reader->options->option_prefix ? reader->options->option_prefix : "";
-    char why[240];
     document->charset = html->kind == DP_JSON_STRING ? DP_CHARSET_UTF8 : NULL;
-    if (html->kind == DP_JSON_STRING && !get_string(reader, html, &document->html.data, &document->html.length))
+    if (html->kind == DP_JSON_STRING && !get_string(reader, html, &document->html))
         return bad_escape(reader, unit, at);
     if (text->kind == DP_JSON_STRING)
-        return get_string(reader, text, &document->text.data, &document->text.length) || bad_escape(reader, unit, at);
-    document->text.data = "";
+        return get_string(reader, text, &document->text) || bad_escape(reader, unit, at);
+    document->text = (doppel_slice){"", 0};
     if (is_missing(text) && html->kind == DP_JSON_STRING)
         return true;
     if (text->kind != DP_JSON_ABSENT)
@@ -197,12 +155,10 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
     if (html->kind != DP_JSON_ABSENT)
         return not_string(reader, unit, at, html);
     dp_counts_lacks_text(dp_unit_counts(unit), at->bytes, at->length);
-    if (strcmp(text->key, html->key) != 0)
-        snprintf(why, sizeof why, "has no field \"%.60s\" or \"%.60s\"; --%.20stext-key names it", text->key, html->key,
-                 prefix);
-    else
-        snprintf(why, sizeof why, "has no field \"%.60s\"", text->key);
-    return dp_reader_bad_record(reader, unit, at, why);
+    if (!strcmp(text->key, html->key))
+        return dp_reader_bad_record(reader, unit, at, "has no field \"%.60s\"", text->key);
+    return dp_reader_bad_record(reader, unit, at, "has no field \"%.60s\" or \"%.60s\"; --%.20stext-key names it",
+                                text->key, html->key, prefix);
 }
 
 /* The fields that the options ask for besides. */
@@ -212,7 +168,7 @@ static bool get_extra(dp_reader *reader, doppel_document *document) {
         const dp_json_field *field = &reader->fields[DP_FIELDS + i];
         doppel_slice *slice = &reader->extra[i];
         *slice = (doppel_slice){0};
-        if (field->kind == DP_JSON_STRING && !get_string(reader, field, &slice->data, &slice->length))
+        if (field->kind == DP_JSON_STRING && !get_string(reader, field, slice))
             return false;
         if (field->kind == DP_JSON_NUMBER || field->kind == DP_JSON_OTHER)
             *slice = (doppel_slice){field->raw, field->raw_length};
@@ -243,12 +199,11 @@ static const char *looks_like(const dp_raw_record *at) {
 }
 
 static bool not_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, dp_json_result result) {
-    char why[200];
     const char *like = looks_like(at);
     if (!like && result == DP_JSON_NOT_OBJECT)
         like = "not a JSON object";
-    snprintf(why, sizeof why, "%s%s", like ? "" : "not JSON: ", like ? like : dp_json_why(reader->json));
-    return dp_reader_bad_record(reader, unit, at, why);
+    return dp_reader_bad_record(reader, unit, at, "%s%s",
+                                like ? "" : "not JSON: ", like ? like : dp_json_why(reader->json));
 }
 
 /* Reads the JSON of a line, repaired first if it has to be. */
@@ -284,12 +239,9 @@ static bool reserve_text(dp_reader *reader) {
 
 static void report_repair(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     bool both = reader->invalid_utf8 && reader->lone_surrogate;
-    if (!reader->invalid_utf8 && !reader->lone_surrogate)
-        return;
-    unit->counts.repaired++;
-    dp_unit_report(unit, DOPPEL_OK, at->file, at->line, "%s%s%s became U+FFFD",
-                   reader->invalid_utf8 ? "invalid UTF-8" : "", both ? " and " : "",
-                   reader->lone_surrogate ? "a lone surrogate" : "");
+    if (reader->invalid_utf8 || reader->lone_surrogate)
+        dp_reader_repaired(unit, at, "%s%s%s became U+FFFD", reader->invalid_utf8 ? "invalid UTF-8" : "",
+                           both ? " and " : "", reader->lone_surrogate ? "a lone surrogate" : "");
 }
 
 /* Which fields there are. */
@@ -302,8 +254,7 @@ static void note_seen(dp_reader *reader) {
 
 /* Makes a document of a line of JSON and gives it to the work. */
 static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
-    doppel_document document = {
-        .file = at->file, .line = at->line, .record.data = at->bytes, .record.length = at->length};
+    doppel_document document = {.file = at->file, .line = at->line, .record = {at->bytes, at->length}};
     reader->invalid_utf8 = reader->lone_surrogate = false;
     if (!read_json(reader, unit, at))
         return;
@@ -314,8 +265,7 @@ static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *a
     }
     if (!get_id(reader, unit, at, &document) || !get_text(reader, unit, at, &document))
         return;
-    if (!get_optional(reader, DP_FIELD_URL, &document.url.data, &document.url.length) ||
-        !get_optional(reader, DP_FIELD_TITLE, &document.title.data, &document.title.length) ||
+    if (!get_optional(reader, DP_FIELD_URL, &document.url) || !get_optional(reader, DP_FIELD_TITLE, &document.title) ||
         !get_extra(reader, &document)) {
         bad_escape(reader, unit, at);
         return;
@@ -329,7 +279,7 @@ static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *a
 static const char *const endings[] = {".jsonl", ".ndjson", ".json", NULL};
 
 /* An object, or an array of them, which is none of JSONL but read as such, so that it is called what it is. */
-static bool tells(const char *head, size_t length) {
+static bool matches(const char *head, size_t length) {
     size_t at = length && *head == '[';
     while (at && at < length && (head[at] == ' ' || head[at] == '\t' || head[at] == '\r' || head[at] == '\n'))
         at++;
@@ -352,10 +302,8 @@ static bool is_blank(const char *p, size_t length) {
 
 /* One line, without its line end. */
 static void read_line(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
-    if (at->line == 1 && at->length >= 3 && !memcmp(at->bytes, "\xEF\xBB\xBF", 3)) {
-        at->bytes += 3;
-        at->length -= 3;
-    }
+    if (at->line == 1)
+        dp_skip_mark(&at->bytes, &at->length);
     if (at->length && at->bytes[at->length - 1] == '\r')
         at->length--;
     if (at->length > reader->options->max_record)
@@ -381,142 +329,83 @@ static void read_lines(dp_reader *reader, dp_unit *unit, const char *file) {
 }
 
 const dp_format dp_format_jsonl = {
-    .name = "JSONL", .record = "line", .endings = endings, .tells = tells, .end = line_end, .read = read_lines};
+    .name = "JSONL", .record = "line", .endings = endings, .matches = matches, .end = line_end, .read = read_lines};
 
 /* ---- one document from one record that is in memory already ---- */
 
 /* A document with the memory its fields stand in. */
-typedef struct owned {
+typedef struct owned_document {
     doppel_document document; /* first: it is what the caller holds */
     dp_buffer record;         /* with the padding that the parser wants */
-    char *strings;
+    dp_buffer text;           /* strings that had escapes */
     doppel_slice extra[DP_EXTRA];
-} owned;
+} owned_document;
 
-typedef struct record_parse {
-    owned *own;
-    dp_json *json;
-    dp_json_field field[DP_FIELDS + DP_EXTRA];
-    size_t fields; /* of these */
-    size_t used;   /* of own->strings */
-    doppel_error *error;
-} record_parse;
-
-static doppel_status bad(const record_parse *p, const char *why) {
-    return dp_fail(p->error, DOPPEL_ERROR_INPUT, "%s", why);
-}
-
-static doppel_status name_fields(record_parse *p, const doppel_input_options *given) {
-    doppel_input_options options = {0};
-    if (given)
-        dp_copy_options(&options, given, sizeof options);
-    if (options.extra_count > DP_EXTRA)
-        return dp_fail(p->error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
-    dp_fields_init(&options, p->field);
-    p->fields = DP_FIELDS + options.extra_count;
-    return DOPPEL_OK;
-}
-
-static doppel_status copy_record(record_parse *p, const char *record, size_t length) {
+static doppel_status copy_record(owned_document *own, doppel_slice record, doppel_error *error) {
     static const char padding[DP_JSON_PADDING];
-    dp_buffer *to = &p->own->record;
-    bool copied =
-        dp_json_is_utf8(record, length) ? dp_buffer_add(to, record, length) : dp_utf8_repair(record, length, to);
-    return copied && dp_buffer_add(to, padding, sizeof padding) ? DOPPEL_OK : dp_no_memory(p->error);
+    dp_buffer *to = &own->record;
+    bool copied = dp_json_is_utf8(record.data, record.length) ? dp_buffer_add(to, record.data, record.length)
+                                                              : dp_utf8_repair(record.data, record.length, to);
+    return copied && dp_buffer_add(to, padding, sizeof padding) ? DOPPEL_OK : dp_no_memory(error);
 }
 
-static doppel_status parse_record(record_parse *p) {
-    size_t length = p->own->record.size - DP_JSON_PADDING;
-    char why[200];
-    switch (dp_json_read(p->json, p->own->record.data, length, p->field, p->fields)) {
+static doppel_status find_fields(dp_reader *reader, const owned_document *own, doppel_error *error) {
+    size_t length = own->record.size - DP_JSON_PADDING, fields = DP_FIELDS + reader->options->extra_count;
+    switch (dp_json_read(reader->json, own->record.data, length, reader->fields, fields)) {
     case DP_JSON_OK: return DOPPEL_OK;
-    case DP_JSON_NO_MEMORY: return dp_no_memory(p->error);
-    case DP_JSON_NOT_OBJECT: return bad(p, "not a JSON object");
-    case DP_JSON_NOT_UTF8: return bad(p, "not UTF-8");
-    default: snprintf(why, sizeof why, "not JSON: %s", dp_json_why(p->json)); return bad(p, why);
+    case DP_JSON_NO_MEMORY: return dp_no_memory(error);
+    case DP_JSON_NOT_OBJECT: return dp_fail(error, DOPPEL_ERROR_INPUT, "not a JSON object");
+    case DP_JSON_NOT_UTF8: return dp_fail(error, DOPPEL_ERROR_INPUT, "not UTF-8");
+    default: return dp_fail(error, DOPPEL_ERROR_INPUT, "not JSON: %s", dp_json_why(reader->json));
     }
 }
 
-/* A string field; one that is no string counts as missing, but for what may be something else: an id a number, and an
- * extra field anything but null. */
-static bool take_field(record_parse *p, size_t which, const char **text, size_t *length) {
-    const dp_json_field *f = &p->field[which];
-    bool repaired, other = which >= DP_FIELDS && f->kind == DP_JSON_OTHER;
-    *text = NULL;
-    *length = 0;
-    if (other || ((which == DP_FIELD_ID || which >= DP_FIELDS) && f->kind == DP_JSON_NUMBER)) {
-        *text = f->raw;
-        *length = f->raw_length;
-    }
-    if (f->kind != DP_JSON_STRING)
-        return true;
-    char *to = p->own->strings + p->used;
-    *length = dp_json_unescape(f->raw, f->raw_length, to, &repaired);
-    *text = to;
-    p->used += *length == SIZE_MAX ? 0 : *length;
-    return *length != SIZE_MAX;
-}
-
-/* False: an escape is wrong. */
-static bool take_all(record_parse *p) {
-    doppel_document *d = &p->own->document;
-    bool taken = take_field(p, DP_FIELD_ID, &d->id.data, &d->id.length) &&
-                 take_field(p, DP_FIELD_URL, &d->url.data, &d->url.length) &&
-                 take_field(p, DP_FIELD_TITLE, &d->title.data, &d->title.length) &&
-                 take_field(p, DP_FIELD_TEXT, &d->text.data, &d->text.length) &&
-                 take_field(p, DP_FIELD_HTML, &d->html.data, &d->html.length);
-    for (size_t i = DP_FIELDS; taken && i < p->fields; i++) {
-        doppel_slice *extra = &p->own->extra[i - DP_FIELDS];
-        taken = take_field(p, i, &extra->data, &extra->length);
-    }
-    return taken;
-}
-
-static doppel_status take_fields(record_parse *p) {
-    doppel_document *d = &p->own->document;
-    size_t room = 1;
-    for (size_t i = 0; i < p->fields; i++)
-        room += p->field[i].kind == DP_JSON_STRING ? p->field[i].raw_length : 0;
-    if (!(p->own->strings = malloc(room)))
-        return dp_no_memory(p->error);
-    if (!take_all(p))
-        return bad(p, "not JSON: an escape in a string that JSON does not have");
+static doppel_status set_fields(dp_reader *reader, owned_document *own, doppel_error *error) {
+    doppel_document *d = &own->document;
+    DP_TRY(find_fields(reader, own, error));
+    if (!reserve_text(reader))
+        return dp_no_memory(error);
+    bool taken = get_optional_id(reader, &d->id) && get_optional(reader, DP_FIELD_URL, &d->url) &&
+                 get_optional(reader, DP_FIELD_TITLE, &d->title) && get_optional(reader, DP_FIELD_TEXT, &d->text) &&
+                 get_optional(reader, DP_FIELD_HTML, &d->html) && get_extra(reader, d);
+    own->text = reader->text;
+    memcpy(own->extra, reader->extra, sizeof own->extra);
     d->id.data = d->id.data ? d->id.data : "";
     d->text.data = d->text.data ? d->text.data : "";
     d->file = "";
     d->charset = d->html.data ? DP_CHARSET_UTF8 : NULL;
-    d->extra = p->own->extra;
-    d->record.data = p->own->record.data;
-    d->record.length = p->own->record.size - DP_JSON_PADDING;
-    return DOPPEL_OK;
+    d->extra = own->extra;
+    d->record = (doppel_slice){own->record.data, own->record.size - DP_JSON_PADDING};
+    return taken ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_INPUT, "%s", WHY_ESCAPE);
 }
 
-doppel_status doppel_document_parse(doppel_slice record, const doppel_input_options *options,
-                                    doppel_document **document, doppel_error *error) {
-    record_parse p = {.own = calloc(1, sizeof *p.own), .json = dp_json_create(), .error = error};
+doppel_status doppel_document_parse(doppel_slice record, const doppel_input_options *given, doppel_document **document,
+                                    doppel_error *error) {
+    doppel_input_options options = {0};
     *document = NULL;
-    doppel_status status = p.own && p.json ? DOPPEL_OK : dp_no_memory(error);
+    if (given)
+        dp_copy_options(&options, given, sizeof options);
+    if (options.extra_count > DP_EXTRA)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
+    dp_reader reader = {.options = &options, .json = dp_json_create()};
+    dp_fields_init(&options, reader.fields);
+    owned_document *own = calloc(1, sizeof *own);
+    doppel_status status = own && reader.json ? DOPPEL_OK : dp_no_memory(error);
+    DP_THEN(status, copy_record(own, record, error));
+    DP_THEN(status, set_fields(&reader, own, error));
+    dp_json_free(reader.json);
     if (status == DOPPEL_OK)
-        status = name_fields(&p, options);
-    if (status == DOPPEL_OK)
-        status = copy_record(&p, record.data, record.length);
-    if (status == DOPPEL_OK)
-        status = parse_record(&p);
-    if (status == DOPPEL_OK)
-        status = take_fields(&p);
-    dp_json_free(p.json);
-    if (status == DOPPEL_OK)
-        *document = &p.own->document;
-    else if (p.own)
-        doppel_document_free(&p.own->document);
+        *document = &own->document;
+    else if (own)
+        doppel_document_free(&own->document);
     return status;
 }
 
 void doppel_document_free(doppel_document *document) {
-    owned *own = (owned *)document;
+    owned_document *own = (owned_document *)document;
     if (!own)
         return;
     dp_buffer_free(&own->record);
-    free(own->strings);
+    dp_buffer_free(&own->text);
     free(own);
 }

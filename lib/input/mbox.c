@@ -1,6 +1,6 @@
 /* mbox.c - the format mbox: a mail folder, each message a document.
  *
- * A message begins with a line `From sender date`, at the start of the file or behind an empty line. Other lines that
+ * A message begins with a line `From sender date`, at the start of the file or after an empty line. Other lines that
  * begin so are to be escaped by `>`, but often are not: only with a time of day in it does a line count. The id is the
  * Message-ID without its angle brackets, the title the subject. The text is the first part that is plain text, or else
  * the first that is a page; more fields are looked for in the head.
@@ -11,11 +11,11 @@
 
 #include <strings.h>
 
-/* A line that begins a message has at most so many bytes. */
+/* A line that begins a message has at most this many bytes. */
 #define FROM_LINE 1000
 
-/* What must stay in view behind what was seen: an empty line and the word. */
-#define BEHIND 8
+/* What is looked at again with the next bytes: an empty line and the word. */
+#define KEPT_IN_VIEW 8
 
 /* What reader->spare is used for. */
 enum { MESSAGE, DECODED, TEXT, FIELDS };
@@ -41,7 +41,7 @@ static bool ends_empty_line(const char *start, const char *newline) {
     return newline > start && newline[-1] == '\n';
 }
 
-/* Finds the next line that begins a message behind `p`, and gives where it stands. NULL: there is none; then *p is
+/* Finds the next line that begins a message after `p`, and gives where it stands. NULL: there is none; then *p is
  * where the next look starts. */
 static const char *find_message(const char **p, const char *end) {
     const char *start = *p;
@@ -53,11 +53,11 @@ static const char *find_message(const char **p, const char *end) {
         if (stop && has_time(at + 1, stop))
             return at + 1;
         if (!stop && left < FROM_LINE) { /* the line has more to come */
-            *p = at - start > BEHIND ? at - BEHIND : start;
+            *p = at - start > KEPT_IN_VIEW ? at - KEPT_IN_VIEW : start;
             return NULL;
         }
     }
-    *p = end - start > BEHIND ? end - BEHIND : start;
+    *p = end - start > KEPT_IN_VIEW ? end - KEPT_IN_VIEW : start;
     return NULL;
 }
 
@@ -76,7 +76,7 @@ static bool is_field(const char *p, const char *end) {
     return p > start && p < end && *p == ':';
 }
 
-static bool tells(const char *head, size_t length) {
+static bool matches(const char *head, size_t length) {
     const char *end = head + length;
     if (length < 5 || memcmp(head, "From ", 5) != 0)
         return false;
@@ -108,23 +108,15 @@ typedef struct mail_content {
     size_t parts; /* looked at */
 } mail_content;
 
-/* Multiparts within multiparts are looked into so deep, and so many parts of a message in all. */
+/* How deep multiparts are nested that are looked into, and how many parts of a message in all. */
 #define MAX_DEPTH 16
 #define MAX_PARTS 1000
 
 /* The longest boundary that is taken; RFC 2046 allows 70 bytes. */
 #define BOUNDARY 256
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static doppel_slice trim(const char *p, const char *end) {
-    while (p < end && is_space(*p))
-        p++;
-    while (p < end && is_space(end[-1]))
-        end--;
-    return (doppel_slice){p, (size_t)(end - p)};
+    return dp_slice_trim((doppel_slice){p, (size_t)(end - p)});
 }
 
 /* Where the next line begins. */
@@ -188,14 +180,14 @@ static bool parameter(doppel_slice value, const char *name, char *to, size_t roo
     *to = 0;
     while (p < end && (p = memchr(p, ';', (size_t)(end - p)))) {
         bool name_fits = true, fits = true;
-        for (p++; p < end && is_space(*p);)
+        for (p++; p < end && dp_is_space(*p);)
             p++;
         p = read_word(p, end, name_end, found, sizeof found, &name_fits);
-        while (p < end && is_space(*p))
+        while (p < end && dp_is_space(*p))
             p++;
         if (p == end || *p != '=')
             continue;
-        for (p++; p < end && is_space(*p);)
+        for (p++; p < end && dp_is_space(*p);)
             p++;
         p = read_word(p, end, word_end, to, room, &fits);
         if (name_fits && fits && !strcasecmp(found, name) && *to)
@@ -210,11 +202,11 @@ static const char *find_boundary(const char *p, const char *end, const char *bou
     size_t length = strlen(boundary);
     const char *start = p;
     while (p < end && (p = memmem(p, (size_t)(end - p), boundary, length))) {
-        const char *behind = p + length;
-        bool closing = end - behind >= 2 && behind[0] == '-' && behind[1] == '-';
-        if ((p == start || p[-1] == '\n') && (closing || behind == end || is_space(*behind)))
+        const char *after = p + length;
+        bool closing = end - after >= 2 && after[0] == '-' && after[1] == '-';
+        if ((p == start || p[-1] == '\n') && (closing || after == end || dp_is_space(*after)))
             return p;
-        p = behind;
+        p = after;
     }
     return NULL;
 }
@@ -240,12 +232,12 @@ static bool walk_parts(mail_part whole, doppel_slice type, int depth, mail_conte
     if (!p)
         return false;
     while (p && content->parts < MAX_PARTS) {
-        const char *behind = p + strlen(boundary);
-        if (end - behind >= 2 && behind[0] == '-' && behind[1] == '-')
+        const char *after = p + strlen(boundary);
+        if (end - after >= 2 && after[0] == '-' && after[1] == '-')
             break;
-        const char *start = next_line(behind, end), *next = find_boundary(start, end, boundary);
+        const char *start = next_line(after, end), *next = find_boundary(start, end, boundary);
         const char *stop = next ? next : end;
-        /* The line end ahead of a boundary belongs to it. */
+        /* The line end before a boundary belongs to it. */
         stop -= next && stop > start;
         stop -= next && stop > start && stop[-1] == '\r';
         walk(split((doppel_slice){start, (size_t)(stop - start)}), depth + 1, content);
@@ -286,7 +278,7 @@ static int digit64(char c) {
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* All else than digits is passed over; padding ends a group, and another may follow. */
+/* Everything but digits is passed over; padding ends a group, and another may follow. */
 static bool decode_base64(doppel_slice body, dp_buffer *out) {
     uint32_t bits = 0;
     int count = 0;
@@ -308,15 +300,8 @@ static bool decode_base64(doppel_slice body, dp_buffer *out) {
     return true;
 }
 
-static int digit16(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* What stands at an equals sign in quoted-printable: gives how long it is, and the byte, or -1 for none. An equals sign
- * that is neither ahead of two digits nor of a line end stands for itself. */
+ * that is neither before two digits nor of a line end stands for itself. */
 static size_t decode_equals(const char *p, const char *end, int *byte) {
     const char *line = p + 1;
     *byte = -1;
@@ -325,9 +310,9 @@ static size_t decode_equals(const char *p, const char *end, int *byte) {
     if (line == end || *line == '\n')
         return (size_t)(line - p) + (line < end);
     *byte = '=';
-    if (end - p < 3 || digit16(p[1]) < 0 || digit16(p[2]) < 0)
+    if (end - p < 3 || dp_hex_digit(p[1]) < 0 || dp_hex_digit(p[2]) < 0)
         return 1;
-    *byte = digit16(p[1]) << 4 | digit16(p[2]);
+    *byte = dp_hex_digit(p[1]) << 4 | dp_hex_digit(p[2]);
     return 3;
 }
 
@@ -371,12 +356,12 @@ static bool decode_word(doppel_slice text, char encoding, dp_buffer *out) {
 typedef struct words {
     dp_buffer *out;
     size_t start;     /* where the field begins in `out` */
-    dp_buffer bytes;  /* of the encoded words at hand, not converted yet */
+    dp_buffer bytes;  /* of the current encoded words, not converted yet */
     char charset[64]; /* theirs */
     bool after_word;  /* an encoded word was the last thing */
 } words;
 
-/* Converts the encoded words at hand. */
+/* Converts the current encoded words. */
 static bool flush(words *w) {
     doppel_slice bytes = {w->bytes.data, w->bytes.size};
     w->bytes.size = 0;
@@ -434,7 +419,7 @@ static bool take_word(words *w, const encoded *word, bool space) {
  */
 static const char *take_plain(words *w, const char *p, const char *end, bool space) {
     const char *stop = p + 1;
-    while (stop < end && !is_space(*stop) && !(*stop == '=' && end - stop >= 2 && stop[1] == '?'))
+    while (stop < end && !dp_is_space(*stop) && !(*stop == '=' && end - stop >= 2 && stop[1] == '?'))
         stop++;
     if (!flush(w) || (space && !add_space(w)))
         return NULL;
@@ -451,7 +436,7 @@ static bool decode_field(doppel_slice value, dp_buffer *out) {
     while (p && p < end) {
         encoded word;
         bool space = false;
-        for (; p < end && is_space(*p); p++)
+        for (; p < end && dp_is_space(*p); p++)
             space = true;
         if (p == end)
             break;
@@ -467,7 +452,7 @@ static bool decode_field(doppel_slice value, dp_buffer *out) {
 
 /* ---- messages ---- */
 
-/* Takes one > off each line that has some ahead of `From `, as they were put there; false when there is no memory. */
+/* Takes one > off each line that has some before `From `, as they were put there; false when there is no memory. */
 static bool unescape(dp_reader *reader, doppel_slice *message) {
     const char *p = message->data, *end = p + message->length;
     dp_buffer *out = &reader->spare[MESSAGE];
@@ -501,8 +486,7 @@ static bool set_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
         return dp_unit_no_memory(unit);
     doppel_slice bytes = {decoded->data ? decoded->data : "", decoded->size};
     if (part == &content->html) {
-        document->html.data = bytes.data;
-        document->html.length = bytes.length;
+        document->html = bytes;
         document->charset = *part->charset ? part->charset : NULL;
         return true;
     }
@@ -512,7 +496,7 @@ static bool set_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
 
 /* ---- fields ---- */
 
-/* The id, the title and more fields, one behind the other in reader->spare[FIELDS]; SIZE_MAX: there is none. */
+/* The id, the title and more fields, one after the other in reader->spare[FIELDS]; SIZE_MAX: there is none. */
 typedef struct lengths {
     size_t id, title, extra[DP_EXTRA];
 } lengths;
@@ -564,10 +548,8 @@ static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at
         return dp_unit_no_memory(unit);
     const char *p = reader->spare[FIELDS].data ? reader->spare[FIELDS].data : "";
     doppel_slice id = next_field(&p, found.id), title = next_field(&p, found.title);
-    document->id.data = id.data;
-    document->id.length = id.length;
-    document->title.data = title.data;
-    document->title.length = title.length;
+    document->id = id;
+    document->title = title;
     for (size_t i = 0; i < reader->options->extra_count; i++)
         reader->extra[i] = next_field(&p, found.extra[i]);
     return id.length || dp_reader_make_id(reader, unit, at, document);
@@ -575,7 +557,7 @@ static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at
 
 /* ---- reading ---- */
 
-/* Goes behind the line that begins the message; false when it is none. */
+/* Goes past the line that begins the message; false when it is none. */
 static bool skip_from(doppel_slice *message) {
     const char *p = message->data, *end = p + message->length;
     if (message->length < 5 || memcmp(p, "From ", 5) != 0)
@@ -632,7 +614,7 @@ static const char *const endings[] = {".mbox", ".mbx", NULL};
 const dp_format dp_format_mbox = {.name = "mbox",
                                   .record = "message",
                                   .endings = endings,
-                                  .tells = tells,
+                                  .matches = matches,
                                   .end = message_end,
                                   .by_lines = true,
                                   .read = read_messages};

@@ -1,9 +1,9 @@
 /* reader.h - how bytes become documents: blocks of records, the table of formats, units of work and their results, and
  * what a format calls to give documents.
  *
- * A stream is cut into blocks of whole records (dp_cutter), by the format's own rule. One thread takes a unit of work
- * (a block, or whole files) and gives each document of it to the caller (dp_reader_run); what came of that stands in
- * the unit until its turn. refusal.c counts what was bad.
+ * A stream is cut into blocks of whole records, by the format's own rule. One thread takes a unit of work (a block, or
+ * whole files), and the format gives each document of it to the caller; what came of that stands in the unit until its
+ * turn (input.c). refusal.c counts what was bad.
  *
  * To add a format: a file NAME.c that defines `const dp_format dp_format_NAME`, a line for it below and in the list in
  * format.c, and a test. Compression is no concern of a format: it sees the bytes, and the name without .gz or .zst. */
@@ -18,22 +18,19 @@
 struct dp_reader;
 struct dp_unit;
 
-/* ---- blocks of records ----
- *
- * A block ends behind the last record that fits, what is behind it opens the next block. A record longer than the limit
- * is passed over without being held; a block says so, and ends there. Where a record ends is the format's to say. */
+/* ---- blocks of records ---- */
 
 typedef struct dp_record_block {
     char *data; /* followed by DP_JSON_PADDING readable bytes */
     size_t size, capacity;
     uint64_t first_line; /* the number of its first line, or record */
-    uint64_t long_line;  /* a record behind the block that is too long; 0: none */
-    uint64_t cut_line;   /* a record behind the block that lacks its end because the stream failed; 0: none */
+    uint64_t long_line;  /* a record after the block that is too long; 0: none */
+    uint64_t cut_line;   /* a record after the block that lacks its end because the stream failed; 0: none */
     uint64_t raw_bytes;  /* read from the file for this block */
     bool first, last;    /* of its file */
 } dp_record_block;
 
-/* What a format knows of the record at hand. All zero where one starts, but for `file`. */
+/* What a format knows of the current record. All zero where one starts, but for `file`. */
 typedef struct dp_mark {
     size_t seen;    /* bytes that were looked at: the next look starts there */
     uint64_t state; /* anything; positions only relative to `seen` */
@@ -42,45 +39,24 @@ typedef struct dp_mark {
 
 /* Gives how many bytes the record at `data` has, its line end and all else that belongs to it included, if its end is
  * surely within the `size` bytes that are there; else 0, and is asked again when there are more. In between, those
- * before mark->seen may be dropped, if the record is too long: `data` is then what was behind them, and mark->seen 0.
+ * before mark->seen may be dropped, if the record is too long: `data` is then what followed them, and mark->seen 0.
  */
 typedef size_t (*dp_record_end)(dp_mark *mark, const char *data, size_t size);
 
-typedef struct dp_cutter {
-    const struct dp_format *format;
-    dp_stream *stream;
-    dp_buffer rest;   /* read, but not given yet */
-    dp_buffer header; /* the first record, where the format has that */
-    dp_mark mark;     /* of the record at hand */
-    uint64_t line;    /* the number of the line or record that comes next */
-    uint64_t raw_bytes;
-    size_t target;     /* bytes of a block, unless one record is longer */
-    size_t max_record; /* bytes of a record */
-    bool begun, ended;
-} dp_cutter;
-
-/* Begins a stream of which `cutter->rest` was already read. */
-void dp_cutter_begin(dp_cutter *cutter, const struct dp_format *format, dp_stream *stream);
-void dp_cutter_free(dp_cutter *cutter);
-
-/* Fills an empty block. False at the end of the stream (`ended`), or when there is no memory. The last block may have
- * no records, only something to report. */
-bool dp_cutter_next(dp_cutter *cutter, dp_record_block *block);
-
 /* ---- formats: format.c ---- */
 
-/* How a file of a format is told, cut into units of work, and read. */
+/* How a file of a format is recognised, cut into units of work, and read. */
 typedef struct dp_format {
     const char *name;   /* as doppel_input_format gives it */
     const char *record; /* what messages call a record of it, e.g. "row"; not for files that are one document */
 
-    /* Endings of names that tell it, each with its dot, NULL at the end; or NULL. Names count before content. */
+    /* Endings of names that stand for it, each with its dot, NULL at the end; or NULL. Names count before content. */
     const char *const *endings;
 
     /* Whether a file that begins so has it; or NULL. At most the first kilobytes are there, fewer when that is all the
      * file has or when a pipe has given no more yet: then a format is asked again with more. A byte-order mark of UTF-8
      * is taken off before. */
-    bool (*tells)(const char *head, size_t length);
+    bool (*matches)(const char *head, size_t length);
 
     /* On the reading side, one thread at a time: finds the end of a record, so that a big file is cut into blocks of
      * whole records. NULL: the file is one document. */
@@ -91,25 +67,25 @@ typedef struct dp_format {
     /* On any of the threads: gives the documents of unit->block (dp_reader_give), whole records of the file or the
      * whole file, and leaves out bad ones (dp_reader_bad_record). Ends early when dp_reader_stopped. The first block of
      * a file has `first` set, and may be empty; the last record of the last block may lack its end. Records are up to a
-     * few bytes longer than options->max_record: check it. What stands in block->long_line and block->cut_line has been
-     * seen to. Memory of its own it takes from reader->spare, or as a field of dp_reader. */
+     * few bytes longer than options->max_record: check it. block->long_line and block->cut_line are
+     * reported elsewhere. Memory of its own it takes from reader->spare, or as a field of dp_reader. */
     void (*read)(struct dp_reader *reader, struct dp_unit *unit, const char *file);
 } dp_format;
 
 extern const dp_format dp_format_jsonl, dp_format_warc, dp_format_arc, dp_format_csv, dp_format_tsv, dp_format_mbox;
 
-/* Reads the start of a file into an empty buffer, as much as it takes to tell its format. NULL: no memory. */
+/* Reads the start of a file into an empty buffer, as much as it takes to know its format. NULL: no memory. */
 const dp_format *dp_format_read(dp_stream *stream, const char *path, dp_buffer *head);
 
-/* Whether a page begins so: what the format HTML goes by. */
-bool dp_html_tells(const char *head, size_t length);
+/* Whether the bytes begin as a page does. */
+bool dp_html_matches(const char *head, size_t length);
 
 /* ---- whether inputs are refused for their bad records: refusal.c ----
  *
- * doppel_input_options.refuse_bad. Each unit of work counts, file by file, what it read and what it left out; whoever
- * emits units gives the counts over, in input order. A file of records of which no document could be read, or more than
- * half of whose records are bad, is refused, and so are all inputs together. A file that is one document by itself
- * counts only among all: a picture among texts is no reason to stop. */
+ * doppel_input_options.refuse_bad. Each unit of work counts, file by file, what it read and what it left out; the
+ * thread that emits units hands the counts over, in input order. A file of records of which no document could be read,
+ * or more than half of whose records are bad, is refused, and so are all inputs together. A file that is one document
+ * by itself counts only among all: a picture among texts is no reason to stop. */
 
 /* What is wrong with the bad records of a file, for the message. */
 typedef struct dp_hint {
@@ -156,7 +132,6 @@ void dp_refusal_take(dp_refusal *refusal, struct dp_unit *unit);
 
 /* Judges the first records, or all that was read: DOPPEL_OK, or DOPPEL_ERROR_INPUT and refusal->error. */
 doppel_status dp_refusal_check(dp_refusal *refusal, bool all);
-void dp_refusal_free(dp_refusal *refusal);
 
 /* ---- units of work: what one thread takes at a time, and what came of it, kept until its turn ---- */
 
@@ -174,7 +149,7 @@ typedef struct dp_unit {
     dp_unit_kind kind;
     dp_buffer names; /* of its files, each NUL-ended; one only unless kind is FILES */
     size_t files;
-    const dp_format *format; /* of the block, or of the file at hand */
+    const dp_format *format; /* of the block, or of the current file */
     dp_buffer header;        /* of the file, where the format has one */
     dp_record_block block;
     dp_stream stream;
@@ -185,7 +160,7 @@ typedef struct dp_unit {
     size_t report_count, report_capacity;
     doppel_input_counts counts;
     dp_first first;              /* for dp_refusal_take */
-    dp_file_counts *file_counts; /* of its files, the last being that at hand */
+    dp_file_counts *file_counts; /* of its files, the last being the current one */
     size_t file_count, file_room;
     uint64_t file_number; /* of its first file */
     uint64_t raw_bytes;
@@ -195,28 +170,12 @@ typedef struct dp_unit {
     uint64_t number; /* its place in the input */
 } dp_unit;
 
-/* Empties a block; gives the memory back if it is much more than `target`. */
-void dp_block_reset(dp_record_block *block, size_t target);
-
-/* Fills the block with a copy of these bytes; false when there is no memory, and then the unit has failed. */
-bool dp_unit_set_block(dp_unit *unit, const dp_buffer *bytes);
-
-/* Fills the block with the next of the cutter, and the header with that of its file; false as above. */
-bool dp_unit_next_block(dp_unit *unit, dp_cutter *cutter);
-
-/* The counts of the file at hand. */
+/* The counts of the current file. */
 static inline dp_file_counts *dp_unit_counts(dp_unit *unit) {
     return &unit->file_counts[unit->file_count - 1];
 }
 
-/* Notes something for `bad`: code DOPPEL_OK is a repair. */
-void dp_unit_report(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-
-/* Ends the run at this unit. */
-void dp_unit_fail(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *message);
-
-/* The same for want of memory; gives false, so that one line does it. */
+/* Ends the run at this unit for want of memory; gives false, so that one line does it. */
 bool dp_unit_no_memory(dp_unit *unit);
 
 /* ---- the documents of a unit: what one thread does with what it took ---- */
@@ -243,24 +202,16 @@ typedef struct dp_reader {
     dp_json *json;
     /* The keys of a record: one for each field of a document, then options->extra_count more. */
     dp_json_field fields[DP_FIELDS + DP_EXTRA];
-    doppel_slice extra[DP_EXTRA]; /* of the document at hand */
-    dp_buffer text;               /* strings of the record at hand, unescaped */
-    dp_buffer repaired;           /* the line at hand, if its UTF-8 was not valid */
+    doppel_slice extra[DP_EXTRA]; /* of the current document */
+    dp_buffer text;               /* strings of the current record, unescaped */
+    dp_buffer repaired;           /* the current line, if its UTF-8 was not valid */
     dp_buffer id;                 /* FILE:LINE */
-    dp_buffer spare[DP_SPARE];    /* of the format at hand, as it likes */
-    dp_cutter cutter;             /* the small file at hand */
+    dp_buffer spare[DP_SPARE];    /* of the current format, as it needs them */
     dp_body_decoder decoder;      /* for bodies of HTTP */
     uint64_t seen;                /* bits: which of `fields` some record had; DP_SEEN_RECORD: there were records */
-    /* What was repaired in the record at hand. */
+    /* What was repaired in the current record. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
-
-/* `options`, `work`, `sizes`, `flush` and `run` are set by the caller, the rest is zero. False: no memory. */
-bool dp_reader_init(dp_reader *reader);
-void dp_reader_free(dp_reader *reader);
-
-/* Gives every document of the unit to the work. How that went is in the unit. */
-void dp_reader_run(dp_reader *reader, dp_unit *unit);
 
 /* ---- for the formats ---- */
 
@@ -284,6 +235,14 @@ static inline bool dp_is_parquet(const char *bytes, size_t length) {
 }
 #define DP_WHY_PARQUET "Parquet, not text; convert it, e.g. with duckdb: COPY 'x.parquet' TO 'x.jsonl' (FORMAT json)"
 
+/* Passes over a byte-order mark of UTF-8. */
+static inline void dp_skip_mark(const char **bytes, size_t *length) {
+    if (*length >= 3 && !memcmp(*bytes, "\xEF\xBB\xBF", 3)) {
+        *bytes += 3;
+        *length -= 3;
+    }
+}
+
 /* The charset of pages that stand in records of UTF-8; what they say of themselves was so before. */
 #define DP_CHARSET_UTF8 "utf-8"
 
@@ -302,14 +261,20 @@ bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at
 /* Gives a document to the work. */
 void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document);
 
-/* Says that a file cannot be read, or not to its end. */
-void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file, const char *why);
-
 /* Leaves a record out. Both give false, so that one line does it. */
-bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *why);
+bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 bool dp_reader_too_long(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
 
-/* ---- the text of a document that is no page: plain_text.c ---- */
+/* Says that a file cannot be read, or not to its end. */
+void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Says what was repaired in a record. */
+void dp_reader_repaired(dp_unit *unit, const dp_raw_record *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- the text of a document that is no page ---- */
 
 /* Appends the text to `out`, each invalid sequence of UTF-8 as one U+FFFD; false when there is no memory. */
 bool dp_utf8_repair(const char *text, size_t length, dp_buffer *out);
@@ -325,19 +290,15 @@ typedef enum dp_text_result {
  * UTF-8, else windows-1252. */
 dp_text_result dp_text_convert(doppel_slice text, const char *charset, dp_buffer *out);
 
-/* Whether a charset is known, and another than UTF-8. */
-bool dp_text_needs_converter(const char *charset);
-
-/* Whether the bytes at hand are no text, by a NUL among the first or the mark of UTF-16: says so, and leaves them out.
- */
-bool dp_reader_is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
-
-/* Sets the text to the bytes at hand as they are; that they are not valid UTF-8 is counted and reported. */
-void dp_reader_plain_text(dp_unit *unit, const dp_raw_record *at, doppel_document *document);
-
-/* The same with bytes in a charset (empty: none is given; see dp_text_convert): the text is kept in `out`, and what was
- * lost of it is counted and reported. False: no memory. */
+/* Sets the text to bytes in a charset (empty: none is given): it is kept in `out`, and what was lost of it is counted
+ * and reported. False: no memory. */
 bool dp_reader_charset_text(dp_unit *unit, const dp_raw_record *at, const char *charset, dp_buffer *out,
                             doppel_document *document);
+
+/* The same by document->charset, which is cleared; bytes in no charset that is known are taken as they are, and invalid
+ * UTF-8 is counted and reported. False: no memory, or they are no text, by a NUL among the first or the mark of UTF-16:
+ * then the record is left out. */
+bool dp_reader_text(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, dp_buffer *out,
+                    doppel_document *document);
 
 #endif

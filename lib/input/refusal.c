@@ -24,14 +24,14 @@ void dp_counts_bad(dp_file_counts *counts, const doppel_error *why) {
         hint->first = *why;
 }
 
-/* Behind a string whose opening quote stands at p. */
+/* After a string whose opening quote stands at p. */
 static const char *pass_string(const char *p, const char *end) {
     for (p++; p < end && *p != '"'; p++)
         p += *p == '\\';
     return p < end ? p + 1 : end;
 }
 
-/* Behind a value. */
+/* After a value. */
 static const char *pass_value(const char *p, const char *end) {
     for (size_t depth = 0; p < end;) {
         if (*p == '"') {
@@ -89,11 +89,11 @@ void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t len
     if (hint->listed++ >= LISTED)
         return;
     while (p < end && (p = memchr(p, '"', (size_t)(end - p)))) {
-        const char *behind = pass_string(p, end), *value = behind;
+        const char *after = pass_string(p, end), *value = after;
         while (value < end && strchr(" \t\r\n:", *value))
             value++;
         const char *stop = pass_value(value, end);
-        note_member(hint, (doppel_slice){p + 1, (size_t)(behind - p) - 2},
+        note_member(hint, (doppel_slice){p + 1, (size_t)(after - p) - 2},
                     (doppel_slice){value, (size_t)(stop - value)});
         p = stop;
     }
@@ -273,9 +273,4 @@ doppel_status dp_refusal_check(dp_refusal *refusal, bool all) {
     if (refusal->options->refuse_bad)
         (all ? check_all : check_first)(refusal);
     return refusal->refused ? refusal->error.code : DOPPEL_OK;
-}
-
-void dp_refusal_free(dp_refusal *refusal) {
-    free_hint(&refusal->file);
-    free_hint(&refusal->all);
 }

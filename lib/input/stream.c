@@ -1,7 +1,7 @@
 /* stream.c - the bytes of one file, decompressed.
  *
  * Plain files are read straight into the caller's memory, but for the first bytes, which were looked at to tell the
- * format. Compressed ones go through `raw`, and what comes behind the first member of a big file through threads.
+ * format. Compressed ones go through `raw`, and what comes after the first member of a big file through threads.
  *
  * Decompressing ahead: a file is cut into pieces of equal size from the place where the reader stands, which is the
  * start of a member. For each piece a thread looks for the first place that may be a start, and decompresses from there
@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +47,7 @@ typedef struct ahead_piece {
 /* ---- the members of a piece: finds where one may start, and decompresses from there ----
  *
  * A place that looks like a start is one only if a whole member with its right checksum follows, and another start or
- * the end of the file behind that, as far as the piece goes. If not, the search goes on behind the place. */
+ * the end of the file after that, as far as the piece goes. If not, the search goes on after the place. */
 
 /* One read of the file. */
 #define RAW ((size_t)128 << 10)
@@ -246,7 +245,7 @@ static void read_members(member_reader *reader, uint64_t from, uint64_t to, size
 static const dp_ahead_sizes usual_ahead = {
     .piece = (size_t)256 << 10, .most = (size_t)16 << 20, .held = (size_t)32 << 20, .least = (size_t)1 << 20};
 
-/* A member may span many pieces; those behind its first one have no start, and cost only the search. 64 pieces reach
+/* A member may span many pieces; those after its first one have no start, and cost only the search. 64 pieces reach
  * over members of 16 MiB, which is what one piece may become. */
 #define WINDOW 64
 
@@ -256,7 +255,7 @@ static const dp_ahead_sizes usual_ahead = {
 /* So many wrong guesses in a row, and there is no use. */
 #define MOST_WRONG 4
 
-/* Memory of so many pieces is kept for the next ones: fresh memory costs as much as copying does. */
+/* The memory of this many pieces is kept for the next ones: fresh memory costs as much as copying does. */
 #define SPARES 4
 
 enum { PIECE_FREE, PIECE_BUSY, PIECE_DONE };
@@ -337,22 +336,17 @@ static void *decompress_pieces(void *user) {
     return NULL;
 }
 
-/* Signals go to the caller's threads: these block them. */
 static void start_threads(dp_ahead *ahead) {
     int threads = ahead->file.threads < MOST_THREADS ? ahead->file.threads : MOST_THREADS;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 0; i < threads; i++) {
         ahead_worker *w = &ahead->workers[i];
         *w = (ahead_worker){.ahead = ahead, .reader = create_reader(&ahead->file)};
-        if (!w->reader || pthread_create(&w->thread, NULL, decompress_pieces, w)) {
+        if (!w->reader || !dp_thread_start(&w->thread, decompress_pieces, w)) {
             free_reader(w->reader);
             break;
         }
         ahead->worker_count++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Ends the threads. NULL is fine. */
@@ -447,19 +441,15 @@ __attribute__((format(printf, 2, 3))) static void fail(dp_stream *stream, const 
     stream->failed = true;
 }
 
-static bool stopped(const dp_stream *stream) {
-    return dp_stopped(stream->stop);
-}
-
 /* Waits until a pipe has something; false when asked to stop. */
 static bool wait_readable(const dp_stream *stream) {
     struct pollfd wait = {stream->fd, POLLIN, 0};
-    while (!stream->regular && !stopped(stream)) {
+    while (!stream->regular && !dp_stopped(stream->stop)) {
         int ready = poll(&wait, 1, WAIT_MS);
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return true;
     }
-    return !stopped(stream);
+    return !dp_stopped(stream->stop);
 }
 
 /* Reads from the file itself; 0 at its end, and after a failure. */
@@ -497,7 +487,7 @@ static bool fill(dp_stream *stream, size_t need) {
 
 /* ---- gzip and zstd, decompressed in order ---- */
 
-/* What every zstd frame begins with: the magic number and a byte that tells the length of its header. */
+/* What every zstd frame begins with: the magic number and a byte that gives the length of its header. */
 #define ZSTD_FRAME_START 5
 
 static bool at_gzip(const dp_stream *stream) {
@@ -556,7 +546,7 @@ static bool next_member(dp_stream *stream) {
         return inflateReset(stream->gzip) == Z_OK;
     while (fill(stream, 1))
         if (stream->raw[stream->raw_start++]) {
-            fail(stream, "there is something else behind the gzip data");
+            fail(stream, "there is something else after the gzip data");
             break;
         }
     return false;
@@ -595,7 +585,7 @@ static size_t read_gzip(dp_stream *stream, char *to, size_t room) {
 }
 
 /* How much of the input the decoder gets: never more than the rest of a block. With more it would give nothing of a
- * whole block when what stands behind it is damaged. What it asks for includes the header of the next block, 3 bytes.
+ * whole block when what stands after it is damaged. What it asks for includes the header of the next block, 3 bytes.
  * Nothing, while it may hold output.
  */
 static size_t zstd_share(const dp_stream *stream) {
@@ -655,7 +645,7 @@ static void start_ahead(dp_stream *stream, uint64_t at) {
     stream->alone = !stream->ahead;
 }
 
-/* Takes the members that come next; the stream goes on behind them. */
+/* Takes the members that come next; the stream goes on after them. */
 static bool take_piece(dp_stream *stream) {
     uint64_t at = stream->raw_bytes - (stream->raw_end - stream->raw_start);
     if (!at)
@@ -697,12 +687,6 @@ static size_t read_ahead(dp_stream *stream, char *to, size_t room) {
 }
 
 /* ---- the calls ---- */
-
-void dp_stream_init(dp_stream *stream, const volatile int *stop) {
-    memset(stream, 0, sizeof *stream);
-    stream->fd = -1;
-    stream->stop = stop;
-}
 
 static bool open_file(dp_stream *stream, const char *path) {
     struct stat status;

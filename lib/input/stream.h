@@ -1,7 +1,7 @@
 /* stream.h - the bytes of one file, decompressed: open, read ..., close.
  *
- * gzip and zstd are told by their first bytes, whatever the name; files made of several members or frames read as one.
- * A stream keeps its buffers from one file to the next. */
+ * gzip and zstd are recognised by their first bytes, whatever the name; files made of several members or frames read as
+ * one. A stream keeps its buffers from one file to the next. */
 #ifndef DP_STREAM_H
 #define DP_STREAM_H
 
@@ -34,7 +34,7 @@ typedef struct dp_stream {
     bool full;                 /* the output filled all there was: the decoder may hold more */
     size_t zstd_hint;          /* how much input it asks for */
 
-    /* So many threads may decompress the members or frames of big files ahead, from the next opening on: set by the
+    /* This many threads may decompress the members or frames of big files ahead, from the next opening on: set by the
      * caller, none with 0 or 1. The bytes and the failures are the same, but that of a damaged zstd block more or less
      * may come. gzip data of one member, and a zstd file of one frame, can only be read from start to end: there
      * threads do not help. */
@@ -46,7 +46,9 @@ typedef struct dp_stream {
     size_t piece_used;
 } dp_stream;
 
-void dp_stream_init(dp_stream *stream, const volatile int *stop);
+static inline void dp_stream_init(dp_stream *stream, const volatile int *stop) {
+    *stream = (dp_stream){.fd = -1, .stop = stop};
+}
 
 /* Opens a path, or stdin for "-"; false, with `failure`, when that cannot be. */
 bool dp_stream_open(dp_stream *stream, const char *path);

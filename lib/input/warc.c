@@ -1,11 +1,11 @@
 /* warc.c - web archives: the formats WARC (1.0, 1.1 and the drafts before, WET among it) and ARC.
  *
- * A record is a head that tells a length, the content, and the next record. WARC and ARC differ in their heads alone;
+ * A record is a head that gives a length, the content, and the next record. WARC and ARC differ in their heads alone;
  * first comes what they have in common: where a record ends, what to do when a length is wrong, and how content that
  * came by HTTP becomes a document.
  *
  * A length is believed when a record (or the end of the file) follows the content. If not, the record is bad, and the
- * next line that starts a record with a good head, looked for from behind the bad one's head, is where reading goes on.
+ * next line that starts a record with a good head, looked for after the bad one's head, is where reading goes on.
  *
  * The reading side and the threads must cut alike, though they see different amounts of what follows: `measure` goes by
  * the bytes up to the next record alone. */
@@ -30,11 +30,11 @@ typedef struct archive_format {
 
 /* ---- where the records of an archive end ---- */
 
-/* mark->state while the start of the next record is looked for; otherwise how many bytes the record has behind `seen`.
+/* mark->state while the start of the next record is looked for; otherwise how many bytes the record has after `seen`.
  */
 #define SEARCHING UINT64_MAX
 
-/* So many line ends may stand ahead of a record and behind it; more are a record of their own, which is nothing. It is
+/* How many line ends may stand before a record and after it; more are a blank record of their own. It is
  * below what reader.c lets a record have beside its own bytes. */
 #define LINE_ENDS 8
 
@@ -42,16 +42,16 @@ typedef enum verdict {
     GOOD,
     BLANK,   /* nothing but line ends */
     GARBAGE, /* does not start as a record */
-    BROKEN,  /* the head makes no sense */
+    BROKEN,  /* the head cannot be read */
     WRONG,   /* the length is wrong */
     CUT      /* breaks off */
 } verdict;
 
 typedef struct measured {
     verdict verdict;
-    size_t start;       /* line ends ahead of it */
+    size_t start;       /* line ends before it */
     size_t head_length; /* from there */
-    uint64_t total;     /* bytes with its content, if the head tells; else 0 */
+    uint64_t total;     /* bytes with its content, if the head gives a length; else 0 */
     size_t searched;    /* SEARCHING: where to go on; else 0 */
 } measured;
 
@@ -73,7 +73,7 @@ static certainty can_go_on(const archive_format *archive, const char *p, size_t 
     return answer == YES ? archive->head(p, size, &length, &content) : answer;
 }
 
-/* Where reading can go on, at a line start behind `from`. 0: not in these bytes, or (m->searched) not surely. */
+/* Where reading can go on, at a line start after `from`. 0: not in these bytes, or (m->searched) not surely. */
 static size_t find_start(const archive_format *archive, const char *data, size_t from, size_t size, measured *m) {
     const char *p;
     while (from < size && (p = memchr(data + from, '\n', size - from))) {
@@ -97,7 +97,7 @@ static size_t give_up(const archive_format *archive, const char *data, size_t si
     return start;
 }
 
-/* The head has been read: is there a record behind the content? */
+/* The head has been read: is there a record after the content? */
 static size_t check_length(const archive_format *archive, const char *data, size_t size, bool last, measured *m) {
     size_t content = m->start + m->head_length;
     if (m->total > size) {
@@ -107,13 +107,13 @@ static size_t check_length(const archive_format *archive, const char *data, size
             m->verdict = WRONG;
         return start;
     }
-    size_t behind = skip_line_ends(data, (size_t)m->total, size);
+    size_t after = skip_line_ends(data, (size_t)m->total, size);
     certainty answer = UNSURE;
-    if (behind < size)
-        answer = is_line_end(data[behind]) ? YES : archive->starts(data + behind, size - behind);
+    if (after < size)
+        answer = is_line_end(data[after]) ? YES : archive->starts(data + after, size - after);
     m->verdict = GOOD;
     if (answer == YES || (answer == UNSURE && last))
-        return behind;
+        return after;
     if (answer == UNSURE)
         return 0;
     m->verdict = WRONG;
@@ -198,9 +198,9 @@ static void read_record(const archive_format *archive, dp_reader *reader, dp_uni
         cut_off(reader, unit, at);
     else if (m->verdict == BROKEN || !m->total)
         dp_reader_bad_record(reader, unit, at,
-                             "its head is broken, or tells no length; passed over up to the next one");
+                             "its head is broken, or gives no length; passed over up to the next one");
     else
-        dp_reader_bad_record(reader, unit, at, "its length is wrong: no record starts behind it");
+        dp_reader_bad_record(reader, unit, at, "its length is wrong: no record starts after it");
 }
 
 /* The `read` of a format. */
@@ -220,13 +220,14 @@ static void read_archive(const archive_format *archive, dp_reader *reader, dp_un
 
 /* ---- heads of HTTP, whose fields WARC has too ---- */
 
-/* Takes the first line off; gives it with its line end. */
-static doppel_slice take_line(doppel_slice *rest) {
-    const char *end = rest->length ? memchr(rest->data, '\n', rest->length) : NULL;
-    doppel_slice line = {rest->data, end ? (size_t)(end + 1 - rest->data) : rest->length};
-    rest->data += line.length;
-    rest->length -= line.length;
-    return line;
+/* Takes off what stands before the first `separator`, and that too. */
+static doppel_slice take_until(doppel_slice *rest, char separator) {
+    const char *end = rest->length ? memchr(rest->data, separator, rest->length) : NULL;
+    doppel_slice taken = {rest->data, end ? (size_t)(end - rest->data) : rest->length};
+    size_t used = taken.length + (end ? 1 : 0);
+    rest->data += used;
+    rest->length -= used;
+    return taken;
 }
 
 static bool is_digit(char c) {
@@ -235,7 +236,7 @@ static bool is_digit(char c) {
 
 typedef struct http_response {
     int status;          /* e.g. 200 */
-    doppel_slice fields; /* the lines of the head behind the first */
+    doppel_slice fields; /* the lines of the head after the first */
     doppel_slice body;   /* as it stands */
 } http_response;
 
@@ -254,12 +255,12 @@ static int status_of(doppel_slice line) {
 /* Takes a response apart, all borrowed; false when it has no status line. */
 static bool parse_response(const char *bytes, size_t length, http_response *http) {
     doppel_slice rest = {bytes, length};
-    http->status = status_of(take_line(&rest));
+    http->status = status_of(take_until(&rest, '\n'));
     if (http->status < 0)
         return false;
     http->fields.data = rest.data;
     while (rest.length) {
-        doppel_slice line = take_line(&rest);
+        doppel_slice line = take_until(&rest, '\n');
         if (!dp_slice_trim(line).length)
             break;
     }
@@ -272,7 +273,7 @@ static bool parse_response(const char *bytes, size_t length, http_response *http
 static doppel_slice http_field(doppel_slice fields, const char *name) {
     size_t length = strlen(name);
     while (fields.length) {
-        doppel_slice line = take_line(&fields);
+        doppel_slice line = take_until(&fields, '\n');
         if (line.length <= length || strncasecmp(line.data, name, length))
             continue;
         doppel_slice value = dp_slice_trim((doppel_slice){line.data + length, line.length - length});
@@ -283,27 +284,17 @@ static doppel_slice http_field(doppel_slice fields, const char *name) {
     return (doppel_slice){0};
 }
 
-/* Takes what stands before the first ; off. */
-static doppel_slice take_parameter(doppel_slice *rest) {
-    const char *end = rest->length ? memchr(rest->data, ';', rest->length) : NULL;
-    size_t length = end ? (size_t)(end - rest->data) : rest->length, used = length + (end ? 1 : 0);
-    doppel_slice taken = dp_slice_trim((doppel_slice){rest->data, length});
-    rest->data += used;
-    rest->length -= used;
-    return taken;
-}
-
 /* A value up to its first ; without white space at its ends. */
 static doppel_slice media_type(doppel_slice value) {
-    return value.data ? take_parameter(&value) : value;
+    return value.data ? dp_slice_trim(take_until(&value, ';')) : value;
 }
 
 /* The value of the parameter `charset` of a media type, without quotes; data NULL: none. */
 static doppel_slice charset_of(doppel_slice value) {
     if (value.data)
-        take_parameter(&value);
+        take_until(&value, ';');
     while (value.length) {
-        doppel_slice parameter = take_parameter(&value);
+        doppel_slice parameter = dp_slice_trim(take_until(&value, ';'));
         if (parameter.length < 8 || strncasecmp(parameter.data, "charset", 7))
             continue;
         doppel_slice after = dp_slice_trim((doppel_slice){parameter.data + 7, parameter.length - 7});
@@ -331,7 +322,7 @@ typedef struct archived_content {
     certainty http;     /* whether it has one; UNSURE: if it begins so */
 } archived_content;
 
-/* Longer names of charsets are nonsense. */
+/* No charset has a longer name. */
 #define MAX_CHARSET 60
 
 typedef enum kind { KIND_OTHER, KIND_HTML, KIND_TEXT, KIND_UNTOLD } kind;
@@ -358,23 +349,11 @@ static bool set_charset(dp_reader *reader, doppel_slice type, doppel_document *d
     return true;
 }
 
-/* Sets the text, out of the charset it is said to be in; false: it was left out, for being no text. */
-static bool set_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
-    const char *charset = document->charset;
-    document->charset = NULL;
-    if (charset && dp_text_needs_converter(charset))
-        return dp_reader_charset_text(unit, at, charset, &reader->spare[1], document);
-    if (dp_reader_is_binary(reader, unit, at))
-        return false;
-    dp_reader_plain_text(unit, at, document);
-    return true;
-}
-
 /* Gives content that is text or a page. `at` has its bytes. */
 static void give_content(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_slice type,
                          doppel_document *document) {
     kind what = kind_of(type);
-    if (what == KIND_UNTOLD && dp_html_tells(at->bytes, at->length))
+    if (what == KIND_UNTOLD && dp_html_matches(at->bytes, at->length))
         what = KIND_HTML;
     if (what == KIND_OTHER || what == KIND_UNTOLD)
         return;
@@ -383,9 +362,8 @@ static void give_content(dp_reader *reader, dp_unit *unit, const dp_raw_record *
         return;
     }
     if (what == KIND_HTML) {
-        document->html.data = at->bytes;
-        document->html.length = at->length;
-    } else if (!set_text(reader, unit, at, document)) {
+        document->html = (doppel_slice){at->bytes, at->length};
+    } else if (!dp_reader_text(reader, unit, at, &reader->spare[1], document)) {
         return;
     }
     dp_reader_give(reader, unit, document);
@@ -410,9 +388,7 @@ static bool decode(dp_reader *reader, dp_unit *unit, dp_raw_record *at, const ht
     case DP_DECODED_UNKNOWN:
         return dp_reader_bad_record(reader, unit, at, "its Content-Encoding or Transfer-Encoding is not known");
     case DP_DECODED_PART:
-        unit->counts.repaired++;
-        dp_unit_report(unit, DOPPEL_OK, at->file, at->line,
-                       "its encoded body breaks off or is damaged; what comes before that is used");
+        dp_reader_repaired(unit, at, "its encoded body breaks off or is damaged; what comes before that is used");
         break;
     default: break;
     }
@@ -430,8 +406,7 @@ static void give_response(dp_reader *reader, dp_unit *unit, dp_raw_record *at, d
     add_extra(reader, &http);
     doppel_slice location = http.status / 100 == 3 ? http_field(http.fields, "Location") : (doppel_slice){0};
     if (location.length) {
-        document->alias.data = location.data;
-        document->alias.length = location.length;
+        document->alias = location;
         dp_reader_give(reader, unit, document);
         return;
     }
@@ -441,7 +416,7 @@ static void give_response(dp_reader *reader, dp_unit *unit, dp_raw_record *at, d
 }
 
 /* Gives the document if its content is text, a page or a redirect; content of other kinds and failures that the server
- * tells of are left out. `document` has an id and a URL. */
+ * reports are left out. `document` has an id and a URL. */
 static void give_archived(dp_reader *reader, dp_unit *unit, const archived_content *content,
                           doppel_document *document) {
     dp_raw_record at = {document->file, document->line, content->bytes.data, content->bytes.length};
@@ -450,6 +425,17 @@ static void give_archived(dp_reader *reader, dp_unit *unit, const archived_conte
         give_response(reader, unit, &at, document);
     else
         give_content(reader, unit, &at, content->type, document);
+}
+
+/* A whole number without anything else; false: it is none, or has more than 18 digits. */
+static bool parse_length(doppel_slice text, uint64_t *number) {
+    *number = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        *number = *number * 10 + (uint64_t)(text.data[i] - '0');
+    }
+    return text.length > 0 && text.length <= 18;
 }
 
 /* ---- WARC ----
@@ -467,22 +453,11 @@ static certainty warc_starts(const char *p, size_t size) {
     return look == length ? YES : UNSURE;
 }
 
-static bool warc_tells(const char *head, size_t length) {
+static bool warc_matches(const char *head, size_t length) {
     return warc_starts(head, length) == YES;
 }
 
-/* A whole number without anything else; false: it is none, or has more than 18 digits. */
-static bool parse_length(doppel_slice text, uint64_t *number) {
-    *number = 0;
-    for (size_t i = 0; i < text.length; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-        *number = *number * 10 + (uint64_t)(text.data[i] - '0');
-    }
-    return text.length > 0 && text.length <= 18;
-}
-
-/* Lines up to an empty one. A line that warc_starts a record cannot be part of a head. */
+/* Lines up to an empty one. A line that starts a record cannot be part of a head. */
 static certainty read_warc_head(const char *p, size_t size, size_t *length, uint64_t *content) {
     size_t at = 0, limit = size < MAX_HEAD ? size : MAX_HEAD;
     for (;;) {
@@ -520,8 +495,7 @@ static void give_revisit(dp_reader *reader, dp_unit *unit, doppel_slice head, do
     if (!target.length ||
         (target.length == document->url.length && !memcmp(target.data, document->url.data, target.length)))
         return;
-    document->alias.data = target.data;
-    document->alias.length = target.length;
+    document->alias = target;
     dp_reader_give(reader, unit, document);
 }
 
@@ -536,8 +510,7 @@ static void give_warc(dp_reader *reader, dp_unit *unit, const dp_raw_record *at,
     document.id = id;
     if (!id.length && !dp_reader_make_id(reader, unit, at, &document))
         return;
-    document.url.data = url.length ? url.data : NULL;
-    document.url.length = url.length;
+    document.url = url.length ? url : (doppel_slice){0};
     set_warc_extra(reader, head);
     archived_content content = {.bytes = {at->bytes + head_length, at->length - head_length},
                                 .type = http_field(head, "Content-Type")};
@@ -564,7 +537,7 @@ static void read_warc(dp_reader *reader, dp_unit *unit, const char *file) {
 const dp_format dp_format_warc = {.name = "WARC",
                                   .record = "record",
                                   .endings = warc_endings,
-                                  .tells = warc_tells,
+                                  .matches = warc_matches,
                                   .end = warc_end,
                                   .read = read_warc};
 
@@ -583,24 +556,7 @@ typedef struct arc_line {
     uint64_t content;
 } arc_line;
 
-/* The next field, up to a space. */
-static doppel_slice take_field(doppel_slice *rest) {
-    const char *space = rest->length ? memchr(rest->data, ' ', rest->length) : NULL;
-    doppel_slice field = {rest->data, space ? (size_t)(space - rest->data) : rest->length};
-    size_t used = field.length + (space ? 1 : 0);
-    rest->data += used;
-    rest->length -= used;
-    return field;
-}
-
-static bool is_number(doppel_slice field, size_t least, size_t most) {
-    for (size_t i = 0; i < field.length; i++)
-        if (field.data[i] < '0' || field.data[i] > '9')
-            return false;
-    return field.length >= least && field.length <= most;
-}
-
-/* Whether an address with a scheme arc_starts at p. */
+/* Whether an address with a scheme starts at p. */
 static bool has_scheme(const char *p, size_t size) {
     size_t i = 0;
     while (i < size && ((p[i] | 32) >= 'a' && (p[i] | 32) <= 'z'))
@@ -615,22 +571,20 @@ static bool parse_line(doppel_slice line, arc_line *parsed) {
         return false;
     doppel_slice rest = line, field = {0}, ip = {0};
     bool dated = false;
+    uint64_t number;
     for (int i = 0; rest.length && !dated; i++) {
         ip = field;
-        field = take_field(&rest);
-        dated = i >= 2 && is_number(field, 12, 17);
+        field = take_until(&rest, ' ');
+        dated = i >= 2 && field.length >= 12 && field.length <= 17 && parse_length(field, &number);
     }
     if (!dated || !rest.length)
         return false;
     parsed->url = dp_slice_trim((doppel_slice){line.data, (size_t)(ip.data - line.data)});
     parsed->date = field;
-    parsed->type = take_field(&rest);
+    parsed->type = take_until(&rest, ' ');
     while (rest.length)
-        field = take_field(&rest);
-    parsed->content = 0;
-    for (size_t i = 0; i < field.length; i++)
-        parsed->content = parsed->content * 10 + (uint64_t)(field.data[i] - '0');
-    return field.data != parsed->date.data && is_number(field, 1, 18);
+        field = take_until(&rest, ' ');
+    return field.data != parsed->date.data && parse_length(field, &parsed->content);
 }
 
 static certainty find_line(const char *p, size_t size, size_t *length, arc_line *parsed) {
@@ -648,7 +602,7 @@ static certainty arc_starts(const char *p, size_t size) {
     return find_line(p, size, &length, &parsed);
 }
 
-static bool arc_tells(const char *head, size_t length) {
+static bool arc_matches(const char *head, size_t length) {
     return length >= 11 && !memcmp(head, "filedesc://", 11);
 }
 
@@ -663,13 +617,12 @@ static certainty read_arc_head(const char *p, size_t size, size_t *length, uint6
 static void give_arc(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, size_t head_length) {
     arc_line line;
     size_t length;
-    if (arc_tells(at->bytes, at->length) || find_line(at->bytes, head_length, &length, &line) != YES)
+    if (arc_matches(at->bytes, at->length) || find_line(at->bytes, head_length, &length, &line) != YES)
         return;
     doppel_document document = dp_reader_document(reader, at);
     if (!dp_reader_make_id(reader, unit, at, &document))
         return;
-    document.url.data = line.url.data;
-    document.url.length = line.url.length;
+    document.url = line.url;
     for (size_t i = 0; i < reader->options->extra_count; i++)
         if (!strcmp(reader->options->extra_keys[i], "date"))
             reader->extra[i] = line.date;
@@ -688,5 +641,9 @@ static void read_arc(dp_reader *reader, dp_unit *unit, const char *file) {
     read_archive(&arc, reader, unit, file);
 }
 
-const dp_format dp_format_arc = {
-    .name = "ARC", .record = "record", .endings = arc_endings, .tells = arc_tells, .end = arc_end, .read = read_arc};
+const dp_format dp_format_arc = {.name = "ARC",
+                                 .record = "record",
+                                 .endings = arc_endings,
+                                 .matches = arc_matches,
+                                 .end = arc_end,
+                                 .read = read_arc};

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
@@ -26,7 +25,7 @@ typedef enum pack_codec { PACK_GZIP, PACK_ZSTD } pack_codec;
 /* Takes packed bytes, in order, in the thread that calls the packer; gives 0 or an errno. */
 typedef int (*pack_sink)(void *user, const char *bytes, size_t length);
 
-/* Bytes of a pack_block. Those of gzip look back 32 KiB only, so 1 MiB loses little; zstd looks back farther. Both stay
+/* Bytes of a block. Those of gzip look back 32 KiB only, so 1 MiB loses little; zstd looks back farther. Both stay
  * below what a thread that reads them ahead holds. */
 #define GZIP_BLOCK ((size_t)1 << 20)
 #define ZSTD_BLOCK ((size_t)4 << 20)
@@ -146,17 +145,6 @@ static void *pack_blocks(void *user) {
     return NULL;
 }
 
-/* Signals go to the caller's threads: these pack_block them. */
-static void start_threads(block_packer *packer, int threads) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (packer->thread_count < threads &&
-           !pthread_create(&packer->threads[packer->thread_count], NULL, pack_blocks, packer))
-        packer->thread_count++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 /* Ends the threads. NULL is fine. */
 static void free_packer(block_packer *packer) {
     if (!packer)
@@ -194,11 +182,13 @@ static block_packer *create_packer(pack_codec codec, int threads, pack_sink sink
         free_packer(packer);
         return NULL;
     }
-    start_threads(packer, threads);
+    while (packer->thread_count < threads &&
+           dp_thread_start(&packer->threads[packer->thread_count], pack_blocks, packer))
+        packer->thread_count++;
     return packer;
 }
 
-/* Waits for the pack_block that comes next in order, and writes it. */
+/* Waits for the block that comes next in order, and writes it. */
 static int write_next(block_packer *packer) {
     pack_block *b = block_of(packer, packer->written++);
     pthread_mutex_lock(&packer->lock);
@@ -210,7 +200,7 @@ static int write_next(block_packer *packer) {
     return b->reason ? b->reason : packer->sink(packer->user, b->out.data, b->out.size);
 }
 
-/* Hands over the pack_block that was filled, and makes sure of an empty one. */
+/* Hands over the block that was filled, and makes sure of an empty one. */
 static int hand_over(block_packer *packer) {
     pack_block *b = block_of(packer, packer->filled);
     if (!packer->thread_count)
@@ -241,7 +231,7 @@ static int add_packed(block_packer *packer, const char *bytes, size_t length) {
     return reason;
 }
 
-/* Packs what is left. No bytes at all make a file with one empty pack_block. */
+/* Packs what is left. No bytes at all make a file with one empty block. */
 static int finish_packer(block_packer *packer) {
     int reason = 0;
     if (!packer->filled || block_of(packer, packer->filled)->in.size)
@@ -253,7 +243,7 @@ static int finish_packer(block_packer *packer) {
 
 /* ---- the file ---- */
 
-/* Plain bytes are written when so many are there. */
+/* Plain bytes are gathered up to this many. */
 #define GATHER ((size_t)256 << 10)
 
 struct doppel_writer {

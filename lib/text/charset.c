@@ -4,6 +4,8 @@
  * at all bytes says so, and they are used where they are. */
 #include "text/charset.h"
 
+#include "input/input.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -100,7 +102,7 @@ static const char *find(const char *p, const char *end, const char *word) {
     return NULL;
 }
 
-/* The label behind the first `word` in a tag, `=` and an optional quote; charset="..." and content="...; charset=..."
+/* The label after the first `word` in a tag, `=` and an optional quote; charset="..." and content="...; charset=..."
  * alike. */
 static const dp_charset *label_in(const char *p, const char *end, const char *word) {
     while ((p = find(p, end, word))) {
@@ -301,39 +303,6 @@ static doppel_status open_converter(dp_decoder *decoder, const dp_charset *chars
     return DOPPEL_OK;
 }
 
-/* What stopped the converter at `in`: room is made for more; what is invalid, or cut off at the end, is replaced. */
-static bool go_on(const dp_decoder *decoder, int reason, char **in, size_t *left, dp_buffer *out) {
-    size_t skip = reason == EINVAL ? *left : decoder->charset->unit;
-    if (!dp_reserve(&out->data, &out->capacity, out->size + *left + 64, 1))
-        return false;
-    if (reason == E2BIG)
-        return dp_reserve(&out->data, &out->capacity, out->capacity + 1, 1);
-    skip = skip < *left ? skip : *left;
-    *in += skip;
-    *left -= skip;
-    return dp_buffer_add(out, replacement, 3);
-}
-
-static doppel_status convert(dp_decoder *decoder, const char *bytes, size_t length, dp_buffer *out) {
-    char *in = (char *)(uintptr_t)bytes;
-    size_t left = length;
-    out->size = 0;
-    if (!dp_reserve(&out->data, &out->capacity, length + length / 8 + 64, 1))
-        return DOPPEL_ERROR_MEMORY;
-    for (bool done = false; !done;) {
-        char *to = out->data + out->size;
-        size_t room = out->capacity - out->size;
-        bool last = !left; /* what the converter still holds */
-        size_t failed = iconv(decoder->converter, last ? NULL : &in, last ? NULL : &left, &to, &room);
-        out->size = (size_t)(to - out->data);
-        int reason = failed == (size_t)-1 ? errno : 0;
-        done = last && reason != E2BIG;
-        if (reason && !done && !go_on(decoder, reason, &in, &left, out))
-            return DOPPEL_ERROR_MEMORY;
-    }
-    return DOPPEL_OK;
-}
-
 /* Control characters out of valid UTF-8, in place. */
 static void drop_controls(dp_buffer *text) {
     size_t kept = 0;
@@ -347,17 +316,17 @@ static void drop_controls(dp_buffer *text) {
 
 doppel_status dp_decoder_run(dp_decoder *decoder, const dp_charset *charset, const char *bytes, size_t length,
                              doppel_slice *text) {
+    dp_buffer *out = &decoder->text;
+    bool lost = false;
     *text = (doppel_slice){bytes, length};
     if (!charset->converter)
-        return clean(&decoder->text, text);
-    doppel_status status = open_converter(decoder, charset);
-    if (status == DOPPEL_OK)
-        status = convert(decoder, bytes, length, &decoder->text);
-    if (status != DOPPEL_OK)
-        return status;
-    if (kinds_of(decoder->text.data, decoder->text.size).control)
-        drop_controls(&decoder->text);
-    *text = (doppel_slice){decoder->text.data, decoder->text.size};
+        return clean(out, text);
+    out->size = 0;
+    DP_TRY(open_converter(decoder, charset));
+    DP_TRY(dp_iconv_utf8(decoder->converter, charset->unit, *text, out, &lost));
+    if (kinds_of(out->data, out->size).control)
+        drop_controls(out);
+    *text = (doppel_slice){out->data, out->size};
     return DOPPEL_OK;
 }
 

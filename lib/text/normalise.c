@@ -1,6 +1,6 @@
 /* normalise.c - UTF-8 to normalised words.
  *
- * ASCII goes through a kernel, 64 bytes at a time. All other text goes code point by code point: a table tells what
+ * ASCII goes through a kernel, 64 bytes at a time. All other text goes code point by code point: a table says what
  * each becomes, its class, and whether it may join what stands before it; a small automaton turns classes into words.
  *
  * Why code points may be written one by one: a code point that is no mark and never the second half of a composition,
@@ -128,7 +128,7 @@ static void join_piece(dp_normaliser *n, int32_t code_point) {
 
 /* ---- reading ---- */
 
-/* A mark may follow what a kernel read last: what was that, and what was the text before it? `end` is behind it. */
+/* A mark may follow what a kernel read last: what was that, and what was the text before it? `end` is after it. */
 static void note_last(dp_normaliser *n, const uint8_t *end) {
     const uint8_t *p = end - 1;
     while ((*p & 0xC0) == 0x80)
@@ -239,15 +239,6 @@ bool dp_normaliser_finish(dp_normaliser *n) {
     if (n->size && n->text[n->size - 1] == ' ')
         n->size--;
     return !n->failed;
-}
-
-void dp_normaliser_drop(dp_normaliser *n, size_t size) {
-    n->size -= size;
-    memmove(n->text, n->text + size, n->size);
-    /* A word's last code point is never used up before the word; a space is, and nothing composes with it. */
-    if (n->last_size < size)
-        n->last = -1;
-    n->last_size -= size;
 }
 
 void dp_normaliser_reset(dp_normaliser *n) {

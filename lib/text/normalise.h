@@ -63,7 +63,4 @@ const uint8_t *dp_normaliser_read(dp_normaliser *n, const uint8_t *p, const uint
 /* The document has ended: no more joins, and no space at the end. */
 bool dp_normaliser_finish(dp_normaliser *n);
 
-/* The first `size` bytes of the text were used up. */
-void dp_normaliser_drop(dp_normaliser *n, size_t size);
-
 #endif

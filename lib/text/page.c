@@ -1,6 +1,6 @@
 /* page.c - HTML to content: doppel_page_reader_create, then doppel_page_read or doppel_document_text for each page.
  *
- * The bytes become clean UTF-8 (charset.c), what the parser cannot bear is repaired (page_repair.c), and the parser's
+ * The bytes become clean UTF-8 (charset.c), what the parser cannot handle is repaired (page_repair.c), and the parser's
  * events say what is visible, in which region it stands, and what the page says of itself. At the end the regions that
  * are not the main content drop out. */
 #include "text/page.h"
@@ -57,89 +57,30 @@ typedef struct page_element {
 #define BOX (BREAKS | CONTAINER)
 
 /* Sorted by name. */
+/* clang-format off */
 static const page_element elements[] = {
-    {"a", LINK, 0},
-    {"address", BLOCK, 0},
-    {"applet", INVISIBLE, 0},
-    {"article", BLOCK | ARTICLE | WHOLE, 0},
-    {"aside", BLOCK, FRAME},
-    {"audio", INVISIBLE, 0},
-    {"blockquote", BLOCK, 0},
-    {"body", BLOCK | WHOLE, 0},
-    {"br", BLOCK, 0},
-    {"button", CELL, CONTROL},
-    {"canvas", INVISIBLE, 0},
-    {"caption", BLOCK, 0},
-    {"center", BOX, 0},
-    {"datalist", INVISIBLE, 0},
-    {"dd", BLOCK, 0},
-    {"details", BLOCK, 0},
-    {"dialog", BLOCK | DIALOG, 0},
-    {"dir", BOX, 0},
-    {"div", BOX, 0},
-    {"dl", BOX, 0},
-    {"dt", BLOCK, 0},
-    {"embed", INVISIBLE, 0},
-    {"fieldset", BLOCK, 0},
-    {"figcaption", BLOCK, 0},
-    {"figure", BLOCK, 0},
-    {"footer", BLOCK, FRAME},
-    {"form", BOX, 0},
-    {"h1", BLOCK, 0},
-    {"h2", BLOCK, 0},
-    {"h3", BLOCK, 0},
-    {"h4", BLOCK, 0},
-    {"h5", BLOCK, 0},
-    {"h6", BLOCK, 0},
-    {"head", BLOCK | WHOLE, 0},
-    {"header", BLOCK | HEADING, FRAME},
-    {"hgroup", BLOCK, 0},
-    {"hr", BLOCK, 0},
-    {"html", BLOCK | HTML | WHOLE, 0},
-    {"iframe", INVISIBLE, 0},
-    {"img", INVISIBLE, 0},
-    {"input", CELL, 0},
-    {"isindex", BLOCK, 0},
-    {"legend", BLOCK, 0},
-    {"li", BLOCK, 0},
-    {"link", META_LINK, 0},
-    {"listing", BLOCK, 0},
-    {"main", BLOCK | MAIN | WHOLE, 0},
-    {"menu", BOX, 0},
-    {"nav", BLOCK, FRAME},
-    {"noembed", INVISIBLE, 0},
-    {"noframes", INVISIBLE, 0},
-    {"noscript", INVISIBLE, 0},
-    {"object", INVISIBLE, 0},
-    {"ol", BOX, 0},
-    {"optgroup", CELL, 0},
-    {"option", CELL, 0},
-    {"output", 0, 0},
-    {"p", BOX, 0},
-    {"plaintext", BLOCK, 0},
-    {"pre", BLOCK, 0},
-    {"rp", INVISIBLE, 0},
-    {"script", INVISIBLE, 0},
-    {"search", BLOCK, FRAME},
-    {"section", BOX, 0},
-    {"select", CELL, CONTROL},
-    {"style", INVISIBLE, 0},
-    {"summary", BLOCK, 0},
-    {"svg", INVISIBLE, 0},
-    {"table", BOX, 0},
-    {"tbody", BLOCK, 0},
-    {"td", CELL | CONTAINER, 0},
-    {"template", INVISIBLE, 0},
-    {"textarea", INVISIBLE, 0},
-    {"tfoot", BLOCK, 0},
-    {"th", CELL, 0},
-    {"thead", BLOCK, 0},
-    {"title", TITLE, 0},
-    {"tr", BLOCK, 0},
-    {"ul", BOX, 0},
-    {"video", INVISIBLE, 0},
+    {"a", LINK, 0}, {"address", BLOCK, 0}, {"applet", INVISIBLE, 0}, {"article", BLOCK | ARTICLE | WHOLE, 0},
+    {"aside", BLOCK, FRAME}, {"audio", INVISIBLE, 0}, {"blockquote", BLOCK, 0}, {"body", BLOCK | WHOLE, 0},
+    {"br", BLOCK, 0}, {"button", CELL, CONTROL}, {"canvas", INVISIBLE, 0}, {"caption", BLOCK, 0},
+    {"center", BOX, 0}, {"datalist", INVISIBLE, 0}, {"dd", BLOCK, 0}, {"details", BLOCK, 0},
+    {"dialog", BLOCK | DIALOG, 0}, {"dir", BOX, 0}, {"div", BOX, 0}, {"dl", BOX, 0}, {"dt", BLOCK, 0},
+    {"embed", INVISIBLE, 0}, {"fieldset", BLOCK, 0}, {"figcaption", BLOCK, 0}, {"figure", BLOCK, 0},
+    {"footer", BLOCK, FRAME}, {"form", BOX, 0}, {"h1", BLOCK, 0}, {"h2", BLOCK, 0}, {"h3", BLOCK, 0},
+    {"h4", BLOCK, 0}, {"h5", BLOCK, 0}, {"h6", BLOCK, 0}, {"head", BLOCK | WHOLE, 0},
+    {"header", BLOCK | HEADING, FRAME}, {"hgroup", BLOCK, 0}, {"hr", BLOCK, 0}, {"html", BLOCK | HTML | WHOLE, 0},
+    {"iframe", INVISIBLE, 0}, {"img", INVISIBLE, 0}, {"input", CELL, 0}, {"isindex", BLOCK, 0},
+    {"legend", BLOCK, 0}, {"li", BLOCK, 0}, {"link", META_LINK, 0}, {"listing", BLOCK, 0},
+    {"main", BLOCK | MAIN | WHOLE, 0}, {"menu", BOX, 0}, {"nav", BLOCK, FRAME}, {"noembed", INVISIBLE, 0},
+    {"noframes", INVISIBLE, 0}, {"noscript", INVISIBLE, 0}, {"object", INVISIBLE, 0}, {"ol", BOX, 0},
+    {"optgroup", CELL, 0}, {"option", CELL, 0}, {"output", 0, 0}, {"p", BOX, 0}, {"plaintext", BLOCK, 0},
+    {"pre", BLOCK, 0}, {"rp", INVISIBLE, 0}, {"script", INVISIBLE, 0}, {"search", BLOCK, FRAME},
+    {"section", BOX, 0}, {"select", CELL, CONTROL}, {"style", INVISIBLE, 0}, {"summary", BLOCK, 0},
+    {"svg", INVISIBLE, 0}, {"table", BOX, 0}, {"tbody", BLOCK, 0}, {"td", CELL | CONTAINER, 0},
+    {"template", INVISIBLE, 0}, {"textarea", INVISIBLE, 0}, {"tfoot", BLOCK, 0}, {"th", CELL, 0},
+    {"thead", BLOCK, 0}, {"title", TITLE, 0}, {"tr", BLOCK, 0}, {"ul", BOX, 0}, {"video", INVISIBLE, 0},
     {"xmp", BLOCK, 0},
 };
+/* clang-format on */
 
 /* Unknown elements stand inside a line, but for those that a site has made itself, which have a dash in their name and
  * are mostly boxes. */
@@ -430,10 +371,10 @@ static bool has_main(const page_region *regions, size_t count) {
 
 /* Gives each region its reasons, own and inherited. */
 static void give_reasons(page_region *regions, size_t count) {
-    bool told = has_main(regions, count);
+    bool says_main = has_main(regions, count);
     for (size_t i = 1; i < count; i++) {
         page_region *region = &regions[i];
-        if (!told && (uint64_t)region->bytes * 2 > regions[0].bytes)
+        if (!says_main && (uint64_t)region->bytes * 2 > regions[0].bytes)
             region->reasons &= (uint8_t)~NAMED;
         region->reasons |= inherited(region, &regions[region->parent]);
         if (!(region->reasons & INTRODUCED) && is_links(region))
@@ -618,7 +559,7 @@ static void read_self(page_parsing *p, const page_element *element, const attrib
         p->title = p->depth;
 }
 
-/* The first title is the page's; others are nobody's. */
+/* The first title is the page's; others are ignored. */
 static bool hides(const page_parsing *p, const page_element *element, const attributes *a) {
     return element->kind & INVISIBLE || a->hidden || (element->kind & DIALOG && !a->open) ||
            (element->kind & TITLE && p->title != p->depth) || (a->style && style_hides(a->style));
@@ -723,8 +664,8 @@ static void on_text(void *user, const xmlChar *text, int length) {
         p->failed = !add_text(&p->parts->content, (const char *)text, (size_t)length, p->links != 0);
 }
 
-/* The parser complains where it repairs a page, which is nobody's business; and when it has no memory, which it may
- * also not notice, and then stays where it is for ever, told to stop or not: it is left by a jump. */
+/* The parser complains where it repairs a page, which is ignored, and when it has no memory. It may also fail to notice
+ * that, and then complains at the same place for ever, even when asked to stop: it is left by a jump. */
 #define COMPLAINTS 10000
 
 static void on_error(void *user, xmlErrorPtr error) {
@@ -764,7 +705,7 @@ static bool parse(page_parsing *p, const char *html, size_t length) {
         p->failed |= p->parser->errNo == XML_ERR_NO_MEMORY;
     }
     htmlParserCtxtPtr parser = p->parser;
-    p->parser = NULL; /* what goes wrong now is told, and no reason to jump */
+    p->parser = NULL; /* what goes wrong now is no reason to jump */
     htmlFreeParserCtxt(parser);
     return !p->failed;
 }
@@ -777,11 +718,11 @@ static doppel_status parse_page(page_parts *parts, const char *html, size_t leng
     if (!length)
         return DOPPEL_OK;
     page_parsing p = {.parts = parts};
-    xmlStructuredErrorFunc told = xmlStructuredError;
-    void *told_user = xmlStructuredErrorContext;
+    xmlStructuredErrorFunc before = xmlStructuredError;
+    void *before_user = xmlStructuredErrorContext;
     xmlSetStructuredErrorFunc(&p, on_error);
     bool parsed = parse(&p, html, length);
-    xmlSetStructuredErrorFunc(told_user, told);
+    xmlSetStructuredErrorFunc(before_user, before);
     return parsed ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
@@ -789,7 +730,7 @@ static doppel_status parse_page(page_parts *parts, const char *html, size_t leng
 
 struct doppel_page_reader {
     dp_decoder decoder;
-    dp_buffer tame;
+    dp_buffer repaired;
     page_parts parts;
 };
 
@@ -806,7 +747,7 @@ void doppel_page_reader_free(doppel_page_reader *reader) {
     if (!reader)
         return;
     dp_decoder_close(&reader->decoder);
-    dp_buffer_free(&reader->tame);
+    dp_buffer_free(&reader->repaired);
     free_text(&reader->parts.content);
     dp_buffer_free(&reader->parts.title);
     dp_buffer_free(&reader->parts.canonical);
@@ -835,16 +776,11 @@ doppel_status doppel_page_read(doppel_page_reader *reader, doppel_slice html, co
     const dp_charset *found = dp_charset_of(html.data, html.length, charset, &mark);
     if (!found)
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = dp_decoder_run(&reader->decoder, found, html.data + mark, html.length - mark, &text);
-    if (status != DOPPEL_OK)
-        return status;
-    status = dp_page_repair(&reader->tame, &text);
-    if (status == DOPPEL_OK && text.length > INT_MAX)
-        status = DOPPEL_ERROR_INPUT;
-    if (status == DOPPEL_OK)
-        status = parse_page(&reader->parts, text.data, text.length);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_decoder_run(&reader->decoder, found, html.data + mark, html.length - mark, &text));
+    DP_TRY(dp_page_repair(&reader->repaired, &text));
+    if (text.length > INT_MAX)
+        return DOPPEL_ERROR_INPUT;
+    DP_TRY(parse_page(&reader->parts, text.data, text.length));
     drop_regions(&reader->parts.content, content);
     give_parts(&reader->parts, page);
     page->charset = found->name;

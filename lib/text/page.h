@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-/* Takes what the parser cannot bear out of a page: *html is then borrowed from `out`. Errors: DOPPEL_ERROR_MEMORY. */
+/* Takes what the parser cannot handle out of a page: *html is then borrowed from `out`. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_page_repair(dp_buffer *out, doppel_slice *html);
 
 #endif

@@ -1,12 +1,12 @@
-/* page_repair.c - takes what the parser cannot bear out of a page, in one pass over its tags.
+/* page_repair.c - takes what the parser cannot handle out of a page, in one pass over its tags.
  *
  * - The parser compares each attribute of a tag with all before it, so that a tag of a million of them would take
  *   hours: what follows a tag's first ATTRIBUTES is left out.
  * - It looks for elements inside noscript, iframe and textarea, whose content is no markup for a browser, and which may
  *   be anything; none of it is text of the page, and it is left out.
  * - It takes `<![CDATA[`, `<![endif]>` and whatever begins like a comment for text. They are left out, but not what
- *   stands behind them.
- * - It cannot bear sections that leave something open: what they leave is closed for it.
+ *   stands after them.
+ * - It cannot handle sections that leave elements open: these are closed for it.
  *
  * The page is gone over as the parser does: comments, scripts and styles hold no tags; a value in quotes may hold
  * anything. A page that needs nothing of this is used where it is. */
@@ -36,7 +36,7 @@ static void insert(repair *r, const char *place, const char *text, size_t length
 
 /* ---- tags and their attributes ---- */
 
-/* Far beyond what is written by hand or made by generators; a tag of so many takes the parser a tenth of a
+/* Far beyond what is written by hand or made by generators; a tag with that many takes the parser a tenth of a
  * millisecond. */
 #define ATTRIBUTES 256
 
@@ -66,7 +66,7 @@ static inline bool at_tag_end(const char *p, const char *end) {
     return p == end || *p == '>' || (*p == '/' && p + 1 < end && p[1] == '>');
 }
 
-/* Behind a value. */
+/* After a value. */
 static const char *skip_value(const char *p, const char *end) {
     if (p < end && (*p == '"' || *p == '\'')) {
         const char *close = memchr(p + 1, *p, (size_t)(end - p - 1));
@@ -77,7 +77,7 @@ static const char *skip_value(const char *p, const char *end) {
     return p;
 }
 
-/* Behind an attribute, which has a name, or behind what is none, up to a blank or the end of the tag. */
+/* After an attribute, which has a name, or after what is none, up to a blank or the end of the tag. */
 static const char *skip_attribute(const char *p, const char *end) {
     if (!starts_name(*p)) {
         while (!at_tag_end(p, end) && !is_blank(*p))
@@ -90,7 +90,7 @@ static const char *skip_attribute(const char *p, const char *end) {
     return sign < end && *sign == '=' ? skip_value(skip_blanks(sign + 1, end), end) : sign;
 }
 
-/* The end of a tag whose name ends at p; *too_many is where its attributes become so, or NULL. */
+/* The end of a tag whose name ends at p; *too_many is where its attributes become too many, or NULL. */
 static const char *skip_tag(const char *p, const char *end, const char **too_many) {
     size_t count = 0;
     *too_many = NULL;

@@ -11,8 +11,8 @@ typedef struct dp_words_options {
     bool keep_case, keep_punct;
     bool chars;      /* the units are code points, not words: nothing is cut off by script, spaces are units too */
     bool drop_space; /* only with chars */
-    uint64_t first;  /* use so many code points; 0: all */
-    size_t overlap;  /* repeat so many of the last units at the head of the next batch */
+    uint64_t first;  /* use this many code points; 0: all */
+    size_t overlap;  /* repeat this many of the last units at the head of the next batch */
     const char *stop_words;
     size_t stop_words_length;
 } dp_words_options;
@@ -23,7 +23,7 @@ typedef struct dp_word_batch {
     const uint8_t *text;
     const uint32_t *starts; /* count + 1 */
     size_t count;
-    size_t seen;  /* so many units at the head were in the last batch */
+    size_t seen;  /* this many units at the head were in the last batch */
     uint32_t gap; /* 1 for words, 0 for code points */
     bool last;    /* the document ends here; comes once a document, even without units */
 } dp_word_batch;

@@ -45,14 +45,6 @@ enum {
     IN_VISIBLE = 16 /* anything but white space and control bytes: when escapes are left alone */
 };
 
-/* 0 to 15, or -1. */
-static int hex_digit(char digit) {
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    int letter = (digit | 32) - 'a';
-    return letter >= 0 && letter < 6 ? letter + 10 : -1;
-}
-
 static char lower_case(char byte) {
     return (char)(byte >= 'A' && byte <= 'Z' ? byte | 32 : byte);
 }
@@ -171,7 +163,7 @@ static void put_escape(url_out *out, uint8_t byte) {
 static int escaped_byte(const char *at, const char *end) {
     if (end - at < 3 || *at != '%')
         return -1;
-    int high = hex_digit(at[1]), low = hex_digit(at[2]);
+    int high = dp_hex_digit(at[1]), low = dp_hex_digit(at[2]);
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
@@ -242,8 +234,8 @@ static bool put_name(url_out *out, doppel_slice name, bool *ascii) {
     for (size_t i = 0; i < name.length; i++) {
         char byte = name.data[i];
         if (byte == '%') {
-            int high = name.length - i > 2 ? hex_digit(name.data[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(name.data[i + 2]) : -1;
+            int high = name.length - i > 2 ? dp_hex_digit(name.data[i + 1]) : -1;
+            int low = high >= 0 ? dp_hex_digit(name.data[i + 2]) : -1;
             if (low < 0)
                 return false;
             byte = (char)(high << 4 | low);
@@ -336,15 +328,15 @@ static bool put_address(url_out *out, doppel_slice host) {
     return true;
 }
 
-/* What stands behind the last `mark`, data NULL when there is none; `whole` keeps what stands before. */
+/* What stands after the last `mark`, data NULL when there is none; `whole` keeps what stands before. */
 static doppel_slice cut_last(doppel_slice *whole, char mark) {
     const char *at = whole->length ? memrchr(whole->data, mark, whole->length) : NULL;
     if (!at)
         return (doppel_slice){NULL, 0};
     size_t before = (size_t)(at - whole->data);
-    doppel_slice behind = {at + 1, whole->length - before - 1};
+    doppel_slice after = {at + 1, whole->length - before - 1};
     whole->length = before;
-    return behind;
+    return after;
 }
 
 /* The host and port. *valid is false when there is no host or none can be called so. Errors: DOPPEL_ERROR_MEMORY. */
@@ -353,10 +345,10 @@ static doppel_status put_authority(url_out *out, doppel_slice authority, bool se
     host = rest.data ? rest : authority;
     doppel_status status = DOPPEL_OK;
     if (host.length && host.data[0] == '[') {
-        doppel_slice behind = cut_last(&host, ']');
-        if (behind.length)
-            port = (doppel_slice){behind.data + 1, behind.length - 1};
-        *valid = behind.data && (!behind.length || behind.data[0] == ':') &&
+        doppel_slice after = cut_last(&host, ']');
+        if (after.length)
+            port = (doppel_slice){after.data + 1, after.length - 1};
+        *valid = after.data && (!after.length || after.data[0] == ':') &&
                  put_address(out, (doppel_slice){host.data + 1, host.length - 1});
     } else {
         doppel_slice digits = cut_last(&host, ':');
@@ -550,7 +542,7 @@ static char *filter(char *query, char *end, unsigned without, size_t *parts, boo
     *sorted = true;
     for (char *at = query;;) {
         doppel_slice part = part_at(at, end);
-        char *behind = at + part.length;
+        char *after = at + part.length;
         bool empty = !part.length && !(without & DOPPEL_URL_QUERY);
         if (!empty && ((without & DOPPEL_URL_TRACKING) || !is_tracking(part.data, name_length(part)))) {
             if ((*parts)++)
@@ -561,9 +553,9 @@ static char *filter(char *query, char *end, unsigned without, size_t *parts, boo
             *sorted = *sorted && (*parts == 1 || compare_parts(&before, &part) <= 0);
             before = part;
         }
-        if (behind == end)
+        if (after == end)
             return kept;
-        at = behind + 1;
+        at = after + 1;
     }
 }
 
@@ -647,12 +639,12 @@ static doppel_status put_parts(url_out *out, const url_reference *url, bool *val
     bool secure = url->scheme.length == 5;
     const char *scheme = secure || !(out->without & DOPPEL_URL_SCHEME) ? "https://" : "http://";
     put(out, scheme, strlen(scheme));
-    doppel_status status = put_authority(out, url->authority, secure, valid);
-    if (status || !*valid)
-        return status;
+    DP_TRY(put_authority(out, url->authority, secure, valid));
+    if (!*valid)
+        return DOPPEL_OK;
     put_path(out, url);
-    if (url->query.data && (status = put_query(out, url->query)))
-        return status;
+    if (url->query.data)
+        DP_TRY(put_query(out, url->query));
     bool names_a_page = url->fragment.length && url->fragment.data[0] == '!';
     if (url->fragment.data && (names_a_page || out->without & DOPPEL_URL_FRAGMENT)) {
         put(out, "#", 1);
@@ -664,18 +656,17 @@ static doppel_status put_parts(url_out *out, const url_reference *url, bool *val
 static doppel_status put_url(url_out *out, doppel_slice text, doppel_slice base) {
     url_reference url, from;
     bool valid = false;
-    doppel_status status = DOPPEL_OK;
     parse(text.data, text.length, &url);
     parse(base.data, base.length, &from);
     if (!url.scheme.data && is_web(from.scheme) && from.authority.data)
         resolve(&from, &url);
     if (is_web(url.scheme) && url.authority.data)
-        status = put_parts(out, &url, &valid);
-    if (!status && !valid) {
+        DP_TRY(put_parts(out, &url, &valid));
+    if (!valid) {
         out->size = 0;
         put(out, text.data, text.length);
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 /* Without the spaces and control bytes at both ends. */

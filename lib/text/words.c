@@ -1,26 +1,25 @@
 /* words.c - UTF-8 in, normalised words out, in batches: create, reset, add ..., finish.
  *
  * normalise.c makes the text; here it is cut into batches. The text buffer holds at its head the words that are
- * repeated for overlapping shingles, then the new text. A batch ends at the last space, as the word behind it may go
+ * repeated for overlapping shingles, then the new text. A batch ends at the last space, as the word after it may go
  * on; a word as long as the buffer makes it grow. */
 #include "kernel/kernel.h"
 #include "text/normalise.h"
 
 #include <stdlib.h>
 
-/* ---- stop words: sorted, and found through a table of hashes with open addressing ---- */
+/* ---- stop words: sorted, and found by their hashes ---- */
 
-typedef struct word {
+typedef struct stop_word {
     const char *bytes;
     size_t length;
-} word;
+} stop_word;
 
 typedef struct stop_words {
-    dp_buffer list; /* the words, sorted by bytes, distinct, joined by one space */
-    word *words;    /* point into the list */
+    dp_buffer list;   /* the words, sorted by bytes, distinct, joined by one space */
+    stop_word *words; /* point into the list */
     size_t count;
-    uint32_t *slots; /* number of a word + 1, 0 is free; a power of two of them, at most half full */
-    size_t mask;
+    dp_hashmap numbers; /* of the words, from 1, by their hash */
 } stop_words;
 
 static doppel_status take_words(void *user, const dp_word_batch *batch) {
@@ -38,29 +37,26 @@ static doppel_status read_words(const dp_words_options *options, dp_buffer *text
     plain.stop_words_length = 0;
     plain.first = plain.overlap = 0;
     dp_words *words;
-    doppel_status status = dp_words_create(&plain, &words, NULL);
-    if (status)
-        return status;
-    status = dp_words_add(words, options->stop_words, options->stop_words_length, take_words, text);
-    if (!status)
-        status = dp_words_finish(words, take_words, text);
+    DP_TRY(dp_words_create(&plain, &words, NULL));
+    doppel_status status = dp_words_add(words, options->stop_words, options->stop_words_length, take_words, text);
+    DP_THEN(status, dp_words_finish(words, take_words, text));
     dp_words_free(words);
     return status;
 }
 
 static int compare_words(const void *a, const void *b) {
-    const word *x = a, *y = b;
+    const stop_word *x = a, *y = b;
     int order = memcmp(x->bytes, y->bytes, x->length < y->length ? x->length : y->length);
     return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
 /* The words of a text in which each is followed by a space; NULL when there is no memory. */
-static word *split(const dp_buffer *text, size_t *count) {
+static stop_word *split(const dp_buffer *text, size_t *count) {
     *count = 0;
-    word *words = malloc((text->size / 2 + 1) * sizeof *words);
+    stop_word *words = malloc((text->size / 2 + 1) * sizeof *words);
     for (size_t at = 0; words && at < text->size;) {
         const char *end = memchr(text->data + at, ' ', text->size - at);
-        words[*count] = (word){text->data + at, (size_t)(end - text->data) - at};
+        words[*count] = (stop_word){text->data + at, (size_t)(end - text->data) - at};
         at += words[(*count)++].length + 1;
     }
     return words;
@@ -69,7 +65,7 @@ static word *split(const dp_buffer *text, size_t *count) {
 /* Sorts the words into stop->list, each followed by a space, without repeats. */
 static bool sort_list(stop_words *stop, const dp_buffer *text) {
     size_t count;
-    word *words = split(text, &count);
+    stop_word *words = split(text, &count);
     if (!words)
         return false;
     qsort(words, count, sizeof *words, compare_words);
@@ -81,20 +77,32 @@ static bool sort_list(stop_words *stop, const dp_buffer *text) {
     return done;
 }
 
-static bool fill_slots(stop_words *stop) {
-    size_t slots = 16;
-    while (slots < 2 * stop->count)
-        slots *= 2;
-    stop->mask = slots - 1;
-    if (!(stop->slots = calloc(slots, sizeof *stop->slots)))
+/* A word to look for. */
+typedef struct wanted_word {
+    const stop_words *stop;
+    stop_word word;
+} wanted_word;
+
+static bool is_wanted(const void *user, uint64_t number) {
+    const wanted_word *w = user;
+    const stop_word *here = &w->stop->words[number - 1];
+    return here->length == w->word.length && !memcmp(here->bytes, w->word.bytes, here->length);
+}
+
+static bool number_words(stop_words *stop) {
+    if (!dp_hashmap_reserve(&stop->numbers, stop->count))
         return false;
     for (size_t i = 0; i < stop->count; i++) {
-        size_t at = dp_hash_mix(dp_hash_word((const uint8_t *)stop->words[i].bytes, stop->words[i].length));
-        while (stop->slots[at & stop->mask])
-            at++;
-        stop->slots[at & stop->mask] = (uint32_t)i + 1;
+        const stop_word *w = &stop->words[i];
+        uint64_t hash = dp_hash_word((const uint8_t *)w->bytes, w->length);
+        *dp_hashmap_add_if(&stop->numbers, hash, is_wanted, &(wanted_word){stop, *w}) = i + 1;
     }
     return true;
+}
+
+static bool is_stop_word(const stop_words *stop, const uint8_t *bytes, size_t length) {
+    const wanted_word w = {stop, {(const char *)bytes, length}};
+    return dp_hashmap_find_if(&stop->numbers, dp_hash_word(bytes, length), is_wanted, &w) != 0;
 }
 
 static void free_stop_words(stop_words *stop) {
@@ -102,7 +110,7 @@ static void free_stop_words(stop_words *stop) {
         return;
     dp_buffer_free(&stop->list);
     free(stop->words);
-    free(stop->slots);
+    dp_hashmap_free(&stop->numbers);
     free(stop);
 }
 
@@ -111,7 +119,8 @@ static doppel_status create_stop_words(const dp_words_options *options, stop_wor
     dp_buffer text = {0};
     stop_words *stop = calloc(1, sizeof *stop);
     doppel_status status = stop ? read_words(options, &text) : DOPPEL_ERROR_MEMORY;
-    if (!status && (!sort_list(stop, &text) || !(stop->words = split(&stop->list, &stop->count)) || !fill_slots(stop)))
+    if (!status &&
+        (!sort_list(stop, &text) || !(stop->words = split(&stop->list, &stop->count)) || !number_words(stop)))
         status = DOPPEL_ERROR_MEMORY;
     if (!status && stop->list.size)
         stop->list.size--; /* the last space */
@@ -122,15 +131,6 @@ static doppel_status create_stop_words(const dp_words_options *options, stop_wor
     }
     *out = stop;
     return status;
-}
-
-static bool is_stop_word(const stop_words *stop, const uint8_t *bytes, size_t length) {
-    for (size_t at = dp_hash_mix(dp_hash_word(bytes, length)); stop->slots[at & stop->mask]; at++) {
-        const word *here = &stop->words[stop->slots[at & stop->mask] - 1];
-        if (here->length == length && !memcmp(here->bytes, bytes, length))
-            return true;
-    }
-    return false;
 }
 
 /* A batch is given when so much text is there. */
@@ -191,7 +191,7 @@ static size_t settled(const dp_words *w) {
     return size;
 }
 
-/* Removes stop words among the new words, each of which has a space behind it; the text behind them moves up. */
+/* Removes stop words among the new words, each of which has a space after it; the text after them moves up. */
 static size_t drop_stop_words(dp_words *w, size_t *size, size_t count) {
     dp_normaliser *out = &w->out;
     uint32_t to = w->starts[w->seen];
@@ -216,11 +216,21 @@ static size_t drop_stop_words(dp_words *w, size_t *size, size_t count) {
     return kept;
 }
 
+/* The first `size` bytes of the text were used up. */
+static void drop_text(dp_normaliser *n, size_t size) {
+    n->size -= size;
+    memmove(n->text, n->text + size, n->size);
+    /* A word's last code point is never used up before the word; a space is, and nothing composes with it. */
+    if (n->last_size < size)
+        n->last = -1;
+    n->last_size -= size;
+}
+
 /* Keeps the overlap and what is not settled. */
 static void keep_tail(dp_words *w, size_t size, size_t count) {
     w->seen = count < w->options.overlap ? count : w->options.overlap;
     size_t from = w->starts[count - w->seen];
-    dp_normaliser_drop(&w->out, from < size ? from : size);
+    drop_text(&w->out, from < size ? from : size);
     /* A word without end is looked at again only when it has doubled. */
     w->full = w->out.size < BATCH / 2 ? BATCH : 2 * w->out.size;
 }
@@ -254,16 +264,13 @@ static doppel_status feed(dp_words *w, const uint8_t *p, const uint8_t *end, dp_
             return DOPPEL_ERROR_INPUT;
         if (!(p = dp_normaliser_read(&w->out, p, end)))
             return DOPPEL_ERROR_MEMORY;
-        if (!w->out.ranged && w->out.size >= w->full) {
-            doppel_status status = give_batch(w, false, sink, user);
-            if (status)
-                return status;
-        }
+        if (!w->out.ranged && w->out.size >= w->full)
+            DP_TRY(give_batch(w, false, sink, user));
     }
     return DOPPEL_OK;
 }
 
-/* The end of the first so many code points of [p, end). */
+/* The end of the first w->left code points of [p, end). */
 static const uint8_t *limit(dp_words *w, const uint8_t *p, const uint8_t *end) {
     while (p < end && w->left) {
         bool whole;
@@ -323,9 +330,7 @@ doppel_status dp_words_add(dp_words *w, const char *piece, size_t length, dp_wor
         if (taken == length && dp_utf8_incomplete(w->carry, carried))
             return DOPPEL_OK;
         w->carried = 0;
-        doppel_status status = feed_limited(w, w->carry, carried, sink, user);
-        if (status)
-            return status;
+        DP_TRY(feed_limited(w, w->carry, carried, sink, user));
         p += taken;
         length -= taken;
     }
@@ -336,9 +341,7 @@ doppel_status dp_words_add(dp_words *w, const char *piece, size_t length, dp_wor
 doppel_status dp_words_finish(dp_words *w, dp_words_sink sink, void *user) {
     size_t carried = w->carried;
     w->carried = 0;
-    doppel_status status = feed_limited(w, w->carry, carried, sink, user);
-    if (status)
-        return status;
+    DP_TRY(feed_limited(w, w->carry, carried, sink, user));
     return dp_normaliser_finish(&w->out) ? give_batch(w, true, sink, user) : DOPPEL_ERROR_MEMORY;
 }
 
@@ -409,17 +412,14 @@ doppel_status dp_word_list_make(const dp_words_options *options, const char *tex
     /* Code points are no words: then the words are what stands between spaces. */
     whole.chars = whole.drop_space = false;
     *list = (dp_word_list){0};
-    doppel_status status = create(&whole, true, &w, NULL);
-    if (status)
-        return status;
-    status = dp_words_add(w, text, length, take_list, list);
-    if (!status)
-        status = dp_words_finish(w, take_list, list);
-    if (status) {
-        dp_word_list_free(list);
-    } else {
+    DP_TRY(create(&whole, true, &w, NULL));
+    doppel_status status = dp_words_add(w, text, length, take_list, list);
+    DP_THEN(status, dp_words_finish(w, take_list, list));
+    if (status == DOPPEL_OK) {
         list->ranges = w->out.ranges;
         w->out.ranges = NULL;
+    } else {
+        dp_word_list_free(list);
     }
     dp_words_free(w);
     return status;

@@ -111,8 +111,8 @@ static void what_stands_behind_an_object_is_named(void **state) {
     (void)state;
     write_text("a.jsonl", "{\"text\":\"}\\\"\"} garbage\n{\"text\":\"b\"}}\n");
     check("a.jsonl", "",
-          "a.jsonl:1: not JSON: more behind the end of the object\n"
-          "a.jsonl:2: not JSON: more behind the end of the object\n");
+          "a.jsonl:1: not JSON: more after the end of the object\n"
+          "a.jsonl:2: not JSON: more after the end of the object\n");
 }
 
 static void invalid_utf8_is_repaired_and_counted(void **state) {

@@ -239,14 +239,25 @@ static void every_unescape_variant_gives_the_same(void **state) {
     }
 }
 
+static dp_json_result read_number(const char *number, dp_json_field fields[2]) {
+    char line[64];
+    snprintf(line, sizeof line, "{\"id\":%s}", number);
+    return read_line(line, fields);
+}
+
 static void numbers_follow_the_grammar(void **state) {
     (void)state;
+    dp_json_field f[2];
     static const char *const right[] = {"0", "-0", "10", "0.5", "1e5", "1E-5", "-12.50e+07"};
-    static const char *const wrong[] = {"", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1 ", "1a", "0x1", "--1", "1.e5"};
-    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
-        assert_true(dp_json_is_number(right[i], strlen(right[i])));
+    static const char *const wrong[] = {"", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1a", "0x1", "--1", "1.e5"};
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        assert_int_equal(read_number(right[i], f), DP_JSON_OK);
+        assert_int_equal(f[0].kind, DP_JSON_NUMBER);
+    }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_false(dp_json_is_number(wrong[i], strlen(wrong[i])));
+        assert_int_not_equal(read_number(wrong[i], f), DP_JSON_OK);
+    assert_int_equal(read_number("1 ", f), DP_JSON_OK);
+    assert_int_equal(f[0].raw_length, 1);
 }
 
 /* ---- UTF-8 ---- */

@@ -161,7 +161,7 @@ static void garbage_behind_gzip_data_is_reported(void **state) {
     add_gzip(&file, "{\"text\":\"a\"}\n");
     dp_buffer_add(&file, "garbage", 7);
     write_bytes("a.jsonl.gz", file.data, file.size);
-    check("a.jsonl.gz", "a.jsonl.gz:1|a||\n", "a.jsonl.gz:0: there is something else behind the gzip data\n");
+    check("a.jsonl.gz", "a.jsonl.gz:1|a||\n", "a.jsonl.gz:0: there is something else after the gzip data\n");
     dp_buffer_free(&file);
 }
 
