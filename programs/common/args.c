@@ -58,7 +58,7 @@ static bool add_lines(cli_args *args, char *text, size_t length) {
     return true;
 }
 
-/* Adds the lines of a file (operands.c), blank ones left out. Complains and gives false when that cannot be. */
+/* Adds the lines of a file, without blank ones. Prints a message and returns false when it cannot. */
 static bool args_add_operands(cli_args *args, const char *path) {
     size_t length;
     char *text = read_text(path, &length);
@@ -153,7 +153,7 @@ static size_t option_total(const cli_args *args) {
     return count_options(args->command->options) + count_options(args->common);
 }
 
-/* The place of an option by name (of so many bytes) or letter; SIZE_MAX: there is none. */
+/* The place of an option by name (of `length` bytes) or letter; SIZE_MAX: there is none. */
 static size_t find_option(const cli_args *args, const char *name, size_t length, char letter) {
     for (size_t i = 0; i < option_total(args); i++) {
         const cli_option *option = option_at(args, i);
@@ -225,7 +225,8 @@ static bool join_names(cli_args *args, size_t i, const char *value) {
     return true;
 }
 
-/* Notes the value of an option. One that is single is given once: which of two counts, nobody should have to guess. */
+/* Stores the value of an option. An option that takes one value may be given once only: which of two counts would be a
+ * guess. */
 static bool note_value(cli_args *args, size_t i, const char *value) {
     const cli_option *option = option_at(args, i);
     if (!check_value(option, value))

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Exit codes, as DESIGN fixes them; from 2 to 5 the same numbers as doppel_status. */
+/* Exit codes; 2 to 5 are the same numbers as in doppel_status. */
 enum { EXIT_DONE = 0, EXIT_FOUND = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_STORE = 4, EXIT_INTERRUPTED = 5 };
 
 typedef enum cli_kind {
@@ -16,8 +16,8 @@ typedef enum cli_kind {
     OPTION_FILE,   /* completed by the shell */
     OPTION_OUTPUT, /* a file that is written; one whose name promises what cannot be written is refused */
     OPTION_COUNT,  /* a whole number, checked */
-    OPTION_MANY,   /* a whole number, K, M, G or T (times 1000 each) behind it; checked */
-    OPTION_SIZE,   /* bytes: a whole number, K, M, G or T behind it; checked */
+    OPTION_MANY,   /* a whole number, with K, M, G or T (times 1000 each) after it; checked */
+    OPTION_SIZE,   /* bytes: a whole number, with K, M, G or T after it; checked */
     /* All others are given once; these may be given several times: */
     OPTION_LIST,  /* texts (args_again) */
     OPTION_FILES, /* files (args_again) */
@@ -55,8 +55,8 @@ typedef struct cli_command {
     size_t min_operands, max_operands;
     const char *wants;      /* what it says of its operands when there are too few or too many: "takes two files" */
     const cli_topic *topic; /* may be NULL */
-    int (*run)(const struct cli_args *args); /* gives the exit code */
-    size_t common_from; /* its help leaves out the common options ahead of this one, which mean nothing to it */
+    int (*run)(const struct cli_args *args); /* returns the exit code */
+    size_t common_from; /* its help leaves out the common options before this one, which do not apply to it */
 } cli_command;
 
 /* What was given: the values of options in the order of the table, and the rest. */
@@ -66,7 +66,7 @@ typedef struct cli_args {
     const char **values;      /* of the command's options and then the common ones; NULL: not given */
     const char **operands;
     size_t operand_count;
-    const char **again; /* the values of LIST and FILES options, each with its option's name ahead */
+    const char **again; /* the values of LIST and FILES options, each after its option's name */
     size_t again_count;
     char **joined; /* of NAMES options, by option; NULL: given once or not at all */
     size_t option_count;
@@ -75,8 +75,8 @@ typedef struct cli_args {
     int failure; /* the exit code when parsing has failed */
 } cli_args;
 
-/* Parses what follows the command's name; the lines of --files-from FILE are operands behind the others. Complains and
- * gives false when it makes no sense. Free with args_free. */
+/* Parses what follows the command's name; the lines of --files-from FILE are operands after the others. Prints a
+ * message and returns false when it is invalid. Free with args_free. */
 bool args_parse(cli_args *args, const cli_command *command, const cli_option *common, int argc, char **argv);
 void args_free(cli_args *args);
 
@@ -90,13 +90,13 @@ const char **args_all(const cli_args *args, const char *name, size_t *count);
 /* The value of a COUNT, MANY or SIZE option, or `otherwise`. */
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
 
-/* The value of an option that takes a share above 0 and up to 1; *share stays when it is not given. Complains and gives
- * false for anything else. */
+/* The value of an option that takes a share above 0 and up to 1; *share stays when it is not given. Prints a message
+ * and returns false for anything else. */
 bool args_share(const cli_args *args, const char *name, double *share);
 
-/* Reads a whole number, with K, M, G or T (times 1024 each) behind it if `size`. */
+/* Reads a whole number, with K, M, G or T (times 1024 each) after it if `size`. */
 bool parse_number(const char *text, bool size, uint64_t *number);
-/* Reads a whole number, with K, M, G or T (times 1000 each) behind it. */
+/* Reads a whole number, with K, M, G or T (times 1000 each) after it. */
 bool parse_many(const char *text, uint64_t *number);
 
 /* The name in a list that was probably meant, or NULL: at most a third of it differs. */

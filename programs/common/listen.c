@@ -80,7 +80,7 @@ static int bind_to(const struct addrinfo *at) {
 
 static int take_handed_over(listening *l) {
     l->socket = HANDED_OVER;
-    /* Whoever opened it need not have made it so; waiting for the next client would stop all others. */
+    /* It need not have been opened this way, and a blocking accept would stop all other clients. */
     if (!fcntl(HANDED_OVER, F_SETFL, O_NONBLOCK) && !fcntl(HANDED_OVER, F_SETFD, FD_CLOEXEC) && name_socket(l))
         return EXIT_DONE;
     message("the socket that systemd passed cannot be used: %s", strerror(errno));

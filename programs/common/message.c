@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-bool failure_told;
+bool failure_reported;
 
 /* Whether the bytes at p control something: ASCII controls, DEL, and U+0080 to U+009F in UTF-8. */
 static bool is_control(const char *p, size_t length) {

@@ -15,8 +15,8 @@ void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for an error, led by its file and line where there are any. */
 void message_error(const doppel_error *error);
 
-/* Set by whoever has told already what ends the command, so that it is not told again in other words. */
-extern bool failure_told;
+/* Set once the failure that ends the command was reported, so that it is not reported again in other words. */
+extern bool failure_reported;
 
 /* The exit code for a status. */
 int exit_code(doppel_status status);

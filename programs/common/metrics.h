@@ -5,7 +5,7 @@
 
 #include "common/text.h"
 
-/* What stands ahead of the values of one name. */
+/* The lines before the values of one name. */
 void metrics_head(text_buffer *out, const char *name, const char *type, const char *help);
 
 /* A name with one value. */

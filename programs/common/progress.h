@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Begins; `what` is done, e.g. "reading", stands first in the line. Without it the other calls do nothing. */
+/* Begins; `what` is done, e.g. "reading", comes first in the line. Without it the other calls do nothing. */
 void progress_begin(const char *what);
 
 /* Shows the state, a few times a second at most. `total` 0: unknown. The shape of doppel_input_options.progress. */

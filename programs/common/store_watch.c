@@ -12,7 +12,7 @@ enum {
 
 /* ---- asking ---- */
 
-/* Asks for a document that nobody has. */
+/* Asks for a document that no index has. */
 static bool answers(store_watch *w) {
     static const char name[] = "doppel:is-it-there";
     doppel_stored_list list = {0};

@@ -17,7 +17,7 @@ typedef struct store_watch {
     pthread_cond_t more;
     bool runs; /* there is a thread: it may be away */
     bool stop;
-    atomic_uint_fast64_t asked; /* microseconds: when the question was asked that is under way; 0: none is */
+    atomic_uint_fast64_t asked; /* microseconds: when the question in progress was asked; 0: there is none */
     atomic_bool failed;         /* the last question */
     atomic_bool told;           /* that it is away */
     doppel_engine_stats stats;  /* as of the last answer */
@@ -28,7 +28,7 @@ typedef struct store_watch {
 bool watch_open(store_watch *w, doppel_engine *engine, const doppel_engine_needs *needs, const char *until);
 void watch_close(store_watch *w);
 
-/* Whether it does not answer: the last question failed, or has been under way for long. */
+/* Whether it does not answer: the last question failed, or has been in progress for long. */
 bool watch_is_away(store_watch *w);
 
 /* The figures of the engine, without waiting: of one that may be away, those of the last answer. */

@@ -27,7 +27,7 @@ void text_string(text_buffer *t, doppel_slice value);
 /* The shortest digits that read back as the same number, with a point in any locale; null for what is not finite. */
 void text_number(text_buffer *t, double value);
 
-/* Members of an object: "name":value with a comma ahead, unless the object is still empty. */
+/* Members of an object: "name":value, after a comma unless the object is still empty. */
 void text_member(text_buffer *t, const char *name);
 void text_member_string(text_buffer *t, const char *name, doppel_slice value);
 void text_member_count(text_buffer *t, const char *name, uint64_t value);

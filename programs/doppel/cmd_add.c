@@ -1,4 +1,4 @@
-/* cmd_add.c - doppel add: documents into an index, a verdict a line, each once it is durable. */
+/* cmd_add.c - doppel add: documents into an index, one verdict per line, each once it is durable. */
 #include "commands.h"
 #include "engine/verdicts.h"
 

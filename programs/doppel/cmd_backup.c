@@ -12,7 +12,7 @@ const cli_option backup_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* What is in the copy, which may be less than in the index by now. */
+/* What is in the copy: the index may have more by now. */
 static int count_copy(const char *path, doppel_engine_stats *stats) {
     const doppel_engine_options options = {.size = sizeof options, .read_only = true};
     doppel_engine *copy = NULL;

@@ -1,4 +1,4 @@
-/* cmd_check.c - doppel check: whether documents were seen, a verdict a line. */
+/* cmd_check.c - doppel check: whether documents were seen, one verdict per line. */
 #include "commands.h"
 #include "engine/verdicts.h"
 

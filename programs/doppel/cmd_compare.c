@@ -17,7 +17,7 @@ const cli_option compare_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* So many passages are shown, the longest. */
+/* How many passages are shown, the longest ones. */
 #define SHOWN 12
 
 /* ---- the two documents ---- */
@@ -111,12 +111,12 @@ typedef struct shown_text {
 /* No terminal is taken to be narrower: a few words still fit beside the indent. */
 #define LEAST 20
 
-/* Where the writing stands. */
+/* The state of writing. */
 typedef struct text_pen {
     FILE *file;
     int column, width;
     bool colour;
-    bool glue; /* no space ahead of the next word: the text has none there */
+    bool glue; /* no space before the next word: the text has none there */
 } text_pen;
 
 static bool use_colour(FILE *file) {
@@ -137,7 +137,7 @@ static bool inside_character(char c) {
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* Characters, taken as a column each. */
+/* Counts characters; each is assumed to take one column. */
 static int count_columns(const char *word, size_t length) {
     int count = 0;
     for (size_t i = 0; i < length; i++)
@@ -172,7 +172,7 @@ static void put_words(text_pen *pen, const char *p, const char *end) {
     }
 }
 
-/* Writes a piece, without its middle if it is long. The cuts fall between words where there are any near. */
+/* Writes a piece, without its middle if it is long. The cuts are between words where there are some nearby. */
 static void put_piece(text_pen *pen, const char *text, size_t length) {
     if (length <= LONG) {
         put_words(pen, text, text + length);
@@ -194,7 +194,7 @@ static void put_piece(text_pen *pen, const char *text, size_t length) {
     put_words(pen, text + tail, text + length);
 }
 
-/* A passage that both texts have. Colours 1 to 6 take turns. */
+/* A passage that both texts have. The colours 1 to 6 alternate. */
 static void put_shared(text_pen *pen, const char *text, size_t length, size_t number) {
     char mark[32];
     if (pen->colour) {
@@ -227,7 +227,7 @@ static size_t end_of(const shown_text *shown, size_t i) {
     return (size_t)(shown->is_b ? shown->passages[i].b_end : shown->passages[i].a_end);
 }
 
-/* The first of the shown passages that starts at `from` or behind it; SIZE_MAX: none. */
+/* The first of the shown passages that starts at `from` or after it; SIZE_MAX: none. */
 static size_t next_passage(const shown_text *shown, size_t from) {
     size_t best = SIZE_MAX;
     for (size_t i = 0; i < shown->count; i++)
@@ -260,7 +260,7 @@ static void print_number(const char *name, double value, const char *unit) {
         printf("  %-13s %8.4f  %s\n", name, value, unit);
 }
 
-/* What a side is, and how much of it there is. */
+/* The id of a side, and its size. */
 static void print_side(const comparison *c, bool is_b) {
     const char *units = strstr(doppel_recipe_text(c->loaded.recipe), ":chars=") ? "character" : "word";
     const compared_side *side = is_b ? &c->b : &c->a;

@@ -1,7 +1,7 @@
-/* cmd_dedup.c - doppel dedup: the documents without their copies, and an account of what went.
+/* cmd_dedup.c - doppel dedup: the documents without their copies, and a list of what was removed.
  *
- * The inputs are read twice: once to decide, once to write. The output and the list of removed documents are whole or
- * absent. */
+ * The inputs are read twice: once to decide, once to write. The output and the list of removed documents are complete
+ * or absent. */
 #include "batch/batch_command.h"
 #include "commands.h"
 #include "common/message.h"
@@ -32,7 +32,7 @@ typedef struct dedup_job {
     writer out, removed;
     bool writes_removed, annotates;
     uint64_t kept, left_out;
-    uint64_t replaced; /* records that had a group, isDuplicate or originalId of their own */
+    uint64_t replaced; /* records that already had a group, isDuplicate or originalId */
 } dedup_job;
 
 /* ---- lines out ---- */
@@ -49,7 +49,7 @@ static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
     return batch_write_line(&job->b, &job->removed);
 }
 
-/* Where the string or bracket at p ends: behind it. The record is JSON, which was read before. */
+/* The place after the string or bracket at p. The record is known to be valid JSON. */
 static const char *pass(const char *p, const char *end) {
     size_t depth = 0;
     do {
@@ -72,7 +72,7 @@ static bool is_added(const char *key, size_t length) {
     return false;
 }
 
-/* The record up to where its members end, without those that are added anew. */
+/* The record up to the end of its members, without those that are replaced. */
 static void put_members(dedup_job *job, doppel_slice record) {
     text_buffer *line = &job->b.line;
     const char *end = record.data + record.length, *p = memchr(record.data, '{', record.length);
@@ -98,7 +98,7 @@ static void put_members(dedup_job *job, doppel_slice record) {
     job->replaced += had;
 }
 
-/* The record with three members more before its last brace, in place of its own of those names. */
+/* The record with three more members before its last brace, replacing its own of those names. */
 static doppel_status write_annotated(dedup_job *job, doppel_slice record, const doppel_near *near) {
     text_buffer *line = &job->b.line;
     bool kept = near->a == near->b;

@@ -1,4 +1,4 @@
-/* cmd_df.c - doppel df: document-frequency tables, made, merged and described. */
+/* cmd_df.c - doppel df: document-frequency tables: create, merge, describe. */
 #include "commands.h"
 #include "common/message.h"
 #include "shared/outputs.h"
@@ -19,7 +19,7 @@ const cli_option df_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* The builder is not for several threads, so they take turns; sketching is most of the work. */
+/* The builder is not thread-safe, so it has a lock; sketching is most of the work. */
 typedef struct df_job {
     sketch_job sketch;
     doppel_df_builder *builder;
@@ -107,7 +107,7 @@ static int count(const cli_args *args, df_job *job, const char *path) {
     return finish(args, code, path, &counts);
 }
 
-/* A table counts the same whatever the weight, and weight=tfidf would ask for the table that is being made. */
+/* A table counts the same whatever the weight, and weight=tfidf would need the table that is being created. */
 static int load_counted_recipe(const cli_args *args, loaded_recipe *loaded) {
     static const char tfidf[] = "weight=tfidf";
     const char *given = args_text(args, "recipe");

@@ -1,4 +1,4 @@
-/* cmd_export.c - doppel export: an index as JSONL, with all that doppel import needs to make it again. */
+/* cmd_export.c - doppel export: an index as JSONL, with everything doppel import needs to recreate it. */
 #include "commands.h"
 #include "common/message.h"
 #include "common/stored_json.h"
@@ -19,7 +19,7 @@ const cli_option export_options[] = {
 typedef struct export_job {
     engine_command cli;
     writer out;
-    text_buffer line; /* the line at hand */
+    text_buffer line; /* the current line */
     int bits;
     uint64_t documents, copies, damaged;
     doppel_status status;
@@ -27,7 +27,7 @@ typedef struct export_job {
 
 /* ---- lines ---- */
 
-/* Writes the line at hand and begins the next. */
+/* Writes the current line and begins the next. */
 static doppel_status end_line(export_job *job) {
     text_put(&job->line, "}\n");
     doppel_status status =
@@ -78,7 +78,7 @@ static void put_duplicates(text_buffer *line, const doppel_stored *stored) {
     text_member_count(line, "lastDuplicate", stored->last_duplicate);
 }
 
-/* A member that is left out where there is nothing to say. */
+/* A member that is left out where there is no value. */
 static void put_optional(text_buffer *line, const char *name, doppel_slice value) {
     if (value.data)
         text_member_string(line, name, value);
@@ -123,7 +123,7 @@ static bool export_one(const doppel_stored *stored, void *user) {
 
 /* ---- the run ---- */
 
-/* Documents of which nothing could be read (`lost`), or not all. */
+/* Documents that could not be read (`lost`), or only in part. */
 static uint64_t count_damaged(const export_job *job, uint64_t lost) {
     doppel_engine_stats stats;
     doppel_engine_get_stats(job->cli.engine, &stats);

@@ -54,7 +54,7 @@ static doppel_status begin(void *user, void **state) {
     return status;
 }
 
-/* ceil(bits / 4) digits, the most significant first; gives how many. */
+/* ceil(bits / 4) digits, the most significant first; returns how many. */
 static size_t hex_of(const uint64_t fingerprint[2], int bits, char *to) {
     size_t digits = (size_t)(bits + 3) / 4;
     for (size_t i = 0; i < digits; i++) {

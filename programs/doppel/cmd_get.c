@@ -1,4 +1,4 @@
-/* cmd_get.c - doppel get: what an index remembers of documents, a JSON line each. */
+/* cmd_get.c - doppel get: what an index remembers of documents, one JSON line each. */
 #include "commands.h"
 #include "common/message.h"
 #include "common/stored_json.h"
@@ -11,7 +11,7 @@ const cli_option get_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* Gives EXIT_INPUT for an id that is not there. */
+/* Returns EXIT_INPUT for an id that is not there. */
 static int get_one(const engine_command *e, const char *id) {
     int bits = doppel_recipe_bits(doppel_engine_get_options(e->engine)->recipe);
     doppel_stored_list list = {0};

@@ -24,7 +24,7 @@ const cli_option import_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* What an item of the batch points to, until the batch is over. */
+/* What an item of the batch points to, until the end of the batch. */
 typedef struct import_held {
     doppel_document *fields;
     uint64_t fingerprint[2];
@@ -35,7 +35,7 @@ typedef struct import_held {
 } import_held;
 
 typedef struct import_job {
-    feed feed; /* first: the feed's calls get it */
+    feed feed; /* must be first: the callbacks of the feed get it */
     engine_command cli;
     settings settings; /* of the first export */
     name_list fields;  /* that the index keeps */
@@ -43,15 +43,15 @@ typedef struct import_job {
     bool fresh;        /* the index was empty */
     uint64_t now;
     uint64_t documents, copies; /* that came in */
-    uint64_t known;             /* that were there with the same id and words */
+    uint64_t known;             /* that were already there with the same id and words */
     uint64_t duplicates;        /* of what the index had */
     uint64_t expired, orphans;  /* left out: too old; copies whose original is gone */
 } import_job;
 
 /* ---- from a line of an export to an item of the engine ----
  *
- * What an export tells is put back as it was, with its sketches, or its text where that was kept. In an index that had
- * documents before, its documents are decided about anew; plain records are in any case. */
+ * A document of an export is restored as it was, with its sketches, or with its text where that was kept. In an index
+ * that already had documents, it is checked again; plain records are always checked. */
 
 static bool export_is(const doppel_document *from, int which, const char *text) {
     doppel_slice value = from->extra[which];
@@ -120,7 +120,7 @@ static bool read_digest(const doppel_document *from, import_held *held) {
     return good;
 }
 
-/* Ascending, as they are used without looking again. */
+/* Checks that they ascend, as the engine relies on it. */
 static bool read_set(const doppel_document *from, import_held *held, size_t *count) {
     doppel_slice value = from->extra[EXPORT_SET];
     bool good = value.length % 16 == 0;
@@ -229,7 +229,7 @@ static feed_answer read_evidence(const doppel_document *from, doppel_evidence *e
     return FEED_TAKE;
 }
 
-/* What it was, so that it is put back. */
+/* What the export says of a document, to restore it. */
 static feed_answer take_stored(const doppel_document *from, doppel_stored *stored, doppel_error *why) {
     stored->added = read_count(from, EXPORT_ADDED);
     stored->expires = read_count(from, EXPORT_EXPIRES);
@@ -243,7 +243,7 @@ static feed_answer take_stored(const doppel_document *from, doppel_stored *store
 
 static feed_answer import_item(import_job *job, const doppel_document *from, doppel_item *item, doppel_error *why) {
     import_held *held = &job->held[job->feed.count];
-    release(held); /* of one before that was left out */
+    release(held); /* of an earlier document that was left out */
     if (!from->record.data)
         return bad(why, "not a record of JSONL; doppel add takes other formats");
     if (!from->extra[EXPORT_FINGERPRINT].data && !from->extra[EXPORT_ORIGINAL].data)
@@ -264,7 +264,7 @@ static feed_answer import_item(import_job *job, const doppel_document *from, dop
     item->ttl = held->stored.expires ? held->stored.expires - job->now : DOPPEL_NEVER;
     if (job->fresh || held->stored.original_id.data)
         item->restore = &held->stored;
-    /* A page may have named another address for its own, which is not to be seen in its URL. */
+    /* The canonical URL may be one that the page gave, which its own URL does not show. */
     item->document.alias.data = from->extra[EXPORT_CANONICAL].data;
     item->document.alias.length = from->extra[EXPORT_CANONICAL].length;
     item->origin = from->extra[EXPORT_ORIGIN];
@@ -273,8 +273,8 @@ static feed_answer import_item(import_job *job, const doppel_document *from, dop
 
 /* ---- opening ---- */
 
-/* Whether the index is there already, with settings of its own; damaged or not. What else may be wrong with it comes up
- * when it is opened to write. */
+/* Whether the index exists, with settings of its own, damaged or not. Anything else that is wrong with it is found when
+ * it is opened to write. */
 static bool is_there(const char *path) {
     const doppel_engine_options options = {
         .size = sizeof options, .read_only = true, .must_exist = true, .salvage = true};
@@ -322,7 +322,8 @@ static bool fits(const import_job *job, const doppel_engine_options *o, const se
     return true;
 }
 
-/* Before a new index is made: whether the export would fit, by one in memory that has its options. */
+/* Before a new index is created: whether the export would fit, tried with an index in memory that has the same options.
+ */
 static int try_new(const import_job *job, const settings *exported) {
     doppel_engine_options options = job->cli.options;
     doppel_engine *engine = NULL;
@@ -336,7 +337,8 @@ static int try_new(const import_job *job, const settings *exported) {
     return code;
 }
 
-/* Whether the first line of an export says that it is of the version that this doppel reads; complains. */
+/* Whether the first line of an export has the version that this doppel reads; prints a message if not.
+ */
 static bool is_our_version(const doppel_document *from) {
     static const char *const keys[] = {"version"};
     doppel_input_options options = {.size = sizeof options, .extra_keys = keys, .extra_count = 1};
@@ -365,7 +367,7 @@ static feed_answer check_head(import_job *job, const doppel_document *from, dopp
     return is_our_version(from) ? FEED_SKIP : end_with(job, EXIT_STORE);
 }
 
-/* The first line of an export: a new index is made as it says. */
+/* The first line of an export: a new index is created with its settings. */
 static feed_answer take_head(import_job *job, const doppel_document *from, doppel_error *why) {
     settings exported;
     feed_answer answer = check_head(job, from, why);
@@ -460,8 +462,9 @@ static int run(import_job *job) {
 }
 
 int cmd_import(const cli_args *args) {
-    import_job job = {.feed = {.record = true, .turn = turn, .told = count_verdict, .over = import_over},
-                      .now = (uint64_t)time(NULL)};
+    import_job job = {
+        .feed = {.record = true, .make_item = turn, .on_verdict = count_verdict, .on_batch_end = import_over},
+        .now = (uint64_t)time(NULL)};
     job.feed.cli = &job.cli;
     job.feed.batch = batch_option(args);
     if (!job.feed.batch)

@@ -84,9 +84,9 @@ static int end_join(doppel_status status, const doppel_error *error) {
         return EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
-    else if (status != DOPPEL_OK && !failure_told && error && error->message[0])
+    else if (status != DOPPEL_OK && !failure_reported && error && error->message[0])
         message_error(error);
-    else if (status != DOPPEL_OK && !failure_told)
+    else if (status != DOPPEL_OK && !failure_reported)
         message("%s", doppel_status_name(status));
     return exit_code(status);
 }
@@ -216,7 +216,7 @@ static int join(join_job *job) {
 
 /* ---- the command ---- */
 
-/* Options that do not go together. */
+/* Options that cannot be combined. */
 static bool check(const cli_args *args) {
     bool two = args->operand_count == 2, rotate = args_flag(args, "rotate");
     uint64_t bits = args_number(args, "bits", 64);
@@ -257,7 +257,7 @@ static int open_sides(join_job *job) {
     return code;
 }
 
-/* Names there are, or a message. */
+/* Sets the names of both columns; raw files have none. */
 static int set_names(join_job *job) {
     if (!job->a.names)
         return EXIT_DONE;

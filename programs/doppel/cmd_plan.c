@@ -1,4 +1,4 @@
-/* cmd_plan.c - doppel plan: what an index or a join costs, before it is made. */
+/* cmd_plan.c - doppel plan: what an index or a join costs, before it is built. */
 #include "commands.h"
 #include "common/message.h"
 #include "doppel.h"
@@ -20,10 +20,10 @@ const cli_option plan_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* No more layouts than these are worth a row or a place in the JSON. */
+/* The most layouts that are listed, and the most greater distances. */
 enum { MOST_PLANS = 400, MOST_WIDER = 3 };
 
-/* What was asked, and what came of it. */
+/* A request and its plans. */
 typedef struct plan_answer {
     doppel_purpose purpose;
     uint64_t memory; /* 0: no limit */
@@ -63,7 +63,7 @@ static const char *show_time(double microseconds, char text[TEXT]) {
     return text;
 }
 
-/* A count with commas: 87,381. Beyond what a double counts exactly it is written as a power. */
+/* A count with commas: 87,381. Beyond what a double counts exactly it is written with an exponent. */
 static const char *show_count(double count, char text[TEXT]) {
     char digits[TEXT];
     if (count >= 1e15) {
@@ -99,7 +99,7 @@ static const char *show_reduction(double reduction, char text[TEXT]) {
     return text;
 }
 
-/* The least and the most of the keys' bits: 16, or 25-26. */
+/* The fewest and the most bits of the keys: 16, or 25-26. */
 static const char *show_keys(const doppel_plan *plan, char text[TEXT]) {
     int least = plan->key_bits[0], most = least;
     for (int t = 1; t < plan->tables && t < DOPPEL_PLAN_TABLES; t++) {
@@ -134,7 +134,7 @@ static bool is_scan(const doppel_plan *plan) {
     return plan->tables == 1 && plan->key_bits[0] == 0;
 }
 
-/* Tables, but none are used: comparing all is cheaper. */
+/* There are tables, but none is used: comparing all is cheaper. */
 static bool is_unused(const doppel_plan *plan) {
     for (int t = 0; t < plan->tables && t < DOPPEL_PLAN_TABLES; t++)
         if (plan->radius[t] >= 0)
@@ -381,7 +381,7 @@ static bool read_request(const cli_args *args, plan_request *request) {
     return read_purpose(args, request);
 }
 
-/* The chosen layout for greater distances; a join is planned anew for each. */
+/* The chosen layout for greater distances; a join is planned again for each. */
 static size_t widen(const plan_request *request, const doppel_plan *chosen, doppel_plan wider[MOST_WIDER]) {
     static const int distances[] = {3, 6, 9, 12, 16, 24, 32};
     doppel_plan_options options = request->options;

@@ -1,4 +1,4 @@
-/* cmd_remove.c - doppel remove: documents out of an index, a JSON line each. */
+/* cmd_remove.c - doppel remove: documents out of an index, one JSON line each. */
 #include "commands.h"
 #include "common/message.h"
 #include "engine/engine_command.h"

@@ -1,7 +1,7 @@
 /* cmd_report.c - doppel report: one page about a finished run.
  *
- * The sketches of the run are opened and decided again, which gives what the run gave; the inputs are read once more
- * for the texts that are shown. */
+ * The sketches of the run are opened and decided again, with the same result; the inputs are read again for the texts
+ * that are shown. */
 #include "batch/batch_command.h"
 #include "commands.h"
 #include "common/clock.h"
@@ -42,7 +42,7 @@ static int check(const cli_args *args) {
     return EXIT_USAGE;
 }
 
-/* Whether an input is where it was; a pattern is left to the reading. */
+/* Whether an input still exists; a pattern is left to the reader. */
 static bool is_there(const char *path) {
     struct stat found;
     if (strpbrk(path, "*?[") || !stat(path, &found))
@@ -52,7 +52,7 @@ static bool is_there(const char *path) {
     return false;
 }
 
-/* The inputs of the run are there; they, and what it keeps, are not to be written over. */
+/* The inputs of the run must exist; they, and its work folder, must not be overwritten. */
 static int check_inputs(const report *r) {
     const char *output = args_text(r->args, "output");
     doppel_batch_reading reading;

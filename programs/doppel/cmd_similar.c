@@ -1,4 +1,4 @@
-/* cmd_similar.c - doppel similar: the documents of an index that are most similar to one, a JSON line each. */
+/* cmd_similar.c - doppel similar: the documents of an index that are most similar to one, one JSON line each. */
 #include "commands.h"
 #include "common/message.h"
 #include "common/stored_json.h"
@@ -20,9 +20,9 @@ const cli_option similar_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* The document that is asked for, from a file. */
+/* The document to compare with, from a file. */
 typedef struct asked {
-    feed feed; /* first; of it only what packing needs */
+    feed feed; /* must be first; only the parts that packing needs */
     size_t count;
 } asked;
 
@@ -30,7 +30,7 @@ static doppel_status pack(void *state, const doppel_document *document, doppel_o
     return pack_document(state, document, output);
 }
 
-/* Keeps the first one and counts. */
+/* Keeps the first document and counts all. */
 static doppel_status keep_first(void *user, doppel_slice bytes) {
     asked *a = user;
     doppel_document document;
@@ -60,7 +60,7 @@ static bool is_file(const char *path) {
     return !strcmp(path, "-") || !access(path, R_OK);
 }
 
-/* Makes an item of the operand: what the index knows by this id or URL, else the document of this file. */
+/* Makes an item from the operand: the document in the index with this id or URL, else the document of this file. */
 static int find_asked(const engine_command *e, asked *a, doppel_stored_list *known, doppel_item *item) {
     const char *what = e->args->operands[0];
     doppel_error error = {0};
@@ -82,7 +82,7 @@ static int find_asked(const engine_command *e, asked *a, doppel_stored_list *kno
         return code;
     unpack_document(&a->feed, a->feed.packed.data, &item->document, NULL);
     item->document.extra = NULL;
-    /* It is asked by what it says, whoever has its name. */
+    /* It is compared by its content, whatever the index has under its id. */
     item->document.id.data = "";
     item->document.id.length = 0;
     return EXIT_DONE;

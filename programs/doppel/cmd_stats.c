@@ -10,7 +10,7 @@ const cli_option stats_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* What at most this share of what was counted exceeds, as a power of two. */
+/* The quantile of a histogram, rounded up to a power of two. */
 static uint64_t quantile(const doppel_histogram *h, double share) {
     uint64_t seen = 0;
     for (int i = 0; i < DOPPEL_BUCKETS; i++) {

@@ -1,4 +1,4 @@
-/* cmd_verify.c - doppel verify: every record of an index is checked, and what is wrong is told. */
+/* cmd_verify.c - doppel verify: every record of an index is checked, and what is wrong is reported. */
 #include "commands.h"
 #include "common/message.h"
 #include "engine/engine_command.h"

@@ -1,11 +1,11 @@
-/* commands.c - the commands of doppel and the options of all: what help, man page, completion and parsing go by. */
+/* commands.c - the table of commands and common options: parsing, help, man page and completion come from it. */
 #include "commands.h"
 #include "common/help.h"
 
 #define PLACE "(--index DIR | --store URL)"
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
 
-/* Where the common options of a command begin. */
+/* The first common option of a command. */
 enum { READS_DOCUMENTS = 0, TAKES_NAMES = 6, TAKES_NOTHING = 7 };
 
 static const cli_option common_options[] = {

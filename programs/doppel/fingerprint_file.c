@@ -24,11 +24,11 @@ static doppel_status refuse(const fingerprint_file *f, uint64_t line, const char
         message("%s:%llu: %s", f->path, (unsigned long long)line, why);
     else
         message("%s: %s", f->path, why);
-    failure_told = true;
+    failure_reported = true;
     return DOPPEL_ERROR_INPUT;
 }
 
-/* Moves what is not yet used to the front, and makes the buffer larger when it is full. */
+/* Moves unused bytes to the front, and enlarges the buffer when it is full. */
 static bool make_way(fingerprint_file *f) {
     if (f->from) {
         memmove(f->bytes, f->bytes + f->from, f->filled - f->from);
@@ -46,7 +46,7 @@ static bool make_way(fingerprint_file *f) {
     return true;
 }
 
-/* Reads until there are `least` bytes that are not yet used, or the file has ended. What is wrong with it is told. */
+/* Reads until there are `least` bytes that are not yet used, or the file has ended. Errors are reported. */
 static doppel_status fingerprints_fill(fingerprint_file *f, size_t least) {
     while (!f->ended && f->filled - f->from < least) {
         if (!make_way(f))
@@ -88,10 +88,10 @@ static doppel_status read_raw(void *user, uint64_t *to, size_t room, size_t *cou
 
 static bool is_digit(char c) {
     unsigned byte = (unsigned char)c;
-    return (byte - '0' < 10) | ((byte | 32) - 'a' < 6); /* without a branch, which random digits would mislead */
+    return (byte - '0' < 10) | ((byte | 32) - 'a' < 6); /* without a branch, which random digits would mispredict */
 }
 
-/* How many hexadecimal digits stand there. */
+/* How many hexadecimal digits `text` begins with. */
 static size_t count_digits(const char *text, size_t length) {
     size_t count = 0;
     while (count < length && is_digit(text[count]))
@@ -99,7 +99,7 @@ static size_t count_digits(const char *text, size_t length) {
     return count;
 }
 
-/* Up to 16 digits as a number; false when one of them is none. */
+/* Up to 16 digits as a number; false when one of them is not a digit. */
 static bool parse_word(const char *text, size_t length, uint64_t *value) {
     bool all = true;
     *value = 0;
@@ -138,7 +138,7 @@ static bool add_name(const fingerprint_file *f, const fingerprint_text *text) {
     return ids_add(f->names, position, (size_t)length);
 }
 
-/* Takes a fingerprint, by its width one word or two, and its name. What is wrong with it is told. */
+/* Takes a fingerprint, by its width one word or two, and its name. Errors are reported. */
 static doppel_status fingerprints_take(fingerprint_file *f, const fingerprint_text *text, uint64_t *to) {
     uint64_t value[2];
     if (!parse_digits(text->digits, text->length, value))
@@ -203,7 +203,7 @@ static doppel_status read_lines(void *user, uint64_t *to, size_t room, size_t *c
 
 /* What a thread writes for a record: this, the digits, then the name if it is wanted, and a line end. */
 typedef struct written_record {
-    uint64_t line; /* 0: no record, but a plain file */
+    uint64_t line; /* 0: not a record, but a plain file */
     size_t length;
 } written_record;
 
@@ -221,7 +221,7 @@ static doppel_status write_record(void *state, const doppel_document *document, 
 static doppel_status hold_record(fingerprint_file *f, const fingerprint_text *text) {
     if (!text->line) {
         message("%s: is not JSONL", f->path);
-        failure_told = true;
+        failure_reported = true;
         return DOPPEL_ERROR_INPUT;
     }
     if (!make_room(&f->held, &f->held_room, f->held_words + 2, sizeof *f->held))
@@ -248,21 +248,21 @@ static doppel_status hold_records(void *user, doppel_slice bytes) {
     return status;
 }
 
-/* Reads all records into `held`; gives the exit code. */
+/* Reads all records into `held`; returns the exit code. */
 static int read_jsonl(fingerprint_file *f) {
     doppel_input_options options = reading_options(f->args);
     doppel_work work = {.user = f, .document = write_record, .emit = hold_records};
     if (!options.text_key)
         options.text_key = "fingerprint";
     options.html_key = options.text_key; /* no pages here */
-    options.strict = true;               /* a record that is left out would shift the positions of those behind it */
+    options.strict = true;               /* a record that is left out would shift the positions of those after it */
     int code = run_paths(&f->path, 1, &options, &work, NULL);
     if (!f->bits)
         f->bits = 64;
     return code;
 }
 
-/* Text is told from numbers by so many bytes: that 64 random numbers are all text happens to nobody. */
+/* Text is told from numbers by this many bytes: 64 random numbers are never all text. */
 #define LOOKED_AT 512
 
 /* ---- what a file is ---- */
@@ -318,7 +318,7 @@ static bool looks_packed(const char *bytes, size_t length) {
     return length > 4 && (!memcmp(bytes, "\x1f\x8b\x08", 3) || !memcmp(bytes, "\x28\xb5\x2f\xfd", 4));
 }
 
-/* What --from says; false when that is nothing. */
+/* The format of --from; false when it is unknown. */
 static bool format_of_option(const cli_args *args, file_format *format) {
     static const char *const names[] = {"", "raw", "hex", "jsonl"};
     const char *from = args_text(args, "from");
@@ -334,7 +334,7 @@ static bool format_of_option(const cli_args *args, file_format *format) {
 
 /* ---- opening ---- */
 
-/* *plain: a file that can be opened again, and read as often as one likes. */
+/* *plain: a regular file, which can be opened and read again. */
 static int open_file(fingerprint_file *f, bool *plain) {
     struct stat about;
     bool is_stdin = !strcmp(f->path, "-");
@@ -351,7 +351,7 @@ static int open_file(fingerprint_file *f, bool *plain) {
     return EXIT_DONE;
 }
 
-/* Tells the format from the content, where neither --from nor the name does. */
+/* Recognises the format by the content, where neither --from nor the name gives it. */
 static int look_inside(fingerprint_file *f, bool plain) {
     doppel_status status = fingerprints_fill(f, LOOKED_AT);
     if (status != DOPPEL_OK)
@@ -367,7 +367,7 @@ static int look_inside(fingerprint_file *f, bool plain) {
     return EXIT_USAGE;
 }
 
-/* The width where nobody says it: that of the first line, or as the name says. */
+/* The width where no option gives it: that of the first line, or as the name says. */
 static int tell_bits(fingerprint_file *f) {
     if (f->bits)
         return EXIT_DONE;

@@ -1,4 +1,5 @@
-/* main.c - doppel COMMAND [options] INPUT... The table of commands is in table.c; each has its own cmd_NAME.c. */
+/* main.c - doppel COMMAND [options] INPUT... The table of commands is in commands.c; each command is a file cmd_NAME.c.
+ */
 #include "commands.h"
 #include "common/help.h"
 #include "common/message.h"
@@ -32,7 +33,7 @@ static int unknown_command(const char *name) {
     return EXIT_USAGE;
 }
 
-/* What stands in place of a command: an option of doppel itself. */
+/* An option of doppel itself, in the place of a command. */
 static int run_option(int argc, char **argv) {
     const char *option = argv[1];
     if (!strcmp(option, "--version") || !strcmp(option, "-V"))

@@ -1,13 +1,14 @@
-/* batch.c - many documents in one request, a line each (NDJSON).
+/* batch.c - many documents in one request, one per line (NDJSON).
  *
- * What comes is kept until there is enough for a worker (256 KiB), which unpacks it, cuts it into lines and gives them
- * to the engine, some hundred at a time; their verdicts go to a spool, which is sent once the body has ended. So a
- * batch of any length takes the memory of a few hundred lines.
+ * The body is buffered until there is enough for a worker (256 KiB), which decompresses it, cuts it into lines and
+ * gives them to the engine, some hundreds at a time; their verdicts go to a spool, which is sent once the body has
+ * ended. So a batch of any length takes the memory of a few hundred lines.
  *
- * What a client can make the server hold is bounded. Before lines go to the engine the spool is looked at: once it is
- * as long as an answer may be, or all spools together are, the answer is cut: it ends with a problem that names the
- * first line that was not worked on, and the rest of the body is read away. So whatever was added is answered. Bad
- * lines cost little to send and much to answer: after BAD_LINES of them, those that follow each other get one line. */
+ * What a client can make the server hold is bounded. Before lines go to the engine, the length of the spool is checked:
+ * once it, or all spools together, are as long as allowed, the answer is cut: it ends with a problem that names the
+ * first line that was not processed, and the rest of the body is read and dropped. So everything that was added is
+ * answered. Bad lines cost little to send and much to answer: after BAD_LINES of them, consecutive ones get one line.
+ */
 #include "common/stored_json.h"
 #include "server/service.h"
 
@@ -15,9 +16,9 @@
 #include <string.h>
 
 enum {
-    ENOUGH = 1 << 18,      /* bytes that a worker is called for */
-    LINES = 512,           /* that the engine gets at a time */
-    LINES_BYTES = 1 << 20, /* unless they are as long as this together */
+    ENOUGH = 1 << 18,      /* bytes that are enough to call a worker */
+    LINES = 512,           /* lines that the engine gets at a time */
+    LINES_BYTES = 1 << 20, /* or fewer, once they have this many bytes together */
     BAD_LINES = 1000,      /* that are answered one by one */
 };
 
@@ -30,7 +31,7 @@ typedef struct line {
     problem why;
 } line;
 
-/* Bad lines that follow each other. */
+/* Consecutive bad lines. */
 typedef struct bad_run {
     uint64_t first, last; /* 0: there is none */
     problem_kind kind;
@@ -38,12 +39,12 @@ typedef struct bad_run {
 
 typedef struct batch {
     bool add;
-    bool broken;      /* what comes cannot be unpacked, which has been told */
-    bool cut;         /* the answer has ended, which has been told */
-    bool skipping;    /* the line is too long, which has been told */
+    bool broken;      /* the body cannot be decompressed, which was reported */
+    bool cut;         /* the answer has ended, which was reported */
+    bool skipping;    /* the line is too long, which was reported */
     text_buffer raw;  /* what came, packed or not */
-    text_buffer held; /* lines, a NUL behind each */
-    size_t begun;     /* where the last one begins, which has no end yet */
+    text_buffer held; /* lines, each with a NUL at its end */
+    size_t begun;     /* where the last line begins, which is not complete yet */
     uint64_t number;  /* of lines so far */
     line lines[LINES];
     size_t count;
@@ -135,7 +136,7 @@ static void write_problem(batch *b, problem *why, uint64_t number, uint64_t last
     text_put(&b->out, "}\n");
 }
 
-/* Answers the bad lines that followed each other, if any did. */
+/* Answers the consecutive bad lines, if there are any. */
 static void end_run(batch *b) {
     problem why = {.kind = b->run.kind};
     if (!b->run.first)
@@ -145,7 +146,7 @@ static void end_run(batch *b) {
     b->run.first = 0;
 }
 
-/* Whose fault it is decides what a client does next: it sends what the server failed at again. */
+/* Whether the client is at fault: it repeats what the server failed at. */
 static bool is_of_client(problem_kind kind) {
     return problems[kind].status < 500;
 }
@@ -186,7 +187,7 @@ static void write_out(request *r) {
     b->out.length = 0;
 }
 
-/* Ends the answer if it, or all of them, are as long as they may be. */
+/* Ends the answer if it, or all answers together, are as long as allowed. */
 static bool cut_if_full(request *r) {
     batch *b = r->batch;
     const service_options *o = &r->service->options;
@@ -241,7 +242,7 @@ static void flush(request *r) {
     atomic_fetch_add(&r->service->metrics.lines, b->count);
     write_out(r);
     b->count = 0;
-    /* What has no end yet moves to the front. */
+    /* The incomplete line moves to the front. */
     if (b->begun)
         memmove(b->held.data, b->held.data + b->begun, b->held.length - b->begun);
     b->held.length -= b->begun;
@@ -256,7 +257,7 @@ static bool is_blank(const char *bytes, size_t length) {
     return !length;
 }
 
-/* A line that is told as it is, without asking the engine: `length` 0. */
+/* A line that is answered without the engine: its `length` is 0. */
 static void add_bad_line(request *r, problem_kind kind, const char *detail) {
     batch *b = r->batch;
     line *l = &b->lines[b->count++];
@@ -288,7 +289,7 @@ static void end_line(request *r) {
         flush(r);
 }
 
-/* What was unpacked. */
+/* What was decompressed. */
 static bool take(void *user, const char *bytes, size_t length) {
     request *r = user;
     batch *b = r->batch;

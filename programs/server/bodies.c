@@ -15,7 +15,7 @@
 
 enum {
     ROOM = 1 << 16,
-    ANY_RATIO = 1 << 20, /* bytes that may come out of how little ever: repetitive bodies that are small do no harm */
+    ANY_RATIO = 1 << 20, /* bytes that may come out at any ratio: small repetitive bodies do no harm */
     GZIP_ONLY = 16 + MAX_WBITS,
     WINDOW_LOG = 23 /* 8 MiB at most for a zstd window, as RFC 8878 asks a server to allow */
 };
@@ -64,7 +64,7 @@ void body_free(body *b) {
     *b = (body){0};
 }
 
-/* One step: unpacks from *bytes into b->room; gives how many bytes came out. */
+/* One step: decompresses from *bytes into b->room; returns how many bytes came out. */
 static body_result gzip_step(body *b, const char **bytes, size_t *length, size_t *out) {
     z_stream *stream = b->state;
     if (b->ended && inflateReset(stream) != Z_OK) /* the next member */
@@ -101,7 +101,7 @@ body_result body_add(body *b, const char *bytes, size_t length,
     b->started = b->started || length;
     if (b->coding == CODING_PLAIN)
         return take(user, bytes, length) ? BODY_FINE : BODY_STOPPED;
-    /* What was unpacked may fill the room exactly, with more to come of bytes that are all taken. */
+    /* The output may fill the buffer exactly, with more to come although all input is taken. */
     while (length || out == ROOM) {
         size_t before = length;
         body_result result =
@@ -144,7 +144,7 @@ void spool_free(spool *s) {
     free(s);
 }
 
-/* A file without a name, or one whose name is gone at once where the file system has no such files. */
+/* A file without a name; where the file system has no such files, one whose name is removed at once. */
 static int open_file(const char *folder) {
     char path[4096];
     int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

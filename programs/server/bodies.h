@@ -1,5 +1,5 @@
-/* bodies.h - the body of a request as it comes (plain, gzip or zstd, unpacked a piece at a time), and an answer that is
- * made before it can be sent (a spool: the first part in memory, the rest in a file that has no name). */
+/* bodies.h - the body of a request as it comes (plain, gzip or zstd, decompressed a piece at a time), and an answer
+ * that is made before it can be sent (a spool: the first part in memory, the rest in a file that has no name). */
 #ifndef SERVER_BODIES_H
 #define SERVER_BODIES_H
 
@@ -16,11 +16,11 @@ typedef enum body_coding { CODING_PLAIN, CODING_GZIP, CODING_ZSTD, CODING_UNKNOW
 typedef struct body {
     body_coding coding;
     void *state;
-    char *room;                /* what was unpacked last */
+    char *room;                /* what was decompressed last */
     bool started;              /* something has come */
     bool ended;                /* the packed data is whole */
     uint64_t packed, unpacked; /* bytes so far */
-    uint64_t max_ratio;        /* of them; 0: any. The first MiB that is unpacked does not count */
+    uint64_t max_ratio;        /* decompressed / compressed; 0: any. The first MiB of output does not count */
 } body;
 
 typedef enum body_result { BODY_FINE, BODY_BROKEN, BODY_TOO_DENSE, BODY_NO_MEMORY, BODY_STOPPED } body_result;
@@ -31,12 +31,12 @@ body_coding body_coding_of(const char *name);
 /* BODY_NO_MEMORY, or BODY_FINE. Free it in any case. */
 body_result body_begin(body *b, body_coding coding);
 
-/* Unpacks a piece, and gives what it holds to `take`, 64 KiB at a time at most; BODY_STOPPED when that gives false,
- * BODY_TOO_DENSE when more comes out than max_ratio allows. */
+/* Decompresses a piece, and gives what it holds to `take`, 64 KiB at a time at most; BODY_STOPPED when that returns
+ * false, BODY_TOO_DENSE when more comes out than max_ratio allows. */
 body_result body_add(body *b, const char *bytes, size_t length,
                      bool (*take)(void *user, const char *bytes, size_t length), void *user);
 
-/* Whether packed data is whole at the end of the body. */
+/* Whether compressed data is complete at the end of the body. */
 bool body_whole(const body *b);
 
 void body_free(body *b);
@@ -51,7 +51,7 @@ typedef struct spool {
     uint64_t length;
     bool failed;
     const char *tmp;
-    atomic_uint_fast64_t *total; /* of all spools: bytes that they hold; NULL: nobody counts */
+    atomic_uint_fast64_t *total; /* bytes that all spools hold together; NULL: not counted */
 } spool;
 
 /* NULL: no memory. `tmp`: where the file goes; borrowed. */
@@ -61,7 +61,7 @@ void spool_free(spool *s);
 /* After a failure nothing more is written, and `failed` is set. */
 void spool_write(spool *s, const char *bytes, size_t length);
 
-/* Reads up to `length` bytes from a place on; 0 at the end, -1 when it cannot. */
+/* Reads up to `length` bytes from a place on; 0 at the end, -1 on failure. */
 long spool_read(spool *s, uint64_t from, char *to, size_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* clients.c - what the server knows of its clients: tokens, how many requests a second, adds that are sent again. */
+/* clients.c - what the server knows of its clients: tokens, request rates, repeated adds. */
 #include "server/clients.h"
 
 #include "common/clock.h"
@@ -40,7 +40,7 @@ static right_kind right_of(const char *name) {
     return RIGHT_NONE;
 }
 
-/* Reads a line; false with what is wrong with it. */
+/* Reads a line; false, with the reason in *wrong. */
 static bool read_line(char *line, token *into, bool *empty, const char **wrong) {
     char *state, *name = strtok_r(line, " \t\r\n", &state);
     *empty = !name || *name == '#';
@@ -152,7 +152,7 @@ right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAM
     return found;
 }
 
-/* ---- how many requests a second ---- */
+/* ---- request rates ---- */
 
 bool limits_open(limits *l, double rate) {
     *l = (limits){.rate = rate};
@@ -170,7 +170,7 @@ void limits_close(limits *l) {
     *l = (limits){0};
 }
 
-/* The bucket of a client, or the one of its row that was not used for the longest time, filled. */
+/* The bucket of a client, or the least recently used one of its row, filled. */
 static limit_bucket *find_bucket(limits *l, uint64_t client, uint64_t now) {
     limit_bucket *row = &l->buckets[client % LIMIT_ROWS * LIMIT_WAYS], *oldest = row;
     for (int i = 0; i < LIMIT_WAYS; i++) {
@@ -203,7 +203,7 @@ bool limits_allow(limits *l, const char *client, uint64_t now, unsigned *retry_a
     return allowed;
 }
 
-/* ---- adds that are sent again ---- */
+/* ---- repeated adds ---- */
 
 enum { ROWS = IDEMPOTENCY_KEYS };
 
@@ -256,7 +256,7 @@ static idempotency_entry *find_entry(idempotency *i, const idempotency_key *key)
     return NULL;
 }
 
-/* Takes an entry out of its row. */
+/* Removes an entry from its row. */
 static void forget(idempotency *i, idempotency_entry *entry) {
     uint32_t *at = row_of(i, &entry->key), number = (uint32_t)(entry - i->entries) + 1;
     while (*at && *at != number)
@@ -267,7 +267,7 @@ static void forget(idempotency *i, idempotency_entry *entry) {
     *entry = (idempotency_entry){0};
 }
 
-/* The place of the oldest entry, which is forgotten. */
+/* Puts a new entry in the place of the oldest one. */
 static void begin_new(idempotency *i, const idempotency_key *key) {
     idempotency_entry *entry = &i->entries[i->place];
     if (i->used == IDEMPOTENCY_KEYS)

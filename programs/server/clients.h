@@ -1,5 +1,5 @@
-/* clients.h - what the server knows of its clients: the tokens that say who may do what, how many requests a second
- * each may send, and the answers to adds that are sent again (Idempotency-Key). */
+/* clients.h - what the server knows of its clients: tokens (who may do what), request rates, and the answers to
+ * repeated adds (Idempotency-Key). */
 #ifndef SERVER_CLIENTS_H
 #define SERVER_CLIENTS_H
 
@@ -12,9 +12,8 @@
 
 /* ---- tokens ----
  *
- * A file of bearer tokens: a line is NAME RIGHT TOKEN, the right one of read, write and admin, each with those before
- * it; # begins a comment. Looking a token up takes the same time whatever was given, and compares it with every one
- * there is. */
+ * A file of bearer tokens: a line is NAME RIGHT TOKEN; the right is read, write or admin, and each includes those
+ * before it; # begins a comment. A lookup takes the same time whatever was given: it compares with every token. */
 
 enum {
     TOKEN_NAME = 32,
@@ -25,7 +24,7 @@ enum {
 typedef struct token {
     char name[TOKEN_NAME];
     right_kind right;
-    unsigned char secret[TOKEN_MOST]; /* zeros behind it */
+    unsigned char secret[TOKEN_MOST]; /* padded with zeros */
 } token;
 
 typedef struct tokens {
@@ -38,17 +37,19 @@ typedef struct tokens {
 void tokens_init(tokens *t);
 void tokens_free(tokens *t);
 
-/* Reads a file, in place of what was there. Complains and gives false when it makes no sense; then nothing changes. */
+/* Reads a file in place of the earlier one. Prints a message and returns false when it is invalid; then nothing
+ * changes. */
 bool tokens_load(tokens *t, const char *path);
 
 /* The right of an Authorization header (NULL: none), and the name of its token. RIGHT_NONE: it has no token, or
- * (*wrong) one that is not known. When none are required, everybody has every right. */
+ * (*wrong) one that is not known. When none are required, every client has every right. */
 right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAME], bool *wrong);
 
-/* ---- how many requests a second ----
+/* ---- request rates ----
  *
- * A bucket a client: it holds as many requests as are allowed in a second, each takes one, and time fills it again. The
- * table has a fixed size; a client whose place is taken by others begins anew, so memory never grows. */
+ * A token bucket per client: it holds as many requests as are allowed in a second, each request takes one, and time
+ * refills it. The table has a fixed size; a client whose place was taken by others starts again with a full bucket, so
+ * memory never grows. */
 
 enum { LIMIT_ROWS = 1024, LIMIT_WAYS = 8 };
 
@@ -69,14 +70,13 @@ typedef struct limits {
 bool limits_open(limits *l, double rate);
 void limits_close(limits *l);
 
-/* Whether a client may go on; else *retry_after is how many seconds it should wait. */
+/* Whether a client may send a request now; else *retry_after is how many seconds it should wait. */
 bool limits_allow(limits *l, const char *client, uint64_t now, unsigned *retry_after);
 
-/* ---- adds that are sent again ----
+/* ---- repeated adds ----
  *
- * An add with the Idempotency-Key of an earlier one gets the answer of the first time. The last so many keys are
- * remembered, with what was sent under each (a hash of it) and what was answered, whoever sent them: a key belongs to a
- * token and an index. */
+ * An add with the Idempotency-Key of an earlier one gets the first answer again. The last IDEMPOTENCY_KEYS keys are
+ * remembered, with a hash of what was sent under each and with the answer. A key belongs to a token and an index. */
 
 enum {
     IDEMPOTENCY_KEYS = 1 << 14, /* each with an answer of a few hundred bytes */
@@ -90,7 +90,7 @@ typedef struct idempotency_key {
 
 typedef struct idempotency_entry {
     idempotency_key key;
-    int status; /* 0: under way */
+    int status; /* 0: in progress */
     uint64_t when;
     char *answer;
     size_t length;
@@ -120,7 +120,7 @@ void idempotency_close(idempotency *i);
 /* The key of a request: its parts (key, token, index) and its body. */
 void idempotency_make(const idempotency *i, const char *const parts[3], doppel_slice body, idempotency_key *key);
 
-/* Begins with a key, or gives what was answered under it. KEY_NEW: end it. */
+/* Begins with a key, or copies the answer that it got. KEY_NEW: call idempotency_end. */
 idempotency_result idempotency_begin(idempotency *i, const idempotency_key *key, int *status, text_buffer *answer);
 
 /* Remembers the answer; status 0: there is none, and the key is free again. */

@@ -74,7 +74,7 @@ static void write_measures(text_buffer *out, const doppel_comparison *m) {
     text_member_bool(out, "sameDigest", m->same_digest);
 }
 
-/* Counts UTF-16 units up to a byte; places have to be asked for in order, unless they go back to 0. */
+/* Counts UTF-16 units up to a byte; places must be given in ascending order, or start again at 0. */
 typedef struct units {
     const char *text;
     uint64_t bytes, units;
@@ -95,7 +95,7 @@ static int by_b(const void *left, const void *right) {
     return ((*a)->b_start > (*b)->b_start) - ((*a)->b_start < (*b)->b_start);
 }
 
-/* Where passages begin and end in B in UTF-16 units, two numbers each; in one walk, though they may cross. */
+/* Where passages begin and end in B in UTF-16 units, two numbers each; in one pass, although they may cross. */
 static uint64_t *units_of_b(const comparison *c) {
     const doppel_passage **order = calloc(c->passages.count + 1, sizeof *order);
     uint64_t *places = calloc(c->passages.count + 1, 2 * sizeof *places);
@@ -163,7 +163,7 @@ static doppel_status take_recipe(request *r, comparison *c, doppel_error *error)
     return status;
 }
 
-/* Edits cost the product of both lengths; longer texts together would keep a worker for seconds. */
+/* Edits cost the product of both lengths; longer texts would occupy a worker for seconds. */
 enum { LONGEST = 4 << 20 };
 
 static void compare(request *r, comparison *c) {
@@ -209,7 +209,7 @@ void handle_compare(request *r) {
 /* ---- search results ---- */
 
 typedef struct folding {
-    const json_value **given; /* the results, as they stand in the body */
+    const json_value **given; /* the results, as in the body */
     doppel_item *items;
     size_t *fold;
     size_t count;
@@ -264,7 +264,7 @@ static void answer_folded(request *r, const folding *f) {
     request_answer(r, 200);
 }
 
-/* A field named folded would stand there twice. */
+/* A field named folded would appear twice. */
 static bool check_names(request *r, const folding *f) {
     for (size_t i = 0; i < f->count; i++)
         if (json_member(&r->json, f->given[i], "folded")) {

@@ -1,4 +1,5 @@
-/* console.c - GET / and /console/NAME: the files of the console, out of the program. No path reaches the file system.
+/* console.c - GET / and /console/NAME: the files of the console, which are part of the program. No path reaches the
+ * file system.
  */
 #include "server/console.h"
 

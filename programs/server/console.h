@@ -12,7 +12,7 @@ typedef struct console_file {
 
 extern const console_file console_files[];
 
-/* What the pages may load: only what this server gives, and pictures they hold themselves. */
+/* What the pages may load: only files of this server, and inline pictures. */
 #define CONSOLE_POLICY                                                                                        \
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " \
     "object-src 'none'"

@@ -1,10 +1,10 @@
-/* describe.c - descriptions of the API, made of its tables: GET /openapi.json (OpenAPI 3.0) and docs/HTTP.md. */
+/* describe.c - descriptions of the API, generated from its tables: GET /openapi.json (OpenAPI 3.0) and docs/HTTP.md. */
 #include "server/service.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a shape is not described yet; notes it. `done` holds the names, with a space around each. */
+/* Whether a shape is not described yet; records its name. `done` holds the names, with a space around each. */
 static bool is_new(const shape_info *shape, text_buffer *done) {
     char name[64];
     snprintf(name, sizeof name, " %s ", shape->name);
@@ -106,7 +106,7 @@ static void write_schema(text_buffer *out, const shape_info *shape) {
         write_field(out, f);
     text_put(out, "}");
     write_required(out, shape);
-    if (shape->kept) { /* what an index keeps beside is a string or a number */
+    if (shape->kept) { /* a field that an index keeps is a string or a number */
         text_member(out, "additionalProperties");
         text_put(out, "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true}");
     } else {
@@ -129,7 +129,7 @@ static void openapi_schemas(text_buffer *out, const shape_info *shape, text_buff
 
 #define INDEX_PATTERN "^[a-z0-9_-]{1,64}$"
 
-/* Whether a list has nothing yet. */
+/* Whether a list is still empty. */
 static bool is_first(const text_buffer *out) {
     return out->length && out->data[out->length - 1] == '[';
 }
@@ -212,7 +212,7 @@ static void write_answer(text_buffer *out, const route_info *r, const answer_inf
     text_put(out, "}}}");
 }
 
-/* Whether a route can answer with a problem that any can. */
+/* Whether a route can answer with a problem of this status that is common to all routes. */
 static bool can(const route_info *r, int status, bool below) {
     for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
         if (r->answers[i].status == status)
@@ -226,7 +226,7 @@ static bool can(const route_info *r, int status, bool below) {
     }
 }
 
-/* Every problem of a status, from one of them on. */
+/* All problems of a status, the first given. */
 static void write_problem(text_buffer *out, const route_info *r, int first) {
     char help[512];
     size_t used = 0;
@@ -271,7 +271,7 @@ static void write_operation(text_buffer *out, const route_info *r, bool below) {
     text_put(out, "}");
 }
 
-/* All methods of the path of a route, unless an earlier one has it. */
+/* All methods of the path of a route, unless an earlier route has the same path. */
 static void write_path(text_buffer *out, const route_info *r, bool below) {
     for (const route_info *earlier = routes; earlier < r; earlier++)
         if (!strcmp(earlier->path, r->path))

@@ -94,7 +94,7 @@ void handle_check(request *r) {
         answer_verdict(r, 200);
 }
 
-/* What was answered to the same add, if it was sent before. */
+/* The answer to the same add, if it was sent before. */
 static bool answered_before(request *r) {
     service *s = r->service;
     if (!r->key_name)

@@ -1,5 +1,5 @@
-/* index_handlers.c - requests about indexes: listed, made, dropped, backed up; what one holds and has done, its largest
- * groups, upkeep; health. */
+/* index_handlers.c - requests about indexes: list, create, drop, back up; statistics, largest groups, upkeep; health.
+ */
 #include "server/service.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static void tell(request *r, index_result result, doppel_status status, const do
     }
 }
 
-/* Whether near content is asked for in one way: by a distance or by a similarity. */
+/* Whether near content is defined in one way: by a distance or by a similarity. */
 static bool check_near(request *r) {
     const json_value *options = r->json.values, *near = json_member(&r->json, options, "near");
     bool similarity = json_member(&r->json, options, "similarity"),
@@ -114,7 +114,7 @@ void handle_drop_index(request *r) {
 
 /* ---- backups ---- */
 
-/* NAME-TIME, a number behind it if there was one in the same second. */
+/* NAME-TIME-NUMBER: the number tells apart backups of the same second. */
 static void name_backup(const index_entry *index, char *to, size_t room) {
     static atomic_uint count;
     char when[32];

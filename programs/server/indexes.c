@@ -1,5 +1,5 @@
-/* indexes.c - the indexes of a server, by name: files of their folder, what an index is made with, from JSON; opening,
- * using, making and dropping them. */
+/* indexes.c - the indexes of a server, by name: the files of their folder; the settings of an index, from JSON;
+ * opening, using, creating and dropping indexes. */
 #include "server/indexes.h"
 
 #include "common/args.h"
@@ -75,7 +75,7 @@ static bool sync_folder(const char *folder) {
     return fine;
 }
 
-/* Writes a file that is whole or absent, and on the disk. */
+/* Writes a file that is complete or absent, and on disk. */
 static doppel_status folder_write(const char *folder, const char *name, const char *ending, doppel_slice bytes,
                                   doppel_error *error) {
     char *path = folder_path(folder, name, ending), *beside = folder_path(folder, name, ".new");
@@ -97,7 +97,7 @@ static doppel_status folder_unlink(const char *folder, const char *name, const c
     return status;
 }
 
-/* Removes a folder with the plain files that are directly in it; others stay, and so it does then. */
+/* Removes a folder with the plain files in it; the folder stays if it has others. */
 static void folder_remove(const char *path) {
     struct dirent *found;
     DIR *folder = opendir(path);
@@ -109,9 +109,9 @@ static void folder_remove(const char *path) {
     rmdir(path);
 }
 
-/* ---- what an index is made with ---- */
+/* ---- settings ---- */
 
-/* The number of a name in a list of choices, divided by |, counted from 1; 0: it is not there. */
+/* The number of a name in a list of choices separated by |, counted from 1; 0: it is not in the list. */
 static int choice_of(const char *choices, doppel_slice name) {
     int number = 1;
     for (const char *at = choices; at; number++) {
@@ -140,7 +140,7 @@ static doppel_switch switch_member(const json *j, const json_value *object, cons
     return value->kind == JSON_TRUE ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_OFF;
 }
 
-/* A string of an object, copied to *place, which moves on; NULL: it has none. */
+/* A string of an object, copied to *place, which is advanced; NULL: it has none. */
 static const char *string_member(const json *j, const json_value *object, const char *key, char **place) {
     const json_value *value = json_member(j, object, key);
     if (!value || value->kind != JSON_STRING)
@@ -181,7 +181,7 @@ bool index_settings(index_entry *entry, doppel_slice bytes, doppel_error *error)
         error->code = DOPPEL_ERROR_STORE;
         snprintf(error->message, sizeof error->message, "the settings of the index are damaged: %s", j.why);
     }
-    /* Strings are never longer than they stand in the JSON, and each has quotes: place for its NUL. */
+    /* Strings are never longer than in the JSON, where each has quotes: room for its NUL. */
     char *place = entry->settings = fine ? malloc(bytes.length + 1) : NULL;
     if (fine && place) {
         const json_value *object = j.values;
@@ -256,7 +256,7 @@ static bool add_entry(indexes *all, index_entry *entry) {
     return true;
 }
 
-/* What the command line says of all indexes. */
+/* Options of the command line that apply to all indexes. */
 static void take_over(index_entry *entry, const index_entry *first) {
     entry->options.group_readable = first->options.group_readable;
     entry->options.clock_settle = first->options.clock_settle;
@@ -272,7 +272,7 @@ static int complain(const char *path, doppel_status status, doppel_error *error)
 }
 
 /* An index that is damaged, or that cannot be opened for another reason, does not keep the others from being served.
- * One that is away does: it may answer soon, and only a new start opens it. */
+ * One whose store does not answer does: it may answer soon, and only a restart opens it. */
 static bool add_unavailable(indexes *all, index_entry *entry, doppel_status status) {
     if (!entry || (status != DOPPEL_ERROR_STORE && status != DOPPEL_ERROR_IO) || !add_entry(all, entry))
         return false;
@@ -299,7 +299,7 @@ static int open_default(indexes *all, const served_index *first) {
     return code;
 }
 
-/* Opens an index of the folder by its settings, which end in .json. */
+/* Opens an index of the folder by its settings, NAME.json. */
 static doppel_status open_other(indexes *all, doppel_slice name, doppel_error *error) {
     index_entry *entry = entry_create(name);
     char *path = NULL;
@@ -440,8 +440,8 @@ void index_stats(index_entry *entry, doppel_engine_stats *stats) {
 
 /* ---- making and dropping ---- */
 
-/* A folder that has no settings beside it: what a creation left that did not come to its end has no documents, and is
- * removed. One with documents has lost its settings: it is left alone. */
+/* A folder that has no settings beside it: one without documents is left from a creation that did not finish, and is
+ * removed. One with documents has lost its settings, and is left alone. */
 static doppel_status clear_leftover(const char *path, doppel_error *error) {
     doppel_engine_options options = {.size = sizeof options, .read_only = true, .must_exist = true};
     doppel_engine *engine = NULL;
@@ -451,7 +451,7 @@ static doppel_status clear_leftover(const char *path, doppel_error *error) {
     free(index);
     if (!index)
         return DOPPEL_ERROR_MEMORY;
-    /* Without it, opening the folder finds out what it is. */
+    /* Without the file, opening the folder finds out what it is. */
     if (!there)
         return DOPPEL_OK;
     doppel_status status = doppel_engine_open(path, &options, &engine, error);
@@ -471,8 +471,8 @@ static doppel_status clear_leftover(const char *path, doppel_error *error) {
     return DOPPEL_ERROR_STORE;
 }
 
-/* Who names a similarity or a distance means that kind of near, whatever the preset says. A folder that is there
- * already keeps the kind it was made with. */
+/* A similarity or a distance implies that kind of near, whatever the preset says. An existing folder keeps the kind it
+ * was created with. */
 static void choose_near(doppel_engine_options *o) {
     if (!o->near && o->similarity > 0)
         o->near = DOPPEL_NEAR_SIMILARITY;
@@ -480,7 +480,7 @@ static void choose_near(doppel_engine_options *o) {
         o->near = DOPPEL_NEAR_DISTANCE;
 }
 
-/* Makes the folder and its settings; the settings come last: an index without them is none. */
+/* Creates the folder and its settings; the settings come last: without them it is not an index. */
 static doppel_status make(indexes *all, index_entry *entry, doppel_slice settings, doppel_error *error) {
     char *path = folder_path(all->folder, entry->name, "");
     doppel_status status = DOPPEL_ERROR_MEMORY;
@@ -528,7 +528,7 @@ index_result indexes_create(indexes *all, doppel_slice name, doppel_slice settin
     return result;
 }
 
-/* Takes an index out of the list, and waits until nobody uses it. NULL: there is none, or it is the default one. */
+/* Takes an index out of the list, and waits until it is not in use. NULL: there is none, or it is the default one. */
 static index_entry *take_out(indexes *all, doppel_slice name, index_result *result) {
     index_entry *entry = NULL;
     pthread_mutex_lock(&all->lock);
@@ -556,7 +556,7 @@ index_result indexes_drop(indexes *all, doppel_slice name, doppel_status *status
     if (entry) {
         char *path = folder_path(all->folder, entry->name, ""),
              *dropped = folder_path(all->folder, entry->name, ".dropped");
-        /* The settings go first: from here on it is no index any more, whatever happens. The name is free again at
+        /* The settings are removed first: from here on it is not an index, whatever happens. The name is free again at
          * once: no other index can be called NAME.dropped. */
         *status = folder_unlink(all->folder, entry->name, ".json", error);
         entry_free(entry);

@@ -1,7 +1,7 @@
 /* indexes.h - the indexes of a server, by name: the default one, and those below the folder of the others.
  *
- * Names are checked before they come near the file system: [a-z0-9_-], at most 64 of them. Index NAME is the folder
- * NAME, and NAME.json beside it holds what it was made with, as it was sent. */
+ * Names are checked before they reach the file system: [a-z0-9_-], at most 64 characters. Index NAME is the folder
+ * NAME, and NAME.json beside it has its settings, as they were sent. */
 #ifndef SERVER_INDEXES_H
 #define SERVER_INDEXES_H
 
@@ -19,7 +19,7 @@ typedef struct index_entry {
     doppel_engine *engine;
     doppel_engine_needs needs;
     store_watch watch;
-    doppel_recipe *recipe; /* its own, where it was made with one by the API */
+    doppel_recipe *recipe; /* its own, if it was created with one through the API */
     doppel_engine_options options;
     char *settings;   /* what the options' strings point into */
     name_list fields; /* of documents, that it keeps */
@@ -33,30 +33,30 @@ typedef struct indexes {
     const char *folder; /* of the others; NULL: there are none */
     index_entry **list; /* the first is the default one */
     size_t count;
-    pthread_mutex_t lock;    /* of the list and of who uses what */
-    pthread_mutex_t changes; /* held by who makes or drops an index */
-    pthread_cond_t idle;     /* nobody uses an index that was dropped */
+    pthread_mutex_t lock;    /* of the list and of the counts of users */
+    pthread_mutex_t changes; /* held while an index is created or dropped */
+    pthread_cond_t idle;     /* an index that was dropped is not in use any more */
 } indexes;
 
-/* Opens the default index and all others. Complains of each that cannot be opened, and gives an exit code when none
+/* Opens the default index and all others. Reports each that cannot be opened, and returns an exit code when none
  * can. */
 int indexes_open(indexes *all, const served_index *first, const char *folder);
 void indexes_close(indexes *all);
 
-/* The index of a name (data NULL: the default one), to be given back; NULL: there is none. */
+/* The index of a name (data NULL: the default one), to be released with indexes_give; NULL: there is none. */
 index_entry *indexes_take(indexes *all, doppel_slice name);
 void indexes_give(indexes *all, index_entry *entry);
 
-/* The n-th index, to be given back; NULL: there are fewer. */
+/* The n-th index, to be released with indexes_give; NULL: there are fewer. */
 index_entry *indexes_at(indexes *all, size_t n);
 
 /* Whether an index does not answer now. */
 bool index_is_away(index_entry *entry);
 /* Whether one of them needs connections, so that requests wait for it. */
 bool indexes_connect(indexes *all);
-/* The server is to stop: requests that wait for an index that is away fail within about a second. */
+/* The server is stopping: requests that wait for a store that does not answer fail within about a second. */
 void indexes_stop_waiting(indexes *all);
-/* What there is to say of an index without waiting for it: its figures may be some seconds old. */
+/* The statistics of an index, without waiting for it: they may be some seconds old. */
 void index_stats(index_entry *entry, doppel_engine_stats *stats);
 
 typedef enum index_result {
@@ -69,16 +69,16 @@ typedef enum index_result {
     INDEX_FAILED
 } index_result;
 
-/* Makes an index with the settings of a JSON object. INDEX_FAILED: *status and *error say why. */
+/* Creates an index with the settings of a JSON object. INDEX_FAILED: *status and *error say why. */
 index_result indexes_create(indexes *all, doppel_slice name, doppel_slice settings, doppel_status *status,
                             doppel_error *error);
 
-/* Forgets an index, with its folder, once nobody uses it. */
+/* Removes an index, with its folder, once it is not in use. */
 index_result indexes_drop(indexes *all, doppel_slice name, doppel_status *status, doppel_error *error);
 
 bool index_name_allowed(doppel_slice name);
 
-/* index_settings.c: the options of an index by a checked JSON object; they point into the entry. False with an error.
+/* The options of an index from a checked JSON object; they point into the entry. False, with an error.
  */
 bool index_settings(index_entry *entry, doppel_slice json, doppel_error *error);
 

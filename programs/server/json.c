@@ -11,7 +11,7 @@ typedef struct json_reader {
     int depth;
 } json_reader;
 
-/* Tells why reading ends here, and gives false. */
+/* Records why reading ends here, and returns false. */
 static bool json_fail(json_reader *r, const char *why) {
     snprintf(r->j->why, sizeof r->j->why, "%s", why);
     r->j->position = (size_t)(r->p - r->start);
@@ -74,7 +74,7 @@ static char *put_utf8(char *to, int32_t c) {
     return to;
 }
 
-/* \uXXXX, and the second half of a pair. r->p stands on the u. */
+/* \uXXXX, and the second half of a surrogate pair. r->p is at the u. */
 static char *unicode_escape(json_reader *r, char *to) {
     int32_t c = hex4(r, r->p + 1);
     if (c < 0) {
@@ -94,7 +94,7 @@ static char *unicode_escape(json_reader *r, char *to) {
     return put_utf8(to, c);
 }
 
-/* An escape; r->p stands behind its backslash. Gives where the text goes on, or NULL. */
+/* An escape; r->p is after its backslash. Returns where the text continues, or NULL. */
 static char *one_escape(json_reader *r, char *to) {
     static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
     const char *found = r->p < r->end && *r->p ? strchr(from, *r->p) : NULL;
@@ -109,7 +109,7 @@ static char *one_escape(json_reader *r, char *to) {
     return NULL;
 }
 
-/* Moves over characters that stand for themselves; false with a reason when one may not stand there. */
+/* Skips characters that need no escape; false, with a reason, at one that is not allowed. */
 static bool plain_run(json_reader *r) {
     while (r->p < r->end && *r->p != '"' && *r->p != '\\') {
         if (*r->p < 0x20)
@@ -127,7 +127,7 @@ static bool escaped_string(json_reader *r, const unsigned char *from, doppel_sli
     json *j = r->j;
     if (!j->held || j->held_room < (size_t)(r->end - r->start)) {
         if (j->held_length)
-            return json_no_memory(r); /* not reached: the first escape makes place for all of them */
+            return json_no_memory(r); /* not reached: the first escape makes room for all of them */
         char *grown = realloc(j->held, (size_t)(r->end - r->start));
         if (!grown)
             return json_no_memory(r);
@@ -152,7 +152,7 @@ static bool escaped_string(json_reader *r, const unsigned char *from, doppel_sli
     return true;
 }
 
-/* Reads a string; r->p stands on its quote. */
+/* Reads a string; r->p is at its opening quote. */
 static bool json_string(json_reader *r, doppel_slice *text) {
     const unsigned char *from = ++r->p;
     if (!plain_run(r))
@@ -249,7 +249,7 @@ static bool read_key(json_reader *r, size_t object, doppel_slice *key) {
     return true;
 }
 
-/* r->p stands behind the opening bracket. */
+/* r->p is after the opening bracket. */
 static bool read_inside(json_reader *r, size_t number, unsigned char closing) {
     doppel_slice key = {NULL, 0};
     skip_space(r);

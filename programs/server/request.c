@@ -1,5 +1,5 @@
-/* request.c - the life of a request, from its head to its answer: its route, who sends it, what it may, its parameters,
- * its body; the work; problems, as application/problem+json (RFC 9457). */
+/* request.c - the life of a request, from its head to its answer: its route, its sender and their rights, its
+ * parameters, its body; the work; problems, as application/problem+json (RFC 9457). */
 #include "server/service.h"
 
 #include "doppel.h"
@@ -69,9 +69,9 @@ bool target_next(char **query, char **name, char **value, bool *broken) {
 /* ---- where it comes from ----
  *
  * A browser lets any page send requests to any server, with the rights of the machine it runs on. What a page cannot
- * change is what the browser says of it: Origin, Sec-Fetch-Site, and the name in Host. So a request that a page of
- * another origin sends is refused, and a server on loopback without tokens is called by the names of loopback alone: a
- * name of a page's own may resolve to loopback, too. --origins are the addresses that it has behind a proxy. */
+ * change is what the browser reports about it: Origin, Sec-Fetch-Site, and the name in Host. So a request that a page
+ * of another origin sends is refused, and a server on loopback without tokens accepts only the names of loopback: a
+ * name that a page controls may resolve to loopback, too. --origins are the server's addresses behind a proxy. */
 
 /* The part HOST:PORT of an address. */
 typedef struct authority {
@@ -120,7 +120,7 @@ static bool read_origin(doppel_slice written, origin *o) {
     return false;
 }
 
-/* Takes the next of a list of origins, separated by commas, off it; false: there is none. */
+/* Takes the next origin off a list, separated by commas; false: there is none. */
 static bool next_origin(const char **list, doppel_slice *written) {
     while (*list && (**list == ',' || **list == ' '))
         ++*list;
@@ -184,14 +184,14 @@ static bool is_called_rightly(request *r, const request_head *head) {
     return false;
 }
 
-/* Whether a page of this origin is one of this server's own. */
+/* Whether a page of this origin comes from this server. */
 static bool is_own(const service *s, const origin *given, const char *host) {
     authority own;
     return host && (given->https || !s->options.tls) && read_authority(doppel_slice_of(host), given->https, &own) &&
            same_authority(&given->at, &own);
 }
 
-/* A link that somebody followed: the page that has it sees nothing of the answer. */
+/* A link that a user followed: the page that contains it sees nothing of the answer. */
 static bool is_link(const request_head *head) {
     const char *mode = head->header(head->user, "Sec-Fetch-Mode"), *to = head->header(head->user, "Sec-Fetch-Dest");
     return (!strcmp(head->method, "GET") || !strcmp(head->method, "HEAD")) && mode && !strcmp(mode, "navigate") && to &&
@@ -391,7 +391,8 @@ static bool size_fits(request *r, const char *length) {
     uint64_t most = r->service->options.max_body;
     if (!length || r->route->body == BODY_LINES || strtoull(length, NULL, 10) <= most)
         return true;
-    /* Up to a limit it is read away, so that a client that sends first and then listens gets the answer. */
+    /* Up to a limit the body is read and dropped, so that a client that sends everything before it reads gets the
+     * answer. */
     r->close = strtoull(length, NULL, 10) > DISCARD_MOST;
     request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %llu bytes", (unsigned long long)most);
     return false;
@@ -402,7 +403,7 @@ static bool expect_body(request *r, const request_head *head) {
     bool any = head->header(head->user, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
     if (!size_fits(r, length))
         return false;
-    /* A form of a page says its type even if it sends nothing. */
+    /* A form of a page has a Content-Type even if it sends nothing. */
     if (r->route->body == BODY_NONE || (r->route->body == BODY_JSON_OPTIONAL && !any && !type))
         return true;
     if (!type_fits(r, type)) {
@@ -506,7 +507,7 @@ static problem_kind kind_of(const index_entry *index, doppel_status status) {
     }
 }
 
-enum { RETRY_AFTER = 1 }; /* seconds; a store that comes back is noticed sooner */
+enum { RETRY_AFTER = 1 }; /* seconds; a store that answers again is noticed sooner */
 
 static const char try_again[] = "try again in a moment; documents may have been added, and are not added twice";
 
@@ -514,7 +515,7 @@ static const char see_log[] = "the server's log says what is wrong; other indexe
 
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error) {
     *p = (problem){.kind = kind_of(index, status)};
-    /* Paths of the machine are none of a client's business: of errors of the store the status is told alone. */
+    /* Clients must not see paths of the machine: of errors of the store only the status is shown. */
     bool tell = p->kind == PROBLEM_BAD_DOCUMENT && error && error->message[0];
     snprintf(p->detail, sizeof p->detail, "%s",
              tell                             ? error->message
@@ -623,7 +624,7 @@ void request_free(request *r) {
 
 /* ---- the body ---- */
 
-/* What was unpacked of a JSON body. */
+/* Takes decompressed bytes of a JSON body. */
 static bool keep(void *user, const char *bytes, size_t length) {
     request *r = user;
     service *s = r->service;
@@ -693,12 +694,12 @@ void request_run(request *r) {
     no_answer(r);
 }
 
-/* Whether its store went away while it stood in the queue. */
+/* Whether its store stopped answering while it was in the queue. */
 static bool is_too_late(request *r) {
     return r->index && !r->batch && index_is_away(r->index);
 }
 
-/* The work of a worker: all there is. */
+/* The work of a worker: everything. */
 void work_on(request **list, size_t count) {
     for (size_t i = 0; i < count; i++) {
         request *r = list[i];

@@ -113,7 +113,7 @@ size_t route_count(void) {
     return sizeof routes / sizeof *routes - 1;
 }
 
-/* The next part of a path, from its slash on, taken off it. */
+/* Takes the next part off a path, from its slash on. */
 static doppel_slice next_part(doppel_slice *path) {
     const char *slash = path->length > 1 ? memchr(path->data + 1, '/', path->length - 1) : NULL;
     doppel_slice part = {path->data, slash ? (size_t)(slash - path->data) : path->length};
@@ -126,7 +126,7 @@ static bool same_part(doppel_slice a, doppel_slice b) {
     return a.length == b.length && !memcmp(a.data, b.data, a.length);
 }
 
-/* Whether a path is that of a template; *open gets what stands in the place of {...}. */
+/* Whether a path is that of a template; *open gets what is in the place of {...}. */
 static bool matches(const char *template, doppel_slice path, doppel_slice *open) {
     doppel_slice rest = {template, strlen(template)};
     while (rest.length && path.length) {
@@ -149,7 +149,7 @@ static unsigned method_bit(const char *method) {
     return 0;
 }
 
-/* Looks for the route of a path; `below`: of what stands behind /v1/indexes/NAME, which is what stands behind /v1. */
+/* Looks for the route of a path; `below`: the path is what follows /v1/indexes/NAME, which matches what follows /v1. */
 static bool look(const char *method, doppel_slice path, bool below, route_match *match) {
     for (const route_info *r = routes; r->method; r++) {
         doppel_slice open = {NULL, 0};

@@ -1,5 +1,5 @@
 /* routes.h - what the server answers to, as data: the one table of routes (routes.c), the shapes of bodies and answers
- * (shapes.c) and the kinds of problems (request.c). Dispatch, validation, /openapi.json and docs/HTTP.md are made of
+ * (shapes.c) and the kinds of problems (request.c). Dispatch, validation, /openapi.json and docs/HTTP.md all come from
  * them. */
 #ifndef SERVER_ROUTES_H
 #define SERVER_ROUTES_H
@@ -12,8 +12,8 @@ typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } rig
 
 typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES } body_kind;
 
-/* Where a request is worked on: in the thread that got it (a worker for large bodies), by a worker, or together with
- * other adds. */
+/* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, or together
+ * with other adds. */
 typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD } run_kind;
 
 /* ---- shapes ---- */
@@ -34,7 +34,7 @@ typedef struct field {
     bool required;
     const char *help;
     const struct shape_info *shape; /* of an object, or of the objects of an array */
-    const char *choices;            /* of a string, divided by | */
+    const char *choices;            /* of a string, separated by | */
     double least, most;             /* of a number; both 0: any from 0 */
     bool whole;                     /* a number without a fraction */
 } field;
@@ -42,7 +42,7 @@ typedef struct field {
 typedef struct shape_info {
     const char *name, *help;
     const field *fields;
-    bool open; /* other fields are allowed, and travel along */
+    bool open; /* other fields are allowed, and passed through */
     bool kept; /* the fields that the index keeps are allowed */
 } shape_info;
 
@@ -99,7 +99,7 @@ extern const problem_info problems[PROBLEM_KINDS];
 typedef struct parameter {
     const char *name; /* NULL ends a list */
     const char *help;
-    const char *choices;   /* divided by |; NULL: a number */
+    const char *choices;   /* separated by |; NULL: a number */
     const char *otherwise; /* NULL: none */
     double least, most;
     bool whole, required;
@@ -107,7 +107,7 @@ typedef struct parameter {
 
 enum { MAX_PARAMETERS = 4, MAX_ANSWERS = 6 };
 
-/* What can be answered beside what every route can (shared_problems). */
+/* Answers of a route besides the problems that every route can have. */
 typedef struct answer_info {
     int status;              /* 0 ends a list */
     const shape_info *shape; /* NULL: not JSON */
@@ -121,7 +121,7 @@ typedef struct route_info {
     right_kind needs;
     body_kind body;
     const shape_info *takes; /* of the body, or of each of its lines */
-    bool of_index;           /* stands below /v1/indexes/{name}, too */
+    bool of_index;           /* is also found below /v1/indexes/{name} */
     run_kind run;
     void (*handle)(struct request *request);
     const char *type; /* of the answer; NULL: application/json */
@@ -132,12 +132,12 @@ typedef struct route_info {
 extern const route_info routes[];
 size_t route_count(void);
 
-/* The parts of a path that a route leaves open, as they stand, still percent-encoded. */
+/* The parts of a path that a route leaves open, still percent-encoded. */
 typedef struct route_match {
     const route_info *route; /* NULL: none */
     doppel_slice index;      /* data NULL: the default one */
     doppel_slice id;
-    unsigned other_methods; /* there is none for this method, but for others: bits of method_names */
+    unsigned other_methods; /* none for this method, but for others: bits by method_names */
 } route_match;
 
 extern const char *const method_names[]; /* NULL ends it */

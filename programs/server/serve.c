@@ -1,5 +1,5 @@
-/* serve.c - doppel serve from its options to its end: what the command line does not say (the environment, a file of
- * INI), what the process gives up once it knows what it needs, the run. */
+/* serve.c - doppel serve from its options to its end: options from the environment and from an INI file, the sandbox,
+ * the run. */
 #include "server/serve.h"
 
 #include "common/listen.h"
@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- options that the command line does not say ---- */
+/* ---- options from the environment and from a file ---- */
 
 /* The option of a name in the table, or NULL; *place is that of its value. */
 static const cli_option *find(const cli_args *args, const char *name, const char ***place) {
@@ -47,7 +47,7 @@ static bool is_word(const char *value, const char *const *words) {
     return false;
 }
 
-/* A copy that the configuration holds. */
+/* A copy that the configuration owns. */
 static const char *hold(serve_config *config, const char *value) {
     char **grown = realloc(config->held, (config->count + 1) * sizeof *grown);
     char *copy = grown ? strdup(value) : NULL;
@@ -67,7 +67,7 @@ void serve_config_free(serve_config *config) {
     *config = (serve_config){0};
 }
 
-/* Whether an option can have this value; complains when it cannot. */
+/* Whether an option can have this value; prints a message when it cannot. */
 static bool fits(const cli_option *option, const char *value, const char *where) {
     uint64_t number;
     bool checked = option->kind == OPTION_COUNT || option->kind == OPTION_SIZE;
@@ -83,7 +83,7 @@ static bool fits(const cli_option *option, const char *value, const char *where)
     return true;
 }
 
-/* Sets an option that was not set yet; false, with a message: it has no such value. */
+/* Sets an option that was not set yet; false, with a message: the value is invalid. */
 static bool set(serve_config *config, const cli_option *option, const char **place, const char *value,
                 const char *where) {
     if (!fits(option, value, where))
@@ -94,7 +94,7 @@ static bool set(serve_config *config, const cli_option *option, const char **pla
     return *place;
 }
 
-/* Whether a place of the index was given, by whoever goes before. */
+/* Whether the place of the index is already given, by a source that takes precedence. */
 static bool has_place(const cli_args *args) {
     return args_text(args, "index") || args_text(args, "store");
 }
@@ -127,10 +127,10 @@ typedef struct reading {
     const cli_args *args;
     const char *path;
     bool told, placed;
-    bool *named; /* by option: the file has it already */
+    bool *named; /* by option: the file already has it */
 } reading;
 
-/* Gives 0 for what makes no sense; the parser tells the line. */
+/* Returns 0 for what is invalid; the parser reports the line. */
 static int take(void *user, const char *section, const char *name, const char *value) {
     reading *r = user;
     const char **place;
@@ -177,7 +177,7 @@ typedef struct needed_folders {
     bool connects; /* to a store */
 } needed_folders;
 
-/* Becomes another user, for good; NULL: stays. Complains and gives false when it cannot. */
+/* Becomes another user, permanently; NULL: stays the same. Prints a message and returns false when it cannot. */
 static bool become_user(const char *name) {
     const struct passwd *user = name ? getpwnam(name) : NULL;
     if (!name)
@@ -314,10 +314,10 @@ static bool confine_calls(bool connects, bool *there) {
     return !code || !*there;
 }
 
-/* Lets this thread and those it starts see no more files than the system's, to read, and these folders; and call
- * nothing that a server of documents has no use for: no other program, no connection to elsewhere (unless it has to),
- * nothing that changes the system. Where the kernel has no such means (Landlock, seccomp) they are left out; *missing
- * names them, or is NULL. False, with a message: it failed. */
+/* Confines this thread, and those it starts, to reading system files, to these folders, and to system calls that a
+ * server of documents needs: no other program, no outgoing connection (unless it has a store), nothing that changes the
+ * system. What the kernel does not support (Landlock, seccomp) is skipped; *missing names it, or is NULL. False, with a
+ * message: it failed. */
 static bool confine(const needed_folders *folders, const char **missing) {
     bool landlock, calls;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
@@ -412,9 +412,9 @@ static void read_options(serving *s, const served_index *index) {
     };
 }
 
-/* ---- what is given up ---- */
+/* ---- the sandbox ---- */
 
-/* A folder as it is from the root; one that is not there yet is made by the engine, in its parent. */
+/* The folder itself, or its parent: a folder that does not exist yet is created there by the engine. */
 static const char *folder_of(char to[4096], const char *path, bool parent) {
     char copy[4096];
     struct stat is;

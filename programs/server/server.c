@@ -1,5 +1,5 @@
-/* server.c - the service on its sockets, by libmicrohttpd: every open connection and what it waits for, requests as
- * they come, answers as responses. */
+/* server.c - the service on its sockets, by libmicrohttpd: open connections and what each waits for, requests as they
+ * arrive, answers as responses. */
 #include "server/server.h"
 
 #include "common/message.h"
@@ -31,7 +31,7 @@ static bool is_late(const connections *all, const connection *c, uint64_t now) {
     }
 }
 
-/* Shuts what is late; its thread finds it at its end, and closes it. */
+/* Shuts down connections that are late; the thread of each sees its end, and closes it. */
 static void look(connections *all) {
     uint64_t now = now_microseconds();
     for (connection *c = all->first; c; c = c->next)
@@ -121,7 +121,7 @@ static void free_spool(void *user) {
     spool_free(user);
 }
 
-/* What is sent belongs to the response from here on. */
+/* The response owns what is sent from here on. */
 static struct MHD_Response *make_response(request *r) {
     struct MHD_Response *response;
     if (r->file) {
@@ -193,11 +193,11 @@ static const char *header(void *user, const char *name) {
     return MHD_lookup_connection_value(user, MHD_HEADER_KIND, name);
 }
 
-/* What could make another server, such as a proxy, see another request here than this one does. */
+/* What could make a proxy see another request here than this server does. */
 typedef struct head_facts {
     int hosts;
     int lengths;  /* headers that say how long the body is */
-    bool unclear; /* a name with a character that none may have, or a body that is not told as it should be */
+    bool unclear; /* a name with a character that is not allowed, or a body whose length is not clear */
 } head_facts;
 
 static enum MHD_Result look_at_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value) {
@@ -210,7 +210,7 @@ static enum MHD_Result look_at_header(void *user, enum MHD_ValueKind kind, const
     return MHD_YES;
 }
 
-/* What is wrong with a head, whatever it asks for; NULL: nothing. */
+/* What is wrong with a head, whatever its route; NULL: nothing. */
 static const char *wrong_with_head(const exchange *x, struct MHD_Connection *from, const char *version) {
     head_facts f = {0};
     bool names_host = !strncmp(version, "HTTP/1.", 7) && version[7] != '0';
@@ -235,7 +235,7 @@ static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const cha
         request_problem(r, PROBLEM_BAD_REQUEST, NULL, "%s", wrong);
     }
     connection_is(x->connection, r->route && r->route->body == BODY_LINES ? PHASE_LINES : PHASE_BODY);
-    /* A body that is too large, or that waits to be asked for, is not read. */
+    /* A body that is too large, or that waits for 100 Continue, is not read. */
     bool asks = header(from, "Expect");
     return r->done && (r->close || asks) ? respond(x->request, from) : MHD_YES;
 }
@@ -286,7 +286,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const
 }
 
 static void wake(request *r) {
-    service *s = r->service; /* the request may be gone behind the next line */
+    service *s = r->service; /* the request may be freed after the next line */
     MHD_resume_connection(r->connection);
     atomic_fetch_sub(&s->handed_over, 1);
 }
@@ -298,7 +298,7 @@ static connection *connection_of(struct MHD_Connection *from) {
     return info ? info->socket_context : NULL;
 }
 
-/* The first line of a request is here: what stands in it is kept as it came. */
+/* The first line of a request is here: its target is kept unchanged. */
 static void *on_target(void *user, const char *target, struct MHD_Connection *from) {
     exchange *x = calloc(1, sizeof *x);
     char *copy = strdup(target);
@@ -352,11 +352,11 @@ static size_t leave_encoded(void *user, struct MHD_Connection *from, char *encod
     return strlen(encoded);
 }
 
-/* ---- a Content-Length that is none ----
+/* ---- an invalid Content-Length ----
  *
- * libmicrohttpd answers it by itself, before anybody is asked, and up to 0.9.75 it writes the head of that answer
- * twice. But it logs a message first: then the one connection of the same thread whose head is here and whose request
- * has not begun is the one in question. It gets the answer that it should get, and its socket takes no other. */
+ * libmicrohttpd answers it by itself, before any callback, and up to 0.9.75 it writes the head of that answer
+ * twice. But it logs a message first: then the connection in question is the one of the same thread whose head has
+ * arrived and whose request has not begun. It gets the right answer here, and its socket is shut down for any other. */
 
 static void answer_bad_length(server *s, connection *c) {
     char head[320], date[64];
@@ -381,7 +381,7 @@ static void answer_bad_length(server *s, connection *c) {
     request_free(r);
 }
 
-/* Reads away what has come of the body: closing a socket that holds unread bytes takes back what was sent. */
+/* Reads and drops what has come of the body: closing a socket with unread bytes would discard what was sent. */
 static void shut_down(int socket) {
     enum { PIECE = 4096, MOST = 256 };
     char piece[PIECE];
@@ -407,7 +407,7 @@ static void on_message(void *user, const char *format, va_list arguments) {
     for (connection *c = s->connections.first; c && !found; c = c->next)
         found = is_past_its_head(c) ? c : NULL;
     pthread_mutex_unlock(&s->connections.lock);
-    if (!found) /* only this thread could take it away meanwhile */
+    if (!found) /* only this thread could have removed it since */
         return;
     connection_is(found, PHASE_BODY);
     if (!s->options.certificate)
@@ -444,7 +444,7 @@ bool server_start(server *s, service *serves, const server_options *options) {
     return s->daemon;
 }
 
-/* Takes the connections that the system has accepted already. */
+/* Takes the connections that the system has already accepted. */
 static void take_waiting(server *s, int listening) {
     struct sockaddr_storage address;
     for (;;) {
@@ -473,10 +473,11 @@ void server_stop(server *s) {
         int listening = MHD_quiesce_daemon(s->daemon);
         if (listening >= 0) {
             take_waiting(s, listening);
-            /* Nobody is let in any more; its number stays taken while threads of the daemon may still use it. */
+            /* No connection is accepted any more; the descriptor stays in use while threads of the daemon may still
+             * read it. */
             dup2(STDERR_FILENO, listening);
         }
-        /* What is on its way counts, too: nothing may be under way for a while. */
+        /* Requests on their way count, too: it waits until nothing was in progress for a while. */
         for (int quiet = 0; quiet < QUIET && now_microseconds() < until; quiet = is_busy(s) ? 0 : quiet + 1)
             usleep(STEP);
         /* No connection may be suspended any more, however long its work takes. */

@@ -1,8 +1,8 @@
 /* server.h - the service on its sockets, by libmicrohttpd.
  *
- * A few threads serve all connections, each with epoll. A request is worked on where it came in if it is quick; else
- * its connection is suspended, a worker does the work, and resumes it. Timeouts that libmicrohttpd does not know (a
- * head or a body that drips in) are kept by a watch over all connections. */
+ * A few threads serve all connections, each with epoll. A quick request is processed in the thread that received it;
+ * else its connection is suspended, and a worker does the work and resumes it. Timeouts that libmicrohttpd does not
+ * have (for a head or a body that trickles in) are enforced by a thread that watches all connections. */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Every open connection, and what it waits for; one that takes too long is shut. */
+/* Open connections, and what each waits for; one that takes too long is shut down. */
 typedef enum connection_phase {
     PHASE_IDLE,  /* for a request to begin */
     PHASE_HEAD,  /* for the rest of its head */
@@ -60,7 +60,7 @@ typedef struct server {
 /* False, with a message: it cannot be started. */
 bool server_start(server *s, service *serves, const server_options *options);
 
-/* Takes no more connections, finishes what was accepted, and ends. */
+/* Accepts no more connections, finishes accepted requests, and ends. */
 void server_stop(server *s);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* ---- threads that work on requests ---- */
 
-/* Takes the first request and those behind it that are of the same index, where several are asked for. */
+/* Takes the first request, and those after it that are of the same index where several are wanted. */
 static size_t take_requests(workers *w, request **list) {
     size_t count = 0;
     request **at = &w->first, *last = NULL;
@@ -88,8 +88,8 @@ void workers_add(workers *w, request *r) {
 
 /* ---- the access log ----
  *
- * A JSON line a request: who, what, how it ended, how long it took. Routes are named as the table has them, so that
- * neither ids nor texts of documents get into the log. */
+ * One JSON line per request: client, route, status, duration. Routes are named as in the table, so that neither ids nor
+ * texts of documents get into the log. */
 
 static bool access_log_open(service *s) {
     const char *path = s->options.access_log;
@@ -283,7 +283,7 @@ void handle_metrics(request *r) {
 /* ---- opened, reloaded, closed ---- */
 
 enum {
-    ADDERS = 2,        /* while one waits for the disk, the other gathers */
+    ADDERS = 2,        /* while one waits for the disk, the other collects adds */
     STORE_WORKERS = 16 /* at least, when they wait for a store rather than for a CPU */
 };
 

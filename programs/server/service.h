@@ -2,7 +2,7 @@
  *
  *     service_open       indexes, tokens, limits, workers
  *     request_create     a request by its head: route, rights, parameters
- *     request_receive    a piece of its body, unpacked; lines are worked on as they come
+ *     request_receive    a piece of its body, decompressed; lines are worked on as they come
  *     request_run        its work, on any thread
  *     request_free       counted, logged, and gone
  *     service_close
@@ -38,7 +38,7 @@ typedef struct metrics {
 
 /* ---- threads that work on requests ----
  *
- * Those that serve connections never wait for a large document, a commit or a backup. Requests stand in one queue,
+ * Those that serve connections never wait for a large document, a commit or a backup. Requests wait in one queue,
  * linked by `next`; each thread takes one, or as many as there are. */
 
 typedef struct workers {
@@ -49,7 +49,7 @@ typedef struct workers {
     pthread_t *threads;
     int count;
     size_t most; /* requests that are taken at once */
-    /* Works on requests, all of one index if there are several, and lets them go on. */
+    /* Works on requests, all of one index if there are several, and resumes them. */
     void (*work)(struct request **list, size_t count);
 } workers;
 
@@ -63,18 +63,18 @@ typedef struct service_options {
     served_index first;  /* the default index */
     const char *indexes; /* the folder of the others; NULL: there are none */
     const char *backups; /* NULL: no backups by the API */
-    const char *tokens;  /* NULL: everybody may do everything */
+    const char *tokens;  /* NULL: every client has all rights */
     const char *access_log;
     const char *tmp;
-    const char *origins;   /* addresses that it has behind a proxy, separated by commas; NULL: none */
+    const char *origins;   /* the server's addresses behind a proxy, separated by commas; NULL: none */
     bool tls;              /* it serves TLS by itself */
-    bool local_only;       /* the name a client calls it by has to be one of this machine */
-    uint64_t max_body;     /* bytes, unpacked; of a batch: of a line */
+    bool local_only;       /* the Host header must name this machine */
+    uint64_t max_body;     /* bytes, decompressed; of a batch: of a line */
     uint64_t max_buffered; /* bytes of bodies that are held at a time */
-    uint64_t max_ratio;    /* of what a packed body unpacks to, and itself; 0: any */
-    uint64_t max_answer;   /* bytes of the answer of a batch, 0: any; what the lines under way add may exceed it */
-    uint64_t max_spooled;  /* bytes of such answers that are held at a time, likewise */
-    uint64_t rate;         /* requests a second and client; 0: any */
+    uint64_t max_ratio;    /* decompressed / compressed size of a body; 0: any */
+    uint64_t max_answer;   /* bytes of the answer of a batch, 0: any; lines in progress may exceed it */
+    uint64_t max_spooled;  /* bytes of all such answers at a time, likewise */
+    uint64_t rate;         /* requests per second and client; 0: any */
     int threads;
 } service_options;
 
@@ -92,16 +92,16 @@ typedef struct service {
     pthread_mutex_t log_lock;
     atomic_bool draining;    /* it is about to stop */
     atomic_uint handed_over; /* requests that workers have */
-    /* Lets a request go on whose work a worker has done; NULL: nobody waits. */
+    /* Resumes a request whose work a worker has done; NULL: nothing waits for it. */
     void (*wake)(struct request *request);
 } service;
 
-/* Complains and gives an exit code when it cannot. Close it in any case. */
+/* Prints a message and returns an exit code when it cannot. Close it in any case. */
 int service_open(service *s, const service_options *options);
 void service_close(service *s);
-/* Says on stderr what is wrong with an index; a client is not told. */
+/* Reports on stderr what is wrong with an index; clients do not see it. */
 void service_complain(service *s, doppel_status status, const doppel_error *error);
-/* Reads tokens again, and opens the log again; what cannot be read stays as it was. */
+/* Reloads the tokens and reopens the log; what cannot be read stays as it was. */
 void service_reload(service *s);
 
 /* The head of a request, as it came. */
@@ -119,20 +119,20 @@ typedef struct request {
     struct service *service;
     const route_info *route; /* NULL: none */
     index_entry *index;      /* held; NULL: not of an index */
-    char *id;                /* what stands in the path, decoded */
+    char *id;                /* from the path, decoded */
     size_t id_length;
     doppel_slice index_name; /* in the path */
     const char *given[MAX_PARAMETERS];
     char *target; /* what ids and parameters point into */
     char client[64];
-    char token[TOKEN_NAME]; /* the name of the one it showed */
+    char token[TOKEN_NAME]; /* the name of the token it came with */
     right_kind right;
-    bool wrong_token; /* it showed one that is not known */
-    /* What comes. */
+    bool wrong_token; /* it came with an unknown token */
+    /* What is received. */
     uint64_t began;    /* microseconds */
     uint64_t received; /* bytes, as they came */
     body body;
-    text_buffer content; /* JSON, unpacked */
+    text_buffer content; /* JSON, decompressed */
     size_t buffered;     /* of it, what is counted */
     json json;
     struct batch *batch; /* of lines */
@@ -143,9 +143,9 @@ typedef struct request {
     char *key_name; /* Idempotency-Key */
     idempotency_key key;
     bool has_key; /* it is begun, and to be ended */
-    /* What goes. */
+    /* What is sent. */
     bool done, failed; /* there is an answer; it is a problem */
-    bool close;        /* the connection cannot go on behind the answer */
+    bool close;        /* the connection cannot continue after the answer */
     bool drop;         /* nor can it wait for the answer */
     int status;
     const char *type;
@@ -163,27 +163,27 @@ typedef struct request {
 
 enum {
     QUICK_BODY = 1 << 16,   /* larger bodies are a worker's */
-    DISCARD_MOST = 64 << 20 /* of a body that nobody wants */
+    DISCARD_MOST = 64 << 20 /* bytes of a body that is not needed */
 };
 
-/* NULL: no memory. Check `done` after it: then the body is of no interest. */
+/* NULL: no memory. Check `done` afterwards: then the body is not needed. */
 request *request_create(service *s, const request_head *head);
 /* Whether each of a list of origins (NULL: none) is one; else *wrong is the first that is not. */
 bool origins_allowed(const char *list, doppel_slice *wrong);
 /* True: a worker has to run request->work before more can come. */
 bool request_receive(request *r, const char *bytes, size_t length);
-/* The body is here. Gives how the rest is to be done; RUN_QUICK: by request_run, now. */
+/* The body is complete. Returns how to go on; RUN_QUICK: call request_run now. */
 run_kind request_received(request *r);
-/* Works on the request in this thread, adds too, until it is done. */
+/* Processes the request in this thread, adds included. */
 void request_run(request *r);
-/* Lets a worker do it; then `wake` is called. */
+/* Hands it to a worker; then `wake` is called. */
 void request_hand_over(request *r, run_kind run);
 void request_free(request *r);
 /* What workers and adders do with requests. */
 void work_on(request **list, size_t count);
 void work_on_adds(request **list, size_t count);
 
-/* The value of a parameter, as it was given or by its default. */
+/* The value of a parameter, or its default. */
 double request_number(const request *r, const char *name);
 const char *request_choice(const request *r, const char *name);
 
@@ -195,11 +195,12 @@ void request_answer(request *r, int status);
 
 /* ---- the target of a request: path and query, percent-encoded ---- */
 
-/* Decodes percent-encoding in place, and + as a space in a query; gives the length, or SIZE_MAX when an escape is
+/* Decodes percent-encoding in place, and + as a space in a query; returns the length, or SIZE_MAX when an escape is
  * broken. */
 size_t target_decode(char *bytes, size_t length, bool query);
 
-/* The next NAME=VALUE of a query, decoded in place, NUL behind each; false at the end. *broken: an escape is. */
+/* The next NAME=VALUE of a query, decoded in place, each with a NUL at its end; false at the end. *broken: an escape is
+ * invalid. */
 bool target_next(char **query, char **name, char **value, bool *broken);
 
 /* ---- problems ---- */
@@ -211,21 +212,21 @@ typedef struct problem {
     char detail[640];
 } problem;
 
-/* Makes a problem of the request's answer, in place of what was there. `pointer` (NULL: none) says where in the body.
+/* Makes a problem of the request's answer, replacing what was there. `pointer` (NULL: none) says where in the body.
  */
 void request_problem(request *r, problem_kind kind, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The store of the request's index does not answer, or what it answers is not good enough. */
+/* The store of the request's index does not answer, or refuses writes. */
 void request_away(request *r);
 /* Of an index that is damaged or cannot be opened: 503. */
 void request_unavailable(request *r);
 /* The same for an error of the library. */
 void request_error(request *r, doppel_status status, const doppel_error *error);
-/* The same of upkeep, which not every kind of index takes: 501 then, with what the engine says of it. */
+/* The same for upkeep, which not every kind of index supports: 501 then, with the engine's message. */
 void request_refused(request *r, doppel_status status, const doppel_error *error);
 
 void problem_write(text_buffer *out, const problem *p);
-/* `index` (NULL: none) is the one that was asked. */
+/* `index` (NULL: none) is the index of the request. */
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error);
 
 /* ---- shapes (shapes.c) ---- */
@@ -275,13 +276,13 @@ void handle_console(request *r);
 
 /* ---- adds (documents.c) ---- */
 
-/* Adds what a list of requests of one index ask for, all in one commit. */
+/* Adds the documents of requests of one index, all in one commit. */
 void add_together(request **list, size_t count);
 
 /* ---- batches (batch.c) ---- */
 
 bool batch_begin(request *r);
-/* Keeps what came. True: there is enough for a worker to run request->work. */
+/* Buffers a piece of the body. True: there is enough for a worker to run request->work. */
 bool batch_receive(request *r, const char *bytes, size_t length);
 void batch_free(struct batch *b);
 

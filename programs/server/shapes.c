@@ -1,5 +1,5 @@
-/* shapes.c - the shapes of bodies and answers, field by field; and whether JSON has the shape that a route takes:
- * fields that are unknown, missing or of another kind are named, with their place. */
+/* shapes.c - the shapes of bodies and answers, field by field; and the check of JSON against the shape of a route:
+ * fields that are unknown, missing or of another kind are reported, with their place. */
 #include "server/routes.h"
 
 #include "server/service.h"
@@ -256,7 +256,7 @@ static const field stats_fields[] = {
     {"similarity", ANY_NUMBER, .required = true, .help = "of at least"},
     {"sample", NUMBER_OR_NULL, .required = true, .help = "hashes that are kept of a document; null: all",
      .whole = true},
-    COUNT("distance", "of at most so many bits"),
+    COUNT("distance", "of at most this many bits"),
     COUNT("minWords", "documents with fewer are near only if their words are the same"),
     {"titles", ANY_BOOL, .required = true, .help = "whether titles count"},
     {"titleSimilarity", ANY_NUMBER, .required = true, .help = "of at least"},

@@ -1,4 +1,4 @@
-/* batch.c - records of a topic, read: pages, tombstones, and what is neither. */
+/* batch.c - records of a topic, parsed: pages, tombstones, and bad records. */
 #include "stream/batch.h"
 
 #include <stdio.h>
@@ -51,12 +51,13 @@ void record_is_bad(record *r, const char *why) {
     r->why = strdup(why);
 }
 
-/* The reader repairs what is no UTF-8; here that is an error, as the record goes on as it stands. */
+/* The reader repairs invalid UTF-8; here that is an error, as the record is passed on unchanged. */
 static bool was_repaired(const doppel_document *document, const rd_kafka_message_t *m) {
     return document->record.length != m->len || memcmp(document->record.data, m->payload, m->len) != 0;
 }
 
-/* Letters and digits of ASCII are in words, whatever the recipe; of anything else a fingerprint tells. */
+/* ASCII letters and digits are parts of words in every recipe; for anything else the fingerprint shows whether there
+ * are words. */
 static bool has_words(const doppel_document *page) {
     for (size_t i = 0; i < page->text.length; i++) {
         char c = page->text.data[i];
@@ -79,7 +80,7 @@ void reading_open(reading *r, const doppel_input_options *input, size_t max_reco
     r->input.extra_count = count;
 }
 
-/* What makes a record that could be read no page; NULL: nothing. */
+/* Why a record that could be parsed is not a page; NULL: it is one. */
 static const char *find_fault(const record *r, const reading *how) {
     const doppel_document *page = r->document;
     if (was_repaired(page, r->message))

@@ -11,7 +11,7 @@ enum { ORIGIN_ROOM = 296 };
 
 typedef enum record_kind {
     RECORD_PAGE,
-    RECORD_TOMBSTONE, /* no value: the document that is called like the key is to be forgotten */
+    RECORD_TOMBSTONE, /* no value: the document whose id is the key is to be removed */
     RECORD_BAD
 } record_kind;
 
@@ -19,7 +19,7 @@ typedef struct record {
     rd_kafka_message_t *message;
     doppel_document *document; /* of a page; its id may be the record's key */
     record_kind kind;
-    char *why;    /* what is bad; NULL: no memory to say it */
+    char *why;    /* why it is bad; NULL: no memory for the reason */
     size_t item;  /* of a page: its place among the batch's items */
     bool without; /* it is bad, or has no text */
     char origin[ORIGIN_ROOM];
@@ -31,9 +31,9 @@ typedef struct batch {
     size_t bytes;   /* of values and keys */
     uint64_t begun; /* when the first came, in microseconds */
     uint64_t last;  /* when the last came */
-    size_t without; /* records that are bad, or pages without a text: for the judgement of the first ones */
+    size_t without; /* records that are bad, or pages without a text: for judging the first records */
     bool ends;      /* no more come: the topics are at their end */
-    /* What is asked of the engine; places as there is room for records. */
+    /* What the engine is given; as many places as for records. */
     doppel_item *items;
     doppel_verdict *verdicts;
     doppel_error *errors;
@@ -43,11 +43,11 @@ typedef struct batch {
 batch *stream_batch_create(size_t room); /* NULL: no memory */
 void stream_batch_free(batch *b);
 
-/* Empties it; the messages are given back. */
+/* Empties it, and frees the messages. */
 void stream_batch_clear(batch *b);
 
-/* How records are read: as doppel_input_options say, with the id once more behind the other extra keys, where an id
- * that is none can be seen. */
+/* How records are read: as doppel_input_options say, with the id once more after the other extra keys, where an invalid
+ * id can be seen. */
 typedef struct reading {
     doppel_input_options input;
     const char *keys[16]; /* as many as a reader takes */
@@ -57,10 +57,10 @@ typedef struct reading {
 
 void reading_open(reading *r, const doppel_input_options *input, size_t max_record);
 
-/* Reads a message, which is the batch's from now on. There is room. */
+/* Adds a message, which the batch owns from now on. There must be room. */
 void stream_batch_add(batch *b, rd_kafka_message_t *message, const reading *how);
 
-/* Makes a record a bad one, with the reason. */
+/* Marks a record as bad, with the reason. */
 void record_is_bad(record *r, const char *why);
 
 #endif

@@ -55,7 +55,7 @@ static bool set_all(rd_kafka_conf_t *conf, const setting *settings) {
     return good;
 }
 
-/* What fails is in the log, or comes back from calls. */
+/* Failures are in the log, or returned by calls. */
 static void on_client_error(rd_kafka_t *client, int code, const char *why, void *user) {
     (void)client, (void)code, (void)why, (void)user;
 }
@@ -98,8 +98,8 @@ static void name_uniquely(stream *s) {
              chance[1]);
 }
 
-/* What makes a folder another one than any folder that is called alike, on this machine or another, as long as machines
- * run: the machine's start, the device, the file. */
+/* What tells a folder from any other, on this machine or another, until a reboot: the machine's boot id, the device,
+ * the inode. */
 static bool name_folder(const char *path, char *name, size_t room) {
     char boot[64] = "";
     struct stat is;
@@ -113,11 +113,11 @@ static bool name_folder(const char *path, char *name, size_t room) {
     return known;
 }
 
-/* Who may read a partition, and whose offsets count, the group's generation decides: a worker that was replaced cannot
- * commit, whatever its transactions are called. The name is there so that what a former self has left open ends at
- * once, and not only with its time: it has to be the same after a restart, where it can be, and nobody else's.
- * --instance says it, or the folder, which one process holds at a time. Of workers that share a store and have no
- * names, each takes one by chance. */
+/* The generation of the consumer group decides who may read a partition and whose offsets count: a worker that was
+ * replaced cannot commit, whatever its transactional id is. The id is there so that a restarted worker ends at once the
+ * transaction it left open, instead of waiting for its timeout: it must be the same after a restart, where possible,
+ * and must not be used by another process. It comes from --instance, or from the folder, which one process has open at
+ * a time. Workers that share a store and have no names take random ones. */
 static void name_transactions(stream *s) {
     const char *instance = s->settings.instance;
     char folder[128];
@@ -143,7 +143,7 @@ static void on_delivered(rd_kafka_t *producer, const rd_kafka_message_t *m, void
 
 /* Until the brokers answer, or it is stopped. */
 static bool begin_transactions(stream *s) {
-    enum { STEP = 1000, TOLD = 5 }; /* ms; of so many tries one is told */
+    enum { STEP = 1000, TOLD = 5 }; /* ms; one of this many tries is reported */
     for (unsigned tries = 1;; tries++) {
         rd_kafka_error_t *error = rd_kafka_init_transactions(s->producer, STEP);
         bool again = error && rd_kafka_error_is_retriable(error);
@@ -212,8 +212,8 @@ static rd_kafka_resp_err_t ask_for_topic(stream *s, const char *name) {
     return code;
 }
 
-/* Whether the brokers have a topic. Where they make topics by themselves they begin with it when they are asked, and do
- * not know it until it is made: they are asked until `limit`, in microseconds. */
+/* Whether the brokers have a topic. Where they create topics automatically, they begin when they are asked for one, and
+ * do not know it until it exists: they are asked until `limit`, in microseconds. */
 static bool has_topic(stream *s, const char *name, uint64_t limit) {
     enum { PAUSE = 50000 }; /* microseconds */
     rd_kafka_resp_err_t code = ask_for_topic(s, name);
@@ -232,7 +232,7 @@ static bool has_topic(stream *s, const char *name, uint64_t limit) {
 }
 
 static bool has_topics(stream *s) {
-    enum { MAKING = 5000000 }; /* microseconds that topics may take to be made: it takes some tenths of a second */
+    enum { MAKING = 5000000 }; /* microseconds that creating topics may take: it takes some tenths of a second */
     uint64_t limit = now_microseconds() + MAKING;
     bool good = true;
     for (size_t i = 0; i < s->settings.in_count; i++)

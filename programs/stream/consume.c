@@ -1,9 +1,9 @@
-/* consume.c - records from Kafka: partitions that come and go, and the way back to what is committed; records taken,
- * read and handed to the worker in batches.
+/* consume.c - records from Kafka: partitions that are assigned and revoked, the return to the committed offsets;
+ * records polled, parsed and handed to the worker in batches.
  *
- * All partitions are handed out anew each time a worker comes or goes (the eager protocol): every assignment begins at
- * what is committed, there is no state to carry over, and one rule holds for a rebalance and for a transaction that was
- * taken back.
+ * All partitions are reassigned each time a worker comes or goes (the eager protocol): every assignment begins at the
+ * committed offsets, there is no state to carry over, and one rule holds for a rebalance and for an aborted
+ * transaction.
  *
  * A batch goes as soon as the worker has nothing to do and its first record has waited for --wait; while the worker is
  * busy it grows, up to --batch records. So batches are small when little comes, and large when much does. */
@@ -17,9 +17,9 @@ static rd_kafka_topic_partition_t *find(rd_kafka_topic_partition_list_t *list, c
     return rd_kafka_topic_partition_list_find(list, rd_kafka_topic_name(m->rkt), m->partition);
 }
 
-/* ---- where it stands ---- */
+/* ---- positions ---- */
 
-/* of each message that is taken */
+/* for each message that is polled */
 static void note_position(stream *s, const rd_kafka_message_t *m) {
     pthread_mutex_lock(&s->lock);
     if (!find(s->positions, m))
@@ -55,7 +55,7 @@ static void find_ends(stream *s, const rd_kafka_topic_partition_list_t *partitio
         int64_t low, high;
         at->opaque = NULL;
         at->offset = rd_kafka_query_watermark_offsets(s->consumer, at->topic, at->partition, &low, &high, PATIENCE)
-                         ? INT64_MAX /* its end will be told */
+                         ? INT64_MAX /* librdkafka will report its end */
                          : high;
     }
 }
@@ -68,7 +68,7 @@ static void assign(stream *s, const rd_kafka_topic_partition_list_t *partitions)
         message("partitions cannot be assigned: %s", rd_kafka_err2str(code));
 }
 
-/* Partitions stay paused when they are given back and come again, so that they are resumed before. */
+/* Partitions stay paused when they are revoked and assigned again, so they are resumed first. */
 static void resume_all(stream *s) {
     if (!s->paused)
         return;
@@ -83,8 +83,8 @@ static void pause_all(stream *s) {
         rd_kafka_pause_partitions(s->consumer, s->paused);
 }
 
-/* Once the group has thrown this worker out, its client says that it is of no generation, and then the brokers ask no
- * questions: what counts is what it was when the partitions were assigned. */
+/* Once the group has removed this worker, its client reports no generation, and the brokers would not check it: so the
+ * generation at the time of the assignment is used. */
 static void take_generation(stream *s) {
     if (s->generation)
         rd_kafka_consumer_group_metadata_destroy(s->generation);
@@ -127,7 +127,7 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
     assign(s, NULL);
 }
 
-/* The partitions, with what is committed of each; NULL: that is not known now. */
+/* The partitions with their committed offsets; NULL: not known now. */
 static rd_kafka_topic_partition_list_t *committed(stream *s) {
     enum { PATIENCE = 5000 }; /* ms */
     rd_kafka_topic_partition_list_t *all = NULL;
@@ -144,7 +144,7 @@ static rd_kafka_topic_partition_list_t *committed(stream *s) {
     return NULL;
 }
 
-/* What is committed counts, as the worker may not have heard how its last transaction ended; where nothing is yet, the
+/* The committed offsets count, as the worker may not know how its last transaction ended; where there are none yet, the
  * first record that was read. */
 static void go_back(stream *s) {
     wait_until_idle(s);
@@ -171,10 +171,11 @@ static void go_back(stream *s) {
 
 /* ---- taking records ---- */
 
-/* A batch of so many bytes waits for no more. */
+/* A batch of this many bytes does not wait for more. */
 #define MOST_BYTES ((size_t)32 << 20)
 
-/* Records are read while the worker is busy; then it is looked after so often. */
+/* How long a poll waits: while no record is there, and while a batch is being gathered; how long the worker may keep a
+ * batch waiting; how long after its last record a doubtful batch waits for more. */
 enum { IDLE = 100, BUSY = 2, PATIENCE = 5000, QUIET = 1000 }; /* ms */
 
 static void tell_error(const rd_kafka_message_t *m) {
@@ -199,8 +200,8 @@ static void take(stream *s, rd_kafka_message_t *m) {
     rd_kafka_message_destroy(m);
 }
 
-/* Whether a batch looks as if the worker had been told wrong fields: then it waits for as many records as are judged,
- * as long as they come. */
+/* Whether a batch looks as if the worker had been given wrong field names: then it waits until STREAM_JUDGED records
+ * are there, as long as more come. */
 static bool is_doubtful(const stream *s) {
     const batch *b = s->gathering;
     return s->job->input.refuse_bad && atomic_load(&s->judged) + b->count < STREAM_JUDGED &&
@@ -216,7 +217,7 @@ static bool is_due(const stream *s) {
     return now_microseconds() - b->begun >= s->settings.wait * 1000ull || all_ended(s);
 }
 
-/* Whether something is to be done beside taking records. */
+/* Whether there is something to do besides polling. */
 static bool is_disturbed(stream *s) {
     if (stream_stop)
         return true;
@@ -226,7 +227,7 @@ static bool is_disturbed(stream *s) {
     return disturbed;
 }
 
-/* Until a batch is due, or all is at its end. */
+/* Polls until a batch is due, or all topics are at their end. */
 static void gather(stream *s) {
     for (unsigned taken = 0;; taken++) {
         rd_kafka_message_t *m = rd_kafka_consumer_poll(s->consumer, s->gathering->count ? BUSY : IDLE);
@@ -243,7 +244,7 @@ static void gather(stream *s) {
 
 /* ---- handing over ---- */
 
-/* Waits for a place, for so many milliseconds. The lock is held. */
+/* Waits for a place, for at most this long. The lock is held. */
 static bool wait_for_place(stream *s, unsigned milliseconds) {
     struct timespec until = milliseconds_from_now((long)milliseconds);
     int code = 0;
@@ -252,15 +253,15 @@ static bool wait_for_place(stream *s, unsigned milliseconds) {
     return !s->queued && s->spare;
 }
 
-/* There is no room for a record that came: all that is not committed is read once more. */
+/* There is no room for a record that came: everything that is not committed is read again. */
 static void read_again(stream *s) {
     pthread_mutex_lock(&s->lock);
     s->rewind = true;
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The worker is held up: the group must hear from this one all the same, and no more records are wanted. False: the
- * batch was let go meanwhile. */
+/* The worker is busy: this member must still poll for its group, and no more records are wanted. False: the batch was
+ * dropped in the meantime. */
 static bool hold_on(stream *s) {
     bool place = false;
     pause_all(s);

@@ -1,12 +1,11 @@
-/* engine_calls.c - the engine asked, again and again while its index does not answer.
+/* engine_calls.c - calls of the engine, repeated while its index does not answer.
  *
- * An index that is away (DOPPEL_ERROR_AWAY), or whose disk fails (DOPPEL_ERROR_IO), is waited for as long as it takes,
- * and one that refuses as a whole
- * (DOPPEL_ERROR_STORE: a wrong password, a missing right) as well: every page would fail. An index that answers, and
- * fails for some records only, is damaged where these belong. To wait for that would hold up a partition for ever, and
- * to pass them on would call pages new that are not. After TRIES attempts such records go to the dead letters, with the
- * reason; without a topic for those, or when MOST_DAMAGED in a row fail, the worker ends: nothing is lost, as nothing
- * of it is committed. */
+ * The worker waits for an index that does not answer (DOPPEL_ERROR_AWAY), whose disk fails (DOPPEL_ERROR_IO) or that
+ * refuses everything (DOPPEL_ERROR_STORE: a wrong password, a missing right) as long as it takes: every page would
+ * fail. An index that answers, but fails for some records, is damaged where these belong. Waiting would block a
+ * partition for ever, and passing them on would call known pages new. After TRIES attempts such records go to the dead
+ * letters, with the reason; without a topic for those, or when MOST_DAMAGED in a row fail, the worker ends: nothing is
+ * lost, as nothing of it is committed. */
 #include "common/message.h"
 #include "stream/parts.h"
 
@@ -16,7 +15,7 @@
 
 enum { TRIES = 4, MOST_DAMAGED = 100 };
 
-/* Waits before something is tried again: 0.2 s, twice as long each time, up to 10 s. False: it is not to be tried. */
+/* Waits before something is tried again: 0.2 s, twice as long each time, up to 10 s. False: stop trying. */
 static bool wait_to_try(stream *s, unsigned tries) {
     enum { STEP = 50000, FIRST = 4, MOST = 200 };
     unsigned steps = tries < 6 ? (unsigned)FIRST << tries : MOST;
@@ -29,12 +28,12 @@ static bool wait_to_try(stream *s, unsigned tries) {
     return true;
 }
 
-/* Whether an error is one that may pass. */
+/* Whether an error may be temporary. */
 static bool may_pass(doppel_status status) {
     return status == DOPPEL_ERROR_STORE || status == DOPPEL_ERROR_IO || status == DOPPEL_ERROR_AWAY;
 }
 
-/* Whether the index as a whole answers: it is asked for a document that nobody has. */
+/* Whether the index as a whole answers: it is asked for a document that no index has. */
 static bool index_answers(stream *s) {
     static const char name[] = "doppel:is-it-there";
     doppel_stored_list list = {0};
@@ -44,8 +43,8 @@ static bool index_answers(stream *s) {
     return status == DOPPEL_OK;
 }
 
-/* The index has failed; *tries counts. OUTCOME_DONE: once more, or, if *damaged, never again: the index works, and is
- * damaged where the record belongs. OUTCOME_AGAIN: the worker is to stop, or to give its partitions back. */
+/* The index has failed; *tries counts. OUTCOME_DONE: try again, or, if *damaged, never again: the index works, and is
+ * damaged where the record belongs. OUTCOME_AGAIN: the worker has to stop, or its partitions are revoked. */
 static outcome index_failed(stream *s, doppel_status status, const doppel_error *error, unsigned *tries,
                             bool *damaged) {
     *damaged = false;
@@ -103,7 +102,7 @@ outcome add_alone(stream *s, batch *b, record *r, unsigned tries) {
     }
 }
 
-/* All pages at once. *alone: the index is damaged where one of them belongs, and each is to be asked about alone. */
+/* All pages at once. *alone: the index is damaged where one of them belongs, and each has to be added alone. */
 static outcome add_together(stream *s, batch *b, size_t first, size_t count, bool *alone) {
     unsigned tries = 0;
     for (*alone = false;;) {
@@ -143,7 +142,7 @@ outcome add_pages(stream *s, batch *b, size_t from, size_t to) {
     return o;
 }
 
-/* ---- other questions; where the index is damaged, they leave it to the add ---- */
+/* ---- other calls; where the index is damaged, they leave it to the add ---- */
 
 outcome forget(stream *s, record *r, doppel_slice id) {
     unsigned tries = 0;

@@ -21,7 +21,7 @@ typedef enum counted {
     COUNT_BY_CONTENT,
     COUNT_BY_TITLE,
     COUNT_DEAD_LETTERS,
-    COUNT_LEFT_OUT, /* what would be a dead letter, without a topic for them */
+    COUNT_LEFT_OUT, /* would be dead letters, but there is no topic for them */
     COUNT_TOMBSTONES,
     COUNTED
 } counted;
@@ -40,7 +40,7 @@ void times_add(times *t, uint64_t microseconds);
 /* A histogram in the text form of Prometheus, its name without doppel_. */
 void times_write(text_buffer *out, const times *t, const char *name, const char *help);
 
-/* The time that a share of them stayed below, in seconds: the bound of its bucket; 0: there are none. */
+/* A quantile of the times, in seconds: the bound of its bucket; 0: there are none. */
 double times_share(const times *t, double share);
 
 uint64_t figures_records(const figures *f); /* all */

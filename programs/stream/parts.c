@@ -1,15 +1,15 @@
 /* parts.c - where a batch is cut.
  *
- * Within a part nothing is forgotten after something was added: whatever makes the engine forget (a tombstone of a
- * document that is there, a page that takes the place of one with other words) begins a new one. So a part that is done
- * a second time, after a crash, finds all that it has found the first time, and its verdicts are the same. */
+ * Within a part nothing is removed after something was added: whatever makes the engine remove a document (a tombstone
+ * of an indexed document, a page that replaces one with other words) begins a new part. So a part that is repeated
+ * after a crash finds everything it found the first time, and its verdicts are the same. */
 #include "stream/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the pages of a part by their ids: open addressing. Who chooses ids that collide slows down a batch, and no more,
- * as a batch is small ---- */
+/* ---- the pages of a part by their ids: open addressing. Ids chosen to collide slow down one batch only, and a batch
+ * is small ---- */
 
 bool id_set_open(id_set *set, size_t count) {
     *set = (id_set){.room = 16};
@@ -68,8 +68,8 @@ static bool same_text(const doppel_document *a, const doppel_document *b) {
            same_bytes(a->html.data, a->html.length, b->html.data, b->html.length);
 }
 
-/* Whether a page takes the place of one with other words that is in the index. Where many workers share one, the order
- * of pages is open anyway, and nobody is asked. */
+/* Whether a page replaces an indexed one with other words. Where several workers share an index, the order of pages is
+ * undefined anyway, and the index is not asked. */
 static outcome replaces(stream *s, const doppel_item *page, bool *other) {
     const doppel_slice id = {page->document.id.data, page->document.id.length};
     bool same;
@@ -100,7 +100,7 @@ static outcome page_begins(stream *s, part *p, const doppel_item *page, const do
     return o;
 }
 
-/* The same of a tombstone. What it forgets is forgotten at the start of a part, before pages are added. */
+/* The same for a tombstone. It is carried out at the start of a part, before pages are added. */
 static outcome tombstone_begins(stream *s, part *p, record *r, bool *begins) {
     const rd_kafka_message_t *m = r->message;
     const doppel_slice id = {m->key, m->key_len};

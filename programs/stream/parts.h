@@ -1,11 +1,11 @@
-/* parts.h - parts of a batch, each a transaction, and the engine asked about them. */
+/* parts.h - parts of a batch, each a transaction, and the calls of the engine for them. */
 #ifndef STREAM_PARTS_H
 #define STREAM_PARTS_H
 
 #include "doppel.h"
 #include "stream/worker.h"
 
-/* The pages of a part by their ids: which came already? They are borrowed. */
+/* The pages of a part by their ids. The pages are borrowed. */
 typedef struct id_set {
     const doppel_document **slots; /* NULL: free */
     size_t room;                   /* a power of two, at least twice as many as there will be */
@@ -24,7 +24,7 @@ const doppel_document *id_set_add(id_set *set, const doppel_document *page);
 typedef struct part {
     size_t from, to;
     bool adds;    /* it has a page */
-    bool unnamed; /* it has a page whose id the engine makes */
+    bool unnamed; /* it has a page without an id, which the engine will make */
     id_set ids;   /* of its pages */
 } part;
 
@@ -36,7 +36,7 @@ outcome find_part(stream *s, batch *b, part *p);
 /* ---- engine_calls.c: all of these ask again while the index does not answer. A record whose place in the index is
  * damaged becomes a bad one. ---- */
 
-/* Adds the pages of records from..to; what the engine would not have becomes a bad record. */
+/* Adds the pages of records from..to; what the engine refuses becomes a bad record. */
 outcome add_pages(stream *s, batch *b, size_t from, size_t to);
 
 /* Adds the page of one record; `tries` of it have failed. */
@@ -51,7 +51,7 @@ outcome get_origin(stream *s, doppel_slice id, char origin[ORIGIN_ROOM], bool *t
 /* *there: whether there is a document with this id that is not of this origin (data NULL: of any). */
 outcome is_there(stream *s, doppel_slice id, doppel_slice origin, bool *there);
 
-/* *same: whether the document that is called like this page has the same words. */
+/* *same: whether the document with the id of this page has the same words. */
 outcome has_same_words(stream *s, const doppel_item *page, bool *same);
 
 #endif

@@ -1,5 +1,5 @@
-/* report.c - what the worker says of itself: lines of the log now and then, the summary at its end, and by HTTP (GET
- * /metrics, /healthz, /readyz): a thread a connection, as brokers that are away let /readyz wait. */
+/* report.c - what the worker reports: a line now and then, the summary at its end, and over HTTP (GET /metrics,
+ * /healthz, /readyz), with a thread per connection, as /readyz waits for brokers that do not answer. */
 #include "common/listen.h"
 #include "common/message.h"
 #include "common/metrics.h"
@@ -18,7 +18,7 @@
 void on_kafka_log(const rd_kafka_t *client, int level, const char *part, const char *line) {
     enum { NOTICE = 5, DEBUG = 7 }; /* as syslog(3) has them */
     (void)client;
-    /* Of properties that are for both clients, each of them knows some only. */
+    /* Of properties given for both clients, each knows only some. */
     if ((level <= NOTICE || level == DEBUG) && strcmp(part, "CONFWARN") != 0)
         message("kafka: %s: %s", part, line);
 }
@@ -154,7 +154,7 @@ static void write_figures(text_buffer *out, stream *s) {
     lag_of(s, out);
 }
 
-/* What there is to say of the index without waiting for it. */
+/* The statistics of the index, without waiting for it. */
 static void write_index(text_buffer *out, stream *s) {
     engine_figures engine = {.name = "default"};
     watch_stats(&s->http->watch, &engine.stats);
@@ -175,14 +175,15 @@ static void write_metrics(text_buffer *out, stream *s) {
 
 /* ---- whether it works ---- */
 
-/* Calls that wait for the index or the brokers say so only in the end; a part that takes so long waits for them. */
+/* Calls that wait for the index or the brokers report it only when they return; a part that takes this long waits for
+ * them. */
 static bool is_stuck(stream *s) {
     enum { LONG = 5000000 }; /* microseconds */
     uint64_t since = atomic_load(&s->since);
     return atomic_load(&s->away) || (since && now_microseconds() - since > LONG);
 }
 
-/* Asks them, since a worker that has nothing to do does not notice. */
+/* Asks the brokers, since an idle worker does not notice. */
 static bool brokers_answer(stream *s) {
     enum { PATIENCE = 2000 }; /* milliseconds */
     const struct rd_kafka_metadata *found = NULL;

@@ -1,5 +1,5 @@
-/* settings.c - what the command line says, as the worker uses it: properties of librdkafka, and which of them would
- * break what is promised; topics; numbers. */
+/* settings.c - the options of the command line: properties of librdkafka, and which of them would break the guarantees;
+ * topics; numbers. */
 #include "stream/settings.h"
 
 #include "common/message.h"
@@ -11,7 +11,7 @@
 
 /* ---- properties of librdkafka ---- */
 
-/* What is ours to set. */
+/* Properties that doppel sets itself. */
 static const struct {
     const char *name, *why;
 } refused[] = {
@@ -104,7 +104,7 @@ static bool split_topics(stream_settings *s, const char *in) {
     return s->in_count;
 }
 
-/* What is written must not come in again, and each output is told by its topic. */
+/* What is written must not be read again, and each output has its own topic. */
 static bool check_topics(const stream_settings *s) {
     static const char *const names[OUTPUTS] = {"unique", "duplicates", "dead-letter"};
     for (int i = 0; i < OUTPUTS; i++) {
@@ -138,7 +138,7 @@ static bool add_property(stream_settings *s, const char *given, const char *file
     return false;
 }
 
-/* The lines of a file: NAME=VALUE each; empty ones and those that begin with # say nothing. */
+/* The lines of a file: NAME=VALUE each; empty lines and those that begin with # are skipped. */
 static bool read_property_file(stream_settings *s, const char *path) {
     FILE *file = fopen(path, "re");
     size_t room = 0, size = 0;

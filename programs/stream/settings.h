@@ -1,4 +1,4 @@
-/* settings.h - what the command line says, as the worker uses it; properties of librdkafka. */
+/* settings.h - the options of the command line, as the worker uses them; properties of librdkafka. */
 #ifndef STREAM_SETTINGS_H
 #define STREAM_SETTINGS_H
 
@@ -13,8 +13,8 @@ typedef struct property {
     bool consumer, producer; /* of which client */
 } property;
 
-/* Reads NAME=VALUE, consumer.NAME=VALUE or producer.NAME=VALUE. False, with the reason in `why`: it makes no sense, or
- * is refused. */
+/* Reads NAME=VALUE, consumer.NAME=VALUE or producer.NAME=VALUE. False, with the reason in `why`: it is invalid, or
+ * refused. */
 bool property_read(property *p, const char *given, char *why, size_t room);
 
 enum { MOST_TOPICS = 64, MOST_BATCH = 100000 }; /* of the records of a batch: librdkafka's queue holds as many */
@@ -31,13 +31,13 @@ typedef struct stream_settings {
     size_t property_count;
     char *property_file; /* what was read, which they may point into */
     size_t batch;        /* records of a transaction, at most */
-    unsigned wait;       /* milliseconds that a batch waits for more while nothing else is to be done */
+    unsigned wait;       /* milliseconds that a batch waits for more records while the worker is idle */
     size_t max_record;   /* bytes */
     bool until_end, strict, json;
     char *held;
 } stream_settings;
 
-/* Complains and gives false when they make no sense. Free them in any case. */
+/* Prints a message and returns false when they are invalid. Free them in any case. */
 bool stream_settings_read(stream_settings *s, const cli_args *args);
 void stream_settings_free(stream_settings *s);
 

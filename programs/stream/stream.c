@@ -11,9 +11,9 @@
 
 volatile sig_atomic_t stream_stop;
 
-/* The first signal lets it finish what it has begun; a second one ends it at once, as a crash would, which costs
- * nothing but work that is done again. */
-static doppel_engine *volatile stopping; /* whose index is not waited for then */
+/* The first signal lets it finish what it has begun; a second one ends it at once, as a crash would, which only costs
+ * work that is repeated. */
+static doppel_engine *volatile stopping; /* whose calls stop waiting then */
 
 static void on_signal(int number) {
     (void)number;
@@ -31,7 +31,7 @@ static void catch_signals(doppel_engine *engine) {
     sigaction(SIGTERM, &stop, NULL);
 }
 
-/* One batch that is gathered, one that waits and one that is worked on. */
+/* One batch that is being gathered, one that waits and one that the worker has. */
 static bool make_batches(stream *s) {
     for (int i = 0; i < 3; i++) {
         batch *b = stream_batch_create(s->settings.batch);

@@ -9,14 +9,14 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- headers of records that are written: those that they came with, and ours behind them ---- */
+/* ---- headers of records that are written: those that they came with, and ours after them ---- */
 
 static rd_kafka_headers_t *headers_copy(const rd_kafka_message_t *m) {
     rd_kafka_headers_t *there;
     return rd_kafka_message_headers(m, &there) ? NULL : rd_kafka_headers_copy(there);
 }
 
-/* A copy to add to; ours of an earlier worker give way. */
+/* A copy to add to; headers of an earlier worker are replaced. */
 static rd_kafka_headers_t *begin_headers(const rd_kafka_message_t *m, size_t room) {
     rd_kafka_headers_t *headers = headers_copy(m);
     return headers ? headers : rd_kafka_headers_new(room);
@@ -50,9 +50,9 @@ static rd_kafka_headers_t *headers_of_dead_letter(const rd_kafka_message_t *m, c
 }
 
 /* ---- records that are too large for the topic they belong to. They go to the dead letters instead; where that topic
- * does not take them, either, somebody has to see to it ---- */
+ * refuses them, too, the operator has to act ---- */
 
-/* Brokers refuse what was sent together, and do not say which record of it was too large: the largest is. */
+/* Brokers refuse a whole batch of records and do not say which was too large: it is the largest. */
 void note_refused(stream *s, const rd_kafka_message_t *m) {
     if (m->err != RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || !m->_private || m->len < s->largest_size)
         return;
@@ -67,7 +67,7 @@ static bool is_refused(const stream *s, const record *r) {
     return false;
 }
 
-/* of those; false: nothing can be done about it */
+/* of those; false: there is nothing to divert */
 static bool refuse_largest(stream *s) {
     const record *r = s->largest;
     s->largest = NULL;
@@ -145,7 +145,7 @@ static rd_kafka_resp_err_t put_duplicate(stream *s, const record *r, const doppe
     text_buffer value = {0}, json = {0};
     const doppel_slice page = {r->message->payload, r->message->len};
     doppel_verdict shown = *verdict;
-    shown.known = shown.replaced = false; /* what happened in the index may be another thing the second time */
+    shown.known = shown.replaced = false; /* these may differ when the transaction is repeated */
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     text_verdict(&json, &shown, false);
     const doppel_slice member = {json.data, json.length};
@@ -173,7 +173,7 @@ static rd_kafka_resp_err_t put_record(stream *s, const batch *b, const record *r
 
 /* ---- errors ---- */
 
-/* Errors that come again however often it is tried. */
+/* Errors that would occur again at every attempt. */
 static bool is_lasting(rd_kafka_resp_err_t code) {
     switch (code) {
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
@@ -189,9 +189,9 @@ static bool is_lasting(rd_kafka_resp_err_t code) {
     }
 }
 
-/* A producer that has failed for good gives way to a new one. Where another process has taken its name, which happens
- * with the copy of a folder, the new one takes a name of its own: two that take each other's name in turns would shut
- * each other out for ever. A name that was given with --instance is given up to whoever came later. */
+/* A producer that failed fatally is replaced by a new one. Where another process has taken its name, which happens
+ * with the copy of a folder, the new one takes a name of its own: two workers that take the same name in turns would
+ * fence each other for ever. A name that was given with --instance is left to the worker that came later. */
 static outcome replace_producer(stream *s, const char *why) {
     enum { MOST = 3 };
     char fault[256];
@@ -211,7 +211,7 @@ static outcome replace_producer(stream *s, const char *why) {
     return (fenced ? producer_rename(s) : producer_open(s)) ? OUTCOME_AGAIN : OUTCOME_FAILED;
 }
 
-/* Takes back all of the transaction. */
+/* Aborts the transaction. */
 static outcome take_back(stream *s) {
     for (;;) {
         rd_kafka_error_t *error = rd_kafka_abort_transaction(s->producer, -1);
@@ -236,7 +236,7 @@ static outcome take_back(stream *s) {
     return OUTCOME_FAILED;
 }
 
-/* What to do after an error of a call. *again: the same call once more. */
+/* What to do after an error of a call. *again: repeat the same call. */
 static outcome settle(stream *s, rd_kafka_error_t *error, const char *what, bool *again) {
     char why[256];
     bool abort = rd_kafka_error_txn_requires_abort(error), retry = rd_kafka_error_is_retriable(error);
@@ -272,7 +272,7 @@ static rd_kafka_topic_partition_list_t *offsets_of(const batch *b, size_t from, 
     return list;
 }
 
-/* A call of the transaction, again and again where that helps. */
+/* A call of the transaction, repeated where that helps. */
 static outcome insist(stream *s, const char *what, rd_kafka_error_t *(*call)(stream *s, const void *with),
                       const void *with) {
     for (bool again;;) {
@@ -290,7 +290,7 @@ static rd_kafka_error_t *begin(stream *s, const void *with) {
     return rd_kafka_begin_transaction(s->producer);
 }
 
-/* By the generation of the group that the records were read in: where it is over, others have them. */
+/* With the group's generation in which the records were read: if it is over, other workers have them. */
 static rd_kafka_error_t *send_offsets(stream *s, const void *with) {
     enum { PATIENCE = 10000 }; /* ms */
     const rd_kafka_topic_partition_list_t *offsets = with;

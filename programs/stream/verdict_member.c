@@ -1,5 +1,5 @@
-/* verdict_member.c - a member added to a JSON object: before its last brace, with a comma ahead unless it is the only
- * one. */
+/* verdict_member.c - a member added to a JSON object: before its last brace, after a comma unless it is the only one.
+ */
 #include "stream/verdict_member.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ bool object_with(text_buffer *to, doppel_slice object, const char *key, doppel_s
         end--;
     if (!begin || end - begin < 2 || end[-1] != '}')
         return false;
-    const char *last = end - 1; /* behind the last member, or the first brace */
+    const char *last = end - 1; /* after the last member, or the first brace */
     while (is_space(last[-1]))
         last--;
     text_reserve(to, object.length + strlen(key) + value.length + 8);

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- pages that were indexed and never came out ----
+/* ---- pages that were indexed and never written ----
  *
- * What a worker has added to the index, and has not committed when it dies, is read again, and the index knows it by
- * its origin. But the record may be gone by then: compaction has replaced it by a later one with the same key, or it
- * was older than what the topic keeps. Its document then stands for a record that nobody will write any more, and the
- * page would be a duplicate of itself when it comes again. Such a document shows by its origin: an offset of the same
- * partition that is not committed and not among the records that are there. It is forgotten, and the page judged anew.
+ * What a worker has added to the index, and has not committed when it dies, is read again, and the index recognises it
+ * by its origin. But the record may be gone by then: compaction replaced it by a later one with the same key, or it was
+ * older than the retention of the topic. Its document then belongs to a record that will never be written, and the page
+ * would be a duplicate of itself when it comes again. Such a document is recognised by its origin: an offset of the
+ * same partition that is neither committed nor among the records read. It is removed, and the page is checked again.
  *
  * There is work to do only where offsets are missing among the records of a part, and, as a worker is never ahead of
  * Kafka by more than a transaction, only for the first MOST_BATCH records of a partition after it was assigned. */
@@ -37,7 +37,7 @@ static bool begins_at_the_start(const stream *s) {
     return start;
 }
 
-/* The same, asking the brokers; NULL: the worker is to stop. */
+/* The same, asking the brokers if needed; NULL: the worker has to stop. */
 static reached *learn_reached(stream *s, const rd_kafka_message_t *m) {
     enum { PATIENCE = 1000 }; /* ms */
     reached *found = find_reached(s, m);
@@ -68,7 +68,7 @@ static reached *learn_reached(stream *s, const rd_kafka_message_t *m) {
     return found;
 }
 
-/* Whether a record stands in a part. */
+/* Whether a record is in a part. */
 static bool has_offset(const batch *b, const part *p, const rd_kafka_message_t *m, int64_t offset) {
     for (size_t i = p->from; i < p->to; i++) {
         const rd_kafka_message_t *other = b->records[i].message;
@@ -78,7 +78,8 @@ static bool has_offset(const batch *b, const part *p, const rd_kafka_message_t *
     return false;
 }
 
-/* Whether a document of this origin was added for a record that is gone; `r` is a later one, and `at` its partition. */
+/* Whether a document of this origin was added for a record that is no longer there; `r` is a later one, and `at` its
+ * partition. */
 static bool is_lost(const batch *b, const part *p, const record *r, const reached *at, const char *origin) {
     const char *slash = strrchr(r->origin, '/');
     size_t lead = (size_t)(slash - r->origin) + 1;
@@ -145,7 +146,7 @@ static outcome run_part(stream *s, batch *b, part *p) {
     return o;
 }
 
-/* Bad records are named, a few at a time. With --strict they end the worker. */
+/* Reports bad records, a few at a time. With --strict they end the worker. */
 static outcome tell_bad(stream *s, const batch *b, size_t from, size_t to) {
     enum { NAMED = 10 };
     size_t bad = 0;
@@ -177,7 +178,7 @@ static void make_items(batch *b) {
     }
 }
 
-/* Says that the records are not what the worker was told, and shows one. */
+/* Reports that the records do not have the given fields, and shows one. */
 static void tell_refused(const stream *s, const batch *b, uint64_t judged, uint64_t without) {
     enum { SHOWN = 150 };
     size_t i = 0;
@@ -192,8 +193,8 @@ static void tell_refused(const stream *s, const batch *b, uint64_t judged, uint6
             m->payload ? (const char *)m->payload : "");
 }
 
-/* Judges the first records, before anything is done with those of the batch. Once they are too few to judge, as many as
- * there are count at the end of the topics. */
+/* Judges the first records before the batch is processed. At the end of the topics, fewer than STREAM_JUDGED are
+ * enough. */
 static outcome judge(stream *s, const batch *b) {
     uint64_t judged = atomic_load(&s->judged), without = atomic_load(&s->judged_without);
     atomic_fetch_add(&s->records, b->count);
@@ -259,7 +260,7 @@ static batch *take(stream *s) {
 
 static void give_back(stream *s, batch *b, outcome o) {
     if (o == OUTCOME_FAILED)
-        producer_close(s); /* which may still hold what the batch has */
+        producer_close(s); /* which may still refer to messages of the batch */
     stream_batch_clear(b);
     pthread_mutex_lock(&s->lock);
     b->next = s->spare;

@@ -1,4 +1,4 @@
-/* worker.h - the worker's parts together.
+/* worker.h - the worker as a whole.
  *
  *     consume.c       the caller's thread: takes records from Kafka and reads them into a batch; partitions that come
  *                     and go, the way back to what is committed
@@ -7,9 +7,9 @@
  *     clients.c       the consumer and the producer
  *     report.c        what is said; /metrics
  *
- * While a batch is worked on, the next one is read. The worker takes a batch only when the one before is committed, so
- * that the engine is never ahead of Kafka by more than one transaction: what a crash leaves open is done again from its
- * first record, and the engine knows by their origins which records it has seen. */
+ * While a batch is processed, the next one is read. The worker takes a batch only when the one before is committed, so
+ * that the engine is never ahead of Kafka by more than one transaction: after a crash, an open transaction is repeated
+ * from its first record, and the engine recognises by their origins the records it has seen. */
 #ifndef STREAM_WORKER_H
 #define STREAM_WORKER_H
 
@@ -20,23 +20,23 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-/* So many of the first records are judged before anything is done with them. */
+/* This many of the first records are judged before any is processed. */
 enum { STREAM_JUDGED = 1000 };
 
 /* How work on a batch or a part of it went. */
 typedef enum outcome {
     OUTCOME_DONE,
-    OUTCOME_AGAIN, /* nothing of it is committed; it is to be read again */
-    OUTCOME_FAILED /* the worker has to end; it was told why */
+    OUTCOME_AGAIN, /* nothing of it is committed; it has to be read again */
+    OUTCOME_FAILED /* the worker has to end; the reason was reported */
 } outcome;
 
-/* How far a partition is committed; known once it was asked for. */
+/* How far a partition is committed; known once Kafka was asked. */
 typedef struct reached {
     char topic[256];
     int32_t partition;
     int64_t floor; /* the first offset that is not committed */
     size_t read;   /* records that were committed since the partition was assigned */
-    size_t here;   /* records of the part at hand */
+    size_t here;   /* records of the current part */
 } reached;
 
 typedef struct stream {
@@ -51,7 +51,7 @@ typedef struct stream {
     size_t largest_size;
     char *refused[1000]; /* the origins of records that go to the dead letters for that */
     size_t refused_count;
-    unsigned reopened;         /* how often the producer was, since the last commit */
+    unsigned reopened;         /* how often the producer was reopened since the last commit */
     unsigned damaged_in_a_row; /* records for which the index is damaged */
     reached *reached; /* by partition; of the worker's thread, and emptied by the caller's while that is idle */
     size_t reached_count, reached_room;
@@ -64,7 +64,7 @@ typedef struct stream {
     pthread_t worker;
     batch *queued, *spare;
     bool working, ended;
-    bool rewind; /* what was read and is not committed is to be read again; until then the worker drops batches */
+    bool rewind; /* uncommitted records have to be read again; until then the worker drops batches */
     int code;    /* not EXIT_DONE: the worker has failed */
     rd_kafka_topic_partition_list_t *positions; /* the first offset that is not committed */
     /* Of the group when partitions were assigned, for what is read from them; changed while the worker is idle. */
@@ -72,14 +72,14 @@ typedef struct stream {
     atomic_uint_fast64_t records, records_without; /* all of them */
     atomic_uint_fast64_t judged, judged_without;   /* the first records; of these, bad ones and pages without a text */
     atomic_bool busy;                              /* queued or working */
-    atomic_bool abandon;        /* partitions are to be given back: what has not begun is left to others */
+    atomic_bool abandon;        /* partitions are being revoked: what has not begun is left to other workers */
     atomic_bool away;           /* the index or the brokers do not answer */
     atomic_uint_fast64_t since; /* when the worker began with a part, in microseconds; 0: it has none */
     atomic_bool joined;         /* partitions were assigned */
 
     /* Of the caller's thread. */
     batch *gathering;
-    rd_kafka_topic_partition_list_t *ends; /* --until-end: where partitions ended at first; opaque: reached */
+    rd_kafka_topic_partition_list_t *ends; /* --until-end: where partitions ended at the start; opaque: reached */
     rd_kafka_topic_partition_list_t *paused;
     bool assigned;
     uint64_t reported; /* when, in microseconds */
@@ -90,9 +90,9 @@ typedef struct stream {
 extern volatile sig_atomic_t stream_stop;
 
 /* ---- clients.c ---- */
-int clients_open(stream *s); /* gives an exit code, with a message unless it is EXIT_DONE */
+int clients_open(stream *s); /* returns an exit code, with a message unless it is EXIT_DONE */
 void clients_close(stream *s);
-/* A new producer in place of one that has failed for good. */
+/* A new producer in place of one that failed fatally. */
 bool producer_open(stream *s);
 /* The same under a name that no other process has. */
 bool producer_rename(stream *s);

@@ -49,7 +49,7 @@ def newcomer(browser, address, pictures):
     page.screenshot(path=pictures / "newcomer.png", full_page=True, caret="initial")
     page.get_by_role("button", name="Add it", exact=True).click()
     page.wait_for_selector(".said")
-    yield from is_shown(page, "It was counted at its original", "the second version, added")
+    yield from is_shown(page, "It was counted as a copy of its original", "the second version, added")
     yield from watched.look()
     yield from watched.close()
 

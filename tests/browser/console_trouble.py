@@ -115,7 +115,7 @@ def signed_in(browser, address):
     watched.expected = (401, 403)
     page = watched.page
     page.goto(address)
-    page.wait_for_selector("dialog:has-text('This server wants a token')")
+    page.wait_for_selector("dialog:has-text('This server requires a token')")
     page.fill("dialog input", WRONG)
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog:has-text('does not know this token')")

@@ -34,7 +34,7 @@ static bool number_of(const cli_args *args, const char *option, int *value) {
     return true;
 }
 
-/* Whether the options that say what is near are of the method. */
+/* Whether the options that define near fit the method. */
 static bool fits_method(const cli_args *args, doppel_method method) {
     static const struct {
         const char *option;
@@ -52,7 +52,7 @@ static bool fits_method(const cli_args *args, doppel_method method) {
     return true;
 }
 
-/* Reads the options of the command line into b->options. false: one makes no sense, with a message. */
+/* Reads the options of the command line into b->options. False, with a message: one is invalid. */
 static bool batch_options(batch_command *b) {
     const cli_args *args = b->args;
     doppel_batch_options *o = &b->options;
@@ -66,7 +66,7 @@ static bool batch_options(batch_command *b) {
                 number_of(args, "distance", &o->distance);
     o->distance_zero = args_text(args, "distance") && !o->distance;
     o->method = (doppel_method)method;
-    /* Who names a distance means fingerprints, who names bands means those. */
+    /* A distance implies fingerprints, bands or rows imply signatures. */
     if (!args_text(args, "method"))
         o->method = args_text(args, "distance") ? DOPPEL_METHOD_SIMHASH
                     : o->bands || o->rows       ? DOPPEL_METHOD_MINHASH
@@ -130,7 +130,7 @@ int batch_end(doppel_status status, const doppel_error *error) {
         return EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
-    else if (status != DOPPEL_OK && !failure_told)
+    else if (status != DOPPEL_OK && !failure_reported)
         message_error(error);
     return exit_code(status);
 }
@@ -140,7 +140,7 @@ void batch_tell_resume(const batch_command *b, int code) {
         message("run the same command with --resume to continue");
 }
 
-/* Reads paths. Gives an exit code; *usable tells whether there is something to go on with. */
+/* Reads paths. Returns an exit code; *usable: there is something to continue with. */
 static int batch_read(batch_command *b, const char *const *paths, size_t count, bool known, bool *usable) {
     doppel_input_counts counts = {0};
     doppel_error error = {0};

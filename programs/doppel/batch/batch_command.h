@@ -14,13 +14,13 @@ typedef struct batch_command {
     doppel_batch_options options;
     doppel_batch *batch;
     doppel_input_counts counts;
-    bool all_pairs; /* the command gives every pair, which no index can tell */
-    char *id;       /* of the document that was asked for last */
+    bool all_pairs; /* the command lists every pair, which an index does not know */
+    char *id;       /* of the document of the last call */
     size_t id_room;
-    text_buffer line; /* the line of output at hand */
+    text_buffer line; /* the current line of output */
 } batch_command;
 
-/* Options that say what is near. */
+/* Options that define near. */
 #define BATCH_OPTIONS                                                                                                  \
     {"method", 'm', OPTION_TEXT, "METHOD",                                                                             \
      "auto (the default): similarity of at least --similarity, verified; minhash: the same, by --bands and --rows; "   \
@@ -50,7 +50,7 @@ typedef struct batch_command {
         {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},                              \
         {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"}, MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
-/* Options that keep what was read. */
+/* Options that store what was read. */
 #define WORK_OPTIONS                                                                                              \
     {"work", 0, OPTION_FILE, "DIR", "keep what was read in this folder, for --resume and doppel report"},         \
         {"resume", 0, OPTION_FLAG, NULL, "continue the run of --work where it stopped; give the same options"}, { \
@@ -58,7 +58,7 @@ typedef struct batch_command {
             "save the sketches of the documents to this file, which --against takes instead of the documents"     \
     }
 
-/* Options that say which one stays. */
+/* Options that say which document of a group is kept. */
 #define KEEP_OPTIONS                                                                                                \
     {"keep", 0, OPTION_NAMES, "RULES",                                                                              \
      "which document of a group is kept, rules in order, separated by commas: first (the default), last, longest, " \
@@ -69,7 +69,8 @@ typedef struct batch_command {
             "one group"                                                                                             \
     }
 
-/* Makes a batch of the options. Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
+/* Creates a batch from the options. Returns an exit code, with a message unless it is EXIT_DONE. Close it in any case.
+ */
 int batch_open(batch_command *b, const cli_args *args);
 
 void batch_close(batch_command *b);
@@ -80,13 +81,13 @@ int batch_read_all(batch_command *b, bool *usable);
 /* The exit code of a call on the batch, with a message where it failed. */
 int batch_end(doppel_status status, const doppel_error *error);
 
-/* Says how to go on with an interrupted run that is kept. */
+/* Says how to continue an interrupted run that has a work folder. */
 void batch_tell_resume(const batch_command *b, int code);
 
-/* Says how many documents have an id that an earlier one has, if any. */
+/* Reports how many documents have the id of an earlier one, if any. */
 void batch_tell_ids(const batch_command *b);
 
-/* Decides, with progress. Gives an exit code. */
+/* Decides, with progress. Returns an exit code. */
 int batch_decide(batch_command *b);
 
 /* The id of a document as a member of the line. */
@@ -95,7 +96,7 @@ void batch_put_id(batch_command *b, const char *name, uint64_t position);
 /* Writes the line, and begins the next. */
 doppel_status batch_write_line(batch_command *b, writer *w);
 
-/* Says on stderr how pairs are looked for, and what is expected of it. */
+/* Reports how pairs are searched for, and the expected recall. */
 void batch_tell_plan(const batch_command *b);
 
 /* The beginning of a summary: `{`, method, recipe, counts, figures. */

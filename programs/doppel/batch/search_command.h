@@ -7,7 +7,7 @@
 #include "shared/outputs.h"
 #include "shared/recipes.h"
 
-/* A command line at work: open, find (the command's own call), end, close. */
+/* A search of a command line: open, the command's own call, end, close. */
 typedef struct search_command {
     const cli_args *args;
     loaded_recipe loaded;
@@ -16,19 +16,19 @@ typedef struct search_command {
     uint64_t memory;
     const char *tmp;
     writer out;
-    text_buffer line; /* what is put here goes out with search_write_line */
+    text_buffer line; /* search_write_line writes what is put here */
 } search_command;
 
 #define SEARCH_OPTIONS CONTENT_OPTION, RECIPE_OPTIONS, OUTPUT_OPTION, MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
-/* Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
+/* Returns an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
 int search_open(search_command *f, const cli_args *args);
 void search_close(search_command *f);
 
 /* Writes f->line, and begins the next. */
 doppel_status search_write_line(search_command *f);
 
-/* Once all was found: messages, the end of the output, and the exit code. *whole: the output is. */
+/* After the search: messages, the end of the output, and the exit code. *whole: the output is complete. */
 int search_end(search_command *f, doppel_status status, const doppel_error *error, const doppel_input_counts *counts,
                bool *whole);
 

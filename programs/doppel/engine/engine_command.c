@@ -66,7 +66,7 @@ static bool settle_option(const cli_args *args, uint64_t *seconds) {
     return true;
 }
 
-/* Who names a distance or a similarity means that kind of near. */
+/* A distance or a similarity implies that kind of near. */
 static bool near_option(const cli_args *args, unsigned *near) {
     const char *similarity = args_text(args, "similarity"), *distance = args_text(args, "distance");
     if (!choose_one(args, "near", nears, near))
@@ -150,8 +150,7 @@ static bool fits_place(const cli_args *args, const index_place *place) {
     return true;
 }
 
-/* engine_options.c: reads the options that say what an engine does into e->options. false: one makes no sense, with a
- * message. */
+/* Reads the options of the engine into e->options. False, with a message: one is invalid. */
 static bool engine_options(engine_command *e) {
     const cli_args *args = e->args;
     doppel_engine_options *o = &e->options;
@@ -184,7 +183,7 @@ static bool engine_options(engine_command *e) {
 int engine_ended(doppel_status status, const doppel_error *error) {
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
-    else if (status != DOPPEL_OK && !failure_told)
+    else if (status != DOPPEL_OK && !failure_reported)
         message_error(error);
     return exit_code(status);
 }
@@ -203,7 +202,8 @@ bool is_folder(const char *path) {
 
 /* ---- the log ---- */
 
-/* doppel_engine_options.log; a line in one call is whole, whatever other threads write. Text begins with the time. */
+/* doppel_engine_options.log; a line is written in one call, so that lines of other threads do not mix with it. A text
+ * line begins with the time. */
 static void write_log(doppel_log_level level, const char *line, void *user) {
     const engine_command *e = user;
     char date[DATE_ROOM];
@@ -214,8 +214,8 @@ static void write_log(doppel_log_level level, const char *line, void *user) {
         fprintf(e->log, "%s %s\n", format_date((uint64_t)time(NULL), date), line);
 }
 
-/* Without a log: warnings are told, errors come back from the calls; but for a memory that was lost, as then the calls
- * go on. Of a line that is all message, the message. */
+/* Without a log, warnings are reported; errors are returned by the calls, except for a store that lost its content,
+ * where the calls continue. Of a line that is all message, the message. */
 static void tell_warning(doppel_log_level level, const char *line, void *user) {
     static const char mark[] = " message=\"";
     const char *text = strstr(line, mark);
@@ -288,7 +288,7 @@ int engine_prepare(engine_command *e, const cli_args *args, engine_use use) {
     return code == EXIT_DONE ? open_log(e) : code;
 }
 
-/* Whether a message says where: it has the path in it, or begins with the address that the URL has. */
+/* Whether a message names the place: it contains the path, or begins with the address of the URL. */
 static bool names_place(const char *text, const char *path) {
     const char *colon = strstr(text, ": ");
     return strstr(text, path) || (colon && memmem(path, strlen(path), text, (size_t)(colon - text)));
@@ -312,8 +312,8 @@ int engine_open(engine_command *e, const cli_args *args, engine_use use) {
     return code == EXIT_DONE ? engine_start(e) : code;
 }
 
-/* What could not be read of an index was passed over (`salvage`; else whatever met it has failed): whatever else came
- * of it, that is an error of the index. One that is away is not waited for. */
+/* Records that could not be read were skipped (`salvage`; without it the calls failed): that is an error of the index,
+ * however the command ended. A store that does not answer is not waited for. */
 static int tell_damage(const engine_command *e, int code) {
     doppel_engine_stats stats = {0};
     doppel_engine_stop_waiting(e->engine);

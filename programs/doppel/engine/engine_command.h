@@ -1,4 +1,4 @@
-/* engine_command.h - what the commands on an index share: their options, opening and closing it, what they say. */
+/* engine_command.h - what the commands on an index share: options, opening and closing it, messages. */
 #ifndef ENGINE_ENGINE_COMMAND_H
 #define ENGINE_ENGINE_COMMAND_H
 
@@ -19,14 +19,14 @@ typedef struct engine_command {
     doppel_engine *engine;
     FILE *log;
     const char *log_path;
-    bool damage_told; /* the command has said itself what could not be read */
+    bool damage_told; /* the command itself has reported what could not be read */
 } engine_command;
 
 typedef enum engine_use {
-    ENGINE_READ,  /* an index that is there, beside whoever writes to it; what is damaged is passed over */
+    ENGINE_READ,  /* an existing index, while another process may write to it; damaged records are skipped */
     ENGINE_COPY,  /* the same, but a damaged one is refused */
-    ENGINE_WRITE, /* an index that is there, as a writer */
-    ENGINE_MAKE   /* as a writer; it is made if it is not there */
+    ENGINE_WRITE, /* an existing index, as a writer */
+    ENGINE_MAKE   /* as a writer; created if it does not exist */
 } engine_use;
 
 #define FOLDER_OPTION \
@@ -34,7 +34,7 @@ typedef enum engine_use {
 
 #define INDEX_OPTION FOLDER_OPTION, STORE_OPTION, STORE_PASSWORD_OPTION
 
-/* Options of commands that make sketches, for folders of a recipe that needs them. */
+/* Options of commands that sketch documents, for folders whose recipe needs them. */
 #define ENGINE_RECIPE_OPTIONS                                                                                     \
     {"recipe", 'r', OPTION_TEXT, "RECIPE",                                                                        \
      "how text becomes a fingerprint: page, article, literal, or a text form; `doppel fingerprint --help` lists " \
@@ -43,7 +43,7 @@ typedef enum engine_use {
         "df", 0, OPTION_FILE, "TABLE", "with --recipe: the table for weight=tfidf, made by doppel df"             \
     }
 
-/* Options that a folder is made with. */
+/* Options that a folder is created with. */
 #define MAKE_OPTIONS                                                                                                   \
     {"preset", 'p', OPTION_TEXT, "NAME",                                                                               \
      "what a new index is for: general (the default; with --store: crawl): similarity 0.8, titles, no expiry; crawl: " \
@@ -77,7 +77,7 @@ typedef enum engine_use {
             "query, tracking, idn, slash"                                                                              \
     }
 
-/* Options of whoever writes, each time. */
+/* Options of commands that write, for each run. */
 #define WRITE_OPTIONS                                                                                                 \
     {"ttl", 0, OPTION_TEXT, "TIME",                                                                                   \
      "how long a document is remembered: 30d (the default with --store), 12h, 90m, seconds, or never"},               \
@@ -115,19 +115,19 @@ typedef enum engine_use {
         "log-format", 0, OPTION_TEXT, "FORM", "text (the default) or json"                     \
     }
 
-/* Reads the options. Gives an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
+/* Reads the options. Returns an exit code, with a message unless it is EXIT_DONE. Close it in any case. */
 int engine_prepare(engine_command *e, const cli_args *args, engine_use use);
 /* Opens the engine. */
 int engine_start(engine_command *e);
 /* Both. */
 int engine_open(engine_command *e, const cli_args *args, engine_use use);
-/* Gives `code`, or what went wrong here. */
+/* Returns `code`, or what went wrong here. */
 int engine_close(engine_command *e, int code);
 
 /* The exit code of a call on the engine, with a message where it failed. */
 int engine_ended(doppel_status status, const doppel_error *error);
 
-/* Whether there is a folder at this path; complains when there is not. */
+/* Whether there is a folder at this path; prints a message when there is not. */
 bool is_folder(const char *path);
 
 #endif

@@ -1,15 +1,16 @@
 /* export_format.h - the lines of an export, which doppel export writes and doppel import reads.
  *
- * The first line says what the index was made with: {"doppel":"index","version":1,"recipe":...,...}. Then come the
- * documents and the copies in the order they were added, so that an original stands ahead of its copies; each is a
- * record of JSONL like any other, with these members more. */
+ * The first line has the settings of the index: {"doppel":"index","version":1,"recipe":...,...}. Then come the
+ * documents and the copies in the order they were added, so that an original comes before its copies; each is a JSONL
+ * record like any other, with these additional members. */
 #ifndef ENGINE_EXPORT_FORMAT_H
 #define ENGINE_EXPORT_FORMAT_H
 
 #define EXPORT_KIND "index"
 #define EXPORT_VERSION "1"
 
-/* Members beside id, url, title and text; a reader takes 32. The first line has EXPORT_VERSION as "version", too. */
+/* Members besides id, url, title and text; a reader takes at most 32. The first line has EXPORT_VERSION as "version",
+ * too. */
 enum {
     EXPORT_DOPPEL,      /* first line: EXPORT_KIND */
     EXPORT_FIELDS,      /* an object */
@@ -19,14 +20,14 @@ enum {
     EXPORT_SET,        /* 16 of them for each feature hash, ascending */
     EXPORT_ADDED,      /* seconds since 1970 */
     EXPORT_EXPIRES,    /* the same; 0: never */
-    EXPORT_CANONICAL,  /* the canonical URL, which may be one that the page gave for its own */
-    EXPORT_DUPLICATES, /* how many were met, an array: by URL, by content, by title */
+    EXPORT_CANONICAL,  /* the canonical URL, which may be one that the page gave */
+    EXPORT_DUPLICATES, /* duplicates seen, an array: by URL, by content, by title */
     EXPORT_LAST,       /* when the last of them came */
     EXPORT_ORIGINAL,   /* of a copy: the id of its original */
     EXPORT_REASON,     /* of a copy */
     EXPORT_EVIDENCE,   /* of a copy: an object, as in a verdict */
     EXPORT_GONE,       /* of a copy: true when its original is gone */
-    EXPORT_ORIGIN,     /* where it came from, if whoever added it said so */
+    EXPORT_ORIGIN,     /* where it came from, if its origin was given */
     EXPORT_SAMPLE,     /* in place of `set`: two digits for each byte of doppel_stored.sample */
     EXPORT_KEYS
 };

@@ -1,7 +1,7 @@
 /* feed.c - documents of inputs on their way to an engine.
  *
  * From the thread that read it to the one that gives it to the engine, a document is bytes: a head with the length of
- * each string, then the strings, each with a NUL behind it. */
+ * each string, then the strings, each with a NUL at its end. */
 #include "engine/feed.h"
 
 #include "common/message.h"
@@ -15,7 +15,7 @@
 
 enum { PACK_ID, PACK_URL, PACK_TITLE, PACK_TEXT, PACK_HTML, PACK_CHARSET, PACK_ALIAS, PACK_FILE, PACK_RECORD, PACKED };
 
-/* The length of a string that is not there. */
+/* The length of an absent string. */
 #define NONE SIZE_MAX
 
 typedef struct packed_head {
@@ -79,25 +79,25 @@ size_t unpack_document(const feed *f, const char *bytes, doppel_document *d, dop
     return (size_t)(p - bytes);
 }
 
-/* Packed documents of so many bytes do not wait for more. */
+/* Packed documents of this many bytes do not wait for more. */
 #define MOST_WAITING ((size_t)32 << 20)
 
-/* So many records are judged before any document goes to the engine. From a pipe documents go as they come: whoever
- * writes to it may wait for the verdict. */
+/* This many records are judged before any document goes to the engine. From a pipe, documents go as they come: the
+ * process that writes to it may wait for the verdict. */
 enum { JUDGED = 1000 };
 
 /* ---- batches ---- */
 
-/* A failure is told here, and not again when reading ends. */
+/* A failure is reported here, and not again when reading ends. */
 static doppel_status fail(doppel_status status, const doppel_error *error) {
-    if (status != DOPPEL_OK && status != DOPPEL_ERROR_INTERRUPTED && !failure_told) {
+    if (status != DOPPEL_OK && status != DOPPEL_ERROR_INTERRUPTED && !failure_reported) {
         message_error(error);
-        failure_told = true;
+        failure_reported = true;
     }
     return status;
 }
 
-/* Says that a document is left out. */
+/* Reports that a document is left out. */
 static doppel_status leave_out(feed *f, const doppel_document *document, doppel_error *why) {
     size_t length = strlen(document->file), room = sizeof why->file - 1;
     bool cut = length > room;
@@ -110,22 +110,22 @@ static doppel_status leave_out(feed *f, const doppel_document *document, doppel_
     return f->input.strict ? DOPPEL_ERROR_INPUT : DOPPEL_OK;
 }
 
-/* Tells the verdicts; `given` is how the batch went. What is in the engine is told, even if --strict ends the command
- * at one before. */
+/* Reports the verdicts; `given` is how the batch went. What is in the engine is reported, even if --strict ends the
+ * command at an earlier item. */
 static doppel_status tell_all(feed *f, doppel_status given) {
     doppel_status status = DOPPEL_OK, told = DOPPEL_OK;
     for (size_t i = 0; i < f->count && told == DOPPEL_OK; i++) {
         doppel_error *why = &f->errors[i];
         bool bad = why->code == DOPPEL_ERROR_INPUT || why->code == DOPPEL_ERROR_USAGE;
         if (why->code == DOPPEL_OK)
-            told = f->told(f, &f->items[i], &f->verdicts[i]);
+            told = f->on_verdict(f, &f->items[i], &f->verdicts[i]);
         else if (status == DOPPEL_OK && (bad || given == DOPPEL_OK))
             status = bad ? leave_out(f, &f->items[i].document, why) : fail(why->code, why);
     }
     return told != DOPPEL_OK ? told : status;
 }
 
-/* Gives the batch to the engine, and tells the verdicts. */
+/* Gives the batch to the engine, and reports the verdicts. */
 static doppel_status send_batch(feed *f) {
     doppel_error error = {0};
     doppel_status given = DOPPEL_OK;
@@ -137,7 +137,7 @@ static doppel_status send_batch(feed *f) {
         given = doppel_engine_add_batch(f->cli->engine, f->items, f->count, f->verdicts, f->errors, &error);
     doppel_status status = tell_all(f, given);
     f->count = 0;
-    doppel_status over = f->over ? f->over(f) : DOPPEL_OK;
+    doppel_status over = f->on_batch_end ? f->on_batch_end(f) : DOPPEL_OK;
     fail(given, &error);
     return given != DOPPEL_OK ? given : status != DOPPEL_OK ? status : over;
 }
@@ -149,10 +149,10 @@ static doppel_status take(feed *f, const char *bytes) {
     doppel_document document;
     unpack_document(f, bytes, &document, f->extra + f->count * f->key_count);
     *item = (doppel_item){.size = sizeof *item, .document = document};
-    switch (f->turn ? f->turn(f, &document, item, &why) : FEED_TAKE) {
+    switch (f->make_item ? f->make_item(f, &document, item, &why) : FEED_TAKE) {
     case FEED_TAKE: f->count++; return DOPPEL_OK;
     case FEED_BAD: return leave_out(f, &document, &why);
-    case FEED_END: failure_told = true; return DOPPEL_ERROR_STORE;
+    case FEED_END: failure_reported = true; return DOPPEL_ERROR_STORE;
     default: return DOPPEL_OK;
     }
 }
@@ -191,10 +191,10 @@ static doppel_status gather(void *user, doppel_slice bytes) {
         return DOPPEL_ERROR_MEMORY;
     for (size_t at = 0; at < bytes.length; f->waiting++)
         at += unpack_document(f, bytes.data + at, &document, extra);
-    return f->live || f->waiting >= f->batch || f->packed.length >= MOST_WAITING ? drain(f) : DOPPEL_OK;
+    return f->from_pipe || f->waiting >= f->batch || f->packed.length >= MOST_WAITING ? drain(f) : DOPPEL_OK;
 }
 
-/* Whether an input may come as slowly as it likes. */
+/* Whether an input is a pipe or the like, which may be slow. */
 static bool is_live(const cli_args *args) {
     struct stat there;
     for (size_t i = 0; i < args->operand_count; i++) {
@@ -220,11 +220,11 @@ int feed_run(feed *f) {
     const cli_args *args = f->cli->args;
     doppel_error error = {0};
     doppel_work work = {.user = f, .document = pack, .emit = gather};
-    f->live = is_live(args);
+    f->from_pipe = is_live(args);
     f->input = reading_options(args);
     f->input.no_made_ids = true;
     f->input.judge_first = JUDGED;
-    f->input.judge_holds = !f->live;
+    f->input.judge_holds = !f->from_pipe;
     f->input.unseen = warn_unseen_option;
     f->input.extra_keys = f->keys;
     f->input.extra_count = f->key_count;

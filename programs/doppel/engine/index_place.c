@@ -1,4 +1,4 @@
-/* index_place.c - where an index is, by the command line; the passwords of a URL: taken out, and put in. */
+/* index_place.c - where an index is, by the command line; the passwords of a URL, removed and inserted. */
 #include "engine/index_place.h"
 
 #include "common/message.h"
@@ -13,14 +13,14 @@
 
 /* SCHEME://[USER[:PASSWORD]@]REST[?NAME=VALUE&...], as places in the text. */
 typedef struct url_parts {
-    size_t user;        /* where it begins, behind :// */
+    size_t user;        /* where it begins, after :// */
     size_t colon;       /* of the password, or `at` */
     size_t at;          /* or `user`: there is none */
     size_t query, size; /* from the question mark on */
 } url_parts;
 
-/* Somebody may have forgotten to escape a password: the query begins at the first ?NAME=, and what stands before the
- * last @ ahead of it is the user's. */
+/* A password may not have been escaped: the query begins at the first ?NAME=, and everything up to the last @ before it
+ * belongs to the user. */
 static url_parts find_parts(const char *url) {
     const char *scheme = strstr(url, "://");
     url_parts p = {.size = strlen(url)};
@@ -43,7 +43,7 @@ static bool is_secret(const char *parameter, size_t length) {
     return memmem(parameter, length, word, sizeof word - 1);
 }
 
-/* Copies the parameters but for passwords; gives where it ends. */
+/* Copies the parameters except passwords; returns where it ends. */
 static char *copy_query(char *to, const char *query) {
     char before = '?';
     while (*query) {
@@ -59,8 +59,8 @@ static char *copy_query(char *to, const char *query) {
     return to;
 }
 
-/* A copy of a URL without the passwords in it, never longer; NULL: no memory. What is not quite a URL loses all that
- * could be one. */
+/* A copy of a URL without the passwords in it, never longer; NULL: no memory. From what is not quite a URL, everything
+ * that could be one is removed. */
 static char *url_without_passwords(const char *url) {
     url_parts p = find_parts(url);
     char *copy = malloc(p.size + 1), *end = copy;
@@ -103,7 +103,7 @@ static char *url_with_password(const char *url, const char *password) {
     return made;
 }
 
-/* ---- what makes no sense ---- */
+/* ---- invalid options ---- */
 
 static bool check_url(const char *url) {
     if (is_store_url(url))
@@ -143,7 +143,7 @@ static bool check_one(const cli_args *args, const char *index, const char *store
 
 /* ---- the password ---- */
 
-/* What is wrong with a file of a password; NULL: nothing. */
+/* What is wrong with a password file; NULL: nothing. */
 static const char *refuse_file(FILE *file) {
     struct stat is;
     if (!file || fstat(fileno(file), &is))
@@ -176,7 +176,7 @@ static char *read_password(const char *path) {
     return NULL;
 }
 
-/* The URL with the password of the file; NULL, with a message: that cannot be. */
+/* The URL with the password of the file; NULL, with a message, when it cannot be made. */
 static char *add_password(const char *url, const char *path) {
     if (url_has_password(url)) {
         message("--store-password-file: the URL of --store already has a password");
@@ -193,7 +193,7 @@ static char *add_password(const char *url, const char *path) {
 
 /* ---- finding it ---- */
 
-/* Puts the name in the place of the URL, in the memory that others can look at. */
+/* Overwrites the URL with the name, in the memory that other users can see. */
 static void wipe(const char *url, const char *name) {
     char *there = (char *)(uintptr_t)url;
     size_t all = strlen(url), kept = strlen(name);

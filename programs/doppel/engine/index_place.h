@@ -29,8 +29,8 @@ typedef struct index_place {
             "environment variable DOPPEL_REDIS_PASSWORD)"                                                    \
     }
 
-/* Finds the place by the options, of which exactly one is given. A password in the URL is wiped from the command line,
- * which all users of the machine can read. False, with a message, when it makes no sense. Free it in any case. */
+/* Finds the place by the options, of which exactly one is given. A password in the URL is erased from the command line,
+ * which all users of the machine can read. False, with a message, when it is invalid. Free it in any case. */
 bool place_find(index_place *place, const cli_args *args);
 void place_free(index_place *place);
 

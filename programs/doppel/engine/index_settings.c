@@ -1,4 +1,4 @@
-/* index_settings.c - what an index was made with, as JSON and back. */
+/* index_settings.c - the settings of an index, as JSON and back. */
 #include "engine/index_settings.h"
 
 #include "common/message.h"
@@ -114,7 +114,7 @@ static double read_number(doppel_slice value) {
     return strtod(text, NULL);
 }
 
-/* 0 for what is no whole number, and for one that no option takes. */
+/* 0 for what is not a whole number, or out of range. */
 static int read_count(doppel_slice value) {
     double number = read_number(value);
     return number >= 0 && number <= INT_MAX ? (int)number : 0;
@@ -194,7 +194,7 @@ int use_settings(const settings *s, engine_command *e) {
     const doppel_engine_options *from = &s->options;
     o->preset = o->preset ? o->preset : s->preset;
     o->fields = o->fields ? o->fields : s->fields;
-    /* Whoever asks for another kind of near than the export has gets what his preset says of it. */
+    /* With another kind of near than the export has, the preset decides. */
     if (!o->title_veto && (!o->near || o->near == from->near))
         o->title_veto = from->title_veto;
     if (o->near == DOPPEL_NEAR_PRESET) {

@@ -1,4 +1,4 @@
-/* verdicts.c - doppel add and doppel check: documents in, a verdict a line out. */
+/* verdicts.c - doppel add and doppel check: documents in, one verdict per line out. */
 #include "engine/verdicts.h"
 
 #include "common/message.h"
@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More is no faster, and waits in memory. */
+/* More is no faster, and takes memory. */
 #define MOST_BATCH 1000000
 
 typedef struct verdict_job {
-    feed feed; /* first: the feed's calls get it */
+    feed feed; /* must be first: the callbacks of the feed get it */
     engine_command cli;
     writer out;
     text_buffer line;                       /* a verdict as JSON */
     uint64_t documents, by[DOPPEL_REASONS]; /* by: duplicates by reason */
     uint64_t known, known_unique, replaced;
-    uint64_t named; /* documents that --id was given to */
+    uint64_t named; /* documents that got the id of --id */
     bool unheard;   /* the reader of stdout has gone away */
 } verdict_job;
 
@@ -31,7 +31,7 @@ size_t batch_option(const cli_args *args) {
     return 0;
 }
 
-/* feed.turn: --id is the id of the document, which is to be the only one. */
+/* feed.make_item: --id is the id of the document, which must be the only one. */
 static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *item, doppel_error *why) {
     verdict_job *job = (verdict_job *)f;
     const char *id = args_text(f->cli->args, "id");
@@ -50,7 +50,7 @@ static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *
 
 /* ---- lines ---- */
 
-/* Documents that are added are added, whether anybody reads the verdicts or not. */
+/* Documents are added whether the verdicts are read or not. */
 static doppel_status go_on(verdict_job *job, doppel_status written) {
     if (written != DOPPEL_ERROR_INTERRUPTED || job->feed.check || !output_closed())
         return written;
@@ -81,7 +81,7 @@ static doppel_status write_line(feed *f, const doppel_item *item, const doppel_v
     return job->line.failed ? DOPPEL_ERROR_MEMORY : go_on(job, writer_add(&job->out, job->line.data, job->line.length));
 }
 
-/* What is on the disk is said at once. */
+/* Verdicts are printed as soon as the documents are on disk. */
 static doppel_status flush_lines(feed *f) {
     verdict_job *job = (verdict_job *)f;
     return go_on(job, writer_flush(&job->out));
@@ -144,7 +144,8 @@ static int run(verdict_job *job) {
 }
 
 int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
-    verdict_job job = {.feed = {.check = check, .turn = name_item, .told = write_line, .over = flush_lines}};
+    verdict_job job = {
+        .feed = {.check = check, .make_item = name_item, .on_verdict = write_line, .on_batch_end = flush_lines}};
     *duplicates = 0;
     int code = check_usage(args);
     if (code != EXIT_DONE)
@@ -154,7 +155,7 @@ int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
     code = engine_open(&job.cli, args, check ? ENGINE_READ : ENGINE_MAKE);
     if (code == EXIT_DONE && (code = writer_open(&job.out, args_text(args, "output"))) == EXIT_DONE) {
         code = run(&job);
-        /* What was said of documents stays said, however it ended; where nothing was, a file stays as it was. */
+        /* Verdicts that were written stay written, however it ended; without any, a file stays as it was. */
         int written = writer_close(&job.out, reading_failed() && !job.documents ? code : EXIT_DONE);
         code = code ? code : written;
         code = tell_summary(&job, code);

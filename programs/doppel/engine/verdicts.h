@@ -1,4 +1,4 @@
-/* verdicts.h - doppel add and doppel check: a verdict a line, in input order. */
+/* verdicts.h - doppel add and doppel check: one verdict per line, in input order. */
 #ifndef ENGINE_VERDICTS_H
 #define ENGINE_VERDICTS_H
 
@@ -13,11 +13,11 @@
         "title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"            \
     }
 
-/* Checks, or adds, the documents of the operands and writes a line for each. Gives the exit code; *duplicates is how
+/* Checks, or adds, the documents of the operands and writes a line for each. Returns the exit code; *duplicates is how
  * many are. */
 int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates);
 
-/* The value of --batch; 0, with a message, when it makes no sense. */
+/* The value of --batch; 0, with a message, when it is invalid. */
 size_t batch_option(const cli_args *args);
 
 #endif

@@ -1,4 +1,4 @@
-/* diff.c - the shortest way from one text to another, word by word.
+/* diff.c - the shortest edit of one text into another, word by word.
  *
  * Common ends are set aside. For the middle, Myers' greedy search: reach[k] is how far into A one comes on the diagonal
  * k = (place in A) - (place in B) with d changes; d grows until both ends are reached. The reach of each d is kept, and
@@ -49,7 +49,7 @@ void diff_free(diff *d) {
 
 /* ---- runs ---- */
 
-/* Runs are made from the end of the texts to their beginning, and turned round at last. */
+/* Runs are made from the end of the texts to their beginning, and reversed at the end. */
 typedef struct making {
     diff *out;
     size_t room;
@@ -143,7 +143,7 @@ static doppel_status find(search *s) {
     return DOPPEL_OK;
 }
 
-/* Makes runs of the way back from the end of the middle; `offset` words are ahead of it in both texts. */
+/* Makes runs of the way back from the end of the middle; `offset` words come before it in both texts. */
 static void walk_back(const search *s, size_t offset, making *m) {
     size_t x = s->a_count, i = (s->a_count + s->changes - s->b_count) / 2;
     for (size_t d = s->changes; d; d--) {
@@ -164,7 +164,7 @@ static void walk_back(const search *s, size_t offset, making *m) {
 
 /* ---- all of it ---- */
 
-/* Turns the runs round, and makes at most one that is gone and one that is new of those between common ones. */
+/* Reverses the runs, and merges those between common ones into at most one that is gone and one that is new. */
 static void put_in_order(diff *out) {
     size_t used = 0;
     for (size_t i = 0, j = out->count; i + 1 < j; i++) {

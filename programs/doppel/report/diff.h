@@ -4,7 +4,7 @@
 
 #include "doppel.h"
 
-/* A text in words: where each stands, and the hash of its normalised form. */
+/* A text in words: the place of each, and the hash of its normalised form. */
 typedef struct diff_text {
     const char *text;
     size_t length;
@@ -24,14 +24,14 @@ typedef struct diff_run {
 typedef struct diff {
     diff_run *run;
     size_t count;
-    bool unaligned; /* too much differs: all between the common ends is taken as replaced */
+    bool unaligned; /* too much differs: everything between the common ends counts as replaced */
 } diff;
 
 /* Splits a text, which is borrowed. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT. */
 doppel_status diff_split(diff_text *split, const char *text, size_t length);
 void diff_text_free(diff_text *split);
 
-/* The shortest way from A to B. Of several runs in one place, what is gone comes first. */
+/* The shortest edit of A into B. Of several runs in one place, what is gone comes first. */
 doppel_status diff_words(const diff_text *a, const diff_text *b, diff *out);
 void diff_free(diff *d);
 

@@ -133,11 +133,11 @@ static void write_reading(const doppel_batch_reading *reading, html *page) {
     row_end(page);
     write_count(page, "Bad records, left out", counts->bad);
     write_count(page, "Records repaired", counts->repaired);
-    write_count(page, "Files not read to their end", counts->unopened);
+    write_count(page, "Files not read completely", counts->unopened);
     table_end(page);
 }
 
-/* Documents that are compared otherwise than by their content. */
+/* Documents that are not compared by their content. */
 static void write_remarks(const report *r, html *page) {
     char few[64];
     snprintf(few, sizeof few, "With fewer than %llu words", (unsigned long long)r->options->min_words);
@@ -263,7 +263,7 @@ static void short_size(uint64_t size, char text[24]) {
         snprintf(text, 24, "%llu", (unsigned long long)size);
 }
 
-/* Bars of sizes, their counts not yet known; gives how many, and the last size of each. */
+/* Bars of sizes, their counts not yet known; returns how many, and the last size of each. */
 static size_t size_bars(uint64_t largest, bar *bars, uint64_t *last) {
     bool by_digits = largest > (uint64_t)2 << (MOST_BARS - 4);
     size_t count = 0;
@@ -338,7 +338,7 @@ static void write_method(const report *r, html *page) {
     html_format(page, "documents that share one of %d bands of %d rows", r->stats.bands, r->stats.rows);
     row_end(page);
     row_begin(page, "Expected recall");
-    html_format(page, "%.2f %% of the pairs at the very threshold, more above it", 100 * r->stats.recall);
+    html_format(page, "%.2f %% of the pairs exactly at the threshold, more above it", 100 * r->stats.recall);
     row_end(page);
 }
 
@@ -358,7 +358,7 @@ static void write_options(const report *r, html *page) {
     unsigned by = o->by ? o->by : DOPPEL_BY_CONTENT;
     bool first = true;
     write_text_row(page, "Recipe", o->recipe ? doppel_recipe_text(o->recipe) : "page");
-    row_begin(page, "Copies are told by");
+    row_begin(page, "Copies are recognised by");
     for (unsigned i = 0; i < 3; i++)
         if (by >> i & 1) {
             html_format(page, "%s%s", first ? "" : ", ", kinds[i]);
@@ -376,7 +376,7 @@ static void write_options(const report *r, html *page) {
     if (o->boilerplate > 0) {
         row_begin(page, "Boilerplate");
         html_number(page, r->stats.frequent);
-        html_format(page, " shingles that more than %g %% of the groups have are left out", 100 * o->boilerplate);
+        html_format(page, " shingles that more than %g %% of the groups have are ignored", 100 * o->boilerplate);
         row_end(page);
     }
 }
@@ -420,13 +420,13 @@ static void write_timings(const report *r, html *page) {
 
 static void write_work(const report *r, html *page) {
     table_begin(page, "Work");
-    row_begin(page, "Pairs that came up");
+    row_begin(page, "Candidate pairs");
     html_number(page, r->stats.candidates);
     row_end(page);
     row_begin(page, "Of those, compared shingle by shingle");
     html_number(page, r->stats.verified);
     row_end(page);
-    row_begin(page, "Kept in files");
+    row_begin(page, "Temporary files");
     html_bytes(page, r->stats.spilled_bytes);
     row_end(page);
     table_end(page);
@@ -434,7 +434,7 @@ static void write_work(const report *r, html *page) {
 
 void report_write_plan(const report *r, html *page) {
     html_put(page, "<section><h2>The plan and its timings</h2><div class=\"two\">");
-    table_begin(page, "How copies were looked for");
+    table_begin(page, "How copies were searched for");
     write_method(r, page);
     write_options(r, page);
     table_end(page);

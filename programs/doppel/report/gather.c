@@ -1,5 +1,5 @@
 /* gather.c - what a report shows of a decided batch: figures, its largest groups, which of their documents; and, from
- * the inputs once more, the texts of these and the hosts of all that are in groups. */
+ * the inputs again, the texts of these and the hosts of all documents in groups. */
 #include "report/report.h"
 
 #include <math.h>
@@ -78,7 +78,7 @@ static void count_all(report *r) {
     for (uint64_t i = 0; i < count; i++) {
         doppel_near near;
         doppel_batch_get(r->batch, i, &near);
-        /* An original in an index is no document of the batch, but is of the group. */
+        /* An original in an index is not a document of the batch, but belongs to the group. */
         r->size[near.a] += near.a >= count && !r->size[near.a] ? 2 : 1;
         if (near.a != i)
             count_removed(f, &near);
@@ -114,7 +114,7 @@ static shown_group *group_of(report *r, uint64_t original) {
     return NULL;
 }
 
-/* How unlike the kept one a copy is: the greater the rather it is shown. */
+/* How much a copy differs from the kept document: those that differ most are shown. */
 static double unlikeness(const doppel_near *near) {
     return isnan(near->similarity) ? near->distance / 64.0 : 1 - near->similarity;
 }
@@ -206,7 +206,7 @@ static doppel_status list_shown(text_reading *in) {
     return DOPPEL_OK;
 }
 
-/* A copy of some text, which ends between characters. */
+/* A copy of the beginning of a text, which ends between characters. */
 static bool copy_text(const char *text, size_t length, size_t most, char **to, size_t *copied) {
     if (length > most)
         for (length = most; length && ((unsigned char)text[length] & 0xC0) == 0x80;)
@@ -237,7 +237,8 @@ static doppel_status take_shown(text_reading *in, shown_document *shown, const d
     return copied ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* The document of a record. One that was made of another format has the usual keys, whatever those of JSONL are. */
+/* The document of a record. One that was made from another format has the default keys, whatever those of the JSONL
+ * inputs are. */
 static doppel_status parse(text_reading *in, doppel_slice record, doppel_document **d) {
     doppel_status status = doppel_document_parse(record, in->r->options->input, d, in->error);
     if (status != DOPPEL_OK || (*d)->text.length || (*d)->html.data)

@@ -22,7 +22,8 @@ static bool is_space(char c) {
 
 /* ---- words ---- */
 
-/* Words [first, end) with what stands between and behind them, up to the next one; white space behind `close`. */
+/* Words [first, end) with what is between and after them, up to the next word; white space goes after the closing tag.
+ */
 static void write_words(html *page, const diff_text *t, size_t first, size_t end, const char *tags[2]) {
     size_t from = first ? t->ranges.range[first].start : 0,
            to = end < t->words ? t->ranges.range[end].start : t->length;

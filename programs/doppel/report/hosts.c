@@ -38,7 +38,7 @@ static uint32_t *place_of(const report_hosts *hosts, const char *name, size_t le
     return &hosts->table[i];
 }
 
-/* Room for one name more; the table is never more than half full. */
+/* Makes room for one more name; the table is never more than half full. */
 static bool make_room(report_hosts *hosts) {
     if (hosts->count < hosts->room)
         return true;

@@ -1,4 +1,4 @@
-/* html.c - markup and harmless text. */
+/* html.c - markup and escaped text. */
 #include "report/report.h"
 
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static uint32_t decode(const unsigned char *p, size_t left, size_t *length) {
     return valid ? point : UINT32_MAX;
 }
 
-/* Characters that are shown by their number: they would control, or turn the direction of what follows. */
+/* Characters that are shown by their number: control characters, and those that change the direction of writing. */
 static bool controls(uint32_t point) {
     if (point == '\t' || point == '\n' || point == '\r')
         return false;
@@ -58,7 +58,7 @@ static bool is_character(uint32_t point) {
     return point != UINT32_MAX && (point & 0xFFFE) != 0xFFFE && (point < 0xFDD0 || point > 0xFDEF);
 }
 
-/* What stands for a character that does not stand for itself; NULL: it does. */
+/* What is written for a character that needs an escape; NULL: it does not. */
 static const char *stand_in(uint32_t point, char buffer[16]) {
     switch (point) {
     case '&': return "&amp;";

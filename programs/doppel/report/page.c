@@ -1,9 +1,9 @@
-/* page.c - the page from head to foot. It needs nothing but itself: no script, no font, no picture from
- * elsewhere, and its policy lets a browser ask for none. */
+/* page.c - the page from head to foot. It is self-contained: no script, no font, no picture from elsewhere, and its
+ * policy forbids the browser to load any. */
 #include "report/report.h"
 
-/* Light or dark as the reader's system is, and from phone to desk. Text has a contrast of at least 4.5 to 1, and
- * nothing is told by colour alone. */
+/* Light or dark as the reader's system is, for phones and desktops. Text has a contrast of at least 4.5 to 1, and
+ * nothing depends on colour alone. */
 static const char report_style[] =
     ":root{color-scheme:light dark;--ground:#f6f6f4;--card:#fff;--ink:#1b1e23;--soft:#565d67;--line:#dcdfe3;"
     "--bar:#2a6fdb;--two:#7a4fc4;--three:#b3561a;--four:#0f7a6c;--rest:#9fb0c3;"
@@ -51,7 +51,7 @@ static const char report_style[] =
     ".inside{padding:0 18px 8px}.inside h4{font-size:15px;margin:0 0 2px}"
     ".document{border-top:1px solid var(--line);padding:12px 0}"
     ".meta{color:var(--soft);font-size:14px;margin:0 0 8px}"
-    /* Room for the edge of a mark that goes on in the next line. */
+    /* Room for the edge of a mark that continues in the next line. */
     ".text{margin:0;padding-right:3px;font-size:15px;line-height:1.65}"
     "ins,del{border-radius:3px;padding:1px 2px;-webkit-box-decoration-break:clone;box-decoration-break:clone}"
     "ins{background:var(--new);color:var(--new-ink);text-decoration:underline;text-underline-offset:2px}"

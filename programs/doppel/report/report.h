@@ -6,7 +6,7 @@
 #include "common/args.h"
 #include "shared/outputs.h"
 
-/* ---- writing a page: markup as it stands, and text from documents, which is made harmless ---- */
+/* ---- writing a page: markup, and text from documents, which is escaped ---- */
 
 /* The first failure stays in `status`; calls after it do nothing. */
 typedef struct html {
@@ -19,7 +19,7 @@ void html_put(html *page, const char *markup);
 void html_format(html *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Text for the content of any element (not for attributes): < > & and quotes are escaped, invalid UTF-8 becomes U+FFFD,
- * and characters that control (C0, C1, those that turn the direction of writing) become visible: [U+202E]. */
+ * and control characters (C0, C1, those that change the direction of writing) become visible: [U+202E]. */
 void html_text(html *page, const char *text, size_t length);
 void html_string(html *page, const char *text);
 
@@ -75,7 +75,7 @@ typedef struct host_pair {
     uint64_t copies;
 } host_pair;
 
-/* Names are numbered in the order they come; of[document] is 0 where there is none, else the number + 1. */
+/* Names are numbered in order of appearance; of[document] is 0 where there is none, else the number + 1. */
 typedef struct report_hosts {
     char **name;
     size_t count, room;
@@ -88,7 +88,7 @@ typedef struct report_hosts {
 } report_hosts;
 
 bool hosts_begin(report_hosts *hosts, uint64_t documents);
-/* Notes the host of a document's URL, if it has one. False: no memory. */
+/* Records the host of a document's URL, if it has one. False: no memory. */
 bool hosts_add(report_hosts *hosts, uint64_t document, const char *url, size_t length);
 /* Counts pairs of hosts once all are there. False: no memory. */
 bool hosts_count(report_hosts *hosts, const doppel_batch *batch);
@@ -135,7 +135,7 @@ enum { MOST_BARS = 12 };
 
 typedef struct bar {
     char label[48]; /* below it */
-    char title[80]; /* what a pointer is told */
+    char title[80]; /* the tooltip */
     uint64_t count;
 } bar;
 

@@ -16,8 +16,8 @@ extern const choice url_rule_choices[]; /* of --url-keep: rules that are not app
 /* Of --on-duplicate: doppel_on_duplicate; of --on-same-url: doppel_on_same_url. */
 extern const choice duplicate_choices[], same_url_choices[];
 
-/* The value of an option that takes one of some words; *value stays where it is not given. Complains and gives false
- * for anything else. */
+/* The value of an option that takes one of some words; *value stays where it is not given. Prints a message and returns
+ * false for anything else. */
 bool choose_one(const cli_args *args, const char *option, const choice *choices, unsigned *value);
 
 /* The same for several, separated by commas, which are or'ed to *value. */
@@ -32,7 +32,7 @@ const char *choice_name(const choice *choices, unsigned value);
             "of HTML: main (the default), without menus, headers and banners; all: all that is visible" \
     }
 
-/* The value of --content. Complains and gives false when it is neither. */
+/* The value of --content. Prints a message and returns false when it is neither. */
 bool content_option(const cli_args *args, doppel_content *content);
 
 #endif

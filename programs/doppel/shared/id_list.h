@@ -8,7 +8,7 @@
 
 /* Zero is empty. */
 typedef struct id_list {
-    char *bytes; /* of all, one behind the other */
+    char *bytes; /* of all ids, one after the other */
     size_t bytes_room;
     uint64_t *ends; /* where each ends in them */
     size_t count, room;

@@ -29,7 +29,7 @@ void catch_signals(void) {
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is like a full disk */
 }
 
-/* So many records of a file are named of each kind, left out and repaired, and so many plain files that have invalid
+/* This many records of a file are reported of each kind, left out and repaired, and this many plain files with invalid
  * UTF-8; the rest are only counted. */
 #define NAMED 10
 
@@ -82,7 +82,7 @@ static void on_bad_file(const doppel_error *what, const cli_args *args) {
         naming.operand_left_out = is_operand(args, what);
 }
 
-/* doppel_input_options.bad; `user` is the cli_args. A repair is counted, and told at the end. */
+/* doppel_input_options.bad; `user` is the cli_args. A repair is counted, and reported at the end. */
 static void on_bad(const doppel_error *what, void *user) {
     if (!what->line || strcmp(naming.file, what->file) != 0) {
         end_file();
@@ -219,7 +219,7 @@ static int end_run(doppel_status status, bool strict, const doppel_error *error,
         return counts->unopened || naming.operand_left_out ? EXIT_INPUT : EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
-    else if (!named && !failure_told)
+    else if (!named && !failure_reported)
         message_error(error);
     return exit_code(status);
 }

@@ -11,8 +11,8 @@ extern volatile int stop_asked;
 /* Lets SIGINT and SIGTERM set stop_asked, and makes a closed pipe an error instead of a signal. */
 void catch_signals(void);
 
-/* Runs the work over the command's operands, with its options, progress and messages. Gives the exit code; `counts` may
- * be NULL. */
+/* Runs the work over the command's operands, with its options, progress and messages. Returns the exit code; `counts`
+ * may be NULL. */
 int run_inputs(const cli_args *args, const doppel_work *work, doppel_input_counts *counts);
 
 /* The same over other paths and with options of the caller's. */
@@ -48,7 +48,7 @@ doppel_input_options against_options(const cli_args *args);
         "against-title-key", 0, OPTION_TEXT, "KEY", "the field with their title (default: --title-key)"             \
     }
 
-/* Complains when an option of --against is given without it. */
+/* Prints a message and returns false when an option of --against is given without it. */
 bool check_against(const cli_args *args);
 
 /* Says how many bad records were not named, once a run with these options has ended; run_inputs does it itself. */

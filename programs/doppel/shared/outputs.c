@@ -36,7 +36,7 @@ static doppel_status write_all(int file, const char *name, const char *bytes, si
             return DOPPEL_ERROR_INTERRUPTED;
         } else if (errno != EINTR) {
             message("cannot write to %s: %s", name, strerror(errno));
-            failure_told = true;
+            failure_reported = true;
             return DOPPEL_ERROR_STORE;
         }
     }
@@ -92,7 +92,7 @@ doppel_status write_id(const doppel_document *document, doppel_output *output) {
 
 /* ---- writers ---- */
 
-/* Threads that compress: more than so many wait for one another. */
+/* Threads that compress: more would wait for one another. */
 enum { PACKERS = 4 };
 
 bool is_stdout(const char *path) {
@@ -128,7 +128,7 @@ doppel_status writer_flush(writer *w) {
     if (status == DOPPEL_OK)
         return DOPPEL_OK;
     message_error(&error);
-    failure_told = true;
+    failure_reported = true;
     return DOPPEL_ERROR_STORE;
 }
 
@@ -181,8 +181,7 @@ static bool same_file(const char *a, const char *b) {
     return !stat(a, &x) && !stat(b, &y) && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* The folder a file stands in, or the file itself if it is there, with links resolved; NULL where there is none. To be
- * freed. */
+/* The folder of a file, or the file itself if it exists, with links resolved; NULL where there is none. To be freed. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     char *there = realpath(path, NULL);
@@ -194,7 +193,7 @@ static char *folder_of(const char *path) {
     return whole;
 }
 
-/* Whether a file stands below a folder. */
+/* Whether a file is below a folder. */
 static bool is_below(const char *path, const char *folder) {
     struct stat found;
     if (stat(folder, &found) || !S_ISDIR(found.st_mode))
@@ -208,7 +207,7 @@ static bool is_below(const char *path, const char *folder) {
     return below;
 }
 
-/* Whether a file is one of those that a pattern stands for. */
+/* Whether a file matches a pattern. */
 static bool is_matched(const char *path, const char *pattern) {
     glob_t found = {0};
     bool matched = false;

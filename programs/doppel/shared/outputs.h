@@ -27,7 +27,7 @@ doppel_status write_stdout(void *user, doppel_slice bytes);
 /* Ends writing to stdout: `code`, or EXIT_STORE when it could not be written (not when the reader has gone away). */
 int finish_stdout(int code);
 
-/* Prints a text to stdout and frees it. Gives `code`, or EXIT_STORE when there was no memory for the text. */
+/* Prints a text to stdout and frees it. Returns `code`, or EXIT_STORE when there was no memory for the text. */
 int print_text(text_buffer *t, int code);
 /* The same, and ends writing to stdout. */
 int finish_text(text_buffer *t, int code);
@@ -48,8 +48,8 @@ typedef struct writer {
 /* Whether an output is stdout: NULL, - or a name of its descriptor. */
 bool is_stdout(const char *path);
 
-/* Opens a writer for a file (NULL: stdout). Complains and gives the exit code when that cannot be. Close it in any
- * case. */
+/* Opens a writer for a file (NULL: stdout). Prints a message and returns the exit code when that cannot be. Close it in
+ * any case. */
 int writer_open(writer *w, const char *path);
 
 doppel_status writer_add(writer *w, const void *bytes, size_t length);
@@ -65,27 +65,27 @@ static inline void writer_take(writer *w, size_t length) {
     w->used += length;
 }
 
-/* Ends writing, `code` being how the work went: unless it is EXIT_DONE, a file is left as it was before. Gives `code`,
- * or what went wrong here. */
+/* Ends writing, `code` being how the work went: unless it is EXIT_DONE, a file is left as it was before. Returns
+ * `code`, or what went wrong here. */
 int writer_close(writer *w, int code);
 
 /* ---- which outputs are refused ---- */
 
-/* Complains when --output, --removed or --save-sketches is an input, stands in a folder that is one, or when two of
- * them are the same. */
+/* Prints a message and returns false when --output, --removed or --save-sketches is an input, is in a folder that is
+ * one, or when two of them are the same. */
 bool check_outputs(const cli_args *args);
 
 /* The same for one path, the value of an option, and one input; both may be NULL. */
 bool check_output(const char *option, const char *path, const char *input);
 
-/* Complains when --json, which prints a summary, is given without --output FILE. */
+/* Prints a message and returns false when --json, which prints a summary, is given without --output FILE. */
 bool check_json(const cli_args *args);
 
-/* Complains when JSONL would go under the name of another format. */
+/* Prints a message and returns false when JSONL would go under the name of another format. */
 bool check_jsonl_name(const char *path);
 
 /* Opens --output, --removed and --save-sketches and leaves them as they were, so that one that cannot be written is
- * known before all the work. Gives an exit code, with a message unless it is EXIT_DONE. */
+ * known before all the work. Returns an exit code, with a message unless it is EXIT_DONE. */
 int try_outputs(const cli_args *args);
 
 /* Whether inputs could not be opened, and no others gave a document: then the output stays as it was. With a message if

@@ -1,4 +1,4 @@
-// Calls of the server. A call gives the answer's JSON, or throws a Problem that can be shown as it is.
+// Calls of the server. A call returns the answer's JSON, or throws a Problem that can be shown as it is.
 import {session} from "./session.js";
 
 export class Problem extends Error {
@@ -12,7 +12,7 @@ export class Problem extends Error {
   }
 }
 
-// Asked for a token when the server wants one: gives true when there is a new one to try.
+// Asks for a token when the server requires one: true when there is a new one to try.
 let askToken = async () => false;
 export const onUnauthorized = ask => {
   askToken = ask;
@@ -36,7 +36,7 @@ async function send(method, path, body, signal) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, {
       title: "The server does not answer",
-      detail: "It may have been stopped, or the connection is gone.",
+      detail: "It may have been stopped, or the connection was lost.",
     });
   }
 }
@@ -58,7 +58,7 @@ const query = values => {
 };
 const path = id => `${base()}/documents/${encodeURIComponent(id)}`;
 
-// Of the index that is looked at.
+// Of the current index.
 export const check = (body, signal) => call("POST", `${base()}/check`, {body, signal});
 export const add = (body, signal) => call("POST", `${base()}/documents`, {body, signal});
 export const get = (id, signal) => call("GET", path(id), {signal});

@@ -1,5 +1,5 @@
 // Pictures of figures, as inline SVG. A chart is a figure with `update(...)`; it is drawn as wide as there is room, and
-// its figures stand below it as a table for those who cannot see it, or want to know exactly.
+// its figures are below it as a table, for those who cannot see it or want exact values.
 import {box, el, svg, table} from "./dom.js";
 import {count, percent} from "./format.js";
 
@@ -110,7 +110,7 @@ function drawLine(title, values, width) {
   );
 }
 
-// So many points a line has; the newest stands at the right.
+// How many points a line has; the newest is at the right.
 export const LINE = 60;
 export function lineChart(title, nothing) {
   const {figure, update} = frame(title, nothing);

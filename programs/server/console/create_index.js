@@ -1,4 +1,4 @@
-// A form that makes a new index.
+// A form that creates a new index.
 import {createIndex} from "./api.js";
 import {announce, box, el, field, form, options} from "./dom.js";
 import {working} from "./problem.js";

@@ -2,7 +2,7 @@
 import {box, el, field} from "./dom.js";
 import {session} from "./session.js";
 
-// Shows a dialog, and gives what `given` makes of whether it was agreed to. Enter agrees, unless the focus is on Cancel.
+// Shows a dialog, and returns what `given` makes of the answer. Enter agrees, unless the focus is on Cancel.
 function ask(title, body, agree, given) {
   const id = "dialog-title";
   const cancel = el(
@@ -55,7 +55,7 @@ function showToken(wasWrong) {
     el(
       "p",
       {role: wasWrong ? "alert" : null},
-      wasWrong ? "The server does not know this token." : "This server wants a token.",
+      wasWrong ? "The server does not know this token." : "This server requires a token.",
     ),
     field("Token", input, "It is kept in this tab until you close it or sign out."),
   );

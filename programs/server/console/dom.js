@@ -24,10 +24,10 @@ export const plain = text =>
     /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     "\ufffd",
   );
-// A name of a document, apart from the direction of what stands around it.
+// A name of a document, isolated from the direction of the text around it.
 export const name = text => el("bdi", null, plain(text));
 
-// Tells those who hear the page.
+// Announces it to screen readers.
 export function announce(text) {
   const live = document.getElementById("live");
   live.textContent = "";

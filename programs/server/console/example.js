@@ -1,4 +1,4 @@
-// Two versions of an article, for those who have none at hand.
+// Two versions of an article, as an example.
 export const EXAMPLE = {
   title: "The ferry returns to the harbour",
   url: "https://paper.example/ferry",

@@ -13,7 +13,7 @@ export function reasonInWords(reason, evidence) {
   if (reason === "exact_url") return "It has the same URL, once both are brought to their canonical form.";
   if (reason === "title_similarity")
     return `Its title is ${share(e.titleSimilarity)} the same as that of the document it is a copy of.`;
-  if (e.sameDigest) return "It has the very same words; case, punctuation and spaces do not count.";
+  if (e.sameDigest) return "It has exactly the same words; case, punctuation and spaces do not count.";
   if (e.similarity !== null && e.similarity !== undefined)
     return `It and the document it is a copy of share ${share(e.similarity)} of their passages.`;
   return `Its fingerprint differs in only ${many(e.distance, "bit")} from that of the document it is a copy of.`;
@@ -22,7 +22,7 @@ export function reasonInWords(reason, evidence) {
 export function headline(verdict) {
   if (verdict.known) return "Known: it was added before under this id";
   if (verdict.isDuplicate) return "A copy: this was seen before";
-  return verdict.replaced ? "A new version: it took the place of the old one" : "New: nothing like it is known";
+  return verdict.replaced ? "A new version: it replaced the old one" : "New: nothing like it is known";
 }
 
 // [name, value, what it means] of each thing that was measured; what was not is left out.
@@ -63,7 +63,7 @@ const number = (value, digits) => (value === null ? "–" : digits ? value.toFix
 const MEASURES = {
   similarity: "Jaccard: of all runs of words that either has, the share that is in both.",
   containmentAB: "Containment: the share of A's runs of words that B has.",
-  containmentBA: "The same the other way round: high on one side only means that one holds the other.",
+  containmentBA: "The same the other way round: high on one side only means that one contains the other.",
   distance: "Bits in which the fingerprints differ; of unrelated texts about half of them do.",
   signatureSimilarity: "The similarity, estimated from two MinHash signatures of 128 slots.",
   cosine: "Of the vectors of word counts: 1 means the same words equally often, in any order.",
@@ -98,9 +98,9 @@ export function measureRows(c) {
   ];
 }
 
-// How alike two texts are, in a sentence.
+// How similar two texts are, in a sentence.
 export function likeness(c) {
-  if (c.sameDigest) return "The two have the very same words.";
+  if (c.sameDigest) return "The two have exactly the same words.";
   if (!c.shinglesShared && !c.passages.length) return "The two have nothing in common.";
   const most = Math.max(c.containmentAB || 0, c.containmentBA || 0);
   if (c.similarity >= 0.8) return `Near-copies: they share ${share(c.similarity)} of their passages.`;
@@ -113,7 +113,7 @@ export function likeness(c) {
 
 const PRESETS = {
   general: "for documents of any kind",
-  crawl: "for crawlers: little memory, only hardly changed pages, 30 days",
+  crawl: "for crawlers: little memory, only slightly changed pages, 30 days",
   article: "for articles: by their words, whatever the order",
 };
 export const presetInWords = preset => (preset ? `${preset}, ${PRESETS[preset] || "a preset"}` : "settings of its own");
@@ -132,19 +132,19 @@ export const nearInWords = s =>
     : `A copy's fingerprint differs in at most ${many(s.distance, "bit")}`;
 
 export const DUPLICATES = {
-  skip: "are counted at their original, no more",
+  skip: "are only counted at their original",
   link: "are remembered by id, URL and title under their original",
-  store: "are stored like any document, but are no originals",
+  store: "are stored like any document, but never as originals",
 };
 export const DURABILITY = {
-  batch: "An add is answered once it is on the disk; adds at the same time share one commit",
-  each: "An add is answered once it is on the disk; each has a commit of its own",
-  none: "An add is answered at once and on the disk within a second",
+  batch: "An add is answered once it is on disk; simultaneous adds share one commit",
+  each: "An add is answered once it is on disk; each has its own commit",
+  none: "An add is answered at once, and on disk within a second",
 };
 
 export function planInWords(s) {
   const bands = /^(\d+)x(\d+)$/.exec(s.plan);
-  if (bands) return `${bands[1]} bands of ${bands[2]} rows: documents that agree in one band are looked at closely`;
+  if (bands) return `${bands[1]} bands of ${bands[2]} rows: documents that agree in one band are compared`;
   return s.plan;
 }
 

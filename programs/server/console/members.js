@@ -23,7 +23,7 @@ export async function differences(original, copy, signal) {
 
 async function member(original, alias, signal) {
   const copy = await orNull(get(alias, signal));
-  if (!copy) return [soft("This copy is not there any more.")];
+  if (!copy) return [soft("This copy no longer exists.")];
   // Its URL may belong to the original itself.
   if (!copy.originalId) return [soft("This is another URL of ", documentLink(copy.id), ".")];
   return [

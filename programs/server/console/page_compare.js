@@ -77,7 +77,7 @@ export async function show(root, route, signal) {
       {class: "card"},
       () => working(submit, place, () => run(asked, place, signal)),
       box("two", asked.a.box, asked.b.box),
-      box("three", field("Recipe", asked.recipe), field("Passages of at least so many words", asked.words)),
+      box("three", field("Recipe", asked.recipe), field("Passages of at least this many words", asked.words)),
       box("buttons", submit),
     ),
     place,

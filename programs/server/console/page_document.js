@@ -56,13 +56,13 @@ async function copyOf(d, signal) {
       reasonInWords(d.reason, d.evidence),
     ),
     evidenceTable(d.evidence),
-    original ? await differences(original, d, signal) : soft("Its original is not there any more."),
+    original ? await differences(original, d, signal) : soft("Its original no longer exists."),
   );
 }
 
 async function forget(d, signal) {
   const copies = d.aliases.length
-    ? ` What is linked to it (${many(d.aliases.length, "copy", "copies")}) does not match any more, either.`
+    ? ` What is linked to it (${many(d.aliases.length, "copy", "copies")}) no longer matches, either.`
     : "";
   if (
     !(await confirm(

@@ -36,8 +36,8 @@ async function nothing(signal) {
   const s = await stats(signal);
   const titles = s.titles
     ? `A title has to be at least ${percent(s.titleSimilarity)} the same, and have ten characters.`
-    : "This index does not look at titles.";
-  const about = "Ids have to be exact. URLs may be spelled in any way that leads to the same page. ";
+    : "This index does not compare titles.";
+  const about = "Ids must be exact. URLs may be written in any form that leads to the same page. ";
   return card("Nothing was found", soft(about, titles));
 }
 

@@ -60,7 +60,7 @@ export async function show(root, route, signal) {
   const list = el("div");
   root.append(
     el("h1", null, "Groups"),
-    el("p", {class: "lead"}, "Documents of which the most copies have come, the largest group first."),
+    el("p", {class: "lead"}, "The documents with the most copies, the largest group first."),
     list,
   );
   async function fill(limit) {

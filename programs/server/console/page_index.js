@@ -1,4 +1,4 @@
-// Index: how it was made, how large it is, and what can be done with it; all indexes of the server.
+// Index: its settings, its size, and what can be done with it; all indexes of the server.
 import {backup, compact, dropIndex, expire, indexes, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
 import {announce, box, card, el, facts, soft, table} from "./dom.js";
@@ -82,7 +82,7 @@ function actions(signal) {
       "three",
       action(
         "Back up",
-        "Writes a whole copy to the server's folder of backups, while everything goes on.",
+        "Writes a whole copy to the server's folder of backups, while the server keeps running.",
         "Back up now",
         async () => {
           const answer = await backup(signal);
@@ -91,11 +91,11 @@ function actions(signal) {
       ),
       action(
         "Remove what has expired",
-        "It does not match any more in any case; this gives its space back at once.",
+        "It no longer matches in any case; this frees its space at once.",
         "Remove expired",
         async () => `${many((await expire(signal)).expired, "document")} removed.`,
       ),
-      action("Compact", "Brings the file to its smallest form. Adds wait meanwhile.", "Compact", async () => {
+      action("Compact", "Brings the file to its smallest form. Adds wait until it is done.", "Compact", async () => {
         if (
           !(await confirm(
             "Compact this index?",

@@ -18,7 +18,7 @@ function tile(label) {
   };
 }
 
-// Rates from two polls; null until there are two, and when the server was started anew.
+// Rates from two polls; null until there are two, and when the server was restarted.
 function rates(before, now) {
   if (!before || now.uptimeSeconds <= before.uptimeSeconds || now.checks < before.checks || now.adds < before.adds)
     return null;

@@ -16,7 +16,7 @@ function makeForm() {
   return {text, title: input("text"), url: input("url", "https://"), id: input("text")};
 }
 
-// The document as the form has it; null when it says nothing.
+// The document of the form; null when it is empty.
 function documentOf(asked) {
   const made = {...asked.text.side()};
   for (const name of ["title", "url", "id"]) if (asked[name].value.trim()) made[name] = asked[name].value.trim();
@@ -53,7 +53,7 @@ async function passagesCard(body, verdict, signal) {
 
 function addCard(verdict, again) {
   const about = verdict.isDuplicate
-    ? "Adding it counts it as a copy at its original."
+    ? "Adding it counts it as a copy of its original."
     : "Once it is added, copies of it are found.";
   return card(
     "Remember it?",
@@ -111,7 +111,7 @@ export async function show(root, route, signal) {
         "three",
         field("Title", asked.title),
         field("URL", asked.url),
-        field("Id", asked.id, "Without one, the URL or the text gives it."),
+        field("Id", asked.id, "Without one, it is made from the URL or the text."),
       ),
       box("buttons", checkIt, addIt),
     ),

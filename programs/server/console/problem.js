@@ -1,14 +1,14 @@
-// What went wrong, said kindly; and buttons whose work is under way.
+// What went wrong, in words; and buttons whose work is in progress.
 import {announce, el, outcome, soft} from "./dom.js";
 
 const HINTS = {
   401: "Sign in with a token that the server knows.",
-  403: "Your token does not allow this. Ask whoever runs the server for one that does.",
+  403: "Your token does not allow this. Ask the operator of the server for one that does.",
   404: "It may have been removed, or have expired.",
-  409: "Something else is under way, or it is there already. Try again in a moment.",
-  413: "It is larger than the server takes.",
+  409: "Another operation is in progress, or it already exists. Try again in a moment.",
+  413: "It is larger than the server accepts.",
   429: "Too many requests at once. Wait a moment.",
-  501: "The server was not started with what this needs.",
+  501: "The server was started without what this needs.",
   503: "The server is busy, about to stop, or its store does not answer. Try again in a moment.",
 };
 

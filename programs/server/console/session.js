@@ -1,4 +1,4 @@
-// What this tab knows: the token, the index that is looked at, and the texts that were added from here.
+// What this tab knows: the token, the current index, and the texts that were added from here.
 
 function read(key) {
   try {

@@ -19,7 +19,7 @@
 
   function flip() {
     const wanted = isDark() ? "light" : "dark";
-    // Back to what the system has: nothing is chosen any more.
+    // Back to the system's choice: nothing is stored any more.
     chosen = (wanted === "dark") === dark.matches ? null : wanted;
     try {
       if (chosen) localStorage.setItem("doppel.theme", chosen);

@@ -25,7 +25,7 @@ function mood(verdict) {
 export function verdictCard(verdict, added) {
   const told = verdict.isDuplicate;
   const said =
-    added && (verdict.known ? "It is there already." : told ? "It was counted at its original." : "It was added.");
+    added && (verdict.known ? "It is there already." : told ? "It was counted as a copy of its original." : "It was added.");
   return el(
     "section",
     {class: `card verdict ${mood(verdict)}`, "aria-labelledby": "verdict"},
