@@ -10,12 +10,513 @@
  * end keys and titles are built on all threads, and beside them the index of the fingerprints. */
 #include "known/directory.h"
 #include "decide/decide.h"
+#include "kernel/kernel.h"
 #include "known/keys.h"
 #include "text/text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* ---- numbers: which there are, and when each of them ends: 4 bytes a number, in pages of 65,536 numbers ----
+ *
+ * Pages are found through a directory. One whose numbers are all gone is emptied and used again for others; a thread
+ * that still reads it by its old place sees no number there, or that it is another page by now.
+ *
+ * Threads: any number may read at any time, and any number may reserve and set, each its own numbers, while none
+ * clears. */
+
+enum { ALIVE_PAGE = 1 << 16 };
+
+typedef struct alive_page {
+    _Atomic uint64_t place;    /* which page of numbers it is; UINT64_MAX: none at the moment */
+    _Atomic uint32_t count;    /* numbers that are there */
+    _Atomic uint32_t earliest; /* none of them ends before */
+    struct alive_page *next;   /* among those that wait to be used again */
+    _Atomic uint32_t end[ALIVE_PAGE];
+} alive_page;
+
+typedef struct alive_pages {
+    size_t count;
+    struct alive_pages *before; /* smaller ones, which somebody may still look at */
+    _Atomic(alive_page *) page[];
+} alive_pages;
+
+typedef struct alive_numbers {
+    pthread_mutex_t lock; /* of pages that come and go */
+    _Atomic(alive_pages *) directory;
+    alive_page *idle;
+    _Atomic uint64_t pages;
+} alive_numbers;
+
+/* What stands for a number: 0, it is not there; NEVER, it does not end; else the second it ends. */
+#define NEVER UINT32_MAX
+#define NO_PLACE UINT64_MAX
+
+static uint32_t end_of(uint64_t expires) {
+    return !expires ? NEVER : expires < NEVER ? (uint32_t)expires : NEVER - 1;
+}
+
+static bool alive_init(alive_numbers *alive) {
+    *alive = (alive_numbers){0};
+    return !pthread_mutex_init(&alive->lock, NULL);
+}
+
+static void alive_free(alive_numbers *alive) {
+    alive_pages *directory = atomic_load(&alive->directory), *before;
+    for (size_t i = 0; directory && i < directory->count; i++)
+        free(atomic_load(&directory->page[i]));
+    for (; directory; directory = before) {
+        before = directory->before;
+        free(directory);
+    }
+    for (alive_page *page = alive->idle, *next; page; page = next) {
+        next = page->next;
+        free(page);
+    }
+    pthread_mutex_destroy(&alive->lock);
+}
+
+/* ---- numbers: pages ---- */
+
+static alive_page *page_at(alive_numbers *alive, uint64_t place) {
+    alive_pages *directory = atomic_load_explicit(&alive->directory, memory_order_acquire);
+    return directory && place < directory->count ? atomic_load_explicit(&directory->page[place], memory_order_acquire)
+                                                 : NULL;
+}
+
+/* A directory with room for a place, under the lock. Smaller ones stay: all of them together are no larger. */
+static bool grow(alive_numbers *alive, uint64_t place) {
+    alive_pages *old = atomic_load(&alive->directory);
+    size_t count = old ? old->count : 0, need = count ? count : 8;
+    if (place < count)
+        return true;
+    while (need <= place)
+        need *= 2;
+    alive_pages *directory = calloc(1, sizeof *directory + need * sizeof *directory->page);
+    if (!directory)
+        return false;
+    *directory = (alive_pages){.count = need, .before = old};
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&directory->page[i], atomic_load(&old->page[i]), memory_order_relaxed);
+    atomic_store_explicit(&alive->directory, directory, memory_order_release);
+    return true;
+}
+
+static alive_page *take_page(alive_numbers *alive) {
+    alive_page *page = alive->idle;
+    if (page) {
+        alive->idle = page->next;
+    } else if ((page = calloc(1, sizeof *page))) {
+        atomic_fetch_add(&alive->pages, 1);
+    }
+    return page;
+}
+
+/* Makes sure that a number can be set; false: no memory. */
+static bool alive_reserve(alive_numbers *alive, uint64_t number) {
+    uint64_t place = number / ALIVE_PAGE;
+    if (page_at(alive, place))
+        return true;
+    pthread_mutex_lock(&alive->lock);
+    bool there = grow(alive, place);
+    if (there && !page_at(alive, place)) {
+        alive_page *page = take_page(alive);
+        if (page) {
+            atomic_store(&page->earliest, NEVER);
+            atomic_store(&page->place, place);
+            atomic_store_explicit(&atomic_load(&alive->directory)->page[place], page, memory_order_release);
+        }
+        there = page;
+    }
+    pthread_mutex_unlock(&alive->lock);
+    return there;
+}
+
+/* ---- numbers: one at a time ---- */
+
+/* A number is there from now on, until `expires` (0: for ever). It must have been reserved, and not be there. */
+static void alive_set(alive_numbers *alive, uint64_t number, uint64_t expires) {
+    alive_page *page = page_at(alive, number / ALIVE_PAGE);
+    uint32_t end = end_of(expires), earliest = atomic_load_explicit(&page->earliest, memory_order_relaxed);
+    while (end < earliest && !atomic_compare_exchange_weak(&page->earliest, &earliest, end))
+        ;
+    atomic_fetch_add_explicit(&page->count, 1, memory_order_relaxed);
+    atomic_store_explicit(&page->end[number % ALIVE_PAGE], end, memory_order_release);
+}
+
+/* A page without numbers leaves its place. */
+static void retire(alive_numbers *alive, alive_page *page) {
+    pthread_mutex_lock(&alive->lock);
+    alive_pages *directory = atomic_load(&alive->directory);
+    atomic_store(&directory->page[atomic_load(&page->place)], NULL);
+    atomic_store(&page->place, NO_PLACE);
+    page->next = alive->idle;
+    alive->idle = page;
+    pthread_mutex_unlock(&alive->lock);
+}
+
+/* False: it was not there. */
+static bool alive_clear(alive_numbers *alive, uint64_t number) {
+    alive_page *page = page_at(alive, number / ALIVE_PAGE);
+    if (!page || !atomic_exchange(&page->end[number % ALIVE_PAGE], 0))
+        return false;
+    if (atomic_fetch_sub(&page->count, 1) == 1)
+        retire(alive, page);
+    return true;
+}
+
+/* The page may get another place while it is read: it gets that before it gets numbers, so that whoever reads a number
+ * of the new place sees the new place too. */
+static uint32_t end_at(alive_numbers *alive, uint64_t number) {
+    alive_page *page = page_at(alive, number / ALIVE_PAGE);
+    if (!page)
+        return 0;
+    uint32_t end = atomic_load_explicit(&page->end[number % ALIVE_PAGE], memory_order_acquire);
+    return atomic_load_explicit(&page->place, memory_order_relaxed) == number / ALIVE_PAGE ? end : 0;
+}
+
+static bool alive_has(alive_numbers *alive, uint64_t number) {
+    return end_at(alive, number) != 0;
+}
+
+/* Whether it is there and has not ended by `now`. */
+static bool alive_at(alive_numbers *alive, uint64_t number, uint64_t now) {
+    uint32_t end = end_at(alive, number);
+    return end == NEVER || end > now;
+}
+
+/* ---- numbers: which have ended ---- */
+
+static size_t page_ended(alive_numbers *alive, uint64_t place, uint64_t now, uint64_t *numbers, size_t room) {
+    alive_page *page = page_at(alive, place);
+    size_t found = 0;
+    if (!page || atomic_load_explicit(&page->earliest, memory_order_relaxed) > now)
+        return 0;
+    for (size_t i = 0; i < ALIVE_PAGE && found < room; i++) {
+        uint32_t end = atomic_load_explicit(&page->end[i], memory_order_acquire);
+        if (end && end <= now && end != NEVER)
+            numbers[found++] = place * ALIVE_PAGE + i;
+    }
+    return atomic_load_explicit(&page->place, memory_order_relaxed) == place ? found : 0;
+}
+
+/* Those that have ended by `now`: up to `room` are written, ascending; gives how many. */
+static size_t alive_ended(alive_numbers *alive, uint64_t now, uint64_t *numbers, size_t room) {
+    alive_pages *directory = atomic_load_explicit(&alive->directory, memory_order_acquire);
+    size_t found = 0;
+    for (size_t i = 0; directory && i < directory->count && found < room; i++)
+        found += page_ended(alive, i, now, numbers + found, room - found);
+    return found;
+}
+
+static uint64_t alive_bytes(const alive_numbers *alive) {
+    const alive_pages *directory = atomic_load(&alive->directory);
+    return atomic_load(&alive->pages) * sizeof(alive_page) +
+           2 * (directory ? directory->count * sizeof *directory->page : 0);
+}
+
+/* ---- parities: which sets are too different to be near, by a few bits of each ----
+ *
+ * They are for documents that share a band with very many others (the pages of one template), so that their sets need
+ * not be read.
+ *
+ * The parity of a set is a bitmap of m bits, of which bit i is 1 when an odd number of the set's hashes fall on i. In
+ * the XOR of two parities what both sets have cancels out; so it has at most as many ones as there are hashes in one of
+ * the sets only. Hence A and B share at most (|A| + |B| - ones) / 2 hashes. If even that is less than the similarity
+ * asks for, they are not near; else they have to be compared. Nothing that is near is dropped.
+ *
+ * Of samples (the k smallest hashes of each set) similarity is estimated as the share of the k smallest of both that
+ * both have. It is at most the number of values the samples share, divided by the size of the smaller sample. Samples
+ * are compared at the coarser of their scales; a parity is kept at a sample's own scale and at the next coarser one,
+ * and samples whose scales are farther apart are never dropped here.
+ *
+ * m is a power of two, 2 to 4 bits a hash: at a threshold of 0.8, sets of a similarity of 0.7 are dropped 99 times in
+ * 100, and of 0.5 always. Of samples, which the bound fits less tightly, it is 4 to 8 bits a value, and those of a
+ * similarity of 0.5 are dropped 99 times in 100. Halves of a parity, XORed, are that of m / 2 bits: so any two can be
+ * compared. Which bit a hash falls on is decided by a secret, so that nobody can choose hashes that all fall on one.
+ *
+ * create; add what was read; sift (drop what cannot be near); remove what is gone. Threads: any number at a time. */
+
+/* Small pages: where one in 32 numbers is in a crowd, the others cost 77 bytes each. */
+enum { PAGE_BITS = 5, PAGE = 1 << PAGE_BITS };
+/* Words of a folded parity, and the least of a whole one. Which bit a hash falls on is told by 40 bits: no parity needs
+ * more than 2^32 bits, that of a set of 8 GiB. */
+enum { FOLDED = 8, MOST_BITS = 32, PLACE_SHIFT = 24 };
+
+typedef struct parity {
+    uint64_t words;        /* a power of two */
+    uint64_t coarser_size; /* of a sample: its values one scale up; 0: it is a whole set */
+    uint64_t bits[];       /* `words` of them; of a sample as many follow, one scale up */
+} parity;
+
+typedef struct parity_page {
+    uint64_t folded[PAGE][FOLDED];
+    parity *parity[PAGE]; /* NULL: it has none */
+    uint32_t size[PAGE];  /* of the set; a part of a document has less than 4 GiB */
+    uint8_t scale[PAGE];  /* of a sample */
+    size_t count;
+} parity_page;
+
+typedef struct parity_pages {
+    pthread_rwlock_t lock;
+    parity_page **page; /* by number / PAGE; NULL: it has none */
+    size_t room, pages; /* of the directory; pages that are there */
+    uint64_t bytes;     /* of all parity_pages */
+    uint64_t secret;    /* odd */
+} parity_pages;
+
+static parity_pages *parities_create(void) {
+    parity_pages *made = calloc(1, sizeof *made);
+    if (!made || !dp_lock_init(&made->lock)) {
+        free(made);
+        return NULL;
+    }
+    made->secret = dp_random_number() | 1;
+    return made;
+}
+
+static void parities_free(parity_pages *p) {
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->room; i++) {
+        for (size_t j = 0; p->page[i] && j < PAGE; j++)
+            free(p->page[i]->parity[j]);
+        free(p->page[i]);
+    }
+    free(p->page);
+    pthread_rwlock_destroy(&p->lock);
+    free(p);
+}
+
+static uint64_t parities_bytes(parity_pages *p) {
+    pthread_rwlock_rdlock(&p->lock);
+    uint64_t bytes = sizeof *p + p->room * sizeof *p->page + p->pages * sizeof **p->page + p->bytes;
+    pthread_rwlock_unlock(&p->lock);
+    return bytes;
+}
+
+/* ---- parities: bits ---- */
+
+/* Words for the parity of `count` hashes, 2 to 4 bits each. */
+static size_t words_for(double count) {
+    size_t words = FOLDED;
+    while ((double)words * 64 < 2 * count && words < ((size_t)1 << MOST_BITS) / 64)
+        words *= 2;
+    return words;
+}
+
+static void fill(uint64_t secret, const uint64_t *set, size_t count, uint64_t *bits, size_t words) {
+    memset(bits, 0, words * sizeof *bits);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t place = (set[i] * secret >> PLACE_SHIFT) & (64 * words - 1);
+        bits[place / 64] ^= (uint64_t)1 << place % 64;
+    }
+}
+
+/* Halves, XORed: the parity of half as many bits. `to` may be `from`. */
+static void fold(const uint64_t *from, size_t words, uint64_t *to) {
+    for (size_t i = 0; i < words / 2; i++)
+        to[i] = from[i] ^ from[words / 2 + i];
+}
+
+static size_t bytes_of(size_t words, bool sample) {
+    return sizeof(parity) + (sample ? 2 : 1) * words * sizeof(uint64_t);
+}
+
+/* Values of a sample count twice: 4 to 8 bits each. */
+static double counted(const dp_features *features) {
+    return (double)features->count * (features->coarser ? 2 : 1);
+}
+
+/* ---- parities: pages ---- */
+
+static parity_page *find_page(const parity_pages *p, uint64_t number) {
+    return number >> PAGE_BITS < p->room ? p->page[number >> PAGE_BITS] : NULL;
+}
+
+static bool is_there(const parity_pages *p, uint64_t number) {
+    const parity_page *page = find_page(p, number);
+    return page && page->parity[number % PAGE];
+}
+
+/* The page of a number, made if it is not there; NULL: no memory. */
+static parity_page *page_of(parity_pages *p, uint64_t number) {
+    size_t at = (size_t)(number >> PAGE_BITS), before = p->room;
+    if (at >= p->room) {
+        if (!dp_reserve(&p->page, &p->room, at + 1, sizeof *p->page))
+            return NULL;
+        memset(p->page + before, 0, (p->room - before) * sizeof *p->page);
+    }
+    if (!p->page[at] && (p->page[at] = calloc(1, sizeof **p->page)))
+        p->pages++;
+    return p->page[at];
+}
+
+static parity *make(const parity_pages *p, const dp_features *features) {
+    size_t words = words_for(counted(features));
+    parity *made = malloc(bytes_of(words, features->coarser));
+    if (!made)
+        return NULL;
+    made->words = words;
+    made->coarser_size = features->coarser_count;
+    fill(p->secret, features->set, features->count, made->bits, words);
+    if (features->coarser)
+        fill(p->secret, features->coarser, features->coarser_count, made->bits + words, words);
+    return made;
+}
+
+static void put_parity(parity_page *page, uint64_t number, const dp_features *features, parity *made) {
+    size_t at = number % PAGE;
+    page->parity[at] = made;
+    page->size[at] = (uint32_t)features->count;
+    page->scale[at] = (uint8_t)features->scale;
+    memset(page->folded[at], 0, sizeof page->folded[at]);
+    for (size_t i = 0; i < made->words; i++)
+        page->folded[at][i % FOLDED] ^= made->bits[i];
+    page->count++;
+}
+
+/* The features of a number, unless it is there, or `alive` says that the number is gone. Without memory it is not kept.
+ */
+static void parities_add(parity_pages *p, uint64_t number, const dp_features *features, alive_numbers *alive) {
+    pthread_rwlock_rdlock(&p->lock);
+    bool there = is_there(p, number);
+    pthread_rwlock_unlock(&p->lock);
+    parity *made = there ? NULL : make(p, features);
+    if (!made)
+        return;
+    pthread_rwlock_wrlock(&p->lock);
+    parity_page *page = page_of(p, number);
+    /* A number that goes meanwhile is not alive before it is removed here. */
+    if (page && alive_has(alive, number) && !page->parity[number % PAGE]) {
+        put_parity(page, number, features, made);
+        p->bytes += bytes_of(made->words, made->coarser_size);
+        made = NULL;
+    }
+    pthread_rwlock_unlock(&p->lock);
+    free(made);
+}
+
+/* Of a number that `alive` does not have any more. */
+static void parities_remove(parity_pages *p, uint64_t number) {
+    pthread_rwlock_rdlock(&p->lock);
+    bool there = is_there(p, number);
+    pthread_rwlock_unlock(&p->lock);
+    if (!there)
+        return;
+    pthread_rwlock_wrlock(&p->lock);
+    parity_page *page = find_page(p, number);
+    parity *gone = page ? page->parity[number % PAGE] : NULL;
+    if (gone) {
+        p->bytes -= bytes_of(gone->words, gone->coarser_size);
+        page->parity[number % PAGE] = NULL;
+        page->count--;
+    }
+    if (gone && !page->count) {
+        p->page[number >> PAGE_BITS] = NULL;
+        p->pages--;
+        free(page);
+    }
+    pthread_rwlock_unlock(&p->lock);
+    free(gone);
+}
+
+/* ---- parities: sifting ---- */
+
+/* The parities of a set in all sizes up to asked.words; that of w words stands at bits + w. */
+typedef struct sizes {
+    const uint64_t *bits;
+    uint64_t count; /* hashes of the set */
+} sizes;
+
+/* What is asked about; of a sample at its own scale and one scale up. */
+typedef struct asked {
+    sizes own, coarser;
+    uint64_t words;
+    int scale;
+    double least;
+    bool sample;
+    dp_differing_fn differing;
+} asked;
+
+/* The largest that a set of a similarity of `least` can need, but no more than 8 times what this one needs. */
+static size_t words_asked(double count, double least) {
+    size_t own = words_for(count), most = words_for(count / (least > 0.125 ? least : 0.125));
+    return most < 8 * own ? most : 8 * own;
+}
+
+static sizes make_sizes(const parity_pages *p, const uint64_t *set, size_t count, uint64_t *bits, size_t words) {
+    fill(p->secret, set, count, bits + words, words);
+    for (; words > 1; words /= 2)
+        fold(bits + words, words, bits + words / 2);
+    return (sizes){bits, count};
+}
+
+static bool ask(const parity_pages *p, const dp_sift *sift, asked *a) {
+    const dp_features *f = &sift->features;
+    if (!dp_reserve(&sift->scratch->bits, &sift->scratch->room, 4 * a->words, sizeof *sift->scratch->bits))
+        return false;
+    uint64_t *bits = sift->scratch->bits;
+    a->own = make_sizes(p, f->set, f->count, bits, a->words);
+    if (a->sample)
+        a->coarser = make_sizes(p, f->coarser, f->coarser_count, bits + 2 * a->words, a->words);
+    return true;
+}
+
+/* Whether sets of these sizes whose parities differ in `ones` bits can be similar enough. The similarity is counted as
+ * find.c counts it, and rises with the number that is shared, so that rounding makes no difference. */
+static bool can_be(const asked *a, uint64_t mine, uint64_t theirs, uint64_t ones) {
+    uint64_t both = mine + theirs, smaller = mine < theirs ? mine : theirs, shared = (both - ones) / 2;
+    shared = shared < smaller ? shared : smaller;
+    return (double)shared / (double)(a->sample ? smaller : both - shared) >= a->least;
+}
+
+/* The same by the whole parity, at the scale of the coarser one. */
+static bool may_be_by_whole(const asked *a, const parity *whole, uint64_t size, int scale) {
+    bool one_up = scale < a->scale; /* theirs is the finer one */
+    const sizes *mine = scale > a->scale ? &a->coarser : &a->own;
+    const uint64_t *bits = one_up ? whole->bits + whole->words : whole->bits;
+    return whole->words > a->words || can_be(a, mine->count, one_up ? whole->coarser_size : size,
+                                             a->differing(mine->bits + whole->words, bits, whole->words));
+}
+
+static bool may_be_near(const asked *a, const parity_page *page, size_t at) {
+    int scale = page->scale[at];
+    if (scale > a->scale + 1 || scale < a->scale - 1)
+        return true;
+    if (scale == a->scale &&
+        !can_be(a, a->own.count, page->size[at], a->differing(a->own.bits + FOLDED, page->folded[at], FOLDED)))
+        return false;
+    return may_be_by_whole(a, page->parity[at], page->size[at], scale);
+}
+
+/* So many are asked for ahead of being looked at. */
+enum { AHEAD = 8 };
+
+static void parities_sift(parity_pages *p, const dp_sift *sift, dp_numbers *numbers) {
+    asked a = {.words = words_asked(counted(&sift->features), sift->least),
+               .scale = sift->features.scale,
+               .least = sift->least,
+               .sample = sift->features.coarser,
+               .differing = dp_differing_kernel()};
+    if (!ask(p, sift, &a))
+        return;
+    size_t kept = 0;
+    pthread_rwlock_rdlock(&p->lock);
+    for (size_t i = 0; i < numbers->count; i++) {
+        uint64_t number = numbers->number[i], ahead = i + AHEAD < numbers->count ? numbers->number[i + AHEAD] : number;
+        const parity_page *page = find_page(p, number), *next = find_page(p, ahead);
+        if (next)
+            __builtin_prefetch(next->folded[ahead % PAGE]);
+        if (!page || !page->parity[number % PAGE] || may_be_near(&a, page, number % PAGE))
+            numbers->number[kept++] = number;
+    }
+    pthread_rwlock_unlock(&p->lock);
+    numbers->count = kept;
+}
+
+/* ---- titles, and the directory itself ---- */
 
 /* Titles are dealt out by their length, so that several threads can load them, and only a part of them waits for a
  * change: lengths of one eighth after the other to the next shard. */
@@ -26,17 +527,11 @@ typedef struct title_shard {
     dp_titles_index *index;
 } title_shard;
 
-/* How often a title was seen without being added. */
-typedef struct seen_title {
-    uint64_t hash; /* 0: an empty slot */
-    uint64_t times;
-} seen_title;
-
+/* How often each title came without being added. */
 typedef struct seen_titles {
     pthread_rwlock_t lock;
     bool has_lock;
-    seen_title *slot; /* by hash, a power of two */
-    size_t room, count;
+    dp_hashmap map;         /* from the hash of a title to how often it came, and 1: it may come to be 0 */
     _Atomic uint64_t times; /* of all titles */
 } seen_titles;
 
@@ -48,12 +543,12 @@ typedef struct title_shards {
 
 struct dp_directory {
     dp_directory_options options;
-    dp_keys *keys;         /* ids, URLs, digests */
-    dp_keys *bands;        /* NULL: by distance */
-    dp_parities *parities; /* of documents in crowded bands; NULL: by distance */
-    doppel_index *near;    /* NULL: by similarity */
-    title_shards *titles;  /* NULL: none */
-    dp_alive alive;
+    dp_keys *keys;          /* ids, URLs, digests */
+    dp_keys *bands;         /* NULL: by distance */
+    parity_pages *parities; /* of documents in crowded bands; NULL: by distance */
+    doppel_index *near;     /* NULL: by similarity */
+    title_shards *titles;   /* NULL: none */
+    alive_numbers alive;
     _Atomic uint64_t documents, copies;
     _Atomic uint64_t highest; /* number that was ever added */
 };
@@ -66,52 +561,25 @@ static inline bool has_title(const dp_directory *directory, const dp_trace *trac
     return directory->titles && trace->kind == DP_TRACE_DOCUMENT && trace->title.length;
 }
 
-/* ---- how often each title came without being added: a table by hash ---- */
-
-/* Where a hash stands, or the empty slot where it belongs. */
-static seen_title *slot_of(seen_title *slot, size_t room, uint64_t hash) {
-    size_t at = (size_t)hash & (room - 1);
-    while (slot[at].hash && slot[at].hash != hash)
-        at = (at + 1) & (room - 1);
-    return &slot[at];
-}
-
-static bool grow(seen_titles *seen) {
-    if (seen->count < seen->room / 4 * 3)
-        return true;
-    size_t room = seen->room ? 2 * seen->room : 64;
-    seen_title *slot = calloc(room, sizeof *slot);
-    if (!slot)
-        return false;
-    for (size_t i = 0; i < seen->room; i++)
-        if (seen->slot[i].hash)
-            *slot_of(slot, room, seen->slot[i].hash) = seen->slot[i];
-    free(seen->slot);
-    seen->slot = slot;
-    seen->room = room;
-    return true;
-}
+/* ---- titles: how often each came without being added ---- */
 
 static bool seen_add(seen_titles *seen, uint64_t hash, uint64_t times) {
     pthread_rwlock_wrlock(&seen->lock);
-    bool there = grow(seen);
-    if (there) {
-        seen_title *slot = slot_of(seen->slot, seen->room, hash);
-        seen->count += !slot->hash;
-        slot->hash = hash;
-        slot->times += times;
+    uint64_t *value = dp_hashmap_add(&seen->map, hash);
+    if (value) {
+        *value += times + !*value;
         atomic_fetch_add_explicit(&seen->times, times, memory_order_relaxed);
     }
     pthread_rwlock_unlock(&seen->lock);
-    return there;
+    return value;
 }
 
 static void seen_remove(seen_titles *seen, uint64_t hash, uint64_t times) {
     pthread_rwlock_wrlock(&seen->lock);
-    seen_title *slot = seen->room ? slot_of(seen->slot, seen->room, hash) : NULL;
-    if (slot && slot->hash) {
-        times = times < slot->times ? times : slot->times;
-        slot->times -= times;
+    if (dp_hashmap_find(&seen->map, hash)) {
+        uint64_t *value = dp_hashmap_add(&seen->map, hash);
+        times = times < *value - 1 ? times : *value - 1;
+        *value -= times;
         atomic_fetch_sub_explicit(&seen->times, times, memory_order_relaxed);
     }
     pthread_rwlock_unlock(&seen->lock);
@@ -121,12 +589,12 @@ static uint64_t seen_times(seen_titles *seen, uint64_t hash) {
     if (!atomic_load_explicit(&seen->times, memory_order_relaxed))
         return 0;
     pthread_rwlock_rdlock(&seen->lock);
-    uint64_t times = seen->room ? slot_of(seen->slot, seen->room, hash)->times : 0;
+    uint64_t value = dp_hashmap_find(&seen->map, hash);
     pthread_rwlock_unlock(&seen->lock);
-    return times;
+    return value ? value - 1 : 0;
 }
 
-/* ---- shards ---- */
+/* ---- titles: shards ---- */
 
 static void titles_free(title_shards *titles) {
     if (!titles)
@@ -138,7 +606,7 @@ static void titles_free(title_shards *titles) {
     }
     if (titles->seen.has_lock)
         pthread_rwlock_destroy(&titles->seen.lock);
-    free(titles->seen.slot);
+    dp_hashmap_free(&titles->seen.map);
     free(titles);
 }
 
@@ -199,7 +667,7 @@ static void titles_stats(title_shards *titles, dp_directory_stats *stats) {
         stats->title_bytes += found.bytes;
     }
     pthread_rwlock_rdlock(&titles->seen.lock);
-    stats->title_bytes += sizeof *titles + titles->seen.room * sizeof *titles->seen.slot;
+    stats->title_bytes += sizeof *titles + titles->seen.map.room * sizeof *titles->seen.map.places;
     pthread_rwlock_unlock(&titles->seen.lock);
 }
 
@@ -215,23 +683,20 @@ doppel_status dp_directory_title_seen(dp_directory *directory, doppel_slice titl
     uint64_t hash;
     if (!directory->titles || !title.length || !times)
         return DOPPEL_OK;
-    doppel_status status = hash_title(directory, title, &hash);
-    if (status == DOPPEL_OK && !seen_add(&directory->titles->seen, hash, times))
-        status = DOPPEL_ERROR_MEMORY;
-    return status;
+    DP_TRY(hash_title(directory, title, &hash));
+    return seen_add(&directory->titles->seen, hash, times) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 doppel_status dp_directory_title_forgotten(dp_directory *directory, doppel_slice title, uint64_t times) {
     uint64_t hash;
     if (!directory->titles || !title.length || !times)
         return DOPPEL_OK;
-    doppel_status status = hash_title(directory, title, &hash);
-    if (status == DOPPEL_OK)
-        seen_remove(&directory->titles->seen, hash, times);
-    return status;
+    DP_TRY(hash_title(directory, title, &hash));
+    seen_remove(&directory->titles->seen, hash, times);
+    return DOPPEL_OK;
 }
 
-/* ---- finding titles ---- */
+/* ---- titles: finding ---- */
 
 typedef struct finding {
     dp_directory *directory;
@@ -243,10 +708,10 @@ typedef struct finding {
 } finding;
 
 /* Whether an owner is there: those that have expired or are to be removed are among those of the index for a while. */
-static bool is_there(const finding *f, uint64_t owner) {
+static bool owner_is_there(const finding *f, uint64_t owner) {
     const dp_title_search *query = f->query;
-    return !(query->removing && dp_number_set_has(query->removing, owner)) &&
-           dp_alive_at(&f->directory->alive, owner, query->now);
+    return !(query->removing && dp_hashmap_find(query->removing, owner)) &&
+           alive_at(&f->directory->alive, owner, query->now);
 }
 
 /* Whether a title is; match NULL: nobody has it now. */
@@ -259,13 +724,13 @@ static bool is_frequent(const finding *f, const dp_title_match *match, uint64_t 
     if (!dp_title_is_frequent(times + owners, documents, share))
         return false;
     for (uint64_t i = 0; i < owners && !dp_title_is_frequent(times, documents, share); i++)
-        times += is_there(f, match->owners[i]);
+        times += owner_is_there(f, match->owners[i]);
     return dp_title_is_frequent(times, documents, share);
 }
 
 static bool owner_counts(const finding *f, uint64_t owner) {
     const dp_title_search *query = f->query;
-    return owner < query->below && owner != query->except[0] && owner != query->except[1] && is_there(f, owner);
+    return owner < query->below && owner != query->except[0] && owner != query->except[1] && owner_is_there(f, owner);
 }
 
 /* The lowest number that counts; 0: none. */
@@ -281,10 +746,9 @@ static doppel_status ask_own(finding *f, const dp_titles_index *index) {
     const dp_title_match *match = f->matches->match;
     bool there = f->matches->count && match[0].similarity >= 1;
     uint64_t hash;
-    doppel_status status = dp_titles_index_hash(index, f->query->title.data, f->query->title.length, &hash);
-    if (status == DOPPEL_OK)
-        f->frequent = is_frequent(f, there ? match : NULL, hash);
-    return status;
+    DP_TRY(dp_titles_index_hash(index, f->query->title.data, f->query->title.length, &hash));
+    f->frequent = is_frequent(f, there ? match : NULL, hash);
+    return DOPPEL_OK;
 }
 
 /* The best of what was found in a shard. */
@@ -343,11 +807,11 @@ static doppel_status find(finding *f) {
         from = least > 0 ? (size_t)least : 0;
         count = (size_t)most - from + 1;
     }
-    doppel_status status = find_in(f, &titles->shard[own], true);
-    for (size_t i = from; i < from + count && status == DOPPEL_OK && !f->frequent; i++)
+    DP_TRY(find_in(f, &titles->shard[own], true));
+    for (size_t i = from; i < from + count && !f->frequent; i++)
         if (i % TITLE_SHARDS != own)
-            status = find_in(f, &titles->shard[i % TITLE_SHARDS], false);
-    return status;
+            DP_TRY(find_in(f, &titles->shard[i % TITLE_SHARDS], false));
+    return DOPPEL_OK;
 }
 
 static int compare_title_hits(const void *left, const void *right) {
@@ -390,7 +854,7 @@ static doppel_status create_near(dp_directory *directory, doppel_error *error) {
         .size = sizeof options, .bits = o->bits, .distance = o->distance, .count = o->count, .memory = o->memory};
     if (!o->by_similarity)
         return doppel_index_create(&options, &directory->near, error);
-    if (!(directory->bands = dp_keys_create(BAND_SEGMENTS)) || !(directory->parities = dp_parities_create()))
+    if (!(directory->bands = dp_keys_create(BAND_SEGMENTS)) || !(directory->parities = parities_create()))
         return dp_no_memory(error);
     return DOPPEL_OK;
 }
@@ -398,7 +862,7 @@ static doppel_status create_near(dp_directory *directory, doppel_error *error) {
 doppel_status dp_directory_create(const dp_directory_options *options, dp_directory **directory, doppel_error *error) {
     dp_directory *k = calloc(1, sizeof *k);
     *directory = NULL;
-    if (!k || !dp_alive_init(&k->alive)) {
+    if (!k || !alive_init(&k->alive)) {
         free(k);
         return dp_no_memory(error);
     }
@@ -406,8 +870,7 @@ doppel_status dp_directory_create(const dp_directory_options *options, dp_direct
     doppel_status status = DOPPEL_OK;
     if (!(k->keys = dp_keys_create(KEY_SEGMENTS)))
         status = dp_no_memory(error);
-    if (status == DOPPEL_OK)
-        status = create_near(k, error);
+    DP_THEN(status, create_near(k, error));
     if (status == DOPPEL_OK && options->titles &&
         (status = titles_create(options->title_similarity, &k->titles)) != DOPPEL_OK)
         dp_fail(error, status, "titles of a similarity of %g: %s", options->title_similarity,
@@ -424,10 +887,10 @@ void dp_directory_free(dp_directory *directory) {
         return;
     dp_keys_free(directory->keys);
     dp_keys_free(directory->bands);
-    dp_parities_free(directory->parities);
+    parities_free(directory->parities);
     doppel_index_free(directory->near);
     titles_free(directory->titles);
-    dp_alive_free(&directory->alive);
+    alive_free(&directory->alive);
     free(directory);
 }
 
@@ -501,22 +964,14 @@ static doppel_status check_trace(const dp_trace *trace) {
     return trace->number && trace->key_count <= DP_MOST_BANDS ? DOPPEL_OK : DOPPEL_ERROR_USAGE;
 }
 
-/* A number is going to be added: before its keys are there, so that who finds them knows it too. */
-static void raise_highest(dp_directory *directory, uint64_t number) {
-    uint64_t highest = atomic_load(&directory->highest);
-    while (highest < number && !atomic_compare_exchange_weak(&directory->highest, &highest, number))
-        ;
-}
-
 /* Title and fingerprint. */
 static doppel_status add_content(dp_directory *directory, const dp_trace *trace) {
     bool titled = has_title(directory, trace);
-    doppel_status status = DOPPEL_OK;
     if (titled)
-        status = titles_add(directory->titles, trace->title, trace->number);
-    if (status != DOPPEL_OK || !has_near(directory, trace))
-        return status;
-    status = doppel_index_add(directory->near, trace->fingerprint, trace->number, 0);
+        DP_TRY(titles_add(directory->titles, trace->title, trace->number));
+    if (!has_near(directory, trace))
+        return DOPPEL_OK;
+    doppel_status status = doppel_index_add(directory->near, trace->fingerprint, trace->number, 0);
     if (status != DOPPEL_OK && titled)
         titles_remove(directory->titles, trace->title, trace->number);
     return status;
@@ -532,14 +987,13 @@ static void count_trace(dp_directory *directory, const dp_trace *trace, int chan
 doppel_status dp_directory_add(dp_directory *directory, const dp_trace *trace) {
     doppel_status status = check_trace(trace);
     uint64_t keys[KEY_KINDS], bands[DP_MOST_BANDS];
-    if (status != DOPPEL_OK || dp_trace_is_removal(trace) || dp_alive_has(&directory->alive, trace->number))
+    if (status != DOPPEL_OK || dp_trace_is_removal(trace) || alive_has(&directory->alive, trace->number))
         return status;
     size_t key_count = keys_of(trace, keys), band_count = bands_of(directory, trace, bands);
     fetch_all(directory->keys, keys, key_count);
     fetch_all(directory->bands, bands, band_count);
-    raise_highest(directory, trace->number);
-    if (!dp_alive_reserve(&directory->alive, trace->number) ||
-        !add_all(directory->keys, keys, key_count, trace->number))
+    dp_latest(&directory->highest, trace->number); /* before its keys are there: who finds them knows it, too */
+    if (!alive_reserve(&directory->alive, trace->number) || !add_all(directory->keys, keys, key_count, trace->number))
         return DOPPEL_ERROR_MEMORY;
     if (!add_all(directory->bands, bands, band_count, trace->number))
         status = DOPPEL_ERROR_MEMORY;
@@ -549,7 +1003,7 @@ doppel_status dp_directory_add(dp_directory *directory, const dp_trace *trace) {
         remove_all(directory->keys, keys, key_count, trace->number);
         return status;
     }
-    dp_alive_set(&directory->alive, trace->number, trace->expires);
+    alive_set(&directory->alive, trace->number, trace->expires);
     count_trace(directory, trace, 1);
     return DOPPEL_OK;
 }
@@ -558,15 +1012,13 @@ doppel_status dp_directory_add(dp_directory *directory, const dp_trace *trace) {
 doppel_status dp_directory_remove(dp_directory *directory, const dp_trace *trace) {
     uint64_t keys[KEY_KINDS], bands[DP_MOST_BANDS];
     doppel_status status = check_trace(trace);
-    if (status != DOPPEL_OK || dp_trace_is_removal(trace) || !dp_alive_has(&directory->alive, trace->number))
+    if (status != DOPPEL_OK || dp_trace_is_removal(trace) || !alive_has(&directory->alive, trace->number))
         return status;
     if (has_near(directory, trace))
-        status = doppel_index_remove(directory->near, trace->fingerprint, trace->number, NULL);
-    if (status != DOPPEL_OK)
-        return status;
-    dp_alive_clear(&directory->alive, trace->number);
+        DP_TRY(doppel_index_remove(directory->near, trace->fingerprint, trace->number, NULL));
+    alive_clear(&directory->alive, trace->number);
     if (directory->parities)
-        dp_parities_remove(directory->parities, trace->number);
+        parities_remove(directory->parities, trace->number);
     size_t key_count = keys_of(trace, keys), band_count = bands_of(directory, trace, bands);
     fetch_all(directory->keys, keys, key_count);
     fetch_all(directory->bands, bands, band_count);
@@ -588,7 +1040,7 @@ static doppel_status widen(dp_directory *directory, dp_numbers *numbers) {
         return DOPPEL_OK;
     for (size_t i = 0; i < cut; i++) {
         for (uint64_t number = numbers->number[i]; number <= highest; number += (uint64_t)1 << 32) {
-            if (!dp_alive_has(&directory->alive, number))
+            if (!alive_has(&directory->alive, number))
                 continue;
             if (!dp_reserve(&numbers->number, &numbers->room, numbers->count + 1, sizeof *numbers->number))
                 return DOPPEL_ERROR_MEMORY;
@@ -603,8 +1055,8 @@ static doppel_status widen(dp_directory *directory, dp_numbers *numbers) {
 
 /* What was found, as it is given. */
 static doppel_status give(dp_directory *directory, dp_numbers *numbers) {
-    doppel_status status = dp_numbers_arrange(numbers);
-    return status == DOPPEL_OK ? widen(directory, numbers) : status;
+    DP_TRY(dp_numbers_arrange(numbers));
+    return widen(directory, numbers);
 }
 
 doppel_status dp_directory_find_key(dp_directory *directory, dp_key key, uint64_t hash, dp_numbers *numbers) {
@@ -624,11 +1076,11 @@ doppel_status dp_directory_find_bands(dp_directory *directory, const uint32_t *k
 }
 
 void dp_directory_sift(dp_directory *directory, const dp_sift *sift, dp_numbers *numbers) {
-    dp_parities_sift(directory->parities, sift, numbers);
+    parities_sift(directory->parities, sift, numbers);
 }
 
 void dp_directory_keep_parity(dp_directory *directory, uint64_t number, const dp_features *features) {
-    (void)dp_parities_add(directory->parities, number, features, &directory->alive);
+    parities_add(directory->parities, number, features, &directory->alive);
 }
 
 doppel_status dp_directory_find_near(dp_directory *directory, const uint64_t *fingerprint, int distance,
@@ -637,19 +1089,19 @@ doppel_status dp_directory_find_near(dp_directory *directory, const uint64_t *fi
 }
 
 bool dp_directory_alive(dp_directory *directory, uint64_t number, uint64_t now) {
-    return dp_alive_at(&directory->alive, number, now);
+    return alive_at(&directory->alive, number, now);
 }
 
 size_t dp_directory_expired(dp_directory *directory, uint64_t now, uint64_t *numbers, size_t room) {
-    return dp_alive_ended(&directory->alive, now, numbers, room);
+    return alive_ended(&directory->alive, now, numbers, room);
 }
 
 void dp_directory_get_stats(dp_directory *directory, dp_directory_stats *stats) {
     *stats = (dp_directory_stats){.documents = atomic_load(&directory->documents),
                                   .copies = atomic_load(&directory->copies)};
-    stats->keys_bytes = dp_keys_bytes(directory->keys) + dp_alive_bytes(&directory->alive);
+    stats->keys_bytes = dp_keys_bytes(directory->keys) + alive_bytes(&directory->alive);
     if (directory->bands) {
-        stats->parity_bytes = dp_parities_bytes(directory->parities);
+        stats->parity_bytes = parities_bytes(directory->parities);
         stats->near_bytes = dp_keys_bytes(directory->bands) + stats->parity_bytes;
     }
     if (directory->near) {
@@ -662,7 +1114,7 @@ void dp_directory_get_stats(dp_directory *directory, dp_directory_stats *stats) 
         titles_stats(directory->titles, stats);
 }
 
-/* ---- titles that wait to be loaded ----
+/* ---- loading: titles that wait ----
  *
  * Owners of a title are best added in the order of their numbers. Titles come in that order, but on several threads: so
  * titles of one loader whose numbers differ in the lowest bits only are a run, and the runs of all loaders are sorted.
@@ -711,15 +1163,14 @@ static int compare_runs(const void *first, const void *second) {
 }
 
 static doppel_status add_run(dp_titles_index *index, const title_run *s) {
-    doppel_status status = DOPPEL_OK;
-    for (const char *at = s->titles + s->start, *end = s->titles + s->end; at < end && status == DOPPEL_OK;) {
+    for (const char *at = s->titles + s->start, *end = s->titles + s->end; at < end;) {
         uint64_t head[2];
         memcpy(head, at, sizeof head);
         at += sizeof head;
-        status = dp_titles_index_add(index, at, (size_t)head[1], head[0]);
+        DP_TRY(dp_titles_index_add(index, at, (size_t)head[1], head[0]));
         at += (size_t)head[1];
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 static doppel_status load_waiting(dp_titles_index *index, waiting_titles *const *waiting, size_t count) {
@@ -742,7 +1193,7 @@ static doppel_status load_waiting(dp_titles_index *index, waiting_titles *const 
     return status;
 }
 
-/* ---- loading ---- */
+/* ---- loading: all ---- */
 
 typedef struct loader {
     pthread_mutex_t lock;
@@ -767,7 +1218,7 @@ static doppel_status fail(dp_directory_load *load, doppel_status status) {
     return status;
 }
 
-/* ---- loaders ---- */
+/* ---- loading: a thread's own ---- */
 
 static void clear_loader(loader *d) {
     dp_keys_stage_free(d->keys);
@@ -835,13 +1286,13 @@ static bool put_fingerprint(loader *d, const dp_trace *trace, size_t words) {
 static bool put(dp_directory_load *load, loader *d, const dp_trace *trace) {
     dp_directory *directory = load->directory;
     uint64_t keys[KEY_KINDS], bands[DP_MOST_BANDS];
-    if (!dp_alive_reserve(&directory->alive, trace->number) ||
+    if (!alive_reserve(&directory->alive, trace->number) ||
         !stage_all(&d->keys, directory->keys, keys, keys_of(trace, keys), trace->number) ||
         !stage_all(&d->bands, directory->bands, bands, bands_of(directory, trace, bands), trace->number) ||
         (has_near(directory, trace) && !put_fingerprint(d, trace, directory->options.bits > 64 ? 2 : 1)) ||
         (has_title(directory, trace) && !waiting_add(&d->titles[shard_of(trace->title)], trace->title, trace->number)))
         return false;
-    dp_alive_set(&directory->alive, trace->number, trace->expires);
+    alive_set(&directory->alive, trace->number, trace->expires);
     d->documents += trace->kind == DP_TRACE_DOCUMENT;
     d->copies += trace->kind == DP_TRACE_COPY;
     d->highest = trace->number > d->highest ? trace->number : d->highest;
@@ -860,7 +1311,7 @@ doppel_status dp_directory_load_add(dp_directory_load *load, const dp_trace *tra
     return taken ? DOPPEL_OK : fail(load, DOPPEL_ERROR_MEMORY);
 }
 
-/* ---- the end ---- */
+/* ---- loading: the end ---- */
 
 /* Brings all fingerprints to the first loader: what is inserted at once is one run, and found the fastest. */
 static bool gather(dp_directory_load *load) {
@@ -951,7 +1402,7 @@ static void run_tasks(void *user, size_t thread) {
 static void count_loader(dp_directory *directory, const loader *d) {
     atomic_fetch_add(&directory->documents, d->documents);
     atomic_fetch_add(&directory->copies, d->copies);
-    raise_highest(directory, d->highest);
+    dp_latest(&directory->highest, d->highest);
 }
 
 doppel_status dp_directory_load_end(dp_directory_load *load) {

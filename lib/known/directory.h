@@ -3,7 +3,7 @@
  *
  * keys.c: a number by a hash of its id, URL or digest, and by the keys of its bands: 7 bytes a key and some air; what
  * it gives may be wrong (hashes and numbers are cut), never incomplete: the caller compares with what is stored.
- * numbers.c: when each number ends, in pages that go when all of theirs are gone; and, of documents whose bands very
+ * directory.c: when each number ends, in pages that go when all of theirs are gone; and, of documents whose bands very
  * many share, which of them cannot be near, without reading what is stored. Fingerprints are in a doppel_index, titles
  * in a dp_titles_index.
  *
@@ -13,7 +13,7 @@
 #define DP_DIRECTORY_H
 
 #include "hamming/hamming.h"
-#include "known/numbers.h"
+#include "known/known.h"
 #include "sketch/sketch.h"
 #include "title/title.h"
 
@@ -63,11 +63,22 @@ static inline uint64_t dp_digest_hash(const uint8_t digest[32]) {
 doppel_status dp_directory_find_key(dp_directory *directory, dp_key key, uint64_t hash, dp_numbers *numbers);
 /* Whoever may share a band, each once, ascending. */
 doppel_status dp_directory_find_bands(dp_directory *directory, const uint32_t *keys, size_t count, dp_numbers *numbers);
+/* What sifting works with; memory that is used again. Zero is none. */
+typedef struct dp_sift_scratch {
+    uint64_t *bits;
+    size_t room;
+} dp_sift_scratch;
+/* Features, and how similar others have to be. */
+typedef struct dp_sift {
+    dp_features features;
+    double least;
+    dp_sift_scratch *scratch;
+} dp_sift;
 /* Drops numbers whose sets are known to be less similar than that, from what they left with dp_directory_keep_parity;
  * whoever left nothing stays, and all do when there is no memory. With by_similarity. */
 void dp_directory_sift(dp_directory *directory, const dp_sift *sift, dp_numbers *numbers);
-/* Keeps what tells later that the set of a number is too different (numbers.h), if the number is there. Any thread may
- * call it. Without memory nothing is kept. */
+/* Keeps what tells later that the set of a number is too different (directory.c), if the number is there. Any thread
+ * may call it. Without memory nothing is kept. */
 void dp_directory_keep_parity(dp_directory *directory, uint64_t number, const dp_features *features);
 /* Whoever is within the distance, as doppel_index_find gives them: owners are numbers. Not with by_similarity. */
 doppel_status dp_directory_find_near(dp_directory *directory, const uint64_t *fingerprint, int distance,
@@ -79,10 +90,10 @@ bool dp_directory_alive(dp_directory *directory, uint64_t number, uint64_t now);
 /* ---- titles ---- */
 
 typedef struct dp_title_search {
-    doppel_slice title;            /* normalised */
-    uint64_t now, below;           /* owners that are not alive, or have a number of `below` or more, do not count */
-    uint64_t except[2];            /* neither do these; 0: none */
-    const dp_number_set *removing; /* nor these; NULL: none */
+    doppel_slice title;         /* normalised */
+    uint64_t now, below;        /* owners that are not alive, or have a number of `below` or more, do not count */
+    uint64_t except[2];         /* neither do these; 0: none */
+    const dp_hashmap *removing; /* nor these; NULL: none */
     double share; /* titles that more than this share of the documents have had, and more than 8, do not count */
     bool best;    /* the first hit is enough */
 } dp_title_search;

@@ -335,13 +335,13 @@ static void table_free(key_table *table) {
 /* ---- the size ---- */
 
 /* Slots that are being filled from the first to the last. */
-typedef struct filling {
+typedef struct slot_filling {
     uint8_t *slots;
     size_t homes, room, next;
-} filling;
+} slot_filling;
 
 /* False: there is no slot left. */
-static inline bool put(filling *to, uint64_t entry) {
+static inline bool put(slot_filling *to, uint64_t entry) {
     size_t home = (size_t)(entry_tag(entry) * to->homes >> TAG_BITS);
     to->next = to->next > home ? to->next : home;
     if (to->next == to->room)
@@ -351,7 +351,7 @@ static inline bool put(filling *to, uint64_t entry) {
 }
 
 /* Entries of a table, or of an array. */
-static bool fill_from_table(filling *to, const key_table *from) {
+static bool fill_from_table(slot_filling *to, const key_table *from) {
     const uint8_t *slots = table_slots(from);
     for (size_t i = 0; i < from->room; i++) {
         uint64_t entry = slot_get(slots, i);
@@ -361,7 +361,7 @@ static bool fill_from_table(filling *to, const key_table *from) {
     return true;
 }
 
-static bool fill_from_array(filling *to, const uint64_t *entries, size_t count) {
+static bool fill_from_array(slot_filling *to, const uint64_t *entries, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (!put(to, entries[i]))
             return false;
@@ -371,10 +371,10 @@ static bool fill_from_array(filling *to, const uint64_t *entries, size_t count) 
 /* Makes slots of these entries, NULL: of those it has, with so many homes or, when they find no place, more. False: no
  * memory, and nothing has changed. */
 static bool rebuild(key_table *table, const uint64_t *entries, size_t count, size_t homes) {
-    filling to;
+    slot_filling to;
     for (bool filled = false; !filled; homes += homes / 16 + 1) {
         homes = fill_pages(homes);
-        to = (filling){.homes = homes, .room = homes + slots_behind(homes)};
+        to = (slot_filling){.homes = homes, .room = homes + slots_behind(homes)};
         if (!(to.slots = slots_get(memory_of(to.room))))
             return false;
         filled = entries ? fill_from_array(&to, entries, count) : fill_from_table(&to, table);

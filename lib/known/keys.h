@@ -12,7 +12,7 @@
 #ifndef DP_KEYS_H
 #define DP_KEYS_H
 
-#include "known/numbers.h"
+#include "known/known.h"
 
 typedef struct dp_keys dp_keys;
 

@@ -180,18 +180,76 @@ doppel_status dp_look_read(dp_look *look, dp_part part, uint64_t number, doppel_
 
 doppel_status dp_look_trace(dp_look *look, uint64_t number, dp_trace *trace, bool *found, doppel_error *error) {
     doppel_slice bytes;
-    doppel_status status = dp_look_read(look, DP_PART_TRACE, number, &bytes, error);
-    *found = status == DOPPEL_OK && bytes.data && dp_trace_decode(bytes, trace);
-    if (status == DOPPEL_OK && bytes.data && !*found)
-        status = dp_look_nonsense(look, "trace", number, "makes no sense", error);
-    return status;
+    *found = false;
+    DP_TRY(dp_look_read(look, DP_PART_TRACE, number, &bytes, error));
+    *found = bytes.data && dp_trace_decode(bytes, trace);
+    return *found || !bytes.data ? DOPPEL_OK : dp_look_nonsense(look, "trace", number, "makes no sense", error);
 }
 
 doppel_status dp_look_record(dp_look *look, uint64_t number, dp_record *record, bool *found, doppel_error *error) {
     doppel_slice bytes;
-    doppel_status status = dp_look_read(look, DP_PART_RECORD, number, &bytes, error);
-    *found = status == DOPPEL_OK && bytes.data && dp_record_decode(bytes, record);
-    if (status == DOPPEL_OK && bytes.data && !*found)
-        status = dp_look_nonsense(look, "record", number, "makes no sense", error);
-    return status;
+    *found = false;
+    DP_TRY(dp_look_read(look, DP_PART_RECORD, number, &bytes, error));
+    *found = bytes.data && dp_record_decode(bytes, record);
+    return *found || !bytes.data ? DOPPEL_OK : dp_look_nonsense(look, "record", number, "makes no sense", error);
+}
+
+/* ---- numbers ---- */
+
+void dp_numbers_free(dp_numbers *numbers) {
+    free(numbers->number);
+    *numbers = (dp_numbers){0};
+}
+
+/* From so many on a bitmap is tried, and used where a number has 64 bits of it or less. */
+enum { MANY_NUMBERS = 256 };
+
+/* Numbers that stand close together are sorted by setting a bit for each, and reading the bits. False: they do not, or
+ * there is no memory. */
+static bool arrange_dense(dp_numbers *numbers) {
+    uint64_t *number = numbers->number, lowest = number[0], highest = number[0];
+    for (size_t i = 1; i < numbers->count; i++) {
+        lowest = number[i] < lowest ? number[i] : lowest;
+        highest = number[i] > highest ? number[i] : highest;
+    }
+    uint64_t words = (highest - lowest) / 64 + 1;
+    uint64_t *bits = words <= numbers->count ? calloc(words, sizeof *bits) : NULL;
+    if (!bits)
+        return false;
+    for (size_t i = 0; i < numbers->count; i++)
+        bits[(number[i] - lowest) / 64] |= (uint64_t)1 << (number[i] - lowest) % 64;
+    numbers->count = 0;
+    for (uint64_t i = 0; i < words; i++)
+        for (uint64_t left = bits[i]; left; left &= left - 1)
+            number[numbers->count++] = lowest + 64 * i + (uint64_t)__builtin_ctzll(left);
+    free(bits);
+    return true;
+}
+
+doppel_status dp_numbers_arrange(dp_numbers *numbers) {
+    uint64_t few[64], *scratch = few, *number = numbers->number;
+    size_t sorted = 1, count = numbers->count;
+    while (sorted < count && number[sorted - 1] < number[sorted])
+        sorted++;
+    if (sorted >= count || (count >= MANY_NUMBERS && arrange_dense(numbers)))
+        return DOPPEL_OK;
+    if (count > sizeof few / sizeof *few && !(scratch = malloc(count * sizeof *scratch)))
+        return DOPPEL_ERROR_MEMORY;
+    dp_sort64(number, count, scratch);
+    numbers->count = dp_unique64(number, count);
+    if (scratch != few)
+        free(scratch);
+    return DOPPEL_OK;
+}
+
+/* ---- locks ---- */
+
+bool dp_lock_init(pthread_rwlock_t *lock) {
+    pthread_rwlockattr_t attributes;
+    if (pthread_rwlockattr_init(&attributes))
+        return false;
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    bool made = !pthread_rwlock_init(lock, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+    return made;
 }

@@ -24,6 +24,7 @@
 #include "decide/decide.h"
 #include "store/store.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 typedef struct dp_known dp_known;
@@ -332,6 +333,10 @@ void dp_known_clear(dp_known *known);
 void dp_known_log(const dp_known *known, doppel_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void dp_known_log_error(const dp_known *known, const char *what, const doppel_error *error);
+
+/* A lock for many readers and few writers: writers go first, so that what is read all the time does not keep them
+ * waiting. No thread may lock it twice. False: the system gives none. */
+bool dp_lock_init(pthread_rwlock_t *lock);
 
 /* *latest = max(*latest, time) */
 static inline void dp_latest(_Atomic uint64_t *latest, uint64_t time) {

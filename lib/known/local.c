@@ -1,13 +1,414 @@
-/* local.c - what is known in this process: opening, expiry, looks; the store as a whole (local.h).
+/* local.c - what is known in this process: opening, commits, expiry, looks; the store as a whole (local.h).
  *
  * A look of an add holds `order` from fetch to commit: what it finds is the store as its view shows it, and all that is
  * pending. Then it lets `order` go, and waits for the commit at its end. Other looks see what their view shows, up to
  * its last number, and never wait for the disk; but where nobody waits for the disk (DOPPEL_DURABLE_NONE), they hold
- * `order`, too, and see all that was acknowledged. */
+ * `order`, too, and see all that was acknowledged.
+ *
+ * From decided to durable: one commit for all that wait. Changes gather in the current group. Of those that wait for
+ * one, the first that finds no commit under way becomes the writer: it takes the group, lets `order` go, writes, and
+ * wakes everybody. Meanwhile the next group gathers, and it may rest on what is being written: if that fails, both are
+ * taken back, the last change first. */
 #include "known/local.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+/* ---- changes that are not durable yet ---- */
+
+/* A group of so many bytes is written before more is taken, also when nobody has to wait for it. */
+#define GROUP_BYTES (64U << 20)
+
+static void group_free(dp_group *group) {
+    if (!group)
+        return;
+    for (size_t i = 0; i < group->count; i++)
+        free(group->pending[i].bytes);
+    free(group->pending);
+    free(group);
+}
+
+static void group_let_go(dp_group *group) {
+    if (!--group->holders)
+        group_free(group);
+}
+
+/* The first change that stands at a number is that number's own. */
+static const dp_pending *group_find(const dp_group *group, uint64_t number) {
+    size_t low = 0, high = group ? group->count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (group->pending[middle].at < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool there = group && low < group->count && group->pending[low].is.change.number == number;
+    return there ? &group->pending[low].is : NULL;
+}
+
+/* Of what is pending, the one with this number; NULL: it is not there. */
+static const dp_pending *find_pending(const dp_local *local, uint64_t number) {
+    const dp_pending *found = group_find(local->current, number);
+    return found ? found : group_find(local->writing, number);
+}
+
+/* Whether a change removes what is found until it is durable. */
+static bool removes_when_durable(const dp_pending *p) {
+    return p->removed && p->change.number;
+}
+
+/* What a group removes goes out of the directory. */
+static void apply_removals(dp_local *local, const dp_group *group) {
+    bool told = false;
+    for (size_t i = 0; i < group->count; i++) {
+        const dp_pending *p = &group->pending[i].is;
+        if (!removes_when_durable(p))
+            continue;
+        if (!told)
+            atomic_fetch_add(&local->removals, 1);
+        told = true;
+        if (dp_directory_remove(local->directory, &p->trace) != DOPPEL_OK)
+            dp_known_log(&local->known, DOPPEL_LOG_ERROR, "COMMIT_ERROR",
+                         "no memory to forget document %llu before the next opening",
+                         (unsigned long long)p->trace.number);
+    }
+}
+
+static void add_removals(dp_local *local, const dp_group *group) {
+    for (size_t i = 0; group && i < group->count; i++)
+        if (removes_when_durable(&group->pending[i].is))
+            *dp_hashmap_add(&local->removing, group->pending[i].is.trace.number) = 1;
+}
+
+/* The set of what is to be removed, from what is pending. */
+static void collect_removals(dp_local *local) {
+    dp_hashmap_clear(&local->removing);
+    add_removals(local, local->writing);
+    add_removals(local, local->current);
+}
+
+/* Takes back what a change did to the directory. */
+static void undo(dp_local *local, const dp_pending *p) {
+    if (p->added)
+        dp_directory_remove(local->directory, &p->trace);
+    if (p->removed && !removes_when_durable(p) && dp_directory_add(local->directory, &p->trace) != DOPPEL_OK)
+        dp_known_log(&local->known, DOPPEL_LOG_ERROR, "COMMIT_ERROR",
+                     "document %llu is not found until the next opening", (unsigned long long)p->trace.number);
+}
+
+static void group_undo(dp_local *local, const dp_group *group) {
+    for (size_t i = group ? group->count : 0; i-- > 0;)
+        undo(local, &group->pending[i].is);
+}
+
+static void group_end(dp_group *group, doppel_status status, const doppel_error *error) {
+    group->done = true;
+    group->status = status;
+    group->error = *error;
+}
+
+/* ---- commits: queueing ---- */
+
+/* Copies all that a change points to into one block. */
+static bool take_bytes(dp_pending *p, char **bytes) {
+    size_t size = p->trace.key_count * sizeof *p->trace.keys + p->trace.title.length, at = 0;
+    for (int i = 0; i < DP_PARTS; i++)
+        size += p->change.part[i].length;
+    char *block = *bytes = malloc(size + 1);
+    if (!block)
+        return false;
+    if (p->trace.key_count) {
+        at = p->trace.key_count * sizeof *p->trace.keys;
+        memcpy(block, p->trace.keys, at);
+        p->trace.keys = (const uint32_t *)(void *)block;
+    }
+    doppel_slice *slices[DP_PARTS + 1] = {&p->trace.title};
+    for (int i = 0; i < DP_PARTS; i++)
+        slices[i + 1] = &p->change.part[i];
+    for (int i = 0; i <= DP_PARTS; i++) {
+        if (!slices[i]->data)
+            continue;
+        memcpy(block + at, slices[i]->data, slices[i]->length);
+        slices[i]->data = block + at;
+        at += slices[i]->length;
+    }
+    return true;
+}
+
+static dp_group *current_group(dp_local *local) {
+    if (!local->current && (local->current = calloc(1, sizeof *local->current)))
+        local->current->holders = 1;
+    return local->current;
+}
+
+/* What a change does to the directory until it is durable. */
+static doppel_status take_in(dp_local *local, const dp_pending *p) {
+    if (p->added)
+        return dp_directory_add(local->directory, &p->trace);
+    if (removes_when_durable(p))
+        return dp_hashmap_reserve(&local->removing, local->removing.count + 1) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    return p->removed ? dp_directory_remove(local->directory, &p->trace) : DOPPEL_OK;
+}
+
+static bool counts_title(const dp_pending *p) {
+    return p->change.count && p->change.count_reason == DOPPEL_REASON_TITLE;
+}
+
+static uint64_t group_titles(const dp_group *group, uint64_t number) {
+    uint64_t times = 0;
+    for (size_t i = 0; group && group->titles && i < group->count; i++) {
+        const dp_pending *p = &group->pending[i].is;
+        if (counts_title(p) && p->change.count == number)
+            times += p->change.count_times ? p->change.count_times : 1;
+    }
+    return times;
+}
+
+/* Duplicates by their title that are queued to be counted at a number. */
+static uint64_t queued_titles(const dp_local *local, uint64_t number) {
+    return group_titles(local->writing, number) + group_titles(local->current, number);
+}
+
+/* Takes the bytes of all that a change points to, gives the change to the next commit and does to the directory what
+ * the flags say. On an error nothing has changed. */
+static doppel_status queue_change(dp_local *local, const dp_pending *pending, doppel_error *error) {
+    dp_group *group = current_group(local);
+    if (!group || !dp_reserve(&group->pending, &group->room, group->count + 1, sizeof *group->pending))
+        return dp_no_memory(error);
+    dp_local_pending *queued = &group->pending[group->count];
+    *queued = (dp_local_pending){.is = *pending};
+    dp_pending *p = &queued->is;
+    if (!take_bytes(p, &queued->bytes))
+        return dp_no_memory(error);
+    queued->at = p->change.number || !group->count ? p->change.number : group->pending[group->count - 1].at;
+    doppel_status status = take_in(local, p);
+    if (status != DOPPEL_OK) {
+        free(queued->bytes);
+        return dp_fail(error, status, "%s", doppel_status_name(status));
+    }
+    if (removes_when_durable(p))
+        *dp_hashmap_add(&local->removing, p->trace.number) = 1;
+    group->count++;
+    group->titles += counts_title(p);
+    for (int i = 0; i < DP_PARTS; i++)
+        group->bytes += p->change.part[i].length;
+    group->bytes += sizeof *queued;
+    return DOPPEL_OK;
+}
+
+/* ---- commits: writing ---- */
+
+static doppel_status write_group(dp_local *local, const dp_group *group, doppel_error *error) {
+    double began = dp_seconds();
+    doppel_status status = DOPPEL_OK;
+    dp_change *changes = malloc(group->count * sizeof *changes);
+    if (!changes)
+        status = dp_no_memory(error);
+    for (size_t i = 0; i < group->count && changes; i++)
+        changes[i] = group->pending[i].is.change;
+    bool news;
+    const dp_clock clock = dp_local_get_clock(local, &news);
+    if (changes)
+        status = dp_store_write(local->store, changes, group->count, &clock, error);
+    free(changes);
+    atomic_fetch_add(status == DOPPEL_OK ? &local->known.options.counters->commits
+                                         : &local->known.options.counters->failed_commits,
+                     1);
+    dp_tally_add(&local->known.options.counters->commit_time, (uint64_t)((dp_seconds() - began) * 1e6));
+    if (status != DOPPEL_OK)
+        dp_known_log_error(&local->known, "COMMIT", error);
+    return status;
+}
+
+/* Whether a commit that failed is there all the same: the system may refuse the very last step. Then nothing is
+ * acknowledged, but what is there must be known. */
+static bool is_written(dp_local *local, uint64_t last) {
+    dp_view *view = NULL;
+    dp_moment moment = {0};
+    if (dp_view_create(local->store, &view, NULL) == DOPPEL_OK && dp_view_begin(view, NULL) == DOPPEL_OK) {
+        dp_view_moment(view, &moment);
+        dp_view_end(view);
+    }
+    dp_view_free(view);
+    return last && moment.last >= last;
+}
+
+/* Ends the commit that was under way: numbers become visible, or all that is pending goes. `order` is held. */
+static void settle(dp_local *local, doppel_status status, const doppel_error *error) {
+    dp_group *group = local->writing;
+    bool written = status == DOPPEL_OK || is_written(local, group->pending[group->count - 1].at);
+    local->writing = NULL;
+    if (written)
+        apply_removals(local, group);
+    if (status != DOPPEL_OK) {
+        group_undo(local, local->current);
+        if (!written)
+            group_undo(local, group);
+        if (local->current) {
+            group_end(local->current, status, error);
+            group_let_go(local->current);
+            local->current = NULL;
+        }
+        local->failed = status;
+        local->failed_error = *error;
+    }
+    collect_removals(local);
+    group_end(group, status, error);
+    group_let_go(group);
+    pthread_cond_broadcast(&local->settled);
+}
+
+/* Writes the current group. `order` is held, and let go while the disk is busy unless `hold`. */
+static void write_current(dp_local *local, bool hold) {
+    doppel_error error = {0};
+    local->writing = local->current;
+    local->current = NULL;
+    if (!hold)
+        pthread_mutex_unlock(&local->order);
+    doppel_status status = write_group(local, local->writing, &error);
+    if (!hold)
+        pthread_mutex_lock(&local->order);
+    settle(local, status, &error);
+}
+
+/* Until the group is done: writes it, or waits for who does. */
+static doppel_status await(dp_local *local, dp_group *group, bool hold, doppel_error *error) {
+    group->holders++;
+    while (!group->done) {
+        if (!local->writing)
+            write_current(local, hold);
+        else
+            pthread_cond_wait(&local->settled, &local->order);
+    }
+    doppel_status status = group->status;
+    if (status != DOPPEL_OK && error)
+        *error = group->error;
+    group_let_go(group);
+    return status;
+}
+
+/* The last group that has something in it. */
+static dp_group *last_group(const dp_local *local) {
+    return local->current && local->current->count ? local->current : local->writing;
+}
+
+/* Writes what is pending without letting `order` go. */
+static doppel_status write_now(dp_local *local, doppel_error *error) {
+    dp_group *group = last_group(local);
+    return group ? await(local, group, true, error) : DOPPEL_OK;
+}
+
+/* What a commit in the background ended with, once. */
+static doppel_status tell_failure(dp_local *local, doppel_error *error) {
+    doppel_status status = local->failed;
+    local->failed = DOPPEL_OK;
+    if (status != DOPPEL_OK && error)
+        *error = local->failed_error;
+    return status;
+}
+
+/* Waits until all that is pending now is durable. `order` is let go meanwhile. */
+static doppel_status wait_for_all(dp_local *local, doppel_error *error) {
+    dp_group *group = last_group(local);
+    if (local->has_background && (!group || group->bytes < GROUP_BYTES))
+        return tell_failure(local, error);
+    doppel_status status = group ? await(local, group, false, error) : DOPPEL_OK;
+    local->failed = DOPPEL_OK;
+    return status;
+}
+
+/* Of groups that follow each other the later one fails when the earlier one does, unless that was over before it
+ * began. */
+/* What a look has to wait for, by now; and waits for it, letting `order` go. */
+static void hold_last(dp_local *local, dp_local_look *own) {
+    dp_group *group = last_group(local), *before = own->group;
+    if (before && before->done && before->status != DOPPEL_OK)
+        own->failed = before->error;
+    if (group)
+        group->holders++;
+    own->group = group;
+    if (before)
+        group_let_go(before);
+}
+
+static doppel_status wait_held(dp_local *local, dp_local_look *own, doppel_error *error) {
+    doppel_status status = own->group ? await(local, own->group, false, error) : DOPPEL_OK;
+    if (own->group)
+        group_let_go(own->group);
+    own->group = NULL;
+    if (status == DOPPEL_OK && own->failed.code != DOPPEL_OK) {
+        status = own->failed.code;
+        if (error)
+            *error = own->failed;
+    }
+    own->failed.code = DOPPEL_OK;
+    return status;
+}
+
+/* ---- commits in the background: what is pending, four times a second ---- */
+
+static void *write_now_and_then(void *user) {
+    dp_local *local = user;
+    pthread_mutex_lock(&local->order);
+    while (!local->closing) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until); /* as `settled` has it: the other may jump */
+        until.tv_nsec += 250000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&local->settled, &local->order, &until);
+        if (local->current && local->current->count && !local->writing)
+            write_current(local, false);
+    }
+    pthread_mutex_unlock(&local->order);
+    return NULL;
+}
+
+/* The thread that writes for DOPPEL_DURABLE_NONE; nothing happens where there is none. `order` is not held. */
+static doppel_status start_background(dp_local *local, doppel_error *error) {
+    if (local->known.options.durability != DOPPEL_DURABLE_NONE || local->known.options.read_only)
+        return DOPPEL_OK;
+    int failed = pthread_create(&local->background, NULL, write_now_and_then, local);
+    if (failed)
+        return dp_fail(error, DOPPEL_ERROR_IO, "no thread to write in the background: %s", strerror(failed));
+    local->has_background = true;
+    return DOPPEL_OK;
+}
+
+static void stop_background(dp_local *local) {
+    if (!local->has_background)
+        return;
+    pthread_mutex_lock(&local->order);
+    local->closing = true;
+    pthread_cond_broadcast(&local->settled);
+    pthread_mutex_unlock(&local->order);
+    pthread_join(local->background, NULL);
+    local->has_background = false;
+}
+
+/* ---- commits: the end ---- */
+
+/* A clock that was doubted, or is no more, is kept also when there was nothing to write: the next process goes on from
+ * there. */
+static doppel_status write_clock(dp_local *local, doppel_error *error) {
+    bool news;
+    const dp_clock clock = dp_local_get_clock(local, &news);
+    return news && !local->known.options.read_only ? dp_store_write(local->store, NULL, 0, &clock, error) : DOPPEL_OK;
+}
+
+/* At the end, without `order`: all that is pending becomes durable. */
+static void finish(dp_local *local) {
+    doppel_error error = {0};
+    stop_background(local);
+    pthread_mutex_lock(&local->order);
+    if (write_now(local, &error) != DOPPEL_OK || write_clock(local, &error) != DOPPEL_OK)
+        dp_known_log_error(&local->known, "CLOSE", &error);
+    pthread_mutex_unlock(&local->order);
+    group_free(local->current);
+    local->current = NULL;
+}
 
 /* ---- opening and closing ---- */
 
@@ -39,10 +440,10 @@ static doppel_status open_store(dp_local *local, const char *path, const char *s
                                       .settings = settings,
                                       .warn = on_warning,
                                       .user = &local->known};
-    doppel_status status = dp_store_open(path, &options, &local->store, error);
-    if (status == DOPPEL_OK && o->agree)
-        status = o->agree(dp_store_settings(local->store), &o->rules, o->user, error);
-    return status == DOPPEL_OK ? dp_view_create(local->store, &local->view, error) : status;
+    DP_TRY(dp_store_open(path, &options, &local->store, error));
+    if (o->agree)
+        DP_TRY(o->agree(dp_store_settings(local->store), &o->rules, o->user, error));
+    return dp_view_create(local->store, &local->view, error);
 }
 
 static bool keep_all(const dp_trace *trace, void *user) {
@@ -53,9 +454,9 @@ static bool keep_all(const dp_trace *trace, void *user) {
 /* A folder whose names have no secret gets one before anything is written to it. Killed on the way, it is as it was. */
 static doppel_status convert(dp_local *local, doppel_error *error) {
     dp_moment moment;
-    doppel_status status = dp_local_moment(local, &moment, error);
-    if (status != DOPPEL_OK || moment.names.keyed)
-        return status;
+    DP_TRY(dp_local_moment(local, &moment, error));
+    if (moment.names.keyed)
+        return DOPPEL_OK;
     dp_known_log(&local->known, DOPPEL_LOG_INFO, "OPEN", "the index is of format 1: it is rewritten in format 2");
     return dp_store_compact(local->store, keep_all, NULL, error);
 }
@@ -63,9 +464,9 @@ static doppel_status convert(dp_local *local, doppel_error *error) {
 static void close_local(dp_known *known) {
     dp_local *local = (dp_local *)known;
     if (local->store && local->directory)
-        dp_local_stop(local);
+        finish(local);
     dp_view_free(local->view);
-    dp_number_set_free(&local->removing);
+    dp_hashmap_free(&local->removing);
     dp_directory_free(local->directory);
     dp_store_close(local->store);
     pthread_rwlock_destroy(&local->shape);
@@ -85,14 +486,11 @@ static doppel_status open_local(const char *path, const dp_known_options *option
     doppel_status status = DOPPEL_OK;
     if (!dp_known_init(&local->known, &dp_known_local, options, path ? path : "memory"))
         status = dp_no_memory(error);
-    if (status == DOPPEL_OK)
-        status = open_store(local, path, options->settings, error);
+    DP_THEN(status, open_store(local, path, options->settings, error));
     if (status == DOPPEL_OK && !options->read_only)
         status = convert(local, error);
-    if (status == DOPPEL_OK)
-        status = dp_local_load(local, error);
-    if (status == DOPPEL_OK)
-        status = dp_local_start(local, error);
+    DP_THEN(status, dp_local_load(local, error));
+    DP_THEN(status, start_background(local, error));
     if (status == DOPPEL_OK)
         *known = &local->known;
     else
@@ -110,9 +508,7 @@ enum { EXPIRE_EVERY = 60, EXPIRE_MANY = 4096 };
 static doppel_status expire_number(dp_look *look, uint64_t number, doppel_error *error) {
     dp_trace trace;
     bool found;
-    doppel_status status = dp_look_trace(look, number, &trace, &found, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_look_trace(look, number, &trace, &found, error));
     if (!found)
         trace = (dp_trace){.number = number, .kind = DP_TRACE_COPY};
     const dp_pending gone = {.removed = true, .trace = trace, .change = {.remove = number}};
@@ -168,8 +564,7 @@ static doppel_status expire(dp_known *known, uint64_t *expired, doppel_error *er
     pthread_mutex_lock(&local->order);
     do {
         status = expire_some(local, EXPIRE_MANY, &some, error);
-        if (status == DOPPEL_OK)
-            status = dp_local_wait(local, error);
+        DP_THEN(status, wait_for_all(local, error));
         all += some;
     } while (status == DOPPEL_OK && some == EXPIRE_MANY);
     pthread_mutex_unlock(&local->order);
@@ -242,9 +637,7 @@ static doppel_status begin_reading(dp_look *look, doppel_error *error) {
 static doppel_status begin(dp_look *look, doppel_error *error) {
     dp_local *local = dp_local_of(look);
     dp_local_look *own = look->own;
-    doppel_status status = local->known.options.read_only ? dp_local_follow(local, error) : DOPPEL_OK;
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(local->known.options.read_only ? dp_local_follow(local, error) : DOPPEL_OK);
     pthread_rwlock_rdlock(&local->shape);
     own->decided = false;
     if (look->purpose == DP_LOOK_ADD) {
@@ -252,7 +645,7 @@ static doppel_status begin(dp_look *look, doppel_error *error) {
         look->deciding = true;
         return DOPPEL_OK;
     }
-    status = begin_reading(look, error);
+    doppel_status status = begin_reading(look, error);
     if (status != DOPPEL_OK)
         pthread_rwlock_unlock(&local->shape);
     return status;
@@ -288,9 +681,9 @@ static doppel_status commit(dp_look *look, bool *stands, doppel_error *error) {
     *stands = true;
     dp_view_end(own->view);
     if (local->known.options.durability == DOPPEL_DURABLE_EACH)
-        status = dp_local_write_now(local, error);
+        status = write_now(local, error);
     else if (!local->has_background)
-        dp_local_hold(local, own);
+        hold_last(local, own);
     leave_order(look);
     return status;
 }
@@ -304,9 +697,9 @@ static doppel_status end_adding(dp_look *look, doppel_error *error) {
     else
         take_order(look);
     if (local->has_background)
-        status = dp_local_wait(local, error);
+        status = wait_for_all(local, error);
     else
-        status = dp_local_wait_held(local, own, error);
+        status = wait_held(local, own, error);
     leave_order(look);
     return status;
 }
@@ -380,7 +773,7 @@ static doppel_status alive(dp_look *look, uint64_t number, bool *alive, doppel_e
     dp_local *local = dp_local_of(look);
     (void)error;
     *alive = dp_directory_alive(local->directory, number, look->now) &&
-             !(look->deciding && dp_number_set_has(&local->removing, number));
+             !(look->deciding && dp_hashmap_find(&local->removing, number));
     return DOPPEL_OK;
 }
 
@@ -422,7 +815,7 @@ static bool is_missing(dp_view *view, dp_part part, uint64_t number) {
 static doppel_status read_part(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error) {
     static const char *const names[DP_PARTS] = {"trace", "record", "set", "text"};
     dp_view *view = ((dp_local_look *)look->own)->view;
-    const dp_pending *pending = look->deciding ? dp_local_find(dp_local_of(look), number) : NULL;
+    const dp_pending *pending = look->deciding ? find_pending(dp_local_of(look), number) : NULL;
     if (pending) {
         *bytes = pending->change.part[part];
         return DOPPEL_OK;
@@ -480,29 +873,33 @@ static doppel_status forget_titles(dp_look *look, const dp_trace *trace, doppel_
     dp_counts counts;
     if (!local->known.options.rules.titles || !trace->title.length)
         return DOPPEL_OK;
-    doppel_status status = read_counts(look, trace->number, &counts, error);
-    if (status != DOPPEL_OK)
-        return status;
-    uint64_t times = counts.by[DOPPEL_REASON_TITLE - 1] + dp_local_queued_titles(local, trace->number);
+    DP_TRY(read_counts(look, trace->number, &counts, error));
+    uint64_t times = counts.by[DOPPEL_REASON_TITLE - 1] + queued_titles(local, trace->number);
     return failed(dp_directory_title_forgotten(local->directory, trace->title, times), error);
 }
 
 static doppel_status queue(dp_look *look, const dp_pending *pending, doppel_error *error) {
     dp_local *local = dp_local_of(look);
     doppel_status status = pending->removed ? forget_titles(look, &pending->trace, error) : DOPPEL_OK;
-    if (status == DOPPEL_OK)
-        status = dp_local_queue(local, pending, error);
+    DP_THEN(status, queue_change(local, pending, error));
     if (status == DOPPEL_OK && pending->added && dp_trace_is_kept(&pending->trace))
         dp_latest(&local->newest, look->now);
     return status;
 }
 
 static size_t mark(const dp_look *look) {
-    return dp_local_mark(dp_local_of(look));
+    const dp_local *local = dp_local_of(look);
+    return local->current ? local->current->count : 0;
 }
 
 static void back(dp_look *look, size_t mark) {
-    dp_local_back(dp_local_of(look), mark);
+    dp_local *local = dp_local_of(look);
+    dp_group *group = local->current;
+    while (group && group->count > mark) {
+        undo(local, &group->pending[--group->count].is);
+        free(group->pending[group->count].bytes);
+    }
+    collect_removals(local);
 }
 
 static doppel_status title_seen(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error) {
@@ -517,7 +914,7 @@ static doppel_status flush(dp_known *known, doppel_error *error) {
         return DOPPEL_OK;
     pthread_rwlock_rdlock(&local->shape);
     pthread_mutex_lock(&local->order);
-    doppel_status status = dp_local_write_now(local, error);
+    doppel_status status = write_now(local, error);
     pthread_mutex_unlock(&local->order);
     pthread_rwlock_unlock(&local->shape);
     return status;
@@ -559,13 +956,11 @@ static void forget_orphans(const keeping *k) {
 static doppel_status compact(dp_known *known, doppel_error *error) {
     dp_local *local = (dp_local *)known;
     uint64_t expired;
-    doppel_status status = expire(known, &expired, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(expire(known, &expired, error));
     /* Nobody is inside: no view, nothing that waits for a commit. */
     pthread_rwlock_wrlock(&local->shape);
     pthread_mutex_lock(&local->order);
-    status = dp_local_write_now(local, error);
+    doppel_status status = write_now(local, error);
     if (status == DOPPEL_OK) {
         keeping k = {.local = local, .now = dp_local_purge_time(local)};
         status = dp_store_compact(local->store, is_kept, &k, error);
@@ -580,11 +975,9 @@ static doppel_status compact(dp_known *known, doppel_error *error) {
 
 static doppel_status backup(dp_known *known, const char *path, doppel_error *error) {
     dp_local *local = (dp_local *)known;
-    doppel_status status = flush(known, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(flush(known, error));
     pthread_rwlock_rdlock(&local->shape);
-    status = dp_store_backup(local->store, path, error);
+    doppel_status status = dp_store_backup(local->store, path, error);
     pthread_rwlock_unlock(&local->shape);
     return status;
 }

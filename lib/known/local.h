@@ -53,11 +53,11 @@ typedef struct dp_local {
 
     pthread_mutex_t order; /* of all down to `closing` */
     pthread_cond_t settled;
-    dp_view *view;          /* for `order`, or `shape` to write */
-    uint64_t next;          /* number */
-    dp_group *current;      /* takes changes */
-    dp_group *writing;      /* is being written; NULL: none is */
-    dp_number_set removing; /* what both remove */
+    dp_view *view;       /* for `order`, or `shape` to write */
+    uint64_t next;       /* number */
+    dp_group *current;   /* takes changes */
+    dp_group *writing;   /* is being written; NULL: none is */
+    dp_hashmap removing; /* what both remove */
     uint64_t followed_generation;
     _Atomic uint64_t followed; /* a reader process: the last number it has taken in */
     uint64_t loads;            /* how often all was read; changes under `shape` only */
@@ -121,29 +121,5 @@ doppel_status dp_local_follow(dp_local *local, doppel_error *error);
 /* What the look's view shows and the directory does not have yet is taken in, so that both are of one moment: *moment,
  * of a view that may have begun anew, and has ended on an error. `shape` is held, `order` is not. */
 doppel_status dp_local_catch_up(dp_look *look, dp_moment *moment, doppel_error *error);
-
-/* ---- local_commit.c: `order` is held for all of these, but where it is said ---- */
-
-/* Takes the bytes of all that a change points to, gives the change to the next commit and does to the directory what
- * the flags say. On an error nothing has changed. */
-doppel_status dp_local_queue(dp_local *local, const dp_pending *pending, doppel_error *error);
-/* Duplicates by their title that are queued to be counted at a number. */
-uint64_t dp_local_queued_titles(const dp_local *local, uint64_t number);
-/* Where the queue ends, and back to there. */
-size_t dp_local_mark(const dp_local *local);
-void dp_local_back(dp_local *local, size_t mark);
-/* Of what is pending, the one with this number; NULL: it is not there. */
-const dp_pending *dp_local_find(const dp_local *local, uint64_t number);
-/* Waits until all that is pending now is durable. `order` is let go meanwhile. */
-doppel_status dp_local_wait(dp_local *local, doppel_error *error);
-/* What a look has to wait for, by now; and waits for it, letting `order` go. */
-void dp_local_hold(dp_local *local, dp_local_look *own);
-doppel_status dp_local_wait_held(dp_local *local, dp_local_look *own, doppel_error *error);
-/* Writes what is pending without letting `order` go. */
-doppel_status dp_local_write_now(dp_local *local, doppel_error *error);
-/* The thread that writes for DOPPEL_DURABLE_NONE; nothing happens where there is none. `order` is not held. */
-doppel_status dp_local_start(dp_local *local, doppel_error *error);
-/* At the end, without `order`: all that is pending becomes durable. */
-void dp_local_stop(dp_local *local);
 
 #endif

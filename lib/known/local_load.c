@@ -39,13 +39,13 @@ static void load_failed(loading *l, doppel_status status, const doppel_error *wh
 
 /* What a thread reads, and counts: traces, those of documents and copies among them, those that are damaged, and pages
  * of them that cannot be read. */
-typedef struct piece {
+typedef struct load_piece {
     loading *loading;
     uint64_t seen, live, bad, pages;
-} piece;
+} load_piece;
 
 static void on_damaged(uint64_t number, void *user) {
-    piece *p = user;
+    load_piece *p = user;
     ++*(number ? &p->bad : &p->pages);
     dp_known_log(&p->loading->local->known, DOPPEL_LOG_ERROR, "OPEN_ERROR",
                  number ? "document %llu is damaged; `doppel verify` tells more" : "a page of documents is damaged",
@@ -53,7 +53,7 @@ static void on_damaged(uint64_t number, void *user) {
 }
 
 static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
-    piece *p = user;
+    load_piece *p = user;
     loading *l = p->loading;
     dp_trace trace;
     if (!dp_trace_decode(bytes, &trace) || trace.number != number) {
@@ -69,7 +69,7 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     return dp_directory_load_add(l->load, &trace);
 }
 
-static void add_piece(loading *l, const piece *p, bool moved) {
+static void add_piece(loading *l, const load_piece *p, bool moved) {
     pthread_mutex_lock(&l->lock);
     l->seen += p->seen;
     l->live += p->live;
@@ -83,7 +83,7 @@ static void load_pieces(void *user, size_t thread) {
     loading *l = user;
     doppel_error why = {0};
     dp_view *view = NULL;
-    piece p = {.loading = l};
+    load_piece p = {.loading = l};
     bool moved = false;
     (void)thread;
     doppel_status status = dp_view_create(l->local->store, &view, &why);
@@ -119,21 +119,17 @@ static doppel_status on_count(uint64_t number, const dp_counts *counts, void *us
         .known = &l->local->known, .kind = &dp_known_local, .below = UINT64_MAX, .now = l->now, .own = &own};
     if (!counts->by[DOPPEL_REASON_TITLE - 1])
         return DOPPEL_OK;
-    doppel_status status = dp_look_trace(&look, number, &trace, &found, NULL);
-    if (status != DOPPEL_OK || !found)
-        return status;
-    return dp_directory_title_seen(l->directory, trace.title, counts->by[DOPPEL_REASON_TITLE - 1]);
+    DP_TRY(dp_look_trace(&look, number, &trace, &found, NULL));
+    return found ? dp_directory_title_seen(l->directory, trace.title, counts->by[DOPPEL_REASON_TITLE - 1]) : DOPPEL_OK;
 }
 
 static doppel_status load_titles(loading *l, doppel_error *error) {
     if (!l->local->known.options.rules.titles)
         return DOPPEL_OK;
     dp_view *view = l->local->view;
-    doppel_status status = dp_view_begin(view, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_view_begin(view, error));
     doppel_error why = {0};
-    status = dp_view_each_count(view, on_count, l, &why);
+    doppel_status status = dp_view_each_count(view, on_count, l, &why);
     dp_view_end(view);
     if (status == DOPPEL_ERROR_STORE)
         return dp_known_damage(&l->local->known, 1, &why, error);
@@ -157,9 +153,7 @@ static doppel_status make_directory(const dp_local *local, dp_directory **direct
 }
 
 doppel_status dp_local_moment(dp_local *local, dp_moment *moment, doppel_error *error) {
-    doppel_status status = dp_view_begin(local->view, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_view_begin(local->view, error));
     dp_view_moment(local->view, moment);
     dp_view_end(local->view);
     return DOPPEL_OK;
@@ -205,8 +199,7 @@ doppel_status dp_local_load(dp_local *local, doppel_error *error) {
     dp_moment moment;
     loading l = {.local = local, .next = 1};
     doppel_status status = make_directory(local, &l.directory, error);
-    if (status == DOPPEL_OK)
-        status = dp_local_moment(local, &moment, error);
+    DP_THEN(status, dp_local_moment(local, &moment, error));
     if (status == DOPPEL_OK) {
         dp_local_set_clock(local, &moment.clock);
         l.last = moment.last;
@@ -215,8 +208,7 @@ doppel_status dp_local_load(dp_local *local, doppel_error *error) {
         l.purge = local->loaded_by = dp_local_purge_time(local);
         status = load_traces(&l, error);
     }
-    if (status == DOPPEL_OK)
-        status = reconcile(&l, error);
+    DP_THEN(status, reconcile(&l, error));
     if (status == DOPPEL_OK && (status = load_titles(&l, error)) == DOPPEL_ERROR_MEMORY)
         dp_no_memory(error);
     if (status != DOPPEL_OK) {
@@ -297,8 +289,7 @@ static doppel_status take_in(dp_local *local, dp_view *view, const dp_moment *mo
     if (f.damaged) {
         doppel_error why = {0};
         dp_damaged(local->known.name, &why, "documents that were added lately cannot be read");
-        if ((status = dp_known_damage(&local->known, f.damaged, &why, error)) != DOPPEL_OK)
-            return status;
+        DP_TRY(dp_known_damage(&local->known, f.damaged, &why, error));
     }
     local->followed = moment->last;
     dp_local_set_clock(local, &moment->clock);

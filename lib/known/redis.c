@@ -19,107 +19,19 @@ static doppel_slice slice_of(const redisReply *reply) {
     return (doppel_slice){reply->str, dp_redis_is_string(reply) ? reply->len : 0};
 }
 
-/* ---- memory that goes all at once: what commands are made of, what a look has fetched ---- */
-
-enum { BLOCK = 65536 };
-
-struct dp_arena_block {
-    struct dp_arena_block *next;
-    size_t used, room;
-    max_align_t bytes[];
-};
-
-void *dp_arena_take(dp_arena *arena, size_t length) {
-    struct dp_arena_block *block = arena->block;
-    if (length > SIZE_MAX / 2)
-        return NULL;
-    length = (length + 16) & ~(size_t)15;
-    if (!block || block->room - block->used < length) {
-        size_t room = length > BLOCK ? length : BLOCK;
-        if (!(block = malloc(sizeof *block + room)))
-            return NULL;
-        *block = (struct dp_arena_block){.next = arena->block, .room = room};
-        arena->block = block;
-    }
-    block->used += length;
-    return (char *)block->bytes + block->used - length;
-}
-
-void dp_arena_free(dp_arena *arena) {
-    for (struct dp_arena_block *block = arena->block, *next; block; block = next) {
-        next = block->next;
-        free(block);
-    }
-    arena->block = NULL;
-}
-
-doppel_slice dp_arena_copy(dp_arena *arena, const void *bytes, size_t length) {
-    char *copy = dp_arena_take(arena, length);
-    if (copy && length)
-        memcpy(copy, bytes, length);
-    return (doppel_slice){copy, copy ? length : 0};
-}
-
 /* ---- commands ---- */
 
-void dp_redis_command_begin(dp_redis_batch *batch, const char *name, int arguments) {
-    if (batch->failed || !dp_reserve(&batch->command, &batch->room, batch->count + 1, sizeof *batch->command)) {
-        batch->failed = true;
-        return;
-    }
-    dp_redis_command *command = &batch->command[batch->count++];
-    *command =
-        (dp_redis_command){.argv = dp_arena_take(&batch->arena, (size_t)(arguments + 1) * sizeof *command->argv),
-                           .lengths = dp_arena_take(&batch->arena, (size_t)(arguments + 1) * sizeof *command->lengths)};
-    batch->failed = !command->argv || !command->lengths;
-    dp_redis_put_text(batch, name);
+dp_redis_batch dp_redis_batch_of(const dp_redis *redis) {
+    return (dp_redis_batch){.prefix = {redis->prefix, redis->prefix_length}};
 }
 
-void dp_redis_call_begin(dp_redis_batch *batch, const char *function, int arguments) {
-    char *name = dp_arena_take(&batch->arena, 64);
-    dp_redis_command_begin(batch, "FCALL", arguments + 3);
-    batch->failed = batch->failed || !name;
-    if (batch->failed)
-        return;
-    snprintf(name, 64, "%s_%s", dp_redis_library_name, function);
+void dp_redis_call_begin(dp_redis_batch *batch, const char *function) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", dp_redis_library_name, function);
+    dp_redis_command_begin(batch, "FCALL");
     dp_redis_put_text(batch, name);
     dp_redis_put_text(batch, "1");
     dp_redis_put_key(batch, 'm', 0, 0);
-}
-
-void dp_redis_put(dp_redis_batch *batch, const void *bytes, size_t length) {
-    if (batch->failed)
-        return;
-    dp_redis_command *command = &batch->command[batch->count - 1];
-    command->argv[command->argc] = length ? bytes : "";
-    command->lengths[command->argc++] = length;
-}
-
-void dp_redis_put_text(dp_redis_batch *batch, const char *text) {
-    dp_redis_put(batch, text, strlen(text));
-}
-
-static void *take(dp_redis_batch *batch, size_t length) {
-    void *bytes = dp_arena_take(&batch->arena, length);
-    batch->failed = batch->failed || !bytes;
-    return bytes;
-}
-
-void dp_redis_put_number(dp_redis_batch *batch, uint64_t number) {
-    char *digits = take(batch, 24);
-    if (digits)
-        dp_redis_put(batch, digits, (size_t)snprintf(digits, 24, "%" PRIu64, number));
-}
-
-void dp_redis_put_key(dp_redis_batch *batch, char letter, uint64_t number, size_t bytes) {
-    size_t prefix = batch->redis->prefix_length;
-    char *key = take(batch, prefix + 1 + bytes);
-    if (!key)
-        return;
-    memcpy(key, batch->redis->prefix, prefix);
-    key[prefix] = letter;
-    dp_bytes_store((uint8_t *)key + prefix + 1, number, bytes);
-    dp_redis_put(batch, key, prefix + 1 + bytes);
 }
 
 /* Values of one class share a bucket: Redis keeps a hash small as long as all of its values are. */
@@ -129,39 +41,10 @@ void dp_redis_put_bucket(dp_redis_batch *batch, uint64_t place, const dp_redis_p
 }
 
 void dp_redis_put_field(dp_redis_batch *batch, uint64_t place) {
-    uint8_t *field = take(batch, DP_REDIS_FIELD);
-    if (!field)
-        return;
-    dp_bytes_store(field, place, DP_REDIS_FIELD);
-    dp_redis_put(batch, field, DP_REDIS_FIELD);
-}
-
-doppel_status dp_redis_send(dp_redis_batch *batch, dp_redis_link *link, bool safe, doppel_error *error) {
-    batch->reply = batch->failed ? NULL : calloc(batch->count + 1, sizeof *batch->reply);
-    if (!batch->reply)
-        return dp_no_memory(error);
-    doppel_status status = dp_redis_call(link, batch->command, batch->count, safe, batch->reply, error);
-    if (status == DOPPEL_OK)
-        return DOPPEL_OK;
-    free(batch->reply); /* the call has freed what came */
-    batch->reply = NULL;
-    return status;
-}
-
-void dp_redis_batch_free(dp_redis_batch *batch) {
-    for (size_t i = 0; i < batch->count && batch->reply; i++)
-        if (batch->reply[i])
-            freeReplyObject(batch->reply[i]);
-    free(batch->reply);
-    free(batch->command);
-    dp_arena_free(&batch->arena);
+    dp_redis_put_bytes(batch, 0, place, DP_REDIS_FIELD);
 }
 
 /* ---- errors ---- */
-
-bool dp_redis_is_another(const redisReply *reply) {
-    return reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "ANOTHER ", 8);
-}
 
 doppel_status dp_redis_fail(const dp_redis *redis, const redisReply *reply, doppel_error *error) {
     const char *name = redis->url.name;
@@ -195,7 +78,7 @@ static void make_up(const dp_redis *redis, dp_redis_memory *m) {
 
 /* Asks for the fields of the meta key, or has it made as `made` says. */
 static doppel_status fetch_meta(dp_redis *redis, const dp_redis_memory *made, redisReply **reply, doppel_error *error) {
-    dp_redis_batch batch = {.redis = redis};
+    dp_redis_batch batch = dp_redis_batch_of(redis);
     uint8_t secret[16];
     if (made) {
         for (int i = 0; i < 2; i++)
@@ -205,19 +88,19 @@ static doppel_status fetch_meta(dp_redis *redis, const dp_redis_memory *made, re
                                                   {(const char *)made->epoch, sizeof made->epoch},
                                                   {(const char *)secret, sizeof secret},
                                                   {made->plan.name, strlen(made->plan.name)}};
-        dp_redis_call_begin(&batch, "make", 2 * META_LATEST);
+        dp_redis_call_begin(&batch, "make");
         for (int i = 0; i < META_LATEST; i++) {
             dp_redis_put_text(&batch, meta_names[i]);
             dp_redis_put(&batch, values[i].data, values[i].length);
         }
     } else {
-        dp_redis_command_begin(&batch, "HMGET", META_FIELDS + 1);
+        dp_redis_command_begin(&batch, "HMGET");
         dp_redis_put_key(&batch, 'm', 0, 0);
         for (int i = 0; i < META_FIELDS; i++)
             dp_redis_put_text(&batch, meta_names[i]);
     }
     dp_redis_link *link = dp_redis_take(redis->pool, error);
-    doppel_status status = link                        ? dp_redis_send(&batch, link, made != NULL, error)
+    doppel_status status = link                        ? dp_redis_call(link, &batch, made != NULL, error)
                            : error && error->code != 0 ? error->code
                                                        : DOPPEL_ERROR_MEMORY;
     if (link)
@@ -275,19 +158,6 @@ dp_redis_memory dp_redis_get_memory(dp_redis *redis) {
     return copy;
 }
 
-void dp_redis_note_added(dp_redis *redis, uint64_t expires) {
-    pthread_mutex_lock(&redis->mutex);
-    if (!expires || expires > redis->latest)
-        redis->latest = expires ? expires : UINT64_MAX;
-    pthread_mutex_unlock(&redis->mutex);
-}
-
-void dp_redis_note_emptied(dp_redis *redis) {
-    pthread_mutex_lock(&redis->mutex);
-    redis->latest = 0;
-    pthread_mutex_unlock(&redis->mutex);
-}
-
 /* ---- made anew ---- */
 
 /* Settings that may be given anew whenever it is opened, and do not make it another memory. */
@@ -328,9 +198,7 @@ static doppel_status replace(dp_redis *redis, const redisReply *reply, const dp_
     if (settings.length && (!has_lines(settings.data, redis->settings) || !has_lines(redis->settings, settings.data)))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, redis->url.name, 0,
                           "the memory was made anew by another process, with other settings");
-    doppel_status status = read_meta(redis, reply, &found, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(read_meta(redis, reply, &found, error));
     pthread_mutex_lock(&redis->mutex);
     bool same = !memcmp(redis->memory.epoch, found.epoch, sizeof found.epoch);
     uint64_t had = redis->latest;
@@ -350,9 +218,8 @@ doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error) {
     dp_redis_memory made = {0};
     redisReply *reply = NULL;
     make_up(redis, &made);
-    doppel_status status = fetch_meta(redis, reads ? NULL : &made, &reply, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(fetch_meta(redis, reads ? NULL : &made, &reply, error));
+    doppel_status status = DOPPEL_OK;
     if (reply->type != REDIS_REPLY_ARRAY || !reads || dp_redis_is_string(reply->element[META_VERSION]))
         status = replace(redis, reply, &made, error);
     freeReplyObject(reply);
@@ -424,8 +291,8 @@ static doppel_status connect_all(dp_redis *redis, doppel_error *error) {
                                            .library_name = dp_redis_library_name,
                                            .log = on_log,
                                            .user = redis};
-    doppel_status status = dp_redis_pool_create(&options, &redis->pool, error);
-    return status == DOPPEL_OK ? find_memory(redis, error) : status;
+    DP_TRY(dp_redis_pool_create(&options, &redis->pool, error));
+    return find_memory(redis, error);
 }
 
 doppel_status dp_redis_open(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error) {
@@ -440,8 +307,7 @@ doppel_status dp_redis_open(const char *path, const dp_known_options *options, d
     doppel_status status = dp_redis_url_parse(path, &redis->url, error);
     if (status == DOPPEL_OK && !dp_known_init(&redis->known, &dp_known_redis, options, redis->url.name))
         status = dp_no_memory(error);
-    if (status == DOPPEL_OK)
-        status = connect_all(redis, error);
+    DP_THEN(status, connect_all(redis, error));
     redis->known.options.settings = NULL;
     if (status == DOPPEL_OK)
         *known = &redis->known;
@@ -461,17 +327,6 @@ void dp_redis_close(dp_known *known) {
     free(redis);
 }
 
-void dp_redis_stop_waiting(dp_known *known) {
-    dp_redis_pool_stop(((dp_redis *)known)->pool);
-}
-
-doppel_status dp_redis_backup(dp_known *known, const char *path, doppel_error *error) {
-    (void)known, (void)path;
-    return dp_fail(error, DOPPEL_ERROR_USAGE,
-                   "backup copies an index folder: a shared store is backed up by Redis's own persistence (appendonly, "
-                   "SAVE), and `doppel export` copies what is in it");
-}
-
 /* ---- the functions, by an administrator ---- */
 
 doppel_status dp_redis_prepare_servers(const char *text,
@@ -480,30 +335,17 @@ doppel_status dp_redis_prepare_servers(const char *text,
                                        void *user, doppel_error *error) {
     dp_redis_url url;
     dp_redis_pool *pool = NULL;
-    doppel_status status = dp_redis_url_parse(text, &url, error);
-    if (status)
-        return status;
+    DP_TRY(dp_redis_url_parse(text, &url, error));
     const dp_redis_link_options options = {
         .url = &url, .library = dp_redis_library, .library_name = dp_redis_library_name, .administers = true};
-    status = dp_redis_pool_create(&options, &pool, error);
-    if (!status)
-        status = dp_redis_pool_prepare(pool, server, user, error);
+    doppel_status status = dp_redis_pool_create(&options, &pool, error);
+    DP_THEN(status, dp_redis_pool_prepare(pool, server, user, error));
     dp_redis_pool_free(pool);
     dp_redis_url_free(&url);
     return status;
 }
 
 /* ---- what it is like ---- */
-
-/* Documents are counted by when they expire, rounded up by at most 1/256 of their whole time. */
-void dp_redis_count_field(const dp_trace *trace, char field[24]) {
-    uint64_t by = 0;
-    if (trace->expires) {
-        uint64_t step = trace->expires > trace->added ? (trace->expires - trace->added) / 256 + 1 : 1;
-        by = (trace->expires + step - 1) / step * step;
-    }
-    snprintf(field, 24, "%c%" PRIu64, trace->kind == DP_TRACE_DOCUMENT ? 'd' : 'c', by);
-}
 
 void dp_redis_read_totals(const redisReply *fields, uint64_t now, dp_redis_totals *totals) {
     static const char counts[] = "uwt";
@@ -526,11 +368,11 @@ void dp_redis_read_totals(const redisReply *fields, uint64_t now, dp_redis_total
 
 /* What the whole server uses; 0: this user may not ask. */
 static uint64_t used_memory(dp_redis *redis, dp_redis_link *link) {
-    dp_redis_batch batch = {.redis = redis};
+    dp_redis_batch batch = dp_redis_batch_of(redis);
     uint64_t used = 0;
-    dp_redis_command_begin(&batch, "INFO", 1);
+    dp_redis_command_begin(&batch, "INFO");
     dp_redis_put_text(&batch, "memory");
-    if (dp_redis_send(&batch, link, false, NULL) == DOPPEL_OK && dp_redis_is_string(batch.reply[0])) {
+    if (dp_redis_call(link, &batch, false, NULL) == DOPPEL_OK && dp_redis_is_string(batch.reply[0])) {
         const char *at = strstr(batch.reply[0]->str, "used_memory:");
         used = at ? strtoull(at + strlen("used_memory:"), NULL, 10) : 0;
     }
@@ -540,14 +382,14 @@ static uint64_t used_memory(dp_redis *redis, dp_redis_link *link) {
 
 void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats) {
     dp_redis *redis = (dp_redis *)known;
-    dp_redis_batch batch = {.redis = redis};
+    dp_redis_batch batch = dp_redis_batch_of(redis);
     doppel_error why = {0};
     dp_redis_totals totals;
-    dp_redis_command_begin(&batch, "HGETALL", 1);
+    dp_redis_command_begin(&batch, "HGETALL");
     dp_redis_put_key(&batch, 'm', 0, 0);
-    dp_redis_command_begin(&batch, "TIME", 0);
+    dp_redis_command_begin(&batch, "TIME");
     dp_redis_link *link = dp_redis_take(redis->pool, &why);
-    doppel_status status = link ? dp_redis_send(&batch, link, false, &why) : DOPPEL_ERROR_MEMORY;
+    doppel_status status = link ? dp_redis_call(link, &batch, false, &why) : DOPPEL_ERROR_MEMORY;
     if (status == DOPPEL_OK && batch.reply[0]->type != REDIS_REPLY_ARRAY)
         status = dp_redis_fail(redis, batch.reply[0], &why);
     if (status == DOPPEL_OK) {

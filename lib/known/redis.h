@@ -6,7 +6,7 @@
  *     redis_commit.c    what it is going to change, and does, if what was read still holds
  *     redis_check.c     all of it: each document, verify, compact
  *     functions.lua     the functions that run inside Redis
- * and redis_link.h, the connection (redis_link.c, redis_server.c). docs/FORMAT.md section 14 has the keys and their
+ * and redis_link.h, the connection (redis_url.c, redis_link.c). docs/FORMAT.md section 14 has the keys and their
  * bytes. */
 #ifndef DP_REDIS_H
 #define DP_REDIS_H
@@ -22,7 +22,7 @@
 extern const char dp_redis_library[];
 extern const char dp_redis_library_name[];
 
-/* ---- memory that goes all at once: redis.c ---- */
+/* ---- memory that goes all at once: redis_look.c ---- */
 
 typedef struct dp_arena {
     struct dp_arena_block *block;
@@ -150,65 +150,32 @@ doppel_status dp_redis_prepare_servers(const char *url,
                                        void (*server)(const char *server, const char *library, const char *state,
                                                       void *user),
                                        void *user, doppel_error *error);
-doppel_status dp_redis_backup(dp_known *known, const char *path, doppel_error *error);
 void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats);
-void dp_redis_stop_waiting(dp_known *known);
 
 /* A copy of what the memory is like now. */
 dp_redis_memory dp_redis_get_memory(dp_redis *redis);
 /* Another memory is there, or none: finds out, and makes it anew where it may. */
 doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error);
-/* Notes that something was added that expires at this time (0: never), or that all is gone. */
-void dp_redis_note_added(dp_redis *redis, uint64_t expires);
-void dp_redis_note_emptied(dp_redis *redis);
 /* An error that a command gave, or a reply that makes no sense, as an error. */
 doppel_status dp_redis_fail(const dp_redis *redis, const redisReply *reply, doppel_error *error);
-/* Whether a function of ours met another memory than it was called for. */
-bool dp_redis_is_another(const redisReply *reply);
 /* Documents and copies that have not expired, by the fields of the meta key; with the duplicates that were counted. */
 typedef struct dp_redis_totals {
     uint64_t documents, copies, last;
     dp_counts counts;
 } dp_redis_totals;
 void dp_redis_read_totals(const redisReply *fields, uint64_t now, dp_redis_totals *totals);
-/* The field of the meta key, at most 24 bytes with its NUL, in which a document or copy is counted. */
-void dp_redis_count_field(const dp_trace *trace, char field[24]);
 
 /* ---- commands ---- */
 
-/* Commands that are put together, sent in one pipeline, and answered; failed: there was no memory. */
-typedef struct dp_redis_batch {
-    const dp_redis *redis;
-    dp_arena arena;
-    dp_redis_command *command;
-    redisReply **reply;
-    size_t count, room;
-    size_t first; /* replies before this one are the greeting of a look */
-    bool failed;
-} dp_redis_batch;
-void dp_redis_batch_free(dp_redis_batch *batch);
-/* Begins a command of up to `arguments` arguments besides its name. */
-void dp_redis_command_begin(dp_redis_batch *batch, const char *name, int arguments);
-/* The same for a function of ours, with the meta key. */
-void dp_redis_call_begin(dp_redis_batch *batch, const char *function, int arguments);
-void dp_redis_put(dp_redis_batch *batch, const void *bytes, size_t length); /* borrowed */
-void dp_redis_put_text(dp_redis_batch *batch, const char *text);            /* borrowed */
-void dp_redis_put_number(dp_redis_batch *batch, uint64_t number);           /* in digits */
-/* A key: the prefix, a letter, a number in some bytes (0: none). */
-void dp_redis_put_key(dp_redis_batch *batch, char letter, uint64_t number, size_t bytes);
+/* An empty batch with the prefix of the keys. */
+dp_redis_batch dp_redis_batch_of(const dp_redis *redis);
+/* Begins the call of a function of ours, with the meta key. */
+void dp_redis_call_begin(dp_redis_batch *batch, const char *function);
+/* The key of a place's bucket, and its field in it. */
 void dp_redis_put_bucket(dp_redis_batch *batch, uint64_t place, const dp_redis_plan *plan);
 void dp_redis_put_field(dp_redis_batch *batch, uint64_t place);
-/* Sends all. `safe`: what they change is waited for as the URL says. Replies are the batch's. */
-doppel_status dp_redis_send(dp_redis_batch *batch, dp_redis_link *link, bool safe, doppel_error *error);
 
 /* ---- looks: redis_look.c ---- */
-
-/* A map from numbers, none of which is 0, to positions in an array. Zero is empty. */
-typedef struct dp_redis_map {
-    uint64_t *key;
-    uint32_t *position;
-    size_t count, room;
-} dp_redis_map;
 
 typedef struct dp_redis_place {
     uint64_t hash;
@@ -250,6 +217,7 @@ typedef struct dp_redis_pending {
 
 /* What a look has of the memory. */
 typedef struct dp_redis_look {
+    dp_look *look; /* whose it is */
     dp_redis *redis;
     dp_redis_link *link;    /* from begin to end */
     dp_redis_memory memory; /* that everything below is of */
@@ -265,11 +233,11 @@ typedef struct dp_redis_look {
     dp_arena arena;
     size_t arena_bytes;
     dp_redis_place *place;
-    size_t place_room;
-    dp_redis_map places;
+    size_t place_count, place_room;
+    dp_hashmap places; /* from hashes to positions, from 1 on */
     dp_redis_document *document;
-    size_t document_room;
-    dp_redis_map documents;
+    size_t document_count, document_room;
+    dp_hashmap documents; /* from numbers to positions, from 1 on */
     dp_redis_pending *pending;
     size_t pending_count, pending_room;
     dp_redis_undo *undo;
@@ -297,18 +265,19 @@ static inline dp_redis_look *dp_redis_look_of(const dp_look *look) {
 }
 
 /* A batch of a look. Send: *changed: it was another memory; what was asked of the one before is forgotten. */
-dp_redis_batch dp_redis_look_batch(const dp_look *look);
-doppel_status dp_redis_look_send(dp_look *look, dp_redis_batch *batch, bool *changed, doppel_error *error);
+dp_redis_batch dp_redis_look_batch(const dp_redis_look *l);
+doppel_status dp_redis_look_send(dp_redis_look *l, dp_redis_batch *batch, bool *changed, doppel_error *error);
 /* Fetches the places that `add` names, once more if the memory is another one. They are in l->asked then. */
 /* Fetches those of l->asked that are not yet. */
-doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *error);
+doppel_status dp_redis_fetch_places(dp_redis_look *l, bool *changed, doppel_error *error);
 /* Fetches the documents of these numbers that are not yet. An error, DOPPEL_ERROR_STORE, if one of them is damaged;
  * what is fetched ahead is not looked at. */
-doppel_status dp_redis_prefetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error);
-doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error);
+doppel_status dp_redis_prefetch_documents(dp_redis_look *l, const uint64_t *numbers, size_t count, doppel_error *error);
+doppel_status dp_redis_fetch_documents(dp_redis_look *l, const uint64_t *numbers, size_t count, doppel_error *error);
 /* A place that was fetched; and a document, which is fetched if it has to be. */
 dp_redis_place *dp_redis_find_place(dp_redis_look *l, uint64_t hash);
-doppel_status dp_redis_find_document(dp_look *look, uint64_t number, dp_redis_document **document, doppel_error *error);
+doppel_status dp_redis_find_document(dp_redis_look *l, uint64_t number, dp_redis_document **document,
+                                     doppel_error *error);
 /* One that was fetched or queued; NULL: it was not. */
 dp_redis_document *dp_redis_known_document(dp_redis_look *l, uint64_t number);
 /* A new document. NULL: no memory. */
@@ -322,9 +291,9 @@ bool dp_redis_document_read(doppel_slice bytes, dp_arena *arena, dp_redis_docume
 void dp_redis_look_reset(dp_redis_look *l);
 
 /* Fetches what l->query will ask for. */
-doppel_status dp_redis_fetch_queries(dp_look *look, doppel_error *error);
+doppel_status dp_redis_fetch_queries(dp_redis_look *l, doppel_error *error);
 /* The copies and texts of a document, ascending, with their documents; *listed: the bytes of its list of them. */
-doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, size_t *listed,
+doppel_status dp_redis_fetch_links(dp_redis_look *l, uint64_t number, dp_numbers *numbers, size_t *listed,
                                    doppel_error *error);
 
 /* ---- changes: redis_commit.c ---- */
@@ -335,8 +304,8 @@ size_t dp_redis_mark(const dp_look *look);
 void dp_redis_back(dp_look *look, size_t mark);
 doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error);
 /* Others do not commit until the turn is left, or for a second. The look has greeted the memory. */
-doppel_status dp_redis_take_turn(dp_look *look, doppel_error *error);
-void dp_redis_leave_turn(dp_look *look);
+doppel_status dp_redis_take_turn(dp_redis_look *l, doppel_error *error);
+void dp_redis_leave_turn(dp_redis_look *l);
 /* The places where a document, copy or text is found. */
 void dp_redis_trace_places(const dp_redis_memory *memory, const dp_redis_document *document, dp_redis_places *places);
 

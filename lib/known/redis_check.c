@@ -13,15 +13,14 @@ enum { NUMBERS_EACH = 256, BUCKETS_EACH = 512, KEPT_BYTES = 16 << 20, KEPT_DOCUM
 
 /* ---- each document ---- */
 
-static doppel_status read_last(dp_look *look, uint64_t *last, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = dp_redis_look_batch(look);
+static doppel_status read_last(dp_redis_look *l, uint64_t *last, doppel_error *error) {
+    dp_redis_batch batch = dp_redis_look_batch(l);
     bool changed = false;
     *last = 0;
-    dp_redis_command_begin(&batch, "HGET", 2);
+    dp_redis_command_begin(&batch, "HGET");
     dp_redis_put_key(&batch, 'm', 0, 0);
     dp_redis_put_text(&batch, "n");
-    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    doppel_status status = dp_redis_look_send(l, &batch, &changed, error);
     if (status == DOPPEL_OK && !changed) {
         const redisReply *reply = batch.reply[batch.first];
         if (reply->type == REDIS_REPLY_STRING)
@@ -34,44 +33,40 @@ static doppel_status read_last(dp_look *look, uint64_t *last, doppel_error *erro
 }
 
 /* The documents of the numbers from *from on, up to `to`. */
-static doppel_status fetch_numbers(dp_look *look, uint64_t from, uint64_t to, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status fetch_numbers(dp_redis_look *l, uint64_t from, uint64_t to, doppel_error *error) {
     uint64_t numbers[NUMBERS_EACH];
     size_t count = 0;
-    if ((l->arena_bytes > KEPT_BYTES || l->documents.count > KEPT_DOCUMENTS) && !l->pending_count)
+    if ((l->arena_bytes > KEPT_BYTES || l->document_count > KEPT_DOCUMENTS) && !l->pending_count)
         dp_redis_look_reset(l);
     for (uint64_t number = from; number <= to; number++)
         numbers[count++] = number;
-    return dp_redis_prefetch_documents(look, numbers, count, error);
+    return dp_redis_prefetch_documents(l, numbers, count, error);
 }
 
-static doppel_status give(dp_look *look, const dp_each *each, uint64_t number, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status give(dp_redis_look *l, const dp_each *each, uint64_t number, doppel_error *error) {
     const dp_redis_document *document = dp_redis_known_document(l, number);
     if (document && document->damaged && each->damaged)
         each->damaged(number, each->user);
-    if (!document || !document->there || (document->trace.expires && document->trace.expires <= look->now))
+    if (!document || !document->there || (document->trace.expires && document->trace.expires <= l->look->now))
         return DOPPEL_OK;
     doppel_slice bytes = document->part[each->part];
     if (each->part == DP_PART_TEXT) {
-        doppel_status status = look->kind->read(look, DP_PART_TEXT, number, &bytes, error);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(l->look->kind->read(l->look, DP_PART_TEXT, number, &bytes, error));
     }
     return bytes.data ? each->value(number, bytes, each->user) : DOPPEL_OK;
 }
 
 doppel_status dp_redis_each(dp_look *look, const dp_each *each, doppel_error *error) {
     uint64_t last = 0;
-    doppel_status status = read_last(look, &last, error);
+    DP_TRY(read_last(look->own, &last, error));
     last = each->to < last ? each->to : last;
-    for (uint64_t from = each->from ? each->from : 1; from <= last && status == DOPPEL_OK; from += NUMBERS_EACH) {
+    for (uint64_t from = each->from ? each->from : 1; from <= last; from += NUMBERS_EACH) {
         uint64_t to = last - from < NUMBERS_EACH ? last : from + NUMBERS_EACH - 1;
-        status = fetch_numbers(look, from, to, error);
-        for (uint64_t number = from; number <= to && status == DOPPEL_OK; number++)
-            status = give(look, each, number, error);
+        DP_TRY(fetch_numbers(look->own, from, to, error));
+        for (uint64_t number = from; number <= to; number++)
+            DP_TRY(give(look->own, each, number, error));
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 typedef struct counting {
@@ -87,10 +82,8 @@ static doppel_status on_trace(uint64_t number, doppel_slice bytes, void *user) {
     dp_trace trace;
     if (!dp_trace_decode(bytes, &trace) || trace.kind != DP_TRACE_DOCUMENT)
         return DOPPEL_OK;
-    doppel_status status = c->look->kind->counts(c->look, number, &counts, c->error);
-    if (status != DOPPEL_OK || !(counts.by[0] + counts.by[1] + counts.by[2]))
-        return status;
-    return c->counted(number, &counts, c->user);
+    DP_TRY(c->look->kind->counts(c->look, number, &counts, c->error));
+    return counts.by[0] + counts.by[1] + counts.by[2] ? c->counted(number, &counts, c->user) : DOPPEL_OK;
 }
 
 doppel_status dp_redis_each_count(dp_look *look,
@@ -104,33 +97,31 @@ doppel_status dp_redis_each_count(dp_look *look,
 /* ---- each bucket ---- */
 
 /* A walk over the buckets of a memory. */
-typedef struct walk {
+typedef struct bucket_walk {
     dp_redis *redis;
     dp_redis_link *link;
     char cursor[32];
     redisReply *keys; /* of this step */
     bool ended;
-} walk;
+} bucket_walk;
 
-static doppel_status next_buckets(walk *w, doppel_error *error) {
-    dp_redis_batch batch = {.redis = w->redis};
-    char *pattern = dp_arena_take(&batch.arena, 2 * w->redis->prefix_length + 8);
+static doppel_status next_buckets(bucket_walk *w, doppel_error *error) {
+    dp_redis_batch batch = dp_redis_batch_of(w->redis);
+    char pattern[256];
     size_t length = 0;
-    for (size_t i = 0; pattern && i < w->redis->prefix_length; i++) {
+    for (size_t i = 0; i < w->redis->prefix_length; i++) {
         if (strchr("*?[]\\^-", w->redis->prefix[i]))
             pattern[length++] = '\\';
         pattern[length++] = w->redis->prefix[i];
     }
-    if (pattern)
-        memcpy(pattern + length, "[bfs]*", 6);
-    batch.failed = !pattern;
-    dp_redis_command_begin(&batch, "SCAN", 5);
+    memcpy(pattern + length, "[bfs]*", 6);
+    dp_redis_command_begin(&batch, "SCAN");
     dp_redis_put_text(&batch, w->cursor);
     dp_redis_put_text(&batch, "MATCH");
     dp_redis_put(&batch, pattern, length + 6);
     dp_redis_put_text(&batch, "COUNT");
     dp_redis_put_number(&batch, BUCKETS_EACH);
-    doppel_status status = dp_redis_send(&batch, w->link, false, error);
+    doppel_status status = dp_redis_call(w->link, &batch, false, error);
     if (status == DOPPEL_OK) {
         redisReply *reply = batch.reply[0];
         if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
@@ -147,10 +138,11 @@ static doppel_status next_buckets(walk *w, doppel_error *error) {
     return status;
 }
 
-static doppel_status
-each_buckets(dp_redis *redis, doppel_status (*step)(walk *w, const redisReply *keys, void *user, doppel_error *error),
-             void *user, doppel_error *error) {
-    walk w = {.redis = redis, .cursor = "0"};
+static doppel_status each_buckets(dp_redis *redis,
+                                  doppel_status (*step)(bucket_walk *w, const redisReply *keys, void *user,
+                                                        doppel_error *error),
+                                  void *user, doppel_error *error) {
+    bucket_walk w = {.redis = redis, .cursor = "0"};
     if (!(w.link = dp_redis_take(redis->pool, error)))
         return error && error->code != DOPPEL_OK ? error->code : DOPPEL_ERROR_MEMORY;
     doppel_status status = DOPPEL_OK;
@@ -174,20 +166,20 @@ typedef struct sweeping {
     uint64_t now;
 } sweeping;
 
-static doppel_status sweep_buckets(walk *w, const redisReply *keys, void *user, doppel_error *error) {
+static doppel_status sweep_buckets(bucket_walk *w, const redisReply *keys, void *user, doppel_error *error) {
     const sweeping *s = user;
-    dp_redis_batch batch = {.redis = w->redis};
+    dp_redis_batch batch = dp_redis_batch_of(w->redis);
     uint8_t stamp[16];
     memcpy(stamp, dp_redis_link_name(w->link), 8);
     dp_bytes_store(stamp + 8, dp_redis_link_next(w->link), 8);
-    dp_redis_call_begin(&batch, "sweep", (int)keys->elements + 4);
+    dp_redis_call_begin(&batch, "sweep");
     dp_redis_put(&batch, s->memory.epoch, sizeof s->memory.epoch);
     dp_redis_put_number(&batch, s->now);
     dp_redis_put_number(&batch, dp_redis_entry_size(&s->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY);
     dp_redis_put(&batch, stamp, sizeof stamp);
     for (size_t i = 0; i < keys->elements; i++)
         dp_redis_put(&batch, keys->element[i]->str, keys->element[i]->len);
-    doppel_status status = dp_redis_send(&batch, w->link, true, error);
+    doppel_status status = dp_redis_call(w->link, &batch, true, error);
     if (status == DOPPEL_OK && batch.reply[0]->type == REDIS_REPLY_ERROR)
         status = dp_redis_fail(w->redis, batch.reply[0], error);
     dp_redis_batch_free(&batch);
@@ -207,9 +199,9 @@ static doppel_status note_orphan(uint64_t number, doppel_slice bytes, void *user
     bool alive = true;
     if (!dp_trace_decode(bytes, &trace) || trace.kind == DP_TRACE_DOCUMENT)
         return DOPPEL_OK;
-    doppel_status status = o->look->kind->alive(o->look, trace.of, &alive, o->error);
-    if (status != DOPPEL_OK || alive)
-        return status;
+    DP_TRY(o->look->kind->alive(o->look, trace.of, &alive, o->error));
+    if (alive)
+        return DOPPEL_OK;
     if (!dp_reserve(&o->numbers.number, &o->numbers.room, o->numbers.count + 1, sizeof *o->numbers.number))
         return dp_no_memory(o->error);
     o->numbers.number[o->numbers.count++] = number;
@@ -218,29 +210,25 @@ static doppel_status note_orphan(uint64_t number, doppel_slice bytes, void *user
 
 /* Queues the removal of some of them that are still there; an original that is gone does not come back. */
 static doppel_status queue_orphans(orphans *o, size_t from, size_t to) {
-    doppel_status status = DOPPEL_OK;
-    for (size_t i = from; i < to && status == DOPPEL_OK; i++) {
+    for (size_t i = from; i < to; i++) {
         dp_redis_document *document = NULL;
-        status = dp_redis_find_document(o->look, o->numbers.number[i], &document, o->error);
-        if (status != DOPPEL_OK || !document || !document->there || document->removed)
+        DP_TRY(dp_redis_find_document(o->look->own, o->numbers.number[i], &document, o->error));
+        if (!document || !document->there || document->removed)
             continue;
         const dp_pending removal = {.change = {.remove = document->number}, .removed = true, .trace = document->trace};
-        status = o->look->kind->queue(o->look, &removal, o->error);
+        DP_TRY(o->look->kind->queue(o->look, &removal, o->error));
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 static doppel_status remove_some(orphans *o, size_t from, size_t to) {
     bool stands = false;
     size_t ready;
-    doppel_status status = dp_look_begin(o->look, DP_LOOK_ADD, o->error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = o->look->kind->fetch(o->look, NULL, 0, &ready, o->error);
+    DP_TRY(dp_look_begin(o->look, DP_LOOK_ADD, o->error));
+    doppel_status status = o->look->kind->fetch(o->look, NULL, 0, &ready, o->error);
     while (status == DOPPEL_OK && !stands) {
         status = queue_orphans(o, from, to);
-        if (status == DOPPEL_OK)
-            status = o->look->kind->commit(o->look, &stands, o->error);
+        DP_THEN(status, o->look->kind->commit(o->look, &stands, o->error));
     }
     doppel_status ended = o->look->kind->end(o->look, status == DOPPEL_OK ? o->error : NULL);
     return status == DOPPEL_OK ? ended : status;
@@ -250,10 +238,8 @@ static doppel_status remove_some(orphans *o, size_t from, size_t to) {
 static doppel_status remove_orphans(dp_known *known, uint64_t *now, doppel_error *error) {
     orphans o = {.error = error};
     const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = note_orphan, .user = &o};
-    doppel_status status = dp_look_create(known, &o.look, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = dp_look_begin(o.look, DP_LOOK_LIST, error);
+    DP_TRY(dp_look_create(known, &o.look, error));
+    doppel_status status = dp_look_begin(o.look, DP_LOOK_LIST, error);
     if (status == DOPPEL_OK) {
         o.look->salvage = true;
         status = dp_redis_each(o.look, &each, error);
@@ -272,9 +258,9 @@ static doppel_status remove_orphans(dp_known *known, uint64_t *now, doppel_error
 doppel_status dp_redis_compact(dp_known *known, doppel_error *error) {
     dp_redis *redis = (dp_redis *)known;
     sweeping s = {0};
-    doppel_status status = remove_orphans(known, &s.now, error);
+    DP_TRY(remove_orphans(known, &s.now, error));
     s.memory = dp_redis_get_memory(redis);
-    return status == DOPPEL_OK ? each_buckets(redis, sweep_buckets, &s, error) : status;
+    return each_buckets(redis, sweep_buckets, &s, error);
 }
 
 /* ---- a check of everything ---- */
@@ -306,14 +292,14 @@ static bool has_entry(const dp_redis_look *l, const dp_redis_place *place, uint6
 /* Whether a document that was not found in a place is not there now, either, though it has not been removed. */
 static doppel_status is_missing(checking *c, uint64_t number, uint64_t hash, bool *missing) {
     dp_redis_look *l = c->look->own;
-    dp_redis_batch batch = {.redis = l->redis};
+    dp_redis_batch batch = dp_redis_batch_of(l->redis);
     dp_redis_place now = {.hash = hash};
-    dp_redis_command_begin(&batch, "HGET", 2);
+    dp_redis_command_begin(&batch, "HGET");
     dp_redis_put_bucket(&batch, hash, &l->memory.plan);
     dp_redis_put_field(&batch, hash);
-    dp_redis_command_begin(&batch, "GET", 1);
+    dp_redis_command_begin(&batch, "GET");
     dp_redis_put_key(&batch, 'd', number, DP_REDIS_NUMBER);
-    doppel_status status = dp_redis_send(&batch, l->link, false, c->error);
+    doppel_status status = dp_redis_call(l->link, &batch, false, c->error);
     if (status == DOPPEL_OK && dp_redis_is_string(batch.reply[0]))
         now.value = (doppel_slice){batch.reply[0]->str, batch.reply[0]->len};
     *missing = status == DOPPEL_OK && dp_redis_is_string(batch.reply[1]) && !has_entry(l, &now, number);
@@ -332,16 +318,16 @@ static doppel_status check_document(uint64_t number, doppel_slice bytes, void *u
     l->asked.count = 0;
     l->asked.failed = false;
     dp_redis_trace_places(&l->memory, document, &l->asked);
-    doppel_status status = dp_redis_fetch_places(c->look, &changed, c->error);
+    DP_TRY(dp_redis_fetch_places(l, &changed, c->error));
     bool missing = false;
-    for (size_t i = 0; i < l->asked.count && status == DOPPEL_OK && !missing; i++) {
+    for (size_t i = 0; i < l->asked.count && !missing; i++) {
         const dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
         if (!place || !has_entry(l, place, number))
-            status = is_missing(c, number, l->asked.place[i], &missing);
+            DP_TRY(is_missing(c, number, l->asked.place[i], &missing));
     }
     if (missing)
         report(c, "document %llu does not stand in a bucket where it is looked for", (unsigned long long)number);
-    return status;
+    return DOPPEL_OK;
 }
 
 static void on_damaged(uint64_t number, void *user) {
@@ -356,14 +342,14 @@ static void check_field(checking *c, dp_redis_class class, const redisReply *fie
         report(c, "a bucket has a field of %llu bytes that is not what doppel wrote", (unsigned long long)value->len);
 }
 
-static doppel_status check_buckets(walk *w, const redisReply *keys, void *user, doppel_error *error) {
+static doppel_status check_buckets(bucket_walk *w, const redisReply *keys, void *user, doppel_error *error) {
     checking *c = user;
-    dp_redis_batch batch = {.redis = w->redis};
+    dp_redis_batch batch = dp_redis_batch_of(w->redis);
     for (size_t i = 0; i < keys->elements; i++) {
-        dp_redis_command_begin(&batch, "HGETALL", 1);
+        dp_redis_command_begin(&batch, "HGETALL");
         dp_redis_put(&batch, keys->element[i]->str, keys->element[i]->len);
     }
-    doppel_status status = dp_redis_send(&batch, w->link, false, error);
+    doppel_status status = dp_redis_call(w->link, &batch, false, error);
     for (size_t i = 0; i < batch.count && status == DOPPEL_OK; i++) {
         const redisReply *fields = batch.reply[i];
         char letter =
@@ -384,11 +370,9 @@ doppel_status dp_redis_inspect(dp_known *known, void (*finding)(const char *what
                                doppel_verified *verified, doppel_error *error) {
     dp_look *look;
     *verified = (doppel_verified){0};
-    doppel_status status = dp_look_create(known, &look, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_look_create(known, &look, error));
     checking c = {look, finding, user, verified, error};
-    status = dp_look_begin(look, DP_LOOK_LIST, error);
+    doppel_status status = dp_look_begin(look, DP_LOOK_LIST, error);
     if (status == DOPPEL_OK) {
         look->salvage = true;
         const dp_each each = {.part = DP_PART_TRACE,
@@ -398,8 +382,7 @@ doppel_status dp_redis_inspect(dp_known *known, void (*finding)(const char *what
                               .damaged = on_damaged,
                               .user = &c};
         status = dp_redis_each(look, &each, error);
-        if (status == DOPPEL_OK)
-            status = each_buckets((dp_redis *)known, check_buckets, &c, error);
+        DP_THEN(status, each_buckets((dp_redis *)known, check_buckets, &c, error));
         (void)look->kind->end(look, NULL);
     }
     dp_look_free(look);

@@ -82,14 +82,18 @@ void dp_redis_back(dp_look *look, size_t mark) {
 
 /* ---- numbers ---- */
 
-static doppel_status reserve_numbers(dp_look *look, uint64_t count, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = {.redis = l->redis};
-    dp_redis_call_begin(&batch, "reserve", 2);
+/* Whether a function of ours met another memory than it was called for. */
+static bool is_another(const redisReply *reply) {
+    return reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "ANOTHER ", 8);
+}
+
+static doppel_status reserve_numbers(dp_redis_look *l, uint64_t count, doppel_error *error) {
+    dp_redis_batch batch = dp_redis_batch_of(l->redis);
+    dp_redis_call_begin(&batch, "reserve");
     dp_redis_put(&batch, l->memory.epoch, sizeof l->memory.epoch);
     dp_redis_put_number(&batch, count);
-    doppel_status status = dp_redis_send(&batch, l->link, false, error);
-    if (status == DOPPEL_OK && dp_redis_is_another(batch.reply[0])) {
+    doppel_status status = dp_redis_call(l->link, &batch, false, error);
+    if (status == DOPPEL_OK && is_another(batch.reply[0])) {
         /* Numbers of the old memory will do: its commit is refused, and everything is decided again. */
         l->next = l->end ? l->end : 1;
         l->end = l->next + count;
@@ -105,14 +109,11 @@ static doppel_status reserve_numbers(dp_look *look, uint64_t count, doppel_error
 
 doppel_status dp_redis_number(dp_look *look, uint64_t *number, doppel_error *error) {
     dp_redis_look *l = look->own;
-    doppel_status status = DOPPEL_OK;
-    if (l->next == l->end) {
-        uint64_t left = l->query_count > l->pending_count ? l->query_count - l->pending_count : 1;
-        status = reserve_numbers(look, left, error);
-    }
-    *number = l->next;
-    l->next += status == DOPPEL_OK;
-    return status;
+    uint64_t left = l->query_count > l->pending_count ? l->query_count - l->pending_count : 1;
+    if (l->next == l->end)
+        DP_TRY(reserve_numbers(l, left, error));
+    *number = l->next++;
+    return DOPPEL_OK;
 }
 
 /* ---- places ---- */
@@ -238,20 +239,18 @@ static bool change_segments(dp_redis_look *l, doppel_slice title, uint64_t lates
     return true;
 }
 
-static doppel_status fetch_segments(dp_look *look, doppel_slice title, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status fetch_segments(dp_redis_look *l, doppel_slice title, doppel_error *error) {
     bool changed;
     l->asked.count = 0;
     l->asked.failed = false;
     dp_redis_add_segments(&l->memory, title, false, &l->asked);
-    return dp_redis_fetch_places(look, &changed, error);
+    return dp_redis_fetch_places(l, &changed, error);
 }
 
 /* When the last owner of a title expires: UINT64_MAX: never; 0: it has none. Their documents are fetched: others may
  * share the place.
  */
-static doppel_status latest_owner(dp_look *look, doppel_slice title, uint64_t *latest, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status latest_owner(dp_redis_look *l, doppel_slice title, uint64_t *latest, doppel_error *error) {
     doppel_slice value = dp_redis_find_place(l, dp_redis_name_place(&l->memory, 't', title))->value;
     dp_numbers owners = {0};
     *latest = 0;
@@ -259,7 +258,7 @@ static doppel_status latest_owner(dp_look *look, doppel_slice title, uint64_t *l
         return dp_no_memory(error);
     for (size_t at = 0; at < value.length; at += DP_REDIS_ENTRY)
         owners.number[owners.count++] = dp_bytes_load(value.data + at, DP_REDIS_NUMBER);
-    doppel_status status = dp_redis_fetch_documents(look, owners.number, owners.count, error);
+    doppel_status status = dp_redis_fetch_documents(l, owners.number, owners.count, error);
     for (size_t i = 0; i < owners.count && status == DOPPEL_OK; i++) {
         const dp_redis_document *owner = dp_redis_known_document(l, owners.number[i]);
         if (!owner) /* 0 is no number */
@@ -275,13 +274,12 @@ static doppel_status latest_owner(dp_look *look, doppel_slice title, uint64_t *l
 }
 
 /* Fetches the places where a document is found, into l->asked. */
-static doppel_status fetch_own_places(dp_look *look, const dp_redis_document *document, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status fetch_own_places(dp_redis_look *l, const dp_redis_document *document, doppel_error *error) {
     bool changed;
     l->asked.count = 0;
     l->asked.failed = false;
     dp_redis_trace_places(&l->memory, document, &l->asked);
-    return dp_redis_fetch_places(look, &changed, error);
+    return dp_redis_fetch_places(l, &changed, error);
 }
 
 static bool has_title(const dp_redis_look *l, const dp_trace *trace) {
@@ -289,27 +287,20 @@ static bool has_title(const dp_redis_look *l, const dp_trace *trace) {
 }
 
 /* The segments of a title lead to it for as long as it has an owner. */
-static doppel_status lead_to_title(dp_look *look, doppel_slice title, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status lead_to_title(dp_redis_look *l, doppel_slice title, doppel_error *error) {
     uint64_t latest;
-    doppel_status status = latest_owner(look, title, &latest, error);
-    if (status == DOPPEL_OK)
-        status = fetch_segments(look, title, error);
-    if (status == DOPPEL_OK && !change_segments(l, title, latest))
-        status = dp_no_memory(error);
-    return status;
+    DP_TRY(latest_owner(l, title, &latest, error));
+    DP_TRY(fetch_segments(l, title, error));
+    return change_segments(l, title, latest) ? DOPPEL_OK : dp_no_memory(error);
 }
 
 /* ---- new documents ---- */
 
-static doppel_status add_entries(dp_look *look, uint64_t number, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status add_entries(dp_redis_look *l, uint64_t number, doppel_error *error) {
     const dp_trace trace = dp_redis_known_document(l, number)->trace;
     uint64_t hours = hours_of(trace.expires), needs = trace.expires ? trace.expires : UINT64_MAX;
     uint8_t entry[DP_REDIS_ENTRY + 16];
-    doppel_status status = fetch_own_places(look, dp_redis_known_document(l, number), error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(fetch_own_places(l, dp_redis_known_document(l, number), error));
     uint8_t *end = dp_bytes_store(dp_bytes_store(entry, number, DP_REDIS_NUMBER), hours, 3);
     size_t bytes = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY;
     dp_bits value = dp_redis_order(&l->memory, trace.fingerprint);
@@ -321,11 +312,10 @@ static doppel_status add_entries(dp_look *look, uint64_t number, doppel_error *e
             return dp_no_memory(error);
         place->needs = needs > place->needs ? needs : place->needs;
     }
-    return has_title(l, &trace) ? lead_to_title(look, trace.title, error) : DOPPEL_OK;
+    return has_title(l, &trace) ? lead_to_title(l, trace.title, error) : DOPPEL_OK;
 }
 
-static doppel_status add_new(dp_look *look, const dp_pending *p, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status add_new(dp_redis_look *l, const dp_pending *p, doppel_error *error) {
     dp_redis_document *document = dp_redis_add_document(l, p->change.number);
     if (!document || !note_document(l, document))
         return dp_no_memory(error);
@@ -333,49 +323,45 @@ static doppel_status add_new(dp_look *look, const dp_pending *p, doppel_error *e
     document->trace = p->trace;
     document->fetched = document->queued = true;
     document->there = false;
-    return add_entries(look, p->change.number, error);
+    return add_entries(l, p->change.number, error);
 }
 
 /* ---- documents that go ---- */
 
 /* Queues the removal of a text of a copy, if it is one. */
-static doppel_status remove_text(dp_look *look, uint64_t number, uint64_t of, doppel_error *error) {
-    const dp_redis_document *text = dp_redis_known_document(look->own, number);
+static doppel_status remove_text(dp_redis_look *l, uint64_t number, uint64_t of, doppel_error *error) {
+    const dp_redis_document *text = dp_redis_known_document(l, number);
     if (!text || (!text->there && !text->queued) || text->removed || text->trace.kind != DP_TRACE_TEXT ||
         text->trace.of != of)
         return DOPPEL_OK;
     const dp_pending removal = {.change = {.remove = number}, .removed = true, .trace = text->trace};
-    return dp_redis_queue(look, &removal, error);
+    return dp_redis_queue(l->look, &removal, error);
 }
 
 /* The words of copies that were not kept go with their original: those in its list, and those that are queued. */
-static doppel_status remove_texts(dp_look *look, uint64_t number, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status remove_texts(dp_redis_look *l, uint64_t number, doppel_error *error) {
     dp_numbers copies = {0};
     dp_redis_document *of = dp_redis_known_document(l, number);
     size_t listed = 0, queued = l->pending_count;
-    doppel_status status = of->there ? dp_redis_fetch_links(look, number, &copies, &listed, error) : DOPPEL_OK;
+    doppel_status status = of->there ? dp_redis_fetch_links(l, number, &copies, &listed, error) : DOPPEL_OK;
     if (status == DOPPEL_OK)
         dp_redis_known_document(l, number)->links = listed;
     for (size_t i = 0; i < copies.count && status == DOPPEL_OK; i++)
-        status = remove_text(look, copies.number[i], number, error);
+        status = remove_text(l, copies.number[i], number, error);
     for (size_t i = 0; i < queued && status == DOPPEL_OK; i++)
         if (l->pending[i].pending.added)
-            status = remove_text(look, l->pending[i].pending.change.number, number, error);
+            status = remove_text(l, l->pending[i].pending.change.number, number, error);
     dp_numbers_free(&copies);
     return status;
 }
 
-static doppel_status remove_old(dp_look *look, uint64_t number, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status remove_old(dp_redis_look *l, uint64_t number, doppel_error *error) {
     dp_redis_document *document = NULL;
-    doppel_status status = dp_redis_find_document(look, number, &document, error);
-    if (status != DOPPEL_OK || !document || (!document->there && !document->queued) || document->removed)
-        return status;
+    DP_TRY(dp_redis_find_document(l, number, &document, error));
+    if (!document || (!document->there && !document->queued) || document->removed)
+        return DOPPEL_OK;
     const dp_trace trace = document->trace;
-    status = fetch_own_places(look, document, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(fetch_own_places(l, document, error));
     for (size_t i = 0; i < l->asked.count; i++)
         if (!change_value(l, dp_redis_find_place(l, l->asked.place[i]), number, NULL))
             return dp_no_memory(error);
@@ -384,8 +370,8 @@ static doppel_status remove_old(dp_look *look, uint64_t number, doppel_error *er
         return dp_no_memory(error);
     document->removed = true;
     if (has_title(l, &trace))
-        status = lead_to_title(look, trace.title, error);
-    return status == DOPPEL_OK ? remove_texts(look, number, error) : status;
+        DP_TRY(lead_to_title(l, trace.title, error));
+    return remove_texts(l, number, error);
 }
 
 /* ---- queueing ---- */
@@ -409,14 +395,13 @@ static bool copy_pending(dp_redis_look *l, dp_pending *p) {
     return true;
 }
 
-static doppel_status count_duplicate(dp_look *look, const dp_change *change, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status count_duplicate(dp_redis_look *l, const dp_change *change, doppel_error *error) {
     dp_redis_document *original = NULL;
     if (!change->count || change->count_reason != DOPPEL_REASON_TITLE)
         return DOPPEL_OK;
-    doppel_status status = dp_redis_find_document(look, change->count, &original, error);
-    if (status != DOPPEL_OK || !original)
-        return status;
+    DP_TRY(dp_redis_find_document(l, change->count, &original, error));
+    if (!original)
+        return DOPPEL_OK;
     if (!note_document(l, original))
         return dp_no_memory(error);
     original->queued_titles += change->count_times ? change->count_times : 1;
@@ -432,11 +417,10 @@ doppel_status dp_redis_queue(dp_look *look, const dp_pending *pending, doppel_er
     l->pending[l->pending_count++] = copy; /* before what it brings along */
     doppel_status status = DOPPEL_OK;
     if (pending->added)
-        status = add_new(look, &copy.pending, error);
+        status = add_new(l, &copy.pending, error);
     if (status == DOPPEL_OK && pending->change.remove)
-        status = remove_old(look, pending->change.remove, error);
-    if (status == DOPPEL_OK)
-        status = count_duplicate(look, &pending->change, error);
+        status = remove_old(l, pending->change.remove, error);
+    DP_THEN(status, count_duplicate(l, &pending->change, error));
     if (status != DOPPEL_OK && l->pending_count > count) {
         undo_to(l, undo);
         l->pending_count = count;
@@ -454,7 +438,6 @@ typedef struct total {
 
 /* What a commit is made of. */
 typedef struct committing {
-    dp_look *look;
     dp_redis_look *l;
     dp_redis_batch batch;
     uint64_t request;
@@ -469,27 +452,21 @@ typedef struct committing {
 static uint64_t milliseconds_until(const committing *c, uint64_t expires) {
     if (!expires || expires == UINT64_MAX)
         return 0;
-    return expires > c->look->now ? (expires - c->look->now) * 1000 : 1;
+    return expires > c->l->look->now ? (expires - c->l->look->now) * 1000 : 1;
 }
 
-static void put_bytes(committing *c, const char letter, uint64_t number, size_t bytes) {
-    uint8_t *at = dp_arena_take(&c->batch.arena, bytes + 1);
-    size_t first = letter != 0;
-    if (!at) {
-        c->batch.failed = true;
+/* Puts how many items came since `start` before them: a section of the arguments is its number of items, and these. */
+static void put_count(committing *c, size_t start, size_t items) {
+    dp_redis_batch *batch = &c->batch;
+    size_t end = batch->bytes.size;
+    char count[64];
+    dp_redis_put_number(batch, items);
+    if (batch->failed)
         return;
-    }
-    at[0] = (uint8_t)letter;
-    dp_bytes_store(at + first, number, bytes);
-    dp_redis_put(&c->batch, at, bytes + first);
-}
-
-static void put_slice(committing *c, doppel_slice slice) {
-    dp_redis_put(&c->batch, slice.data, slice.length);
-}
-
-static void put_bucket(committing *c, uint64_t place) {
-    dp_redis_put_bucket(&c->batch, place, &c->l->memory.plan);
+    size_t length = batch->bytes.size - end;
+    memcpy(count, batch->bytes.data + end, length);
+    memmove(batch->bytes.data + start + length, batch->bytes.data + start, end - start);
+    memcpy(batch->bytes.data + start, count, length);
 }
 
 /* Whether a place is written: its value is another one, or its bucket has to live longer. */
@@ -503,25 +480,23 @@ static bool is_changed(const dp_redis_place *place) {
 static void put_written(committing *c) {
     dp_redis_look *l = c->l;
     uint64_t bucket = ~(uint64_t)0 << (64 - l->memory.plan.bucket_bits);
-    uint8_t *start = dp_arena_take(&c->batch.arena, 16 * l->places.count + 1), *at = start;
-    if (!start) {
-        c->batch.failed = true;
-        return;
-    }
-    for (size_t i = 0; i < l->places.count; i++) {
+    uint8_t *start = malloc(16 * l->place_count + 1), *at = start;
+    for (size_t i = 0; i < l->place_count && start; i++) {
         if (!is_changed(&l->place[i]))
             continue;
         at = dp_bytes_store(at, l->place[i].hash, 8);
         if (l->place[i].shortened)
             at = dp_bytes_store(at, (l->place[i].hash & bucket) | BUCKET, 8);
     }
+    c->batch.failed = c->batch.failed || !start;
     dp_redis_put(&c->batch, start, (size_t)(at - start));
+    free(start);
 }
 
 /* Whether a change refers to a document that has to be there: it is counted, or something is linked to it. */
-static uint64_t refers_to(const dp_redis_look *l, const dp_pending *p) {
+static uint64_t refers_to(dp_redis_look *l, const dp_pending *p) {
     uint64_t number = p->change.link ? p->change.link : p->change.count;
-    const dp_redis_document *document = number ? dp_redis_known_document((dp_redis_look *)(uintptr_t)l, number) : NULL;
+    const dp_redis_document *document = number ? dp_redis_known_document(l, number) : NULL;
     return document && document->there && !document->removed ? number : 0;
 }
 
@@ -531,71 +506,67 @@ static bool is_new(const dp_pending *p) {
 
 static void put_existing(committing *c) {
     dp_redis_look *l = c->l;
-    size_t count = 0;
-    for (size_t i = 0; i < l->pending_count; i++)
-        count += (size_t)is_new(&l->pending[i].pending) + (refers_to(l, &l->pending[i].pending) != 0);
-    dp_redis_put_number(&c->batch, count);
+    size_t start = c->batch.bytes.size, count = 0;
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;
         if (is_new(p)) {
-            put_bytes(c, 0, p->change.number, DP_REDIS_NUMBER);
+            dp_redis_put_bytes(&c->batch, 0, p->change.number, DP_REDIS_NUMBER);
             dp_redis_put_text(&c->batch, "0");
+            count++;
         }
         if (refers_to(l, p)) {
-            put_bytes(c, 0, refers_to(l, p), DP_REDIS_NUMBER);
+            dp_redis_put_bytes(&c->batch, 0, refers_to(l, p), DP_REDIS_NUMBER);
             dp_redis_put_text(&c->batch, "1");
+            count++;
         }
     }
+    put_count(c, start, count);
 }
 
 /* How long the lists of copies and texts are of what is removed. */
 static void put_links_read(committing *c) {
     dp_redis_look *l = c->l;
-    size_t count = 0;
+    size_t start = c->batch.bytes.size, count = 0;
     for (size_t i = 0; i < l->pending_count; i++) {
-        uint64_t number = l->pending[i].pending.change.remove;
-        count += number && dp_redis_known_document(l, number);
-    }
-    dp_redis_put_number(&c->batch, count);
-    for (size_t i = 0; i < l->pending_count && count; i++) {
         uint64_t number = l->pending[i].pending.change.remove;
         const dp_redis_document *document = number ? dp_redis_known_document(l, number) : NULL;
         if (!document)
             continue;
-        put_bytes(c, 0, number, DP_REDIS_NUMBER);
+        dp_redis_put_bytes(&c->batch, 0, number, DP_REDIS_NUMBER);
         dp_redis_put_number(&c->batch, document->links);
+        count++;
     }
+    put_count(c, start, count);
 }
 
 /* When the bucket of a place goes, where that is too soon for what is written into it; the bytes are empty where it
  * is not. */
 static void put_life(committing *c, const dp_redis_place *place) {
     uint64_t goes = place->needs > place->goes ? place->needs : place->goes;
-    if (place->needs <= place->goes && place->goes > c->look->now + SOON) {
+    if (place->needs <= place->goes && place->goes > c->l->look->now + SOON) {
         dp_redis_put_text(&c->batch, "");
         dp_redis_put_text(&c->batch, "");
         return;
     }
     if (goes != UINT64_MAX && goes > place->goes)
-        goes += (goes > c->look->now ? goes - c->look->now : 0) / LONGER + 1;
-    put_bytes(c, 0, goes < DP_REDIS_NEVER ? goes : DP_REDIS_NEVER, 5);
+        goes += (goes > c->l->look->now ? goes - c->l->look->now : 0) / LONGER + 1;
+    dp_redis_put_bytes(&c->batch, 0, goes < DP_REDIS_NEVER ? goes : DP_REDIS_NEVER, 5);
     dp_redis_put_number(&c->batch, milliseconds_until(c, goes));
 }
 
 static void put_places(committing *c) {
     dp_redis_look *l = c->l;
-    size_t count = 0;
-    for (size_t i = 0; i < l->places.count; i++)
-        count += is_changed(&l->place[i]);
-    dp_redis_put_number(&c->batch, count);
-    for (size_t i = 0; i < l->places.count; i++) {
+    size_t start = c->batch.bytes.size, count = 0;
+    for (size_t i = 0; i < l->place_count; i++) {
         if (!is_changed(&l->place[i]))
             continue;
-        put_bucket(c, l->place[i].hash);
+        dp_redis_put_bucket(&c->batch, l->place[i].hash, &l->memory.plan);
         dp_redis_put_field(&c->batch, l->place[i].hash);
-        put_slice(c, l->place[i].value);
+        dp_redis_put(&c->batch, l->place[i].value.data, l->place[i].value.length);
         put_life(c, &l->place[i]);
+        count++;
     }
+    put_count(c, start, count);
 }
 
 /* ---- documents ---- */
@@ -615,125 +586,112 @@ static unsigned shorten_record(dp_record *record) {
     return flags;
 }
 
-static doppel_slice join_parts(committing *c, unsigned flags, const doppel_slice part[3]) {
-    size_t length = 8 + part[0].length + part[1].length + part[2].length;
-    uint8_t *start = dp_arena_take(&c->batch.arena, length), *at = start;
-    if (!start)
-        return (doppel_slice){NULL, 0};
-    *at++ = DP_REDIS_FORMAT;
-    *at++ = (uint8_t)flags;
-    at = dp_bytes_store(at, part[0].length, 3);
-    at = dp_bytes_store(at, part[1].length, 3);
-    for (int i = 0; i < 3; at += part[i++].length)
-        if (part[i].length)
-            memcpy(at, part[i].data, part[i].length);
-    return (doppel_slice){(char *)start, length};
+/* Adds the bytes of a document: the format, flags and two lengths, its trace, its record and its set. The trace leaves
+ * out the hash of the id and, of a whole set, the keys of its bands. False: no memory. */
+static bool encode(const dp_pending *p, dp_buffer *to) {
+    dp_record record = {0};
+    dp_trace kept = p->trace;
+    doppel_slice set = p->change.part[DP_PART_SET];
+    uint8_t head[8] = {DP_REDIS_FORMAT};
+    bool has_record = p->change.part[DP_PART_RECORD].length > 0;
+    if (!dp_buffer_add(to, head, sizeof head) ||
+        (has_record && !dp_record_decode(p->change.part[DP_PART_RECORD], &record)))
+        return false;
+    kept.id_hash = 0;
+    if (has_record && set.length && !record.sampled)
+        kept.key_count = 0;
+    if (has_record)
+        head[1] = (uint8_t)shorten_record(&record);
+    if (!dp_trace_encode(&kept, to))
+        return false;
+    size_t trace = to->size - sizeof head;
+    if (has_record && !dp_record_encode(&record, to))
+        return false;
+    dp_bytes_store(head + 2, trace, 3);
+    dp_bytes_store(head + 5, to->size - sizeof head - trace, 3);
+    memcpy(to->data, head, sizeof head);
+    return !set.length || dp_buffer_add(to, set.data, set.length);
 }
 
-/* The bytes of a document. Its trace leaves out the hash of the id and, of a whole set, the keys of its bands. */
-static doppel_slice encode(committing *c, const dp_pending *p) {
-    dp_record record;
-    dp_buffer trace = {0}, rest = {0};
-    dp_trace kept = p->trace;
-    unsigned flags = 0;
-    doppel_slice set = p->change.part[DP_PART_SET], bytes = {NULL, 0};
-    bool has_record = p->change.part[DP_PART_RECORD].length > 0;
-    bool made = !has_record || dp_record_decode(p->change.part[DP_PART_RECORD], &record);
-    kept.id_hash = 0;
-    if (made && has_record && set.length && !record.sampled)
-        kept.key_count = 0;
-    if (made && has_record) {
-        flags = shorten_record(&record);
-        made = dp_record_encode(&record, &rest);
-    }
-    if (made && dp_trace_encode(&kept, &trace))
-        bytes = join_parts(c, flags, (doppel_slice[3]){{trace.data, trace.size}, {rest.data, rest.size}, set});
-    c->batch.failed = c->batch.failed || !bytes.data;
-    dp_buffer_free(&trace);
-    dp_buffer_free(&rest);
-    return bytes;
+/* A key, its value and how long both live. */
+static void put_value(committing *c, char letter, const dp_pending *p, const void *bytes, size_t length) {
+    dp_redis_put_bytes(&c->batch, letter, p->change.number, DP_REDIS_NUMBER);
+    dp_redis_put(&c->batch, bytes, length);
+    dp_redis_put_number(&c->batch, milliseconds_until(c, p->trace.expires));
 }
 
 static void put_documents(committing *c) {
     dp_redis_look *l = c->l;
-    size_t count = 0;
+    size_t start = c->batch.bytes.size, count = 0;
+    dp_buffer bytes = {0};
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;
-        count += is_new(p) ? (p->change.part[DP_PART_TEXT].length ? 2U : 1U) : 0;
-    }
-    dp_redis_put_number(&c->batch, count);
-    for (size_t i = 0; i < l->pending_count; i++) {
-        const dp_pending *p = &l->pending[i].pending;
-        uint64_t expires = p->trace.expires ? p->trace.expires : UINT64_MAX;
+        doppel_slice text = p->change.part[DP_PART_TEXT];
         if (!is_new(p))
             continue;
-        put_bytes(c, 'd', p->change.number, DP_REDIS_NUMBER);
-        put_slice(c, encode(c, p));
-        dp_redis_put_number(&c->batch, milliseconds_until(c, p->trace.expires));
-        if (p->change.part[DP_PART_TEXT].length) {
-            put_bytes(c, 't', p->change.number, DP_REDIS_NUMBER);
-            put_slice(c, p->change.part[DP_PART_TEXT]);
-            dp_redis_put_number(&c->batch, milliseconds_until(c, p->trace.expires));
-        }
-        c->adds = true;
-        c->latest = expires > c->latest ? expires : c->latest;
+        bytes.size = 0;
+        c->batch.failed = c->batch.failed || !encode(p, &bytes);
+        put_value(c, 'd', p, bytes.data, bytes.size);
+        if (text.length)
+            put_value(c, 't', p, text.data, text.length);
+        count += text.length ? 2 : 1;
     }
+    dp_buffer_free(&bytes);
+    put_count(c, start, count);
 }
 
 static void put_removals(committing *c) {
     dp_redis_look *l = c->l;
-    size_t count = 0;
-    for (size_t i = 0; i < l->pending_count; i++)
-        count += l->pending[i].pending.change.remove != 0;
-    dp_redis_put_number(&c->batch, count);
-    for (size_t i = 0; i < l->pending_count; i++)
-        if (l->pending[i].pending.change.remove)
-            put_bytes(c, 0, l->pending[i].pending.change.remove, DP_REDIS_NUMBER);
-    c->removes = count > 0;
+    size_t start = c->batch.bytes.size, count = 0;
+    for (size_t i = 0; i < l->pending_count; i++) {
+        if (!l->pending[i].pending.change.remove)
+            continue;
+        dp_redis_put_bytes(&c->batch, 0, l->pending[i].pending.change.remove, DP_REDIS_NUMBER);
+        count++;
+    }
+    put_count(c, start, count);
 }
 
-static uint64_t expiry_of(committing *c, uint64_t number) {
+static uint64_t life_of(committing *c, uint64_t number) {
     const dp_redis_document *document = dp_redis_known_document(c->l, number);
-    return document ? document->trace.expires : 0;
+    return milliseconds_until(c, document ? document->trace.expires : 0);
+}
+
+static uint64_t times_of(const dp_change *change) {
+    return change->count_times ? change->count_times : 1;
 }
 
 static void put_counts(committing *c) {
     dp_redis_look *l = c->l;
-    size_t count = 0;
-    for (size_t i = 0; i < l->pending_count; i++)
-        count += l->pending[i].pending.change.count != 0;
-    dp_redis_put_number(&c->batch, count);
+    size_t start = c->batch.bytes.size, count = 0;
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_change *change = &l->pending[i].pending.change;
         if (!change->count)
             continue;
-        put_bytes(c, 0, change->count, DP_REDIS_NUMBER);
+        dp_redis_put_bytes(&c->batch, 0, change->count, DP_REDIS_NUMBER);
         dp_redis_put_number(&c->batch, change->count_reason);
-        dp_redis_put_number(&c->batch, change->count_times ? change->count_times : 1);
+        dp_redis_put_number(&c->batch, times_of(change));
         dp_redis_put_number(&c->batch, change->count_at);
-        dp_redis_put_number(&c->batch, milliseconds_until(c, expiry_of(c, change->count)));
+        dp_redis_put_number(&c->batch, life_of(c, change->count));
+        count++;
     }
-}
-
-/* What a new number is a copy or text of; 0: nothing. */
-static uint64_t linked_to(const dp_pending *p) {
-    return !is_new(p) ? 0 : p->trace.kind == DP_TRACE_TEXT ? p->trace.of : p->change.link;
+    put_count(c, start, count);
 }
 
 static void put_links(committing *c) {
     dp_redis_look *l = c->l;
-    size_t count = 0;
-    for (size_t i = 0; i < l->pending_count; i++)
-        count += linked_to(&l->pending[i].pending) != 0;
-    dp_redis_put_number(&c->batch, count);
+    size_t start = c->batch.bytes.size, count = 0;
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;
-        if (!linked_to(p))
+        uint64_t of = p->trace.kind == DP_TRACE_TEXT ? p->trace.of : p->change.link;
+        if (!is_new(p) || !of)
             continue;
-        put_bytes(c, 0, linked_to(p), DP_REDIS_NUMBER);
-        put_bytes(c, 0, p->change.number, DP_REDIS_NUMBER);
-        dp_redis_put_number(&c->batch, milliseconds_until(c, expiry_of(c, linked_to(p))));
+        dp_redis_put_bytes(&c->batch, 0, of, DP_REDIS_NUMBER);
+        dp_redis_put_bytes(&c->batch, 0, p->change.number, DP_REDIS_NUMBER);
+        dp_redis_put_number(&c->batch, life_of(c, of));
+        count++;
     }
+    put_count(c, start, count);
 }
 
 /* ---- totals ---- */
@@ -754,11 +712,21 @@ static void add_total(committing *c, const char *field, int64_t change) {
     c->totals[i].change += change;
 }
 
+/* Documents are counted by when they expire, rounded up by at most 1/256 of their whole time. */
+static void count_field(const dp_trace *trace, char field[24]) {
+    uint64_t by = 0;
+    if (trace->expires) {
+        uint64_t step = trace->expires > trace->added ? (trace->expires - trace->added) / 256 + 1 : 1;
+        by = (trace->expires + step - 1) / step * step;
+    }
+    snprintf(field, 24, "%c%" PRIu64, trace->kind == DP_TRACE_DOCUMENT ? 'd' : 'c', by);
+}
+
 static void add_trace_total(committing *c, const dp_trace *trace, int change) {
     char field[24];
     if (!dp_trace_is_kept(trace))
         return;
-    dp_redis_count_field(trace, field);
+    count_field(trace, field);
     add_total(c, field, change);
 }
 
@@ -773,26 +741,20 @@ static void put_totals(committing *c) {
         if (gone)
             add_trace_total(c, &gone->trace, -1);
         if (p->change.count)
-            add_total(c, reasons[p->change.count_reason], (int64_t)(p->change.count_times ? p->change.count_times : 1));
+            add_total(c, reasons[p->change.count_reason], (int64_t)times_of(&p->change));
     }
     dp_redis_put_number(&c->batch, c->total_count);
     for (size_t i = 0; i < c->total_count; i++) {
-        char *digits = dp_arena_take(&c->batch.arena, 24);
-        char *field = dp_arena_take(&c->batch.arena, sizeof c->totals[i].field);
-        if (!digits || !field) {
-            c->batch.failed = true;
-            return;
-        }
-        memcpy(field, c->totals[i].field, sizeof c->totals[i].field);
-        snprintf(digits, 24, "%" PRId64, c->totals[i].change);
-        dp_redis_put_text(&c->batch, field);
+        char digits[24];
+        snprintf(digits, sizeof digits, "%" PRId64, c->totals[i].change);
+        dp_redis_put_text(&c->batch, c->totals[i].field);
         dp_redis_put_text(&c->batch, digits);
     }
 }
 
 /* By chance, once the memory is older than what is written will become: before that little can have expired in it. */
 static bool is_swept(const committing *c, const dp_redis_place *place) {
-    uint64_t now = c->look->now, age = now > c->l->made ? now - c->l->made : UINT64_MAX;
+    uint64_t now = c->l->look->now, age = now > c->l->made ? now - c->l->made : UINT64_MAX;
     bool chosen = (place->hash >> 2 ^ c->request * 0x9E3779B97F4A7C15u >> 32) % SWEEP_EACH == 0;
     bool expires = place->value.length && place->needs != UINT64_MAX && place->needs > now && place->needs - now < age;
     return is_changed(place) && (place->shortened || (chosen && expires));
@@ -800,45 +762,43 @@ static bool is_swept(const committing *c, const dp_redis_place *place) {
 
 static void put_sweeps(committing *c) {
     dp_redis_look *l = c->l;
-    size_t count = 0;
     dp_redis_put_number(&c->batch, dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS) - DP_REDIS_ENTRY);
-    for (size_t i = 0; i < l->places.count; i++)
-        count += is_swept(c, &l->place[i]);
-    dp_redis_put_number(&c->batch, count);
-    for (size_t i = 0; i < l->places.count && count; i++)
-        if (is_swept(c, &l->place[i])) {
-            put_bucket(c, l->place[i].hash);
-            dp_redis_put_text(&c->batch, l->place[i].shortened ? "1" : "0");
-        }
+    size_t start = c->batch.bytes.size, count = 0;
+    for (size_t i = 0; i < l->place_count; i++) {
+        if (!is_swept(c, &l->place[i]))
+            continue;
+        dp_redis_put_bucket(&c->batch, l->place[i].hash, &l->memory.plan);
+        dp_redis_put_text(&c->batch, l->place[i].shortened ? "1" : "0");
+        count++;
+    }
+    put_count(c, start, count);
 }
 
 /* ---- the whole ---- */
 
-/* How many arguments at most: those with a fixed place, and of each place and change as many as they can have. */
-static int most_arguments(const dp_redis_look *l) {
-    return (int)(40 + 7 * l->places.count + 32 * l->pending_count);
-}
-
-/* What is behind the head is put together first: the head says what came out. */
-static void encode_commit(committing *c) {
-    dp_redis_look *l = c->l;
-    bool adds = false;
-    for (size_t i = 0; i < l->pending_count; i++) {
-        const dp_pending *p = &l->pending[i].pending;
+/* What the changes do as a whole: whether they add or remove, and when the last that is new expires. */
+static void sum_up(committing *c) {
+    for (size_t i = 0; i < c->l->pending_count; i++) {
+        const dp_pending *p = &c->l->pending[i].pending;
         uint64_t expires = p->trace.expires ? p->trace.expires : UINT64_MAX;
-        adds = adds || is_new(p);
+        c->adds = c->adds || is_new(p);
         c->latest = is_new(p) && expires > c->latest ? expires : c->latest;
         c->removes = c->removes || p->change.remove;
     }
+}
+
+static void encode_commit(committing *c) {
+    dp_redis_look *l = c->l;
+    sum_up(c);
     uint64_t lives = milliseconds_until(c, c->latest);
-    dp_redis_call_begin(&c->batch, adds ? "commit" : "remove", most_arguments(l));
+    dp_redis_call_begin(&c->batch, c->adds ? "commit" : "remove");
     dp_redis_put(&c->batch, l->memory.epoch, sizeof l->memory.epoch);
     dp_redis_put(&c->batch, dp_redis_link_name(l->link), 8);
-    put_bytes(c, 0, c->request, 8);
+    dp_redis_put_bytes(&c->batch, 0, c->request, 8);
     dp_redis_put(&c->batch, l->stamp, l->stamp_length);
-    dp_redis_put_number(&c->batch, c->look->now);
-    dp_redis_put_number(&c->batch, adds ? l->next - 1 : 0);
-    if (!adds)
+    dp_redis_put_number(&c->batch, c->l->look->now);
+    dp_redis_put_number(&c->batch, c->adds ? l->next - 1 : 0);
+    if (!c->adds)
         dp_redis_put_text(&c->batch, "");
     else
         dp_redis_put_number(&c->batch, c->latest == UINT64_MAX ? 0 : c->latest);
@@ -859,12 +819,11 @@ static void encode_commit(committing *c) {
 
 /* ---- turns ---- */
 
-void dp_redis_leave_turn(dp_look *look) {
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = {.redis = l->redis};
-    dp_redis_command_begin(&batch, "DEL", 1);
+void dp_redis_leave_turn(dp_redis_look *l) {
+    dp_redis_batch batch = dp_redis_batch_of(l->redis);
+    dp_redis_command_begin(&batch, "DEL");
     dp_redis_put_key(&batch, 'h', 0, 0);
-    (void)dp_redis_send(&batch, l->link, false, NULL); /* it ends by itself within a second */
+    (void)dp_redis_call(l->link, &batch, false, NULL); /* it ends by itself within a second */
     dp_redis_batch_free(&batch);
     l->has_turn = false;
 }
@@ -892,7 +851,7 @@ static doppel_status begin_again(committing *c) {
     note_loss(l);
     dp_redis_look_reset(l);
     l->renewed = false;
-    return dp_redis_fetch_queries(c->look, c->error);
+    return dp_redis_fetch_queries(c->l, c->error);
 }
 
 typedef enum outcome { DONE, EMPTIED, BUSY, WAIT, SAME, CHANGED, UNKNOWN, ANOTHER, FAILED } outcome;
@@ -903,7 +862,7 @@ static outcome outcome_of(const redisReply *reply) {
         outcome outcome;
     } words[] = {{"done", DONE}, {"emptied", EMPTIED}, {"busy", BUSY},       {"wait", WAIT},
                  {"same", SAME}, {"changed", CHANGED}, {"unknown", UNKNOWN}, {"gone", ANOTHER}};
-    if (dp_redis_is_another(reply))
+    if (is_another(reply))
         return ANOTHER;
     if (reply->type != REDIS_REPLY_ARRAY || !reply->elements || reply->element[0]->type != REDIS_REPLY_STRING)
         return FAILED;
@@ -943,7 +902,7 @@ static bool rebase(dp_redis_look *l, dp_redis_place *place, doppel_slice now) {
 /* The places of this look in a bucket. */
 static void add_bucket(dp_redis_look *l, uint64_t hash) {
     uint64_t bucket = ~(uint64_t)0 << (64 - l->memory.plan.bucket_bits);
-    for (size_t i = 0; i < l->places.count; i++)
+    for (size_t i = 0; i < l->place_count; i++)
         if (!((l->place[i].hash ^ hash) & bucket))
             dp_redis_add_place(&l->asked, l->place[i].hash);
 }
@@ -968,13 +927,13 @@ static bool find_read(dp_redis_look *l, doppel_slice written, bool *only_fingerp
 /* Reads the places in l->asked again. *holds: what was decided holds with what is there now. */
 static doppel_status compare_again(committing *c, bool *holds) {
     dp_redis_look *l = c->l;
-    dp_redis_batch batch = {.redis = l->redis};
+    dp_redis_batch batch = dp_redis_batch_of(l->redis);
     for (size_t i = 0; i < l->asked.count; i++) {
-        dp_redis_command_begin(&batch, "HGET", 2);
+        dp_redis_command_begin(&batch, "HGET");
         dp_redis_put_bucket(&batch, l->asked.place[i], &l->memory.plan);
         dp_redis_put_field(&batch, l->asked.place[i]);
     }
-    doppel_status status = dp_redis_send(&batch, l->link, false, c->error);
+    doppel_status status = dp_redis_call(l->link, &batch, false, c->error);
     *holds = status == DOPPEL_OK;
     for (size_t i = 0; i < l->asked.count && *holds; i++) {
         const redisReply *reply = batch.reply[i];
@@ -1008,12 +967,12 @@ static doppel_status enter(committing *c, bool *holds) {
     doppel_status status = DOPPEL_OK;
     atomic_fetch_add(&l->redis->turns, 1);
     while (what == WAIT && status == DOPPEL_OK) {
-        dp_redis_batch batch = {.redis = l->redis};
-        dp_redis_call_begin(&batch, "enter", 3);
+        dp_redis_batch batch = dp_redis_batch_of(l->redis);
+        dp_redis_call_begin(&batch, "enter");
         dp_redis_put(&batch, l->memory.epoch, sizeof l->memory.epoch);
         dp_redis_put(&batch, dp_redis_link_name(l->link), 8);
         dp_redis_put(&batch, l->stamp, l->stamp_length);
-        status = dp_redis_send(&batch, l->link, false, c->error);
+        status = dp_redis_call(l->link, &batch, false, c->error);
         what = status == DOPPEL_OK ? outcome_of(batch.reply[0]) : FAILED;
         if (what == CHANGED)
             status = compare(c, batch.reply[0], holds);
@@ -1030,40 +989,54 @@ static doppel_status enter(committing *c, bool *holds) {
     return status;
 }
 
-doppel_status dp_redis_take_turn(dp_look *look, doppel_error *error) {
-    committing c = {.look = look, .l = look->own, .error = error};
+doppel_status dp_redis_take_turn(dp_redis_look *l, doppel_error *error) {
+    committing c = {.l = l, .error = error};
     bool holds;
     return enter(&c, &holds);
 }
 
 /* ---- the commit ---- */
 
+/* Notes that something was added that expires at this time (0: never), or that all is gone. */
+static void note_added(dp_redis *redis, uint64_t expires) {
+    pthread_mutex_lock(&redis->mutex);
+    if (!expires || expires > redis->latest)
+        redis->latest = expires ? expires : UINT64_MAX;
+    pthread_mutex_unlock(&redis->mutex);
+}
+
+static void note_emptied(dp_redis *redis) {
+    pthread_mutex_lock(&redis->mutex);
+    redis->latest = 0;
+    pthread_mutex_unlock(&redis->mutex);
+}
+
 static void note_done(committing *c, bool emptied) {
     dp_redis_look *l = c->l;
     if (emptied)
-        dp_redis_note_emptied(l->redis);
+        note_emptied(l->redis);
     else if (c->latest)
-        dp_redis_note_added(l->redis, c->latest == UINT64_MAX ? 0 : c->latest);
+        note_added(l->redis, c->latest == UINT64_MAX ? 0 : c->latest);
     note_success(l);
     dp_redis_look_reset(l);
 }
 
 /* A memory that was emptied keeps nothing of this link either. */
 static void forget_link(dp_redis_look *l) {
-    dp_redis_batch batch = {.redis = l->redis};
-    dp_redis_command_begin(&batch, "DEL", 1);
+    dp_redis_batch batch = dp_redis_batch_of(l->redis);
+    dp_redis_command_begin(&batch, "DEL");
     dp_redis_put_key(&batch, 'r', __builtin_bswap64(dp_load64(dp_redis_link_name(l->link))), 8);
-    (void)dp_redis_send(&batch, l->link, false, NULL); /* it goes by itself a little later */
+    (void)dp_redis_call(l->link, &batch, false, NULL); /* it goes by itself a little later */
     dp_redis_batch_free(&batch);
 }
 
 /* One try. */
 static doppel_status try_commit(committing *c, outcome *what) {
     dp_redis_look *l = c->l;
-    c->batch = (dp_redis_batch){.redis = l->redis};
+    c->batch = dp_redis_batch_of(l->redis);
     c->total_count = 0;
     encode_commit(c);
-    doppel_status status = dp_redis_send(&c->batch, l->link, true, c->error);
+    doppel_status status = dp_redis_call(l->link, &c->batch, true, c->error);
     if (status == DOPPEL_OK) {
         *what = outcome_of(c->batch.reply[0]);
         if (*what == FAILED)
@@ -1099,7 +1072,7 @@ static doppel_status commit_all(committing *c, bool *stands) {
 }
 
 doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) {
-    committing c = {.look = look, .l = look->own, .error = error};
+    committing c = {.l = look->own, .error = error};
     dp_known_counters *counters = look->known->options.counters;
     *stands = false;
     if (c.l->failed != DOPPEL_OK) {
@@ -1111,7 +1084,7 @@ doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error) 
         return begin_again(&c);
     if (!c.l->pending_count) {
         if (c.l->has_turn)
-            dp_redis_leave_turn(look);
+            dp_redis_leave_turn(c.l);
         *stands = true;
         return DOPPEL_OK;
     }

@@ -1,5 +1,13 @@
-/* redis_link.c - links to Redis: who is in charge, greeting it, the pool of links, and commands in order, each carried
- * out once, over connections that break.
+/* redis_link.c - links to Redis: commands, bytes to and from a server, what its errors mean; who is in charge, greeting
+ * it, the pool of links; and commands in order, each carried out once, over connections that break.
+ *
+ * Sockets do not block; waiting is poll(). Writing and reading take turns, so that a long pipeline cannot stop with
+ * both sides' buffers full. A server that closes its end is an error of a call, never a signal (SIGPIPE).
+ *
+ * Errors are one table; the first that begins the error counts. ASK is waited out and not followed: it sends a command
+ * to a node that has a part of the slot's keys only. A function that reads several keys would not find there what is
+ * still here, and call the known new. Until the slot has moved as a whole, functions that meet a key that is not here
+ * fail before they have written anything, and are sent again.
  *
  * Greeting: HELLO answers who is there (version, mode, role, the connection's number) and may be asked by every user. A
  * user may lack the right to load functions (FUNCTION LOAD): then an administrator has loaded them (dp_known_prepare).
@@ -12,23 +20,411 @@
  *
  * A call makes passes over the commands that have no answer yet. In a pass they are sent in order, a window at a time;
  * answers come in the same order, so the oldest in flight is always the one that is answered. A refusal (MOVED,
- * LOADING,
- * ...) ends the sending: what is on its way is awaited, then the reason is mended. The next pass, as the first on every
- * connection, sends one command alone until one is answered, so that a server that changes its mind meanwhile does not
- * carry out the later ones of a window only. When the connection breaks, what was sent may have been carried out or
- * not: it is sent again with its flag `again`, by which the function inside Redis knows to look first. What the system
- * never got was not carried out, and is sent again as it was.
+ * LOADING, ...) ends the sending: what is on its way is awaited, then the reason is mended. The next pass, as the first
+ * on every connection, sends one command alone until one is answered, so that a server that changes its mind meanwhile
+ * does not carry out the later ones of a window only. When the connection breaks, what was sent may have been carried
+ * out or not; it is sent again, and the function inside Redis knows the request.
  *
  * With replicas an answer counts once a WAIT has confirmed it. If the connection is lost before, the server that gave
  * the answer may be gone, and another without it in charge: all commands of the call are in question again. */
 #include "known/redis_link.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- commands ---- */
+
+/* A mark, a number and the end of the line. */
+static bool put_size(dp_buffer *out, char mark, size_t size) {
+    char line[24], *at = line + sizeof line;
+    *--at = '\n';
+    *--at = '\r';
+    do
+        *--at = (char)('0' + size % 10);
+    while (size /= 10);
+    *--at = mark;
+    return dp_buffer_add(out, at, (size_t)(line + sizeof line - at));
+}
+
+static bool put_argument(dp_buffer *out, const void *bytes, size_t length) {
+    return put_size(out, '$', length) && dp_buffer_add(out, length ? bytes : "", length) &&
+           dp_buffer_add(out, "\r\n", 2);
+}
+
+void dp_redis_put(dp_redis_batch *batch, const void *bytes, size_t length) {
+    if (batch->failed)
+        return;
+    dp_redis_command *command = &batch->command[batch->count - 1];
+    batch->failed = !put_argument(&batch->bytes, bytes, length);
+    command->arguments++;
+    command->end = batch->bytes.size;
+}
+
+void dp_redis_put_text(dp_redis_batch *batch, const char *text) {
+    dp_redis_put(batch, text, strlen(text));
+}
+
+void dp_redis_put_number(dp_redis_batch *batch, uint64_t number) {
+    char digits[24];
+    dp_redis_put(batch, digits, (size_t)snprintf(digits, sizeof digits, "%" PRIu64, number));
+}
+
+/* The prefix, a letter and a number, of which each may be empty. */
+static void put_joined(dp_redis_batch *batch, doppel_slice prefix, char letter, uint64_t number, size_t bytes) {
+    uint8_t key[DP_REDIS_LONGEST_PREFIX + 16], *at = key;
+    if (prefix.length)
+        memcpy(key, prefix.data, prefix.length);
+    at += prefix.length;
+    if (letter)
+        *at++ = (uint8_t)letter;
+    for (size_t i = bytes; i-- > 0; number >>= 8)
+        at[i] = (uint8_t)number;
+    dp_redis_put(batch, key, (size_t)(at - key) + bytes);
+}
+
+void dp_redis_put_bytes(dp_redis_batch *batch, char letter, uint64_t number, size_t bytes) {
+    put_joined(batch, (doppel_slice){NULL, 0}, letter, number, bytes);
+}
+
+void dp_redis_put_key(dp_redis_batch *batch, char letter, uint64_t number, size_t bytes) {
+    put_joined(batch, batch->prefix, letter, number, bytes);
+}
+
+void dp_redis_command_begin(dp_redis_batch *batch, const char *name) {
+    if (batch->failed || !dp_reserve(&batch->command, &batch->room, batch->count + 1, sizeof *batch->command)) {
+        batch->failed = true;
+        return;
+    }
+    batch->command[batch->count++] = (dp_redis_command){.start = batch->bytes.size};
+    dp_redis_put_text(batch, name);
+}
+
+void dp_redis_batch_free(dp_redis_batch *batch) {
+    for (size_t i = 0; i < batch->count && batch->reply; i++)
+        if (batch->reply[i])
+            freeReplyObject(batch->reply[i]);
+    free(batch->reply);
+    free(batch->command);
+    dp_buffer_free(&batch->bytes);
+}
+
+/* ---- a connection ----
+ *
+ *   wire_open, wire_put ..., wire_move and wire_reply in turn, wire_close */
+
+/* Whether the process still waits for a server that does not answer. Once it does not, whoever is silent for
+ * GRACE seconds is given up, whatever the timeout. */
+typedef struct stop_state {
+    _Atomic uint64_t since; /* when it was told to, in microseconds of dp_seconds; 0: it was not */
+} stop_state;
+#define GRACE 0.5
+
+typedef struct wire_state {
+    int fd; /* -1: closed */
+    const stop_state *stop;
+    redisReader *reader;
+    dp_buffer out; /* bytes to send */
+    size_t sent;   /* of `out` the system has these */
+    char place[128];
+} wire_state;
+
+/* Bytes that were put and not sent yet. */
+static inline size_t wire_unsent(const wire_state *wire) {
+    return wire->out.size - wire->sent;
+}
+
+/* What is read at once: the reader moves the rest of what it was fed each time it has used up 1 KB of it. */
+enum { PIECE = 16 << 10 };
+
+static doppel_status broken(const wire_state *wire, const char *reason, doppel_error *error) {
+    return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: %s", wire->place, reason);
+}
+
+/* ---- a connection: opening ---- */
+
+/* Waits until something of `events` can be done; 0 when it can, else an errno. It looks now and then whether the
+ * process still wants to wait. */
+static int wait_for(int fd, short events, double until, const stop_state *stop) {
+    const double step = 0.1, began = dp_seconds();
+    for (;;) {
+        double since = (double)atomic_load_explicit(&stop->since, memory_order_relaxed) * 1e-6, end = until;
+        if (since > 0 && (since > began ? since : began) + GRACE < end)
+            end = (since > began ? since : began) + GRACE;
+        double left = end - dp_seconds();
+        struct pollfd what = {fd, events, 0};
+        int ready = poll(&what, 1, left > step ? (int)(step * 1000) : left > 0 ? (int)(left * 1000) + 1 : 0);
+        if (ready > 0)
+            return 0;
+        if (ready < 0 && errno != EINTR)
+            return errno;
+        if (!ready && dp_seconds() >= end)
+            return ETIMEDOUT;
+    }
+}
+
+/* Gives the connected socket, or -1 with errno. */
+static int connect_socket(const struct sockaddr *address, socklen_t length, double until, const stop_state *stop) {
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    int reason = connect(fd, address, length) ? errno : 0;
+    if (reason == EINPROGRESS || reason == EINTR) {
+        socklen_t size = sizeof reason;
+        reason = wait_for(fd, POLLOUT, until, stop);
+        if (!reason && getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &size))
+            reason = errno;
+    }
+    if (!reason)
+        return fd;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+static int connect_local(const char *path, double until, const stop_state *stop) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(address.sun_path, path, strlen(path));
+    return connect_socket((struct sockaddr *)&address, sizeof address, until, stop);
+}
+
+static int connect_host(const dp_redis_address *to, double until, const stop_state *stop, const char **reason) {
+    struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
+    char port[16];
+    snprintf(port, sizeof port, "%d", to->port);
+    int problem = getaddrinfo(to->host, port, &wanted, &found);
+    if (problem) {
+        *reason = problem == EAI_SYSTEM ? NULL : gai_strerror(problem);
+        return -1;
+    }
+    int fd = -1, on = 1;
+    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
+        fd = connect_socket(at->ai_addr, at->ai_addrlen, until, stop);
+    int kept = errno;
+    freeaddrinfo(found);
+    errno = kept;
+    if (fd >= 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return fd;
+}
+
+static void wire_close(wire_state *wire) {
+    if (wire->fd >= 0)
+        close(wire->fd);
+    if (wire->reader)
+        redisReaderFree(wire->reader);
+    dp_buffer_free(&wire->out);
+    wire->fd = -1;
+    wire->reader = NULL;
+    wire->sent = 0;
+}
+
+/* Connects within `timeout` seconds, by each address of the host in turn. `stop` must outlive the wire. Errors:
+ * DOPPEL_ERROR_AWAY, _MEMORY. */
+static doppel_status wire_open(wire_state *wire, const dp_redis_address *to, double timeout, const stop_state *stop,
+                               doppel_error *error) {
+    bool local = !to->port;
+    double until = dp_seconds() + timeout;
+    const char *reason = NULL;
+    *wire = (wire_state){.fd = -1, .stop = stop};
+    if (local)
+        snprintf(wire->place, sizeof wire->place, "%s", to->host);
+    else
+        snprintf(wire->place, sizeof wire->place, strchr(to->host, ':') ? "[%s]:%d" : "%s:%d", to->host, to->port);
+    wire->fd = local ? connect_local(to->host, until, stop) : connect_host(to, until, stop, &reason);
+    if (wire->fd < 0)
+        return broken(wire, reason ? reason : strerror(errno), error);
+    wire->reader = redisReaderCreate();
+    if (wire->reader)
+        return DOPPEL_OK;
+    wire_close(wire);
+    return dp_no_memory(error);
+}
+
+/* Whether nothing has come in: bytes that nobody asked for, or its end, mean that it is of no use any more. */
+static bool wire_is_quiet(const wire_state *wire) {
+    char byte;
+    return recv(wire->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+/* Appends a command of a batch to what is to be sent. False: no memory, and nothing has changed. */
+static bool wire_put(wire_state *wire, const dp_redis_batch *batch, size_t command) {
+    const dp_redis_command *c = &batch->command[command];
+    size_t before = wire->out.size;
+    bool put = put_size(&wire->out, '*', c->arguments) &&
+               dp_buffer_add(&wire->out, batch->bytes.data + c->start, c->end - c->start);
+    if (!put)
+        wire->out.size = before;
+    return put;
+}
+
+/* ---- a connection: moving ---- */
+
+static doppel_status send_some(wire_state *wire, doppel_error *error) {
+    ssize_t sent = send(wire->fd, wire->out.data + wire->sent, wire_unsent(wire), MSG_NOSIGNAL);
+    if (sent < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? DOPPEL_OK
+                                                                         : broken(wire, strerror(errno), error);
+    wire->sent += (size_t)sent;
+    if (wire->sent == wire->out.size)
+        wire->sent = wire->out.size = 0;
+    return DOPPEL_OK;
+}
+
+static doppel_status receive_some(wire_state *wire, doppel_error *error) {
+    char bytes[PIECE];
+    ssize_t got = recv(wire->fd, bytes, sizeof bytes, 0);
+    if (!got)
+        return broken(wire, "the server closed the connection", error);
+    if (got < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? DOPPEL_OK
+                                                                         : broken(wire, strerror(errno), error);
+    return redisReaderFeed(wire->reader, bytes, (size_t)got) == REDIS_OK ? DOPPEL_OK : dp_no_memory(error);
+}
+
+/* Sends what can be sent and takes in what has come, once, waiting for either for up to `timeout` seconds. An error
+ * means that the connection is of no use any more: DOPPEL_ERROR_AWAY, _MEMORY. */
+static doppel_status wire_move(wire_state *wire, double timeout, doppel_error *error) {
+    double until = dp_seconds() + timeout;
+    struct pollfd what = {wire->fd, (short)(POLLIN | (wire_unsent(wire) ? POLLOUT : 0)), 0};
+    int reason = wait_for(wire->fd, what.events, until, wire->stop);
+    if (reason == ETIMEDOUT)
+        return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: silent for %.3g s", wire->place, timeout);
+    if (reason)
+        return broken(wire, strerror(reason), error);
+    /* Replies first: what came before the connection broke is known. */
+    doppel_status status = receive_some(wire, error);
+    if (!status && wire_unsent(wire))
+        status = send_some(wire, error);
+    while (status == DOPPEL_ERROR_AWAY && !receive_some(wire, NULL) && !wait_for(wire->fd, POLLIN, until, wire->stop))
+        continue;
+    return status;
+}
+
+/* The next reply that has come whole; NULL: none yet. Errors as of move. */
+static doppel_status wire_reply(wire_state *wire, redisReply **reply, doppel_error *error) {
+    void *made = NULL;
+    *reply = NULL;
+    if (redisReaderGetReply(wire->reader, &made) != REDIS_OK)
+        return wire->reader->err == REDIS_ERR_OOM ? dp_no_memory(error) : broken(wire, wire->reader->errstr, error);
+    *reply = made;
+    return DOPPEL_OK;
+}
+
+/* One command, words up to one without data, and its reply, which may be an error of Redis. Nothing else may be on its
+ * way. Errors as of move. */
+static doppel_status wire_ask(wire_state *wire, double timeout, const doppel_slice *words, redisReply **reply,
+                              doppel_error *error) {
+    double until = dp_seconds() + timeout;
+    size_t count = 0;
+    *reply = NULL;
+    while (words[count].data)
+        count++;
+    bool put = put_size(&wire->out, '*', count);
+    for (size_t i = 0; i < count && put; i++)
+        put = put_argument(&wire->out, words[i].data, words[i].length);
+    if (!put)
+        return dp_no_memory(error);
+    while (!*reply) {
+        double left = until - dp_seconds();
+        DP_TRY(wire_move(wire, left > 0 ? left : 0, error));
+        DP_TRY(wire_reply(wire, reply, error));
+    }
+    return DOPPEL_OK;
+}
+
+/* ---- what an error asks for ---- */
+
+typedef enum next_step {
+    STEP_KEEP,  /* it is the command's own: the caller gets it */
+    STEP_WAIT,  /* the same again a little later */
+    STEP_LOAD,  /* the functions are not there: load them, and the same again */
+    STEP_FIND,  /* somebody else may be in charge by now: look, and the same again */
+    STEP_MOVED, /* it says who is in charge */
+    STEP_FAIL   /* nothing helps but somebody who reads the message */
+} next_step;
+
+typedef struct meaning {
+    const char *begins;
+    next_step turn;
+    doppel_status code;
+    const char *words; /* NULL: the error as it is says enough */
+} meaning;
+
+static const char moving[] = "the slot of this index is being moved to another node of the Cluster, which takes longer "
+                             "than retry= waits";
+
+static const meaning meanings[] = {
+    {"MOVED ", STEP_MOVED, DOPPEL_ERROR_AWAY, NULL},
+    {"ASK ", STEP_WAIT, DOPPEL_ERROR_AWAY, moving},
+    {"TRYAGAIN", STEP_WAIT, DOPPEL_ERROR_AWAY, moving},
+    {"ERR Script attempted to access a non local key", STEP_WAIT, DOPPEL_ERROR_AWAY, moving},
+    {"LOADING", STEP_WAIT, DOPPEL_ERROR_AWAY, "it is still reading its data from disk"},
+    {"BUSY ", STEP_WAIT, DOPPEL_ERROR_AWAY, "it is busy with a script"},
+    {"NOREPLICAS", STEP_WAIT, DOPPEL_ERROR_AWAY, "it has fewer replicas than its min-replicas-to-write asks for"},
+    {"ERR max number of clients", STEP_FIND, DOPPEL_ERROR_AWAY, "it has all the clients it takes (maxclients)"},
+    {"CLUSTERDOWN", STEP_FIND, DOPPEL_ERROR_AWAY, "the Cluster is down: a master is gone and no replica took over"},
+    {"MASTERDOWN", STEP_FIND, DOPPEL_ERROR_AWAY, "it is a replica that has lost its master"},
+    {"READONLY", STEP_FIND, DOPPEL_ERROR_AWAY, "it is a replica, which takes no writes: name its master"},
+    {"UNBLOCKED", STEP_FIND, DOPPEL_ERROR_AWAY, "it became a replica"},
+    {"ERR Function not found", STEP_LOAD, DOPPEL_ERROR_AWAY, "doppel's functions vanish as soon as they are loaded"},
+    {"OOM ", STEP_FAIL, DOPPEL_ERROR_AWAY,
+     "it is full: raise its maxmemory, or let documents expire sooner (ttl), or remove some"},
+    {"MISCONF", STEP_FAIL, DOPPEL_ERROR_AWAY,
+     "it cannot save to its disk and takes no writes until it can: see its log and its disk"},
+    {"NOAUTH", STEP_FAIL, DOPPEL_ERROR_STORE,
+     "it asks for a password: give it with --store-password-file, in DOPPEL_REDIS_PASSWORD or in the URL "
+     "(USER:PASSWORD@, or :PASSWORD@)"},
+    {"WRONGPASS", STEP_FAIL, DOPPEL_ERROR_STORE, "the user name or the password is wrong, or the user is disabled"},
+    {"NOPERM", STEP_FAIL, DOPPEL_ERROR_STORE, "its user lacks a right that docs/ENGINE.md lists (Rights)"},
+    {"DENIED", STEP_FAIL, DOPPEL_ERROR_STORE, "it is in protected mode: give it a password (requirepass)"},
+    {"ERR unknown command 'SENTINEL'", STEP_KEEP, DOPPEL_ERROR_STORE,
+     "it is no Sentinel: name Sentinels, or give the server itself as redis://HOST:PORT"},
+    {"ERR DB index is out of range", STEP_FAIL, DOPPEL_ERROR_STORE, "it does not have that db (databases)"},
+    {"ERR SELECT is not allowed in cluster mode", STEP_FAIL, DOPPEL_ERROR_STORE,
+     "it is a Cluster, which has db 0 only (prefix= tells indexes apart)"},
+};
+
+static const meaning *meaning_of(const redisReply *reply) {
+    static const meaning other = {"", STEP_KEEP, DOPPEL_ERROR_STORE, NULL};
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+        if (!strncmp(reply->str, meanings[i].begins, strlen(meanings[i].begins)))
+            return &meanings[i];
+    return &other;
+}
+
+/* The later ones include what the earlier ones do. All but KEEP mean that the command was not carried out. */
+static next_step turn_of(const redisReply *reply) {
+    return reply->type == REDIS_REPLY_ERROR ? meaning_of(reply)->turn : STEP_KEEP;
+}
+
+doppel_status dp_redis_explain(const char *place, const redisReply *reply, doppel_error *error) {
+    if (reply->type != REDIS_REPLY_ERROR)
+        return dp_fail(error, DOPPEL_ERROR_STORE, "%s: it answers otherwise than Redis does", place);
+    const meaning *found = meaning_of(reply);
+    if (!found->words)
+        return dp_fail(error, found->code, "%s: %.300s", place, reply->str);
+    return dp_fail(error, found->code, "%s: %s (\"%.150s\")", place, found->words, reply->str);
+}
+
+/* ---- what links are made of ---- */
 
 /* A command on its way. */
 typedef struct sending_command {
@@ -39,12 +435,12 @@ typedef struct sending_command {
 struct dp_redis_link {
     dp_redis_pool *pool;
     dp_redis_link *next; /* in the pool's list */
-    dp_redis_wire wire;
+    wire_state wire;
     bool ready;             /* connected, greeted, the functions are there */
     dp_redis_address where; /* host NULL: not known */
     bool cluster;           /* what is there is a node of a Cluster */
     long long client;       /* the connection's number at the server */
-    dp_redis_turn refusal;  /* what the last error met while connecting asks for; DP_REDIS_KEEP: there was none */
+    next_step refusal;      /* what the last error met while connecting asks for; STEP_KEEP: there was none */
     bool missing;           /* a call has not found the functions */
     bool wrote;             /* the server may remember requests of it */
     bool doubted;           /* a connection was given up with requests that may still arrive */
@@ -59,7 +455,7 @@ struct dp_redis_link {
 struct dp_redis_pool {
     dp_redis_link_options options;
     dp_redis_counters counters;
-    dp_redis_stop stop;
+    stop_state stop;
     pthread_mutex_t mutex;
     dp_redis_link *idle;
     /* Nodes of the Cluster that have been named, the last one in charge first. */
@@ -106,7 +502,7 @@ static dp_redis_link *link_create(dp_redis_pool *pool, doppel_error *error) {
 }
 
 static void link_free(dp_redis_link *link) {
-    dp_redis_wire_close(&link->wire);
+    wire_close(&link->wire);
     free(link->where.host);
     free(link->sending);
     free(link);
@@ -124,14 +520,22 @@ uint64_t dp_redis_link_next(dp_redis_link *link) {
 
 enum { LEAST_VERSION = 7 };
 
-static doppel_status ask(dp_redis_link *link, const char *const *words, redisReply **reply, doppel_error *error) {
-    return dp_redis_wire_ask(&link->wire, link->pool->options.url->timeout, words, reply, error);
+static doppel_status ask(wire_state *wire, double timeout, const char *const *words, redisReply **reply,
+                         doppel_error *error) {
+    doppel_slice slices[16] = {{NULL, 0}};
+    for (size_t i = 0; words[i]; i++)
+        slices[i] = (doppel_slice){words[i], strlen(words[i])};
+    return wire_ask(wire, timeout, slices, reply, error);
 }
-#define ASK(link, reply, error, ...) ask(link, (const char *const[]){__VA_ARGS__, NULL}, reply, error)
+/* A command of words, and its reply: over a wire; over that of a link. */
+#define ASK_WIRE(wire, timeout, reply, error, ...) \
+    ask(wire, timeout, (const char *const[]){__VA_ARGS__, NULL}, reply, error)
+#define ASK(link, reply, error, ...) \
+    ASK_WIRE(&(link)->wire, (link)->pool->options.url->timeout, reply, error, __VA_ARGS__)
 
 /* An error of Redis as an error of the call: sets `refusal`, frees the reply. */
 static doppel_status refuse(dp_redis_link *link, redisReply *reply, doppel_error *error) {
-    link->refusal = dp_redis_turn_of(reply);
+    link->refusal = turn_of(reply);
     doppel_status status = dp_redis_explain(link->wire.place, reply, error);
     freeReplyObject(reply);
     return status;
@@ -140,11 +544,11 @@ static doppel_status refuse(dp_redis_link *link, redisReply *reply, doppel_error
 /* Sends a command that is to be answered by anything but an error. */
 static doppel_status demand(dp_redis_link *link, const char *const *words, doppel_error *error) {
     redisReply *reply;
-    doppel_status status = ask(link, words, &reply, error);
-    if (!status && reply->type == REDIS_REPLY_ERROR)
+    DP_TRY(ask(&link->wire, link->pool->options.url->timeout, words, &reply, error));
+    if (reply->type == REDIS_REPLY_ERROR)
         return refuse(link, reply, error);
     freeReplyObject(reply);
-    return status;
+    return DOPPEL_OK;
 }
 
 /* ---- who is there ---- */
@@ -188,8 +592,7 @@ static doppel_status say_hello(dp_redis_link *link, doppel_error *error) {
     doppel_status status = url->password
                                ? ASK(link, &hello, error, "HELLO", "2", "AUTH", user, url->password, "SETNAME", name)
                                : ASK(link, &hello, error, "HELLO", "2", "SETNAME", name);
-    if (!status)
-        status = meet(link, hello, error);
+    DP_THEN(status, meet(link, hello, error));
     freeReplyObject(hello);
     return status;
 }
@@ -198,16 +601,14 @@ static doppel_status say_hello(dp_redis_link *link, doppel_error *error) {
  * tried again), DOPPEL_ERROR_STORE, DOPPEL_ERROR_MEMORY; the wire is closed then. */
 static doppel_status greet(dp_redis_link *link, const dp_redis_address *to, doppel_error *error) {
     const dp_redis_url *url = link->pool->options.url;
-    doppel_status status = dp_redis_wire_open(&link->wire, to, url->timeout, &link->pool->stop, error);
-    if (status)
-        return status;
+    DP_TRY(wire_open(&link->wire, to, url->timeout, &link->pool->stop, error));
     char db[16];
     snprintf(db, sizeof db, "%d", url->db);
-    status = say_hello(link, error);
+    doppel_status status = say_hello(link, error);
     if (!status && url->db)
         status = demand(link, (const char *const[]){"SELECT", db, NULL}, error);
     if (status)
-        dp_redis_wire_close(&link->wire);
+        wire_close(&link->wire);
     return status;
 }
 
@@ -219,10 +620,8 @@ typedef enum library_state { LIBRARY_ABSENT, LIBRARY_OURS, LIBRARY_OTHER, LIBRAR
 static doppel_status look_at_library(dp_redis_link *link, library_state *state, doppel_error *error) {
     const dp_redis_link_options *o = &link->pool->options;
     redisReply *reply;
-    doppel_status status = ASK(link, &reply, error, "FUNCTION", "LIST", "LIBRARYNAME", o->library_name, "WITHCODE");
-    if (status)
-        return status;
-    if (reply->type == REDIS_REPLY_ERROR && dp_redis_turn_of(reply) == DP_REDIS_WAIT)
+    DP_TRY(ASK(link, &reply, error, "FUNCTION", "LIST", "LIBRARYNAME", o->library_name, "WITHCODE"));
+    if (reply->type == REDIS_REPLY_ERROR && turn_of(reply) == STEP_WAIT)
         return refuse(link, reply, error);
     if (reply->type != REDIS_REPLY_ARRAY)
         *state = LIBRARY_HIDDEN;
@@ -245,7 +644,7 @@ static doppel_status load_library(dp_redis_link *link, bool replace, bool *lost,
     *lost = reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "ERR Library", 11);
     if (reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "NOPERM", 6)) {
         freeReplyObject(reply);
-        link->refusal = DP_REDIS_FAIL;
+        link->refusal = STEP_FAIL;
         return dp_fail(error, DOPPEL_ERROR_STORE,
                        "%s: it does not have doppel's functions (%s), and this user may not load them: an "
                        "administrator runs `doppel prepare --store URL` once",
@@ -261,7 +660,7 @@ static doppel_status load_library(dp_redis_link *link, bool replace, bool *lost,
 }
 
 static doppel_status refuse_library(dp_redis_link *link, doppel_error *error) {
-    link->refusal = DP_REDIS_FAIL;
+    link->refusal = STEP_FAIL;
     return dp_fail(
         error, DOPPEL_ERROR_STORE,
         "%s: the functions %s on this server have other code than this doppel's, and are not called: an "
@@ -300,9 +699,7 @@ static doppel_status load_functions(dp_redis_link *link, const char **done, dopp
 /* What may be evicted is forgotten before its time. A user that may not ask is not told. */
 static doppel_status warn_of_eviction(dp_redis_link *link, doppel_error *error) {
     redisReply *reply;
-    doppel_status status = ASK(link, &reply, error, "CONFIG", "GET", "maxmemory*");
-    if (status)
-        return status;
+    DP_TRY(ASK(link, &reply, error, "CONFIG", "GET", "maxmemory*"));
     const char *policy = text_of(reply, "maxmemory-policy");
     if (strcmp(text_of(reply, "maxmemory"), "0") != 0 && *policy && strcmp(policy, "noeviction") != 0)
         log_line(link->pool, DOPPEL_LOG_WARNING, "REDIS_EVICTS",
@@ -352,7 +749,7 @@ static doppel_status connect_to(dp_redis_link *link, const dp_redis_address *to,
 }
 
 /* Reads the answer of a Sentinel. */
-static doppel_status read_master(const dp_redis_wire *wire, const char *service, const redisReply *reply,
+static doppel_status read_master(const wire_state *wire, const char *service, const redisReply *reply,
                                  dp_redis_address *master, doppel_error *error) {
     if (reply->type == REDIS_REPLY_ERROR)
         return dp_redis_explain(wire->place, reply, error);
@@ -367,24 +764,22 @@ static doppel_status read_master(const dp_redis_wire *wire, const char *service,
 static doppel_status ask_sentinel(const dp_redis_pool *pool, const dp_redis_address *sentinel, dp_redis_address *master,
                                   doppel_error *error) {
     const dp_redis_url *url = pool->options.url;
-    dp_redis_wire wire;
+    wire_state wire;
     redisReply *reply = NULL;
-    doppel_status status = dp_redis_wire_open(&wire, sentinel, url->timeout, &pool->stop, error);
+    doppel_status status = wire_open(&wire, sentinel, url->timeout, &pool->stop, error);
     if (status)
         return status;
     if (url->sentinel_password) {
-        status = DP_REDIS_ASK(&wire, url->timeout, &reply, error, "AUTH", url->sentinel_password);
+        status = ASK_WIRE(&wire, url->timeout, &reply, error, "AUTH", url->sentinel_password);
         if (!status && reply->type == REDIS_REPLY_ERROR)
             status = dp_redis_explain(wire.place, reply, error);
         freeReplyObject(reply);
         reply = NULL;
     }
-    if (!status)
-        status = DP_REDIS_ASK(&wire, url->timeout, &reply, error, "SENTINEL", "get-master-addr-by-name", url->service);
-    if (!status)
-        status = read_master(&wire, url->service, reply, master, error);
+    DP_THEN(status, ASK_WIRE(&wire, url->timeout, &reply, error, "SENTINEL", "get-master-addr-by-name", url->service));
+    DP_THEN(status, read_master(&wire, url->service, reply, master, error));
     freeReplyObject(reply);
-    dp_redis_wire_close(&wire);
+    wire_close(&wire);
     return status;
 }
 
@@ -394,8 +789,7 @@ static doppel_status find_by_sentinels(dp_redis_link *link, doppel_error *error)
     for (size_t i = 0; i < url->addresses && status == DOPPEL_ERROR_AWAY && (!i || !is_stopping(link->pool)); i++) {
         dp_redis_address master = {0};
         status = ask_sentinel(link->pool, &url->address[link->turn % url->addresses], &master, error);
-        if (!status)
-            status = connect_to(link, &master, error);
+        DP_THEN(status, connect_to(link, &master, error));
         free(master.host);
         /* Another one may know better. */
         if (status)
@@ -484,13 +878,11 @@ static doppel_status look_up(dp_redis_link *link, dp_redis_address *master, dopp
     redisReply *slot = NULL, *slots = NULL;
     char key[128];
     snprintf(key, sizeof key, "{%s}m", url->prefix);
-    doppel_status status = DP_REDIS_ASK(&link->wire, url->timeout, &slot, error, "CLUSTER", "KEYSLOT", key);
-    if (!status)
-        status = DP_REDIS_ASK(&link->wire, url->timeout, &slots, error, "CLUSTER", "SLOTS");
+    doppel_status status = ASK(link, &slot, error, "CLUSTER", "KEYSLOT", key);
+    DP_THEN(status, ASK(link, &slots, error, "CLUSTER", "SLOTS"));
     if (!status && (slot->type != REDIS_REPLY_INTEGER || slots->type != REDIS_REPLY_ARRAY))
         status = dp_redis_explain(link->wire.place, slot->type == REDIS_REPLY_INTEGER ? slots : slot, error);
-    if (!status)
-        status = read_slots(link, slots, slot->integer, master, error);
+    DP_THEN(status, read_slots(link, slots, slot->integer, master, error));
     freeReplyObject(slot);
     freeReplyObject(slots);
     return status;
@@ -501,7 +893,7 @@ static doppel_status go_to_master(dp_redis_link *link, dp_redis_address *silent,
     dp_redis_address master = {0};
     doppel_status status = look_up(link, &master, error);
     if (!status && master.host && !address_equal(&master, &link->where)) {
-        dp_redis_wire_close(&link->wire);
+        wire_close(&link->wire);
         if (address_equal(&master, silent))
             status = dp_fail(error, DOPPEL_ERROR_AWAY, "%s:%d: the master of the index's slot does not answer",
                              master.host, master.port);
@@ -512,7 +904,7 @@ static doppel_status go_to_master(dp_redis_link *link, dp_redis_address *silent,
     }
     free(master.host);
     if (status)
-        dp_redis_wire_close(&link->wire);
+        wire_close(&link->wire);
     return status;
 }
 
@@ -571,10 +963,9 @@ static doppel_status find_server(dp_redis_link *link, doppel_error *error) {
         status = go_to_master(link, &silent, error);
         free(silent.host);
     }
-    if (!status)
-        status = prepare(link, error);
+    DP_THEN(status, prepare(link, error));
     if (status)
-        dp_redis_wire_close(&link->wire);
+        wire_close(&link->wire);
     link->ready = !status;
     return status;
 }
@@ -585,7 +976,7 @@ static doppel_status find_server(dp_redis_link *link, doppel_error *error) {
  * once. */
 static bool may_pass(const dp_redis_link *link) {
     bool choosing = link->cluster || link->pool->options.url->kind == DP_REDIS_SENTINEL;
-    return link->client && link->refusal != DP_REDIS_FAIL && (choosing || link->refusal == DP_REDIS_WAIT);
+    return link->client && link->refusal != STEP_FAIL && (choosing || link->refusal == STEP_WAIT);
 }
 
 static doppel_status connect_first(dp_redis_pool *pool, doppel_error *error) {
@@ -596,7 +987,7 @@ static doppel_status connect_first(dp_redis_pool *pool, doppel_error *error) {
     doppel_status status;
     for (;;) {
         link->client = 0;
-        link->refusal = DP_REDIS_KEEP;
+        link->refusal = STEP_KEEP;
         status = find_server(link, error);
         if (status != DOPPEL_ERROR_AWAY || !may_pass(link) || dp_seconds() >= until)
             break;
@@ -633,20 +1024,14 @@ static void forget_requests(dp_redis_link *link) {
     size_t prefix = strlen(url->prefix), name = sizeof link->name;
     char key[160];
     const double patience = url->timeout < 1 ? url->timeout : 1;
-    if (!link->wrote || link->doubted || !link->ready || !dp_redis_wire_is_quiet(&link->wire))
+    if (!link->wrote || link->doubted || !link->ready || !wire_is_quiet(&link->wire))
         return;
     snprintf(key, sizeof key, "{%s}r", url->prefix);
     memcpy(key + prefix + 3, link->name, name);
-    const char *forget[2] = {"DEL", key};
-    size_t lengths[2] = {3, prefix + 3 + name};
-    const dp_redis_command command = {2, forget, lengths, 0};
-    redisReply *reply = NULL;
-    bool sent = dp_redis_wire_put(&link->wire, &command, false);
-    double until = dp_seconds() + patience;
-    while (sent && !reply && dp_seconds() < until)
-        sent = !dp_redis_wire_move(&link->wire, patience, NULL) && !dp_redis_wire_reply(&link->wire, &reply, NULL);
-    if (reply)
-        freeReplyObject(reply);
+    redisReply *reply;
+    (void)wire_ask(&link->wire, patience, (doppel_slice[]){{"DEL", 3}, {key, prefix + 3 + name}, {NULL, 0}}, &reply,
+                   NULL);
+    freeReplyObject(reply);
 }
 
 void dp_redis_pool_stop(dp_redis_pool *pool) {
@@ -698,10 +1083,10 @@ typedef struct preparing {
 
 static doppel_status prepare_server(dp_redis_link *link, const preparing *p, doppel_error *error) {
     const char *state;
-    doppel_status status = load_functions(link, &state, error);
-    if (!status && p->server)
+    DP_TRY(load_functions(link, &state, error));
+    if (p->server)
         p->server(link->wire.place, link->pool->options.library_name, state, p->user);
-    return status;
+    return DOPPEL_OK;
 }
 
 /* The masters that CLUSTER SLOTS names, each once. */
@@ -720,11 +1105,10 @@ static doppel_status prepare_masters(dp_redis_link *link, const redisReply *slot
         dp_redis_address node;
         if (before || !read_node(link, range->element[2], &node))
             continue;
-        dp_redis_wire_close(&link->wire);
+        wire_close(&link->wire);
         link->ready = false;
         doppel_status status = connect_to(link, &node, error);
-        if (!status)
-            status = prepare_server(link, p, error);
+        DP_THEN(status, prepare_server(link, p, error));
         if (status)
             return status;
     }
@@ -735,12 +1119,10 @@ static doppel_status prepare_all(dp_redis_link *link, const preparing *p, doppel
     if (!link->cluster)
         return prepare_server(link, p, error);
     redisReply *slots = NULL;
-    doppel_status status =
-        DP_REDIS_ASK(&link->wire, link->pool->options.url->timeout, &slots, error, "CLUSTER", "SLOTS");
+    doppel_status status = ASK(link, &slots, error, "CLUSTER", "SLOTS");
     if (!status && slots->type != REDIS_REPLY_ARRAY)
         status = dp_redis_explain(link->wire.place, slots, error);
-    if (!status)
-        status = prepare_masters(link, slots, p, error);
+    DP_THEN(status, prepare_masters(link, slots, p, error));
     freeReplyObject(slots);
     return status;
 }
@@ -767,7 +1149,7 @@ enum { WINDOW = 1000 };
 /* A call of dp_redis_call on its way. */
 typedef struct calling {
     dp_redis_link *link;
-    const dp_redis_command *commands;
+    dp_redis_batch *batch;
     size_t count;
     bool safe;    /* with a WAIT */
     bool ordered; /* it only reads, and no answer may be older than one before it */
@@ -775,7 +1157,7 @@ typedef struct calling {
     size_t window;
     size_t oldest, next; /* of this pass: the first that is in flight, the first that is not sent */
     size_t flying;
-    dp_redis_turn turn; /* what its refusals ask for */
+    next_step turn; /* what its refusals ask for */
     char moved[320];
     doppel_error refusal;
     bool broken;  /* a connection was left during this call */
@@ -790,7 +1172,7 @@ enum { ROOM = 256 << 10 };
 
 /* Gives the connection up. */
 static void leave(dp_redis_link *link) {
-    dp_redis_wire_close(&link->wire);
+    wire_close(&link->wire);
     link->ready = false;
 }
 
@@ -802,7 +1184,7 @@ static void doubt(calling *call, size_t i) {
 /* Gives the connection up; `why` (may be NULL) is logged. What is in flight is in question as far as the system has it.
  */
 static void give_up(calling *call, const doppel_error *why) {
-    size_t unsent = dp_redis_wire_unsent(&call->link->wire), unknown = 0;
+    size_t unsent = wire_unsent(&call->link->wire), unknown = 0;
     for (size_t i = call->next; call->flying && i-- > call->oldest;) {
         if (call->replies[i])
             continue;
@@ -831,15 +1213,15 @@ static void give_up(calling *call, const doppel_error *why) {
 /* ---- a pass ---- */
 
 static doppel_status fill(calling *call, doppel_error *error) {
-    dp_redis_wire *wire = &call->link->wire;
-    while (call->turn == DP_REDIS_KEEP && call->flying < call->window && dp_redis_wire_unsent(wire) < ROOM) {
+    wire_state *wire = &call->link->wire;
+    while (call->turn == STEP_KEEP && call->flying < call->window && wire_unsent(wire) < ROOM) {
         while (call->next < call->count && call->replies[call->next])
             call->next++;
         if (call->next == call->count)
             return DOPPEL_OK;
         sending_command *sending = &call->link->sending[call->next];
         size_t before = wire->out.size;
-        if (!dp_redis_wire_put(wire, &call->commands[call->next], sending->unknown))
+        if (!wire_put(wire, call->batch, call->next))
             return dp_no_memory(error);
         sending->bytes = wire->out.size - before;
         call->next++;
@@ -849,16 +1231,16 @@ static doppel_status fill(calling *call, doppel_error *error) {
 }
 
 static void settle(calling *call, redisReply *reply) {
-    dp_redis_turn turn = dp_redis_turn_of(reply);
+    next_step turn = turn_of(reply);
     while (call->replies[call->oldest])
         call->oldest++;
     size_t i = call->oldest++;
     call->flying--;
-    if (turn == DP_REDIS_KEEP && call->turn != DP_REDIS_KEEP && call->ordered) {
+    if (turn == STEP_KEEP && call->turn != STEP_KEEP && call->ordered) {
         freeReplyObject(reply); /* it would be older than what comes before it: it is asked for again */
         return;
     }
-    if (turn == DP_REDIS_KEEP) {
+    if (turn == STEP_KEEP) {
         call->replies[i] = reply;
         call->heard = dp_seconds();
         call->pause = FIRST_PAUSE;
@@ -876,7 +1258,7 @@ static void settle(calling *call, redisReply *reply) {
 static doppel_status settle_all(calling *call, doppel_error *error) {
     for (;;) {
         redisReply *reply;
-        doppel_status status = dp_redis_wire_reply(&call->link->wire, &reply, error);
+        doppel_status status = wire_reply(&call->link->wire, &reply, error);
         if (status || !reply)
             return status;
         if (!call->flying) {
@@ -892,13 +1274,12 @@ static doppel_status settle_all(calling *call, doppel_error *error) {
 static doppel_status pass(calling *call, doppel_error *error) {
     double timeout = call->link->pool->options.url->timeout;
     call->oldest = call->next = call->flying = 0;
-    call->turn = DP_REDIS_KEEP;
+    call->turn = STEP_KEEP;
     for (;;) {
         doppel_status status = fill(call, error);
         if (!status && !call->flying)
             return DOPPEL_OK;
-        if (!status)
-            status = dp_redis_wire_move(&call->link->wire, timeout, error);
+        DP_THEN(status, wire_move(&call->link->wire, timeout, error));
         /* What came before it broke is known. */
         doppel_status settled = settle_all(call, status ? NULL : error);
         status = status ? status : settled;
@@ -918,15 +1299,9 @@ static doppel_status pass(calling *call, doppel_error *error) {
 /* WAIT counts from the last write of its own connection. After another one has broken there may be none, so a key that
  * vanishes at once is written. */
 static doppel_status write_mark(calling *call, doppel_error *error) {
-    const dp_redis_url *url = call->link->pool->options.url;
     char key[128];
-    redisReply *reply;
-    snprintf(key, sizeof key, "{%s}z", url->prefix);
-    doppel_status status = DP_REDIS_ASK(&call->link->wire, url->timeout, &reply, error, "SET", key, "", "PX", "1000");
-    if (!status && reply->type == REDIS_REPLY_ERROR)
-        return refuse(call->link, reply, error);
-    freeReplyObject(reply);
-    return status;
+    snprintf(key, sizeof key, "{%s}z", call->link->pool->options.url->prefix);
+    return demand(call->link, (const char *const[]){"SET", key, "", "PX", "1000", NULL}, error);
 }
 
 static doppel_status confirm(calling *call, doppel_error *error) {
@@ -936,8 +1311,7 @@ static doppel_status confirm(calling *call, doppel_error *error) {
     snprintf(replicas, sizeof replicas, "%d", url->replicas);
     snprintf(milliseconds, sizeof milliseconds, "%d", (int)(url->timeout * 500) + 1);
     doppel_status status = call->broken ? write_mark(call, error) : DOPPEL_OK;
-    if (!status)
-        status = DP_REDIS_ASK(&call->link->wire, 2 * url->timeout, &reply, error, "WAIT", replicas, milliseconds);
+    DP_THEN(status, ASK_WIRE(&call->link->wire, 2 * url->timeout, &reply, error, "WAIT", replicas, milliseconds));
     if (status) {
         give_up(call, error);
         return status;
@@ -966,7 +1340,7 @@ static void rest(calling *call) {
     const double step = 0.05;
     for (; seconds > 0 && !is_stopping(call->link->pool); seconds -= step)
         dp_sleep(seconds < step ? seconds : step);
-    double longest = call->turn == DP_REDIS_WAIT ? LONGEST_WAIT : LONGEST_PAUSE;
+    double longest = call->turn == STEP_WAIT ? LONGEST_WAIT : LONGEST_PAUSE;
     call->pause = call->pause * 2 < longest ? call->pause * 2 : longest;
 }
 
@@ -976,7 +1350,7 @@ static doppel_status mend(calling *call, doppel_error *error) {
     dp_redis_link *link = call->link;
     doppel_status status = DOPPEL_OK;
     call->window = 1;
-    if (call->turn == DP_REDIS_LOAD) {
+    if (call->turn == STEP_LOAD) {
         rest(call);
         link->missing = true;
         const char *done;
@@ -987,9 +1361,9 @@ static doppel_status mend(calling *call, doppel_error *error) {
         else if (link->ready)
             give_up(call, NULL);
     }
-    if (call->turn == DP_REDIS_FIND || call->turn == DP_REDIS_MOVED)
+    if (call->turn == STEP_FIND || call->turn == STEP_MOVED)
         give_up(call, NULL);
-    if (call->turn == DP_REDIS_MOVED) {
+    if (call->turn == STEP_MOVED) {
         atomic_fetch_add_explicit(&link->pool->counters.moved, 1, memory_order_relaxed);
         status = follow_moved(link, call->moved, error);
     }
@@ -1014,13 +1388,13 @@ static doppel_status connect_again(calling *call, doppel_error *error) {
 
 /* One attempt at all that is left. Errors: DOPPEL_ERROR_AWAY may pass, unless what was refused says otherwise. */
 static doppel_status attempt(calling *call, doppel_error *error) {
-    call->turn = call->link->refusal = DP_REDIS_KEEP;
-    doppel_status status = call->link->ready ? DOPPEL_OK : connect_again(call, error);
-    if (!status)
-        status = pass(call, error);
-    if (!status && call->turn != DP_REDIS_KEEP)
+    call->turn = call->link->refusal = STEP_KEEP;
+    if (!call->link->ready)
+        DP_TRY(connect_again(call, error));
+    DP_TRY(pass(call, error));
+    if (call->turn != STEP_KEEP)
         return mend(call, error);
-    return !status && call->safe ? confirm(call, error) : status;
+    return call->safe ? confirm(call, error) : DOPPEL_OK;
 }
 
 static doppel_status too_long(const calling *call, const doppel_error *why, doppel_error *error) {
@@ -1043,41 +1417,45 @@ static doppel_status run(calling *call, doppel_error *error) {
         doppel_status status = attempt(call, &why);
         if (!status)
             return DOPPEL_OK;
-        bool hopeless = call->turn == DP_REDIS_FAIL || call->link->refusal == DP_REDIS_FAIL;
+        bool hopeless = call->turn == STEP_FAIL || call->link->refusal == STEP_FAIL;
         if (status != DOPPEL_ERROR_AWAY || hopeless) {
             if (error)
                 *error = why;
             return status;
         }
-        bool stops = is_stopping(call->link->pool) && retry > DP_REDIS_GRACE;
-        if (dp_seconds() - call->heard >= (stops ? DP_REDIS_GRACE : retry))
+        bool stops = is_stopping(call->link->pool) && retry > GRACE;
+        if (dp_seconds() - call->heard >= (stops ? GRACE : retry))
             return too_long(call, &why, error);
-        if (call->turn != DP_REDIS_LOAD)
+        if (call->turn != STEP_LOAD)
             rest(call);
     }
 }
 
-doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *commands, size_t count, bool safe,
-                            redisReply **replies, doppel_error *error) {
-    if (!count)
-        return DOPPEL_OK;
-    memset(replies, 0, count * sizeof *replies);
-    if (!dp_reserve(&link->sending, &link->capacity, count, sizeof *link->sending))
+doppel_status dp_redis_call(dp_redis_link *link, dp_redis_batch *batch, bool safe, doppel_error *error) {
+    if (batch->failed || !dp_reserve(&link->sending, &link->capacity, batch->count, sizeof *link->sending) ||
+        !(batch->reply = calloc(batch->count + 1, sizeof *batch->reply)))
         return dp_no_memory(error);
-    memset(link->sending, 0, count * sizeof *link->sending);
+    if (!batch->count)
+        return DOPPEL_OK;
+    memset(link->sending, 0, batch->count * sizeof *link->sending);
     link->wrote = link->wrote || safe;
-    if (link->ready && !dp_redis_wire_is_quiet(&link->wire))
+    if (link->ready && !wire_is_quiet(&link->wire))
         leave(link);
-    calling call = {.link = link, .commands = commands, .count = count, .replies = replies};
-    call.ordered = !safe;
-    call.safe = safe && link->pool->options.url->replicas > 0;
-    call.window = WINDOW;
-    call.heard = dp_seconds();
-    call.pause = FIRST_PAUSE;
+    calling call = {.link = link,
+                    .batch = batch,
+                    .count = batch->count,
+                    .replies = batch->reply,
+                    .ordered = !safe,
+                    .safe = safe && link->pool->options.url->replicas > 0,
+                    .window = WINDOW,
+                    .heard = dp_seconds(),
+                    .pause = FIRST_PAUSE};
     doppel_status status = run(&call, error);
-    for (size_t i = 0; status && i < count; i++) {
-        freeReplyObject(replies[i]);
-        replies[i] = NULL;
-    }
+    if (!status)
+        return DOPPEL_OK;
+    for (size_t i = 0; i < batch->count; i++)
+        freeReplyObject(batch->reply[i]);
+    free(batch->reply);
+    batch->reply = NULL;
     return status;
 }

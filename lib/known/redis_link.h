@@ -10,7 +10,7 @@
 
 #include <hiredis/hiredis.h>
 
-/* ---- where: redis_server.c ---- */
+/* ---- where: redis_url.c ---- */
 
 /* redis://[USER:PASSWORD@]HOST[:PORT][/DB]
  * redis+unix://[USER:PASSWORD@]/PATH/TO/SOCKET?db=DB
@@ -26,13 +26,14 @@ typedef struct dp_redis_address {
     int port;   /* 0: a unix socket */
 } dp_redis_address;
 
+enum { DP_REDIS_LONGEST_PREFIX = 100 };
 typedef struct dp_redis_url {
     dp_redis_kind kind;
     dp_redis_address *address;
     size_t addresses;
     char *user, *password, *sentinel_password, *service; /* NULL: none */
-    char *prefix;
-    char *name; /* the URL without passwords, for messages */
+    char *prefix;                                        /* at most DP_REDIS_LONGEST_PREFIX bytes */
+    char *name;                                          /* the URL without passwords, for messages */
     int db, replicas;
     double timeout, retry; /* seconds */
     uint64_t count;
@@ -40,80 +41,33 @@ typedef struct dp_redis_url {
 doppel_status dp_redis_url_parse(const char *text, dp_redis_url *url, doppel_error *error);
 void dp_redis_url_free(dp_redis_url *url);
 
-/* ---- one connection: redis_server.c ----
- *
- *   dp_redis_wire_open, dp_redis_wire_put ..., dp_redis_wire_move and dp_redis_wire_reply in turn, dp_redis_wire_close
- */
+/* ---- commands: redis_link.c ---- */
 
+/* A command of a batch. */
 typedef struct dp_redis_command {
-    int argc;
-    const char **argv;
-    size_t *lengths;
-    int again; /* the argument that is "0" the first time and "1" when the command is sent again because nobody knows
-                  whether it was carried out; 0: it may be sent again as it is (it only reads, or twice is as once) */
+    size_t arguments;  /* with its name */
+    size_t start, end; /* of their bytes in the batch */
 } dp_redis_command;
 
-/* Whether the process still waits for a server that does not answer. Once it does not, whoever is silent for
- * DP_REDIS_GRACE seconds is given up, whatever the timeout. */
-typedef struct dp_redis_stop {
-    _Atomic uint64_t since; /* when it was told to, in microseconds of dp_seconds; 0: it was not */
-} dp_redis_stop;
-#define DP_REDIS_GRACE 0.5
-
-typedef struct dp_redis_wire {
-    int fd; /* -1: closed */
-    const dp_redis_stop *stop;
-    redisReader *reader;
-    dp_buffer out; /* bytes to send */
-    size_t sent;   /* of `out` the system has these */
-    char place[128];
-} dp_redis_wire;
-
-/* Connects within `timeout` seconds, by each address of the host in turn. `stop` must outlive the wire. Errors:
- * DOPPEL_ERROR_AWAY, _MEMORY. */
-doppel_status dp_redis_wire_open(dp_redis_wire *wire, const dp_redis_address *to, double timeout,
-                                 const dp_redis_stop *stop, doppel_error *error);
-void dp_redis_wire_close(dp_redis_wire *wire);
-
-/* Whether nothing has come in: bytes that nobody asked for, or its end, mean that it is of no use any more. */
-bool dp_redis_wire_is_quiet(const dp_redis_wire *wire);
-
-/* Appends a command to what is to be sent; `again` sets the argument of that name. false: no memory, nothing changed.
- */
-bool dp_redis_wire_put(dp_redis_wire *wire, const dp_redis_command *command, bool again);
-
-/* Bytes that were put and not sent yet. */
-static inline size_t dp_redis_wire_unsent(const dp_redis_wire *wire) {
-    return wire->out.size - wire->sent;
-}
-
-/* Sends what can be sent and takes in what has come, once, waiting for either for up to `timeout` seconds. An error
- * means that the connection is of no use any more: DOPPEL_ERROR_AWAY, _MEMORY. */
-doppel_status dp_redis_wire_move(dp_redis_wire *wire, double timeout, doppel_error *error);
-
-/* The next reply that has come whole; NULL: none yet. Errors as of move. */
-doppel_status dp_redis_wire_reply(dp_redis_wire *wire, redisReply **reply, doppel_error *error);
-
-/* One command, given as strings up to NULL, and its reply, which may be an error of Redis. Nothing else may be on its
- * way. Errors as of move. */
-doppel_status dp_redis_wire_ask(dp_redis_wire *wire, double timeout, const char *const *words, redisReply **reply,
-                                doppel_error *error);
-#define DP_REDIS_ASK(wire, timeout, reply, error, ...) \
-    dp_redis_wire_ask(wire, timeout, (const char *const[]){__VA_ARGS__, NULL}, reply, error)
-
-/* ---- what an error of Redis asks for: redis_server.c ---- */
-
-typedef enum dp_redis_turn {
-    DP_REDIS_KEEP,  /* it is the command's own: the caller gets it */
-    DP_REDIS_WAIT,  /* the same again a little later */
-    DP_REDIS_LOAD,  /* the functions are not there: load them, and the same again */
-    DP_REDIS_FIND,  /* somebody else may be in charge by now: look, and the same again */
-    DP_REDIS_MOVED, /* it says who is in charge */
-    DP_REDIS_FAIL   /* nothing helps but somebody who reads the message */
-} dp_redis_turn;
-
-/* The later ones include what the earlier ones do. All but KEEP mean that the command was not carried out. */
-dp_redis_turn dp_redis_turn_of(const redisReply *reply);
+/* Commands that are put together, sent in one pipeline, and answered. Zero is empty; failed: there was no memory. */
+typedef struct dp_redis_batch {
+    doppel_slice prefix; /* of the keys (dp_redis_put_key) */
+    dp_buffer bytes;     /* all arguments, as the protocol has them */
+    dp_redis_command *command;
+    redisReply **reply; /* of each command, once they were answered */
+    size_t count, room;
+    size_t first; /* replies before this one are the greeting of a look */
+    bool failed;
+} dp_redis_batch;
+void dp_redis_batch_free(dp_redis_batch *batch);
+void dp_redis_command_begin(dp_redis_batch *batch, const char *name);
+/* An argument of the last command: bytes, which are copied; text; a number in digits; a key, or a part of one: a letter
+ * (0: none) and a number in some bytes, the highest first. */
+void dp_redis_put(dp_redis_batch *batch, const void *bytes, size_t length);
+void dp_redis_put_text(dp_redis_batch *batch, const char *text);
+void dp_redis_put_number(dp_redis_batch *batch, uint64_t number);
+void dp_redis_put_bytes(dp_redis_batch *batch, char letter, uint64_t number, size_t bytes);
+void dp_redis_put_key(dp_redis_batch *batch, char letter, uint64_t number, size_t bytes); /* after the prefix */
 
 /* The error of `place` in words that say what to do. */
 doppel_status dp_redis_explain(const char *place, const redisReply *reply, doppel_error *error);
@@ -150,16 +104,15 @@ doppel_status dp_redis_pool_prepare(dp_redis_pool *pool,
 dp_redis_link *dp_redis_take(dp_redis_pool *pool, doppel_error *error);
 void dp_redis_give(dp_redis_pool *pool, dp_redis_link *link);
 
-/* Sends the commands in order, a window at a time, and gives each one's reply (free with freeReplyObject), which may be
- * an error of the command itself. What is met on the way is mended here: a broken connection (back-off from 10 ms to
- * 1 s, with a part left to chance, for up to `retry` seconds without an answer), MOVED, ASK, TRYAGAIN, READONLY,
- * LOADING, MASTERDOWN, CLUSTERDOWN, and a function that is not there (loaded again). A command that was certainly not
- * carried out is sent again as it was, in order; one that may have been, with `again`. With url->replicas > 0 and
- * `safe`, a WAIT follows the commands, and too few replicas are an error: DOPPEL_ERROR_AWAY.
+/* Sends the commands of a batch in order, a window at a time, and gives it each one's reply, which may be an error of
+ * the command itself. What is met on the way is mended here: a broken connection (back-off from 10 ms to 1 s, with a
+ * part left to chance, for up to `retry` seconds without an answer), MOVED, ASK, TRYAGAIN, READONLY, LOADING,
+ * MASTERDOWN, CLUSTERDOWN, and a function that is not there (loaded again). Commands without an answer are sent again,
+ * in order: so one may be carried out twice, and has to know its request again (dp_redis_link_next) where that matters.
+ * With url->replicas > 0 and `safe`, a WAIT follows the commands, and too few replicas are an error: DOPPEL_ERROR_AWAY.
  * Commands of a call that is not `safe` only read: what was answered after a refusal is asked again, so that no answer
- * is older than one before it. On an error no reply is left to the caller. */
-doppel_status dp_redis_call(dp_redis_link *link, const dp_redis_command *commands, size_t count, bool safe,
-                            redisReply **replies, doppel_error *error);
+ * is older than one before it. On an error the batch has no reply. */
+doppel_status dp_redis_call(dp_redis_link *link, dp_redis_batch *batch, bool safe, doppel_error *error);
 
 typedef struct dp_redis_counters {
     _Atomic uint64_t reconnects, resent, moved;

@@ -18,72 +18,53 @@ enum { DOCUMENTS_EACH = 16 };
 /* How often a memory that is another one each time is looked at again, and one in which a document is missing. */
 enum { ATTEMPTS = 8, MOST_ROUNDS = 8 };
 
-/* ---- maps ---- */
+/* ---- memory that goes all at once: what a look has fetched ---- */
 
-static size_t slot_of(const dp_redis_map *map, uint64_t key) {
-    size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 32) & (map->room - 1);
-    while (map->key[at] && map->key[at] != key)
-        at = (at + 1) & (map->room - 1);
-    return at;
-}
+enum { BLOCK = 65536 };
 
-static bool map_grow(dp_redis_map *map) {
-    dp_redis_map larger = {.count = map->count, .room = map->room ? 2 * map->room : 256};
-    larger.key = calloc(larger.room, sizeof *larger.key);
-    larger.position = malloc(larger.room * sizeof *larger.position);
-    if (!larger.key || !larger.position) {
-        free(larger.key);
-        free(larger.position);
-        return false;
+struct dp_arena_block {
+    struct dp_arena_block *next;
+    size_t used, room;
+    max_align_t bytes[];
+};
+
+void *dp_arena_take(dp_arena *arena, size_t length) {
+    struct dp_arena_block *block = arena->block;
+    if (length > SIZE_MAX / 2)
+        return NULL;
+    length = (length + 16) & ~(size_t)15;
+    if (!block || block->room - block->used < length) {
+        size_t room = length > BLOCK ? length : BLOCK;
+        if (!(block = malloc(sizeof *block + room)))
+            return NULL;
+        *block = (struct dp_arena_block){.next = arena->block, .room = room};
+        arena->block = block;
     }
-    for (size_t i = 0; i < map->room; i++) {
-        if (!map->key[i])
-            continue;
-        size_t at = slot_of(&larger, map->key[i]);
-        larger.key[at] = map->key[i];
-        larger.position[at] = map->position[i];
+    block->used += length;
+    return (char *)block->bytes + block->used - length;
+}
+
+void dp_arena_free(dp_arena *arena) {
+    for (struct dp_arena_block *block = arena->block, *next; block; block = next) {
+        next = block->next;
+        free(block);
     }
-    free(map->key);
-    free(map->position);
-    *map = larger;
-    return true;
+    arena->block = NULL;
 }
 
-/* The position of a key; a new one is map->count - 1, and *is_new says so. UINT32_MAX: no memory. */
-static uint32_t map_add(dp_redis_map *map, uint64_t key, bool *is_new) {
-    *is_new = false;
-    if (2 * map->count >= map->room && !map_grow(map))
-        return UINT32_MAX;
-    size_t at = slot_of(map, key);
-    if (!map->key[at]) {
-        map->key[at] = key;
-        map->position[at] = (uint32_t)map->count++;
-        *is_new = true;
-    }
-    return map->position[at];
-}
-
-static uint32_t map_find(const dp_redis_map *map, uint64_t key) {
-    size_t at = map->room ? slot_of(map, key) : 0;
-    return map->room && key && map->key[at] ? map->position[at] : UINT32_MAX;
-}
-
-static void map_clear(dp_redis_map *map) {
-    if (map->count)
-        memset(map->key, 0, map->room * sizeof *map->key);
-    map->count = 0;
-}
-
-static void map_free(dp_redis_map *map) {
-    free(map->key);
-    free(map->position);
+doppel_slice dp_arena_copy(dp_arena *arena, const void *bytes, size_t length) {
+    char *copy = dp_arena_take(arena, length);
+    if (copy && length)
+        memcpy(copy, bytes, length);
+    return (doppel_slice){copy, copy ? length : 0};
 }
 
 /* ---- looks ---- */
 
 void dp_redis_look_reset(dp_redis_look *l) {
-    map_clear(&l->places);
-    map_clear(&l->documents);
+    dp_hashmap_clear(&l->places);
+    dp_hashmap_clear(&l->documents);
+    l->place_count = l->document_count = 0;
     dp_arena_free(&l->arena);
     l->arena = (dp_arena){0};
     l->arena_bytes = 0;
@@ -105,6 +86,7 @@ static doppel_status look_create(dp_look *look, doppel_error *error) {
     dp_redis_look *l = calloc(1, sizeof *l);
     if (!l)
         return dp_no_memory(error);
+    l->look = look;
     l->redis = (dp_redis *)look->known;
     look->own = l;
     return DOPPEL_OK;
@@ -115,8 +97,8 @@ static void look_free(dp_look *look) {
     if (!l)
         return;
     dp_redis_look_reset(l);
-    map_free(&l->places);
-    map_free(&l->documents);
+    dp_hashmap_free(&l->places);
+    dp_hashmap_free(&l->documents);
     free(l->place);
     free(l->document);
     free(l->pending);
@@ -148,18 +130,17 @@ static bool again(const dp_look *look) {
 enum { GREETING = 2 };
 
 static void put_greeting(dp_redis_batch *batch) {
-    dp_redis_command_begin(batch, "HMGET", 4);
+    dp_redis_command_begin(batch, "HMGET");
     dp_redis_put_key(batch, 'm', 0, 0);
     dp_redis_put_text(batch, "e");
     dp_redis_put_text(batch, "o");
     dp_redis_put_text(batch, "b");
-    dp_redis_command_begin(batch, "TIME", 0);
+    dp_redis_command_begin(batch, "TIME");
 }
 
 /* What the greeting was answered with. *changed: it is another memory. */
-static doppel_status take_greeting(dp_look *look, redisReply *const reply[GREETING], bool *changed,
+static doppel_status take_greeting(dp_redis_look *l, redisReply *const reply[GREETING], bool *changed,
                                    doppel_error *error) {
-    dp_redis_look *l = look->own;
     const redisReply *meta = reply[0], *clock = reply[1];
     *changed = false;
     if (meta->type != REDIS_REPLY_ARRAY || meta->elements != 3)
@@ -175,8 +156,8 @@ static doppel_status take_greeting(dp_look *look, redisReply *const reply[GREETI
     l->stamp_length = dp_redis_is_string(stamp) ? sizeof l->stamp : 0;
     if (l->stamp_length)
         memcpy(l->stamp, stamp->str, sizeof l->stamp);
-    if (!look->known->options.now)
-        look->now = look->latest = strtoull(clock->element[0]->str, NULL, 10);
+    if (!l->look->known->options.now)
+        l->look->now = l->look->latest = strtoull(clock->element[0]->str, NULL, 10);
     l->made = dp_redis_is_string(meta->element[2]) ? strtoull(meta->element[2]->str, NULL, 10) : 0;
     l->greeted = true;
     return DOPPEL_OK;
@@ -185,9 +166,7 @@ static doppel_status take_greeting(dp_look *look, redisReply *const reply[GREETI
 /* The memory that is there now. */
 static doppel_status follow_memory(dp_redis_look *l, doppel_error *error) {
     bool absent = l->absent && l->redis->known.options.read_only;
-    doppel_status status = absent ? DOPPEL_OK : dp_redis_renew(l->redis, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(absent ? DOPPEL_OK : dp_redis_renew(l->redis, error));
     l->renewed = l->renewed || l->pending_count > 0;
     dp_redis_look_reset(l);
     l->next = l->end = 0;
@@ -196,16 +175,14 @@ static doppel_status follow_memory(dp_redis_look *l, doppel_error *error) {
     return DOPPEL_OK;
 }
 
-static doppel_status greet(dp_look *look, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status greet(dp_redis_look *l, doppel_error *error) {
     bool changed = true;
     doppel_status status = DOPPEL_OK;
     for (int i = 0; changed && status == DOPPEL_OK && i < ATTEMPTS; i++) {
-        dp_redis_batch batch = {.redis = l->redis};
+        dp_redis_batch batch = dp_redis_batch_of(l->redis);
         put_greeting(&batch);
-        status = dp_redis_send(&batch, l->link, false, error);
-        if (status == DOPPEL_OK)
-            status = take_greeting(look, batch.reply, &changed, error);
+        status = dp_redis_call(l->link, &batch, false, error);
+        DP_THEN(status, take_greeting(l, batch.reply, &changed, error));
         dp_redis_batch_free(&batch);
         if (status == DOPPEL_OK && changed) {
             status = follow_memory(l, error);
@@ -233,9 +210,8 @@ static doppel_status begin(dp_look *look, doppel_error *error) {
         return error && error->code ? error->code : DOPPEL_ERROR_MEMORY;
     if (look->purpose != DP_LOOK_STILL || look->known->options.read_only)
         return DOPPEL_OK;
-    doppel_status status = greet(look, error);
-    if (status == DOPPEL_OK)
-        status = dp_redis_take_turn(look, error);
+    doppel_status status = greet(l, error);
+    DP_THEN(status, dp_redis_take_turn(l, error));
     if (status != DOPPEL_OK)
         dp_redis_give(l->redis->pool, l->link);
     return status;
@@ -245,7 +221,7 @@ static doppel_status end(dp_look *look, doppel_error *error) {
     dp_redis_look *l = look->own;
     (void)error;
     if (l->has_turn)
-        dp_redis_leave_turn(look); /* else it ends by itself */
+        dp_redis_leave_turn(l); /* else it ends by itself */
     dp_redis_give(l->redis->pool, l->link);
     l->link = NULL;
     dp_redis_look_reset(l);
@@ -253,9 +229,8 @@ static doppel_status end(dp_look *look, doppel_error *error) {
 }
 
 /* A batch; the first of a look begins with the greeting, which would else be a round trip of its own. */
-dp_redis_batch dp_redis_look_batch(const dp_look *look) {
-    const dp_redis_look *l = look->own;
-    dp_redis_batch batch = {.redis = l->redis};
+dp_redis_batch dp_redis_look_batch(const dp_redis_look *l) {
+    dp_redis_batch batch = dp_redis_batch_of(l->redis);
     if (!l->greeted) {
         put_greeting(&batch);
         batch.first = GREETING;
@@ -263,35 +238,35 @@ dp_redis_batch dp_redis_look_batch(const dp_look *look) {
     return batch;
 }
 
-doppel_status dp_redis_look_send(dp_look *look, dp_redis_batch *batch, bool *changed, doppel_error *error) {
-    dp_redis_look *l = look->own;
+doppel_status dp_redis_look_send(dp_redis_look *l, dp_redis_batch *batch, bool *changed, doppel_error *error) {
     *changed = false;
-    doppel_status status = dp_redis_send(batch, l->link, false, error);
-    if (status != DOPPEL_OK || !batch->first)
-        return status;
-    status = take_greeting(look, batch->reply, changed, error);
-    if (status == DOPPEL_OK && *changed)
-        status = follow_memory(l, error);
-    return status == DOPPEL_OK && !l->greeted ? greet(look, error) : status;
+    DP_TRY(dp_redis_call(l->link, batch, false, error));
+    if (!batch->first)
+        return DOPPEL_OK;
+    DP_TRY(take_greeting(l, batch->reply, changed, error));
+    if (*changed)
+        DP_TRY(follow_memory(l, error));
+    return l->greeted ? DOPPEL_OK : greet(l, error);
 }
 
 /* ---- places ---- */
 
 dp_redis_place *dp_redis_find_place(dp_redis_look *l, uint64_t hash) {
-    uint32_t position = map_find(&l->places, hash);
-    return position == UINT32_MAX ? NULL : &l->place[position];
+    uint64_t at = dp_hashmap_find(&l->places, hash);
+    return at ? &l->place[at - 1] : NULL;
 }
 
 static dp_redis_place *add_place(dp_redis_look *l, uint64_t hash) {
-    bool is_new;
-    if (!dp_reserve(&l->place, &l->place_room, l->places.count + 1, sizeof *l->place))
+    if (!dp_reserve(&l->place, &l->place_room, l->place_count + 1, sizeof *l->place))
         return NULL;
-    uint32_t position = map_add(&l->places, hash, &is_new);
-    if (position == UINT32_MAX)
+    uint64_t *at = dp_hashmap_add(&l->places, hash);
+    if (!at)
         return NULL;
-    if (is_new)
-        l->place[position] = (dp_redis_place){.hash = hash};
-    return &l->place[position];
+    if (!*at) {
+        l->place[l->place_count] = (dp_redis_place){.hash = hash};
+        *at = ++l->place_count;
+    }
+    return &l->place[*at - 1];
 }
 
 static doppel_status take_place(dp_redis_look *l, dp_redis_place *place, const redisReply *reply, doppel_error *error) {
@@ -328,45 +303,40 @@ static bool add_asked(dp_redis_look *l) {
 }
 
 /* Those from `first` on, which were added. */
-static doppel_status fetch_places_from(dp_look *look, size_t first, bool *changed, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = dp_redis_look_batch(look);
-    for (size_t i = first; i < l->places.count && !l->absent; i++) {
-        dp_redis_command_begin(&batch, "HMGET", 3);
+static doppel_status fetch_places_from(dp_redis_look *l, size_t first, bool *changed, doppel_error *error) {
+    dp_redis_batch batch = dp_redis_look_batch(l);
+    for (size_t i = first; i < l->place_count && !l->absent; i++) {
+        dp_redis_command_begin(&batch, "HMGET");
         dp_redis_put_bucket(&batch, l->place[i].hash, &l->memory.plan);
         dp_redis_put_text(&batch, "x");
         dp_redis_put_field(&batch, l->place[i].hash);
     }
     doppel_status status = DOPPEL_OK;
     if (batch.count || batch.failed)
-        status = dp_redis_look_send(look, &batch, changed, error);
+        status = dp_redis_look_send(l, &batch, changed, error);
     for (size_t i = batch.first; i < batch.count && status == DOPPEL_OK && !*changed; i++)
         status = take_place(l, &l->place[first + i - batch.first], batch.reply[i], error);
     dp_redis_batch_free(&batch);
     return status;
 }
 
-doppel_status dp_redis_fetch_places(dp_look *look, bool *changed, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    size_t first = l->places.count;
+doppel_status dp_redis_fetch_places(dp_redis_look *l, bool *changed, doppel_error *error) {
+    size_t first = l->place_count;
     *changed = false;
-    doppel_status status = add_asked(l) ? fetch_places_from(look, first, changed, error) : dp_no_memory(error);
+    doppel_status status = add_asked(l) ? fetch_places_from(l, first, changed, error) : dp_no_memory(error);
     return status == DOPPEL_OK ? status : fail_look(l, status, error);
 }
 
 /* Fetches the places that `add` names. They are others when the memory is. */
-static doppel_status fetch_asked(dp_look *look, void (*add)(dp_redis_look *l, const void *what), const void *what,
+static doppel_status fetch_asked(dp_redis_look *l, void (*add)(dp_redis_look *l, const void *what), const void *what,
                                  doppel_error *error) {
-    dp_redis_look *l = look->own;
-    bool changed = true;
-    doppel_status status = DOPPEL_OK;
-    while (changed && status == DOPPEL_OK) {
+    for (bool changed = true; changed;) {
         l->asked.count = 0;
         l->asked.failed = false;
         add(l, what);
-        status = dp_redis_fetch_places(look, &changed, error);
+        DP_TRY(dp_redis_fetch_places(l, &changed, error));
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 /* ---- documents ---- */
@@ -411,25 +381,25 @@ bool dp_redis_document_read(doppel_slice bytes, dp_arena *arena, dp_redis_docume
 }
 
 dp_redis_document *dp_redis_known_document(dp_redis_look *l, uint64_t number) {
-    uint32_t position = map_find(&l->documents, number);
-    return position == UINT32_MAX ? NULL : &l->document[position];
+    uint64_t at = dp_hashmap_find(&l->documents, number);
+    return at ? &l->document[at - 1] : NULL;
 }
 
 dp_redis_document *dp_redis_add_document(dp_redis_look *l, uint64_t number) {
-    bool is_new;
-    if (!dp_reserve(&l->document, &l->document_room, l->documents.count + 1, sizeof *l->document))
+    if (!dp_reserve(&l->document, &l->document_room, l->document_count + 1, sizeof *l->document))
         return NULL;
-    uint32_t position = map_add(&l->documents, number, &is_new);
-    if (position == UINT32_MAX)
+    uint64_t *at = dp_hashmap_add(&l->documents, number);
+    if (!at)
         return NULL;
-    if (is_new)
-        l->document[position] = (dp_redis_document){.number = number};
-    return &l->document[position];
+    if (!*at) {
+        l->document[l->document_count] = (dp_redis_document){.number = number};
+        *at = ++l->document_count;
+    }
+    return &l->document[*at - 1];
 }
 
-static doppel_status take_document(dp_look *look, dp_redis_document *document, const redisReply *reply,
+static doppel_status take_document(dp_redis_look *l, dp_redis_document *document, const redisReply *reply,
                                    doppel_error *error) {
-    dp_redis_look *l = look->own;
     document->fetched = true;
     document->there = dp_redis_is_string(reply);
     if (!document->there)
@@ -446,31 +416,30 @@ static doppel_status take_document(dp_look *look, dp_redis_document *document, c
 }
 
 /* Those from `first` on, which were added and not fetched. */
-static doppel_status fetch_from(dp_look *look, size_t first, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = dp_redis_look_batch(look);
-    size_t count = l->documents.count;
+static doppel_status fetch_from(dp_redis_look *l, size_t first, doppel_error *error) {
+    dp_redis_batch batch = dp_redis_look_batch(l);
+    size_t count = l->document_count;
     bool changed;
     for (size_t i = first; i < count; i++) {
         if ((i - first) % DOCUMENTS_EACH == 0)
-            dp_redis_command_begin(&batch, "MGET", DOCUMENTS_EACH);
+            dp_redis_command_begin(&batch, "MGET");
         dp_redis_put_key(&batch, 'd', l->document[i].number, DP_REDIS_NUMBER);
     }
-    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    doppel_status status = dp_redis_look_send(l, &batch, &changed, error);
     for (size_t i = first; i < count && status == DOPPEL_OK && !changed; i++) {
         const redisReply *reply = batch.reply[batch.first + (i - first) / DOCUMENTS_EACH];
         size_t at = (i - first) % DOCUMENTS_EACH;
         status = reply->type == REDIS_REPLY_ARRAY && at < reply->elements
-                     ? take_document(look, &l->document[i], reply->element[at], error)
+                     ? take_document(l, &l->document[i], reply->element[at], error)
                      : dp_redis_fail(l->redis, reply, error);
     }
     dp_redis_batch_free(&batch);
     return status == DOPPEL_OK ? status : fail_look(l, status, error);
 }
 
-doppel_status dp_redis_prefetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    size_t first = l->documents.count;
+doppel_status dp_redis_prefetch_documents(dp_redis_look *l, const uint64_t *numbers, size_t count,
+                                          doppel_error *error) {
+    size_t first = l->document_count;
     for (size_t i = 0; i < count; i++) {
         dp_redis_document *document = numbers[i] ? dp_redis_add_document(l, numbers[i]) : NULL;
         if (numbers[i] && !document)
@@ -478,26 +447,23 @@ doppel_status dp_redis_prefetch_documents(dp_look *look, const uint64_t *numbers
         if (document && l->absent)
             document->fetched = true;
     }
-    return l->documents.count > first && !l->absent ? fetch_from(look, first, error) : DOPPEL_OK;
+    return l->document_count > first && !l->absent ? fetch_from(l, first, error) : DOPPEL_OK;
 }
 
-doppel_status dp_redis_fetch_documents(dp_look *look, const uint64_t *numbers, size_t count, doppel_error *error) {
-    doppel_status status = dp_redis_prefetch_documents(look, numbers, count, error);
-    for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
-        const dp_redis_document *document = dp_redis_known_document(look->own, numbers[i]);
+doppel_status dp_redis_fetch_documents(dp_redis_look *l, const uint64_t *numbers, size_t count, doppel_error *error) {
+    DP_TRY(dp_redis_prefetch_documents(l, numbers, count, error));
+    for (size_t i = 0; i < count; i++) {
+        const dp_redis_document *document = dp_redis_known_document(l, numbers[i]);
         if (document && document->damaged)
-            status = dp_look_nonsense(look, "document", numbers[i], "is not what doppel wrote", error);
+            DP_TRY(dp_look_nonsense(l->look, "document", numbers[i], "is not what doppel wrote", error));
     }
-    return status;
+    return DOPPEL_OK;
 }
 
-doppel_status dp_redis_find_document(dp_look *look, uint64_t number, dp_redis_document **document,
+doppel_status dp_redis_find_document(dp_redis_look *l, uint64_t number, dp_redis_document **document,
                                      doppel_error *error) {
-    dp_redis_look *l = look->own;
     *document = NULL;
-    doppel_status status = dp_redis_fetch_documents(look, &number, 1, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_redis_fetch_documents(l, &number, 1, error));
     *document = dp_redis_known_document(l, number);
     return DOPPEL_OK;
 }
@@ -536,51 +502,46 @@ static bool collect(dp_redis_look *l, const dp_redis_places *places, dp_numbers 
 
 /* ---- names and bands ---- */
 
-typedef struct named {
+typedef struct asked_name {
     char kind;
     doppel_slice name;
-} named;
+} asked_name;
 
 static void add_named(dp_redis_look *l, const void *what) {
-    const named *n = what;
+    const asked_name *n = what;
     dp_redis_add_place(&l->asked, dp_redis_name_place(&l->memory, n->kind, n->name));
 }
 
 /* Notes whether an entry in l->asked leads to a document that is gone before its time: it was removed after the place
  * was read. */
-static void note_missed(dp_look *look) {
-    dp_redis_look *l = look->own;
-    for (size_t i = 0; i < l->asked.count && look->purpose == DP_LOOK_READ; i++) {
+static void note_missed(dp_redis_look *l) {
+    for (size_t i = 0; i < l->asked.count && l->look->purpose == DP_LOOK_READ; i++) {
         const dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
         size_t size = dp_redis_entry_size(&l->memory.plan, dp_redis_class_of(l->asked.place[i]));
         for (size_t at = 0; place && at < place->value.length; at += size) {
             const dp_redis_document *document = dp_redis_known_document(l, number_at(place->value, at));
             uint64_t hours = dp_bytes_load(place->value.data + at + DP_REDIS_NUMBER, 3);
-            if (document && document->fetched && !document->there && hours > look->now / 3600 + 1)
+            if (document && document->fetched && !document->there && hours > l->look->now / 3600 + 1)
                 l->missed = true;
         }
     }
 }
 
 /* The numbers that stand in l->asked, with their documents. */
-static doppel_status give_numbers(dp_look *look, dp_numbers *numbers, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    if (!collect(l, &l->asked, numbers))
+static doppel_status give_numbers(dp_redis_look *l, dp_numbers *numbers, doppel_error *error) {
+    if (!collect(l, &l->asked, numbers) || dp_numbers_arrange(numbers) != DOPPEL_OK)
         return dp_no_memory(error);
-    if (dp_numbers_arrange(numbers) != DOPPEL_OK)
-        return dp_no_memory(error);
-    doppel_status status = dp_redis_fetch_documents(look, numbers->number, numbers->count, error);
-    if (status == DOPPEL_OK)
-        note_missed(look);
-    return status;
+    DP_TRY(dp_redis_fetch_documents(l, numbers->number, numbers->count, error));
+    note_missed(l);
+    return DOPPEL_OK;
 }
 
 static doppel_status find_name(dp_look *look, dp_key key, doppel_slice name, dp_numbers *numbers, doppel_error *error) {
     static const char kinds[] = {[DP_KEY_ID] = 'i', [DP_KEY_URL] = 'u', [DP_KEY_DIGEST] = 'g'};
-    const named asked = {kinds[key], name};
+    const asked_name asked = {kinds[key], name};
     numbers->count = 0;
-    doppel_status status = fetch_asked(look, add_named, &asked, error);
-    return status == DOPPEL_OK ? give_numbers(look, numbers, error) : status;
+    DP_TRY(fetch_asked(look->own, add_named, &asked, error));
+    return give_numbers(look->own, numbers, error);
 }
 
 static void add_query_bands(dp_redis_look *l, const void *what) {
@@ -590,8 +551,8 @@ static void add_query_bands(dp_redis_look *l, const void *what) {
 
 static doppel_status find_bands(dp_look *look, const dp_query *query, dp_numbers *numbers, doppel_error *error) {
     numbers->count = 0;
-    doppel_status status = fetch_asked(look, add_query_bands, query, error);
-    return status == DOPPEL_OK ? give_numbers(look, numbers, error) : status;
+    DP_TRY(fetch_asked(look->own, add_query_bands, query, error));
+    return give_numbers(look->own, numbers, error);
 }
 
 /* ---- fingerprints ---- */
@@ -642,14 +603,14 @@ static bool match_places(dp_redis_look *l, const uint64_t fingerprint[2], int di
 }
 
 /* A walk that compares every document. */
-typedef struct comparing {
+typedef struct near_scan {
     const uint64_t *fingerprint;
     int distance;
     doppel_matches *matches;
-} comparing;
+} near_scan;
 
 static doppel_status compare_trace(uint64_t number, doppel_slice bytes, void *user) {
-    const comparing *c = user;
+    const near_scan *c = user;
     dp_trace trace;
     if (!dp_trace_decode(bytes, &trace) || trace.kind != DP_TRACE_DOCUMENT || !trace.content)
         return DOPPEL_OK;
@@ -673,13 +634,13 @@ static doppel_status find_near(dp_look *look, const uint64_t fingerprint[2], int
     matches->count = 0;
     matches->candidates = 0;
     if (rules->by_similarity || distance > rules->distance) {
-        comparing c = {fingerprint, distance, matches};
+        near_scan c = {fingerprint, distance, matches};
         const dp_each each = {.part = DP_PART_TRACE, .from = 1, .to = UINT64_MAX, .value = compare_trace, .user = &c};
         status = dp_redis_each(look, &each, error);
         if (status == DOPPEL_ERROR_MEMORY)
             return dp_no_memory(error);
     } else {
-        status = fetch_asked(look, add_near_fingerprint, fingerprint, error);
+        status = fetch_asked(l, add_near_fingerprint, fingerprint, error);
         if (status == DOPPEL_OK &&
             (!note_fingerprint(l, fingerprint) || !match_places(l, fingerprint, distance, matches)))
             return dp_no_memory(error);
@@ -690,10 +651,9 @@ static doppel_status find_near(dp_look *look, const uint64_t fingerprint[2], int
     for (size_t i = 0; i < matches->count && status == DOPPEL_OK; i++)
         if (!add_number(&l->wanted, matches->match[i].owner))
             return dp_no_memory(error);
-    if (status == DOPPEL_OK)
-        status = dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error);
+    DP_THEN(status, dp_redis_fetch_documents(l, l->wanted.number, l->wanted.count, error));
     if (status == DOPPEL_OK && !rules->by_similarity && distance <= rules->distance)
-        note_missed(look);
+        note_missed(l);
     return status;
 }
 
@@ -734,42 +694,37 @@ static bool collect_titles(dp_redis_look *l, doppel_slice title, dp_redis_places
 }
 
 /* Fetches the owners of titles ahead; l->asked has the places of the titles then, and l->wanted the owners. */
-static doppel_status prefetch_owners(dp_look *look, const dp_redis_places *titles, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status prefetch_owners(dp_redis_look *l, const dp_redis_places *titles, doppel_error *error) {
     bool changed;
     l->asked.count = 0;
     for (size_t i = 0; i < titles->count; i++)
         dp_redis_add_place(&l->asked, titles->place[i]);
-    doppel_status status = dp_redis_fetch_places(look, &changed, error);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(dp_redis_fetch_places(l, &changed, error));
     l->wanted.count = 0;
     if (!collect(l, &l->asked, &l->wanted) || dp_numbers_arrange(&l->wanted) != DOPPEL_OK)
         return dp_no_memory(error);
-    return dp_redis_prefetch_documents(look, l->wanted.number, l->wanted.count, error);
+    return dp_redis_prefetch_documents(l, l->wanted.number, l->wanted.count, error);
 }
 
-static doppel_status fetch_owners(dp_look *look, const dp_redis_places *titles, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    doppel_status status = prefetch_owners(look, titles, error);
-    return status == DOPPEL_OK ? dp_redis_fetch_documents(look, l->wanted.number, l->wanted.count, error) : status;
+static doppel_status fetch_owners(dp_redis_look *l, const dp_redis_places *titles, doppel_error *error) {
+    DP_TRY(prefetch_owners(l, titles, error));
+    return dp_redis_fetch_documents(l, l->wanted.number, l->wanted.count, error);
 }
 
-static bool is_alive(const dp_look *look, const dp_redis_document *document) {
+static bool is_alive(const dp_redis_look *l, const dp_redis_document *document) {
     return (document->there || document->queued) && !document->removed &&
-           (!document->trace.expires || document->trace.expires > look->now);
+           (!document->trace.expires || document->trace.expires > l->look->now);
 }
 
-static doppel_status fetch_counts(dp_look *look, dp_redis_document *document, doppel_error *error) {
+static doppel_status fetch_counts(dp_redis_look *l, dp_redis_document *document, doppel_error *error) {
     static const char *const fields[4] = {"1", "2", "3", "t"};
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = dp_redis_look_batch(look);
+    dp_redis_batch batch = dp_redis_look_batch(l);
     bool changed = false;
-    dp_redis_command_begin(&batch, "HMGET", 5);
+    dp_redis_command_begin(&batch, "HMGET");
     dp_redis_put_key(&batch, 'c', document->number, DP_REDIS_NUMBER);
     for (int i = 0; i < 4; i++)
         dp_redis_put_text(&batch, fields[i]);
-    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    doppel_status status = dp_redis_look_send(l, &batch, &changed, error);
     const redisReply *reply = status == DOPPEL_OK && !changed ? batch.reply[batch.first] : NULL;
     if (reply && (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4))
         status = dp_redis_fail(l->redis, reply, error);
@@ -782,18 +737,17 @@ static doppel_status fetch_counts(dp_look *look, dp_redis_document *document, do
     return status;
 }
 
-static doppel_status fetch_totals(dp_look *look, doppel_error *error) {
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = dp_redis_look_batch(look);
+static doppel_status fetch_totals(dp_redis_look *l, doppel_error *error) {
+    dp_redis_batch batch = dp_redis_look_batch(l);
     bool changed = false;
-    dp_redis_command_begin(&batch, "HGETALL", 1);
+    dp_redis_command_begin(&batch, "HGETALL");
     dp_redis_put_key(&batch, 'm', 0, 0);
-    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    doppel_status status = dp_redis_look_send(l, &batch, &changed, error);
     if (status == DOPPEL_OK && !changed && batch.reply[batch.first]->type != REDIS_REPLY_ARRAY)
         status = dp_redis_fail(l->redis, batch.reply[batch.first], error);
     l->totals = (dp_redis_totals){0};
     if (status == DOPPEL_OK && !changed)
-        dp_redis_read_totals(batch.reply[batch.first], look->now, &l->totals);
+        dp_redis_read_totals(batch.reply[batch.first], l->look->now, &l->totals);
     l->has_totals = status == DOPPEL_OK;
     dp_redis_batch_free(&batch);
     return status;
@@ -811,7 +765,7 @@ static uint64_t queued_documents(const dp_redis_look *l) {
 
 /* A title whose owners are being looked at. */
 typedef struct titled {
-    dp_look *look;
+    dp_redis_look *l;
     const dp_title_query *query;
     dp_title_hits *hits;
     doppel_error *error;
@@ -830,35 +784,35 @@ static dp_redis_document *titled_at(dp_redis_look *l, doppel_slice value, size_t
 
 /* Whether a title is too frequent: what is alive of its owners in a place, and what came by it. */
 static doppel_status is_frequent(titled *t, doppel_slice value, doppel_slice title, bool *frequent) {
-    dp_redis_look *l = t->look->own;
+    dp_redis_look *l = t->l;
     uint64_t times = 0;
     *frequent = false;
     for (size_t at = 0; at < value.length; at += DP_REDIS_ENTRY) {
         dp_redis_document *owner = titled_at(l, value, at);
-        if (!owner || !is_alive(t->look, owner) || !is_same(owner->trace.title, title))
+        if (!owner || !is_alive(t->l, owner) || !is_same(owner->trace.title, title))
             continue;
-        doppel_status status = owner->counted || !owner->there ? DOPPEL_OK : fetch_counts(t->look, owner, t->error);
-        if (status != DOPPEL_OK)
-            return status;
+        if (!owner->counted && owner->there)
+            DP_TRY(fetch_counts(l, owner, t->error));
         times += 1 + owner->counts.by[DOPPEL_REASON_TITLE - 1] + owner->queued_titles;
     }
     if (!dp_title_is_frequent(times, 0, t->query->share))
         return DOPPEL_OK;
-    doppel_status status = l->has_totals ? DOPPEL_OK : fetch_totals(t->look, t->error);
+    if (!l->has_totals)
+        DP_TRY(fetch_totals(l, t->error));
     uint64_t documents = l->totals.documents + l->totals.counts.by[DOPPEL_REASON_TITLE - 1] + queued_documents(l);
-    *frequent = status == DOPPEL_OK && dp_title_is_frequent(times, documents, t->query->share);
-    return status;
+    *frequent = dp_title_is_frequent(times, documents, t->query->share);
+    return DOPPEL_OK;
 }
 
-static bool owner_counts(const dp_look *look, const dp_redis_document *owner) {
-    return owner->number < look->below && owner->number != look->except[0] && owner->number != look->except[1] &&
-           is_alive(look, owner);
+static bool owner_counts(const dp_redis_look *l, const dp_redis_document *owner) {
+    return owner->number < l->look->below && owner->number != l->look->except[0] &&
+           owner->number != l->look->except[1] && is_alive(l, owner);
 }
 
 /* Adds the owners of one title in a place. DOPPEL_ERROR_INTERRUPTED: it is the own one, and too frequent: nothing like
  * it counts. */
 static doppel_status add_owners_of(titled *t, doppel_slice value, doppel_slice title) {
-    dp_redis_look *l = t->look->own;
+    dp_redis_look *l = t->l;
     double similarity = 1, least = l->memory.plan.rules.title_similarity;
     bool frequent, own = is_same(title, t->query->title);
     t->hits->candidates++;
@@ -866,12 +820,12 @@ static doppel_status add_owners_of(titled *t, doppel_slice value, doppel_slice t
         return dp_no_memory(t->error);
     if (!(similarity >= least))
         return DOPPEL_OK;
-    doppel_status status = is_frequent(t, value, title, &frequent);
-    if (status != DOPPEL_OK || frequent)
-        return status == DOPPEL_OK && own ? DOPPEL_ERROR_INTERRUPTED : status;
+    DP_TRY(is_frequent(t, value, title, &frequent));
+    if (frequent)
+        return own ? DOPPEL_ERROR_INTERRUPTED : DOPPEL_OK;
     for (size_t at = 0; at < value.length; at += DP_REDIS_ENTRY) {
         const dp_redis_document *owner = titled_at(l, value, at);
-        if (!owner || !is_same(owner->trace.title, title) || !owner_counts(t->look, owner))
+        if (!owner || !is_same(owner->trace.title, title) || !owner_counts(t->l, owner))
             continue;
         if (!dp_reserve(&t->hits->hit, &t->hits->room, t->hits->count + 1, sizeof *t->hits->hit))
             return dp_no_memory(t->error);
@@ -892,16 +846,15 @@ static bool had_title(dp_redis_look *l, doppel_slice value, size_t end, doppel_s
 
 /* Adds the owners of each title in a place: it has one, unless others share it by chance. */
 static doppel_status add_owners(titled *t, uint64_t hash) {
-    dp_redis_look *l = t->look->own;
+    dp_redis_look *l = t->l;
     const dp_redis_place *place = dp_redis_find_place(l, hash);
     doppel_slice value = place ? place->value : (doppel_slice){NULL, 0};
-    doppel_status status = DOPPEL_OK;
-    for (size_t at = 0; at < value.length && status == DOPPEL_OK; at += DP_REDIS_ENTRY) {
+    for (size_t at = 0; at < value.length; at += DP_REDIS_ENTRY) {
         const dp_redis_document *owner = titled_at(l, value, at);
         if (owner && !had_title(l, value, at, owner->trace.title))
-            status = add_owners_of(t, value, owner->trace.title);
+            DP_TRY(add_owners_of(t, value, owner->trace.title));
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 static int compare_hits(const void *left, const void *right) {
@@ -913,17 +866,16 @@ static int compare_hits(const void *left, const void *right) {
 
 static doppel_status find_titles(dp_look *look, const dp_title_query *query, dp_title_hits *hits, doppel_error *error) {
     dp_redis_look *l = look->own;
-    titled t = {look, query, hits, error};
+    titled t = {l, query, hits, error};
     dp_redis_places titles = {0};
     hits->count = 0;
     hits->candidates = 0;
     if (!l->memory.plan.rules.titles || !query->title.length)
         return DOPPEL_OK;
-    doppel_status status = fetch_asked(look, add_title, &query->title, error);
+    doppel_status status = fetch_asked(l, add_title, &query->title, error);
     if (status == DOPPEL_OK && !collect_titles(l, query->title, &titles))
         status = dp_no_memory(error);
-    if (status == DOPPEL_OK)
-        status = fetch_owners(look, &titles, error);
+    DP_THEN(status, fetch_owners(l, &titles, error));
     for (size_t i = 0; i < titles.count && status == DOPPEL_OK; i++)
         if (!i || titles.place[i] != titles.place[0])
             status = add_owners(&t, titles.place[i]);
@@ -944,13 +896,13 @@ static doppel_status find_titles(dp_look *look, const dp_title_query *query, dp_
 static void add_query(dp_redis_look *l, const dp_query *q) {
     const dp_rules *rules = &l->memory.plan.rules;
     if (q->id.length)
-        add_named(l, &(named){'i', q->id});
+        add_named(l, &(asked_name){'i', q->id});
     if (q->canonical.length)
-        add_named(l, &(named){'u', q->canonical});
+        add_named(l, &(asked_name){'u', q->canonical});
     if (q->has_digest)
-        add_named(l, &(named){'g', {(const char *)q->digest, sizeof q->digest}});
+        add_named(l, &(asked_name){'g', {(const char *)q->digest, sizeof q->digest}});
     if (q->restore && q->restore->original_id.length)
-        add_named(l, &(named){'i', q->restore->original_id});
+        add_named(l, &(asked_name){'i', q->restore->original_id});
     if (q->content && rules->by_similarity)
         dp_redis_add_bands(&l->memory, q->keys, q->key_count, &l->asked);
     else if (q->content)
@@ -1002,31 +954,28 @@ static bool collect_wanted(dp_redis_look *l, const queries *q, dp_redis_places *
 }
 
 /* The documents, and the originals of copies among them. */
-static doppel_status fetch_wanted(dp_look *look, doppel_error *error) {
-    dp_redis_look *l = look->own;
+static doppel_status fetch_wanted(dp_redis_look *l, doppel_error *error) {
     if (dp_numbers_arrange(&l->wanted) != DOPPEL_OK)
         return dp_no_memory(error);
-    doppel_status status = dp_redis_prefetch_documents(look, l->wanted.number, l->wanted.count, error);
+    DP_TRY(dp_redis_prefetch_documents(l, l->wanted.number, l->wanted.count, error));
     l->wanted.count = 0;
-    for (size_t i = 0; i < l->documents.count && status == DOPPEL_OK; i++)
+    for (size_t i = 0; i < l->document_count; i++)
         if (l->document[i].there && l->document[i].trace.kind != DP_TRACE_DOCUMENT &&
             !add_number(&l->wanted, l->document[i].trace.of))
             return dp_no_memory(error);
-    return status == DOPPEL_OK ? dp_redis_prefetch_documents(look, l->wanted.number, l->wanted.count, error) : status;
+    return dp_redis_prefetch_documents(l, l->wanted.number, l->wanted.count, error);
 }
 
-doppel_status dp_redis_fetch_queries(dp_look *look, doppel_error *error) {
-    dp_redis_look *l = look->own;
+doppel_status dp_redis_fetch_queries(dp_redis_look *l, doppel_error *error) {
     const queries q = {l->query, l->query_count};
     dp_redis_places titles = {0};
-    doppel_status status = fetch_asked(look, add_queries, &q, error);
+    doppel_status status = fetch_asked(l, add_queries, &q, error);
     l->wanted.count = 0;
     if (status == DOPPEL_OK && !collect_wanted(l, &q, &titles))
         status = dp_no_memory(error);
-    if (status == DOPPEL_OK)
-        status = fetch_wanted(look, error);
+    DP_THEN(status, fetch_wanted(l, error));
     if (status == DOPPEL_OK && titles.count)
-        status = prefetch_owners(look, &titles, error);
+        status = prefetch_owners(l, &titles, error);
     free(titles.place);
     return status;
 }
@@ -1044,7 +993,7 @@ static doppel_status fetch(dp_look *look, const dp_query *const *query, size_t c
         l->failed = DOPPEL_OK;
         l->rounds = 0;
     }
-    return dp_redis_fetch_queries(look, error);
+    return dp_redis_fetch_queries(l, error);
 }
 
 /* ---- reading ---- */
@@ -1054,9 +1003,9 @@ static doppel_status alive(dp_look *look, uint64_t number, bool *is, doppel_erro
     *is = false;
     if (!number)
         return DOPPEL_OK;
-    doppel_status status = dp_redis_find_document(look, number, &document, error);
-    *is = status == DOPPEL_OK && document && is_alive(look, document);
-    return status;
+    DP_TRY(dp_redis_find_document(look->own, number, &document, error));
+    *is = document && is_alive(look->own, document);
+    return DOPPEL_OK;
 }
 
 static uint64_t hash(const dp_look *look, doppel_slice name) {
@@ -1064,15 +1013,14 @@ static uint64_t hash(const dp_look *look, doppel_slice name) {
     return dp_name_hash(&(dp_names){0}, name);
 }
 
-static doppel_status fetch_string(dp_look *look, char letter, uint64_t number, doppel_slice *bytes,
+static doppel_status fetch_string(dp_redis_look *l, char letter, uint64_t number, doppel_slice *bytes,
                                   doppel_error *error) {
-    dp_redis_look *l = look->own;
-    dp_redis_batch batch = dp_redis_look_batch(look);
+    dp_redis_batch batch = dp_redis_look_batch(l);
     bool changed = false;
     *bytes = (doppel_slice){NULL, 0};
-    dp_redis_command_begin(&batch, "GET", 1);
+    dp_redis_command_begin(&batch, "GET");
     dp_redis_put_key(&batch, letter, number, DP_REDIS_NUMBER);
-    doppel_status status = dp_redis_look_send(look, &batch, &changed, error);
+    doppel_status status = dp_redis_look_send(l, &batch, &changed, error);
     if (status == DOPPEL_OK && !changed && dp_redis_is_string(batch.reply[batch.first])) {
         *bytes = dp_arena_copy(&l->arena, batch.reply[batch.first]->str, batch.reply[batch.first]->len);
         status = bytes->data ? DOPPEL_OK : dp_no_memory(error);
@@ -1086,11 +1034,11 @@ static doppel_status fetch_string(dp_look *look, char letter, uint64_t number, d
 static doppel_status read_part(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error) {
     dp_redis_document *document = NULL;
     *bytes = (doppel_slice){NULL, 0};
-    doppel_status status = dp_redis_find_document(look, number, &document, error);
-    if (status != DOPPEL_OK || !document || (!document->there && !document->queued))
-        return status;
+    DP_TRY(dp_redis_find_document(look->own, number, &document, error));
+    if (!document || (!document->there && !document->queued))
+        return DOPPEL_OK;
     if (part == DP_PART_TEXT && !document->queued)
-        return fetch_string(look, 't', number, bytes, error);
+        return fetch_string(look->own, 't', number, bytes, error);
     *bytes = document->part[part];
     return DOPPEL_OK;
 }
@@ -1098,26 +1046,26 @@ static doppel_status read_part(dp_look *look, dp_part part, uint64_t number, dop
 static doppel_status counts(dp_look *look, uint64_t number, dp_counts *to, doppel_error *error) {
     dp_redis_document *document = NULL;
     *to = (dp_counts){0};
-    doppel_status status = dp_redis_find_document(look, number, &document, error);
-    if (status == DOPPEL_OK && document && document->there && !document->counted)
-        status = fetch_counts(look, document, error);
-    if (status == DOPPEL_OK && document)
+    DP_TRY(dp_redis_find_document(look->own, number, &document, error));
+    if (document && document->there && !document->counted)
+        DP_TRY(fetch_counts(look->own, document, error));
+    if (document)
         *to = document->counts;
-    return status;
+    return DOPPEL_OK;
 }
 
-doppel_status dp_redis_fetch_links(dp_look *look, uint64_t number, dp_numbers *numbers, size_t *listed,
+doppel_status dp_redis_fetch_links(dp_redis_look *l, uint64_t number, dp_numbers *numbers, size_t *listed,
                                    doppel_error *error) {
     doppel_slice bytes;
     numbers->count = 0;
-    doppel_status status = fetch_string(look, 'a', number, &bytes, error);
-    for (size_t at = 0; status == DOPPEL_OK && at + DP_REDIS_NUMBER <= bytes.length; at += DP_REDIS_NUMBER)
+    DP_TRY(fetch_string(l, 'a', number, &bytes, error));
+    for (size_t at = 0; at + DP_REDIS_NUMBER <= bytes.length; at += DP_REDIS_NUMBER)
         if (!add_number(numbers, number_at(bytes, at)))
             return dp_no_memory(error);
     *listed = bytes.length;
     if (dp_numbers_arrange(numbers) != DOPPEL_OK)
         return dp_no_memory(error);
-    return status == DOPPEL_OK ? dp_redis_fetch_documents(look, numbers->number, numbers->count, error) : status;
+    return dp_redis_fetch_documents(l, numbers->number, numbers->count, error);
 }
 
 static doppel_status links(dp_look *look, uint64_t number, uint64_t *to, size_t room, size_t *found,
@@ -1125,8 +1073,8 @@ static doppel_status links(dp_look *look, uint64_t number, uint64_t *to, size_t 
     dp_redis_look *l = look->own;
     size_t listed;
     *found = 0;
-    doppel_status status = dp_redis_fetch_links(look, number, &l->wanted, &listed, error);
-    for (size_t i = 0; i < l->wanted.count && status == DOPPEL_OK; i++) {
+    DP_TRY(dp_redis_fetch_links(l, number, &l->wanted, &listed, error));
+    for (size_t i = 0; i < l->wanted.count; i++) {
         const dp_redis_document *copy = dp_redis_known_document(l, l->wanted.number[i]);
         if (!copy || !copy->there || copy->trace.kind != DP_TRACE_COPY)
             continue;
@@ -1134,12 +1082,23 @@ static doppel_status links(dp_look *look, uint64_t number, uint64_t *to, size_t 
             to[*found] = copy->number;
         ++*found;
     }
-    return status;
+    return DOPPEL_OK;
 }
 
 static doppel_status title_seen(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error) {
     (void)look, (void)title, (void)times, (void)error; /* dp_redis_queue counts it at the original */
     return DOPPEL_OK;
+}
+
+static doppel_status backup(dp_known *known, const char *path, doppel_error *error) {
+    (void)known, (void)path;
+    return dp_fail(error, DOPPEL_ERROR_USAGE,
+                   "backup copies an index folder: a shared store is backed up by Redis's own persistence (appendonly, "
+                   "SAVE), and `doppel export` copies what is in it");
+}
+
+static void stop_waiting(dp_known *known) {
+    dp_redis_pool_stop(((dp_redis *)known)->pool);
 }
 
 /* What was acknowledged is with the servers, and goes by itself when it expires. */
@@ -1188,7 +1147,7 @@ const dp_known_kind dp_known_redis = {
     .flush = flush,
     .expire = expire,
     .compact = dp_redis_compact,
-    .backup = dp_redis_backup,
+    .backup = backup,
     .get_stats = dp_redis_get_stats,
-    .stop_waiting = dp_redis_stop_waiting,
+    .stop_waiting = stop_waiting,
 };

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-/* doppel_test_count KEY LINK NUMBER AGAIN: adds 1 to the field `all` of a hash, which also has the last number of each
+/* doppel_test_count KEY LINK NUMBER: adds 1 to the field `all` of a hash, which also has the last number of each
  * link. A number that is known is not counted again, whether it is sent again or comes late, from a connection that was
  * given up; one that does not follow the last adds to `disorder`.
  * While there is a key {doppel}refuse, the next is refused, and that key goes. */
@@ -82,79 +82,56 @@ static inline void links_refuse(const char *url, doppel_status expected, const c
 
 /* ---- batches ---- */
 
-enum { COUNT_WORDS = 7 };
-
-typedef struct count_command {
-    const char *words[COUNT_WORDS];
-    size_t lengths[COUNT_WORDS];
-    char name[17], number[24];
-} count_command;
-
 typedef struct count_batch {
-    size_t count;
-    dp_redis_command *commands;
-    count_command *made;
-    redisReply **replies;
+    dp_redis_batch batch;
+    uint64_t first; /* number of the first command */
 } count_batch;
 
-static inline void make_command(dp_redis_link *link, count_command *made, dp_redis_command *command, char *key) {
-    for (size_t i = 0; i < 8; i++)
-        snprintf(made->name + 2 * i, 3, "%02x", dp_redis_link_name(link)[i]);
-    snprintf(made->number, sizeof made->number, "%llu", (unsigned long long)dp_redis_link_next(link));
-    const char *words[COUNT_WORDS] = {"FCALL", "doppel_test_count", "1", key, made->name, made->number, "0"};
-    for (size_t i = 0; i < COUNT_WORDS; i++) {
-        made->words[i] = words[i];
-        made->lengths[i] = strlen(words[i]);
-    }
-    *command = (dp_redis_command){COUNT_WORDS, made->words, made->lengths, COUNT_WORDS - 1};
-}
-
 static inline count_batch make_batch(dp_redis_link *link, size_t count) {
-    static char key[] = "{doppel}m";
-    count_batch batch = {count, calloc(count, sizeof *batch.commands), calloc(count, sizeof *batch.made),
-                         calloc(count, sizeof *batch.replies)};
-    assert_true(batch.commands && batch.made && batch.replies);
-    for (size_t i = 0; i < count; i++)
-        make_command(link, &batch.made[i], &batch.commands[i], key);
-    return batch;
-}
-
-static inline void free_batch(count_batch *batch) {
-    for (size_t i = 0; i < batch->count; i++)
-        freeReplyObject(batch->replies[i]);
-    free(batch->commands);
-    free(batch->made);
-    free(batch->replies);
+    count_batch made = {0};
+    char name[17], number[24];
+    for (size_t i = 0; i < 8; i++)
+        snprintf(name + 2 * i, 3, "%02x", dp_redis_link_name(link)[i]);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t next = dp_redis_link_next(link);
+        made.first = i ? made.first : next;
+        snprintf(number, sizeof number, "%llu", (unsigned long long)next);
+        const char *words[] = {"doppel_test_count", "1", "{doppel}m", name, number};
+        dp_redis_command_begin(&made.batch, "FCALL");
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            dp_redis_put_text(&made.batch, words[k]);
+    }
+    assert_false(made.batch.failed);
+    return made;
 }
 
 /* Calls with `count` commands, and checks that each has its own answer. Gives how many were settled. */
 static inline size_t call_counts(dp_redis_link *link, size_t count, bool safe) {
-    count_batch batch = make_batch(link, count);
+    count_batch made = make_batch(link, count);
     doppel_error error = {0};
     size_t settled = 0;
-    if (dp_redis_call(link, batch.commands, count, safe, batch.replies, &error))
+    if (dp_redis_call(link, &made.batch, safe, &error))
         fail_msg("%s", error.message);
     for (size_t i = 0; i < count; i++) {
-        const redisReply *reply = batch.replies[i];
+        const redisReply *reply = made.batch.reply[i];
         if (reply->type != REDIS_REPLY_ARRAY)
             fail_msg("command %zu of %zu: %s", i, count, reply->str ? reply->str : "no array");
-        assert_int_equal(reply->element[0]->integer, atoll(batch.made[i].number));
+        assert_int_equal(reply->element[0]->integer, made.first + i);
         settled += !strcmp(reply->element[1]->str, "settled");
     }
-    free_batch(&batch);
+    dp_redis_batch_free(&made.batch);
     return settled;
 }
 
 /* Calls and expects an error with these words. */
 static inline void call_fails(dp_redis_link *link, size_t count, doppel_status expected, const char *words) {
-    count_batch batch = make_batch(link, count);
+    count_batch made = make_batch(link, count);
     doppel_error error = {0};
-    doppel_status status = dp_redis_call(link, batch.commands, count, true, batch.replies, &error);
+    doppel_status status = dp_redis_call(link, &made.batch, true, &error);
     if (status != expected || !strstr(error.message, words))
         fail_msg("%d, %s", (int)status, error.message);
-    for (size_t i = 0; i < count; i++)
-        assert_null(batch.replies[i]);
-    free_batch(&batch);
+    assert_null(made.batch.reply);
+    dp_redis_batch_free(&made.batch);
 }
 
 static inline dp_redis_link *take_link(redis_links *links) {

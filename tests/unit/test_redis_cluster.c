@@ -147,11 +147,11 @@ typedef struct counter {
 static void *count_on(void *given) {
     counter *it = given;
     while (!it->stop && !it->status) {
-        count_batch batch = make_batch(it->link, it->batch);
-        it->status = dp_redis_call(it->link, batch.commands, batch.count, true, batch.replies, &it->error);
+        count_batch made = make_batch(it->link, it->batch);
+        it->status = dp_redis_call(it->link, &made.batch, true, &it->error);
         if (!it->status)
-            it->acknowledged += batch.count;
-        free_batch(&batch);
+            it->acknowledged += made.batch.count;
+        dp_redis_batch_free(&made.batch);
     }
     return NULL;
 }

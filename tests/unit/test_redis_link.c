@@ -44,18 +44,17 @@ static void buffers_full_on_both_sides_do_not_stop_it(void **state) {
     dp_redis_link *link = take_link(&links);
     char *bytes = malloc(SIZE);
     memset(bytes, 'x', SIZE);
-    const char *words[2] = {"ECHO", bytes};
-    size_t lengths[2] = {4, SIZE};
-    dp_redis_command commands[COUNT];
-    redisReply *replies[COUNT];
-    for (size_t i = 0; i < COUNT; i++)
-        commands[i] = (dp_redis_command){2, words, lengths, 0};
-    assert_int_equal(dp_redis_call(link, commands, COUNT, false, replies, NULL), DOPPEL_OK);
+    dp_redis_batch batch = {0};
     for (size_t i = 0; i < COUNT; i++) {
-        assert_int_equal(replies[i]->len, SIZE);
-        assert_memory_equal(replies[i]->str, bytes, SIZE);
-        freeReplyObject(replies[i]);
+        dp_redis_command_begin(&batch, "ECHO");
+        dp_redis_put(&batch, bytes, SIZE);
     }
+    assert_int_equal(dp_redis_call(link, &batch, false, NULL), DOPPEL_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(batch.reply[i]->len, SIZE);
+        assert_memory_equal(batch.reply[i]->str, bytes, SIZE);
+    }
+    dp_redis_batch_free(&batch);
     free(bytes);
     dp_redis_give(links.pool, link);
     links_close(&links);
@@ -82,18 +81,20 @@ static void a_command_s_own_error_is_its_reply(void **state) {
     redis_links links;
     links_open(&links, server.url);
     dp_redis_link *link = take_link(&links);
-    const char *words[] = {"LPUSH", "{doppel}list", "1", "GET", "{doppel}list", "STRLEN", "{doppel}none"};
-    size_t lengths[] = {5, 12, 1, 3, 12, 6, 12};
-    dp_redis_command commands[] = {
-        {3, words, lengths, 0}, {2, words + 3, lengths + 3, 0}, {2, words + 5, lengths + 5, 0}};
-    redisReply *replies[3];
-    assert_int_equal(dp_redis_call(link, commands, 3, false, replies, NULL), DOPPEL_OK);
-    assert_int_equal(replies[0]->integer, 1);
-    assert_int_equal(replies[1]->type, REDIS_REPLY_ERROR);
-    assert_int_equal(strncmp(replies[1]->str, "WRONGTYPE", 9), 0);
-    assert_int_equal(replies[2]->type, REDIS_REPLY_INTEGER);
-    for (size_t i = 0; i < 3; i++)
-        freeReplyObject(replies[i]);
+    dp_redis_batch batch = {0};
+    dp_redis_command_begin(&batch, "LPUSH");
+    dp_redis_put_text(&batch, "{doppel}list");
+    dp_redis_put_text(&batch, "1");
+    dp_redis_command_begin(&batch, "GET");
+    dp_redis_put_text(&batch, "{doppel}list");
+    dp_redis_command_begin(&batch, "STRLEN");
+    dp_redis_put_text(&batch, "{doppel}none");
+    assert_int_equal(dp_redis_call(link, &batch, false, NULL), DOPPEL_OK);
+    assert_int_equal(batch.reply[0]->integer, 1);
+    assert_int_equal(batch.reply[1]->type, REDIS_REPLY_ERROR);
+    assert_int_equal(strncmp(batch.reply[1]->str, "WRONGTYPE", 9), 0);
+    assert_int_equal(batch.reply[2]->type, REDIS_REPLY_INTEGER);
+    dp_redis_batch_free(&batch);
     dp_redis_give(links.pool, link);
     links_close(&links);
 }

@@ -20,13 +20,13 @@ static doppel_status count_some(uint64_t *result) {
         status = error.code;
     if (link) {
         int kinds = pause_faults();
-        count_batch batch = make_batch(link, COUNT);
+        count_batch made = make_batch(link, COUNT);
         resume_faults(kinds);
-        status = dp_redis_call(link, batch.commands, COUNT, true, batch.replies, &error);
+        status = dp_redis_call(link, &made.batch, true, &error);
         kinds = pause_faults();
         for (size_t i = 0; !status && i < COUNT; i++)
-            *result = mixed(*result, (uint64_t)batch.replies[i]->element[0]->integer);
-        free_batch(&batch);
+            *result = mixed(*result, (uint64_t)made.batch.reply[i]->element[0]->integer);
+        dp_redis_batch_free(&made.batch);
         resume_faults(kinds);
         dp_redis_give(pool, link);
     }

@@ -17,7 +17,7 @@ static int start(void **state) {
 /* A batch on a thread of its own, while the test does something to the server. */
 typedef struct aside {
     dp_redis_link *link;
-    count_batch batch;
+    count_batch made;
     doppel_error error;
     doppel_status status;
     pthread_t thread;
@@ -25,7 +25,7 @@ typedef struct aside {
 
 static void *call_aside(void *given) {
     aside *it = given;
-    it->status = dp_redis_call(it->link, it->batch.commands, it->batch.count, true, it->batch.replies, &it->error);
+    it->status = dp_redis_call(it->link, &it->made.batch, true, &it->error);
     return NULL;
 }
 
@@ -40,7 +40,7 @@ static void functions_that_vanish_under_load(void **state) {
         them[i] = (aside){.link = take_link(&links)};
     for (size_t round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < THREADS; i++) {
-            them[i].batch = make_batch(them[i].link, BATCH);
+            them[i].made = make_batch(them[i].link, BATCH);
             assert_int_equal(pthread_create(&them[i].thread, NULL, call_aside, &them[i]), 0);
         }
         redis_do(&server, "FUNCTION FLUSH");
@@ -48,8 +48,8 @@ static void functions_that_vanish_under_load(void **state) {
             pthread_join(them[i].thread, NULL);
             assert_int_equal(them[i].status, DOPPEL_OK);
             for (size_t n = 0; n < BATCH; n++)
-                assert_int_equal(them[i].batch.replies[n]->type, REDIS_REPLY_ARRAY);
-            free_batch(&them[i].batch);
+                assert_int_equal(them[i].made.batch.reply[n]->type, REDIS_REPLY_ARRAY);
+            dp_redis_batch_free(&them[i].made.batch);
         }
     }
     assert_int_equal(counted(), THREADS * BATCH * ROUNDS);
@@ -65,7 +65,7 @@ static void a_server_that_restarts_is_waited_for(void **state) {
     aside it = {.link = take_link(&links)};
     call_counts(it.link, 10, false);
     redis_end(&server, SIGKILL);
-    it.batch = make_batch(it.link, 10);
+    it.made = make_batch(it.link, 10);
     assert_int_equal(pthread_create(&it.thread, NULL, call_aside, &it), 0);
     pause_for(0.2);
     redis_again(&server);
@@ -74,7 +74,7 @@ static void a_server_that_restarts_is_waited_for(void **state) {
     /* It came back empty, and without the functions. */
     assert_int_equal(counted(), 10);
     assert_int_equal(dp_redis_get_counters(links.pool)->reconnects, 1);
-    free_batch(&it.batch);
+    dp_redis_batch_free(&it.made.batch);
     dp_redis_give(links.pool, it.link);
     links_close(&links);
 }
@@ -93,13 +93,13 @@ static void a_server_that_reads_its_data_is_waited_for(void **state) {
     redis_do(&server, "CONFIG SET rdbcompression no");
     redis_do(&server, "SAVE");
     redis_end(&server, SIGKILL);
-    it.batch = make_batch(it.link, 10);
+    it.made = make_batch(it.link, 10);
     assert_int_equal(pthread_create(&it.thread, NULL, call_aside, &it), 0);
     redis_again(&server);
     pthread_join(it.thread, NULL);
     assert_int_equal(it.status, DOPPEL_OK);
     assert_int_equal(counted(), 20);
-    free_batch(&it.batch);
+    dp_redis_batch_free(&it.made.batch);
     dp_redis_give(links.pool, it.link);
     links_close(&links);
 }
