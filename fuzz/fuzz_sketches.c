@@ -18,19 +18,18 @@ static dp_buffer header_bytes(void) {
     dp_buffer bytes = {0};
     doppel_batch *batch;
     CHECK(!doppel_batch_create(&options, &batch, NULL));
-    CHECK(dp_buffer_add(&bytes, batch->journal.pending.data, batch->journal.pending.size));
+    CHECK(dp_buffer_add(&bytes, batch->journal.file.pending.data, batch->journal.file.pending.size));
     doppel_batch_free(batch);
     return bytes;
 }
 
 static void add_entry(dp_buffer *file, uint8_t kind, const char *body, size_t length) {
-    size_t head = kind == DP_ENTRY_DOCUMENT ? sizeof(dp_sketched)
-                  : kind == DP_ENTRY_FILE   ? sizeof(dp_seen_file)
+    size_t head = kind == DP_ENTRY_DOCUMENT ? sizeof(dp_document_head)
+                  : kind == DP_ENTRY_FILE   ? sizeof(dp_file_state)
                                             : length;
     head = head < length ? head : length;
-    dp_entry entry = {.size = sizeof entry + length, .kind = kind};
-    entry.check = dp_entry_check((dp_entry_kind)kind, body, head, body + head, length - head);
-    CHECK(dp_buffer_add(file, &entry, sizeof entry) && dp_buffer_add(file, body, length));
+    const doppel_slice rest = {body + head, length - head};
+    CHECK(dp_entry_pack(file, (dp_entry_kind)kind, (doppel_slice){body, head}, &rest, 1));
 }
 
 static void add_entries(dp_buffer *file, const uint8_t *data, size_t size) {

@@ -1,105 +1,18 @@
-/* batch.c - a batch as a whole: create, free, what was decided, figures. read.c comes next. */
+/* batch.c - the batch line, as its calls:
+ *
+ *     doppel_batch_read      documents -> text -> sketches, on threads; kept in columns and in the journal
+ *     doppel_batch_decide    -> candidates -> verified -> groups: which one stays?
+ *     doppel_batch_find_pairs  -> candidates -> verified -> every pair
+ *     doppel_batch_write     -> documents (write.c)
+ */
 #include "batch/batch.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define USUAL_SIMILARITY 0.8
-#define USUAL_DISTANCE 3
-#define USUAL_MIN_WORDS 5
-
-/* ---- options ---- */
-
-static doppel_status check_numbers(doppel_batch *batch, doppel_error *error) {
-    doppel_batch_options *o = &batch->options;
-    o->similarity = o->similarity == 0 ? USUAL_SIMILARITY : o->similarity;
-    o->min_words = o->min_words ? o->min_words : USUAL_MIN_WORDS;
-    batch->distance = o->distance = o->distance_zero ? 0 : o->distance ? o->distance : USUAL_DISTANCE;
-    batch->by = o->by = o->by ? o->by : DOPPEL_BY_CONTENT;
-    if (!(o->similarity > 0 && o->similarity <= 1))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "similarity %g: above 0 and up to 1 is possible", o->similarity);
-    if (o->method == DOPPEL_METHOD_SIMHASH && batch->distance > batch->bits)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", batch->distance,
-                       batch->bits, batch->bits);
-    if (!(o->boilerplate >= 0 && o->boilerplate < 1))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate %g: a share from 0 to below 1 is possible",
-                       o->boilerplate);
-    if (o->boilerplate > 0 && !batch->has_sets)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate needs method auto or minhash");
-    return DOPPEL_OK;
-}
-
-static doppel_status check_bands(doppel_batch *batch, doppel_error *error) {
-    const doppel_batch_options *o = &batch->options;
-    bool given = o->method == DOPPEL_METHOD_MINHASH || o->resume;
-    int bands = given ? o->bands : 0, rows = given ? o->rows : 0;
-    if (!batch->has_sets)
-        return DOPPEL_OK;
-    if (!dp_bands_plan(o->similarity, &bands, &rows))
-        return dp_fail(error, DOPPEL_ERROR_USAGE,
-                       "%d bands of %d rows: up to %d bands and %d slots in all are possible", o->bands, o->rows,
-                       DP_MOST_BANDS, DP_MOST_SLOTS);
-    batch->stats.bands = bands;
-    batch->stats.rows = rows;
-    batch->stats.recall = dp_bands_recall(o->similarity, bands, rows);
-    return DOPPEL_OK;
-}
-
-static doppel_status check_scope(doppel_batch *batch, doppel_error *error) {
-    const doppel_batch_options *o = &batch->options;
-    const char *name = o->within ? o->within : o->across;
-    if (o->within && o->across)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "within and across cannot be asked for together");
-    if (o->across && o->link_any)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "across and chains (link any) cannot be asked for together");
-    if (!name)
-        return DOPPEL_OK;
-    batch->scope_kind = !strcmp(name, "host")     ? DP_SCOPE_HOST
-                        : !strcmp(name, "domain") ? DP_SCOPE_DOMAIN
-                                                  : DP_SCOPE_FIELD;
-    if (batch->scope_kind == DP_SCOPE_FIELD &&
-        (batch->scope_field = dp_fields_add(&batch->fields, name, strlen(name))) == DP_MOST_FIELDS)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "%s: the field's name is empty or too long", name);
-    return DOPPEL_OK;
-}
-
-static doppel_status set_options(doppel_batch *batch, const doppel_batch_options *given, doppel_error *error) {
-    doppel_batch_options *o = &batch->options;
-    doppel_status status = DOPPEL_OK;
-    if (given)
-        dp_copy_options(o, given, sizeof *o);
-    if (o->input)
-        dp_copy_options(&batch->input, o->input, sizeof batch->input);
-    batch->input.size = sizeof batch->input;
-    batch->threads = dp_thread_count(batch->input.threads);
-    batch->bits = o->recipe ? doppel_recipe_bits(o->recipe) : 64;
-    batch->crowd = DP_CROWD;
-    batch->has_sets = o->method == DOPPEL_METHOD_AUTO || o->method == DOPPEL_METHOD_MINHASH;
-    if ((status = check_numbers(batch, error)) != DOPPEL_OK || (status = check_bands(batch, error)) != DOPPEL_OK ||
-        (status = check_scope(batch, error)) != DOPPEL_OK)
-        return status;
-    status = o->keep ? dp_keep_parse(o->keep, &batch->keep, &batch->fields, error) : DOPPEL_OK;
-    batch->input.extra_keys = batch->fields.key;
-    batch->input.extra_count = batch->fields.count;
-    batch->known_input = batch->input;
-    if (o->known_input)
-        dp_copy_options(&batch->known_input, o->known_input, sizeof batch->known_input);
-    batch->known_input.size = sizeof batch->known_input;
-    batch->known_input.extra_keys = batch->fields.key;
-    batch->known_input.extra_count = batch->fields.count;
-    o->input = &batch->input;
-    o->known_input = &batch->known_input;
-    return status;
-}
-
-dp_rules dp_batch_rules(const doppel_batch *batch) {
-    return (dp_rules){.by_similarity = batch->has_sets,
-                      .similarity = batch->options.similarity,
-                      .distance = batch->distance,
-                      .bits = batch->bits,
-                      .titles = batch->by & DOPPEL_BY_TITLE,
-                      .title_similarity = DP_TITLE_SIMILARITY};
-}
+/* With `boilerplate`, groups that features are counted by are at least so similar: at a low threshold the frame alone
+ * would make one group of all, and count once. */
+#define FRAMED 0.8
 
 /* ---- create and free ---- */
 
@@ -108,11 +21,9 @@ doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_ba
     *made = NULL;
     if (!batch)
         return dp_no_memory(error);
-    doppel_status status = set_options(batch, options, error);
-    if (status == DOPPEL_OK)
-        status = dp_spill_open(&batch->keys, NULL, NULL, batch->options.tmp, error);
-    if (status == DOPPEL_OK)
-        status = dp_journal_open(batch, error);
+    doppel_status status = dp_settings_init(&batch->settings, options, error);
+    DP_THEN(status, dp_append_file_open(&batch->rows.keys, NULL, NULL, batch->settings.options.tmp, error));
+    DP_THEN(status, dp_journal_open(batch, error));
     if (status == DOPPEL_OK)
         *made = batch;
     else
@@ -120,163 +31,217 @@ doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_ba
     return status;
 }
 
-/* Whether everything was read; goes behind it. */
-static doppel_status check_complete(doppel_batch *batch, doppel_error *error) {
-    for (; batch->reading_at < batch->reading_count; batch->reading_at++)
-        if (!batch->readings[batch->reading_at].complete)
-            break;
-    if (batch->reading_at && batch->reading_at == batch->reading_count)
-        return DOPPEL_OK;
-    return dp_fail_at(error, DOPPEL_ERROR_STORE, batch->options.work, 0,
-                      "the run was not finished: go on with it first (--resume)");
+static void free_strings(char **strings, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        free(strings[i]);
+    free(strings);
 }
 
-doppel_status doppel_batch_open(const char *work, const doppel_input_options *input, doppel_batch **opened,
-                                doppel_error *error) {
-    dp_buffer text = {0};
-    doppel_input_options reading = {.size = sizeof reading}, known = {.size = sizeof known};
-    doppel_batch_options options = {.size = sizeof options, .work = work, .resume = true, .input = &reading};
-    doppel_recipe *recipe = NULL;
-    const char *recipe_text;
-    *opened = NULL;
-    if (input)
-        dp_copy_options(&reading, input, sizeof reading);
-    reading.size = sizeof reading;
-    doppel_status status = dp_journal_options(work, &text, error);
-    if (status == DOPPEL_OK) {
-        known = reading;
-        if (dp_options_parse(text.data, &options, &recipe_text, &reading, &known))
-            options.known_input = &known;
-        status = doppel_recipe_parse(recipe_text, NULL, &recipe, error);
+static void free_readings(dp_readings *readings) {
+    for (size_t i = 0; i < readings->count; i++) {
+        dp_reading *reading = &readings->reading[i];
+        free_strings(reading->paths, reading->count);
+        free_strings(reading->seen, reading->seen_count);
+        dp_hashmap_free(&reading->by_name);
     }
-    options.recipe = recipe;
-    if (status == DOPPEL_OK)
-        status = doppel_batch_create(&options, opened, error);
-    if (status != DOPPEL_OK) {
-        doppel_recipe_free(recipe);
-        dp_buffer_free(&text);
-        return status;
-    }
-    (*opened)->own_recipe = recipe;
-    (*opened)->own_text = text;
-    if ((status = check_complete(*opened, error)) != DOPPEL_OK) {
-        doppel_batch_free(*opened);
-        *opened = NULL;
-    }
-    return status;
+    free(readings->reading);
 }
 
-static void free_readings(doppel_batch *batch) {
-    for (size_t i = 0; i < batch->reading_count; i++) {
-        for (size_t j = 0; j < batch->readings[i].count; j++)
-            free(batch->readings[i].paths[j]);
-        free(batch->readings[i].paths);
-        for (size_t j = 0; j < batch->readings[i].seen_count; j++)
-            free(batch->readings[i].seen[j]);
-        free(batch->readings[i].seen);
-        free(batch->readings[i].by_name);
-    }
-    free(batch->readings);
+static void free_documents(dp_documents *d) {
+    free(d->doc);
+    free(d->scope);
+    free(d->url);
+    free(d->ranks);
+    free(d->title);
+    free(d->id_hash);
+    dp_hashmap_free(&d->firsts);
 }
 
 void doppel_batch_free(doppel_batch *batch) {
     if (!batch)
         return;
-    free_readings(batch);
-    dp_against_close(batch->against);
-    dp_finds_free(&batch->finds);
-    dp_spill_close(&batch->journal);
-    dp_spill_close(&batch->keys);
-    free(batch->docs);
-    free(batch->scope);
-    free(batch->url);
-    free(batch->ranks);
-    free(batch->title);
-    free(batch->firsts);
-    free(batch->id_hash);
-    free(batch->rows);
-    free(batch->block);
-    doppel_df_close(batch->frequent);
-    free(batch->left);
-    free(batch->original);
-    free(batch->similarity);
-    free(batch->reason);
+    free_readings(&batch->readings);
+    dp_against_close(batch);
+    dp_append_file_close(&batch->journal.file);
+    dp_buffer_free(&batch->journal.entry);
+    free_documents(&batch->documents);
+    free(batch->rows.document);
+    free(batch->rows.block);
+    dp_append_file_close(&batch->rows.keys);
+    doppel_df_close(batch->boilerplate.frequent);
+    free(batch->boilerplate.left);
+    free(batch->decisions.original);
+    free(batch->decisions.similarity);
+    free(batch->decisions.reason);
     doppel_recipe_free(batch->own_recipe);
     dp_buffer_free(&batch->own_text);
     free(batch);
 }
 
+/* ---- the batch line ---- */
+
+doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
+                                doppel_input_counts *counts, doppel_error *error) {
+    dp_readings *readings = &batch->readings;
+    doppel_error own = {0};
+    double begun = dp_seconds();
+    size_t number = readings->at;
+    if (batch->ended)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be read once pairs were asked for");
+    if (known && number && !readings->reading[number - 1].known)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "known documents have to be read before all others");
+    readings->error = &own;
+    doppel_status status = dp_readings_read(batch, paths, path_count, known, error);
+    if (own.code != DOPPEL_OK && status != DOPPEL_OK && error)
+        *error = own;
+    /* After a reading that the journal has stand the documents of the next one. */
+    if (known && readings->at == readings->count)
+        batch->documents.known = batch->documents.count;
+    if (counts)
+        *counts = number < readings->at ? readings->reading[number].counts : (doppel_input_counts){0};
+    /* What was read is kept, whatever happens next. */
+    doppel_status kept = DOPPEL_OK;
+    if (batch->settings.options.work)
+        kept = dp_append_file_flush(&batch->journal.file, status == DOPPEL_OK ? error : NULL);
+    batch->stats.seconds_read += dp_seconds() - begun;
+    return status == DOPPEL_OK ? kept : status;
+}
+
+/* Counts documents whose id an earlier one has, known ones aside. Ids are told by 64 bits of their hash. */
+static bool count_same_ids(const dp_documents *d, uint64_t *same) {
+    size_t count = d->id_hash ? d->count - d->known : 0;
+    uint64_t *scratch = malloc((count + 1) * sizeof *scratch);
+    if (scratch && count) {
+        dp_sort64(d->id_hash + d->known, count, scratch);
+        *same = count - dp_unique64(d->id_hash + d->known, count);
+    }
+    free(scratch);
+    return scratch;
+}
+
+/* All documents have been read. */
+static doppel_status end_reading(doppel_batch *batch, doppel_error *error) {
+    dp_documents *d = &batch->documents;
+    if (batch->ended)
+        return DOPPEL_OK;
+    dp_hashmap_free(&d->firsts);
+    DP_TRY(dp_append_file_flush(&batch->journal.file, error));
+    DP_TRY(dp_key_rows_flush(&batch->rows, batch->settings.bands, error));
+    if (!count_same_ids(d, &batch->stats.same_ids))
+        return dp_no_memory(error);
+    free(d->id_hash);
+    d->id_hash = NULL;
+    batch->ended = true;
+    return DOPPEL_OK;
+}
+
+static doppel_status decide(doppel_batch *batch, doppel_error *error) {
+    dp_candidates candidates = {0};
+    double begun = dp_seconds();
+    batch->decisions.made = false;
+    doppel_status status = end_reading(batch, error);
+    DP_THEN(status, dp_candidates_find(batch, &candidates, error));
+    DP_THEN(status, dp_group(batch, &candidates, error));
+    dp_candidates_free(&candidates);
+    batch->stats.seconds_decide = dp_seconds() - begun - batch->stats.seconds_candidates;
+    return status;
+}
+
+/* With `boilerplate`, once: groups as they are when nothing is left out, then what the groups share is left out. */
+static doppel_status leave_out_boilerplate(doppel_batch *batch, doppel_error *error) {
+    doppel_batch_options *o = &batch->settings.options;
+    double asked = o->similarity;
+    if (o->boilerplate <= 0 || batch->boilerplate.frequent)
+        return DOPPEL_OK;
+    o->similarity = asked > FRAMED ? asked : FRAMED;
+    doppel_status status = decide(batch, error);
+    o->similarity = asked;
+    batch->decisions.made = false;
+    DP_THEN(status, dp_boilerplate_find(batch, error));
+    return status;
+}
+
+doppel_status doppel_batch_decide(doppel_batch *batch, doppel_error *error) {
+    DP_TRY(leave_out_boilerplate(batch, error));
+    return decide(batch, error);
+}
+
+doppel_status doppel_batch_find_pairs(doppel_batch *batch, bool collapse,
+                                      doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user),
+                                      void *user, doppel_error *error) {
+    dp_candidates candidates = {0};
+    const dp_pairs_wanted wanted = {collapse, pairs, user};
+    if (batch->against || batch->matches.count)
+        return dp_fail(error, DOPPEL_ERROR_USAGE,
+                       "an index tells originals, not all pairs: decide (doppel dedup) goes with one");
+    DP_TRY(leave_out_boilerplate(batch, error));
+    double begun = dp_seconds();
+    doppel_status status = end_reading(batch, error);
+    DP_THEN(status, dp_candidates_find(batch, &candidates, error));
+    DP_THEN(status, dp_pairs(batch, &candidates, &wanted, error));
+    dp_candidates_free(&candidates);
+    batch->stats.seconds_decide = dp_seconds() - begun - batch->stats.seconds_candidates;
+    return status;
+}
+
 /* ---- what is known ---- */
 
 const doppel_batch_options *doppel_batch_get_options(const doppel_batch *batch) {
-    return &batch->options;
+    return &batch->settings.options;
 }
 
 uint64_t doppel_batch_count(const doppel_batch *batch) {
-    return batch->count;
+    return batch->documents.count;
 }
 
 size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffer, size_t room) {
-    bool own = position < batch->count;
-    const dp_found_original *original = own ? NULL : &batch->finds.original[position - batch->count];
-    size_t whole = own ? batch->docs[position].id_length : original->id_length;
-    uint64_t at = own ? batch->docs[position].id_at : original->id_at;
-    return dp_spill_read(&batch->journal, at, buffer, whole < room ? whole : room, NULL) == DOPPEL_OK ? whole : 0;
+    const dp_documents *d = &batch->documents;
+    bool own = position < d->count;
+    const dp_matched_original *original = own ? NULL : &batch->matches.original[position - d->count];
+    size_t whole = own ? d->doc[position].id_length : original->id_length;
+    uint64_t at = own ? d->doc[position].id_at : original->id_at;
+    doppel_status status = dp_append_file_read(&batch->journal.file, at, buffer, whole < room ? whole : room, NULL);
+    return status == DOPPEL_OK ? whole : 0;
 }
 
 /* A document that an index has. */
-static void get_found(const doppel_batch *batch, const dp_found *found, doppel_near *near) {
-    near->a = batch->count + found->original;
-    near->reason = dp_found_reason(found->kind);
-    near->similarity = found->similarity < 0 ? NAN : (double)found->similarity;
-    near->distance = found->distance;
-    near->verified = found->verified;
+static void get_match(const doppel_batch *batch, const dp_index_match *match, doppel_near *near) {
+    near->a = batch->documents.count + match->original;
+    near->reason = dp_match_reason(match->kind);
+    near->similarity = match->similarity < 0 ? NAN : (double)match->similarity;
+    near->distance = match->distance;
+    near->verified = match->verified;
 }
 
 void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near *near) {
-    uint32_t d = (uint32_t)position, original = batch->decided ? batch->original[d] : d;
-    const dp_found *found = batch->decided ? dp_finds_get(&batch->finds, d) : NULL;
+    const dp_decisions *decisions = &batch->decisions;
+    const dp_doc *doc = batch->documents.doc;
+    uint32_t d = (uint32_t)position, original = decisions->made ? decisions->original[d] : d;
+    const dp_index_match *match = decisions->made ? dp_matches_get(&batch->matches, d) : NULL;
     *near = (doppel_near){.a = original, .b = d, .similarity = NAN, .verified = true};
-    if (found)
-        get_found(batch, found, near);
+    if (match)
+        get_match(batch, match, near);
     if (original == d)
         return;
-    near->reason = (doppel_reason)batch->reason[d];
-    near->similarity = batch->similarity[d] < 0 ? NAN : (double)batch->similarity[d];
+    near->reason = (doppel_reason)decisions->reason[d];
+    near->similarity = decisions->similarity[d] < 0 ? NAN : (double)decisions->similarity[d];
     near->distance = -1;
-    if (dp_doc_has_words(&batch->docs[d]) && dp_doc_has_words(&batch->docs[original]))
-        near->distance = dp_batch_distance(batch, original, d);
+    if (dp_doc_has_words(&doc[d]) && dp_doc_has_words(&doc[original]))
+        near->distance = dp_documents_distance(&batch->documents, original, d);
 }
 
 void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats) {
+    const dp_batch_settings *s = &batch->settings;
     *stats = batch->stats;
-    stats->documents = batch->count;
-    stats->known = batch->known;
-    stats->in_index = batch->finds.count;
-    if (batch->decided) {
-        stats->kept -= batch->finds.count;
-        stats->groups += batch->finds.original_count;
+    stats->documents = batch->documents.count;
+    stats->known = batch->documents.known;
+    stats->in_index = batch->matches.count;
+    stats->bands = s->bands;
+    stats->rows = s->rows;
+    stats->recall = s->has_sets ? dp_bands_recall(s->options.similarity, s->bands, s->rows) : 0;
+    if (batch->decisions.made) {
+        stats->kept -= batch->matches.count;
+        stats->groups += batch->matches.original_count;
     }
-    stats->spilled_bytes += batch->journal.file.size + batch->keys.file.size;
-}
-
-/* ---- candidates ---- */
-
-doppel_status dp_batch_candidates(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error) {
-    double begun = dp_seconds();
-    doppel_status status = dp_batch_end_reading(batch, error);
-    if (status != DOPPEL_OK)
-        return status;
-    if (batch->options.method == DOPPEL_METHOD_SIMHASH) {
-        status = dp_near_buckets(batch, buckets, looks, error);
-    } else {
-        if (batch->has_sets)
-            status = dp_bands_buckets(batch, buckets, error);
-        free(buckets->seen);
-        buckets->seen = NULL;
-        if (status == DOPPEL_OK && !dp_looks_make(looks, buckets, batch->count))
-            status = dp_no_memory(error);
-    }
-    batch->stats.seconds_candidates = dp_seconds() - begun;
-    return status;
+    stats->spilled_bytes += batch->journal.file.scratch.size + batch->rows.keys.scratch.size;
 }

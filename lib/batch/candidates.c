@@ -1,23 +1,63 @@
-/* candidates.c - who may be near whom: documents that may be near stand together in a bucket, and look at buckets.
+/* candidates.c - who may be near whom: by content (buckets), by URL and by title (classes).
  *
- * By bands of signatures (lib/sketch/minhash.c), documents with the same key in some band stand in one bucket; by
- * fingerprints, those with one fingerprint do, and look at the buckets of fingerprints within the distance as well. */
+ * By bands of signatures (lib/sketch/minhash.c), documents with the same key in some band stand in one bucket. Near
+ * copies share most of their bands, and so the same documents come together again and again: a bucket that holds just
+ * what another one holds is not kept, told by a 64-bit hash of its numbers. Each band is sorted by key on its own, one
+ * band a thread: 20 bytes a row and thread.
+ *
+ * By fingerprints, documents with one fingerprint stand in one bucket; they look at it, and at those of fingerprints
+ * within the distance. */
 #include "batch/batch.h"
+#include "title/title.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ---- documents that may be near, in buckets, and who looks at which.
- *
- * Near copies share most of their bands, and so the same documents come together again and again: a bucket that holds
- * just what another one holds is not kept. It is told by a hash of 64 bits of its numbers. */
-
-void dp_buckets_free(dp_buckets *buckets) {
-    free(buckets->member);
-    free(buckets->start);
-    free(buckets->seen);
-    *buckets = (dp_buckets){0};
+void dp_candidates_free(dp_candidates *c) {
+    free(c->member);
+    free(c->start);
+    free(c->looked_start);
+    free(c->looked);
+    free(c->looked_of);
+    free(c->url_class);
+    free(c->titles.of);
+    free(c->titles.first);
+    free(c->titles.start);
+    free(c->titles.near);
+    free(c->titles.similarity);
+    *c = (dp_candidates){0};
 }
+
+/* ---- rows: keys in blocks ---- */
+
+/* The last block may have fewer rows: then its bands move together. */
+static doppel_status write_block(dp_key_rows *rows, size_t count, size_t bands, doppel_error *error) {
+    for (size_t b = 1; b < bands && count < DP_ROW_BLOCK; b++)
+        memmove(rows->block + b * count, rows->block + b * DP_ROW_BLOCK, count * sizeof *rows->block);
+    return dp_append_file_add(&rows->keys, rows->block, bands * count * sizeof *rows->block, error);
+}
+
+doppel_status dp_key_rows_add(dp_key_rows *rows, uint32_t document, const uint32_t *keys, int band_count,
+                              doppel_error *error) {
+    size_t bands = (size_t)band_count, at = rows->count % DP_ROW_BLOCK;
+    if (bands && !rows->block && !(rows->block = malloc(bands * DP_ROW_BLOCK * sizeof *rows->block)))
+        return dp_no_memory(error);
+    if (!dp_reserve(&rows->document, &rows->room, rows->count + 1, sizeof *rows->document))
+        return dp_no_memory(error);
+    for (size_t b = 0; b < bands; b++)
+        rows->block[b * DP_ROW_BLOCK + at] = keys[b];
+    rows->document[rows->count++] = document;
+    return at == DP_ROW_BLOCK - 1 ? write_block(rows, DP_ROW_BLOCK, bands, error) : DOPPEL_OK;
+}
+
+doppel_status dp_key_rows_flush(dp_key_rows *rows, int bands, doppel_error *error) {
+    if (rows->count % DP_ROW_BLOCK)
+        DP_TRY(write_block(rows, rows->count % DP_ROW_BLOCK, (size_t)bands, error));
+    return dp_append_file_flush(&rows->keys, error);
+}
+
+/* ---- buckets ---- */
 
 static uint64_t hash_members(const uint32_t *members, size_t count) {
     uint64_t hash = count * 0x9E3779B97F4A7C15u;
@@ -25,153 +65,87 @@ static uint64_t hash_members(const uint32_t *members, size_t count) {
         hash = (hash ^ members[i]) * 0xBF58476D1CE4E5B9u;
         hash ^= hash >> 29;
     }
-    return hash ? hash : 1;
+    return hash;
 }
 
-static void put_hash(uint64_t *table, size_t room, uint64_t hash) {
-    size_t at = (hash * 0x94D049BB133111EBu) >> 20 & (room - 1);
-    while (table[at])
-        at = (at + 1) & (room - 1);
-    table[at] = hash;
-}
-
-static bool grow_seen(dp_buckets *buckets) {
-    size_t room = buckets->seen_room ? 2 * buckets->seen_room : 1024;
-    uint64_t *table = calloc(room, sizeof *table);
-    if (!table)
+/* Adds a bucket of ascending documents, unless there is one of the same. False: no memory. */
+static bool add_bucket(dp_candidates *c, dp_hashmap *seen, const uint32_t *members, size_t count) {
+    uint64_t *known = dp_hashmap_add(seen, hash_members(members, count));
+    if (!known || *known)
+        return known;
+    *known = 1;
+    if (!dp_reserve(&c->member, &c->member_room, c->member_count + count, sizeof *c->member) ||
+        !dp_reserve(&c->start, &c->start_room, c->count + 2, sizeof *c->start))
         return false;
-    for (size_t i = 0; i < buckets->seen_room; i++)
-        if (buckets->seen[i])
-            put_hash(table, room, buckets->seen[i]);
-    free(buckets->seen);
-    buckets->seen = table;
-    buckets->seen_room = room;
+    c->start[c->count++] = c->member_count;
+    memcpy(c->member + c->member_count, members, count * sizeof *members);
+    c->member_count += count;
+    c->start[c->count] = c->member_count;
     return true;
 }
 
-static bool was_seen(const dp_buckets *buckets, uint64_t hash) {
-    size_t at = (hash * 0x94D049BB133111EBu) >> 20 & (buckets->seen_room - 1);
-    for (; buckets->seen[at]; at = (at + 1) & (buckets->seen_room - 1))
-        if (buckets->seen[at] == hash)
-            return true;
-    return false;
-}
-
-bool dp_buckets_add(dp_buckets *buckets, const uint32_t *members, size_t count) {
-    uint64_t hash = hash_members(members, count);
-    if (2 * buckets->seen_count >= buckets->seen_room && !grow_seen(buckets))
-        return false;
-    if (was_seen(buckets, hash))
-        return true;
-    if (!dp_reserve(&buckets->member, &buckets->member_room, buckets->member_count + count, sizeof *buckets->member) ||
-        !dp_reserve(&buckets->start, &buckets->start_room, buckets->count + 2, sizeof *buckets->start))
-        return false;
-    put_hash(buckets->seen, buckets->seen_room, hash);
-    buckets->seen_count++;
-    buckets->start[buckets->count++] = buckets->member_count;
-    memcpy(buckets->member + buckets->member_count, members, count * sizeof *members);
-    buckets->member_count += count;
-    buckets->start[buckets->count] = buckets->member_count;
-    return true;
-}
-
-bool dp_looks_make(dp_looks *looks, const dp_buckets *buckets, size_t documents) {
-    looks->start = calloc(documents + 2, sizeof *looks->start);
-    looks->bucket = malloc((buckets->member_count + 1) * sizeof *looks->bucket);
-    if (!looks->start || !looks->bucket)
-        return false;
-    /* Two ahead: once the buckets are placed, start[d + 1] has moved to where those of d end. */
-    for (size_t i = 0; i < buckets->member_count; i++)
-        looks->start[buckets->member[i] + 2]++;
+/* Where the looks of each document begin, counted by document two places ahead: once they are placed, start[d + 1] has
+ * moved to where those of d end. Gives how many there are. */
+static uint64_t add_up_looks(uint64_t *start, size_t documents) {
     for (size_t d = 2; d < documents + 2; d++)
-        looks->start[d] += looks->start[d - 1];
-    for (size_t b = 0; b < buckets->count; b++)
-        for (uint64_t i = buckets->start[b]; i < buckets->start[b + 1]; i++)
-            looks->bucket[looks->start[buckets->member[i] + 1]++] = (uint32_t)b;
+        start[d] += start[d - 1];
+    return start[documents + 1];
+}
+
+/* Each document looks at the buckets that it stands in. */
+static bool look_at_own(dp_candidates *c, size_t documents) {
+    c->looked_start = calloc(documents + 2, sizeof *c->looked_start);
+    c->looked = malloc((c->member_count + 1) * sizeof *c->looked);
+    if (!c->looked_start || !c->looked)
+        return false;
+    for (size_t i = 0; i < c->member_count; i++)
+        c->looked_start[c->member[i] + 2]++;
+    add_up_looks(c->looked_start, documents);
+    for (size_t b = 0; b < c->count; b++)
+        for (uint64_t i = c->start[b]; i < c->start[b + 1]; i++)
+            c->looked[c->looked_start[c->member[i] + 1]++] = (uint32_t)b;
     return true;
 }
 
-void dp_looks_free(dp_looks *looks) {
-    free(looks->start);
-    free(looks->bucket);
-    free(looks->of);
-    *looks = (dp_looks){0};
-}
+/* ---- by bands ---- */
 
-/* ---- candidates by bands of signatures (lib/sketch/minhash.c): documents with the same key in some band stand in
- * one bucket.
- *
- * Keys are kept in blocks of DP_BAND_BLOCK rows, band after band, so that a band can be read by itself. Each band is
- * sorted by key on its own, on as many threads as there are: 16 bytes a row and thread. */
-
-/* What a thread sorts a band with, a row: entry, scratch and member. */
-#define ROW_BYTES 20
-
-/* ---- keys in blocks ---- */
-
-/* The last block may have fewer rows: then its bands move together. */
-static doppel_status write_block(doppel_batch *batch, size_t count, doppel_error *error) {
-    size_t bands = (size_t)batch->stats.bands;
-    for (size_t b = 1; b < bands && count < DP_BAND_BLOCK; b++)
-        memmove(batch->block + b * count, batch->block + b * DP_BAND_BLOCK, count * sizeof *batch->block);
-    return dp_spill_add(&batch->keys, batch->block, bands * count * sizeof *batch->block, error);
-}
-
-doppel_status dp_bands_add(doppel_batch *batch, uint32_t document, const uint32_t *keys, doppel_error *error) {
-    size_t bands = (size_t)batch->stats.bands, at = batch->row_count % DP_BAND_BLOCK;
-    if (!batch->block && !(batch->block = malloc(bands * DP_BAND_BLOCK * sizeof *batch->block)))
-        return dp_no_memory(error);
-    if (!dp_reserve(&batch->rows, &batch->row_room, batch->row_count + 1, sizeof *batch->rows))
-        return dp_no_memory(error);
-    for (size_t b = 0; b < bands; b++)
-        batch->block[b * DP_BAND_BLOCK + at] = keys[b];
-    batch->rows[batch->row_count++] = document;
-    return at == DP_BAND_BLOCK - 1 ? write_block(batch, DP_BAND_BLOCK, error) : DOPPEL_OK;
-}
-
-doppel_status dp_bands_flush(doppel_batch *batch, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
-    if (batch->row_count % DP_BAND_BLOCK)
-        status = write_block(batch, batch->row_count % DP_BAND_BLOCK, error);
-    return status == DOPPEL_OK ? dp_spill_flush(&batch->keys, error) : status;
-}
-
-/* ---- buckets ---- */
-
-typedef struct banding {
-    doppel_batch *batch;
-    dp_buckets *buckets;
+typedef struct band_join {
+    const dp_batch_settings *settings;
+    const dp_key_rows *rows;
     atomic_int next;
-    pthread_mutex_t lock; /* of all below, and of the buckets */
+    pthread_mutex_t lock; /* of all below */
+    dp_candidates *candidates;
+    dp_hashmap seen; /* hashes of buckets */
     int done;
     doppel_status status;
     doppel_error *error;
-} banding;
+} band_join;
 
 /* What a thread sorts with. */
-typedef struct sorting {
+typedef struct band_sort {
     uint64_t *entry, *scratch; /* key << 32 | row */
     uint32_t *column, *member;
-} sorting;
+} band_sort;
 
-static void fail(banding *b, doppel_status status, const doppel_error *error) {
-    pthread_mutex_lock(&b->lock);
-    if (b->status == DOPPEL_OK) {
-        b->status = status;
-        if (b->error)
-            *b->error = *error;
+/* The bytes of these, a row. */
+#define ROW_BYTES 20
+
+static void fail_join(band_join *j, doppel_status status, const doppel_error *error) {
+    pthread_mutex_lock(&j->lock);
+    if (j->status == DOPPEL_OK) {
+        j->status = status;
+        if (j->error)
+            *j->error = *error;
     }
-    pthread_mutex_unlock(&b->lock);
+    pthread_mutex_unlock(&j->lock);
 }
 
-static doppel_status load_band(const doppel_batch *batch, size_t band, sorting *s, doppel_error *error) {
-    size_t bands = (size_t)batch->stats.bands;
-    for (size_t from = 0; from < batch->row_count; from += DP_BAND_BLOCK) {
-        size_t count = batch->row_count - from < DP_BAND_BLOCK ? batch->row_count - from : DP_BAND_BLOCK;
+static doppel_status load_band(const band_join *j, size_t band, band_sort *s, doppel_error *error) {
+    size_t bands = (size_t)j->settings->bands, rows = j->rows->count;
+    for (size_t from = 0; from < rows; from += DP_ROW_BLOCK) {
+        size_t count = rows - from < DP_ROW_BLOCK ? rows - from : DP_ROW_BLOCK;
         uint64_t at = (from * bands + band * count) * sizeof *s->column;
-        doppel_status status = dp_spill_read(&batch->keys, at, s->column, count * sizeof *s->column, error);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(dp_append_file_read(&j->rows->keys, at, s->column, count * sizeof *s->column, error));
         for (size_t i = 0; i < count; i++)
             s->entry[from + i] = (uint64_t)s->column[i] << 32 | (from + i);
     }
@@ -179,51 +153,50 @@ static doppel_status load_band(const doppel_batch *batch, size_t band, sorting *
 }
 
 /* Adds the stretches of equal keys, under the lock. */
-static bool add_stretches(banding *b, const sorting *s) {
-    const doppel_batch *batch = b->batch;
-    size_t count = batch->row_count;
+static bool add_stretches(band_join *j, const band_sort *s) {
+    size_t count = j->rows->count;
     for (size_t from = 0, to; from < count; from = to) {
         for (to = from + 1; to < count && s->entry[to] >> 32 == s->entry[from] >> 32;)
             to++;
         if (to - from < 2)
             continue;
         for (size_t i = from; i < to; i++)
-            s->member[i - from] = batch->rows[(uint32_t)s->entry[i]];
-        if (!dp_buckets_add(b->buckets, s->member, to - from))
+            s->member[i - from] = j->rows->document[(uint32_t)s->entry[i]];
+        if (!add_bucket(j->candidates, &j->seen, s->member, to - from))
             return false;
     }
     return true;
 }
 
-static bool sort_band(banding *b, size_t band, sorting *s) {
+static bool sort_band(band_join *j, size_t band, band_sort *s) {
     doppel_error error = {0};
-    doppel_status status = load_band(b->batch, band, s, &error);
+    doppel_status status = load_band(j, band, s, &error);
     if (status == DOPPEL_OK) {
-        dp_sort64(s->entry, b->batch->row_count, s->scratch);
-        pthread_mutex_lock(&b->lock);
-        bool added = add_stretches(b, s);
-        dp_batch_tell(b->batch, "candidates", (uint64_t)++b->done, (uint64_t)b->batch->stats.bands);
-        pthread_mutex_unlock(&b->lock);
+        dp_sort64(s->entry, j->rows->count, s->scratch);
+        pthread_mutex_lock(&j->lock);
+        bool added = add_stretches(j, s);
+        dp_tell_progress(j->settings, "candidates", (uint64_t)++j->done, (uint64_t)j->settings->bands);
+        pthread_mutex_unlock(&j->lock);
         if (!added)
             status = dp_no_memory(&error);
     }
     if (status != DOPPEL_OK)
-        fail(b, status, &error);
+        fail_join(j, status, &error);
     return status == DOPPEL_OK;
 }
 
-static void run(void *user, size_t thread) {
-    banding *b = user;
-    size_t rows = b->batch->row_count;
+static void sort_bands(void *user, size_t thread) {
+    band_join *j = user;
+    size_t rows = j->rows->count;
     (void)thread;
-    sorting s = {dp_big_alloc(rows * 8 + 8), dp_big_alloc(rows * 8 + 8), malloc(DP_BAND_BLOCK * 4),
-                 malloc(rows * 4 + 4)};
+    band_sort s = {dp_big_alloc(rows * 8 + 8), dp_big_alloc(rows * 8 + 8), malloc(DP_ROW_BLOCK * 4),
+                   malloc(rows * 4 + 4)};
     if (!s.entry || !s.scratch || !s.column || !s.member) {
         doppel_error error = {0};
-        fail(b, dp_no_memory(&error), &error);
+        fail_join(j, dp_no_memory(&error), &error);
     } else {
-        for (int band; (band = atomic_fetch_add(&b->next, 1)) < b->batch->stats.bands;)
-            if (dp_stopped(b->batch->input.stop) || !sort_band(b, (size_t)band, &s))
+        for (int band; (band = atomic_fetch_add(&j->next, 1)) < j->settings->bands;)
+            if (dp_stopped(j->settings->input.stop) || !sort_band(j, (size_t)band, &s))
                 break;
     }
     free(s.entry);
@@ -233,40 +206,47 @@ static void run(void *user, size_t thread) {
 }
 
 /* As many threads as there are bands, and as the memory that is allowed has room for. */
-static size_t thread_count(const doppel_batch *batch) {
-    uint64_t memory = batch->options.memory ? batch->options.memory : dp_memory_default();
-    uint64_t room = memory / (batch->row_count * ROW_BYTES + 1) + 1;
-    size_t threads = batch->threads, bands = (size_t)batch->stats.bands;
+static size_t thread_count(const dp_batch_settings *settings, size_t rows) {
+    uint64_t room = dp_settings_memory(settings) / (rows * ROW_BYTES + 1) + 1;
+    size_t threads = settings->threads, bands = (size_t)settings->bands;
     threads = threads < bands ? threads : bands;
     return threads < room ? threads : (size_t)room;
 }
 
-doppel_status dp_bands_buckets(doppel_batch *batch, dp_buckets *buckets, doppel_error *error) {
-    banding b = {.batch = batch, .buckets = buckets, .error = error};
-    pthread_mutex_init(&b.lock, NULL);
-    if (batch->row_count)
-        dp_run_threads(thread_count(batch), run, &b);
-    pthread_mutex_destroy(&b.lock);
-    if (b.status == DOPPEL_OK && dp_stopped(batch->input.stop))
+static doppel_status find_by_bands(const doppel_batch *batch, dp_candidates *candidates, doppel_error *error) {
+    const dp_batch_settings *settings = &batch->settings;
+    band_join j = {.settings = settings, .rows = &batch->rows, .candidates = candidates, .error = error};
+    if (batch->rows.count) {
+        pthread_mutex_init(&j.lock, NULL);
+        dp_run_threads(thread_count(settings, batch->rows.count), sort_bands, &j);
+        pthread_mutex_destroy(&j.lock);
+        dp_hashmap_free(&j.seen);
+    }
+    if (j.status == DOPPEL_OK && dp_stopped(settings->input.stop))
         return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
-    return b.status;
+    if (j.status == DOPPEL_OK && !look_at_own(candidates, batch->documents.count))
+        return dp_no_memory(error);
+    return j.status;
 }
+
+/* ---- by fingerprints ---- */
 
 /* Two rows, each the first with its fingerprint. */
 typedef struct row_pair {
     uint32_t a, b;
 } row_pair;
 
-typedef struct joining {
+typedef struct fingerprint_join {
     doppel_batch *batch;
-    uint32_t *first; /* of each row: the first row with its fingerprint */
+    uint32_t *first;  /* of each row: the first row with its fingerprint */
+    uint32_t *bucket; /* of each first row; DP_NO_DOCUMENT: none */
     row_pair *pairs;
     size_t count, room;
-} joining;
+} fingerprint_join;
 
 /* doppel_join_options.pairs */
 static doppel_status take_pairs(const doppel_pair *pairs, size_t count, void *user) {
-    joining *j = user;
+    fingerprint_join *j = user;
     for (size_t i = 0; i < count; i++) {
         if (!pairs[i].distance) {
             j->first[pairs[i].b] = (uint32_t)pairs[i].a;
@@ -279,45 +259,45 @@ static doppel_status take_pairs(const doppel_pair *pairs, size_t count, void *us
     return DOPPEL_OK;
 }
 
+static void on_progress(uint64_t done, uint64_t total, void *user) {
+    dp_tell_progress(&((fingerprint_join *)user)->batch->settings, "candidates", done, total);
+}
+
 /* The fingerprints of all rows, one or two words each; NULL: no memory. */
-static uint64_t *gather(const doppel_batch *batch) {
-    size_t words = batch->bits > 64 ? 2 : 1;
-    uint64_t *array = malloc((batch->row_count + 1) * words * sizeof *array);
-    for (size_t i = 0; array && i < batch->row_count; i++)
-        memcpy(array + i * words, batch->docs[batch->rows[i]].fingerprint, words * sizeof *array);
+static uint64_t *gather_fingerprints(const doppel_batch *batch) {
+    const dp_key_rows *rows = &batch->rows;
+    size_t words = batch->settings.bits > 64 ? 2 : 1;
+    uint64_t *array = malloc((rows->count + 1) * words * sizeof *array);
+    for (size_t i = 0; array && i < rows->count; i++)
+        memcpy(array + i * words, batch->documents.doc[rows->document[i]].fingerprint, words * sizeof *array);
     return array;
 }
 
-static void on_progress(uint64_t done, uint64_t total, void *user) {
-    dp_batch_tell(((joining *)user)->batch, "candidates", done, total);
-}
-
-static doppel_status join(joining *j, doppel_error *error) {
+static doppel_status join_fingerprints(fingerprint_join *j, doppel_error *error) {
     doppel_batch *batch = j->batch;
-    uint64_t *array = gather(batch);
-    doppel_source source = {.size = sizeof source, .array = array, .count = batch->row_count};
+    const dp_batch_settings *s = &batch->settings;
+    uint64_t *array = gather_fingerprints(batch);
+    doppel_source source = {.size = sizeof source, .array = array, .count = batch->rows.count};
     doppel_join_options options = {.size = sizeof options,
-                                   .bits = batch->bits,
-                                   .threads = (int)batch->threads,
-                                   .memory = batch->options.memory,
-                                   .tmp = batch->options.tmp,
+                                   .bits = s->bits,
+                                   .threads = (int)s->threads,
+                                   .memory = s->options.memory,
+                                   .tmp = s->options.tmp,
                                    .pairs = take_pairs,
                                    .progress = on_progress,
                                    .user = j,
-                                   .stop = batch->input.stop};
+                                   .stop = s->input.stop};
     doppel_join_counts counts = {0};
-    doppel_status status =
-        array ? doppel_join(&source, batch->distance, &options, &counts, error) : dp_no_memory(error);
+    doppel_status status = array ? doppel_join(&source, s->distance, &options, &counts, error) : dp_no_memory(error);
     batch->stats.spilled_bytes += counts.spilled_bytes;
     batch->stats.candidates = counts.candidates;
     free(array);
     return status;
 }
 
-/* A bucket for each fingerprint that several documents have or that another is near: which[first row] is its number. */
-static bool make_buckets(joining *j, dp_buckets *buckets, uint32_t *which) {
-    const doppel_batch *batch = j->batch;
-    size_t rows = batch->row_count;
+/* A bucket for each fingerprint that several documents have or that another is near. */
+static bool make_buckets(fingerprint_join *j, dp_candidates *c) {
+    size_t rows = j->batch->rows.count;
     uint32_t *size = calloc(rows + 1, sizeof *size);
     if (!size)
         return false;
@@ -326,92 +306,270 @@ static bool make_buckets(joining *j, dp_buckets *buckets, uint32_t *which) {
     for (size_t i = 0; i < rows; i++)
         if (j->first[i] != i)
             size[j->first[i]] = size[j->first[i]] ? size[j->first[i]] + 1 : 2;
-    bool made = true;
-    buckets->own_first = true;
-    made = dp_reserve(&buckets->start, &buckets->start_room, 1, sizeof *buckets->start);
+    bool made = dp_reserve(&c->start, &c->start_room, 1, sizeof *c->start);
     for (size_t i = 0; i < rows && made; i++) {
-        which[i] = DP_NO_DOCUMENT;
-        if (!size[i])
+        j->bucket[i] = DP_NO_DOCUMENT;
+        if (!size[i] || !(made = dp_reserve(&c->start, &c->start_room, c->count + 2, sizeof *c->start)))
             continue;
-        made = dp_reserve(&buckets->start, &buckets->start_room, buckets->count + 2, sizeof *buckets->start);
-        if (made) {
-            which[i] = (uint32_t)buckets->count;
-            buckets->start[buckets->count++] = buckets->member_count;
-            buckets->member_count += size[i];
-        }
+        j->bucket[i] = (uint32_t)c->count;
+        c->start[c->count++] = c->member_count;
+        c->member_count += size[i];
     }
     if (made)
-        buckets->start[buckets->count] = buckets->member_count;
+        c->start[c->count] = c->member_count;
     free(size);
     return made;
 }
 
 /* Places the rows in their buckets, in order. */
-static bool fill_buckets(joining *j, dp_buckets *buckets, const uint32_t *which) {
-    const doppel_batch *batch = j->batch;
-    uint64_t *next = malloc((buckets->count + 1) * sizeof *next);
-    buckets->member = malloc((buckets->member_count + 1) * sizeof *buckets->member);
-    buckets->member_room = buckets->member_count + 1;
-    if (next && buckets->member) {
-        memcpy(next, buckets->start, buckets->count * sizeof *next);
-        for (size_t i = 0; i < batch->row_count; i++)
-            if (which[j->first[i]] != DP_NO_DOCUMENT)
-                buckets->member[next[which[j->first[i]]]++] = batch->rows[i];
+static bool fill_buckets(const fingerprint_join *j, dp_candidates *c) {
+    const dp_key_rows *rows = &j->batch->rows;
+    uint64_t *next = malloc((c->count + 1) * sizeof *next);
+    c->member = malloc((c->member_count + 1) * sizeof *c->member);
+    c->own_first = true;
+    if (next && c->member) {
+        memcpy(next, c->start, c->count * sizeof *next);
+        for (size_t i = 0; i < rows->count; i++)
+            if (j->bucket[j->first[i]] != DP_NO_DOCUMENT)
+                c->member[next[j->bucket[j->first[i]]]++] = rows->document[i];
     }
     free(next);
-    return next && buckets->member;
+    return next && c->member;
 }
 
-/* Counts the looks of each first row, its own bucket and those of pairs, two ahead as dp_looks_make does; gives all. */
-static uint64_t count_looks(const joining *j, const uint32_t *which, uint64_t *start) {
-    const doppel_batch *batch = j->batch;
-    for (size_t i = 0; i < batch->row_count; i++)
-        start[batch->rows[i] + 2] += j->first[i] == i && which[i] != DP_NO_DOCUMENT;
+/* Counts the looks of each first row: its own bucket, and those of its pairs. Gives all. */
+static uint64_t count_looks(const fingerprint_join *j, uint64_t *start) {
+    const dp_key_rows *rows = &j->batch->rows;
+    for (size_t i = 0; i < rows->count; i++)
+        start[rows->document[i] + 2] += j->first[i] == i && j->bucket[i] != DP_NO_DOCUMENT;
     for (size_t i = 0; i < j->count; i++) {
-        start[batch->rows[j->pairs[i].a] + 2]++;
-        start[batch->rows[j->pairs[i].b] + 2]++;
+        start[rows->document[j->pairs[i].a] + 2]++;
+        start[rows->document[j->pairs[i].b] + 2]++;
     }
-    for (size_t d = 2; d < batch->count + 2; d++)
-        start[d] += start[d - 1];
-    return start[batch->count + 1];
+    return add_up_looks(start, j->batch->documents.count);
 }
 
 /* The buckets that a fingerprint is near: its own, then those of pairs. The first row with it has the list. */
-static bool fill_looks(const joining *j, const uint32_t *which, dp_looks *looks) {
-    const doppel_batch *batch = j->batch;
-    looks->start = calloc(batch->count + 2, sizeof *looks->start);
-    looks->of = malloc((batch->count + 1) * sizeof *looks->of);
-    if (!looks->start || !looks->of ||
-        !(looks->bucket = malloc((count_looks(j, which, looks->start) + 1) * sizeof *looks->bucket)))
+static bool look_at_near(const fingerprint_join *j, dp_candidates *c) {
+    const uint32_t *document = j->batch->rows.document;
+    size_t documents = j->batch->documents.count;
+    uint64_t *start = c->looked_start = calloc(documents + 2, sizeof *start);
+    c->looked_of = malloc((documents + 1) * sizeof *c->looked_of);
+    if (!start || !c->looked_of || !(c->looked = malloc((count_looks(j, start) + 1) * sizeof *c->looked)))
         return false;
-    for (size_t d = 0; d < batch->count; d++)
-        looks->of[d] = (uint32_t)d;
-    for (size_t i = 0; i < batch->row_count; i++) {
-        looks->of[batch->rows[i]] = batch->rows[j->first[i]];
-        if (j->first[i] == i && which[i] != DP_NO_DOCUMENT)
-            looks->bucket[looks->start[batch->rows[i] + 1]++] = which[i];
+    for (size_t d = 0; d < documents; d++)
+        c->looked_of[d] = (uint32_t)d;
+    for (size_t i = 0; i < j->batch->rows.count; i++) {
+        c->looked_of[document[i]] = document[j->first[i]];
+        if (j->first[i] == i && j->bucket[i] != DP_NO_DOCUMENT)
+            c->looked[start[document[i] + 1]++] = j->bucket[i];
     }
     for (size_t i = 0; i < j->count; i++) {
         uint32_t a = j->pairs[i].a, b = j->pairs[i].b;
-        looks->bucket[looks->start[batch->rows[a] + 1]++] = which[b];
-        looks->bucket[looks->start[batch->rows[b] + 1]++] = which[a];
+        c->looked[start[document[a] + 1]++] = j->bucket[b];
+        c->looked[start[document[b] + 1]++] = j->bucket[a];
     }
     return true;
 }
 
-doppel_status dp_near_buckets(doppel_batch *batch, dp_buckets *buckets, dp_looks *looks, doppel_error *error) {
-    joining j = {.batch = batch, .first = malloc((batch->row_count + 1) * sizeof *j.first)};
-    uint32_t *which = malloc((batch->row_count + 1) * sizeof *which);
-    doppel_status status = j.first && which ? DOPPEL_OK : dp_no_memory(error);
-    for (size_t i = 0; i < batch->row_count && status == DOPPEL_OK; i++)
+static doppel_status find_by_fingerprints(doppel_batch *batch, dp_candidates *c, doppel_error *error) {
+    size_t rows = batch->rows.count;
+    fingerprint_join j = {
+        .batch = batch, .first = malloc((rows + 1) * sizeof *j.first), .bucket = malloc((rows + 1) * sizeof *j.bucket)};
+    doppel_status status = j.first && j.bucket ? DOPPEL_OK : dp_no_memory(error);
+    for (size_t i = 0; i < rows && status == DOPPEL_OK; i++)
         j.first[i] = (uint32_t)i;
-    if (status == DOPPEL_OK)
-        status = join(&j, error);
-    if (status == DOPPEL_OK &&
-        (!make_buckets(&j, buckets, which) || !fill_buckets(&j, buckets, which) || !fill_looks(&j, which, looks)))
+    DP_THEN(status, join_fingerprints(&j, error));
+    if (status == DOPPEL_OK && (!make_buckets(&j, c) || !fill_buckets(&j, c) || !look_at_near(&j, c)))
         status = dp_no_memory(error);
     free(j.first);
+    free(j.bucket);
     free(j.pairs);
-    free(which);
+    return status;
+}
+
+/* ---- by URL ---- */
+
+typedef struct url_columns {
+    const dp_documents *documents;
+    bool within; /* the scope counts */
+} url_columns;
+
+static bool same_url(const url_columns *u, uint32_t a, uint32_t b) {
+    const dp_documents *d = u->documents;
+    return !memcmp(d->url[a], d->url[b], sizeof d->url[a]) && (!u->within || d->scope[a] == d->scope[b]);
+}
+
+/* Those with one hash, of which `entry` has the numbers in its low half: each gets the first that is the same. */
+static void class_stretch(const url_columns *u, const uint64_t *entry, size_t count, uint32_t *class_of) {
+    for (size_t i = 0; i < count; i++) {
+        uint32_t document = (uint32_t)entry[i];
+        for (size_t j = 0; j < i && class_of[document] == DP_NO_DOCUMENT; j++)
+            if (class_of[(uint32_t)entry[j]] == (uint32_t)entry[j] && same_url(u, (uint32_t)entry[j], document))
+                class_of[document] = (uint32_t)entry[j];
+        if (class_of[document] == DP_NO_DOCUMENT)
+            class_of[document] = document;
+    }
+}
+
+/* 32 bits of a document's URL, and of its scope where that counts; the key keeps anybody from choosing URLs that
+ * collide. */
+static uint64_t url_entry(const url_columns *u, uint32_t document, const uint64_t key[2]) {
+    const uint64_t *url = u->documents->url[document];
+    const uint64_t names[3] = {url[0], url[1], u->within ? u->documents->scope[document] : 0};
+    return dp_siphash(names, sizeof names, key) << 32 | document;
+}
+
+static bool find_url_classes(const url_columns *u, uint32_t **class_of) {
+    const uint64_t key[2] = {dp_random_number(), dp_random_number()};
+    const dp_documents *d = u->documents;
+    size_t count = 0;
+    uint64_t *entry = malloc((d->count + 1) * sizeof *entry), *scratch = malloc((d->count + 1) * sizeof *entry);
+    *class_of = malloc((d->count + 1) * sizeof **class_of);
+    bool made = entry && scratch && *class_of;
+    for (size_t i = 0; made && i < d->count; i++) {
+        (*class_of)[i] = DP_NO_DOCUMENT;
+        if (d->url[i][0] || d->url[i][1])
+            entry[count++] = url_entry(u, (uint32_t)i, key);
+    }
+    if (made)
+        dp_sort64(entry, count, scratch);
+    for (size_t from = 0, to; made && from < count; from = to) {
+        for (to = from + 1; to < count && entry[to] >> 32 == entry[from] >> 32;)
+            to++;
+        class_stretch(u, entry + from, to - from, *class_of);
+    }
+    free(entry);
+    free(scratch);
+    return made;
+}
+
+/* ---- by title ----
+ *
+ * Titles that are no evidence (dp_title_counts) have no class. Similar ones are found through the title index, which
+ * misses none. */
+
+typedef struct title_search {
+    const doppel_batch *batch;
+    dp_titles *titles;
+    dp_titles_index *index;
+    dp_title_matches matches;
+    dp_buffer text; /* of the title at hand */
+} title_search;
+
+/* Reads a title back; *counts is whether it is evidence. */
+static doppel_status read_title(title_search *s, size_t document, bool *counts, doppel_error *error) {
+    const dp_title *title = &s->batch->documents.title[document];
+    if (!dp_reserve(&s->text.data, &s->text.capacity, title->length, 1))
+        return dp_no_memory(error);
+    s->text.size = title->length;
+    DP_TRY(dp_append_file_read(&s->batch->journal.file, title->at, s->text.data, title->length, error));
+    *counts = dp_title_counts((doppel_slice){s->text.data, s->text.size});
+    if (dp_stopped(s->batch->settings.input.stop))
+        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+    return DOPPEL_OK;
+}
+
+/* Puts all titles into the index, each with its documents as owners. */
+static doppel_status fill_title_index(title_search *s, doppel_error *error) {
+    bool counts;
+    for (size_t d = 0; d < s->batch->documents.count; d++) {
+        DP_TRY(read_title(s, d, &counts, error));
+        doppel_status status = counts ? dp_titles_index_add(s->index, s->text.data, s->text.size, d) : DOPPEL_OK;
+        if (status != DOPPEL_OK)
+            return dp_fail(error, status, "%s", doppel_status_name(status));
+    }
+    return DOPPEL_OK;
+}
+
+/* Makes a class of a title, and gives it to every owner. */
+static bool add_class(dp_titles *t, const dp_title_match *match) {
+    size_t class = t->count;
+    if (!dp_reserve(&t->first, &t->first_room, class + 1, sizeof *t->first) ||
+        !dp_reserve(&t->start, &t->start_room, class + 2, sizeof *t->start))
+        return false;
+    t->first[class] = (uint32_t)match->owners[0];
+    t->start[class] = t->near_count;
+    for (size_t i = 0; i < match->owner_count; i++)
+        t->of[match->owners[i]] = (uint32_t) class;
+    t->count++;
+    return true;
+}
+
+/* Adds the titles that are near that of a document, by their first documents; classes are not numbered yet. */
+static bool add_near_titles(dp_titles *t, const dp_title_matches *matches, uint32_t document) {
+    for (size_t i = 0; i < matches->count; i++) {
+        const dp_title_match *match = &matches->match[i];
+        if (match->owners[0] == document)
+            continue;
+        if (!dp_reserve(&t->near, &t->near_room, t->near_count + 1, sizeof *t->near) ||
+            !dp_reserve(&t->similarity, &t->similarity_room, t->near_count + 1, sizeof *t->similarity))
+            return false;
+        t->near[t->near_count] = (uint32_t)match->owners[0];
+        t->similarity[t->near_count++] = match->similarity;
+    }
+    return true;
+}
+
+static bool add_title(dp_titles *t, const dp_title_matches *matches, uint32_t document) {
+    size_t own = 0;
+    while (own < matches->count && matches->match[own].owners[0] != document)
+        own++;
+    if (own == matches->count)
+        return true; /* an earlier document has the title */
+    bool added = add_class(t, &matches->match[own]) && add_near_titles(t, matches, document);
+    if (added)
+        t->start[t->count] = t->near_count;
+    return added;
+}
+
+static doppel_status find_near_titles(title_search *s, doppel_error *error) {
+    dp_titles *t = s->titles;
+    size_t count = s->batch->documents.count;
+    bool counts;
+    for (size_t d = 0; d < count; d++) {
+        if (t->of[d] != DP_NO_DOCUMENT)
+            continue;
+        DP_TRY(read_title(s, d, &counts, error));
+        if (!counts)
+            continue;
+        if (dp_titles_index_find(s->index, s->text.data, s->text.size, &s->matches) != DOPPEL_OK ||
+            !add_title(t, &s->matches, (uint32_t)d))
+            return dp_no_memory(error);
+        dp_tell_progress(&s->batch->settings, "titles", d, count);
+    }
+    /* Now all classes have numbers. */
+    for (size_t i = 0; i < t->near_count; i++)
+        t->near[i] = t->of[t->near[i]];
+    return DOPPEL_OK;
+}
+
+static doppel_status find_titles(const doppel_batch *batch, dp_titles *titles, doppel_error *error) {
+    size_t bytes = (batch->documents.count + 1) * sizeof *titles->of;
+    title_search s = {.batch = batch, .titles = titles};
+    if (!(titles->of = malloc(bytes)) || dp_titles_index_create(DP_TITLE_SIMILARITY, &s.index) != DOPPEL_OK)
+        return dp_no_memory(error);
+    memset(titles->of, 255, bytes); /* DP_NO_DOCUMENT */
+    doppel_status status = fill_title_index(&s, error);
+    DP_THEN(status, find_near_titles(&s, error));
+    dp_title_matches_free(&s.matches);
+    dp_buffer_free(&s.text);
+    dp_titles_index_free(s.index);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+doppel_status dp_candidates_find(doppel_batch *batch, dp_candidates *candidates, doppel_error *error) {
+    const dp_batch_settings *s = &batch->settings;
+    const url_columns urls = {&batch->documents, s->options.within};
+    double begun = dp_seconds();
+    doppel_status status = s->options.method == DOPPEL_METHOD_SIMHASH ? find_by_fingerprints(batch, candidates, error)
+                                                                      : find_by_bands(batch, candidates, error);
+    batch->stats.seconds_candidates = dp_seconds() - begun;
+    if (batch->documents.url && status == DOPPEL_OK && !find_url_classes(&urls, &candidates->url_class))
+        status = dp_no_memory(error);
+    if (s->by & DOPPEL_BY_TITLE)
+        DP_THEN(status, find_titles(batch, &candidates->titles, error));
     return status;
 }

@@ -1,7 +1,9 @@
-/* journal.c - the journal: begun, appended to, read back; saved as a file of sketches, and taken from one.
+/* journal.c - the journal: begun, appended to, read back; saved as a file of sketches, and taken from one; the batch of
+ * a finished run, opened from it.
  *
- * Read back after the process was killed, it is good up to the first entry that is not whole; what follows is cut off,
- * and reading goes on behind the last document. */
+ * Its header has the settings of the batch as text. An entry is packed once, by the thread that sketches the document,
+ * with its check. Read back after the process was killed, the journal is good up to the first entry that is not whole;
+ * what follows is cut off, and reading goes on after the last document. */
 #include "batch/batch.h"
 
 #include <errno.h>
@@ -12,139 +14,201 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define DP_JOURNAL_MAGIC "DOPPELSK"
-#define DP_JOURNAL_VERSION 2
+#define MAGIC "DOPPELSK"
+#define VERSION 2
 
-typedef struct dp_journal_header {
+/* Bytes copied at a time. */
+#define PIECE ((size_t)4 << 20)
+
+typedef struct journal_header {
     char magic[8];
     uint32_t version, text_length;
     uint64_t shaping; /* bytes of the text that shape sketches */
     uint64_t check;   /* XXH3 of the text */
-} dp_journal_header;
+} journal_header;
 
-/* A journal that is read back: check, then run. */
-typedef struct dp_replay {
-    doppel_batch *batch;
-    const dp_spill *file;
-    uint64_t at, end; /* of the entries that are left */
-    dp_buffer bytes;
-    /* What to do with a whole entry. */
-    doppel_status (*take)(doppel_batch *batch, const char *entry, size_t length, uint64_t at);
-} dp_replay;
+/* ---- settings as text, a line each ---- */
 
-uint64_t dp_entry_check(dp_entry_kind kind, const char *head, size_t head_length, const char *rest,
-                        size_t rest_length) {
-    uint64_t first = XXH3_64bits_withSeed(head, head_length, (uint64_t)kind);
-    return rest_length ? XXH3_64bits_withSeed(rest, rest_length, first) : first;
+/* What shapes sketches. */
+static bool print_shaping(const dp_batch_settings *s, dp_buffer *text) {
+    const doppel_batch_options *o = &s->options;
+    return dp_buffer_printf(text, "recipe=%s\n", doppel_recipe_text(s->recipe)) &&
+           dp_buffer_printf(text, "unicode=%s\n", doppel_unicode_version()) &&
+           dp_buffer_printf(text, "sets=%d\nbands=%d\nrows=%d\n", s->has_sets, s->bands, s->rows) &&
+           dp_buffer_printf(text, "min_words=%llu\n", (unsigned long long)o->min_words) &&
+           dp_buffer_printf(text, "content=%s\n", o->content == DOPPEL_CONTENT_ALL ? "all" : "main") &&
+           dp_buffer_printf(text, "by=%u\nurl_without=%u\n", s->by, o->url_without) &&
+           dp_buffer_printf(text, "within=%s\nacross=%s\n", o->within ? o->within : "", o->across ? o->across : "");
 }
 
-doppel_status dp_journal_add(doppel_batch *batch, dp_entry_kind kind, const doppel_slice *part, size_t parts) {
-    dp_entry entry = {.size = sizeof entry, .kind = kind};
-    for (size_t i = 0; i < parts; i++)
-        entry.size += part[i].length;
-    entry.check = dp_entry_check(kind, part[0].data, part[0].length, parts > 1 ? part[1].data : NULL,
-                                 parts > 1 ? part[1].length : 0);
-    doppel_status status = dp_spill_add(&batch->journal, &entry, sizeof entry, batch->last_error);
-    for (size_t i = 0; i < parts && status == DOPPEL_OK; i++)
-        status = dp_spill_add(&batch->journal, part[i].data, part[i].length, batch->last_error);
-    return status;
+/* The members of doppel_input_options that name the fields of records. */
+static const struct {
+    const char *name;
+    size_t at;
+} key_names[] = {{"id", offsetof(doppel_input_options, id_key)},
+                 {"url", offsetof(doppel_input_options, url_key)},
+                 {"title", offsetof(doppel_input_options, title_key)},
+                 {"text", offsetof(doppel_input_options, text_key)},
+                 {"html", offsetof(doppel_input_options, html_key)}};
+enum { KEYS = sizeof key_names / sizeof *key_names };
+
+static const char **key_of(const doppel_input_options *input, size_t key) {
+    return (const char **)((uintptr_t)input + key_names[key].at);
 }
 
-/* ---- reading back ---- */
+/* `of` stands ahead of each name. */
+static bool print_keys(const doppel_input_options *input, const char *of, dp_buffer *text) {
+    for (size_t k = 0; k < KEYS; k++) {
+        const char *key = *key_of(input, k);
+        if (!dp_buffer_printf(text, "%s%s_key=%s\n", of, key_names[k].name, key ? key : ""))
+            return false;
+    }
+    return true;
+}
 
-bool dp_is_journal(const char *path) {
-    char magic[8] = {0};
-    struct stat known;
-    if (stat(path, &known) || !S_ISREG(known.st_mode))
+/* Whether known documents have the fields that the others have. */
+static bool have_same_keys(const doppel_input_options *x, const doppel_input_options *y) {
+    for (size_t k = 0; k < KEYS; k++) {
+        const char *a = *key_of(x, k), *b = *key_of(y, k);
+        if (a && b ? strcmp(a, b) != 0 : a != b)
+            return false;
+    }
+    return true;
+}
+
+/* The settings: those that shape sketches first, then (*shaping bytes on) the others. */
+static bool print_settings(const dp_batch_settings *s, dp_buffer *text, size_t *shaping) {
+    const doppel_batch_options *o = &s->options;
+    if (!print_shaping(s, text))
         return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool is = fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
-              !memcmp(magic, DP_JOURNAL_MAGIC, sizeof magic);
-    if (fd >= 0)
-        close(fd);
-    return is;
+    *shaping = text->size;
+    return dp_buffer_printf(text, "method=%d\nsimilarity=%.17g\ndistance=%d\n", (int)o->method, o->similarity,
+                            s->distance) &&
+           dp_buffer_printf(text, "boilerplate=%.17g\nkeep=%s\nlink_any=%d\n", o->boilerplate, o->keep ? o->keep : "",
+                            o->link_any) &&
+           dp_buffer_printf(text, "limit=%llu\nmax_record=%zu\n", (unsigned long long)o->limit, s->input.max_record) &&
+           print_keys(&s->input, "", text) &&
+           (have_same_keys(&s->input, &s->known_input) || print_keys(&s->known_input, "known_", text));
 }
 
-bool dp_is_work(const char *path, char *file) {
-    return snprintf(file, 4096, "%s/sketches", path) < 4096 && dp_is_journal(file);
+/* ---- entries ---- */
+
+static uint64_t check_of(uint64_t kind, const char *body, size_t head, size_t length) {
+    uint64_t first = XXH3_64bits_withSeed(body, head, kind);
+    return length > head ? XXH3_64bits_withSeed(body + head, length - head, first) : first;
 }
 
-/* How the parts of an entry are cut for its check. */
-static size_t head_length(const dp_entry *entry) {
+bool dp_entry_pack(dp_buffer *to, dp_entry_kind kind, doppel_slice head, const doppel_slice *rest, size_t parts) {
+    size_t from = to->size;
+    dp_entry_prefix prefix = {.kind = kind};
+    bool packed = dp_buffer_add(to, &prefix, sizeof prefix) && dp_buffer_add(to, head.data, head.length);
+    for (size_t i = 0; i < parts && packed; i++)
+        packed = dp_buffer_add(to, rest[i].data, rest[i].length);
+    if (!packed)
+        return false;
+    prefix.size = to->size - from;
+    prefix.check =
+        check_of(prefix.kind, to->data + from + sizeof prefix, head.length, (size_t)prefix.size - sizeof prefix);
+    memcpy(to->data + from, &prefix, sizeof prefix);
+    return true;
+}
+
+doppel_status dp_journal_add(dp_journal *journal, dp_entry_kind kind, doppel_slice head, doppel_slice rest,
+                             doppel_error *error) {
+    journal->entry.size = 0;
+    if (!dp_entry_pack(&journal->entry, kind, head, &rest, 1))
+        return dp_no_memory(error);
+    return dp_append_file_add(&journal->file, journal->entry.data, journal->entry.size, error);
+}
+
+/* How long the head of an entry is. */
+static size_t head_length(const dp_entry_prefix *entry) {
     size_t body = (size_t)entry->size - sizeof *entry;
-    size_t head = entry->kind == DP_ENTRY_DOCUMENT ? sizeof(dp_sketched)
-                  : entry->kind == DP_ENTRY_FILE   ? sizeof(dp_seen_file)
+    size_t head = entry->kind == DP_ENTRY_DOCUMENT ? sizeof(dp_document_head)
+                  : entry->kind == DP_ENTRY_FILE   ? sizeof(dp_file_state)
                                                    : body;
     return head < body ? head : body;
 }
 
 /* Whether the parts that a document says it has make up the entry. */
-static bool is_document(const dp_entry *entry, const char *bytes) {
-    dp_sketched s;
-    if (entry->size < sizeof *entry + sizeof s)
+static bool is_document(const dp_entry_prefix *entry, const char *body) {
+    dp_document_head h;
+    if (entry->size < sizeof *entry + sizeof h)
         return false;
-    memcpy(&s, bytes + sizeof *entry, sizeof s);
-    uint64_t named = (uint64_t)s.doc.id_length + s.title_length + s.found.id_length;
-    return s.keys <= DP_MOST_BANDS && s.found.kind < DP_FOUND_KINDS && !s.found.id_length == !s.found.kind &&
-           entry->size == sizeof *entry + sizeof s + named + s.keys * sizeof(uint32_t) +
-                              (uint64_t)s.doc.set_count * sizeof(uint64_t);
+    memcpy(&h, body, sizeof h);
+    uint64_t named = (uint64_t)h.doc.id_length + h.title_length + h.match.id_length;
+    return h.keys <= DP_MOST_BANDS && h.match.kind < DP_MATCH_KINDS && !h.match.id_length == !h.match.kind &&
+           entry->size == sizeof *entry + sizeof h + named + h.keys * sizeof(uint32_t) +
+                              (uint64_t)h.doc.set_count * sizeof(uint64_t);
 }
 
-/* Whether a whole and sound entry stands at the beginning of the bytes. */
-static bool is_sound(const char *bytes, const dp_entry *entry) {
-    const char *body = bytes + sizeof *entry;
-    size_t length = (size_t)entry->size - sizeof *entry, head = head_length(entry);
+static bool is_sound(const dp_entry_prefix *entry, const char *body) {
+    size_t length = (size_t)entry->size - sizeof *entry;
     if (entry->kind < DP_ENTRY_READING || entry->kind > DP_ENTRY_END ||
-        (entry->kind == DP_ENTRY_DOCUMENT && !is_document(entry, bytes)) ||
-        (entry->kind == DP_ENTRY_FILE && length < sizeof(dp_seen_file)) ||
+        (entry->kind == DP_ENTRY_DOCUMENT && !is_document(entry, body)) ||
+        (entry->kind == DP_ENTRY_FILE && length < sizeof(dp_file_state)) ||
         (entry->kind == DP_ENTRY_END && length != sizeof(doppel_input_counts)) ||
         (entry->kind == DP_ENTRY_READING && (length < 9 || body[length - 1])))
         return false;
-    return entry->check == dp_entry_check((dp_entry_kind)entry->kind, body, head, body + head, length - head);
+    return entry->check == check_of(entry->kind, body, head_length(entry), length);
 }
 
+/* ---- reading back ---- */
+
+/* A journal that is read back: check_settings, then replay. */
+typedef struct journal_replay {
+    doppel_batch *batch;
+    const dp_append_file *file;
+    uint64_t at, end; /* of the entries that are left */
+    dp_buffer bytes;
+    /* What to do with a whole entry. */
+    doppel_status (*take)(doppel_batch *batch, const char *entry, size_t length, uint64_t at);
+} journal_replay;
+
 /* Reads the next entry into `bytes`; false at the end, or where there is none that is sound. */
-static bool next_entry(dp_replay *r, dp_entry *entry, doppel_status *status) {
+static bool next_entry(journal_replay *r, dp_entry_prefix *entry, doppel_status *status) {
+    doppel_error *error = r->batch->readings.error;
     if (r->end - r->at < sizeof *entry)
         return false;
-    if ((*status = dp_spill_read(r->file, r->at, entry, sizeof *entry, r->batch->last_error)) != DOPPEL_OK)
+    if ((*status = dp_append_file_read(r->file, r->at, entry, sizeof *entry, error)) != DOPPEL_OK)
         return false;
     if (entry->size < sizeof *entry || entry->size > r->end - r->at)
         return false;
     if (!dp_reserve(&r->bytes.data, &r->bytes.capacity, (size_t)entry->size, 1)) {
-        *status = dp_no_memory(r->batch->last_error);
+        *status = dp_no_memory(error);
         return false;
     }
-    *status = dp_spill_read(r->file, r->at, r->bytes.data, (size_t)entry->size, r->batch->last_error);
-    return *status == DOPPEL_OK && is_sound(r->bytes.data, entry);
+    *status = dp_append_file_read(r->file, r->at, r->bytes.data, (size_t)entry->size, error);
+    return *status == DOPPEL_OK && is_sound(entry, r->bytes.data + sizeof *entry);
 }
 
 /* Takes entries up to the first that is not whole and sound: `at` is where that stands. */
-static doppel_status replay_run(dp_replay *r) {
+static doppel_status replay(journal_replay *r) {
     doppel_status status = DOPPEL_OK;
-    dp_entry entry;
+    dp_entry_prefix entry;
     while (status == DOPPEL_OK && next_entry(r, &entry, &status)) {
         status = r->take(r->batch, r->bytes.data, (size_t)entry.size, r->at);
         r->at += entry.size;
-        if (status == DOPPEL_OK && dp_stopped(r->batch->input.stop))
-            status = dp_fail(r->batch->last_error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+        if (status == DOPPEL_OK && dp_stopped(r->batch->settings.input.stop))
+            status = dp_fail(r->batch->readings.error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
     }
     dp_buffer_free(&r->bytes);
     return status;
 }
 
-/* Reads the header; the text, without its check, goes to `text`. */
-static doppel_status read_header(const dp_spill *file, const char *path, dp_journal_header *h, dp_buffer *text,
+/* Reads the header; the text goes to `text`, with a NUL. */
+static doppel_status read_header(const dp_append_file *file, const char *path, journal_header *h, dp_buffer *text,
                                  doppel_error *error) {
-    if (file->file.size < sizeof *h || dp_spill_read(file, 0, h, sizeof *h, NULL) != DOPPEL_OK ||
-        memcmp(h->magic, DP_JOURNAL_MAGIC, sizeof h->magic) != 0)
+    uint64_t size = file->scratch.size;
+    if (size < sizeof *h || dp_append_file_read(file, 0, h, sizeof *h, NULL) != DOPPEL_OK ||
+        memcmp(h->magic, MAGIC, sizeof h->magic) != 0)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is no file of sketches");
-    if (h->version != DP_JOURNAL_VERSION)
+    if (h->version != VERSION)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "has version %u of sketches; this is version %u",
-                          h->version, DP_JOURNAL_VERSION);
-    if (h->text_length > file->file.size - sizeof *h || h->shaping > h->text_length ||
+                          h->version, VERSION);
+    if (h->text_length > size - sizeof *h || h->shaping > h->text_length ||
         !dp_reserve(&text->data, &text->capacity, h->text_length + 1U, 1) ||
-        dp_spill_read(file, sizeof *h, text->data, h->text_length, NULL) != DOPPEL_OK ||
+        dp_append_file_read(file, sizeof *h, text->data, h->text_length, NULL) != DOPPEL_OK ||
         XXH3_64bits(text->data, h->text_length) != h->check)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is damaged: its header is not what was written");
     text->size = h->text_length;
@@ -152,38 +216,35 @@ static doppel_status read_header(const dp_spill *file, const char *path, dp_jour
     return DOPPEL_OK;
 }
 
-/* The first line in which two texts differ, for a message. */
-static void tell_difference(const char *path, const char *theirs, const char *ours, doppel_error *error) {
+/* Names the first line in which two texts differ. */
+static doppel_status fail_by_difference(const char *path, const char *theirs, const char *ours, doppel_error *error) {
     while (*theirs && *ours) {
         size_t a = strcspn(theirs, "\n"), b = strcspn(ours, "\n");
-        if (a != b || memcmp(theirs, ours, a) != 0) {
-            dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
-                       "was made with %.*s, and this run has %.*s%s: give the same options", (int)(a < 150 ? a : 150),
-                       theirs, (int)(b < 150 ? b : 150), ours,
-                       strncmp(ours, "bands=", 6) && strncmp(ours, "rows=", 5) ? ""
-                                                                               : ", which follow from the similarity");
-            return;
-        }
+        bool planned = !strncmp(ours, "bands=", 6) || !strncmp(ours, "rows=", 5);
+        if (a != b || memcmp(theirs, ours, a) != 0)
+            return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
+                              "was made with %.*s, and this run has %.*s%s: give the same options",
+                              (int)(a < 150 ? a : 150), theirs, (int)(b < 150 ? b : 150), ours,
+                              planned ? ", which follow from the similarity" : "");
         theirs += a + (theirs[a] == '\n');
         ours += b + (ours[b] == '\n');
     }
-    dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "was made with other options");
+    return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "was made with other options");
 }
 
-/* Whether a journal was made with options like those of the batch; `all`, or those that shape sketches. */
-static doppel_status replay_check(dp_replay *r, const char *path, bool all, doppel_error *error) {
-    dp_journal_header h;
+/* Whether the journal was made with settings like those of the batch: `all`, or those that shape sketches. Sets `at`.
+ */
+static doppel_status check_settings(journal_replay *r, const char *path, bool all, doppel_error *error) {
+    journal_header h;
     dp_buffer theirs = {0}, ours = {0};
     size_t shaping;
     doppel_status status = read_header(r->file, path, &h, &theirs, error);
-    if (status == DOPPEL_OK && (!dp_options_print(r->batch, &ours, &shaping) || !dp_buffer_add(&ours, "", 1)))
+    if (status == DOPPEL_OK && (!print_settings(&r->batch->settings, &ours, &shaping) || !dp_buffer_add(&ours, "", 1)))
         status = dp_no_memory(error);
     if (status == DOPPEL_OK) {
         size_t length = all ? h.text_length : (size_t)h.shaping, own = all ? ours.size - 1 : shaping;
-        if (length != own || memcmp(theirs.data, ours.data, own) != 0) {
-            tell_difference(path, theirs.data, ours.data, error);
-            status = DOPPEL_ERROR_USAGE;
-        }
+        if (length != own || memcmp(theirs.data, ours.data, own) != 0)
+            status = fail_by_difference(path, theirs.data, ours.data, error);
         r->at = sizeof h + h.text_length;
     }
     dp_buffer_free(&theirs);
@@ -196,134 +257,136 @@ static doppel_status replay_check(dp_replay *r, const char *path, bool all, dopp
 static doppel_status write_header(doppel_batch *batch, doppel_error *error) {
     dp_buffer text = {0};
     size_t shaping;
-    if (!dp_options_print(batch, &text, &shaping)) {
-        dp_buffer_free(&text);
-        return dp_no_memory(error);
+    journal_header h = {.magic = MAGIC, .version = VERSION};
+    doppel_status status = print_settings(&batch->settings, &text, &shaping) ? DOPPEL_OK : dp_no_memory(error);
+    if (status == DOPPEL_OK) {
+        h.text_length = (uint32_t)text.size;
+        h.shaping = shaping;
+        h.check = XXH3_64bits(text.data, text.size);
     }
-    dp_journal_header h = {.version = DP_JOURNAL_VERSION, .text_length = (uint32_t)text.size, .shaping = shaping};
-    memcpy(h.magic, DP_JOURNAL_MAGIC, sizeof h.magic);
-    h.check = XXH3_64bits(text.data, text.size);
-    doppel_status status = dp_spill_add(&batch->journal, &h, sizeof h, error);
-    if (status == DOPPEL_OK)
-        status = dp_spill_add(&batch->journal, text.data, text.size, error);
-    batch->header = sizeof h + text.size;
+    DP_THEN(status, dp_append_file_add(&batch->journal.file, &h, sizeof h, error));
+    DP_THEN(status, dp_append_file_add(&batch->journal.file, text.data, text.size, error));
     dp_buffer_free(&text);
     return status;
 }
 
 /* Takes what the journal has, and cuts off what is not whole. */
-static doppel_status go_on(doppel_batch *batch, doppel_error *error) {
+static doppel_status resume(doppel_batch *batch, doppel_error *error) {
+    dp_journal *journal = &batch->journal;
     char path[4096];
-    snprintf(path, sizeof path, "%s/sketches", batch->options.work);
-    dp_replay r = {.batch = batch, .file = &batch->journal, .end = batch->journal.file.size, .take = dp_note_entries};
-    doppel_status status = replay_check(&r, path, true, error);
-    if (status != DOPPEL_OK)
-        return status;
-    batch->header = r.at;
-    batch->replaying = true;
-    batch->last_error = error;
-    status = replay_run(&r);
-    batch->replaying = false;
-    if (status == DOPPEL_OK && ftruncate(batch->journal.file.fd, (off_t)r.at))
+    snprintf(path, sizeof path, "%s/sketches", batch->settings.options.work);
+    journal_replay r = {
+        .batch = batch, .file = &journal->file, .end = journal->file.scratch.size, .take = dp_readings_take};
+    DP_TRY(check_settings(&r, path, true, error));
+    batch->readings.error = error;
+    journal->replaying = true;
+    doppel_status status = replay(&r);
+    journal->replaying = false;
+    if (status == DOPPEL_OK && ftruncate(journal->file.scratch.fd, (off_t)r.at))
         status = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be cut: %s", strerror(errno));
-    batch->journal.file.size = r.at;
+    journal->file.scratch.size = r.at;
     return status;
 }
 
 /* Whether the journal of a run that was stopped at its very beginning has not even a header. */
-static bool is_stub(const doppel_batch *batch) {
-    dp_journal_header h;
-    uint64_t size = batch->journal.file.size;
+static bool has_no_header(const dp_journal *journal) {
+    journal_header h;
+    uint64_t size = journal->file.scratch.size;
     if (size < sizeof h)
         return true;
-    return dp_spill_read(&batch->journal, 0, &h, sizeof h, NULL) == DOPPEL_OK &&
-           !memcmp(h.magic, DP_JOURNAL_MAGIC, sizeof h.magic) && size - sizeof h < h.text_length;
+    return dp_append_file_read(&journal->file, 0, &h, sizeof h, NULL) == DOPPEL_OK &&
+           !memcmp(h.magic, MAGIC, sizeof h.magic) && size - sizeof h < h.text_length;
 }
 
 doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error) {
-    const doppel_batch_options *o = &batch->options;
+    const doppel_batch_options *o = &batch->settings.options;
+    dp_append_file *file = &batch->journal.file;
     if (o->work && mkdir(o->work, 0777) && errno != EEXIST)
         return dp_fail_at(error, DOPPEL_ERROR_IO, o->work, 0, "cannot be made: %s", strerror(errno));
-    doppel_status status = dp_spill_open(&batch->journal, o->work, "sketches", o->tmp, error);
-    if (status != DOPPEL_OK)
-        return status;
-    if (o->resume && !is_stub(batch))
-        return go_on(batch, error);
+    DP_TRY(dp_append_file_open(file, o->work, "sketches", o->tmp, error));
+    if (o->resume && !has_no_header(&batch->journal))
+        return resume(batch, error);
     if (o->resume)
-        batch->journal.file.size = 0;
-    if (!batch->journal.file.size)
+        file->scratch.size = 0;
+    if (!file->scratch.size)
         return write_header(batch, error);
     return dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
                       "holds a run already: go on with it (--resume), or choose another folder");
 }
 
-doppel_status dp_journal_options(const char *work, dp_buffer *text, doppel_error *error) {
-    dp_spill file;
-    dp_journal_header h;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/sketches", work);
-    if (!dp_is_journal(path))
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, work, 0,
-                          "holds no run: make one with doppel dedup --work, or cluster --work");
-    doppel_status status = dp_spill_open(&file, work, "sketches", NULL, error);
-    if (status == DOPPEL_OK)
-        status = read_header(&file, path, &h, text, error);
-    dp_spill_close(&file);
-    return status;
+/* ---- files of sketches ---- */
+
+bool dp_is_journal(const char *path) {
+    char magic[8] = {0};
+    struct stat known;
+    if (stat(path, &known) || !S_ISREG(known.st_mode))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is = fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic && !memcmp(magic, MAGIC, sizeof magic);
+    if (fd >= 0)
+        close(fd);
+    return is;
 }
 
-/* ---- files of sketches: saved by one batch, taken by another ---- */
+bool dp_is_work(const char *path, char *file) {
+    return snprintf(file, 4096, "%s/sketches", path) < 4096 && dp_is_journal(file);
+}
 
 /* Documents alone: they are this batch's own from now on. */
 static doppel_status take_foreign(doppel_batch *batch, const char *entry, size_t length, uint64_t at) {
-    dp_entry head;
+    dp_entry_prefix prefix;
     (void)at;
-    memcpy(&head, entry, sizeof head);
-    if (head.kind == DP_ENTRY_READING || head.kind == DP_ENTRY_END)
-        batch->foreign_open = head.kind == DP_ENTRY_READING;
-    return head.kind == DP_ENTRY_DOCUMENT ? dp_note_entries(batch, entry, length, 0) : DOPPEL_OK;
+    memcpy(&prefix, entry, sizeof prefix);
+    if (prefix.kind == DP_ENTRY_READING || prefix.kind == DP_ENTRY_END)
+        batch->readings.foreign_open = prefix.kind == DP_ENTRY_READING;
+    return prefix.kind == DP_ENTRY_DOCUMENT ? dp_readings_take(batch, entry, length, 0) : DOPPEL_OK;
 }
 
-doppel_status dp_journal_take(doppel_batch *batch, const char *path, doppel_error *error) {
-    batch->foreign_open = false;
-    dp_spill file = {.file = {.open = true, .fd = open(path, O_RDONLY | O_CLOEXEC)}};
+static doppel_status import_all(doppel_batch *batch, const dp_append_file *file, const char *path,
+                                doppel_error *error) {
+    journal_replay r = {.batch = batch, .file = file, .end = file->scratch.size, .take = take_foreign};
+    batch->readings.foreign_open = false;
+    DP_TRY(check_settings(&r, path, false, error));
+    DP_TRY(replay(&r));
+    if (r.at != r.end)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is cut short or was altered at byte %llu",
+                          (unsigned long long)r.at);
+    if (batch->readings.foreign_open)
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
+                          "is of a run that was not finished: go on with it first (--resume)");
+    return DOPPEL_OK;
+}
+
+doppel_status dp_journal_import(doppel_batch *batch, const char *path, doppel_error *error) {
+    dp_append_file file = {.scratch = {.open = true, .fd = open(path, O_RDONLY | O_CLOEXEC)}};
     struct stat known;
-    if (file.file.fd < 0 || fstat(file.file.fd, &known)) {
-        doppel_status failed = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be opened: %s", strerror(errno));
-        if (file.file.fd >= 0)
-            close(file.file.fd);
-        return failed;
-    }
-    file.file.size = (uint64_t)known.st_size;
-    snprintf(file.file.folder, sizeof file.file.folder, "%.200s", path);
-    dp_replay r = {.batch = batch, .file = &file, .end = file.file.size, .take = take_foreign};
-    doppel_status status = replay_check(&r, path, false, error);
-    if (status == DOPPEL_OK && (status = replay_run(&r)) == DOPPEL_OK && r.at != r.end)
-        status = dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is cut short or was altered at byte %llu",
-                            (unsigned long long)r.at);
-    if (status == DOPPEL_OK && batch->foreign_open)
-        status = dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
-                            "is of a run that was not finished: go on with it first (--resume)");
-    dp_spill_close(&file);
+    if (file.scratch.fd < 0)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be opened: %s", strerror(errno));
+    doppel_status status = DOPPEL_OK;
+    if (fstat(file.scratch.fd, &known))
+        status = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be opened: %s", strerror(errno));
+    file.scratch.size = status == DOPPEL_OK ? (uint64_t)known.st_size : 0;
+    snprintf(file.scratch.folder, sizeof file.scratch.folder, "%.200s", path);
+    DP_THEN(status, import_all(batch, &file, path, error));
+    dp_append_file_close(&file);
     return status;
 }
 
-/* Copied at once. */
-#define PIECE ((size_t)4 << 20)
-
 doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_error *error) {
+    const dp_append_file *from = &batch->journal.file;
     dp_newfile to;
+    DP_TRY(dp_append_file_flush(&batch->journal.file, error));
     char *piece = malloc(PIECE);
-    doppel_status status = dp_spill_flush(&batch->journal, error);
-    if (status != DOPPEL_OK || !piece || (status = dp_newfile_create(&to, path, error)) != DOPPEL_OK) {
+    doppel_status status = piece ? dp_newfile_create(&to, path, error) : dp_no_memory(error);
+    if (status != DOPPEL_OK) {
         free(piece);
-        return status == DOPPEL_OK ? dp_no_memory(error) : status;
+        return status;
     }
     int reason = 0;
-    for (uint64_t at = 0; at < batch->journal.file.size && !reason && status == DOPPEL_OK;) {
-        uint64_t left = batch->journal.file.size - at;
+    for (uint64_t at = 0; at < from->scratch.size && !reason && status == DOPPEL_OK;) {
+        uint64_t left = from->scratch.size - at;
         size_t length = left < PIECE ? (size_t)left : PIECE;
-        status = dp_spill_read(&batch->journal, at, piece, length, error);
+        status = dp_append_file_read(from, at, piece, length, error);
         ssize_t done = status == DOPPEL_OK ? write(to.number, piece, length) : 0;
         if (done < 0 && errno != EINTR)
             reason = errno;
@@ -332,4 +395,130 @@ doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_er
     free(piece);
     doppel_status finished = dp_newfile_finish(&to, status == DOPPEL_OK ? reason : EIO, error);
     return status == DOPPEL_OK ? finished : status;
+}
+
+/* ---- the batch of a finished run ---- */
+
+/* The value of a line `name=value`, which ends at a NUL once the lines are ended; empty when there is none. */
+static char *value_of(char *text, const char *name) {
+    size_t length = strlen(name);
+    for (char *line = text; *line;) {
+        size_t whole = strcspn(line, "\n");
+        if (!strncmp(line, name, length) && line[length] == '=')
+            return line + length + 1;
+        line += whole + (line[whole] == '\n');
+    }
+    return text + strlen(text);
+}
+
+static uint64_t number_of(char *text, const char *name) {
+    return strtoull(value_of(text, name), NULL, 10);
+}
+
+static void parse_keys(char *text, const char *of, doppel_input_options *input) {
+    for (size_t k = 0; k < KEYS; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s%s_key", of, key_names[k].name);
+        *key_of(input, k) = value_of(text, name);
+    }
+}
+
+/* A string of a text whose lines are ended; empty is none. */
+static void end_string(const char **string) {
+    *string = *string && **string ? *string : NULL;
+}
+
+/* Options from the text of settings, which they borrow from and which is changed; o->known_input is `known` when known
+ * documents are read in a way of their own. */
+static const char *parse(char *text, doppel_batch_options *o, doppel_input_options *input,
+                         doppel_input_options *known) {
+    /* All values are found before any line is ended. */
+    const char *recipe = value_of(text, "recipe");
+    o->keep = value_of(text, "keep");
+    o->within = value_of(text, "within");
+    o->across = value_of(text, "across");
+    o->method = (doppel_method)number_of(text, "method");
+    o->similarity = strtod(value_of(text, "similarity"), NULL);
+    o->distance = (int)number_of(text, "distance");
+    o->distance_zero = o->distance == 0;
+    o->bands = (int)number_of(text, "bands");
+    o->rows = (int)number_of(text, "rows");
+    o->min_words = number_of(text, "min_words");
+    o->boilerplate = strtod(value_of(text, "boilerplate"), NULL);
+    o->by = (unsigned)number_of(text, "by");
+    o->url_without = (unsigned)number_of(text, "url_without");
+    o->content = !strncmp(value_of(text, "content"), "all", 3) ? DOPPEL_CONTENT_ALL : DOPPEL_CONTENT_MAIN;
+    o->link_any = *value_of(text, "link_any") == '1';
+    o->limit = number_of(text, "limit");
+    input->max_record = (size_t)number_of(text, "max_record");
+    parse_keys(text, "", input);
+    bool has_known = strstr(text, "\nknown_id_key=");
+    parse_keys(text, has_known ? "known_" : "", known);
+    for (size_t i = 0, length = strlen(text); i < length; i++)
+        if (text[i] == '\n')
+            text[i] = 0;
+    for (size_t k = 0; k < KEYS; k++) {
+        end_string(key_of(input, k));
+        end_string(key_of(known, k));
+    }
+    end_string(&o->keep);
+    end_string(&o->within);
+    end_string(&o->across);
+    o->known_input = has_known ? known : NULL;
+    return recipe;
+}
+
+/* The settings of the journal in the folder of `work`. */
+static doppel_status read_settings(const char *work, dp_buffer *text, doppel_error *error) {
+    dp_append_file file;
+    journal_header h;
+    char path[4096];
+    if (!dp_is_work(work, path))
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, work, 0,
+                          "holds no run: make one with doppel dedup --work, or cluster --work");
+    doppel_status status = dp_append_file_open(&file, work, "sketches", NULL, error);
+    DP_THEN(status, read_header(&file, path, &h, text, error));
+    dp_append_file_close(&file);
+    return status;
+}
+
+/* Whether everything was read; goes behind it. */
+static doppel_status check_complete(doppel_batch *batch, doppel_error *error) {
+    dp_readings *r = &batch->readings;
+    while (r->at < r->count && r->reading[r->at].complete)
+        r->at++;
+    if (r->at && r->at == r->count)
+        return DOPPEL_OK;
+    return dp_fail_at(error, DOPPEL_ERROR_STORE, batch->settings.options.work, 0,
+                      "the run was not finished: go on with it first (--resume)");
+}
+
+doppel_status doppel_batch_open(const char *work, const doppel_input_options *input, doppel_batch **opened,
+                                doppel_error *error) {
+    dp_buffer text = {0};
+    doppel_input_options reading = {0}, known;
+    doppel_batch_options options = {.size = sizeof options, .work = work, .resume = true, .input = &reading};
+    doppel_recipe *recipe = NULL;
+    *opened = NULL;
+    if (input)
+        dp_copy_options(&reading, input, sizeof reading);
+    reading.size = sizeof reading;
+    known = reading;
+    doppel_status status = read_settings(work, &text, error);
+    if (status == DOPPEL_OK)
+        status = doppel_recipe_parse(parse(text.data, &options, &reading, &known), NULL, &recipe, error);
+    options.recipe = recipe;
+    DP_THEN(status, doppel_batch_create(&options, opened, error));
+    if (status != DOPPEL_OK) {
+        doppel_recipe_free(recipe);
+        dp_buffer_free(&text);
+        return status;
+    }
+    (*opened)->own_recipe = recipe;
+    (*opened)->own_text = text;
+    if ((status = check_complete(*opened, error)) != DOPPEL_OK) {
+        doppel_batch_free(*opened);
+        *opened = NULL;
+    }
+    return status;
 }

@@ -1,117 +1,125 @@
 /* pairs.c - every pair of near documents, in order.
  *
- * Documents are taken in blocks, each block's share by one thread, and what they find is given out block after block.
- */
-
+ * Documents are taken in blocks, each block's share by one thread, and what they find is given out block after block. A
+ * document is compared with the firsts of the buckets it looks at, in large ones with those that the prefix filter
+ * finds; their twins follow without a comparison. */
 #include "batch/batch.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+/* Documents a thread takes at a time, at most; and the pairs after which it takes no more of them. */
+enum { SHARE = 1024, MOST_PAIRS = 1 << 18 };
+
 /* What one thread finds. */
-typedef struct dp_finding {
+typedef struct pair_thread {
     doppel_near *pair;
     size_t count, room;
-    dp_crowd_finder finder;
+    dp_prefix_search search;
     uint64_t candidates;
     size_t next; /* the document after the last whose pairs were found */
     doppel_status status;
-} dp_finding;
+} pair_thread;
 
-typedef struct dp_pairing {
+typedef struct pair_search {
     doppel_batch *batch;
     dp_rules rules;
-    dp_buckets buckets;
-    dp_looks looks;
-    dp_crowd_place place;
-    dp_crowd *crowd;                /* NULL: no bucket is crowded */
-    uint32_t *next_twin, *next_url; /* the next document with the same; DP_NO_DOCUMENT: none */
-    uint32_t *url_class;
-    dp_titles titles;
-    uint32_t *next_title;
-    bool collapse;
-    dp_finding *finding; /* one a thread */
-    size_t from;         /* of the block at hand */
-    size_t share;        /* documents of it for each thread */
-} dp_pairing;
+    const dp_candidates *candidates;
+    const dp_pairs_wanted *wanted;
+    dp_prefix_filter *filter;                    /* NULL: no bucket is large */
+    uint32_t *next_twin, *next_url, *next_title; /* the next document with the same; DP_NO_DOCUMENT: none */
+    pair_thread *thread;
+    size_t from;  /* of the block at hand */
+    size_t share; /* documents of it for each thread */
+} pair_search;
 
-/* ---- the pairs of one document.
- *
- * It is compared with the firsts of the buckets it looks at, in crowded ones with those that may be near
- * (prefix_filter.c); their twins follow without a comparison. */
+/* ---- the pairs of one document ---- */
 
-static bool add(dp_pairing *p, dp_finding *f, const doppel_near *pair) {
-    if (!dp_reserve(&f->pair, &f->room, f->count + 1, sizeof *f->pair))
-        return false;
-    const doppel_batch *batch = p->batch;
+static bool add(const pair_search *p, pair_thread *t, const doppel_near *pair) {
+    const dp_documents *d = &p->batch->documents;
     uint32_t a = (uint32_t)pair->a, b = (uint32_t)pair->b;
-    bool have_words = dp_doc_has_words(&batch->docs[a]) && dp_doc_has_words(&batch->docs[b]);
-    f->pair[f->count] = *pair;
-    f->pair[f->count++].distance = have_words ? dp_batch_distance(batch, a, b) : -1;
+    if (!dp_reserve(&t->pair, &t->room, t->count + 1, sizeof *t->pair))
+        return false;
+    bool have_words = dp_doc_has_words(&d->doc[a]) && dp_doc_has_words(&d->doc[b]);
+    t->pair[t->count] = *pair;
+    t->pair[t->count++].distance = have_words ? dp_documents_distance(d, a, b) : -1;
     return true;
 }
 
-/* Adds `from` and what follows it in a chain (NULL: nothing does), as far as it stands behind a. A pair of two known
- * documents is nobody's business. */
-static bool add_chain(dp_pairing *p, dp_finding *f, doppel_near *pair, uint32_t from, const uint32_t *next) {
+/* Adds `from` and what follows it in a chain (NULL: nothing does), as far as it comes after a. Pairs of two known
+ * documents are not wanted. */
+static bool add_chain(const pair_search *p, pair_thread *t, doppel_near *pair, uint32_t from, const uint32_t *next) {
     bool added = true;
     for (; from != DP_NO_DOCUMENT && added; from = next ? next[from] : DP_NO_DOCUMENT) {
-        if (from <= pair->a || from < p->batch->known || !dp_batch_allows(p->batch, (uint32_t)pair->a, from))
+        if (from <= pair->a || from < p->batch->documents.known || !dp_batch_allows(p->batch, (uint32_t)pair->a, from))
             continue;
         pair->b = from;
-        added = add(p, f, pair);
+        added = add(p, t, pair);
     }
     return added;
 }
 
 /* Of some firsts those that are near by content, each with its twins. */
-static doppel_status compare(dp_pairing *p, dp_finding *f, uint32_t a, const uint32_t *others, size_t count) {
-    uint32_t twin = p->batch->docs[a].twin;
+static doppel_status compare(const pair_search *p, pair_thread *t, uint32_t a, const uint32_t *others, size_t count) {
+    uint32_t twin = p->batch->documents.doc[a].twin;
+    bool collapse = p->wanted->collapse;
     doppel_near pair = {.a = a};
     for (size_t i = 0; i < count; i++) {
         uint32_t k = others[i];
         dp_candidate candidate;
-        if (k == twin || f->finder.stamp[k] == a + 1 || (p->collapse && k < a))
+        if (k == twin || t->search.stamp[k] == a + 1 || (collapse && k < a))
             continue;
-        f->finder.stamp[k] = a + 1;
-        f->candidates++;
-        doppel_status status = dp_verify(f->finder.verifier, twin, k, &candidate);
-        if (status != DOPPEL_OK)
-            return status;
+        t->search.stamp[k] = a + 1;
+        t->candidates++;
+        DP_TRY(dp_verify(t->search.verifier, twin, k, false, &candidate));
         doppel_reason reason = dp_decide(&p->rules, &candidate);
         pair.reason = reason;
         pair.similarity = (double)(float)candidate.evidence.similarity; /* as doppel_batch_get gives it */
-        if (reason != DOPPEL_REASON_NONE && !add_chain(p, f, &pair, k, p->collapse ? NULL : p->next_twin))
+        if (reason != DOPPEL_REASON_NONE && !add_chain(p, t, &pair, k, collapse ? NULL : p->next_twin))
             return DOPPEL_ERROR_MEMORY;
     }
     return DOPPEL_OK;
 }
 
-/* The same with the buckets that a looks at, either the crowded ones or the others. Counts those of the
- * buckets that are left out. */
-static doppel_status compare_buckets(dp_pairing *p, dp_finding *f, uint32_t a, bool crowded, uint64_t *left) {
-    uint32_t of = dp_looks_of(&p->looks, p->batch->docs[a].twin);
-    doppel_status status = DOPPEL_OK;
+/* The same with the buckets that a looks at, either the large ones or the others. Counts the members of the buckets
+ * that are left out. */
+static doppel_status compare_buckets(const pair_search *p, pair_thread *t, uint32_t a, bool large, uint64_t *left) {
+    const dp_candidates *c = p->candidates;
+    dp_bucket_list list = dp_buckets_of(c, p->batch->documents.doc[a].twin);
     *left = 0;
-    for (uint64_t i = p->looks.start[of]; i < p->looks.start[of + 1] && status == DOPPEL_OK; i++) {
-        uint64_t start = p->buckets.start[p->looks.bucket[i]], end = p->buckets.start[p->looks.bucket[i] + 1];
-        if ((p->crowd && dp_crowded(&p->place, p->looks.bucket[i])) == crowded)
-            status = compare(p, f, a, p->buckets.member + start, end - start);
+    for (size_t i = 0; i < list.count; i++) {
+        uint64_t start = c->start[list.bucket[i]], end = c->start[list.bucket[i] + 1];
+        if ((p->filter && dp_bucket_is_large(p->batch, c, list.bucket[i])) == large)
+            DP_TRY(compare(p, t, a, c->member + start, end - start));
         else
             *left += end - start;
     }
-    return status;
+    return DOPPEL_OK;
 }
 
-static doppel_status add_near(dp_pairing *p, dp_finding *f, uint32_t a) {
-    uint64_t crowd;
+static doppel_status add_near(const pair_search *p, pair_thread *t, uint32_t a) {
+    uint64_t left;
     bool found = true;
-    doppel_status status = compare_buckets(p, f, a, false, &crowd);
-    if (status != DOPPEL_OK || !crowd)
-        return status;
-    if ((status = dp_crowd_find(p->crowd, &f->finder, a, crowd, &found)) != DOPPEL_OK)
-        return status;
-    return found ? compare(p, f, a, f->finder.found, f->finder.found_count) : compare_buckets(p, f, a, true, &crowd);
+    DP_TRY(compare_buckets(p, t, a, false, &left));
+    if (!left)
+        return DOPPEL_OK;
+    DP_TRY(dp_prefix_filter_find(p->filter, &t->search, a, left, &found));
+    return found ? compare(p, t, a, t->search.found, t->search.found_count) : compare_buckets(p, t, a, true, &left);
+}
+
+/* Those with the title, or one near it. */
+static bool add_titles(const pair_search *p, pair_thread *t, uint32_t a) {
+    const dp_titles *titles = &p->candidates->titles;
+    doppel_near pair = {.a = a, .reason = DOPPEL_REASON_TITLE, .similarity = 1};
+    uint32_t class = titles->of ? titles->of[a] : DP_NO_DOCUMENT;
+    if (class == DP_NO_DOCUMENT)
+        return true;
+    bool added = add_chain(p, t, &pair, p->next_title[a], p->next_title);
+    for (uint64_t i = titles->start[class]; i < titles->start[class + 1] && added; i++) {
+        pair.similarity = (double)(float)titles->similarity[i];
+        added = add_chain(p, t, &pair, titles->first[titles->near[i]], p->next_title);
+    }
+    return added;
 }
 
 /* By the other document; of the same one, the strongest reason first. */
@@ -124,86 +132,66 @@ static int compare_pairs(const void *x, const void *y) {
 }
 
 /* Sorts the pairs of one document, and leaves out those that were found in two ways. */
-static void sort_pairs(dp_finding *f, size_t from) {
+static void sort_pairs(pair_thread *t, size_t from) {
     size_t kept = from;
-    if (f->count > from)
-        qsort(f->pair + from, f->count - from, sizeof *f->pair, compare_pairs);
-    for (size_t i = from; i < f->count; i++)
-        if (i == from || f->pair[i].b != f->pair[kept - 1].b)
-            f->pair[kept++] = f->pair[i];
-        else if (isnan(f->pair[kept - 1].similarity) && f->pair[i].reason == DOPPEL_REASON_CONTENT)
-            f->pair[kept - 1].similarity = f->pair[i].similarity;
-    f->count = kept;
+    if (t->count > from)
+        qsort(t->pair + from, t->count - from, sizeof *t->pair, compare_pairs);
+    for (size_t i = from; i < t->count; i++)
+        if (i == from || t->pair[i].b != t->pair[kept - 1].b)
+            t->pair[kept++] = t->pair[i];
+        else if (isnan(t->pair[kept - 1].similarity) && t->pair[i].reason == DOPPEL_REASON_CONTENT)
+            t->pair[kept - 1].similarity = t->pair[i].similarity;
+    t->count = kept;
 }
 
-/* Those with the title, or one near it. */
-static bool add_titles(dp_pairing *p, dp_finding *f, uint32_t a) {
-    const dp_titles *titles = &p->titles;
-    doppel_near pair = {.a = a, .reason = DOPPEL_REASON_TITLE, .similarity = 1};
-    uint32_t class = titles->of ? titles->of[a] : DP_NO_DOCUMENT;
-    if (class == DP_NO_DOCUMENT)
-        return true;
-    bool added = add_chain(p, f, &pair, p->next_title[a], p->next_title);
-    for (uint64_t i = titles->start[class]; i < titles->start[class + 1] && added; i++) {
-        pair.similarity = (double)(float)titles->similarity[i];
-        added = add_chain(p, f, &pair, titles->first[titles->near[i]], p->next_title);
-    }
-    return added;
-}
-
-/* Adds the pairs of a document with those behind it, in order. */
-static doppel_status pairs_find(dp_pairing *p, dp_finding *f, uint32_t a) {
-    const doppel_batch *batch = p->batch;
-    size_t from = f->count;
-    bool copy = batch->docs[a].twin != a;
+/* Adds the pairs of a document with those after it, in order. */
+static doppel_status find_pairs(const pair_search *p, pair_thread *t, uint32_t a) {
+    size_t from = t->count;
+    bool is_collapsed = p->wanted->collapse && p->batch->documents.doc[a].twin != a;
     doppel_near same = {.a = a, .reason = DOPPEL_REASON_CONTENT, .similarity = 1};
     doppel_near url = {.a = a, .reason = DOPPEL_REASON_URL, .similarity = NAN};
-    if (!(p->collapse && copy) && !add_chain(p, f, &same, p->next_twin[a], p->next_twin))
+    if (!is_collapsed && !add_chain(p, t, &same, p->next_twin[a], p->next_twin))
         return DOPPEL_ERROR_MEMORY;
-    if (p->next_url && !add_chain(p, f, &url, p->next_url[a], p->next_url))
+    if (p->next_url && !add_chain(p, t, &url, p->next_url[a], p->next_url))
         return DOPPEL_ERROR_MEMORY;
-    if (!add_titles(p, f, a))
+    if (!add_titles(p, t, a))
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = p->collapse && copy ? DOPPEL_OK : add_near(p, f, a);
-    sort_pairs(f, from);
-    return status;
+    if (!is_collapsed)
+        DP_TRY(add_near(p, t, a));
+    sort_pairs(t, from);
+    return DOPPEL_OK;
 }
-
-/* Documents a thread takes at a time, at most; and the pairs after which it takes no more of them. */
-enum { SHARE = 1024, MOST_PAIRS = 1 << 18 };
 
 /* ---- blocks ---- */
 
-static void run(void *user, size_t thread) {
-    dp_pairing *p = user;
-    dp_finding *f = &p->finding[thread];
-    size_t to = p->from + (thread + 1) * p->share, count = p->batch->count;
-    f->count = 0;
-    for (f->next = to - p->share; f->next < to && f->next < count && f->count < MOST_PAIRS; f->next++) {
-        f->status = dp_stopped(p->batch->input.stop) ? DOPPEL_ERROR_INTERRUPTED : pairs_find(p, f, (uint32_t)f->next);
-        if (f->status != DOPPEL_OK)
+static void find_share(void *user, size_t thread) {
+    const pair_search *p = user;
+    pair_thread *t = &p->thread[thread];
+    size_t to = p->from + (thread + 1) * p->share, count = p->batch->documents.count;
+    t->count = 0;
+    for (t->next = to - p->share; t->next < to && t->next < count && t->count < MOST_PAIRS; t->next++) {
+        bool stopped = dp_stopped(p->batch->settings.input.stop);
+        t->status = stopped ? DOPPEL_ERROR_INTERRUPTED : find_pairs(p, t, (uint32_t)t->next);
+        if (t->status != DOPPEL_OK)
             return;
     }
 }
 
-/* Gives what the threads have found. A thread that took no more documents ends the block, and those behind it find
+/* Gives what the threads have found. A thread that took no more documents ends the block, and those after it find
  * theirs once more, in smaller shares: memory stays within bounds whatever the documents are. */
-static doppel_status give_block(dp_pairing *p, doppel_status (*pairs)(const doppel_near *, size_t, void *),
-                                void *user) {
-    size_t threads = p->batch->threads, end = p->from;
-    for (size_t t = 0; t < threads && end < p->batch->count; t++) {
-        dp_finding *f = &p->finding[t];
-        doppel_status status = f->status;
-        if (status == DOPPEL_OK && f->count)
-            status = pairs(f->pair, f->count, user);
-        if (status != DOPPEL_OK)
-            return status;
+static doppel_status give_block(pair_search *p) {
+    size_t threads = p->batch->settings.threads, count = p->batch->documents.count, end = p->from;
+    for (size_t i = 0; i < threads && end < count; i++) {
+        const pair_thread *t = &p->thread[i];
+        DP_TRY(t->status);
+        if (t->count)
+            DP_TRY(p->wanted->pairs(t->pair, t->count, p->wanted->user));
         end += p->share;
-        if (f->next < end && f->next < p->batch->count) {
-            p->from = f->next;
+        if (t->next < end && t->next < count) {
+            p->from = t->next;
             p->share -= p->share / 2;
-            while (++t < threads) /* what they looked at, they have not seen */
-                memset(p->finding[t].finder.stamp, 0, p->batch->count * sizeof *f->finder.stamp);
+            while (++i < threads) /* what they looked at, they have not seen */
+                memset(p->thread[i].search.stamp, 0, count * sizeof *t->search.stamp);
             return DOPPEL_OK;
         }
     }
@@ -212,129 +200,106 @@ static doppel_status give_block(dp_pairing *p, doppel_status (*pairs)(const dopp
     return DOPPEL_OK;
 }
 
-/* Lists all that look at crowded buckets, if there are such. */
-static doppel_status make_crowd(dp_pairing *p) {
+/* Lists all that look at large buckets, if there are such. */
+static doppel_status make_filter(pair_search *p) {
     const doppel_batch *batch = p->batch;
-    dp_crowd_finder *finder = &p->finding->finder;
-    size_t b = 0;
-    p->place = (dp_crowd_place){batch, &p->buckets, &p->looks};
-    while (b < p->buckets.count && !dp_crowded(&p->place, (uint32_t)b))
+    const dp_key_rows *rows = &batch->rows;
+    dp_prefix_search *search = &p->thread->search;
+    uint32_t b = 0;
+    while (b < p->candidates->count && !dp_bucket_is_large(batch, p->candidates, b))
         b++;
-    if (!batch->has_sets || b == p->buckets.count)
+    if (!batch->settings.has_sets || b == p->candidates->count)
         return DOPPEL_OK;
-    doppel_status status = dp_crowd_create(&p->place, finder, batch->rows, batch->row_count, &p->crowd);
-    for (size_t i = 0; i < batch->row_count && status == DOPPEL_OK; i++)
-        if (dp_in_crowd(&p->place, batch->rows[i]))
-            status = dp_crowd_add(p->crowd, finder, batch->rows[i]);
-    return status;
+    DP_TRY(dp_prefix_filter_create(batch, p->candidates, search, rows->document, rows->count, &p->filter));
+    for (size_t i = 0; i < rows->count; i++)
+        DP_TRY(dp_prefix_filter_add(p->filter, search, rows->document[i]));
+    return DOPPEL_OK;
 }
 
-static doppel_status give_all(dp_pairing *p, doppel_status (*pairs)(const doppel_near *, size_t, void *), void *user) {
-    doppel_batch *batch = p->batch;
-    doppel_status status = DOPPEL_OK;
+static doppel_status give_all(pair_search *p) {
+    const dp_batch_settings *s = &p->batch->settings;
+    size_t count = p->batch->documents.count;
     p->share = SHARE;
-    status = make_crowd(p);
-    while (p->from < batch->count && status == DOPPEL_OK) {
-        dp_run_threads(batch->threads, run, p);
-        dp_batch_tell(batch, "pairs", p->from, batch->count);
-        status = give_block(p, pairs, user);
+    DP_TRY(make_filter(p));
+    while (p->from < count) {
+        dp_run_threads(s->threads, find_share, p);
+        dp_tell_progress(s, "pairs", p->from, count);
+        DP_TRY(give_block(p));
     }
-    return status;
+    return DOPPEL_OK;
 }
 
-/* ---- beginning and end ---- */
+/* ---- the whole ---- */
 
-/* next[d]: the next document of d's class. */
-static bool make_chain(size_t count, uint32_t **next, uint32_t (*class_of)(const dp_pairing *, uint32_t),
-                       const dp_pairing *p) {
-    uint32_t *head = malloc((count + 1) * sizeof *head);
-    *next = malloc((count + 1) * sizeof **next);
-    bool made = head && *next;
-    for (size_t i = 0; made && i < count; i++)
-        head[i] = DP_NO_DOCUMENT;
-    for (size_t d = count; made && d-- > 0;) {
-        uint32_t class = class_of(p, (uint32_t)d);
-        (*next)[d] = class == DP_NO_DOCUMENT ? DP_NO_DOCUMENT : head[class];
-        if (class != DP_NO_DOCUMENT)
-            head[class] = (uint32_t)d;
+/* next[d]: the next document of d's class, where class_of[d] is below `count`; NULL: no memory. */
+static uint32_t *make_chain(size_t count, const uint32_t *class_of) {
+    uint32_t *head = malloc((count + 1) * sizeof *head), *next = malloc((count + 1) * sizeof *next);
+    if (!head || !next) {
+        free(head);
+        free(next);
+        return NULL;
+    }
+    memset(head, 255, count * sizeof *head); /* DP_NO_DOCUMENT */
+    for (size_t d = count; d-- > 0;) {
+        next[d] = class_of[d] == DP_NO_DOCUMENT ? DP_NO_DOCUMENT : head[class_of[d]];
+        if (class_of[d] != DP_NO_DOCUMENT)
+            head[class_of[d]] = (uint32_t)d;
     }
     free(head);
-    return made;
+    return next;
 }
 
-static uint32_t twin_of(const dp_pairing *p, uint32_t d) {
-    return dp_doc_has_digest(&p->batch->docs[d]) ? p->batch->docs[d].twin : DP_NO_DOCUMENT;
+static uint32_t *make_twin_chain(const dp_documents *d) {
+    uint32_t *twin = malloc((d->count + 1) * sizeof *twin);
+    for (size_t i = 0; twin && i < d->count; i++)
+        twin[i] = dp_doc_has_digest(&d->doc[i]) ? d->doc[i].twin : DP_NO_DOCUMENT;
+    uint32_t *next = twin ? make_chain(d->count, twin) : NULL;
+    free(twin);
+    return next;
 }
 
-static uint32_t url_of(const dp_pairing *p, uint32_t d) {
-    return p->url_class[d];
-}
-
-static uint32_t title_of(const dp_pairing *p, uint32_t d) {
-    return p->titles.of[d];
-}
-
-static bool start(dp_pairing *p) {
-    doppel_batch *batch = p->batch;
-    if (!make_chain(batch->count, &p->next_twin, twin_of, p))
+static bool init(pair_search *p) {
+    const dp_candidates *c = p->candidates;
+    size_t count = p->batch->documents.count, threads = p->batch->settings.threads;
+    if (!(p->next_twin = make_twin_chain(&p->batch->documents)) ||
+        (c->url_class && !(p->next_url = make_chain(count, c->url_class))) ||
+        (c->titles.of && !(p->next_title = make_chain(count, c->titles.of))) ||
+        !(p->thread = calloc(threads, sizeof *p->thread)))
         return false;
-    if (batch->url && (!dp_url_classes(batch, &p->url_class) || !make_chain(batch->count, &p->next_url, url_of, p)))
-        return false;
-    if (p->titles.of && !make_chain(batch->count, &p->next_title, title_of, p))
-        return false;
-    if (!(p->finding = calloc(batch->threads, sizeof *p->finding)))
-        return false;
-    for (size_t t = 0; t < batch->threads; t++) {
-        dp_finding *f = &p->finding[t];
-        f->finder.verifier = dp_verifier_create(batch);
-        f->finder.stamp = calloc(batch->count + 1, sizeof *f->finder.stamp);
-        if (!f->finder.verifier || !f->finder.stamp)
+    for (size_t t = 0; t < threads; t++) {
+        dp_prefix_search *search = &p->thread[t].search;
+        search->verifier = dp_verifier_create(p->batch);
+        search->stamp = calloc(count + 1, sizeof *search->stamp);
+        if (!search->verifier || !search->stamp)
             return false;
     }
     return true;
 }
 
-static void finish(dp_pairing *p) {
-    doppel_batch *batch = p->batch;
-    batch->stats.candidates = batch->stats.verified = 0;
-    for (size_t t = 0; p->finding && t < batch->threads; t++) {
-        dp_finding *f = &p->finding[t];
-        batch->stats.candidates += f->candidates;
-        batch->stats.verified += f->finder.verifier ? dp_verifier_count(f->finder.verifier) : 0;
-        dp_verifier_free(f->finder.verifier);
-        dp_crowd_finder_free(&f->finder);
-        free(f->finder.stamp);
-        free(f->pair);
+static void finish(pair_search *p) {
+    doppel_batch_stats *stats = &p->batch->stats;
+    stats->candidates = stats->verified = 0;
+    for (size_t i = 0; p->thread && i < p->batch->settings.threads; i++) {
+        pair_thread *t = &p->thread[i];
+        stats->candidates += t->candidates;
+        stats->verified += t->search.verifier ? dp_verifier_count(t->search.verifier) : 0;
+        dp_verifier_free(t->search.verifier);
+        dp_prefix_search_free(&t->search);
+        free(t->search.stamp);
+        free(t->pair);
     }
-    dp_crowd_free(p->crowd);
-    free(p->finding);
+    dp_prefix_filter_free(p->filter);
+    free(p->thread);
     free(p->next_twin);
     free(p->next_url);
-    free(p->url_class);
     free(p->next_title);
-    dp_titles_free(&p->titles);
-    dp_buckets_free(&p->buckets);
-    dp_looks_free(&p->looks);
 }
 
-doppel_status doppel_batch_find_pairs(doppel_batch *batch, bool collapse,
-                                      doppel_status (*pairs)(const doppel_near *pairs, size_t count, void *user),
-                                      void *user, doppel_error *error) {
-    dp_pairing p = {.batch = batch, .rules = dp_batch_rules(batch), .collapse = collapse};
-    if (batch->against || batch->finds.count)
-        return dp_fail(error, DOPPEL_ERROR_USAGE,
-                       "an index tells originals, not all pairs: decide (doppel dedup) goes with one");
-    doppel_status status = dp_batch_prepare(batch, error);
-    if (status == DOPPEL_OK)
-        status = dp_batch_candidates(batch, &p.buckets, &p.looks, error);
-    double begun = dp_seconds();
-    if (status == DOPPEL_OK && batch->by & DOPPEL_BY_TITLE)
-        status = dp_titles_find(batch, &p.titles, error);
-    if (status == DOPPEL_OK && !start(&p))
-        status = dp_no_memory(error);
-    else if (status == DOPPEL_OK && (status = give_all(&p, pairs, user)) != DOPPEL_OK)
-        dp_fail(error, status, "%s", doppel_status_name(status));
+doppel_status dp_pairs(doppel_batch *batch, const dp_candidates *candidates, const dp_pairs_wanted *wanted,
+                       doppel_error *error) {
+    pair_search p = {
+        .batch = batch, .rules = dp_settings_rules(&batch->settings), .candidates = candidates, .wanted = wanted};
+    doppel_status status = init(&p) ? give_all(&p) : DOPPEL_ERROR_MEMORY;
     finish(&p);
-    batch->stats.seconds_decide = dp_seconds() - begun;
-    return status;
+    return status == DOPPEL_OK ? status : dp_fail(error, status, "%s", doppel_status_name(status));
 }

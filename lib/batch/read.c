@@ -1,17 +1,44 @@
-/* read.c - documents in: sketch.c makes entries of them, documents.c takes those in order.
+/* read.c - documents in: text to sketches, on threads; what they found out, in order.
  *
- * A run that was stopped goes on: a reading that the journal has to its end is not read again; of one that it has a
+ * A reading is what one call of doppel_batch_read reads. Threads make an entry of the journal of each document (text,
+ * sketches, address, title); the entries are taken in input order: twins are told by their digests, and the columns,
+ * the rows of keys and the journal grow.
+ *
+ * A run that was stopped is resumed: a reading that the journal has to its end is not read again; of one that it has a
  * part of, the documents it has are passed over. */
 #include "batch/batch.h"
 #include "input/input.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what comes from stdin can be read but once, and a batch reads it twice: it is copied into a nameless file,
- * which then stands in its place. */
+/* ---- text to sketch ---- */
+
+doppel_status dp_text_sketcher_init(dp_text_sketcher *text, const doppel_recipe *recipe, unsigned wants,
+                                    doppel_content content) {
+    *text = (dp_text_sketcher){.content = content};
+    DP_TRY(doppel_sketcher_create(recipe, wants, &text->sketcher, NULL));
+    return doppel_page_reader_create(&text->pages);
+}
+
+void dp_text_sketcher_free(dp_text_sketcher *text) {
+    doppel_sketcher_free(text->sketcher);
+    doppel_page_reader_free(text->pages);
+}
+
+doppel_status dp_text_sketcher_run(const dp_text_sketcher *text, const doppel_document *document, doppel_page *page,
+                                   doppel_sketch *sketch) {
+    DP_TRY(doppel_document_text(text->pages, document, text->content, page));
+    return doppel_sketcher_run(text->sketcher, page->text, sketch);
+}
+
+/* ---- stdin ----
+ *
+ * It can be read but once, and a batch reads it twice: it is copied into a nameless file, which then takes its place.
+ */
 
 static bool has_stdin(const dp_reading *reading) {
     for (size_t i = 0; i < reading->count; i++)
@@ -20,13 +47,13 @@ static bool has_stdin(const dp_reading *reading) {
     return false;
 }
 
-static doppel_status copy_stdin(doppel_batch *batch, dp_scratch *to, doppel_error *error) {
+static doppel_status copy_stdin(const doppel_batch *batch, dp_scratch *to, doppel_error *error) {
     enum { PIECE = 1 << 20 };
     char *piece = malloc(PIECE);
     doppel_status status = piece ? DOPPEL_OK : dp_no_memory(error);
     while (status == DOPPEL_OK) {
         ssize_t got = read(STDIN_FILENO, piece, PIECE);
-        if (dp_stopped(batch->input.stop))
+        if (dp_stopped(batch->settings.input.stop))
             status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
         else if (got < 0 && errno != EINTR)
             status = dp_fail_at(error, DOPPEL_ERROR_INPUT, "-", 0, "cannot be read: %s", strerror(errno));
@@ -41,38 +68,37 @@ static doppel_status copy_stdin(doppel_batch *batch, dp_scratch *to, doppel_erro
 }
 
 doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error) {
+    dp_readings *readings = &batch->readings;
     dp_scratch copy;
     if (!has_stdin(reading))
         return DOPPEL_OK;
-    if (batch->options.work)
+    if (batch->settings.options.work)
         return dp_fail(
             error, DOPPEL_ERROR_USAGE,
             "a run that reads stdin cannot be gone on with: write it to a file, or do without a work folder");
-    if (batch->stdin_kept && lseek(STDIN_FILENO, batch->stdin_start, SEEK_SET) < 0)
+    if (readings->stdin_kept && lseek(STDIN_FILENO, readings->stdin_start, SEEK_SET) < 0)
         return dp_fail_at(error, DOPPEL_ERROR_INPUT, "-", 0, "cannot be read again: %s", strerror(errno));
-    if (batch->stdin_kept)
+    if (readings->stdin_kept)
         return DOPPEL_OK;
-    batch->stdin_kept = true;
+    readings->stdin_kept = true;
     /* A plain file can be read again as it is. */
-    if ((batch->stdin_start = lseek(STDIN_FILENO, 0, SEEK_CUR)) >= 0)
+    if ((readings->stdin_start = lseek(STDIN_FILENO, 0, SEEK_CUR)) >= 0)
         return DOPPEL_OK;
-    batch->stdin_start = 0;
-    doppel_status status = dp_scratch_open(&copy, batch->options.tmp, error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = copy_stdin(batch, &copy, error);
+    readings->stdin_start = 0;
+    DP_TRY(dp_scratch_open(&copy, batch->settings.options.tmp, error));
+    doppel_status status = copy_stdin(batch, &copy, error);
     if (status == DOPPEL_OK && (lseek(copy.fd, 0, SEEK_SET) < 0 || dup2(copy.fd, STDIN_FILENO) < 0))
         status = dp_fail_at(error, DOPPEL_ERROR_IO, "-", 0, "its copy cannot be read: %s", strerror(errno));
     dp_scratch_close(&copy);
     return status;
 }
 
-/* ---- what a batch was made of: the inputs, in the order they were read ---- */
+/* ---- readings ---- */
 
 bool doppel_batch_get_reading(const doppel_batch *batch, size_t number, doppel_batch_reading *reading) {
-    if (number >= batch->reading_count)
+    if (number >= batch->readings.count)
         return false;
-    const dp_reading *r = &batch->readings[number];
+    const dp_reading *r = &batch->readings.reading[number];
     *reading = (doppel_batch_reading){.paths = (const char *const *)r->paths,
                                       .path_count = r->count,
                                       .known = r->known,
@@ -81,38 +107,56 @@ bool doppel_batch_get_reading(const doppel_batch *batch, size_t number, doppel_b
     return true;
 }
 
-/* ---- beginning ---- */
+static dp_reading *last_reading(dp_readings *readings) {
+    return readings->count ? &readings->reading[readings->count - 1] : NULL;
+}
 
-static dp_reading *add_reading(doppel_batch *batch, const char *const *paths, size_t count, bool known) {
-    if (!dp_reserve(&batch->readings, &batch->reading_room, batch->reading_count + 1, sizeof *batch->readings))
+/* A new reading of `count` paths; NULL: no memory. */
+static dp_reading *add_reading(dp_readings *readings, size_t count, bool known) {
+    if (!dp_reserve(&readings->reading, &readings->room, readings->count + 1, sizeof *readings->reading))
         return NULL;
-    dp_reading *reading = &batch->readings[batch->reading_count];
+    dp_reading *reading = &readings->reading[readings->count];
     *reading = (dp_reading){.paths = calloc(count + 1, sizeof *reading->paths), .known = known};
     if (!reading->paths)
         return NULL;
-    batch->reading_count++;
-    for (; reading->count < count; reading->count++) {
-        if (!(reading->paths[reading->count] = strdup(paths[reading->count])))
-            return NULL;
-        reading->indexes += known && dp_is_index(paths[reading->count]);
-    }
+    readings->count++;
     return reading;
 }
 
-/* Notes in the journal what is read now. */
+static bool add_path(dp_reading *reading, const char *path) {
+    if (!(reading->paths[reading->count] = strdup(path)))
+        return false;
+    reading->count++;
+    return true;
+}
+
+/* Notes in the journal what is read now: whether it is known documents, how many of its paths are index folders, and
+ * the paths. */
 static doppel_status begin_reading(doppel_batch *batch, const char *const *paths, size_t count, bool known) {
     dp_buffer body = {0};
-    const dp_reading *reading = add_reading(batch, paths, count, known);
-    uint64_t flag = reading ? known | reading->indexes << 1 : 0;
-    bool made = reading && dp_buffer_add(&body, &flag, sizeof flag);
+    dp_reading *reading = add_reading(&batch->readings, count, known);
+    bool made = reading;
+    for (size_t i = 0; i < count && made; i++) {
+        made = add_path(reading, paths[i]);
+        reading->indexes += known && dp_is_index(paths[i]);
+    }
+    uint64_t flag = made ? known | reading->indexes << 1 : 0;
+    made = made && dp_buffer_add(&body, &flag, sizeof flag);
     for (size_t i = 0; i < count && made; i++)
         made = dp_buffer_add(&body, paths[i], strlen(paths[i]) + 1);
     if (made && !count)
         made = dp_buffer_add(&body, "", 1);
-    doppel_slice part = {body.data, body.size};
-    doppel_status status = made ? dp_journal_add(batch, DP_ENTRY_READING, &part, 1) : dp_no_memory(batch->last_error);
+    doppel_status status = made ? DOPPEL_OK : dp_no_memory(batch->readings.error);
+    DP_THEN(status, dp_journal_add(&batch->journal, DP_ENTRY_READING, (doppel_slice){body.data, body.size},
+                                   (doppel_slice){NULL, 0}, batch->readings.error));
     dp_buffer_free(&body);
     return status;
+}
+
+static doppel_status end_reading(doppel_batch *batch, dp_reading *reading) {
+    doppel_slice counts = dp_bytes(&reading->counts, sizeof reading->counts);
+    reading->complete = true;
+    return dp_journal_add(&batch->journal, DP_ENTRY_END, counts, (doppel_slice){NULL, 0}, batch->readings.error);
 }
 
 /* Whether a reading that the journal has is the one that is asked for. */
@@ -127,105 +171,610 @@ static doppel_status check_reading(const dp_reading *reading, const char *const 
                    reading->count ? reading->paths[0] : "none", reading->count > 1 ? ", ..." : "");
 }
 
-/* ---- files that a stopped run had seen ---- */
+/* ---- twins ---- */
 
-static size_t place_of(const dp_reading *reading, const char *name) {
-    return (size_t)dp_murmur3(name, strlen(name), 0) & (reading->name_room - 1);
+/* 64 bits of the digest, and of the scope where that counts. */
+static uint64_t hash_words(const doppel_batch *batch, uint32_t document) {
+    const dp_documents *d = &batch->documents;
+    uint64_t scope = batch->settings.options.within ? d->scope[document] * 0x9E3779B97F4A7C15u : 0;
+    return dp_load64(d->doc[document].digest) ^ scope;
 }
 
-size_t dp_reading_find(const dp_reading *reading, const char *name) {
-    if (!reading->name_room)
-        return SIZE_MAX;
-    size_t at = place_of(reading, name);
-    for (; reading->by_name[at]; at = (at + 1) & (reading->name_room - 1))
-        if (!strcmp(reading->seen[reading->by_name[at] - 1], name))
-            return reading->by_name[at] - 1;
-    return SIZE_MAX;
+/* Whether the document with number - 1 has the words of the last one. */
+static bool has_words_of_last(const void *user, uint64_t number) {
+    const doppel_batch *batch = user;
+    const dp_documents *d = &batch->documents;
+    size_t a = (size_t)number - 1, b = d->count - 1;
+    return !memcmp(d->doc[a].digest, d->doc[b].digest, sizeof d->doc[a].digest) &&
+           (!batch->settings.options.within || d->scope[a] == d->scope[b]);
 }
 
-/* Goes on behind what the journal has. */
+/* Finds the first document with the words of the last one, or makes this one the first. */
+static bool find_twin(doppel_batch *batch) {
+    dp_documents *d = &batch->documents;
+    uint32_t last = (uint32_t)d->count - 1;
+    uint64_t *first = dp_hashmap_add_if(&d->firsts, hash_words(batch, last), has_words_of_last, batch);
+    if (!first)
+        return false;
+    if (!*first)
+        *first = d->count;
+    d->doc[last].twin = (uint32_t)*first - 1;
+    return true;
+}
+
+/* ---- columns ---- */
+
+static bool reserve_columns(const dp_batch_settings *s, dp_documents *d, size_t count) {
+    size_t rules = s->keep.count;
+    return dp_reserve(&d->doc, &d->doc_room, count, sizeof *d->doc) &&
+           dp_reserve(&d->id_hash, &d->id_hash_room, count, sizeof *d->id_hash) &&
+           (!s->scope_kind || dp_reserve(&d->scope, &d->scope_room, count, sizeof *d->scope)) &&
+           (!(s->by & DOPPEL_BY_URL) || dp_reserve(&d->url, &d->url_room, count, sizeof *d->url)) &&
+           (!(s->by & DOPPEL_BY_TITLE) || dp_reserve(&d->title, &d->title_room, count, sizeof *d->title)) &&
+           (!rules || dp_reserve(&d->ranks, &d->rank_room, count * rules, sizeof *d->ranks));
+}
+
+/* Appends a document to the columns. One that an index has (`matched`) is known by its id alone. */
+static bool add_to_columns(doppel_batch *batch, const dp_document_head *h, const char *id, bool matched) {
+    const dp_batch_settings *s = &batch->settings;
+    dp_documents *d = &batch->documents;
+    uint32_t document = (uint32_t)d->count;
+    if (!reserve_columns(s, d, d->count + 1))
+        return false;
+    dp_doc *doc = &d->doc[document];
+    *doc = h->doc;
+    doc->twin = document;
+    d->id_hash[document] = dp_murmur3(id, doc->id_length, 0);
+    if (d->scope)
+        d->scope[document] = h->scope;
+    if (d->url)
+        memcpy(d->url[document], matched ? (uint64_t[2]){0} : h->url, sizeof h->url);
+    if (d->ranks)
+        memcpy(d->ranks + d->count * s->keep.count, h->rank, s->keep.count * sizeof *h->rank);
+    if (d->title)
+        d->title[document] = (dp_title){doc->id_at + doc->id_length, matched ? 0 : h->title_length};
+    d->count++;
+    batch->stats.empty += !dp_doc_has_words(doc);
+    batch->stats.few_words += dp_doc_has_words(doc) && doc->words < s->options.min_words;
+    return !(s->by & DOPPEL_BY_CONTENT) || !dp_doc_has_digest(doc) || matched || find_twin(batch);
+}
+
+/* Makes the last document a row, if it may be near others by content; its set stands in the journal. */
+static doppel_status add_to_rows(doppel_batch *batch, const char *packed_keys, bool matched) {
+    const dp_batch_settings *s = &batch->settings;
+    uint32_t document = (uint32_t)batch->documents.count - 1, keys[DP_MOST_BANDS];
+    dp_doc *doc = &batch->documents.doc[document];
+    bool first = doc->twin == document;
+    batch->stats.copies += !first;
+    if (!(s->by & DOPPEL_BY_CONTENT) || !first || doc->words < s->options.min_words || matched) {
+        doc->set_count = 0;
+        return DOPPEL_OK;
+    }
+    if (!doc->set_count && s->options.method != DOPPEL_METHOD_SIMHASH)
+        return DOPPEL_OK;
+    memcpy(keys, packed_keys, (size_t)s->bands * sizeof *keys);
+    return dp_key_rows_add(&batch->rows, document, keys, s->bands, batch->readings.error);
+}
+
+/* ---- documents that an index has: a list by document, and the originals by id ---- */
+
+typedef struct hashed_id {
+    const dp_index_matches *matches;
+    uint64_t hash[2];
+} hashed_id;
+
+static bool has_hash(const void *user, uint64_t number) {
+    const hashed_id *id = user;
+    return !memcmp(id->matches->original[number - 1].hash, id->hash, sizeof id->hash);
+}
+
+/* The number of the original with this id. Ids are told by 128 bits of their hash. */
+static bool number_of(dp_index_matches *m, doppel_slice id, uint64_t id_at, uint32_t *number) {
+    if (!m->key[0])
+        m->key[0] = dp_random_number(), m->key[1] = dp_random_number();
+    const uint64_t other_key[2] = {m->key[1], m->key[0]};
+    hashed_id hashed = {m, {dp_siphash(id.data, id.length, m->key), dp_siphash(id.data, id.length, other_key)}};
+    if (!dp_reserve(&m->original, &m->original_room, m->original_count + 1, sizeof *m->original))
+        return false;
+    uint64_t *known = dp_hashmap_add_if(&m->numbers, hashed.hash[0], has_hash, &hashed);
+    if (!known)
+        return false;
+    if (!*known) {
+        m->original[m->original_count++] =
+            (dp_matched_original){{hashed.hash[0], hashed.hash[1]}, id_at, (uint32_t)id.length};
+        *known = m->original_count;
+    }
+    *number = (uint32_t)*known - 1;
+    return true;
+}
+
+/* Adds a document, which comes after all before it; `id` is that of its original, as it stands at `id_at` in the
+ * journal. False: no memory. */
+static bool add_match(dp_index_matches *m, const dp_matched_document *document, doppel_slice id, uint64_t id_at) {
+    if (!dp_reserve(&m->document, &m->room, m->count + 1, sizeof *m->document))
+        return false;
+    dp_matched_document *added = &m->document[m->count];
+    *added = *document;
+    if (!number_of(m, id, id_at, &added->match.original))
+        return false;
+    m->count++;
+    return true;
+}
+
+static int compare_documents(const void *key, const void *element) {
+    uint32_t a = *(const uint32_t *)key, b = ((const dp_matched_document *)element)->document;
+    return a < b ? -1 : a > b;
+}
+
+const dp_index_match *dp_matches_get(const dp_index_matches *m, uint32_t document) {
+    if (!m->count)
+        return NULL;
+    const dp_matched_document *found =
+        bsearch(&document, m->document, m->count, sizeof *m->document, compare_documents);
+    return found ? &found->match : NULL;
+}
+
+/* ---- a document, taken in order ---- */
+
+/* The last document, whose original in an index has this id. */
+static bool add_to_matches(doppel_batch *batch, const dp_document_head *h, const char *id) {
+    const dp_matched_document document = {.document = (uint32_t)batch->documents.count - 1, .match = h->match};
+    return add_match(&batch->matches, &document, (doppel_slice){id, h->match.id_length},
+                     h->doc.id_at + h->doc.id_length + h->title_length);
+}
+
+static doppel_status check_document(const doppel_batch *batch, const dp_document_head *h) {
+    doppel_error *error = batch->readings.error;
+    uint32_t bands = (uint32_t)batch->settings.bands;
+    if (batch->documents.count >= DP_NO_DOCUMENT - 1)
+        return dp_fail(error, DOPPEL_ERROR_INPUT, "more than 2^32 - 2 documents: split the input");
+    if (h->doc.set_count ? !bands || h->keys != bands : h->keys)
+        return dp_fail(error, DOPPEL_ERROR_STORE, "sketches that are not whole: a document has %u keys of %u", h->keys,
+                       bands);
+    return DOPPEL_OK;
+}
+
+/* The entry as it was packed; but what is known by its twin needs no set of its own. */
+static doppel_status add_to_journal(doppel_batch *batch, const char *entry, size_t length, bool without_set) {
+    dp_journal *journal = &batch->journal;
+    dp_document_head h;
+    const char *body = entry + sizeof(dp_entry_prefix);
+    if (journal->replaying)
+        return DOPPEL_OK;
+    memcpy(&h, body, sizeof h);
+    if (!without_set || !h.keys)
+        return dp_append_file_add(&journal->file, entry, length, batch->readings.error);
+    h.keys = h.doc.set_count = 0;
+    size_t names = (size_t)h.doc.id_length + h.title_length + h.match.id_length;
+    return dp_journal_add(journal, DP_ENTRY_DOCUMENT, dp_bytes(&h, sizeof h), (doppel_slice){body + sizeof h, names},
+                          batch->readings.error);
+}
+
+/* Takes a document's entry, `length` bytes. `at` is where it stands in the journal, when that is read back. */
+static doppel_status add_document(doppel_batch *batch, const char *entry, size_t length, uint64_t at) {
+    const dp_readings *readings = &batch->readings;
+    const char *id = entry + sizeof(dp_entry_prefix) + sizeof(dp_document_head);
+    dp_document_head h;
+    memcpy(&h, entry + sizeof(dp_entry_prefix), sizeof h);
+    size_t own = (size_t)h.doc.id_length + h.title_length, names = own + h.match.id_length;
+    /* Known documents are all there, whatever another batch has found. */
+    bool matched = h.match.id_length && !(readings->count && readings->reading[readings->count - 1].known);
+    DP_TRY(check_document(batch, &h));
+    if (!batch->journal.replaying)
+        at = dp_append_file_size(&batch->journal.file);
+    h.doc.id_at = at + (uint64_t)(id - entry);
+    h.doc.set_at = h.doc.id_at + names + h.keys * sizeof(uint32_t);
+    if (!add_to_columns(batch, &h, id, matched) || (matched && !add_to_matches(batch, &h, id + own)))
+        return dp_no_memory(readings->error);
+    DP_TRY(add_to_rows(batch, id + names, matched));
+    /* What an index has may be wanted of a saved file, with its set. */
+    const dp_doc *doc = &batch->documents.doc[batch->documents.count - 1];
+    return add_to_journal(batch, entry, length, !doc->set_count && !matched);
+}
+
+/* ---- entries, taken in order ---- */
+
+static void get_file_state(const char *name, dp_file_state *state) {
+    struct stat known;
+    *state = (dp_file_state){0};
+    if (!stat(name, &known))
+        *state = (dp_file_state){(uint64_t)known.st_size, known.st_mtim.tv_sec * 1000000000LL + known.st_mtim.tv_nsec};
+}
+
+/* Whether a file that a stopped run has read is what it was. One that is gone is reported when it is opened. */
+static doppel_status check_file(const dp_readings *readings, const dp_file_state *was, const char *name) {
+    dp_file_state now;
+    get_file_state(name, &now);
+    if (!now.changed || (now.changed == was->changed && now.bytes == was->bytes))
+        return DOPPEL_OK;
+    return dp_fail_at(readings->error, DOPPEL_ERROR_INPUT, name, 0,
+                      "has changed since it was read: begin again, with another folder");
+}
+
+/* A file, which is where reading is now. Each thread that comes to it says so. */
+static doppel_status take_file(doppel_batch *batch, const char *entry, size_t length) {
+    dp_file_state was;
+    dp_reading *reading = last_reading(&batch->readings);
+    const char *body = entry + sizeof(dp_entry_prefix);
+    char *name = strndup(body + sizeof was, length - sizeof(dp_entry_prefix) - sizeof was);
+    if (!reading || !name || !dp_reserve(&reading->seen, &reading->seen_room, reading->seen_count + 1, sizeof name)) {
+        free(name);
+        return dp_no_memory(batch->readings.error);
+    }
+    if (reading->seen_count && !strcmp(reading->seen[reading->seen_count - 1], name)) {
+        free(name);
+        return DOPPEL_OK;
+    }
+    reading->seen[reading->seen_count++] = name;
+    reading->last_line = DP_NO_LINE;
+    if (!batch->journal.replaying)
+        return dp_append_file_add(&batch->journal.file, entry, length, batch->readings.error);
+    memcpy(&was, body, sizeof was);
+    return check_file(&batch->readings, &was, name);
+}
+
+/* The beginning of a reading that is read back. */
+static doppel_status take_reading(doppel_batch *batch, const char *body, size_t length) {
+    uint64_t flag;
+    size_t count = 0;
+    memcpy(&flag, body, sizeof flag);
+    for (const char *path = body + sizeof flag; path < body + length; path += strlen(path) + 1)
+        count++;
+    dp_reading *reading = add_reading(&batch->readings, count, flag & 1);
+    if (!reading)
+        return dp_no_memory(batch->readings.error);
+    reading->indexes = flag >> 1;
+    for (const char *path = body + sizeof flag; path < body + length; path += strlen(path) + 1)
+        if (!add_path(reading, path))
+            return dp_no_memory(batch->readings.error);
+    return DOPPEL_OK;
+}
+
+/* The end of a reading that is read back. */
+static void take_end(doppel_batch *batch, const char *body) {
+    dp_reading *reading = last_reading(&batch->readings);
+    if (!reading)
+        return;
+    memcpy(&reading->counts, body, sizeof reading->counts);
+    reading->complete = true;
+    if (reading->known)
+        batch->documents.known = batch->documents.count;
+}
+
+static doppel_status take_document(doppel_batch *batch, const char *entry, size_t length, uint64_t at) {
+    dp_readings *readings = &batch->readings;
+    dp_document_head h;
+    uint64_t limit = batch->settings.options.limit;
+    if (limit && batch->documents.count - batch->documents.known >= limit) {
+        readings->limit_reached = true;
+        return DOPPEL_ERROR_INTERRUPTED;
+    }
+    memcpy(&h, entry + sizeof(dp_entry_prefix), sizeof h);
+    if (readings->count)
+        last_reading(readings)->last_line = h.line;
+    return add_document(batch, entry, length, at);
+}
+
+static doppel_status take_entry(doppel_batch *batch, const char *entry, const dp_entry_prefix *prefix, uint64_t at) {
+    const char *body = entry + sizeof *prefix;
+    size_t length = (size_t)prefix->size;
+    switch (prefix->kind) {
+    case DP_ENTRY_READING: return take_reading(batch, body, length - sizeof *prefix);
+    case DP_ENTRY_FILE: return take_file(batch, entry, length);
+    case DP_ENTRY_END: take_end(batch, body); return DOPPEL_OK;
+    default: return take_document(batch, entry, length, at);
+    }
+}
+
+doppel_status dp_readings_take(doppel_batch *batch, const char *bytes, size_t length, uint64_t at) {
+    dp_entry_prefix prefix;
+    for (size_t done = 0; done < length; done += (size_t)prefix.size) {
+        memcpy(&prefix, bytes + done, sizeof prefix);
+        DP_TRY(take_entry(batch, bytes + done, &prefix, at + done));
+    }
+    return DOPPEL_OK;
+}
+
+/* ---- sketching: what a thread does with a document ---- */
+
+typedef struct sketch_thread {
+    doppel_batch *batch;
+    dp_text_sketcher text;
+    doppel_sketcher *titles; /* normalises titles; NULL: not needed */
+    dp_buffer url;
+    doppel_verdict verdict; /* of an index */
+    dp_buffer entry;        /* that is being packed */
+    dp_buffer file;         /* the name of the file at hand, with its NUL */
+    bool file_seen;         /* a stopped run had read all of it, or (file_last) some */
+    bool file_last;
+    bool file_told; /* to the journal */
+} sketch_thread;
+
+static void end(void *user, void *state) {
+    sketch_thread *t = state;
+    (void)user;
+    if (!t)
+        return;
+    dp_text_sketcher_free(&t->text);
+    doppel_sketcher_free(t->titles);
+    dp_buffer_free(&t->url);
+    doppel_verdict_free(&t->verdict);
+    dp_buffer_free(&t->entry);
+    dp_buffer_free(&t->file);
+    free(t);
+}
+
+static doppel_status begin(void *user, void **state) {
+    doppel_batch *batch = user;
+    const dp_batch_settings *s = &batch->settings;
+    unsigned wants = DOPPEL_WANT_DIGEST | (s->has_sets ? DOPPEL_WANT_SET : 0U);
+    sketch_thread *t = calloc(1, sizeof *t);
+    if (!t)
+        return DOPPEL_ERROR_MEMORY;
+    t->batch = batch;
+    doppel_status status = dp_text_sketcher_init(&t->text, s->recipe, wants, s->options.content);
+    if (s->by & DOPPEL_BY_TITLE)
+        DP_THEN(status, dp_title_sketcher_create(&t->titles, NULL));
+    if (status == DOPPEL_OK)
+        *state = t;
+    else
+        end(NULL, t);
+    return status;
+}
+
+static uint64_t hash_scope(doppel_slice scope) {
+    return scope.length ? dp_murmur3(scope.data, scope.length, 0) : 0;
+}
+
+/* By the URL as it was given. */
+static doppel_status find_scope(sketch_thread *t, const doppel_document *d, dp_document_head *h) {
+    const dp_batch_settings *s = &t->batch->settings;
+    doppel_url_parts parts;
+    if (s->scope_kind == DP_SCOPE_FIELD)
+        h->scope = hash_scope(d->extra[s->scope_field]);
+    if (s->scope_kind == DP_SCOPE_FIELD || s->scope_kind == DP_SCOPE_NONE)
+        return DOPPEL_OK;
+    DP_TRY(dp_url_make(d->url, NULL, s->options.url_without, &t->url));
+    doppel_url_split((doppel_slice){t->url.data, t->url.size}, &parts);
+    h->scope = hash_scope(s->scope_kind == DP_SCOPE_HOST ? parts.host : parts.domain);
+    return DOPPEL_OK;
+}
+
+/* By the page's own canonical link, or where a redirect leads; leaves the address in t->url. */
+static doppel_status find_address(sketch_thread *t, const doppel_document *d, const doppel_page *page,
+                                  dp_document_head *h) {
+    const dp_batch_settings *s = &t->batch->settings;
+    t->url.size = 0;
+    if (!(s->by & DOPPEL_BY_URL))
+        return DOPPEL_OK;
+    DP_TRY(dp_document_address(d, page, s->options.url_without, &t->url));
+    for (uint32_t i = 0; i < 2 && t->url.size; i++)
+        h->url[i] = dp_murmur3(t->url.data, t->url.size, i);
+    return DOPPEL_OK;
+}
+
+/* Without words, the bytes say what is the same: those of the text, or of the page that it is taken from. */
+static doppel_status digest_bytes(const doppel_document *d, dp_document_head *h) {
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    doppel_slice bytes = d->html.data && !d->text.length ? d->html : d->text;
+    if (!EVP_Digest(bytes.data, bytes.length, digest, NULL, EVP_sha256(), NULL))
+        return DOPPEL_ERROR_MEMORY;
+    memcpy(h->doc.digest, digest, sizeof h->doc.digest);
+    return DOPPEL_OK;
+}
+
+static void set_sketch(const dp_batch_settings *s, const doppel_sketch *sketch, dp_document_head *h) {
+    memcpy(h->doc.digest, sketch->digest, sizeof h->doc.digest);
+    memcpy(h->doc.fingerprint, sketch->fingerprint, sizeof h->doc.fingerprint);
+    h->doc.words = sketch->words < UINT32_MAX ? (uint32_t)sketch->words : UINT32_MAX;
+    if (s->has_sets && sketch->words >= s->options.min_words) {
+        h->doc.set_count = (uint32_t)sketch->set_count;
+        h->keys = (uint32_t)s->bands;
+    }
+}
+
+/* Whether an index has the document, whose address was found last. */
+static doppel_status ask_indexes(sketch_thread *t, const doppel_sketch *sketch, doppel_slice title,
+                                 dp_index_match *match) {
+    const doppel_batch *batch = t->batch;
+    const dp_asked asked = {.url = {t->url.data, t->url.size},
+                            .title = title,
+                            .sketch = batch->settings.by & DOPPEL_BY_CONTENT ? sketch : NULL};
+    if (!batch->against || batch->readings.reading[batch->readings.at].known)
+        return DOPPEL_OK;
+    return dp_against_find(batch, &asked, &t->verdict, match);
+}
+
+static doppel_status write_entry(sketch_thread *t, dp_entry_kind kind, doppel_slice head, const doppel_slice *rest,
+                                 size_t parts, doppel_output *output) {
+    t->entry.size = 0;
+    if (!dp_entry_pack(&t->entry, kind, head, rest, parts))
+        return DOPPEL_ERROR_MEMORY;
+    return doppel_output_write(output, (doppel_slice){t->entry.data, t->entry.size});
+}
+
+static doppel_status sketch_document(sketch_thread *t, const doppel_document *d, doppel_output *output) {
+    const dp_batch_settings *s = &t->batch->settings;
+    uint32_t keys[DP_MOST_BANDS];
+    dp_document_head h;
+    doppel_sketch sketch;
+    doppel_page page;
+    doppel_slice title = {NULL, 0};
+    memset(&h, 0, sizeof h); /* its padding goes to a file, too */
+    h.doc.id_length = (uint32_t)d->id.length;
+    h.line = d->line;
+    DP_TRY(dp_text_sketcher_run(&t->text, d, &page, &sketch));
+    if (t->titles)
+        DP_TRY(dp_title_normalise(t->titles, page.title.data, page.title.length, &title));
+    h.title_length = (uint32_t)title.length;
+    set_sketch(s, &sketch, &h);
+    if (!sketch.words)
+        DP_TRY(digest_bytes(d, &h));
+    dp_keep_rank(&s->keep, &(dp_keep_document){d->url, page.text.length, d->extra}, h.rank);
+    if (h.keys)
+        DP_TRY(dp_bands_keys(sketch.set, sketch.set_count, s->bands, s->rows, keys));
+    DP_TRY(find_scope(t, d, &h));
+    DP_TRY(find_address(t, d, &page, &h));
+    DP_TRY(ask_indexes(t, &sketch, title, &h.match));
+    const doppel_slice rest[] = {d->id,
+                                 title,
+                                 {t->verdict.original_id.data, h.match.id_length},
+                                 {(const char *)keys, h.keys * sizeof *keys},
+                                 {(const char *)sketch.set, h.doc.set_count * sizeof *sketch.set}};
+    return write_entry(t, DP_ENTRY_DOCUMENT, dp_bytes(&h, sizeof h), rest, sizeof rest / sizeof *rest, output);
+}
+
+/* ---- resuming: where a stopped run was ---- */
+
+typedef struct named_file {
+    const dp_reading *reading;
+    const char *name;
+} named_file;
+
+static bool has_name(const void *user, uint64_t number) {
+    const named_file *file = user;
+    return !strcmp(file->reading->seen[number - 1], file->name);
+}
+
+/* The number of a file that a stopped run had begun, from 1; 0: it had not. */
+static size_t find_file(const dp_reading *reading, const char *name) {
+    uint64_t hash = dp_murmur3(name, strlen(name), 0);
+    return (size_t)dp_hashmap_find_if(&reading->by_name, hash, has_name, &(named_file){reading, name});
+}
+
+/* Goes on after what the journal has. */
 static bool resume(dp_reading *reading) {
-    size_t room = 16;
     reading->resumed = reading->seen_count;
     reading->resumed_line = reading->last_line;
-    while (room < 2 * reading->resumed)
-        room *= 2;
-    if (!(reading->by_name = calloc(room, sizeof *reading->by_name)))
-        return false;
-    reading->name_room = room;
     for (size_t i = 0; i < reading->resumed; i++) {
-        size_t at = place_of(reading, reading->seen[i]);
-        while (reading->by_name[at])
-            at = (at + 1) & (room - 1);
-        reading->by_name[at] = (uint32_t)i + 1;
+        const named_file file = {reading, reading->seen[i]};
+        uint64_t hash = dp_murmur3(file.name, strlen(file.name), 0);
+        uint64_t *number = dp_hashmap_add_if(&reading->by_name, hash, has_name, &file);
+        if (!number)
+            return false;
+        if (!*number)
+            *number = i + 1;
     }
     return true;
 }
 
-/* ---- reading ---- */
-
-static doppel_status end_reading(doppel_batch *batch, dp_reading *reading) {
-    doppel_slice part = {(const char *)&reading->counts, sizeof reading->counts};
-    reading->complete = true;
-    return dp_journal_add(batch, DP_ENTRY_END, &part, 1);
-}
-
-/* Whether a path is the folder that this run itself is kept in. */
-static bool is_own_folder(const doppel_batch *batch, const char *path) {
-    struct stat theirs, own;
-    return batch->options.work && !stat(path, &theirs) && !stat(batch->options.work, &own) &&
-           theirs.st_dev == own.st_dev && theirs.st_ino == own.st_ino;
-}
-
-/* What is compared with nothing is a mistake, but for an empty file, which is what it is. */
-static doppel_status check_known(const doppel_batch *batch, const dp_reading *reading, size_t taken,
-                                 doppel_error *error) {
-    if (!reading->known || !batch->known_input.refuse_bad)
+/* Notes which file is at hand; whether a stopped run had it, and whether it was its last. */
+static doppel_status enter_file(sketch_thread *t, const char *name) {
+    const dp_readings *readings = &t->batch->readings;
+    const dp_reading *reading = &readings->reading[readings->at];
+    /* Only a run that may be stopped needs to know. */
+    if (!t->batch->settings.options.work || (t->file.size && !strcmp(t->file.data, name)))
         return DOPPEL_OK;
-    if (reading->counts.unopened)
-        return dp_fail(error, DOPPEL_ERROR_INPUT,
-                       "not all that is to be compared with could be read; --allow-bad goes on without it");
-    for (size_t i = 0; i < reading->count; i++)
-        if (dp_input_is_empty_folder(reading->paths[i]))
-            return dp_fail_at(error, DOPPEL_ERROR_INPUT, reading->paths[i], 0,
-                              "is an empty folder: there is nothing to compare with");
-    if (!taken && !reading->indexes && !reading->counts.documents && reading->counts.bytes)
-        return dp_fail_at(error, DOPPEL_ERROR_INPUT, reading->paths[0], 0,
-                          "has no document: there is nothing to compare with");
+    t->file.size = 0;
+    if (!dp_buffer_add(&t->file, name, strlen(name) + 1))
+        return DOPPEL_ERROR_MEMORY;
+    size_t number = find_file(reading, name);
+    t->file_told = false;
+    t->file_seen = number;
+    t->file_last = number && number == reading->resumed;
     return DOPPEL_OK;
 }
 
-/* Index folders are asked while others are read, files of sketches are taken as they are, all others are read. */
-static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel_error *error) {
-    const doppel_input_options *input = reading->known ? &batch->known_input : &batch->input;
+/* Tells the journal, ahead of the first document that it gets of the file. */
+static doppel_status tell_file(sketch_thread *t, doppel_output *output) {
+    if (!t->file.size || t->file_told)
+        return DOPPEL_OK;
+    dp_file_state state;
+    get_file_state(t->file.data, &state);
+    const doppel_slice name = {t->file.data, t->file.size - 1};
+    DP_TRY(write_entry(t, DP_ENTRY_FILE, dp_bytes(&state, sizeof state), &name, 1, output));
+    t->file_told = true;
+    return DOPPEL_OK;
+}
+
+/* Whether the journal of a stopped run has the document. */
+static bool is_in_journal(const sketch_thread *t, const doppel_document *d) {
+    const dp_reading *reading = &t->batch->readings.reading[t->batch->readings.at];
+    if (!t->file_last)
+        return t->file_seen;
+    return reading->resumed_line != DP_NO_LINE && d->line <= reading->resumed_line;
+}
+
+/* ---- the work ---- */
+
+/* doppel_work.document */
+static doppel_status sketch_next(void *state, const doppel_document *d, doppel_output *output) {
+    sketch_thread *t = state;
+    DP_TRY(enter_file(t, d->file));
+    if (is_in_journal(t, d))
+        return DOPPEL_OK;
+    DP_TRY(tell_file(t, output));
+    return sketch_document(t, d, output);
+}
+
+/* doppel_work.emit */
+static doppel_status take_entries(void *user, doppel_slice bytes) {
+    return dp_readings_take(user, bytes.data, bytes.length, 0);
+}
+
+/* ---- reading ---- */
+
+/* Whether a path is the folder that this run itself is kept in. */
+static bool is_own_folder(const char *work, const char *path) {
+    struct stat theirs, own;
+    return work && !stat(path, &theirs) && !stat(work, &own) && theirs.st_dev == own.st_dev &&
+           theirs.st_ino == own.st_ino;
+}
+
+doppel_status dp_check_compared(const char *const *paths, size_t path_count, const doppel_input_counts *counts,
+                                bool others, doppel_error *error) {
+    if (counts->unopened)
+        return dp_fail(error, DOPPEL_ERROR_INPUT,
+                       "not all that is to be compared with could be read; --allow-bad goes on without it");
+    for (size_t i = 0; i < path_count; i++)
+        if (dp_input_is_empty_folder(paths[i]))
+            return dp_fail_at(error, DOPPEL_ERROR_INPUT, paths[i], 0,
+                              "is an empty folder: there is nothing to compare with");
+    if (!others && !counts->documents && counts->bytes)
+        return dp_fail_at(error, DOPPEL_ERROR_INPUT, paths[0], 0, "has no document: there is nothing to compare with");
+    return DOPPEL_OK;
+}
+
+/* Files of sketches among known paths are taken as they are, index folders are asked while others are read: `rest`
+ * gets the paths that are left. */
+static doppel_status take_known(doppel_batch *batch, const dp_reading *reading, const char **rest, size_t *left,
+                                doppel_error *error) {
     char file[4096];
-    doppel_work work = dp_sketch_work(batch);
-    doppel_status status = dp_against_open(batch, error);
-    size_t others = 0;
-    const char **paths = malloc((reading->count + 1) * sizeof *paths);
-    if (!paths)
-        return dp_no_memory(error);
-    for (size_t i = 0; i < reading->count && status == DOPPEL_OK; i++) {
-        if (reading->indexes && dp_is_index(reading->paths[i]))
+    for (size_t i = 0; i < reading->count; i++) {
+        const char *path = reading->paths[i];
+        if (reading->indexes && dp_is_index(path))
             continue;
-        if (reading->known && is_own_folder(batch, reading->paths[i]))
-            status = dp_fail_at(error, DOPPEL_ERROR_USAGE, reading->paths[i], 0,
-                                "is the folder of this run, which cannot be compared with itself");
-        else if (reading->known && dp_is_journal(reading->paths[i]))
-            status = dp_journal_take(batch, reading->paths[i], error);
-        else if (reading->known && dp_is_work(reading->paths[i], file))
-            status = dp_journal_take(batch, file, error);
+        if (reading->known && is_own_folder(batch->settings.options.work, path))
+            return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
+                              "is the folder of this run, which cannot be compared with itself");
+        if (reading->known && dp_is_journal(path))
+            DP_TRY(dp_journal_import(batch, path, error));
+        else if (reading->known && dp_is_work(path, file))
+            DP_TRY(dp_journal_import(batch, file, error));
         else
-            paths[others++] = reading->paths[i];
+            rest[(*left)++] = path;
     }
-    if (status == DOPPEL_OK)
-        status = dp_stdin_rewind(batch, reading, error);
-    if (status == DOPPEL_OK && others)
-        status = doppel_input_run(paths, others, input, &work, &reading->counts, error);
-    if (status == DOPPEL_OK)
-        status = check_known(batch, reading, reading->count - others, error);
+    return DOPPEL_OK;
+}
+
+static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel_error *error) {
+    const dp_batch_settings *s = &batch->settings;
+    const doppel_input_options *input = reading->known ? &s->known_input : &s->input;
+    const doppel_work work = {.user = batch, .begin = begin, .document = sketch_next, .end = end, .emit = take_entries};
+    size_t left = 0;
+    const char **rest = malloc((reading->count + 1) * sizeof *rest);
+    if (!rest)
+        return dp_no_memory(error);
+    doppel_status status = dp_against_open(batch, error);
+    DP_THEN(status, take_known(batch, reading, rest, &left, error));
+    DP_THEN(status, dp_stdin_rewind(batch, reading, error));
+    if (left)
+        DP_THEN(status, doppel_input_run(rest, left, input, &work, &reading->counts, error));
+    if (reading->known && input->refuse_bad)
+        DP_THEN(status, dp_check_compared((const char *const *)reading->paths, reading->count, &reading->counts,
+                                          left < reading->count, error));
     dp_against_end(batch, status, error);
-    free(paths);
+    free(rest);
     return status;
 }
 
@@ -236,75 +785,17 @@ static doppel_status read_rest(doppel_batch *batch, dp_reading *reading, doppel_
     if (!resume(reading))
         return dp_no_memory(error);
     doppel_status status = read_paths(batch, reading, error);
-    return status == DOPPEL_OK || batch->limit_reached ? end_reading(batch, reading) : status;
+    return status == DOPPEL_OK || batch->readings.limit_reached ? end_reading(batch, reading) : status;
 }
 
-/* Begins a reading, or finds it in the journal; and reads. */
-static doppel_status read_all(doppel_batch *batch, const char *const *paths, size_t count, bool known,
-                              doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
-    if (batch->reading_at < batch->reading_count)
-        status = check_reading(&batch->readings[batch->reading_at], paths, count, known, error);
+doppel_status dp_readings_read(doppel_batch *batch, const char *const *paths, size_t count, bool known,
+                               doppel_error *error) {
+    dp_readings *readings = &batch->readings;
+    if (readings->at < readings->count)
+        DP_TRY(check_reading(&readings->reading[readings->at], paths, count, known, error));
     else
-        status = begin_reading(batch, paths, count, known);
-    if (status != DOPPEL_OK)
-        return status;
-    status = read_rest(batch, &batch->readings[batch->reading_at], error);
-    batch->reading_at++;
-    return status;
-}
-
-doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, size_t path_count, bool known,
-                                doppel_input_counts *counts, doppel_error *error) {
-    doppel_error own = {0};
-    double begun = dp_seconds();
-    size_t number = batch->reading_at;
-    if (batch->ended)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be read once pairs were asked for");
-    if (known && number && !batch->readings[number - 1].known)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "known documents have to be read before all others");
-    batch->last_error = &own;
-    doppel_status status = read_all(batch, paths, path_count, known, error);
-    if (own.code != DOPPEL_OK && status != DOPPEL_OK && error)
-        *error = own;
-    /* Behind a reading that the journal has stand the documents of the next one. */
-    if (known && batch->reading_at == batch->reading_count)
-        batch->known = batch->count;
-    if (counts)
-        *counts = number < batch->reading_at ? batch->readings[number].counts : (doppel_input_counts){0};
-    /* What was read stays, whatever happens next. */
-    doppel_status kept =
-        batch->options.work ? dp_spill_flush(&batch->journal, status == DOPPEL_OK ? error : NULL) : DOPPEL_OK;
-    batch->stats.seconds_read += dp_seconds() - begun;
-    return status == DOPPEL_OK ? kept : status;
-}
-
-/* Counts documents whose id an earlier one has, known ones aside. Ids are told by 64 bits of their hash. */
-static bool count_same_ids(doppel_batch *batch) {
-    size_t count = batch->id_hash ? batch->count - batch->known : 0;
-    uint64_t *scratch = malloc((count + 1) * sizeof *scratch);
-    if (scratch && count) {
-        uint64_t *hash = batch->id_hash + batch->known;
-        dp_sort64(hash, count, scratch);
-        batch->stats.same_ids = count - dp_unique64(hash, count);
-    }
-    free(scratch);
-    free(batch->id_hash);
-    batch->id_hash = NULL;
-    return scratch;
-}
-
-doppel_status dp_batch_end_reading(doppel_batch *batch, doppel_error *error) {
-    if (batch->ended)
-        return DOPPEL_OK;
-    free(batch->firsts);
-    batch->firsts = NULL;
-    batch->firsts_room = batch->firsts_count = 0;
-    doppel_status status = dp_spill_flush(&batch->journal, error);
-    if (status == DOPPEL_OK && batch->has_sets)
-        status = dp_bands_flush(batch, error);
-    if (status == DOPPEL_OK && !count_same_ids(batch))
-        status = dp_no_memory(error);
-    batch->ended = status == DOPPEL_OK;
+        DP_TRY(begin_reading(batch, paths, count, known));
+    doppel_status status = read_rest(batch, &readings->reading[readings->at], error);
+    readings->at++;
     return status;
 }

@@ -1,8 +1,11 @@
-/* spill.c - what does not fit into memory: files that only grow, and records sorted on any amount of memory.
+/* spill.c - what does not fit into memory: files that are only appended to, and records sorted in any amount of memory.
  *
- * Records of one number are sorted as they stand. Else not the records are moved but their numbers, each with one word
- * of its record: sorted by the first word (by bytes, the least first, leaving out those that are the same in all), then
- * each run of equal ones by the next word, and so on. */
+ * The sorter sorts records of one number in place. Of wider records it does not move the records but their numbers,
+ * each with one word of its record: by the first word (a radix sort by bytes that skips bytes all records share), then
+ * each run of equal ones by the next word, and so on. When `memory` is used up, the sorted buffer is written as a run.
+ * The runs are merged through a heap that has the run with the least record on top, of equal records that of the
+ * earlier run. When there are more runs than can be read at once (fan_in), neighbouring runs are first merged into one,
+ * which keeps the order of equal records. */
 #include "batch/spill.h"
 
 #include <errno.h>
@@ -12,259 +15,69 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- files that only grow, in pieces: open, add ..., flush, read ..., close ---- */
+/* ---- files that are only appended to ---- */
 
-/* Written at once. */
+/* Bytes written at a time. */
 #define PIECE ((size_t)1 << 20)
 
-static doppel_status open_named(dp_spill *spill, const char *folder, const char *name, doppel_error *error) {
+static doppel_status open_named(dp_append_file *file, const char *folder, const char *name, doppel_error *error) {
     char path[4096];
     struct stat known;
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
         return dp_fail(error, DOPPEL_ERROR_IO, "%s: the name is too long", folder);
-    spill->file.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (spill->file.fd < 0 || fstat(spill->file.fd, &known))
+    file->scratch.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file->scratch.fd < 0 || fstat(file->scratch.fd, &known))
         return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be opened: %s", strerror(errno));
-    spill->file.open = true;
-    spill->file.size = (uint64_t)known.st_size;
-    snprintf(spill->file.folder, sizeof spill->file.folder, "%.200s", folder);
+    file->scratch.open = true;
+    file->scratch.size = (uint64_t)known.st_size;
+    snprintf(file->scratch.folder, sizeof file->scratch.folder, "%.200s", folder);
     return DOPPEL_OK;
 }
 
-doppel_status dp_spill_open(dp_spill *spill, const char *folder, const char *name, const char *tmp,
-                            doppel_error *error) {
-    *spill = (dp_spill){.file = {.fd = -1}};
-    return folder ? open_named(spill, folder, name, error) : dp_scratch_open(&spill->file, tmp, error);
+doppel_status dp_append_file_open(dp_append_file *file, const char *folder, const char *name, const char *tmp,
+                                  doppel_error *error) {
+    *file = (dp_append_file){.scratch = {.fd = -1}};
+    return folder ? open_named(file, folder, name, error) : dp_scratch_open(&file->scratch, tmp, error);
 }
 
-void dp_spill_close(dp_spill *spill) {
-    if (spill->file.open)
-        dp_scratch_close(&spill->file);
-    dp_buffer_free(&spill->pending);
+void dp_append_file_close(dp_append_file *file) {
+    if (file->scratch.open)
+        dp_scratch_close(&file->scratch);
+    dp_buffer_free(&file->pending);
 }
 
-doppel_status dp_spill_flush(dp_spill *spill, doppel_error *error) {
-    size_t length = spill->pending.size;
+doppel_status dp_append_file_flush(dp_append_file *file, doppel_error *error) {
+    size_t length = file->pending.size;
     if (!length)
         return DOPPEL_OK;
-    doppel_status status = dp_scratch_write(&spill->file, spill->pending.data, length, spill->file.size, error);
-    if (status == DOPPEL_OK) {
-        spill->file.size += length;
-        spill->pending.size = 0;
-    }
-    return status;
-}
-
-doppel_status dp_spill_add(dp_spill *spill, const void *bytes, size_t length, doppel_error *error) {
-    if (!length)
-        return DOPPEL_OK;
-    if (!dp_buffer_add(&spill->pending, bytes, length))
-        return dp_no_memory(error);
-    return spill->pending.size < PIECE ? DOPPEL_OK : dp_spill_flush(spill, error);
-}
-
-doppel_status dp_spill_read(const dp_spill *spill, uint64_t at, void *bytes, size_t length, doppel_error *error) {
-    return length ? dp_scratch_read(&spill->file, bytes, length, at, error) : DOPPEL_OK;
-}
-
-/* ---- sorted runs in a file: written, and merged while they are read.
- *
- * A heap of runs has the one with the least record on top; of equal records, that of the earlier run. When there are
- * more runs than can be read at once (fan_in), so many neighbours at a time are first made one, which keeps the order
- * of equal records. */
-
-/* Written at once, in records at least 1. */
-#define PIECE ((size_t)1 << 20)
-
-/* Records on their way to the file. */
-typedef struct run_writer {
-    dp_sorter *sorter;
-    uint64_t *piece;
-    size_t count, room;
-    dp_sorter_run run;
-} run_writer;
-
-static doppel_status writer_open(run_writer *writer, dp_sorter *sorter, doppel_error *error) {
-    size_t bytes = sorter->options.words * 8, room = PIECE / bytes ? PIECE / bytes : 1;
-    *writer = (run_writer){.sorter = sorter, .room = room, .run = {.at = sorter->written}};
-    if (!sorter->file.open) {
-        doppel_status status = dp_scratch_open(&sorter->file, sorter->options.tmp, error);
-        if (status != DOPPEL_OK)
-            return status;
-    }
-    writer->piece = malloc(room * bytes);
-    return writer->piece ? DOPPEL_OK : dp_no_memory(error);
-}
-
-static doppel_status writer_flush(run_writer *writer, doppel_error *error) {
-    dp_sorter *sorter = writer->sorter;
-    size_t bytes = sorter->options.words * 8;
-    doppel_status status =
-        dp_scratch_write(&sorter->file, writer->piece, writer->count * bytes, sorter->written * bytes, error);
-    if (status == DOPPEL_OK) {
-        sorter->written += writer->count;
-        writer->run.left += writer->count;
-        writer->count = 0;
-    }
-    return status;
-}
-
-static doppel_status writer_add(run_writer *writer, const uint64_t *record, doppel_error *error) {
-    size_t words = writer->sorter->options.words;
-    memcpy(writer->piece + writer->count * words, record, words * 8);
-    return ++writer->count < writer->room ? DOPPEL_OK : writer_flush(writer, error);
-}
-
-static doppel_status sorter_write_run(dp_sorter *sorter, doppel_error *error) {
-    run_writer writer;
-    if (!dp_reserve(&sorter->runs, &sorter->run_room, sorter->run_count + 1, sizeof *sorter->runs))
-        return dp_no_memory(error);
-    doppel_status status = writer_open(&writer, sorter, error);
-    for (size_t i = 0; i < sorter->count && status == DOPPEL_OK; i++)
-        status = writer_add(&writer, dp_sorter_record(sorter, i), error);
-    if (status == DOPPEL_OK)
-        status = writer_flush(&writer, error);
-    if (status == DOPPEL_OK)
-        sorter->runs[sorter->run_count++] = writer.run;
-    free(writer.piece);
-    return status;
-}
-
-/* ---- merging ---- */
-
-static const uint64_t *head_of(const dp_sorter *sorter, size_t run) {
-    return sorter->runs[run].part + sorter->runs[run].part_next * sorter->options.words;
-}
-
-static bool goes_first(const dp_sorter *sorter, size_t x, size_t y) {
-    const uint64_t *a = head_of(sorter, x), *b = head_of(sorter, y);
-    for (size_t w = 0; w < sorter->options.keys; w++)
-        if (a[w] != b[w])
-            return a[w] < b[w];
-    return x < y;
-}
-
-static void sift_down(dp_sorter *sorter, size_t at) {
-    for (;;) {
-        size_t best = at;
-        for (size_t child = 2 * at + 1; child < 2 * at + 3 && child < sorter->heap_count; child++)
-            if (goes_first(sorter, sorter->heap[child], sorter->heap[best]))
-                best = child;
-        if (best == at)
-            return;
-        size_t run = sorter->heap[at];
-        sorter->heap[at] = sorter->heap[best];
-        sorter->heap[best] = run;
-        at = best;
-    }
-}
-
-/* Reads the next part of a run, `room` records at most. */
-static doppel_status read_part(dp_sorter *sorter, dp_sorter_run *run, size_t room, doppel_error *error) {
-    size_t bytes = sorter->options.words * 8, count = run->left < room ? (size_t)run->left : room;
-    if (!run->part && !(run->part = malloc(room * bytes)))
-        return dp_no_memory(error);
-    if (dp_stopped(sorter->options.stop))
-        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
-    doppel_status status = dp_scratch_read(&sorter->file, run->part, count * bytes, run->at * bytes, error);
-    run->at += count;
-    run->left -= count;
-    run->part_count = count;
-    run->part_next = 0;
-    return status;
-}
-
-/* What is read of each run at once, in records, when `runs` of them are read. */
-static size_t part_room(const dp_sorter *sorter, size_t runs) {
-    uint64_t room = sorter->options.memory / runs / (sorter->options.words * 8);
-    return room < 64 ? 64 : room > PIECE ? PIECE : (size_t)room;
-}
-
-/* Begins to read some runs. */
-static doppel_status open_runs(dp_sorter *sorter, size_t first, size_t count, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
-    sorter->heap_count = 0;
-    sorter->taken = false;
-    if (!sorter->heap && !(sorter->heap = malloc(sorter->fan_in * sizeof *sorter->heap)))
-        return dp_no_memory(error);
-    for (size_t i = first; i < first + count && status == DOPPEL_OK; i++) {
-        status = read_part(sorter, &sorter->runs[i], part_room(sorter, count), error);
-        sorter->heap[sorter->heap_count++] = i;
-    }
-    for (size_t i = sorter->heap_count / 2; i-- && status == DOPPEL_OK;)
-        sift_down(sorter, i);
-    return status;
-}
-
-/* Goes past the record on top. */
-static doppel_status pass_top(dp_sorter *sorter, doppel_error *error) {
-    dp_sorter_run *run = &sorter->runs[sorter->heap[0]];
-    if (++run->part_next == run->part_count) {
-        if (run->left) {
-            doppel_status status = read_part(sorter, run, run->part_count, error);
-            if (status != DOPPEL_OK)
-                return status;
-        } else {
-            free(run->part);
-            run->part = NULL;
-            sorter->heap[0] = sorter->heap[--sorter->heap_count];
-        }
-    }
-    sift_down(sorter, 0);
+    DP_TRY(dp_scratch_write(&file->scratch, file->pending.data, length, file->scratch.size, error));
+    file->scratch.size += length;
+    file->pending.size = 0;
     return DOPPEL_OK;
 }
 
-static doppel_status sorter_merged(dp_sorter *sorter, const uint64_t **record, doppel_error *error) {
-    doppel_status status = sorter->taken ? pass_top(sorter, error) : DOPPEL_OK;
-    while (sorter->taken && sorter->options.unique && status == DOPPEL_OK && sorter->heap_count &&
-           *head_of(sorter, sorter->heap[0]) == sorter->last)
-        status = pass_top(sorter, error);
-    sorter->taken = sorter->heap_count;
-    *record = status == DOPPEL_OK && sorter->heap_count ? head_of(sorter, sorter->heap[0]) : NULL;
-    sorter->last = *record ? **record : 0;
-    return status;
+doppel_status dp_append_file_add(dp_append_file *file, const void *bytes, size_t length, doppel_error *error) {
+    if (!length)
+        return DOPPEL_OK;
+    if (!dp_buffer_add(&file->pending, bytes, length))
+        return dp_no_memory(error);
+    return file->pending.size < PIECE ? DOPPEL_OK : dp_append_file_flush(file, error);
 }
 
-/* Makes one run of some neighbours. */
-static doppel_status merge_runs(dp_sorter *sorter, size_t first, size_t count, dp_sorter_run *merged,
-                                doppel_error *error) {
-    run_writer writer;
-    const uint64_t *record = NULL;
-    doppel_status status = writer_open(&writer, sorter, error);
-    if (status == DOPPEL_OK)
-        status = open_runs(sorter, first, count, error);
-    while (status == DOPPEL_OK && (status = sorter_merged(sorter, &record, error)) == DOPPEL_OK && record)
-        status = writer_add(&writer, record, error);
-    if (status == DOPPEL_OK)
-        status = writer_flush(&writer, error);
-    *merged = writer.run;
-    free(writer.piece);
-    return status;
+doppel_status dp_append_file_read(const dp_append_file *file, uint64_t at, void *bytes, size_t length,
+                                  doppel_error *error) {
+    return length ? dp_scratch_read(&file->scratch, bytes, length, at, error) : DOPPEL_OK;
 }
 
-static doppel_status sorter_merge(dp_sorter *sorter, doppel_error *error) {
-    while (sorter->run_count > sorter->fan_in) {
-        size_t kept = 0;
-        for (size_t first = 0, count; first < sorter->run_count; first += count) {
-            dp_sorter_run merged;
-            count = sorter->run_count - first < sorter->fan_in ? sorter->run_count - first : sorter->fan_in;
-            doppel_status status = merge_runs(sorter, first, count, &merged, error);
-            if (status != DOPPEL_OK)
-                return status;
-            sorter->runs[kept++] = merged;
-        }
-        sorter->run_count = kept;
-    }
-    return open_runs(sorter, 0, sorter->run_count, error);
-}
+/* ---- the sorter: in memory ---- */
 
-/* So few are sorted by insertion: counting 256 digits would cost more. */
+/* Up to this many records are sorted by insertion: counting 256 digits would cost more. */
 #define SMALL 48
 
-/* The least that is held: with fewer, runs would be so short that their number becomes the cost. */
+/* Records buffered at least: with fewer, runs would be so short that their number becomes the cost. */
 #define LEAST_SHARE 4096
 
-/* What is read of a run at once when they are merged: below it, seeking costs more than reading. */
+/* Bytes read of a run at a time while merging: below it, seeking costs more than reading. */
 #define LEAST_PART ((uint64_t)64 << 10)
 
 void dp_sorter_init(dp_sorter *sorter, const dp_sorter_options *options) {
@@ -287,8 +100,6 @@ void dp_sorter_free(dp_sorter *sorter) {
         dp_scratch_close(&sorter->file);
     *sorter = (dp_sorter){0};
 }
-
-/* ---- sorting ---- */
 
 static const uint64_t *record_of(const dp_sorter *sorter, uint64_t number) {
     return sorter->records + number * sorter->options.words;
@@ -389,17 +200,187 @@ static doppel_status sort_buffer(dp_sorter *sorter, doppel_error *error) {
     return done ? DOPPEL_OK : dp_no_memory(error);
 }
 
+/* ---- writing runs ---- */
+
+/* Records on their way to the file. */
+typedef struct run_writer {
+    dp_sorter *sorter;
+    uint64_t *piece;
+    size_t count, room;
+    dp_sorter_run run;
+} run_writer;
+
+static doppel_status writer_open(run_writer *writer, dp_sorter *sorter, doppel_error *error) {
+    size_t bytes = sorter->options.words * 8, room = PIECE / bytes ? PIECE / bytes : 1;
+    *writer = (run_writer){.sorter = sorter, .room = room, .run = {.at = sorter->written}};
+    if (!sorter->file.open)
+        DP_TRY(dp_scratch_open(&sorter->file, sorter->options.tmp, error));
+    writer->piece = malloc(room * bytes);
+    return writer->piece ? DOPPEL_OK : dp_no_memory(error);
+}
+
+static doppel_status writer_flush(run_writer *writer, doppel_error *error) {
+    dp_sorter *sorter = writer->sorter;
+    size_t bytes = sorter->options.words * 8;
+    DP_TRY(dp_scratch_write(&sorter->file, writer->piece, writer->count * bytes, sorter->written * bytes, error));
+    sorter->written += writer->count;
+    writer->run.left += writer->count;
+    writer->count = 0;
+    return DOPPEL_OK;
+}
+
+static doppel_status writer_add(run_writer *writer, const uint64_t *record, doppel_error *error) {
+    size_t words = writer->sorter->options.words;
+    memcpy(writer->piece + writer->count * words, record, words * 8);
+    return ++writer->count < writer->room ? DOPPEL_OK : writer_flush(writer, error);
+}
+
+static doppel_status write_run(dp_sorter *sorter, doppel_error *error) {
+    run_writer writer;
+    if (!dp_reserve(&sorter->runs, &sorter->run_room, sorter->run_count + 1, sizeof *sorter->runs))
+        return dp_no_memory(error);
+    doppel_status status = writer_open(&writer, sorter, error);
+    for (size_t i = 0; i < sorter->count && status == DOPPEL_OK; i++)
+        status = writer_add(&writer, dp_sorter_record(sorter, i), error);
+    DP_THEN(status, writer_flush(&writer, error));
+    if (status == DOPPEL_OK)
+        sorter->runs[sorter->run_count++] = writer.run;
+    free(writer.piece);
+    return status;
+}
+
+/* ---- merging runs ---- */
+
+static const uint64_t *head_of(const dp_sorter *sorter, size_t run) {
+    return sorter->runs[run].part + sorter->runs[run].part_next * sorter->options.words;
+}
+
+static bool goes_first(const dp_sorter *sorter, size_t x, size_t y) {
+    const uint64_t *a = head_of(sorter, x), *b = head_of(sorter, y);
+    for (size_t w = 0; w < sorter->options.keys; w++)
+        if (a[w] != b[w])
+            return a[w] < b[w];
+    return x < y;
+}
+
+static void sift_down(dp_sorter *sorter, size_t at) {
+    for (;;) {
+        size_t best = at;
+        for (size_t child = 2 * at + 1; child < 2 * at + 3 && child < sorter->heap_count; child++)
+            if (goes_first(sorter, sorter->heap[child], sorter->heap[best]))
+                best = child;
+        if (best == at)
+            return;
+        size_t run = sorter->heap[at];
+        sorter->heap[at] = sorter->heap[best];
+        sorter->heap[best] = run;
+        at = best;
+    }
+}
+
+/* Reads the next part of a run, `room` records at most. */
+static doppel_status read_part(dp_sorter *sorter, dp_sorter_run *run, size_t room, doppel_error *error) {
+    size_t bytes = sorter->options.words * 8, count = run->left < room ? (size_t)run->left : room;
+    if (!run->part && !(run->part = malloc(room * bytes)))
+        return dp_no_memory(error);
+    if (dp_stopped(sorter->options.stop))
+        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+    doppel_status status = dp_scratch_read(&sorter->file, run->part, count * bytes, run->at * bytes, error);
+    run->at += count;
+    run->left -= count;
+    run->part_count = count;
+    run->part_next = 0;
+    return status;
+}
+
+/* What is read of each run at once, in records, when `runs` of them are read. */
+static size_t part_room(const dp_sorter *sorter, size_t runs) {
+    uint64_t room = sorter->options.memory / runs / (sorter->options.words * 8);
+    return room < 64 ? 64 : room > PIECE ? PIECE : (size_t)room;
+}
+
+/* Begins to read some runs. */
+static doppel_status open_runs(dp_sorter *sorter, size_t first, size_t count, doppel_error *error) {
+    doppel_status status = DOPPEL_OK;
+    sorter->heap_count = 0;
+    sorter->taken = false;
+    if (!sorter->heap && !(sorter->heap = malloc(sorter->fan_in * sizeof *sorter->heap)))
+        return dp_no_memory(error);
+    for (size_t i = first; i < first + count && status == DOPPEL_OK; i++) {
+        status = read_part(sorter, &sorter->runs[i], part_room(sorter, count), error);
+        sorter->heap[sorter->heap_count++] = i;
+    }
+    for (size_t i = sorter->heap_count / 2; i-- && status == DOPPEL_OK;)
+        sift_down(sorter, i);
+    return status;
+}
+
+/* Goes past the record on top. */
+static doppel_status pass_top(dp_sorter *sorter, doppel_error *error) {
+    dp_sorter_run *run = &sorter->runs[sorter->heap[0]];
+    if (++run->part_next == run->part_count) {
+        if (run->left) {
+            DP_TRY(read_part(sorter, run, run->part_count, error));
+        } else {
+            free(run->part);
+            run->part = NULL;
+            sorter->heap[0] = sorter->heap[--sorter->heap_count];
+        }
+    }
+    sift_down(sorter, 0);
+    return DOPPEL_OK;
+}
+
+static doppel_status next_merged(dp_sorter *sorter, const uint64_t **record, doppel_error *error) {
+    doppel_status status = sorter->taken ? pass_top(sorter, error) : DOPPEL_OK;
+    while (sorter->taken && sorter->options.unique && status == DOPPEL_OK && sorter->heap_count &&
+           *head_of(sorter, sorter->heap[0]) == sorter->last)
+        status = pass_top(sorter, error);
+    sorter->taken = sorter->heap_count;
+    *record = status == DOPPEL_OK && sorter->heap_count ? head_of(sorter, sorter->heap[0]) : NULL;
+    sorter->last = *record ? **record : 0;
+    return status;
+}
+
+/* Makes one run of some neighbours. */
+static doppel_status merge_runs(dp_sorter *sorter, size_t first, size_t count, dp_sorter_run *merged,
+                                doppel_error *error) {
+    run_writer writer;
+    const uint64_t *record = NULL;
+    doppel_status status = writer_open(&writer, sorter, error);
+    DP_THEN(status, open_runs(sorter, first, count, error));
+    while (status == DOPPEL_OK && (status = next_merged(sorter, &record, error)) == DOPPEL_OK && record)
+        status = writer_add(&writer, record, error);
+    DP_THEN(status, writer_flush(&writer, error));
+    *merged = writer.run;
+    free(writer.piece);
+    return status;
+}
+
+static doppel_status merge_all(dp_sorter *sorter, doppel_error *error) {
+    while (sorter->run_count > sorter->fan_in) {
+        size_t kept = 0;
+        for (size_t first = 0, count; first < sorter->run_count; first += count) {
+            dp_sorter_run merged;
+            count = sorter->run_count - first < sorter->fan_in ? sorter->run_count - first : sorter->fan_in;
+            DP_TRY(merge_runs(sorter, first, count, &merged, error));
+            sorter->runs[kept++] = merged;
+        }
+        sorter->run_count = kept;
+    }
+    return open_runs(sorter, 0, sorter->run_count, error);
+}
+
 /* ---- the calls ---- */
 
 /* Sorts the buffer and writes it out, but where half of it or more were repeats, and it need not be `emptied`. */
-static doppel_status spill(dp_sorter *sorter, bool emptied, doppel_error *error) {
+static doppel_status write_buffer(dp_sorter *sorter, bool emptied, doppel_error *error) {
     if (dp_stopped(sorter->options.stop))
         return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
     doppel_status status = sort_buffer(sorter, error);
     if (status == DOPPEL_OK && !emptied && sorter->count <= sorter->share / 2)
         return DOPPEL_OK;
-    if (status == DOPPEL_OK)
-        status = sorter_write_run(sorter, error);
+    DP_THEN(status, write_run(sorter, error));
     sorter->count = 0;
     return status;
 }
@@ -407,9 +388,7 @@ static doppel_status spill(dp_sorter *sorter, bool emptied, doppel_error *error)
 doppel_status dp_sorter_add(dp_sorter *sorter, const uint64_t *record, doppel_error *error) {
     size_t words = sorter->options.words;
     if (sorter->count == sorter->share) {
-        doppel_status status = spill(sorter, false, error);
-        if (status != DOPPEL_OK)
-            return status;
+        DP_TRY(write_buffer(sorter, false, error));
     }
     if (sorter->count == sorter->room) {
         size_t room = sorter->room ? 2 * sorter->room : LEAST_SHARE;
@@ -427,17 +406,17 @@ doppel_status dp_sorter_add(dp_sorter *sorter, const uint64_t *record, doppel_er
 doppel_status dp_sorter_finish(dp_sorter *sorter, doppel_error *error) {
     if (!sorter->run_count)
         return sort_buffer(sorter, error);
-    doppel_status status = sorter->count ? spill(sorter, true, error) : DOPPEL_OK;
+    doppel_status status = sorter->count ? write_buffer(sorter, true, error) : DOPPEL_OK;
     free(sorter->records);
     free(sorter->order);
     sorter->records = NULL;
     sorter->order = NULL;
-    return status == DOPPEL_OK ? sorter_merge(sorter, error) : status;
+    return status == DOPPEL_OK ? merge_all(sorter, error) : status;
 }
 
 doppel_status dp_sorter_next(dp_sorter *sorter, const uint64_t **record, doppel_error *error) {
     if (sorter->run_count)
-        return sorter_merged(sorter, record, error);
+        return next_merged(sorter, record, error);
     *record = sorter->next < sorter->count ? dp_sorter_record(sorter, sorter->next++) : NULL;
     return DOPPEL_OK;
 }

@@ -1,29 +1,31 @@
-/* spill.h - what does not fit into memory: files that only grow, and records sorted on any amount of memory. */
+/* spill.h - what does not fit into memory: files that are only appended to, and records sorted in any amount of
+ * memory. */
 #ifndef DP_BATCH_SPILL_H
 #define DP_BATCH_SPILL_H
 
 #include "base/base.h"
 
-/* ---- files that only grow: open, add ..., flush, read ..., close ---- */
+/* ---- files that are only appended to: open, add ..., flush, read ..., close ---- */
 
-typedef struct dp_spill {
-    dp_scratch file; /* size: what was written */
-    dp_buffer pending;
-} dp_spill;
+typedef struct dp_append_file {
+    dp_scratch scratch; /* size: what was written */
+    dp_buffer pending;  /* added, but not written yet */
+} dp_append_file;
 
 /* A nameless file in `tmp` or, with `folder`, the file `name` there. */
-doppel_status dp_spill_open(dp_spill *spill, const char *folder, const char *name, const char *tmp,
-                            doppel_error *error);
-void dp_spill_close(dp_spill *spill);
-static inline uint64_t dp_spill_size(const dp_spill *spill) {
-    return spill->file.size + spill->pending.size;
+doppel_status dp_append_file_open(dp_append_file *file, const char *folder, const char *name, const char *tmp,
+                                  doppel_error *error);
+void dp_append_file_close(dp_append_file *file);
+static inline uint64_t dp_append_file_size(const dp_append_file *file) {
+    return file->scratch.size + file->pending.size;
 }
-doppel_status dp_spill_add(dp_spill *spill, const void *bytes, size_t length, doppel_error *error);
+doppel_status dp_append_file_add(dp_append_file *file, const void *bytes, size_t length, doppel_error *error);
 /* Writes what is pending; then any number of threads may read. */
-doppel_status dp_spill_flush(dp_spill *spill, doppel_error *error);
-doppel_status dp_spill_read(const dp_spill *spill, uint64_t at, void *bytes, size_t length, doppel_error *error);
+doppel_status dp_append_file_flush(dp_append_file *file, doppel_error *error);
+doppel_status dp_append_file_read(const dp_append_file *file, uint64_t at, void *bytes, size_t length,
+                                  doppel_error *error);
 
-/* ---- records sorted on any amount of memory: init, add ..., finish, next ..., free ----
+/* ---- records sorted in any amount of memory: init, add ..., finish, next ..., free ----
  *
  * A record is a few 64-bit numbers, of which the first `keys` count, in order; equal ones come out in the order in
  * which they came in. Beyond `memory`, sorted runs go to a nameless file of `tmp`, and are merged while they are read.
@@ -53,7 +55,7 @@ typedef struct dp_sorter_run {
 typedef struct dp_sorter {
     dp_sorter_options options;
     uint64_t *records;
-    size_t count, room, share;       /* share: records that are held before they are written */
+    size_t count, room, share;       /* share: records that are buffered before they are written */
     dp_sorter_item *order, *scratch; /* order NULL: as the records stand */
     size_t next;                     /* record to be given, where all are in memory */
     dp_scratch file;

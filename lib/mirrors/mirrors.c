@@ -1,12 +1,96 @@
-/* mirrors.c - hosts and prefixes that mirror each other: read, meet, compare, and give in order of their names. */
-#include "mirrors/mirrors.h"
-#include "sketch/sketch.h"
+/* mirrors.c - hosts and prefixes that mirror each other: pages are read into a table; prefixes with pages in common are
+ * found, and the paths below them compared; the mirrors are given in order of their names.
+ *
+ * An address is a host and the segments of its path, each as a hash of 64 bits; the query belongs to the last one.
+ * Address, digest and a small signature of each page go into the table, sorted by address, which is a mapped file of
+ * `tmp`: pages below a prefix stand together in it. Pages without words or without an http address are left out; of
+ * pages with one address the first stays.
+ *
+ * Pages whose paths end alike and whose content is near meet: each page stands under a few keys, of the last segment of
+ * its path and one band of its signature each, and pages under one key meet. How far two paths agree from their ends
+ * says which prefixes they speak for: a page of each below a mirror and its original has the same two prefixes as all
+ * others, so these are counted. Where more than MOST_PAGES pages have a key, only those meet whose last but one
+ * segments agree too; where these still are more, each meets the first.
+ *
+ * Then the pages below two prefixes are compared. They stand together in the table, in order of what follows the
+ * prefix. Those of the smaller side are gone through, and each is looked for on the other side from where the last one
+ * was, in growing steps: so a small mirror of a huge host costs little. */
+#include "batch/batch.h"
+#include "kernel/kernel.h"
 #include "text/text.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+
+enum {
+    SEGMENTS = 12, /* of longer paths the last one stands for all that are left */
+    SLOTS = 64,    /* of a signature, 8 bits each: two that differ are the same by chance once in 256 */
+    /* Pages meet that have the same slots in one band: at similarity s, 1 - (1 - s^6)^10 of them: 0.95 at 0.8. */
+    BANDS = 10,
+    ROWS = 6
+};
+
+/* A line of the table. */
+typedef struct mirror_page {
+    uint64_t host;               /* a hash */
+    uint64_t segment[SEGMENTS];  /* hashes, none of them 0; 0 behind the last */
+    uint64_t depth;              /* segments */
+    uint64_t url_at, url_length; /* in work->urls */
+    uint64_t digest;
+    uint8_t slot[SLOTS];
+} mirror_page;
+
+/* What pages are sorted by. */
+enum { KEYS = 1 + SEGMENTS };
+
+/* Two prefixes: the first `depth` segments of a page each. */
+typedef struct mirror_pair {
+    uint64_t a, b; /* pages, by their number in the table */
+    unsigned a_depth, b_depth;
+    uint64_t shared, matching;
+} mirror_pair;
+
+typedef struct mirrors_work {
+    doppel_mirrors_options options;
+    doppel_input_options input;
+    const doppel_recipe *recipe;
+    uint64_t memory;
+    mirror_page page;     /* where options.page is */
+    unsigned least_slots; /* equal slots of near-identical pages */
+    dp_append_file urls;
+    dp_sorter pages;     /* mirror_page */
+    dp_append_file file; /* the table */
+    const mirror_page *table;
+    size_t count;
+    dp_sorter hits; /* prefix, prefix, page << 4 | depth of each */
+    mirror_pair *pairs;
+    size_t pair_count, pair_room;
+    doppel_mirrors_counts counts;
+    doppel_error error; /* of a callback */
+} mirrors_work;
+
+/* ---- two pages compared ---- */
+
+/* Whether two pages are near-identical. */
+static bool are_near(const mirrors_work *work, const mirror_page *a, const mirror_page *b) {
+    unsigned equal = 0;
+    for (size_t i = 0; i < SLOTS; i++)
+        equal += a->slot[i] == b->slot[i];
+    return a->digest == b->digest || equal >= work->least_slots;
+}
+
+/* Which of two pages comes first by what follows their prefixes: below 0, 0 or above. */
+static int order_paths(const mirror_page *a, size_t a_depth, const mirror_page *b, size_t b_depth) {
+    for (; a_depth < SEGMENTS || b_depth < SEGMENTS; a_depth++, b_depth++) {
+        uint64_t x = a_depth < SEGMENTS ? a->segment[a_depth] : 0;
+        uint64_t y = b_depth < SEGMENTS ? b->segment[b_depth] : 0;
+        if (x != y)
+            return x < y ? -1 : 1;
+    }
+    return 0;
+}
 
 /* ---- addresses of pages: cut into host and segments, and named again ---- */
 
@@ -42,8 +126,7 @@ static uint64_t hash_of(const char *from, const char *end) {
 }
 
 /* Fills host, segments and depth; `canonical` is memory to use again. *found: it is an http address. */
-static doppel_status mirror_locate(dp_mirror_page *page, doppel_slice url, unsigned without, dp_buffer *canonical,
-                                   bool *found) {
+static doppel_status locate(mirror_page *page, doppel_slice url, unsigned without, dp_buffer *canonical, bool *found) {
     address where;
     memset(page, 0, sizeof *page);
     *found = false;
@@ -51,8 +134,8 @@ static doppel_status mirror_locate(dp_mirror_page *page, doppel_slice url, unsig
     if (status != DOPPEL_OK || !cut(canonical, &where))
         return status;
     page->host = hash_of(where.host.data, where.host.data + where.host.length);
-    for (const char *from = where.path; from < where.end && page->depth < DP_MIRROR_SEGMENTS;) {
-        const char *end = page->depth + 1 < DP_MIRROR_SEGMENTS ? segment_end(from, where.end) : where.end;
+    for (const char *from = where.path; from < where.end && page->depth < SEGMENTS;) {
+        const char *end = page->depth + 1 < SEGMENTS ? segment_end(from, where.end) : where.end;
         page->segment[page->depth++] = hash_of(from, end);
         from = end + (end < where.end);
     }
@@ -61,23 +144,21 @@ static doppel_status mirror_locate(dp_mirror_page *page, doppel_slice url, unsig
 }
 
 /* The URL of a page as it was read. */
-static doppel_status mirror_url(const dp_mirrors_work *work, const dp_mirror_page *page, dp_buffer *url,
-                                doppel_error *error) {
+static doppel_status read_url(const mirrors_work *work, const mirror_page *page, dp_buffer *url, doppel_error *error) {
     if (!dp_reserve(&url->data, &url->capacity, (size_t)page->url_length + 1, 1))
         return dp_no_memory(error);
     url->size = (size_t)page->url_length;
     url->data[url->size] = 0;
-    return dp_spill_read(&work->urls, page->url_at, url->data, url->size, error);
+    return dp_append_file_read(&work->urls, page->url_at, url->data, url->size, error);
 }
 
 /* "host/prefix" of a page, with a NUL. */
-static doppel_status mirror_name(const dp_mirrors_work *work, const dp_mirror_page *page, unsigned depth,
-                                 dp_buffer *name, doppel_error *error) {
+static doppel_status name_prefix(const mirrors_work *work, const mirror_page *page, unsigned depth, dp_buffer *name,
+                                 doppel_error *error) {
     dp_buffer url = {0}, canonical = {0};
     address where;
-    doppel_status status = mirror_url(work, page, &url, error);
-    if (status == DOPPEL_OK)
-        status = dp_url_make((doppel_slice){url.data, url.size}, NULL, work->options.url_without, &canonical);
+    doppel_status status = read_url(work, page, &url, error);
+    DP_THEN(status, dp_url_make((doppel_slice){url.data, url.size}, NULL, work->options.url_without, &canonical));
     name->size = 0;
     if (status == DOPPEL_OK && cut(&canonical, &where)) {
         const char *end = where.host.data + where.host.length, *from = where.path;
@@ -93,39 +174,30 @@ static doppel_status mirror_name(const dp_mirrors_work *work, const dp_mirror_pa
     return status;
 }
 
-/* ---- pages are read: address, digest and a small signature of each go into a table, sorted by address.
- *
- * Pages without words or without an http address are left out; of pages with one address the first stays. The table is
- * a file of `tmp` that is mapped. */
+/* ---- reading, on threads ---- */
 
-typedef struct reader {
-    dp_mirrors_work *work;
-    doppel_sketcher *sketcher;
-    doppel_page_reader *pages;
+typedef struct mirror_reader {
+    mirrors_work *work;
+    dp_text_sketcher text;
     dp_buffer canonical;
-} reader;
-
-/* ---- on many threads ---- */
+} mirror_reader;
 
 static void end_reader(void *user, void *state) {
+    mirror_reader *r = state;
     (void)user;
-    reader *r = state;
-    doppel_sketcher_free(r->sketcher);
-    doppel_page_reader_free(r->pages);
+    dp_text_sketcher_free(&r->text);
     dp_buffer_free(&r->canonical);
     free(r);
 }
 
 static doppel_status begin_reader(void *user, void **state) {
-    dp_mirrors_work *work = user;
-    reader *r = calloc(1, sizeof *r);
+    mirrors_work *work = user;
+    mirror_reader *r = calloc(1, sizeof *r);
     if (!r)
         return DOPPEL_ERROR_MEMORY;
     r->work = work;
     doppel_status status =
-        doppel_sketcher_create(work->recipe, DOPPEL_WANT_DIGEST | DOPPEL_WANT_SET, &r->sketcher, NULL);
-    if (status == DOPPEL_OK)
-        status = doppel_page_reader_create(&r->pages);
+        dp_text_sketcher_init(&r->text, work->recipe, DOPPEL_WANT_DIGEST | DOPPEL_WANT_SET, work->options.content);
     if (status == DOPPEL_OK)
         *state = r;
     else
@@ -133,100 +205,97 @@ static doppel_status begin_reader(void *user, void **state) {
     return status;
 }
 
-static doppel_status sign(const doppel_sketch *sketch, dp_mirror_page *page) {
-    uint32_t signature[DP_MIRROR_SLOTS];
-    doppel_status status = doppel_minhash(sketch->set, sketch->set_count, DP_MIRROR_SLOTS, signature);
-    for (size_t i = 0; i < DP_MIRROR_SLOTS && status == DOPPEL_OK; i++)
+static doppel_status sign(const doppel_sketch *sketch, mirror_page *page) {
+    uint32_t signature[SLOTS];
+    DP_TRY(doppel_minhash(sketch->set, sketch->set_count, SLOTS, signature));
+    for (size_t i = 0; i < SLOTS; i++)
         page->slot[i] = (uint8_t)signature[i];
     page->digest = dp_load64(sketch->digest);
-    return status;
+    return DOPPEL_OK;
 }
 
+/* doppel_work.document */
 static doppel_status read_page(void *state, const doppel_document *document, doppel_output *output) {
-    reader *r = state;
-    const doppel_mirrors_options *options = &r->work->options;
-    dp_mirror_page page;
+    mirror_reader *r = state;
+    mirror_page page;
     doppel_page content;
     doppel_sketch sketch;
     bool found = false;
     if (!document->url.length || document->alias.data)
         return DOPPEL_OK;
-    doppel_status status = mirror_locate(&page, document->url, options->url_without, &r->canonical, &found);
-    if (status != DOPPEL_OK || !found)
-        return status;
-    status = doppel_document_text(r->pages, document, options->content, &content);
-    if (status == DOPPEL_OK)
-        status = doppel_sketcher_run(r->sketcher, content.text, &sketch);
-    if (status != DOPPEL_OK || !sketch.words)
-        return status;
+    DP_TRY(locate(&page, document->url, r->work->options.url_without, &r->canonical, &found));
+    if (!found)
+        return DOPPEL_OK;
+    DP_TRY(dp_text_sketcher_run(&r->text, document, &content, &sketch));
+    if (!sketch.words)
+        return DOPPEL_OK;
     page.url_length = document->url.length;
-    status = sign(&sketch, &page);
-    if (status == DOPPEL_OK)
-        status = doppel_output_write(output, dp_bytes(&page, sizeof page));
-    return status == DOPPEL_OK ? doppel_output_write(output, document->url) : status;
+    DP_TRY(sign(&sketch, &page));
+    DP_TRY(doppel_output_write(output, dp_bytes(&page, sizeof page)));
+    return doppel_output_write(output, document->url);
 }
 
-/* ---- in input order ---- */
+/* ---- reading, in input order ---- */
 
 /* doppel_work.emit: whole pages, each with its URL, but where there was no memory to write one: that ends the run. */
-static doppel_status take_pages(void *user, doppel_slice bytes) {
-    dp_mirrors_work *work = user;
-    doppel_status status = DOPPEL_OK;
-    while (bytes.length >= sizeof(dp_mirror_page) && status == DOPPEL_OK) {
+static doppel_status take_pages(void *user, doppel_slice given) {
+    mirrors_work *work = user;
+    const char *bytes = given.data;
+    for (size_t length = given.length; length >= sizeof(mirror_page);) {
         union {
-            dp_mirror_page page;
-            uint64_t words[sizeof(dp_mirror_page) / 8];
+            mirror_page page;
+            uint64_t words[sizeof(mirror_page) / 8];
         } taken;
-        memcpy(&taken.page, bytes.data, sizeof taken.page);
-        size_t url_length = (size_t)taken.page.url_length;
-        if (sizeof taken.page + url_length > bytes.length)
+        memcpy(&taken.page, bytes, sizeof taken.page);
+        size_t url_length = (size_t)taken.page.url_length, whole = sizeof taken.page + url_length;
+        if (whole > length)
             break;
-        taken.page.url_at = dp_spill_size(&work->urls);
-        status = dp_spill_add(&work->urls, bytes.data + sizeof taken.page, url_length, &work->error);
-        if (status == DOPPEL_OK)
-            status = dp_sorter_add(&work->pages, taken.words, &work->error);
-        bytes.data += sizeof taken.page + url_length;
-        bytes.length -= sizeof taken.page + url_length;
+        taken.page.url_at = dp_append_file_size(&work->urls);
+        DP_TRY(dp_append_file_add(&work->urls, bytes + sizeof taken.page, url_length, &work->error));
+        DP_TRY(dp_sorter_add(&work->pages, taken.words, &work->error));
+        bytes += whole;
+        length -= whole;
     }
-    return status;
+    return DOPPEL_OK;
 }
 
-static doppel_status mirrors_read(dp_mirrors_work *work, const char *const *paths, size_t count, doppel_error *error) {
+static doppel_status read_pages(mirrors_work *work, const char *const *paths, size_t count, doppel_error *error) {
     doppel_work reading = {
         .user = work, .begin = begin_reader, .document = read_page, .end = end_reader, .emit = take_pages};
     doppel_status status = doppel_input_run(paths, count, &work->input, &reading, &work->counts.input, error);
     if (status != DOPPEL_OK && status == work->error.code && error)
         *error = work->error;
-    return status == DOPPEL_OK ? dp_spill_flush(&work->urls, error) : status;
+    return status == DOPPEL_OK ? dp_append_file_flush(&work->urls, error) : status;
 }
 
 /* ---- the table ---- */
 
-static doppel_status write_table(dp_mirrors_work *work, doppel_error *error) {
-    uint64_t last[DP_MIRROR_KEYS] = {0};
+static doppel_status write_table(mirrors_work *work, doppel_error *error) {
+    uint64_t last[KEYS] = {0};
     const uint64_t *page;
-    doppel_status status = dp_sorter_finish(&work->pages, error);
-    while (status == DOPPEL_OK && (status = dp_sorter_next(&work->pages, &page, error)) == DOPPEL_OK && page) {
+    DP_TRY(dp_sorter_finish(&work->pages, error));
+    for (;;) {
+        DP_TRY(dp_sorter_next(&work->pages, &page, error));
+        if (!page)
+            return dp_append_file_flush(&work->file, error);
         if (work->count && !memcmp(page, last, sizeof last))
             continue;
         memcpy(last, page, sizeof last);
         work->count++;
-        status = dp_spill_add(&work->file, page, sizeof(dp_mirror_page), error);
+        DP_TRY(dp_append_file_add(&work->file, page, sizeof(mirror_page), error));
     }
-    return status == DOPPEL_OK ? dp_spill_flush(&work->file, error) : status;
 }
 
-static doppel_status mirrors_make_table(dp_mirrors_work *work, doppel_error *error) {
-    doppel_status status = dp_spill_open(&work->file, NULL, NULL, work->options.tmp, error);
-    if (status == DOPPEL_OK)
-        status = write_table(work, error);
+static doppel_status make_table(mirrors_work *work, doppel_error *error) {
+    doppel_status status = dp_append_file_open(&work->file, NULL, NULL, work->options.tmp, error);
+    DP_THEN(status, write_table(work, error));
     work->counts.spilled_bytes +=
-        dp_sorter_spilled(&work->pages) + dp_spill_size(&work->urls) + dp_spill_size(&work->file);
+        dp_sorter_spilled(&work->pages) + dp_append_file_size(&work->urls) + dp_append_file_size(&work->file);
     work->counts.pages = work->count;
     dp_sorter_free(&work->pages);
     if (status != DOPPEL_OK || !work->count)
         return status;
-    void *mapped = mmap(NULL, work->count * sizeof(dp_mirror_page), PROT_READ, MAP_SHARED, work->file.file.fd, 0);
+    void *mapped = mmap(NULL, work->count * sizeof(mirror_page), PROT_READ, MAP_SHARED, work->file.scratch.fd, 0);
     if (mapped == MAP_FAILED)
         return dp_fail(error, errno == ENOMEM ? DOPPEL_ERROR_MEMORY : DOPPEL_ERROR_IO,
                        "the table of pages cannot be mapped: %s", strerror(errno));
@@ -234,96 +303,468 @@ static doppel_status mirrors_make_table(dp_mirrors_work *work, doppel_error *err
     return DOPPEL_OK;
 }
 
-static void mirrors_free_table(dp_mirrors_work *work) {
+static void free_table(mirrors_work *work) {
     if (work->table)
-        munmap((void *)(uintptr_t)work->table, work->count * sizeof(dp_mirror_page));
-    dp_spill_close(&work->file);
-    dp_spill_close(&work->urls);
+        munmap((void *)(uintptr_t)work->table, work->count * sizeof(mirror_page));
+    dp_append_file_close(&work->file);
+    dp_append_file_close(&work->urls);
 }
 
-#define USUAL_PATHS 3
-#define USUAL_SCORE 0.5
-#define USUAL_SIMILARITY 0.8
+/* Pages that all meet each other, at most. */
+enum { MOST_PAGES = 64 };
 
-/* A mirror with its names. */
-typedef struct named {
-    dp_mirror_pair pair;
-    dp_buffer a, b;
-} named;
+/* Pages under one key, or of those, with one last but one segment. */
+typedef struct key_pages {
+    uint64_t key;
+    uint64_t page[MOST_PAGES], parent[MOST_PAGES];
+    size_t count;
+    bool split; /* there were too many: these have one parent */
+    bool star;  /* there still were: each meets the first */
+} key_pages;
 
-static bool is_share(double share) {
-    return share > 0 && share <= 1;
+/* ---- two pages that meet ---- */
+
+static uint64_t hash_prefix(const mirror_page *page, unsigned depth) {
+    uint64_t hash = dp_hash_mix(page->host + depth);
+    for (unsigned i = 0; i < depth; i++)
+        hash = dp_hash_mix(hash ^ page->segment[i]) + i;
+    return hash;
 }
 
-static doppel_status find_page(dp_mirrors_work *work, doppel_error *error) {
-    dp_buffer canonical = {0};
-    bool found = false;
-    doppel_slice url = {work->options.page, strlen(work->options.page)};
-    doppel_status status = mirror_locate(&work->page, url, work->options.url_without, &canonical, &found);
-    dp_buffer_free(&canonical);
-    if (status != DOPPEL_OK)
-        return dp_fail(error, status, "%s", doppel_status_name(status));
-    return found ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_USAGE, "%s is no http URL", url.data);
+/* How many segments agree from the end. */
+static unsigned common_end(const mirror_page *a, const mirror_page *b) {
+    unsigned common = 0;
+    while (common < a->depth && common < b->depth &&
+           a->segment[a->depth - 1 - common] == b->segment[b->depth - 1 - common])
+        common++;
+    return common;
 }
 
-static doppel_status prepare(dp_mirrors_work *work, const doppel_mirrors_options *given, doppel_error *error) {
-    doppel_mirrors_options *options = &work->options;
-    if (given)
-        dp_copy_options(options, given, sizeof *options);
-    if (options->input)
-        dp_copy_options(&work->input, options->input, sizeof work->input);
-    work->input.size = sizeof work->input;
-    options->min_paths = options->min_paths ? options->min_paths : USUAL_PATHS;
-    options->min_score = options->min_score == 0 ? USUAL_SCORE : options->min_score;
-    options->similarity = options->similarity == 0 ? USUAL_SIMILARITY : options->similarity;
-    if (!is_share(options->min_score) || !is_share(options->similarity))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "the score and the similarity are above 0 and at most 1");
-    work->recipe = options->recipe ? options->recipe : dp_recipe_default();
-    work->memory = options->memory ? options->memory : dp_memory_default();
-    work->least_slots = (unsigned)ceil(options->similarity * DP_MIRROR_SLOTS);
-    dp_sorter_init(&work->pages, &(dp_sorter_options){.words = sizeof(dp_mirror_page) / 8,
-                                                      .keys = DP_MIRROR_KEYS,
-                                                      .memory = work->memory,
-                                                      .tmp = options->tmp,
-                                                      .stop = work->input.stop});
-    doppel_status status = dp_spill_open(&work->urls, NULL, NULL, options->tmp, error);
-    return status == DOPPEL_OK && options->page ? find_page(work, error) : status;
+/* Whether one prefix is below the other. */
+static bool nested(const mirror_page *a, unsigned a_depth, const mirror_page *b, unsigned b_depth) {
+    unsigned least = a_depth < b_depth ? a_depth : b_depth;
+    return a->host == b->host && !memcmp(a->segment, b->segment, least * sizeof *a->segment);
+}
+
+static doppel_status meet(mirrors_work *work, uint64_t x, uint64_t y, doppel_error *error) {
+    const mirror_page *a = &work->table[x], *b = &work->table[y];
+    if (!are_near(work, a, b))
+        return DOPPEL_OK;
+    unsigned common = common_end(a, b), a_depth = (unsigned)a->depth - common, b_depth = (unsigned)b->depth - common;
+    if (nested(a, a_depth, b, b_depth))
+        return DOPPEL_OK;
+    uint64_t a_prefix = hash_prefix(a, a_depth), b_prefix = hash_prefix(b, b_depth);
+    uint64_t hit[4] = {a_prefix, b_prefix, x << 4 | a_depth, y << 4 | b_depth};
+    if (a_prefix > b_prefix) {
+        uint64_t turned[4] = {b_prefix, a_prefix, hit[3], hit[2]};
+        memcpy(hit, turned, sizeof hit);
+    }
+    return dp_sorter_add(&work->hits, hit, error);
+}
+
+/* ---- pages under one key ---- */
+
+/* Those from `from` to before `end` meet each other. */
+static doppel_status meet_all(mirrors_work *work, const key_pages *k, size_t from, size_t end, doppel_error *error) {
+    for (size_t i = from; i < end; i++)
+        for (size_t j = i + 1; j < end; j++)
+            DP_TRY(meet(work, k->page[i], k->page[j], error));
+    return DOPPEL_OK;
+}
+
+/* All with one key, or one parent, have come. */
+static doppel_status end_pages(mirrors_work *work, key_pages *k, doppel_error *error) {
+    if (!k->star)
+        DP_TRY(meet_all(work, k, 0, k->count, error));
+    k->count = 0;
+    k->star = false;
+    return DOPPEL_OK;
+}
+
+/* From here on only pages with one parent meet; those with the last parent stay. */
+static doppel_status split(mirrors_work *work, key_pages *k, doppel_error *error) {
+    size_t from = 0;
+    for (size_t end = 0; end < k->count; end++)
+        if (k->parent[end] != k->parent[from]) {
+            DP_TRY(meet_all(work, k, from, end, error));
+            from = end;
+        }
+    memmove(k->page, k->page + from, (k->count - from) * sizeof *k->page);
+    memmove(k->parent, k->parent + from, (k->count - from) * sizeof *k->parent);
+    k->count -= from;
+    k->split = true;
+    work->counts.frequent++;
+    return DOPPEL_OK;
+}
+
+/* From here on each meets the first. */
+static doppel_status make_star(mirrors_work *work, key_pages *k, doppel_error *error) {
+    for (size_t i = 1; i < k->count; i++)
+        DP_TRY(meet(work, k->page[0], k->page[i], error));
+    k->star = true;
+    return DOPPEL_OK;
+}
+
+static doppel_status add_page(mirrors_work *work, key_pages *k, uint64_t parent, uint64_t page, doppel_error *error) {
+    if (k->count == MOST_PAGES && !k->split)
+        DP_TRY(split(work, k, error));
+    if (k->split && k->count && k->parent[0] != parent)
+        DP_TRY(end_pages(work, k, error));
+    if (k->count < MOST_PAGES) {
+        k->page[k->count] = page;
+        k->parent[k->count++] = parent;
+        return DOPPEL_OK;
+    }
+    if (!k->star)
+        DP_TRY(make_star(work, k, error));
+    return meet(work, k->page[0], page, error);
+}
+
+/* ---- keys ---- */
+
+static doppel_status add_keys(mirrors_work *work, dp_sorter *keys, uint64_t number, doppel_error *error) {
+    const mirror_page *page = &work->table[number];
+    uint64_t last = page->depth ? page->segment[page->depth - 1] : 0;
+    uint64_t parent = page->depth > 1 ? page->segment[page->depth - 2] : 0;
+    for (size_t band = 0; band < BANDS; band++) {
+        uint64_t slots = dp_load_tail(page->slot + band * ROWS, ROWS);
+        uint64_t record[3] = {dp_hash_mix(dp_hash_mix(last) ^ (slots << 8 | band)), parent, number};
+        DP_TRY(dp_sorter_add(keys, record, error));
+    }
+    return DOPPEL_OK;
+}
+
+static doppel_status meet_by_key(mirrors_work *work, dp_sorter *keys, doppel_error *error) {
+    key_pages k = {.count = 0};
+    const uint64_t *record;
+    for (uint64_t i = 0; i < work->count; i++)
+        DP_TRY(add_keys(work, keys, i, error));
+    DP_TRY(dp_sorter_finish(keys, error));
+    for (;;) {
+        DP_TRY(dp_sorter_next(keys, &record, error));
+        if (!record)
+            return end_pages(work, &k, error);
+        if (record[0] != k.key) {
+            DP_TRY(end_pages(work, &k, error));
+            k.split = false;
+            k.key = record[0];
+        }
+        DP_TRY(add_page(work, &k, record[1], record[2], error));
+    }
+}
+
+/* Fills work->hits, ready to be read. */
+static doppel_status find_hits(mirrors_work *work, doppel_error *error) {
+    dp_sorter keys;
+    dp_sorter_options options = {
+        .words = 3, .keys = 2, .memory = work->memory / 2, .tmp = work->options.tmp, .stop = work->input.stop};
+    dp_sorter_init(&keys, &options);
+    options.words = options.keys = 4;
+    dp_sorter_init(&work->hits, &options);
+    doppel_status status = meet_by_key(work, &keys, error);
+    work->counts.spilled_bytes += dp_sorter_spilled(&keys);
+    dp_sorter_free(&keys);
+    DP_THEN(status, dp_sorter_finish(&work->hits, error));
+    return status;
+}
+
+/* ---- pages below a prefix ---- */
+
+/* The pages below a prefix: from `start` to before `end` in the table. */
+typedef struct page_range {
+    size_t start, end;
+} page_range;
+
+static int order_prefix(const mirror_page *page, const mirror_page *prefix, unsigned depth) {
+    if (page->host != prefix->host)
+        return page->host < prefix->host ? -1 : 1;
+    for (unsigned i = 0; i < depth; i++)
+        if (page->segment[i] != prefix->segment[i])
+            return page->segment[i] < prefix->segment[i] ? -1 : 1;
+    return 0;
+}
+
+/* The first page that is not before the prefix or, with `behind`, that is behind all below it. */
+static size_t edge_of(const mirrors_work *work, const mirror_page *prefix, unsigned depth, bool behind) {
+    size_t low = 0, high = work->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (order_prefix(&work->table[middle], prefix, depth) < (behind ? 1 : 0))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static page_range pages_below(const mirrors_work *work, const mirror_page *page, unsigned depth) {
+    return (page_range){edge_of(work, page, depth, false), edge_of(work, page, depth, true)};
+}
+
+/* The place in a range of the first page whose path after `depth` is not before that of `page` after page_depth. */
+static size_t seek_page(const mirrors_work *work, page_range range, unsigned depth, const mirror_page *page,
+                        unsigned page_depth) {
+    size_t low = range.start, high = range.end, step = 1;
+    while (range.end - low > step && order_paths(&work->table[low + step], depth, page, page_depth) < 0) {
+        low += step;
+        step *= 2;
+    }
+    if (range.end - low > step)
+        high = low + step + 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (order_paths(&work->table[middle], depth, page, page_depth) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- the shared paths of two prefixes, as a tree: where does the mirror begin?
+ *
+ * init, add each shared path in order, end. Only the nodes from the root to the last path are held. A node that is left
+ * settles what is told of it: where all matching paths are below one child, the child's word stands, and moves up to
+ * the node if the child holds all pages of both sides anyway; else the node is a mirror if it shares and matches
+ * enough, in place of what was found below it; else what was found below it stands. */
+
+/* A node of the tree of the shared paths of two prefixes. */
+typedef struct mirror_node {
+    uint64_t shared, matching;
+    uint64_t a, b;    /* a page below it */
+    size_t parts;     /* children with matching paths, and 1 if its own page matches */
+    bool own;         /* its own page matches */
+    size_t found_at;  /* pairs found below it start here in work->pairs */
+    uint64_t child_a; /* pages below the last child with matching paths */
+    uint64_t child_b;
+} mirror_node;
+
+typedef struct mirror_tree {
+    mirrors_work *work;
+    unsigned a_depth, b_depth; /* of the prefixes */
+    unsigned depth;            /* of the last path */
+    uint64_t last;             /* the page of A that came last; UINT64_MAX: none */
+    mirror_node node[SEGMENTS + 1];
+} mirror_tree;
+
+static void init_tree(mirror_tree *tree, mirrors_work *work, unsigned a_depth, unsigned b_depth) {
+    *tree = (mirror_tree){.work = work, .a_depth = a_depth, .b_depth = b_depth, .last = UINT64_MAX};
+    tree->node[0].found_at = work->pair_count;
+}
+
+static bool is_mirror(const mirror_tree *tree, const mirror_node *node) {
+    const doppel_mirrors_options *options = &tree->work->options;
+    return node->shared >= options->min_paths && (double)node->matching >= options->min_score * (double)node->shared;
+}
+
+/* Whether the child with all matching paths has every page of both sides that the node has. */
+static bool child_is_all(const mirror_tree *tree, const mirror_node *node, unsigned depth) {
+    const uint64_t page[2] = {node->child_a, node->child_b};
+    const unsigned above[2] = {tree->a_depth + depth, tree->b_depth + depth};
+    for (int i = 0; i < 2; i++) {
+        const mirror_page *below = &tree->work->table[page[i]];
+        page_range all = pages_below(tree->work, below, above[i]);
+        page_range part = pages_below(tree->work, below, above[i] + 1);
+        if (all.start != part.start || all.end != part.end)
+            return false;
+    }
+    return true;
+}
+
+static bool push(mirror_tree *tree, const mirror_node *node, unsigned depth) {
+    mirrors_work *work = tree->work;
+    if (!dp_reserve(&work->pairs, &work->pair_room, work->pair_count + 1, sizeof *work->pairs))
+        return false;
+    work->pairs[work->pair_count++] = (mirror_pair){.a = node->a,
+                                                    .b = node->b,
+                                                    .a_depth = tree->a_depth + depth,
+                                                    .b_depth = tree->b_depth + depth,
+                                                    .shared = node->shared,
+                                                    .matching = node->matching};
+    return true;
+}
+
+/* All matching paths are below one child. */
+static bool settle_by_child(mirror_tree *tree, const mirror_node *node, unsigned depth) {
+    mirrors_work *work = tree->work;
+    size_t found = work->pair_count - node->found_at;
+    mirror_pair *pair = found ? &work->pairs[node->found_at] : NULL;
+    if (!found)
+        return !is_mirror(tree, node) || push(tree, node, depth);
+    if (found == 1 && pair->a_depth == tree->a_depth + depth + 1 && child_is_all(tree, node, depth)) {
+        pair->a_depth--;
+        pair->b_depth--;
+    }
+    return true;
+}
+
+/* What is told of a node that is left. */
+static bool settle(mirror_tree *tree, unsigned depth) {
+    const mirror_node *node = &tree->node[depth];
+    if (node->parts == 1 && !node->own)
+        return settle_by_child(tree, node, depth);
+    if (!node->parts || !is_mirror(tree, node))
+        return true;
+    tree->work->pair_count = node->found_at;
+    return push(tree, node, depth);
+}
+
+/* Leaves all nodes deeper than `depth`. */
+static bool leave(mirror_tree *tree, unsigned depth) {
+    for (; tree->depth > depth; tree->depth--) {
+        const mirror_node *node = &tree->node[tree->depth];
+        mirror_node *above = &tree->node[tree->depth - 1];
+        if (!settle(tree, tree->depth))
+            return false;
+        above->shared += node->shared;
+        above->matching += node->matching;
+        if (node->matching) {
+            above->parts++;
+            above->child_a = node->a;
+            above->child_b = node->b;
+        }
+    }
+    return true;
+}
+
+/* How many segments behind the prefix a page has in common with the last one. */
+static unsigned common_start(const mirror_tree *tree, const mirror_page *page, unsigned depth) {
+    const mirror_page *last = &tree->work->table[tree->last];
+    unsigned common = 0;
+    while (common < depth && common < tree->depth &&
+           page->segment[tree->a_depth + common] == last->segment[tree->a_depth + common])
+        common++;
+    return common;
+}
+
+/* A path that both have, in order. False: no memory. */
+static bool add_path(mirror_tree *tree, uint64_t a, uint64_t b, bool matches) {
+    const mirror_page *page = &tree->work->table[a];
+    unsigned depth = (unsigned)page->depth - tree->a_depth;
+    if (tree->last == UINT64_MAX)
+        tree->node[0].a = a, tree->node[0].b = b;
+    else if (!leave(tree, common_start(tree, page, depth)))
+        return false;
+    for (; tree->depth < depth; tree->depth++)
+        tree->node[tree->depth + 1] = (mirror_node){.a = a, .b = b, .found_at = tree->work->pair_count};
+    mirror_node *node = &tree->node[depth];
+    node->shared++;
+    node->matching += matches;
+    node->parts += matches;
+    node->own |= matches;
+    tree->last = a;
+    return true;
+}
+
+/* Adds the mirrors to work->pairs. */
+static bool end_tree(mirror_tree *tree) {
+    return leave(tree, 0) && settle(tree, 0);
+}
+
+/* ---- two prefixes ---- */
+
+static doppel_status compare(mirrors_work *work, const uint64_t *hit, doppel_error *error) {
+    unsigned depth[2] = {hit[2] & 15, hit[3] & 15};
+    page_range range[2];
+    mirror_tree tree;
+    for (int i = 0; i < 2; i++)
+        range[i] = pages_below(work, &work->table[hit[2 + i] >> 4], depth[i]);
+    int small = range[0].end - range[0].start <= range[1].end - range[1].start ? 0 : 1, large = !small;
+    init_tree(&tree, work, depth[0], depth[1]);
+    bool done = true;
+    for (size_t i = range[small].start; i < range[small].end && done; i++) {
+        const mirror_page *page = &work->table[i];
+        size_t at = range[large].start = seek_page(work, range[large], depth[large], page, depth[small]);
+        if (at == range[large].end)
+            break;
+        if (order_paths(&work->table[at], depth[large], page, depth[small]) == 0)
+            done = add_path(&tree, small ? at : i, small ? i : at, are_near(work, page, &work->table[at]));
+    }
+    return done && end_tree(&tree) ? DOPPEL_OK : dp_no_memory(error);
+}
+
+/* ---- all prefixes with pages in common ---- */
+
+/* Hits that make two prefixes worth comparing: as many as must match, but no more than 2, as some pages that match do
+ * not meet. */
+static uint64_t least_hits(const doppel_mirrors_options *options) {
+    return ceil(options->min_score * (double)options->min_paths) > 1 ? 2 : 1;
+}
+
+static doppel_status end_hits(mirrors_work *work, const uint64_t *hit, uint64_t count, doppel_error *error) {
+    if (count < least_hits(&work->options))
+        return DOPPEL_OK;
+    if (dp_stopped(work->input.stop))
+        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+    work->counts.candidates++;
+    return compare(work, hit, error);
+}
+
+static doppel_status compare_hits(mirrors_work *work, doppel_error *error) {
+    uint64_t last[4] = {0}, count = 0;
+    const uint64_t *hit;
+    for (;;) {
+        DP_TRY(dp_sorter_next(&work->hits, &hit, error));
+        if (!hit)
+            return end_hits(work, last, count, error);
+        bool same_prefixes = count && hit[0] == last[0] && hit[1] == last[1];
+        if (same_prefixes && hit[2] == last[2] && hit[3] == last[3])
+            continue;
+        if (!same_prefixes) {
+            DP_TRY(end_hits(work, last, count, error));
+            count = 0;
+        }
+        memcpy(last, hit, sizeof last);
+        count++;
+    }
+}
+
+/* Fills work->pairs. */
+static doppel_status compare_prefixes(mirrors_work *work, doppel_error *error) {
+    DP_TRY(find_hits(work, error));
+    doppel_status status = compare_hits(work, error);
+    work->counts.spilled_bytes += dp_sorter_spilled(&work->hits);
+    return status;
 }
 
 /* ---- giving ---- */
 
+/* A mirror with its names. */
+typedef struct named_mirror {
+    mirror_pair pair;
+    dp_buffer a, b;
+} named_mirror;
+
 static int by_name(const void *x, const void *y) {
-    const named *a = x, *b = y;
+    const named_mirror *a = x, *b = y;
     int order = strcmp(a->a.data, b->a.data);
     return order ? order : strcmp(a->b.data, b->b.data);
 }
 
-static void turn(named *mirror) {
-    dp_mirror_pair *pair = &mirror->pair;
+static void turn(named_mirror *mirror) {
+    mirror_pair *pair = &mirror->pair;
     dp_buffer name = mirror->a;
     mirror->a = mirror->b;
     mirror->b = name;
-    *pair = (dp_mirror_pair){pair->b, pair->a, pair->b_depth, pair->a_depth, pair->shared, pair->matching};
+    *pair = (mirror_pair){pair->b, pair->a, pair->b_depth, pair->a_depth, pair->shared, pair->matching};
 }
 
-static doppel_status name_all(const dp_mirrors_work *work, named *mirrors, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
-    for (size_t i = 0; i < work->pair_count && status == DOPPEL_OK; i++) {
-        named *mirror = &mirrors[i];
-        mirror->pair = work->pairs[i];
-        status = mirror_name(work, &work->table[mirror->pair.a], mirror->pair.a_depth, &mirror->a, error);
-        if (status == DOPPEL_OK)
-            status = mirror_name(work, &work->table[mirror->pair.b], mirror->pair.b_depth, &mirror->b, error);
-        if (status == DOPPEL_OK && strcmp(mirror->a.data, mirror->b.data) > 0)
+static doppel_status name_all(const mirrors_work *work, named_mirror *mirrors, doppel_error *error) {
+    for (size_t i = 0; i < work->pair_count; i++) {
+        named_mirror *mirror = &mirrors[i];
+        const mirror_pair *pair = &work->pairs[i];
+        mirror->pair = *pair;
+        DP_TRY(name_prefix(work, &work->table[pair->a], pair->a_depth, &mirror->a, error));
+        DP_TRY(name_prefix(work, &work->table[pair->b], pair->b_depth, &mirror->b, error));
+        if (strcmp(mirror->a.data, mirror->b.data) > 0)
             turn(mirror);
     }
-    if (status == DOPPEL_OK)
-        qsort(mirrors, work->pair_count, sizeof *mirrors, by_name);
-    return status;
+    qsort(mirrors, work->pair_count, sizeof *mirrors, by_name);
+    return DOPPEL_OK;
 }
 
-static doppel_status give(dp_mirrors_work *work, const named *mirror, const char *page, doppel_error *error) {
-    const dp_mirror_pair *pair = &mirror->pair;
+static doppel_status give(mirrors_work *work, const named_mirror *mirror, const char *page, doppel_error *error) {
+    const mirror_pair *pair = &mirror->pair;
     doppel_mirror given = {.a = mirror->a.data,
                            .b = mirror->b.data,
                            .shared = pair->shared,
@@ -336,41 +777,33 @@ static doppel_status give(dp_mirrors_work *work, const named *mirror, const char
 }
 
 /* Gives the mirror if the page is below A, with the same page of B. */
-static doppel_status give_page(dp_mirrors_work *work, const named *mirror, doppel_error *error) {
-    const dp_mirror_pair *pair = &mirror->pair;
-    const dp_mirror_page *a = &work->table[pair->a], *page = &work->page;
+static doppel_status give_page(mirrors_work *work, const named_mirror *mirror, doppel_error *error) {
+    const mirror_pair *pair = &mirror->pair;
+    const mirror_page *a = &work->table[pair->a], *page = &work->page;
     dp_buffer url = {0};
     if (page->host != a->host || memcmp(page->segment, a->segment, pair->a_depth * sizeof *page->segment) != 0)
         return DOPPEL_OK;
-    dp_mirror_range range = dp_mirror_below(work, &work->table[pair->b], pair->b_depth);
-    size_t at = dp_mirror_seek(work, range, pair->b_depth, page, pair->a_depth);
-    bool there = at < range.end && !dp_mirror_order(&work->table[at], pair->b_depth, page, pair->a_depth);
-    doppel_status status = there ? mirror_url(work, &work->table[at], &url, error) : DOPPEL_OK;
-    if (status == DOPPEL_OK)
-        status = give(work, mirror, there ? url.data : NULL, error);
+    page_range range = pages_below(work, &work->table[pair->b], pair->b_depth);
+    size_t at = seek_page(work, range, pair->b_depth, page, pair->a_depth);
+    bool there = at < range.end && !order_paths(&work->table[at], pair->b_depth, page, pair->a_depth);
+    doppel_status status = there ? read_url(work, &work->table[at], &url, error) : DOPPEL_OK;
+    DP_THEN(status, give(work, mirror, there ? url.data : NULL, error));
     dp_buffer_free(&url);
     return status;
 }
 
-static doppel_status give_page_all(dp_mirrors_work *work, named *mirrors, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
+static doppel_status give_all(mirrors_work *work, doppel_error *error) {
+    named_mirror *mirrors = calloc(work->pair_count + 1, sizeof *mirrors);
+    doppel_status status = mirrors ? name_all(work, mirrors, error) : dp_no_memory(error);
     for (size_t i = 0; i < work->pair_count && status == DOPPEL_OK; i++) {
+        if (!work->options.page) {
+            status = give(work, &mirrors[i], NULL, error);
+            continue;
+        }
         status = give_page(work, &mirrors[i], error);
         turn(&mirrors[i]);
-        if (status == DOPPEL_OK)
-            status = give_page(work, &mirrors[i], error);
+        DP_THEN(status, give_page(work, &mirrors[i], error));
     }
-    return status;
-}
-
-static doppel_status give_all(dp_mirrors_work *work, doppel_error *error) {
-    named *mirrors = calloc(work->pair_count + 1, sizeof *mirrors);
-    doppel_status status = mirrors ? name_all(work, mirrors, error) : dp_no_memory(error);
-    if (status == DOPPEL_OK && work->options.page)
-        status = give_page_all(work, mirrors, error);
-    else
-        for (size_t i = 0; i < work->pair_count && status == DOPPEL_OK; i++)
-            status = give(work, &mirrors[i], NULL, error);
     for (size_t i = 0; mirrors && i < work->pair_count; i++) {
         dp_buffer_free(&mirrors[i].a);
         dp_buffer_free(&mirrors[i].b);
@@ -381,29 +814,62 @@ static doppel_status give_all(dp_mirrors_work *work, doppel_error *error) {
 
 /* ---- the call ---- */
 
-static void free_work(dp_mirrors_work *work) {
-    mirrors_free_table(work);
-    dp_sorter_free(&work->pages);
-    dp_sorter_free(&work->hits);
-    free(work->pairs);
+#define DEFAULT_PATHS 3
+#define DEFAULT_SCORE 0.5
+#define DEFAULT_SIMILARITY 0.8
+
+static bool is_share(double share) {
+    return share > 0 && share <= 1;
+}
+
+static doppel_status find_page(mirrors_work *work, doppel_error *error) {
+    dp_buffer canonical = {0};
+    bool found = false;
+    doppel_slice url = {work->options.page, strlen(work->options.page)};
+    doppel_status status = locate(&work->page, url, work->options.url_without, &canonical, &found);
+    dp_buffer_free(&canonical);
+    if (status != DOPPEL_OK)
+        return dp_fail(error, status, "%s", doppel_status_name(status));
+    return found ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_USAGE, "%s is no http URL", url.data);
+}
+
+static doppel_status prepare(mirrors_work *work, const doppel_mirrors_options *given, doppel_error *error) {
+    doppel_mirrors_options *options = &work->options;
+    if (given)
+        dp_copy_options(options, given, sizeof *options);
+    if (options->input)
+        dp_copy_options(&work->input, options->input, sizeof work->input);
+    work->input.size = sizeof work->input;
+    options->min_paths = options->min_paths ? options->min_paths : DEFAULT_PATHS;
+    options->min_score = options->min_score == 0 ? DEFAULT_SCORE : options->min_score;
+    options->similarity = options->similarity == 0 ? DEFAULT_SIMILARITY : options->similarity;
+    if (!is_share(options->min_score) || !is_share(options->similarity))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "the score and the similarity are above 0 and at most 1");
+    work->recipe = options->recipe ? options->recipe : dp_recipe_default();
+    work->memory = options->memory ? options->memory : dp_memory_default();
+    work->least_slots = (unsigned)ceil(options->similarity * SLOTS);
+    dp_sorter_init(&work->pages, &(dp_sorter_options){.words = sizeof(mirror_page) / 8,
+                                                      .keys = KEYS,
+                                                      .memory = work->memory,
+                                                      .tmp = options->tmp,
+                                                      .stop = work->input.stop});
+    DP_TRY(dp_append_file_open(&work->urls, NULL, NULL, options->tmp, error));
+    return options->page ? find_page(work, error) : DOPPEL_OK;
 }
 
 doppel_status doppel_mirrors_find(const char *const *paths, size_t path_count, const doppel_mirrors_options *options,
                                   doppel_mirrors_counts *counts, doppel_error *error) {
-    dp_mirrors_work work = {.count = 0};
+    mirrors_work work = {.count = 0};
     doppel_status status = prepare(&work, options, error);
-    if (status == DOPPEL_OK)
-        status = mirrors_read(&work, paths, path_count, error);
-    if (status == DOPPEL_OK)
-        status = mirrors_make_table(&work, error);
-    if (status == DOPPEL_OK)
-        status = dp_mirrors_meet(&work, error);
-    if (status == DOPPEL_OK)
-        status = dp_mirrors_compare(&work, error);
-    if (status == DOPPEL_OK)
-        status = give_all(&work, error);
+    DP_THEN(status, read_pages(&work, paths, path_count, error));
+    DP_THEN(status, make_table(&work, error));
+    DP_THEN(status, compare_prefixes(&work, error));
+    DP_THEN(status, give_all(&work, error));
     if (counts)
         *counts = work.counts;
-    free_work(&work);
+    free_table(&work);
+    dp_sorter_free(&work.pages);
+    dp_sorter_free(&work.hits);
+    free(work.pairs);
     return status;
 }

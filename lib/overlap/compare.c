@@ -3,21 +3,32 @@
  * Hits come sorted, so that those of one pair stand together. A pair that only shares keys is a candidate when one side
  * shares as many as containment C lets expect, less four standard deviations: of x keys C * x, deviation
  * sqrt(C (1 - C) x). Keys that are so frequent that they do not hit all pairs count as shared. A batch of candidates is
- * compared by all threads, then given by this one. */
+ * compared by all threads (containment on the sets of features, then the passages), then given by this one. */
 #include "overlap/overlap.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <zstd.h>
 
-/* A document, read back. */
-typedef struct dp_overlap_text {
-    dp_overlap_head head;
-    dp_buffer packed; /* the id, and behind it the text packed */
-    dp_buffer text;   /* text.size is its length */
-} dp_overlap_text;
+/* One pair of 30,000 at the very threshold is farther off. */
+#define DEVIATIONS 4
 
-typedef struct dp_overlap_pair {
+/* Candidates a thread takes at a time: neighbours have the same A, which is then read once. */
+#define CHUNK 8
+/* Candidates of a batch, a thread: enough that the threads end together. */
+#define BATCH 64
+
+/* Bytes of a passage that are given. */
+#define BEGIN 80
+
+/* A document, read back. */
+typedef struct overlap_text {
+    dp_overlap_head head;
+    dp_buffer packed; /* the id, and after it the text packed */
+    dp_buffer text;   /* text.size is its length */
+} overlap_text;
+
+typedef struct overlap_pair {
     uint32_t a, b;
     bool found; /* it is a pair; only then there is the rest */
     double containment_ab, containment_ba;
@@ -25,173 +36,141 @@ typedef struct dp_overlap_pair {
     doppel_slice *begins; /* lengths; where they are is known when they are given */
     size_t a_id_length, b_id_length;
     dp_buffer bytes; /* both ids, and how each passage begins */
-} dp_overlap_pair;
+} overlap_pair;
 
 /* Where the words of a text begin and end, and how many there are. */
-typedef struct dp_overlap_whole {
-    uint64_t start, end, words;
-} dp_overlap_whole;
+typedef struct text_words {
+    uint64_t start, end, count;
+} text_words;
 
 /* What one thread compares with. */
-typedef struct dp_overlap_comparer {
+typedef struct comparer {
     const dp_overlap_work *work;
     doppel_sketcher *sketcher;
-    void *unpacker;
-    dp_overlap_text a, b;
+    ZSTD_DCtx *unpacker;
+    overlap_text a, b;
     size_t a_number; /* the document that `a` and `a_set` are of; SIZE_MAX: none */
     uint64_t *a_set;
     size_t a_count, a_room;
-    dp_overlap_whole a_whole; /* of `a`; words 0: not known */
+    text_words a_words; /* count 0: not known */
     doppel_status status;
     doppel_error error;
-} dp_overlap_comparer;
+} comparer;
 
-/* ---- documents are read back from the file of packed texts ---- */
+/* ---- documents, read back ---- */
+
+static doppel_slice text_of(const overlap_text *text) {
+    return (doppel_slice){text->text.data, text->text.size};
+}
 
 static doppel_status make_room(dp_buffer *buffer, uint64_t bytes, doppel_error *error) {
     buffer->size = (size_t)bytes;
     return dp_reserve(&buffer->data, &buffer->capacity, (size_t)bytes + 1, 1) ? DOPPEL_OK : dp_no_memory(error);
 }
 
-/* `unpacker` is a ZSTD_DCtx. */
-static doppel_status overlap_text_read(const dp_overlap_work *work, size_t document, void *unpacker,
-                                       dp_overlap_text *text, doppel_error *error) {
+static doppel_status read_text(comparer *c, size_t document, overlap_text *text) {
+    const dp_append_file *texts = &c->work->texts;
     dp_overlap_head *head = &text->head;
-    uint64_t at = work->at[document];
-    doppel_status status = dp_spill_read(&work->texts, at, head, sizeof *head, error);
-    if (status == DOPPEL_OK)
-        status = make_room(&text->packed, head->id_length + head->packed_length, error);
-    if (status == DOPPEL_OK)
-        status = dp_spill_read(&work->texts, at + sizeof *head, text->packed.data, text->packed.size, error);
-    if (status == DOPPEL_OK)
-        status = make_room(&text->text, head->text_length, error);
-    if (status != DOPPEL_OK)
-        return status;
-    size_t size = ZSTD_decompressDCtx(unpacker, text->text.data, text->text.size, text->packed.data + head->id_length,
-                                      (size_t)head->packed_length);
+    uint64_t at = c->work->at[document];
+    DP_TRY(dp_append_file_read(texts, at, head, sizeof *head, &c->error));
+    DP_TRY(make_room(&text->packed, head->id_length + head->packed_length, &c->error));
+    DP_TRY(dp_append_file_read(texts, at + sizeof *head, text->packed.data, text->packed.size, &c->error));
+    DP_TRY(make_room(&text->text, head->text_length, &c->error));
+    size_t size = ZSTD_decompressDCtx(c->unpacker, text->text.data, text->text.size,
+                                      text->packed.data + head->id_length, (size_t)head->packed_length);
     if (ZSTD_isError(size) || size != text->text.size)
-        return dp_fail(error, DOPPEL_ERROR_IO, "a text in the folder for temporary files is not what was written: %s",
+        return dp_fail(&c->error, DOPPEL_ERROR_IO,
+                       "a text in the folder for temporary files is not what was written: %s",
                        ZSTD_isError(size) ? ZSTD_getErrorName(size) : "its length differs");
     return DOPPEL_OK;
 }
 
-static void overlap_text_free(dp_overlap_text *text) {
-    dp_buffer_free(&text->packed);
-    dp_buffer_free(&text->text);
+/* The set of A, whose memory the sketcher uses again for B. */
+static doppel_status keep_set(comparer *c) {
+    doppel_sketch sketch;
+    DP_TRY(doppel_sketcher_run(c->sketcher, text_of(&c->a), &sketch));
+    if (!dp_reserve(&c->a_set, &c->a_room, sketch.set_count + 1, sizeof *c->a_set))
+        return DOPPEL_ERROR_MEMORY;
+    if (sketch.set_count)
+        memcpy(c->a_set, sketch.set, sketch.set_count * sizeof *c->a_set);
+    c->a_count = sketch.set_count;
+    return DOPPEL_OK;
 }
 
-/* ---- one candidate, compared on its texts: containment on the sets of features, then the passages ---- */
-
-/* So many bytes of a passage are given. */
-#define BEGIN 80
-
-/* ---- a comparer ---- */
-
-static doppel_status overlap_comparer_init(dp_overlap_comparer *c, const dp_overlap_work *work, doppel_error *error) {
-    *c = (dp_overlap_comparer){.work = work, .a_number = SIZE_MAX, .unpacker = ZSTD_createDCtx()};
-    if (!c->unpacker)
-        return dp_no_memory(error);
-    return doppel_sketcher_create(work->recipe, DOPPEL_WANT_SET, &c->sketcher, error);
-}
-
-static void overlap_comparer_free(dp_overlap_comparer *c) {
-    doppel_sketcher_free(c->sketcher);
-    ZSTD_freeDCtx(c->unpacker);
-    overlap_text_free(&c->a);
-    overlap_text_free(&c->b);
-    free(c->a_set);
-}
-
-static doppel_status fail(dp_overlap_comparer *c, doppel_status status) {
+static doppel_status fail(comparer *c, doppel_status status) {
     return status == DOPPEL_OK ? status : dp_fail(&c->error, status, "%s", doppel_status_name(status));
 }
 
 /* Reads A, unless it is there from the pair before. */
-static doppel_status read_a(dp_overlap_comparer *c, size_t number) {
-    doppel_sketch sketch;
+static doppel_status read_a(comparer *c, size_t number) {
     if (c->a_number == number)
         return DOPPEL_OK;
     c->a_number = SIZE_MAX;
-    c->a_whole.words = 0;
-    doppel_status status = overlap_text_read(c->work, number, c->unpacker, &c->a, &c->error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = doppel_sketcher_run(c->sketcher, (doppel_slice){c->a.text.data, c->a.text.size}, &sketch);
-    if (status == DOPPEL_OK && !dp_reserve(&c->a_set, &c->a_room, sketch.set_count + 1, sizeof *c->a_set))
-        status = DOPPEL_ERROR_MEMORY;
-    if (status != DOPPEL_OK)
-        return fail(c, status);
-    if (sketch.set_count)
-        memcpy(c->a_set, sketch.set, sketch.set_count * sizeof *c->a_set);
-    c->a_count = sketch.set_count;
+    c->a_words.count = 0;
+    DP_TRY(read_text(c, number, &c->a));
+    DP_TRY(fail(c, keep_set(c)));
     c->a_number = number;
     return DOPPEL_OK;
 }
 
 /* ---- what is shared ---- */
 
-/* Where the words of a text begin and end. */
-static doppel_status find_whole(const doppel_recipe *recipe, const dp_buffer *text, dp_overlap_whole *whole) {
-    doppel_ranges words = {0};
-    DP_TRY(doppel_ranges_find(recipe, (doppel_slice){text->data, text->size}, &words));
-    if (words.count)
-        *whole = (dp_overlap_whole){words.range[0].start, words.range[words.count - 1].end, words.count};
-    else
-        *whole = (dp_overlap_whole){0};
-    doppel_ranges_free(&words);
+static doppel_status find_words(const doppel_recipe *recipe, const overlap_text *text, text_words *words) {
+    doppel_ranges ranges = {0};
+    DP_TRY(doppel_ranges_find(recipe, text_of(text), &ranges));
+    *words = (text_words){0};
+    if (ranges.count)
+        *words = (text_words){ranges.range[0].start, ranges.range[ranges.count - 1].end, ranges.count};
+    doppel_ranges_free(&ranges);
     return DOPPEL_OK;
 }
 
 /* Both have the same words: the one passage is all of them. Copies to the byte need not be looked at. */
-static doppel_status match_whole(dp_overlap_comparer *c, dp_overlap_pair *pair) {
-    dp_overlap_whole *a = &c->a_whole, b;
+static doppel_status match_whole(comparer *c, overlap_pair *pair) {
+    text_words *a = &c->a_words, b;
     bool same = c->a.text.size == c->b.text.size && !memcmp(c->a.text.data, c->b.text.data, c->a.text.size);
-    doppel_status status = a->words ? DOPPEL_OK : find_whole(c->work->recipe, &c->a.text, a);
+    if (!a->count)
+        DP_TRY(find_words(c->work->recipe, &c->a, a));
     b = *a;
-    if (status == DOPPEL_OK && !same)
-        status = find_whole(c->work->recipe, &c->b.text, &b);
-    if (status != DOPPEL_OK)
-        return status;
-    pair->passages.passage = malloc(sizeof *pair->passages.passage);
-    if (!pair->passages.passage)
+    if (!same)
+        DP_TRY(find_words(c->work->recipe, &c->b, &b));
+    if (!(pair->passages.passage = malloc(sizeof *pair->passages.passage)))
         return DOPPEL_ERROR_MEMORY;
-    *pair->passages.passage = (doppel_passage){a->start, a->end, b.start, b.end, a->words};
-    pair->passages.count = a->words && a->words == b.words;
+    *pair->passages.passage = (doppel_passage){a->start, a->end, b.start, b.end, a->count};
+    pair->passages.count = a->count && a->count == b.count;
     return DOPPEL_OK;
 }
 
-static bool same_words(const dp_overlap_comparer *c) {
-    return c->a.head.digest[0] == c->b.head.digest[0] && c->a.head.digest[1] == c->b.head.digest[1];
+static bool have_same_words(const comparer *c) {
+    return !memcmp(c->a.head.digest, c->b.head.digest, sizeof c->a.head.digest);
 }
 
-static doppel_status find_passages(dp_overlap_comparer *c, dp_overlap_pair *pair) {
-    if (same_words(c))
+static doppel_status find_passages(comparer *c, overlap_pair *pair) {
+    if (have_same_words(c))
         return match_whole(c, pair);
-    const doppel_slice a = {c->a.text.data, c->a.text.size}, b = {c->b.text.data, c->b.text.size};
-    return doppel_passages_find(c->work->recipe, a, b, c->work->plan.passage, &pair->passages);
+    return doppel_passages_find(c->work->recipe, text_of(&c->a), text_of(&c->b), c->work->plan.passage,
+                                &pair->passages);
 }
 
-static doppel_status find_containment(dp_overlap_comparer *c, dp_overlap_pair *pair) {
+static doppel_status find_containment(comparer *c, overlap_pair *pair) {
     doppel_sketch sketch;
     pair->containment_ab = pair->containment_ba = 1;
-    if (same_words(c))
+    if (have_same_words(c))
         return DOPPEL_OK;
-    doppel_status status = doppel_sketcher_run(c->sketcher, (doppel_slice){c->b.text.data, c->b.text.size}, &sketch);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(doppel_sketcher_run(c->sketcher, text_of(&c->b), &sketch));
     pair->containment_ab = doppel_containment(c->a_set, c->a_count, sketch.set, sketch.set_count);
     pair->containment_ba = doppel_containment(sketch.set, sketch.set_count, c->a_set, c->a_count);
     return DOPPEL_OK;
 }
 
-static bool has_long_passage(const dp_overlap_plan *plan, const dp_overlap_pair *pair) {
+static bool has_long_passage(const dp_overlap_plan *plan, const overlap_pair *pair) {
     for (size_t i = 0; plan->words && i < pair->passages.count; i++)
         if (pair->passages.passage[i].words >= plan->words)
             return true;
     return false;
 }
 
-/* ---- what is told of it ---- */
+/* ---- one candidate ---- */
 
 /* How much of a passage is given: whole words of its first bytes or, without spaces, whole characters. */
 static size_t begin_length(const char *text, size_t length) {
@@ -206,7 +185,7 @@ static size_t begin_length(const char *text, size_t length) {
     return cut;
 }
 
-static bool keep_begins(const dp_overlap_comparer *c, dp_overlap_pair *pair) {
+static bool keep_begins(const comparer *c, overlap_pair *pair) {
     pair->begins = malloc((pair->passages.count + 1) * sizeof *pair->begins);
     pair->a_id_length = (size_t)c->a.head.id_length;
     pair->b_id_length = (size_t)c->b.head.id_length;
@@ -221,36 +200,36 @@ static bool keep_begins(const dp_overlap_comparer *c, dp_overlap_pair *pair) {
     return kept;
 }
 
-static void overlap_pair_free(dp_overlap_pair *pair) {
+static void free_pair(overlap_pair *pair) {
     doppel_passages_free(&pair->passages);
     free(pair->begins);
     dp_buffer_free(&pair->bytes);
     pair->begins = NULL;
 }
 
-/* Compares: pair->a and pair->b are given, the rest is filled. What went wrong is in comparer->error. */
-static doppel_status overlap_compare(dp_overlap_comparer *c, dp_overlap_pair *pair) {
+static doppel_status measure(comparer *c, overlap_pair *pair) {
     const dp_overlap_plan *plan = &c->work->plan;
-    doppel_status status = read_a(c, pair->a);
-    if (status == DOPPEL_OK)
-        status = overlap_text_read(c->work, pair->b, c->unpacker, &c->b, &c->error);
-    if (status != DOPPEL_OK)
-        return status;
-    status = find_containment(c, pair);
+    DP_TRY(find_containment(c, pair));
     double most = pair->containment_ab > pair->containment_ba ? pair->containment_ab : pair->containment_ba;
     bool contained = plan->containment > 0 && most >= plan->containment;
-    if (status == DOPPEL_OK && (contained || plan->words))
-        status = find_passages(c, pair);
+    if (contained || plan->words)
+        DP_TRY(find_passages(c, pair));
     pair->found = contained || has_long_passage(plan, pair);
-    if (status == DOPPEL_OK && pair->found && !keep_begins(c, pair))
-        status = DOPPEL_ERROR_MEMORY;
+    return !pair->found || keep_begins(c, pair) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
+static doppel_status compare_pair(comparer *c, overlap_pair *pair) {
+    if (dp_stopped(c->work->input.stop))
+        return dp_fail(&c->error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+    DP_TRY(read_a(c, pair->a));
+    DP_TRY(read_text(c, pair->b, &c->b));
+    doppel_status status = measure(c, pair);
     if (!pair->found)
-        overlap_pair_free(pair);
+        free_pair(pair);
     return fail(c, status);
 }
 
-/* Gives a pair to options->pair. */
-static doppel_status overlap_pair_give(dp_overlap_pair *pair, const doppel_overlap_options *options) {
+static doppel_status give_pair(overlap_pair *pair, const doppel_overlap_options *options) {
     const char *at = pair->bytes.data;
     doppel_overlap given = {.a = pair->a,
                             .b = pair->b,
@@ -269,29 +248,16 @@ static doppel_status overlap_pair_give(dp_overlap_pair *pair, const doppel_overl
     return options->pair ? options->pair(&given, options->user) : DOPPEL_OK;
 }
 
-/* One pair of 30,000 at the very threshold is farther off. */
-#define DEVIATIONS 4
+/* ---- batches of candidates ---- */
 
-/* Candidates a thread takes at a time: neighbours have the same A, which is then read once. */
-#define CHUNK 8
-/* Of so many a batch is made, a thread: enough that the threads end together. */
-#define BATCH 64
-
-typedef struct verification {
+typedef struct comparison {
     dp_overlap_work *work;
-    dp_overlap_pair *pairs;
+    overlap_pair *pairs;
     size_t count, room;
     atomic_size_t next;
-    dp_overlap_comparer *comparers; /* one a thread */
-    const uint64_t *hit;            /* that comes next; NULL: none is left */
-} verification;
-
-/* ---- candidates ---- */
-
-/* The keys of one side that the other has. */
-typedef struct shared_keys {
-    uint64_t a, b;
-} shared_keys;
+    comparer *comparers; /* one a thread */
+    const uint64_t *hit; /* that comes next; NULL: none is left */
+} comparison;
 
 /* Whether so many shared keys of a document may be containment enough. */
 static bool may_contain(const dp_overlap_work *work, uint32_t document, uint64_t shared) {
@@ -300,54 +266,47 @@ static bool may_contain(const dp_overlap_work *work, uint32_t document, uint64_t
 }
 
 /* The next candidate; *found is false when there is none. */
-static doppel_status next_candidate(verification *v, dp_overlap_pair *pair, bool *found, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
+static doppel_status next_candidate(comparison *v, overlap_pair *pair, bool *found, doppel_error *error) {
     *found = false;
-    while (v->hit && !*found && status == DOPPEL_OK) {
-        uint64_t both = *v->hit >> 2;
-        shared_keys shared = {0, 0};
-        while (v->hit && *v->hit >> 2 == both && status == DOPPEL_OK) {
+    while (v->hit && !*found) {
+        uint64_t both = *v->hit >> 2, shared_a = 0, shared_b = 0;
+        while (v->hit && *v->hit >> 2 == both) {
             *found |= (*v->hit & 3) == DP_OVERLAP_SURE;
-            shared.a += (*v->hit & DP_OVERLAP_KEY_A) != 0;
-            shared.b += (*v->hit & DP_OVERLAP_KEY_B) != 0;
-            status = dp_sorter_next(&v->work->hits, &v->hit, error);
+            shared_a += (*v->hit & DP_OVERLAP_KEY_A) != 0;
+            shared_b += (*v->hit & DP_OVERLAP_KEY_B) != 0;
+            DP_TRY(dp_sorter_next(&v->work->hits, &v->hit, error));
         }
-        *pair = (dp_overlap_pair){.a = (uint32_t)(both >> 31), .b = (uint32_t)(both & DP_OVERLAP_MOST_DOCUMENTS)};
-        *found = *found || may_contain(v->work, pair->a, shared.a) || may_contain(v->work, pair->b, shared.b);
+        *pair = (overlap_pair){.a = (uint32_t)(both >> 31), .b = (uint32_t)(both & DP_OVERLAP_MOST_DOCUMENTS)};
+        *found = *found || may_contain(v->work, pair->a, shared_a) || may_contain(v->work, pair->b, shared_b);
     }
-    return status;
+    return DOPPEL_OK;
 }
 
-/* ---- comparing ---- */
-
-static void compare(void *user, size_t thread) {
-    verification *v = user;
-    dp_overlap_comparer *comparer = &v->comparers[thread];
-    for (size_t from; comparer->status == DOPPEL_OK && (from = atomic_fetch_add(&v->next, CHUNK)) < v->count;)
-        for (size_t i = from; i < from + CHUNK && i < v->count && comparer->status == DOPPEL_OK; i++)
-            comparer->status = dp_stopped(v->work->input.stop)
-                                   ? dp_fail(&comparer->error, DOPPEL_ERROR_INTERRUPTED, "interrupted")
-                                   : overlap_compare(comparer, &v->pairs[i]);
+static void compare_chunks(void *user, size_t thread) {
+    comparison *v = user;
+    comparer *c = &v->comparers[thread];
+    for (size_t from; c->status == DOPPEL_OK && (from = atomic_fetch_add(&v->next, CHUNK)) < v->count;)
+        for (size_t i = from; i < from + CHUNK && i < v->count && c->status == DOPPEL_OK; i++)
+            c->status = compare_pair(c, &v->pairs[i]);
 }
 
-static doppel_status give_pairs(verification *v, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
-    for (size_t i = 0; i < v->count && status == DOPPEL_OK; i++)
-        if (v->pairs[i].found) {
-            v->work->counts.pairs++;
-            status = overlap_pair_give(&v->pairs[i], &v->work->options);
-            if (status != DOPPEL_OK)
-                dp_fail(error, status, "%s", doppel_status_name(status));
-        }
-    return status;
+static doppel_status give_pairs(comparison *v, doppel_error *error) {
+    for (size_t i = 0; i < v->count; i++) {
+        if (!v->pairs[i].found)
+            continue;
+        v->work->counts.pairs++;
+        doppel_status status = give_pair(&v->pairs[i], &v->work->options);
+        if (status != DOPPEL_OK)
+            return dp_fail(error, status, "%s", doppel_status_name(status));
+    }
+    return DOPPEL_OK;
 }
 
-static doppel_status run_batch(verification *v, doppel_error *error) {
-    size_t threads =
-        (v->count + CHUNK - 1) / CHUNK < v->work->threads ? (v->count + CHUNK - 1) / CHUNK : v->work->threads;
+static doppel_status run_batch(comparison *v, doppel_error *error) {
+    size_t chunks = (v->count + CHUNK - 1) / CHUNK, threads = chunks < v->work->threads ? chunks : v->work->threads;
     v->next = 0;
     v->work->counts.candidates += v->count;
-    dp_run_threads(threads, compare, v);
+    dp_run_threads(threads, compare_chunks, v);
     for (size_t i = 0; i < threads; i++)
         if (v->comparers[i].status != DOPPEL_OK) {
             if (error)
@@ -357,13 +316,7 @@ static doppel_status run_batch(verification *v, doppel_error *error) {
     return give_pairs(v, error);
 }
 
-static void free_pairs(verification *v) {
-    for (size_t i = 0; i < v->count; i++)
-        overlap_pair_free(&v->pairs[i]);
-    v->count = 0;
-}
-
-static doppel_status run_all(verification *v, doppel_error *error) {
+static doppel_status run_all(comparison *v, doppel_error *error) {
     bool found = true;
     doppel_status status = dp_sorter_next(&v->work->hits, &v->hit, error);
     while (status == DOPPEL_OK && found) {
@@ -371,27 +324,43 @@ static doppel_status run_all(verification *v, doppel_error *error) {
             status = next_candidate(v, &v->pairs[v->count], &found, error);
             v->count += status == DOPPEL_OK && found;
         }
-        if (status == DOPPEL_OK && v->count)
-            status = run_batch(v, error);
-        free_pairs(v);
+        if (v->count)
+            DP_THEN(status, run_batch(v, error));
+        for (; v->count; v->count--)
+            free_pair(&v->pairs[v->count - 1]);
     }
     return status;
 }
 
-doppel_status dp_overlap_verify(dp_overlap_work *work, doppel_error *error) {
-    verification v = {.work = work, .room = BATCH * work->threads};
-    doppel_status status = dp_spill_flush(&work->texts, error);
+static doppel_status init_comparer(comparer *c, const dp_overlap_work *work, doppel_error *error) {
+    *c = (comparer){.work = work, .a_number = SIZE_MAX, .unpacker = ZSTD_createDCtx()};
+    if (!c->unpacker)
+        return dp_no_memory(error);
+    return doppel_sketcher_create(work->recipe, DOPPEL_WANT_SET, &c->sketcher, error);
+}
+
+static void free_comparer(comparer *c) {
+    doppel_sketcher_free(c->sketcher);
+    ZSTD_freeDCtx(c->unpacker);
+    dp_buffer_free(&c->a.packed);
+    dp_buffer_free(&c->a.text);
+    dp_buffer_free(&c->b.packed);
+    dp_buffer_free(&c->b.text);
+    free(c->a_set);
+}
+
+doppel_status dp_overlap_compare(dp_overlap_work *work, doppel_error *error) {
+    comparison v = {.work = work, .room = BATCH * work->threads};
     v.pairs = malloc(v.room * sizeof *v.pairs);
     v.comparers = calloc(work->threads, sizeof *v.comparers);
-    if (status == DOPPEL_OK && (!v.pairs || !v.comparers))
-        status = dp_no_memory(error);
+    doppel_status status = v.pairs && v.comparers ? DOPPEL_OK : dp_no_memory(error);
+    DP_THEN(status, dp_append_file_flush(&work->texts, error));
     for (size_t i = 0; i < work->threads && status == DOPPEL_OK; i++)
-        status = overlap_comparer_init(&v.comparers[i], work, error);
-    if (status == DOPPEL_OK)
-        status = run_all(&v, error);
+        status = init_comparer(&v.comparers[i], work, error);
+    DP_THEN(status, run_all(&v, error));
     for (size_t i = 0; v.comparers && i < work->threads; i++)
-        overlap_comparer_free(&v.comparers[i]);
-    work->counts.spilled_bytes += dp_sorter_spilled(&work->hits) + dp_spill_size(&work->texts);
+        free_comparer(&v.comparers[i]);
+    work->counts.spilled_bytes += dp_sorter_spilled(&work->hits) + dp_append_file_size(&work->texts);
     free(v.comparers);
     free(v.pairs);
     return status;

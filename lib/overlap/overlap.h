@@ -8,10 +8,6 @@
 
 #include "batch/batch.h"
 
-/* A hash that stands in more documents pairs each of them with the first only: so a hash makes at most half as many
- * pairs as this, a document. */
-enum { DP_OVERLAP_CROWD = 128 };
-
 /* What a hit counts for: two numbers of documents and this are 64 bits. */
 enum { DP_OVERLAP_SURE = 0, DP_OVERLAP_KEY_A = 1, DP_OVERLAP_KEY_B = 2 };
 
@@ -61,8 +57,8 @@ typedef struct dp_overlap_work {
     dp_overlap_plan plan;
     size_t threads;
     uint64_t memory;
-    dp_spill texts; /* of each document: dp_overlap_head, its id, its text packed */
-    uint64_t *at;   /* where each begins */
+    dp_append_file texts; /* of each document: dp_overlap_head, its id, its text packed */
+    uint64_t *at;         /* where each begins */
     size_t count, room;
     size_t against;        /* documents of `against` */
     dp_overlap_seen *seen; /* digests of earlier documents, some of them: to leave out the hashes of copies early */
@@ -81,12 +77,7 @@ typedef struct dp_overlap_head {
     uint64_t digest[2]; /* both 0: no words */
 } dp_overlap_head;
 
-/* Whether the documents before `against` stand on the one side, the others on the other. */
-static inline bool dp_overlap_two_sides(const dp_overlap_work *work) {
-    return work->options.against_count;
-}
-
 /* compare.c: compares the candidates among the hits, and gives those that are pairs. */
-doppel_status dp_overlap_verify(dp_overlap_work *work, doppel_error *error);
+doppel_status dp_overlap_compare(dp_overlap_work *work, doppel_error *error);
 
 #endif

@@ -94,51 +94,11 @@ static void bands_have_keys_of_their_own(void **state) {
             assert_int_not_equal(keys[a], keys[b]);
 }
 
-/* ---- buckets ---- */
-
-static doppel_batch *plain_batch(void) {
-    doppel_batch_options options = {
-        .size = sizeof options, .method = DOPPEL_METHOD_MINHASH, .bands = BANDS, .rows = ROWS};
-    doppel_batch *batch;
-    assert_int_equal(doppel_batch_create(&options, &batch, NULL), DOPPEL_OK);
-    return batch;
-}
-
-/* Rows beyond a block: those that are put together are found together, by every number of threads. */
-static void rows_with_one_key_stand_together(void **state) {
-    (void)state;
-    for (int threads = 1; threads <= 7; threads += 3) {
-        doppel_batch *batch = plain_batch();
-        dp_buckets buckets = {0};
-        size_t rows = DP_BAND_BLOCK + 1000;
-        batch->threads = (size_t)threads;
-        for (uint32_t d = 0; d < rows; d++) {
-            uint32_t keys[BANDS];
-            for (uint32_t b = 0; b < BANDS; b++)
-                keys[b] = d;
-            /* In band 3 the rows 5 and rows - 1 meet, in bands 4 and 9 three others. */
-            keys[3] = d == rows - 1 ? 5 : d;
-            keys[4] = keys[9] = d == 70 || d == DP_BAND_BLOCK ? 8 : d;
-            assert_int_equal(dp_bands_add(batch, 2 * d, keys, NULL), DOPPEL_OK);
-        }
-        assert_int_equal(dp_bands_flush(batch, NULL), DOPPEL_OK);
-        assert_int_equal(dp_bands_buckets(batch, &buckets, NULL), DOPPEL_OK);
-        assert_int_equal(buckets.count, 2);
-        assert_int_equal(buckets.member_count, 5);
-        size_t pair = buckets.start[1] == 2 ? 0 : 1;
-        const uint32_t *two = buckets.member + buckets.start[pair], *three = buckets.member + buckets.start[1 - pair];
-        assert_memory_equal(two, ((uint32_t[]){10, (uint32_t)(2 * (rows - 1))}), 8);
-        assert_memory_equal(three, ((uint32_t[]){16, 140, 2 * DP_BAND_BLOCK}), 12);
-        dp_buckets_free(&buckets);
-        doppel_batch_free(batch);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_finds_what_it_promises),  cmocka_unit_test(what_is_given_stays),
         cmocka_unit_test(what_makes_no_sense_is_refused), cmocka_unit_test(keys_are_those_of_their_rows),
-        cmocka_unit_test(bands_have_keys_of_their_own),   cmocka_unit_test(rows_with_one_key_stand_together),
+        cmocka_unit_test(bands_have_keys_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

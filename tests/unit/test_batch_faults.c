@@ -85,7 +85,7 @@ static doppel_status run_batch(doppel_batch_options options, bool pairs, uint64_
     options.tmp = folder;
     doppel_status status = doppel_batch_create(&options, &batch, &error);
     if (status == DOPPEL_OK) {
-        batch->crowd = 0; /* every bucket is a crowd: so more can fail */
+        batch->settings.large_bucket = 0; /* every bucket is large: so more can fail */
         status = read_all(batch, &error);
     }
     if (status == DOPPEL_OK && pairs)

@@ -1,8 +1,8 @@
 /* test_mirrors.c - hosts and prefixes that mirror each other: planted ones are found, all of them and no other. */
 #include "files.h"
 
+#include "base/base.h"
 #include "doppel.h"
-#include "mirrors/mirrors.h"
 
 /* ---- pages ---- */
 

@@ -1,8 +1,6 @@
-/* test_crowd.c - crowded buckets: what is found through a crowd is what comparing each with each finds, with far fewer
- * comparisons. */
+/* test_prefix_filter.c - large buckets: what is found through the filter is what comparing each with each finds, with
+ * far fewer comparisons. */
 #include "batches.h"
-
-#include "batch/batch.h"
 
 #include "doppel.h"
 
@@ -105,10 +103,10 @@ typedef struct outcome {
     dp_buffer decisions, pairs, collapsed;
 } outcome;
 
-static outcome run(doppel_batch_options options, const char *path, size_t crowd) {
+static outcome run(doppel_batch_options options, const char *path, size_t large_bucket) {
     outcome o = {{0}, {0}, {0}};
     doppel_batch *batch = read_batch(options, &path, 1, 0);
-    batch->crowd = crowd;
+    batch->settings.large_bucket = large_bucket;
     decide(batch);
     o.decisions = decisions(batch);
     o.pairs = pair_lines(batch, false);
@@ -125,18 +123,18 @@ static void free_outcome(outcome *o) {
 
 /* At so many thresholds. */
 static void check_same(doppel_batch_options options, const char *path, size_t thresholds) {
-    static const size_t crowds[] = {2, 16};
+    static const size_t sizes[] = {2, 16};
     static const double similarities[] = {0.8, 0.5, 0.9, 0.3, 0.7, 0.1, 1};
     for (size_t s = 0; s < thresholds; s++) {
         options.similarity = similarities[s];
         outcome plain = run(options, path, SIZE_MAX);
         assert_true(plain.pairs.size > 1 || similarities[s] > 0.8);
-        for (size_t c = 0; c < sizeof crowds / sizeof *crowds; c++) {
-            outcome crowd = run(options, path, crowds[c]);
-            assert_string_equal(crowd.decisions.data, plain.decisions.data);
-            assert_string_equal(crowd.pairs.data, plain.pairs.data);
-            assert_string_equal(crowd.collapsed.data, plain.collapsed.data);
-            free_outcome(&crowd);
+        for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
+            outcome filtered = run(options, path, sizes[c]);
+            assert_string_equal(filtered.decisions.data, plain.decisions.data);
+            assert_string_equal(filtered.pairs.data, plain.pairs.data);
+            assert_string_equal(filtered.collapsed.data, plain.collapsed.data);
+            free_outcome(&filtered);
         }
         free_outcome(&plain);
     }
@@ -189,7 +187,7 @@ static void documents_of_one_band_are_not_compared_each_with_each(void **state) 
     decide(batch);
     doppel_batch_get_stats(batch, &stats);
     assert_int_equal(stats.kept, COUNT - COUNT / 100);
-    assert_true(stats.verified < (uint64_t)DP_CROWD * DP_CROWD + COUNT);
+    assert_true(stats.verified < (uint64_t)DP_LARGE_BUCKET * DP_LARGE_BUCKET + COUNT);
     dp_buffer lines = pair_lines(batch, false);
     doppel_batch_get_stats(batch, &stats);
     assert_true(stats.verified < COUNT);
@@ -201,7 +199,7 @@ static void documents_of_one_band_are_not_compared_each_with_each(void **state) 
     doppel_batch_free(batch);
 }
 
-/* A page with very many near copies is one that stays, and no crowd. */
+/* A page with very many near copies is one that stays, and needs no filter. */
 static void copies_are_compared_once(void **state) {
     enum { COUNT = 2000 };
     const char *path = in(state, "copies.jsonl");
@@ -216,16 +214,16 @@ static void copies_are_compared_once(void **state) {
 }
 
 /* So many pairs that threads take fewer documents at a time, and some twice. */
-static void pairs_of_a_crowd_come_in_pieces(void **state) {
+static void pairs_of_a_large_bucket_come_in_pieces(void **state) {
     const char *path = in(state, "many.jsonl");
     doppel_input_options one = {.size = sizeof one, .threads = 1}, three = {.size = sizeof three, .threads = 3};
     save_copies(path, 1500, 500);
     outcome plain = run((doppel_batch_options){.input = &one}, path, SIZE_MAX);
-    outcome crowd = run((doppel_batch_options){.input = &three}, path, 16);
-    assert_string_equal(crowd.pairs.data, plain.pairs.data);
-    assert_string_equal(crowd.collapsed.data, plain.collapsed.data);
+    outcome filtered = run((doppel_batch_options){.input = &three}, path, 16);
+    assert_string_equal(filtered.pairs.data, plain.pairs.data);
+    assert_string_equal(filtered.collapsed.data, plain.collapsed.data);
     free_outcome(&plain);
-    free_outcome(&crowd);
+    free_outcome(&filtered);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -238,7 +236,7 @@ int main(void) {
         TEST(every_way_of_deciding_comes_out_the_same),
         TEST(documents_of_one_band_are_not_compared_each_with_each),
         TEST(copies_are_compared_once),
-        TEST(pairs_of_a_crowd_come_in_pieces),
+        TEST(pairs_of_a_large_bucket_come_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
