@@ -63,12 +63,12 @@ typedef struct sorter {
 } sorter;
 
 /* A part of the array to sort, and as much of the other. */
-typedef struct part {
+typedef struct item_part {
     uint64_t *here, *other;
     size_t count;
     int done;     /* bits of the key that all items share */
     bool to_here; /* where the sorted items are wanted */
-} part;
+} item_part;
 
 typedef struct digit {
     int word, shift, width;
@@ -87,7 +87,7 @@ static inline int compare_items(const uint64_t *a, const uint64_t *b, int key_wo
 }
 
 /* The next digit of a part's keys. It lies in one word. */
-static digit next_digit(const sorter *s, const part *p) {
+static digit next_digit(const sorter *s, const item_part *p) {
     int width = 63 - __builtin_clzll(p->count) - 3;
     width = width < DIGIT_LEAST ? DIGIT_LEAST : width > DIGIT_MOST ? DIGIT_MOST : width;
     int word, left; /* bits of the word that are not done */
@@ -102,7 +102,7 @@ static digit next_digit(const sorter *s, const part *p) {
     return (digit){word, left - width, width};
 }
 
-static inline __attribute__((always_inline)) void insertion(const sorter *s, const part *p, int words) {
+static inline __attribute__((always_inline)) void insertion(const sorter *s, const item_part *p, int words) {
     uint64_t *items = p->here;
     for (size_t i = 1; i < p->count; i++) {
         uint64_t item[WORDS_MOST];
@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) void insertion(const sorter *s, con
 
 /* Moves the items to the other array by a digit; ends[d] is then where digit d ends. False: all have the same digit,
  * and nothing was moved. */
-static inline __attribute__((always_inline)) bool scatter(const part *p, digit d, uint32_t *ends, int words) {
+static inline __attribute__((always_inline)) bool scatter(const item_part *p, digit d, uint32_t *ends, int words) {
     size_t size = (size_t)1 << d.width, step = (size_t)words;
     uint64_t mask = size - 1;
     memset(ends, 0, size * sizeof *ends);
@@ -140,7 +140,7 @@ static inline __attribute__((always_inline)) bool scatter(const part *p, digit d
 }
 
 /* Always with a constant number of words, so that items are moved by plain loads and stores. */
-static inline __attribute__((always_inline)) bool sort_step(const sorter *s, part *p, digit d, uint32_t *ends,
+static inline __attribute__((always_inline)) bool sort_step(const sorter *s, item_part *p, digit d, uint32_t *ends,
                                                             int words) {
     if (p->count <= SMALL_PART || p->done >= s->value_bits + 64) {
         insertion(s, p, words);
@@ -149,7 +149,7 @@ static inline __attribute__((always_inline)) bool sort_step(const sorter *s, par
     return scatter(p, d, ends, words);
 }
 
-static bool sort_step_words(const sorter *s, part *p, digit d, uint32_t *ends, int words) {
+static bool sort_step_words(const sorter *s, item_part *p, digit d, uint32_t *ends, int words) {
     switch (words) {
     case 2: return sort_step(s, p, d, ends, 2);
     case 3: return sort_step(s, p, d, ends, 3);
@@ -158,7 +158,7 @@ static bool sort_step_words(const sorter *s, part *p, digit d, uint32_t *ends, i
 }
 
 /* A part is halved at least 8 bits a level, so this nests at most (128 + 64) / 8 deep. */
-static void sort_part(const sorter *s, part p, int words) {
+static void sort_part(const sorter *s, item_part p, int words) {
     uint32_t ends[1 << DIGIT_MOST];
     digit d;
     for (;;) {
@@ -175,8 +175,8 @@ static void sort_part(const sorter *s, part p, int words) {
     for (size_t i = 0; i < (size_t)1 << d.width; start = ends[i++])
         if (ends[i] > start)
             sort_part(s,
-                      (part){p.other + start * (size_t)words, p.here + start * (size_t)words, ends[i] - start, p.done,
-                             !p.to_here},
+                      (item_part){p.other + start * (size_t)words, p.here + start * (size_t)words, ends[i] - start,
+                                  p.done, !p.to_here},
                       words);
 }
 
@@ -194,7 +194,7 @@ static void keep_last(dp_items *items, const sorter *s) {
 
 void dp_items_sort(dp_items *items, uint64_t *scratch) {
     sorter s = {items->bits, items->bits > 64 ? 3 : 2};
-    sort_part(&s, (part){items->item, scratch, items->count, 0, true}, (int)dp_item_words(items));
+    sort_part(&s, (item_part){items->item, scratch, items->count, 0, true}, (int)dp_item_words(items));
     keep_last(items, &s);
 }
 
