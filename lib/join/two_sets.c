@@ -67,7 +67,7 @@ static inline uint32_t table_key(const resident_table *table, dp_bits value) {
 /* Positions and ids are 32 bits wide. */
 #define MOST_RESIDENT (((uint64_t)1 << 32) - 2)
 
-/* ---- reading ---- */
+/* ---- the resident set: reading and sorting ---- */
 
 /* The memory is too little for `count` fingerprints, which need `bytes`. */
 static doppel_status too_little_memory(uint64_t count, uint64_t bytes, doppel_error *error) {
@@ -168,7 +168,7 @@ static doppel_status read_set(resident_set *set, dp_fingerprints *source, const 
     return status;
 }
 
-/* ---- tables: planned as those of an index are, filled by counting ---- */
+/* ---- the resident set: tables, planned as those of an index are, filled by counting ---- */
 
 /* Comparing FEW_RESIDENT takes less than looking into a few tables: some 30 ns. */
 #define FEW_RESIDENT 256
@@ -427,7 +427,7 @@ static uint64_t parts_bytes(const resident_set *set, const resident_part *parts,
     return bytes;
 }
 
-/* ---- all of it ---- */
+/* ---- the resident set: all of it ---- */
 
 static void resident_free(resident_set *set) {
     for (int t = 0; t < set->tables; t++) {
@@ -722,6 +722,8 @@ typedef struct prefilter_options {
 #define SET_FAR 6.0
 #define FRESH_BYTE 0.4
 
+/* ---- the prefilter: planning ---- */
+
 /* The key of a map: its bits, and how much it is squeezed. */
 typedef struct map_shape {
     int bits, squeeze;
@@ -845,6 +847,8 @@ static void prefilter_plan(prefilter *filter, const resident_set *set, const pre
     }
 }
 
+/* ---- the prefilter: marks ---- */
+
 /* The word of a key. The low bits, which a squeezed map has no room for, are exclusive-or'ed to its number, so that the
  * keys around one resident fingerprint do not crowd one word; what they move it by is less than a slice. */
 static inline size_t mark_word(int squeeze, uint32_t key) {
@@ -874,6 +878,8 @@ static inline void set_mark(uint64_t *map, int squeeze, uint32_t key) {
     map[m.word] |= (uint64_t)1 << m.first | (uint64_t)1 << m.second;
     map[m.beside] |= (uint64_t)1 << m.third | (uint64_t)1 << m.fourth;
 }
+
+/* ---- the prefilter: filling the maps ---- */
 
 /* Whether the map has the mark of a key: 1 or 0. */
 static inline uint64_t has_mark(const uint64_t *map, int squeeze, uint32_t key) {
@@ -965,6 +971,8 @@ static void prefilter_free(prefilter *filter) {
 #define PREFETCHED 48
 /* Entries tested between two looks at what passed. */
 #define PIECE 1024
+
+/* ---- the prefilter: testing a batch ---- */
 
 /* What one thread tests a batch with. */
 typedef struct filter_batch {
@@ -1356,7 +1364,7 @@ static size_t item_size(const stream_join *join) {
     return join->set.words * sizeof(uint64_t);
 }
 
-/* ---- reading ---- */
+/* ---- reading the stream ---- */
 
 /* The next of the stream, at most `room`, into worker->room or where they stand; *count is 0 at the end. */
 static doppel_status read_next(stream_worker *worker, size_t room, const uint64_t **got, size_t *count,
