@@ -171,7 +171,7 @@ static inline uint64_t dp_load_tail(const void *p, size_t length) {
     return v;
 }
 
-/* Sorts 64-bit numbers ascending (by bytes, in linear time); `scratch` has room for as many. */
+/* Sorts 64-bit numbers ascending (by bytes, in linear time); `scratch` has room for `count`. */
 void dp_sort64(uint64_t *numbers, size_t count, uint64_t *scratch);
 
 /* Removes repeats from a sorted array; gives how many stay. */
@@ -198,7 +198,7 @@ enum { DP_CPU_PORTABLE = 0, DP_CPU_AVX2 = 1, DP_CPU_NEON = 1, DP_CPU_AVX512 = 2 
 /* The level this machine has, lowered by DOPPEL_CPU. Found out once, at the first call. */
 int dp_cpu_level(void);
 
-/* The level this machine has, whatever DOPPEL_CPU says: what tests of the variants go by. */
+/* The level this machine has, whatever DOPPEL_CPU says: for tests of the variants. */
 int dp_cpu_best(void);
 
 /* ---- threads, the clock, memory, files that vanish: machine.c; results of threads in order: ordered.c ---- */

@@ -12,7 +12,7 @@
  * what the values stand for; give them a `static` function, so that the compiler puts it into the loop.
  *
  * Open addressing with linear probing: a key stands at its home, which is the top bits of a product, or at the next
- * free place behind it; at most two places in three are taken, so that a look-up ends after two places on average when
+ * free place after it; at most two places in three are taken, so that a look-up ends after two places on average when
  * the key is there and after five when it is not. */
 #ifndef DP_HASHMAP_H
 #define DP_HASHMAP_H

@@ -6,7 +6,8 @@
 
 #include <pthread.h>
 
-/* How many threads to use: as many as asked (up to DP_MAX_THREADS), or for 0 one for each CPU of this process. */
+/* The number of threads to use: the number asked for (up to DP_MAX_THREADS), or for 0 one for each CPU of this process.
+ */
 enum { DP_MAX_THREADS = 1024 };
 size_t dp_thread_count(int asked);
 
@@ -50,7 +51,7 @@ static inline bool dp_stopped(const volatile int *stop) {
 
 /* ---- files that vanish ---- */
 
-/* A file in `tmp` (NULL: TMPDIR, else /tmp) that has no name, and is gone once it is closed. Zero is none. */
+/* A file in `tmp` (NULL: TMPDIR, else /tmp) that has no name, and is removed when it is closed. Zero is none. */
 typedef struct dp_scratch {
     bool open;
     int fd;

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Links that are followed; as many as the kernel follows. */
+/* Links that are followed, as in the kernel. */
 enum { MOST_LINKS = 40 };
 
 static doppel_status fail_write(doppel_error *error, const char *path, int reason) {

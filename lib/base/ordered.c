@@ -1,7 +1,7 @@
 /* ordered.c - results of threads, emitted in order (ordered.h).
  *
- * Whoever finishes a piece emits it and the finished ones after it, unless another thread is emitting: that one will
- * come to it. The lock is released while something is emitted; `emitting` keeps others out. */
+ * The thread that finishes a piece emits it and the finished ones after it, unless another thread is emitting: that one
+ * will come to it. The lock is released while something is emitted; `emitting` keeps others out. */
 #include "base/base.h"
 
 #include <stdlib.h>

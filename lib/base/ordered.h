@@ -14,7 +14,7 @@
  *     work_on(&piece[slot]);                      dp_ordered_flush(&ordered, number) when it holds too much
  *     dp_ordered_finish(&ordered, number);        emits it and those after it that are finished
  *
- * `emit` is called by one thread at a time, in order, and without a lock. The first failure, of emit or told by
+ * `emit` is called by one thread at a time, in order, and without a lock. The first failure, of emit or given to
  * dp_ordered_fail, ends the work: nothing more is emitted, waits end. When all threads have returned,
  * dp_ordered_end says how it went. */
 #ifndef DP_ORDERED_H

@@ -122,7 +122,7 @@ DP_TARGET_AVX2 static inline void hash_four(const dp_runs *words, size_t i, long
     __m256i bytes = _mm256_set_epi64x((long long)dp_load64(text + starts[3]), (long long)dp_load64(text + starts[2]),
                                       (long long)dp_load64(text + starts[1]), (long long)dp_load64(text + starts[0]));
     __m256i wide = _mm256_cvtepu32_epi64(length);
-    /* Ones shifted by 64 less the bits of the word clear what stands behind it. */
+    /* Ones shifted by 64 less the bits of the word clear what comes after it. */
     __m256i shift = _mm256_sub_epi64(_mm256_set1_epi64x(64), _mm256_slli_epi64(wide, 3));
     bytes = _mm256_and_si256(bytes, _mm256_srlv_epi64(_mm256_set1_epi64x(-1), shift));
     __m256i w = multiply_avx2(bytes, GOLDEN);
@@ -201,7 +201,7 @@ DP_TARGET_AVX512 static inline __m512i hash_eight(const uint8_t *window, __m512i
     __m512i low = _mm512_loadu_si512(window), high = _mm512_loadu_si512(window + 64);
     __m512i from = _mm512_shuffle_epi8(place, spread), bytes = _mm512_shuffle_epi8(length, spread);
     __m512i index = _mm512_add_epi8(from, order), index2 = _mm512_add_epi8(from, order2);
-    /* Bytes behind the word are left zero. */
+    /* Bytes after the word are left zero. */
     __m512i first = _mm512_maskz_permutex2var_epi8(_mm512_cmplt_epu8_mask(order, bytes), low, index, high);
     __m512i second = _mm512_maskz_permutex2var_epi8(_mm512_cmplt_epu8_mask(order2, bytes), low, index2, high);
     __m512i w = _mm512_mullo_epi64(first, golden);

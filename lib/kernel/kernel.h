@@ -101,9 +101,9 @@ enum {
 
 /* Where the text stands between two code points. */
 enum {
-    DP_AT_SPACE, /* behind a space, or at the start */
+    DP_AT_SPACE, /* after a space, or at the start */
     DP_IN_WORD,
-    DP_ALONE, /* behind a word that stands alone: the next letter starts another */
+    DP_ALONE, /* after a word that stands alone: the next letter starts another */
     DP_STATES,
 };
 
@@ -115,7 +115,7 @@ enum { DP_WRITE_SPACE = 1, DP_WRITE_IT = 2, DP_STEP_STATE = 2 };
 /* Ranges of code points that all have the entry of the first one; who makes the table checks it. */
 enum { DP_HAN_FIRST = 0x4E00, DP_HAN_LAST = 0x9FFF, DP_HANGUL_FIRST = 0xAC00, DP_HANGUL_LAST = 0xD7A3 };
 
-/* What the unicode kernel goes by, and keeps between calls. */
+/* The tables of the unicode kernel, and what it keeps between calls. */
 typedef struct dp_unicode_state {
     const uint16_t *rows;   /* which row has a block's entries: rows[code point / DP_TABLE_BLOCK] */
     const int32_t *entries; /* DP_TABLE_BLOCK a row */
@@ -324,7 +324,7 @@ typedef struct dp_row_pairs {
     int distance;
     size_t next;    /* in and out: the bucket to go on with */
     uint64_t *hits; /* out: earlier name << 32 | later name */
-    size_t room;    /* beyond so many hits it stops behind a bucket; there is room for DP_ROW_PAIRS_SLACK more */
+    size_t room;    /* beyond this many hits it stops after a bucket; there is room for DP_ROW_PAIRS_SLACK more */
 } dp_row_pairs;
 DP_KERNEL(row_pairs, size_t, (dp_row_pairs * pairs))
 

@@ -14,7 +14,7 @@
  * A byte maps to itself, its lower case, a space, or 0 (it vanishes). A space stays only when the last byte that did
  * not vanish was not a space. In a block of 64 bytes with masks W (white space) and D (vanishing), the bytes whose last
  * staying predecessor is a space are found by carry propagation: S = W << 1 marks what follows a space; adding S & D to
- * D sends a carry through each run of vanishing bytes that follows a space, out to the first byte behind the run. */
+ * D sends a carry through each run of vanishing bytes that follows a space, out to the first byte after the run. */
 
 void dp_ascii_prepare(dp_ascii_state *state) {
     memset(state->rows, 0, sizeof state->rows);
@@ -56,7 +56,7 @@ static inline uint64_t staying(uint64_t space, uint64_t vanishing, bool *at_spac
     uint64_t after = space << 1 | *at_space, sum;
     bool carry = __builtin_add_overflow(after & vanishing, vanishing, &sum);
     uint64_t follows = (after | sum) & ~vanishing;
-    /* The state after the block: the last staying byte was a space, or all vanished behind one. */
+    /* The state after the block: the last staying byte was a space, or all after one vanished. */
     *at_space = carry || space >> 63;
     return ~vanishing & ~(space & follows);
 }
@@ -150,7 +150,7 @@ DP_TARGET_AVX2 static inline uint64_t mask_avx2(__m256i a, __m256i b) {
     return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
 }
 
-/* The 16 bytes at once, from places in both halves; each half is stored behind the other's staying bytes. */
+/* The 16 bytes at once, from places in both halves; each half is stored after the other's staying bytes. */
 DP_TARGET_AVX2 static inline uint8_t *compress16(__m128i bytes, unsigned low, unsigned high, uint8_t *end) {
     __m128i shuffle = _mm_loadl_epi64((const void *)places[low]);
     shuffle = _mm_castps_si128(_mm_loadh_pi(_mm_castsi128_ps(shuffle), (const void *)places_high[high]));
@@ -244,7 +244,7 @@ DP_KERNEL_LIST(ascii, DP_AVX512(ascii_avx512) DP_AVX2(ascii_avx2) DP_NEON(ascii_
 /* ---- unicode: normalises text of any script, as long as each code point has up to three bytes, becomes one such, and
  * joins nothing.
  *
- * The portable way goes from state to state: behind a space, in a word, behind a word that stands alone. AVX-512 takes
+ * The portable way goes from state to state: after a space, in a word, after a word that stands alone. AVX-512 takes
  * up to 16 code points at a time and finds all states at once, by carries: a space counts when the last code point that
  * did not vanish was no space, and what stands alone cuts off the next letter, marks and vanishing ones between them or
  * not. */
@@ -328,7 +328,7 @@ DP_TARGET_AVX512 static inline uint64_t find_starts(__m512i bytes, uint64_t *two
     *two = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(bytes, _mm512_set1_epi8((char)0xC2)), _mm512_set1_epi8(0xE0 - 0xC2));
     *three =
         _mm512_cmpeq_epi8_mask(_mm512_and_si512(bytes, _mm512_set1_epi8((char)0xF0)), _mm512_set1_epi8((char)0xE0));
-    /* Behind E0 the second byte is at least A0 (else overlong), behind ED below A0 (else a surrogate). */
+    /* After E0 the second byte is at least A0 (else overlong), after ED below A0 (else a surrogate). */
     uint64_t e0 = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8((char)0xE0));
     uint64_t ed = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8((char)0xED));
     uint64_t from_a0 = follows & _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8((char)0xA0));
@@ -357,7 +357,8 @@ DP_TARGET_AVX512 static inline __m512i decode_group(__m128i first, __m128i secon
     return _mm512_mask_mov_epi32(_mm512_mask_mov_epi32(a, two, of_two), three, of_three);
 }
 
-/* A space and the UTF-8 of each code point, in four bytes; *two and *three say which have so many bytes and more. */
+/* A space and the UTF-8 of each code point, in four bytes; *two and *three say which have at least two and three bytes.
+ */
 DP_TARGET_AVX512 static inline __m512i encode_group(__m512i c, __mmask16 *two, __mmask16 *three) {
     const __m512i low = _mm512_set1_epi32(0x3F);
     __m512i last = _mm512_or_si512(_mm512_and_si512(c, low), _mm512_set1_epi32(0x80));
@@ -463,7 +464,7 @@ DP_TARGET_AVX512 static inline size_t unicode_block(const uint8_t *p, uint8_t **
     uint64_t two, three, starts = find_starts(bytes, &two, &three);
     unsigned count = (unsigned)__builtin_popcountll(starts);
     __m512i first = _mm512_maskz_compress_epi8(starts, bytes);
-    /* The bytes behind the starts; those beyond the block belong to no whole sequence. */
+    /* The bytes after the starts; those beyond the block belong to no whole sequence. */
     __m512i second = _mm512_maskz_compress_epi8(starts << 1, bytes),
             third = _mm512_maskz_compress_epi8(starts << 2, bytes);
     for (unsigned done = 0; done < count; done += 16) {

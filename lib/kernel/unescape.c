@@ -2,7 +2,7 @@
  *
  * Text has an escape every few dozen bytes, so a loop that branches on each is bound by mispredictions. The AVX-512
  * variant has no branch on them: of 64 bytes, the backslashes that start an escape are squeezed out, and the letters
- * behind them are looked up in a table. */
+ * after them are looked up in a table. */
 #include "kernel/kernel.h"
 
 #if defined(__x86_64__)

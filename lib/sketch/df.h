@@ -8,7 +8,7 @@ typedef struct dp_df_header {
     char magic[8];
     uint32_t version, recipe_length;
     uint64_t documents, features, checksum;
-    char unicode[24]; /* the version the text was normalised with, zeros behind it */
+    char unicode[24]; /* the version the text was normalised with, filled up with zeros */
 } dp_df_header;
 
 _Static_assert(sizeof(dp_df_header) == 64, "the header is 64 bytes, without gaps");

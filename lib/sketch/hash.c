@@ -48,7 +48,7 @@ static void name_digest(dp_hasher *hasher) {
     hasher->name[length] = 0;
 }
 
-/* libcrypto is asked in its own way, quietly: a name it does not know leaves no error behind. */
+/* A name that libcrypto does not know leaves nothing in its queue of errors. */
 static doppel_status open_digest(const char *name, dp_hasher *hasher) {
     ERR_set_mark();
     EVP_MD *digest = EVP_MD_fetch(NULL, name, NULL);

@@ -146,9 +146,10 @@ static const struct {
 /* A part this long is shown by its beginning, so that the message has room for what is allowed. */
 #define SHOWN 100
 
-static doppel_status fail_part(doppel_error *error, size_t position, const char *what, const char *allowed) {
-    dp_fail(error, DOPPEL_ERROR_USAGE, "recipe: `%.*s%s` makes no sense: %s", SHOWN, what,
-            strlen(what) > SHOWN ? "..." : "", allowed);
+static doppel_status fail_part(doppel_error *error, size_t position, const char *fault, const char *part,
+                               const char *allowed) {
+    dp_fail(error, DOPPEL_ERROR_USAGE, "recipe: %s `%.*s%s`: %s", fault, SHOWN, part, strlen(part) > SHOWN ? "..." : "",
+            allowed);
     if (error)
         error->position = position + 1;
     return DOPPEL_ERROR_USAGE;
@@ -162,7 +163,7 @@ static doppel_status parse_head(doppel_recipe *r, const char *head, doppel_error
         r->bits = (int)bits;
         return DOPPEL_OK;
     }
-    return fail_part(error, 0, head,
+    return fail_part(error, 0, "unknown recipe", head,
                      "a recipe is page, article, literal, or begins with simhash and a width of 1 to 64 or 128 bits, "
                      "as in simhash64:words=5:hash=fast:weight=tf");
 }
@@ -171,7 +172,7 @@ static doppel_status fail_unknown(doppel_error *error, size_t position, const ch
     dp_buffer names = {0};
     for (size_t i = 0; i < PARTS; i++)
         dp_buffer_printf(&names, "%s%s=", i ? ", " : "parts are ", parts_list[i].name);
-    doppel_status status = fail_part(error, position, part, names.data ? names.data : "no such part");
+    doppel_status status = fail_part(error, position, "unknown part", part, names.data ? names.data : "");
     dp_buffer_free(&names);
     return status;
 }
@@ -185,13 +186,14 @@ static doppel_status parse_part(doppel_recipe *r, char *part, size_t position, u
     if (i == PARTS || !equals)
         return fail_unknown(error, position, part);
     if (*given & 1u << i || (i == 1 && *given & 1u) || (i == 0 && *given & 2u))
-        return fail_part(error, position, part, i < 2 ? "words= or chars= is given once" : "it is given twice");
+        return fail_part(error, position, "repeated part", part,
+                         i < 2 ? "words= or chars= is given once" : "each is given once");
     *given |= 1u << i;
     if (parts_list[i].read(r, equals + 1))
         return DOPPEL_OK;
     dp_buffer allowed = {0};
     dp_buffer_printf(&allowed, "%s= takes %s", parts_list[i].name, parts_list[i].allowed);
-    doppel_status status = fail_part(error, position, part, allowed.data ? allowed.data : "");
+    doppel_status status = fail_part(error, position, "invalid value in", part, allowed.data ? allowed.data : "");
     dp_buffer_free(&allowed);
     return status;
 }
@@ -281,7 +283,7 @@ static bool print_features(doppel_recipe *r) {
     return done && (!r->stop[0] || dp_buffer_printf(b, ":stop=%s", r->stop));
 }
 
-/* The canonical form: as the features, with the width ahead, the weight behind the hash, and the rest behind. */
+/* The canonical form: as the features, with the width first, the weight after the hash, and the rest at the end. */
 static bool print(doppel_recipe *r) {
     dp_buffer *b = &r->printed;
     const char *behind_hash = strstr(r->features.data, "hash=");

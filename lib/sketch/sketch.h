@@ -69,7 +69,7 @@ enum { DP_MOST_BANDS = 64, DP_MOST_SLOTS = 1024 };
 
 /* Rows and bands for a threshold, where they are 0; false when they were given and make no sense. */
 bool dp_bands_plan(double similarity, int *bands, int *rows);
-/* The share of pairs of a similarity that so many bands find. */
+/* The share of the pairs with this similarity that the bands find. */
 double dp_bands_recall(double similarity, int bands, int rows);
 /* The keys of a document's bands, `bands` of them, from its features. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys);

@@ -2,7 +2,7 @@
  * doppel_indel, doppel_edit_similarity), and of one text with many (doppel_titles_add keeps texts ready,
  * doppel_titles_find compares one with all).
  *
- * Equal beginnings and ends cost nothing and are cut off first. A low cut-off goes by a band around the diagonal, which
+ * Equal beginnings and ends cost nothing and are cut off first. A low cut-off uses a band around the diagonal, which
  * stops soon when two texts are unlike; strips of the whole table do the rest. */
 #include "kernel/kernel.h"
 #include "verify/verify.h"
@@ -279,9 +279,9 @@ bool dp_edit_allowed(size_t length, double min, size_t *distance) {
 /* ---- the band: Levenshtein of one prepared text with others that are near or soon found to be far.
  *
  * Texts of bytes go through the banded_edits kernel, eight at a time; kernel/edit.c says how it works. Others take the
- * same way here, one by one, and texts that are too long or may differ too much for a band of one word go by strips. */
+ * same way here, one by one, and texts that are too long or may differ too much for a band of one word use strips. */
 
-/* Longer texts go by strips: their strings of bits grow with the square of the length. */
+/* Longer texts use strips: their strings of bits grow with the square of the length. */
 #define MOST_POINTS 4096
 
 /* Code points of 1, 2 or 4 bytes each. */
@@ -306,7 +306,7 @@ typedef struct banded_text {
     size_t room_capacity;
 } banded_text;
 
-/* Whether distances up to k of a text can go by a band. */
+/* Whether distances up to k of a text fit a band. */
 static bool banded_suits(dp_points rows, size_t k) {
     return k <= DP_BAND_LIMIT && rows.count <= MOST_POINTS;
 }

@@ -88,11 +88,11 @@ static void word_ids_free(word_ids *ids) {
  * beginning of a run that cannot be made longer to the left, and halving finds its end. Lists are walked to CHAIN
  * places only, so that texts that repeat themselves cost no more than CHAIN steps a word. */
 
-/* So many places of one run are looked at. A run of five words or more that stands in a text more often is a table or a
+/* Places of one run that are looked at. A run of five words or more that stands in a text more often is a table or a
  * list; 16 keep a million words of the same under a second or two. */
 #define CHAIN 16
 
-/* So many runs that begin at one word are kept. */
+/* Runs that begin at one word and are kept. */
 #define KEPT 4
 
 /* Ends closer than this are found word by word, without hashes. */
@@ -271,7 +271,7 @@ static struct best best_at(struct finder *finder, size_t a, bool *seen) {
 
 /* The common runs of at least `min_words` words (1 or more), none of which can be made longer, in order of a and then b
  * (or nearly so, where texts repeat themselves); of those that begin at one word, the longest few. Whether runs longer
- * than a few words are the same is told by their hash: compare before use. False when there is no memory. */
+ * than a few words are the same is judged by their hash: compare before use. False when there is no memory. */
 static bool find_common_runs(const word_ids *ids, size_t min_words, common_runs *runs) {
     *runs = (common_runs){0};
     if (min_words > ids->a_count || min_words > ids->b_count)

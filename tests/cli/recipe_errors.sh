@@ -1,4 +1,4 @@
-# A recipe that makes no sense: which part, and what is allowed.
+# A recipe that cannot be read: which part, and what is allowed.
 echo text >a.txt
 try() {
     doppel fingerprint "$@" a.txt

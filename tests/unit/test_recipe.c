@@ -183,7 +183,7 @@ static void a_value_that_makes_no_sense_is_named_with_what_does(void **state) {
 
 static void a_part_that_is_given_twice(void **state) {
     (void)state;
-    refused("simhash64:hash=fast:hash=xxh3", NULL, "hash=xxh3", "given twice");
+    refused("simhash64:hash=fast:hash=xxh3", NULL, "hash=xxh3", "given once");
     refused("simhash64:words=5:chars=3", NULL, "chars=3", "given once");
     refused("simhash64:chars=3:words=5", NULL, "words=5", "given once");
     refused("simhash64:words=4:words=5", NULL, "words=5", "given once");
