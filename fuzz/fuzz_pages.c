@@ -48,7 +48,7 @@ static void walk(const dp_btree *tree, uint64_t from) {
     }
 }
 
-static void read_database(const char *name, unsigned flags, dp_checked *checked) {
+static void read_database(const char *name, unsigned flags, dp_hashmap *checked) {
     dp_btree tree;
     int status = dp_btree_named(pages, name, flags, &tree);
     check_status(status);
@@ -73,10 +73,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(copy, data, all.count * all.size);
     all.map = copy;
     pages = &all;
-    dp_checked checked = {0};
+    dp_hashmap checked = {0};
     read_database("traces", MDB_INTEGERKEY, &checked);
     read_database("links", MDB_INTEGERKEY | MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP, &checked);
-    dp_checked_free(&checked);
+    dp_hashmap_free(&checked);
     dp_btree texts;
     dp_page_value found;
     if (!dp_btree_named(pages, "meta", 0, &texts)) {

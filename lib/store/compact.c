@@ -50,8 +50,8 @@ static int commit_some(store_copy *c, size_t bytes) {
     c->pending = 0;
     MDB_txn *full = c->write;
     c->write = NULL;
-    int reason = mdb_txn_commit(full);
-    return reason ? reason : mdb_txn_begin(c->to.env, NULL, 0, &c->write);
+    DP_TRY_REASON(mdb_txn_commit(full));
+    return mdb_txn_begin(c->to.env, NULL, 0, &c->write);
 }
 
 static int put(store_copy *c, int db, MDB_val key, MDB_val value, unsigned flags) {
@@ -62,8 +62,8 @@ static int put(store_copy *c, int db, MDB_val key, MDB_val value, unsigned flags
 }
 
 static int copy_value(store_copy *c, int db, uint64_t number, MDB_val value) {
-    int reason = put(c, db, dp_key(&number), value, MDB_APPEND);
-    return reason ? reason : commit_some(c, value.mv_size);
+    DP_TRY_REASON(put(c, db, dp_number_key(&number), value, MDB_APPEND));
+    return commit_some(c, value.mv_size);
 }
 
 /* A part that must be there. */
@@ -109,9 +109,9 @@ static int convert_trace(store_copy *c, dp_trace *trace) {
     c->bytes.size = 0;
     if (!dp_trace_encode(trace, &c->bytes))
         return ENOMEM;
-    int reason = dp_value_put(c->write, c->to.db[DP_PART_TRACE], number, DP_PART_TRACE,
-                              (doppel_slice){c->bytes.data, c->bytes.size}, MDB_APPEND);
-    return reason ? reason : commit_some(c, c->bytes.size);
+    DP_TRY_REASON(dp_value_put(c->write, c->to.db[DP_PART_TRACE], number, DP_PART_TRACE,
+                               (doppel_slice){c->bytes.data, c->bytes.size}, MDB_APPEND));
+    return commit_some(c, c->bytes.size);
 }
 
 static int take_trace(store_copy *c, uint64_t number, const dp_page_value *found) {
@@ -128,7 +128,7 @@ static int take_trace(store_copy *c, uint64_t number, const dp_page_value *found
 }
 
 static bool was_kept(const store_copy *c, uint64_t number) {
-    MDB_val key = dp_key(&number), value;
+    MDB_val key = dp_number_key(&number), value;
     return !mdb_get(c->write, c->to.db[DP_PART_TRACE], &key, &value);
 }
 
@@ -155,8 +155,8 @@ static int take_link(uint64_t number, void *user) {
     l->seen++;
     if (!l->kept || !was_kept(c, number))
         return 0;
-    int reason = put(c, DP_DB_LINKS, dp_key(&l->original), dp_key(&number), 0);
-    return reason ? reason : commit_some(c, sizeof number);
+    DP_TRY_REASON(put(c, DP_DB_LINKS, dp_number_key(&l->original), dp_number_key(&number), 0));
+    return commit_some(c, sizeof number);
 }
 
 /* Every entry of a database, ascending. */
@@ -269,10 +269,10 @@ static doppel_status write_copy(dp_lmdb *store, store_copy *c, const char *path,
 
 /* A copy that did not come to its end, and what LMDB leaves beside one that did. */
 static void remove_beside(const char *path, bool all) {
-    dp_buffer lock = {0};
-    if (dp_buffer_printf(&lock, "%s-lock", path) && dp_buffer_add(&lock, "", 1))
-        unlink(lock.data);
-    dp_buffer_free(&lock);
+    char *lock = dp_format("%s-lock", path);
+    if (lock)
+        unlink(lock);
+    free(lock);
     if (all) {
         dp_note_remove(path);
         unlink(path);

@@ -45,9 +45,7 @@ static doppel_status reopen(dp_lmdb *store, doppel_error *error) {
 
 /* LMDB reads its meta pages for that. */
 static int set_size(MDB_env *env, uint64_t map) {
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_CORRUPTED;
+    DP_GUARD(guard, MDB_CORRUPTED);
     int reason = mdb_env_set_mapsize(env, (size_t)map);
     dp_guard_leave(&guard);
     return reason;
@@ -86,9 +84,7 @@ static doppel_status follow_map(dp_lmdb *store, doppel_error *error) {
 
 static int try_read(MDB_env *env) {
     MDB_txn *txn;
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_PANIC;
+    DP_GUARD(guard, MDB_PANIC);
     int reason = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
     if (!reason)
         mdb_txn_abort(txn);
@@ -159,7 +155,7 @@ static int check(const transaction *w, int db, uint64_t number, uint64_t dup) {
 /* ---- what a change is made of ---- */
 
 static int delete_key(const transaction *w, int db, uint64_t number) {
-    MDB_val key = dp_key(&number);
+    MDB_val key = dp_number_key(&number);
     int reason = check(w, db, number, 0);
     if (!reason)
         reason = mdb_del(w->txn, db_of(w, db), &key, NULL);
@@ -168,7 +164,7 @@ static int delete_key(const transaction *w, int db, uint64_t number) {
 
 /* Of a copy: its entry under its original. */
 static int delete_link(const transaction *w, uint64_t number) {
-    MDB_val key = dp_key(&number), value;
+    MDB_val key = dp_number_key(&number), value;
     doppel_slice bytes;
     dp_trace trace;
     int reason = check(w, DP_PART_TRACE, number, 0);
@@ -179,7 +175,7 @@ static int delete_link(const transaction *w, uint64_t number) {
     if (!dp_value_open(&value, number, DP_PART_TRACE, &bytes) || !dp_trace_decode(bytes, &trace) ||
         trace.kind != DP_TRACE_COPY)
         return 0;
-    MDB_val original = dp_key(&trace.of);
+    MDB_val original = dp_number_key(&trace.of);
     reason = check(w, DP_DB_LINKS, trace.of, number);
     if (!reason)
         reason = mdb_del(w->txn, db_of(w, DP_DB_LINKS), &original, &key);
@@ -207,16 +203,16 @@ static int add_parts(const transaction *w, const dp_change *change) {
 
 /* Whether a number is there to be linked to or counted at. */
 static int look_up(const transaction *w, uint64_t number) {
-    MDB_val key = dp_key(&number), value;
-    int reason = check(w, DP_PART_TRACE, number, 0);
-    return reason ? reason : mdb_get(w->txn, db_of(w, DP_PART_TRACE), &key, &value);
+    MDB_val key = dp_number_key(&number), value;
+    DP_TRY_REASON(check(w, DP_PART_TRACE, number, 0));
+    return mdb_get(w->txn, db_of(w, DP_PART_TRACE), &key, &value);
 }
 
 static int add_link(const transaction *w, const dp_change *change) {
     int reason = look_up(w, change->link);
     if (reason)
         return reason == MDB_NOTFOUND ? 0 : reason;
-    MDB_val key = dp_key(&change->link), value = dp_key(&change->number);
+    MDB_val key = dp_number_key(&change->link), value = dp_number_key(&change->number);
     reason = check(w, DP_DB_LINKS, change->link, change->number);
     return reason ? reason : mdb_put(w->txn, db_of(w, DP_DB_LINKS), &key, &value, 0);
 }
@@ -229,7 +225,7 @@ static int add_count(transaction *w, const dp_change *change) {
     int reason = look_up(w, change->count);
     if (reason)
         return reason == MDB_NOTFOUND ? 0 : reason;
-    MDB_val key = dp_key(&change->count), value;
+    MDB_val key = dp_number_key(&change->count), value;
     if ((reason = check(w, DP_DB_COUNTS, change->count, 0)))
         return reason;
     reason = mdb_get(w->txn, db_of(w, DP_DB_COUNTS), &key, &value);
@@ -285,7 +281,7 @@ static int run_transaction(dp_lmdb *store, request *r) {
         store->broken = store->env.stuck = true;
         return MDB_CORRUPTED;
     }
-    dp_checked_clear(&store->checked);
+    dp_hashmap_clear(&store->checked);
     int reason = dp_env_write(&store->env, &w.txn, &w.before);
     if (!reason) {
         reason = fill_transaction(&w, r);
@@ -477,9 +473,7 @@ static void view_moment(dp_view *view, dp_moment *moment) {
 /* Pages in LMDB's own list of those that can be used again. */
 static uint64_t free_pages(const dp_lmdb_view *v) {
     uint64_t checksum, pages;
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return 0;
+    DP_GUARD(guard, 0);
     int reason = dp_free_check(&v->now.pages, &checksum, &pages, NULL);
     dp_guard_leave(&guard);
     return reason ? 0 : pages;
@@ -509,9 +503,7 @@ static doppel_status damaged(const dp_lmdb_view *v, const char *what, uint64_t n
 /* A value, its checksum seen to be right: MDB_BAD_VALSIZE when it is not. */
 static int get(const dp_lmdb_view *v, int db, uint64_t number, int seed, doppel_slice *bytes) {
     dp_page_value found;
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_CORRUPTED;
+    DP_GUARD(guard, MDB_CORRUPTED);
     int reason = dp_btree_get(&v->now.pages, &v->now.db[db], number, &found);
     if (!reason && !dp_value_open(&found.value, number, seed, bytes))
         reason = MDB_CORRUPTED;
@@ -556,9 +548,7 @@ static int take_link(uint64_t number, void *user) {
 
 static int read_links(const dp_lmdb_view *v, uint64_t number, link_list *l) {
     dp_page_value found;
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_CORRUPTED;
+    DP_GUARD(guard, MDB_CORRUPTED);
     int reason = dp_btree_get(&v->now.pages, &v->now.db[DP_DB_LINKS], number, &found);
     if (!reason)
         reason = dp_dups_each(&v->now.pages, &found, take_link, l, NULL);
@@ -580,9 +570,7 @@ static doppel_status view_links(dp_view *view, uint64_t number, uint64_t *links,
 /* The next value and whether it is whole. */
 static int step(dp_cursor *cursor, int seed, uint64_t *number, doppel_slice *bytes, bool *whole) {
     dp_page_value found;
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return EIO;
+    DP_GUARD(guard, EIO);
     int reason = dp_cursor_next(cursor, number, &found);
     *whole = !reason && dp_value_open(&found.value, *number, seed, bytes);
     dp_guard_leave(&guard);
@@ -650,7 +638,6 @@ static const char *settings_of(const dp_store *store) {
 }
 
 const dp_store_kind dp_store_lmdb = {
-    .version = DP_STORE_KIND_VERSION,
     .name = "lmdb",
     .takes = takes,
     .open = dp_lmdb_open,

@@ -6,8 +6,8 @@
 #ifndef DP_LMDB_H
 #define DP_LMDB_H
 
-#include "store/kind.h"
 #include "store/pages.h"
+#include "store/store.h"
 
 #include <lmdb.h>
 #include <pthread.h>
@@ -117,13 +117,15 @@ enum { DP_COUNTS_SIZE = 32 };
 void dp_counts_encode(const dp_counts *counts, char bytes[DP_COUNTS_SIZE]);
 bool dp_counts_decode(doppel_slice bytes, dp_counts *counts);
 
-static inline MDB_val dp_key(const uint64_t *number) {
+static inline MDB_val dp_number_key(const uint64_t *number) {
     return (MDB_val){sizeof *number, (void *)(uintptr_t)number};
 }
 
 /* ---- the folder ---- */
 
-/* documents-GENERATION.mdb there; free() it. NULL: no memory. */
+/* A text, printed; free() it. NULL: no memory. */
+char *dp_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* documents-GENERATION.mdb there; the same. */
 char *dp_folder_file(const char *folder, uint64_t generation);
 
 /* What doppel.index says. */
@@ -191,7 +193,7 @@ typedef struct dp_lmdb {
     dp_env env;
     uint64_t generation;
     uint64_t writes;
-    dp_checked checked; /* of the transaction that is being written */
+    dp_hashmap checked; /* of the transaction that is being written */
     bool broken;        /* LMDB was left in the middle of a write: this process writes no more */
     pthread_mutex_t views_mutex;
     dp_lmdb_view *views; /* all there are */

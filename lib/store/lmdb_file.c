@@ -78,9 +78,7 @@ static uint64_t checksum_of(uint64_t number, int seed, const void *bytes, size_t
 
 static int put(MDB_txn *txn, MDB_dbi db, MDB_val key, uint64_t checksum, doppel_slice bytes, unsigned flags) {
     MDB_val value = {DP_CHECKSUM + bytes.length, NULL};
-    int reason = mdb_put(txn, db, &key, &value, flags | MDB_RESERVE);
-    if (reason)
-        return reason;
+    DP_TRY_REASON(mdb_put(txn, db, &key, &value, flags | MDB_RESERVE));
     store64(value.mv_data, checksum);
     if (bytes.length)
         memcpy((char *)value.mv_data + DP_CHECKSUM, bytes.data, bytes.length);
@@ -88,7 +86,7 @@ static int put(MDB_txn *txn, MDB_dbi db, MDB_val key, uint64_t checksum, doppel_
 }
 
 int dp_value_put(MDB_txn *txn, MDB_dbi db, uint64_t number, int seed, doppel_slice bytes, unsigned flags) {
-    return put(txn, db, dp_key(&number), checksum_of(number, seed, bytes.data, bytes.length), bytes, flags);
+    return put(txn, db, dp_number_key(&number), checksum_of(number, seed, bytes.data, bytes.length), bytes, flags);
 }
 
 bool dp_value_open(const MDB_val *value, uint64_t number, int seed, doppel_slice *bytes) {
@@ -116,9 +114,7 @@ static MDB_val meta_key(dp_seed seed) {
 
 int dp_meta_get(const dp_snapshot *snapshot, dp_seed seed, doppel_slice *bytes) {
     dp_page_value found;
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_CORRUPTED;
+    DP_GUARD(guard, MDB_CORRUPTED);
     int reason = dp_btree_get_text(&snapshot->pages, &snapshot->db[DP_DB_META], meta_name(seed), &found);
     if (!reason && !dp_value_open(&found.value, 0, (int)seed, bytes))
         reason = MDB_CORRUPTED;
@@ -186,8 +182,8 @@ int dp_state_put(MDB_txn *txn, const dp_env *env, const dp_store_state *state) {
     store64(bytes, state->last);
     store64(bytes + 8, state->clock.time);
     dp_counts_encode(&state->total, bytes + 16);
-    int reason = dp_meta_put(txn, env, DP_SEED_STATE, (doppel_slice){bytes, sizeof bytes});
-    return reason ? reason : put_clock(txn, env, &state->clock);
+    DP_TRY_REASON(dp_meta_put(txn, env, DP_SEED_STATE, (doppel_slice){bytes, sizeof bytes}));
+    return put_clock(txn, env, &state->clock);
 }
 
 /* ---- the secret of names ---- */
@@ -216,21 +212,9 @@ int dp_names_put(MDB_txn *txn, const dp_env *env, const dp_names *names) {
 
 enum { NOTE_BYTES = 32 };
 
-static uint64_t note_checksum(const uint8_t *bytes) {
-    return checksum_of(0, DP_SEED_NOTE, bytes, NOTE_BYTES - 8);
-}
-
-static char *note_path(const char *path) {
-    dp_buffer name = {0};
-    if (dp_buffer_printf(&name, "%s-commit", path) && dp_buffer_add(&name, "", 1))
-        return name.data;
-    dp_buffer_free(&name);
-    return NULL;
-}
-
 bool dp_note_read(const char *path, dp_note *note) {
     uint8_t bytes[NOTE_BYTES];
-    char *name = note_path(path);
+    char *name = dp_format("%s-commit", path);
     int number = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
     free(name);
     if (number < 0)
@@ -238,14 +222,13 @@ bool dp_note_read(const char *path, dp_note *note) {
     ssize_t length = pread(number, bytes, sizeof bytes, 0);
     close(number);
     *note = (dp_note){dp_load64(bytes), dp_load64(bytes + 8), dp_load64(bytes + 16)};
-    return length == NOTE_BYTES && note_checksum(bytes) == dp_load64(bytes + 24);
+    return length == NOTE_BYTES && checksum_of(0, DP_SEED_NOTE, bytes, 24) == dp_load64(bytes + 24);
 }
 
 /* A note that cannot be written is no failure: the one before does no harm. */
 static void write_note(const char *path, const dp_note *note) {
-    uint8_t bytes[NOTE_BYTES];
-    const uint64_t values[3] = {note->transaction, note->meta, note->free};
-    char *name = note_path(path);
+    char bytes[NOTE_BYTES];
+    char *name = dp_format("%s-commit", path);
     int number = name ? open(name, O_WRONLY | O_CLOEXEC) : -1;
     /* Who may read the file may read what is noted of it. */
     if (name && number < 0 && (number = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) >= 0)
@@ -253,17 +236,16 @@ static void write_note(const char *path, const dp_note *note) {
     free(name);
     if (number < 0)
         return;
-    for (int i = 0; i < 24; i++)
-        bytes[i] = (uint8_t)(values[i / 8] >> (8 * (i % 8)));
-    uint64_t checksum = note_checksum(bytes);
-    for (int i = 0; i < 8; i++)
-        bytes[24 + i] = (uint8_t)(checksum >> (8 * i));
+    store64(bytes, note->transaction);
+    store64(bytes + 8, note->meta);
+    store64(bytes + 16, note->free);
+    store64(bytes + 24, checksum_of(0, DP_SEED_NOTE, bytes, 24));
     (void)!pwrite(number, bytes, sizeof bytes, 0);
     close(number);
 }
 
 void dp_note_remove(const char *path) {
-    char *name = note_path(path);
+    char *name = dp_format("%s-commit", path);
     if (name)
         unlink(name);
     free(name);
@@ -520,13 +502,11 @@ static bool read_meta(const dp_env *env, uint64_t transaction, dp_meta *meta) {
 }
 
 static int take_snapshot(const dp_env *env, const dp_meta *meta, dp_snapshot *snapshot) {
-    dp_guard guard;
     snapshot->id = 0;
     int reason = dp_pages_begin(&snapshot->pages, env->map, meta);
     if (reason)
         return reason;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_CORRUPTED;
+    DP_GUARD(guard, MDB_CORRUPTED);
     int missing = 0;
     for (int i = 0; i < DP_DBS; i++)
         if (dp_btree_named(&snapshot->pages, databases[i].name, databases[i].flags, &snapshot->db[i])) {
@@ -566,12 +546,10 @@ static int is_one_moment(const dp_env *env, MDB_txn *txn, MDB_txn **probe, bool 
 static int read_moment(const dp_env *env, MDB_txn **txn, MDB_txn **probe, dp_snapshot *snapshot) {
     for (bool is = false;;) {
         dp_meta meta;
-        int reason = begin_or_renew(env, txn);
-        if (reason)
-            return reason;
+        DP_TRY_REASON(begin_or_renew(env, txn));
         uint64_t transaction = mdb_txn_id(*txn);
         bool known = snapshot->id == transaction + 1, whole = known || read_meta(env, transaction, &meta);
-        reason = is_one_moment(env, *txn, probe, &is);
+        int reason = is_one_moment(env, *txn, probe, &is);
         if (!reason && is && !whole)
             reason = MDB_CORRUPTED;
         else if (!reason && is && !known)
@@ -585,9 +563,7 @@ static int read_moment(const dp_env *env, MDB_txn **txn, MDB_txn **probe, dp_sna
 }
 
 int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe, dp_snapshot *snapshot) {
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_CORRUPTED;
+    DP_GUARD(guard, MDB_CORRUPTED);
     int reason = read_moment(env, txn, probe, snapshot);
     dp_guard_leave(&guard);
     return reason;
@@ -610,9 +586,7 @@ int dp_env_read_once(const dp_env *env, MDB_txn **txn, dp_snapshot *snapshot) {
 }
 
 doppel_status dp_env_info(const dp_env *env, MDB_envinfo *info, doppel_error *error) {
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return dp_env_fail(env->path, MDB_CORRUPTED, error);
+    DP_GUARD(guard, dp_env_fail(env->path, MDB_CORRUPTED, error));
     int reason = mdb_env_info(env->env, info);
     dp_guard_leave(&guard);
     return reason ? dp_env_fail(env->path, reason, error) : DOPPEL_OK;
@@ -623,9 +597,7 @@ doppel_status dp_env_info(const dp_env *env, MDB_envinfo *info, doppel_error *er
 /* Reads what a note of a moment says; MDB_CORRUPTED when the list of free pages is damaged. */
 static int make_note(const dp_snapshot *snapshot, dp_note *note) {
     uint64_t free_pages;
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_CORRUPTED;
+    DP_GUARD(guard, MDB_CORRUPTED);
     *note = (dp_note){.transaction = snapshot->pages.meta.transaction, .meta = snapshot->pages.meta.checksum};
     int reason = dp_free_check(&snapshot->pages, &note->free, &free_pages, NULL);
     dp_guard_leave(&guard);
@@ -633,9 +605,7 @@ static int make_note(const dp_snapshot *snapshot, dp_note *note) {
 }
 
 static int check_whole(const dp_btree *tree, const dp_snapshot *snapshot) {
-    dp_guard guard;
-    if (DP_GUARD_ENTER(guard))
-        return MDB_CORRUPTED;
+    DP_GUARD(guard, MDB_CORRUPTED);
     int reason = dp_btree_check_text(&snapshot->pages, tree);
     dp_guard_leave(&guard);
     return reason;
@@ -673,9 +643,7 @@ int dp_env_commit(dp_env *env, MDB_txn *txn) {
     dp_meta meta;
     dp_snapshot snapshot = {0};
     uint64_t transaction = mdb_txn_id(txn);
-    int reason = mdb_txn_commit(txn);
-    if (reason)
-        return reason;
+    DP_TRY_REASON(mdb_txn_commit(txn));
     /* What is wrong now is found by whoever writes next. */
     env->note = (dp_note){0};
     if (read_meta(env, transaction, &meta) && !take_snapshot(env, &meta, &snapshot) &&
@@ -840,15 +808,6 @@ static doppel_status refuse_reader(const dp_env *env, int reason, doppel_error *
                       strerror(reason), slash ? length : 1, folder, name);
 }
 
-static bool set_paths(dp_env *env, const char *path) {
-    dp_buffer lock = {0};
-    env->path = strdup(path);
-    if (!dp_buffer_printf(&lock, "%s-lock", path) || !dp_buffer_add(&lock, "", 1))
-        dp_buffer_free(&lock);
-    env->lock_path = lock.data;
-    return env->path && env->lock_path;
-}
-
 doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint64_t map, doppel_error *error) {
     *env = (dp_env){.mode = mode};
     if (mode == DP_ENV_NEW)
@@ -856,7 +815,9 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
     doppel_status status = mode == DP_ENV_NEW ? DOPPEL_OK : dp_file_check(path, error);
     if (status)
         return status;
-    if (!set_paths(env, path)) {
+    env->path = strdup(path);
+    env->lock_path = dp_format("%s-lock", path);
+    if (!env->path || !env->lock_path) {
         dp_env_close(env);
         return dp_no_memory(error);
     }

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -25,19 +26,21 @@
 
 /* ---- names ---- */
 
-/* NAME there. */
-static char *path_in(const char *folder, const char *name) {
-    dp_buffer path = {0};
-    if (dp_buffer_printf(&path, "%s/%s", folder, name) && dp_buffer_add(&path, "", 1))
-        return path.data;
-    dp_buffer_free(&path);
-    return NULL;
+char *dp_format(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    size_t size = (size_t)vsnprintf(NULL, 0, format, args) + 1;
+    va_end(args);
+    char *text = malloc(size);
+    va_start(args, format);
+    if (text)
+        vsnprintf(text, size, format, args);
+    va_end(args);
+    return text;
 }
 
 char *dp_folder_file(const char *folder, uint64_t generation) {
-    char name[64];
-    snprintf(name, sizeof name, "documents-%" PRIu64 ".mdb", generation);
-    return path_in(folder, name);
+    return dp_format("%s/documents-%" PRIu64 ".mdb", folder, generation);
 }
 
 /* ---- doppel.index ---- */
@@ -72,7 +75,7 @@ static doppel_status read_file(const char *path, dp_folder_index *index, doppel_
 }
 
 doppel_status dp_folder_read_index(const char *folder, dp_folder_index *index, doppel_error *error) {
-    char *path = path_in(folder, INDEX);
+    char *path = dp_format("%s/" INDEX, folder);
     *index = (dp_folder_index){0};
     doppel_status status = path ? read_file(path, index, error) : dp_no_memory(error);
     free(path);
@@ -87,7 +90,7 @@ doppel_status dp_folder_generation(const char *folder, uint64_t *generation, dop
 }
 
 doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *index, doppel_error *error) {
-    char *path = path_in(folder, INDEX), text[128];
+    char *path = dp_format("%s/" INDEX, folder), text[128];
     int length = snprintf(text, sizeof text, "doppel index\nformat %" PRIu64 "\ngeneration %" PRIu64 "\n",
                           index->format, index->generation);
     dp_newfile file;
@@ -164,35 +167,29 @@ void dp_folder_clear(const char *folder, uint64_t keep) {
 
 /* The lock is LMDB's for the file that goes: the next file gets a new one. */
 static doppel_status remove_lock(const char *path, doppel_error *error) {
-    dp_buffer lock = {0};
+    char *lock = dp_format("%s-lock", path);
     doppel_status status = DOPPEL_OK;
-    if (!dp_buffer_printf(&lock, "%s-lock", path) || !dp_buffer_add(&lock, "", 1))
+    if (!lock)
         status = dp_no_memory(error);
-    else if (unlink(lock.data) && errno != ENOENT)
-        status = dp_env_fail(lock.data, errno, error);
-    dp_buffer_free(&lock);
+    else if (unlink(lock) && errno != ENOENT)
+        status = dp_env_fail(lock, errno, error);
+    free(lock);
     return status;
 }
 
-/* The writer's lock is held: nobody else makes or takes the name. */
+/* Renames a file of documents so that nothing takes it for one any more; *aside is its new path: free() it, on an
+ * error, too. The writer's lock is held: nobody else makes or takes the name. */
 static doppel_status put_aside(const char *path, char **aside, doppel_error *error) {
-    dp_buffer name = {0};
-    doppel_status status = remove_lock(path, error);
     *aside = NULL;
-    bool made = dp_buffer_printf(&name, "%s" ASIDE, path) && dp_buffer_add(&name, "", 1);
-    for (unsigned i = 2; made && !access(name.data, F_OK); i++) {
-        name.size = 0;
-        made = dp_buffer_printf(&name, "%s" ASIDE "-%u", path, i) && dp_buffer_add(&name, "", 1);
+    DP_TRY(remove_lock(path, error));
+    *aside = dp_format("%s" ASIDE, path);
+    for (unsigned i = 2; *aside && !access(*aside, F_OK); i++) {
+        free(*aside);
+        *aside = dp_format("%s" ASIDE "-%u", path, i);
     }
-    if (!status && !made)
-        status = dp_no_memory(error);
-    if (!status && rename(path, name.data))
-        status = dp_env_fail(path, errno, error);
-    if (status)
-        dp_buffer_free(&name);
-    else
-        *aside = name.data;
-    return status;
+    if (!*aside)
+        return dp_no_memory(error);
+    return rename(path, *aside) ? dp_env_fail(path, errno, error) : DOPPEL_OK;
 }
 
 doppel_status dp_folder_sync(const char *folder, doppel_error *error) {
@@ -206,7 +203,7 @@ doppel_status dp_folder_sync(const char *folder, doppel_error *error) {
 }
 
 doppel_status dp_folder_sync_parent(const char *folder, doppel_error *error) {
-    char *parent = path_in(folder, "..");
+    char *parent = dp_format("%s/..", folder);
     doppel_status status = parent ? dp_folder_sync(parent, error) : dp_no_memory(error);
     free(parent);
     return status;
@@ -252,12 +249,10 @@ void dp_access_like(const char *before, const char *path) {
 
 void dp_access_of_lock(const char *data, const char *lock) {
     struct stat like, above;
-    dp_buffer folder = {0};
     const char *slash = strrchr(data, '/');
-    bool found = !stat(data, &like) &&
-                 dp_buffer_printf(&folder, "%.*s", slash ? (int)(slash - data) + 1 : 1, slash ? data : ".") &&
-                 dp_buffer_add(&folder, "", 1) && !stat(folder.data, &above);
-    dp_buffer_free(&folder);
+    char *folder = dp_format("%.*s", slash ? (int)(slash - data) + 1 : 1, slash ? data : ".");
+    bool found = folder && !stat(data, &like) && !stat(folder, &above);
+    free(folder);
     if (!found)
         return;
     mode_t mode = like.st_mode & 07777;
@@ -285,26 +280,23 @@ static doppel_status share(const char *path, mode_t more, gid_t group, doppel_er
  * of the generation g+rw, the other files g+r, all of them the folder's group's. */
 static doppel_status share_folder(const char *folder, uint64_t generation, doppel_error *error) {
     struct stat is;
-    dp_buffer lock = {0};
-    char *index = path_in(folder, INDEX), *data = dp_folder_file(folder, generation);
+    char *index = dp_format("%s/" INDEX, folder), *data = dp_folder_file(folder, generation);
+    char *lock = data ? dp_format("%s-lock", data) : NULL, *note = data ? dp_format("%s-commit", data) : NULL;
     doppel_status status = DOPPEL_OK;
-    if (!index || !data || !dp_buffer_printf(&lock, "%s-lock", data) || !dp_buffer_add(&lock, "", 1))
+    if (!index || !lock || !note)
         status = dp_no_memory(error);
     else if (stat(folder, &is))
         status = dp_env_fail(folder, errno, error);
     DP_THEN(status, share(folder, S_ISGID | S_IRGRP | S_IXGRP, is.st_gid, error));
     DP_THEN(status, share(index, S_IRGRP, is.st_gid, error));
     DP_THEN(status, share(data, S_IRGRP, is.st_gid, error));
-    DP_THEN(status, share(lock.data, S_IRGRP | S_IWGRP, is.st_gid, error));
-    /* The note of the last commit may be missing. */
-    lock.size = 0;
-    if (!status && !(dp_buffer_printf(&lock, "%s-commit", data) && dp_buffer_add(&lock, "", 1)))
-        status = dp_no_memory(error);
-    if (!status && !access(lock.data, F_OK))
-        status = share(lock.data, S_IRGRP, is.st_gid, error);
+    DP_THEN(status, share(lock, S_IRGRP | S_IWGRP, is.st_gid, error));
+    if (!status && !access(note, F_OK)) /* it may be missing */
+        status = share(note, S_IRGRP, is.st_gid, error);
     free(index);
     free(data);
-    dp_buffer_free(&lock);
+    free(lock);
+    free(note);
     return status;
 }
 
@@ -335,7 +327,7 @@ static doppel_status name_writer(const char *folder, int lock, doppel_error *err
 
 /* Who writes holds a lock; the error names him. close() it. */
 static doppel_status lock_folder(const char *folder, int *lock, doppel_error *error) {
-    char *path = path_in(folder, LOCK), text[32];
+    char *path = dp_format("%s/" LOCK, folder), text[32];
     *lock = -1;
     if (!path)
         return dp_no_memory(error);
@@ -413,9 +405,9 @@ static doppel_status name_generation(const dp_lmdb *store, doppel_error *error) 
 }
 
 /* The settings and an empty state in a file that is open, then the names that make the folder an index. */
-static doppel_status begin_file(dp_lmdb *store, const char *settings, doppel_error *error) {
+static doppel_status begin_file(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
     doppel_status status = dp_names_create(&store->env.names, error);
-    int reason = status ? 0 : write_first(&store->env, settings);
+    int reason = status ? 0 : write_first(&store->env, options->settings ? options->settings : "");
     if (reason)
         status = dp_env_fail(store->env.path, reason, error);
     DP_THEN(status, dp_folder_sync(store->folder, error));
@@ -423,7 +415,7 @@ static doppel_status begin_file(dp_lmdb *store, const char *settings, doppel_err
     return status ? status : dp_folder_sync_parent(store->folder, error);
 }
 
-static doppel_status make_first(dp_lmdb *store, const char *settings, doppel_error *error) {
+static doppel_status make_first(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
     char *path = dp_folder_file(store->folder, 1);
     store->generation = 1;
     if (!path)
@@ -431,7 +423,7 @@ static doppel_status make_first(dp_lmdb *store, const char *settings, doppel_err
     dp_folder_clear(store->folder, 1);
     doppel_status status = dp_env_open(&store->env, path, DP_ENV_NEW, store->map, error);
     free(path);
-    return status ? status : begin_file(store, settings, error);
+    return status ? status : begin_file(store, options, error);
 }
 
 /* ---- a file that is there ---- */
@@ -508,10 +500,8 @@ static int look_inside(const dp_env *env, uint64_t *last, bool *empty) {
     dp_snapshot now;
     struct stat known;
     dp_store_state state;
-    int reason = dp_env_read_once(env, &txn, &now);
-    if (reason)
-        return reason;
-    reason = dp_state_get(&now, &state);
+    DP_TRY_REASON(dp_env_read_once(env, &txn, &now));
+    int reason = dp_state_get(&now, &state);
     *last = reason ? 0 : state.last;
     *empty = !*last;
     for (int db = 0; db < DP_DB_META && !reason; db++)
@@ -530,19 +520,16 @@ static bool is_damage(doppel_status status, int reason) {
 /* Renames the file and makes a new one. */
 static doppel_status make_beside(dp_lmdb *store, const char *path, const dp_store_options *options,
                                  doppel_error *error) {
-    char *aside = NULL;
-    DP_TRY(put_aside(path, &aside, error));
-    doppel_status status = make_first(store, options->settings ? options->settings : "", error);
-    if (options->warn) {
-        dp_buffer text = {0};
-        if (dp_buffer_printf(&text,
-                             "%s: there was no doppel.index, and %s could not be read: it is kept as %s, and the "
-                             "index begins empty",
-                             store->folder, strrchr(path, '/') + 1, strrchr(aside, '/') + 1) &&
-            dp_buffer_add(&text, "", 1))
-            options->warn(text.data, options->user);
-        dp_buffer_free(&text);
-    }
+    char *aside, *warning = NULL;
+    doppel_status status = put_aside(path, &aside, error);
+    if (!status && options->warn)
+        warning = dp_format(
+            "%s: there was no doppel.index, and %s could not be read: it is kept as %s, and the index begins empty",
+            store->folder, strrchr(path, '/') + 1, strrchr(aside, '/') + 1);
+    DP_THEN(status, make_first(store, options, error));
+    if (warning)
+        options->warn(warning, options->user);
+    free(warning);
     free(aside);
     return status;
 }
@@ -571,8 +558,7 @@ static doppel_status finish_file(dp_lmdb *store, const char *path, const dp_fold
     if (stat(path, &known))
         return dp_env_fail(path, errno, error);
     if (known.st_size <= META_PAGES)
-        return unlink(path) ? dp_env_fail(path, errno, error)
-                            : make_first(store, options->settings ? options->settings : "", error);
+        return unlink(path) ? dp_env_fail(path, errno, error) : make_first(store, options, error);
     doppel_status status = dp_lmdb_open_generation(store, &store->env, content->generation, &why);
     int reason = status ? 0 : look_inside(&store->env, &last, &empty);
     if (reason)
@@ -583,7 +569,7 @@ static doppel_status finish_file(dp_lmdb *store, const char *path, const dp_fold
     }
     if (!status && empty) {
         store->generation = content->generation;
-        return begin_file(store, options->settings ? options->settings : "", error);
+        return begin_file(store, options, error);
     }
     dp_env_close(&store->env);
     if (!status)
@@ -607,8 +593,7 @@ static doppel_status finish_folder(dp_lmdb *store, const dp_folder_content *cont
 static doppel_status make_folder(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
     dp_folder_content content;
     DP_TRY(dp_folder_look(store->folder, &content, error));
-    return content.files ? finish_folder(store, &content, options, error)
-                         : make_first(store, options->settings ? options->settings : "", error);
+    return content.files ? finish_folder(store, &content, options, error) : make_first(store, options, error);
 }
 
 /* ---- opening ---- */
@@ -663,7 +648,7 @@ void dp_lmdb_close(dp_store *store) {
         unclaim_folder(&s->claim);
     pthread_rwlock_destroy(&s->gate);
     pthread_mutex_destroy(&s->views_mutex);
-    dp_checked_free(&s->checked);
+    dp_hashmap_free(&s->checked);
     free(s->folder);
     free(s->settings);
     free(s);

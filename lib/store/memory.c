@@ -8,7 +8,7 @@
  * it. A tree is changed by one thread at a time, and can be released by any.
  *
  * A write works on a tree of its own and puts it into the store's place when all of it is done. */
-#include "store/kind.h"
+#include "store/store.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -605,7 +605,6 @@ static doppel_status backup(dp_store *store, const char *path, doppel_error *err
 }
 
 const dp_store_kind dp_store_memory = {
-    .version = DP_STORE_KIND_VERSION,
     .name = "memory",
     .takes = takes,
     .open = open_store,

@@ -466,26 +466,45 @@ static beside step_down(const dp_pages *p, const dp_btree *tree, const beside *b
     return below;
 }
 
+/* `number` 0: there is none; `checked` NULL: nothing is remembered. A page that was checked as one of another kind is
+ * checked again. */
+static int check_one(const dp_pages *p, const dp_btree *tree, uint64_t number, bool leaf, dp_hashmap *checked) {
+    uint64_t mark = number << 2 | (!leaf ? 0 : tree->key_size ? 1 : 2);
+    if (!number || (checked && dp_hashmap_find(checked, mark)))
+        return 0;
+    const uint8_t *page = page_at(p, number);
+    if (!page || !check_page(p, tree, page, leaf, 0, UINT64_MAX))
+        return MDB_CORRUPTED;
+    uint64_t *value = checked ? dp_hashmap_add(checked, mark) : &mark;
+    if (!value)
+        return ENOMEM;
+    *value = 1;
+    return 0;
+}
+
+/* Checks the pages on the way to a number and their neighbours; *b are the leaves in the end. The tree has levels. */
+static int check_path(const dp_pages *p, const dp_btree *tree, uint64_t number, dp_hashmap *checked, beside *b) {
+    *b = (beside){.middle = tree->root};
+    for (unsigned level = 1;; level++) {
+        bool leaf = level == tree->depth;
+        DP_TRY_REASON(check_one(p, tree, b->middle, leaf, checked));
+        DP_TRY_REASON(check_one(p, tree, b->left, leaf, checked));
+        DP_TRY_REASON(check_one(p, tree, b->right, leaf, checked));
+        if (leaf)
+            return 0;
+        *b = step_down(p, tree, b, number);
+        if (!b->middle)
+            return MDB_CORRUPTED;
+    }
+}
+
 /* A number that is not there: the pages on the way to it are sound, and so are their neighbours, the last number of the
  * one before is lower, also than those of its leaf, and the first of the one after is higher. So it stands nowhere. */
 static int prove_absence(const dp_pages *p, const dp_btree *tree, uint64_t number) {
-    beside b = {.middle = tree->root};
-    for (unsigned level = 1; level <= tree->depth; level++) {
-        bool leaf = level == tree->depth;
-        const uint64_t pages[3] = {b.left, b.middle, b.right};
-        for (int i = 0; i < 3; i++) {
-            const uint8_t *page = pages[i] ? page_at(p, pages[i]) : NULL;
-            if (pages[i] && (!page || !check_page(p, tree, page, leaf, 0, UINT64_MAX)))
-                return MDB_CORRUPTED;
-        }
-        if (leaf)
-            break;
-        b = step_down(p, tree, &b, number);
-        if (!b.middle)
-            return MDB_CORRUPTED;
-    }
+    beside b;
     if (!tree->depth)
         return MDB_NOTFOUND;
+    DP_TRY_REASON(check_path(p, tree, number, NULL, &b));
     uint64_t first, last, below = 0, above = UINT64_MAX;
     const uint8_t *middle = p->map + b.middle * p->size;
     if (!number_at(p, tree, middle, true, 0, &first) ||
@@ -548,9 +567,7 @@ int dp_btree_get_text(const dp_pages *pages, const dp_btree *tree, const char *k
 
 int dp_btree_named(const dp_pages *pages, const char *name, unsigned flags, dp_btree *tree) {
     dp_page_value found;
-    int reason = dp_btree_get_text(pages, &pages->meta.main, name, &found);
-    if (reason)
-        return reason;
+    DP_TRY_REASON(dp_btree_get_text(pages, &pages->meta.main, name, &found));
     if (found.flags != NODE_DATABASE)
         return MDB_CORRUPTED;
     decode_database(found.value.mv_data, tree);
@@ -714,56 +731,6 @@ int dp_dups_each(const dp_pages *pages, const dp_page_value *found, int (*each)(
 
 /* ---- what LMDB is about to change ---- */
 
-void dp_checked_clear(dp_checked *checked) {
-    if (checked->count)
-        memset(checked->mark, 0, checked->room * sizeof *checked->mark);
-    checked->count = 0;
-}
-
-void dp_checked_free(dp_checked *checked) {
-    free(checked->mark);
-    *checked = (dp_checked){0};
-}
-
-static size_t place_of(const dp_checked *c, uint64_t mark) {
-    size_t at = (size_t)(mark * 0x9E3779B97F4A7C15u >> 20) & (c->room - 1);
-    while (c->mark[at] && c->mark[at] != mark)
-        at = (at + 1) & (c->room - 1);
-    return at;
-}
-
-static bool was_checked(const dp_checked *c, uint64_t mark) {
-    return c->room && c->mark[place_of(c, mark)] == mark;
-}
-
-static bool note_checked(dp_checked *c, uint64_t mark) {
-    if (2 * (c->count + 1) > c->room) {
-        dp_checked grown = {.room = c->room ? 2 * c->room : 256};
-        if (!(grown.mark = calloc(grown.room, sizeof *grown.mark)))
-            return false;
-        for (size_t i = 0; i < c->room; i++)
-            if (c->mark[i])
-                grown.mark[place_of(&grown, c->mark[i])] = c->mark[i];
-        grown.count = c->count;
-        free(c->mark);
-        *c = grown;
-    }
-    c->mark[place_of(c, mark)] = mark;
-    c->count++;
-    return true;
-}
-
-/* `number` 0: there is none. A page that was checked as one of another kind is checked again. */
-static int check_one(const dp_pages *p, const dp_btree *tree, uint64_t number, bool leaf, dp_checked *checked) {
-    uint64_t mark = number << 2 | (!leaf ? 0 : tree->key_size ? 1 : 2);
-    if (!number || was_checked(checked, mark))
-        return 0;
-    const uint8_t *page = page_at(p, number);
-    if (!page || !check_page(p, tree, page, leaf, 0, UINT64_MAX))
-        return MDB_CORRUPTED;
-    return note_checked(checked, mark) ? 0 : ENOMEM;
-}
-
 static int take_any(uint64_t number, void *user) {
     (void)number, (void)user;
     return 0;
@@ -771,7 +738,7 @@ static int take_any(uint64_t number, void *user) {
 
 /* What the leaf has for the number, if it has it. */
 static int check_value(const dp_pages *p, const dp_btree *tree, uint64_t leaf, uint64_t number, uint64_t dup,
-                       dp_checked *checked) {
+                       dp_hashmap *checked) {
     const uint8_t *page = p->map + leaf * p->size;
     bool equal;
     node n;
@@ -792,25 +759,12 @@ static int check_value(const dp_pages *p, const dp_btree *tree, uint64_t leaf, u
     return dup ? dp_btree_check(p, &below, dup, 0, checked) : dp_dups_each(p, &found, take_any, NULL, NULL);
 }
 
-int dp_btree_check(const dp_pages *pages, const dp_btree *tree, uint64_t number, uint64_t dup, dp_checked *checked) {
-    beside b = {.middle = tree->root};
+int dp_btree_check(const dp_pages *pages, const dp_btree *tree, uint64_t number, uint64_t dup, dp_hashmap *checked) {
+    beside b;
     if (!tree->depth)
         return 0;
-    for (unsigned level = 1;; level++) {
-        bool leaf = level == tree->depth;
-        int reason = check_one(pages, tree, b.middle, leaf, checked);
-        if (!reason)
-            reason = check_one(pages, tree, b.left, leaf, checked);
-        if (!reason)
-            reason = check_one(pages, tree, b.right, leaf, checked);
-        if (reason)
-            return reason;
-        if (leaf)
-            return check_value(pages, tree, b.middle, number, dup, checked);
-        b = step_down(pages, tree, &b, number);
-        if (!b.middle)
-            return MDB_CORRUPTED;
-    }
+    DP_TRY_REASON(check_path(pages, tree, number, checked, &b));
+    return check_value(pages, tree, b.middle, number, dup, checked);
 }
 
 int dp_btree_check_text(const dp_pages *pages, const dp_btree *tree) {

@@ -27,14 +27,20 @@
 #include <lmdb.h>
 #include <setjmp.h>
 
+/* DP_TRY for what LMDB and the system say: 0, or a reason. */
+#define DP_TRY_REASON(expression)         \
+    do {                                  \
+        int dp_try_reason = (expression); \
+        if (dp_try_reason)                \
+            return dp_try_reason;         \
+    } while (0)
+
 /* ---- sections in which a page that cannot be read is an error and not the end of the process ---- */
 
 /* A mapped file that was cut short, or a disk that fails, raises SIGBUS where a page is touched; LMDB, where it finds
  * its own data wrong, calls a function and then abort(). Inside a section both lead back to its beginning:
  *
- *     dp_guard guard;
- *     if (DP_GUARD_ENTER(guard))
- *         return MDB_CORRUPTED;       (reached a second time, after a fault; the section has ended)
+ *     DP_GUARD(guard, MDB_CORRUPTED);     (returns that, after a fault; the section has ended)
  *     ... reads pages, takes no locks and no memory that has to be freed ...
  *     dp_guard_leave(&guard);
  *
@@ -53,6 +59,10 @@ void dp_guard_leave(dp_guard *guard);
 
 /* The signal is not blocked while it is handled, so there is no mask to be kept. */
 #define DP_GUARD_ENTER(guard) (dp_guard_push(&(guard)), sigsetjmp((guard).place, 0))
+#define DP_GUARD(guard, otherwise) \
+    dp_guard guard;                \
+    if (DP_GUARD_ENTER(guard))     \
+    return otherwise
 
 /* Back to the beginning of the innermost section of this thread; returns when there is none. */
 void dp_guard_raise(void);
@@ -153,18 +163,11 @@ int dp_dups_each(const dp_pages *pages, const dp_page_value *found, int (*each)(
 
 /* ---- what LMDB is about to change ---- */
 
-/* Pages that were checked and are not changed before the transaction ends. Zero is none. */
-typedef struct dp_checked {
-    uint64_t *mark; /* of a page and its kind; open addressing; 0: empty */
-    size_t count, room;
-} dp_checked;
-void dp_checked_clear(dp_checked *checked);
-void dp_checked_free(dp_checked *checked);
-
 /* Checks the pages on the way to a number and their neighbours on both sides, which LMDB may merge them with; of a
  * value with pages of its own, their head. `dup` of a database with several values for a key: the one that comes or
- * goes; 0: all. 0, MDB_CORRUPTED or ENOMEM. */
-int dp_btree_check(const dp_pages *pages, const dp_btree *tree, uint64_t number, uint64_t dup, dp_checked *checked);
+ * goes; 0: all. `checked` has the pages that were checked and are not changed before the transaction ends. 0,
+ * MDB_CORRUPTED or ENOMEM. */
+int dp_btree_check(const dp_pages *pages, const dp_btree *tree, uint64_t number, uint64_t dup, dp_hashmap *checked);
 /* The same for all of a small database by text. */
 int dp_btree_check_text(const dp_pages *pages, const dp_btree *tree);
 

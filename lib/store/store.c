@@ -1,5 +1,5 @@
-/* store.c - the kinds of stores, and the calls of store.h that pass on to them. */
-#include "store/kind.h"
+/* store.c - the kinds of stores, opening one, and what all kinds share. */
+#include "store/store.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ void dp_counts_add(dp_counts *counts, const dp_change *change) {
         counts->last = change->count_at;
 }
 
-/* ---- passing on ---- */
+/* ---- opening ---- */
 
 doppel_status dp_store_open(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error) {
     const dp_store_options none = {0};
@@ -85,80 +85,4 @@ doppel_status dp_store_open(const char *path, const dp_store_options *options, d
         if (kinds[i]->takes(path))
             return kinds[i]->open(path, options ? options : &none, store, error);
     return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "no kind of store has such a path");
-}
-
-void dp_store_close(dp_store *store) {
-    if (store)
-        store->kind->close(store);
-}
-
-const char *dp_store_settings(const dp_store *store) {
-    return store->kind->settings(store);
-}
-
-doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
-                             doppel_error *error) {
-    return store->kind->write(store, changes, count, clock, error);
-}
-
-doppel_status dp_view_create(dp_store *store, dp_view **view, doppel_error *error) {
-    *view = NULL;
-    return store->kind->view_create(store, view, error);
-}
-
-void dp_view_free(dp_view *view) {
-    if (view)
-        view->store->kind->view_free(view);
-}
-
-doppel_status dp_view_begin(dp_view *view, doppel_error *error) {
-    return view->store->kind->view_begin(view, error);
-}
-
-void dp_view_end(dp_view *view) {
-    view->store->kind->view_end(view);
-}
-
-void dp_view_moment(dp_view *view, dp_moment *moment) {
-    view->store->kind->view_moment(view, moment);
-}
-
-void dp_view_info(dp_view *view, dp_store_info *info) {
-    *info = (dp_store_info){0};
-    view->store->kind->view_info(view, info);
-}
-
-doppel_status dp_view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error) {
-    *bytes = (doppel_slice){0};
-    return view->store->kind->view_get(view, part, number, bytes, error);
-}
-
-doppel_status dp_view_counts(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error) {
-    *counts = (dp_counts){0};
-    return view->store->kind->view_counts(view, number, counts, error);
-}
-
-doppel_status dp_view_links(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
-                            doppel_error *error) {
-    *found = 0;
-    return view->store->kind->view_links(view, number, links, room, found, error);
-}
-
-doppel_status dp_view_each(dp_view *view, const dp_each *each, doppel_error *error) {
-    return view->store->kind->view_each(view, each, error);
-}
-
-doppel_status dp_view_each_count(dp_view *view,
-                                 doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
-                                 void *user, doppel_error *error) {
-    return view->store->kind->view_each_count(view, counted, user, error);
-}
-
-doppel_status dp_store_compact(dp_store *store, bool (*keep)(const dp_trace *trace, void *user), void *user,
-                               doppel_error *error) {
-    return store->kind->compact(store, keep, user, error);
-}
-
-doppel_status dp_store_backup(dp_store *store, const char *path, doppel_error *error) {
-    return store->kind->backup(store, path, error);
 }

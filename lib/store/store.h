@@ -89,8 +89,6 @@ bool dp_record_decode(doppel_slice bytes, dp_record *record);
 
 /* ---- stores ---- */
 
-typedef struct dp_store dp_store;
-
 typedef struct dp_store_options {
     bool read_only, must_exist;
     bool group_readable;  /* the folder's group may read it, whatever the umask */
@@ -100,19 +98,6 @@ typedef struct dp_store_options {
     void (*warn)(const char *message, void *user);
     void *user;
 } dp_store_options;
-
-/* Opens the store of a folder, which is made if it is not there, or a new one in memory (path NULL). Errors:
- * DOPPEL_ERROR_STORE: another process writes to it (named), a newer version, cut short, not a store;
- * DOPPEL_ERROR_IO. */
-doppel_status dp_store_open(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
-void dp_store_close(dp_store *store);
-
-/* The error of a folder, or of its file, that is damaged: how, and what to do. DOPPEL_ERROR_STORE. */
-doppel_status dp_damaged(const char *path, doppel_error *error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* The settings it was made with; borrowed. */
-const char *dp_store_settings(const dp_store *store);
 
 /* One change. Several kinds may be in one: a new version of a document is `number` with its parts and `remove`. */
 typedef struct dp_change {
@@ -135,12 +120,6 @@ typedef struct dp_clock {
     uint64_t seen;    /* seconds that it has said so */
 } dp_clock;
 
-/* Makes all changes durable, or, on an error, none. `clock` is kept with them. Grows the map by itself, and waits then
- * until no view is between begin and end: the thread that writes must not be inside a view of its own. Errors:
- * DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE. */
-doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
-                             doppel_error *error);
-
 /* Duplicates that were counted. */
 typedef struct dp_counts {
     uint64_t by[DP_COUNTERS]; /* dp_reason_counter: URL, content, title */
@@ -157,19 +136,7 @@ typedef struct dp_store_info {
     uint64_t disk_bytes, free_bytes, memory_bytes;
 } dp_store_info;
 
-/* ---- views: what one thread reads at a time ---- */
-
-typedef struct dp_view dp_view;
-doppel_status dp_view_create(dp_store *store, dp_view **view, doppel_error *error);
-void dp_view_free(dp_view *view);
-
-/* From begin to end, in one thread, a view shows one moment, and what it gives is borrowed until end. A thread is
- * inside one view at a time. A reader process that finds the store compacted by its writer moves on to the new one in
- * begin (the generation tells). */
-doppel_status dp_view_begin(dp_view *view, doppel_error *error);
-void dp_view_end(dp_view *view);
-
-/* What a reader follows; cheap. */
+/* What a reader follows. */
 typedef struct dp_moment {
     uint64_t last, generation; /* as in dp_store_info */
     dp_clock clock;
@@ -177,18 +144,6 @@ typedef struct dp_moment {
     uint64_t commit;          /* another one with every write; 0: not known */
     uint64_t traces, records; /* how many the store says there are */
 } dp_moment;
-void dp_view_moment(dp_view *view, dp_moment *moment);
-/* All of it; may walk a list of what is free. */
-void dp_view_info(dp_view *view, dp_store_info *info);
-
-/* A part of a number, which may stand at any address; data NULL: there is none. Errors: DOPPEL_ERROR_STORE when its
- * checksum is wrong (the message names the number and the part). */
-doppel_status dp_view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
-/* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
- * *found is how many there are. */
-doppel_status dp_view_counts(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error);
-doppel_status dp_view_links(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
-                            doppel_error *error);
 
 /* Each value of a part with a number of at least `from` and at most `to`, ascending; `damaged` (of `user`, may be NULL)
  * gets those whose checksum is wrong, and 0 for numbers that cannot even be told: some that stand beside each other, in
@@ -200,23 +155,165 @@ typedef struct dp_each {
     void (*damaged)(uint64_t number, void *user);
     void *user;
 } dp_each;
-doppel_status dp_view_each(dp_view *view, const dp_each *each, doppel_error *error);
-/* Each number that has a count. Those that are damaged are an error, which comes after all others were given. */
-doppel_status dp_view_each_count(dp_view *view,
-                                 doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
-                                 void *user, doppel_error *error);
 
-/* ---- as a whole ---- */
+typedef doppel_status dp_count_visit(uint64_t number, const dp_counts *counts, void *user);
+typedef bool dp_trace_filter(const dp_trace *trace, void *user);
 
-/* Rewrites the store without removals and without what `keep` (given each trace) says no to, and goes on with that. No
- * view may be between begin and end in this process, and nothing is written meanwhile. A folder of format 1 becomes one
- * of the present format: it gets a secret, and its traces the hashes that go with it. */
-doppel_status dp_store_compact(dp_store *store, bool (*keep)(const dp_trace *trace, void *user), void *user,
-                               doppel_error *error);
-/* A copy as of now, in a new folder. */
-doppel_status dp_store_backup(dp_store *store, const char *path, doppel_error *error);
+typedef struct dp_store {
+    const struct dp_store_kind *kind;
+} dp_store;
+
+/* What one thread reads at a time. From begin to end, in one thread, a view shows one moment, and what it gives is
+ * borrowed until end. A thread is inside one view at a time. */
+typedef struct dp_view {
+    dp_store *store;
+} dp_view;
+
+/* A kind of store: memory.c, lmdb.c. Its own structs begin with a dp_store and a dp_view. Callers use the dp_ calls
+ * below, which pass on to it. */
+typedef struct dp_store_kind {
+    const char *name;
+    bool (*takes)(const char *path); /* the first kind of the list in store.c that takes a path opens it */
+    doppel_status (*open)(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
+    void (*close)(dp_store *store);
+    const char *(*settings)(const dp_store *store); /* that it was made with; borrowed */
+    /* Makes all changes durable, or, on an error, none. `clock` is kept with them. Grows the map by itself, and waits
+     * then until no view is between begin and end: the thread that writes must not be inside a view of its own. Errors:
+     * DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE.
+     */
+    doppel_status (*write)(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
+                           doppel_error *error);
+    doppel_status (*view_create)(dp_store *store, dp_view **view, doppel_error *error);
+    void (*view_free)(dp_view *view);
+    /* A reader process that finds the store compacted by its writer moves on to the new one in begin (the generation
+     * tells). */
+    doppel_status (*view_begin)(dp_view *view, doppel_error *error);
+    void (*view_end)(dp_view *view);
+    void (*view_moment)(dp_view *view, dp_moment *moment); /* cheap */
+    void (*view_info)(dp_view *view, dp_store_info *info); /* may walk a list of what is free */
+    /* A part of a number, which may stand at any address; data NULL: there is none. Errors: DOPPEL_ERROR_STORE when its
+     * checksum is wrong (the message names the number and the part). */
+    doppel_status (*view_get)(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
+    /* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
+     * *found is how many there are. */
+    doppel_status (*view_counts)(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error);
+    doppel_status (*view_links)(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
+                                doppel_error *error);
+    doppel_status (*view_each)(dp_view *view, const dp_each *each, doppel_error *error);
+    /* Each number that has a count. Those that are damaged are an error, which comes after all others were given. */
+    doppel_status (*view_each_count)(dp_view *view, dp_count_visit *visit, void *user, doppel_error *error);
+    /* Rewrites the store without removals and without what `keep` (given each trace) says no to, and goes on with that.
+     * No view may be between begin and end in this process, and nothing is written meanwhile. A folder of format 1
+     * becomes one of the present format: it gets a secret, and its traces the hashes that go with it. */
+    doppel_status (*compact)(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error);
+    /* A copy as of now, in a new folder. */
+    doppel_status (*backup)(dp_store *store, const char *path, doppel_error *error);
+} dp_store_kind;
+
+extern const dp_store_kind dp_store_memory, dp_store_lmdb;
+
+/* Opens the store of a folder, which is made if it is not there, or a new one in memory (path NULL). Errors:
+ * DOPPEL_ERROR_STORE: another process writes to it (named), a newer version, cut short, not a store;
+ * DOPPEL_ERROR_IO. */
+doppel_status dp_store_open(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
+
+static inline void dp_store_close(dp_store *store) {
+    if (store)
+        store->kind->close(store);
+}
+
+static inline const char *dp_store_settings(const dp_store *store) {
+    return store->kind->settings(store);
+}
+
+static inline doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count,
+                                           const dp_clock *clock, doppel_error *error) {
+    return store->kind->write(store, changes, count, clock, error);
+}
+
+static inline doppel_status dp_store_compact(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error) {
+    return store->kind->compact(store, keep, user, error);
+}
+
+static inline doppel_status dp_store_backup(dp_store *store, const char *path, doppel_error *error) {
+    return store->kind->backup(store, path, error);
+}
+
 /* Walks all of a folder in a child process: doppel_engine_verify (doppel.h) is this. */
 doppel_status dp_store_check(const char *path, void (*finding)(const char *what, void *user), void *user,
                              doppel_verified *verified, doppel_error *error);
+
+/* The error of a folder, or of its file, that is damaged: how, and what to do. DOPPEL_ERROR_STORE. */
+doppel_status dp_damaged(const char *path, doppel_error *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- views ---- */
+
+static inline doppel_status dp_view_create(dp_store *store, dp_view **view, doppel_error *error) {
+    *view = NULL;
+    return store->kind->view_create(store, view, error);
+}
+
+static inline void dp_view_free(dp_view *view) {
+    if (view)
+        view->store->kind->view_free(view);
+}
+
+static inline doppel_status dp_view_begin(dp_view *view, doppel_error *error) {
+    return view->store->kind->view_begin(view, error);
+}
+
+static inline void dp_view_end(dp_view *view) {
+    view->store->kind->view_end(view);
+}
+
+static inline void dp_view_moment(dp_view *view, dp_moment *moment) {
+    view->store->kind->view_moment(view, moment);
+}
+
+static inline void dp_view_info(dp_view *view, dp_store_info *info) {
+    *info = (dp_store_info){0};
+    view->store->kind->view_info(view, info);
+}
+
+static inline doppel_status dp_view_get(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes,
+                                        doppel_error *error) {
+    *bytes = (doppel_slice){0};
+    return view->store->kind->view_get(view, part, number, bytes, error);
+}
+
+static inline doppel_status dp_view_counts(dp_view *view, uint64_t number, dp_counts *counts, doppel_error *error) {
+    *counts = (dp_counts){0};
+    return view->store->kind->view_counts(view, number, counts, error);
+}
+
+static inline doppel_status dp_view_links(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
+                                          doppel_error *error) {
+    *found = 0;
+    return view->store->kind->view_links(view, number, links, room, found, error);
+}
+
+static inline doppel_status dp_view_each(dp_view *view, const dp_each *each, doppel_error *error) {
+    return view->store->kind->view_each(view, each, error);
+}
+
+static inline doppel_status dp_view_each_count(dp_view *view, dp_count_visit *visit, void *user, doppel_error *error) {
+    return view->store->kind->view_each_count(view, visit, user, error);
+}
+
+/* ---- for kinds ---- */
+
+/* Whether the changes can be made to a store whose last number is `last`: numbers grow, parts are not too long, reasons
+ * are 1 to 3. Gives the last number after them. */
+doppel_status dp_changes_check(const dp_change *changes, size_t count, uint64_t *last, doppel_error *error);
+
+/* Counts one duplicate. */
+void dp_counts_add(dp_counts *counts, const dp_change *change);
+
+/* "trace", "record", "set", "text" */
+const char *dp_part_name(dp_part part);
+
+/* The most bytes of a part: LMDB's own limit, less the checksum. */
+#define DP_PART_LIMIT ((uint64_t)UINT32_MAX - 4096)
 
 #endif
