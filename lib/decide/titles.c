@@ -1,4 +1,4 @@
-/* titles.c - which titles are evidence: not the short ones, not those that say nothing about what stands below them,
+/* titles.c - which titles are evidence: not the short ones, not those that say nothing about the text below them,
  * not those that are too frequent.
  *
  * Titles are as normalising leaves them: lower case, one space between words, no punctuation. Those of fewer than LEAST

@@ -13,7 +13,7 @@ typedef struct decision {
     dp_original found;
     dp_trace gone[2]; /* that this one takes the place of */
     size_t gone_count;
-    uint64_t holder; /* has the id and the words, but comes from elsewhere; 0: nobody does */
+    uint64_t holder; /* the number that has the id and the words, but another origin; 0: none has */
     doppel_error *error;
 } decision;
 
@@ -21,9 +21,9 @@ static decision begin_decision(dp_worker *worker, const dp_query *query, doppel_
     return (decision){.engine = worker->engine, .worker = worker, .look = worker->look, .query = query, .error = error};
 }
 
-/* ---- what an engine remembered, put back as it was: nothing is decided anew ---- */
+/* ---- documents of an export, stored again as they were: nothing is decided ---- */
 
-/* In place of dp_find: what it was found to be. */
+/* In place of dp_find: what the export says it is a copy of. */
 static doppel_status restore_find(decision *d) {
     const doppel_stored *stored = d->query->restore;
     uint64_t number;
@@ -45,7 +45,7 @@ static doppel_status restore_find(decision *d) {
     return DOPPEL_OK;
 }
 
-/* Queues how often it was met again; `trace` is what it leaves now. */
+/* Queues its counts of duplicates; `trace` is its trace here. */
 static doppel_status restore_counts(decision *d, const dp_trace *trace) {
     const doppel_stored *stored = d->query->restore;
     for (int i = DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++) {
@@ -74,14 +74,15 @@ static bool same_words(const decision *d, const dp_trace *trace) {
            query->fingerprint[1] == trace->fingerprint[1];
 }
 
-/* Whether what comes from there is the query's document itself. What is put back is known by its id alone. */
+/* Whether what has this origin is the query's document itself. A document that is restored is known by its id alone. */
 static bool is_from(const dp_query *query, doppel_slice origin) {
     return query->origin.data && !query->restore && origin.data && origin.length == query->origin.length &&
            !memcmp(origin.data, query->origin.data, origin.length);
 }
 
-/* Whether the id is there: from the same place, or with the same words when no place is said, *again is its number;
- * with other words, or when it is a copy of what is gone, it goes. An id that was derived says only the first. */
+/* Looks for the id. If its holder has the same origin, or, where the query names none, the same words, *again is its
+ * number. If it has other words, or is a copy of a document that was removed, it is replaced. An id that was derived
+ * counts for the first only. */
 static doppel_status look_up_id(decision *d, uint64_t *again) {
     const dp_query *q = d->query;
     dp_trace *trace = &d->gone[d->gone_count];
@@ -111,7 +112,7 @@ static doppel_status look_up_id(decision *d, uint64_t *again) {
     return DOPPEL_OK;
 }
 
-/* Other text at a URL that is there: what was there goes, and the search begins anew. */
+/* Other text at a known URL: what was there is replaced, and the search begins again. */
 static doppel_status refresh(decision *d) {
     uint64_t number;
     bool found;
@@ -163,7 +164,7 @@ static doppel_status look_up(decision *d, uint64_t *again) {
         DP_TRY(look_up_rest(d, again));
     if (*again || !d->holder || d->found.reason != DOPPEL_REASON_NONE)
         return DOPPEL_OK;
-    /* Nothing but its id is like the holder of that: it takes the place. */
+    /* Nothing but the id is the same: it takes the place of its holder. */
     bool found;
     DP_TRY(dp_look_trace(d->look, d->holder, &d->gone[d->gone_count], &found, d->error));
     d->gone_count += found;
@@ -172,7 +173,7 @@ static doppel_status look_up(decision *d, uint64_t *again) {
 
 /* ---- what is stored ---- */
 
-/* Whether all of it is stored: of a copy that is put back, all that there is. */
+/* Whether all parts are stored: of a copy that is restored, all that it has. */
 static bool is_whole(const decision *d) {
     return d->found.reason == DOPPEL_REASON_NONE || d->query->restore ||
            d->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
@@ -272,7 +273,7 @@ static doppel_status queue_document(decision *d, dp_pending *p) {
     return d->look->kind->queue(d->look, p, d->error);
 }
 
-/* Of a copy that is not kept: its words, if nobody has them yet, so that they are known when they come again. */
+/* Of a copy that is not kept: its words, unless they are known, so that they are found when they come again. */
 static doppel_status add_text(decision *d, dp_pending *p) {
     uint64_t number;
     dp_buffer *bytes = &d->worker->bytes[DP_PART_TRACE];
@@ -310,7 +311,7 @@ doppel_status dp_queue_removal(dp_look *look, const dp_trace *trace, doppel_erro
     return status;
 }
 
-/* A title that many have says nothing in the end: what came with it is counted. */
+/* A title that is too frequent is no evidence: documents that came with it are counted. */
 static doppel_status count_title(decision *d) {
     dp_trace trace;
     bool found;
@@ -403,7 +404,7 @@ typedef struct attempt {
     doppel_error why;
 } attempt;
 
-/* Decides about those that are ready, in order; stops at the first that fails when adds->stop says so. */
+/* Decides about those that are ready, in order; with adds->stop, up to the first that fails. */
 static attempt decide_ready(dp_worker *worker, const dp_adds *adds, size_t ready) {
     attempt made = {.first = SIZE_MAX};
     while (made.count < ready && !(adds->stop && made.first != SIZE_MAX)) {
@@ -438,8 +439,8 @@ static void fail_from(dp_adds *adds, size_t from, size_t to, doppel_status statu
     }
 }
 
-/* Decides about those that are ready until it stands, and counts them. On an error nothing of it was done as far as is
- * known. */
+/* Decides about those that are ready until the commit stands, and counts them. On an error nothing of it was done, as
+ * far as is known. */
 static doppel_status add_ready(dp_worker *worker, dp_adds *adds, size_t ready, doppel_error *why) {
     doppel_engine *engine = worker->engine;
     doppel_status status;

@@ -223,7 +223,7 @@ doppel_status dp_engine_check_sketched(doppel_engine *engine, const dp_engine_do
 
 /* ---- remove ---- */
 
-/* Queues that the document of an id goes; false in *found: nobody has it. */
+/* Queues the removal of the document with an id; false in *found: there is none. */
 static doppel_status queue_removal(dp_worker *worker, doppel_slice id, bool *found, doppel_error *error) {
     uint64_t number = 0;
     dp_trace trace;

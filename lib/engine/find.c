@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* Numbers that came up but could not be read: removed meanwhile, or damaged. More than a few at once would be odd. */
+/* Candidates that could not be read: removed since, or damaged. More than a few in one search would be odd. */
 enum { LOST = 8 };
 
 typedef struct original_search {

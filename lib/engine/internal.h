@@ -91,7 +91,7 @@ typedef struct dp_add {
 
 /* Checks a query. */
 doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_verdict *verdict, doppel_error *error);
-/* The same for several, fetched together, where nothing is removed in a way that kind->again says: each has a status,
+/* The same for several, fetched together, of a kind whose looks need not be repeated (kind->again): each has a status,
  * and *error is of the first that failed, or of all. */
 doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
                                    doppel_error *error);

@@ -1,4 +1,4 @@
-/* log.c - lines for whoever runs the engine: "[DeduplicationService] CHECK_START id="a" ..." or, with log_json, an
+/* log.c - lines for the operator: "[DeduplicationService] CHECK_START id="a" ..." or, with log_json, an
  * object a line. Values are JSON strings and numbers in both, so that no document can forge a line. */
 #include "engine/internal.h"
 

@@ -1,7 +1,7 @@
 /* open.c - opening an engine over what is known at a path, and closing it: its settings, and the pool of workers.
  *
- * What an engine is told, what its preset says and what its folder keeps are one table of settings. A folder keeps a
- * text of lines "name=value", all settings of it. Those that shape what is stored are fixed: opening the folder with
+ * The options of the caller, those of a preset and those that a folder keeps are one table of settings. A folder keeps
+ * a text of lines "name=value", all settings of it. Those that shape what is stored are fixed: opening the folder with
  * others is refused, and a message names both. The others are what the folder was made with unless the caller says
  * otherwise. */
 #include "engine/internal.h"
@@ -53,7 +53,7 @@ static const setting settings[] = {
 
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
-/* Whether the caller says anything about it. */
+/* Whether the caller has set it. */
 static bool is_given(const setting *s, const doppel_engine_options *options) {
     const char *at = (const char *)options + s->offset;
     switch (s->kind) {
@@ -66,7 +66,7 @@ static bool is_given(const setting *s, const doppel_engine_options *options) {
     return false;
 }
 
-/* Real numbers from 0 to 1 with twelve digits, whatever the locale says of points. */
+/* Real numbers from 0 to 1 with twelve digits and a point, whatever the locale. */
 #define REAL_DIGITS 12
 #define REAL_UNIT 1000000000000ULL
 
@@ -139,7 +139,7 @@ typedef struct preset {
     const char *recipe, *classic; /* near by similarity, and by distance */
     doppel_switch titles, title_veto;
     uint64_t sample, ttl;
-} preset; /* titles apart, what is said of near by similarity */
+} preset; /* but for `classic` and `titles`, of near by similarity */
 
 /* 192 hashes of 2 bytes, so that a page takes less than 1 KB in all (docs/ENGINE.md). */
 enum { CRAWL_SAMPLE = 192, LEAST_SAMPLE = 16, MOST_SAMPLE = 4096 };
@@ -153,7 +153,7 @@ static const preset presets[] = {
     {"article", ARTICLE_RECIPE, "article", DOPPEL_SWITCH_ON, DOPPEL_SWITCH_OFF, DOPPEL_SAMPLE_ALL, DOPPEL_NEVER},
 };
 
-/* What a shared store keeps, it keeps for 30 days unless it is told otherwise. */
+/* The default of a shared store: 30 days. */
 enum { SHARED_TTL = 30 * 86400 };
 
 /* All presets are near by similarity, unless a distance is named. */
@@ -244,7 +244,7 @@ static doppel_status cut_fields(doppel_engine *engine, const char *fields, doppe
     return DOPPEL_OK;
 }
 
-/* What the stages below go by. */
+/* Fills in what the other files of the engine go by. */
 static doppel_status derive(doppel_engine *engine, doppel_error *error) {
     const doppel_engine_options *o = &engine->options;
     int bits = doppel_recipe_bits(o->recipe);
@@ -465,7 +465,7 @@ static void on_log(doppel_log_level level, const char *event, const char *line, 
     dp_log_line(user, level, event, "%s", line);
 }
 
-/* One that is there goes by its own settings. */
+/* An index that is there has settings of its own. */
 static doppel_status agree(const char *text, dp_rules *rules, void *user, doppel_error *error) {
     doppel_engine *engine = user;
     doppel_status status = agree_with(engine, engine->given, text, error);

@@ -79,7 +79,7 @@ static doppel_status check_names(const doppel_document *d, doppel_error *error) 
     return check_length(d, "a title", d->title.data ? d->title.length : 0, error);
 }
 
-/* Where it comes from: an empty one says nothing. */
+/* Where it comes from; an empty origin is none. */
 static doppel_status ask_origin(const doppel_item *item, dp_query *q, doppel_error *error) {
     if (!item->origin.data || !item->origin.length)
         return DOPPEL_OK;
@@ -120,7 +120,7 @@ static doppel_status ask_title(dp_query_maker *a, const doppel_document *d, cons
     return DOPPEL_OK;
 }
 
-/* Adds a field that the item has, behind those before it. */
+/* Adds a field of the item after those before it. */
 static bool add_field(dp_buffer *to, const char *name, doppel_slice value) {
     return dp_buffer_add(to, to->size ? "," : "{", 1) && dp_json_add(to, name, strlen(name)) &&
            dp_buffer_add(to, ":", 1) && dp_json_add(to, value.data, value.length);
@@ -145,7 +145,7 @@ static doppel_status ask_fields(dp_query_maker *a, const doppel_document *d, dp_
     return DOPPEL_OK;
 }
 
-/* Who it is: as it says, else its address, else its words. */
+/* Its id: the one given, else its canonical URL, else the beginning of its digest. */
 static void ask_id(dp_query_maker *a, const doppel_document *d, dp_query *q) {
     if (d->id.data && d->id.length) {
         q->id = d->id;
@@ -296,7 +296,7 @@ doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *given, dp_
 
 /* ---- copies ---- */
 
-/* Copies bytes to *at, which moves behind them; gives where they are. NULL stays NULL. */
+/* Copies bytes to *at, which moves past them; gives the copy. NULL stays NULL. */
 static const void *place(char **at, const void *bytes, size_t length) {
     char *to = *at;
     if (!bytes)
@@ -315,7 +315,7 @@ dp_query *dp_query_copy(const dp_query *query) {
     if (!copy)
         return NULL;
     *copy = *query;
-    /* The widest numbers come first, so that all stand where they must. */
+    /* The widest numbers come first, so that all are aligned. */
     char *at = (char *)(copy + 1);
     copy->set = place(&at, query->set, set_bytes);
     copy->keys = place(&at, query->keys, key_bytes);

@@ -1,18 +1,19 @@
-/* query.h - from an item to a query (dp_query of known.h): who it says it is, and its sketches.
+/* query.h - from an item to a query (dp_query of known.h): its names and its sketches.
  *
- * A worker is what one thread needs for that, and for looking the answer up; the engine keeps a pool of them. */
+ * A maker is what one thread needs for that: dp_query_maker_create, dp_query_make for each item, dp_query_maker_free.
+ */
 #ifndef DP_QUERY_H
 #define DP_QUERY_H
 
 #include "known/known.h"
 #include "sketch/sketch.h"
 
-/* What sketching goes by. */
+/* What queries are made by. */
 typedef struct dp_query_settings {
     const doppel_recipe *recipe;
     bool by_similarity;
     int bands, rows; /* by similarity */
-    size_t sample;   /* of the set, so many hashes are kept; 0: all */
+    size_t sample;   /* hashes of the set that are kept; 0: all */
     uint64_t min_words;
     bool titles, keep_text;
     doppel_content content;

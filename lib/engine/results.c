@@ -16,7 +16,7 @@ static result_place place_of(size_t number) {
     return p;
 }
 
-/* An id of the engine back to the place it stands for. */
+/* The place that an id of the engine stands for. */
 static size_t number_of(doppel_slice id) {
     size_t number = 0;
     for (size_t i = 0; i < id.length; i++)

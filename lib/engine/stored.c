@@ -10,7 +10,7 @@
 
 /* ---- lists: memory that belongs to them ---- */
 
-/* Blocks of so many bytes, or of what is needed at once. */
+/* Bytes of a block, unless more are needed at once. */
 enum { BLOCK = 16384 };
 
 typedef struct list_block {

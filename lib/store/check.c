@@ -6,8 +6,8 @@
  *   2. each database can be walked, its numbers ascend, and it has as many entries as it says;
  *   3. each value has its checksum, traces and records can be decoded, sets ascend and are as long as their record
  *      says, and so are texts once they are unpacked;
- *   4. every document and copy has its record, and the set and text this speaks of; no part is without a trace;
- *   5. links lead from an original to its copies, counts stand at what is there, and no number is above the last;
+ *   4. every document and copy has its record, and the set and text that the record mentions; no part lacks a trace;
+ *   5. links lead from an original to its copies, counts belong to numbers that exist, no number is above the last;
  *   6. no page is used twice, or used and free. */
 #include "store/lmdb.h"
 #include "verify/verify.h"
@@ -26,14 +26,14 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* Memory of both: what the child has found so far, and where it is. */
+/* Shared memory of parent and child: what the child has found so far, and where it is. */
 typedef struct check_progress {
     doppel_verified found;
     int db;          /* a database; -1: before all of them */
     uint64_t number; /* in it; 0: its beginning */
 } check_progress;
 
-/* Of each database so many findings are told, of the rest how many they are. */
+/* Findings that are reported of each database; of the rest only their number is. */
 enum { MOST_FINDINGS = 100 };
 
 typedef struct folder_check {
@@ -44,9 +44,8 @@ typedef struct folder_check {
     dp_snapshot now;
     uint64_t *used; /* a bit for each page that something leads to */
     dp_store_state state;
-    uint64_t told; /* findings in this database */
-    uint64_t *bad; /* numbers that are lost or not whole */
-    size_t bad_count, bad_room;
+    uint64_t told;  /* findings in this database */
+    dp_hashmap bad; /* numbers that are lost or not whole */
 } folder_check;
 
 /* "records", ... */
@@ -84,11 +83,10 @@ static void end_findings(folder_check *w, int db) {
 
 /* A number that is lost or not whole. */
 static void mark_bad(folder_check *w, uint64_t number) {
-    if (w->bad_count && w->bad[w->bad_count - 1] == number)
-        return;
-    if (!dp_reserve(&w->bad, &w->bad_room, w->bad_count + 1, sizeof *w->bad))
+    uint64_t *value = dp_hashmap_add(&w->bad, number);
+    if (!value)
         _exit(1);
-    w->bad[w->bad_count++] = number;
+    *value = 1;
 }
 
 /* A finding on a number, which is marked. */
@@ -99,7 +97,7 @@ static void mark_bad(folder_check *w, uint64_t number) {
         report_number(w, number, what_);            \
     } while (0)
 
-/* So much of an id is told. */
+/* Bytes of an id that are reported. */
 #define MOST_ID ((size_t)200)
 
 /* ---- looking up ---- */
@@ -283,22 +281,25 @@ static void walk_database(folder_check *w, int db) {
 
 /* ---- LMDB's own ---- */
 
-/* The databases, `meta`, the free pages: none of them is used twice. */
-static void check_pages(folder_check *w) {
+/* Whether all pages of a small database can be read, and none of them is used twice. */
+static bool is_readable(const folder_check *w, const dp_btree *tree) {
     dp_cursor cursor = {.used = w->used};
     dp_page_value found;
-    uint64_t number, checksum, free_pages;
+    uint64_t number;
     int reason;
+    dp_cursor_seek(&cursor, &w->now.pages, tree, 0);
+    while (!(reason = dp_cursor_next(&cursor, &number, &found)))
+        ;
+    return reason == MDB_NOTFOUND;
+}
+
+/* The databases, `meta`, the free pages. */
+static void check_pages(folder_check *w) {
+    uint64_t checksum, free_pages;
     w->place->db = DP_DB_META;
-    dp_cursor_seek(&cursor, &w->now.pages, &w->now.db[DP_DB_META], 0);
-    while (!(reason = dp_cursor_next(&cursor, &number, &found)))
-        ;
-    if (reason != MDB_NOTFOUND)
+    if (!is_readable(w, &w->now.db[DP_DB_META]))
         report(w, "a page of the settings cannot be read");
-    dp_cursor_seek(&cursor, &w->now.pages, &w->now.pages.meta.main, 0);
-    while (!(reason = dp_cursor_next(&cursor, &number, &found)))
-        ;
-    if (reason != MDB_NOTFOUND)
+    if (!is_readable(w, &w->now.pages.meta.main))
         report(w, "the list of databases cannot be read");
     if (dp_free_check(&w->now.pages, &checksum, &free_pages, w->used))
         report(w, "the list of free pages is damaged, or has pages that are in use: nothing may be written");
@@ -312,28 +313,17 @@ static void check_pages(folder_check *w) {
 
 /* ---- all of it ---- */
 
-static int compare_numbers(const void *a, const void *b) {
-    uint64_t x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
 /* What is right: every trace whose number is in order. */
 static void count_right(folder_check *w) {
     dp_cursor cursor = {0};
     dp_page_value value;
     doppel_verified *found = &w->place->found;
     uint64_t number;
-    if (w->bad_count)
-        qsort(w->bad, w->bad_count, sizeof *w->bad, compare_numbers);
-    w->bad_count = w->bad_count ? dp_unique64(w->bad, w->bad_count) : 0;
-    found->damaged += w->bad_count;
+    found->damaged += w->bad.count;
     dp_cursor_seek(&cursor, &w->now.pages, &w->now.db[DP_PART_TRACE], 0);
     for (int reason; (reason = dp_cursor_next(&cursor, &number, &value)) != MDB_NOTFOUND;) {
         dp_trace trace;
-        if (reason || (w->bad_count && bsearch(&number, w->bad, w->bad_count, sizeof number, compare_numbers)) ||
-            !get_trace(w, number, &trace))
+        if (reason || dp_hashmap_find(&w->bad, number) || !get_trace(w, number, &trace))
             continue;
         found->documents += trace.kind == DP_TRACE_DOCUMENT;
         found->copies += trace.kind == DP_TRACE_COPY;
@@ -367,7 +357,7 @@ static doppel_status open_generation(folder_check *w, const char *folder, uint64
     return status;
 }
 
-/* Should it be compacted meanwhile, doppel.index names another file. */
+/* If the folder is compacted at the same time, doppel.index names another file. */
 static bool open_file(folder_check *w, const char *folder) {
     doppel_error error = {.code = DOPPEL_OK};
     dp_folder_index index;
@@ -407,7 +397,7 @@ static void walk_folder(const char *folder, int pipe, check_progress *place) {
     count_right(&w);
     mdb_txn_abort(w.txn);
     dp_env_close(&w.env);
-    free(w.bad);
+    dp_hashmap_free(&w.bad);
     free(w.used);
 }
 
@@ -430,7 +420,7 @@ static void tell(check_run *v, const char *what) {
 
 static void run_child(const char *path, int pipe, check_progress *place) {
     const struct rlimit none = {0, 0};
-    /* Handlers of the program would not know what it means here. */
+    /* The handlers of the program are not meant for this process. */
     const int deadly[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPIPE};
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
         signal(deadly[i], SIG_DFL);

@@ -3,14 +3,14 @@
  *
  * The next generation is written and synced beside the old one, then doppel.index names it, then the old one says that
  * it has a successor, for processes that read it, and is removed. Whatever happens on the way, doppel.index names a
- * whole file; the other is cleared by the next who writes. A backup is the same file in another folder, with all there
- * is.
+ * whole file; the other one is removed by the next writer. A backup is the same file in another folder, with
+ * everything.
  *
  * Nothing is copied that is not whole: every checksum is compared, every document needs its record and what that speaks
  * of, and of each database there must be as many entries as it says. At the first that is wrong there is no copy.
  *
  * A folder of format 1 becomes one of format 2 when it is compacted: the next generation has a secret, and the hashes
- * of names in its traces are made anew from the records. A backup of it stays as it is. */
+ * of names in its traces are computed again from the records. A backup of it stays as it is. */
 #include "store/lmdb.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ typedef struct store_copy {
     size_t pending;        /* bytes since the last commit */
     dp_trace_filter *keep; /* NULL: everything */
     void *user;
-    dp_buffer bytes; /* of a trace that is made anew */
+    dp_buffer bytes; /* of a trace that is converted */
     char wrong[200]; /* what is damaged, where it can be said */
 } store_copy;
 
@@ -75,7 +75,7 @@ static int copy_part(store_copy *c, dp_part part, uint64_t number, doppel_slice 
     return copy_value(c, (int)part, number, found.value);
 }
 
-/* A document or a copy: its record, and what that speaks of. */
+/* A document or a copy: its record, and the set and text that the record mentions. */
 static int copy_parts(store_copy *c, uint64_t number) {
     doppel_slice bytes;
     dp_record record;
@@ -95,7 +95,7 @@ static uint64_t hash_again(const store_copy *c, uint64_t hash, doppel_slice name
     return hash ? dp_name_hash(&c->to.names, name) : 0;
 }
 
-/* The trace of a file without a secret, made anew by the record that goes with it. */
+/* The trace of a file without a secret, with the hashes of the names in its record. */
 static int convert_trace(store_copy *c, dp_trace *trace) {
     dp_page_value found;
     doppel_slice bytes;
@@ -243,7 +243,7 @@ static int copy_all(store_copy *c) {
     return reason;
 }
 
-/* Writes all that is kept to a new file, which is open then; with an environment behind the gate. */
+/* Writes all that is kept to a new file, which is then open. The caller holds the gate and has an environment. */
 static doppel_status write_copy(dp_lmdb *store, store_copy *c, const char *path, doppel_error *error) {
     MDB_envinfo info;
     c->from = &store->env;

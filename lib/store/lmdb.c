@@ -36,7 +36,7 @@ void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation) {
     store->generation = generation;
 }
 
-/* Closes and opens again. When that fails there is none, and whoever comes next tries again. */
+/* Closes and opens again. When that fails there is no environment, and the next call tries again. */
 static doppel_status reopen(dp_lmdb *store, doppel_error *error) {
     dp_env env = {0};
     dp_lmdb_swap(store, &env, store->generation);
@@ -55,7 +55,7 @@ static doppel_status set_map(dp_lmdb *store, uint64_t map, doppel_error *error) 
     int reason = set_size(store->env.env, map);
     if (!reason)
         return DOPPEL_OK;
-    /* LMDB has let go of the map it had. */
+    /* LMDB has unmapped the file. */
     DP_TRY(reopen(store, error));
     return dp_fail_at(error, DOPPEL_ERROR_IO, store->folder, 0,
                       "there is no address space for a map of %zu MiB: raise the limit (ulimit -v)", (size_t)map >> 20);
@@ -133,7 +133,7 @@ doppel_status dp_lmdb_enter(dp_lmdb *store, doppel_error *error) {
 
 /* ---- writing ---- */
 
-/* Dead readers hold on to pages: they are looked for once in so many writes. */
+/* Dead readers keep pages from being used again: they are looked for once in this many writes. */
 enum { READER_CHECK = 64 };
 
 typedef struct transaction {
@@ -154,12 +154,21 @@ static int check(const transaction *w, int db, uint64_t number, uint64_t dup) {
 
 /* ---- what a change is made of ---- */
 
+/* The value of a key, or MDB_NOTFOUND. */
+static int read_key(const transaction *w, int db, uint64_t number, MDB_val *value) {
+    MDB_val key = dp_number_key(&number);
+    DP_TRY_REASON(check(w, db, number, 0));
+    return mdb_get(w->txn, db_of(w, db), &key, value);
+}
+
+static int unless_missing(int reason) {
+    return reason == MDB_NOTFOUND ? 0 : reason;
+}
+
 static int delete_key(const transaction *w, int db, uint64_t number) {
     MDB_val key = dp_number_key(&number);
-    int reason = check(w, db, number, 0);
-    if (!reason)
-        reason = mdb_del(w->txn, db_of(w, db), &key, NULL);
-    return reason == MDB_NOTFOUND ? 0 : reason;
+    DP_TRY_REASON(check(w, db, number, 0));
+    return unless_missing(mdb_del(w->txn, db_of(w, db), &key, NULL));
 }
 
 /* Of a copy: its entry under its original. */
@@ -167,70 +176,54 @@ static int delete_link(const transaction *w, uint64_t number) {
     MDB_val key = dp_number_key(&number), value;
     doppel_slice bytes;
     dp_trace trace;
-    int reason = check(w, DP_PART_TRACE, number, 0);
-    if (!reason)
-        reason = mdb_get(w->txn, db_of(w, DP_PART_TRACE), &key, &value);
-    if (reason)
-        return reason == MDB_NOTFOUND ? 0 : reason;
-    if (!dp_value_open(&value, number, DP_PART_TRACE, &bytes) || !dp_trace_decode(bytes, &trace) ||
+    int reason = read_key(w, DP_PART_TRACE, number, &value);
+    if (reason || !dp_value_open(&value, number, DP_PART_TRACE, &bytes) || !dp_trace_decode(bytes, &trace) ||
         trace.kind != DP_TRACE_COPY)
-        return 0;
+        return unless_missing(reason);
     MDB_val original = dp_number_key(&trace.of);
-    reason = check(w, DP_DB_LINKS, trace.of, number);
-    if (!reason)
-        reason = mdb_del(w->txn, db_of(w, DP_DB_LINKS), &original, &key);
-    return reason == MDB_NOTFOUND ? 0 : reason;
+    DP_TRY_REASON(check(w, DP_DB_LINKS, trace.of, number));
+    return unless_missing(mdb_del(w->txn, db_of(w, DP_DB_LINKS), &original, &key));
 }
 
 static int remove_number(const transaction *w, uint64_t number) {
-    int reason = delete_link(w, number);
-    for (int db = 0; db <= DP_DB_COUNTS && !reason; db++)
-        reason = delete_key(w, db, number);
-    return reason;
+    DP_TRY_REASON(delete_link(w, number));
+    for (int db = 0; db <= DP_DB_COUNTS; db++)
+        DP_TRY_REASON(delete_key(w, db, number));
+    return 0;
 }
 
 static int add_parts(const transaction *w, const dp_change *change) {
-    int reason = 0;
-    for (int part = 0; part < DP_PARTS && !reason; part++) {
+    for (int part = 0; part < DP_PARTS; part++) {
         if (!change->part[part].data)
             continue;
-        reason = check(w, part, UINT64_MAX, 0);
-        if (!reason)
-            reason = dp_value_put(w->txn, db_of(w, part), change->number, part, change->part[part], MDB_APPEND);
+        DP_TRY_REASON(check(w, part, UINT64_MAX, 0));
+        DP_TRY_REASON(dp_value_put(w->txn, db_of(w, part), change->number, part, change->part[part], MDB_APPEND));
     }
-    return reason;
+    return 0;
 }
 
-/* Whether a number is there to be linked to or counted at. */
-static int look_up(const transaction *w, uint64_t number) {
-    MDB_val key = dp_number_key(&number), value;
-    DP_TRY_REASON(check(w, DP_PART_TRACE, number, 0));
-    return mdb_get(w->txn, db_of(w, DP_PART_TRACE), &key, &value);
-}
-
+/* Where the original is there. */
 static int add_link(const transaction *w, const dp_change *change) {
-    int reason = look_up(w, change->link);
+    MDB_val key = dp_number_key(&change->link), value = dp_number_key(&change->number), trace;
+    int reason = read_key(w, DP_PART_TRACE, change->link, &trace);
     if (reason)
-        return reason == MDB_NOTFOUND ? 0 : reason;
-    MDB_val key = dp_number_key(&change->link), value = dp_number_key(&change->number);
-    reason = check(w, DP_DB_LINKS, change->link, change->number);
-    return reason ? reason : mdb_put(w->txn, db_of(w, DP_DB_LINKS), &key, &value, 0);
+        return unless_missing(reason);
+    DP_TRY_REASON(check(w, DP_DB_LINKS, change->link, change->number));
+    return mdb_put(w->txn, db_of(w, DP_DB_LINKS), &key, &value, 0);
 }
 
+/* In all, and at the number if that is there. */
 static int add_count(transaction *w, const dp_change *change) {
     dp_counts counts = {0};
+    MDB_val value;
     doppel_slice bytes;
     char encoded[DP_COUNTS_SIZE];
     dp_counts_add(&w->state.total, change);
-    int reason = look_up(w, change->count);
+    int reason = read_key(w, DP_PART_TRACE, change->count, &value);
     if (reason)
-        return reason == MDB_NOTFOUND ? 0 : reason;
-    MDB_val key = dp_number_key(&change->count), value;
-    if ((reason = check(w, DP_DB_COUNTS, change->count, 0)))
-        return reason;
-    reason = mdb_get(w->txn, db_of(w, DP_DB_COUNTS), &key, &value);
-    if (reason && reason != MDB_NOTFOUND)
-        return reason;
+        return unless_missing(reason);
+    reason = read_key(w, DP_DB_COUNTS, change->count, &value);
+    DP_TRY_REASON(unless_missing(reason));
     if (!reason && (!dp_value_open(&value, change->count, DP_SEED_COUNTS, &bytes) || !dp_counts_decode(bytes, &counts)))
         return MDB_CORRUPTED;
     dp_counts_add(&counts, change);
@@ -240,14 +233,13 @@ static int add_count(transaction *w, const dp_change *change) {
 }
 
 static int make_change(transaction *w, const dp_change *change) {
-    int reason = change->remove ? remove_number(w, change->remove) : 0;
-    if (!reason && change->number)
-        reason = add_parts(w, change);
-    if (!reason && change->number && change->link)
-        reason = add_link(w, change);
-    if (!reason && change->count)
-        reason = add_count(w, change);
-    return reason;
+    if (change->remove)
+        DP_TRY_REASON(remove_number(w, change->remove));
+    if (change->number)
+        DP_TRY_REASON(add_parts(w, change));
+    if (change->number && change->link)
+        DP_TRY_REASON(add_link(w, change));
+    return change->count ? add_count(w, change) : 0;
 }
 
 /* ---- the transaction ---- */
@@ -272,7 +264,7 @@ static int fill_transaction(transaction *w, request *r) {
     return reason || r->status ? reason : dp_state_put(w->txn, &w->store->env, &w->state);
 }
 
-/* All of a transaction. Should LMDB stop in the middle of it, it can neither go on nor give up its lock before the
+/* All of a transaction. If LMDB stops in the middle of it, it can neither continue nor release its lock before the
  * process ends. */
 static int run_transaction(dp_lmdb *store, request *r) {
     transaction w = {.store = store};
@@ -322,7 +314,7 @@ static doppel_status write_changes(dp_store *given, const dp_change *changes, si
     } while (!status);
     if (status || r.status || !reason)
         return status ? status : r.status;
-    /* What comes next must find it in order; should that fail, it tries again. */
+    /* The next call must find it in order; if this fails, that call tries again. */
     if (!store->broken)
         recover(store, NULL);
     return dp_env_fail(store->folder, reason, error);
@@ -376,7 +368,7 @@ static void view_free(dp_view *view) {
 
 /* ---- begin and end ---- */
 
-/* A view that has to move on: not one of LMDB's own reasons. */
+/* The view has to move on to the next generation: not one of LMDB's own reasons. */
 enum { MOVED = -1 };
 
 static uint64_t seconds(void) {
@@ -395,7 +387,7 @@ static bool index_moved(dp_lmdb_view *v, bool at_once) {
            generation != store_of(v)->generation;
 }
 
-/* Reads the state anew if anything was written since. */
+/* Reads the state again if anything was written since. */
 static int read_state(dp_lmdb_view *v) {
     const dp_lmdb *store = store_of(v);
     doppel_slice successor;
@@ -423,7 +415,7 @@ static int begin(dp_lmdb_view *v) {
     return reason;
 }
 
-/* Whatever keeps a view from beginning is set right, if it can be. */
+/* Mends what keeps a view from beginning, if it can be mended. */
 static doppel_status set_right(dp_lmdb_view *v, int reason, doppel_error *error) {
     dp_lmdb *store = store_of(v);
     if (reason == MDB_MAP_RESIZED)
@@ -577,7 +569,7 @@ static int step(dp_cursor *cursor, int seed, uint64_t *number, doppel_slice *byt
     return reason;
 }
 
-/* A page that cannot be read is passed over, if whoever asks takes note of that. */
+/* A page that cannot be read is passed over, if the caller takes note of it (each->damaged). */
 static doppel_status each_value(const dp_lmdb_view *v, dp_cursor *cursor, const dp_each *each, doppel_error *error) {
     doppel_slice bytes;
     bool whole;

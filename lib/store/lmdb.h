@@ -1,7 +1,7 @@
 /* lmdb.h - stores in a folder, and what their files share.
  *
  * lmdb_file.c: one file of LMDB's. lmdb_folder.c: the folder it is in, and opening that. lmdb.c: the store, its changes
- * and its views. compact.c: the whole of it anew, and copies. pages.c: how its pages are read, without trust; LMDB
+ * and its views. compact.c: the next generation, and copies. pages.c: how its pages are read, without trust; LMDB
  * itself only writes, and keeps the pages that are being read from being used again. */
 #ifndef DP_LMDB_H
 #define DP_LMDB_H
@@ -44,15 +44,15 @@ typedef struct dp_note {
 /* A file that is open. Zero is none. */
 typedef struct dp_env {
     MDB_env *env;
-    MDB_dbi db[DP_DBS]; /* of who writes */
+    MDB_dbi db[DP_DBS]; /* of a writer */
     char *path, *lock_path;
     dp_env_mode mode;
     pid_t process;  /* that writes; 0: none does */
-    int held;       /* unlocked reading: the data file, locked against writers; the descriptor + 1 */
+    int held;       /* reading without LMDB's lock: the descriptor, + 1, of the data file, locked against writers */
     dp_names names; /* as the file has them; a new file: not yet */
     dp_map *map;
     uint32_t page_size;
-    dp_note note; /* of who writes */
+    dp_note note; /* of a writer: the last commit's; zero: not known */
     bool stuck;   /* LMDB was left in the middle of a write: it holds its lock, and is never closed */
 } dp_env;
 
@@ -88,7 +88,7 @@ doppel_status dp_file_check(const char *path, doppel_error *error);
 bool dp_note_read(const char *path, dp_note *note);
 void dp_note_remove(const char *path);
 
-/* Turns what LMDB or the system says into an error that tells what to do. */
+/* Turns what LMDB or the system says into an error whose message says what to do. */
 doppel_status dp_env_fail(const char *path, int reason, doppel_error *error);
 
 /* ---- values: an XXH3 checksum, seeded by the number and what it is, then the bytes ---- */
@@ -154,12 +154,12 @@ doppel_status dp_folder_look(const char *folder, dp_folder_content *content, dop
 /* Removes all files of ours but doppel.index, writer.lock and what belongs to `generation`. */
 void dp_folder_clear(const char *folder, uint64_t generation);
 
-/* ---- who may use its files ---- */
+/* ---- access to its files ---- */
 
 /* A file that takes another's place gets its owner, group and mode, as far as this process may give them. */
 void dp_access_like(const char *before, const char *path);
-/* The same for a lock that is new, by the data file; in a folder with the setgid bit, who may read that may write to
- * the lock. */
+/* The same for a new lock, by the data file; in a folder with the setgid bit, a group that may read the data file may
+ * write to the lock. */
 void dp_access_of_lock(const char *data, const char *lock);
 
 /* Makes the folder, if it is not there; the error names what is missing above it. */
@@ -187,8 +187,7 @@ typedef struct dp_lmdb {
     dp_claim claim;
     int lock;     /* writer.lock; -1: not held */
     uint64_t map; /* bytes of address space */
-    /* Whoever uses the environment holds the gate to read; whoever puts another in its place, or changes its map, holds
-     * it to write. */
+    /* Held to read by threads that use the environment, to write by one that replaces it or changes its map. */
     pthread_rwlock_t gate;
     dp_env env;
     uint64_t generation;
@@ -227,7 +226,7 @@ doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generati
 
 /* `env` takes the place of the store's environment, which is closed; with the gate held to write. */
 void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation);
-/* Takes the gate to read, with an environment behind it; this thread may not hold it. */
+/* Takes the gate to read, with an environment that is open. This thread may not hold the gate. */
 doppel_status dp_lmdb_enter(dp_lmdb *store, doppel_error *error);
 
 /* ---- compact.c ---- */

@@ -225,12 +225,12 @@ bool dp_note_read(const char *path, dp_note *note) {
     return length == NOTE_BYTES && checksum_of(0, DP_SEED_NOTE, bytes, 24) == dp_load64(bytes + 24);
 }
 
-/* A note that cannot be written is no failure: the one before does no harm. */
+/* A note that cannot be written is no failure: an older one does no harm. */
 static void write_note(const char *path, const dp_note *note) {
     char bytes[NOTE_BYTES];
     char *name = dp_format("%s-commit", path);
     int number = name ? open(name, O_WRONLY | O_CLOEXEC) : -1;
-    /* Who may read the file may read what is noted of it. */
+    /* Users who may read the file may read its note. */
     if (name && number < 0 && (number = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) >= 0)
         dp_access_like(path, name);
     free(name);
@@ -264,7 +264,7 @@ typedef struct file_check {
     uint64_t size, page_size, last, free_root;
     uint64_t absent; /* the first page that is not there */
     uint64_t found;  /* pages from there on that are free */
-    uint64_t left;   /* bytes that the walk may read: pages of a damaged tree may lead to each other for ever */
+    uint64_t left;   /* bytes that the walk may still read: pages of a damaged tree may form a circle */
     const char *path;
     doppel_error *error;
 } file_check;
@@ -392,7 +392,7 @@ static doppel_status read_pair(file_check *f, dp_meta meta[2]) {
     return status || are_pair(meta) ? status : not_ours(f);
 }
 
-/* A writer that commits meanwhile may be met at any moment; it is done in less than that. */
+/* Another process may be in the middle of a commit, which writes meta pages in less time than this. */
 enum { TRIES = 200, PAUSE = 500 /* microseconds */ };
 
 static doppel_status read_metas(file_check *f, dp_meta *meta) {
@@ -411,7 +411,7 @@ static doppel_status read_metas(file_check *f, dp_meta *meta) {
     *meta = pair[pair[1].transaction > pair[0].transaction];
     if (!meta->sound)
         return not_ours(f);
-    /* The length is asked for after the meta pages: meanwhile a file only grows. */
+    /* The length is read after the meta pages: a file only grows. */
     if (fstat(f->number, &known))
         return dp_env_fail(f->path, errno, f->error);
     f->size = (uint64_t)known.st_size;
@@ -438,7 +438,7 @@ static doppel_status check_pages(file_check *f) {
     return status || f->found >= f->last - f->absent + 1 ? status : cut_short(f);
 }
 
-/* While another process writes, pages may change under the walk: it counts only if nothing was written meanwhile. */
+/* While another process writes, pages may change during the walk: a finding counts only if nothing was committed. */
 static doppel_status check_file(file_check *f) {
     dp_meta meta;
     uint64_t before;
@@ -529,7 +529,7 @@ static int begin_or_renew(const dp_env *env, MDB_txn **txn) {
 }
 
 /* Whether a transaction shows one moment. LMDB takes the number N of the last that was committed, then copies its meta
- * page, the one of two that N + 2 is written to. That was not begun if, behind the copy, N is still the last: either in
+ * page, the one of two that N + 2 is written to. That was not begun if, after the copy, N is still the last: either in
  * the meta pages, or, while N + 1 waits for the disk, by what another that begins now is given. */
 static int is_one_moment(const dp_env *env, MDB_txn *txn, MDB_txn **probe, bool *is) {
     MDB_envinfo info;
@@ -644,7 +644,7 @@ int dp_env_commit(dp_env *env, MDB_txn *txn) {
     dp_snapshot snapshot = {0};
     uint64_t transaction = mdb_txn_id(txn);
     DP_TRY_REASON(mdb_txn_commit(txn));
-    /* What is wrong now is found by whoever writes next. */
+    /* What is wrong now is found by the next write. */
     env->note = (dp_note){0};
     if (read_meta(env, transaction, &meta) && !take_snapshot(env, &meta, &snapshot) &&
         !make_note(&snapshot, &env->note))
@@ -661,7 +661,8 @@ enum { READERS = 2048 }; /* two for a view */
 
 /* LMDB writes to its lock through a map: where that has no room on the disk the process would end. So it gets all of it
  * here, or an error. A file system that cannot promise room is left alone. Nothing else in this process has the file
- * open, for closing it gives up all locks on it. A lock that is made here is for whoever the data file is for. */
+ * open, for closing it gives up all locks on it. A lock that is made here gets the access
+ * rights of the data file. */
 static int reserve_lock(const dp_env *env) {
     int reason = 0, number = open(env->lock_path, O_RDWR | O_CLOEXEC);
     bool make = number < 0 && errno == ENOENT;
@@ -756,7 +757,7 @@ static int open_databases(dp_env *env) {
     MDB_txn *txn;
     dp_snapshot snapshot = {0};
     unsigned make = env->mode == DP_ENV_NEW ? MDB_CREATE : 0;
-    /* Who writes begins to: if the writer before was killed, LMDB finds out by that, and which commit was the last. */
+    /* A writer begins a transaction: by that LMDB finds out if the writer before was killed, and the last commit. */
     int reason = make ? mdb_txn_begin(env->env, NULL, 0, &txn) : dp_env_write(env, &txn, &snapshot);
     if (reason)
         return reason;
@@ -785,7 +786,7 @@ static int look_at_databases(dp_env *env) {
     return reason;
 }
 
-/* A reader who may not write to the lock: what there is to do, in the words of the shell. */
+/* A reader who may not write to the lock: what to do about it, as commands of the shell. */
 static doppel_status refuse_reader(const dp_env *env, int reason, doppel_error *error) {
     const char *slash = strrchr(env->lock_path, '/');
     int length = slash ? (int)(slash - env->lock_path) : 0;
@@ -849,7 +850,7 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
 
 void dp_env_close(dp_env *env) {
     int number;
-    /* A child that was forked meanwhile has the file open, too, and with it its lock. */
+    /* A child that was forked since has the file open, too, and with it its lock. */
     if (env->env && env->process == getpid() && !mdb_env_get_fd(env->env, &number))
         flock(number, LOCK_UN);
     if (!env->stuck) {

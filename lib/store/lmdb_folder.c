@@ -1,4 +1,4 @@
-/* lmdb_folder.c - an index folder: its files, who may use them, and opening one as it is, making one, or finishing one
+/* lmdb_folder.c - an index folder: its files and the access to them; opening one as it is, making one, or finishing one
  * that was half made (dp_lmdb_open).
  *   doppel.index            a few lines: what this is, the version of the format, and the generation in use
  *   documents-N.mdb         generation N, and beside it LMDB's own lock, documents-N.mdb-lock, and a note of the last
@@ -224,7 +224,7 @@ doppel_status dp_folder_make(const char *folder, doppel_error *error) {
     return dp_env_fail(folder, reason, error);
 }
 
-/* ---- who may use its files ---- */
+/* ---- access to its files ---- */
 
 /* Links are not followed: the folder may be another user's. */
 static void give_access(const struct stat *like, mode_t mode, const char *path) {
@@ -300,7 +300,7 @@ static doppel_status share_folder(const char *folder, uint64_t generation, doppe
     return status;
 }
 
-/* ---- who writes ---- */
+/* ---- one writer ---- */
 
 static doppel_status name_writer(const char *folder, int lock, doppel_error *error) {
     char text[32] = "", command[64] = "", path[64];
@@ -325,7 +325,7 @@ static doppel_status name_writer(const char *folder, int lock, doppel_error *err
                       process, *command ? " (" : "", command, *command ? ")" : "");
 }
 
-/* Who writes holds a lock; the error names him. close() it. */
+/* The lock of the writer: an error names the process that holds it. close() it. */
 static doppel_status lock_folder(const char *folder, int *lock, doppel_error *error) {
     char *path = dp_format("%s/" LOCK, folder), text[32];
     *lock = -1;
@@ -350,7 +350,7 @@ static doppel_status lock_folder(const char *folder, int *lock, doppel_error *er
     return DOPPEL_OK;
 }
 
-/* ---- once in a process ---- */
+/* ---- one opening in a process ---- */
 
 static pthread_mutex_t claims_mutex = PTHREAD_MUTEX_INITIALIZER;
 static dp_claim *claims;
@@ -481,7 +481,7 @@ doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generati
 /* ---- folders without doppel.index ---- */
 
 /* Making a folder was interrupted, or doppel.index was lost. A file that may hold a document is never deleted: it is
- * used as it is when it can be read, renamed aside when it can be no more than a creation that was cut off, and left
+ * used as it is when it can be read, renamed when it can be no more than a creation that was interrupted, and left
  * alone, with an error, in all other cases. */
 
 /* LMDB's pages have at least 4096 bytes, and the first two are its meta pages: a file of this size has no other. */
@@ -493,7 +493,7 @@ static doppel_status no_index(const dp_lmdb *store, const char *why, doppel_erro
     return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0, "is not an index folder: %s", why);
 }
 
-/* Whether a file that was opened holds nothing: no number was given, and no page lies behind those that its meta page
+/* Whether a file that was opened holds nothing: no number was given, and no page follows those that its meta page
  * knows of, as they would after a commit that a damaged meta page hides. */
 static int look_inside(const dp_env *env, uint64_t *last, bool *empty) {
     MDB_txn *txn;
@@ -512,7 +512,7 @@ static int look_inside(const dp_env *env, uint64_t *last, bool *empty) {
     return reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason;
 }
 
-/* Whether a failure to open or read says that the file's bytes are wrong, not that something was in the way. */
+/* Whether a failure to open or read means that the file's bytes are wrong, not that something else prevented it. */
 static bool is_damage(doppel_status status, int reason) {
     return status == DOPPEL_ERROR_STORE && reason != MDB_VERSION_MISMATCH && reason != MDB_READERS_FULL;
 }
@@ -639,7 +639,7 @@ static doppel_status open_folder(dp_lmdb *store, const dp_store_options *options
 void dp_lmdb_close(dp_store *store) {
     dp_lmdb *s = dp_lmdb_of(store);
     dp_env_close(&s->env);
-    /* A child that was forked meanwhile has the lock, too, until it is given up. */
+    /* A child that was forked since has the lock, too, until it is released. */
     if (s->lock >= 0 && s->claim.process == getpid())
         flock(s->lock, LOCK_UN);
     if (s->lock >= 0)
@@ -657,7 +657,7 @@ void dp_lmdb_close(dp_store *store) {
 #define DEFAULT_MAP ((uint64_t)64 << 30)
 #define SMALLEST_MAP ((uint64_t)1 << 20) /* a new file has to fit */
 
-/* Whoever wants the gate to write gets it before those who come after him. */
+/* A thread that waits for the gate to write gets it before those that come after it. */
 static void make_gate(pthread_rwlock_t *gate) {
     pthread_rwlockattr_t attributes;
     pthread_rwlockattr_init(&attributes);

@@ -1,6 +1,6 @@
-/* memory.c - a store in memory, gone when it is closed: a tree by number that is never changed in place. A change makes
- * the path to what changes anew and shares the rest, so that a view, which holds a tree, sees one moment for as long as
- * it likes, and never waits.
+/* memory.c - a store in memory, gone when it is closed: a tree by number that is never changed in place. A change
+ * copies the path to what changes and shares the rest, so that a view, which holds a tree, sees one moment for as long
+ * as it lasts, and never waits.
  *
  * A node has 64 places, by six bits of the number, the highest first; the lowest nodes hold entries. Nodes, entries,
  * links and the bytes of parts count their holders and go with the last of them. Before anything is changed the nodes
@@ -239,7 +239,7 @@ static void **own_place(number_tree *tree, uint64_t number) {
         tree_node *node = own_node(tree, at);
         if (!node)
             return NULL;
-        /* What is no longer this tree's is held by others: it cannot go now, but may if they let go meanwhile. */
+        /* Others held the old node when it was copied; they may have released it since, and this is the last. */
         if (before && before != node)
             release_node(tree, before, height);
         at = &node->place[place_of(number, height)];

@@ -37,7 +37,7 @@ static _Thread_local dp_guard *volatile innermost;
 static struct sigaction handler_before;
 static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A thread that blocks all signals would be ended by this one, handler or not. */
+/* A thread that blocks SIGBUS would be ended by it, handler or not. */
 static void unblock(void) {
     sigset_t fault;
     sigemptyset(&fault);
@@ -66,8 +66,9 @@ void dp_guard_raise(void) {
     siglongjmp(guard->place, 1);
 }
 
-/* Not ours: as it would have been without us. With the default handler the access is made again, and ends the process.
- * A handler that was set after ours, and passes on to it, would come back here. */
+/* A fault outside of all sections is handled as it would have been without this handler. With the default handler the
+ * access is made again, and ends the process. A handler that was set after ours, and passes on to it, would come back
+ * here. */
 static void on_fault(int number, siginfo_t *info, void *context) {
     static _Thread_local volatile sig_atomic_t passing;
     dp_guard_raise();
@@ -217,7 +218,7 @@ bool dp_meta_decode(const uint8_t bytes[DP_META_BYTES], dp_meta *meta) {
     *meta = (dp_meta){.checksum = XXH3_64bits(bytes, DP_META_BYTES)};
     if (!(load16(bytes + PAGE_FLAGS) & IS_META) || dp_load32(at) != MAGIC || dp_load32(at + 4) != VERSION)
         return false;
-    /* The page size stands where a database would have its key size. */
+    /* The page size is where a database has its key size. */
     decode_database(at + 24, &meta->free);
     decode_database(at + 24 + DATABASE, &meta->main);
     meta->page_size = meta->free.key_size;
@@ -499,7 +500,7 @@ static int check_path(const dp_pages *p, const dp_btree *tree, uint64_t number, 
 }
 
 /* A number that is not there: the pages on the way to it are sound, and so are their neighbours, the last number of the
- * one before is lower, also than those of its leaf, and the first of the one after is higher. So it stands nowhere. */
+ * one before is lower, also than those of its leaf, and the first of the one after is higher. So it is nowhere. */
 static int prove_absence(const dp_pages *p, const dp_btree *tree, uint64_t number) {
     beside b;
     if (!tree->depth)
@@ -796,7 +797,7 @@ static bool check_list(const dp_pages *p, const dp_page_value *found, uint64_t *
     return true;
 }
 
-/* So many pages of lists are summed with every commit; it takes less than 100 us. */
+/* Free pages whose numbers are summed with every commit, at most: it takes less than 100 us. */
 enum { MOST_SUMMED = 1 << 16 };
 
 int dp_free_check(const dp_pages *pages, uint64_t *checksum, uint64_t *free_pages, uint64_t *used) {

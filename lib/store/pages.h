@@ -17,8 +17,8 @@
  * That a key is not there is believed only after all pages on the way to it have been checked. A cursor checks every
  * page as a whole: what it has, that keys ascend, and that they lie between those of the page above.
  *
- * The caller is inside a guarded section (dp_guard): a file that was cut short meanwhile, or a disk that fails, shows
- * only when a page is touched. */
+ * The caller is inside a guarded section (dp_guard): a file that is cut short while it is
+ * mapped, or a disk that fails, shows only when a page is touched. */
 #ifndef DP_STORE_PAGES_H
 #define DP_STORE_PAGES_H
 
@@ -76,7 +76,7 @@ int dp_map_open(dp_map **map, int file);
 void dp_map_close(dp_map *map);
 
 /* What is mapped: *bytes of them at the pointer, valid until the map is closed. `wanted` bytes of the file are covered,
- * if it has so many. NULL: no address space. */
+ * if it has as many. NULL: no address space. */
 const uint8_t *dp_map_cover(dp_map *map, uint64_t wanted, uint64_t *bytes);
 
 /* Whether the file is as long as it was: nothing of LMDB's ever makes it shorter. */
@@ -121,7 +121,7 @@ int dp_pages_begin(dp_pages *pages, dp_map *map, const dp_meta *meta);
 /* A database by its name, with the flags it must have; MDB_NOTFOUND, MDB_CORRUPTED. */
 int dp_btree_named(const dp_pages *pages, const char *name, unsigned flags, dp_btree *tree);
 
-/* A value as it stands in a page. */
+/* A value, as it is in its page. */
 typedef struct dp_page_value {
     MDB_val value;
     unsigned flags; /* of LMDB's nodes; for dp_dups_each */
@@ -153,7 +153,7 @@ typedef struct dp_cursor {
 /* Before the first number that is not below `from`. */
 void dp_cursor_seek(dp_cursor *cursor, const dp_pages *pages, const dp_btree *tree, uint64_t from);
 /* The next number and its value (data NULL: that cannot be read). MDB_NOTFOUND at the end; MDB_CORRUPTED for a page
- * that is damaged: the next call goes on behind it. */
+ * that is damaged: the next call continues after it. */
 int dp_cursor_next(dp_cursor *cursor, uint64_t *number, dp_page_value *found);
 
 /* Each number of a value of `links`, ascending, until `each` gives something else than 0: that is given then. 0 or

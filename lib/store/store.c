@@ -22,7 +22,7 @@ uint64_t dp_name_hash(const dp_names *names, doppel_slice name) {
     return hash ? hash : 1;
 }
 
-/* A file of an index folder is told by its folder. */
+/* A file of an index folder is named by its folder. */
 static int folder_length(const char *path) {
     const char *slash = strrchr(path, '/');
     bool file = slash && !strncmp(slash, "/documents-", 11);

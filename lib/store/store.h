@@ -1,9 +1,9 @@
 /* store.h - what is remembered of documents, by number: in memory (memory.c) or in a folder (lmdb*.c).
  *
  * A store keeps, it never computes. Everything has a number, given by the writer, that only grows: documents, copies
- * that are linked or stored, texts of copies that are not, and removals, so that whoever reads what came after the last
- * number he knows is up to date. A document leaves up to four parts: a trace (all that must be in memory to find it
- * again), a record (who it is), a set (its feature hashes) and its text. docs/FORMAT.md has the bytes of each.
+ * that are linked or stored, texts of copies that are not, and removals, so that a reader that reads what came after
+ * the last number it knows is up to date. A document leaves up to four parts: a trace (all that must be in memory to
+ * find it again), a record (who it is), a set (its feature hashes) and its text. docs/FORMAT.md has the bytes of each.
  *
  * One thread at a time writes; any number read, each through a view of its own, and none waits for another. */
 #ifndef DP_STORE_H
@@ -94,7 +94,7 @@ typedef struct dp_store_options {
     bool group_readable;  /* the folder's group may read it, whatever the umask */
     uint64_t map;         /* bytes of address space to begin with; 0: 64 GiB */
     const char *settings; /* kept with a new store, a text of lines "name=value" */
-    /* Something the operator has to know, though the store opens. NULL: nobody is told. */
+    /* Called with what the operator has to know, though the store opens. May be NULL. */
     void (*warn)(const char *message, void *user);
     void *user;
 } dp_store_options;
@@ -146,8 +146,8 @@ typedef struct dp_moment {
 } dp_moment;
 
 /* Each value of a part with a number of at least `from` and at most `to`, ascending; `damaged` (of `user`, may be NULL)
- * gets those whose checksum is wrong, and 0 for numbers that cannot even be told: some that stand beside each other, in
- * the range or near it. Without it these are an error. A status of `value` other than DOPPEL_OK ends it. */
+ * gets those whose checksum is wrong, and 0 for numbers that are not known: neighbours on a damaged page, in the range
+ * or near it. Without it these are an error. A status of `value` other than DOPPEL_OK ends it. */
 typedef struct dp_each {
     dp_part part;
     uint64_t from, to;
@@ -185,13 +185,13 @@ typedef struct dp_store_kind {
                            doppel_error *error);
     doppel_status (*view_create)(dp_store *store, dp_view **view, doppel_error *error);
     void (*view_free)(dp_view *view);
-    /* A reader process that finds the store compacted by its writer moves on to the new one in begin (the generation
-     * tells). */
+    /* A reader process that finds the store compacted by its writer moves on to the new one in begin: the generation
+     * shows it. */
     doppel_status (*view_begin)(dp_view *view, doppel_error *error);
     void (*view_end)(dp_view *view);
     void (*view_moment)(dp_view *view, dp_moment *moment); /* cheap */
     void (*view_info)(dp_view *view, dp_store_info *info); /* may walk a list of what is free */
-    /* A part of a number, which may stand at any address; data NULL: there is none. Errors: DOPPEL_ERROR_STORE when its
+    /* A part of a number, at any alignment; data NULL: there is none. Errors: DOPPEL_ERROR_STORE when its
      * checksum is wrong (the message names the number and the part). */
     doppel_status (*view_get)(dp_view *view, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
     /* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
@@ -203,7 +203,7 @@ typedef struct dp_store_kind {
     /* Each number that has a count. Those that are damaged are an error, which comes after all others were given. */
     doppel_status (*view_each_count)(dp_view *view, dp_count_visit *visit, void *user, doppel_error *error);
     /* Rewrites the store without removals and without what `keep` (given each trace) says no to, and goes on with that.
-     * No view may be between begin and end in this process, and nothing is written meanwhile. A folder of format 1
+     * No view may be between begin and end in this process, and nothing is written during it. A folder of format 1
      * becomes one of the present format: it gets a secret, and its traces the hashes that go with it. */
     doppel_status (*compact)(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error);
     /* A copy as of now, in a new folder. */
