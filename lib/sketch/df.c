@@ -19,16 +19,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-struct doppel_df {
-    const uint8_t *map;
-    size_t size;
-    const dp_df_header *header;
-    const uint64_t *hashes;
-    const uint32_t *counts;
-    char *recipe;
-    char digest[17], unicode[25];
-};
-
 bool dp_df_checksum(const uint8_t *file, size_t size, uint64_t *checksum) {
     static const uint8_t zero[8];
     size_t at = offsetof(dp_df_header, checksum);

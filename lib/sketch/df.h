@@ -13,6 +13,17 @@ typedef struct dp_df_header {
 
 _Static_assert(sizeof(dp_df_header) == 64, "the header is 64 bytes, without gaps");
 
+/* A table as it lies in the file, mapped. */
+struct doppel_df {
+    const uint8_t *map;
+    size_t size;
+    const dp_df_header *header;
+    const uint64_t *hashes;
+    const uint32_t *counts;
+    char *recipe;
+    char digest[17], unicode[25];
+};
+
 #define DP_DF_MAGIC "DOPPELDF"
 #define DP_DF_VERSION 1
 

@@ -111,7 +111,7 @@ static const struct {
 static void write_verdicts(text_buffer *out, const engine_figures *engines, size_t count) {
     metrics_head(out, "verdicts_total", "counter", "Verdicts of checks and adds, by reason.");
     for (size_t i = 0; i < count; i++)
-        for (int k = 0; k < DOPPEL_REASONS; k++)
+        for (doppel_reason k = DOPPEL_REASON_NONE; k < DOPPEL_REASONS; k++)
             text_format(out, "doppel_verdicts_total{index=\"%s\",reason=\"%s\"} %llu\n", engines[i].name,
                         k ? doppel_reason_name(k) : "unique", (unsigned long long)engines[i].stats.verdicts_by[k]);
 }
