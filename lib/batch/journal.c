@@ -311,7 +311,7 @@ doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error) {
     if (!file->scratch.size)
         return write_header(batch, error);
     return dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
-                      "holds a run already: go on with it (--resume), or choose another folder");
+                      "holds a run already: resume it (--resume), or choose another folder");
 }
 
 /* ---- files of sketches ---- */
@@ -353,7 +353,7 @@ static doppel_status import_all(doppel_batch *batch, const dp_append_file *file,
                           (unsigned long long)r.at);
     if (batch->readings.foreign_open)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
-                          "is of a run that was not finished: go on with it first (--resume)");
+                          "is of a run that was not finished: resume it first (--resume)");
     return DOPPEL_OK;
 }
 
@@ -482,7 +482,7 @@ static doppel_status read_settings(const char *work, dp_buffer *text, doppel_err
     return status;
 }
 
-/* Whether everything was read; goes behind it. */
+/* Whether everything was read; moves past it. */
 static doppel_status check_complete(doppel_batch *batch, doppel_error *error) {
     dp_readings *r = &batch->readings;
     while (r->at < r->count && r->reading[r->at].complete)
@@ -490,7 +490,7 @@ static doppel_status check_complete(doppel_batch *batch, doppel_error *error) {
     if (r->at && r->at == r->count)
         return DOPPEL_OK;
     return dp_fail_at(error, DOPPEL_ERROR_STORE, batch->settings.options.work, 0,
-                      "the run was not finished: go on with it first (--resume)");
+                      "the run was not finished: resume it first (--resume)");
 }
 
 doppel_status doppel_batch_open(const char *work, const doppel_input_options *input, doppel_batch **opened,

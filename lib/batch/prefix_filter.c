@@ -33,7 +33,7 @@ enum { CELLS = 8, MOST_MARK_BITS = 30 };
 enum { LEVELS = 64 };
 /* Slots: a quarter of the features of all prefixes, since most are not listed; 128 MiB at most. */
 enum { LEAST_SLOT_BITS = 10, MOST_SLOT_BITS = 24 };
-/* Walking so many entries costs as much as comparing one document. */
+/* Walking this many entries costs as much as comparing one document. */
 enum { WALK = 32 };
 /* What is computed with rounding must not leave out what is near by a hair. */
 #define SLACK 1e-9

@@ -73,9 +73,8 @@ doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, do
     if (!has_stdin(reading))
         return DOPPEL_OK;
     if (batch->settings.options.work)
-        return dp_fail(
-            error, DOPPEL_ERROR_USAGE,
-            "a run that reads stdin cannot be gone on with: write it to a file, or do without a work folder");
+        return dp_fail(error, DOPPEL_ERROR_USAGE,
+                       "a run that reads stdin cannot be resumed: write it to a file, or do without a work folder");
     if (readings->stdin_kept && lseek(STDIN_FILENO, readings->stdin_start, SEEK_SET) < 0)
         return dp_fail_at(error, DOPPEL_ERROR_INPUT, "-", 0, "cannot be read again: %s", strerror(errno));
     if (readings->stdin_kept)

@@ -33,7 +33,7 @@ doppel_status dp_append_file_read(const dp_append_file *file, uint64_t at, void 
 
 typedef struct dp_sorter_options {
     size_t words; /* numbers of a record */
-    size_t keys;  /* so many of them, the first ones, are compared */
+    size_t keys;  /* how many of them, from the first on, are compared */
     bool unique;  /* equal records come out once; only for records of one number */
     uint64_t memory;
     const char *tmp;          /* NULL: TMPDIR, else /tmp */

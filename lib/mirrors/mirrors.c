@@ -35,7 +35,7 @@ enum {
 /* A line of the table. */
 typedef struct mirror_page {
     uint64_t host;               /* a hash */
-    uint64_t segment[SEGMENTS];  /* hashes, none of them 0; 0 behind the last */
+    uint64_t segment[SEGMENTS];  /* hashes, none of them 0; 0 after the last */
     uint64_t depth;              /* segments */
     uint64_t url_at, url_length; /* in work->urls */
     uint64_t digest;
@@ -97,7 +97,7 @@ static int order_paths(const mirror_page *a, size_t a_depth, const mirror_page *
 /* An address in canonical form, cut. */
 typedef struct address {
     doppel_slice host; /* with its port */
-    const char *path;  /* behind its first slash */
+    const char *path;  /* after its first slash */
     const char *end;
 } address;
 
@@ -484,12 +484,12 @@ static int order_prefix(const mirror_page *page, const mirror_page *prefix, unsi
     return 0;
 }
 
-/* The first page that is not before the prefix or, with `behind`, that is behind all below it. */
-static size_t edge_of(const mirrors_work *work, const mirror_page *prefix, unsigned depth, bool behind) {
+/* The first page that is not before the prefix or, with `after`, that is after all below it. */
+static size_t edge_of(const mirrors_work *work, const mirror_page *prefix, unsigned depth, bool after) {
     size_t low = 0, high = work->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (order_prefix(&work->table[middle], prefix, depth) < (behind ? 1 : 0))
+        if (order_prefix(&work->table[middle], prefix, depth) < (after ? 1 : 0))
             low = middle + 1;
         else
             high = middle;
@@ -627,7 +627,7 @@ static bool leave(mirror_tree *tree, unsigned depth) {
     return true;
 }
 
-/* How many segments behind the prefix a page has in common with the last one. */
+/* How many segments after the prefix a page has in common with the last one. */
 static unsigned common_start(const mirror_tree *tree, const mirror_page *page, unsigned depth) {
     const mirror_page *last = &tree->work->table[tree->last];
     unsigned common = 0;

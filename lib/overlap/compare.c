@@ -259,7 +259,7 @@ typedef struct comparison {
     const uint64_t *hit; /* that comes next; NULL: none is left */
 } comparison;
 
-/* Whether so many shared keys of a document may be containment enough. */
+/* Whether this number of shared keys of a document may be containment enough. */
 static bool may_contain(const dp_overlap_work *work, uint32_t document, uint64_t shared) {
     double c = work->plan.containment, frequent = work->frequent[document], x = work->live[document] + frequent;
     return shared && (double)shared + frequent >= c * x - DEVIATIONS * sqrt(c * (1 - c) * x);

@@ -18,10 +18,10 @@ enum { DP_OVERLAP_SURE = 0, DP_OVERLAP_KEY_A = 1, DP_OVERLAP_KEY_B = 2 };
 typedef struct dp_overlap_plan {
     double containment; /* 0: not by it */
     uint64_t sample;    /* features that are 0 mod it tell containment; 0: none */
-    size_t keys;        /* of these the first so many of a document are counted */
-    size_t words;       /* runs of so many words; 0: none */
+    size_t keys;        /* how many of these are counted, the least of a document */
+    size_t words;       /* the length of runs; 0: none */
     size_t gram;        /* features of a gram, the unit of runs */
-    size_t window;      /* of so many grams in a row, one is looked up */
+    size_t window;      /* grams in a row of which one is looked up */
     size_t passage;     /* words of a passage, at least */
 } dp_overlap_plan;
 
