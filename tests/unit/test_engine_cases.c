@@ -1,5 +1,5 @@
 /* test_engine_cases.c - a table of cases and their verdicts, for each preset, wherever an engine lives. docs/ENGINE.md
- * shows the same table: `test_engine_cases --table` prints it. */
+ * shows the same table: `test_engine_cases --table` prints it. An engine commits in a thread of its own. */
 #include "engine_cases.h"
 #include "engine_places.h"
 
