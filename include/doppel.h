@@ -21,6 +21,8 @@
  * (sketchers, inputs) belongs to one thread at a time, but for an index, which one may write while many read, and an
  * engine, which any number may use. There is no global state but the choice of CPU level, made once.
  *
+ * Pointers may be NULL only where it is said.
+ *
  * Errors: a call that can fail gives a doppel_status. Where it takes a doppel_error, that may be NULL; otherwise it is
  * filled on failure with a message that says what was wrong, where, and what to do. */
 #ifndef DOPPEL_H
@@ -38,7 +40,7 @@ extern "C" {
 
 #define DOPPEL_VERSION "0.1.0"
 
-/* Pinned values. 2 to 5 are also the exit codes of the command. */
+/* Pinned values. 2 to 5 are also exit codes of the command; it ends with 3 or 4 where the others apply. */
 typedef enum doppel_status {
     DOPPEL_OK = 0,
     DOPPEL_ERROR_USAGE = 2,       /* an argument, option or recipe that makes no sense */
@@ -51,7 +53,7 @@ typedef enum doppel_status {
 } doppel_status;
 
 /* What went wrong. `file` is empty, `line` and `position` are 0, where they mean nothing. Lines and positions count
- * from 1. A path too long for `file` is given by its end, behind "...". */
+ * from 1. A path too long for `file` is given by its end, after "...". */
 typedef struct doppel_error {
     doppel_status code;
     uint64_t line;
@@ -216,6 +218,22 @@ DOPPEL_API doppel_status doppel_sketcher_run(doppel_sketcher *sketcher, doppel_s
 DOPPEL_API void doppel_sketcher_reset(doppel_sketcher *sketcher);
 DOPPEL_API doppel_status doppel_sketcher_add(doppel_sketcher *sketcher, doppel_slice piece);
 DOPPEL_API doppel_status doppel_sketcher_finish(doppel_sketcher *sketcher, doppel_sketch *out);
+
+/* Where doppel_sketch_batch writes: arrays of the caller, with a place for each text. NULL: not wanted. */
+typedef struct doppel_sketch_arrays {
+    size_t size;            /* sizeof(doppel_sketch_arrays) */
+    uint64_t *fingerprints; /* one number a text; two, low half first, for 128 bits */
+    uint8_t *digests;       /* 32 bytes a text; all 0 when it has no words */
+    uint32_t *signatures;   /* the slots of minhash= in the recipe, a text; UINT32_MAX when it has no words */
+    uint64_t *words;
+    doppel_status *statuses; /* of each text; NULL: the first that fails ends the call with its status */
+} doppel_sketch_arrays;
+
+/* Sketches many texts, on `threads` threads (0: one for each CPU this process may use); `recipe` may be NULL: `page`.
+ * Each text gets what doppel_sketcher_run gives. Errors: DOPPEL_ERROR_USAGE for signatures that the recipe does not
+ * have, DOPPEL_ERROR_MEMORY, and as doppel_sketcher_run. */
+DOPPEL_API doppel_status doppel_sketch_batch(const doppel_recipe *recipe, const doppel_slice *texts, size_t count,
+                                             int threads, const doppel_sketch_arrays *to, doppel_error *error);
 
 /* Byte ranges [start, end) of a text. Zero is empty. */
 typedef struct doppel_range {
@@ -598,7 +616,7 @@ DOPPEL_API doppel_status doppel_index_add(doppel_index *index, const uint64_t *f
 DOPPEL_API doppel_status doppel_index_add_batch(doppel_index *index, const uint64_t *fingerprints,
                                                 const uint64_t *owners, const uint64_t *expires, uint64_t count);
 
-/* Removes an entry; *removed (may be NULL) tells whether it was there. */
+/* Removes an entry; *removed (may be NULL) says whether it was there. */
 DOPPEL_API doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
                                              bool *removed);
 
@@ -828,9 +846,12 @@ DOPPEL_API doppel_status doppel_costs_measure(uint64_t memory, doppel_costs *cos
  *
  *     doppel_batch *batch;
  *     doppel_batch_create(NULL, &batch, &error);
- *     doppel_batch_read(batch, paths, count, false, NULL, &error);
+ *     doppel_batch_read(batch, paths, count, false, &counts, &error);
  *     doppel_batch_decide(batch, &error);
  *     doppel_batch_write(batch, take_document, user, &error);
+ *
+ * A path that cannot be opened is no error of the call: counts.unopened, and the callback `bad` of the input options,
+ * report it. Documents without words are copies when the bytes of their texts are equal.
  *
  * Memory: at most 200 bytes a document and 512 MiB, whatever the documents' length: feature hashes and ids are kept in
  * files of `tmp`. At most 2^32 - 2 documents. One thread at a time may use a batch; it uses `threads` itself. */
@@ -931,7 +952,7 @@ DOPPEL_API doppel_status doppel_batch_save(doppel_batch *batch, const char *path
 typedef enum doppel_reason {
     DOPPEL_REASON_NONE,    /* it is none */
     DOPPEL_REASON_URL,     /* "exact_url" */
-    DOPPEL_REASON_CONTENT, /* "content_hash" */
+    DOPPEL_REASON_CONTENT, /* "content_hash": the same words, or near content (evidence.same_digest tells which) */
     DOPPEL_REASON_TITLE,   /* "title_similarity" */
     DOPPEL_REASONS         /* their number, for arrays */
 } doppel_reason;
@@ -961,17 +982,19 @@ DOPPEL_API doppel_status doppel_batch_decide(doppel_batch *batch, doppel_error *
 
 DOPPEL_API uint64_t doppel_batch_count(const doppel_batch *batch);
 
-/* What was decided of a document: near->b is the document, near->a its original (itself: it stays, and the rest is 0,
- * NULL, NaN). An original in an index has a position from doppel_batch_count on, below that + in_index of the stats. */
+/* What was decided of a document: near->b is the document, near->a its original (itself: it stays; then the
+ * distance is 0, the similarity NaN, the reason DOPPEL_REASON_NONE). An original in an index has a position from
+ * doppel_batch_count on, below that + in_index of the stats. */
 DOPPEL_API void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near *near);
 
-/* The id of a document, or of an original in an index, written to `buffer` up to `room`; gives its length. 0 when it
- * cannot be read back. */
+/* The id of a document, or of an original in an index, written to `buffer` up to `room`, without a NUL; gives its whole
+ * length, which may be more than `room`. 0 when it cannot be read back, and before doppel_batch_decide. */
 DOPPEL_API size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffer, size_t room);
 
 /* Reads the inputs once more (those not `known`) and gives every document with what was decided, in order: `record` is
- * the record as it stands in the file or, where a document is not from JSONL, one made of its id, url, title and text.
- * Errors: as reading; DOPPEL_ERROR_INPUT when the inputs are not what they were. */
+ * the record as it stands in the file or, where a document is not from JSONL, one made of its id, url, title and text;
+ * it has no line end. Both are valid during the call, which may call doppel_batch_get and doppel_batch_id. Errors: as
+ * reading; DOPPEL_ERROR_INPUT when the inputs are not what they were. */
 DOPPEL_API doppel_status doppel_batch_write(doppel_batch *batch,
                                             doppel_status (*document)(doppel_slice record, const doppel_near *near,
                                                                       void *user),
@@ -1270,7 +1293,8 @@ DOPPEL_API const doppel_engine_options *doppel_engine_get_options(const doppel_e
 
 typedef struct doppel_stored doppel_stored;
 
-/* A document to check or add. */
+/* A document to check or add. An id names a document for ever: give none rather than a number that starts again with
+ * each run, since another text with an id that is there replaces it. */
 typedef struct doppel_item {
     size_t size; /* sizeof(doppel_item) */
     /* `id`, `url`, `title`, `text` or `html`, and in `extra` the values of options.fields (NULL: none). A missing id
@@ -1339,14 +1363,16 @@ DOPPEL_API doppel_status doppel_engine_check(doppel_engine *engine, const doppel
 /* Checks and adds, in one step. An id that is there: with the same words, the first verdict again; with others, the new
  * version takes its place and is checked against all but itself; what was linked to or counted at the old one goes with
  * it. After DOPPEL_ERROR_IO, DOPPEL_ERROR_STORE or DOPPEL_ERROR_AWAY the document is not acknowledged (it is absent or
- * whole), and the engine can go on. */
+ * whole), and the engine can go on. A document without an id is not found by its derived id: the same words are a
+ * duplicate, of an original that may have that very id. DOPPEL_ERROR_INPUT for one that has no id, no URL and no words.
+ * On an error the verdict is what it was before. */
 DOPPEL_API doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                            doppel_error *error);
 
 /* Many at once, sketched on several threads; verdicts as if they had been given one after the other. `errors` (NULL:
- * the first item that fails ends the call) gets what went wrong with each, code DOPPEL_OK where nothing did; a bad item
- * then leaves the others alone, and the call fails only with what concerns all. All are durable when it returns, in one
- * commit. */
+ * the first item that fails ends the call; those before it are added) gets what went wrong with each, code DOPPEL_OK
+ * where nothing did; a bad item then leaves the others alone, and the call fails only with what concerns all. All are
+ * durable when it returns, in one commit. */
 DOPPEL_API doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item *items, size_t count,
                                                    doppel_verdict *verdicts, doppel_error *errors, doppel_error *error);
 DOPPEL_API doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,

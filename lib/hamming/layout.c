@@ -1,6 +1,7 @@
 /* layout.c - layouts by name, and the order in which a table sees the bits.
  *
- * dp_layout_parse -> dp_layout_arrange, dp_layout_restore; costs.c says which radii make a layout exact.
+ * dp_layout_parse -> dp_layout_arrange, dp_layout_restore. plan.c chooses a layout; costs.c says which radii make it
+ * exact.
  *
  * Kinds of layouts, all lists of tables with a key each:
  *

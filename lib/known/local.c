@@ -319,9 +319,8 @@ static doppel_status wait_for_all(dp_local *local, doppel_error *error) {
     return status;
 }
 
-/* Of groups that follow each other the later one fails when the earlier one does, unless that was over before it
- * began. */
-/* What a look has to wait for, by now; and waits for it, letting `order` go. */
+/* What a look has to wait for, by now. Of groups that follow each other the later one fails when the earlier one does,
+ * unless that was over before it began. */
 static void hold_last(dp_local *local, dp_local_look *own) {
     dp_group *group = last_group(local), *before = own->group;
     if (before && before->done && before->status != DOPPEL_OK)
@@ -874,7 +873,7 @@ static doppel_status forget_titles(dp_look *look, const dp_trace *trace, doppel_
     if (!local->known.options.rules.titles || !trace->title.length)
         return DOPPEL_OK;
     DP_TRY(read_counts(look, trace->number, &counts, error));
-    uint64_t times = counts.by[DOPPEL_REASON_TITLE - 1] + queued_titles(local, trace->number);
+    uint64_t times = counts.by[dp_reason_counter(DOPPEL_REASON_TITLE)] + queued_titles(local, trace->number);
     return failed(dp_directory_title_forgotten(local->directory, trace->title, times), error);
 }
 

@@ -117,10 +117,12 @@ static doppel_status on_count(uint64_t number, const dp_counts *counts, void *us
     dp_local_look own = {.view = l->local->view};
     dp_look look = {
         .known = &l->local->known, .kind = &dp_known_local, .below = UINT64_MAX, .now = l->now, .own = &own};
-    if (!counts->by[DOPPEL_REASON_TITLE - 1])
+    if (!counts->by[dp_reason_counter(DOPPEL_REASON_TITLE)])
         return DOPPEL_OK;
     DP_TRY(dp_look_trace(&look, number, &trace, &found, NULL));
-    return found ? dp_directory_title_seen(l->directory, trace.title, counts->by[DOPPEL_REASON_TITLE - 1]) : DOPPEL_OK;
+    return found
+               ? dp_directory_title_seen(l->directory, trace.title, counts->by[dp_reason_counter(DOPPEL_REASON_TITLE)])
+               : DOPPEL_OK;
 }
 
 static doppel_status load_titles(loading *l, doppel_error *error) {

@@ -731,7 +731,9 @@ static void add_trace_total(committing *c, const dp_trace *trace, int change) {
 }
 
 static void put_totals(committing *c) {
-    static const char *const reasons[DOPPEL_REASONS] = {NULL, "u", "w", "t"};
+    static const char *const reasons[] = {
+        [DOPPEL_REASON_URL] = "u", [DOPPEL_REASON_CONTENT] = "w", [DOPPEL_REASON_TITLE] = "t"};
+    _Static_assert(sizeof reasons / sizeof *reasons == DOPPEL_REASONS, "every reason has a field of its own");
     dp_redis_look *l = c->l;
     for (size_t i = 0; i < l->pending_count; i++) {
         const dp_pending *p = &l->pending[i].pending;

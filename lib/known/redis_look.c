@@ -793,13 +793,14 @@ static doppel_status is_frequent(titled *t, doppel_slice value, doppel_slice tit
             continue;
         if (!owner->counted && owner->there)
             DP_TRY(fetch_counts(l, owner, t->error));
-        times += 1 + owner->counts.by[DOPPEL_REASON_TITLE - 1] + owner->queued_titles;
+        times += 1 + owner->counts.by[dp_reason_counter(DOPPEL_REASON_TITLE)] + owner->queued_titles;
     }
     if (!dp_title_is_frequent(times, 0, t->query->share))
         return DOPPEL_OK;
     if (!l->has_totals)
         DP_TRY(fetch_totals(l, t->error));
-    uint64_t documents = l->totals.documents + l->totals.counts.by[DOPPEL_REASON_TITLE - 1] + queued_documents(l);
+    uint64_t documents =
+        l->totals.documents + l->totals.counts.by[dp_reason_counter(DOPPEL_REASON_TITLE)] + queued_documents(l);
     *frequent = dp_title_is_frequent(times, documents, t->query->share);
     return DOPPEL_OK;
 }

@@ -21,6 +21,7 @@ static uint64_t run_murmur3(const void *bytes, size_t length, uint64_t seed) {
     return dp_murmur3(bytes, length, (uint32_t)seed);
 }
 
+/* The named hashes. A new one is a line here, its name in dp_hash_names, and vectors in docs/FORMAT.md. */
 static const struct {
     const char *name;
     uint64_t (*function)(const void *bytes, size_t length, uint64_t seed);

@@ -11,6 +11,8 @@
 
 #include <math.h>
 #include <openssl/evp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* ---- SimHash of weighted features: those of a document, counted, and the caller's own.
@@ -472,6 +474,88 @@ doppel_status doppel_fingerprint(doppel_slice text, uint64_t *fingerprint) {
     doppel_sketcher_free(s);
     return status;
 }
+
+/* ---- many texts: each thread takes the next few ---- */
+
+enum { TEXTS_AT_ONCE = 16 };
+
+typedef struct text_batch {
+    const doppel_recipe *recipe;
+    const doppel_slice *texts;
+    size_t count;
+    doppel_sketch_arrays to;
+    _Atomic size_t next;
+    pthread_mutex_t lock;
+    size_t first_bad; /* the first text that failed, and how; SIZE_MAX: none did */
+    doppel_status status;
+} text_batch;
+
+static void fail_text(text_batch *b, size_t i, doppel_status status) {
+    pthread_mutex_lock(&b->lock);
+    if (i < b->first_bad) {
+        b->first_bad = i;
+        b->status = status;
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void write_sketch(const text_batch *b, size_t i, const doppel_sketch *sketch) {
+    const doppel_sketch_arrays *to = &b->to;
+    size_t halves = b->recipe->bits > 64 ? 2 : 1, slots = b->recipe->slots;
+    if (to->fingerprints)
+        memcpy(to->fingerprints + i * halves, sketch->fingerprint, halves * sizeof *to->fingerprints);
+    if (to->digests)
+        memcpy(to->digests + i * sizeof sketch->digest, sketch->digest, sizeof sketch->digest);
+    for (size_t k = 0; to->signatures && k < slots; k++)
+        to->signatures[i * slots + k] = sketch->signature ? sketch->signature[k] : UINT32_MAX;
+    if (to->words)
+        to->words[i] = sketch->words;
+}
+
+static void sketch_text(text_batch *b, doppel_sketcher *sketcher, size_t i) {
+    doppel_sketch sketch;
+    doppel_status status = doppel_sketcher_run(sketcher, b->texts[i], &sketch);
+    if (status == DOPPEL_OK)
+        write_sketch(b, i, &sketch);
+    else if (!b->to.statuses)
+        fail_text(b, i, status);
+    if (b->to.statuses)
+        b->to.statuses[i] = status;
+}
+
+static void sketch_texts(void *user, size_t thread) {
+    text_batch *b = user;
+    doppel_sketcher *sketcher;
+    (void)thread;
+    doppel_status status = doppel_sketcher_create(b->recipe, b->to.digests ? DOPPEL_WANT_DIGEST : 0, &sketcher, NULL);
+    for (size_t from; (from = atomic_fetch_add(&b->next, TEXTS_AT_ONCE)) < b->count;)
+        for (size_t i = from; i < b->count && i < from + TEXTS_AT_ONCE; i++)
+            if (status == DOPPEL_OK)
+                sketch_text(b, sketcher, i);
+            else
+                fail_text(b, i, status);
+    doppel_sketcher_free(sketcher);
+}
+
+doppel_status doppel_sketch_batch(const doppel_recipe *recipe, const doppel_slice *texts, size_t count, int threads,
+                                  const doppel_sketch_arrays *to, doppel_error *error) {
+    text_batch b = {.recipe = recipe ? recipe : dp_recipe_default(),
+                    .texts = texts,
+                    .count = count,
+                    .lock = PTHREAD_MUTEX_INITIALIZER,
+                    .first_bad = SIZE_MAX};
+    dp_copy_options(&b.to, to, sizeof b.to);
+    if (b.to.signatures && !b.recipe->slots)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "signatures need minhash= in the recipe, and `%s` has none",
+                       doppel_recipe_text(b.recipe));
+    size_t most = count / TEXTS_AT_ONCE + 1, asked = dp_thread_count(threads);
+    dp_run_threads(asked < most ? asked : most, sketch_texts, &b);
+    if (b.first_bad == SIZE_MAX)
+        return DOPPEL_OK;
+    return dp_fail(error, b.status, "text %zu: %s", b.first_bad, doppel_status_name(b.status));
+}
+
+/* ---- where the words of a text stand ---- */
 
 void doppel_ranges_free(doppel_ranges *ranges) {
     if (!ranges)

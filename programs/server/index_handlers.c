@@ -183,7 +183,11 @@ static void write_histogram(text_buffer *out, const char *name, const doppel_his
 }
 
 static void write_by(text_buffer *out, const char *name, const uint64_t *by, bool unique) {
-    static const char *const names[] = {"unique", "url", "content", "title"};
+    static const char *const names[] = {[DOPPEL_REASON_NONE] = "unique",
+                                        [DOPPEL_REASON_URL] = "url",
+                                        [DOPPEL_REASON_CONTENT] = "content",
+                                        [DOPPEL_REASON_TITLE] = "title"};
+    _Static_assert(sizeof names / sizeof *names == DOPPEL_REASONS, "every reason has a name");
     text_member(out, name);
     text_put(out, "{");
     for (int i = unique ? DOPPEL_REASON_NONE : DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++)

@@ -509,6 +509,48 @@ static void the_simple_call_is_the_page_recipe(void **state) {
     tool_close(&t);
 }
 
+/* Every number of threads gives what a sketcher gives, text after text. */
+static void many_texts_give_what_each_gives(void **state) {
+    (void)state;
+    enum { TEXTS = 100, SLOTS = 16 };
+    static char bytes[TEXTS][64];
+    doppel_slice texts[TEXTS];
+    for (size_t i = 0; i < TEXTS; i++) {
+        snprintf(bytes[i], sizeof bytes[i], i % 7 ? "text number %zu of a batch of many" : "", i);
+        texts[i] = doppel_slice_of(bytes[i]);
+    }
+    doppel_recipe *recipe;
+    assert_int_equal(doppel_recipe_parse("simhash128:words=2:hash=fast:weight=tf:minhash=16", NULL, &recipe, NULL),
+                     DOPPEL_OK);
+    doppel_sketcher *sketcher;
+    assert_int_equal(doppel_sketcher_create(recipe, DOPPEL_WANT_DIGEST, &sketcher, NULL), DOPPEL_OK);
+    for (int threads = 1; threads < 5; threads++) {
+        uint64_t fingerprints[2 * TEXTS], words[TEXTS];
+        uint8_t digests[32 * TEXTS];
+        uint32_t signatures[SLOTS * TEXTS];
+        doppel_status statuses[TEXTS];
+        const doppel_sketch_arrays to = {sizeof to, fingerprints, digests, signatures, words, statuses};
+        assert_int_equal(doppel_sketch_batch(recipe, texts, TEXTS, threads, &to, NULL), DOPPEL_OK);
+        for (size_t i = 0; i < TEXTS; i++) {
+            doppel_sketch want;
+            assert_int_equal(doppel_sketcher_run(sketcher, texts[i], &want), DOPPEL_OK);
+            assert_int_equal(statuses[i], DOPPEL_OK);
+            assert_int_equal(words[i], want.words);
+            assert_memory_equal(fingerprints + 2 * i, want.fingerprint, 16);
+            assert_memory_equal(digests + 32 * i, want.digest, 32);
+            for (size_t k = 0; k < SLOTS; k++)
+                assert_int_equal(signatures[SLOTS * i + k], want.signature ? want.signature[k] : UINT32_MAX);
+        }
+    }
+    uint32_t signatures[SLOTS];
+    const doppel_sketch_arrays none = {.size = sizeof none, .signatures = signatures};
+    doppel_error error;
+    assert_int_equal(doppel_sketch_batch(NULL, texts, 1, 1, &none, &error), DOPPEL_ERROR_USAGE);
+    assert_non_null(strstr(error.message, "minhash="));
+    doppel_sketcher_free(sketcher);
+    doppel_recipe_free(recipe);
+}
+
 /* A stop word is no word. */
 static void word_ranges_follow_the_recipe(void **state) {
     (void)state;
@@ -598,6 +640,7 @@ int main(void) {
         cmocka_unit_test(long_documents_by_the_plain_way),
         cmocka_unit_test(a_sketcher_is_used_again),
         cmocka_unit_test(the_simple_call_is_the_page_recipe),
+        cmocka_unit_test(many_texts_give_what_each_gives),
         cmocka_unit_test(word_ranges_follow_the_recipe),
         cmocka_unit_test(weights_and_options_that_make_no_sense),
         cmocka_unit_test(weights_are_rounded_to_even_units),
