@@ -1,4 +1,4 @@
-/* overlap_samples.c - the hashes by which documents meet.
+/* samples.c - the hashes by which documents meet.
  *
  * For containment: the features that are 0 mod `sample`. Whether one is chosen depends on itself alone, so a feature
  * that two documents share is chosen in both or in neither. The least of a document's are its keys; the share of the

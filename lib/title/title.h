@@ -1,4 +1,4 @@
-/* titles.h - the title index: every title that is similar enough to a given one, without comparing all of them.
+/* title.h - the title index: every title that is similar enough to a given one, without comparing all of them.
  *
  * create; add and remove (title, owner) pairs; find. Titles are normalised before they come here; similarity is
  * 1 - d / max(length), d being the Levenshtein distance on code points. Exact: no title at or above the threshold is
