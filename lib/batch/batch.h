@@ -1,8 +1,8 @@
 /* batch.h - the batch line, documents by the million: read.c (text to sketches, on threads; columns in memory) and
  * journal.c (everything else, in a file) -> candidates.c (which may be near which?), with prefix_filter.c in large
- * buckets -> verify.c (how near are they?) -> group.c (which one stays?) or pairs.c (every pair) -> write.c (documents).
- * batch.c has the public calls, in this order; against.c asks index folders, boilerplate.c leaves out frames, options.c
- * has the settings, spill.c sorts what does not fit into memory.
+ * buckets -> verify.c (how near are they?) -> group.c (which one stays?) or pairs.c (every pair) -> write.c
+ * (documents). batch.c has the public calls, in this order; against.c asks index folders, boilerplate.c leaves out
+ * frames, options.c has the settings, spill.c sorts what does not fit into memory.
  *
  * A document is known by its number, in the order of reading. Documents with the same words, or without words and with
  * the same bytes, are twins: the first of them stands for all of them, and only firsts are looked for by content. A
