@@ -69,11 +69,16 @@ static inline uint64_t dp_hashmap_find(const dp_hashmap *map, uint64_t key) {
 }
 
 /* Where the value of a hash stands for which `same` holds. It is 0 when it is new, and has to be set then, before the
- * next call. NULL: no memory. It stays until the next call that adds, or for as long as room was reserved. */
+ * next call. NULL: it is new, and there is no memory. It stays until the next call that adds, or for as long as room
+ * was reserved. */
 static inline uint64_t *dp_hashmap_add_if(dp_hashmap *map, uint64_t hash, dp_hashmap_same same, const void *user) {
-    if (map->count >= map->room / 3 * 2 && !dp_hashmap_reserve(map, map->count + 1))
-        return NULL;
-    dp_hashmap_place *place = dp_hashmap_locate(map, hash, same, user);
+    bool full = map->count >= map->room / 3 * 2;
+    dp_hashmap_place *place = map->room ? dp_hashmap_locate(map, hash, same, user) : NULL;
+    if (full && !(place && place->value)) {
+        if (!dp_hashmap_reserve(map, map->count + 1))
+            return NULL;
+        place = dp_hashmap_locate(map, hash, same, user);
+    }
     if (!place->value) {
         place->key = hash;
         map->count++;

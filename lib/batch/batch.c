@@ -54,7 +54,7 @@ static void free_documents(dp_documents *d) {
     free(d->ranks);
     free(d->title);
     free(d->id_hash);
-    dp_hashmap_free(&d->firsts);
+    free(d->firsts);
 }
 
 void doppel_batch_free(doppel_batch *batch) {
@@ -124,7 +124,9 @@ static doppel_status end_reading(doppel_batch *batch, doppel_error *error) {
     dp_documents *d = &batch->documents;
     if (batch->ended)
         return DOPPEL_OK;
-    dp_hashmap_free(&d->firsts);
+    free(d->firsts);
+    d->firsts = NULL;
+    d->first_count = d->first_places = 0;
     DP_TRY(dp_append_file_flush(&batch->journal.file, error));
     DP_TRY(dp_key_rows_flush(&batch->rows, batch->settings.bands, error));
     if (!count_same_ids(d, &batch->stats.same_ids))

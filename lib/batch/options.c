@@ -15,7 +15,7 @@ static doppel_status check_numbers(dp_batch_settings *s, doppel_error *error) {
     s->by = o->by = o->by ? o->by : DOPPEL_BY_CONTENT;
     if (!(o->similarity > 0 && o->similarity <= 1))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "similarity %g: above 0 and up to 1 is possible", o->similarity);
-    if (o->method == DOPPEL_METHOD_SIMHASH && s->distance > s->bits)
+    if (s->distance < 0 || (o->method == DOPPEL_METHOD_SIMHASH && s->distance > s->bits))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", s->distance, s->bits,
                        s->bits);
     if (!(o->boilerplate >= 0 && o->boilerplate < 1))

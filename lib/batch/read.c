@@ -172,32 +172,49 @@ static doppel_status check_reading(const dp_reading *reading, const char *const 
 
 /* ---- twins ---- */
 
-/* 64 bits of the digest, and of the scope where that counts. */
-static uint64_t hash_words(const doppel_batch *batch, uint32_t document) {
+static bool have_same_words(const doppel_batch *batch, uint32_t a, uint32_t b) {
     const dp_documents *d = &batch->documents;
-    uint64_t scope = batch->settings.options.within ? d->scope[document] * 0x9E3779B97F4A7C15u : 0;
-    return dp_load64(d->doc[document].digest) ^ scope;
-}
-
-/* Whether the document with number - 1 has the words of the last one. */
-static bool has_words_of_last(const void *user, uint64_t number) {
-    const doppel_batch *batch = user;
-    const dp_documents *d = &batch->documents;
-    size_t a = (size_t)number - 1, b = d->count - 1;
     return !memcmp(d->doc[a].digest, d->doc[b].digest, sizeof d->doc[a].digest) &&
            (!batch->settings.options.within || d->scope[a] == d->scope[b]);
+}
+
+/* The place of the first document with the words of this one, or the free one where it belongs: the digest, and the
+ * scope where that counts, say where it is looked for. */
+static uint32_t *locate_first(const doppel_batch *batch, uint32_t document) {
+    const dp_documents *d = &batch->documents;
+    uint64_t scope = batch->settings.options.within ? d->scope[document] * 0x9E3779B97F4A7C15u : 0;
+    size_t at = (size_t)(dp_load64(d->doc[document].digest) ^ scope) & (d->first_places - 1);
+    while (d->firsts[at] && !have_same_words(batch, d->firsts[at] - 1, document))
+        at = (at + 1) & (d->first_places - 1);
+    return &d->firsts[at];
+}
+
+static bool grow_firsts(doppel_batch *batch) {
+    enum { LEAST_PLACES = 4096 };
+    dp_documents *d = &batch->documents;
+    size_t before = d->first_places, places = before ? 2 * before : LEAST_PLACES;
+    uint32_t *old = d->firsts, *larger = calloc(places, sizeof *larger);
+    if (!larger)
+        return false;
+    d->firsts = larger;
+    d->first_places = places;
+    for (size_t i = 0; i < before; i++)
+        if (old[i])
+            *locate_first(batch, old[i] - 1) = old[i];
+    free(old);
+    return true;
 }
 
 /* Finds the first document with the words of the last one, or makes this one the first. */
 static bool find_twin(doppel_batch *batch) {
     dp_documents *d = &batch->documents;
     uint32_t last = (uint32_t)d->count - 1;
-    uint64_t *first = dp_hashmap_add_if(&d->firsts, hash_words(batch, last), has_words_of_last, batch);
-    if (!first)
+    if (d->first_count * 3 >= d->first_places * 2 && !grow_firsts(batch))
         return false;
-    if (!*first)
-        *first = d->count;
-    d->doc[last].twin = (uint32_t)*first - 1;
+    uint32_t *first = locate_first(batch, last);
+    d->first_count += !*first;
+    *first = *first ? *first : last + 1;
+    d->doc[last].twin = *first - 1;
     return true;
 }
 

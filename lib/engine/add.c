@@ -40,7 +40,7 @@ static doppel_status restore_find(decision *d) {
     d->found = (dp_original){.reason = stored->reason,
                              .best = {.number = number, .evidence = stored->evidence},
                              .original_id = stored->original_id};
-    if (d->found.reason == DOPPEL_REASON_NONE)
+    if (d->found.reason == DOPPEL_REASON_NONE || (unsigned)d->found.reason >= DOPPEL_REASONS)
         return dp_fail(d->error, DOPPEL_ERROR_INPUT, "a copy for a reason that is not known");
     return DOPPEL_OK;
 }

@@ -89,6 +89,19 @@ static void reserved_room_lets_values_stay(void **state) {
     }
 }
 
+static void what_is_there_needs_no_room(void **state) {
+    (void)state;
+    dp_hashmap map = {0};
+    do
+        *dp_hashmap_add(&map, map.count) = 1;
+    while (map.count < map.room / 3 * 2);
+    const dp_hashmap_place *places = map.places;
+    for (size_t i = 0; i < map.count; i++)
+        assert_int_equal(*dp_hashmap_add(&map, i), 1);
+    assert_ptr_equal(map.places, places);
+    dp_hashmap_free(&map);
+}
+
 static void without_memory_nothing_is_lost(void **state) {
     (void)state;
     dp_hashmap map = {0};
@@ -100,9 +113,8 @@ static void without_memory_nothing_is_lost(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_has_what_was_added_and_nothing_else),
-        cmocka_unit_test(equal_hashes_are_told_apart),
-        cmocka_unit_test(reserved_room_lets_values_stay),
+        cmocka_unit_test(it_has_what_was_added_and_nothing_else), cmocka_unit_test(equal_hashes_are_told_apart),
+        cmocka_unit_test(reserved_room_lets_values_stay),         cmocka_unit_test(what_is_there_needs_no_room),
         cmocka_unit_test(without_memory_nothing_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
