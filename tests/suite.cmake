@@ -26,7 +26,7 @@ function(sanitizer_test build name)
 endfunction()
 
 # Gates: scripts/gates NAME.
-set(gates format arrows symbols paths markdown packages shell readme install levels)
+set(gates format arrows shape symbols paths markdown packages shell readme install levels)
 if(only)
   list(REMOVE_ITEM gates readme) # its examples need Redis and Kafka
 endif()

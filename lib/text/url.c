@@ -730,7 +730,7 @@ static bool is_address(doppel_slice host) {
 
 static doppel_slice domain_of(doppel_slice host) {
     char name[LONGEST_NAME + 1];
-    if (!host.length || host.length > LONGEST_NAME || is_address(host) || memchr(host.data, 0, host.length))
+    if (!host.length || host.length >= LONGEST_NAME || is_address(host) || memchr(host.data, 0, host.length))
         return host;
     memcpy(name, host.data, host.length);
     name[host.length] = 0;
