@@ -1,5 +1,5 @@
 /* hash.c - MurmurHash3 (Austin Appleby), lookup3 (Bob Jenkins), djb2 (Dan Bernstein) and SipHash (Jean-Philippe
- * Aumasson, Daniel J. Bernstein), all in the public domain. */
+ * Aumasson, Daniel J. Bernstein), all in the public domain. lib/sketch/hash.c gives them the names that recipes use. */
 #include "base/base.h"
 
 /* ---- MurmurHash3 x64_128 ---- */

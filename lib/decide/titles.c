@@ -1,5 +1,5 @@
-/* titles.c - which titles are evidence: not the short ones, not those that say nothing about the text below them,
- * not those that are too frequent.
+/* titles.c - which titles are evidence (lib/title finds similar ones): not the short ones, not those that say nothing
+ * about the text below them, not those that are too frequent.
  *
  * Titles are as normalising leaves them: lower case, one space between words, no punctuation. Those of fewer than LEAST
  * code points never count, and need no line in the list. Up to FEW times a title is never too frequent, however few

@@ -1,6 +1,10 @@
 /* plan.c - plans: what is tried, what it costs, and which is chosen.
  *
- * doppel_plan_list -> doppel_plan_widen; dp_plan_run for a run of an index, dp_plan_join for a join. */
+ * doppel_plan_list -> doppel_plan_widen; dp_plan_run for a run of an index, dp_plan_join for a join.
+ *
+ * A layout is chosen by trying all that may be worth it (plans_find), each with the radii that make it exact (costs.c),
+ * and taking the fastest that fits into the memory, else the smallest. layout.c knows what the names of layouts mean.
+ */
 #include "hamming/hamming.h"
 #include "kernel/kernel.h"
 

@@ -1,5 +1,5 @@
 /* hash.c - the kernels that hash runs of words: hash_words and shingles (`fast`), murmur3_runs. docs/FORMAT.md section
- * 3 defines what they compute. */
+ * 3 defines what they compute; lib/sketch/hash.c has the hashes by name. */
 #include "kernel/kernel.h"
 
 #if defined(__x86_64__)

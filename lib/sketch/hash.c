@@ -1,4 +1,5 @@
-/* hash.c - hashes by name: the fast one, the published ones, and every digest of libcrypto. */
+/* hash.c - the hashes that recipes name (hash=): the fast one, the published ones (lib/base/hash.c), and every digest
+ * of libcrypto. A new one is a row of `functions`. lib/kernel/hash.c has faster ways to the same values. */
 #include "kernel/kernel.h"
 #include "sketch/sketch.h"
 

@@ -1,4 +1,5 @@
-/* metrics.c - what is counted, in the text form of Prometheus: what every program that shows metrics has. */
+/* metrics.c - what is counted, in the text form of Prometheus: what every program that shows metrics has. A figure of
+ * an engine is a row of `figures` or `histograms`; those of the server alone are in programs/server/service.c. */
 #include "common/metrics.h"
 
 #include <stddef.h>
