@@ -187,9 +187,15 @@ if(whole)
   set_tests_properties(gate.levels PROPERTIES LABELS arm) # compares with the build for ARM
 endif()
 
-# The longest that wait begin first.
+# The longest begin first: those that wait, then those that compute.
 foreach(name stream redis.cuts browser.console redis.format)
   if(TEST ${name})
     set_tests_properties(${name} PROPERTIES COST 1000)
+  endif()
+endforeach()
+foreach(name asan.cli tsan.cli cli reference.test_text reference.test_join server.same torture.kill asan.torture_kill
+             tsan.test_join_two tsan.test_join)
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES COST 500)
   endif()
 endforeach()
