@@ -14,7 +14,7 @@
  * that may be missing, data is NULL. Names and paths are C strings.
  *
  * Options are structs that begin with their own size; a pointer to options may be NULL. Zero means the default, always:
- * where zero is a value that somebody may want, a flag beside it says so. What has no end has a named value
+ * where zero is also a useful value, a flag beside it stands for it. "No limit" has a named value
  * (DOPPEL_NEVER).
  *
  * Threads: objects that are only read (recipes, frequency tables once opened) may be shared; everything that is written
@@ -43,7 +43,7 @@ extern "C" {
 /* Pinned values. 2 to 5 are also exit codes of the command; it ends with 3 or 4 where the others apply. */
 typedef enum doppel_status {
     DOPPEL_OK = 0,
-    DOPPEL_ERROR_USAGE = 2,       /* an argument, option or recipe that makes no sense */
+    DOPPEL_ERROR_USAGE = 2,       /* an invalid argument, option or recipe */
     DOPPEL_ERROR_INPUT = 3,       /* a file or record that cannot be read as what it says it is */
     DOPPEL_ERROR_STORE = 4,       /* a table or index that cannot be read or written */
     DOPPEL_ERROR_INTERRUPTED = 5, /* a callback asked to stop */
@@ -1253,7 +1253,7 @@ typedef struct doppel_engine_options {
 /* Opens the engine of a folder, which is made if it is not there (its parent must be), or, with path NULL, a new one in
  * memory, or, with a URL (redis://HOST:PORT/DB?prefix=NAME; docs/ENGINE.md has all forms), a memory that any number of
  * processes share: preset crawl unless another is named, everything for 30 days unless said otherwise. `options` may be
- * NULL. Errors: DOPPEL_ERROR_USAGE for options that make no sense, DOPPEL_ERROR_STORE when the folder is another
+ * NULL. Errors: DOPPEL_ERROR_USAGE for invalid options, DOPPEL_ERROR_STORE when the folder is another
  * process's to write (the message names it), was made with another recipe or a newer version, is cut short or damaged,
  * DOPPEL_ERROR_AWAY (the URL's server does not answer), DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_engine_open(const char *path, const doppel_engine_options *options,

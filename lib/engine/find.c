@@ -209,7 +209,7 @@ doppel_status dp_read_sample(dp_worker *worker, uint64_t number, doppel_slice *s
     if (!sample->data || dp_bottom_is_valid(*sample))
         return DOPPEL_OK;
     *sample = (doppel_slice){NULL, 0};
-    return dp_look_nonsense(worker->look, "sample", number, "makes no sense", error);
+    return dp_look_nonsense(worker->look, "sample", number, "is malformed", error);
 }
 
 /* The values of a sample, in the worker's memory: until the next call. False: no memory. */

@@ -177,7 +177,7 @@ doppel_status dp_version_explain(const dp_version *version, doppel_status status
         path = file ? file->path : path;
     }
     /* The checksums are right, but what they stand for is not: it was made so. */
-    return dp_fail_at(error, status, path, 0, "holds what makes no sense; make the index again, or restore a copy");
+    return dp_fail_at(error, status, path, 0, "has invalid content; rebuild the index, or restore a copy");
 }
 
 /* ---- mapping ---- */
@@ -284,7 +284,7 @@ static doppel_status check_header(index_file *file, doppel_error *error) {
     if (header->directory_check != XXH3_64bits(file->map + sizeof *header, header->directory_size))
         return refuse(file, error, "was altered: the checksum of its directory is wrong");
     if (header->directory_size % DP_FILE_ALIGN || !options_make_sense(header))
-        return refuse(file, error, "has a header that makes no sense");
+        return refuse(file, error, "has an invalid header");
     return DOPPEL_OK;
 }
 
@@ -385,7 +385,7 @@ static doppel_status read_bits(const file_reading *r, int number, dp_run *run, d
         dead = load_dead(words, length / sizeof *words, run);
     /* A list takes two slots that are not entries: its number's, and its count's. */
     if (lists != r->lists[number] || dead > dp_run_slots(run) - 2 * lists)
-        return refuse(r->file, error, "has counts that make no sense");
+        return refuse(r->file, error, "has invalid counts");
     return DOPPEL_OK;
 }
 
@@ -405,7 +405,7 @@ static doppel_status read_run(file_reading *r, int number, dp_run *run, doppel_e
     dp_layout layout;
     if (!record || !is_name(record->layout, sizeof record->layout) ||
         dp_layout_parse(record->layout, run->bits, &layout, NULL))
-        return refuse(r->file, error, "has a layout that makes no sense");
+        return refuse(r->file, error, "has an invalid layout");
     dp_run_set_layout(run, &layout);
     int tables = layout.tables;
     uint64_t count = (uint64_t)(DP_FILE_TABLE_SECTIONS * tables + DP_FILE_OTHER_SECTIONS);
@@ -445,13 +445,13 @@ static doppel_status find_checks(index_file *file, const dp_file_header *header,
         const dp_file_run *record = (const void *)(file->map + at);
         uint64_t left = sizeof *header + header->directory_size - at;
         if (left < sizeof *record || record->sections > (left - sizeof *record) / sizeof(dp_file_section))
-            return refuse(file, error, "has a directory that makes no sense");
+            return refuse(file, error, "has an invalid directory");
         at += sizeof *record + record->sections * sizeof(dp_file_section);
     }
     file->data = sizeof *header + header->directory_size;
     file->blocks = dp_file_blocks(header->data_size);
     if (align(at - sizeof *header + file->blocks * sizeof(uint64_t)) != header->directory_size)
-        return refuse(file, error, "has a directory that makes no sense");
+        return refuse(file, error, "has an invalid directory");
     file->checks = (const void *)(file->map + at);
     file->checked = calloc(file->blocks / 64 + 1, sizeof *file->checked);
     return file->checked ? DOPPEL_OK : dp_no_memory(error);
@@ -476,7 +476,7 @@ static doppel_status open_index(index_file *file, dp_run **runs, doppel_index **
     const dp_file_header *header = (const void *)file->map;
     dp_layout layout;
     if (*header->layout && dp_layout_parse(header->layout, (int)header->bits, &layout, NULL))
-        return refuse(file, error, "has a layout that makes no sense");
+        return refuse(file, error, "has an invalid layout");
     DP_TRY(find_checks(file, header, error));
     const char *directory = (const char *)file->map + sizeof *header;
     file_reading r = {.file = file, .header = header, .at = directory, .end = directory + header->directory_size};

@@ -126,7 +126,7 @@ static doppel_status read_file(const dp_fingerprints *source, dp_fingerprints_pa
             continue;
         if (got <= 0)
             return dp_fail_at(error, DOPPEL_ERROR_IO, source->given.path, 0, "cannot read: %s",
-                              got ? strerror(errno) : "it became shorter meanwhile");
+                              got ? strerror(errno) : "it was truncated while it was read");
         to += got;
         at += (uint64_t)got;
         left -= (size_t)got;

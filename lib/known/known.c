@@ -183,7 +183,7 @@ doppel_status dp_look_trace(dp_look *look, uint64_t number, dp_trace *trace, boo
     *found = false;
     DP_TRY(dp_look_read(look, DP_PART_TRACE, number, &bytes, error));
     *found = bytes.data && dp_trace_decode(bytes, trace);
-    return *found || !bytes.data ? DOPPEL_OK : dp_look_nonsense(look, "trace", number, "makes no sense", error);
+    return *found || !bytes.data ? DOPPEL_OK : dp_look_nonsense(look, "trace", number, "is malformed", error);
 }
 
 doppel_status dp_look_record(dp_look *look, uint64_t number, dp_record *record, bool *found, doppel_error *error) {
@@ -191,7 +191,7 @@ doppel_status dp_look_record(dp_look *look, uint64_t number, dp_record *record, 
     *found = false;
     DP_TRY(dp_look_read(look, DP_PART_RECORD, number, &bytes, error));
     *found = bytes.data && dp_record_decode(bytes, record);
-    return *found || !bytes.data ? DOPPEL_OK : dp_look_nonsense(look, "record", number, "makes no sense", error);
+    return *found || !bytes.data ? DOPPEL_OK : dp_look_nonsense(look, "record", number, "is malformed", error);
 }
 
 /* ---- numbers ---- */

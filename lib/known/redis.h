@@ -156,7 +156,7 @@ void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats);
 dp_redis_memory dp_redis_get_memory(dp_redis *redis);
 /* Another memory is there, or none: finds out, and makes it anew where it may. */
 doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error);
-/* An error that a command gave, or a reply that makes no sense, as an error. */
+/* An error that a command gave, or a malformed reply, as an error. */
 doppel_status dp_redis_fail(const dp_redis *redis, const redisReply *reply, doppel_error *error);
 /* Documents and copies that have not expired, by the fields of the meta key; with the duplicates that were counted. */
 typedef struct dp_redis_totals {

@@ -12,7 +12,7 @@
 
 /* DOPPEL_ERROR_USAGE, with what is wrong. */
 static doppel_status no_sense(doppel_error *error, const char *what) {
-    return dp_fail(error, DOPPEL_ERROR_USAGE, "this URL of Redis makes no sense: %s", what);
+    return dp_fail(error, DOPPEL_ERROR_USAGE, "invalid Redis URL: %s", what);
 }
 
 static int digit_of(char letter) {

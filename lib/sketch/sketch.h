@@ -67,7 +67,7 @@ int64_t dp_df_weight(const doppel_df *df, uint64_t feature_hash);
 
 enum { DP_MOST_BANDS = 64, DP_MOST_SLOTS = 1024 };
 
-/* Rows and bands for a threshold, where they are 0; false when they were given and make no sense. */
+/* Rows and bands for a threshold, where they are 0; false when they were given and are invalid. */
 bool dp_bands_plan(double similarity, int *bands, int *rows);
 /* The share of the pairs with this similarity that the bands find. */
 double dp_bands_recall(double similarity, int bands, int rows);

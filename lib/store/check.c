@@ -141,7 +141,7 @@ static void report_number(folder_check *w, uint64_t number, const char *what) {
 static void check_trace(folder_check *w, uint64_t number, doppel_slice bytes) {
     dp_trace trace;
     if (!dp_trace_decode(bytes, &trace))
-        WRONG(w, number, "its trace makes no sense");
+        WRONG(w, number, "its trace is malformed");
     else if (trace.number != number)
         WRONG(w, number, "its trace is that of number %" PRIu64, trace.number);
     else if (dp_trace_is_kept(&trace) && !exists(w, DP_PART_RECORD, number))
@@ -153,7 +153,7 @@ static void check_trace(folder_check *w, uint64_t number, doppel_slice bytes) {
 static void check_record(folder_check *w, uint64_t number, doppel_slice bytes) {
     dp_record record;
     if (!dp_record_decode(bytes, &record)) {
-        WRONG(w, number, "its record makes no sense");
+        WRONG(w, number, "its record is malformed");
         return;
     }
     if (record.set_count && !exists(w, DP_PART_SET, number))
@@ -166,7 +166,7 @@ static void check_set(folder_check *w, uint64_t number, doppel_slice bytes) {
     dp_record record;
     if (get_record(w, number, &record) && record.sampled) {
         if (!dp_bottom_is_valid(bytes))
-            WRONG(w, number, "its sample of features makes no sense");
+            WRONG(w, number, "its sample of features is malformed");
         else if (dp_bottom_count(bytes) != record.set_count)
             WRONG(w, number, "its sample is of %zu features, its record speaks of others", dp_bottom_count(bytes));
         return;

@@ -294,9 +294,9 @@ static void a_checksum_does_not_make_an_index(void **state) {
         void (*change)(forged *f);
         const char *reason;
     } cases[] = {{next_version, "version 2"},
-                 {no_such_width, "no sense"},
-                 {no_distance, "no sense"},
-                 {many_runs, "no sense"},
+                 {no_such_width, "invalid"},
+                 {no_distance, "invalid"},
+                 {many_runs, "invalid"},
                  {no_such_layout, "layout"},
                  {another_layout, "length"},
                  {no_end_of_name, "layout"},
@@ -304,14 +304,14 @@ static void a_checksum_does_not_make_an_index(void **state) {
                  {too_many_to_count, "length"},
                  {many_in_lists, "length"},
                  {nothing, "length"},
-                 {many_sections, "no sense"},
+                 {many_sections, "invalid"},
                  {a_section_outside, "outside"},
                  {a_section_far_outside, "outside"},
                  {a_crooked_section, "outside"},
                  {a_short_section, "length"},
                  {no_filter, "length"},
                  {no_bits_for_lists, "length"},
-                 {a_small_directory, "no sense"},
+                 {a_small_directory, "invalid"},
                  {too_many_dead, "counts"},
                  {too_many_lists, "counts"}};
     const char *path = in(state, "index");
