@@ -107,11 +107,33 @@ static void a_copy_needs_its_original(void **state) {
     doppel_engine_close(engine);
 }
 
+/* In one call, two copies that are refused for different reasons: each has its own message. */
+static void refused_copies_say_why_each(void **state) {
+    doppel_engine *engine = open_linking(state, "index");
+    const doppel_stored lost = {.added = THEN, .original_id = {"nowhere", 7}, .reason = DOPPEL_REASON_CONTENT};
+    const doppel_stored odd = {.added = THEN, .original_id = {"a", 1}, .reason = DOPPEL_REASONS};
+    doppel_item items[] = {titled("a", NULL, TEXT), titled("b", NULL, TEXT), titled("c", NULL, TEXT)};
+    doppel_verdict verdicts[3] = {0};
+    doppel_error errors[3], error = {0};
+    items[1].restore = &lost;
+    items[2].restore = &odd;
+    assert_int_equal(doppel_engine_add_batch(engine, items, 3, verdicts, errors, &error), DOPPEL_OK);
+    assert_int_equal(errors[0].code, DOPPEL_OK);
+    assert_int_equal(errors[1].code, DOPPEL_ERROR_INPUT);
+    assert_string_equal(errors[1].message, "a copy whose original is not there");
+    assert_int_equal(errors[2].code, DOPPEL_ERROR_INPUT);
+    assert_string_equal(errors[2].message, "a copy for a reason that is not known");
+    for (int i = 0; i < 3; i++)
+        doppel_verdict_free(&verdicts[i]);
+    doppel_engine_close(engine);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         EVERYWHERE(it_is_there_as_it_was),
         EVERYWHERE(nothing_is_decided_anew),
         EVERYWHERE(a_copy_needs_its_original),
+        EVERYWHERE(refused_copies_say_why_each),
     };
     return run_everywhere("restore", tests, sizeof tests / sizeof *tests);
 }
