@@ -94,7 +94,7 @@ static outcome run(const char *path, const dp_input_sizes *sizes, int threads, s
                                     .extra_keys = extra,
                                     .extra_count = EXTRA};
     doppel_work work = {.user = &o.documents, .document = take, .emit = collect};
-    dp_input_job job = {&path, 1, &options, &work, sizes};
+    dp_input_job job = {.paths = &path, .path_count = 1, .options = &options, .work = &work, .sizes = sizes};
     doppel_error error;
     CHECK(!dp_input_run(&job, &o.counts, &error));
     return o;

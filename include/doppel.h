@@ -382,6 +382,9 @@ DOPPEL_API doppel_status doppel_titles_find(const doppel_titles *titles, doppel_
 
 /* ---- 7. Documents from files ---- */
 
+/* A position that there is none of. */
+#define DOPPEL_NO_POSITION UINT64_MAX
+
 /* A document as it was read; everything is borrowed for the time of the call that got it. */
 typedef struct doppel_document {
     doppel_slice id;         /* as the record gives it; else FILE:LINE; for a plain file its path as given */
@@ -399,6 +402,9 @@ typedef struct doppel_document {
     doppel_slice alias;  /* the target of a redirect, as it stands: the document is another name of it, and has no text;
                             else data is NULL */
     const doppel_slice *extra; /* what `extra_keys` asked for, in that order; data NULL: the record has none */
+    uint64_t record_at; /* JSONL in a regular file that is not compressed: the record is the record.length bytes at this
+                           offset of `file`; else DOPPEL_NO_POSITION */
+    uint64_t file_number; /* of `file`, from 0 in the order of the input: the same in every run over the same files */
 } doppel_document;
 
 typedef struct doppel_input_options {

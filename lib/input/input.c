@@ -230,6 +230,8 @@ typedef struct record_cutter {
     dp_buffer rest;   /* read, but not given yet */
     dp_buffer header; /* the first record, where the format has that */
     dp_mark mark;     /* of the current record */
+    bool positions;   /* blocks have an offset: the file is regular and not compressed */
+    uint64_t offset;  /* of what comes next */
     uint64_t line;    /* the number of the line or record that comes next */
     uint64_t raw_bytes;
     size_t target;     /* bytes of a block, unless one record is longer */
@@ -257,10 +259,13 @@ static void reset_block(dp_record_block *block, size_t target) {
     *block = kept;
 }
 
-/* Begins a stream of which `cutter->rest` was already read. */
-static void begin_cutter(record_cutter *cutter, const dp_format *format, dp_stream *stream) {
+/* Begins the stream of a file of which `cutter->rest` was already read. */
+static void begin_cutter(record_cutter *cutter, const dp_format *format, dp_stream *stream, const char *file) {
     cutter->format = format;
     cutter->stream = stream;
+    /* stdin cannot be opened again, nor has it been read from its start for certain. */
+    cutter->positions = dp_stream_is_plain(stream) && strcmp(file, "-") != 0;
+    cutter->offset = 0;
     cutter->mark = (dp_mark){0};
     cutter->header.size = 0;
     cutter->line = 1;
@@ -306,6 +311,7 @@ static bool keep_rest(record_cutter *cutter, dp_record_block *block, const whole
     if (!dp_buffer_add(&cutter->rest, block->data + whole->size, block->size - whole->size))
         return false;
     block->size = whole->size;
+    cutter->offset += whole->size;
     cutter->line += count_numbers(cutter, block->data, whole->size, whole->records);
     return true;
 }
@@ -313,10 +319,22 @@ static bool keep_rest(record_cutter *cutter, dp_record_block *block, const whole
 /* Drops what was seen of a record that is too long. */
 static void drop_seen(record_cutter *cutter, dp_record_block *block) {
     size_t seen = cutter->mark.seen;
+    cutter->offset += seen;
     cutter->line += count_numbers(cutter, block->data, seen, 0);
     memmove(block->data, block->data + seen, block->size - seen);
     block->size -= seen;
     cutter->mark.seen = 0;
+}
+
+/* Reads until the room is full, the stream has ended or nothing more is there at once: how a file is cut into blocks
+ * must not depend on how its bytes happen to come. */
+static size_t read_room(const record_cutter *cutter, char *to, size_t room) {
+    size_t got = 0, more = 1;
+    while (more && got < room && (!got || dp_stream_ready(cutter->stream))) {
+        more = dp_stream_read(cutter->stream, to + got, room - got);
+        got += more;
+    }
+    return got;
 }
 
 /* Passes over the rest of a record that is too long; the block's memory serves to read it. */
@@ -328,7 +346,7 @@ static bool skip_long_record(record_cutter *cutter, dp_record_block *block) {
         if (!length) {
             if (!reserve_block(block, block->size + cutter->target))
                 return false;
-            got = dp_stream_read(cutter->stream, block->data + block->size, cutter->target);
+            got = read_room(cutter, block->data + block->size, cutter->target);
             block->size += got;
         }
         if (!got || length) {
@@ -376,7 +394,7 @@ static bool fill_block(record_cutter *cutter, dp_record_block *block) {
         size_t room = make_room(cutter, block);
         if (!room)
             return false;
-        size_t got = dp_stream_read(cutter->stream, block->data + block->size, room);
+        size_t got = read_room(cutter, block->data + block->size, room);
         if (!got) {
             end_stream(cutter, block, &whole);
             return true;
@@ -395,6 +413,8 @@ static bool take_header(record_cutter *cutter, dp_record_block *block) {
     if (!dp_buffer_add(&cutter->header, block->data, length))
         return false;
     block->first_line += count_numbers(cutter, block->data, length, 1);
+    if (cutter->positions)
+        block->offset += length;
     block->size -= length;
     memmove(block->data, block->data + length, block->size);
     return true;
@@ -409,6 +429,7 @@ static bool next_block(record_cutter *cutter, dp_record_block *block) {
     block->first = !cutter->begun;
     cutter->begun = true;
     block->first_line = cutter->line;
+    block->offset = cutter->positions ? cutter->offset : DOPPEL_NO_POSITION;
     block->size = held;
     if (held)
         memcpy(block->data, cutter->rest.data, held);
@@ -532,7 +553,7 @@ static bool open_big(unit_source *source, dp_unit *unit) {
         return dp_unit_no_memory(unit);
     if (!unit->format->end)
         return give_whole(source, unit);
-    begin_cutter(&source->cutter, unit->format, &source->stream);
+    begin_cutter(&source->cutter, unit->format, &source->stream, path);
     source->reading = true;
     unit->names.size = unit->files = 0;
     return next_file_block(source, unit);
@@ -654,7 +675,7 @@ static void read_whole(dp_reader *reader, dp_unit *unit, const char *file) {
 }
 
 static void read_small_records(dp_reader *reader, dp_unit *unit, const char *file, record_cutter *cutter) {
-    begin_cutter(cutter, unit->format, &unit->stream);
+    begin_cutter(cutter, unit->format, &unit->stream, file);
     while (!cutter->ended && !dp_reader_stopped(reader, unit)) {
         unit->block.size = 0;
         unit->block.long_line = unit->block.cut_line = 0;
@@ -755,6 +776,36 @@ static void add_counts(input_run *r, dp_unit *unit) {
     memset(&unit->counts, 0, sizeof unit->counts);
 }
 
+/* Notes the number of the unit's first document, when it emits for the first time. */
+static doppel_status note_unit(const input_run *r, const dp_unit *unit) {
+    dp_input_units *units = r->job.units;
+    if (!units || unit->number < units->count)
+        return DOPPEL_OK;
+    if (!dp_reserve(&units->first, &units->capacity, units->count + 1, sizeof *units->first))
+        return DOPPEL_ERROR_MEMORY;
+    units->first[units->count++] = r->counts.documents;
+    return DOPPEL_OK;
+}
+
+void dp_input_units_free(dp_input_units *units) {
+    free(units->first);
+    *units = (dp_input_units){0};
+}
+
+/* Sets the numbers of the unit's documents, if they are known. */
+static void set_numbers(const input_run *r, dp_unit *unit) {
+    if (!r->job.numbered)
+        return;
+    const dp_input_units *units = r->job.numbered->units;
+    if (unit->number >= units->count) {
+        dp_unit_changed(unit);
+        return;
+    }
+    size_t after = (size_t)unit->number + 1;
+    unit->next_document = units->first[unit->number];
+    unit->after_document = after < units->count ? units->first[after] : units->documents;
+}
+
 /* Gives the caller what was written. */
 static doppel_status give(input_run *r, dp_buffer *bytes) {
     doppel_status status = DOPPEL_OK;
@@ -793,7 +844,8 @@ static doppel_status give_unit(input_run *r, dp_unit *unit) {
 static doppel_status emit(void *user, size_t slot, bool finished, doppel_error *error) {
     input_run *r = user;
     dp_unit *unit = &r->units[slot];
-    doppel_status status = give_unit(r, unit);
+    doppel_status status = note_unit(r, unit);
+    DP_THEN(status, give_unit(r, unit));
     bool reported = status == DOPPEL_OK || r->refusal.refused;
     for (size_t i = 0; i < unit->report_count && reported && r->options.bad; i++)
         r->options.bad(&unit->reports[i], r->options.user);
@@ -869,6 +921,7 @@ static dp_unit *take_unit(input_run *r) {
     if (r->source_ended && unit->status == DOPPEL_OK)
         return NULL;
     unit->number = dp_ordered_take(&r->ordered);
+    set_numbers(r, unit);
     return unit;
 }
 
@@ -883,6 +936,8 @@ static void read_documents(input_run *r, dp_reader *reader) {
             break;
         if (unit->status == DOPPEL_OK)
             read_unit(reader, unit, &cutter);
+        if (reader->numbered && unit->next_document != unit->after_document && !dp_reader_stopped(reader, unit))
+            dp_unit_changed(unit);
         dp_ordered_finish(&r->ordered, unit->number);
     }
     free_cutter(&cutter);
@@ -910,7 +965,12 @@ static void run_thread(void *user, size_t thread) {
     (void)thread;
     input_run *r = user;
     const doppel_work *w = r->job.work;
-    dp_reader reader = {.options = &r->options, .work = w, .sizes = r->job.sizes, .flush = flush, .run = r};
+    dp_reader reader = {.options = &r->options,
+                        .work = w,
+                        .sizes = r->job.sizes,
+                        .numbered = r->job.numbered,
+                        .flush = flush,
+                        .run = r};
     doppel_status status = init_reader(&reader) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
     reader.state = w->user;
     if (w->begin)
@@ -976,15 +1036,28 @@ static void tell_unseen(const input_run *r) {
     }
 }
 
+/* Everything was read: there were as many units as in the run before, if there was one. */
+static doppel_status check_units(const input_run *r, doppel_error *error) {
+    if (r->job.units)
+        r->job.units->documents = r->counts.documents;
+    if (r->job.numbered && r->ordered.taken != r->job.numbered->units->count)
+        return dp_fail(error, DOPPEL_ERROR_INPUT, "%s", DP_WHY_CHANGED);
+    return DOPPEL_OK;
+}
+
 /* Reads everything; gives how it went, and frees r->ordered. */
 static doppel_status run_all(input_run *r, doppel_error *error) {
     dp_run_threads(r->threads, run_thread, r);
     if (dp_stopped(r->options.stop))
         dp_ordered_fail(&r->ordered, DOPPEL_ERROR_INTERRUPTED, NULL);
     if (!dp_ordered_over(&r->ordered)) {
+        doppel_error why = {0};
         doppel_status status = judge(r, true);
+        if (r->refusal.refused)
+            why = r->refusal.error;
+        DP_THEN(status, check_units(r, &why));
         if (status != DOPPEL_OK)
-            dp_ordered_fail(&r->ordered, status, r->refusal.refused ? &r->refusal.error : NULL);
+            dp_ordered_fail(&r->ordered, status, &why);
         else
             tell_unseen(r);
     }

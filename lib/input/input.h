@@ -17,13 +17,38 @@ typedef struct dp_input_sizes {
     size_t pending;     /* bytes of output, and 1/1000 of it of reports, that a unit may hold until its turn */
 } dp_input_sizes;
 
+/* Which documents each unit of work has: a run notes them, so that a later run over the same paths, with the same
+ * options and sizes, knows the number of each document on the thread that reads it. Starts as all zero. */
+typedef struct dp_input_units {
+    uint64_t *first; /* the number of the first document of each unit; documents count from 0 */
+    size_t count, capacity;
+    uint64_t documents; /* of all units */
+} dp_input_units;
+
+void dp_input_units_free(dp_input_units *units);
+
+/* Work on documents whose numbers are known, in place of doppel_work.document. */
+typedef struct dp_input_numbered {
+    const dp_input_units *units; /* as the run before noted them */
+    /* Whether there is work for a document; by any of the threads. NULL: there is for all. Only the work is passed
+     * over: the document counts as read. */
+    bool (*wanted)(void *state, uint64_t number);
+    doppel_status (*document)(void *state, uint64_t number, const doppel_document *document, doppel_output *output);
+} dp_input_numbered;
+
 typedef struct dp_input_job {
     const char *const *paths;
     size_t path_count;
     const doppel_input_options *options; /* may be NULL */
     const doppel_work *work;
     const dp_input_sizes *sizes; /* NULL: the usual */
+    dp_input_units *units;       /* where the run notes them; NULL: nowhere */
+    /* NULL: the numbers are not known. If not, units that are not as they were end the run with DOPPEL_ERROR_INPUT and
+     * DP_WHY_CHANGED. */
+    const dp_input_numbered *numbered;
 } dp_input_job;
+
+#define DP_WHY_CHANGED "the inputs have changed since they were read: start again"
 
 doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error);
 

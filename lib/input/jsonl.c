@@ -252,9 +252,17 @@ static void note_seen(dp_reader *reader) {
             reader->seen |= (uint64_t)1 << i;
 }
 
+static uint64_t position_of(const dp_record_block *block, const dp_raw_record *at) {
+    bool known = block->offset != DOPPEL_NO_POSITION;
+    return known ? block->offset + (uint64_t)(at->bytes - block->data) : DOPPEL_NO_POSITION;
+}
+
 /* Makes a document of a line of JSON and gives it to the work. */
 static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
-    doppel_document document = {.file = at->file, .line = at->line, .record = {at->bytes, at->length}};
+    doppel_document document = {.file = at->file,
+                                .line = at->line,
+                                .record = {at->bytes, at->length},
+                                .record_at = position_of(&unit->block, at)};
     reader->invalid_utf8 = reader->lone_surrogate = false;
     if (!read_json(reader, unit, at))
         return;
@@ -375,6 +383,7 @@ static doppel_status set_fields(dp_reader *reader, owned_document *own, doppel_e
     d->file = "";
     d->charset = d->html.data ? DP_CHARSET_UTF8 : NULL;
     d->extra = own->extra;
+    d->record_at = DOPPEL_NO_POSITION;
     d->record = (doppel_slice){own->record.data, own->record.size - DP_JSON_PADDING};
     return taken ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_INPUT, "%s", WHY_ESCAPE);
 }

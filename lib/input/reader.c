@@ -20,6 +20,10 @@ bool dp_unit_no_memory(dp_unit *unit) {
     return false;
 }
 
+void dp_unit_changed(dp_unit *unit) {
+    fail_unit(unit, DOPPEL_ERROR_INPUT, "", 0, DP_WHY_CHANGED);
+}
+
 /* Notes something for `bad`: code DOPPEL_OK is a repair. */
 static void report(dp_unit *unit, doppel_status code, const char *file, uint64_t line, const char *format,
                    va_list args) {
@@ -123,16 +127,35 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_raw_record *at) {
     /* What comes on stdin has no name. */
     const char *id = reader->options->no_made_ids && !strcmp(at->file, "-") ? "" : at->file;
     memset(reader->extra, 0, sizeof reader->extra);
-    return (doppel_document){
-        .id = {id, strlen(id)}, .text = {"", 0}, .file = at->file, .line = at->line, .extra = reader->extra};
+    return (doppel_document){.id = {id, strlen(id)},
+                             .text = {"", 0},
+                             .file = at->file,
+                             .line = at->line,
+                             .extra = reader->extra,
+                             .record_at = DOPPEL_NO_POSITION};
 }
 
-void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document) {
+/* The work on a document; on one whose number is known, only if it is wanted. */
+static doppel_status do_work(dp_reader *reader, dp_unit *unit, const doppel_document *document) {
+    const dp_input_numbered *numbered = reader->numbered;
+    if (!numbered)
+        return reader->work->document(reader->state, document, &unit->output);
+    if (unit->next_document == unit->after_document) {
+        dp_unit_changed(unit);
+        return DOPPEL_OK;
+    }
+    uint64_t number = unit->next_document++;
+    bool wanted = !numbered->wanted || numbered->wanted(reader->state, number);
+    return wanted ? numbered->document(reader->state, number, document, &unit->output) : DOPPEL_OK;
+}
+
+void dp_reader_give(dp_reader *reader, dp_unit *unit, doppel_document *document) {
     size_t before = unit->output.bytes.size;
     unit->counts.documents++;
     dp_unit_counts(unit)->documents++;
     note_first(&unit->first, false);
-    doppel_status status = reader->work->document(reader->state, document, &unit->output);
+    document->file_number = dp_unit_counts(unit)->file - 1;
+    doppel_status status = do_work(reader, unit, document);
     if (status != DOPPEL_OK) {
         unit->output.bytes.size = before; /* half of a document is no use to anyone */
         fail_unit(unit, status, document->file, document->line, doppel_status_name(status));

@@ -23,6 +23,7 @@ struct dp_unit;
 typedef struct dp_record_block {
     char *data; /* followed by DP_JSON_PADDING readable bytes */
     size_t size, capacity;
+    uint64_t offset;     /* of its first byte in the file; DOPPEL_NO_POSITION: the file cannot be read at a position */
     uint64_t first_line; /* the number of its first line, or record */
     uint64_t long_line;  /* a record after the block that is too long; 0: none */
     uint64_t cut_line;   /* a record after the block that lacks its end because the stream failed; 0: none */
@@ -167,7 +168,8 @@ typedef struct dp_unit {
     doppel_status status; /* not DOPPEL_OK: the run ends here */
     doppel_error error;
 
-    uint64_t number; /* its place in the input */
+    uint64_t number;                        /* its place in the input */
+    uint64_t next_document, after_document; /* numbers of its next document and of the one after its last, if known */
 } dp_unit;
 
 /* The counts of the current file. */
@@ -177,6 +179,9 @@ static inline dp_file_counts *dp_unit_counts(dp_unit *unit) {
 
 /* Ends the run at this unit for want of memory; gives false, so that one line does it. */
 bool dp_unit_no_memory(dp_unit *unit);
+
+/* Ends the run at this unit: it does not have the documents that it had in the run before. */
+void dp_unit_changed(dp_unit *unit);
 
 /* ---- the documents of a unit: what one thread does with what it took ---- */
 
@@ -194,7 +199,8 @@ typedef struct dp_reader {
     const doppel_input_options *options;
     const doppel_work *work;
     const dp_input_sizes *sizes;
-    void *state; /* the work's own for this thread */
+    const dp_input_numbered *numbered; /* NULL: documents have no numbers */
+    void *state;                       /* the work's own for this thread */
     /* Waits for the unit's turn and emits what it has so far. */
     void (*flush)(void *run, dp_unit *unit);
     void *run;
@@ -258,8 +264,8 @@ doppel_document dp_reader_document(dp_reader *reader, const dp_raw_record *at);
 /* Sets the id to FILE:LINE, kept in reader->id, or with no_made_ids to nothing; false: no memory. */
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document);
 
-/* Gives a document to the work. */
-void dp_reader_give(dp_reader *reader, dp_unit *unit, const doppel_document *document);
+/* Gives a document to the work; its file_number is set here. */
+void dp_reader_give(dp_reader *reader, dp_unit *unit, doppel_document *document);
 
 /* Leaves a record out. Both give false, so that one line does it. */
 bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *format, ...)

@@ -744,6 +744,10 @@ size_t dp_stream_read(dp_stream *stream, char *to, size_t room) {
     return got;
 }
 
+bool dp_stream_is_plain(const dp_stream *stream) {
+    return stream->regular && stream->format == STREAM_PLAIN;
+}
+
 void dp_stream_close(dp_stream *stream) {
     end_ahead(stream);
     if (stream->fd >= 0)

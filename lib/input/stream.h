@@ -59,6 +59,9 @@ size_t dp_stream_read(dp_stream *stream, char *to, size_t room);
 /* Whether a read would give something at once. Always true for plain files. */
 bool dp_stream_ready(const dp_stream *stream);
 
+/* Whether it is a regular file that is not compressed: its bytes come as they stand in the file. */
+bool dp_stream_is_plain(const dp_stream *stream);
+
 /* Ends this file, keeps the buffers. */
 void dp_stream_close(dp_stream *stream);
 
