@@ -109,19 +109,52 @@ void dp_buffer_free(dp_buffer *buffer) {
     *buffer = (dp_buffer){0};
 }
 
-/* ---- sorting ---- */
+/* ---- sorting ----
+ *
+ * Numbers that are spread evenly, such as hashes, are dealt out by their top bits, about one a place, and what fell
+ * together is put in order by insertion. Others are sorted byte by byte. */
 
-/* Below this many, insertion beats the eight passes of the radix sort. */
-#define SMALL_SORT 48
+/* Below this many, insertion alone is best. */
+#define SMALL_SORT 24
 
-static void insertion_sort64(uint64_t *numbers, size_t count) {
-    for (size_t i = 1; i < count; i++) {
-        uint64_t number = numbers[i];
+/* Dealing out: at most this many numbers, and no more than so many a place. */
+enum { MOST_DEALT = 1 << 14, DEAL_BITS = 12, MOST_TOGETHER = 16 };
+
+/* Puts `from` in order in `to`, which may be `from`; quick where each number is near its place. */
+static void insertion_sort64(const uint64_t *from, size_t count, uint64_t *to) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = from[i];
         size_t at = i;
-        for (; at && numbers[at - 1] > number; at--)
-            numbers[at] = numbers[at - 1];
-        numbers[at] = number;
+        for (; at && to[at - 1] > number; at--)
+            to[at] = to[at - 1];
+        to[at] = number;
     }
+}
+
+/* False, and nothing has changed, when the numbers are too many or not spread evenly. */
+static bool deal_sort64(uint64_t *numbers, size_t count, uint64_t *scratch) {
+    uint16_t places[1 << DEAL_BITS];
+    int bits = 63 - __builtin_clzll(count), shift;
+    if (count > MOST_DEALT)
+        return false;
+    bits = bits + 1 < DEAL_BITS ? bits + 1 : DEAL_BITS;
+    shift = 64 - bits;
+    memset(places, 0, sizeof *places << bits);
+    for (size_t i = 0; i < count; i++)
+        places[numbers[i] >> shift]++;
+    unsigned next = 0, most = 0;
+    for (size_t place = 0; place < (size_t)1 << bits; place++) {
+        unsigned here = places[place];
+        most = here > most ? here : most;
+        places[place] = (uint16_t)next;
+        next += here;
+    }
+    if (most > MOST_TOGETHER)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        scratch[places[numbers[i] >> shift]++] = numbers[i];
+    insertion_sort64(scratch, count, numbers);
+    return true;
 }
 
 static void scatter_byte(const uint64_t *from, uint64_t *to, size_t count, int shift, size_t *places) {
@@ -137,9 +170,11 @@ static void scatter_byte(const uint64_t *from, uint64_t *to, size_t count, int s
 
 void dp_sort64(uint64_t *numbers, size_t count, uint64_t *scratch) {
     if (count < SMALL_SORT) {
-        insertion_sort64(numbers, count);
+        insertion_sort64(numbers, count, numbers);
         return;
     }
+    if (deal_sort64(numbers, count, scratch))
+        return;
     size_t places[8][256] = {{0}};
     for (size_t i = 0; i < count; i++)
         for (int byte = 0; byte < 8; byte++)

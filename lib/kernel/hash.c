@@ -29,12 +29,6 @@ uint64_t dp_hash_word(const uint8_t *bytes, size_t length) {
     return w + length;
 }
 
-uint64_t dp_hash_mix(uint64_t x) {
-    x = (x ^ x >> 32) * MIX1;
-    x = (x ^ x >> 29) * MIX2;
-    return x ^ x >> 32;
-}
-
 /* As dp_hash_word, for text that can be read 8 bytes beyond its end. */
 static inline uint64_t hash_word_padded(const uint8_t *bytes, size_t length) {
     uint64_t w = 0;

@@ -143,7 +143,11 @@ DP_KERNEL(unescape, size_t, (const char *raw, size_t length, char *to, size_t *w
 
 /* `fast` of one word, and its finaliser (docs/FORMAT.md section 3). */
 uint64_t dp_hash_word(const uint8_t *bytes, size_t length);
-uint64_t dp_hash_mix(uint64_t x);
+static inline uint64_t dp_hash_mix(uint64_t x) {
+    x = (x ^ x >> 32) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 29) * 0x94D049BB133111EBu;
+    return x ^ x >> 32;
+}
 
 #define DP_TEXT_SLACK 128
 
@@ -164,6 +168,16 @@ DP_KERNEL(shingles, void, (const uint64_t *words, size_t count, size_t n, uint64
 
 /* MurmurHash3 x64_128, the first half, of each run as it stands. */
 DP_KERNEL(murmur3_runs, void, (const dp_runs *runs, uint32_t seed, uint64_t *hashes))
+
+/* ---- signatures: minhash.c ---- */
+
+/* A slot of a signature on the way: the round that filled it, above the smallest value of that round; larger than any
+ * while it is empty. */
+#define DP_SLOT_EMPTY UINT64_MAX
+
+/* One round of the hashes over `t` slots (docs/FORMAT.md section 5), at most 65536 of them; gives how many are still
+ * empty. */
+DP_KERNEL(minhash_round, size_t, (const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slots, size_t t))
 
 /* ---- sums: bit_counts.c ---- */
 

@@ -10,24 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define GOLDEN 0x9E3779B97F4A7C15u
-
-/* A slot on the way: the round that filled it above the smallest value; larger than any while it is empty. */
-#define EMPTY UINT64_MAX
-
-/* One round over all hashes; gives how many slots it filled that were empty. */
-static size_t fill_round(const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slots, size_t t) {
-    size_t filled = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t y = round ? dp_hash_mix(hashes[i] + round * GOLDEN) : hashes[i];
-        size_t slot = round < t ? (size_t)((y >> 32) * t >> 32) : (size_t)(round - t);
-        uint64_t value = round << 32 | (y & UINT32_MAX);
-        filled += slots[slot] == EMPTY;
-        slots[slot] = value < slots[slot] ? value : slots[slot];
-    }
-    return filled;
-}
-
 /* A sorted copy without repeats; NULL when there is no memory. */
 static uint64_t *copy_distinct(const uint64_t *hashes, size_t count, size_t *distinct) {
     uint64_t *copy = count > SIZE_MAX / 16 ? NULL : malloc(count * 2 * sizeof *copy);
@@ -44,6 +26,7 @@ static uint64_t *copy_distinct(const uint64_t *hashes, size_t count, size_t *dis
  * when so many hashes leave a slot empty, for which the odds are t / e^16; else it waits until the sort costs no more
  * than the rounds did. */
 static bool fill_slots(const uint64_t *hashes, size_t count, uint64_t *slots, size_t t) {
+    dp_minhash_round_fn run = dp_minhash_round_kernel();
     uint64_t *distinct = NULL;
     size_t empty = t;
     for (uint64_t round = 0; empty; round++) {
@@ -52,7 +35,7 @@ static bool fill_slots(const uint64_t *hashes, size_t count, uint64_t *slots, si
                 return false;
             hashes = distinct;
         }
-        empty -= fill_round(hashes, count, round, slots, t);
+        empty = run(hashes, count, round, slots, t);
     }
     free(distinct);
     return true;

@@ -201,6 +201,20 @@ static void sorting_every_count_and_spread(void **state) {
         }
 }
 
+/* Evenly spread, up to and beyond what is dealt out by top bits; and so many in one place that they are not. */
+static void sorting_many_numbers(void **state) {
+    (void)state;
+    enum { MOST = 20000 };
+    uint64_t *numbers = malloc(MOST * sizeof *numbers), seed = 2;
+    for (size_t count = 1000; count <= MOST; count += 2111)
+        for (size_t together = 0; together < 40; together += 13) {
+            for (size_t i = 0; i < count; i++)
+                numbers[i] = i < together ? UINT64_MAX - random_next(&seed) % 9 : random_next(&seed);
+            check_sort(numbers, count);
+        }
+    free(numbers);
+}
+
 /* ---- the CPU ---- */
 
 static void the_environment_lowers_the_cpu_level(void **state) {
@@ -240,6 +254,7 @@ int main(void) {
         cmocka_unit_test(a_buffer_takes_bytes_and_print),
         cmocka_unit_test(loads_are_little_endian_and_read_no_further),
         cmocka_unit_test(sorting_every_count_and_spread),
+        cmocka_unit_test(sorting_many_numbers),
         cmocka_unit_test(the_environment_lowers_the_cpu_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

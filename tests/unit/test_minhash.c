@@ -65,6 +65,23 @@ static void signatures_are_as_defined(void **state) {
         }
 }
 
+/* Features as they come, each several times and in any order, give what their set gives. */
+static void repeats_change_nothing(void **state) {
+    (void)state;
+    static const size_t slots[] = {7, 210, 512, 513}, sizes[] = {1, 9, 100, 700};
+    uint64_t set[700], features[2100], seed = 3;
+    uint32_t got[513], want[513];
+    for (size_t s = 0; s < sizeof slots / sizeof *slots; s++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            random_set(&seed, set, sizes[k]);
+            for (size_t i = 0; i < 3 * sizes[k]; i++)
+                features[i] = i < sizes[k] ? set[sizes[k] - 1 - i] : set[random_next(&seed) % sizes[k]];
+            minhash(features, 3 * sizes[k], slots[s], got);
+            plain_minhash(set, sizes[k], slots[s], want);
+            assert_memory_equal(got, want, slots[s] * 4);
+        }
+}
+
 static void the_most_slots(void **state) {
     (void)state;
     enum { MOST = 65536 };
@@ -184,6 +201,7 @@ static void a_sample_keeps_order_in_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signatures_are_as_defined),
+        cmocka_unit_test(repeats_change_nothing),
         cmocka_unit_test(the_most_slots),
         cmocka_unit_test(a_number_of_slots_that_makes_no_sense),
         cmocka_unit_test(the_empty_set_has_its_own_signature),

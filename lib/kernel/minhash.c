@@ -1,0 +1,133 @@
+/* minhash.c - the kernel minhash_round: one round of hashes over the slots of a signature (docs/FORMAT.md section 5).
+ *
+ * The first round fills most slots. A later one can only fill those that were empty when it began, since an earlier
+ * round always counts for less: with AVX-512 eight hashes at a time are asked whether they fall into one of these, by
+ * one byte permutation of a bitmap, and the few that do are taken one by one. */
+#include "kernel/kernel.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define GOLDEN 0x9E3779B97F4A7C15u
+
+/* Hashes whose values in a round are found before they are taken. */
+enum { CHUNK = 256 };
+
+static size_t count_empty(const uint64_t *slots, size_t t) {
+    size_t empty = 0;
+    for (size_t i = 0; i < t; i++)
+        empty += slots[i] == DP_SLOT_EMPTY;
+    return empty;
+}
+
+/* Values of a round below `t`. No branch: which of them are the smallest so far cannot be foretold. */
+static void fill_slots(const uint64_t *values, size_t count, uint64_t round, uint64_t *slots, size_t t) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t *slot = &slots[(values[i] >> 32) * t >> 32], value = round << 32 | (values[i] & UINT32_MAX);
+        uint64_t old = *slot;
+        *slot = value < old ? value : old;
+    }
+}
+
+/* The values in a round from 1 on of up to CHUNK hashes that fall into a slot which no earlier round filled; gives how
+ * many. */
+static size_t find_values_portable(const uint64_t *hashes, size_t count, uint64_t round, const uint64_t *slots,
+                                   size_t t, uint64_t *values) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t y = dp_hash_mix(hashes[i] + round * GOLDEN);
+        values[found] = y;
+        found += slots[(y >> 32) * t >> 32] >> 32 >= round;
+    }
+    return found;
+}
+
+/* A round from `t` on fills one slot. */
+static void fill_one(const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slot) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t value = round << 32 | (dp_hash_mix(hashes[i] + round * GOLDEN) & UINT32_MAX);
+        *slot = value < *slot ? value : *slot;
+    }
+}
+
+static size_t minhash_round_portable(const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slots, size_t t) {
+    uint64_t values[CHUNK];
+    if (round >= t)
+        fill_one(hashes, count, round, &slots[round - t]);
+    else if (!round)
+        fill_slots(hashes, count, round, slots, t);
+    for (size_t i = 0; i < count && round && round < t; i += CHUNK) {
+        size_t chunk = count - i < CHUNK ? count - i : CHUNK;
+        fill_slots(values, find_values_portable(hashes + i, chunk, round, slots, t, values), round, slots, t);
+    }
+    return count_empty(slots, t);
+}
+
+#if defined(__x86_64__)
+/* Slots that a bitmap of one register has. */
+enum { MOST_BITS = 512 };
+
+/* Bit i: slot i is empty. Gives how many are. */
+DP_TARGET_AVX512 static size_t find_empty(const uint64_t *slots, size_t t, uint8_t bitmap[MOST_BITS / 8]) {
+    size_t empty = 0;
+    for (size_t i = 0; i < t; i += 8) {
+        __mmask8 there = t - i < 8 ? (__mmask8)((1U << (t - i)) - 1) : 0xFF;
+        __m512i eight = _mm512_maskz_loadu_epi64(there, slots + i);
+        bitmap[i / 8] = _mm512_mask_cmpeq_epi64_mask(there, eight, _mm512_set1_epi64(-1));
+        empty += (size_t)__builtin_popcount(bitmap[i / 8]);
+    }
+    return empty;
+}
+
+DP_TARGET_AVX512 static inline __m512i mix(__m512i x) {
+    x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 32));
+    x = _mm512_mullo_epi64(x, _mm512_set1_epi64((long long)0xBF58476D1CE4E5B9u));
+    x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 29));
+    x = _mm512_mullo_epi64(x, _mm512_set1_epi64((long long)0x94D049BB133111EBu));
+    return _mm512_xor_si512(x, _mm512_srli_epi64(x, 32));
+}
+
+/* Which of eight values of a round fall into a slot of the bitmap. */
+DP_TARGET_AVX512 static inline __mmask8 fall_into(__m512i bitmap, __m512i y, __m512i slots) {
+    __m512i slot = _mm512_srli_epi64(_mm512_mul_epu32(_mm512_srli_epi64(y, 32), slots), 32);
+    __m512i byte = _mm512_permutexvar_epi8(_mm512_srli_epi64(slot, 3), bitmap);
+    __m512i bit = _mm512_srlv_epi64(byte, _mm512_and_si512(slot, _mm512_set1_epi64(7)));
+    return _mm512_test_epi64_mask(bit, _mm512_set1_epi64(1));
+}
+
+/* The values in this round of up to CHUNK hashes that fall into a slot of the bitmap; gives how many. */
+DP_TARGET_AVX512 static size_t find_values(const uint64_t *hashes, size_t count, uint64_t round, __m512i bitmap,
+                                           size_t t, uint64_t *values) {
+    const __m512i offset = _mm512_set1_epi64((long long)(round * GOLDEN)), slots = _mm512_set1_epi64((long long)t);
+    size_t found = 0;
+    for (size_t i = 0; i < count; i += 8) {
+        __mmask8 there = count - i < 8 ? (__mmask8)((1U << (count - i)) - 1) : 0xFF;
+        __m512i y = mix(_mm512_add_epi64(_mm512_maskz_loadu_epi64(there, hashes + i), offset));
+        __mmask8 some = fall_into(bitmap, y, slots) & there;
+        _mm512_storeu_si512(values + found, _mm512_maskz_compress_epi64(some, y));
+        found += (size_t)__builtin_popcount(some);
+    }
+    return found;
+}
+
+DP_TARGET_AVX512 static size_t minhash_round_avx512(const uint64_t *hashes, size_t count, uint64_t round,
+                                                    uint64_t *slots, size_t t) {
+    uint64_t values[CHUNK + 8];
+    uint8_t bitmap[MOST_BITS / 8] = {0};
+    if (round >= t || t > MOST_BITS)
+        return minhash_round_portable(hashes, count, round, slots, t);
+    if (round)
+        find_empty(slots, t, bitmap);
+    else
+        fill_slots(hashes, count, round, slots, t);
+    for (size_t i = 0; i < count && round; i += CHUNK) {
+        size_t chunk = count - i < CHUNK ? count - i : CHUNK;
+        size_t found = find_values(hashes + i, chunk, round, _mm512_loadu_si512(bitmap), t, values);
+        fill_slots(values, found, round, slots, t);
+    }
+    return find_empty(slots, t, bitmap);
+}
+#endif
+
+DP_KERNEL_LIST(minhash_round, DP_AVX512(minhash_round_avx512) DP_PORTABLE(minhash_round_portable))
