@@ -486,17 +486,30 @@ DOPPEL_API const char *doppel_input_format(const char *path);
 
 /* An output file, compressed by its name: .gz with gzip, .zst with zstd, else plain. It appears under its name once it
  * is whole, and not at all if it does not get there; what is not a plain file, a pipe or a device, is written as it
- * comes. Compressed files are made of parts, by several threads; their bytes do not depend on the number of threads. */
+ * comes. Compressed files are made of parts, by several threads; their bytes depend neither on the number of threads
+ * nor on how the output was cut into calls. */
 typedef struct doppel_writer doppel_writer;
 
-/* `path` is copied; NULL or "-" is stdout, which is not compressed. threads: for compression; 0 or 1: the caller's. */
+/* `path` is copied; NULL or "-" is stdout, which is not compressed. threads: how many compress, or put pieces at the
+ * same time; 0 or 1: the caller's alone. Memory: for each thread 2 MiB, and 8 MiB more if it compresses. */
 DOPPEL_API doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int threads, doppel_error *error);
 
-/* By one thread at a time. After a failure only finish is left to be called. */
+/* By one thread at a time. After a failure only finish is left to be called. Errors: DOPPEL_ERROR_IO;
+ * DOPPEL_ERROR_INTERRUPTED when stdout is a pipe whose reader has gone away; DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_writer_write(doppel_writer *writer, doppel_slice bytes, doppel_error *error);
 
-/* Ends the file and frees the writer (NULL is fine). With `ok` the file takes its place, if all of it could be written;
- * without, it is removed, and *error is left as it is. */
+/* The same for many threads at a time: bytes are those of a piece of the output, and pieces have numbers from 0 on.
+ * Each is put once, by any thread and in any order (an empty one, too), and the file is as if they had been written in
+ * the order of their numbers. The threads that put pieces share the compressing and the writing. A piece that comes
+ * before those it follows is copied: how many these may be is the caller's to bound. A call waits only for calls that
+ * are under way, never for a piece that is still to come. A piece of a megabyte or so is a good size. Errors: as above,
+ * for all calls after the first failure. Not together with doppel_writer_write. */
+DOPPEL_API doppel_status doppel_writer_put(doppel_writer *writer, uint64_t number, doppel_slice bytes,
+                                           doppel_error *error);
+
+/* Ends the file and frees the writer (NULL is fine); no other call may be under way. With `ok` the file takes its
+ * place, if all of it could be written; without, it is removed, and *error is left as it is. Errors: as above, and
+ * DOPPEL_ERROR_USAGE when a piece is missing before one that was put. */
 DOPPEL_API doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error *error);
 
 /* A document from one record, a JSON object in memory, by the keys of `options` (NULL: the defaults), read as a line of

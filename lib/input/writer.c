@@ -1,9 +1,18 @@
-/* writer.c - an output file: doppel_writer_open, doppel_writer_write ..., doppel_writer_finish (doppel.h).
+/* writer.c - an output file: doppel_writer_open, doppel_writer_write ... or doppel_writer_put ..., doppel_writer_finish
+ * (doppel.h).
  *
- * It is compressed by its name: .gz with gzip, .zst with zstd, else plain. Compressed files are made of blocks that are
- * compressed each by itself, by several threads, so that they can be read by several threads too; their bytes do not
- * depend on the number of threads. A file appears under its name once it is whole, and not at all if it does not get
- * there; what is not a plain file, a pipe or a device, is written as it comes. */
+ * It is compressed by its name: .gz with gzip, .zst with zstd, else plain. A file appears under its name once it is
+ * whole, and not at all if it does not get there; what is not a plain file, a pipe or a device, is written as it comes.
+ *
+ * Pieces come from many threads, in any order, and are moved in the order of their numbers by one thread at a time: the
+ * mover, which is the one that brought the next piece. It moves its own piece and then those after it that wait. Plain
+ * bytes it writes; those to be compressed it copies into blocks of a fixed size, so that a block depends on nothing but
+ * its place in the output, and the bytes of the file not on the number of threads. Any thread compresses any full
+ * block: those that put pieces do so before they return, the writer's own do nothing else. The mover writes finished
+ * blocks in order when it needs room for the next one.
+ *
+ * One lock guards the states. Nothing is copied, compressed or written under it. A thread waits in here only for others
+ * that are in here too, never for a piece that nobody has put yet: so every wait ends, whatever the callers do. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -14,16 +23,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* ---- bytes packed in blocks: gzip members or zstd frames, several at a time, written in order ----
- *
- * There is a ring of blocks. The caller fills one, hands it to the threads and goes on with the next; when it comes
- * round to a block that is still in use, it waits for it, and writes it. Without threads it packs the block itself.
- * What `lock` guards are the states; a block belongs to the caller when it is empty or done, to a thread when busy. */
-
-typedef enum pack_codec { PACK_GZIP, PACK_ZSTD } pack_codec;
-
-/* Takes packed bytes, in order, in the thread that calls the packer; gives 0 or an errno. */
-typedef int (*pack_sink)(void *user, const char *bytes, size_t length);
+typedef enum pack_codec { PACK_NONE, PACK_GZIP, PACK_ZSTD } pack_codec;
 
 /* Bytes of a block. Those of gzip look back 32 KiB only, so 1 MiB loses little; zstd looks back farther. Both stay
  * below what a thread that reads them ahead holds. */
@@ -33,243 +33,74 @@ typedef int (*pack_sink)(void *user, const char *bytes, size_t length);
 #define GZIP_LEVEL 6
 #define ZSTD_LEVEL 3
 
-/* More find nothing to do, as one caller cannot give them enough. */
-#define MOST_THREADS 16
+/* More find nothing to do, as one mover cannot give them enough. */
+#define MOST_THREADS 32
 
-enum { BLOCK_EMPTY, BLOCK_READY, BLOCK_BUSY, BLOCK_DONE };
+/* Plain bytes are gathered up to this many. */
+#define GATHER ((size_t)256 << 10)
 
-typedef struct pack_block {
-    int state;
-    int reason; /* errno of what went wrong; 0: nothing */
-    dp_buffer in, out;
-} pack_block;
+/* A thread that brings a piece while another one is moving waits when the pieces that wait have this many bytes for
+ * each thread. */
+#define HELD_BYTES ((size_t)2 << 20)
 
-/* What a thread packs with. */
+/* What a block is packed with. */
 typedef struct pack_context {
     bool begun;
     z_stream gzip;
     ZSTD_CCtx *zstd;
 } pack_context;
 
-typedef struct block_packer {
-    pack_codec codec;
-    pack_sink sink;
-    void *user;
-    size_t block_size;
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    bool ended;
-    uint64_t filled, taken; /* blocks handed over, and of these begun */
-    uint64_t written;       /* the caller's: blocks written */
-    pack_block *blocks;     /* by number modulo their count */
-    size_t block_count;
-    pack_context own; /* the caller's */
-    pthread_t threads[MOST_THREADS];
-    int thread_count;
-} block_packer;
+enum { BLOCK_EMPTY, BLOCK_READY, BLOCK_BUSY, BLOCK_DONE };
 
-static pack_block *block_of(const block_packer *packer, uint64_t number) {
-    return &packer->blocks[number % packer->block_count];
-}
+/* It belongs to the mover when it is empty or done, to a thread when busy. */
+typedef struct pack_block {
+    int state;
+    int reason; /* errno of what went wrong; 0: nothing */
+    dp_buffer in, out;
+    pack_context context;
+} pack_block;
 
-static bool begin_context(const block_packer *packer, pack_context *c) {
-    if (c->begun)
-        return true;
-    if (packer->codec == PACK_GZIP) {
-        /* 15: the largest window; 16: with a gzip header; 8: the usual memory */
-        c->begun = deflateInit2(&c->gzip, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-    } else if ((c->zstd = ZSTD_createCCtx())) {
-        c->begun = !ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) &&
-                   !ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_checksumFlag, 1));
-    }
-    return c->begun;
-}
-
-static void end_context(const block_packer *packer, pack_context *c) {
-    if (packer->codec == PACK_ZSTD)
-        ZSTD_freeCCtx(c->zstd);
-    else if (c->begun)
-        deflateEnd(&c->gzip);
-}
-
-static int pack_gzip(pack_context *c, pack_block *b) {
-    if (deflateReset(&c->gzip) != Z_OK)
-        return EIO;
-    size_t room = deflateBound(&c->gzip, (uLong)b->in.size);
-    if (!dp_reserve(&b->out.data, &b->out.capacity, room, 1))
-        return ENOMEM;
-    c->gzip.next_in = (uint8_t *)b->in.data;
-    c->gzip.avail_in = (uInt)b->in.size;
-    c->gzip.next_out = (uint8_t *)b->out.data;
-    c->gzip.avail_out = (uInt)room;
-    if (deflate(&c->gzip, Z_FINISH) != Z_STREAM_END)
-        return EIO;
-    b->out.size = room - c->gzip.avail_out;
-    return 0;
-}
-
-static int pack_zstd(pack_context *c, pack_block *b) {
-    size_t room = ZSTD_compressBound(b->in.size);
-    if (!dp_reserve(&b->out.data, &b->out.capacity, room, 1))
-        return ENOMEM;
-    b->out.size = ZSTD_compress2(c->zstd, b->out.data, room, b->in.data, b->in.size);
-    return ZSTD_isError(b->out.size) ? ENOMEM : 0; /* with room enough, nothing else can be missing */
-}
-
-static void pack(const block_packer *packer, pack_context *c, pack_block *b) {
-    if (!begin_context(packer, c))
-        b->reason = ENOMEM;
-    else
-        b->reason = (packer->codec == PACK_GZIP ? pack_gzip : pack_zstd)(c, b);
-}
-
-static void *pack_blocks(void *user) {
-    block_packer *packer = user;
-    pack_context c = {0};
-    pthread_mutex_lock(&packer->lock);
-    while (!packer->ended) {
-        if (packer->taken == packer->filled) {
-            pthread_cond_wait(&packer->moved, &packer->lock);
-            continue;
-        }
-        pack_block *b = block_of(packer, packer->taken++);
-        b->state = BLOCK_BUSY;
-        pthread_mutex_unlock(&packer->lock);
-        pack(packer, &c, b);
-        pthread_mutex_lock(&packer->lock);
-        b->state = BLOCK_DONE;
-        pthread_cond_broadcast(&packer->moved);
-    }
-    pthread_mutex_unlock(&packer->lock);
-    end_context(packer, &c);
-    return NULL;
-}
-
-/* Ends the threads. NULL is fine. */
-static void free_packer(block_packer *packer) {
-    if (!packer)
-        return;
-    pthread_mutex_lock(&packer->lock);
-    packer->ended = true;
-    pthread_cond_broadcast(&packer->moved);
-    pthread_mutex_unlock(&packer->lock);
-    while (packer->thread_count)
-        pthread_join(packer->threads[--packer->thread_count], NULL);
-    end_context(packer, &packer->own);
-    for (size_t i = 0; packer->blocks && i < packer->block_count; i++) {
-        dp_buffer_free(&packer->blocks[i].in);
-        dp_buffer_free(&packer->blocks[i].out);
-    }
-    free(packer->blocks);
-    pthread_cond_destroy(&packer->moved);
-    pthread_mutex_destroy(&packer->lock);
-    free(packer);
-}
-
-/* NULL when there is no memory. */
-static block_packer *create_packer(pack_codec codec, int threads, pack_sink sink, void *user) {
-    block_packer *packer = calloc(1, sizeof *packer);
-    if (!packer)
-        return NULL;
-    *packer = (block_packer){.codec = codec, .sink = sink, .user = user};
-    packer->block_size = codec == PACK_GZIP ? GZIP_BLOCK : ZSTD_BLOCK;
-    pthread_mutex_init(&packer->lock, NULL);
-    pthread_cond_init(&packer->moved, NULL);
-    threads = threads < 2 ? 0 : threads < MOST_THREADS ? threads : MOST_THREADS;
-    packer->block_count = (size_t)threads + 2;
-    packer->blocks = calloc(packer->block_count, sizeof *packer->blocks);
-    if (!packer->blocks) {
-        free_packer(packer);
-        return NULL;
-    }
-    while (packer->thread_count < threads &&
-           dp_thread_start(&packer->threads[packer->thread_count], pack_blocks, packer))
-        packer->thread_count++;
-    return packer;
-}
-
-/* Waits for the block that comes next in order, and writes it. */
-static int write_next(block_packer *packer) {
-    pack_block *b = block_of(packer, packer->written++);
-    pthread_mutex_lock(&packer->lock);
-    while (b->state != BLOCK_DONE)
-        pthread_cond_wait(&packer->moved, &packer->lock);
-    b->state = BLOCK_EMPTY;
-    pthread_mutex_unlock(&packer->lock);
-    b->in.size = 0;
-    return b->reason ? b->reason : packer->sink(packer->user, b->out.data, b->out.size);
-}
-
-/* Hands over the block that was filled, and makes sure of an empty one. */
-static int hand_over(block_packer *packer) {
-    pack_block *b = block_of(packer, packer->filled);
-    if (!packer->thread_count)
-        pack(packer, &packer->own, b);
-    pthread_mutex_lock(&packer->lock);
-    b->state = packer->thread_count ? BLOCK_READY : BLOCK_DONE;
-    packer->filled++;
-    pthread_cond_broadcast(&packer->moved);
-    pthread_mutex_unlock(&packer->lock);
-    return packer->filled - packer->written == packer->block_count ? write_next(packer) : 0;
-}
-
-/* Packs bytes; gives 0 or an errno, after which only free is left to be called. */
-static int add_packed(block_packer *packer, const char *bytes, size_t length) {
-    int reason = 0;
-    while (length && !reason) {
-        pack_block *b = block_of(packer, packer->filled);
-        size_t part = packer->block_size - b->in.size;
-        if (part > length)
-            part = length;
-        if (!dp_buffer_add(&b->in, bytes, part))
-            return ENOMEM;
-        bytes += part;
-        length -= part;
-        if (b->in.size == packer->block_size)
-            reason = hand_over(packer);
-    }
-    return reason;
-}
-
-/* Packs what is left. No bytes at all make a file with one empty block. */
-static int finish_packer(block_packer *packer) {
-    int reason = 0;
-    if (!packer->filled || block_of(packer, packer->filled)->in.size)
-        reason = hand_over(packer);
-    while (!reason && packer->written < packer->filled)
-        reason = write_next(packer);
-    return reason;
-}
-
-/* ---- the file ---- */
-
-/* Plain bytes are gathered up to this many. */
-#define GATHER ((size_t)256 << 10)
+/* A piece that came before those it follows. */
+typedef struct early_piece {
+    bool there;
+    uint64_t number;
+    dp_buffer bytes;
+} early_piece;
 
 struct doppel_writer {
-    char *name;      /* for messages, and where it goes */
+    char *name; /* for messages, and where it goes */
+    bool to_stdout;
     dp_newfile file; /* if `beside` */
     int number;      /* to write to */
     bool beside;     /* written beside its place; else straight to it */
-    int reason;      /* errno of what went wrong; 0: nothing */
-    block_packer *packer;
-    dp_buffer plain;
+    int threads;     /* that compress or put pieces */
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* something of what `lock` guards has changed */
+    int reason;           /* errno of what went wrong; 0: nothing */
+
+    uint64_t next;      /* the piece that is moved next, or now */
+    bool moving;        /* a thread is the mover */
+    early_piece *early; /* by number modulo `early_room` */
+    size_t early_room;
+    size_t early_bytes;
+    dp_buffer spares[MOST_THREADS]; /* memory of pieces that were moved, for the next ones */
+    int spare_count;
+
+    dp_buffer plain; /* the mover's: gathered */
+
+    pack_codec codec;
+    size_t block_size;
+    pack_block *blocks; /* by number modulo their count */
+    size_t block_count;
+    uint64_t filled, taken; /* blocks that are full, and of these begun to be packed */
+    uint64_t written;       /* the mover's: blocks written */
+    pthread_t packers[MOST_THREADS];
+    int packer_count;
+    bool begun, ended; /* of the packers */
 };
 
-static bool ends_in(const char *path, const char *ending) {
-    size_t length = strlen(path), size = strlen(ending);
-    return length > size && !strcasecmp(path + length - size, ending);
-}
-
-static doppel_status fail(const doppel_writer *writer, doppel_error *error) {
-    if (writer->reason == ENOMEM)
-        return dp_no_memory(error);
-    return dp_fail_at(error, DOPPEL_ERROR_IO, writer->name, 0, "cannot be written: %s", strerror(writer->reason));
-}
-
 /* Writes all of it; gives 0 or an errno. */
-static int put(void *user, const char *bytes, size_t length) {
-    const doppel_writer *writer = user;
+static int write_out(const doppel_writer *writer, const char *bytes, size_t length) {
     while (length) {
         ssize_t written = write(writer->number, bytes, length);
         if (written < 0 && errno != EINTR)
@@ -282,12 +113,354 @@ static int put(void *user, const char *bytes, size_t length) {
     return 0;
 }
 
+/* ---- one block ---- */
+
+static pack_block *block_of(const doppel_writer *writer, uint64_t number) {
+    return &writer->blocks[number % writer->block_count];
+}
+
+static bool begin_context(pack_codec codec, pack_context *c) {
+    if (c->begun)
+        return true;
+    if (codec == PACK_GZIP) {
+        /* 15: the largest window; 16: with a gzip header; 8: the usual memory */
+        c->begun = deflateInit2(&c->gzip, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+    } else if ((c->zstd = ZSTD_createCCtx())) {
+        c->begun = !ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) &&
+                   !ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_checksumFlag, 1));
+    }
+    return c->begun;
+}
+
+static void end_context(pack_codec codec, pack_context *c) {
+    if (codec == PACK_ZSTD)
+        ZSTD_freeCCtx(c->zstd);
+    else if (c->begun)
+        deflateEnd(&c->gzip);
+}
+
+static int pack_gzip(pack_block *b) {
+    z_stream *z = &b->context.gzip;
+    if (deflateReset(z) != Z_OK)
+        return EIO;
+    size_t room = deflateBound(z, (uLong)b->in.size);
+    if (!dp_reserve(&b->out.data, &b->out.capacity, room, 1))
+        return ENOMEM;
+    z->next_in = (uint8_t *)b->in.data;
+    z->avail_in = (uInt)b->in.size;
+    z->next_out = (uint8_t *)b->out.data;
+    z->avail_out = (uInt)room;
+    if (deflate(z, Z_FINISH) != Z_STREAM_END)
+        return EIO;
+    b->out.size = room - z->avail_out;
+    return 0;
+}
+
+static int pack_zstd(pack_block *b) {
+    size_t room = ZSTD_compressBound(b->in.size);
+    if (!dp_reserve(&b->out.data, &b->out.capacity, room, 1))
+        return ENOMEM;
+    b->out.size = ZSTD_compress2(b->context.zstd, b->out.data, room, b->in.data, b->in.size);
+    return ZSTD_isError(b->out.size) ? ENOMEM : 0; /* with room enough, nothing else can be missing */
+}
+
+static int pack(pack_codec codec, pack_block *b) {
+    if (!begin_context(codec, &b->context))
+        return ENOMEM;
+    return (codec == PACK_GZIP ? pack_gzip : pack_zstd)(b);
+}
+
+/* Packs a full block, if there is one: the lock is held at the start and at the end. */
+static bool pack_next(doppel_writer *writer) {
+    if (writer->taken == writer->filled)
+        return false;
+    pack_block *b = block_of(writer, writer->taken++);
+    b->state = BLOCK_BUSY;
+    pthread_mutex_unlock(&writer->lock);
+    b->reason = pack(writer->codec, b);
+    pthread_mutex_lock(&writer->lock);
+    b->state = BLOCK_DONE;
+    pthread_cond_broadcast(&writer->moved);
+    return true;
+}
+
+/* Waits for a change, or packs a block meanwhile. Under the lock. */
+static void wait_or_pack(doppel_writer *writer) {
+    if (!pack_next(writer))
+        pthread_cond_wait(&writer->moved, &writer->lock);
+}
+
+/* ---- threads that only pack ---- */
+
+static void *pack_blocks(void *user) {
+    doppel_writer *writer = user;
+    pthread_mutex_lock(&writer->lock);
+    while (!writer->ended)
+        wait_or_pack(writer);
+    pthread_mutex_unlock(&writer->lock);
+    return NULL;
+}
+
+/* For a caller that writes from one thread: it packs too, when it would wait. */
+static void begin_packers(doppel_writer *writer) {
+    writer->begun = true;
+    while (writer->packer_count < writer->threads &&
+           dp_thread_start(&writer->packers[writer->packer_count], pack_blocks, writer))
+        writer->packer_count++;
+}
+
+static void end_packers(doppel_writer *writer) {
+    pthread_mutex_lock(&writer->lock);
+    writer->ended = true;
+    pthread_cond_broadcast(&writer->moved);
+    pthread_mutex_unlock(&writer->lock);
+    while (writer->packer_count)
+        pthread_join(writer->packers[--writer->packer_count], NULL);
+}
+
+/* False: no memory. */
+static bool create_blocks(doppel_writer *writer, pack_codec codec) {
+    writer->codec = codec;
+    writer->block_size = codec == PACK_GZIP ? GZIP_BLOCK : ZSTD_BLOCK;
+    writer->block_count = (size_t)writer->threads + 2;
+    writer->blocks = calloc(writer->block_count, sizeof *writer->blocks);
+    return writer->blocks;
+}
+
+static void free_blocks(doppel_writer *writer) {
+    for (size_t i = 0; writer->blocks && i < writer->block_count; i++) {
+        end_context(writer->codec, &writer->blocks[i].context);
+        dp_buffer_free(&writer->blocks[i].in);
+        dp_buffer_free(&writer->blocks[i].out);
+    }
+    free(writer->blocks);
+}
+
+/* ---- what the mover does: each gives 0 or an errno, after which nothing more is moved ---- */
+
+/* Waits for the block that comes next in order, and writes it. */
+static int write_block(doppel_writer *writer) {
+    pack_block *b = block_of(writer, writer->written++);
+    pthread_mutex_lock(&writer->lock);
+    while (b->state != BLOCK_DONE)
+        wait_or_pack(writer);
+    b->state = BLOCK_EMPTY;
+    pthread_mutex_unlock(&writer->lock);
+    b->in.size = 0;
+    return b->reason ? b->reason : write_out(writer, b->out.data, b->out.size);
+}
+
+/* Hands over the block that was filled, and makes sure of an empty one. */
+static int hand_over(doppel_writer *writer) {
+    pack_block *b = block_of(writer, writer->filled);
+    pthread_mutex_lock(&writer->lock);
+    b->state = BLOCK_READY;
+    writer->filled++;
+    pthread_cond_broadcast(&writer->moved);
+    pthread_mutex_unlock(&writer->lock);
+    return writer->filled - writer->written == writer->block_count ? write_block(writer) : 0;
+}
+
+static int move_packed(doppel_writer *writer, const char *bytes, size_t length) {
+    int reason = 0;
+    while (length && !reason) {
+        pack_block *b = block_of(writer, writer->filled);
+        size_t part = writer->block_size - b->in.size;
+        if (part > length)
+            part = length;
+        if (!dp_buffer_add(&b->in, bytes, part))
+            return ENOMEM;
+        bytes += part;
+        length -= part;
+        if (b->in.size == writer->block_size)
+            reason = hand_over(writer);
+    }
+    return reason;
+}
+
+/* Packs what is left. No bytes at all make a file with one empty block. */
+static int finish_packed(doppel_writer *writer) {
+    int reason = 0;
+    if (!writer->filled || block_of(writer, writer->filled)->in.size)
+        reason = hand_over(writer);
+    while (!reason && writer->written < writer->filled)
+        reason = write_block(writer);
+    return reason;
+}
+
+static int finish_plain(doppel_writer *writer) {
+    int reason = write_out(writer, writer->plain.data, writer->plain.size);
+    writer->plain.size = 0;
+    return reason;
+}
+
+/* Small pieces are gathered, large ones go straight out. */
+static int move_plain(doppel_writer *writer, const char *bytes, size_t length) {
+    int reason = writer->plain.size + length > GATHER ? finish_plain(writer) : 0;
+    if (reason || !length)
+        return reason;
+    if (length >= GATHER)
+        return write_out(writer, bytes, length);
+    return dp_buffer_add(&writer->plain, bytes, length) ? 0 : ENOMEM;
+}
+
+/* ---- pieces, in order: all of it under the lock, which is released while one is moved ---- */
+
+/* The piece, if it has come; NULL: not yet. */
+static early_piece *find_early(const doppel_writer *writer, uint64_t number) {
+    early_piece *piece = writer->early_room ? &writer->early[number % writer->early_room] : NULL;
+    return piece && piece->there && piece->number == number ? piece : NULL;
+}
+
+/* The first failure counts. */
+static void set_reason(doppel_writer *writer, int reason) {
+    if (!writer->reason)
+        writer->reason = reason;
+}
+
+/* Makes room for pieces up to this one; false: no memory. */
+static bool reserve_early(doppel_writer *writer, uint64_t number) {
+    size_t room = writer->early_room ? writer->early_room : 16;
+    while (number - writer->next >= room)
+        room *= 2;
+    if (room == writer->early_room)
+        return true;
+    early_piece *early = calloc(room, sizeof *early);
+    if (!early)
+        return false;
+    for (size_t i = 0; i < writer->early_room; i++) {
+        const early_piece *piece = &writer->early[i];
+        if (piece->there)
+            early[piece->number % room] = *piece;
+    }
+    free(writer->early);
+    writer->early = early;
+    writer->early_room = room;
+    return true;
+}
+
+/* Keeps a piece whose turn has not come; gives 0 or an errno. */
+static int keep_early(doppel_writer *writer, uint64_t number, const dp_buffer *bytes) {
+    if (!reserve_early(writer, number))
+        return ENOMEM;
+    writer->early[number % writer->early_room] = (early_piece){true, number, *bytes};
+    writer->early_bytes += bytes->size;
+    return 0;
+}
+
+static dp_buffer take_spare(doppel_writer *writer) {
+    return writer->spare_count ? writer->spares[--writer->spare_count] : (dp_buffer){0};
+}
+
+static void give_spare(doppel_writer *writer, dp_buffer *bytes) {
+    bytes->size = 0;
+    if (writer->spare_count < MOST_THREADS)
+        writer->spares[writer->spare_count++] = *bytes;
+    else
+        dp_buffer_free(bytes);
+}
+
+/* The next piece was moved. */
+static void pass_piece(doppel_writer *writer) {
+    early_piece *piece = find_early(writer, writer->next++);
+    pthread_cond_broadcast(&writer->moved);
+    if (!piece)
+        return;
+    piece->there = false;
+    writer->early_bytes -= piece->bytes.size;
+    give_spare(writer, &piece->bytes);
+}
+
+/* Whether this piece can be moved by the thread that brings it. */
+static bool is_next(const doppel_writer *writer, uint64_t number) {
+    return number == writer->next && !writer->moving;
+}
+
+/* Moves the next piece, and those after it that have come. */
+static void move_pieces(doppel_writer *writer, doppel_slice bytes) {
+    const early_piece *piece = NULL;
+    writer->moving = true;
+    do {
+        pthread_mutex_unlock(&writer->lock);
+        int reason = (writer->codec == PACK_NONE ? move_plain : move_packed)(writer, bytes.data, bytes.length);
+        pthread_mutex_lock(&writer->lock);
+        set_reason(writer, reason);
+        pass_piece(writer);
+        if ((piece = find_early(writer, writer->next)))
+            bytes = (doppel_slice){piece->bytes.data, piece->bytes.size};
+    } while (piece && !writer->reason);
+    writer->moving = false;
+}
+
+/* Waits while the pieces that have come are too many for the mover. Where nobody moves, the next one is still to come,
+ * and waiting for it might be for ever. */
+static void await_room(doppel_writer *writer, size_t length) {
+    size_t most = (size_t)writer->threads * HELD_BYTES;
+    while (writer->moving && !writer->reason && writer->early_bytes + length > most)
+        wait_or_pack(writer);
+}
+
+/* Takes a piece: moves it, or keeps a copy. */
+static void take_piece(doppel_writer *writer, uint64_t number, doppel_slice bytes) {
+    if (is_next(writer, number)) {
+        move_pieces(writer, bytes);
+        return;
+    }
+    dp_buffer copy = take_spare(writer);
+    pthread_mutex_unlock(&writer->lock);
+    int reason = dp_buffer_add(&copy, bytes.data, bytes.length) ? 0 : ENOMEM;
+    pthread_mutex_lock(&writer->lock);
+    if (!reason && !is_next(writer, number) && !(reason = keep_early(writer, number, &copy)))
+        return;
+    give_spare(writer, &copy);
+    set_reason(writer, reason);
+    if (!reason)
+        move_pieces(writer, bytes);
+}
+
+/* Whether pieces wait for one that has not come. */
+static bool has_early(const doppel_writer *writer) {
+    for (size_t i = 0; i < writer->early_room; i++)
+        if (writer->early[i].there)
+            return true;
+    return false;
+}
+
+static void free_pieces(doppel_writer *writer) {
+    for (size_t i = 0; i < writer->early_room; i++)
+        if (writer->early[i].there)
+            dp_buffer_free(&writer->early[i].bytes);
+    free(writer->early);
+    while (writer->spare_count)
+        dp_buffer_free(&writer->spares[--writer->spare_count]);
+}
+
+/* ---- the file ---- */
+
+static bool ends_in(const char *path, const char *ending) {
+    size_t length = strlen(path), size = strlen(ending);
+    return length > size && !strcasecmp(path + length - size, ending);
+}
+
+/* What a call gives, by an errno; 0 is fine. */
+static doppel_status result(const doppel_writer *writer, int reason, doppel_error *error) {
+    if (!reason)
+        return DOPPEL_OK;
+    if (reason == ENOMEM)
+        return dp_no_memory(error);
+    if (reason == EPIPE && writer->to_stdout)
+        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "the reader of stdout has gone away");
+    if (writer->to_stdout)
+        return dp_fail(error, DOPPEL_ERROR_IO, "cannot write to stdout: %s", strerror(reason));
+    return dp_fail_at(error, DOPPEL_ERROR_IO, writer->name, 0, "cannot be written: %s", strerror(reason));
+}
+
 /* A new file beside its place, unless what stands there is to be written to as it is. */
 static doppel_status open_file(doppel_writer *writer, doppel_error *error) {
     char *place;
     writer->reason = dp_output_find(writer->name, &place, &writer->number);
     if (writer->reason)
-        return fail(writer, error);
+        return result(writer, writer->reason, error);
     free(place);
     if (writer->number >= 0)
         return DOPPEL_OK;
@@ -297,30 +470,32 @@ static doppel_status open_file(doppel_writer *writer, doppel_error *error) {
     return opened;
 }
 
-static doppel_status open_place(doppel_writer *writer, const char *path, int threads, doppel_error *error) {
-    bool to_stdout = !path || !strcmp(path, "-");
+static doppel_status open_place(doppel_writer *writer, const char *path, doppel_error *error) {
+    writer->to_stdout = !path || !strcmp(path, "-");
     writer->number = -1;
-    writer->name = strdup(to_stdout ? "stdout" : path);
+    writer->name = strdup(writer->to_stdout ? "stdout" : path);
     if (!writer->name)
         return dp_no_memory(error);
-    if (to_stdout) {
+    if (writer->to_stdout) {
         writer->number = dup(STDOUT_FILENO);
         writer->reason = writer->number < 0 ? errno : 0;
-        return writer->reason ? fail(writer, error) : DOPPEL_OK;
+        return result(writer, writer->reason, error);
     }
     doppel_status opened = open_file(writer, error);
     bool gzip = ends_in(path, ".gz");
     if (opened != DOPPEL_OK || (!gzip && !ends_in(path, ".zst")))
         return opened;
-    writer->packer = create_packer(gzip ? PACK_GZIP : PACK_ZSTD, threads, put, writer);
-    return writer->packer ? DOPPEL_OK : dp_no_memory(error);
+    return create_blocks(writer, gzip ? PACK_GZIP : PACK_ZSTD) ? DOPPEL_OK : dp_no_memory(error);
 }
 
 doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int threads, doppel_error *error) {
     *writer = calloc(1, sizeof **writer);
     if (!*writer)
         return dp_no_memory(error);
-    doppel_status opened = open_place(*writer, path, threads, error);
+    (*writer)->threads = threads < 1 ? 1 : threads < MOST_THREADS ? threads : MOST_THREADS;
+    pthread_mutex_init(&(*writer)->lock, NULL);
+    pthread_cond_init(&(*writer)->moved, NULL);
+    doppel_status opened = open_place(*writer, path, error);
     if (opened != DOPPEL_OK) {
         doppel_writer_finish(*writer, false, NULL);
         *writer = NULL;
@@ -328,50 +503,65 @@ doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int t
     return opened;
 }
 
-static int flush_plain(doppel_writer *writer) {
-    int reason = put(writer, writer->plain.data, writer->plain.size);
-    writer->plain.size = 0;
-    return reason;
-}
-
-/* Small pieces are gathered, large ones go straight out. */
-static int write_plain(doppel_writer *writer, const char *bytes, size_t length) {
-    int reason = writer->plain.size + length > GATHER ? flush_plain(writer) : 0;
-    if (reason || !length)
-        return reason;
-    if (length >= GATHER)
-        return put(writer, bytes, length);
-    return dp_buffer_add(&writer->plain, bytes, length) ? 0 : ENOMEM;
-}
-
 doppel_status doppel_writer_write(doppel_writer *writer, doppel_slice bytes, doppel_error *error) {
+    pthread_mutex_lock(&writer->lock);
+    if (writer->codec != PACK_NONE && writer->threads > 1 && !writer->begun)
+        begin_packers(writer);
     if (!writer->reason)
-        writer->reason = writer->packer ? add_packed(writer->packer, bytes.data, bytes.length)
-                                        : write_plain(writer, bytes.data, bytes.length);
-    return writer->reason ? fail(writer, error) : DOPPEL_OK;
+        move_pieces(writer, bytes);
+    int reason = writer->reason;
+    pthread_mutex_unlock(&writer->lock);
+    return result(writer, reason, error);
+}
+
+doppel_status doppel_writer_put(doppel_writer *writer, uint64_t number, doppel_slice bytes, doppel_error *error) {
+    pthread_mutex_lock(&writer->lock);
+    bool again = number < writer->next;
+    await_room(writer, bytes.length);
+    if (!writer->reason && !again)
+        take_piece(writer, number, bytes);
+    while (!writer->reason && pack_next(writer))
+        ;
+    int reason = writer->reason;
+    pthread_mutex_unlock(&writer->lock);
+    if (again && !reason)
+        return dp_fail_at(error, DOPPEL_ERROR_USAGE, writer->name, 0, "piece %llu was put twice",
+                          (unsigned long long)number);
+    return result(writer, reason, error);
 }
 
 /* What was written straight to its place. */
 static doppel_status close_place(doppel_writer *writer, bool ok, doppel_error *error) {
     if (writer->number >= 0 && close(writer->number) && !writer->reason)
         writer->reason = errno;
-    return ok && writer->reason ? fail(writer, error) : DOPPEL_OK;
+    return ok ? result(writer, writer->reason, error) : DOPPEL_OK;
+}
+
+/* Writes what is left, and puts the file in its place. */
+static doppel_status close_file(doppel_writer *writer, bool ok, doppel_error *error) {
+    if (ok && !writer->reason)
+        writer->reason = (writer->codec == PACK_NONE ? finish_plain : finish_packed)(writer);
+    if (!writer->beside)
+        return close_place(writer, ok, error);
+    doppel_status status = dp_newfile_finish(&writer->file, ok ? writer->reason : ECANCELED, ok ? error : NULL);
+    return ok ? status : DOPPEL_OK;
 }
 
 doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error *error) {
-    doppel_status status = DOPPEL_OK;
     if (!writer)
         return DOPPEL_OK;
-    if (ok && !writer->reason)
-        writer->reason = writer->packer ? finish_packer(writer->packer) : flush_plain(writer);
-    if (!writer->beside)
-        status = close_place(writer, ok, error);
-    else if (ok)
-        status = dp_newfile_finish(&writer->file, writer->reason, error);
-    else
-        dp_newfile_finish(&writer->file, ECANCELED, NULL);
-    free_packer(writer->packer);
+    /* Pieces that still wait are not to be lost without a word. */
+    bool gap = ok && !writer->reason && has_early(writer);
+    doppel_status status = close_file(writer, ok && !gap, error);
+    if (gap)
+        status = dp_fail_at(error, DOPPEL_ERROR_USAGE, writer->name, 0, "piece %llu was never put",
+                            (unsigned long long)writer->next);
+    end_packers(writer);
+    free_blocks(writer);
+    free_pieces(writer);
     dp_buffer_free(&writer->plain);
+    pthread_cond_destroy(&writer->moved);
+    pthread_mutex_destroy(&writer->lock);
     free(writer->name);
     free(writer);
     return status;

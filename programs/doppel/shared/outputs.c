@@ -18,7 +18,7 @@
 /* As much as is written at once: a system call costs nothing beside filling it. */
 #define ROOM ((size_t)256 << 10)
 
-static bool closed;
+static atomic_bool closed;
 
 bool output_closed(void) {
     return closed;
@@ -152,6 +152,35 @@ char *writer_line(writer *w) {
     return w->bytes + w->used;
 }
 
+int writer_open_pieces(writer *w, const char *path, int threads) {
+    doppel_error error = {0};
+    bool to_stdout = is_stdout(path);
+    *w = (writer){.terminal = to_stdout && isatty(STDOUT_FILENO)};
+    if (doppel_writer_open(&w->file, to_stdout ? NULL : path, threads, &error) == DOPPEL_OK)
+        return EXIT_DONE;
+    message_error(&error);
+    return EXIT_STORE;
+}
+
+doppel_status writer_put(writer *w, uint64_t number, doppel_slice bytes) {
+    doppel_error error = {0};
+    if (w->terminal)
+        progress_clear();
+    doppel_status status = doppel_writer_put(w->file, number, bytes, &error);
+    if (status == DOPPEL_OK)
+        return DOPPEL_OK;
+    if (status == DOPPEL_ERROR_INTERRUPTED) {
+        closed = true;
+        return status;
+    }
+    /* All threads see it; one reports it. */
+    if (!atomic_exchange(&w->reported, true)) {
+        message_error(&error);
+        failure_reported = true;
+    }
+    return DOPPEL_ERROR_STORE;
+}
+
 int writer_close(writer *w, int code) {
     doppel_error error = {0};
     if (code == EXIT_DONE && w->bytes) {
@@ -159,7 +188,10 @@ int writer_close(writer *w, int code) {
         if (status != DOPPEL_OK && !closed)
             code = exit_code(status);
     }
-    if (doppel_writer_finish(w->file, code == EXIT_DONE, &error) != DOPPEL_OK && code == EXIT_DONE) {
+    doppel_status finished = doppel_writer_finish(w->file, code == EXIT_DONE, &error);
+    if (finished == DOPPEL_ERROR_INTERRUPTED) {
+        closed = true;
+    } else if (finished != DOPPEL_OK && code == EXIT_DONE) {
         message_error(&error);
         code = EXIT_STORE;
     }

@@ -6,6 +6,8 @@
 #include "common/args.h"
 #include "common/text.h"
 
+#include <stdatomic.h>
+
 /* ---- writing ---- */
 
 /* Options of commands that write to a file or stdout, and of those that use temporary files. */
@@ -43,6 +45,8 @@ typedef struct writer {
     doppel_writer *file; /* NULL: stdout */
     char *bytes;
     size_t used;
+    bool terminal;        /* pieces go to one */
+    atomic_bool reported; /* a failure of a piece */
 } writer;
 
 /* Whether an output is stdout: NULL, - or a name of its descriptor. */
@@ -64,6 +68,11 @@ char *writer_line(writer *w);
 static inline void writer_take(writer *w, size_t length) {
     w->used += length;
 }
+
+/* The same for pieces that come from several threads, which the file has in the order of their numbers, from 0 on
+ * (doppel_writer_put): open, put ..., close. */
+int writer_open_pieces(writer *w, const char *path, int threads);
+doppel_status writer_put(writer *w, uint64_t number, doppel_slice bytes);
 
 /* Ends writing, `code` being how the work went: unless it is EXIT_DONE, a file is left as it was before. Returns
  * `code`, or what went wrong here. */
