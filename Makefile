@@ -25,10 +25,10 @@ test-full: ## the same at full size, and the tests on 64-bit ARM under emulation
 	@scripts/install-deps build test services cross
 	@scripts/test full
 
-bench: ## measure, beside the peers
+bench: ## measure, beside the peers; PART=cores (or text, near, dedup, engine, serve, redis, stream): that part alone
 	@scripts/install-deps build bench services
 	@scripts/build release product bench
-	@bench/run
+	@bench/run $(if $(PART),--part $(PART))
 
 accuracy: ## measure precision and recall: labelled sets in $DOPPEL_DATA, planted copies (PLANTED=100000), common claims
 	@scripts/install-deps build test

@@ -70,7 +70,8 @@ static uint64_t run_reader(void *user) {
     uint64_t sum = 0;
     for (size_t i = 0; i < all->count; i++) {
         doppel_page page;
-        if (doppel_page_read(all->reader, all->page[i], NULL, all->content, &page))
+        doppel_slice html = {all->page[i].data, all->page[i].length};
+        if (doppel_page_read(all->reader, html, NULL, all->content, &page))
             bench_fail("cannot read a page", "");
         sum += page.text.length + page.title.length;
     }

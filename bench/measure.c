@@ -10,11 +10,6 @@
 
 enum { MOST_RUNS = 64 };
 
-_Noreturn void bench_fail(const char *message, const char *what) {
-    fprintf(stderr, "bench: %s: %s\n", what, message);
-    exit(1);
-}
-
 /* The whole file in fresh memory. */
 static char *read_file(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");

@@ -4,6 +4,8 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include "process.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,8 +40,5 @@ typedef struct bench_case {
 /* Runs it and prints one line: name, CPU level, best and median amount a second, amount, result in hexadecimal,
  * separated by tabs. */
 void bench_measure(const bench_case *what);
-
-/* Prints the message and the program's name, and exits with 1. */
-_Noreturn void bench_fail(const char *message, const char *what);
 
 #endif

@@ -1,7 +1,7 @@
 /* planted.c - random fingerprints with near-copies among them, by position. */
 #include "planted.h"
 
-#include "measure.h"
+#include "process.h"
 
 #include <stdio.h>
 #include <stdlib.h>

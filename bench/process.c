@@ -1,12 +1,15 @@
-/* process.c - clock, memory and figures of a benchmark program. */
+/* process.c - clock, memory and figures of a benchmark program, and its end. */
 #include "process.h"
-
-#include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+_Noreturn void bench_fail(const char *message, const char *what) {
+    fprintf(stderr, "bench: %s: %s\n", what, message);
+    exit(1);
+}
 
 double process_now(void) {
     struct timespec now;

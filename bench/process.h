@@ -18,4 +18,7 @@ void process_tell(const char *name, double value);
 /* A number of an argument: 40, 1e6, 20G (powers of 1000: k, M, G). Ends the program for anything else. */
 uint64_t process_number(const char *argument);
 
+/* Prints the message and the program's name, and exits with 1. */
+_Noreturn void bench_fail(const char *message, const char *what);
+
 #endif
