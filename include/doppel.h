@@ -604,7 +604,8 @@ DOPPEL_API void doppel_url_split(doppel_slice canonical, doppel_url_parts *parts
  * Threads: one thread at a time may call what changes an index (add, add_batch, remove, expire, compact, merge);
  * any number may find, contains, each, save and stats meanwhile, and none waits for another. What a find sees is what
  * was there at some moment during the call. An index is validated while nothing changes it, and freed when no call on
- * it is under way. */
+ * it is under way. A large index merges its parts on a thread of its own, which no call waits for and which ends when
+ * the index is freed. */
 typedef struct doppel_index doppel_index;
 
 typedef struct doppel_index_options {

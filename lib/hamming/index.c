@@ -1,18 +1,17 @@
-/* index.c - the calls that change an index, and what it publishes to readers.
+/* index.c - the calls that change an index.
  *
  * doppel_index_create -> doppel_index_add, doppel_index_add_batch, doppel_index_merge, doppel_index_remove,
- * doppel_index_expire, doppel_index_compact -> doppel_index_free. find.c reads.
+ * doppel_index_expire, doppel_index_compact -> doppel_index_free. find.c reads, levels.c merges runs.
  *
  * New entries go into the head; a full head becomes a run. An entry stands in one place at most, dead or alive, in the
  * head or in a run: what is inserted again is revived where it stands. One thread writes, any number read. */
 #include "hamming/index.h"
 
-#include <sched.h>
 #include <stdlib.h>
 
 /* ---- the head: the newest entries, before they go into a run ---- */
 
-static dp_head *head_create(int bits) {
+dp_head *dp_head_create(int bits) {
     dp_head *head = aligned_alloc(64, dp_head_bytes(bits));
     if (!head)
         return NULL;
@@ -96,95 +95,7 @@ doppel_status dp_head_run(const dp_head *head, dp_run **run) {
     return status;
 }
 
-/* ---- versions: what readers see, and when it is freed ----
- *
- * A reader announces the version it is going to read in a free slot, then looks whether it is still the published one:
- * if so, the writer, which publishes first and looks at the slots after, sees the announcement and keeps it. Both sides
- * use sequentially consistent operations, so one of the two always sees the other. A run or a head is freed with the
- * last version that holds it. */
-
-/* Where this thread found a free slot last: it is free most likely, and its line is in this core's cache. */
-static _Thread_local unsigned own_slot = UINT32_MAX;
-
-static unsigned first_slot(void) {
-    static _Atomic unsigned next;
-    if (own_slot == UINT32_MAX)
-        own_slot = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % DP_PINS;
-    return own_slot;
-}
-
-dp_pinned dp_index_pin(const doppel_index *index) {
-    doppel_index *shared = (doppel_index *)index; /* the slots are the readers' to write */
-    for (unsigned slot = first_slot(), tried = 1;; slot = (slot + 1) % DP_PINS, tried++) {
-        dp_version *version = atomic_load(&shared->current), *none = NULL;
-        dp_pin *pin = &shared->pin[slot];
-        if (atomic_compare_exchange_strong(&pin->version, &none, version)) {
-            if (atomic_load(&shared->current) == version) {
-                own_slot = slot;
-                return (dp_pinned){version, pin};
-            }
-            atomic_store(&pin->version, NULL);
-        }
-        if (tried % DP_PINS == 0)
-            sched_yield(); /* more readers at once than slots */
-    }
-}
-
-void dp_index_unpin(dp_pinned pinned) {
-    atomic_store_explicit(&pinned.pin->version, NULL, memory_order_release);
-}
-
-static void let_go(dp_version *version) {
-    for (int i = 0; i < version->runs; i++)
-        if (--version->run[i]->versions == 0)
-            dp_run_free(version->run[i]);
-    if (version->head && --version->head->versions == 0)
-        free(version->head);
-    free(version);
-}
-
-static bool is_pinned(const doppel_index *index, const dp_version *version) {
-    for (int i = 0; i < DP_PINS; i++)
-        if (atomic_load(&index->pin[i].version) == version)
-            return true;
-    return false;
-}
-
-/* Frees the retired versions that no reader has pinned. */
-static void free_retired(doppel_index *index) {
-    for (dp_version **link = &index->retired; *link;) {
-        dp_version *version = *link;
-        if (is_pinned(index, version)) {
-            link = &version->next;
-        } else {
-            *link = version->next;
-            let_go(version);
-        }
-    }
-}
-
-/* Publishes the runs (largest first) and a head, and frees what no reader holds any more. Takes over the runs that the
- * version before does not hold. False when there is no memory: nothing has changed, and the runs stay the caller's. */
-static bool publish_version(doppel_index *index, dp_run *const *runs, int count, dp_head *head) {
-    dp_version *version = calloc(1, sizeof *version),
-               *before = atomic_load_explicit(&index->current, memory_order_relaxed);
-    if (!version)
-        return false;
-    version->runs = count;
-    for (int i = 0; i < count; i++) {
-        version->run[i] = runs[i];
-        runs[i]->versions++;
-    }
-    version->head = head;
-    head->versions++;
-    atomic_store(&index->current, version);
-    if (before) {
-        before->next = index->retired;
-        index->retired = before;
-    }
-    free_retired(index);
-    return true;
-}
+/* ---- creating and freeing ---- */
 
 /* How many entries of a run are alive; 0 when a mapped run is damaged. Slots, without the dead ones, and for each list
  * without its position's slot and its number of owners. */
@@ -211,9 +122,11 @@ doppel_status dp_index_create(const doppel_index_options *options, dp_run **runs
         strncpy(index->layout_name, options->layout, sizeof index->layout_name - 1);
     index->secret = options->secret;
     dp_order_init(&index->order, index->bits, index->secret);
-    dp_head *head = head_create(index->bits);
-    if (!head || !publish_version(index, runs, count, head)) {
+    dp_merger_init(&index->merger);
+    dp_head *head = dp_head_create(index->bits);
+    if (!head || !dp_index_publish(index, runs, count, head)) {
         free(head);
+        dp_index_release(index);
         free(index);
         return DOPPEL_ERROR_MEMORY;
     }
@@ -228,177 +141,8 @@ doppel_status dp_index_create(const doppel_index_options *options, dp_run **runs
 void doppel_index_free(doppel_index *index) {
     if (!index)
         return;
-    while (index->retired) {
-        dp_version *version = index->retired;
-        index->retired = version->next;
-        let_go(version);
-    }
-    let_go(atomic_load_explicit(&index->current, memory_order_relaxed));
-    dp_memory_pool_free(&index->pool);
+    dp_index_release(index);
     free(index);
-}
-
-/* ---- levels: when runs are merged ----
- *
- * Level i has runs of up to DP_HEAD_ROOM * RATIO^i entries, one at a time: what comes from the head is merged with the
- * run of level 1; when that becomes too large for its level, with the run of the next one too, all in one merge. An
- * entry is so moved about RATIO / 2 times a level. Runs of which half is dead are merged with whatever comes. */
-
-/* Reads look at one run a level, writes move an entry RATIO / 2 times a level. */
-enum { RATIO = 16 };
-
-static int level_of(uint64_t count) {
-    int level = 1;
-    for (uint64_t most = DP_HEAD_ROOM * RATIO; most < count && level < 16; most *= RATIO)
-        level++;
-    return level;
-}
-
-static bool is_mostly_dead(const dp_run *run) {
-    uint64_t dead = atomic_load_explicit(&run->dead_count, memory_order_relaxed);
-    return dead >= DP_HEAD_ROOM && dead > dp_run_slots(run) / 2;
-}
-
-/* Whether some run is mostly dead: flush_head makes it anew. */
-static bool is_untidy(const doppel_index *index) {
-    const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
-    for (int i = 0; i < version->runs; i++)
-        if (is_mostly_dead(version->run[i]))
-            return true;
-    return false;
-}
-
-/* What a flush works on. */
-typedef struct run_flush {
-    doppel_index *index;
-    const dp_version *version;
-    dp_run *more, *head_run; /* without tables; NULL: none */
-    bool chosen[DP_MAX_RUNS];
-    dp_merging merging;
-    dp_run *made;
-    uint64_t total; /* positions that are merged, at most */
-} run_flush;
-
-_Static_assert(DP_MERGE_MOST == DP_MAX_RUNS + 2, "all runs, what comes, and the head");
-
-static bool choose(run_flush *f, int i) {
-    uint64_t count = f->version->run[i]->count;
-    if (f->chosen[i] || f->total + count > DP_RUN_MOST)
-        return false;
-    f->chosen[i] = true;
-    f->total += count;
-    return true;
-}
-
-/* Marks the runs that are merged with what comes: from the smallest up, while the sum is of their level. */
-static void choose_runs(run_flush *f, bool all) {
-    const dp_version *version = f->version;
-    f->total = (f->more ? f->more->count : 0) + (f->head_run ? f->head_run->count : 0);
-    for (int i = 0; i < version->runs; i++)
-        if (all || is_mostly_dead(version->run[i]))
-            choose(f, i);
-    for (int i = version->runs - 1; i >= 0; i--)
-        if (level_of(version->run[i]->count) <= level_of(f->total) || i >= DP_MAX_RUNS - 2)
-            choose(f, i);
-}
-
-static void list_sources(run_flush *f) {
-    for (int i = 0; i < f->version->runs; i++)
-        if (f->chosen[i])
-            f->merging.run[f->merging.count++] = f->version->run[i];
-    if (f->more)
-        f->merging.run[f->merging.count++] = f->more;
-    if (f->head_run)
-        f->merging.run[f->merging.count++] = f->head_run;
-}
-
-/* The runs become one, without tables. A single one that has none is taken as it is. */
-static doppel_status merge_sources(run_flush *f) {
-    if (f->merging.count == 1 && f->merging.run[0]->values) {
-        f->made = f->more ? f->more : f->head_run;
-        f->more = f->head_run = NULL;
-        f->merging.count = 0;
-        return DOPPEL_OK;
-    }
-    return dp_run_merge(&f->merging, &f->made);
-}
-
-doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging) {
-    dp_layout layout;
-    if (index->layout_name[0]) {
-        DP_TRY(dp_layout_parse(index->layout_name, index->bits, &layout, NULL));
-    } else {
-        dp_plan_run(run->count, index->distance, index->bits, index->bytes_per_entry, &layout);
-    }
-    return dp_run_build(run, &layout, merging);
-}
-
-/* The runs that were not chosen, and the new one, largest first. */
-static doppel_status publish(run_flush *f) {
-    dp_run *runs[DP_MAX_RUNS + 1];
-    int count = 0;
-    dp_run *made = f->made && f->made->count ? f->made : NULL;
-    bool placed = !made;
-    for (int i = 0; i < f->version->runs; i++) {
-        dp_run *run = f->version->run[i];
-        if (!placed && made->count > run->count && (placed = true))
-            runs[count++] = made;
-        if (!f->chosen[i])
-            runs[count++] = run;
-    }
-    if (!placed)
-        runs[count++] = made;
-    dp_head *head = head_create(f->index->bits);
-    if (!head || !publish_version(f->index, runs, count, head)) {
-        free(head);
-        return DOPPEL_ERROR_MEMORY;
-    }
-    memset(&f->index->places, 0, sizeof f->index->places);
-    if (made)
-        f->made = NULL;
-    return DOPPEL_OK;
-}
-
-static doppel_status merge_runs(run_flush *f, bool all) {
-    doppel_status status = dp_head_run(f->version->head, &f->head_run);
-    if (status != DOPPEL_OK)
-        return status;
-    choose_runs(f, all);
-    list_sources(f);
-    if (f->merging.count)
-        status = merge_sources(f);
-    if (status == DOPPEL_OK && f->made && f->made->count)
-        status = dp_index_build(f->index, f->made, f->merging.count ? &f->merging : NULL);
-    return status == DOPPEL_OK ? publish(f) : status;
-}
-
-/* Whether everything is in one run already, and all of it alive. */
-static bool is_compact(const dp_version *version) {
-    return version->runs <= 1 && !atomic_load_explicit(&version->head->count, memory_order_relaxed) &&
-           (!version->runs || !atomic_load_explicit(&version->run[0]->dead_count, memory_order_relaxed));
-}
-
-/* Puts what stands in the head, in `more` (may be NULL; a run without tables, taken over in any case) and in runs that
- * are not much larger into one run; with `all`, all runs. */
-static doppel_status flush_head(doppel_index *index, dp_run *more, bool all) {
-    if (!more && all && is_compact(atomic_load_explicit(&index->current, memory_order_relaxed)))
-        return DOPPEL_OK;
-    run_flush *f = calloc(1, sizeof *f);
-    if (!f) {
-        dp_run_free(more);
-        return DOPPEL_ERROR_MEMORY;
-    }
-    f->index = index;
-    f->version = atomic_load_explicit(&index->current, memory_order_relaxed);
-    f->more = more;
-    f->merging.pool = &index->pool;
-    doppel_status status = merge_runs(f, all);
-    dp_merging_free(&f->merging);
-    dp_run_free(f->more);
-    dp_run_free(f->head_run);
-    dp_run_free(f->made);
-    free(f);
-    return status;
 }
 
 /* ---- creating ---- */
@@ -453,46 +197,6 @@ doppel_status doppel_index_create(const doppel_index_options *given, doppel_inde
     return status == DOPPEL_OK ? DOPPEL_OK : dp_no_memory(error);
 }
 
-/* ---- what changes in a run ---- */
-
-/* Makes room for times, so that setting them cannot fail: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE where
- * the times of a file are damaged. */
-static doppel_status prepare_expires(dp_run *run) {
-    _Atomic uint64_t *there = atomic_load_explicit(&run->expires, memory_order_relaxed);
-    if (there && (!run->backing || (void *)there == run->expires_memory))
-        return DOPPEL_OK;
-    uint64_t slots = dp_run_slots(run);
-    /* What a file holds was written as plain numbers, and has been checked before it is copied. */
-    doppel_status status = there ? dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) : DOPPEL_OK;
-    if (status != DOPPEL_OK)
-        return status;
-    _Atomic uint64_t *column = calloc(slots ? slots : 1, sizeof *column);
-    if (!column)
-        return DOPPEL_ERROR_MEMORY;
-    for (uint64_t i = 0; there && i < slots; i++)
-        atomic_init(&column[i], atomic_load_explicit(&there[i], memory_order_relaxed));
-    run->expires_memory = column;
-    atomic_store_explicit(&run->expires, column, memory_order_release);
-    return DOPPEL_OK;
-}
-
-static void set_expires(dp_run *run, uint64_t slot, uint64_t expires) {
-    _Atomic uint64_t *column = atomic_load_explicit(&run->expires, memory_order_relaxed);
-    atomic_store_explicit(&column[slot], expires, memory_order_relaxed);
-}
-
-static void set_dead(dp_run *run, uint64_t slot, bool dead) {
-    _Atomic uint64_t *words = atomic_load_explicit(&run->dead, memory_order_relaxed);
-    uint64_t bit = (uint64_t)1 << (slot % 64), word = atomic_load_explicit(&words[slot / 64], memory_order_relaxed);
-    if (!(word & bit) == !dead)
-        return;
-    /* There is one writer, so reading and storing need not be one step. Release: a reader that sees an entry alive
-     * again sees its new time. */
-    atomic_store_explicit(&words[slot / 64], word ^ bit, memory_order_release);
-    uint64_t count = atomic_load_explicit(&run->dead_count, memory_order_relaxed);
-    atomic_store_explicit(&run->dead_count, dead ? count + 1 : count - 1, memory_order_relaxed);
-}
-
 /* ---- where an entry stands ---- */
 
 /* Where an entry stands, for the writer: in the head or in a run; with neither, nowhere. */
@@ -500,6 +204,8 @@ typedef struct entry_place {
     dp_head *head;
     dp_run *run;
     uint64_t slot;
+    dp_bits value;
+    uint64_t owner;
 } entry_place;
 
 typedef struct entry_state {
@@ -535,11 +241,12 @@ static inline __attribute__((always_inline)) void prefetch_runs(const dp_run *co
 
 static doppel_status locate(const doppel_index *index, dp_bits value, uint64_t owner, entry_place *place) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
-    *place = (entry_place){0};
+    *place = (entry_place){.value = value, .owner = owner};
     prefetch_runs((const dp_run *const *)version->run, version->runs, value);
     uint64_t i = head_search(version->head, &index->places, value, owner);
     if (i < DP_HEAD_ROOM) {
-        *place = (entry_place){.head = version->head, .slot = i};
+        place->head = version->head;
+        place->slot = i;
         return DOPPEL_OK;
     }
     for (int r = 0; r < version->runs; r++) {
@@ -547,7 +254,8 @@ static doppel_status locate(const doppel_index *index, dp_bits value, uint64_t o
         uint64_t slot;
         DP_TRY(dp_run_slot(version->run[r], value, owner, &found, &slot));
         if (found) {
-            *place = (entry_place){.run = version->run[r], .slot = slot};
+            place->run = version->run[r];
+            place->slot = slot;
             return DOPPEL_OK;
         }
     }
@@ -562,12 +270,15 @@ static entry_state place_state(const entry_place *place) {
 }
 
 /* Makes sure that a state can be set: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
-static doppel_status place_prepare(const entry_place *place, entry_state state) {
+static doppel_status place_prepare(doppel_index *index, const entry_place *place, entry_state state) {
     if (place->head)
         return DOPPEL_OK;
     entry_state now = place_state(place);
-    doppel_status status = state.expires != now.expires ? prepare_expires(place->run) : DOPPEL_OK;
-    return status == DOPPEL_OK && state.dead != now.dead ? dp_run_prepare_dead(place->run) : status;
+    if (place->run->merging && !dp_index_reserve_notes(index, 1))
+        return DOPPEL_ERROR_MEMORY;
+    if (state.expires != now.expires)
+        DP_TRY(dp_run_prepare_expires(place->run));
+    return state.dead != now.dead ? dp_run_prepare_dead(place->run) : DOPPEL_OK;
 }
 
 /* So many entries more, or fewer. */
@@ -584,32 +295,29 @@ static void place_set(doppel_index *index, const entry_place *place, entry_state
         atomic_store_explicit(&place->head->dead[place->slot], state.dead, memory_order_release);
     } else {
         if (state.expires != now.expires)
-            set_expires(place->run, place->slot, state.expires);
+            dp_run_set_expires(place->run, place->slot, state.expires);
         if (state.dead != now.dead)
-            set_dead(place->run, place->slot, state.dead);
+            dp_run_set_dead(place->run, place->slot, state.dead);
+        if (place->run->merging)
+            dp_index_note(index, &(dp_note){place->value, place->owner, state.expires, state.dead, false});
     }
     count_more(index, (int64_t)now.dead - (int64_t)state.dead);
 }
 
 /* ---- one entry ---- */
 
-doppel_status doppel_index_add(doppel_index *index, const uint64_t *fingerprint, uint64_t owner, uint64_t expires) {
-    if (!dp_index_has_width(index, fingerprint))
-        return DOPPEL_ERROR_USAGE;
-    dp_bits value = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits));
+static doppel_status add_entry(doppel_index *index, dp_bits value, uint64_t owner, uint64_t expires) {
     entry_place place;
-    doppel_status status = locate(index, value, owner, &place);
-    if (status != DOPPEL_OK)
-        return status;
+    DP_TRY(locate(index, value, owner, &place));
     if (place.head || place.run) {
         entry_state state = {expires, false};
-        if ((status = place_prepare(&place, state)) == DOPPEL_OK)
-            place_set(index, &place, state);
-        return status;
+        DP_TRY(place_prepare(index, &place, state));
+        place_set(index, &place, state);
+        return DOPPEL_OK;
     }
     dp_head *head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
     if (atomic_load_explicit(&head->count, memory_order_relaxed) == DP_HEAD_ROOM) {
-        DP_TRY(flush_head(index, NULL, false));
+        DP_TRY(dp_index_flush(index, NULL));
         head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
     }
     head_add(head, &index->places, value, owner, expires);
@@ -617,84 +325,94 @@ doppel_status doppel_index_add(doppel_index *index, const uint64_t *fingerprint,
     return DOPPEL_OK;
 }
 
-/* Rewrites runs of which most is dead. When there is no memory for it now, a later change will do it. */
-static void tidy(doppel_index *index) {
-    if (is_untidy(index))
-        (void)flush_head(index, NULL, false);
-}
-
-doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerprint, uint64_t owner, bool *removed) {
-    if (removed)
-        *removed = false;
+doppel_status doppel_index_add(doppel_index *index, const uint64_t *fingerprint, uint64_t owner, uint64_t expires) {
     if (!dp_index_has_width(index, fingerprint))
         return DOPPEL_ERROR_USAGE;
     dp_bits value = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits));
+    dp_writer_begin(index);
+    doppel_status status = add_entry(index, value, owner, expires);
+    dp_writer_end(index);
+    return status;
+}
+
+static doppel_status remove_entry(doppel_index *index, dp_bits value, uint64_t owner, bool *removed) {
     entry_place place;
-    doppel_status status = locate(index, value, owner, &place);
-    if (status != DOPPEL_OK || (!place.head && !place.run))
-        return status;
+    DP_TRY(locate(index, value, owner, &place));
+    if (!place.head && !place.run)
+        return DOPPEL_OK;
     entry_state state = place_state(&place);
     if (state.dead)
         return DOPPEL_OK;
     state.dead = true;
-    DP_TRY(place_prepare(&place, state));
+    DP_TRY(place_prepare(index, &place, state));
     place_set(index, &place, state);
-    if (removed)
-        *removed = true;
-    tidy(index);
+    *removed = true;
+    if (place.run)
+        dp_index_tidy(index);
     return DOPPEL_OK;
+}
+
+doppel_status doppel_index_remove(doppel_index *index, const uint64_t *fingerprint, uint64_t owner, bool *removed) {
+    bool done = false;
+    doppel_status status = DOPPEL_ERROR_USAGE;
+    if (dp_index_has_width(index, fingerprint)) {
+        dp_bits value = dp_order_apply(&index->order, dp_bits_load(fingerprint, index->bits));
+        dp_writer_begin(index);
+        status = remove_entry(index, value, owner, &done);
+        dp_writer_end(index);
+    }
+    if (removed)
+        *removed = done;
+    return status;
 }
 
 /* ---- the whole index ---- */
 
-static uint64_t purge_head(doppel_index *index, dp_head *head, uint64_t now) {
-    uint64_t count = atomic_load_explicit(&head->count, memory_order_relaxed), purged = 0;
+static uint64_t expire_head(doppel_index *index, dp_head *head, uint64_t now) {
+    uint64_t count = atomic_load_explicit(&head->count, memory_order_relaxed), expired = 0;
     for (uint64_t i = 0; i < count; i++) {
         entry_place place = {.head = head, .slot = i};
         entry_state state = place_state(&place);
         if (state.dead || !state.expires || state.expires > now)
             continue;
         place_set(index, &place, (entry_state){state.expires, true});
-        purged++;
+        expired++;
     }
-    return purged;
+    return expired;
 }
 
-static doppel_status purge_run(doppel_index *index, dp_run *run, uint64_t now, uint64_t *purged) {
-    const void *column = (const void *)atomic_load_explicit(&run->expires, memory_order_relaxed);
-    uint64_t slots = dp_run_slots(run);
-    if (!column)
-        return DOPPEL_OK;
-    doppel_status status = column == run->expires_memory ? DOPPEL_OK : dp_run_touch(run, column, slots * 8);
-    if (status != DOPPEL_OK)
-        return status;
-    DP_TRY(dp_run_prepare_dead(run));
-    /* Slots that hold no entry, but where a list begins or how long it is, have no time. */
-    for (uint64_t slot = 0; slot < slots; slot++) {
-        uint64_t expires = dp_run_expires(run, slot);
-        if (!expires || expires > now || dp_run_is_dead(run, slot))
-            continue;
-        set_dead(run, slot, true);
-        count_more(index, -1);
-        ++*purged;
-    }
-    return DOPPEL_OK;
-}
-
-doppel_status doppel_index_expire(doppel_index *index, uint64_t now, uint64_t *purged) {
-    const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
-    uint64_t count = purge_head(index, version->head, now);
+static doppel_status expire_runs(doppel_index *index, const dp_version *version, uint64_t now, uint64_t *expired) {
+    uint64_t before = *expired;
     doppel_status status = DOPPEL_OK;
-    for (int i = 0; i < version->runs && status == DOPPEL_OK; i++)
-        status = purge_run(index, version->run[i], now, &count);
-    if (purged)
-        *purged = count;
-    tidy(index);
+    if (index->merger.busy && !dp_index_reserve_notes(index, 1))
+        return DOPPEL_ERROR_MEMORY;
+    bool merging = false;
+    for (int i = 0; i < version->runs && status == DOPPEL_OK; i++) {
+        status = dp_run_expire(version->run[i], now, expired);
+        merging |= version->run[i]->merging;
+    }
+    if (merging)
+        dp_index_note(index, &(dp_note){.expires = now, .expiry = true});
+    count_more(index, (int64_t)before - (int64_t)*expired);
+    return status;
+}
+
+doppel_status doppel_index_expire(doppel_index *index, uint64_t now, uint64_t *expired) {
+    dp_writer_begin(index);
+    const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
+    uint64_t count = expire_head(index, version->head, now);
+    doppel_status status = expire_runs(index, version, now, &count);
+    dp_index_tidy(index);
+    dp_writer_end(index);
+    if (expired)
+        *expired = count;
     return status;
 }
 
 doppel_status doppel_index_compact(doppel_index *index, doppel_error *error) {
-    doppel_status status = flush_head(index, NULL, true);
+    dp_writer_begin(index);
+    doppel_status status = dp_index_flush_all(index);
+    dp_writer_end(index);
     return status == DOPPEL_OK ? status : dp_index_explain(index, status, error);
 }
 
@@ -781,7 +499,10 @@ static doppel_status change(bulk_insert *a, const entry_place *place, entry_stat
         return DOPPEL_OK;
     if (!dp_reserve(&a->changed, &a->room, a->changes + 1, sizeof *a->changed))
         return DOPPEL_ERROR_MEMORY;
-    DP_TRY(place_prepare(place, state));
+    DP_TRY(place_prepare(a->index, place, state));
+    /* For the change, and for changing all back. */
+    if (place->run && place->run->merging && !dp_index_reserve_notes(a->index, a->changes + 2))
+        return DOPPEL_ERROR_MEMORY;
     a->changed[a->changes++] = (changed_entry){*place, before};
     place_set(a->index, place, state);
     return DOPPEL_OK;
@@ -818,7 +539,7 @@ static void change_back(bulk_insert *a) {
 static doppel_status add_to_head(bulk_insert *a) {
     dp_head *head = atomic_load_explicit(&a->index->current, memory_order_relaxed)->head;
     if (atomic_load_explicit(&head->count, memory_order_relaxed) + a->items.count > DP_HEAD_ROOM) {
-        DP_TRY(flush_head(a->index, NULL, false));
+        DP_TRY(dp_index_flush(a->index, NULL));
         head = atomic_load_explicit(&a->index->current, memory_order_relaxed)->head;
     }
     size_t words = dp_item_words(&a->items), value_words = a->items.bits > 64 ? 2 : 1;
@@ -834,7 +555,7 @@ static doppel_status add_run(bulk_insert *a) {
     dp_run *run;
     doppel_status status = dp_run_from_items(&a->items, &run);
     dp_memory_free(&a->block);
-    return status == DOPPEL_OK ? flush_head(a->index, run, false) : status;
+    return status == DOPPEL_OK ? dp_index_flush(a->index, run) : status;
 }
 
 static doppel_status add_all(bulk_insert *a, const bulk_entries *g) {
@@ -861,7 +582,9 @@ doppel_status doppel_index_add_batch(doppel_index *index, const uint64_t *finger
         return DOPPEL_ERROR_USAGE;
     DP_TRY(check_widths(index, &g));
     bulk_insert a = {.index = index};
+    dp_writer_begin(index);
     doppel_status status = add_all(&a, &g);
+    dp_writer_end(index);
     dp_memory_free(&a.block);
     free(a.changed);
     return status;

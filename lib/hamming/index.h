@@ -1,12 +1,14 @@
 /* index.h - the inside of an index: what is published to readers, and what only the writer knows.
  *
  * An index publishes one version at a time: an immutable list of runs, largest first, and a head that grows. A reader
- * pins the version it reads by writing its address into a slot of `pin`, so that the writer does not free it; the
- * writer frees what no slot holds whenever it publishes the next one, and never waits. */
+ * pins the version it reads by writing its address into a slot of `pin`, so that nobody frees it; what no slot holds is
+ * freed when the next one is published. One thread writes; another, the index's own, merges large runs. */
 #ifndef DP_HAMMING_INDEX_H
 #define DP_HAMMING_INDEX_H
 
 #include "hamming/run.h"
+
+#include <pthread.h>
 
 /* A full head takes 4 bytes x 4096 to look through, which fits the first cache, and one merge in 4096 inserts. */
 enum { DP_HEAD_ROOM = 4096, DP_PINS = 128, DP_MAX_RUNS = 64 };
@@ -20,7 +22,7 @@ enum { DP_HEAD_ROOM = 4096, DP_PINS = 128, DP_MAX_RUNS = 64 };
 typedef struct dp_head {
     _Atomic uint64_t count; /* entries that can be read */
     int bits;
-    uint64_t versions; /* how many versions hold it; the writer's */
+    uint64_t versions; /* how many versions hold it; under the lock */
     _Atomic uint64_t expires[DP_HEAD_ROOM];
     _Atomic uint8_t dead[DP_HEAD_ROOM];
     uint64_t owners[DP_HEAD_ROOM];
@@ -43,6 +45,9 @@ typedef struct dp_places {
     uint16_t place[DP_PLACES];
 } dp_places;
 
+/* An empty one; NULL when there is no memory. */
+dp_head *dp_head_create(int bits);
+
 /* A run without tables of what is alive; NULL in *run when nothing is. Any thread, while entries are added. */
 doppel_status dp_head_run(const dp_head *head, dp_run **run);
 
@@ -59,6 +64,31 @@ typedef struct dp_pin {
     _Alignas(64) _Atomic(dp_version *) version;
 } dp_pin;
 
+/* ---- merges in the background: levels.c ---- */
+
+/* A change of an entry in a run that is being merged, to be made in the merged run too; or an expiry of all. */
+typedef struct dp_note {
+    dp_bits value;
+    uint64_t owner, expires; /* expiry: all that expire at or before it are dead */
+    bool dead, expiry;
+} dp_note;
+
+/* The thread that merges, and what it shares with the writer under the lock. */
+typedef struct dp_merger {
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* some of what follows has changed */
+    pthread_t thread;
+    bool started;         /* the writer's */
+    bool stop;            /* the thread is to end */
+    bool busy;            /* it merges */
+    bool failed;          /* its last merge did; the next flush merges by itself */
+    _Atomic bool cancel;  /* what it merges is no longer wanted */
+    uint64_t writer_most; /* entries that the writer merges at once */
+    dp_run *unused;       /* runs to be freed */
+    dp_note *note;        /* changes since the merge began */
+    size_t notes, note_room;
+} dp_merger;
+
 struct doppel_index {
     int bits, distance;
     double bytes_per_entry;
@@ -68,8 +98,8 @@ struct doppel_index {
 
     _Atomic(dp_version *) current;
     _Atomic uint64_t entries;
-    dp_version *retired; /* versions that some reader may still hold; the writer's */
-    dp_memory_pool pool; /* of blocks; the writer's */
+    dp_merger merger;
+    dp_version *retired; /* versions that some reader may still hold; under the lock */
     dp_places places;    /* of the head's entries; the writer's */
     dp_pin pin[DP_PINS];
 };
@@ -91,7 +121,31 @@ static inline bool dp_index_has_width(const doppel_index *index, const uint64_t 
     return index->bits >= 64 || fingerprint[0] >> index->bits == 0;
 }
 
-/* ---- changes ---- */
+/* ---- changes: levels.c ---- */
+
+/* Around every call that changes the index. In between, nothing but the call itself changes what is published. */
+void dp_writer_begin(doppel_index *index);
+void dp_writer_end(doppel_index *index);
+
+/* Puts what stands in the head, in `more` (may be NULL; a run without tables, taken over in any case) and in small runs
+ * into one run, and has the thread merge larger ones. */
+doppel_status dp_index_flush(doppel_index *index, dp_run *more);
+/* Everything into one run; waits for it. */
+doppel_status dp_index_flush_all(doppel_index *index);
+/* Has runs of which most is dead made anew. */
+void dp_index_tidy(doppel_index *index);
+
+/* Notes a change of an entry in a run that is being merged; there must be room. */
+void dp_index_note(doppel_index *index, const dp_note *note);
+bool dp_index_reserve_notes(doppel_index *index, size_t count);
+
+/* Publishes the runs (largest first) and a head, and frees what no reader holds any more. Takes over the runs that the
+ * version before does not hold. False when there is no memory: nothing has changed, and the runs stay the caller's. */
+bool dp_index_publish(doppel_index *index, dp_run *const *runs, int count, dp_head *head);
+
+void dp_merger_init(dp_merger *merger);
+/* Ends the thread and frees what was published. */
+void dp_index_release(doppel_index *index);
 
 /* Gives a run without tables those that the index asks for. */
 doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging);

@@ -18,7 +18,7 @@ void dp_run_free(dp_run *run) {
     if (!run)
         return;
     for (int i = 0; i < DP_RUN_BLOCKS; i++)
-        dp_memory_pool_put(run->pool, &run->block[i]);
+        dp_memory_free(&run->block[i]);
     for (int i = 0; i <= DP_MAX_BITS; i++)
         free(atomic_load_explicit(&run->schedule[i], memory_order_relaxed));
     free(atomic_load_explicit(&run->dead, memory_order_relaxed));
@@ -246,5 +246,59 @@ doppel_status dp_run_prepare_dead(dp_run *run) {
     if (!dead)
         return DOPPEL_ERROR_MEMORY;
     atomic_store_explicit(&run->dead, dead, memory_order_release);
+    return DOPPEL_OK;
+}
+
+doppel_status dp_run_prepare_expires(dp_run *run) {
+    _Atomic uint64_t *there = atomic_load_explicit(&run->expires, memory_order_relaxed);
+    if (there && (!run->backing || (void *)there == run->expires_memory))
+        return DOPPEL_OK;
+    uint64_t slots = dp_run_slots(run);
+    /* What a file holds was written as plain numbers, and has been checked before it is copied. */
+    doppel_status status = there ? dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) : DOPPEL_OK;
+    if (status != DOPPEL_OK)
+        return status;
+    _Atomic uint64_t *column = calloc(slots ? slots : 1, sizeof *column);
+    if (!column)
+        return DOPPEL_ERROR_MEMORY;
+    for (uint64_t i = 0; there && i < slots; i++)
+        atomic_init(&column[i], atomic_load_explicit(&there[i], memory_order_relaxed));
+    run->expires_memory = column;
+    atomic_store_explicit(&run->expires, column, memory_order_release);
+    return DOPPEL_OK;
+}
+
+void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires) {
+    _Atomic uint64_t *column = atomic_load_explicit(&run->expires, memory_order_relaxed);
+    atomic_store_explicit(&column[slot], expires, memory_order_relaxed);
+}
+
+void dp_run_set_dead(dp_run *run, uint64_t slot, bool dead) {
+    _Atomic uint64_t *words = atomic_load_explicit(&run->dead, memory_order_relaxed);
+    uint64_t bit = (uint64_t)1 << (slot % 64), word = atomic_load_explicit(&words[slot / 64], memory_order_relaxed);
+    if (!(word & bit) == !dead)
+        return;
+    /* There is one writer, so reading and storing need not be one step. Release: a reader that sees an entry alive
+     * again sees its new time. */
+    atomic_store_explicit(&words[slot / 64], word ^ bit, memory_order_release);
+    uint64_t count = atomic_load_explicit(&run->dead_count, memory_order_relaxed);
+    atomic_store_explicit(&run->dead_count, dead ? count + 1 : count - 1, memory_order_relaxed);
+}
+
+/* Slots that hold no entry, but where a list begins or how long it is, have no time. */
+doppel_status dp_run_expire(dp_run *run, uint64_t now, uint64_t *expired) {
+    const void *column = (const void *)atomic_load_explicit(&run->expires, memory_order_relaxed);
+    uint64_t slots = dp_run_slots(run);
+    if (!column)
+        return DOPPEL_OK;
+    DP_TRY(dp_run_touch(run, column, slots * sizeof(uint64_t)));
+    DP_TRY(dp_run_prepare_dead(run));
+    for (uint64_t slot = 0; slot < slots; slot++) {
+        uint64_t expires = dp_run_expires(run, slot);
+        if (!expires || expires > now || dp_run_is_dead(run, slot))
+            continue;
+        dp_run_set_dead(run, slot, true);
+        ++*expired;
+    }
     return DOPPEL_OK;
 }

@@ -29,19 +29,8 @@ typedef struct dp_memory {
 
 bool dp_memory_alloc(dp_memory *block, size_t size);
 /* Gives back what lies beyond `size`, as far as the system allows. */
+void dp_memory_trim(dp_memory *block, size_t size);
 void dp_memory_free(dp_memory *block);
-
-/* Blocks of runs that are gone, for those that come: what the system gives anew it has to clear first, which takes
- * longer than to fill it. One thread's. NULL stands for a pool that keeps nothing. */
-enum { DP_MEMORY_POOL_ROOM = 8 };
-typedef struct dp_memory_pool {
-    dp_memory block[DP_MEMORY_POOL_ROOM];
-} dp_memory_pool;
-bool dp_memory_pool_get(dp_memory_pool *pool, dp_memory *block, size_t size);
-void dp_memory_pool_put(dp_memory_pool *pool, dp_memory *block);
-/* Trims a block that the pool will not keep. */
-void dp_memory_pool_trim(const dp_memory_pool *pool, dp_memory *block, size_t size);
-void dp_memory_pool_free(dp_memory_pool *pool);
 
 /* ---- a run ---- */
 
@@ -92,10 +81,12 @@ typedef struct dp_run {
     _Atomic(dp_schedule *) schedule[DP_MAX_BITS + 1]; /* by distance, each made at its first use */
 
     dp_backing *backing;            /* NULL: in memory */
-    dp_memory_pool *pool;           /* where its blocks go; NULL: back to the system */
     dp_memory block[DP_RUN_BLOCKS]; /* what is freed with the run */
-    void *expires_memory;           /* the same, for a column that was made here */
-    uint64_t versions;              /* how many versions hold it; the writer's */
+    void *expires_memory;           /* the same, for a column that was made here; the writer's */
+    /* The index's, under its lock. */
+    uint64_t holders;    /* versions that hold it, and a merge that reads it */
+    bool merging;        /* a merge in the background reads it: what changes in it is noted */
+    struct dp_run *next; /* in the list of those to be freed */
 } dp_run;
 
 /* ---- sections: what a run is made of, in bytes ---- */
@@ -207,7 +198,15 @@ doppel_status dp_run_slot(const dp_run *run, dp_bits value, uint64_t owner, bool
 
 /* ---- changing: the writer's ---- */
 
+/* Make room for dead bits and for times, so that setting them cannot fail: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or
+ * DOPPEL_ERROR_STORE where the times of a file are damaged. */
 doppel_status dp_run_prepare_dead(dp_run *run);
+doppel_status dp_run_prepare_expires(dp_run *run);
+void dp_run_set_dead(dp_run *run, uint64_t slot, bool dead);
+void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires);
+
+/* Marks as dead what expires at or before `now`; adds to *expired how many that were. */
+doppel_status dp_run_expire(dp_run *run, uint64_t now, uint64_t *expired);
 
 /* ---- making ---- */
 
@@ -218,13 +217,18 @@ doppel_status dp_run_from_items(const dp_items *items, dp_run **run);
  * their owners are dead, or a run before it has them too. */
 typedef struct dp_merging {
     int count;
-    dp_memory_pool *pool; /* of the merged run */
+    const _Atomic bool *cancel; /* NULL, or set when the merge is no longer wanted: DOPPEL_ERROR_INTERRUPTED */
     const dp_run *run[DP_MERGE_MOST];
     dp_buffer gone[DP_MERGE_MOST]; /* as uint64_t, one or two words each, ascending */
 } dp_merging;
 
+static inline bool dp_merging_is_cancelled(const dp_merging *merging) {
+    return merging && merging->cancel && atomic_load_explicit(merging->cancel, memory_order_relaxed);
+}
+
 /* One run without tables of what is alive in several, which may have tables or not. Fills `gone`, which
- * dp_merging_free frees. */
+ * dp_merging_free frees. The writer may go on changing times and dead bits meanwhile: which of them the merged run has
+ * is then not defined. */
 doppel_status dp_run_merge(dp_merging *merging, dp_run **merged);
 static inline void dp_merging_free(dp_merging *merging) {
     for (int i = 0; i < merging->count; i++)

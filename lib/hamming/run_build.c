@@ -672,14 +672,16 @@ static table_filling begin_table(dp_run *run, int t, const places *at) {
 doppel_status dp_run_build(dp_run *run, const dp_layout *layout, const dp_merging *merging) {
     places at[DP_MAX_TABLES];
     dp_run_set_layout(run, layout);
-    if (!dp_memory_pool_get(run->pool, &run->block[DP_RUN_TABLES], lay_out(run, at)))
+    if (!dp_memory_alloc(&run->block[DP_RUN_TABLES], lay_out(run, at)))
         return DOPPEL_ERROR_MEMORY;
     for (int t = layout->tables - 1; t >= 0; t--) {
         table_filling f = begin_table(run, t, &at[t]);
+        if (dp_merging_is_cancelled(merging))
+            return DOPPEL_ERROR_INTERRUPTED;
         DP_TRY(fill_table(&f, merging));
         memset(f.rest + run->count * (size_t)f.table->rest_bytes, 0, DP_REST_PADDING);
     }
-    dp_memory_pool_trim(run->pool, &run->block[DP_RUN_VALUES], dp_filter_bytes(run));
+    dp_memory_trim(&run->block[DP_RUN_VALUES], dp_filter_bytes(run));
     run->values = NULL;
     return DOPPEL_OK;
 }

@@ -23,16 +23,13 @@ typedef struct merged_run {
     size_t owners, owner_room;
 } merged_run;
 
-/* Adds those of a number's owners that are alive; owners of the number before are forgotten by owners = 0. */
-/* Writes a number with the owners that were gathered, at least one. */
-
 /* ---- writing the merged run: numbers, owners, lists of owners, times ---- */
 
 /* For at most `most` numbers, `timed` when some expire. False when there is no memory, here and below. */
 static bool merged_init(merged_run *m, dp_run *run, uint64_t most, bool timed) {
     *m = (merged_run){.words = run->bits > 64 ? 2 : 1, .run = run, .shared_words = (most + 63) / 64};
-    if (!dp_memory_pool_get(run->pool, &run->block[DP_RUN_VALUES], most * (size_t)m->words * 8) ||
-        !dp_memory_pool_get(run->pool, &run->block[DP_RUN_IDS], most * 8))
+    if (!dp_memory_alloc(&run->block[DP_RUN_VALUES], most * (size_t)m->words * 8) ||
+        !dp_memory_alloc(&run->block[DP_RUN_IDS], most * 8))
         return false;
     m->values = run->block[DP_RUN_VALUES].data;
     m->ids = run->block[DP_RUN_IDS].data;
@@ -49,21 +46,22 @@ static void merged_free(merged_run *m) {
 
 /* ---- owners of one number ---- */
 
-/* Merges ascending owners into those gathered so far, from the end. */
+/* Adds those of a number's owners, ascending, that are alive to those gathered so far; owners of the number before are
+ * forgotten by owners = 0. Each dead bit is read once: the writer may change it meanwhile. What is alive is first
+ * appended, then merged from the end: there is room for it twice. */
 static bool merged_gather(merged_run *m, const dp_run *run, const dp_owners *owners) {
-    if (!dp_reserve(&m->owner, &m->owner_room, m->owners + owners->count, sizeof *m->owner))
+    if (!dp_reserve(&m->owner, &m->owner_room, m->owners + 2 * owners->count, sizeof *m->owner))
         return false;
-    size_t alive = 0;
+    size_t old = m->owners, alive = 0;
+    owner_time *added = m->owner + old + owners->count;
     for (uint64_t i = 0; i < owners->count; i++)
-        alive += !dp_run_is_dead(run, owners->slot + i);
-    size_t to = m->owners + alive, old = m->owners;
-    m->owners = to;
-    for (uint64_t i = owners->count; i-- > 0;) {
-        if (dp_run_is_dead(run, owners->slot + i))
-            continue;
-        while (old && m->owner[old - 1].owner > owners->owner[i])
+        if (!dp_run_is_dead(run, owners->slot + i))
+            added[alive++] = (owner_time){owners->owner[i], dp_run_expires(run, owners->slot + i)};
+    size_t to = m->owners = old + alive;
+    while (alive) {
+        while (old && m->owner[old - 1].owner > added[alive - 1].owner)
             m->owner[--to] = m->owner[--old];
-        m->owner[--to] = (owner_time){owners->owner[i], dp_run_expires(run, owners->slot + i)};
+        m->owner[--to] = added[--alive];
     }
     return true;
 }
@@ -146,8 +144,8 @@ static bool merged_finish(merged_run *m) {
     run->list_count = m->lists.size / 8;
     if (m->times && !join_times(m))
         return false;
-    dp_memory_pool_trim(run->pool, &run->block[DP_RUN_VALUES], run->count * (size_t)m->words * 8);
-    dp_memory_pool_trim(run->pool, &run->block[DP_RUN_IDS], run->count * 8);
+    dp_memory_trim(&run->block[DP_RUN_VALUES], run->count * (size_t)m->words * 8);
+    dp_memory_trim(&run->block[DP_RUN_IDS], run->count * 8);
     run->block[DP_RUN_LISTS] = (dp_memory){m->lists.data, m->lists.size, 0};
     m->lists = (dp_buffer){0};
     run->values = m->values;
@@ -172,6 +170,7 @@ typedef struct run_cursor {
 } run_cursor;
 
 typedef struct merger {
+    const dp_merging *merging;
     int words; /* of a number */
     int cursors;
     run_cursor *run_cursor;
@@ -298,6 +297,8 @@ static doppel_status merge_all(merger *m) {
         run_cursor *lead = find_lead(m, &limit, &limited);
         if (!lead)
             return DOPPEL_OK;
+        if (dp_merging_is_cancelled(m->merging))
+            return DOPPEL_ERROR_INTERRUPTED;
         uint64_t count = lead->loaded - lead->at;
         if (limited)
             count = m->words > 1 ? count_below(lead, limit, 2) : count_below(lead, limit, 1);
@@ -330,11 +331,9 @@ static doppel_status open_cursors(merger *m, dp_merging *merging, bool *timed) {
         c->last = 0;
         *timed = *timed || expires;
         doppel_status status = load_more(c);
-        if (status == DOPPEL_OK && expires) {
-            const void *column = (const void *)atomic_load_explicit(&run->expires, memory_order_relaxed);
-            if (column != run->expires_memory)
-                status = dp_run_touch(run, column, dp_run_slots(run) * 8);
-        }
+        const void *column = (const void *)atomic_load_explicit(&run->expires, memory_order_acquire);
+        if (expires)
+            DP_THEN(status, dp_run_touch(run, column, dp_run_slots(run) * 8));
         if (status != DOPPEL_OK)
             return status;
     }
@@ -355,11 +354,10 @@ static doppel_status merge_into(merger *m, dp_merging *merging, dp_run *run) {
 
 doppel_status dp_run_merge(dp_merging *merging, dp_run **merged) {
     int bits = merging->run[0]->bits;
-    merger m = {.words = bits > 64 ? 2 : 1};
+    merger m = {.merging = merging, .words = bits > 64 ? 2 : 1};
     dp_run *run = dp_run_create(bits);
     if (!run)
         return DOPPEL_ERROR_MEMORY;
-    run->pool = merging->pool;
     doppel_status status = merge_into(&m, merging, run);
     free(m.run_cursor);
     merged_free(&m.merged);
