@@ -201,9 +201,11 @@ int dp_cpu_level(void);
 /* The level this machine has, whatever DOPPEL_CPU says: for tests of the variants. */
 int dp_cpu_best(void);
 
-/* ---- threads, the clock, memory, files that vanish: machine.c; results of threads in order: ordered.c ---- */
+/* ---- threads, the clock, memory, files that vanish: machine.c; results of threads in order: ordered.c; large arrays
+ * that threads share: parallel.c ---- */
 
 #include "base/machine.h"
 #include "base/ordered.h"
+#include "base/parallel.h"
 
 #endif

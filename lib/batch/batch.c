@@ -108,11 +108,11 @@ doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, s
 }
 
 /* Counts documents whose id an earlier one has, known ones aside. Ids are told by 64 bits of their hash. */
-static bool count_same_ids(const dp_documents *d, uint64_t *same) {
+static bool count_same_ids(const dp_documents *d, size_t threads, uint64_t *same) {
     size_t count = d->id_hash ? d->count - d->known : 0;
     uint64_t *scratch = malloc((count + 1) * sizeof *scratch);
     if (scratch && count) {
-        dp_sort64(d->id_hash + d->known, count, scratch);
+        dp_sort64_on(threads, d->id_hash + d->known, count, scratch);
         *same = count - dp_unique64(d->id_hash + d->known, count);
     }
     free(scratch);
@@ -129,7 +129,7 @@ static doppel_status end_reading(doppel_batch *batch, doppel_error *error) {
     d->first_count = d->first_places = 0;
     DP_TRY(dp_append_file_flush(&batch->journal.file, error));
     DP_TRY(dp_key_rows_flush(&batch->rows, batch->settings.bands, error));
-    if (!count_same_ids(d, &batch->stats.same_ids))
+    if (!count_same_ids(d, batch->settings.threads, &batch->stats.same_ids))
         return dp_no_memory(error);
     free(d->id_hash);
     d->id_hash = NULL;

@@ -1,6 +1,6 @@
 /* batch.h - the batch line, documents by the million: read.c (text to sketches, on threads; columns in memory) and
- * journal.c (everything else, in a file) -> candidates.c (which may be near which?), with prefix_filter.c in large
- * buckets -> verify.c (how near are they?) -> group.c (which one stays?) or pairs.c (every pair) -> write.c
+ * journal.c (everything else, in a file) -> candidates.c and bands.c (which may be near which?), with prefix_filter.c
+ * in large buckets -> verify.c (how near are they?) -> group.c (which one stays?) or pairs.c (every pair) -> write.c
  * (documents). batch.c has the public calls, in this order; against.c asks index folders, boilerplate.c leaves out
  * frames, options.c has the settings, spill.c sorts what does not fit into memory.
  *
@@ -351,6 +351,21 @@ typedef struct dp_candidates {
 
 doppel_status dp_candidates_find(doppel_batch *batch, dp_candidates *candidates, doppel_error *error);
 void dp_candidates_free(dp_candidates *candidates);
+/* Its part that is done by bands.c: the buckets of the rows' keys, and that each document looks at those it is in. */
+doppel_status dp_candidates_by_bands(const doppel_batch *batch, dp_candidates *candidates, doppel_error *error);
+
+/* The bucket that has a place among all members. */
+static inline size_t dp_bucket_at(const dp_candidates *candidates, uint64_t place) {
+    size_t low = 0, high = candidates->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (candidates->start[middle] <= place)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
 
 typedef struct dp_bucket_list {
     const uint32_t *bucket;

@@ -1,9 +1,7 @@
 /* candidates.c - who may be near whom: by content (buckets), by URL and by title (classes).
  *
- * By bands of signatures (lib/sketch/minhash.c), documents with the same key in some band stand in one bucket. Near
- * copies share most of their bands, and so the same documents come together again and again: a bucket that holds just
- * what another one holds is not kept, told by a 64-bit hash of its numbers. Each band is sorted by key on its own, one
- * band a thread: 20 bytes a row and thread.
+ * By bands of signatures, documents with the same key in some band stand in one bucket: bands.c, from the rows of keys
+ * that are collected here.
  *
  * By fingerprints, documents with one fingerprint stand in one bucket; they look at it, and at those of fingerprints
  * within the distance. */
@@ -57,32 +55,7 @@ doppel_status dp_key_rows_flush(dp_key_rows *rows, int bands, doppel_error *erro
     return dp_append_file_flush(&rows->keys, error);
 }
 
-/* ---- buckets ---- */
-
-static uint64_t hash_members(const uint32_t *members, size_t count) {
-    uint64_t hash = count * 0x9E3779B97F4A7C15u;
-    for (size_t i = 0; i < count; i++) {
-        hash = (hash ^ members[i]) * 0xBF58476D1CE4E5B9u;
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
-
-/* Adds a bucket of ascending documents, unless there is one of the same. False: no memory. */
-static bool add_bucket(dp_candidates *c, dp_hashmap *seen, const uint32_t *members, size_t count) {
-    uint64_t *known = dp_hashmap_add(seen, hash_members(members, count));
-    if (!known || *known)
-        return known;
-    *known = 1;
-    if (!dp_reserve(&c->member, &c->member_room, c->member_count + count, sizeof *c->member) ||
-        !dp_reserve(&c->start, &c->start_room, c->count + 2, sizeof *c->start))
-        return false;
-    c->start[c->count++] = c->member_count;
-    memcpy(c->member + c->member_count, members, count * sizeof *members);
-    c->member_count += count;
-    c->start[c->count] = c->member_count;
-    return true;
-}
+/* ---- looks ---- */
 
 /* Where the looks of each document begin, counted by document two places ahead: once they are placed, start[d + 1] has
  * moved to where those of d end. Gives how many there are. */
@@ -90,143 +63,6 @@ static uint64_t add_up_looks(uint64_t *start, size_t documents) {
     for (size_t d = 2; d < documents + 2; d++)
         start[d] += start[d - 1];
     return start[documents + 1];
-}
-
-/* Each document looks at the buckets that it stands in. */
-static bool look_at_own(dp_candidates *c, size_t documents) {
-    c->looked_start = calloc(documents + 2, sizeof *c->looked_start);
-    c->looked = malloc((c->member_count + 1) * sizeof *c->looked);
-    if (!c->looked_start || !c->looked)
-        return false;
-    for (size_t i = 0; i < c->member_count; i++)
-        c->looked_start[c->member[i] + 2]++;
-    add_up_looks(c->looked_start, documents);
-    for (size_t b = 0; b < c->count; b++)
-        for (uint64_t i = c->start[b]; i < c->start[b + 1]; i++)
-            c->looked[c->looked_start[c->member[i] + 1]++] = (uint32_t)b;
-    return true;
-}
-
-/* ---- by bands ---- */
-
-typedef struct band_join {
-    const dp_batch_settings *settings;
-    const dp_key_rows *rows;
-    atomic_int next;
-    pthread_mutex_t lock; /* of all below */
-    dp_candidates *candidates;
-    dp_hashmap seen; /* hashes of buckets */
-    int done;
-    doppel_status status;
-    doppel_error *error;
-} band_join;
-
-/* What a thread sorts with. */
-typedef struct band_sort {
-    uint64_t *entry, *scratch; /* key << 32 | row */
-    uint32_t *column, *member;
-} band_sort;
-
-/* The bytes of these, a row. */
-#define ROW_BYTES 20
-
-static void fail_join(band_join *j, doppel_status status, const doppel_error *error) {
-    pthread_mutex_lock(&j->lock);
-    if (j->status == DOPPEL_OK) {
-        j->status = status;
-        if (j->error)
-            *j->error = *error;
-    }
-    pthread_mutex_unlock(&j->lock);
-}
-
-static doppel_status load_band(const band_join *j, size_t band, band_sort *s, doppel_error *error) {
-    size_t bands = (size_t)j->settings->bands, rows = j->rows->count;
-    for (size_t from = 0; from < rows; from += DP_ROW_BLOCK) {
-        size_t count = rows - from < DP_ROW_BLOCK ? rows - from : DP_ROW_BLOCK;
-        uint64_t at = (from * bands + band * count) * sizeof *s->column;
-        DP_TRY(dp_append_file_read(&j->rows->keys, at, s->column, count * sizeof *s->column, error));
-        for (size_t i = 0; i < count; i++)
-            s->entry[from + i] = (uint64_t)s->column[i] << 32 | (from + i);
-    }
-    return DOPPEL_OK;
-}
-
-/* Adds the stretches of equal keys, under the lock. */
-static bool add_stretches(band_join *j, const band_sort *s) {
-    size_t count = j->rows->count;
-    for (size_t from = 0, to; from < count; from = to) {
-        for (to = from + 1; to < count && s->entry[to] >> 32 == s->entry[from] >> 32;)
-            to++;
-        if (to - from < 2)
-            continue;
-        for (size_t i = from; i < to; i++)
-            s->member[i - from] = j->rows->document[(uint32_t)s->entry[i]];
-        if (!add_bucket(j->candidates, &j->seen, s->member, to - from))
-            return false;
-    }
-    return true;
-}
-
-static bool sort_band(band_join *j, size_t band, band_sort *s) {
-    doppel_error error = {0};
-    doppel_status status = load_band(j, band, s, &error);
-    if (status == DOPPEL_OK) {
-        dp_sort64(s->entry, j->rows->count, s->scratch);
-        pthread_mutex_lock(&j->lock);
-        bool added = add_stretches(j, s);
-        dp_tell_progress(j->settings, "candidates", (uint64_t)++j->done, (uint64_t)j->settings->bands);
-        pthread_mutex_unlock(&j->lock);
-        if (!added)
-            status = dp_no_memory(&error);
-    }
-    if (status != DOPPEL_OK)
-        fail_join(j, status, &error);
-    return status == DOPPEL_OK;
-}
-
-static void sort_bands(void *user, size_t thread) {
-    band_join *j = user;
-    size_t rows = j->rows->count;
-    (void)thread;
-    band_sort s = {dp_big_alloc(rows * 8 + 8), dp_big_alloc(rows * 8 + 8), malloc(DP_ROW_BLOCK * 4),
-                   malloc(rows * 4 + 4)};
-    if (!s.entry || !s.scratch || !s.column || !s.member) {
-        doppel_error error = {0};
-        fail_join(j, dp_no_memory(&error), &error);
-    } else {
-        for (int band; (band = atomic_fetch_add(&j->next, 1)) < j->settings->bands;)
-            if (dp_stopped(j->settings->input.stop) || !sort_band(j, (size_t)band, &s))
-                break;
-    }
-    free(s.entry);
-    free(s.scratch);
-    free(s.column);
-    free(s.member);
-}
-
-/* As many threads as there are bands, and as the memory that is allowed has room for. */
-static size_t thread_count(const dp_batch_settings *settings, size_t rows) {
-    uint64_t room = dp_settings_memory(settings) / (rows * ROW_BYTES + 1) + 1;
-    size_t threads = settings->threads, bands = (size_t)settings->bands;
-    threads = threads < bands ? threads : bands;
-    return threads < room ? threads : (size_t)room;
-}
-
-static doppel_status find_by_bands(const doppel_batch *batch, dp_candidates *candidates, doppel_error *error) {
-    const dp_batch_settings *settings = &batch->settings;
-    band_join j = {.settings = settings, .rows = &batch->rows, .candidates = candidates, .error = error};
-    if (batch->rows.count) {
-        pthread_mutex_init(&j.lock, NULL);
-        dp_run_threads(thread_count(settings, batch->rows.count), sort_bands, &j);
-        pthread_mutex_destroy(&j.lock);
-        dp_hashmap_free(&j.seen);
-    }
-    if (j.status == DOPPEL_OK && dp_stopped(settings->input.stop))
-        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
-    if (j.status == DOPPEL_OK && !look_at_own(candidates, batch->documents.count))
-        return dp_no_memory(error);
-    return j.status;
 }
 
 /* ---- by fingerprints ---- */
@@ -564,8 +400,9 @@ doppel_status dp_candidates_find(doppel_batch *batch, dp_candidates *candidates,
     const dp_batch_settings *s = &batch->settings;
     const url_columns urls = {&batch->documents, s->options.within};
     double begun = dp_seconds();
-    doppel_status status = s->options.method == DOPPEL_METHOD_SIMHASH ? find_by_fingerprints(batch, candidates, error)
-                                                                      : find_by_bands(batch, candidates, error);
+    doppel_status status = s->options.method == DOPPEL_METHOD_SIMHASH
+                               ? find_by_fingerprints(batch, candidates, error)
+                               : dp_candidates_by_bands(batch, candidates, error);
     batch->stats.seconds_candidates = dp_seconds() - begun;
     if (batch->documents.url && status == DOPPEL_OK && !find_url_classes(&urls, &candidates->url_class))
         status = dp_no_memory(error);

@@ -106,83 +106,173 @@ static int compare_ranks(const void *x, const void *y, void *user) {
                            &(dp_keep_place){d->ranks + b * keep->count, b});
 }
 
+static void number_documents(void *user, size_t from, size_t to) {
+    const keep_order *order = user;
+    for (size_t i = from; i < to; i++)
+        order->document[i] = (uint32_t)i;
+}
+
+static void number_ranks(void *user, size_t from, size_t to) {
+    const keep_order *order = user;
+    for (size_t i = from; i < to; i++)
+        order->rank[order->document[i]] = (uint32_t)i;
+}
+
 static bool make_order(doppel_batch *batch, keep_order *order) {
-    size_t count = batch->documents.count;
+    size_t count = batch->documents.count, threads = batch->settings.threads;
     if (!batch->settings.keep.count)
         return true;
     order->document = malloc((count + 1) * sizeof *order->document);
     order->rank = malloc((count + 1) * sizeof *order->rank);
     if (!order->document || !order->rank)
         return false;
-    for (size_t i = 0; i < count; i++)
-        order->document[i] = (uint32_t)i;
-    qsort_r(order->document, count, sizeof *order->document, compare_ranks, batch);
-    for (size_t i = 0; i < count; i++)
-        order->rank[order->document[i]] = (uint32_t)i;
+    dp_run_pieces(threads, count, DP_PIECE, number_documents, order);
+    dp_sort_by(threads, order->document, count, order->rank, compare_ranks, batch);
+    dp_run_pieces(threads, count, DP_PIECE, number_ranks, order);
     return true;
 }
 
-/* ---- components: which documents are connected ---- */
+/* ---- components: which documents are connected ----
+ *
+ * Sets that grow together: parent[d] is a document of the same set, of a smaller number; itself: the set is known by
+ * it. Threads unite sets at the same time. What is not a root never becomes one again, and only roots get a parent, by
+ * compare and exchange; so in the end every set is known by its smallest number, whatever came first. */
 
-/* Sets that grow together: parent[d] is a document of the same set; itself: the set is known by it. */
-static uint32_t root_of(uint32_t *parent, uint32_t d) {
-    while (parent[d] != d)
-        d = parent[d] = parent[parent[d]];
+typedef struct components {
+    grouping *g;
+    _Atomic uint32_t *parent;
+    atomic_uchar *connected; /* by document, whether another one is of its set */
+    uint64_t *listed;        /* by piece of documents, how many are */
+} components;
+
+static uint32_t load(const _Atomic uint32_t *number) {
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+/* Makes ways shorter as it goes. A parent that another thread has changed meanwhile is as good. */
+static uint32_t set_of(_Atomic uint32_t *parent, uint32_t d) {
+    for (uint32_t up; (up = load(&parent[d])) != d;) {
+        uint32_t next = load(&parent[up]);
+        if (next != up)
+            atomic_compare_exchange_weak_explicit(&parent[d], &up, next, memory_order_relaxed, memory_order_relaxed);
+        d = next;
+    }
     return d;
 }
 
-static void unite(uint32_t *parent, uint32_t a, uint32_t b) {
-    a = root_of(parent, a);
-    b = root_of(parent, b);
-    parent[a < b ? b : a] = a < b ? a : b;
+static void unite(_Atomic uint32_t *parent, uint32_t a, uint32_t b) {
+    uint32_t high;
+    do {
+        a = set_of(parent, a);
+        b = set_of(parent, b);
+        if (a == b)
+            return;
+        if (a > b) {
+            uint32_t swap = a;
+            a = b;
+            b = swap;
+        }
+        high = b;
+    } while (
+        !atomic_compare_exchange_strong_explicit(&parent[b], &high, a, memory_order_relaxed, memory_order_relaxed));
 }
 
-static void unite_buckets(const grouping *g, uint32_t *parent) {
-    const dp_candidates *c = g->candidates;
-    for (size_t b = 0; b < c->count; b++)
-        for (uint64_t i = c->start[b] + 1; i < c->start[b + 1]; i++)
-            unite(parent, c->member[i - 1], c->member[i]);
-    /* Who looks at a bucket need not stand in it. */
-    for (size_t d = 0; c->own_first && d < g->batch->documents.count; d++)
-        for (uint64_t i = c->looked_start[d]; i < c->looked_start[d + 1]; i++)
-            unite(parent, (uint32_t)d, c->member[c->start[c->looked[i]]]);
+static void begin_sets(void *user, size_t from, size_t to) {
+    const components *s = user;
+    for (size_t d = from; d < to; d++)
+        atomic_store_explicit(&s->parent[d], (uint32_t)d, memory_order_relaxed);
 }
 
-static void unite_all(const grouping *g, uint32_t *parent) {
-    const dp_titles *titles = &g->candidates->titles;
-    size_t count = g->batch->documents.count;
-    for (size_t d = 0; d < count; d++)
-        parent[d] = (uint32_t)d;
-    unite_buckets(g, parent);
-    for (uint32_t d = 0; d < count; d++) {
-        uint32_t url = url_class_of(g, d), title = title_class_of(g, d);
-        unite(parent, d, twin_of(g, d));
-        if (url != DP_NO_DOCUMENT)
-            unite(parent, d, url);
-        if (title != DP_NO_DOCUMENT)
-            unite(parent, d, titles->first[title]);
+/* Members of buckets, each with the one before it. */
+static void unite_members(void *user, size_t from, size_t to) {
+    const components *s = user;
+    const dp_candidates *c = s->g->candidates;
+    for (size_t b = dp_bucket_at(c, from), i = from; i < to; i++) {
+        while (c->start[b + 1] <= i)
+            b++;
+        if (c->start[b] < i)
+            unite(s->parent, c->member[i - 1], c->member[i]);
     }
-    for (size_t c = 0; c < titles->count; c++)
+}
+
+/* What a document has in common with the first of its twins, of its URL and of its title; and, where who looks at a
+ * bucket need not stand in it, with the buckets it looks at. */
+static void unite_documents(void *user, size_t from, size_t to) {
+    const components *s = user;
+    const grouping *g = s->g;
+    const dp_candidates *c = g->candidates;
+    for (uint32_t d = (uint32_t)from; d < to; d++) {
+        uint32_t url = url_class_of(g, d), title = title_class_of(g, d);
+        if (twin_of(g, d) != d)
+            unite(s->parent, d, twin_of(g, d));
+        if (url != DP_NO_DOCUMENT && url != d)
+            unite(s->parent, d, url);
+        if (title != DP_NO_DOCUMENT)
+            unite(s->parent, d, c->titles.first[title]);
+        for (uint64_t i = c->looked_start[d]; c->own_first && i < c->looked_start[d + 1]; i++)
+            unite(s->parent, d, c->member[c->start[c->looked[i]]]);
+    }
+}
+
+static void unite_titles(void *user, size_t from, size_t to) {
+    const components *s = user;
+    const dp_titles *titles = &s->g->candidates->titles;
+    for (size_t c = from; c < to; c++)
         for (uint64_t i = titles->start[c]; i < titles->start[c + 1]; i++)
-            unite(parent, titles->first[c], titles->first[titles->near[i]]);
+            unite(s->parent, titles->first[c], titles->first[titles->near[i]]);
+}
+
+static void unite_all(components *s) {
+    const grouping *g = s->g;
+    size_t threads = g->batch->settings.threads, count = g->batch->documents.count;
+    dp_run_pieces(threads, count, DP_PIECE, begin_sets, s);
+    dp_run_pieces(threads, g->candidates->member_count, DP_PIECE, unite_members, s);
+    dp_run_pieces(threads, count, DP_PIECE, unite_documents, s);
+    dp_run_pieces(threads, g->candidates->titles.count, DP_PIECE, unite_titles, s);
+}
+
+static void mark_connected(void *user, size_t from, size_t to) {
+    const components *s = user;
+    for (uint32_t d = (uint32_t)from; d < to; d++) {
+        uint32_t set = set_of(s->parent, d);
+        if (set == d)
+            continue;
+        atomic_store_explicit(&s->connected[d], 1, memory_order_relaxed);
+        atomic_store_explicit(&s->connected[set], 1, memory_order_relaxed);
+    }
+}
+
+static bool is_connected(const components *s, size_t d) {
+    return atomic_load_explicit(&s->connected[d], memory_order_relaxed);
+}
+
+static void count_connected(void *user, size_t from, size_t to) {
+    const components *s = user;
+    for (size_t d = from; d < to; d++)
+        s->listed[from / DP_PIECE] += is_connected(s, d);
+}
+
+static void list_connected(void *user, size_t from, size_t to) {
+    const components *s = user;
+    const grouping *g = s->g;
+    uint64_t at = from ? s->listed[from / DP_PIECE - 1] : 0;
+    for (uint32_t d = (uint32_t)from; d < to; d++)
+        if (is_connected(s, d))
+            g->entry[at++] = (uint64_t)set_of(s->parent, d) << 32 | rank_of(g, d);
 }
 
 /* Lists the documents that are not alone, component by component, in the order of keeping. */
-static bool list_entries(grouping *g, uint32_t *parent, uint32_t *size) {
-    size_t count = g->batch->documents.count, listed = 0;
-    for (size_t d = 0; d < count; d++)
-        size[root_of(parent, (uint32_t)d)]++;
-    for (size_t d = 0; d < count; d++)
-        g->entries += size[root_of(parent, (uint32_t)d)] > 1;
+static bool list_entries(components *s) {
+    grouping *g = s->g;
+    size_t threads = g->batch->settings.threads, count = g->batch->documents.count;
+    dp_run_pieces(threads, count, DP_PIECE, mark_connected, s);
+    dp_run_pieces(threads, count, DP_PIECE, count_connected, s);
+    g->entries = (size_t)dp_add_up(threads, s->listed, count / DP_PIECE + 1);
     g->entry = malloc((g->entries + 1) * sizeof *g->entry);
     uint64_t *scratch = malloc((g->entries + 1) * sizeof *scratch);
     if (g->entry && scratch) {
-        for (size_t d = 0; d < count; d++) {
-            uint32_t root = root_of(parent, (uint32_t)d);
-            if (size[root] > 1)
-                g->entry[listed++] = (uint64_t)root << 32 | rank_of(g, (uint32_t)d);
-        }
-        dp_sort64(g->entry, g->entries, scratch);
+        dp_run_pieces(threads, count, DP_PIECE, list_connected, s);
+        dp_sort64_on(threads, g->entry, g->entries, scratch);
     }
     free(scratch);
     return g->entry && scratch;
@@ -190,25 +280,33 @@ static bool list_entries(grouping *g, uint32_t *parent, uint32_t *size) {
 
 static bool find_components(grouping *g) {
     size_t count = g->batch->documents.count;
-    uint32_t *parent = malloc((count + 1) * sizeof *parent), *size = calloc(count + 1, sizeof *size);
-    bool found = parent && size;
+    components s = {.g = g,
+                    .parent = malloc((count + 1) * sizeof *s.parent),
+                    .connected = calloc(count + 1, sizeof *s.connected),
+                    .listed = calloc(count / DP_PIECE + 1, sizeof *s.listed)};
+    bool found = s.parent && s.connected && s.listed;
     if (found) {
-        unite_all(g, parent);
-        found = list_entries(g, parent, size);
+        unite_all(&s);
+        found = list_entries(&s);
     }
-    free(parent);
-    free(size);
+    free(s.parent);
+    free(s.connected);
+    free(s.listed);
     return found;
 }
 
 /* ---- beginning and end ---- */
 
+static void set_none(void *user, size_t from, size_t to) {
+    memset((uint32_t *)user + from, 255, (to - from) * sizeof(uint32_t)); /* DP_NO_DOCUMENT */
+}
+
 static bool make_kept(const doppel_batch *batch, kept_of_class *kept) {
-    size_t bytes = (batch->documents.count + 1) * sizeof **kept->first;
+    size_t count = batch->documents.count;
     for (int i = 0; i < (batch->settings.options.across ? 2 : 1); i++) {
-        if (!(kept->first[i] = malloc(bytes)))
+        if (!(kept->first[i] = malloc((count + 1) * sizeof **kept->first)))
             return false;
-        memset(kept->first[i], 255, bytes); /* DP_NO_DOCUMENT */
+        dp_run_pieces(batch->settings.threads, count, DP_PIECE, set_none, kept->first[i]);
     }
     return true;
 }
@@ -223,8 +321,16 @@ static bool make_lists(grouping *g) {
     return g->listed;
 }
 
+static void set_own(void *user, size_t from, size_t to) {
+    const dp_decisions *d = user;
+    for (size_t i = from; i < to; i++) {
+        d->original[i] = (uint32_t)i;
+        d->similarity[i] = -1;
+    }
+}
+
 /* Every document is its own original at first. */
-static bool init_decisions(dp_decisions *d, size_t count) {
+static bool init_decisions(dp_decisions *d, size_t count, size_t threads) {
     free(d->original);
     free(d->similarity);
     free(d->reason);
@@ -233,10 +339,7 @@ static bool init_decisions(dp_decisions *d, size_t count) {
     d->reason = calloc(count + 1, 1);
     if (!d->original || !d->similarity || !d->reason)
         return false;
-    for (size_t i = 0; i < count; i++) {
-        d->original[i] = (uint32_t)i;
-        d->similarity[i] = -1;
-    }
+    dp_run_pieces(threads, count, DP_PIECE, set_own, d);
     return true;
 }
 
@@ -510,6 +613,12 @@ static doppel_status decide(group_thread *t, uint32_t d) {
  * Documents whose connection is known already are not compared. A bucket whose documents are all of one group is passed
  * over once a document belongs to that group. */
 
+static uint32_t root_of(uint32_t *parent, uint32_t d) {
+    while (parent[d] != d)
+        d = parent[d] = parent[parent[d]];
+    return d;
+}
+
 /* The group's first document in the order of keeping leads it. */
 static void join_groups(const grouping *g, uint32_t a, uint32_t b) {
     a = root_of(g->chain, a);
@@ -693,29 +802,47 @@ static void decide_components(void *user, size_t thread) {
 
 /* ---- the whole ---- */
 
-/* What stays, and the groups of more than one. */
-static void count_groups(doppel_batch *batch) {
-    const dp_documents *documents = &batch->documents;
-    const dp_decisions *d = &batch->decisions;
-    doppel_batch_stats *stats = &batch->stats;
-    stats->kept = stats->groups = 0;
-    for (size_t i = documents->known; i < documents->count; i++) {
+typedef struct group_counts {
+    const doppel_batch *batch;
+    _Atomic uint64_t kept, groups;
+} group_counts;
+
+/* What stays, and the groups of more than one. The reason of one that stays serves to mark it as counted, and is
+ * cleared afterwards. */
+static void count_piece(void *user, size_t from, size_t to) {
+    group_counts *counts = user;
+    const dp_decisions *d = &counts->batch->decisions;
+    uint64_t kept = 0, groups = 0;
+    for (size_t i = from; i < to; i++) {
         uint32_t original = d->original[i];
-        stats->kept += original == i;
-        /* The reason of one that stays serves to mark it as counted, and is cleared below. */
-        if (original != i && !d->reason[original]) {
-            d->reason[original] = DOPPEL_REASON_TITLE;
-            stats->groups++;
-        }
+        if (i < counts->batch->documents.known)
+            continue;
+        kept += original == i;
+        groups += original != i && !__atomic_exchange_n(&d->reason[original], DOPPEL_REASON_TITLE, __ATOMIC_RELAXED);
     }
-    for (size_t i = 0; i < documents->count; i++)
+    atomic_fetch_add(&counts->kept, kept);
+    atomic_fetch_add(&counts->groups, groups);
+}
+
+static void clear_marks(void *user, size_t from, size_t to) {
+    const dp_decisions *d = &((const group_counts *)user)->batch->decisions;
+    for (size_t i = from; i < to; i++)
         if (d->original[i] == i)
             d->reason[i] = DOPPEL_REASON_NONE;
 }
 
+static void count_groups(doppel_batch *batch) {
+    size_t threads = batch->settings.threads, count = batch->documents.count;
+    group_counts counts = {.batch = batch};
+    dp_run_pieces(threads, count, DP_PIECE, count_piece, &counts);
+    dp_run_pieces(threads, count, DP_PIECE, clear_marks, &counts);
+    batch->stats.kept = atomic_load(&counts.kept);
+    batch->stats.groups = atomic_load(&counts.groups);
+}
+
 doppel_status dp_group(doppel_batch *batch, dp_candidates *candidates, doppel_error *error) {
     grouping g = {.batch = batch, .rules = dp_settings_rules(&batch->settings), .candidates = candidates};
-    if (init_decisions(&batch->decisions, batch->documents.count) && init_grouping(&g)) {
+    if (init_decisions(&batch->decisions, batch->documents.count, batch->settings.threads) && init_grouping(&g)) {
         pthread_mutex_init(&g.lock, NULL);
         dp_run_threads(batch->settings.threads, decide_components, &g);
         pthread_mutex_destroy(&g.lock);

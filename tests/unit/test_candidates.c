@@ -108,6 +108,166 @@ static void a_document_looks_at_the_buckets_it_stands_in(void **state) {
     end(batch, &c);
 }
 
+/* ---- on threads, and in little memory ---- */
+
+/* A key of a document in a band: its own, one that some share, or one that a tenth of all have. */
+static uint32_t some_key(uint32_t document, uint32_t band) {
+    uint64_t random = (uint64_t)document * BANDS + band + 1;
+    size_t kind = random_below(&random, 20);
+    if (kind < 2 && band < 4)
+        return 0x80000000u | band;
+    if (kind < 6)
+        return (uint32_t)random_below(&random, 2000) * 2000003u;
+    return document * 2654435761u;
+}
+
+static int compare_entries(const void *x, const void *y) {
+    uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+    return a < b ? -1 : a > b;
+}
+
+/* The plain way: how many buckets of two or more the bands have, and a sum over their members by which two sets of
+ * buckets can be told apart. */
+typedef struct plain_buckets {
+    dp_hashmap seen;
+    uint64_t count, members, sum;
+} plain_buckets;
+
+static uint64_t sum_of(const uint32_t *member, size_t count) {
+    uint64_t sum = count;
+    for (size_t i = 0; i < count; i++)
+        sum = (sum ^ member[i]) * 0x9E3779B97F4A7C15u + (sum >> 31);
+    return sum | 1;
+}
+
+static void add_plain(plain_buckets *plain, const uint64_t *entry, size_t count) {
+    uint32_t member[8192];
+    assert_true(count <= 8192);
+    for (size_t i = 0; i < count; i++)
+        member[i] = (uint32_t)entry[i];
+    uint64_t sum = sum_of(member, count), *known = dp_hashmap_add(&plain->seen, sum);
+    if (*known)
+        return;
+    *known = 1;
+    plain->count++;
+    plain->members += count;
+    plain->sum += sum;
+}
+
+static plain_buckets find_plainly(size_t rows) {
+    plain_buckets plain = {0};
+    uint64_t *entry = malloc(rows * sizeof *entry);
+    for (uint32_t band = 0; band < BANDS; band++) {
+        for (uint32_t d = 0; d < rows; d++)
+            entry[d] = (uint64_t)some_key(d, band) << 32 | 3 * d;
+        qsort(entry, rows, sizeof *entry, compare_entries);
+        for (size_t from = 0, to; from < rows; from = to) {
+            for (to = from + 1; to < rows && entry[to] >> 32 == entry[from] >> 32;)
+                to++;
+            if (to - from > 1)
+                add_plain(&plain, entry + from, to - from);
+        }
+    }
+    dp_hashmap_free(&plain.seen);
+    free(entry);
+    return plain;
+}
+
+static void check_buckets(const dp_candidates *c, const plain_buckets *plain) {
+    uint64_t sum = 0;
+    for (size_t b = 0; b < c->count; b++)
+        sum += sum_of(c->member + c->start[b], (size_t)(c->start[b + 1] - c->start[b]));
+    assert_int_equal(c->count, plain->count);
+    assert_int_equal(c->member_count, plain->members);
+    assert_int_equal(c->start[c->count], plain->members);
+    assert_int_equal(sum, plain->sum);
+}
+
+static dp_candidates find_some(size_t rows, size_t threads, uint64_t memory, doppel_batch **batch) {
+    *batch = plain_batch(3 * rows, threads);
+    (*batch)->settings.options.memory = memory;
+    for (uint32_t d = 0; d < rows; d++) {
+        uint32_t keys[BANDS];
+        for (uint32_t b = 0; b < BANDS; b++)
+            keys[b] = some_key(d, b);
+        add_row(*batch, 3 * d, keys);
+    }
+    return find(*batch);
+}
+
+/* Little memory cuts bands into slices. Numbers of buckets do not depend on it, nor on threads. */
+static void buckets_are_those_of_the_plain_way(void **state) {
+    (void)state;
+    static const struct {
+        size_t threads;
+        uint64_t memory;
+    } ways[] = {{2, 0}, {3, 0}, {8, 0}, {16, 0}, {1, 1 << 20}, {16, 1 << 16}, {3, 1}};
+    size_t rows = DP_ROW_BLOCK + 5000;
+    doppel_batch *batch, *other;
+    plain_buckets plain = find_plainly(rows);
+    dp_candidates c = find_some(rows, 1, 0, &batch);
+    check_buckets(&c, &plain);
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        dp_candidates again = find_some(rows, ways[w].threads, ways[w].memory, &other);
+        check_buckets(&again, &plain);
+        assert_memory_equal(again.start, c.start, (c.count + 1) * sizeof *c.start);
+        assert_memory_equal(again.member, c.member, c.member_count * sizeof *c.member);
+        assert_memory_equal(again.looked_start, c.looked_start, (3 * rows + 1) * sizeof *c.looked_start);
+        assert_memory_equal(again.looked, c.looked, c.member_count * sizeof *c.looked);
+        end(other, &again);
+    }
+    end(batch, &c);
+}
+
+/* Texts in chains: each is near the one before it; titles and URLs connect some of them. */
+static void save_chains(const char *path, size_t count) {
+    dp_buffer file = {0};
+    for (size_t i = 0; i < count; i++) {
+        char id[24], text[200], more[160];
+        size_t chain = i % 977 * 40, place = i / 977;
+        int length = 0;
+        for (size_t w = place / 3; w < place / 3 + 24; w++)
+            length += snprintf(text + length, sizeof text - (size_t)length, "%zx ", (chain + w) * 37);
+        snprintf(id, sizeof id, "d%zu", i);
+        snprintf(more, sizeof more, ",\"url\":\"http://a.example/%zu\",\"title\":\"a title of some length %zu\"", i / 3,
+                 i % 11 ? i * 1000003 : i % 5);
+        add_record(&file, id, text, more);
+    }
+    save_records(&file, path);
+}
+
+/* More documents than threads share in one piece. */
+static void decisions_are_the_same_on_all_threads(void **state) {
+    enum { DOCUMENTS = DP_PIECE + 3000 };
+    const char *path = in(state, "chains.jsonl");
+    save_chains(path, DOCUMENTS);
+    for (int way = 0; way < 4; way++) {
+        doppel_batch_options options = {.similarity = 0.7,
+                                        .by = DOPPEL_BY_CONTENT | (way & 1 ? DOPPEL_BY_URL : 0U),
+                                        .link_any = way & 2,
+                                        .keep = way == 1   ? "longest"
+                                                : way == 2 ? "last"
+                                                           : NULL};
+        doppel_input_options input = {.size = sizeof input, .threads = 1};
+        options.input = &input;
+        doppel_batch *one = read_batch(options, &path, 1, 0);
+        decide(one);
+        for (int threads = 2; threads <= 16; threads += 7) {
+            input.threads = threads;
+            doppel_batch *several = read_batch(options, &path, 1, 0);
+            decide(several);
+            assert_int_equal(several->stats.kept, one->stats.kept);
+            assert_int_equal(several->stats.groups, one->stats.groups);
+            assert_memory_equal(several->decisions.original, one->decisions.original, DOCUMENTS * 4);
+            assert_memory_equal(several->decisions.similarity, one->decisions.similarity, DOCUMENTS * 4);
+            assert_memory_equal(several->decisions.reason, one->decisions.reason, DOCUMENTS);
+            doppel_batch_free(several);
+        }
+        assert_true(one->stats.groups > (way == 3 ? 0 : 500));
+        doppel_batch_free(one);
+    }
+}
+
 static void without_rows_there_are_no_buckets(void **state) {
     (void)state;
     for (size_t documents = 0; documents <= 3; documents += 3) {
@@ -154,6 +314,8 @@ int main(void) {
         TEST(rows_with_one_key_stand_together),
         TEST(a_bucket_is_kept_once),
         TEST(a_document_looks_at_the_buckets_it_stands_in),
+        TEST(buckets_are_those_of_the_plain_way),
+        TEST(decisions_are_the_same_on_all_threads),
         TEST(without_rows_there_are_no_buckets),
         TEST(what_is_connected_is_one_group),
     };
