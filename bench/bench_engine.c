@@ -1,7 +1,8 @@
 /* bench_engine.c - the engine that remembers: durable adds, checks, memory a document, opening.
  *
- *   bench_engine given NEAR COUNT FOLDER     documents with an id, a URL and sketches of their own; NEAR is distance or
- *                                            similarity (sets of 50 feature hashes)
+ *   bench_engine given NEAR COUNT FOLDER     documents with an id, a URL and sketches of their own; NEAR is distance,
+ *                                            similarity (sets of 50 feature hashes) or titles (that, and titles of 40
+ *                                            to 100 letters)
  *   bench_engine text COUNT FOLDER TEXTS.bin checks of texts of 5 KB (cut from a set of bench/corpus) among COUNT
  *                                            documents, beside what fingerprint, digest and look-up cost alone
  *
@@ -32,8 +33,13 @@ static void check(doppel_status status, const doppel_error *error) {
 
 /* ---- documents with sketches of their own ---- */
 
+/* What documents have besides id, URL, fingerprint and digest. */
+typedef struct made_of {
+    bool sets, titles;
+} made_of;
+
 typedef struct given {
-    char id[24], url[80];
+    char id[24], url[80], title[160];
     uint64_t fingerprint[2], digest[4], set[SET];
     doppel_item item;
 } given;
@@ -43,8 +49,24 @@ static int compare(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Document `number`; those of different numbers have nothing in common. */
-static void make(given *g, uint64_t number, bool sets) {
+/* A title of 6 to 12 words; some of the 30,000 words are much more frequent than others. */
+static size_t make_title(char *title, size_t room, uint64_t number) {
+    uint64_t random = mix(number + (1ULL << 59));
+    size_t words = 6 + random % 7, length = 0;
+    for (size_t i = 0; i < words; i++) {
+        random = mix(random + i);
+        double share = (double)(random >> 11) / 0x1p53;
+        uint64_t word = mix((uint64_t)(share * share * 30000) + (1ULL << 58));
+        length += (size_t)snprintf(title + length, room - length, "%s", i ? " " : "");
+        for (size_t k = 3 + word % 9; k; k--, word /= 7)
+            length += (size_t)snprintf(title + length, room - length, "%c", (int)('a' + word % 26));
+    }
+    return length;
+}
+
+/* Document `number`; those of different numbers have nothing in common, but for words of their titles. */
+static void make(given *g, uint64_t number, made_of of) {
+    bool sets = of.sets;
     int id = snprintf(g->id, sizeof g->id, "document-%012llu", (unsigned long long)number);
     int url = snprintf(g->url, sizeof g->url, "https://www.site-%u.example/news/%u/page-%012llu.html",
                        (unsigned)(mix(number) % 5000), (unsigned)(mix(~number) % 100), (unsigned long long)number);
@@ -65,14 +87,18 @@ static void make(given *g, uint64_t number, bool sets) {
     g->item.document.id.length = (size_t)id;
     g->item.document.url.data = g->url;
     g->item.document.url.length = (size_t)url;
+    if (!of.titles)
+        return;
+    g->item.document.title.data = g->title;
+    g->item.document.title.length = make_title(g->title, sizeof g->title, number);
 }
 
-static doppel_engine *open_engine(const char *folder, bool sets) {
+static doppel_engine *open_engine(const char *folder, made_of of) {
     doppel_error error;
     doppel_engine *engine;
     const doppel_engine_options options = {.size = sizeof options,
-                                           .near = sets ? DOPPEL_NEAR_SIMILARITY : DOPPEL_NEAR_DISTANCE,
-                                           .titles = DOPPEL_SWITCH_OFF,
+                                           .near = of.sets ? DOPPEL_NEAR_SIMILARITY : DOPPEL_NEAR_DISTANCE,
+                                           .titles = of.titles ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_OFF,
                                            .ttl = DOPPEL_NEVER};
     check(doppel_engine_open(folder, &options, &engine, &error), &error);
     return engine;
@@ -90,7 +116,7 @@ static uint64_t own_memory(void) {
     return kibibytes * 1024;
 }
 
-static void add_batches(doppel_engine *engine, uint64_t from, uint64_t to, bool sets) {
+static void add_batches(doppel_engine *engine, uint64_t from, uint64_t to, made_of of) {
     given *g = calloc(BATCH, sizeof *g);
     doppel_item *items = calloc(BATCH, sizeof *items);
     doppel_verdict *verdicts = calloc(BATCH, sizeof *verdicts);
@@ -100,7 +126,7 @@ static void add_batches(doppel_engine *engine, uint64_t from, uint64_t to, bool 
     for (uint64_t number = from; number < to; number += BATCH) {
         size_t count = to - number < BATCH ? (size_t)(to - number) : BATCH;
         for (size_t i = 0; i < count; i++) {
-            make(&g[i], number + i, sets);
+            make(&g[i], number + i, of);
             items[i] = g[i].item;
         }
         check(doppel_engine_add_batch(engine, items, count, verdicts, NULL, &error), &error);
@@ -121,7 +147,7 @@ typedef struct checks {
     doppel_engine *engine;
     uint64_t known; /* documents there are */
     size_t count;
-    bool sets;
+    made_of of;
     double *seconds; /* of each; NULL: not wanted */
     uint64_t duplicates;
 } checks;
@@ -146,7 +172,7 @@ static given *make_checks(const checks *c) {
         bench_fail("no memory", "checks");
     for (size_t i = 0; i < c->count; i++) {
         uint64_t random = mix(i + (1ULL << 50));
-        make(&made[i], i % 5 ? (1ULL << 40) + random % (1ULL << 38) : random % c->known, c->sets);
+        make(&made[i], i % 5 ? (1ULL << 40) + random % (1ULL << 38) : random % c->known, c->of);
     }
     return made;
 }
@@ -154,14 +180,14 @@ static given *make_checks(const checks *c) {
 typedef struct adding {
     doppel_engine *engine;
     uint64_t next;
-    bool sets;
+    made_of of;
     atomic_bool stop;
 } adding;
 
 static void *add_meanwhile(void *user) {
     adding *a = user;
     while (!atomic_load(&a->stop)) {
-        add_batches(a->engine, a->next, a->next + BATCH, a->sets);
+        add_batches(a->engine, a->next, a->next + BATCH, a->of);
         a->next += BATCH;
     }
     return NULL;
@@ -172,8 +198,8 @@ static int compare_seconds(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-static void measure_checks(doppel_engine *engine, uint64_t known, bool sets) {
-    checks c = {.engine = engine, .known = known, .count = 300000, .sets = sets};
+static void measure_checks(doppel_engine *engine, uint64_t known, made_of of) {
+    checks c = {.engine = engine, .known = known, .count = 300000, .of = of};
     given *made = make_checks(&c);
     run_checks(&c, made);
     c.duplicates = 0;
@@ -181,7 +207,7 @@ static void measure_checks(doppel_engine *engine, uint64_t known, bool sets) {
     run_checks(&c, made);
     process_tell("checks", (double)c.count / (process_now() - began));
     process_tell("duplicates", (double)c.duplicates / (double)c.count);
-    adding a = {.engine = engine, .next = known, .sets = sets};
+    adding a = {.engine = engine, .next = known, .of = of};
     pthread_t thread;
     if (!(c.seconds = calloc(c.count, sizeof *c.seconds)) || pthread_create(&thread, NULL, add_meanwhile, &a))
         bench_fail("no memory", "checks");
@@ -203,22 +229,22 @@ static void measure_checks(doppel_engine *engine, uint64_t known, bool sets) {
 typedef struct share {
     doppel_engine *engine;
     uint64_t from, to;
-    bool sets;
+    made_of of;
 } share;
 
 static void *add_share(void *user) {
     share *s = user;
-    add_batches(s->engine, s->from, s->to, s->sets);
+    add_batches(s->engine, s->from, s->to, s->of);
     return NULL;
 }
 
-static void measure_adds(doppel_engine *engine, uint64_t count, bool sets) {
-    share half = {engine, count / 2, count, sets};
+static void measure_adds(doppel_engine *engine, uint64_t count, made_of of) {
+    share half = {engine, count / 2, count, of};
     pthread_t thread;
     double began = process_now();
     if (pthread_create(&thread, NULL, add_share, &half))
         bench_fail("no thread", "adds");
-    add_batches(engine, 0, count / 2, sets);
+    add_batches(engine, 0, count / 2, of);
     pthread_join(thread, NULL);
     process_tell("adds", (double)count / (process_now() - began));
 }
@@ -233,20 +259,20 @@ static void tell_memory(doppel_engine *engine, uint64_t count, uint64_t before) 
     process_tell("disk bytes", (double)stats.disk_bytes / (double)count);
 }
 
-static void measure_given(bool sets, uint64_t count, const char *folder) {
+static void measure_given(made_of of, uint64_t count, const char *folder) {
     uint64_t before = own_memory();
-    doppel_engine *engine = open_engine(folder, sets);
-    measure_adds(engine, count, sets);
+    doppel_engine *engine = open_engine(folder, of);
+    measure_adds(engine, count, of);
     doppel_engine_stats stats;
     doppel_engine_get_stats(engine, &stats);
     process_tell("seconds of a commit", (double)stats.commit_time.sum / 1e6 / (double)stats.commits);
     doppel_engine_close(engine);
     malloc_trim(0); /* what the first engine has given back is not the second one's */
     double began = process_now();
-    engine = open_engine(folder, sets);
+    engine = open_engine(folder, of);
     process_tell("seconds to open", process_now() - began);
     tell_memory(engine, count, before);
-    measure_checks(engine, count, sets);
+    measure_checks(engine, count, of);
     doppel_engine_close(engine);
 }
 
@@ -295,7 +321,7 @@ static double alone(doppel_engine *engine, const texts *t) {
     check(doppel_sketcher_create(recipe, 0, &plain, &error), &error);
     given *made = calloc(t->count, sizeof *made);
     for (size_t i = 0; i < t->count && made; i++)
-        make(&made[i], (1ULL << 40) + mix(i) % (1ULL << 38), false);
+        make(&made[i], (1ULL << 40) + mix(i) % (1ULL << 38), (made_of){0});
     double began = process_now();
     for (size_t i = 0; i < t->count; i++)
         doppel_sketcher_run(digested, (doppel_slice){t->text[i], TEXT}, &sketch);
@@ -315,11 +341,11 @@ static double alone(doppel_engine *engine, const texts *t) {
 }
 
 static void measure_text(uint64_t count, const char *folder, const char *path) {
-    doppel_engine *engine = open_engine(folder, false);
+    doppel_engine *engine = open_engine(folder, (made_of){0});
     texts t = cut_texts(path);
     doppel_verdict verdict = {0};
     doppel_error error;
-    add_batches(engine, 0, count, false);
+    add_batches(engine, 0, count, (made_of){0});
     double apart = alone(engine, &t), best = 0;
     for (int run = 0; run < 3; run++) {
         double began = process_now();
@@ -341,9 +367,14 @@ static void measure_text(uint64_t count, const char *folder, const char *path) {
     doppel_engine_close(engine);
 }
 
+static made_of named(const char *near) {
+    bool titles = !strcmp(near, "titles");
+    return (made_of){.sets = titles || !strcmp(near, "similarity"), .titles = titles};
+}
+
 int main(int count, char **arguments) {
     if (count == 5 && !strcmp(arguments[1], "given"))
-        measure_given(!strcmp(arguments[2], "similarity"), process_number(arguments[3]), arguments[4]);
+        measure_given(named(arguments[2]), process_number(arguments[3]), arguments[4]);
     else if (count == 5 && !strcmp(arguments[1], "text"))
         measure_text(process_number(arguments[2]), arguments[3], arguments[4]);
     else

@@ -1389,14 +1389,31 @@ DOPPEL_API doppel_status doppel_engine_check(doppel_engine *engine, const doppel
 DOPPEL_API doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                            doppel_error *error);
 
-/* Many at once, sketched on several threads; verdicts as if they had been given one after the other. `errors` (NULL:
- * the first item that fails ends the call; those before it are added) gets what went wrong with each, code DOPPEL_OK
- * where nothing did; a bad item then leaves the others alone, and the call fails only with what concerns all. All are
- * durable when it returns, in one commit. */
+/* Many at once, sketched on several threads, which calls at the same time share; verdicts as if they had been given one
+ * after the other. `errors` (NULL: the first item that fails ends the call; those before it are added) gets what went
+ * wrong with each, code DOPPEL_OK where nothing did; a bad item then leaves the others alone, and the call fails only
+ * with what concerns all. All are durable when it returns, in one commit. */
 DOPPEL_API doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item *items, size_t count,
                                                    doppel_verdict *verdicts, doppel_error *errors, doppel_error *error);
 DOPPEL_API doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,
                                                  doppel_verdict *verdicts, doppel_error *errors, doppel_error *error);
+
+/* When a batch is decided, of several that threads add at the same time in an order of their own. */
+typedef struct doppel_turn {
+    size_t size;              /* sizeof(doppel_turn) */
+    void (*wait)(void *user); /* returns when all batches before it are decided */
+    void (*pass)(void *user); /* it is decided: the next one may be */
+    void *user;
+} doppel_turn;
+
+/* doppel_engine_add_batch for batches that follow each other: verdicts as if they had been given one after the other,
+ * while a thread sketches one batch, another decides, and a third waits for the disk. A thread calls it for each batch;
+ * it calls `wait` once it has sketched, and `pass` before it waits for the disk: each once, whatever goes wrong, and
+ * without a lock. turn NULL: as doppel_engine_add_batch. After an error, batches that were decided since may have
+ * failed with it, or not: their own calls say. */
+DOPPEL_API doppel_status doppel_engine_add_in_turn(doppel_engine *engine, const doppel_item *items, size_t count,
+                                                   const doppel_turn *turn, doppel_verdict *verdicts,
+                                                   doppel_error *errors, doppel_error *error);
 
 /* Forgets a document; what was linked to it does not match any more. *removed (may be NULL): whether it was there. */
 DOPPEL_API doppel_status doppel_engine_remove(doppel_engine *engine, doppel_slice id, bool *removed,

@@ -41,13 +41,15 @@ void dp_engine_count(doppel_engine *engine, const dp_outcome *outcome) {
 /* How often a check is repeated because documents were removed while it ran; then it waits until none can be. */
 enum { MOST_TRIES = 8 };
 
-/* Answers a query in a look that has begun. */
-static doppel_status answer_in_look(dp_worker *worker, const dp_query *query, dp_add *answer, doppel_error *error) {
+/* Answers a query in a look that has begun. *again: documents were removed meanwhile, and there is no answer. */
+static doppel_status answer_in_look(dp_worker *worker, const dp_query *query, dp_add *answer, bool *again,
+                                    doppel_error *error) {
     dp_original found;
     worker->look->except[0] = worker->look->except[1] = 0;
     DP_TRY(dp_find_refreshed(worker, query, &found, error));
     answer->outcome = (dp_outcome){found.reason, found.candidates, found.best.evidence.distance};
-    if (worker->look->kind->again(worker->look))
+    *again = worker->look->kind->again(worker->look);
+    if (*again)
         return DOPPEL_OK;
     const doppel_slice ids[2] = {query->id, found.original_id};
     doppel_status status =
@@ -61,10 +63,10 @@ doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_
     bool again = true;
     for (int tries = 0; again; tries++) {
         size_t ready;
+        again = false;
         DP_TRY(dp_look_begin(look, tries < MOST_TRIES ? DP_LOOK_READ : DP_LOOK_STILL, error));
         doppel_status status = look->kind->fetch(look, &query, 1, &ready, error);
-        DP_THEN(status, answer_in_look(worker, query, &answer, error));
-        again = look->kind->again(look);
+        DP_THEN(status, answer_in_look(worker, query, &answer, &again, error));
         (void)look->kind->end(look, NULL);
         DP_TRY(status);
     }
@@ -72,26 +74,58 @@ doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_
     return DOPPEL_OK;
 }
 
-doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
-                                   doppel_error *error) {
+/* The result of one of several; *error is of the first that failed. */
+static void set_answer(dp_worker *worker, dp_add *answer, doppel_status status, const doppel_error *why,
+                       doppel_error *error) {
+    answer->status = status;
+    if (answer->error)
+        *answer->error = *why;
+    if (status == DOPPEL_OK)
+        dp_engine_count(worker->engine, &answer->outcome);
+    else if (error->code == DOPPEL_OK)
+        *error = *why;
+}
+
+/* Answers queries from *done on, until one has to be asked again or all are answered. */
+static doppel_status answer_some(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
+                                 size_t *done, doppel_error *error) {
     dp_look *look = worker->look;
-    DP_TRY(dp_look_begin(look, DP_LOOK_READ, error));
-    doppel_status whole = DOPPEL_OK;
-    for (size_t done = 0, ready = 0; done < count && whole == DOPPEL_OK; done += ready) {
-        whole = look->kind->fetch(look, queries + done, count - done, &ready, error);
-        for (size_t i = done; i < done + ready && whole == DOPPEL_OK; i++) {
+    bool again = false;
+    while (*done < count && !again) {
+        size_t ready, end;
+        DP_TRY(look->kind->fetch(look, queries + *done, count - *done, &ready, error));
+        for (end = *done + ready; *done < end && !again;) {
             doppel_error why = {0};
-            answers[i].status = answer_in_look(worker, queries[i], &answers[i], &why);
-            if (answers[i].error)
-                *answers[i].error = why;
-            if (answers[i].status == DOPPEL_OK)
-                dp_engine_count(worker->engine, &answers[i].outcome);
-            else if (error->code == DOPPEL_OK)
-                *error = why;
+            doppel_status status = answer_in_look(worker, queries[*done], &answers[*done], &again, &why);
+            if (!again)
+                set_answer(worker, &answers[(*done)++], status, &why, error);
         }
     }
-    (void)look->kind->end(look, NULL);
-    return whole;
+    return DOPPEL_OK;
+}
+
+doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
+                                   doppel_error *error) {
+    size_t done = 0;
+    while (done < count) {
+        size_t before = done;
+        DP_TRY(dp_look_begin(worker->look, DP_LOOK_READ, error));
+        doppel_status status = answer_some(worker, queries, answers, count, &done, error);
+        (void)worker->look->kind->end(worker->look, NULL);
+        DP_TRY(status);
+        if (done > before || done == count)
+            continue;
+        /* Not even the first: alone it waits until nothing is removed. */
+        doppel_error why = {0};
+        doppel_status alone = dp_engine_answer(worker, queries[done], answers[done].verdict, &why);
+        answers[done].status = alone;
+        if (answers[done].error)
+            *answers[done].error = why;
+        if (alone != DOPPEL_OK && error->code == DOPPEL_OK)
+            *error = why;
+        done++;
+    }
+    return DOPPEL_OK;
 }
 
 /* ---- one item: the line as a whole ---- */

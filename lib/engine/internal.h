@@ -53,6 +53,7 @@ struct doppel_engine {
 
     pthread_mutex_t pool_lock;
     dp_worker *pool;
+    _Atomic size_t batches; /* calls of many.c that are making queries */
 
     dp_engine_counters counters;
     double open_seconds;
@@ -91,8 +92,7 @@ typedef struct dp_add {
 
 /* Checks a query. */
 doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_verdict *verdict, doppel_error *error);
-/* The same for several, fetched together, of a kind whose looks need not be repeated (kind->again): each has a status,
- * and *error is of the first that failed, or of all. */
+/* The same for several, fetched together: each has a status, and *error is of the first that failed, or of all. */
 doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
                                    doppel_error *error);
 

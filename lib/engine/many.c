@@ -1,11 +1,16 @@
 /* many.c - many items in one call: queries are made on several threads. Checks are answered there, too; adds come one
- * after the other, in order (add.c), and become durable together. */
+ * after the other, in order (add.c), and become durable together.
+ *
+ * Calls that are made at the same time share the threads of the engine. Adds of several calls are decided in the order
+ * that their turns say (doppel_turn): while one call decides, the next makes its queries, and the one before waits for
+ * the disk. */
 #include "engine/internal.h"
 
 #include <stdlib.h>
 
-/* Queries that are held at a time, and those of them that a thread takes at once. */
-enum { SLICE = 4096, PIECE = 8 };
+/* Queries that are held at a time, and those of them that a thread takes at once: of checks, those that are answered
+ * in one look. */
+enum { SLICE = 4096, PIECE = 8, LOOK_PIECE = 64 };
 
 /* What a call was given, and the slice of it that is at hand. */
 typedef struct item_batch {
@@ -16,6 +21,9 @@ typedef struct item_batch {
     doppel_error *errors; /* the caller's, of each item; NULL: the first that fails ends the call */
     bool check;
     size_t piece;
+    const doppel_turn *turn; /* of adds; NULL: it is always theirs */
+    bool in_turn;            /* it was waited for */
+    dp_worker *adder;        /* its look has begun, to add; NULL: it has not */
 
     size_t from, size;     /* of the slice; the rest is about its items */
     doppel_status *status; /* of each */
@@ -53,21 +61,6 @@ static dp_add add_of(const item_batch *b, size_t i) {
 /* Of those, one that failed; `why` where it has no error of its own. */
 static void fail_added(item_batch *b, size_t k, doppel_status status, const doppel_error *why) {
     fail_item(b, b->item[k], status, b->add[k].error ? b->add[k].error : why);
-}
-
-static void check_item(item_batch *b, dp_worker *worker, size_t i) {
-    doppel_error why = {0};
-    dp_query query;
-    double began = dp_seconds();
-    doppel_status status = dp_engine_ask(worker, &b->items[b->from + i], &query, &why);
-    if (status == DOPPEL_OK) {
-        status = dp_engine_answer(worker, &query, &b->verdicts[b->from + i], &why);
-        atomic_fetch_add(&b->engine->counters.checks, 1);
-        dp_tally_add(&b->engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
-    }
-    b->status[i] = status;
-    if (status != DOPPEL_OK)
-        fail_item(b, i, status, &why);
 }
 
 /* A query of an item that outlives its maker. */
@@ -110,12 +103,12 @@ static void check_together(item_batch *b, dp_worker *worker, size_t from, size_t
 }
 
 static void do_piece(item_batch *b, dp_worker *worker, size_t from, size_t to) {
-    if (b->check && b->piece > PIECE) {
+    if (b->check) {
         check_together(b, worker, from, to);
         return;
     }
     for (size_t i = from; i < to; i++)
-        (b->check ? check_item : ask_item)(b, worker, i);
+        ask_item(b, worker, i);
 }
 
 /* Items of a slice, a piece at a time. */
@@ -136,13 +129,36 @@ static void work(void *user, size_t thread) {
         dp_worker_give(worker);
 }
 
+/* On as many threads as calls at the same time leave to each. */
 static void prepare(item_batch *b) {
-    size_t threads = dp_thread_count(b->engine->options.threads), enough = b->size / (2 * b->piece) + 1;
-    dp_run_threads(threads < enough ? threads : enough, work, b);
+    size_t calls = atomic_fetch_add(&b->engine->batches, 1) + 1;
+    size_t threads = dp_thread_count(b->engine->options.threads) / calls, enough = b->size / (2 * b->piece) + 1;
+    threads = threads < enough ? threads : enough;
+    dp_run_threads(threads ? threads : 1, work, b);
+    atomic_fetch_sub(&b->engine->batches, 1);
 }
 
-/* Adds a slice, in order, in a look that has begun. Stops at the first that fails when nobody asks for each error. */
-static doppel_status add_slice(item_batch *b, dp_worker *worker, doppel_error *error) {
+/* ---- adds ---- */
+
+/* Waits for the turn, and begins to look, once. Nothing is locked while it waits: who has the turn may need it. */
+static doppel_status begin_adding(item_batch *b, doppel_error *error) {
+    if (b->turn && !b->in_turn)
+        b->turn->wait(b->turn->user);
+    b->in_turn = true;
+    return b->adder ? DOPPEL_OK : dp_worker_begin(b->engine, DP_LOOK_ADD, &b->adder, error);
+}
+
+/* The next call may decide. Each call has its turn, whatever comes of it. */
+static void pass_turn(item_batch *b) {
+    if (!b->turn)
+        return;
+    if (!b->in_turn)
+        b->turn->wait(b->turn->user);
+    b->turn->pass(b->turn->user);
+}
+
+/* Adds a slice, in order. Stops at the first that fails when nobody asks for each error. */
+static doppel_status add_slice(item_batch *b, doppel_error *error) {
     bool stop = !b->errors;
     dp_adds adds = {.query = b->query, .add = b->add, .stop = stop};
     for (size_t i = 0; i < b->size && !(stop && i >= b->first_bad); i++) {
@@ -152,13 +168,16 @@ static doppel_status add_slice(item_batch *b, dp_worker *worker, doppel_error *e
         b->add[adds.count] = add_of(b, i);
         b->item[adds.count++] = i;
     }
-    doppel_status status = dp_engine_add_queries(worker, &adds, error);
+    DP_TRY(begin_adding(b, error));
+    doppel_status status = dp_engine_add_queries(b->adder, &adds, error);
     b->added += adds.done;
     for (size_t k = 0; k < adds.count; k++)
         if (b->add[k].status != DOPPEL_OK)
             fail_added(b, k, b->add[k].status, &adds.why);
     return status;
 }
+
+/* ---- slices ---- */
 
 static void free_queries(item_batch *b) {
     for (size_t i = 0; i < b->size && b->queries; i++) {
@@ -177,14 +196,14 @@ static void log_slice(const item_batch *b) {
     }
 }
 
-static doppel_status run_slice(item_batch *b, dp_worker *worker, doppel_error *error) {
+static doppel_status run_slice(item_batch *b, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     b->size = b->count - b->from < SLICE ? b->count - b->from : SLICE;
     b->next = 0;
     b->first_bad = SIZE_MAX;
     prepare(b);
     if (!b->check)
-        status = add_slice(b, worker, error);
+        status = add_slice(b, error);
     free_queries(b);
     log_slice(b);
     if (status != DOPPEL_OK || b->errors || b->first_bad == SIZE_MAX)
@@ -203,7 +222,7 @@ static void fail_rest(item_batch *b, size_t from, doppel_status status, const do
         }
 }
 
-static doppel_status run_slices(item_batch *b, dp_worker *worker, doppel_error *error) {
+static doppel_status run_slices(item_batch *b, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     pthread_mutex_init(&b->lock, NULL);
     b->status = calloc(SLICE, sizeof *b->status);
@@ -216,7 +235,7 @@ static doppel_status run_slices(item_batch *b, dp_worker *worker, doppel_error *
     for (size_t i = 0; i < b->count && b->errors; i++)
         b->errors[i] = (doppel_error){0};
     for (; b->from < b->count && status == DOPPEL_OK; b->from += SLICE)
-        status = run_slice(b, worker, error);
+        status = run_slice(b, error);
     if (status != DOPPEL_OK)
         fail_rest(b, b->from, status, error);
     free(b->status);
@@ -232,14 +251,17 @@ doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item
                                         doppel_verdict *verdicts, doppel_error *errors, doppel_error *error) {
     item_batch b = {engine, items, count, verdicts, errors, .check = true};
     size_t fetches = engine->known->kind->fetches;
-    b.piece = fetches > PIECE ? fetches : PIECE;
-    return run_slices(&b, NULL, error);
+    b.piece = fetches > LOOK_PIECE ? fetches : LOOK_PIECE;
+    return run_slices(&b, error);
 }
 
 /* What was committed and then failed to become durable is all taken back. */
-static doppel_status add_in_look(item_batch *b, dp_worker *worker, doppel_error *error) {
+static doppel_status end_adding(item_batch *b, doppel_status status, doppel_error *error) {
     doppel_error why = {0};
-    doppel_status status = run_slices(b, worker, error), written = worker->look->kind->end(worker->look, &why);
+    if (!b->adder)
+        return status;
+    doppel_status written = b->adder->look->kind->end(b->adder->look, &why);
+    dp_worker_give(b->adder);
     if (written == DOPPEL_OK)
         return status;
     fail_rest(b, 0, written, &why);
@@ -250,16 +272,21 @@ static doppel_status add_in_look(item_batch *b, dp_worker *worker, doppel_error 
     return written;
 }
 
-doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,
-                                      doppel_verdict *verdicts, doppel_error *errors, doppel_error *error) {
+doppel_status doppel_engine_add_in_turn(doppel_engine *engine, const doppel_item *items, size_t count,
+                                        const doppel_turn *turn, doppel_verdict *verdicts, doppel_error *errors,
+                                        doppel_error *error) {
     double began = dp_seconds();
-    item_batch b = {engine, items, count, verdicts, errors, .piece = PIECE};
-    dp_worker *worker;
-    DP_TRY(dp_engine_may_write(engine, error));
-    DP_TRY(dp_worker_begin(engine, DP_LOOK_ADD, &worker, error));
-    doppel_status done = add_in_look(&b, worker, error);
-    dp_worker_give(worker);
+    item_batch b = {engine, items, count, verdicts, errors, .piece = PIECE, .turn = turn};
+    doppel_status status = dp_engine_may_write(engine, error);
+    DP_THEN(status, run_slices(&b, error));
+    pass_turn(&b);
+    status = end_adding(&b, status, error);
     for (size_t i = 0; i < b.added; i++)
         dp_tally_add(&engine->counters.add_time, (uint64_t)((dp_seconds() - began) * 1e6));
-    return done;
+    return status;
+}
+
+doppel_status doppel_engine_add_batch(doppel_engine *engine, const doppel_item *items, size_t count,
+                                      doppel_verdict *verdicts, doppel_error *errors, doppel_error *error) {
+    return doppel_engine_add_in_turn(engine, items, count, NULL, verdicts, errors, error);
 }

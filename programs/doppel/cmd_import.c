@@ -242,7 +242,7 @@ static feed_answer take_stored(const doppel_document *from, doppel_stored *store
 }
 
 static feed_answer import_item(import_job *job, const doppel_document *from, doppel_item *item, doppel_error *why) {
-    import_held *held = &job->held[job->feed.count];
+    import_held *held = &job->held[job->feed.place];
     release(held); /* of an earlier document that was left out */
     if (!from->record.data)
         return bad(why, "not a record of JSONL; doppel add takes other formats");

@@ -22,8 +22,9 @@ const cli_option similar_options[] = {
 
 /* The document to compare with, from a file. */
 typedef struct asked {
-    feed feed; /* must be first; only the parts that packing needs */
-    size_t count;
+    feed feed;          /* must be first; only the parts that packing needs */
+    text_buffer packed; /* the first document */
+    size_t count;       /* of documents */
 } asked;
 
 static doppel_status pack(void *state, const doppel_document *document, doppel_output *output) {
@@ -38,9 +39,9 @@ static doppel_status keep_first(void *user, doppel_slice bytes) {
         size = unpack_document(&a->feed, bytes.data + at, &document, NULL);
         if (a->count++)
             continue;
-        text_add(&a->feed.packed, bytes.data + at, size);
+        text_add(&a->packed, bytes.data + at, size);
     }
-    return a->feed.packed.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
+    return a->packed.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
 }
 
 /* Reads the one document of a file. */
@@ -80,7 +81,7 @@ static int find_asked(const engine_command *e, asked *a, doppel_stored_list *kno
     code = read_asked(e->args, a);
     if (code != EXIT_DONE)
         return code;
-    unpack_document(&a->feed, a->feed.packed.data, &item->document, NULL);
+    unpack_document(&a->feed, a->packed.data, &item->document, NULL);
     item->document.extra = NULL;
     /* It is compared by its content, whatever the index has under its id. */
     item->document.id.data = "";
@@ -129,6 +130,6 @@ int cmd_similar(const cli_args *args) {
     if (code == EXIT_DONE)
         code = show_similar(&e, &item, &options);
     doppel_stored_list_free(&known);
-    text_free(&a.feed.packed);
+    text_free(&a.packed);
     return engine_close(&e, code);
 }

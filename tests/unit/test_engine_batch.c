@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 enum { ITEMS = 5000 }; /* more than are decided at a time */
 
@@ -272,6 +273,127 @@ static void of_copies_at_once_one_is_unique(void **state) {
     doppel_engine_close(engine);
 }
 
+/* ---- batches that follow each other ---- */
+
+enum { IN_TURN = 24, EACH = 50, ADDERS = 8, TEXT_ROOM = 1200 };
+
+/* Documents of which many are near another, or have its title, of the same batch or of another. */
+typedef struct following {
+    doppel_engine *engine;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    size_t next, decided; /* batches that were taken; that were decided */
+    char texts[IN_TURN * EACH][TEXT_ROOM], ids[IN_TURN * EACH][16], titles[IN_TURN * EACH][64];
+    doppel_item items[IN_TURN * EACH];
+    doppel_verdict verdicts[IN_TURN * EACH];
+} following;
+
+typedef struct my_turn {
+    following *all;
+    size_t number;
+} my_turn;
+
+static void make_following(following *f) {
+    for (size_t i = 0; i < IN_TURN * EACH; i++) {
+        uint64_t random = (i + 1) * 0x9E3779B97F4A7C15u;
+        size_t of = i % 3 ? i : (size_t)(random >> 33) % (i + 1), length = 0;
+        for (size_t word = 0; word < 100; word++)
+            length += (size_t)snprintf(f->texts[i] + length, TEXT_ROOM - length, "w%zu ",
+                                       of != i && word == random % 100 ? i : of * 7919 + word);
+        snprintf(f->ids[i], sizeof f->ids[i], "d%zu", i);
+        snprintf(f->titles[i], sizeof f->titles[i], "The title of number %zu, which is a long one",
+                 i % 5 ? i * 7777 : of);
+        f->items[i] = item_of(f->ids[i], NULL, f->texts[i]);
+        f->items[i].document.title.data = f->titles[i];
+        f->items[i].document.title.length = strlen(f->titles[i]);
+    }
+}
+
+static void wait_turn(void *user) {
+    const my_turn *mine = user;
+    pthread_mutex_lock(&mine->all->lock);
+    while (mine->all->decided != mine->number)
+        pthread_cond_wait(&mine->all->moved, &mine->all->lock);
+    pthread_mutex_unlock(&mine->all->lock);
+}
+
+static void pass_turn(void *user) {
+    const my_turn *mine = user;
+    pthread_mutex_lock(&mine->all->lock);
+    must(mine->all->decided++ == mine->number, "a turn", __LINE__);
+    pthread_cond_broadcast(&mine->all->moved);
+    pthread_mutex_unlock(&mine->all->lock);
+}
+
+static void *follow(void *user) {
+    following *f = user;
+    for (;;) {
+        pthread_mutex_lock(&f->lock);
+        my_turn mine = {f, f->next++};
+        pthread_mutex_unlock(&f->lock);
+        if (mine.number >= IN_TURN)
+            return NULL;
+        const doppel_turn turn = {.size = sizeof turn, .wait = wait_turn, .pass = pass_turn, .user = &mine};
+        size_t from = mine.number * EACH;
+        must(doppel_engine_add_in_turn(f->engine, f->items + from, EACH, &turn, f->verdicts + from, NULL, NULL) ==
+                 DOPPEL_OK,
+             "a batch", __LINE__);
+    }
+}
+
+static void batches_in_turn_are_as_one_after_the_other(void **state) {
+    following *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    pthread_t threads[ADDERS];
+    doppel_verdict expected = {0};
+    size_t duplicates = 0;
+    make_following(f);
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->moved, NULL);
+    f->engine = open_at(state, "in turn", (doppel_engine_options){0});
+    for (int t = 0; t < ADDERS; t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, follow, f), 0);
+    for (int t = 0; t < ADDERS; t++)
+        pthread_join(threads[t], NULL);
+    assert_int_equal(f->decided, IN_TURN);
+    doppel_engine_close(f->engine);
+    doppel_engine *engine = open_at(state, "one by one", (doppel_engine_options){0});
+    for (size_t i = 0; i < IN_TURN * EACH; i++) {
+        char text[1000], given[1000];
+        OK(doppel_engine_add(engine, &f->items[i], &expected, error));
+        doppel_verdict_json(&expected, true, text, sizeof text);
+        doppel_verdict_json(&f->verdicts[i], true, given, sizeof given);
+        assert_string_equal(given, text);
+        duplicates += expected.is_duplicate;
+        doppel_verdict_free(&f->verdicts[i]);
+    }
+    assert_true(duplicates > IN_TURN * EACH / 4 && duplicates < IN_TURN * EACH);
+    doppel_verdict_free(&expected);
+    doppel_engine_close(engine);
+    free(f);
+}
+
+/* A call that adds nothing has its turn, too. */
+static void count_call(void *user) {
+    ++*(int *)user;
+}
+
+static void each_batch_has_one_turn(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){0});
+    doppel_item bad = item_of(NULL, NULL, ""), good = item_of("a", NULL, ARTICLE);
+    doppel_verdict verdict = {0};
+    int calls = 0;
+    const doppel_turn turn = {.size = sizeof turn, .wait = count_call, .pass = count_call, .user = &calls};
+    OK(doppel_engine_add_in_turn(engine, &good, 0, &turn, &verdict, NULL, error));
+    assert_int_equal(calls, 2);
+    REFUSED(doppel_engine_add_in_turn(engine, &bad, 1, &turn, &verdict, NULL, error), DOPPEL_ERROR_INPUT, "no id");
+    assert_int_equal(calls, 4);
+    OK(doppel_engine_add_in_turn(engine, &good, 1, &turn, &verdict, NULL, error));
+    assert_int_equal(calls, 6);
+    doppel_verdict_free(&verdict);
+    doppel_engine_close(engine);
+}
+
 /* The time of an add lasts until it is durable, of one and of many alike. */
 static void the_time_of_an_add_holds_its_commit(void **state) {
     enum { FEW = 20 };
@@ -308,6 +430,8 @@ int main(void) {
         EVERYWHERE(a_bad_item_leaves_the_others_alone),
         EVERYWHERE(the_first_bad_item_ends_a_batch),
         EVERYWHERE(of_copies_at_once_one_is_unique),
+        EVERYWHERE(batches_in_turn_are_as_one_after_the_other),
+        EVERYWHERE(each_batch_has_one_turn),
         EVERYWHERE(the_time_of_an_add_holds_its_commit),
     };
     return run_everywhere("batch", tests, sizeof tests / sizeof *tests);

@@ -1,15 +1,20 @@
 /* feed.c - documents of inputs on their way to an engine.
  *
  * From the thread that read it to the one that gives it to the engine, a document is bytes: a head with the length of
- * each string, then the strings, each with a NUL at its end. */
+ * each string, then the strings, each with a NUL at its end.
+ *
+ * Batches stand in a ring. The thread that emits what was read fills them, hands them over and reports what came of
+ * them: of the oldest, when it needs its place, and of all at the end. */
 #include "engine/feed.h"
 
 #include "common/message.h"
 #include "common/progress.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- a document as bytes ---- */
 
@@ -79,14 +84,24 @@ size_t unpack_document(const feed *f, const char *bytes, doppel_document *d, dop
     return (size_t)(p - bytes);
 }
 
-/* Packed documents of this many bytes do not wait for more. */
+static size_t packed_size(const feed *f, const char *bytes) {
+    packed_head head;
+    size_t size = sizeof head;
+    memcpy(&head, bytes, sizeof head);
+    for (size_t i = 0; i < PACKED + f->key_count; i++)
+        size += head.length[i] != NONE ? head.length[i] + 1 : 0;
+    return size;
+}
+
+/* Packed documents of this many bytes do not wait for more: of one batch at a time, or of each of several. */
 #define MOST_WAITING ((size_t)32 << 20)
+#define MOST_WAITING_EACH ((size_t)4 << 20)
 
 /* This many records are judged before any document goes to the engine. From a pipe, documents go as they come: the
  * process that writes to it may wait for the verdict. */
 enum { JUDGED = 1000 };
 
-/* ---- batches ---- */
+/* ---- one batch ---- */
 
 /* A failure is reported here, and not again when reading ends. */
 static doppel_status fail(doppel_status status, const doppel_error *error) {
@@ -110,69 +125,173 @@ static doppel_status leave_out(feed *f, const doppel_document *document, doppel_
     return f->input.strict ? DOPPEL_ERROR_INPUT : DOPPEL_OK;
 }
 
-/* Reports the verdicts; `given` is how the batch went. What is in the engine is reported, even if --strict ends the
- * command at an earlier item. */
-static doppel_status tell_all(feed *f, doppel_status given) {
+/* Reports the verdicts. What is in the engine is reported, even if --strict ends the command at an earlier item. */
+static doppel_status tell_all(feed *f, feed_batch *b) {
     doppel_status status = DOPPEL_OK, told = DOPPEL_OK;
-    for (size_t i = 0; i < f->count && told == DOPPEL_OK; i++) {
-        doppel_error *why = &f->errors[i];
+    for (size_t i = 0; i < b->count && told == DOPPEL_OK; i++) {
+        doppel_error *why = &b->errors[i];
         bool bad = why->code == DOPPEL_ERROR_INPUT || why->code == DOPPEL_ERROR_USAGE;
         if (why->code == DOPPEL_OK)
-            told = f->on_verdict(f, &f->items[i], &f->verdicts[i]);
-        else if (status == DOPPEL_OK && (bad || given == DOPPEL_OK))
-            status = bad ? leave_out(f, &f->items[i].document, why) : fail(why->code, why);
+            told = f->on_verdict(f, &b->items[i], &b->verdicts[i]);
+        else if (status == DOPPEL_OK && (bad || b->given == DOPPEL_OK))
+            status = bad ? leave_out(f, &b->items[i].document, why) : fail(why->code, why);
     }
     return told != DOPPEL_OK ? told : status;
 }
 
-/* Gives the batch to the engine, and reports the verdicts. */
-static doppel_status send_batch(feed *f) {
-    doppel_error error = {0};
-    doppel_status given = DOPPEL_OK;
-    for (size_t i = 0; i < f->count; i++)
-        f->errors[i] = (doppel_error){.code = DOPPEL_ERROR_STORE};
-    if (f->count && f->check)
-        given = doppel_engine_check_batch(f->cli->engine, f->items, f->count, f->verdicts, f->errors, &error);
-    else if (f->count)
-        given = doppel_engine_add_batch(f->cli->engine, f->items, f->count, f->verdicts, f->errors, &error);
-    doppel_status status = tell_all(f, given);
-    f->count = 0;
-    doppel_status over = f->on_batch_end ? f->on_batch_end(f) : DOPPEL_OK;
-    fail(given, &error);
-    return given != DOPPEL_OK ? given : status != DOPPEL_OK ? status : over;
+/* Reports what came of a batch, which is empty then. */
+static doppel_status tell_batch(feed *f, feed_batch *b) {
+    doppel_status status = tell_all(f, b), over = f->on_batch_end ? f->on_batch_end(f) : DOPPEL_OK;
+    fail(b->given, &b->error);
+    b->count = b->documents = b->packed.length = 0;
+    b->state = BATCH_FILLING;
+    return b->given != DOPPEL_OK ? b->given : status != DOPPEL_OK ? status : over;
 }
 
 /* Makes the packed document at `bytes` the next item of the batch. */
-static doppel_status take(feed *f, const char *bytes) {
+static doppel_status take(feed *f, feed_batch *b, const char *bytes) {
     doppel_error why = {0};
-    doppel_item *item = &f->items[f->count];
+    doppel_item *item = &b->items[b->count];
     doppel_document document;
-    unpack_document(f, bytes, &document, f->extra + f->count * f->key_count);
+    unpack_document(f, bytes, &document, b->extra + b->count * f->key_count);
     *item = (doppel_item){.size = sizeof *item, .document = document};
-    switch (f->make_item ? f->make_item(f, &document, item, &why) : FEED_TAKE) {
-    case FEED_TAKE: f->count++; return DOPPEL_OK;
+    if (!f->make_item) {
+        b->count++;
+        return DOPPEL_OK;
+    }
+    f->place = b->count;
+    switch (f->make_item(f, &document, item, &why)) {
+    case FEED_TAKE: b->count++; return DOPPEL_OK;
     case FEED_BAD: return leave_out(f, &document, &why);
     case FEED_END: failure_reported = true; return DOPPEL_ERROR_STORE;
     default: return DOPPEL_OK;
     }
 }
 
-/* Sends all that waits. */
-static doppel_status drain(feed *f) {
+static doppel_status make_items(feed *f, feed_batch *b) {
     doppel_status status = DOPPEL_OK;
-    doppel_slice extra[FEED_KEYS];
-    doppel_document document;
-    for (size_t at = 0; at < f->packed.length && status == DOPPEL_OK;) {
-        const char *bytes = f->packed.data + at;
-        at += unpack_document(f, bytes, &document, extra);
-        status = take(f, bytes);
-        if (status == DOPPEL_OK && f->count == f->batch)
-            status = send_batch(f);
-    }
-    if (status == DOPPEL_OK)
-        status = send_batch(f);
-    f->packed.length = f->waiting = 0;
+    for (size_t at = 0; at < b->packed.length && status == DOPPEL_OK; at += packed_size(f, b->packed.data + at))
+        status = take(f, b, b->packed.data + at);
     return status;
+}
+
+/* Gives a batch to the engine. */
+static void run_batch(feed *f, feed_batch *b, const doppel_turn *turn) {
+    b->given = DOPPEL_OK;
+    b->error = (doppel_error){0};
+    for (size_t i = 0; i < b->count; i++)
+        b->errors[i] = (doppel_error){.code = DOPPEL_ERROR_STORE};
+    if (f->check && b->count)
+        b->given = doppel_engine_check_batch(f->cli->engine, b->items, b->count, b->verdicts, b->errors, &b->error);
+    else if (b->count || turn)
+        b->given =
+            doppel_engine_add_in_turn(f->cli->engine, b->items, b->count, turn, b->verdicts, b->errors, &b->error);
+}
+
+/* ---- batches side by side ---- */
+
+/* The turn of a batch to be decided. */
+typedef struct batch_turn {
+    feed *f;
+    uint64_t number;
+} batch_turn;
+
+static void wait_turn(void *user) {
+    const batch_turn *t = user;
+    pthread_mutex_lock(&t->f->lock);
+    while (t->f->decided != t->number)
+        pthread_cond_wait(&t->f->moved, &t->f->lock);
+    pthread_mutex_unlock(&t->f->lock);
+}
+
+static void pass_turn(void *user) {
+    const batch_turn *t = user;
+    pthread_mutex_lock(&t->f->lock);
+    t->f->decided++;
+    pthread_cond_broadcast(&t->f->moved);
+    pthread_mutex_unlock(&t->f->lock);
+}
+
+/* The next batch that is ready, in their order; NULL: there will be none. The lock is held. */
+static feed_batch *take_batch(feed *f, uint64_t *number) {
+    for (; !f->over; pthread_cond_wait(&f->moved, &f->lock)) {
+        feed_batch *b = &f->batches[f->taken % f->batch_count];
+        if (b->state != BATCH_READY)
+            continue;
+        b->state = BATCH_RUNNING;
+        *number = f->taken++;
+        return b;
+    }
+    return NULL;
+}
+
+/* Without a make_item nothing goes wrong when items are made. */
+static void *run_batches(void *user) {
+    feed *f = user;
+    batch_turn mine = {.f = f};
+    const doppel_turn turn = {.size = sizeof turn, .wait = wait_turn, .pass = pass_turn, .user = &mine};
+    feed_batch *b;
+    pthread_mutex_lock(&f->lock);
+    while ((b = take_batch(f, &mine.number))) {
+        pthread_mutex_unlock(&f->lock);
+        (void)make_items(f, b);
+        run_batch(f, b, &turn);
+        pthread_mutex_lock(&f->lock);
+        b->state = BATCH_DONE;
+        pthread_cond_broadcast(&f->moved);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return NULL;
+}
+
+/* Reports on the oldest batch that is not reported yet, once it is done; one that no thread has taken, and none will,
+ * is dropped. */
+static doppel_status tell_oldest(feed *f) {
+    feed_batch *b = &f->batches[f->told++ % f->batch_count];
+    pthread_mutex_lock(&f->lock);
+    while (b->state == BATCH_RUNNING || (b->state == BATCH_READY && !f->over))
+        pthread_cond_wait(&f->moved, &f->lock);
+    bool done = b->state == BATCH_DONE;
+    pthread_mutex_unlock(&f->lock);
+    return done ? tell_batch(f, b) : DOPPEL_OK;
+}
+
+/* Hands over the batch that is being filled: it is run, and reported, now or later. */
+static doppel_status hand_over(feed *f) {
+    feed_batch *b = &f->batches[f->filled % f->batch_count];
+    if (!f->thread_count) {
+        doppel_status status = make_items(f, b);
+        if (status != DOPPEL_OK)
+            return status;
+        run_batch(f, b, NULL);
+        return tell_batch(f, b);
+    }
+    pthread_mutex_lock(&f->lock);
+    b->state = BATCH_READY;
+    pthread_cond_broadcast(&f->moved);
+    pthread_mutex_unlock(&f->lock);
+    f->filled++;
+    return f->filled - f->told == f->batch_count ? tell_oldest(f) : DOPPEL_OK;
+}
+
+/* Hands over what waits, and reports on all batches. */
+static doppel_status drain(feed *f) {
+    doppel_status status = f->batches[f->filled % f->batch_count].documents ? hand_over(f) : DOPPEL_OK;
+    while (f->told < f->filled && status == DOPPEL_OK)
+        status = tell_oldest(f);
+    return status;
+}
+
+/* After a failure: what the engine has taken meanwhile is reported, too. */
+static void stop_batches(feed *f) {
+    pthread_mutex_lock(&f->lock);
+    f->over = true;
+    pthread_cond_broadcast(&f->moved);
+    pthread_mutex_unlock(&f->lock);
+    for (size_t i = 0; i < f->thread_count; i++)
+        pthread_join(f->threads[i], NULL);
+    while (f->told < f->filled && !f->check)
+        (void)tell_oldest(f);
 }
 
 /* ---- reading ---- */
@@ -184,14 +303,19 @@ static doppel_status pack(void *state, const doppel_document *document, doppel_o
 /* doppel_work.emit: whole documents, in input order. */
 static doppel_status gather(void *user, doppel_slice bytes) {
     feed *f = user;
-    doppel_slice extra[FEED_KEYS];
-    doppel_document document;
-    text_add(&f->packed, bytes.data, bytes.length);
-    if (f->packed.failed)
-        return DOPPEL_ERROR_MEMORY;
-    for (size_t at = 0; at < bytes.length; f->waiting++)
-        at += unpack_document(f, bytes.data + at, &document, extra);
-    return f->from_pipe || f->waiting >= f->batch || f->packed.length >= MOST_WAITING ? drain(f) : DOPPEL_OK;
+    for (size_t at = 0, size; at < bytes.length; at += size) {
+        feed_batch *b = &f->batches[f->filled % f->batch_count];
+        size = packed_size(f, bytes.data + at);
+        text_add(&b->packed, bytes.data + at, size);
+        if (b->packed.failed)
+            return DOPPEL_ERROR_MEMORY;
+        doppel_status status = DOPPEL_OK;
+        if (++b->documents == f->batch || b->packed.length >= f->most_waiting)
+            status = hand_over(f);
+        if (status != DOPPEL_OK)
+            return status;
+    }
+    return f->from_pipe ? drain(f) : DOPPEL_OK;
 }
 
 /* Whether an input is a pipe or the like, which may be slow. */
@@ -207,19 +331,50 @@ static bool is_live(const cli_args *args) {
     return false;
 }
 
-static bool make_batch(feed *f) {
-    f->batch = f->batch ? f->batch : 1;
-    f->items = calloc(f->batch, sizeof *f->items);
-    f->verdicts = calloc(f->batch, sizeof *f->verdicts);
-    f->errors = calloc(f->batch, sizeof *f->errors);
-    f->extra = calloc(f->batch * f->key_count + 1, sizeof *f->extra);
-    return f->items && f->verdicts && f->errors && f->extra;
+/* ---- the run ---- */
+
+static bool make_batch(const feed *f, feed_batch *b) {
+    b->items = calloc(f->batch, sizeof *b->items);
+    b->verdicts = calloc(f->batch, sizeof *b->verdicts);
+    b->errors = calloc(f->batch, sizeof *b->errors);
+    b->extra = calloc(f->batch * f->key_count + 1, sizeof *b->extra);
+    return b->items && b->verdicts && b->errors && b->extra;
 }
 
-int feed_run(feed *f) {
+/* Threads that run batches; 0: one batch goes after the other. Adds that wait for the disk leave their threads to
+ * others. */
+static size_t threads_for(const feed *f) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t threads = f->input.threads > 0 ? (size_t)f->input.threads : cores > 0 ? (size_t)cores : 1;
+    bool one = threads == 1 || f->make_item || f->from_pipe || f->input.strict || args_text(f->cli->args, "log");
+    return one ? 0 : f->check ? threads : threads + 2;
+}
+
+/* One batch for each thread, one that waits for a thread, and one that is being filled. */
+static bool make_batches(feed *f, size_t threads) {
+    f->batch = f->batch ? f->batch : 1;
+    f->batch_count = threads ? threads + 2 : 1;
+    f->most_waiting = threads ? MOST_WAITING_EACH : MOST_WAITING;
+    f->threads = calloc(threads + 1, sizeof *f->threads);
+    f->batches = calloc(f->batch_count, sizeof *f->batches);
+    bool made = f->threads && f->batches;
+    for (size_t i = 0; i < f->batch_count && made; i++)
+        made = make_batch(f, &f->batches[i]);
+    return made;
+}
+
+/* Signals are for the others. Without any thread, batches are run as they are filled. */
+static void start_threads(feed *f, size_t threads) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (f->thread_count < threads && !pthread_create(&f->threads[f->thread_count], NULL, run_batches, f))
+        f->thread_count++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void set_options(feed *f) {
     const cli_args *args = f->cli->args;
-    doppel_error error = {0};
-    doppel_work work = {.user = f, .document = pack, .emit = gather};
     f->from_pipe = is_live(args);
     f->input = reading_options(args);
     f->input.no_made_ids = true;
@@ -228,17 +383,34 @@ int feed_run(feed *f) {
     f->input.unseen = warn_unseen_option;
     f->input.extra_keys = f->keys;
     f->input.extra_count = f->key_count;
-    if (!make_batch(f)) {
-        message("no memory");
-        return EXIT_STORE;
-    }
+}
+
+static doppel_status read_all(feed *f, doppel_error *error) {
+    const cli_args *args = f->cli->args;
+    doppel_work work = {.user = f, .document = pack, .emit = gather};
     progress_begin("reading");
-    doppel_status status = doppel_input_run(args->operands, args->operand_count, &f->input, &work, &f->counts, &error);
+    doppel_status status = doppel_input_run(args->operands, args->operand_count, &f->input, &work, &f->counts, error);
     bool strict = status == DOPPEL_ERROR_INPUT && f->input.strict;
     if (status == DOPPEL_OK || (strict && !f->bad)) {
         doppel_status drained = drain(f);
         status = drained != DOPPEL_OK ? drained : status;
     }
+    return status;
+}
+
+int feed_run(feed *f) {
+    doppel_error error = {0};
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->moved, NULL);
+    set_options(f);
+    size_t threads = threads_for(f);
+    if (!make_batches(f, threads)) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    start_threads(f, threads);
+    doppel_status status = read_all(f, &error);
+    stop_batches(f);
     f->counts.documents -= f->bad;
     f->counts.bad += f->bad;
     int code = reading_ended(status, &f->input, &error, &f->counts);
@@ -250,11 +422,16 @@ int feed_run(feed *f) {
 }
 
 void feed_free(feed *f) {
-    for (size_t i = 0; f->verdicts && i < f->batch; i++)
-        doppel_verdict_free(&f->verdicts[i]);
-    text_free(&f->packed);
-    free(f->items);
-    free(f->verdicts);
-    free(f->errors);
-    free(f->extra);
+    for (size_t i = 0; f->batches && i < f->batch_count; i++) {
+        feed_batch *b = &f->batches[i];
+        for (size_t k = 0; b->verdicts && k < f->batch; k++)
+            doppel_verdict_free(&b->verdicts[k]);
+        text_free(&b->packed);
+        free(b->items);
+        free(b->verdicts);
+        free(b->errors);
+        free(b->extra);
+    }
+    free(f->batches);
+    free(f->threads);
 }

@@ -1,13 +1,18 @@
 /* feed.h - documents of inputs on their way to an engine, in batches and in input order.
  *
- * Threads read documents and pack them into bytes; the packed documents come back in input order, are gathered, and are
- * given to the engine a batch at a time, which sketches on several threads. So the verdicts, and their order, are the
- * same for every number of threads. From a pipe, a batch is what has arrived, so that no document waits for the next.
+ * Threads read documents and pack them into bytes; the packed documents come back in input order and are gathered into
+ * batches. Batches are given to the engine side by side, by threads of the feed: checks in any order, adds such that
+ * they are decided in input order (doppel_engine_add_in_turn). Verdicts are reported in input order. So the verdicts,
+ * and their order, are the same for every number of threads. From a pipe, a batch is what has arrived, so that no
+ * document waits for the next: then, and where the order of all that happens matters (with --strict or --log, or when
+ * the owner makes the items), one batch goes after the other, each sketched on several threads.
  */
 #ifndef ENGINE_FEED_H
 #define ENGINE_FEED_H
 
 #include "engine/engine_command.h"
+
+#include <pthread.h>
 
 /* What becomes of a document. */
 typedef enum feed_answer {
@@ -17,6 +22,21 @@ typedef enum feed_answer {
     FEED_END   /* the command ends with feed.code, which was reported */
 } feed_answer;
 
+typedef enum batch_state { BATCH_FILLING, BATCH_READY, BATCH_RUNNING, BATCH_DONE } batch_state;
+
+typedef struct feed_batch {
+    batch_state state;
+    text_buffer packed; /* its documents, */
+    size_t documents;   /* and how many */
+    doppel_item *items; /* those of them that go to the engine; all of these have feed.batch places */
+    doppel_verdict *verdicts;
+    doppel_error *errors;
+    doppel_slice *extra; /* key_count each */
+    size_t count;
+    doppel_status given; /* how it went with the engine */
+    doppel_error error;
+} feed_batch;
+
 typedef struct feed {
     engine_command *cli;
     bool check;  /* in place of adding */
@@ -24,26 +44,31 @@ typedef struct feed {
     const char *const *keys;
     size_t key_count;
     size_t batch; /* documents that go at once */
-    /* Makes an item from a document, which is borrowed until the end of the batch. NULL: the item is the document. */
+    /* Makes an item from a document, which is borrowed until the end of the batch; f->place is its place there. NULL:
+     * the item is the document. */
     feed_answer (*make_item)(struct feed *f, const doppel_document *from, doppel_item *item, doppel_error *why);
     /* Takes the verdict on an item that was checked or added. */
     doppel_status (*on_verdict)(struct feed *f, const doppel_item *item, const doppel_verdict *verdict);
     /* At the end of a batch; may be NULL. */
     doppel_status (*on_batch_end)(struct feed *f);
+    size_t place;
     int code; /* of FEED_END */
 
     /* Its own. */
     doppel_input_options input;
     doppel_input_counts counts;
-    bool from_pipe;     /* some input is a pipe */
-    text_buffer packed; /* documents that wait, */
-    size_t waiting;     /* and how many */
-    doppel_item *items; /* the batch; all of these have `batch` places */
-    doppel_verdict *verdicts;
-    doppel_error *errors;
-    doppel_slice *extra; /* key_count each */
-    size_t count;
-    uint64_t bad; /* left out by `make_item` or the engine */
+    bool from_pipe;      /* some input is a pipe */
+    size_t most_waiting; /* bytes of documents that do not wait for more */
+    uint64_t bad;        /* left out by `make_item` or the engine */
+    feed_batch *batches; /* batch number i is at i modulo batch_count */
+    size_t batch_count;
+    uint64_t filled, told;   /* batches that were handed over; whose verdicts were reported */
+    pthread_t *threads;      /* that run batches */
+    size_t thread_count;     /* 0: they are run as they are filled */
+    pthread_mutex_t lock;    /* of the rest, and of the states of batches */
+    pthread_cond_t moved;    /* some of it has changed */
+    uint64_t taken, decided; /* batches that a thread has taken; that were decided */
+    bool over;               /* no further batch is taken */
 } feed;
 
 /* Gives the documents of the operands to the engine. Returns an exit code. Free it in any case. */

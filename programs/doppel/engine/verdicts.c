@@ -36,8 +36,6 @@ static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *
     verdict_job *job = (verdict_job *)f;
     const char *id = args_text(f->cli->args, "id");
     (void)from, (void)why;
-    if (!id)
-        return FEED_TAKE;
     if (job->named++) {
         message("--id names a single document, but there are more");
         f->code = EXIT_USAGE;
@@ -144,13 +142,13 @@ static int run(verdict_job *job) {
 }
 
 int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
-    verdict_job job = {
-        .feed = {.check = check, .make_item = name_item, .on_verdict = write_line, .on_batch_end = flush_lines}};
+    verdict_job job = {.feed = {.check = check, .on_verdict = write_line, .on_batch_end = flush_lines}};
     *duplicates = 0;
     int code = check_usage(args);
     if (code != EXIT_DONE)
         return code;
     job.feed.cli = &job.cli;
+    job.feed.make_item = args_text(args, "id") ? name_item : NULL;
     job.feed.batch = batch_option(args);
     code = engine_open(&job.cli, args, check ? ENGINE_READ : ENGINE_MAKE);
     if (code == EXIT_DONE && (code = writer_open(&job.out, args_text(args, "output"))) == EXIT_DONE) {
