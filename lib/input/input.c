@@ -1,12 +1,12 @@
 /* input.c - doppel_input_run: threads take units of work, and what comes of them is emitted in input order.
  *
- * Paths become files, the streams of big files are cut into blocks of whole records, and a block or some small files
- * make a unit; one thread gives the documents of a unit to the caller's work, by the format's `read`.
+ * Paths become files, and a block of records of a big file, a range of its bytes or some small files make a unit; one
+ * thread gives the documents of a unit to the caller's work (units.c).
  *
- * Each thread reads its next unit itself, one at a time under `reading`, while the others compute: there is read-ahead
- * without a thread for it. A unit has a number and a slot; there are twice as many slots as threads, so that one slow
- * unit does not stop the rest, and memory stays bounded (dp_ordered). A unit that holds too much waits for its turn and
- * emits what it has.
+ * Small files and ranges of files of lines are read by the thread that has the unit. A block of any other big file is
+ * read when the unit is taken, one at a time under `reading`, while the other threads compute. A unit has a number and
+ * a slot; there are twice as many slots as threads, so that one slow unit does not stop the rest, and memory stays
+ * bounded (dp_ordered). A unit that holds too much waits for its turn and emits what it has.
  *
  * Lock order: `reading`, then that of dp_ordered. Nothing is read, computed or emitted under the latter. */
 #include "input/input.h"
@@ -219,254 +219,11 @@ bool dp_input_is_empty_folder(const char *path) {
     return empty;
 }
 
-/* ---- a stream, cut into blocks of whole records ----
- *
- * A block ends after the last record that fits; what follows opens the next block. A record longer than the limit is
- * passed over without being held; a block says so, and ends there. Where a record ends is the format's to say. */
-
-typedef struct record_cutter {
-    const dp_format *format;
-    dp_stream *stream;
-    dp_buffer rest;   /* read, but not given yet */
-    dp_buffer header; /* the first record, where the format has that */
-    dp_mark mark;     /* of the current record */
-    bool positions;   /* blocks have an offset: the file is regular and not compressed */
-    uint64_t offset;  /* of what comes next */
-    uint64_t line;    /* the number of the line or record that comes next */
-    uint64_t raw_bytes;
-    size_t target;     /* bytes of a block, unless one record is longer */
-    size_t max_record; /* bytes of a record */
-    bool begun, ended;
-} record_cutter;
-
-/* What a record may have beside its own bytes: line ends, at most. */
-#define SLACK 16
-
-/* Makes room for `need` bytes and the padding; false when there is no memory. */
-static bool reserve_block(dp_record_block *block, size_t need) {
-    return dp_reserve(&block->data, &block->capacity, need + DP_JSON_PADDING, 1);
-}
-
-/* Empties a block; gives the memory back if it is much more than `target`. */
-static void reset_block(dp_record_block *block, size_t target) {
-    dp_record_block kept = {.data = block->data, .capacity = block->capacity};
-    /* A block holds up to twice its target without growing again. */
-    if (kept.capacity > 4 * target + DP_JSON_PADDING) {
-        free(kept.data);
-        kept.data = NULL;
-        kept.capacity = 0;
-    }
-    *block = kept;
-}
-
-/* Begins the stream of a file of which `cutter->rest` was already read. */
-static void begin_cutter(record_cutter *cutter, const dp_format *format, dp_stream *stream, const char *file) {
-    cutter->format = format;
-    cutter->stream = stream;
-    /* stdin cannot be opened again, nor has it been read from its start for certain. */
-    cutter->positions = dp_stream_is_plain(stream) && strcmp(file, "-") != 0;
-    cutter->offset = 0;
-    cutter->mark = (dp_mark){0};
-    cutter->header.size = 0;
-    cutter->line = 1;
-    cutter->raw_bytes = 0;
-    cutter->begun = cutter->ended = false;
-}
-
-static void free_cutter(record_cutter *cutter) {
-    dp_buffer_free(&cutter->rest);
-    dp_buffer_free(&cutter->header);
-}
-
-/* How far the numbering goes on over `records` records in these bytes. */
-static uint64_t count_numbers(const record_cutter *cutter, const char *p, size_t size, uint64_t records) {
-    uint64_t count = 0;
-    if (!cutter->format->by_lines)
-        return records;
-    for (const char *end = p + size; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
-        count++;
-    return count;
-}
-
-/* The whole records that a block is known to have. */
-typedef struct whole_records {
-    size_t size;
-    uint64_t records;
-} whole_records;
-
-static void find_records(record_cutter *cutter, const dp_record_block *block, whole_records *whole) {
-    while (whole->size < block->size) {
-        size_t length = cutter->format->end(&cutter->mark, block->data + whole->size, block->size - whole->size);
-        if (!length)
-            return;
-        whole->size += length;
-        whole->records++;
-        cutter->mark = (dp_mark){.file = cutter->mark.file};
-    }
-}
-
-/* Keeps what is after the whole records for the next block. */
-static bool keep_rest(record_cutter *cutter, dp_record_block *block, const whole_records *whole) {
-    cutter->rest.size = 0;
-    if (!dp_buffer_add(&cutter->rest, block->data + whole->size, block->size - whole->size))
-        return false;
-    block->size = whole->size;
-    cutter->offset += whole->size;
-    cutter->line += count_numbers(cutter, block->data, whole->size, whole->records);
-    return true;
-}
-
-/* Drops what was seen of a record that is too long. */
-static void drop_seen(record_cutter *cutter, dp_record_block *block) {
-    size_t seen = cutter->mark.seen;
-    cutter->offset += seen;
-    cutter->line += count_numbers(cutter, block->data, seen, 0);
-    memmove(block->data, block->data + seen, block->size - seen);
-    block->size -= seen;
-    cutter->mark.seen = 0;
-}
-
-/* Reads until the room is full, the stream has ended or nothing more is there at once: how a file is cut into blocks
- * must not depend on how its bytes happen to come. */
-static size_t read_room(const record_cutter *cutter, char *to, size_t room) {
-    size_t got = 0, more = 1;
-    while (more && got < room && (!got || dp_stream_ready(cutter->stream))) {
-        more = dp_stream_read(cutter->stream, to + got, room - got);
-        got += more;
-    }
-    return got;
-}
-
-/* Passes over the rest of a record that is too long; the block's memory serves to read it. */
-static bool skip_long_record(record_cutter *cutter, dp_record_block *block) {
-    block->long_line = cutter->line;
-    for (;;) {
-        drop_seen(cutter, block);
-        size_t got = 1, length = block->size ? cutter->format->end(&cutter->mark, block->data, block->size) : 0;
-        if (!length) {
-            if (!reserve_block(block, block->size + cutter->target))
-                return false;
-            got = read_room(cutter, block->data + block->size, cutter->target);
-            block->size += got;
-        }
-        if (!got || length) {
-            cutter->ended = !got;
-            cutter->mark = (dp_mark){.file = cutter->mark.file};
-            bool kept = keep_rest(cutter, block, &(whole_records){got ? length : block->size, 1});
-            block->size = 0;
-            return kept;
-        }
-    }
-}
-
-/* The stream has ended: what is left is the last record, unless it was cut off. */
-static void end_stream(record_cutter *cutter, dp_record_block *block, const whole_records *whole) {
-    cutter->ended = true;
-    size_t left = block->size - whole->size;
-    if (!cutter->stream->failed || !left)
-        return;
-    uint64_t line = cutter->line + count_numbers(cutter, block->data, whole->size, whole->records);
-    if (left > cutter->max_record)
-        block->long_line = line;
-    else
-        block->cut_line = line;
-    block->size = whole->size;
-}
-
-/* Room for the next read: up to the target, then up to the longest record, doubling. Gives its size; 0: no memory. */
-static size_t make_room(const record_cutter *cutter, dp_record_block *block) {
-    size_t want = block->size < cutter->target ? cutter->target : block->size * 2;
-    size_t most = cutter->max_record + SLACK + 1;
-    if (want > most && most > cutter->target && most > block->size)
-        want = most;
-    return reserve_block(block, want) ? want - block->size : 0;
-}
-
-/* Reads until the block is full and has a whole record. */
-static bool fill_block(record_cutter *cutter, dp_record_block *block) {
-    whole_records whole = {0};
-    for (;;) {
-        find_records(cutter, block, &whole);
-        if (whole.size && (block->size >= cutter->target || !dp_stream_ready(cutter->stream)))
-            return keep_rest(cutter, block, &whole);
-        if (!whole.size && block->size > cutter->max_record + SLACK)
-            return skip_long_record(cutter, block);
-        size_t room = make_room(cutter, block);
-        if (!room)
-            return false;
-        size_t got = read_room(cutter, block->data + block->size, room);
-        if (!got) {
-            end_stream(cutter, block, &whole);
-            return true;
-        }
-        block->size += got;
-    }
-}
-
-/* Moves the first record from the first block to the header. */
-static bool take_header(record_cutter *cutter, dp_record_block *block) {
-    if (!block->size)
-        return true;
-    size_t length = cutter->format->end(&(dp_mark){0}, block->data, block->size);
-    if (!length)
-        length = block->size;
-    if (!dp_buffer_add(&cutter->header, block->data, length))
-        return false;
-    block->first_line += count_numbers(cutter, block->data, length, 1);
-    if (cutter->positions)
-        block->offset += length;
-    block->size -= length;
-    memmove(block->data, block->data + length, block->size);
-    return true;
-}
-
-/* Fills an empty block. False at the end of the stream (`ended`), or when there is no memory. The last block may have
- * no records, only something to report. */
-static bool next_block(record_cutter *cutter, dp_record_block *block) {
-    size_t held = cutter->rest.size;
-    if (cutter->ended || !reserve_block(block, held > cutter->target ? held : cutter->target))
-        return false;
-    block->first = !cutter->begun;
-    cutter->begun = true;
-    block->first_line = cutter->line;
-    block->offset = cutter->positions ? cutter->offset : DOPPEL_NO_POSITION;
-    block->size = held;
-    if (held)
-        memcpy(block->data, cutter->rest.data, held);
-    cutter->rest.size = 0;
-    bool filled = fill_block(cutter, block);
-    block->last = cutter->ended;
-    block->raw_bytes = cutter->stream->raw_bytes - cutter->raw_bytes;
-    cutter->raw_bytes = cutter->stream->raw_bytes;
-    if (!filled || (block->first && cutter->format->headed && !take_header(cutter, block)))
-        return false;
-    memset(block->data + block->size, 0, DP_JSON_PADDING);
-    return true;
-}
-
 /* ---- the next unit of work ----
  *
- * What is done under the lock `reading`, so as little as can be: small files are only named; the thread that takes the
- * unit opens and reads them. A big file of records is read here, a block a unit; of a big file that is one document
- * only the start is read here. */
-
-/* Fills the block with a copy of these bytes; false when there is no memory, and then the unit has failed. */
-static bool set_block(dp_unit *unit, const dp_buffer *bytes) {
-    if (!reserve_block(&unit->block, bytes->size))
-        return dp_unit_no_memory(unit);
-    if (bytes->size)
-        memcpy(unit->block.data, bytes->data, bytes->size);
-    unit->block.size = bytes->size;
-    return true;
-}
-
-/* Fills the block with the next of the cutter, and the header with that of its file; false as above. */
-static bool fill_unit(dp_unit *unit, record_cutter *cutter) {
-    unit->header.size = 0;
-    return (next_block(cutter, &unit->block) &&
-            dp_buffer_add(&unit->header, cutter->header.data, cutter->header.size)) ||
-           dp_unit_no_memory(unit);
-}
+ * What is done under the lock `reading`, so as little as can be: small files are only named, ranges only numbered; the
+ * thread that takes the unit reads them. Any other big file of records is read here, a block a unit; of a big file that
+ * is one document only the start is read here. */
 
 typedef struct unit_source {
     const doppel_input_options *options;
@@ -476,8 +233,10 @@ typedef struct unit_source {
     bool has_file;    /* it was looked at, but not used yet */
     uint64_t files;   /* how many were looked at */
     dp_stream stream; /* the big file that is open */
-    record_cutter cutter;
-    bool reading; /* blocks of `cutter` come next */
+    dp_cutter cutter;
+    bool reading;        /* blocks of `cutter` come next */
+    dp_ranges *ranges;   /* of the big file that is read by them; NULL: none is */
+    uint64_t next_range; /* comes next */
     dp_buffer name;
     int threads; /* that may decompress the open file */
 } unit_source;
@@ -496,7 +255,8 @@ static void init_source(unit_source *source, const dp_input_job *job, int thread
 static void free_source(unit_source *source) {
     free_walk(&source->walk);
     dp_stream_free(&source->stream);
-    free_cutter(&source->cutter);
+    dp_ranges_release(source->ranges);
+    dp_cutter_free(&source->cutter);
     dp_buffer_free(&source->name);
 }
 
@@ -508,10 +268,10 @@ static bool add_file(dp_unit *unit, const char *path) {
 
 /* The next block of the open file. */
 static bool next_file_block(unit_source *source, dp_unit *unit) {
-    record_cutter *cutter = &source->cutter;
+    dp_cutter *cutter = &source->cutter;
     unit->kind = DP_UNIT_BLOCK;
     unit->format = cutter->format;
-    if (!add_file(unit, source->name.data) || !fill_unit(unit, cutter))
+    if (!add_file(unit, source->name.data) || !dp_unit_fill(unit, cutter))
         return false;
     unit->raw_bytes = unit->block.raw_bytes;
     if (cutter->ended) {
@@ -526,11 +286,36 @@ static bool next_file_block(unit_source *source, dp_unit *unit) {
 /* Hands the open file over to the unit, with what was read of it. */
 static bool give_whole(unit_source *source, dp_unit *unit) {
     unit->kind = DP_UNIT_WHOLE;
-    if (!set_block(unit, &source->cutter.rest))
+    if (!dp_unit_set_block(unit, &source->cutter.rest))
         return false;
     dp_stream closed = unit->stream;
     unit->stream = source->stream;
     source->stream = closed;
+    return true;
+}
+
+/* The next range of the file that is read by them; false when it has no more. */
+static bool next_file_range(unit_source *source, dp_unit *unit) {
+    unit->format = source->cutter.format;
+    if (!dp_ranges_give(source->ranges, source->next_range, unit)) {
+        dp_ranges_release(source->ranges);
+        source->ranges = NULL;
+        return false;
+    }
+    source->next_range++;
+    return true;
+}
+
+/* The open file is read by ranges, of which the unit gets the first. If it is empty by now, the unit stays one of small
+ * files. */
+static bool begin_ranges(unit_source *source, dp_unit *unit) {
+    source->ranges = dp_ranges_create(source->stream.fd, source->sizes->block);
+    if (!source->ranges)
+        return dp_unit_no_memory(unit);
+    source->stream.fd = -1; /* the ranges have it */
+    source->next_range = 0;
+    source->cutter.format = unit->format;
+    next_file_range(source, unit);
     return true;
 }
 
@@ -553,7 +338,9 @@ static bool open_big(unit_source *source, dp_unit *unit) {
         return dp_unit_no_memory(unit);
     if (!unit->format->end)
         return give_whole(source, unit);
-    begin_cutter(&source->cutter, unit->format, &source->stream, path);
+    if (unit->format->lines && dp_has_positions(&source->stream, path))
+        return begin_ranges(source, unit);
+    dp_cutter_begin(&source->cutter, unit->format, &source->stream, path);
     source->reading = true;
     unit->names.size = unit->files = 0;
     return next_file_block(source, unit);
@@ -579,6 +366,8 @@ static bool next_unit(unit_source *source, dp_unit *unit) {
     unit->file_number = source->files;
     if (source->reading)
         return next_file_block(source, unit);
+    if (source->ranges && next_file_range(source, unit))
+        return add_file(unit, source->name.data);
     if (look(source, unit) && !is_small(source)) {
         unit->file_number = source->files;
         return open_big(source, unit);
@@ -614,131 +403,16 @@ static uint64_t total_bytes(const dp_input_job *job) {
     return total;
 }
 
-/* ---- the documents of a unit ---- */
-
-/* Begins to count for a file; false when there is no memory, and then the unit has failed. */
-static bool begin_file(dp_unit *unit, uint64_t number) {
-    if (!dp_reserve(&unit->file_counts, &unit->file_room, unit->file_count + 1, sizeof *unit->file_counts))
-        return dp_unit_no_memory(unit);
-    unit->file_counts[unit->file_count++] = (dp_file_counts){.file = number};
-    return true;
-}
-
-/* The records of a block, and what is to be said of those after it. */
-static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
-    const dp_record_block *block = &unit->block;
-    dp_raw_record at = {.file = file};
-    unit->counts.bytes += block->size;
-    dp_unit_counts(unit)->records = true;
-    unit->format->read(reader, unit, file);
-    if (block->long_line && !dp_reader_stopped(reader, unit)) {
-        at.line = block->long_line;
-        dp_reader_too_long(reader, unit, &at);
-    }
-    if (block->cut_line && !dp_reader_stopped(reader, unit)) {
-        at.line = block->cut_line;
-        dp_reader_bad_record(reader, unit, &at, "the file breaks off within this %s", unit->format->record);
-    }
-}
-
-/* Reads the rest of the file after what the block has of it, up to one byte more than a record may have. */
-static bool read_rest(dp_reader *reader, dp_unit *unit) {
-    dp_record_block *block = &unit->block;
-    dp_stream *stream = &unit->stream;
-    size_t limit = reader->options->max_record, got = 1;
-    uint64_t expected = stream->size - (stream->raw_bytes < stream->size ? stream->raw_bytes : stream->size);
-    while (got && block->size <= limit) {
-        size_t want = (size_t)expected + 1 > limit - block->size ? limit - block->size + 1 : (size_t)expected + 1;
-        if (want < 4096)
-            want = 4096;
-        if (!reserve_block(block, block->size + want))
-            return dp_unit_no_memory(unit);
-        got = dp_stream_read(stream, block->data + block->size, want);
-        block->size += got;
-        /* Where the size is not known, or wrong, the room doubles. */
-        expected = expected > got ? expected - got : expected ? 0 : (uint64_t)block->size;
-    }
-    return true;
-}
-
-static void read_whole(dp_reader *reader, dp_unit *unit, const char *file) {
-    dp_record_block *block = &unit->block;
-    if (!read_rest(reader, unit) || dp_reader_stopped(reader, unit))
-        return;
-    unit->counts.bytes += block->size;
-    if (unit->stream.failed)
-        dp_reader_bad_file(reader, unit, file, "%s", unit->stream.failure);
-    else if (block->size > reader->options->max_record)
-        dp_reader_too_long(reader, unit, &(dp_raw_record){.file = file});
-    else
-        unit->format->read(reader, unit, file);
-}
-
-static void read_small_records(dp_reader *reader, dp_unit *unit, const char *file, record_cutter *cutter) {
-    begin_cutter(cutter, unit->format, &unit->stream, file);
-    while (!cutter->ended && !dp_reader_stopped(reader, unit)) {
-        unit->block.size = 0;
-        unit->block.long_line = unit->block.cut_line = 0;
-        if (!fill_unit(unit, cutter))
-            return;
-        read_block(reader, unit, file);
-    }
-    if (unit->stream.failed && !dp_reader_stopped(reader, unit))
-        dp_reader_bad_file(reader, unit, file, "%s", unit->stream.failure);
-}
-
-/* A file that cannot be opened may be a pattern. */
-static const char *why_unopened(const char *file, const dp_stream *stream) {
-    return strpbrk(file, "*?[") && access(file, F_OK) ? "no file matches this pattern" : stream->failure;
-}
-
-static void read_file(dp_reader *reader, dp_unit *unit, const char *file, record_cutter *cutter) {
-    dp_stream *stream = &unit->stream;
-    if (!dp_stream_open(stream, file))
-        dp_reader_bad_file(reader, unit, file, "%s", why_unopened(file, stream));
-    else if (!(unit->format = dp_format_read(stream, file, &cutter->rest)))
-        dp_unit_no_memory(unit);
-    else if (unit->format->end)
-        read_small_records(reader, unit, file, cutter);
-    else if (set_block(unit, &cutter->rest))
-        read_whole(reader, unit, file);
-    unit->raw_bytes += stream->raw_bytes;
-    dp_stream_close(stream);
-    reset_block(&unit->block, reader->sizes->block);
-}
-
-/* Gives every document of the unit to the work. How that went is in the unit. `cutter` is for small files. */
-static void read_unit(dp_reader *reader, dp_unit *unit, record_cutter *cutter) {
-    const char *file = unit->names.data;
-    if (unit->kind != DP_UNIT_FILES && !begin_file(unit, unit->file_number))
-        return;
-    if (unit->kind == DP_UNIT_BLOCK) {
-        read_block(reader, unit, file);
-        if (unit->failure[0] && !dp_reader_stopped(reader, unit))
-            dp_reader_bad_file(reader, unit, file, "%s", unit->failure);
-    } else if (unit->kind == DP_UNIT_WHOLE) {
-        read_whole(reader, unit, file);
-        unit->raw_bytes += unit->stream.raw_bytes;
-    } else {
-        for (size_t i = 0; i < unit->files && !dp_reader_stopped(reader, unit); i++, file += strlen(file) + 1)
-            if (begin_file(unit, unit->file_number + i))
-                read_file(reader, unit, file, cutter);
-    }
-}
-
 /* ---- the run ---- */
 
 /* 1 MiB of lines is some 200 documents, so that locks cost nothing, and with the text taken out of it still fits into
- * the second-level cache. Files up to a quarter of that come several at a time. */
+ * the second-level cache. Files up to that are opened by the thread that reads them. */
 static const dp_input_sizes usual_sizes = {
-    .block = (size_t)1 << 20, .small_file = (size_t)256 << 10, .batch_files = 128, .pending = (size_t)4 << 20};
+    .block = (size_t)1 << 20, .small_file = (size_t)1 << 20, .batch_files = 128, .pending = (size_t)4 << 20};
 
 #define USUAL_MAX_RECORD ((size_t)64 << 20)
 /* Sums with it do not overflow. */
 #define MOST_MAX_RECORD (SIZE_MAX / 4)
-
-/* Output buffers above this are given back after use, so that one huge record does not stay in memory. */
-#define KEEP_OUTPUT ((size_t)16 << 20)
 
 /* Documents that wait until the first records are judged hold no more memory than that. */
 #define MOST_WAITING ((size_t)64 << 20)
@@ -760,6 +434,7 @@ typedef struct input_run {
     dp_refusal refusal;
     dp_buffer held; /* what is emitted once the first records were judged */
     uint64_t raw_bytes, total;
+    uint64_t unread_file; /* the number of the last file that could not be read to its end, by ranges */
 } input_run;
 
 /* ---- emitting, by one thread at a time and without a lock ---- */
@@ -844,6 +519,11 @@ static doppel_status give_unit(input_run *r, dp_unit *unit) {
 static doppel_status emit(void *user, size_t slot, bool finished, doppel_error *error) {
     input_run *r = user;
     dp_unit *unit = &r->units[slot];
+    /* A file ends where it cannot be read. */
+    if (unit->kind == DP_UNIT_RANGE && unit->file_number == r->unread_file)
+        dp_unit_forget(unit);
+    else if (unit->kind == DP_UNIT_RANGE && finished && unit->failure[0])
+        r->unread_file = unit->file_number;
     doppel_status status = note_unit(r, unit);
     DP_THEN(status, give_unit(r, unit));
     bool reported = status == DOPPEL_OK || r->refusal.refused;
@@ -872,40 +552,6 @@ static void flush(void *user, dp_unit *unit) {
 
 /* ---- threads ---- */
 
-static void free_file_counts(dp_unit *unit) {
-    for (size_t i = 0; i < unit->file_count; i++)
-        free(unit->file_counts[i].hint);
-    unit->file_count = 0;
-}
-
-/* Empties a unit for its next use; memory is kept. */
-static void reset_unit(dp_unit *unit, size_t block_size) {
-    dp_stream_close(&unit->stream);
-    reset_block(&unit->block, block_size);
-    unit->names.size = unit->files = unit->header.size = 0;
-    unit->failure[0] = 0;
-    if (unit->output.bytes.capacity > KEEP_OUTPUT)
-        dp_buffer_free(&unit->output.bytes);
-    unit->output.bytes.size = 0;
-    unit->report_count = 0;
-    memset(&unit->counts, 0, sizeof unit->counts);
-    free_file_counts(unit);
-    unit->first.count = 0;
-    unit->raw_bytes = 0;
-    unit->status = DOPPEL_OK;
-}
-
-static void free_unit(dp_unit *unit) {
-    dp_stream_free(&unit->stream);
-    free(unit->block.data);
-    dp_buffer_free(&unit->names);
-    dp_buffer_free(&unit->header);
-    dp_buffer_free(&unit->output.bytes);
-    free(unit->reports);
-    free_file_counts(unit);
-    free(unit->file_counts);
-}
-
 /* The next unit of work, read; NULL when there is none. Under `reading`. */
 static dp_unit *take_unit(input_run *r) {
     size_t slot;
@@ -916,7 +562,7 @@ static dp_unit *take_unit(input_run *r) {
         return NULL;
     }
     dp_unit *unit = &r->units[slot];
-    reset_unit(unit, r->job.sizes->block);
+    dp_unit_reset(unit, r->job.sizes->block);
     r->source_ended = !next_unit(&r->source, unit);
     if (r->source_ended && unit->status == DOPPEL_OK)
         return NULL;
@@ -926,7 +572,7 @@ static dp_unit *take_unit(input_run *r) {
 }
 
 static void read_documents(input_run *r, dp_reader *reader) {
-    record_cutter cutter = {.target = reader->sizes->block, .max_record = reader->options->max_record};
+    dp_cutter cutter = {.target = reader->sizes->block, .max_record = reader->options->max_record};
     for (;;) {
         pthread_mutex_lock(&r->reading);
         dp_unit *unit = take_unit(r);
@@ -934,13 +580,12 @@ static void read_documents(input_run *r, dp_reader *reader) {
         pthread_mutex_unlock(&r->reading);
         if (!unit)
             break;
-        if (unit->status == DOPPEL_OK)
-            read_unit(reader, unit, &cutter);
+        dp_unit_read(reader, unit, &cutter);
         if (reader->numbered && unit->next_document != unit->after_document && !dp_reader_stopped(reader, unit))
             dp_unit_changed(unit);
         dp_ordered_finish(&r->ordered, unit->number);
     }
-    free_cutter(&cutter);
+    dp_cutter_free(&cutter);
 }
 
 /* `options`, `work`, `sizes`, `flush` and `run` are set by the caller, the rest is zero. False: no memory. */
@@ -959,6 +604,7 @@ static void free_reader(dp_reader *reader) {
     for (size_t i = 0; i < DP_SPARE; i++)
         dp_buffer_free(&reader->spare[i]);
     dp_body_decoder_free(&reader->decoder);
+    free(reader->range.data);
 }
 
 static void run_thread(void *user, size_t thread) {
@@ -1014,7 +660,7 @@ static doppel_status create_units(input_run *r) {
 
 static void free_run(input_run *r) {
     for (size_t i = 0; r->units && i < r->unit_count; i++)
-        free_unit(&r->units[i]);
+        dp_unit_free(&r->units[i]);
     free(r->units);
     free_source(&r->source);
     free(r->refusal.file.hint);

@@ -1,9 +1,9 @@
 /* input.h - documents from files: what the rest of the library sees of lib/input.
  *
  * doppel_input_run (doppel.h) is dp_input_run with the usual sizes. How a document comes in:
- * paths -> input.c (files, units of work, threads, order) -> stream.c (bytes) -> format.c (which format?) -> reader.c
- * (blocks of records, results) -> jsonl.c, csv.c, warc.c, mbox.c (documents); refusal.c says whether the inputs could
- * be read, all in all. */
+ * paths -> input.c (files, units of work, threads, order) -> units.c (blocks of records) -> stream.c (bytes) ->
+ * format.c (which format?) -> reader.c (results) -> jsonl.c, csv.c, warc.c, mbox.c (documents); refusal.c says whether
+ * the inputs could be read, all in all. */
 #ifndef DP_INPUT_H
 #define DP_INPUT_H
 

@@ -336,8 +336,13 @@ static void read_lines(dp_reader *reader, dp_unit *unit, const char *file) {
     }
 }
 
-const dp_format dp_format_jsonl = {
-    .name = "JSONL", .record = "line", .endings = endings, .matches = matches, .end = line_end, .read = read_lines};
+const dp_format dp_format_jsonl = {.name = "JSONL",
+                                   .record = "line",
+                                   .endings = endings,
+                                   .matches = matches,
+                                   .end = line_end,
+                                   .lines = true,
+                                   .read = read_lines};
 
 /* ---- one document from one record that is in memory already ---- */
 

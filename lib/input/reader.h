@@ -27,7 +27,8 @@ typedef struct dp_record_block {
     uint64_t first_line; /* the number of its first line, or record */
     uint64_t long_line;  /* a record after the block that is too long; 0: none */
     uint64_t cut_line;   /* a record after the block that lacks its end because the stream failed; 0: none */
-    uint64_t raw_bytes;  /* read from the file for this block */
+    uint64_t bytes;      /* read for it, those of records that were passed over included */
+    uint64_t raw_bytes;  /* the same as they stand in the file, which may be compressed */
     bool first, last;    /* of its file */
 } dp_record_block;
 
@@ -62,6 +63,7 @@ typedef struct dp_format {
     /* On the reading side, one thread at a time: finds the end of a record, so that a big file is cut into blocks of
      * whole records. NULL: the file is one document. */
     dp_record_end end;
+    bool lines;    /* a record is a line, whatever stands in it: the file may be cut at any byte */
     bool by_lines; /* a record may have several lines, and its number is that of its first line; else records count */
     bool headed;   /* the first record says how to read the others: it goes to unit->header, with each block */
 
@@ -143,8 +145,11 @@ struct doppel_output {
 typedef enum dp_unit_kind {
     DP_UNIT_FILES, /* whole small files, still to be opened */
     DP_UNIT_BLOCK, /* a block of records of a big one */
+    DP_UNIT_RANGE, /* the lines of a big one that begin in a range of its bytes, still to be read */
     DP_UNIT_WHOLE  /* the start of a big file that is one document; `stream` has the rest */
 } dp_unit_kind;
+
+typedef struct dp_ranges dp_ranges;
 
 typedef struct dp_unit {
     dp_unit_kind kind;
@@ -154,7 +159,9 @@ typedef struct dp_unit {
     dp_buffer header;        /* of the file, where the format has one */
     dp_record_block block;
     dp_stream stream;
-    char failure[160]; /* BLOCK: why the stream ended too early; empty: it did not */
+    dp_ranges *ranges; /* of the file; NULL if it is not read by ranges */
+    uint64_t range;    /* which of them */
+    char failure[160]; /* BLOCK, RANGE: why reading ended too early; empty: it did not */
 
     doppel_output output;
     doppel_error *reports; /* for `bad` */
@@ -214,10 +221,61 @@ typedef struct dp_reader {
     dp_buffer id;                 /* FILE:LINE */
     dp_buffer spare[DP_SPARE];    /* of the current format, as it needs them */
     dp_body_decoder decoder;      /* for bodies of HTTP */
+    dp_record_block range;        /* memory for the unit's block, if that is a range */
     uint64_t seen;                /* bits: which of `fields` some record had; DP_SEEN_RECORD: there were records */
     /* What was repaired in the current record. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
+
+/* ---- units.c: from units of work to documents ---- */
+
+/* Cuts a stream into blocks of whole records. */
+typedef struct dp_cutter {
+    const dp_format *format;
+    dp_stream *stream;
+    dp_buffer rest;   /* read, but not given yet */
+    dp_buffer header; /* the first record, where the format has that */
+    dp_mark mark;     /* of the current record */
+    bool positions;   /* blocks have an offset: dp_has_positions */
+    uint64_t offset;  /* of what comes next */
+    uint64_t line;    /* the number of the line or record that comes next */
+    uint64_t raw_bytes;
+    size_t target;     /* bytes of a block, unless one record is longer */
+    size_t max_record; /* bytes of a record */
+    bool begun, ended;
+} dp_cutter;
+
+/* Whether a file that was opened can be read at any position, by its name. */
+bool dp_has_positions(const dp_stream *stream, const char *file);
+
+/* Begins the stream of a file of which `cutter->rest` was already read. */
+void dp_cutter_begin(dp_cutter *cutter, const dp_format *format, dp_stream *stream, const char *file);
+void dp_cutter_free(dp_cutter *cutter);
+
+/* Takes over the open file; NULL when there is no memory. Each unit that gets a range holds it, too. */
+dp_ranges *dp_ranges_create(int fd, size_t size);
+void dp_ranges_release(dp_ranges *ranges);
+
+/* Makes the unit one of a range, by the range's number; false when the file has no such range, or cannot be read. A
+ * file has all ranges that its size has room for at that moment. They are given in order, and each is read. */
+bool dp_ranges_give(dp_ranges *ranges, uint64_t range, dp_unit *unit);
+
+/* Empties a unit for its next use; memory is kept, unless it is much more than `block_size`. */
+void dp_unit_reset(dp_unit *unit, size_t block_size);
+void dp_unit_free(dp_unit *unit);
+
+/* Forgets all results of a unit of one file of records. */
+void dp_unit_forget(dp_unit *unit);
+
+/* Fills the block with a copy of these bytes; false when there is no memory, and then the unit has failed. */
+bool dp_unit_set_block(dp_unit *unit, const dp_buffer *bytes);
+
+/* Fills the block with the next of the cutter, and the header with that of its file; false as above. */
+bool dp_unit_fill(dp_unit *unit, dp_cutter *cutter);
+
+/* Gives every document of the unit to the work, if the unit has not failed before. How that went is in the unit.
+ * `cutter` is for small files. */
+void dp_unit_read(dp_reader *reader, dp_unit *unit, dp_cutter *cutter);
 
 /* ---- for the formats ---- */
 

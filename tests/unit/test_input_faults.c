@@ -2,6 +2,7 @@
  * same result, no leak, no part of a file, and the same call works afterwards. */
 #include "faults.h"
 
+#include "input/input.h"
 #include "input/stream.h"
 
 #include <sys/stat.h>
@@ -123,6 +124,85 @@ static void documents(void **state) {
     }
 }
 
+/* ---- a big file of lines ---- */
+
+static const dp_input_sizes range_sizes = {.block = 300, .small_file = 0, .batch_files = 1, .pending = 1 << 20};
+
+static void put_lines(void) {
+    dp_buffer lines = {0};
+    for (int i = 0; i < 100; i++)
+        dp_buffer_printf(&lines, "{\"id\":%d,\"text\":\"%*s\"}\n", i, i * 7 % 50, "x");
+    put_file("a.jsonl", lines.data, lines.size);
+    dp_buffer_free(&lines);
+}
+
+static doppel_status take_line(void *state, const doppel_document *document, doppel_output *output) {
+    (void)state;
+    doppel_status status = doppel_output_write(output, document->id);
+    return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of(" ")) : status;
+}
+
+/* Lines of the file come in order and one after the other, from the first on. */
+static doppel_status take_ids(void *user, doppel_slice bytes) {
+    uint64_t *next = user;
+    const char *p = bytes.data, *end = p + bytes.length;
+    for (; p < end; p = (const char *)memchr(p, ' ', (size_t)(end - p)) + 1)
+        assert_int_equal(strtoull(p, NULL, 10), (*next)++);
+    return DOPPEL_OK;
+}
+
+static int range_threads;
+static uint64_t failures; /* that were reported */
+
+static void count_failure(const doppel_error *what, void *user) {
+    (void)user;
+    failures += what->code == DOPPEL_ERROR_IO;
+}
+
+static doppel_status read_ranges(uint64_t *result) {
+    const char *path = "a.jsonl";
+    doppel_input_options options = {.size = sizeof options, .threads = range_threads, .bad = count_failure};
+    doppel_work work = {.user = result, .document = take_line, .emit = take_ids};
+    dp_input_job job = {.paths = &path, .path_count = 1, .options = &options, .work = &work, .sizes = &range_sizes};
+    doppel_input_counts counts = {0};
+    doppel_error error;
+    failures = 0;
+    doppel_status status = dp_input_run(&job, &counts, &error);
+    if (status == DOPPEL_OK) {
+        assert_int_equal(failures, counts.unopened);
+        assert_in_range(counts.unopened, 0, 1);
+        assert_int_equal(counts.documents, *result);
+    }
+    return status == DOPPEL_OK && counts.unopened ? DOPPEL_ERROR_IO : status;
+}
+
+/* What could not be read ends the file: nothing after it is given, and it is reported once. */
+static void ranges(void **state) {
+    (void)state;
+    put_lines();
+    for (int i = 0; i < 8; i++) {
+        range_threads = 1 + i % 4;
+        fault_plan plan = {.go_on = i / 4, .may_pass = true};
+        plan.kinds = FILES;
+        plan.expected = DOPPEL_ERROR_IO;
+        run_with(read_ranges, plan);
+    }
+}
+
+static doppel_status read_ranges_alone(uint64_t *result) {
+    range_threads = 1;
+    doppel_status status = read_ranges(result);
+    return status == DOPPEL_ERROR_IO ? DOPPEL_ERROR_MEMORY : status; /* the file could not be opened for want of it */
+}
+
+static void ranges_without_memory(void **state) {
+    (void)state;
+    put_lines();
+    for (int go_on = 0; go_on < 2; go_on++)
+        run_with(read_ranges_alone,
+                 (fault_plan){.kinds = MEMORY, .go_on = go_on, .expected = DOPPEL_ERROR_MEMORY, .may_pass = true});
+}
+
 /* ---- writing ---- */
 
 static const char *target;
@@ -218,6 +298,7 @@ static void streams(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(documents), TEST(output_files), TEST(streams)};
+    const struct CMUnitTest tests[] = {TEST(documents), TEST(ranges), TEST(ranges_without_memory), TEST(output_files),
+                                       TEST(streams)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
