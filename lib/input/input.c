@@ -605,6 +605,7 @@ static void free_reader(dp_reader *reader) {
         dp_buffer_free(&reader->spare[i]);
     dp_body_decoder_free(&reader->decoder);
     free(reader->range.data);
+    free(reader->starts);
 }
 
 static void run_thread(void *user, size_t thread) {

@@ -320,15 +320,22 @@ static void read_line(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
         give_record(reader, unit, at);
 }
 
+/* Where line i of the block, which is at p, ends. */
+static const char *stop_of(const dp_record_block *block, size_t i, const char *p) {
+    const char *end = block->data + block->size;
+    if (block->starts && i + 1 < block->lines)
+        return block->data + (block->starts[i + 1] - block->starts[0]) - 1;
+    const char *stop = block->starts ? end - (end[-1] == '\n') : memchr(p, '\n', (size_t)(end - p));
+    return stop ? stop : end;
+}
+
 static void read_lines(dp_reader *reader, dp_unit *unit, const char *file) {
     const dp_record_block *block = &unit->block;
     const char *p = block->data, *end = p + block->size;
     dp_raw_record at = {.file = file};
-    for (uint64_t line = block->first_line; p < end && !dp_reader_stopped(reader, unit); line++) {
-        const char *stop = memchr(p, '\n', (size_t)(end - p));
-        if (!stop)
-            stop = end;
-        at.line = line;
+    for (size_t i = 0; p < end && !dp_reader_stopped(reader, unit); i++) {
+        const char *stop = stop_of(block, i, p);
+        at.line = block->first_line + i;
         at.bytes = p;
         at.length = (size_t)(stop - p);
         read_line(reader, unit, &at);

@@ -30,6 +30,8 @@ typedef struct dp_record_block {
     uint64_t bytes;      /* read for it, those of records that were passed over included */
     uint64_t raw_bytes;  /* the same as they stand in the file, which may be compressed */
     bool first, last;    /* of its file */
+    const uint32_t *starts; /* of its lines, each with the same number too much, if they were found before; else NULL */
+    size_t lines;           /* how many these are */
 } dp_record_block;
 
 /* What a format knows of the current record. All zero where one starts, but for `file`. */
@@ -222,7 +224,9 @@ typedef struct dp_reader {
     dp_buffer spare[DP_SPARE];    /* of the current format, as it needs them */
     dp_body_decoder decoder;      /* for bodies of HTTP */
     dp_record_block range;        /* memory for the unit's block, if that is a range */
-    uint64_t seen;                /* bits: which of `fields` some record had; DP_SEEN_RECORD: there were records */
+    uint32_t *starts;             /* and for where its lines start */
+    size_t starts_capacity;
+    uint64_t seen; /* bits: which of `fields` some record had; DP_SEEN_RECORD: there were records */
     /* What was repaired in the current record. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;

@@ -366,8 +366,7 @@ static uint64_t count_range(dp_ranges *ranges, uint64_t range, uint64_t lines) {
 typedef struct range_text {
     dp_record_block *bytes; /* in the thread's own memory */
     uint64_t from;          /* the offset of the first of them: of the byte before the range, if there is one */
-    size_t starts;          /* after a line end among the first so many of them a line of the range begins */
-    uint64_t last_line;     /* the number of the last such line */
+    size_t inside;          /* after a line end among the first so many of them, a line of the range begins */
     bool ended;             /* the file has no more, or cannot be read: unit->failure */
 } range_text;
 
@@ -396,7 +395,7 @@ static bool read_bytes(dp_unit *unit, range_text *text, size_t size) {
 
 /* Where the line that begins at `last` ends: where the text ends, if that is not found within `limit` bytes. */
 static size_t find_end(dp_unit *unit, range_text *text, size_t last, size_t limit) {
-    size_t seen = text->starts;
+    size_t seen = text->inside;
     for (size_t step = TAIL;; step *= 2) {
         size_t size = text->bytes->size, left = last + limit - size;
         const char *end = memchr(text->bytes->data + seen, '\n', size - seen);
@@ -408,18 +407,17 @@ static size_t find_end(dp_unit *unit, range_text *text, size_t last, size_t limi
     }
 }
 
-/* Sets the block to the lines of the range. The last one is passed over if the cutter of streams would do so: when it
- * does not fit into a block, or is cut off by a failure. */
+/* Sets the block to the lines of the range, of which there are some. The last one is passed over if the cutter of
+ * streams would do so: when it does not fit into a block, or is cut off by a failure. */
 static void set_lines(const dp_reader *reader, dp_unit *unit, range_text *text) {
     dp_record_block *block = &unit->block;
     size_t most = reader->options->max_record + SLACK + 1,
            limit = most > unit->ranges->size ? most : unit->ranges->size;
-    const char *start = text->bytes->data, *before = memrchr(start, '\n', text->starts);
-    size_t last = before ? (size_t)(before + 1 - start) : 0, end = find_end(unit, text, last, limit), left = end - last;
-    start = text->bytes->data;
-    size_t first = block->first ? 0 : (size_t)((char *)memchr(start, '\n', text->starts) + 1 - start);
-    if (left && start[end - 1] != '\n' && (left >= limit || unit->failure[0])) {
-        *(left > reader->options->max_record ? &block->long_line : &block->cut_line) = text->last_line;
+    size_t first = block->starts[0], last = block->starts[block->lines - 1];
+    size_t end = find_end(unit, text, last, limit), left = end - last;
+    if (left && text->bytes->data[end - 1] != '\n' && (left >= limit || unit->failure[0])) {
+        bool is_long = left > reader->options->max_record;
+        *(is_long ? &block->long_line : &block->cut_line) = block->first_line + --block->lines;
         end = last;
     }
     block->data = text->bytes->data + first;
@@ -428,22 +426,42 @@ static void set_lines(const dp_reader *reader, dp_unit *unit, range_text *text) 
     memset(block->data + block->size, 0, DP_JSON_PADDING);
 }
 
+/* Where the line after the one at p starts; NULL: not before `end`. */
+static const char *next_line(const char *p, const char *end) {
+    const char *stop = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
+    return stop ? stop + 1 : NULL;
+}
+
+/* Notes where the lines of the range start, in the thread's own memory; gives how many there are. */
+static size_t find_starts(dp_reader *reader, dp_unit *unit, const range_text *text) {
+    const char *data = text->bytes->data, *end = data + text->inside;
+    size_t lines = 0;
+    for (const char *p = unit->range ? next_line(data, end) : data; p; p = next_line(p, end)) {
+        if (!dp_reserve(&reader->starts, &reader->starts_capacity, lines + 1, sizeof *reader->starts)) {
+            dp_unit_no_memory(unit);
+            break;
+        }
+        reader->starts[lines++] = (uint32_t)(p - data);
+    }
+    return lines;
+}
+
 /* Makes a block of the unit's range, in the thread's own memory. */
 static void cut_range(dp_reader *reader, dp_unit *unit) {
     uint64_t begin = unit->range * unit->ranges->size;
     range_text text = {.bytes = &reader->range, .from = begin ? begin - 1 : 0};
-    size_t inside = unit->ranges->size - !begin;
+    size_t size = (size_t)(begin - text.from) + unit->ranges->size;
     reset_block(text.bytes, unit->ranges->size);
     if (unit->status == DOPPEL_OK)
-        read_bytes(unit, &text, inside + 1);
-    text.starts = text.bytes->size < inside ? text.bytes->size : inside;
-    uint64_t lines = count_lines(text.bytes->data, text.starts) + !begin;
-    text.last_line = count_range(unit->ranges, unit->range, lines) + lines;
-    size_t before = begin && text.bytes->size; /* the byte before the range */
+        read_bytes(unit, &text, size);
+    text.inside = text.bytes->size < size ? text.bytes->size : size - 1;
+    size_t lines = find_starts(reader, unit, &text), before = begin && text.bytes->size;
     unit->block = (dp_record_block){.data = text.bytes->data,
                                     .first = !begin,
-                                    .first_line = text.last_line + 1 - lines,
-                                    .bytes = text.bytes->size - before};
+                                    .first_line = 1 + count_range(unit->ranges, unit->range, lines),
+                                    .bytes = text.bytes->size - before,
+                                    .starts = reader->starts,
+                                    .lines = lines};
     if (lines && unit->status == DOPPEL_OK)
         set_lines(reader, unit, &text);
 }
