@@ -1,8 +1,8 @@
 /* unescape.c - the inner loop of making text of JSON strings.
  *
- * Text has an escape every few dozen bytes, so a loop that branches on each is bound by mispredictions. The AVX-512
- * variant has no branch on them: of 64 bytes, the backslashes that start an escape are squeezed out, and the letters
- * after them are looked up in a table. */
+ * Text has an escape every few dozen bytes, so a loop that branches on each is bound by mispredictions; copying what
+ * stands between them in whole vectors is what is left to gain. The AVX-512 variant has no branch on them: of 64 bytes,
+ * the backslashes that start an escape are squeezed out, and the letters after them are looked up in a table. */
 #include "kernel/kernel.h"
 
 #if defined(__x86_64__)
@@ -31,10 +31,13 @@ static size_t copy_run(const char *p, size_t length, char *to) {
     return i;
 }
 
-static size_t unescape_portable(const char *raw, size_t length, char *to, size_t *written) {
+typedef size_t (*copy_run_fn)(const char *p, size_t length, char *to);
+
+__attribute__((always_inline)) static inline size_t unescape_by(copy_run_fn copy, const char *raw, size_t length,
+                                                                char *to, size_t *written) {
     size_t i = 0, o = 0;
     for (;;) {
-        size_t run = copy_run(raw + i, length - i, to + o);
+        size_t run = copy(raw + i, length - i, to + o);
         i += run;
         o += run;
         if (length - i < 2)
@@ -49,7 +52,29 @@ static size_t unescape_portable(const char *raw, size_t length, char *to, size_t
     return i;
 }
 
+static size_t unescape_portable(const char *raw, size_t length, char *to, size_t *written) {
+    return unescape_by(copy_run, raw, length, to, written);
+}
+
 #if defined(__x86_64__)
+/* As copy_run, 32 bytes at a time. The room is that of the raw bytes, so that a whole vector may be written. */
+DP_TARGET_AVX2 static size_t copy_run_avx2(const char *p, size_t length, char *to) {
+    const __m256i slash = _mm256_set1_epi8('\\');
+    size_t i = 0;
+    for (; length - i >= 32; i += 32) {
+        __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(p + i));
+        uint32_t found = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, slash));
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), v);
+        if (found)
+            return i + (size_t)__builtin_ctz(found);
+    }
+    return i + copy_run(p + i, length - i, to + i);
+}
+
+DP_TARGET_AVX2 static size_t unescape_avx2(const char *raw, size_t length, char *to, size_t *written) {
+    return unescape_by(copy_run_avx2, raw, length, to, written);
+}
+
 /* The backslashes that start an escape: in a run of them, every other one. */
 DP_TARGET_AVX512 static uint64_t starts_of(uint64_t slashes) {
     uint64_t starts = 0;
@@ -96,4 +121,4 @@ DP_TARGET_AVX512 static size_t unescape_avx512(const char *raw, size_t length, c
 }
 #endif
 
-DP_KERNEL_LIST(unescape, DP_AVX512(unescape_avx512) DP_PORTABLE(unescape_portable))
+DP_KERNEL_LIST(unescape, DP_AVX512(unescape_avx512) DP_AVX2(unescape_avx2) DP_PORTABLE(unescape_portable))
