@@ -1,5 +1,5 @@
 # The libraries doppel stands on, each with its reason in docs/DEPENDENCIES.md.
-set(DOPPEL_PKG_CONFIG_MODULES libutf8proc libxxhash libcrypto zlib libzstd libbrotlidec simdjson libidn2 libpsl libxml-2.0 uchardet lmdb)
+set(DOPPEL_PKG_CONFIG_MODULES libutf8proc libxxhash libcrypto zlib libdeflate libzstd libbrotlidec simdjson libidn2 libpsl libxml-2.0 uchardet lmdb)
 
 find_package(PkgConfig)
 find_package(Threads REQUIRED)

@@ -491,7 +491,8 @@ DOPPEL_API const char *doppel_input_format(const char *path);
 typedef struct doppel_writer doppel_writer;
 
 /* `path` is copied; NULL or "-" is stdout, which is not compressed. threads: how many compress, or put pieces at the
- * same time; 0 or 1: the caller's alone. Memory: for each thread 2 MiB, and 8 MiB more if it compresses. */
+ * same time; 1: the caller's alone; 0: one for each CPU of this process. Memory: for each thread 2 MiB, and 8 MiB more
+ * if it compresses. */
 DOPPEL_API doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int threads, doppel_error *error);
 
 /* By one thread at a time. After a failure only finish is left to be called. Errors: DOPPEL_ERROR_IO;

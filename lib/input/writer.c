@@ -16,11 +16,11 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <libdeflate.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
-#include <zlib.h>
 #include <zstd.h>
 
 typedef enum pack_codec { PACK_NONE, PACK_GZIP, PACK_ZSTD } pack_codec;
@@ -30,6 +30,7 @@ typedef enum pack_codec { PACK_NONE, PACK_GZIP, PACK_ZSTD } pack_codec;
 #define GZIP_BLOCK ((size_t)1 << 20)
 #define ZSTD_BLOCK ((size_t)4 << 20)
 
+/* libdeflate's 6 packs as well as zlib's 6, in less than half the time. */
 #define GZIP_LEVEL 6
 #define ZSTD_LEVEL 3
 
@@ -45,8 +46,7 @@ typedef enum pack_codec { PACK_NONE, PACK_GZIP, PACK_ZSTD } pack_codec;
 
 /* What a block is packed with. */
 typedef struct pack_context {
-    bool begun;
-    z_stream gzip;
+    struct libdeflate_compressor *gzip;
     ZSTD_CCtx *zstd;
 } pack_context;
 
@@ -119,41 +119,29 @@ static pack_block *block_of(const doppel_writer *writer, uint64_t number) {
     return &writer->blocks[number % writer->block_count];
 }
 
+/* What it packs with is kept for the next block in its place. */
 static bool begin_context(pack_codec codec, pack_context *c) {
-    if (c->begun)
+    if (codec == PACK_GZIP)
+        return c->gzip || (c->gzip = libdeflate_alloc_compressor(GZIP_LEVEL));
+    if (c->zstd)
         return true;
-    if (codec == PACK_GZIP) {
-        /* 15: the largest window; 16: with a gzip header; 8: the usual memory */
-        c->begun = deflateInit2(&c->gzip, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-    } else if ((c->zstd = ZSTD_createCCtx())) {
-        c->begun = !ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) &&
-                   !ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_checksumFlag, 1));
-    }
-    return c->begun;
+    c->zstd = ZSTD_createCCtx();
+    return c->zstd && !ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) &&
+           !ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_checksumFlag, 1));
 }
 
-static void end_context(pack_codec codec, pack_context *c) {
-    if (codec == PACK_ZSTD)
-        ZSTD_freeCCtx(c->zstd);
-    else if (c->begun)
-        deflateEnd(&c->gzip);
+static void end_context(pack_context *c) {
+    if (c->gzip)
+        libdeflate_free_compressor(c->gzip);
+    ZSTD_freeCCtx(c->zstd);
 }
 
 static int pack_gzip(pack_block *b) {
-    z_stream *z = &b->context.gzip;
-    if (deflateReset(z) != Z_OK)
-        return EIO;
-    size_t room = deflateBound(z, (uLong)b->in.size);
+    size_t room = libdeflate_gzip_compress_bound(b->context.gzip, b->in.size);
     if (!dp_reserve(&b->out.data, &b->out.capacity, room, 1))
         return ENOMEM;
-    z->next_in = (uint8_t *)b->in.data;
-    z->avail_in = (uInt)b->in.size;
-    z->next_out = (uint8_t *)b->out.data;
-    z->avail_out = (uInt)room;
-    if (deflate(z, Z_FINISH) != Z_STREAM_END)
-        return EIO;
-    b->out.size = room - z->avail_out;
-    return 0;
+    b->out.size = libdeflate_gzip_compress(b->context.gzip, b->in.data, b->in.size, b->out.data, room);
+    return b->out.size ? 0 : EIO;
 }
 
 static int pack_zstd(pack_block *b) {
@@ -229,7 +217,7 @@ static bool create_blocks(doppel_writer *writer, pack_codec codec) {
 
 static void free_blocks(doppel_writer *writer) {
     for (size_t i = 0; writer->blocks && i < writer->block_count; i++) {
-        end_context(writer->codec, &writer->blocks[i].context);
+        end_context(&writer->blocks[i].context);
         dp_buffer_free(&writer->blocks[i].in);
         dp_buffer_free(&writer->blocks[i].out);
     }
@@ -492,7 +480,8 @@ doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int t
     *writer = calloc(1, sizeof **writer);
     if (!*writer)
         return dp_no_memory(error);
-    (*writer)->threads = threads < 1 ? 1 : threads < MOST_THREADS ? threads : MOST_THREADS;
+    size_t count = dp_thread_count(threads);
+    (*writer)->threads = count < MOST_THREADS ? (int)count : MOST_THREADS;
     pthread_mutex_init(&(*writer)->lock, NULL);
     pthread_cond_init(&(*writer)->moved, NULL);
     doppel_status opened = open_place(*writer, path, error);

@@ -132,7 +132,7 @@ int cmd_cluster(const cli_args *args) {
         code = batch_read_all(&job.b, &usable);
     }
     if (usable) {
-        int written = writer_open(&job.out, args_text(args, "output"));
+        int written = writer_open(&job.out, args_text(args, "output"), output_threads(args));
         if (written == EXIT_DONE)
             written = batch_decide(&job.b);
         if (written == EXIT_DONE)

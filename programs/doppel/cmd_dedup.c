@@ -160,9 +160,9 @@ static int write_all(dedup_job *job) {
     const char *out = args_text(args, "output"), *removed = args_text(args, "removed");
     job->annotates = args_flag(args, "annotate");
     job->writes_removed = removed;
-    int code = writer_open(&job->out, out);
+    int code = writer_open(&job->out, out, output_threads(args));
     if (removed && code == EXIT_DONE)
-        code = writer_open(&job->removed, removed);
+        code = writer_open(&job->removed, removed, output_threads(args));
     if (code == EXIT_DONE)
         code = write_documents(job);
     if (removed)

@@ -173,7 +173,7 @@ int cmd_export(const cli_args *args) {
         return code;
     code = engine_open(&job.cli, args, ENGINE_READ);
     if (code == EXIT_DONE)
-        code = writer_open(&job.out, args_text(args, "output"));
+        code = writer_open(&job.out, args_text(args, "output"), output_threads(args));
     if (code == EXIT_DONE) {
         job.bits = doppel_recipe_bits(doppel_engine_get_options(job.cli.engine)->recipe);
         code = export_all(&job);

@@ -280,7 +280,7 @@ int cmd_join(const cli_args *args) {
     if (code == EXIT_DONE && !joining_distance(args, job.a.bits, &job.distance))
         code = EXIT_USAGE;
     if (code == EXIT_DONE) {
-        code = writer_open(&job.out, args_text(args, "output"));
+        code = writer_open(&job.out, args_text(args, "output"), output_threads(args));
         code = code == EXIT_DONE ? join(&job) : writer_close(&job.out, code);
     }
     fingerprints_close(&job.a);

@@ -58,7 +58,7 @@ int cmd_pairs(const cli_args *args) {
         code = batch_read_all(&job.b, &usable);
     }
     if (usable) {
-        int written = writer_open(&job.out, args_text(args, "output"));
+        int written = writer_open(&job.out, args_text(args, "output"), output_threads(args));
         if (written == EXIT_DONE)
             written = find_pairs(&job);
         written = writer_close(&job.out, written);

@@ -119,7 +119,7 @@ static int gather(report *r) {
 static int write_page(report *r) {
     writer out = {0};
     html page = {.out = &out};
-    int code = writer_open(&out, args_text(r->args, "output"));
+    int code = writer_open(&out, args_text(r->args, "output"), output_threads(r->args));
     if (code == EXIT_DONE) {
         report_write(r, &page);
         code = batch_end(page.status, &(doppel_error){.code = page.status, .message = "no memory"});

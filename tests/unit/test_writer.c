@@ -48,10 +48,14 @@ static void write_file(const char *path, const dp_buffer *lines, int threads) {
 static const char *const names[] = {"a.jsonl", "a.jsonl.gz", "a.JSONL.ZST"};
 
 static void what_was_written_is_read_back(void **state) {
-    static const size_t sizes[] = {0, 1, 100000, 3 << 20, 9 << 20};
+    /* Also around the ends of blocks: 1 MiB for gzip, 4 MiB for zstd. */
+    static const size_t sizes[] = {0,       1,       100000,        (1 << 20) - 1, 1 << 20,       (1 << 20) + 1,
+                                   3 << 20, 2 << 20, (4 << 20) - 1, 4 << 20,       (4 << 20) + 1, 8 << 20,
+                                   9 << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (size_t name = 0; name < 3; name++) {
             dp_buffer lines = make_lines(sizes[i]);
+            lines.size = sizes[i];
             write_file(in(state, names[name]), &lines, 2);
             dp_buffer back = read_back(in(state, names[name]));
             assert_int_equal(back.size, lines.size);

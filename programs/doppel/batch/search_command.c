@@ -17,7 +17,7 @@ int search_open(search_command *f, const cli_args *args) {
         return EXIT_USAGE;
     int code = load_recipe(args, args_text(args, "recipe"), &f->loaded);
     if (code == EXIT_DONE)
-        code = writer_open(&f->out, args_text(args, "output"));
+        code = writer_open(&f->out, args_text(args, "output"), output_threads(args));
     if (code != EXIT_DONE)
         return code;
     progress_begin("reading");

@@ -151,7 +151,8 @@ int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
     job.feed.make_item = args_text(args, "id") ? name_item : NULL;
     job.feed.batch = batch_option(args);
     code = engine_open(&job.cli, args, check ? ENGINE_READ : ENGINE_MAKE);
-    if (code == EXIT_DONE && (code = writer_open(&job.out, args_text(args, "output"))) == EXIT_DONE) {
+    if (code == EXIT_DONE &&
+        (code = writer_open(&job.out, args_text(args, "output"), output_threads(args))) == EXIT_DONE) {
         code = run(&job);
         /* Verdicts that were written stay written, however it ended; without any, a file stays as it was. */
         int written = writer_close(&job.out, reading_failed() && !job.documents ? code : EXIT_DONE);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -92,9 +93,6 @@ doppel_status write_id(const doppel_document *document, doppel_output *output) {
 
 /* ---- writers ---- */
 
-/* Threads that compress: more would wait for one another. */
-enum { PACKERS = 4 };
-
 bool is_stdout(const char *path) {
     static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
     for (size_t i = 0; path && i < sizeof names / sizeof *names; i++)
@@ -103,14 +101,19 @@ bool is_stdout(const char *path) {
     return !path;
 }
 
-int writer_open(writer *w, const char *path) {
+int output_threads(const cli_args *args) {
+    uint64_t threads = args_number(args, "threads", 0);
+    return threads < INT_MAX ? (int)threads : INT_MAX;
+}
+
+int writer_open(writer *w, const char *path, int threads) {
     doppel_error error = {0};
     *w = (writer){.bytes = malloc(ROOM)};
     if (!w->bytes) {
         message("no memory");
         return EXIT_STORE;
     }
-    if (is_stdout(path) || doppel_writer_open(&w->file, path, PACKERS, &error) == DOPPEL_OK)
+    if (is_stdout(path) || doppel_writer_open(&w->file, path, threads, &error) == DOPPEL_OK)
         return EXIT_DONE;
     message_error(&error);
     return EXIT_STORE;
@@ -316,7 +319,7 @@ int try_outputs(const cli_args *args) {
         /* Who reads from a pipe takes its closing for the end. */
         if (is_stdout(path) || (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
             continue;
-        code = writer_open(&w, path);
+        code = writer_open(&w, path, 1);
         writer_close(&w, EXIT_STORE);
     }
     return code;

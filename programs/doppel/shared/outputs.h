@@ -52,9 +52,12 @@ typedef struct writer {
 /* Whether an output is stdout: NULL, - or a name of its descriptor. */
 bool is_stdout(const char *path);
 
-/* Opens a writer for a file (NULL: stdout). Prints a message and returns the exit code when that cannot be. Close it in
- * any case. */
-int writer_open(writer *w, const char *path);
+/* The value of --threads; 0: one for each CPU. */
+int output_threads(const cli_args *args);
+
+/* Opens a writer for a file (NULL: stdout), which is compressed on so many threads (0: one for each CPU). Prints a
+ * message and returns the exit code when that cannot be. Close it in any case. */
+int writer_open(writer *w, const char *path, int threads);
 
 doppel_status writer_add(writer *w, const void *bytes, size_t length);
 
