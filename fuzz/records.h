@@ -52,8 +52,12 @@ static const format *fuzzed;
 
 static doppel_status take(void *state, const doppel_document *document, doppel_output *output) {
     (void)state;
+    char place[64];
     CHECK(document->line);
     fuzzed->check(document);
+    int length = snprintf(place, sizeof place, "%llu %llu", (unsigned long long)document->line,
+                          (unsigned long long)document->record_at);
+    write_bytes(output, place, (size_t)length);
     write_bytes(output, document->id.data, document->id.length);
     write_bytes(output, document->text.data, document->text.length);
     write_bytes(output, document->url.data, document->url.length);

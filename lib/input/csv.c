@@ -334,11 +334,22 @@ static void bad_quotes(dp_reader *reader, dp_unit *unit, dp_raw_record at, char 
     dp_reader_bad_record(reader, unit, &at, "a quote that opens a field here is not closed before the end of the file");
 }
 
+/* Without columns no row is read, so that none is too long or breaks off, whatever was passed over: only the header is,
+ * in line 1. */
+static void forget_rows(dp_record_block *block) {
+    if (block->long_line != 1)
+        block->long_line = 0;
+    if (block->cut_line != 1)
+        block->cut_line = 0;
+}
+
 static void read_rows(dp_reader *reader, dp_unit *unit, const char *file, columns *found) {
     const char *p = unit->block.data, *end = p + unit->block.size;
     uint64_t line = unit->block.first_line;
-    if (!read_header(reader, unit, file, found))
+    if (!read_header(reader, unit, file, found)) {
+        forget_rows(&unit->block);
         return;
+    }
     const char delimiters[2] = {found->delimiter, found->delimiter};
     while (p < end && !dp_reader_stopped(reader, unit)) {
         dp_mark mark = {0};

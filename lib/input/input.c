@@ -238,16 +238,18 @@ typedef struct unit_source {
     dp_ranges *ranges;   /* of the big file that is read by them; NULL: none is */
     uint64_t next_range; /* comes next */
     dp_buffer name;
-    int threads; /* that may decompress the open file */
+    int threads;  /* that may decompress the open file */
+    size_t units; /* there are, at a time */
 } unit_source;
 
-static void init_source(unit_source *source, const dp_input_job *job, int threads) {
+static void init_source(unit_source *source, const dp_input_job *job, int threads, size_t units) {
     memset(source, 0, sizeof *source);
     source->options = job->options;
     source->sizes = job->sizes;
     init_walk(&source->walk, job->paths, job->path_count);
     dp_stream_init(&source->stream, job->options->stop);
     source->threads = threads;
+    source->units = units;
     source->cutter.target = job->sizes->block;
     source->cutter.max_record = job->options->max_record;
 }
@@ -309,7 +311,7 @@ static bool next_file_range(unit_source *source, dp_unit *unit) {
 /* The open file is read by ranges, of which the unit gets the first. If it is empty by now, the unit stays one of small
  * files. */
 static bool begin_ranges(unit_source *source, dp_unit *unit) {
-    source->ranges = dp_ranges_create(source->stream.fd, source->sizes->block);
+    source->ranges = dp_ranges_create(source->stream.fd, source->sizes->block, source->units);
     if (!source->ranges)
         return dp_unit_no_memory(unit);
     source->stream.fd = -1; /* the ranges have it */
@@ -405,10 +407,11 @@ static uint64_t total_bytes(const dp_input_job *job) {
 
 /* ---- the run ---- */
 
-/* 1 MiB of lines is some 200 documents, so that locks cost nothing, and with the text taken out of it still fits into
- * the second-level cache. Files up to that are opened by the thread that reads them. */
+/* 512 KiB of lines are some 100 documents, so that locks cost nothing, and with the text taken out of them still fit
+ * into the second-level cache. Files up to twice that are opened by the thread that reads them: opening is what costs
+ * time with them. */
 static const dp_input_sizes usual_sizes = {
-    .block = (size_t)1 << 20, .small_file = (size_t)1 << 20, .batch_files = 128, .pending = (size_t)4 << 20};
+    .block = (size_t)512 << 10, .small_file = (size_t)1 << 20, .batch_files = 128, .pending = (size_t)4 << 20};
 
 #define USUAL_MAX_RECORD ((size_t)64 << 20)
 /* Sums with it do not overflow. */
@@ -650,7 +653,6 @@ static void set_options(input_run *r, const doppel_input_options *given) {
 
 /* Errors: DOPPEL_ERROR_MEMORY. */
 static doppel_status create_units(input_run *r) {
-    r->unit_count = 2 * r->threads;
     r->units = calloc(r->unit_count, sizeof *r->units);
     if (!r->units)
         return DOPPEL_ERROR_MEMORY;
@@ -720,7 +722,8 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
         return dp_fail(error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
     pthread_mutex_init(&r.reading, NULL);
     r.threads = dp_thread_count(r.options.threads);
-    init_source(&r.source, &r.job, (int)r.threads);
+    r.unit_count = 2 * r.threads;
+    init_source(&r.source, &r.job, (int)r.threads, r.unit_count);
     if (r.options.progress)
         r.total = total_bytes(&r.job);
     doppel_status status = create_units(&r) == DOPPEL_OK ? run_all(&r, error) : dp_no_memory(error);

@@ -256,8 +256,9 @@ bool dp_has_positions(const dp_stream *stream, const char *file);
 void dp_cutter_begin(dp_cutter *cutter, const dp_format *format, dp_stream *stream, const char *file);
 void dp_cutter_free(dp_cutter *cutter);
 
-/* Takes over the open file; NULL when there is no memory. Each unit that gets a range holds it, too. */
-dp_ranges *dp_ranges_create(int fd, size_t size);
+/* Takes over the open file; NULL when there is no memory. Each unit that gets a range holds it, too. `at_once`: how
+ * many ranges there are at most from the first that is not emitted yet to the last that was given. */
+dp_ranges *dp_ranges_create(int fd, size_t size, size_t at_once);
 void dp_ranges_release(dp_ranges *ranges);
 
 /* Makes the unit one of a range, by the range's number; false when the file has no such range, or cannot be read. A

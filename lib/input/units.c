@@ -302,23 +302,32 @@ static bool next_block(dp_cutter *cutter, dp_record_block *block) {
  * the last one ends. The number of its first line is known once the lines of all ranges before it are counted. Threads
  * take ranges in order and count before they do anything else, so that the wait for that is short. */
 
+/* The lines of a range. */
+typedef struct range_lines {
+    bool counted;           /* but not yet those of all ranges before */
+    uint64_t count, before; /* `before`: once they are */
+} range_lines;
+
 struct dp_ranges {
     int fd;
-    size_t size; /* bytes of a range */
+    size_t size;    /* bytes of a range */
+    size_t at_once; /* ranges that are not emitted yet, at most */
     atomic_size_t users;
     atomic_bool failed;   /* something of the file cannot be read */
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t moved;
-    uint64_t counted; /* ranges, from the first on, whose lines were counted */
-    uint64_t lines;   /* that they have */
+    uint64_t counted;       /* ranges, from the first on, whose lines were counted */
+    uint64_t lines;         /* that they have */
+    range_lines lines_of[]; /* by range, modulo at_once */
 };
 
-dp_ranges *dp_ranges_create(int fd, size_t size) {
-    dp_ranges *ranges = calloc(1, sizeof *ranges);
+dp_ranges *dp_ranges_create(int fd, size_t size, size_t at_once) {
+    dp_ranges *ranges = calloc(1, sizeof *ranges + at_once * sizeof *ranges->lines_of);
     if (!ranges)
         return NULL;
     ranges->fd = fd;
     ranges->size = size;
+    ranges->at_once = at_once;
     atomic_init(&ranges->users, 1);
     pthread_mutex_init(&ranges->lock, NULL);
     pthread_cond_init(&ranges->moved, NULL);
@@ -348,16 +357,30 @@ bool dp_ranges_give(dp_ranges *ranges, uint64_t range, dp_unit *unit) {
     return true;
 }
 
-/* Adds the lines of a range, once all before it are counted; gives how many these have. Every range that a unit got
- * comes here, or the next ones would wait for ever. */
+/* Goes on over ranges that are counted, up to one that is not. Under the lock. */
+static void add_lines(dp_ranges *ranges) {
+    for (range_lines *next; (next = &ranges->lines_of[ranges->counted % ranges->at_once])->counted;) {
+        next->counted = false;
+        next->before = ranges->lines;
+        ranges->lines += next->count;
+        ranges->counted++;
+    }
+}
+
+/* Adds the lines of a range; gives how many all ranges before it have, once these are counted. Every range that a unit
+ * got comes here, or the next ones would wait for ever. The last that was missing lets all others go on at once. */
 static uint64_t count_range(dp_ranges *ranges, uint64_t range, uint64_t lines) {
+    range_lines *own = &ranges->lines_of[range % ranges->at_once];
     pthread_mutex_lock(&ranges->lock);
-    while (ranges->counted != range)
+    own->count = lines;
+    own->counted = true;
+    if (ranges->counted == range) {
+        add_lines(ranges);
+        pthread_cond_broadcast(&ranges->moved);
+    }
+    while (ranges->counted <= range)
         pthread_cond_wait(&ranges->moved, &ranges->lock);
-    uint64_t before = ranges->lines;
-    ranges->lines += lines;
-    ranges->counted++;
-    pthread_cond_broadcast(&ranges->moved);
+    uint64_t before = own->before;
     pthread_mutex_unlock(&ranges->lock);
     return before;
 }

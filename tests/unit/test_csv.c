@@ -173,6 +173,22 @@ static void a_header_that_is_too_long_is_told_once(void **state) {
     free_result(&r);
 }
 
+static void rows_after_a_header_without_use_are_not_told(void **state) {
+    (void)state;
+    const char *path = "a.csv";
+    for (size_t block = 1; block < 200; block += 3) {
+        dp_input_sizes sizes = {.block = block, .small_file = block % 2 ? 0 : 1000, .batch_files = 1, .pending = 1000};
+        doppel_input_options options = {.threads = 2, .max_record = 20};
+        write_text(path, "id,body\n1,a row that is longer than the limit of bytes\n2,b\n3,\"open quotes, and so on");
+        result r = run_job((dp_input_job){.paths = &path, .path_count = 1, .sizes = &sizes}, &options);
+        assert_string_equal(r.output.data, "");
+        assert_string_equal(r.reports.data, "a.csv:0: the header has no column \"text\" or \"html\"; --text-key names "
+                                            "it. It has: id, body\n");
+        assert_int_equal(r.counts.bad, 0);
+        free_result(&r);
+    }
+}
+
 /* ---- cutting ---- */
 
 static const char sample[] =
@@ -234,6 +250,7 @@ int main(void) {
         TEST(invalid_utf8_is_repaired),
         TEST(rows_that_are_too_long_are_passed_over),
         TEST(a_header_that_is_too_long_is_told_once),
+        TEST(rows_after_a_header_without_use_are_not_told),
         TEST(blocks_may_be_cut_anywhere),
         TEST(ends_do_not_depend_on_how_bytes_come),
     };

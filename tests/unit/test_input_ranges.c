@@ -93,7 +93,7 @@ static void expect_same(const char *path, cutting cut) {
 static void ranges_give_what_the_whole_file_gives(void **state) {
     (void)state;
     uint64_t seed = 11;
-    for (int i = 0; i < (full_suite() ? 20000 : 1500); i++) {
+    for (int i = 0; i < (full_suite() ? 20000 : 800); i++) {
         write_random("a.jsonl", &seed);
         cutting cut = {.block = 1 + random_below(&seed, random_below(&seed, 2) ? 20 : 500),
                        .max_record = random_below(&seed, 2) ? 1 + random_below(&seed, 300) : 0,
