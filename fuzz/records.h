@@ -145,7 +145,9 @@ static int try_input(const uint8_t *data, size_t size, const format *as) {
         return 0;
     CHECK(!ftruncate(file, 0) && pwrite(file, data + 1, size - 1, 0) == (ssize_t)(size - 1));
     const char *path = paths[data[0] >> 7];
-    const dp_input_sizes tiny = {1u + data[0] % 64, data[0] & 128 ? 0 : 1 << 20, 1 + data[0] % 3, data[0] * 10};
+    /* Some thousand blocks at most. */
+    size_t block = (1u + data[0] % 64) * (1 + size / 4096);
+    const dp_input_sizes tiny = {block, data[0] & 128 ? 0 : 1 << 20, 1 + data[0] % 3, data[0] * 10};
     outcome usual = run(path, NULL, 1, as->max_record), cut = run(path, &tiny, data[0] & 64 ? 2 : 1, as->max_record);
     outcome low = run(path, &tiny, 1, 1u + data[0] % 64 * 8);
     CHECK(same(&usual.documents, &cut.documents) && same(&usual.reports, &cut.reports));

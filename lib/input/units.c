@@ -413,13 +413,13 @@ static bool read_bytes(dp_unit *unit, range_text *text, size_t size) {
     return true;
 }
 
-/* What is read after a range at a time, to begin with: a line or some. */
+/* What is read after a range at a time, to begin with: a line or some; but no more than a range. */
 #define TAIL ((size_t)16 << 10)
 
 /* Where the line that begins at `last` ends: where the text ends, if that is not found within `limit` bytes. */
 static size_t find_end(dp_unit *unit, range_text *text, size_t last, size_t limit) {
     size_t seen = text->inside;
-    for (size_t step = TAIL;; step *= 2) {
+    for (size_t step = unit->ranges->size < TAIL ? unit->ranges->size : TAIL;; step *= 2) {
         size_t size = text->bytes->size, left = last + limit - size;
         const char *end = memchr(text->bytes->data + seen, '\n', size - seen);
         if (end)
