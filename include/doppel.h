@@ -918,12 +918,16 @@ typedef struct doppel_batch_options {
     const char *work;     /* a folder that keeps what was read, for `resume` and reports; NULL: nothing is kept */
     bool resume;          /* go on with what is in `work` */
     const char *tmp;      /* NULL: the environment's TMPDIR, else /tmp */
-    uint64_t memory;      /* bytes; 0: half of what the machine has free */
+    uint64_t memory; /* bytes, to within a tenth and 64 MB; little memory means few threads, and more documents than
+                        fit into it are an error. 0: half of what the machine has free, more where it is needed */
     const doppel_input_options *input; /* how to read: threads, keys, bad, progress, stop; NULL: the defaults */
     /* What is going on ("pairs", ...) and how far it is, now and then. May be NULL. */
     void (*progress)(const char *stage, uint64_t done, uint64_t total, void *user);
     void *user;
     const doppel_input_options *known_input; /* how to read known documents; NULL: as the others */
+    /* Something to know beforehand: that there are more documents than one run takes, or than fit into `memory`. May be
+     * NULL. */
+    void (*warn)(const char *message, void *user);
 } doppel_batch_options;
 
 /* `options` may be NULL. What they point to must live as long as the batch. Errors: DOPPEL_ERROR_USAGE with a message

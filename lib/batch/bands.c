@@ -54,6 +54,7 @@ typedef struct band_join {
     const dp_batch_settings *settings;
     const dp_key_rows *rows;
     size_t documents, threads;
+    uint64_t memory; /* what documents leave */
     int slice_bits, part_bits;
     atomic_size_t next; /* slice */
     hash_table *table;
@@ -297,7 +298,7 @@ static bool is_uneven(size_t slices, size_t threads) {
 /* Cuts bands into as many slices as the memory asks for, of which sorting may take a quarter, and as threads need to be
  * busy to the end. */
 static void plan(band_join *j) {
-    uint64_t rows = j->rows->count, bytes = rows * sizeof(uint64_t), most = dp_settings_memory(j->settings) / 4;
+    uint64_t rows = j->rows->count, bytes = rows * sizeof(uint64_t), most = j->memory / 4;
     size_t bands = (size_t)j->settings->bands;
     j->threads = j->settings->threads;
     while (j->slice_bits < MOST_SLICE_BITS && j->threads * bytes >> j->slice_bits > most)
@@ -514,6 +515,7 @@ doppel_status dp_candidates_by_bands(const doppel_batch *batch, dp_candidates *c
     band_join j = {.settings = &batch->settings,
                    .rows = &batch->rows,
                    .documents = batch->documents.count,
+                   .memory = dp_memory_left(batch),
                    .candidates = candidates,
                    .error = error};
     if (batch->rows.count)

@@ -2,7 +2,7 @@
  * journal.c (everything else, in a file) -> candidates.c and bands.c (which may be near which?), with prefix_filter.c
  * in large buckets -> verify.c (how near are they?) -> group.c (which one stays?) or pairs.c (every pair) -> write.c
  * (documents). batch.c has the public calls, in this order; against.c asks index folders, boilerplate.c leaves out
- * frames, options.c has the settings, spill.c sorts what does not fit into memory.
+ * frames, options.c has the settings, limits.c what a run has room for, spill.c sorts what does not fit into memory.
  *
  * A document is known by its number, in the order of reading. Documents with the same words, or without words and with
  * the same bytes, are twins: the first of them stands for all of them, and only firsts are looked for by content. A
@@ -40,9 +40,10 @@ typedef struct dp_batch_settings {
     dp_fields fields; /* that `keep`, `within` and `across` need */
     dp_scope_kind scope_kind;
     size_t scope_field;
-    bool has_sets;       /* similarity is verified on sets of features */
-    int bands, rows;     /* of signatures; 0: there are no sets */
-    size_t large_bucket; /* DP_LARGE_BUCKET, but in tests */
+    bool has_sets;           /* similarity is verified on sets of features */
+    int bands, rows;         /* of signatures; 0: there are no sets */
+    size_t large_bucket;     /* DP_LARGE_BUCKET, but in tests */
+    uint64_t most_documents; /* DP_NO_DOCUMENT - 1, but in tests */
 } dp_batch_settings;
 
 doppel_status dp_settings_init(dp_batch_settings *settings, const doppel_batch_options *given, doppel_error *error);
@@ -59,6 +60,26 @@ static inline void dp_tell_progress(const dp_batch_settings *settings, const cha
     if (settings->options.progress)
         settings->options.progress(stage, done, total, settings->options.user);
 }
+
+/* ---- limits: limits.c ---- */
+
+/* The number of threads that go with the memory asked for; 0 is no limit. */
+size_t dp_threads_within(size_t threads, uint64_t memory);
+/* The memory that the columns of documents leave, or a sixteenth of all if they leave less. */
+uint64_t dp_memory_left(const doppel_batch *batch);
+/* Whether one more document can be taken. Errors: DOPPEL_ERROR_INPUT (there are too many), DOPPEL_ERROR_MEMORY (more
+ * than fit into the memory that was asked for), with a message that says what to do. */
+doppel_status dp_limits_check(const doppel_batch *batch, doppel_error *error);
+
+/* Options of a reading that warns when its first records show that it will come to a limit. */
+typedef struct dp_limit_watch {
+    const doppel_batch *batch;
+    const doppel_input_options *given;
+    uint64_t before; /* documents of earlier readings */
+    bool warned;
+} dp_limit_watch;
+doppel_input_options dp_limits_watch(dp_limit_watch *watch, const doppel_batch *batch,
+                                     const doppel_input_options *given);
 
 /* ---- documents: read.c ---- */
 
@@ -412,10 +433,11 @@ doppel_status dp_boilerplate_find(doppel_batch *batch, doppel_error *error);
 
 /* ---- large buckets: prefix_filter.c ---- */
 
-/* What one thread searches with. Zeroed but for the first two, which are its caller's. */
+/* What one thread searches with. Zeroed but for the first three, which are its caller's. */
 typedef struct dp_prefix_search {
     dp_verifier *verifier;
     uint32_t *stamp;  /* by document: who looked at it last, + 1 */
+    uint64_t memory;  /* of a filter that is made by this thread, at most */
     uint64_t *prefix; /* of the document at hand, in order */
     uint8_t *level;
     size_t prefix_count, short_count, prefix_room, level_room;

@@ -347,15 +347,19 @@ static bool init_grouping(grouping *g) {
     doppel_batch *batch = g->batch;
     const dp_candidates *c = g->candidates;
     size_t count = batch->documents.count;
+    /* Components first: what they are found with is free again before the rest is made. */
+    if (!make_order(batch, &g->order) || !find_components(g) ||
+        !init_decisions(&batch->decisions, count, batch->settings.threads))
+        return false;
     g->fill = calloc(c->count + 1, sizeof *g->fill);
     g->stamp = calloc(count + 1, sizeof *g->stamp);
-    if (!g->fill || !g->stamp || !make_order(batch, &g->order) || !make_kept(batch, &g->kept_twin) ||
+    if (!g->fill || !g->stamp || !make_kept(batch, &g->kept_twin) ||
         (c->url_class && !make_kept(batch, &g->kept_url)) || (c->titles.of && !make_kept(batch, &g->kept_title)))
         return false;
     if (batch->settings.options.link_any &&
         (!(g->chain = malloc((count + 1) * sizeof *g->chain)) || !(g->whole = calloc(c->count + 1, 1))))
         return false;
-    return find_components(g) && make_lists(g);
+    return make_lists(g);
 }
 
 static void free_grouping(grouping *g) {
@@ -381,7 +385,10 @@ static void free_grouping(grouping *g) {
 enum { CONNECTED = 16 };
 
 static bool init_thread(group_thread *t, grouping *g) {
-    *t = (group_thread){.g = g, .search = {.verifier = dp_verifier_create(g->batch), .stamp = g->stamp}};
+    *t = (group_thread){.g = g,
+                        .search = {.verifier = dp_verifier_create(g->batch),
+                                   .stamp = g->stamp,
+                                   .memory = dp_memory_left(g->batch) / g->batch->settings.threads}};
     return t->search.verifier;
 }
 
@@ -842,7 +849,7 @@ static void count_groups(doppel_batch *batch) {
 
 doppel_status dp_group(doppel_batch *batch, dp_candidates *candidates, doppel_error *error) {
     grouping g = {.batch = batch, .rules = dp_settings_rules(&batch->settings), .candidates = candidates};
-    if (init_decisions(&batch->decisions, batch->documents.count, batch->settings.threads) && init_grouping(&g)) {
+    if (init_grouping(&g)) {
         pthread_mutex_init(&g.lock, NULL);
         dp_run_threads(batch->settings.threads, decide_components, &g);
         pthread_mutex_destroy(&g.lock);

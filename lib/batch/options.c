@@ -72,6 +72,7 @@ doppel_status dp_settings_init(dp_batch_settings *s, const doppel_batch_options 
     s->recipe = o->recipe ? o->recipe : dp_recipe_default();
     s->bits = doppel_recipe_bits(s->recipe);
     s->large_bucket = DP_LARGE_BUCKET;
+    s->most_documents = DP_NO_DOCUMENT - 1;
     s->has_sets = o->method == DOPPEL_METHOD_AUTO || o->method == DOPPEL_METHOD_MINHASH;
     DP_TRY(check_numbers(s, error));
     DP_TRY(check_bands(s, error));
@@ -81,7 +82,9 @@ doppel_status dp_settings_init(dp_batch_settings *s, const doppel_batch_options 
     set_input(s, o->input, &s->input);
     s->known_input = s->input;
     set_input(s, o->known_input, &s->known_input);
-    s->threads = dp_thread_count(s->input.threads);
+    s->threads = dp_threads_within(dp_thread_count(s->input.threads), o->memory);
+    s->input.threads = (int)s->threads;
+    s->known_input.threads = (int)dp_threads_within(dp_thread_count(s->known_input.threads), o->memory);
     o->input = &s->input;
     o->known_input = &s->known_input;
     return DOPPEL_OK;

@@ -29,6 +29,7 @@ typedef struct pair_search {
     dp_prefix_filter *filter;                    /* NULL: no bucket is large */
     uint32_t *next_twin, *next_url, *next_title; /* the next document with the same; DP_NO_DOCUMENT: none */
     pair_thread *thread;
+    size_t threads;
     size_t from;  /* of the block at hand */
     size_t share; /* documents of it for each thread */
 } pair_search;
@@ -180,7 +181,7 @@ static void find_share(void *user, size_t thread) {
 /* Gives what the threads have found. A thread that took no more documents ends the block, and those after it find
  * theirs once more, in smaller shares: memory stays within bounds whatever the documents are. */
 static doppel_status give_block(pair_search *p) {
-    size_t threads = p->batch->settings.threads, count = p->batch->documents.count, end = p->from;
+    size_t threads = p->threads, count = p->batch->documents.count, end = p->from;
     for (size_t i = 0; i < threads && end < count; i++) {
         const pair_thread *t = &p->thread[i];
         DP_TRY(t->status);
@@ -222,7 +223,7 @@ static doppel_status give_all(pair_search *p) {
     p->share = SHARE;
     DP_TRY(make_filter(p));
     while (p->from < count) {
-        dp_run_threads(s->threads, find_share, p);
+        dp_run_threads(p->threads, find_share, p);
         dp_tell_progress(s, "pairs", p->from, count);
         DP_TRY(give_block(p));
     }
@@ -258,9 +259,16 @@ static uint32_t *make_twin_chain(const dp_documents *d) {
     return next;
 }
 
+/* Each thread has a stamp for every document: no more of them than take half of the memory that is left. */
+static size_t thread_count(const doppel_batch *batch) {
+    uint64_t most = dp_memory_left(batch) / 2 / (batch->documents.count * sizeof(uint32_t) + 1);
+    size_t threads = batch->settings.threads;
+    return threads <= most ? threads : most ? (size_t)most : 1;
+}
+
 static bool init(pair_search *p) {
     const dp_candidates *c = p->candidates;
-    size_t count = p->batch->documents.count, threads = p->batch->settings.threads;
+    size_t count = p->batch->documents.count, threads = p->threads = thread_count(p->batch);
     if (!(p->next_twin = make_twin_chain(&p->batch->documents)) ||
         (c->url_class && !(p->next_url = make_chain(count, c->url_class))) ||
         (c->titles.of && !(p->next_title = make_chain(count, c->titles.of))) ||
@@ -269,6 +277,7 @@ static bool init(pair_search *p) {
     for (size_t t = 0; t < threads; t++) {
         dp_prefix_search *search = &p->thread[t].search;
         search->verifier = dp_verifier_create(p->batch);
+        search->memory = dp_memory_left(p->batch);
         search->stamp = calloc(count + 1, sizeof *search->stamp);
         if (!search->verifier || !search->stamp)
             return false;
@@ -279,7 +288,7 @@ static bool init(pair_search *p) {
 static void finish(pair_search *p) {
     doppel_batch_stats *stats = &p->batch->stats;
     stats->candidates = stats->verified = 0;
-    for (size_t i = 0; p->thread && i < p->batch->settings.threads; i++) {
+    for (size_t i = 0; p->thread && i < p->threads; i++) {
         pair_thread *t = &p->thread[i];
         stats->candidates += t->candidates;
         stats->verified += t->search.verifier ? dp_verifier_count(t->search.verifier) : 0;

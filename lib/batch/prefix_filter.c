@@ -190,7 +190,7 @@ static bool is_shared(const dp_prefix_filter *filter, uint64_t feature) {
 static doppel_status mark_prefixes(dp_prefix_filter *filter, dp_prefix_search *search, const uint32_t *documents,
                                    size_t count, uint64_t features) {
     const dp_batch_settings *settings = &filter->batch->settings;
-    uint64_t most = dp_settings_memory(settings) / 2; /* four cells a byte: an eighth of the memory */
+    uint64_t most = search->memory; /* four cells a byte: a quarter of the memory */
     filter->mark_bits = bits_for(features * CELLS < most ? features * CELLS : most, LEAST_BITS, MOST_MARK_BITS);
     if (!(filter->marks = calloc((size_t)1 << (filter->mark_bits - 2), 1)))
         return DOPPEL_ERROR_MEMORY;
@@ -204,10 +204,11 @@ static doppel_status mark_prefixes(dp_prefix_filter *filter, dp_prefix_search *s
     return DOPPEL_OK;
 }
 
-static doppel_status make_slots(dp_prefix_filter *filter, uint64_t features) {
-    uint64_t most = dp_settings_memory(&filter->batch->settings) / 4 / sizeof *filter->entries;
+static doppel_status make_slots(dp_prefix_filter *filter, uint64_t memory, uint64_t features) {
+    uint64_t most = memory / 2 / sizeof *filter->entries;
     filter->most = most < NO_ENTRY ? (size_t)most : NO_ENTRY;
-    filter->slot_bits = bits_for(features / 4, LEAST_SLOT_BITS, MOST_SLOT_BITS);
+    uint64_t slots = memory / 8 / sizeof *filter->slots;
+    filter->slot_bits = bits_for(features / 4 < slots ? features / 4 : slots, LEAST_SLOT_BITS, MOST_SLOT_BITS);
     if (!(filter->slots = malloc(sizeof *filter->slots << filter->slot_bits)))
         return DOPPEL_ERROR_MEMORY;
     for (size_t i = 0; i < (size_t)1 << filter->slot_bits; i++)
@@ -233,7 +234,7 @@ static doppel_status init(dp_prefix_filter *filter, dp_prefix_search *search, co
         features += prefix_length(filter->batch, dp_set_size(filter->batch, documents[i]));
     DP_TRY(count_features(filter, search, documents, count));
     DP_TRY(mark_prefixes(filter, search, documents, count, features));
-    return make_slots(filter, features);
+    return make_slots(filter, search->memory, features);
 }
 
 doppel_status dp_prefix_filter_create(const doppel_batch *batch, const dp_candidates *candidates,

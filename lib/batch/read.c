@@ -342,8 +342,7 @@ static bool add_to_matches(doppel_batch *batch, const dp_document_head *h, const
 static doppel_status check_document(const doppel_batch *batch, const dp_document_head *h) {
     doppel_error *error = batch->readings.error;
     uint32_t bands = (uint32_t)batch->settings.bands;
-    if (batch->documents.count >= DP_NO_DOCUMENT - 1)
-        return dp_fail(error, DOPPEL_ERROR_INPUT, "more than 2^32 - 2 documents: split the input");
+    DP_TRY(dp_limits_check(batch, error));
     if (h->doc.set_count ? !bands || h->keys != bands : h->keys)
         return dp_fail(error, DOPPEL_ERROR_STORE, "sketches that are not whole: a document has %u keys of %u", h->keys,
                        bands);
@@ -776,6 +775,8 @@ static doppel_status take_known(doppel_batch *batch, const dp_reading *reading, 
 static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel_error *error) {
     const dp_batch_settings *s = &batch->settings;
     const doppel_input_options *input = reading->known ? &s->known_input : &s->input;
+    dp_limit_watch watch;
+    const doppel_input_options watched = dp_limits_watch(&watch, batch, input);
     const doppel_work work = {.user = batch, .begin = begin, .document = sketch_next, .end = end, .emit = take_entries};
     size_t left = 0;
     const char **rest = malloc((reading->count + 1) * sizeof *rest);
@@ -785,7 +786,7 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
     DP_THEN(status, take_known(batch, reading, rest, &left, error));
     DP_THEN(status, dp_stdin_rewind(batch, reading, error));
     if (left)
-        DP_THEN(status, doppel_input_run(rest, left, input, &work, &reading->counts, error));
+        DP_THEN(status, doppel_input_run(rest, left, &watched, &work, &reading->counts, error));
     if (reading->known && input->refuse_bad)
         DP_THEN(status, dp_check_compared((const char *const *)reading->paths, reading->count, &reading->counts,
                                           left < reading->count, error));

@@ -847,6 +847,7 @@ static doppel_status prepare(mirrors_work *work, const doppel_mirrors_options *g
         return dp_fail(error, DOPPEL_ERROR_USAGE, "the score and the similarity are above 0 and at most 1");
     work->recipe = options->recipe ? options->recipe : dp_recipe_default();
     work->memory = options->memory ? options->memory : dp_memory_default();
+    work->input.threads = (int)dp_threads_within(dp_thread_count(work->input.threads), options->memory);
     work->least_slots = (unsigned)ceil(options->similarity * SLOTS);
     dp_sorter_init(&work->pages, &(dp_sorter_options){.words = sizeof(mirror_page) / 8,
                                                       .keys = KEYS,

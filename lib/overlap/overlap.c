@@ -366,7 +366,8 @@ static doppel_status prepare(dp_overlap_work *work, const doppel_overlap_options
         dp_copy_options(&work->input, o->input, sizeof work->input);
     work->input.size = sizeof work->input;
     work->recipe = o->recipe ? o->recipe : dp_recipe_default();
-    work->threads = dp_thread_count(work->input.threads);
+    work->threads = dp_threads_within(dp_thread_count(work->input.threads), o->memory);
+    work->input.threads = (int)work->threads;
     work->memory = o->memory ? o->memory : dp_memory_default();
     DP_TRY(dp_overlap_plan_make(o, work->recipe, &work->plan, error));
     init_sorters(work);

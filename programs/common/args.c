@@ -85,36 +85,58 @@ static bool args_add_operands(cli_args *args, const char *path) {
 
 /* ---- numbers and names ---- */
 
-bool parse_number(const char *text, bool size, uint64_t *number) {
-    static const char units[] = "KMGT";
+static const char units[] = "KMGT";
+
+bool parse_number(const char *text, uint64_t *number) {
     char *end;
     if (*text < '0' || *text > '9')
         return false;
     errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    const char *unit = *end && size ? strchr(units, *end & ~32) : NULL;
-    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    if (errno || *(end + (unit != NULL)) || value > UINT64_MAX >> shift)
+    *number = strtoull(text, &end, 10);
+    return !errno && !*end;
+}
+
+/* What a unit of bytes stands for, 0 if it is none: K or KiB is 1024, KB 1000, and so on. */
+static uint64_t unit_of(const char *name) {
+    const char *unit = *name ? strchr(units, *name & ~32) : NULL;
+    bool decimal = unit && !strcasecmp(name + 1, "B");
+    uint64_t factor = 1;
+    if (!*name || !strcasecmp(name, "B"))
+        return 1;
+    if (!unit || (name[1] && !decimal && strcasecmp(name + 1, "iB") != 0))
+        return 0;
+    for (const char *step = units; step <= unit; step++)
+        factor *= decimal ? 1000 : 1024;
+    return factor;
+}
+
+bool parse_size(const char *text, uint64_t *number) {
+    size_t digits = strspn(text, "0123456789");
+    uint64_t unit = unit_of(text + digits);
+    char value[32];
+    if (digits >= sizeof value || !unit)
         return false;
-    *number = (uint64_t)value << shift;
+    snprintf(value, sizeof value, "%.*s", (int)digits, text);
+    if (!parse_number(value, number) || *number > UINT64_MAX / unit)
+        return false;
+    *number *= unit;
     return true;
 }
 
 bool parse_many(const char *text, uint64_t *number) {
-    static const char units[] = "KMGT";
     size_t length = strlen(text);
     const char *unit = length > 1 ? strchr(units, text[length - 1] & ~32) : NULL;
     char digits[32];
     uint64_t factor = 1;
     if (!unit)
-        return parse_number(text, false, number);
+        return parse_number(text, number);
     if (length > sizeof digits)
         return false;
     memcpy(digits, text, length - 1);
     digits[length - 1] = 0;
     for (const char *step = units; step <= unit; step++)
         factor *= 1000;
-    if (!parse_number(digits, false, number) || *number > UINT64_MAX / factor)
+    if (!parse_number(digits, number) || *number > UINT64_MAX / factor)
         return false;
     *number *= factor;
     return true;
@@ -200,7 +222,7 @@ static bool promises_other(const cli_option *option, const char *path) {
 
 static bool check_value(const cli_option *option, const char *value) {
     uint64_t number;
-    if (option->kind == OPTION_COUNT && !parse_number(value, false, &number)) {
+    if (option->kind == OPTION_COUNT && !parse_number(value, &number)) {
         message("--%s takes a whole number, not \"%s\"", option->name, value);
         return false;
     }
@@ -208,8 +230,14 @@ static bool check_value(const cli_option *option, const char *value) {
         message("--%s takes a whole number such as 1000000, 10M or 1G, not \"%s\"", option->name, value);
         return false;
     }
-    if (option->kind == OPTION_SIZE && !parse_number(value, true, &number)) {
-        message("--%s takes a number of bytes such as 1000000, 64M or 2G, not \"%s\"", option->name, value);
+    if ((option->kind == OPTION_SIZE || option->kind == OPTION_MEMORY) && !parse_size(value, &number)) {
+        message("--%s takes a number of bytes such as 500MB, 64M or 2GiB, not \"%s\"", option->name, value);
+        return false;
+    }
+    /* Nobody has so few bytes in mind. */
+    if (option->kind == OPTION_MEMORY && number < 65536 && strspn(value, "0123456789") == strlen(value)) {
+        message("--%s %s would be %s bytes; did you mean %s%c?", option->name, value, value, value,
+                number < 64 ? 'G' : 'M');
         return false;
     }
     return option->kind != OPTION_OUTPUT || !promises_other(option, value);
@@ -358,7 +386,7 @@ uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise)
     const char *text = i == SIZE_MAX ? NULL : args->values[i];
     uint64_t number;
     bool many = text && option_at(args, i)->kind == OPTION_MANY;
-    return text && (many ? parse_many(text, &number) : parse_number(text, true, &number)) ? number : otherwise;
+    return text && (many ? parse_many(text, &number) : parse_size(text, &number)) ? number : otherwise;
 }
 
 bool args_share(const cli_args *args, const char *name, double *share) {

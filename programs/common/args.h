@@ -17,7 +17,8 @@ typedef enum cli_kind {
     OPTION_OUTPUT, /* a file that is written; one whose name promises what cannot be written is refused */
     OPTION_COUNT,  /* a whole number, checked */
     OPTION_MANY,   /* a whole number, with K, M, G or T (times 1000 each) after it; checked */
-    OPTION_SIZE,   /* bytes: a whole number, with K, M, G or T after it; checked */
+    OPTION_SIZE,   /* bytes: a whole number, with K, M, G, T (times 1024 each), KB, KiB and so on after it; checked */
+    OPTION_MEMORY, /* the same, of memory: a small number without a unit is refused */
     /* All others are given once; these may be given several times: */
     OPTION_LIST,  /* texts (args_again) */
     OPTION_FILES, /* files (args_again) */
@@ -87,15 +88,17 @@ bool args_flag(const cli_args *args, const char *name);
 const char *args_again(const cli_args *args, const char *name, size_t n);
 /* All of them, an array to be freed; NULL: no memory. */
 const char **args_all(const cli_args *args, const char *name, size_t *count);
-/* The value of a COUNT, MANY or SIZE option, or `otherwise`. */
+/* The value of a COUNT, MANY, SIZE or MEMORY option, or `otherwise`. */
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
 
 /* The value of an option that takes a share above 0 and up to 1; *share stays when it is not given. Prints a message
  * and returns false for anything else. */
 bool args_share(const cli_args *args, const char *name, double *share);
 
-/* Reads a whole number, with K, M, G or T (times 1024 each) after it if `size`. */
-bool parse_number(const char *text, bool size, uint64_t *number);
+bool parse_number(const char *text, uint64_t *number);
+/* Reads a number of bytes. After it may stand B, K, M, G or T or KiB, MiB, GiB or TiB (times 1024 each), or KB, MB, GB
+ * or TB (times 1000 each); upper and lower case are the same. */
+bool parse_size(const char *text, uint64_t *number);
 /* Reads a whole number, with K, M, G or T (times 1000 each) after it. */
 bool parse_many(const char *text, uint64_t *number);
 

@@ -11,7 +11,7 @@ const cli_option df_options[] = {
     {"output", 'o', OPTION_OUTPUT, "TABLE", "where the table goes; it appears once it is complete"},
     RECIPE_OPTIONS,
     {"min-df", 0, OPTION_COUNT, "N", "leave out features found in fewer than N documents"},
-    {"memory", 0, OPTION_SIZE, "BYTES", "use about this much memory, then temporary files (default 1G)"},
+    {"memory", 0, OPTION_MEMORY, "BYTES", "use about this much memory, then temporary files (default 1G)"},
     TMP_OPTION,
     {"merge", 0, OPTION_FLAG, NULL, "add up tables"},
     {"show", 0, OPTION_FLAG, NULL, "describe a table"},

@@ -99,7 +99,7 @@ static uint64_t read_count(const doppel_document *from, int which) {
     uint64_t number;
     if (value.data && value.length < sizeof text)
         memcpy(text, value.data, value.length);
-    return parse_number(text, false, &number) ? number : 0;
+    return parse_number(text, &number) ? number : 0;
 }
 
 static bool read_fingerprint(const doppel_document *from, import_held *held) {

@@ -22,7 +22,7 @@ const cli_option join_options[] = {
      "the approximate classic: sort N rotations (0: one per bit), compare neighbours; reports its recall"},
     {"window", 0, OPTION_COUNT, "W", "with --rotate: compare each with the W that follow it (default 1)"},
     OUTPUT_OPTION,
-    {"memory", 0, OPTION_SIZE, "BYTES",
+    {"memory", 0, OPTION_MEMORY, "BYTES",
      "use about this much memory to join, then temporary files (default: half of the free memory)"},
     TMP_OPTION,
     {"json", 0, OPTION_FLAG, NULL, "with --count or --output: print a summary as one JSON object"},

@@ -13,7 +13,7 @@ const cli_option plan_options[] = {
     {"count", 0, OPTION_MANY, "N", "how many fingerprints: 1000000, or 10M or 1G (times 1000 each)"},
     {"distance", 0, OPTION_COUNT, "K", "find what differs in at most K bits"},
     {"bits", 0, OPTION_COUNT, "F", "bits of a fingerprint: 1 to 64 (the default), or 128"},
-    {"memory", 0, OPTION_SIZE, "BYTES", "use at most this much memory (default: no limit)"},
+    {"memory", 0, OPTION_MEMORY, "BYTES", "use at most this much memory (default: no limit)"},
     {"layout", 0, OPTION_TEXT, "LAYOUT", "only this layout: 4x16, 5c2x26, 4x16+4x12, scan"},
     {"calibrate", 0, OPTION_FLAG, NULL, "measure the costs on this machine first; takes some seconds and 1G of memory"},
     {"json", 0, OPTION_FLAG, NULL, "print one JSON object"},

@@ -70,8 +70,8 @@ void serve_config_free(serve_config *config) {
 /* Whether an option can have this value; prints a message when it cannot. */
 static bool fits(const cli_option *option, const char *value, const char *where) {
     uint64_t number;
-    bool checked = option->kind == OPTION_COUNT || option->kind == OPTION_SIZE;
-    if ((checked && !parse_number(value, option->kind == OPTION_SIZE, &number)) ||
+    if ((option->kind == OPTION_COUNT && !parse_number(value, &number)) ||
+        (option->kind == OPTION_SIZE && !parse_size(value, &number)) ||
         (option->kind == OPTION_MANY && !parse_many(value, &number))) {
         message("%s: %s is a number, not %s", where, option->name, value);
         return false;

@@ -53,4 +53,10 @@ try --names good.hex wide.u64
 try --json good.hex
 try --count --output pairs good.hex
 try --memory much good.hex
+try --memory 4GX good.hex
+try --memory 4 good.hex
+try --memory 500 good.hex
+for size in 65536 500MB 4GiB 4GB 500m 64kib; do
+    try --count --memory $size good.hex
+done
 ls

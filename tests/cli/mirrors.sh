@@ -20,7 +20,7 @@ echo "== --min-paths, --min-score"
 doppel mirrors --min-paths 5 crawl.jsonl
 doppel mirrors --min-score 0.9 crawl.jsonl | grep -c .
 echo "== --output, --json"
-doppel mirrors crawl.jsonl -o out.jsonl --json --memory 1 --tmp . | sed 's/"spilledBytes":[0-9]*/"spilledBytes":N/'
+doppel mirrors crawl.jsonl -o out.jsonl --json --memory 1K --tmp . | sed 's/"spilledBytes":[0-9]*/"spilledBytes":N/'
 doppel mirrors --threads 1 crawl.jsonl | cmp - out.jsonl && echo same
 echo "== nothing"
 echo '{"text":"no address"}' >none.jsonl

@@ -21,7 +21,7 @@ echo "== --against"
 line question "$quote" >eval.jsonl
 doppel overlap --words 13 --against eval.jsonl a.jsonl
 echo "== --output, --json"
-doppel overlap --sample 1 a.jsonl -o out.jsonl --json --memory 1 --tmp . | sed 's/"spilledBytes":[0-9]*/"spilledBytes":N/'
+doppel overlap --sample 1 a.jsonl -o out.jsonl --json --memory 1K --tmp . | sed 's/"spilledBytes":[0-9]*/"spilledBytes":N/'
 doppel overlap --sample 1 --threads 1 a.jsonl | cmp - out.jsonl && echo same
 cat a.jsonl | doppel overlap --sample 1 - | cmp - out.jsonl && echo same
 echo "== a bad record, a missing file"

@@ -93,6 +93,11 @@ static void show_stage(const char *stage, uint64_t done, uint64_t total, void *u
     progress_part(done, total, user);
 }
 
+static void show_warning(const char *text, void *user) {
+    (void)user;
+    message("%s", text);
+}
+
 int batch_open(batch_command *b, const cli_args *args) {
     doppel_error error = {0};
     *b = (batch_command){.args = args, .input = reading_options(args), .known_input = against_options(args)};
@@ -113,6 +118,7 @@ int batch_open(batch_command *b, const cli_args *args) {
         return code;
     b->options.recipe = b->loaded.recipe;
     b->options.progress = isatty(STDERR_FILENO) ? show_stage : NULL;
+    b->options.warn = show_warning;
     return batch_end(doppel_batch_create(&b->options, &b->batch, &error), &error);
 }
 

@@ -41,7 +41,7 @@ static bool read_ttl(const char *text, uint64_t *seconds) {
             unit = units[i].seconds;
             digits[length - 1] = 0;
         }
-    if (!parse_number(digits, false, &number) || !number || number > UINT32_MAX / unit)
+    if (!parse_number(digits, &number) || !number || number > UINT32_MAX / unit)
         return false;
     *seconds = number * unit;
     return true;
@@ -91,7 +91,7 @@ static bool sample_option(const cli_args *args, uint64_t *sample) {
         return true;
     if (!strcmp(given, "all"))
         *sample = DOPPEL_SAMPLE_ALL;
-    else if (!parse_number(given, false, sample) || !*sample) {
+    else if (!parse_number(given, sample) || !*sample) {
         message("--sample takes a number of hashes, or all, not %s", given);
         return false;
     }

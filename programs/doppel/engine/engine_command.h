@@ -88,7 +88,7 @@ typedef enum engine_use {
          "one commit; each: the same, with a commit for each document; none: at once, and on the disk within a "      \
          "second"},                                                                                                   \
         {"count", 0, OPTION_MANY, "N", "how many documents to expect, for the plan of the index: 1000000, or 10M"}, { \
-        "memory", 0, OPTION_SIZE, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)"      \
+        "memory", 0, OPTION_MEMORY, "BYTES", "with --count: for their fingerprints (default: about 40 bytes each)"    \
     }
 
 #define DUPLICATE_OPTION                                                                                         \

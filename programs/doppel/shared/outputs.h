@@ -19,7 +19,7 @@
     { "tmp", 0, OPTION_FILE, "DIR", "where temporary files go (default: $TMPDIR, else /tmp)" }
 #define MEMORY_OPTION                                                                             \
     {                                                                                             \
-        "memory", 0, OPTION_SIZE, "BYTES",                                                        \
+        "memory", 0, OPTION_MEMORY, "BYTES",                                                      \
             "use about this much memory, then temporary files (default: half of the free memory)" \
     }
 

@@ -94,7 +94,7 @@ static int set_bits(const char *bits, const doppel_recipe_parts *parts, loaded_r
     const char *text = doppel_recipe_text(loaded->recipe);
     const char *rest = text + strcspn(text, ":");
     uint64_t width;
-    if (!parse_number(bits, false, &width) || !width || (width > 64 && width != 128)) {
+    if (!parse_number(bits, &width) || !width || (width > 64 && width != 128)) {
         message("--bits takes a width from 1 to 64, or 128, not %s", bits);
         return EXIT_USAGE;
     }
