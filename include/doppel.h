@@ -1495,7 +1495,8 @@ DOPPEL_API doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t li
 DOPPEL_API doppel_status doppel_engine_expire(doppel_engine *engine, uint64_t *expired, doppel_error *error);
 
 /* Brings the index to its smallest form: removed documents and links to them leave no trace, the file of a folder
- * shrinks. All other calls on a folder wait until it ends. */
+ * shrinks. Other calls go on meanwhile; adds wait for its last step, a few hundred documents. While it runs, a folder
+ * takes the room of both files on the disk. A second call waits for the first. */
 DOPPEL_API doppel_status doppel_engine_compact(doppel_engine *engine, doppel_error *error);
 
 /* Writes a whole copy of the folder, as it is at this moment, to a new folder, while the engine goes on. Other engines

@@ -913,7 +913,8 @@ static doppel_status flush(dp_known *known, doppel_error *error) {
         return DOPPEL_OK;
     pthread_rwlock_rdlock(&local->shape);
     pthread_mutex_lock(&local->order);
-    doppel_status status = write_now(local, error);
+    dp_group *group = last_group(local);
+    doppel_status status = group ? await(local, group, false, error) : DOPPEL_OK;
     pthread_mutex_unlock(&local->order);
     pthread_rwlock_unlock(&local->shape);
     return status;
@@ -943,32 +944,39 @@ static bool is_kept(const dp_trace *trace, void *user) {
     return false;
 }
 
-/* What has left the store leaves the directory, too. */
-static void forget_orphans(const keeping *k) {
-    for (size_t i = 0; i < k->count; i++)
-        if (dp_directory_remove(k->local->directory, &k->orphans[i]) != DOPPEL_OK)
-            dp_known_log(&k->local->known, DOPPEL_LOG_ERROR, "COMPACT_ERROR",
+/* So many leave the directory while `order` is held. */
+enum { FORGET_MANY = 64 };
+
+static void forget_some(dp_local *local, const dp_trace *orphans, size_t count) {
+    pthread_mutex_lock(&local->order);
+    atomic_fetch_add(&local->removals, 1);
+    for (size_t i = 0; i < count; i++)
+        if (dp_directory_remove(local->directory, &orphans[i]) != DOPPEL_OK)
+            dp_known_log(&local->known, DOPPEL_LOG_ERROR, "COMPACT_ERROR",
                          "no memory to forget copy %llu before the next opening",
-                         (unsigned long long)k->orphans[i].number);
+                         (unsigned long long)orphans[i].number);
+    pthread_mutex_unlock(&local->order);
 }
 
+/* What has left the store leaves the directory, too. Meanwhile it is found there, and then nothing of it is. */
+static void forget_orphans(const keeping *k) {
+    for (size_t i = 0; i < k->count; i += FORGET_MANY)
+        forget_some(k->local, k->orphans + i, k->count - i < FORGET_MANY ? k->count - i : FORGET_MANY);
+}
+
+/* Beside all other calls. What expires after the first line stays: it leaves the directory when it is purged. */
 static doppel_status compact(dp_known *known, doppel_error *error) {
     dp_local *local = (dp_local *)known;
+    keeping k = {.local = local, .now = dp_local_purge_time(local)};
     uint64_t expired;
     DP_TRY(expire(known, &expired, error));
-    /* Nobody is inside: no view, nothing that waits for a commit. */
-    pthread_rwlock_wrlock(&local->shape);
-    pthread_mutex_lock(&local->order);
-    doppel_status status = write_now(local, error);
-    if (status == DOPPEL_OK) {
-        keeping k = {.local = local, .now = dp_local_purge_time(local)};
-        status = dp_store_compact(local->store, is_kept, &k, error);
-        if (status == DOPPEL_OK)
-            forget_orphans(&k);
-        free(k.orphans);
-    }
-    pthread_mutex_unlock(&local->order);
+    DP_TRY(flush(known, error));
+    pthread_rwlock_rdlock(&local->shape);
+    doppel_status status = dp_store_compact(local->store, is_kept, &k, error);
+    if (status == DOPPEL_OK)
+        forget_orphans(&k);
     pthread_rwlock_unlock(&local->shape);
+    free(k.orphans);
     return status;
 }
 

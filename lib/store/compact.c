@@ -1,10 +1,20 @@
 /* compact.c - the next generation of a store in a folder (compact), and copies of it (backup): a new file with what is
- * kept, in order.
+ * kept, in order. Views and writes go on meanwhile.
  *
- * The next generation is written and synced beside the old one, then doppel.index names it, then the old one says that
- * it has a successor, for processes that read it, and is removed. Whatever happens on the way, doppel.index names a
- * whole file; the other one is removed by the next writer. A backup is the same file in another folder, with
- * everything.
+ * A copy is made in steps of a few MiB, each of one moment of the old file. A backup has the same moment in all of
+ * them. A compaction begins each step anew, at the number where the last one ended, so that no page of the old file is
+ * kept from being used again for long; what was written since is caught up with:
+ *   1. traces with all their parts, then links, then counts, each from the first number to the last;
+ *   2. rounds (catch_up), each of one moment: what has come after the last number that was copied; then every number
+ *      before it that a writer has touched (dp_touched_list): it is deleted if it is gone, or its count copied again.
+ *      Then the copy is what the old file was at that moment, and its entries are counted (check_complete). Rounds are
+ *      repeated until little is left;
+ *   3. with writers shut out (`writing`), one last round; then the new file takes the old one's place (finish).
+ * A write waits for the third step alone: a round of a few hundred numbers and three syncs. A view waits for nothing.
+ *
+ * The next generation is whole and synced before doppel.index names it; then the old one says that it has a successor,
+ * for processes that read it, and is removed. Whatever happens on the way, doppel.index names a whole file; the other
+ * one is removed by the next writer. A backup is the same file in another folder, with everything.
  *
  * Nothing is copied that is not whole: every checksum is compared, every document needs its record and what that speaks
  * of, and of each database there must be as many entries as it says. At the first that is wrong there is no copy.
@@ -19,20 +29,32 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What one transaction takes at most, so that its dirty pages do not fill the memory. */
-#define COMMIT_BYTES ((size_t)64 << 20)
+/* What one step takes at most: its dirty pages have to fit into memory, and a writer's sync may have to wait for them
+ * on the same disk. */
+#define STEP_BYTES ((size_t)4 << 20)
+
+/* With so few numbers left to catch up with, or after so many rounds, writers are shut out for the last one. */
+enum { FEW_LEFT = 256, MOST_ROUNDS = 64 };
 
 typedef struct store_copy {
-    const dp_env *from;
-    MDB_txn *read;
-    dp_snapshot now; /* what is read */
+    dp_lmdb *store;
+    dp_view *view;          /* of the old file */
+    const dp_snapshot *now; /* what is read: the view's */
+    char *path;             /* of the new one */
     dp_env to;
     MDB_txn *write;
     volatile bool putting; /* LMDB is at work on it */
-    size_t pending;        /* bytes since the last commit */
-    dp_trace_filter *keep; /* NULL: everything */
+    size_t pending;        /* bytes of this step */
+    uint64_t next;         /* the number after the last that was copied */
+    dp_trace_filter *keep; /* NULL: everything, of one moment */
     void *user;
-    dp_buffer bytes; /* of a trace that is converted */
+    dp_buffer bytes;             /* of a trace that is converted */
+    uint64_t removals, dangling; /* traces of removals, and links to nothing, that were left out */
+    uint64_t *dropped;           /* other numbers that were left out, ascending */
+    size_t dropped_count, dropped_room;
+    dp_touched_list touched; /* what writers tell */
+    dp_touched *later;       /* what was told of transactions after the moment at hand */
+    size_t later_count, later_room;
     char wrong[200]; /* what is damaged, where it can be said */
 } store_copy;
 
@@ -43,17 +65,6 @@ static int wrong(store_copy *c, const char *what, uint64_t number) {
     return MDB_CORRUPTED;
 }
 
-static int commit_some(store_copy *c, size_t bytes) {
-    c->pending += bytes;
-    if (c->pending < COMMIT_BYTES)
-        return 0;
-    c->pending = 0;
-    MDB_txn *full = c->write;
-    c->write = NULL;
-    DP_TRY_REASON(mdb_txn_commit(full));
-    return mdb_txn_begin(c->to.env, NULL, 0, &c->write);
-}
-
 static int put(store_copy *c, int db, MDB_val key, MDB_val value, unsigned flags) {
     c->putting = true;
     int reason = mdb_put(c->write, c->to.db[db], &key, &value, flags);
@@ -62,14 +73,14 @@ static int put(store_copy *c, int db, MDB_val key, MDB_val value, unsigned flags
 }
 
 static int copy_value(store_copy *c, int db, uint64_t number, MDB_val value) {
-    DP_TRY_REASON(put(c, db, dp_number_key(&number), value, MDB_APPEND));
-    return commit_some(c, value.mv_size);
+    c->pending += value.mv_size;
+    return put(c, db, dp_number_key(&number), value, db == DP_DB_COUNTS ? 0 : MDB_APPEND);
 }
 
 /* A part that must be there. */
 static int copy_part(store_copy *c, dp_part part, uint64_t number, doppel_slice *bytes) {
     dp_page_value found;
-    int reason = dp_btree_get(&c->now.pages, &c->now.db[part], number, &found);
+    int reason = dp_btree_get(&c->now->pages, &c->now->db[part], number, &found);
     if (reason || !dp_value_open(&found.value, number, (int)part, bytes))
         return wrong(c, dp_part_name(part), number);
     return copy_value(c, (int)part, number, found.value);
@@ -101,7 +112,7 @@ static int convert_trace(store_copy *c, dp_trace *trace) {
     doppel_slice bytes;
     dp_record record;
     uint64_t number = trace->number;
-    if (dp_btree_get(&c->now.pages, &c->now.db[DP_PART_RECORD], number, &found) ||
+    if (dp_btree_get(&c->now->pages, &c->now->db[DP_PART_RECORD], number, &found) ||
         !dp_value_open(&found.value, number, DP_PART_RECORD, &bytes) || !dp_record_decode(bytes, &record))
         return wrong(c, "record", number);
     trace->id_hash = hash_again(c, trace->id_hash, record.id);
@@ -109,27 +120,65 @@ static int convert_trace(store_copy *c, dp_trace *trace) {
     c->bytes.size = 0;
     if (!dp_trace_encode(trace, &c->bytes))
         return ENOMEM;
-    DP_TRY_REASON(dp_value_put(c->write, c->to.db[DP_PART_TRACE], number, DP_PART_TRACE,
-                               (doppel_slice){c->bytes.data, c->bytes.size}, MDB_APPEND));
-    return commit_some(c, c->bytes.size);
+    c->pending += c->bytes.size;
+    return dp_value_put(c->write, c->to.db[DP_PART_TRACE], number, DP_PART_TRACE,
+                        (doppel_slice){c->bytes.data, c->bytes.size}, MDB_APPEND);
 }
 
-static int take_trace(store_copy *c, uint64_t number, const dp_page_value *found) {
-    doppel_slice bytes;
-    dp_trace trace;
-    if (!found->value.mv_data || !dp_value_open(&found->value, number, DP_PART_TRACE, &bytes) ||
-        !dp_trace_decode(bytes, &trace) || trace.number != number)
-        return wrong(c, "trace", number);
-    if (c->keep && (dp_trace_is_removal(&trace) || !c->keep(&trace, c->user)))
-        return 0;
-    bool same = c->from->names.keyed == c->to.names.keyed;
-    int reason = same ? copy_value(c, DP_PART_TRACE, number, found->value) : convert_trace(c, &trace);
-    return reason || !dp_trace_is_kept(&trace) ? reason : copy_parts(c, number);
+static bool is_keyed(const store_copy *c) {
+    return ((const dp_lmdb_view *)c->view)->names.keyed;
 }
 
 static bool was_kept(const store_copy *c, uint64_t number) {
     MDB_val key = dp_number_key(&number), value;
     return !mdb_get(c->write, c->to.db[DP_PART_TRACE], &key, &value);
+}
+
+/* Leaves out a trace that nobody wants; *out: it did. */
+static int leave_out(store_copy *c, const dp_trace *trace, bool *out) {
+    bool removal = dp_trace_is_removal(trace);
+    *out = c->keep && (removal || !c->keep(trace, c->user));
+    c->removals += *out && removal;
+    if (!*out || removal)
+        return 0;
+    if (!dp_reserve(&c->dropped, &c->dropped_room, c->dropped_count + 1, sizeof *c->dropped))
+        return ENOMEM;
+    c->dropped[c->dropped_count++] = trace->number;
+    return 0;
+}
+
+static int put_link(store_copy *c, uint64_t original, uint64_t number) {
+    c->pending += sizeof number;
+    return put(c, DP_DB_LINKS, dp_number_key(&original), dp_number_key(&number), 0);
+}
+
+static int open_trace(store_copy *c, uint64_t number, const dp_page_value *found, dp_trace *trace) {
+    doppel_slice bytes;
+    bool whole = found->value.mv_data && dp_value_open(&found->value, number, DP_PART_TRACE, &bytes) &&
+                 dp_trace_decode(bytes, trace) && trace->number == number;
+    return whole ? 0 : wrong(c, "trace", number);
+}
+
+static int take_trace(store_copy *c, uint64_t number, const dp_page_value *found) {
+    dp_trace trace;
+    bool out;
+    c->next = number + 1;
+    DP_TRY_REASON(open_trace(c, number, found, &trace));
+    DP_TRY_REASON(leave_out(c, &trace, &out));
+    if (out)
+        return 0;
+    bool same = is_keyed(c) == c->to.names.keyed;
+    int reason = same ? copy_value(c, DP_PART_TRACE, number, found->value) : convert_trace(c, &trace);
+    return reason || !dp_trace_is_kept(&trace) ? reason : copy_parts(c, number);
+}
+
+/* After the links were copied: a copy brings its own. */
+static int take_late_trace(store_copy *c, uint64_t number, const dp_page_value *found) {
+    dp_trace trace;
+    DP_TRY_REASON(take_trace(c, number, found));
+    DP_TRY_REASON(open_trace(c, number, found, &trace));
+    bool linked = trace.kind == DP_TRACE_COPY && was_kept(c, number) && was_kept(c, trace.of);
+    return linked ? put_link(c, trace.of, number) : 0;
 }
 
 static int take_count(store_copy *c, uint64_t number, const dp_page_value *found) {
@@ -143,60 +192,295 @@ static int take_count(store_copy *c, uint64_t number, const dp_page_value *found
 
 typedef struct links_copy {
     store_copy *copy;
-    uint64_t original, seen;
+    uint64_t original;
     bool kept;
 } links_copy;
+
+static bool is_stored(const store_copy *c, uint64_t number) {
+    dp_page_value found;
+    return !dp_btree_get(&c->now->pages, &c->now->db[DP_PART_TRACE], number, &found);
+}
 
 static int take_link(uint64_t number, void *user) {
     links_copy *l = user;
     store_copy *c = l->copy;
     if (number <= l->original)
         return wrong(c, "list of copies", l->original);
-    l->seen++;
-    if (!l->kept || !was_kept(c, number))
+    if (!l->kept)
         return 0;
-    DP_TRY_REASON(put(c, DP_DB_LINKS, dp_number_key(&l->original), dp_number_key(&number), 0));
-    return commit_some(c, sizeof number);
+    if (was_kept(c, number))
+        return put_link(c, l->original, number);
+    c->dangling += !is_stored(c, number);
+    return 0;
 }
 
-/* Every entry of a database, ascending. */
-static int copy_database(store_copy *c, int db) {
+static int take_links(store_copy *c, uint64_t number, const dp_page_value *found) {
+    links_copy l = {.copy = c, .original = number, .kept = was_kept(c, number)};
+    return dp_dups_each(&c->now->pages, found, take_link, &l, NULL);
+}
+
+/* ---- steps ---- */
+
+/* What reads the old file does so where a page may turn out not to be readable. A transaction that LMDB was interrupted
+ * in cannot even be given up. */
+static int guarded(store_copy *c, int (*work)(store_copy *c, void *user), void *user) {
+    dp_guard guard;
+    if (DP_GUARD_ENTER(guard)) {
+        c->to.stuck = c->putting;
+        c->write = c->putting ? NULL : c->write;
+        return MDB_CORRUPTED;
+    }
+    int reason = work(c, user);
+    dp_guard_leave(&guard);
+    return reason;
+}
+
+/* Entries of a database, from a number on. */
+typedef struct entries_copy {
+    int db;
+    uint64_t from; /* the number to go on at */
+    int (*take)(store_copy *c, uint64_t number, const dp_page_value *found);
+} entries_copy;
+
+/* Until the step is full: MDB_NOTFOUND at the end of the database. */
+static int copy_some(store_copy *c, void *user) {
+    entries_copy *e = user;
     dp_cursor cursor = {0};
     dp_page_value found;
-    links_copy l = {.copy = c};
-    uint64_t number, seen = 0;
-    int reason;
-    dp_cursor_seek(&cursor, &c->now.pages, &c->now.db[db], 0);
-    while (!(reason = dp_cursor_next(&cursor, &number, &found))) {
-        if (db == DP_DB_LINKS) {
-            l.original = number;
-            l.kept = was_kept(c, number);
-            reason = dp_dups_each(&c->now.pages, &found, take_link, &l, NULL);
-        } else {
-            reason = db == DP_PART_TRACE ? take_trace(c, number, &found) : take_count(c, number, &found);
-        }
-        if (reason)
-            return reason;
-        seen++;
+    uint64_t number;
+    int reason = 0;
+    dp_cursor_seek(&cursor, &c->now->pages, &c->now->db[e->db], e->from);
+    while (!reason && c->pending < STEP_BYTES && !(reason = dp_cursor_next(&cursor, &number, &found))) {
+        reason = e->take(c, number, &found);
+        e->from = number + 1;
     }
-    if (reason == MDB_NOTFOUND && (db == DP_DB_LINKS ? l.seen : seen) == c->now.db[db].entries)
-        return 0;
-    return MDB_CORRUPTED;
+    return reason;
 }
 
+/* Commits what was copied, and syncs it: so what a later sync has to wait for is never more than a step. */
+static int commit_step(store_copy *c) {
+    MDB_txn *full = c->write;
+    c->write = NULL;
+    c->pending = 0;
+    DP_TRY_REASON(mdb_txn_commit(full));
+    DP_TRY_REASON(mdb_env_sync(c->to.env, 1));
+    return mdb_txn_begin(c->to.env, NULL, 0, &c->write);
+}
+
+static doppel_status copy_failed(store_copy *c, int reason, doppel_error *error) {
+    const char *path = c->keep || reason < 0 ? c->store->folder : c->path;
+    return reason == MDB_CORRUPTED && *c->wrong ? dp_damaged(c->store->folder, error, "%s", c->wrong)
+                                                : dp_env_fail(path, reason, error);
+}
+
+/* The present moment, for a compaction. */
+static doppel_status renew(store_copy *c, doppel_error *error) {
+    if (!c->keep)
+        return DOPPEL_OK;
+    dp_view_end(c->view);
+    c->now = NULL;
+    DP_TRY(dp_view_begin(c->view, error));
+    c->now = &((dp_lmdb_view *)c->view)->now;
+    return DOPPEL_OK;
+}
+
+/* All entries from there on, in steps of one moment each, or all of the moment at hand (`still`). */
+static doppel_status copy_entries(store_copy *c, entries_copy e, bool still, doppel_error *error) {
+    for (;;) {
+        int reason = guarded(c, copy_some, &e);
+        if (reason == MDB_NOTFOUND)
+            return DOPPEL_OK;
+        if (!reason)
+            reason = commit_step(c);
+        if (reason)
+            return copy_failed(c, reason, error);
+        if (!still)
+            DP_TRY(renew(c, error));
+    }
+}
+
+static doppel_status copy_databases(store_copy *c, doppel_error *error) {
+    DP_TRY(copy_entries(c, (entries_copy){DP_PART_TRACE, 0, take_trace}, false, error));
+    DP_TRY(copy_entries(c, (entries_copy){DP_DB_LINKS, 0, take_links}, false, error));
+    return copy_entries(c, (entries_copy){DP_DB_COUNTS, 0, take_count}, false, error);
+}
+
+/* ---- catching up ---- */
+
+static int delete_key(const store_copy *c, int db, uint64_t number, uint64_t *dup) {
+    MDB_val key = dp_number_key(&number), value = dup ? dp_number_key(dup) : (MDB_val){0, NULL};
+    int reason = mdb_del(c->write, c->to.db[db], &key, dup ? &value : NULL);
+    return reason == MDB_NOTFOUND ? 0 : reason;
+}
+
+/* A number that is in the old file no more. */
+static int forget(store_copy *c, uint64_t number) {
+    MDB_val key = dp_number_key(&number), value;
+    doppel_slice bytes;
+    dp_trace trace;
+    int reason = mdb_get(c->write, c->to.db[DP_PART_TRACE], &key, &value);
+    if (reason)
+        return reason == MDB_NOTFOUND ? 0 : reason;
+    if (!dp_value_open(&value, number, DP_PART_TRACE, &bytes) || !dp_trace_decode(bytes, &trace))
+        return wrong(c, "trace", number);
+    if (trace.kind == DP_TRACE_COPY)
+        DP_TRY_REASON(delete_key(c, DP_DB_LINKS, trace.of, &number));
+    for (int db = 0; db <= DP_DB_COUNTS; db++)
+        DP_TRY_REASON(delete_key(c, db, number, NULL));
+    return 0;
+}
+
+/* Makes the copy of a number what it is now. One that was not copied yet comes in its turn. */
+static int take_touched(store_copy *c, uint64_t number) {
+    dp_page_value found;
+    if (number >= c->next)
+        return 0;
+    int reason = dp_btree_get(&c->now->pages, &c->now->db[DP_PART_TRACE], number, &found);
+    if (reason == MDB_NOTFOUND)
+        return forget(c, number);
+    if (!reason)
+        reason = dp_btree_get(&c->now->pages, &c->now->db[DP_DB_COUNTS], number, &found);
+    return reason ? (reason == MDB_NOTFOUND ? 0 : reason) : take_count(c, number, &found);
+}
+
+typedef struct number_list {
+    uint64_t *numbers;
+    size_t count;
+} number_list;
+
+static int take_all_touched(store_copy *c, void *user) {
+    const number_list *list = user;
+    for (size_t i = 0; i < list->count; i++)
+        if (!i || list->numbers[i] != list->numbers[i - 1])
+            DP_TRY_REASON(take_touched(c, list->numbers[i]));
+    return 0;
+}
+
+/* Takes over what writers have told so far; false: no memory. */
+static bool take_told(store_copy *c) {
+    dp_touched_list *list = &c->touched;
+    pthread_mutex_lock(&list->mutex);
+    dp_touched *told = list->items;
+    size_t count = list->count;
+    bool lost = list->lost;
+    list->items = NULL;
+    list->count = list->room = 0;
+    pthread_mutex_unlock(&list->mutex);
+    bool room = !lost && dp_reserve(&c->later, &c->later_room, c->later_count + count, sizeof *c->later);
+    if (room && count)
+        memcpy(c->later + c->later_count, told, count * sizeof *told);
+    c->later_count += room ? count : 0;
+    free(told);
+    return room;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Numbers that were touched up to the moment at hand, ascending; false: no memory. free() them. */
+static bool touched_by_now(store_copy *c, number_list *list) {
+    *list = (number_list){0};
+    if (!take_told(c) || !(list->numbers = malloc((c->later_count + 1) * sizeof *list->numbers)))
+        return false;
+    size_t later = 0;
+    for (size_t i = 0; i < c->later_count; i++) {
+        if (c->later[i].transaction <= c->now->pages.meta.transaction)
+            list->numbers[list->count++] = c->later[i].number;
+        else
+            c->later[later++] = c->later[i];
+    }
+    c->later_count = later;
+    qsort(list->numbers, list->count, sizeof *list->numbers, compare_numbers);
+    return true;
+}
+
+/* Makes the copy what the old file is at this moment. What is told of a transaction is told before it can be seen, so
+ * nothing that the moment shows is missing. */
+static doppel_status catch_up(store_copy *c, doppel_error *error) {
+    number_list touched;
+    DP_TRY(renew(c, error));
+    DP_TRY(copy_entries(c, (entries_copy){DP_PART_TRACE, c->next, take_late_trace}, true, error));
+    if (!touched_by_now(c, &touched))
+        return dp_no_memory(error);
+    int reason = guarded(c, take_all_touched, &touched);
+    free(touched.numbers);
+    return reason ? copy_failed(c, reason, error) : DOPPEL_OK;
+}
+
+/* Numbers that came, or were touched, since the last round. */
+static uint64_t count_left(store_copy *c) {
+    const dp_lmdb_view *v = (const dp_lmdb_view *)c->view;
+    pthread_mutex_lock(&c->touched.mutex);
+    uint64_t touched = c->touched.count;
+    pthread_mutex_unlock(&c->touched.mutex);
+    return touched + c->later_count + (v->state.last >= c->next ? v->state.last - c->next + 1 : 0);
+}
+
+/* ---- whether all is there ---- */
+
+static int count_link(uint64_t number, void *user) {
+    (void)number;
+    ++*(uint64_t *)user;
+    return 0;
+}
+
+/* What the old file still has of a number that was left out. */
+static int count_dropped(store_copy *c, uint64_t number, uint64_t left[DP_DBS]) {
+    dp_page_value found;
+    dp_trace trace;
+    int reason = dp_btree_get(&c->now->pages, &c->now->db[DP_PART_TRACE], number, &found);
+    if (reason)
+        return reason == MDB_NOTFOUND ? 0 : reason;
+    DP_TRY_REASON(open_trace(c, number, &found, &trace));
+    left[DP_PART_TRACE]++;
+    left[DP_DB_LINKS] += trace.kind == DP_TRACE_COPY && was_kept(c, trace.of);
+    left[DP_DB_COUNTS] += !dp_btree_get(&c->now->pages, &c->now->db[DP_DB_COUNTS], number, &found);
+    reason = dp_btree_get(&c->now->pages, &c->now->db[DP_DB_LINKS], number, &found);
+    if (reason)
+        return reason == MDB_NOTFOUND ? 0 : reason;
+    return dp_dups_each(&c->now->pages, &found, count_link, &left[DP_DB_LINKS], NULL);
+}
+
+static int count_all_dropped(store_copy *c, void *user) {
+    for (size_t i = 0; i < c->dropped_count; i++)
+        DP_TRY_REASON(count_dropped(c, c->dropped[i], user));
+    return 0;
+}
+
+/* Whether the copy, and what was left out, has as many entries as the old file says it has. The copy is of the moment
+ * at hand. */
+static doppel_status check_complete(store_copy *c, doppel_error *error) {
+    const int databases[] = {DP_PART_TRACE, DP_DB_LINKS, DP_DB_COUNTS};
+    uint64_t left[DP_DBS] = {[DP_PART_TRACE] = c->removals, [DP_DB_LINKS] = c->dangling};
+    int reason = guarded(c, count_all_dropped, left);
+    for (size_t i = 0; i < sizeof databases / sizeof *databases && !reason; i++) {
+        MDB_stat known;
+        int db = databases[i];
+        reason = mdb_stat(c->write, c->to.db[db], &known);
+        if (!reason && known.ms_entries + left[db] != c->now->db[db].entries)
+            reason = MDB_CORRUPTED;
+    }
+    return reason ? copy_failed(c, reason, error) : DOPPEL_OK;
+}
+
+/* ---- the end of a copy ---- */
+
 /* All but the successor, which is of the old file alone. */
-static int copy_meta(store_copy *c) {
+static int copy_meta(store_copy *c, void *user) {
+    (void)user;
     dp_cursor cursor = {0};
     dp_page_value found;
     doppel_slice settings;
     dp_store_state state;
     uint64_t number;
-    int reason = dp_meta_get(&c->now, DP_SEED_SETTINGS, &settings);
+    int reason = dp_meta_get(c->now, DP_SEED_SETTINGS, &settings);
     if (!reason)
-        reason = dp_state_get(&c->now, &state);
+        reason = dp_state_get(c->now, &state);
     if (reason)
         return MDB_CORRUPTED;
-    dp_cursor_seek(&cursor, &c->now.pages, &c->now.db[DP_DB_META], 0);
+    dp_cursor_seek(&cursor, &c->now->pages, &c->now->db[DP_DB_META], 0);
     while (!(reason = dp_cursor_next(&cursor, &number, &found))) {
         if (!found.value.mv_data)
             return MDB_CORRUPTED;
@@ -206,63 +490,80 @@ static int copy_meta(store_copy *c) {
     }
     if (reason != MDB_NOTFOUND)
         return reason;
-    return c->from->names.keyed == c->to.names.keyed ? 0 : dp_names_put(c->write, &c->to, &c->to.names);
+    return is_keyed(c) == c->to.names.keyed ? 0 : dp_names_put(c->write, &c->to, &c->to.names);
 }
 
-static int copy_databases(store_copy *c) {
-    const int databases[] = {DP_PART_TRACE, DP_DB_LINKS, DP_DB_COUNTS};
-    dp_guard guard;
-    int reason = 0;
-    /* A transaction that LMDB was interrupted in cannot even be given up. */
-    if (DP_GUARD_ENTER(guard)) {
-        c->to.stuck = c->putting;
-        c->write = c->putting ? NULL : c->write;
-        return MDB_CORRUPTED;
-    }
-    for (size_t i = 0; i < sizeof databases / sizeof *databases && !reason; i++)
-        reason = copy_database(c, databases[i]);
-    if (!reason)
-        reason = copy_meta(c);
-    dp_guard_leave(&guard);
-    return reason;
-}
-
-static int copy_all(store_copy *c) {
-    int reason = dp_env_read_once(c->from, &c->read, &c->now);
-    if (!reason)
-        reason = mdb_txn_begin(c->to.env, NULL, 0, &c->write);
-    if (!reason)
-        reason = copy_databases(c);
+/* The state and the settings of the moment at hand, and the last commit. */
+static doppel_status end_copy(store_copy *c, doppel_error *error) {
+    int reason = guarded(c, copy_meta, NULL);
     if (!reason) {
         MDB_txn *last = c->write;
         c->write = NULL;
         reason = dp_env_commit(&c->to, last);
     }
-    mdb_txn_abort(c->write);
-    mdb_txn_abort(c->read);
-    return reason;
+    if (!reason)
+        reason = mdb_env_sync(c->to.env, 1);
+    if (!reason)
+        reason = mdb_env_set_flags(c->to.env, MDB_NOSYNC, 0);
+    return reason ? copy_failed(c, reason, error) : DOPPEL_OK;
 }
 
-/* Writes all that is kept to a new file, which is then open. The caller holds the gate and has an environment. */
-static doppel_status write_copy(dp_lmdb *store, store_copy *c, const char *path, doppel_error *error) {
-    MDB_envinfo info;
-    c->from = &store->env;
-    DP_TRY(dp_env_info(c->from, &info, error));
-    /* It is smaller than the old one, but some pages may be used and freed on the way. */
-    uint64_t most = 2 * (info.me_last_pgno + 1) * (uint64_t)sysconf(_SC_PAGESIZE);
-    doppel_status status =
-        dp_env_open(&c->to, path, DP_ENV_NEW, info.me_mapsize > most ? info.me_mapsize : most, error);
-    if (!status) {
-        dp_access_like(c->from->path, path);
-        dp_access_like(c->from->lock_path, c->to.lock_path);
+/* ---- the beginning of a copy ---- */
+
+/* Bytes of address space: those of the old file, and twice what it uses, for pages that are used and freed on the way
+ * and for what is written meanwhile. */
+static doppel_status size_of_map(const store_copy *c, uint64_t *map, doppel_error *error) {
+    uint64_t most = 2 * (c->now->pages.meta.last + 1) * (uint64_t)sysconf(_SC_PAGESIZE) + STEP_BYTES;
+    MDB_envinfo info = {0};
+    pthread_rwlock_rdlock(&c->store->gate);
+    doppel_status status = c->store->env.env ? dp_env_info(&c->store->env, &info, error) : DOPPEL_OK;
+    pthread_rwlock_unlock(&c->store->gate);
+    *map = info.me_mapsize > most ? info.me_mapsize : most;
+    return status;
+}
+
+/* A new file with the access rights of the old one. Nothing of it counts before it is whole, so single commits are not
+ * synced. */
+static doppel_status open_new(store_copy *c, doppel_error *error) {
+    const dp_lmdb_view *v = (const dp_lmdb_view *)c->view;
+    uint64_t map = 0;
+    DP_TRY(size_of_map(c, &map, error));
+    DP_TRY(dp_env_open(&c->to, c->path, DP_ENV_NEW, map, error));
+    char *old = dp_folder_file(c->store->folder, v->generation), *lock = old ? dp_format("%s-lock", old) : NULL;
+    if (lock) {
+        dp_access_like(old, c->path);
+        dp_access_like(lock, c->to.lock_path);
     }
-    c->to.names = c->from->names;
-    if (!status && c->keep && !c->to.names.keyed)
-        status = dp_names_create(&c->to.names, error);
-    int reason = status ? 0 : copy_all(c);
-    if (reason == MDB_CORRUPTED && *c->wrong)
-        return dp_damaged(store->folder, error, "%s", c->wrong);
-    return reason ? dp_env_fail(c->keep || reason < 0 ? store->folder : path, reason, error) : status;
+    free(old);
+    free(lock);
+    c->to.names = v->names;
+    int reason = lock ? mdb_env_set_flags(c->to.env, MDB_NOSYNC, 1) : ENOMEM;
+    if (!reason)
+        reason = mdb_txn_begin(c->to.env, NULL, 0, &c->write);
+    return reason ? copy_failed(c, reason, error) : DOPPEL_OK;
+}
+
+/* A view of the old file, and a new one in `folder`, `later` generations after it. */
+static doppel_status begin_copy(store_copy *c, const char *folder, uint64_t later, doppel_error *error) {
+    DP_TRY(dp_view_create(&c->store->store, &c->view, error));
+    DP_TRY(dp_view_begin(c->view, error));
+    c->now = &((dp_lmdb_view *)c->view)->now;
+    c->path = dp_folder_file(folder, ((dp_lmdb_view *)c->view)->generation + later);
+    return c->path ? open_new(c, error) : dp_no_memory(error);
+}
+
+static void free_copy(store_copy *c) {
+    mdb_txn_abort(c->write);
+    c->write = NULL;
+    if (c->now)
+        dp_view_end(c->view);
+    dp_view_free(c->view);
+    dp_env_close(&c->to);
+    free(c->path);
+    dp_buffer_free(&c->bytes);
+    free(c->dropped);
+    free(c->later);
+    free(c->touched.items);
 }
 
 /* ---- backups ---- */
@@ -279,18 +580,32 @@ static void remove_beside(const char *path, bool all) {
     }
 }
 
+static doppel_status copy_file(store_copy *c, const char *folder, doppel_error *error) {
+    doppel_status status = begin_copy(c, folder, 0, error);
+    DP_THEN(status, copy_databases(c, error));
+    DP_THEN(status, check_complete(c, error));
+    DP_THEN(status, end_copy(c, error));
+    if (c->path) {
+        mdb_txn_abort(c->write);
+        c->write = NULL;
+        dp_env_close(&c->to);
+        remove_beside(c->path, status != DOPPEL_OK);
+    }
+    return status;
+}
+
 static doppel_status copy_folder(dp_lmdb *store, const char *folder, doppel_error *error) {
-    store_copy c = {0};
-    char *path = dp_folder_file(folder, store->generation);
-    if (!path)
-        return dp_no_memory(error);
-    doppel_status status = write_copy(store, &c, path, error);
-    dp_env_close(&c.to);
+    store_copy c = {.store = store};
+    doppel_status status = copy_file(&c, folder, error);
     DP_THEN(status, dp_folder_sync(folder, error));
-    const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
-    DP_THEN(status, dp_folder_write_index(folder, &index, error));
-    remove_beside(path, status != DOPPEL_OK);
-    free(path);
+    if (!status) {
+        const dp_lmdb_view *v = (const dp_lmdb_view *)c.view;
+        const dp_folder_index index = {dp_folder_format(&v->names), v->generation};
+        status = dp_folder_write_index(folder, &index, error);
+        if (status)
+            remove_beside(c.path, true);
+    }
+    free_copy(&c);
     return status ? status : dp_folder_sync_parent(folder, error);
 }
 
@@ -304,10 +619,7 @@ doppel_status dp_lmdb_backup(dp_store *given, const char *path, doppel_error *er
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "is there and not empty; name a new folder");
     if (content.missing && (status = dp_folder_make(path, error)))
         return status;
-    if (!(status = dp_lmdb_enter(store, error))) {
-        status = copy_folder(store, path, error);
-        pthread_rwlock_unlock(&store->gate);
-    }
+    status = copy_folder(store, path, error);
     if (status && content.missing)
         rmdir(path);
     return status;
@@ -315,34 +627,22 @@ doppel_status dp_lmdb_backup(dp_store *given, const char *path, doppel_error *er
 
 /* ---- the next generation ---- */
 
-static doppel_status write_next(dp_lmdb *store, store_copy *c, doppel_error *error) {
-    char *path = dp_folder_file(store->folder, store->generation + 1);
-    if (!path)
-        return dp_no_memory(error);
-    doppel_status status = dp_lmdb_enter(store, error);
-    if (!status) {
-        status = write_copy(store, c, path, error);
-        pthread_rwlock_unlock(&store->gate);
-    }
-    free(path);
-    return status;
-}
-
-/* Readers in other processes look for it. Should it fail, they find out by doppel.index. */
-static void name_successor(dp_lmdb *store, uint64_t generation) {
+/* Readers in other processes look for it. Should it fail, they find out by doppel.index. It needs no sync once that is
+ * `durable`. */
+static void name_successor(dp_lmdb *store, uint64_t generation, bool durable) {
     char bytes[8];
     MDB_txn *txn;
     dp_snapshot before = {0};
     dp_guard guard;
     for (int i = 0; i < 8; i++)
         bytes[i] = (char)(generation >> (8 * i));
-    if (store->broken)
+    if (store->broken || !store->env.env)
         return;
     if (DP_GUARD_ENTER(guard)) {
         store->env.stuck = true;
         return;
     }
-    if (!dp_env_write(&store->env, &txn, &before)) {
+    if ((!durable || !mdb_env_set_flags(store->env.env, MDB_NOSYNC, 1)) && !dp_env_write(&store->env, &txn, &before)) {
         if (dp_meta_put(txn, &store->env, DP_SEED_SUCCESSOR, (doppel_slice){bytes, sizeof bytes}))
             mdb_txn_abort(txn);
         else
@@ -352,36 +652,112 @@ static void name_successor(dp_lmdb *store, uint64_t generation) {
 }
 
 /* Whether doppel.index names the next generation: it may even if the call that wrote it failed, when it could not be
- * synced. */
-static doppel_status switch_index(dp_lmdb *store, const dp_names *names, doppel_error *error) {
-    const dp_folder_index next = {dp_folder_format(names), store->generation + 1};
+ * synced: *durable says whether it was. */
+static doppel_status switch_index(dp_lmdb *store, dp_folder_change *change, bool *durable, doppel_error *error) {
     uint64_t named;
-    doppel_status status = dp_folder_sync(store->folder, error);
-    DP_THEN(status, dp_folder_write_index(store->folder, &next, error));
-    if (status && !dp_folder_generation(store->folder, &named, NULL) && named == next.generation)
+    doppel_status status = dp_folder_end_index(change, true, error);
+    *durable = !status;
+    if (status && !dp_folder_generation(store->folder, &named, NULL) && named == store->generation + 1)
         status = DOPPEL_OK;
     return status;
 }
 
+/* The last round, and the new file takes the old one's place. `writing` is held. */
+static doppel_status take_place(store_copy *c, dp_folder_change *change, dp_retired *retired, doppel_error *error) {
+    dp_lmdb *store = c->store;
+    bool durable;
+    doppel_status status = catch_up(c, error);
+    DP_THEN(status, end_copy(c, error));
+    if (status) {
+        (void)dp_folder_end_index(change, false, NULL);
+        return status;
+    }
+    DP_TRY(switch_index(store, change, &durable, error));
+    pthread_rwlock_rdlock(&store->gate);
+    name_successor(store, store->generation + 1, durable);
+    pthread_rwlock_unlock(&store->gate);
+    c->to.mode = DP_ENV_WRITE;
+    pthread_rwlock_wrlock(&store->gate);
+    dp_lmdb_swap(store, &c->to, store->generation + 1, retired);
+    pthread_rwlock_unlock(&store->gate);
+    c->to = (dp_env){0};
+    return DOPPEL_OK;
+}
+
+/* What can be written before writers are shut out is: the names of the new files, and the next doppel.index beside the
+ * present one. */
+static doppel_status finish(store_copy *c, doppel_error *error) {
+    dp_lmdb *store = c->store;
+    const dp_folder_index next = {dp_folder_format(&c->to.names), store->generation + 1};
+    dp_folder_change change;
+    DP_TRY(dp_folder_sync(store->folder, error));
+    DP_TRY(dp_folder_begin_index(store->folder, &next, &change, error));
+    dp_retired *retired = calloc(1, sizeof *retired);
+    if (!retired) {
+        (void)dp_folder_end_index(&change, false, NULL);
+        return dp_no_memory(error);
+    }
+    pthread_mutex_lock(&store->writing);
+    doppel_status status = take_place(c, &change, retired, error);
+    store->touched = NULL;
+    pthread_mutex_unlock(&store->writing);
+    if (status) {
+        free(retired);
+        return status;
+    }
+    dp_view_end(c->view);
+    c->now = NULL;
+    dp_lmdb_release(store, retired);
+    return DOPPEL_OK;
+}
+
+/* Until little is left that was written since. The first round ends with everything that was there when it began, and
+ * all of it is counted then. */
+static doppel_status catch_up_beside(store_copy *c, doppel_error *error) {
+    for (int round = 0; round < MOST_ROUNDS; round++) {
+        DP_TRY(catch_up(c, error));
+        if (!round)
+            DP_TRY(check_complete(c, error));
+        int reason = commit_step(c);
+        if (reason)
+            return copy_failed(c, reason, error);
+        DP_TRY(renew(c, error));
+        if (count_left(c) <= FEW_LEFT)
+            break;
+    }
+    return DOPPEL_OK;
+}
+
+static void set_touched(dp_lmdb *store, dp_touched_list *list) {
+    pthread_mutex_lock(&store->writing);
+    store->touched = list;
+    pthread_mutex_unlock(&store->writing);
+}
+
+static doppel_status make_next(store_copy *c, doppel_error *error) {
+    doppel_status status = begin_copy(c, c->store->folder, 1, error);
+    if (!status && !c->to.names.keyed)
+        status = dp_names_create(&c->to.names, error);
+    DP_THEN(status, copy_databases(c, error));
+    DP_THEN(status, catch_up_beside(c, error));
+    return status ? status : finish(c, error);
+}
+
 doppel_status dp_lmdb_compact(dp_store *given, dp_trace_filter *keep, void *user, doppel_error *error) {
     dp_lmdb *store = dp_lmdb_of(given);
-    store_copy c = {.keep = keep, .user = user};
+    store_copy c = {.store = store, .keep = keep, .user = user};
     if (store->read_only)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, store->folder, 0, "was opened for reading only");
+    pthread_mutex_init(&c.touched.mutex, NULL);
+    pthread_mutex_lock(&store->compacting);
     /* What an earlier one left. */
     dp_folder_clear(store->folder, store->generation);
-    doppel_status status = write_next(store, &c, error);
-    DP_THEN(status, switch_index(store, &c.to.names, error));
-    dp_buffer_free(&c.bytes);
-    if (status) {
-        dp_env_close(&c.to);
-    } else {
-        pthread_rwlock_wrlock(&store->gate);
-        name_successor(store, store->generation + 1);
-        c.to.mode = DP_ENV_WRITE;
-        dp_lmdb_swap(store, &c.to, store->generation + 1);
-        pthread_rwlock_unlock(&store->gate);
-    }
+    set_touched(store, &c.touched);
+    doppel_status status = make_next(&c, error);
+    set_touched(store, NULL);
+    free_copy(&c);
     dp_folder_clear(store->folder, store->generation);
+    pthread_mutex_unlock(&store->compacting);
+    pthread_mutex_destroy(&c.touched.mutex);
     return status;
 }

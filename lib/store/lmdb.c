@@ -9,9 +9,10 @@
  * that are in use. So before each step the pages that it may read are checked (dp_btree_check): those on the way to a
  * key and their neighbours, as the last commit left them. Pages that this transaction has made since come from those.
  *
- * A view has a read transaction of its own that is renewed by begin and reset by end, without a lock but the gate,
- * which only a change of the map or the file closes. A reader process follows its writer: when the file names a
- * successor, or doppel.index (looked at once a second) another generation, begin opens that. */
+ * A view has a read transaction of its own that is renewed by begin and reset by end, without a lock but the gate in
+ * begin, which only a change of the map or the file closes. A view that is between begin and end when the file is
+ * replaced reads on in the old one, which is closed by the last such view. A reader process follows its writer: when
+ * the file names a successor, or doppel.index (looked at once a second) another generation, begin opens that. */
 #include "store/lmdb.h"
 
 #include <errno.h>
@@ -19,27 +20,85 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- the environment, while nobody uses it: another takes its place, or its map changes ---- */
 
-void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation) {
+/* A view that is idle: its transactions are of an environment that is replaced. */
+static void forget_file(dp_lmdb_view *view) {
+    mdb_txn_abort(view->txn);
+    mdb_txn_abort(view->probe);
+    view->txn = view->probe = NULL;
+    view->now.id = view->id = 0;
+}
+
+/* Views that are active hold what is retired; the others forget the file. The gate is held to write. */
+static void retire_views(dp_lmdb *store, dp_retired *retired) {
     pthread_mutex_lock(&store->views_mutex);
     for (dp_lmdb_view *view = store->views; view; view = view->next) {
-        mdb_txn_abort(view->txn);
-        mdb_txn_abort(view->probe);
-        view->txn = view->probe = NULL;
-        view->now.id = view->id = 0;
+        dp_view_state is = DP_VIEW_ACTIVE;
+        if (atomic_compare_exchange_strong(&view->is, &is, DP_VIEW_RETIRED)) {
+            view->retired = retired;
+            retired->holders++;
+        } else if (is == DP_VIEW_IDLE) {
+            forget_file(view);
+        }
     }
     pthread_mutex_unlock(&store->views_mutex);
-    dp_env_close(&store->env);
+}
+
+void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation, dp_retired *retired) {
+    *retired = (dp_retired){.env = store->env, .holders = 1};
+    retire_views(store, retired);
     store->env = *env;
     store->generation = generation;
 }
 
-/* Closes and opens again. When that fails there is no environment, and the next call tries again. */
+/* One holder less. To close a large file takes long: its pages leave the address space. */
+static void let_go(dp_lmdb *store, dp_retired *retired) {
+    pthread_mutex_lock(&store->views_mutex);
+    bool last = !--retired->holders;
+    pthread_mutex_unlock(&store->views_mutex);
+    if (last) {
+        dp_env_close(&retired->env);
+        free(retired);
+    }
+}
+
+void dp_lmdb_release(dp_lmdb *store, dp_retired *retired) {
+    for (int tries = 0, alone = 0; tries < 100 && !alone; tries++) {
+        pthread_mutex_lock(&store->views_mutex);
+        alone = retired->holders == 1;
+        pthread_mutex_unlock(&store->views_mutex);
+        if (!alone)
+            usleep(1000);
+    }
+    let_go(store, retired);
+}
+
+/* Until no view is between begin and end; with the gate held to write none begins. */
+static void await_views(dp_lmdb *store) {
+    for (bool any = true; any;) {
+        any = false;
+        pthread_mutex_lock(&store->views_mutex);
+        for (dp_lmdb_view *view = store->views; view; view = view->next)
+            any = any || atomic_load(&view->is) == DP_VIEW_ACTIVE;
+        pthread_mutex_unlock(&store->views_mutex);
+        if (any)
+            usleep(1000);
+    }
+}
+
+/* Closes and opens again: LMDB opens a file once in a process, so that no view may read it. When that fails there is no
+ * environment, and the next call tries again. */
 static doppel_status reopen(dp_lmdb *store, doppel_error *error) {
-    dp_env env = {0};
-    dp_lmdb_swap(store, &env, store->generation);
+    await_views(store);
+    pthread_mutex_lock(&store->views_mutex);
+    for (dp_lmdb_view *view = store->views; view; view = view->next)
+        if (atomic_load(&view->is) == DP_VIEW_IDLE)
+            forget_file(view);
+    pthread_mutex_unlock(&store->views_mutex);
+    dp_env_close(&store->env);
     return dp_lmdb_open_generation(store, &store->env, store->generation, error);
 }
 
@@ -107,28 +166,20 @@ static doppel_status recover(dp_lmdb *store, doppel_error *error) {
 static doppel_status follow_index(dp_lmdb *store, doppel_error *error) {
     dp_env env = {0};
     uint64_t generation;
+    dp_retired *retired = calloc(1, sizeof *retired);
+    if (!retired)
+        return dp_no_memory(error);
     pthread_rwlock_wrlock(&store->gate);
     doppel_status status = dp_folder_generation(store->folder, &generation, error);
-    if (!status && generation && generation != store->generation) {
-        status = dp_lmdb_open_named(store, &env, &generation, error);
-        if (!status)
-            dp_lmdb_swap(store, &env, generation);
-    }
+    bool moves = !status && generation && generation != store->generation;
+    if (moves && !(status = dp_lmdb_open_named(store, &env, &generation, error)))
+        dp_lmdb_swap(store, &env, generation, retired);
     pthread_rwlock_unlock(&store->gate);
+    if (moves && !status)
+        dp_lmdb_release(store, retired);
+    else
+        free(retired);
     return status;
-}
-
-doppel_status dp_lmdb_enter(dp_lmdb *store, doppel_error *error) {
-    pthread_rwlock_rdlock(&store->gate);
-    if (store->env.env)
-        return DOPPEL_OK;
-    pthread_rwlock_unlock(&store->gate);
-    DP_TRY(recover(store, error));
-    pthread_rwlock_rdlock(&store->gate);
-    if (store->env.env)
-        return DOPPEL_OK;
-    pthread_rwlock_unlock(&store->gate);
-    return dp_env_fail(store->folder, EIO, error);
 }
 
 /* ---- writing ---- */
@@ -252,12 +303,38 @@ typedef struct request {
     doppel_status status; /* of changes that cannot be made */
 } request;
 
+static void touch(dp_touched_list *list, uint64_t id, uint64_t number) {
+    if (!number)
+        return;
+    if (dp_reserve(&list->items, &list->room, list->count + 1, sizeof *list->items))
+        list->items[list->count++] = (dp_touched){id, number};
+    else
+        list->lost = true;
+}
+
+/* Tells a compaction which numbers before its own place this changes, before anybody can see it. What is new comes
+ * after its place, and a link goes with the copy that it leads to. */
+static void touch_all(const transaction *w, const request *r) {
+    dp_touched_list *list = w->store->touched;
+    uint64_t id = mdb_txn_id(w->txn);
+    if (!list)
+        return;
+    pthread_mutex_lock(&list->mutex);
+    for (size_t i = 0; i < r->count; i++) {
+        touch(list, id, r->changes[i].remove);
+        touch(list, id, r->changes[i].count);
+    }
+    pthread_mutex_unlock(&list->mutex);
+}
+
 /* Gives what LMDB says; 0 also when the changes cannot be made. */
 static int fill_transaction(transaction *w, request *r) {
     int reason = dp_state_get(&w->before, &w->state);
     if (reason)
         return reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason;
     r->status = dp_changes_check(r->changes, r->count, &w->state.last, r->error);
+    if (!r->status)
+        touch_all(w, r);
     for (size_t i = 0; i < r->count && !reason && !r->status; i++)
         reason = make_change(w, &r->changes[i]);
     w->state.clock = *r->clock;
@@ -295,16 +372,12 @@ static int try_write(dp_lmdb *store, request *r) {
     return reason;
 }
 
-static doppel_status write_changes(dp_store *given, const dp_change *changes, size_t count, const dp_clock *clock,
-                                   doppel_error *error) {
-    dp_lmdb *store = dp_lmdb_of(given);
-    request r = {changes, count, clock, error, DOPPEL_OK};
-    if (store->read_only)
-        return dp_fail_at(error, DOPPEL_ERROR_USAGE, store->folder, 0, "was opened for reading only");
+/* `writing` is held. */
+static doppel_status write_request(dp_lmdb *store, request *r, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     int reason, tries = 0;
     do {
-        reason = try_write(store, &r);
+        reason = try_write(store, r);
         if (reason == MDB_MAP_FULL)
             status = grow_map(store, error);
         else if (reason == MDB_PANIC && !tries++)
@@ -312,12 +385,24 @@ static doppel_status write_changes(dp_store *given, const dp_change *changes, si
         else
             break;
     } while (!status);
-    if (status || r.status || !reason)
-        return status ? status : r.status;
+    if (status || r->status || !reason)
+        return status ? status : r->status;
     /* The next call must find it in order; if this fails, that call tries again. */
     if (!store->broken)
         recover(store, NULL);
     return dp_env_fail(store->folder, reason, error);
+}
+
+static doppel_status write_changes(dp_store *given, const dp_change *changes, size_t count, const dp_clock *clock,
+                                   doppel_error *error) {
+    dp_lmdb *store = dp_lmdb_of(given);
+    request r = {changes, count, clock, error, DOPPEL_OK};
+    if (store->read_only)
+        return dp_fail_at(error, DOPPEL_ERROR_USAGE, store->folder, 0, "was opened for reading only");
+    pthread_mutex_lock(&store->writing);
+    doppel_status status = write_request(store, &r, error);
+    pthread_mutex_unlock(&store->writing);
+    return status;
 }
 
 /* ---- views ---- */
@@ -354,15 +439,12 @@ static doppel_status view_create(dp_store *store, dp_view **view, doppel_error *
 static void view_free(dp_view *view) {
     dp_lmdb_view *v = of_view(view);
     dp_lmdb *store = store_of(v);
-    pthread_rwlock_rdlock(&store->gate);
     pthread_mutex_lock(&store->views_mutex);
     *v->place = v->next;
     if (v->next)
         v->next->place = v->place;
+    forget_file(v);
     pthread_mutex_unlock(&store->views_mutex);
-    mdb_txn_abort(v->txn);
-    mdb_txn_abort(v->probe);
-    pthread_rwlock_unlock(&store->gate);
     free(v);
 }
 
@@ -410,9 +492,14 @@ static int begin(dp_lmdb_view *v) {
     int reason = dp_env_read(&store->env, &v->txn, &v->probe, &v->now);
     if (reason)
         return reason;
-    if ((reason = read_state(v)))
+    if ((reason = read_state(v))) {
         mdb_txn_reset(v->txn);
-    return reason;
+        return reason;
+    }
+    v->generation = store->generation;
+    v->names = store->env.names;
+    atomic_store(&v->is, DP_VIEW_ACTIVE);
+    return 0;
 }
 
 /* Mends what keeps a view from beginning, if it can be mended. */
@@ -435,18 +522,31 @@ static doppel_status view_begin(dp_view *view, doppel_error *error) {
     int reason = 0;
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         pthread_rwlock_rdlock(gate);
-        if (!(reason = begin(v)))
-            return DOPPEL_OK;
+        reason = begin(v);
         pthread_rwlock_unlock(gate);
+        if (!reason)
+            return DOPPEL_OK;
         DP_TRY(set_right(v, reason, error));
     }
     return dp_fail_at(error, DOPPEL_ERROR_STORE, store_of(v)->folder, 0, "changes too fast to be read; try again");
 }
 
+/* The file was replaced meanwhile. */
+static void leave_retired(dp_lmdb_view *v) {
+    dp_lmdb *store = store_of(v);
+    pthread_mutex_lock(&store->views_mutex);
+    dp_retired *retired = v->retired;
+    v->retired = NULL;
+    forget_file(v);
+    pthread_mutex_unlock(&store->views_mutex);
+    let_go(store, retired);
+}
+
 static void view_end(dp_view *view) {
     dp_lmdb_view *v = of_view(view);
     mdb_txn_reset(v->txn);
-    pthread_rwlock_unlock(&store_of(v)->gate);
+    if (atomic_exchange(&v->is, DP_VIEW_IDLE) == DP_VIEW_RETIRED)
+        leave_retired(v);
 }
 
 /* ---- what it is like ---- */
@@ -455,8 +555,8 @@ static void view_moment(dp_view *view, dp_moment *moment) {
     const dp_lmdb_view *v = of_view(view);
     *moment = (dp_moment){.last = v->state.last,
                           .clock = v->state.clock,
-                          .generation = store_of(v)->generation,
-                          .names = store_of(v)->env.names,
+                          .generation = v->generation,
+                          .names = v->names,
                           .commit = v->now.id,
                           .traces = v->now.db[DP_PART_TRACE].entries,
                           .records = v->now.db[DP_PART_RECORD].entries};
@@ -473,16 +573,17 @@ static uint64_t free_pages(const dp_lmdb_view *v) {
 
 static void view_info(dp_view *view, dp_store_info *info) {
     const dp_lmdb_view *v = of_view(view);
-    const dp_lmdb *store = store_of(v);
+    char *path = dp_folder_file(store_of(v)->folder, v->generation);
     struct stat known;
     info->last = v->state.last;
     info->clock = v->state.clock;
-    info->generation = store->generation;
+    info->generation = v->generation;
     info->total = v->state.total;
     for (int part = 0; part < DP_PARTS; part++)
         info->entries[part] = v->now.db[part].entries;
-    if (!stat(store->env.path, &known))
+    if (path && !stat(path, &known))
         info->disk_bytes = (uint64_t)known.st_size;
+    free(path);
     info->free_bytes = free_pages(v) * v->now.pages.size;
 }
 

@@ -1,8 +1,8 @@
 /* lmdb.h - stores in a folder, and what their files share.
  *
  * lmdb_file.c: one file of LMDB's. lmdb_folder.c: the folder it is in, and opening that. lmdb.c: the store, its changes
- * and its views. compact.c: the next generation, and copies. pages.c: how its pages are read, without trust; LMDB
- * itself only writes, and keeps the pages that are being read from being used again. */
+ * and its views. compact.c: the next generation, beside calls, and copies. pages.c: how its pages are read, without
+ * trust; LMDB itself only writes, and keeps the pages that are being read from being used again. */
 #ifndef DP_LMDB_H
 #define DP_LMDB_H
 
@@ -135,6 +135,15 @@ typedef struct dp_folder_index {
 } dp_folder_index;
 doppel_status dp_folder_read_index(const char *folder, dp_folder_index *index, doppel_error *error);
 doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *index, doppel_error *error);
+/* The same in two steps: the new file is written beside the present one and synced, then takes its place, or goes
+ * (`stays` false). */
+typedef struct dp_folder_change {
+    char *path;
+    dp_newfile file;
+} dp_folder_change;
+doppel_status dp_folder_begin_index(const char *folder, const dp_folder_index *index, dp_folder_change *change,
+                                    doppel_error *error);
+doppel_status dp_folder_end_index(dp_folder_change *change, bool stays, doppel_error *error);
 /* The generation alone. */
 doppel_status dp_folder_generation(const char *folder, uint64_t *generation, doppel_error *error);
 
@@ -180,6 +189,25 @@ typedef struct dp_claim {
 
 typedef struct dp_lmdb_view dp_lmdb_view;
 
+/* Numbers that a writer removed, or counted a duplicate at, while compact.c copies: a copy of them may be out of date.
+ * Each has the transaction that did it. */
+typedef struct dp_touched {
+    uint64_t transaction, number;
+} dp_touched;
+
+typedef struct dp_touched_list {
+    pthread_mutex_t mutex;
+    dp_touched *items;
+    size_t count, room;
+    bool lost; /* there was no memory for one */
+} dp_touched_list;
+
+/* A file that another has replaced, and who still reads it: the last of them closes it. */
+typedef struct dp_retired {
+    dp_env env;
+    size_t holders; /* with `views_mutex` */
+} dp_retired;
+
 typedef struct dp_lmdb {
     dp_store store;
     char *folder, *settings;
@@ -187,7 +215,13 @@ typedef struct dp_lmdb {
     dp_claim claim;
     int lock;     /* writer.lock; -1: not held */
     uint64_t map; /* bytes of address space */
-    /* Held to read by threads that use the environment, to write by one that replaces it or changes its map. */
+    /* Locks, in the order in which they are taken: `compacting` (one compaction at a time), `writing` (from the first
+     * page of a write to its commit), `gate`, `views_mutex`. */
+    pthread_mutex_t compacting, writing;
+    dp_touched_list *touched; /* with `writing`; NULL: nothing is being compacted */
+    /* Held to read by threads that have LMDB begin a transaction or write, to write by one that replaces the
+     * environment or changes its map. A view that has begun does not hold it: it reads by a map of its own (pages.h),
+     * and LMDB ends a read transaction without touching a page. */
     pthread_rwlock_t gate;
     dp_env env;
     uint64_t generation;
@@ -198,10 +232,18 @@ typedef struct dp_lmdb {
     dp_lmdb_view *views; /* all there are */
 } dp_lmdb;
 
+typedef enum dp_view_state { DP_VIEW_IDLE, DP_VIEW_ACTIVE, DP_VIEW_RETIRED } dp_view_state;
+
 struct dp_lmdb_view {
     dp_view view;
+    /* Active between begin and end; retired when the file was replaced meanwhile. Begun with the gate held to read,
+     * retired with it held to write, ended without. */
+    _Atomic dp_view_state is;
+    dp_retired *retired;  /* the file of a retired one */
     MDB_txn *txn, *probe; /* NULL: none since the environment was opened */
     dp_snapshot now;
+    uint64_t generation; /* of the file, and its names */
+    dp_names names;
     uint64_t id;     /* of the snapshot that `state` was read in; 0: none */
     uint64_t looked; /* when a reader looked at doppel.index, in seconds */
     dp_store_state state;
@@ -224,10 +266,12 @@ doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generati
 
 /* ---- the environment ---- */
 
-/* `env` takes the place of the store's environment, which is closed; with the gate held to write. */
-void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation);
-/* Takes the gate to read, with an environment that is open. This thread may not hold the gate. */
-doppel_status dp_lmdb_enter(dp_lmdb *store, doppel_error *error);
+/* `env` takes the place of the store's environment, which goes into *retired, held by the caller and by each view that
+ * is between begin and end; with the gate held to write. */
+void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation, dp_retired *retired);
+/* One holder less, or the end of it; takes up to a tenth of a second, so that the views of short calls end before, and
+ * none of these has to close the file. Without the gate. */
+void dp_lmdb_release(dp_lmdb *store, dp_retired *retired);
 
 /* ---- compact.c ---- */
 

@@ -89,20 +89,41 @@ doppel_status dp_folder_generation(const char *folder, uint64_t *generation, dop
     return status;
 }
 
-doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *index, doppel_error *error) {
-    char *path = dp_format("%s/" INDEX, folder), text[128];
+static int write_and_sync(int number, const char *text, size_t length) {
+    ssize_t done = write(number, text, length);
+    if (done != (ssize_t)length)
+        return done < 0 ? errno : ENOSPC;
+    return fsync(number) ? errno : 0;
+}
+
+doppel_status dp_folder_begin_index(const char *folder, const dp_folder_index *index, dp_folder_change *change,
+                                    doppel_error *error) {
+    char text[128];
     int length = snprintf(text, sizeof text, "doppel index\nformat %" PRIu64 "\ngeneration %" PRIu64 "\n",
                           index->format, index->generation);
-    dp_newfile file;
-    doppel_status status = path ? dp_newfile_create(&file, path, error) : dp_no_memory(error);
+    change->path = dp_format("%s/" INDEX, folder);
+    doppel_status status = change->path ? dp_newfile_create(&change->file, change->path, error) : dp_no_memory(error);
     if (!status) {
-        ssize_t done = write(file.number, text, (size_t)length);
-        int reason = done == length ? 0 : done < 0 ? errno : ENOSPC;
-        dp_access_like(path, file.beside);
-        status = dp_newfile_finish(&file, reason, error);
+        dp_access_like(change->path, change->file.beside);
+        int reason = write_and_sync(change->file.number, text, (size_t)length);
+        if (!reason)
+            return DOPPEL_OK;
+        status = dp_newfile_finish(&change->file, reason, error);
     }
-    free(path);
+    free(change->path);
     return status;
+}
+
+doppel_status dp_folder_end_index(dp_folder_change *change, bool stays, doppel_error *error) {
+    doppel_status status = dp_newfile_finish(&change->file, stays ? 0 : ECANCELED, error);
+    free(change->path);
+    return stays ? status : DOPPEL_OK;
+}
+
+doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *index, doppel_error *error) {
+    dp_folder_change change;
+    DP_TRY(dp_folder_begin_index(folder, index, &change, error));
+    return dp_folder_end_index(&change, true, error);
 }
 
 /* ---- what is there ---- */
@@ -647,6 +668,8 @@ void dp_lmdb_close(dp_store *store) {
     if (s->claimed)
         unclaim_folder(&s->claim);
     pthread_rwlock_destroy(&s->gate);
+    pthread_mutex_destroy(&s->compacting);
+    pthread_mutex_destroy(&s->writing);
     pthread_mutex_destroy(&s->views_mutex);
     dp_hashmap_free(&s->checked);
     free(s->folder);
@@ -673,6 +696,8 @@ doppel_status dp_lmdb_open(const char *path, const dp_store_options *options, dp
     *made = (dp_lmdb){.store.kind = &dp_store_lmdb, .lock = -1, .read_only = options->read_only};
     made->map = !options->map ? DEFAULT_MAP : options->map < SMALLEST_MAP ? SMALLEST_MAP : options->map;
     make_gate(&made->gate);
+    pthread_mutex_init(&made->compacting, NULL);
+    pthread_mutex_init(&made->writing, NULL);
     pthread_mutex_init(&made->views_mutex, NULL);
     doppel_status status = (made->folder = strdup(path)) ? open_folder(made, options, error) : dp_no_memory(error);
     if (!status && options->group_readable && !options->read_only)

@@ -7,7 +7,8 @@
  * on its path are made the tree's own: one that others hold too is copied first, and the copy holds all that was below
  * it. A tree is changed by one thread at a time, and can be released by any.
  *
- * A write works on a tree of its own and puts it into the store's place when all of it is done. */
+ * A write works on a tree of its own and puts it into the store's place when all of it is done. Compacting looks
+ * through one tree for what goes, and removes that in writes of its own, a few numbers each. */
 #include "store/store.h"
 
 #include <pthread.h>
@@ -360,7 +361,8 @@ static bool tree_change(number_tree *tree, const dp_change *change) {
 
 typedef struct memory_store {
     dp_store store;
-    pthread_mutex_t mutex; /* of `tree`: held for as long as it takes to hold it */
+    pthread_mutex_t writing; /* held while a tree is changed; taken before the other */
+    pthread_mutex_t mutex;   /* of `tree`: held for as long as it takes to hold it */
     number_tree tree;
     _Atomic uint64_t used;
     uint64_t generation;
@@ -406,6 +408,7 @@ static doppel_status open_store(const char *path, const dp_store_options *option
     }
     made->store.kind = &dp_store_memory;
     made->tree.used = &made->used;
+    pthread_mutex_init(&made->writing, NULL);
     pthread_mutex_init(&made->mutex, NULL);
     *store = &made->store;
     return DOPPEL_OK;
@@ -414,6 +417,7 @@ static doppel_status open_store(const char *path, const dp_store_options *option
 static void close_store(dp_store *store) {
     memory_store *s = of_store(store);
     tree_release(&s->tree);
+    pthread_mutex_destroy(&s->writing);
     pthread_mutex_destroy(&s->mutex);
     free(s->settings);
     free(s);
@@ -443,9 +447,9 @@ static void publish(memory_store *s, const number_tree *tree, bool compacted) {
     tree_release(&before);
 }
 
-static doppel_status write_changes(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
-                                   doppel_error *error) {
-    memory_store *s = of_store(store);
+/* `writing` is held. */
+static doppel_status change_tree(memory_store *s, const dp_change *changes, size_t count, const dp_clock *clock,
+                                 doppel_error *error) {
     number_tree tree = hold_tree(s, NULL);
     uint64_t last = tree.last;
     doppel_status status = dp_changes_check(changes, count, &last, error);
@@ -456,9 +460,19 @@ static doppel_status write_changes(dp_store *store, const dp_change *changes, si
         tree_release(&tree);
         return status;
     }
-    tree.clock = *clock;
-    publish(s, &tree, false);
+    if (clock)
+        tree.clock = *clock;
+    publish(s, &tree, !clock);
     return DOPPEL_OK;
+}
+
+static doppel_status write_changes(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
+                                   doppel_error *error) {
+    memory_store *s = of_store(store);
+    pthread_mutex_lock(&s->writing);
+    doppel_status status = change_tree(s, changes, count, clock, error);
+    pthread_mutex_unlock(&s->writing);
+    return status;
 }
 
 /* ---- views ---- */
@@ -569,34 +583,45 @@ static doppel_status view_each_count(dp_view *view, dp_count_visit *counted, voi
 
 /* ---- as a whole ---- */
 
+/* So many numbers are removed at a time. */
+enum { COMPACT_MANY = 256 };
+
 typedef struct compaction {
-    number_tree *tree;
+    memory_store *store;
     dp_trace_filter *keep;
     void *user;
+    dp_change gone[COMPACT_MANY];
+    size_t count;
 } compaction;
 
+/* A step of it is no write: the clock stays, and the generation is another. */
+static doppel_status remove_gone(compaction *c) {
+    pthread_mutex_lock(&c->store->writing);
+    doppel_status status = change_tree(c->store, c->gone, c->count, NULL, NULL);
+    pthread_mutex_unlock(&c->store->writing);
+    c->count = 0;
+    return status;
+}
+
 static doppel_status visit_compact(uint64_t number, const tree_entry *entry, void *user) {
-    const compaction *c = user;
+    compaction *c = user;
     const part_bytes *block = entry->has.part[DP_PART_TRACE];
     dp_trace trace;
     if (block && dp_trace_decode((doppel_slice){block->bytes, block->length}, &trace) && !dp_trace_is_removal(&trace) &&
         c->keep(&trace, c->user))
         return DOPPEL_OK;
-    return tree_change(c->tree, &(dp_change){.remove = number}) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    c->gone[c->count++] = (dp_change){.remove = number};
+    return c->count < COMPACT_MANY ? DOPPEL_OK : remove_gone(c);
 }
 
 static doppel_status compact(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error) {
     memory_store *s = of_store(store);
-    number_tree before = hold_tree(s, NULL), after = hold_tree(s, NULL);
-    compaction c = {&after, keep, user};
+    compaction c = {.store = s, .keep = keep, .user = user};
+    number_tree before = hold_tree(s, NULL);
     doppel_status status = tree_each(&before, 0, UINT64_MAX, visit_compact, &c);
     tree_release(&before);
-    if (!status) {
-        publish(s, &after, true);
-        return DOPPEL_OK;
-    }
-    tree_release(&after);
-    return dp_no_memory(error);
+    DP_THEN(status, remove_gone(&c));
+    return status ? dp_no_memory(error) : DOPPEL_OK;
 }
 
 static doppel_status backup(dp_store *store, const char *path, doppel_error *error) {

@@ -177,8 +177,9 @@ typedef struct dp_store_kind {
     doppel_status (*open)(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
     void (*close)(dp_store *store);
     const char *(*settings)(const dp_store *store); /* that it was made with; borrowed */
-    /* Makes all changes durable, or, on an error, none. `clock` is kept with them. Grows the map by itself, and waits
-     * then until no view is between begin and end: the thread that writes must not be inside a view of its own. Errors:
+    /* Makes all changes durable, or, on an error, none. `clock` is kept with them. Grows the map by itself. After a
+     * commit that failed it waits until no view is between begin and end: the thread that writes must not be inside a
+     * view of its own. Errors:
      * DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE.
      */
     doppel_status (*write)(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
@@ -203,10 +204,13 @@ typedef struct dp_store_kind {
     /* Each number that has a count. Those that are damaged are an error, which comes after all others were given. */
     doppel_status (*view_each_count)(dp_view *view, dp_count_visit *visit, void *user, doppel_error *error);
     /* Rewrites the store without removals and without what `keep` (given each trace) says no to, and goes on with that.
-     * No view may be between begin and end in this process, and nothing is written during it. A folder of format 1
-     * becomes one of the present format: it gets a secret, and its traces the hashes that go with it. */
+     * Views and writes go on meanwhile: a view that has begun ends with what it began with, and a write may wait for
+     * the last few hundred numbers. `keep` is asked once for each number, and by this thread. The thread must not be
+     * inside a view. A second compaction waits for the first. A folder of format 1 becomes one of the present format:
+     * it gets a secret, and its traces the hashes that go with it. On an error the folder is as it was; in memory some
+     * of what was to go may be gone. */
     doppel_status (*compact)(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error);
-    /* A copy as of now, in a new folder. */
+    /* A copy as of now, in a new folder, while views and writes go on. */
     doppel_status (*backup)(dp_store *store, const char *path, doppel_error *error);
 } dp_store_kind;
 
