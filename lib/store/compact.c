@@ -273,12 +273,19 @@ static doppel_status copy_failed(store_copy *c, int reason, doppel_error *error)
                                                 : dp_env_fail(path, reason, error);
 }
 
+/* A thread that waits for a lock of the store must not be in a view: the thread that has the lock may wait for all
+ * views to end. */
+static void leave_view(store_copy *c) {
+    if (c->now)
+        dp_view_end(c->view);
+    c->now = NULL;
+}
+
 /* The present moment, for a compaction. */
 static doppel_status renew(store_copy *c, doppel_error *error) {
     if (!c->keep)
         return DOPPEL_OK;
-    dp_view_end(c->view);
-    c->now = NULL;
+    leave_view(c);
     DP_TRY(dp_view_begin(c->view, error));
     c->now = &((dp_lmdb_view *)c->view)->now;
     return DOPPEL_OK;
@@ -343,13 +350,13 @@ static int take_touched(store_copy *c, uint64_t number) {
     return reason ? (reason == MDB_NOTFOUND ? 0 : reason) : take_count(c, number, &found);
 }
 
-typedef struct number_list {
+typedef struct touched_numbers {
     uint64_t *numbers;
     size_t count;
-} number_list;
+} touched_numbers;
 
 static int take_all_touched(store_copy *c, void *user) {
-    const number_list *list = user;
+    const touched_numbers *list = user;
     for (size_t i = 0; i < list->count; i++)
         if (!i || list->numbers[i] != list->numbers[i - 1])
             DP_TRY_REASON(take_touched(c, list->numbers[i]));
@@ -380,8 +387,8 @@ static int compare_numbers(const void *a, const void *b) {
 }
 
 /* Numbers that were touched up to the moment at hand, ascending; false: no memory. free() them. */
-static bool touched_by_now(store_copy *c, number_list *list) {
-    *list = (number_list){0};
+static bool touched_by_now(store_copy *c, touched_numbers *list) {
+    *list = (touched_numbers){0};
     if (!take_told(c) || !(list->numbers = malloc((c->later_count + 1) * sizeof *list->numbers)))
         return false;
     size_t later = 0;
@@ -399,7 +406,7 @@ static bool touched_by_now(store_copy *c, number_list *list) {
 /* Makes the copy what the old file is at this moment. What is told of a transaction is told before it can be seen, so
  * nothing that the moment shows is missing. */
 static doppel_status catch_up(store_copy *c, doppel_error *error) {
-    number_list touched;
+    touched_numbers touched;
     DP_TRY(renew(c, error));
     DP_TRY(copy_entries(c, (entries_copy){DP_PART_TRACE, c->next, take_late_trace}, true, error));
     if (!touched_by_now(c, &touched))
@@ -510,25 +517,23 @@ static doppel_status end_copy(store_copy *c, doppel_error *error) {
 
 /* ---- the beginning of a copy ---- */
 
-/* Bytes of address space: those of the old file, and twice what it uses, for pages that are used and freed on the way
- * and for what is written meanwhile. */
-static doppel_status size_of_map(const store_copy *c, uint64_t *map, doppel_error *error) {
-    uint64_t most = 2 * (c->now->pages.meta.last + 1) * (uint64_t)sysconf(_SC_PAGESIZE) + STEP_BYTES;
+/* Bytes of address space of the store's file. No view is held. */
+static doppel_status size_of_map(dp_lmdb *store, uint64_t *map, doppel_error *error) {
     MDB_envinfo info = {0};
-    pthread_rwlock_rdlock(&c->store->gate);
-    doppel_status status = c->store->env.env ? dp_env_info(&c->store->env, &info, error) : DOPPEL_OK;
-    pthread_rwlock_unlock(&c->store->gate);
-    *map = info.me_mapsize > most ? info.me_mapsize : most;
+    pthread_rwlock_rdlock(&store->gate);
+    doppel_status status = store->env.env ? dp_env_info(&store->env, &info, error) : DOPPEL_OK;
+    pthread_rwlock_unlock(&store->gate);
+    *map = info.me_mapsize;
     return status;
 }
 
 /* A new file with the access rights of the old one. Nothing of it counts before it is whole, so single commits are not
  * synced. */
-static doppel_status open_new(store_copy *c, doppel_error *error) {
+static doppel_status open_new(store_copy *c, uint64_t map, doppel_error *error) {
     const dp_lmdb_view *v = (const dp_lmdb_view *)c->view;
-    uint64_t map = 0;
-    DP_TRY(size_of_map(c, &map, error));
-    DP_TRY(dp_env_open(&c->to, c->path, DP_ENV_NEW, map, error));
+    /* It is smaller than the old one, but pages are used and freed on the way, and more is written meanwhile. */
+    uint64_t most = 2 * (c->now->pages.meta.last + 1) * c->now->pages.size + STEP_BYTES;
+    DP_TRY(dp_env_open(&c->to, c->path, DP_ENV_NEW, map > most ? map : most, error));
     char *old = dp_folder_file(c->store->folder, v->generation), *lock = old ? dp_format("%s-lock", old) : NULL;
     if (lock) {
         dp_access_like(old, c->path);
@@ -545,18 +550,19 @@ static doppel_status open_new(store_copy *c, doppel_error *error) {
 
 /* A view of the old file, and a new one in `folder`, `later` generations after it. */
 static doppel_status begin_copy(store_copy *c, const char *folder, uint64_t later, doppel_error *error) {
+    uint64_t map = 0;
+    DP_TRY(size_of_map(c->store, &map, error));
     DP_TRY(dp_view_create(&c->store->store, &c->view, error));
     DP_TRY(dp_view_begin(c->view, error));
     c->now = &((dp_lmdb_view *)c->view)->now;
     c->path = dp_folder_file(folder, ((dp_lmdb_view *)c->view)->generation + later);
-    return c->path ? open_new(c, error) : dp_no_memory(error);
+    return c->path ? open_new(c, map, error) : dp_no_memory(error);
 }
 
 static void free_copy(store_copy *c) {
     mdb_txn_abort(c->write);
     c->write = NULL;
-    if (c->now)
-        dp_view_end(c->view);
+    leave_view(c);
     dp_view_free(c->view);
     dp_env_close(&c->to);
     free(c->path);
@@ -668,6 +674,7 @@ static doppel_status take_place(store_copy *c, dp_folder_change *change, dp_reti
     bool durable;
     doppel_status status = catch_up(c, error);
     DP_THEN(status, end_copy(c, error));
+    leave_view(c);
     if (status) {
         (void)dp_folder_end_index(change, false, NULL);
         return status;
@@ -697,6 +704,7 @@ static doppel_status finish(store_copy *c, doppel_error *error) {
         (void)dp_folder_end_index(&change, false, NULL);
         return dp_no_memory(error);
     }
+    leave_view(c);
     pthread_mutex_lock(&store->writing);
     doppel_status status = take_place(c, &change, retired, error);
     store->touched = NULL;
@@ -705,8 +713,6 @@ static doppel_status finish(store_copy *c, doppel_error *error) {
         free(retired);
         return status;
     }
-    dp_view_end(c->view);
-    c->now = NULL;
     dp_lmdb_release(store, retired);
     return DOPPEL_OK;
 }
@@ -754,6 +760,7 @@ doppel_status dp_lmdb_compact(dp_store *given, dp_trace_filter *keep, void *user
     dp_folder_clear(store->folder, store->generation);
     set_touched(store, &c.touched);
     doppel_status status = make_next(&c, error);
+    leave_view(&c);
     set_touched(store, NULL);
     free_copy(&c);
     dp_folder_clear(store->folder, store->generation);

@@ -205,8 +205,8 @@ typedef struct dp_store_kind {
     doppel_status (*view_each_count)(dp_view *view, dp_count_visit *visit, void *user, doppel_error *error);
     /* Rewrites the store without removals and without what `keep` (given each trace) says no to, and goes on with that.
      * Views and writes go on meanwhile: a view that has begun ends with what it began with, and a write may wait for
-     * the last few hundred numbers. `keep` is asked once for each number, and by this thread. The thread must not be
-     * inside a view. A second compaction waits for the first. A folder of format 1 becomes one of the present format:
+     * the last few hundred numbers. `keep` is asked once for each number, by this thread, which must not be inside a
+     * view, nor write. A second compaction waits for the first. A folder of format 1 becomes one of the present format:
      * it gets a secret, and its traces the hashes that go with it. On an error the folder is as it was; in memory some
      * of what was to go may be gone. */
     doppel_status (*compact)(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error);

@@ -70,7 +70,7 @@ const route_info routes[] = {
     {"POST", "/v1/expire", "Remove what has expired", "Happens automatically every minute while documents are added.",
      RIGHT_WRITE, BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_expire,
      .answers = {{200, &shape_done, "how many"}}},
-    {"POST", "/v1/compact", "Bring an index to its smallest form", "Adds wait until it is done.", RIGHT_ADMIN,
+    {"POST", "/v1/compact", "Bring an index to its smallest form", "Other requests go on meanwhile.", RIGHT_ADMIN,
      BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_compact,
      .answers = {{200, &shape_done, "done"}}},
     {"POST", "/v1/backups", "Back up an index",

@@ -29,13 +29,18 @@ static struct {
     _Atomic size_t calls;
     size_t fail_at;
     bool go_on;             /* all calls from that one on fail */
+    bool die;               /* that call ends the process, with DIED */
     _Atomic ptrdiff_t live; /* allocations of the library that were not freed, and bytes that stay mapped */
 } faults;
+
+enum { DIED = 7 };
 
 static bool fails(int kind) {
     if (!(faults.kinds & kind))
         return false;
     size_t call = atomic_fetch_add(&faults.calls, 1) + 1;
+    if (faults.die && call == faults.fail_at)
+        _exit(DIED);
     return faults.go_on ? call >= faults.fail_at : call == faults.fail_at;
 }
 

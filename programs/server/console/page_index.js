@@ -95,11 +95,11 @@ function actions(signal) {
         "Remove expired",
         async () => `${many((await expire(signal)).expired, "document")} removed.`,
       ),
-      action("Compact", "Brings the file to its smallest form. Adds wait until it is done.", "Compact", async () => {
+      action("Compact", "Brings the file to its smallest form. Other requests go on meanwhile.", "Compact", async () => {
         if (
           !(await confirm(
             "Compact this index?",
-            "Adds wait until it is done; for a large index this takes a while.",
+            "Other requests go on meanwhile; for a large index this takes a while.",
             "Compact",
           ))
         )
