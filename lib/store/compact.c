@@ -225,6 +225,8 @@ static int take_links(store_copy *c, uint64_t number, const dp_page_value *found
  * in cannot even be given up. */
 static int guarded(store_copy *c, int (*work)(store_copy *c, void *user), void *user) {
     dp_guard guard;
+    if (!c->write)
+        DP_TRY_REASON(mdb_txn_begin(c->to.env, NULL, 0, &c->write));
     if (DP_GUARD_ENTER(guard)) {
         c->to.stuck = c->putting;
         c->write = c->putting ? NULL : c->write;
@@ -263,8 +265,7 @@ static int commit_step(store_copy *c) {
     c->write = NULL;
     c->pending = 0;
     DP_TRY_REASON(mdb_txn_commit(full));
-    DP_TRY_REASON(mdb_env_sync(c->to.env, 1));
-    return mdb_txn_begin(c->to.env, NULL, 0, &c->write);
+    return mdb_env_sync(c->to.env, 1);
 }
 
 static doppel_status copy_failed(store_copy *c, int reason, doppel_error *error) {
@@ -281,11 +282,15 @@ static void leave_view(store_copy *c) {
     c->now = NULL;
 }
 
-/* The present moment, for a compaction. */
+/* The present moment, for a compaction; what was copied is committed, so that LMDB's lock is not held while this waits
+ * for one of the store's. */
 static doppel_status renew(store_copy *c, doppel_error *error) {
     if (!c->keep)
         return DOPPEL_OK;
     leave_view(c);
+    int reason = c->write ? commit_step(c) : 0;
+    if (reason)
+        return copy_failed(c, reason, error);
     DP_TRY(dp_view_begin(c->view, error));
     c->now = &((dp_lmdb_view *)c->view)->now;
     return DOPPEL_OK;
@@ -543,8 +548,6 @@ static doppel_status open_new(store_copy *c, uint64_t map, doppel_error *error) 
     free(lock);
     c->to.names = v->names;
     int reason = lock ? mdb_env_set_flags(c->to.env, MDB_NOSYNC, 1) : ENOMEM;
-    if (!reason)
-        reason = mdb_txn_begin(c->to.env, NULL, 0, &c->write);
     return reason ? copy_failed(c, reason, error) : DOPPEL_OK;
 }
 
@@ -724,9 +727,6 @@ static doppel_status catch_up_beside(store_copy *c, doppel_error *error) {
         DP_TRY(catch_up(c, error));
         if (!round)
             DP_TRY(check_complete(c, error));
-        int reason = commit_step(c);
-        if (reason)
-            return copy_failed(c, reason, error);
         DP_TRY(renew(c, error));
         if (count_left(c) <= FEW_LEFT)
             break;
