@@ -8,6 +8,7 @@
  *
  * The folder must not be there; it is left behind. Each line is a name, a tab and a number. */
 #include "doppel.h"
+#include "given.h"
 #include "measure.h"
 #include "process.h"
 
@@ -18,13 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 1000, SET = 50, TEXT = 5000 };
-
-static uint64_t mix(uint64_t x) {
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
+enum { BATCH = 1000, TEXT = 5000 };
 
 static void check(doppel_status status, const doppel_error *error) {
     if (status != DOPPEL_OK)
@@ -32,77 +27,6 @@ static void check(doppel_status status, const doppel_error *error) {
 }
 
 /* ---- documents with sketches of their own ---- */
-
-/* What documents have besides id, URL, fingerprint and digest. */
-typedef struct made_of {
-    bool sets, titles;
-} made_of;
-
-typedef struct given {
-    char id[24], url[80], title[160];
-    uint64_t fingerprint[2], digest[4], set[SET];
-    doppel_item item;
-} given;
-
-static int compare(const void *a, const void *b) {
-    const uint64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
-/* A title of 6 to 12 words; some of the 30,000 words are much more frequent than others. */
-static size_t make_title(char *title, size_t room, uint64_t number) {
-    uint64_t random = mix(number + (1ULL << 59));
-    size_t words = 6 + random % 7, length = 0;
-    for (size_t i = 0; i < words; i++) {
-        random = mix(random + i);
-        double share = (double)(random >> 11) / 0x1p53;
-        uint64_t word = mix((uint64_t)(share * share * 30000) + (1ULL << 58));
-        length += (size_t)snprintf(title + length, room - length, "%s", i ? " " : "");
-        for (size_t k = 3 + word % 9; k; k--, word /= 7)
-            length += (size_t)snprintf(title + length, room - length, "%c", (int)('a' + word % 26));
-    }
-    return length;
-}
-
-/* Document `number`; those of different numbers have nothing in common, but for words of their titles. */
-static void make(given *g, uint64_t number, made_of of) {
-    bool sets = of.sets;
-    int id = snprintf(g->id, sizeof g->id, "document-%012llu", (unsigned long long)number);
-    int url = snprintf(g->url, sizeof g->url, "https://www.site-%u.example/news/%u/page-%012llu.html",
-                       (unsigned)(mix(number) % 5000), (unsigned)(mix(~number) % 100), (unsigned long long)number);
-    g->fingerprint[0] = mix(number * 2 + 1);
-    for (int i = 0; i < 4; i++)
-        g->digest[i] = mix(number * 8 + (uint64_t)i + (1ULL << 60));
-    for (int i = 0; sets && i < SET; i++)
-        g->set[i] = mix(number * SET + (uint64_t)i + (1ULL << 61));
-    if (sets)
-        qsort(g->set, SET, sizeof *g->set, compare);
-    g->item = (doppel_item){.size = sizeof g->item,
-                            .fingerprint = g->fingerprint,
-                            .digest = (const uint8_t *)g->digest,
-                            .set = sets ? g->set : NULL,
-                            .set_count = sets ? SET : 0,
-                            .words = 500};
-    g->item.document.id.data = g->id;
-    g->item.document.id.length = (size_t)id;
-    g->item.document.url.data = g->url;
-    g->item.document.url.length = (size_t)url;
-    if (!of.titles)
-        return;
-    g->item.document.title.data = g->title;
-    g->item.document.title.length = make_title(g->title, sizeof g->title, number);
-}
-
-static doppel_engine *open_engine(const char *folder, made_of of) {
-    doppel_error error;
-    doppel_engine *engine;
-    const doppel_engine_options options = {.size = sizeof options,
-                                           .near = of.sets ? DOPPEL_NEAR_SIMILARITY : DOPPEL_NEAR_DISTANCE,
-                                           .titles = of.titles ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_OFF,
-                                           .ttl = DOPPEL_NEVER};
-    check(doppel_engine_open(folder, &options, &engine, &error), &error);
-    return engine;
-}
 
 /* Bytes of memory that are this process's own: what is mapped from files is not. */
 static uint64_t own_memory(void) {
@@ -116,44 +40,19 @@ static uint64_t own_memory(void) {
     return kibibytes * 1024;
 }
 
-static void add_batches(doppel_engine *engine, uint64_t from, uint64_t to, made_of of) {
-    given *g = calloc(BATCH, sizeof *g);
-    doppel_item *items = calloc(BATCH, sizeof *items);
-    doppel_verdict *verdicts = calloc(BATCH, sizeof *verdicts);
-    doppel_error error;
-    if (!g || !items || !verdicts)
-        bench_fail("no memory", "engine");
-    for (uint64_t number = from; number < to; number += BATCH) {
-        size_t count = to - number < BATCH ? (size_t)(to - number) : BATCH;
-        for (size_t i = 0; i < count; i++) {
-            make(&g[i], number + i, of);
-            items[i] = g[i].item;
-        }
-        check(doppel_engine_add_batch(engine, items, count, verdicts, NULL, &error), &error);
-        for (size_t i = 0; i < count; i++)
-            if (verdicts[i].is_duplicate)
-                bench_fail("a duplicate where there is none", g[i].id);
-    }
-    for (int i = 0; i < BATCH; i++)
-        doppel_verdict_free(&verdicts[i]);
-    free(verdicts);
-    free(items);
-    free(g);
-}
-
 /* ---- checks ---- */
 
 typedef struct checks {
     doppel_engine *engine;
     uint64_t known; /* documents there are */
     size_t count;
-    made_of of;
+    given_parts of;
     double *seconds; /* of each; NULL: not wanted */
     uint64_t duplicates;
 } checks;
 
 /* One in five was seen. */
-static void run_checks(checks *c, const given *made) {
+static void run_checks(checks *c, const given_document *made) {
     doppel_verdict verdict = {0};
     doppel_error error;
     for (size_t i = 0; i < c->count; i++) {
@@ -166,13 +65,13 @@ static void run_checks(checks *c, const given *made) {
     doppel_verdict_free(&verdict);
 }
 
-static given *make_checks(const checks *c) {
-    given *made = calloc(c->count, sizeof *made);
+static given_document *make_checks(const checks *c) {
+    given_document *made = calloc(c->count, sizeof *made);
     if (!made)
         bench_fail("no memory", "checks");
     for (size_t i = 0; i < c->count; i++) {
-        uint64_t random = mix(i + (1ULL << 50));
-        make(&made[i], i % 5 ? (1ULL << 40) + random % (1ULL << 38) : random % c->known, c->of);
+        uint64_t random = given_mix(i + (1ULL << 50));
+        given_make(&made[i], i % 5 ? (1ULL << 40) + random % (1ULL << 38) : random % c->known, c->of);
     }
     return made;
 }
@@ -180,14 +79,14 @@ static given *make_checks(const checks *c) {
 typedef struct adding {
     doppel_engine *engine;
     uint64_t next;
-    made_of of;
+    given_parts of;
     atomic_bool stop;
 } adding;
 
 static void *add_meanwhile(void *user) {
     adding *a = user;
     while (!atomic_load(&a->stop)) {
-        add_batches(a->engine, a->next, a->next + BATCH, a->of);
+        given_add(a->engine, a->next, a->next + BATCH, a->of);
         a->next += BATCH;
     }
     return NULL;
@@ -198,9 +97,9 @@ static int compare_seconds(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-static void measure_checks(doppel_engine *engine, uint64_t known, made_of of) {
+static void measure_checks(doppel_engine *engine, uint64_t known, given_parts of) {
     checks c = {.engine = engine, .known = known, .count = 300000, .of = of};
-    given *made = make_checks(&c);
+    given_document *made = make_checks(&c);
     run_checks(&c, made);
     c.duplicates = 0;
     double began = process_now();
@@ -229,22 +128,22 @@ static void measure_checks(doppel_engine *engine, uint64_t known, made_of of) {
 typedef struct share {
     doppel_engine *engine;
     uint64_t from, to;
-    made_of of;
+    given_parts of;
 } share;
 
 static void *add_share(void *user) {
     share *s = user;
-    add_batches(s->engine, s->from, s->to, s->of);
+    given_add(s->engine, s->from, s->to, s->of);
     return NULL;
 }
 
-static void measure_adds(doppel_engine *engine, uint64_t count, made_of of) {
+static void measure_adds(doppel_engine *engine, uint64_t count, given_parts of) {
     share half = {engine, count / 2, count, of};
     pthread_t thread;
     double began = process_now();
     if (pthread_create(&thread, NULL, add_share, &half))
         bench_fail("no thread", "adds");
-    add_batches(engine, 0, count / 2, of);
+    given_add(engine, 0, count / 2, of);
     pthread_join(thread, NULL);
     process_tell("adds", (double)count / (process_now() - began));
 }
@@ -259,9 +158,9 @@ static void tell_memory(doppel_engine *engine, uint64_t count, uint64_t before) 
     process_tell("disk bytes", (double)stats.disk_bytes / (double)count);
 }
 
-static void measure_given(made_of of, uint64_t count, const char *folder) {
+static void measure_given(given_parts of, uint64_t count, const char *folder) {
     uint64_t before = own_memory();
-    doppel_engine *engine = open_engine(folder, of);
+    doppel_engine *engine = given_open(folder, of);
     measure_adds(engine, count, of);
     doppel_engine_stats stats;
     doppel_engine_get_stats(engine, &stats);
@@ -269,7 +168,7 @@ static void measure_given(made_of of, uint64_t count, const char *folder) {
     doppel_engine_close(engine);
     malloc_trim(0); /* what the first engine has given back is not the second one's */
     double began = process_now();
-    engine = open_engine(folder, of);
+    engine = given_open(folder, of);
     process_tell("seconds to open", process_now() - began);
     tell_memory(engine, count, before);
     measure_checks(engine, count, of);
@@ -319,9 +218,9 @@ static double alone(doppel_engine *engine, const texts *t) {
     check(doppel_recipe_parse("page", NULL, &recipe, &error), &error);
     check(doppel_sketcher_create(recipe, DOPPEL_WANT_DIGEST, &digested, &error), &error);
     check(doppel_sketcher_create(recipe, 0, &plain, &error), &error);
-    given *made = calloc(t->count, sizeof *made);
+    given_document *made = calloc(t->count, sizeof *made);
     for (size_t i = 0; i < t->count && made; i++)
-        make(&made[i], (1ULL << 40) + mix(i) % (1ULL << 38), (made_of){0});
+        given_make(&made[i], (1ULL << 40) + given_mix(i) % (1ULL << 38), (given_parts){0});
     double began = process_now();
     for (size_t i = 0; i < t->count; i++)
         doppel_sketcher_run(digested, (doppel_slice){t->text[i], TEXT}, &sketch);
@@ -341,11 +240,11 @@ static double alone(doppel_engine *engine, const texts *t) {
 }
 
 static void measure_text(uint64_t count, const char *folder, const char *path) {
-    doppel_engine *engine = open_engine(folder, (made_of){0});
+    doppel_engine *engine = given_open(folder, (given_parts){0});
     texts t = cut_texts(path);
     doppel_verdict verdict = {0};
     doppel_error error;
-    add_batches(engine, 0, count, (made_of){0});
+    given_add(engine, 0, count, (given_parts){0});
     double apart = alone(engine, &t), best = 0;
     for (int run = 0; run < 3; run++) {
         double began = process_now();
@@ -367,14 +266,9 @@ static void measure_text(uint64_t count, const char *folder, const char *path) {
     doppel_engine_close(engine);
 }
 
-static made_of named(const char *near) {
-    bool titles = !strcmp(near, "titles");
-    return (made_of){.sets = titles || !strcmp(near, "similarity"), .titles = titles};
-}
-
 int main(int count, char **arguments) {
     if (count == 5 && !strcmp(arguments[1], "given"))
-        measure_given(named(arguments[2]), process_number(arguments[3]), arguments[4]);
+        measure_given(given_named(arguments[2]), process_number(arguments[3]), arguments[4]);
     else if (count == 5 && !strcmp(arguments[1], "text"))
         measure_text(process_number(arguments[2]), arguments[3], arguments[4]);
     else

@@ -31,7 +31,7 @@ enum { ALIVE_PAGE = 1 << 16 };
 typedef struct alive_page {
     _Atomic uint64_t place;    /* which page of numbers it is; UINT64_MAX: none at the moment */
     _Atomic uint32_t count;    /* numbers that are there */
-    _Atomic uint32_t earliest; /* none of them ends before */
+    _Atomic uint64_t earliest; /* none of them ends before its lower half; the upper one counts numbers that were set */
     struct alive_page *next;   /* among those that wait to be used again */
     _Atomic uint32_t end[ALIVE_PAGE];
 } alive_page;
@@ -103,6 +103,11 @@ static bool grow(alive_numbers *alive, uint64_t place) {
     return true;
 }
 
+/* The earliest end of a page, after one more number was set. */
+static uint64_t set_earliest(uint64_t before, uint32_t earliest) {
+    return ((before >> 32) + 1) << 32 | earliest;
+}
+
 static alive_page *take_page(alive_numbers *alive) {
     alive_page *page = alive->idle;
     if (page) {
@@ -123,7 +128,7 @@ static bool alive_reserve(alive_numbers *alive, uint64_t number) {
     if (there && !page_at(alive, place)) {
         alive_page *page = take_page(alive);
         if (page) {
-            atomic_store(&page->earliest, NEVER);
+            atomic_store(&page->earliest, set_earliest(atomic_load(&page->earliest), NEVER));
             atomic_store(&page->place, place);
             atomic_store_explicit(&atomic_load(&alive->directory)->page[place], page, memory_order_release);
         }
@@ -138,11 +143,14 @@ static bool alive_reserve(alive_numbers *alive, uint64_t number) {
 /* A number is there from now on, until `expires` (0: for ever). It must have been reserved, and not be there. */
 static void alive_set(alive_numbers *alive, uint64_t number, uint64_t expires) {
     alive_page *page = page_at(alive, number / ALIVE_PAGE);
-    uint32_t end = end_of(expires), earliest = atomic_load_explicit(&page->earliest, memory_order_relaxed);
-    while (end < earliest && !atomic_compare_exchange_weak(&page->earliest, &earliest, end))
-        ;
+    uint32_t end = end_of(expires);
     atomic_fetch_add_explicit(&page->count, 1, memory_order_relaxed);
     atomic_store_explicit(&page->end[number % ALIVE_PAGE], end, memory_order_release);
+    uint64_t before = atomic_load_explicit(&page->earliest, memory_order_relaxed);
+    uint32_t earliest;
+    do
+        earliest = (uint32_t)before < end ? (uint32_t)before : end;
+    while (!atomic_compare_exchange_weak(&page->earliest, &before, set_earliest(before, earliest)));
 }
 
 /* A page without numbers leaves its place. */
@@ -188,16 +196,24 @@ static bool alive_at(alive_numbers *alive, uint64_t number, uint64_t now) {
 
 /* ---- numbers: which have ended ---- */
 
+/* A page that was looked through to its end knows its earliest number again, unless one was set meanwhile: so the next
+ * call passes over it. What is given now is counted until it is cleared. */
 static size_t page_ended(alive_numbers *alive, uint64_t place, uint64_t now, uint64_t *numbers, size_t room) {
     alive_page *page = page_at(alive, place);
-    size_t found = 0;
-    if (!page || atomic_load_explicit(&page->earliest, memory_order_relaxed) > now)
+    uint64_t before = page ? atomic_load(&page->earliest) : 0;
+    uint32_t earliest = NEVER;
+    size_t found = 0, i = 0;
+    if (!page || (uint32_t)before > now)
         return 0;
-    for (size_t i = 0; i < ALIVE_PAGE && found < room; i++) {
+    for (; i < ALIVE_PAGE && found < room; i++) {
         uint32_t end = atomic_load_explicit(&page->end[i], memory_order_acquire);
         if (end && end <= now && end != NEVER)
             numbers[found++] = place * ALIVE_PAGE + i;
+        if (end && end < earliest)
+            earliest = end;
     }
+    if (i == ALIVE_PAGE)
+        (void)atomic_compare_exchange_strong(&page->earliest, &before, before >> 32 << 32 | earliest);
     return atomic_load_explicit(&page->place, memory_order_relaxed) == place ? found : 0;
 }
 

@@ -109,7 +109,8 @@ doppel_status dp_directory_title_forgotten(dp_directory *directory, doppel_slice
 
 /* ---- numbers ---- */
 
-/* Numbers that have expired by `now`: up to `room`, ascending; gives how many. A scan of 4 bytes a document. */
+/* Numbers that have expired by `now`: up to `room`, ascending; gives how many. A scan of 4 bytes a document, of those
+ * 65,536 numbers alone among which one has. */
 size_t dp_directory_expired(dp_directory *directory, uint64_t now, uint64_t *numbers, size_t room);
 
 typedef struct dp_directory_stats {

@@ -499,8 +499,9 @@ static doppel_status open_local(const char *path, const dp_known_options *option
 
 /* ---- expiry ---- */
 
-/* Expired documents are looked for so often, in seconds, and so many are removed at a time. */
-enum { EXPIRE_EVERY = 60, EXPIRE_MANY = 4096 };
+/* Expired documents are looked for so often, in seconds, and so many are removed at a time: calls wait for the removal
+ * of these, about 10 us each, and for the commit that makes it durable. */
+enum { EXPIRE_EVERY = 60, EXPIRE_MANY = 512 };
 
 /* Queues that a number goes by its time: it leaves no removal behind. What is damaged goes, too, by what is left of
  * it. */
@@ -542,17 +543,15 @@ static doppel_status expire_some(dp_local *local, size_t most, uint64_t *expired
     return status;
 }
 
-/* Now and then, what has expired goes: as much of it as is due for some adds. `order` is held, in no view. What goes
- * wrong is told by the commit. */
+/* Now and then, what has expired goes: some of it with each add, and more than is added. `order` is held, in no view.
+ * What goes wrong is told by the commit. */
 static void expire_due(dp_local *local, size_t adds) {
-    uint64_t now = dp_local_purge_time(local), expired = EXPIRE_MANY;
+    uint64_t now = dp_local_purge_time(local), expired;
+    size_t most = adds < EXPIRE_MANY ? EXPIRE_MANY : adds;
     if (now >= local->expired_at && now < local->expired_at + EXPIRE_EVERY)
         return;
-    for (size_t i = 0; i < adds && expired == EXPIRE_MANY; i++)
-        if (expire_some(local, EXPIRE_MANY, &expired, NULL) != DOPPEL_OK || expired < EXPIRE_MANY) {
-            local->expired_at = now;
-            return;
-        }
+    if (expire_some(local, most, &expired, NULL) != DOPPEL_OK || expired < most)
+        local->expired_at = now;
 }
 
 static doppel_status expire(dp_known *known, uint64_t *expired, doppel_error *error) {
