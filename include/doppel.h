@@ -928,6 +928,8 @@ typedef struct doppel_batch_options {
     /* Something to know beforehand: that there are more documents than one run takes, or than fit into `memory`. May be
      * NULL. */
     void (*warn)(const char *message, void *user);
+    bool keep_sketches; /* doppel_batch_save will be called: what it saves is kept while documents are read. Without it
+                           (and `work`) that call reads the inputs again */
 } doppel_batch_options;
 
 /* `options` may be NULL. What they point to must live as long as the batch. Errors: DOPPEL_ERROR_USAGE with a message
@@ -1037,9 +1039,11 @@ typedef struct doppel_batch_stats {
     uint64_t frequent;         /* features left out as boilerplate */
     int bands, rows;           /* 0: not used */
     double recall;             /* expected, of pairs at the very threshold */
-    uint64_t spilled_bytes;
+    uint64_t spilled_bytes;    /* to temporary files, but for the two members at the end */
     double seconds_read, seconds_candidates, seconds_decide;
-    uint64_t in_index; /* documents that an index has */
+    uint64_t in_index;     /* documents that an index has */
+    uint64_t kept_bytes;   /* of what `work` and keep_sketches keep */
+    uint64_t copied_bytes; /* of the copy of stdin, where that is a pipe */
 } doppel_batch_stats;
 DOPPEL_API void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats);
 

@@ -21,6 +21,7 @@ doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_ba
     *made = NULL;
     if (!batch)
         return dp_no_memory(error);
+    pthread_mutex_init(&batch->sets.lock, NULL);
     doppel_status status = dp_settings_init(&batch->settings, options, error);
     DP_THEN(status, dp_append_file_open(&batch->rows.keys, NULL, NULL, batch->settings.options.tmp, error));
     DP_THEN(status, dp_journal_open(batch, error));
@@ -45,6 +46,7 @@ static void free_readings(dp_readings *readings) {
         dp_hashmap_free(&reading->by_name);
     }
     free(readings->reading);
+    dp_record_files_free(&readings->files);
 }
 
 static void free_documents(dp_documents *d) {
@@ -68,6 +70,7 @@ void doppel_batch_free(doppel_batch *batch) {
     free(batch->rows.document);
     free(batch->rows.block);
     dp_append_file_close(&batch->rows.keys);
+    dp_sets_free(&batch->sets);
     doppel_df_close(batch->boilerplate.frequent);
     free(batch->boilerplate.left);
     free(batch->decisions.original);
@@ -133,6 +136,7 @@ static doppel_status end_reading(doppel_batch *batch, doppel_error *error) {
         return dp_no_memory(error);
     free(d->id_hash);
     d->id_hash = NULL;
+    dp_sets_begin(batch);
     batch->ended = true;
     return DOPPEL_OK;
 }
@@ -143,7 +147,7 @@ static doppel_status decide(doppel_batch *batch, doppel_error *error) {
     batch->decisions.made = false;
     doppel_status status = end_reading(batch, error);
     DP_THEN(status, dp_candidates_find(batch, &candidates, error));
-    DP_THEN(status, dp_group(batch, &candidates, error));
+    DP_THEN(status, dp_sets_status(&batch->sets, dp_group(batch, &candidates, error), error));
     dp_candidates_free(&candidates);
     batch->stats.seconds_decide = dp_seconds() - begun - batch->stats.seconds_candidates;
     return status;
@@ -180,7 +184,7 @@ doppel_status doppel_batch_find_pairs(doppel_batch *batch, bool collapse,
     double begun = dp_seconds();
     doppel_status status = end_reading(batch, error);
     DP_THEN(status, dp_candidates_find(batch, &candidates, error));
-    DP_THEN(status, dp_pairs(batch, &candidates, &wanted, error));
+    DP_THEN(status, dp_sets_status(&batch->sets, dp_pairs(batch, &candidates, &wanted, error), error));
     dp_candidates_free(&candidates);
     batch->stats.seconds_decide = dp_seconds() - begun - batch->stats.seconds_candidates;
     return status;
@@ -245,5 +249,8 @@ void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats
         stats->kept -= batch->matches.count;
         stats->groups += batch->matches.original_count;
     }
-    stats->spilled_bytes += batch->journal.file.scratch.size + batch->rows.keys.scratch.size;
+    uint64_t journal = batch->journal.file.scratch.size;
+    stats->spilled_bytes += (batch->journal.kept ? 0 : journal) + batch->rows.keys.scratch.size + batch->sets.size;
+    stats->kept_bytes = batch->journal.kept ? journal : 0;
+    stats->copied_bytes = batch->readings.stdin_bytes;
 }

@@ -1,8 +1,10 @@
 /* batch.h - the batch line, documents by the million: read.c (text to sketches, on threads; columns in memory) and
- * journal.c (everything else, in a file) -> candidates.c and bands.c (which may be near which?), with prefix_filter.c
- * in large buckets -> verify.c (how near are they?) -> group.c (which one stays?) or pairs.c (every pair) -> write.c
- * (documents). batch.c has the public calls, in this order; against.c asks index folders, boilerplate.c leaves out
- * frames, options.c has the settings, limits.c what a run has room for, spill.c sorts what does not fit into memory.
+ * journal.c (ids, titles and what is kept of a run, in a file) -> candidates.c and bands.c (which may be near which?),
+ * with prefix_filter.c in large buckets -> verify.c (how near are they?), by the sets that sets.c makes of those
+ * documents -> group.c (which one stays?) or pairs.c (every pair) -> write.c (documents). records.c reads records again
+ * by their positions. batch.c has the public calls, in this order; against.c asks index folders, boilerplate.c leaves
+ * out frames, options.c has the settings, limits.c what a run has room for, spill.c sorts what does not fit into
+ * memory.
  *
  * A document is known by its number, in the order of reading. Documents with the same words, or without words and with
  * the same bytes, are twins: the first of them stands for all of them, and only firsts are looked for by content. A
@@ -17,6 +19,9 @@
 #include "batch/spill.h"
 #include "decide/decide.h"
 #include "sketch/sketch.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #define DP_NO_DOCUMENT UINT32_MAX
 
@@ -86,14 +91,17 @@ doppel_input_options dp_limits_watch(dp_limit_watch *watch, const doppel_batch *
 typedef struct dp_doc {
     uint8_t digest[16]; /* half of SHA-256 of its words or, if it has none, of its bytes */
     uint64_t fingerprint[2];
-    uint64_t id_at, set_at; /* in the journal */
+    uint64_t id_at;  /* in the journal's file */
+    uint64_t set_at; /* what its set is made of: a dp_set_kind in the top bits, and a position (sets.c) */
     uint32_t id_length;
-    uint32_t set_count; /* 0: no set is kept: a twin, too few words, or a method that needs none */
+    uint32_t set_count; /* 0: it has none: a twin, too few words, or a method that needs none. DP_SET_UNKNOWN: it was
+                           not made yet */
     uint32_t twin;      /* the first document with the same words (and scope, with `within`); itself: it is the first */
     uint32_t words;     /* at most UINT32_MAX */
+    uint32_t record_length; /* with DP_SET_OF_RECORD */
 } dp_doc;
 
-/* A title, in the journal. */
+/* A title, in the journal's file. */
 typedef struct dp_title {
     uint64_t at;
     uint32_t length;
@@ -163,7 +171,7 @@ typedef struct dp_matched_document {
 
 typedef struct dp_matched_original {
     uint64_t hash[2]; /* of its id */
-    uint64_t id_at;   /* in the journal */
+    uint64_t id_at;   /* in the journal's file */
     uint32_t id_length;
 } dp_matched_original;
 
@@ -206,12 +214,16 @@ void dp_against_end(const doppel_batch *batch, doppel_status status, doppel_erro
 
 /* ---- the journal: journal.c ----
  *
- * All that was found out about each document, in the order of reading, in one file: nameless in `tmp`, or `sketches` in
- * the folder of `work`. It is written once and read back where something of it is needed; read from its beginning, it
- * gives the batch again. A header, then entries (docs/FORMAT.md). */
+ * All that was found out about each document, in the order of reading, in one file: `sketches` in the folder of `work`,
+ * or nameless in `tmp` when it will be saved. It is written once and read back where something of it is needed; read
+ * from its beginning, it gives the batch again. A header, then entries (docs/FORMAT.md).
+ *
+ * When nothing is to be kept, there are no entries: a nameless file has ids and titles alone, and the sets of documents
+ * that have no position (records.c). */
 
 typedef struct dp_journal {
     dp_append_file file;
+    bool kept;       /* it has entries */
     bool replaying;  /* its entries are being read back: they are not to be added again */
     dp_buffer entry; /* memory to pack one in */
 } dp_journal;
@@ -226,9 +238,16 @@ typedef struct dp_entry_prefix {
 } dp_entry_prefix;
 
 /* The head of a document. The rest is its id, its title, the id of its original in an index, the keys of its bands and
- * its set. id_at, set_at and twin have no meaning here. */
+ * its set. Where the record stands is told from the threads that read to the one that takes entries in order, and is 0
+ * in a file. */
 typedef struct dp_document_head {
-    dp_doc doc;
+    uint8_t digest[16];
+    uint64_t fingerprint[2];
+    uint64_t record_at, reserved;
+    uint32_t id_length;
+    uint32_t set_count;     /* DP_SET_UNKNOWN: the set is not here, and will be made of the record */
+    uint32_t record_length; /* 0: the record has no position */
+    uint32_t words;
     uint64_t scope, url[2];
     double rank[DP_KEEP_RULES];
     uint64_t line;
@@ -242,10 +261,12 @@ typedef struct dp_file_state {
     int64_t changed; /* nanoseconds since 1970; 0: it is not there */
 } dp_file_state;
 
-/* Begins the journal, or reads back the one of `work`. */
+/* Begins the journal, or what takes its place, or reads back the one of `work`. */
 doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error);
-/* Appends a whole entry to a buffer: its head, and the parts of its rest. False: no memory. */
-bool dp_entry_pack(dp_buffer *to, dp_entry_kind kind, doppel_slice head, const doppel_slice *rest, size_t parts);
+/* Appends a whole entry to a buffer: its head, and the parts of its rest; with its check if it goes to a journal.
+ * False: no memory. */
+bool dp_entry_pack(dp_buffer *to, dp_entry_kind kind, doppel_slice head, const doppel_slice *rest, size_t parts,
+                   bool check);
 /* Appends an entry to the journal. */
 doppel_status dp_journal_add(dp_journal *journal, dp_entry_kind kind, doppel_slice head, doppel_slice rest,
                              doppel_error *error);
@@ -263,6 +284,23 @@ bool dp_is_work(const char *path, char *file);
 /* ---- readings: read.c ---- */
 
 #define DP_NO_LINE UINT64_MAX
+
+/* A plain file of records, which can be read again anywhere. */
+typedef struct dp_record_file {
+    char *path;
+    uint64_t base; /* the position of its first byte; those of different files do not overlap */
+    dp_file_state state;
+    bool known;     /* it is of a known reading */
+    _Atomic int fd; /* + 1; 0: it is not open */
+} dp_record_file;
+
+/* In the order of reading, and so ascending by base. */
+typedef struct dp_record_files {
+    dp_record_file *file;
+    size_t count, room;
+    uint64_t end; /* the position after all records so far, and after the files as they were */
+    atomic_int open;
+} dp_record_files;
 
 /* The inputs of one call of doppel_batch_read. */
 typedef struct dp_reading {
@@ -290,7 +328,9 @@ typedef struct dp_readings {
     bool foreign_open; /* a file of sketches that is being taken has a reading without an end */
     bool stdin_kept;   /* stdin can be read again, from stdin_start on */
     int64_t stdin_start;
-    doppel_error *error; /* of a callback */
+    uint64_t stdin_bytes; /* of the copy of it; 0: it needed none */
+    doppel_error *error;  /* of a callback */
+    dp_record_files files;
 } dp_readings;
 
 /* Begins a reading, or finds it in the journal; and reads what is left of it. */
@@ -306,6 +346,31 @@ doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, do
  * accepted. */
 doppel_status dp_check_compared(const char *const *paths, size_t path_count, const doppel_input_counts *counts,
                                 bool others, doppel_error *error);
+
+/* ---- records by their positions: records.c ----
+ *
+ * Files must not change until a batch is done with them: their size and time are compared when they are opened again.
+ * What does not fit ends the run with DOPPEL_ERROR_INPUT, "the inputs have changed since they were read: start again".
+ */
+
+#define DP_MOST_POSITION ((uint64_t)1 << 62)
+
+/* What a file is like; all zero: it is not there. "-" is stdin. */
+dp_file_state dp_file_state_get(const char *name);
+
+/* Begins a file, of which the next records are; false: no memory. */
+bool dp_record_files_add(dp_record_files *files, const char *path, const dp_file_state *state, bool known);
+/* The position of a record of the last file. */
+uint64_t dp_record_files_position(dp_record_files *files, uint64_t record_at, uint32_t length);
+/* The file that a position is of. */
+const dp_record_file *dp_record_files_find(const dp_record_files *files, uint64_t position);
+/* Reads bytes of one file, from any thread. */
+doppel_status dp_record_files_read(dp_record_files *files, uint64_t position, void *bytes, size_t length,
+                                   doppel_error *error);
+/* Whether all files are what they were. */
+doppel_status dp_record_files_check(const dp_record_files *files, doppel_error *error);
+doppel_status dp_inputs_changed(doppel_error *error);
+void dp_record_files_free(dp_record_files *files);
 
 /* ---- text to sketch: read.c ---- */
 
@@ -400,26 +465,72 @@ static inline dp_bucket_list dp_buckets_of(const dp_candidates *candidates, uint
     return (dp_bucket_list){candidates->looked + start, (size_t)(candidates->looked_start[d + 1] - start)};
 }
 
-/* ---- verification: verify.c ---- */
+/* ---- sets of feature hashes: sets.c ---- */
 
-/* Sets of feature hashes as one thread reads them back. */
-typedef struct dp_verifier dp_verifier;
-dp_verifier *dp_verifier_create(const doppel_batch *batch);
-void dp_verifier_free(dp_verifier *verifier);
-uint64_t dp_verifier_count(const dp_verifier *verifier);
+#define DP_SET_UNKNOWN UINT32_MAX
 
-/* What dp_decide needs to know of the contents of two documents. A similarity that cannot reach the threshold is not
- * measured, unless `any` is wanted. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO. */
-doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool any, dp_candidate *candidate);
-/* The set of a document that is the first of its twins, dp_set_size() features ascending; valid until the next call. */
-doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const uint64_t **set);
+/* What a set is made of, in the top two bits of dp_doc.set_at. */
+typedef enum dp_set_kind {
+    DP_SET_STORED,   /* it stands in the journal's file */
+    DP_SET_OF_RECORD /* a record, of dp_doc.record_length bytes at this position (records.c) */
+} dp_set_kind;
 
-/* The same into memory of the caller, which grows. */
+static inline dp_set_kind dp_doc_set_kind(const dp_doc *doc) {
+    return (dp_set_kind)(doc->set_at >> 62);
+}
+
+/* Whether the record can be read again by dp_doc_position. */
+static inline bool dp_doc_has_position(const dp_doc *doc) {
+    return dp_doc_set_kind(doc) == DP_SET_OF_RECORD;
+}
+
+static inline uint64_t dp_doc_position(const dp_doc *doc) {
+    return doc->set_at & (DP_MOST_POSITION - 1);
+}
+
+/* Sets that were made more than once, as the threads share them. */
+typedef struct dp_sets {
+    pthread_mutex_t lock; /* of all below */
+    dp_scratch file;
+    dp_hashmap at; /* by document, where its set stands in the file, + 1 */
+    uint64_t size, most;
+    doppel_error failure; /* the first; threads pass on a status alone */
+} dp_sets;
+
+/* Begins to make sets, once all documents have been read. */
+void dp_sets_begin(doppel_batch *batch);
+void dp_sets_free(dp_sets *sets);
+/* Gives the status that work with sets ended with, and says why in `error` if it was a set that could not be made. */
+doppel_status dp_sets_status(const dp_sets *sets, doppel_status status, doppel_error *error);
+
+/* A set in memory of the caller, which grows. */
 typedef struct dp_set_buffer {
     uint64_t *hash;
     size_t room, count;
 } dp_set_buffer;
-doppel_status dp_set_read(const doppel_batch *batch, uint32_t document, dp_set_buffer *set, doppel_error *error);
+
+/* What one thread makes sets with. */
+typedef struct dp_set_maker dp_set_maker;
+dp_set_maker *dp_set_maker_create(doppel_batch *batch);
+void dp_set_maker_free(dp_set_maker *maker);
+/* The set of a document that is the first of its twins, ascending, without what is left out as boilerplate. Then its
+ * size is known. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO, DOPPEL_ERROR_INPUT. */
+doppel_status dp_set_make(dp_set_maker *maker, uint32_t document, dp_set_buffer *set);
+
+/* ---- verification: verify.c ---- */
+
+/* Sets of feature hashes as one thread has them. */
+typedef struct dp_verifier dp_verifier;
+dp_verifier *dp_verifier_create(doppel_batch *batch);
+void dp_verifier_free(dp_verifier *verifier);
+uint64_t dp_verifier_count(const dp_verifier *verifier);
+
+/* What dp_decide needs to know of the contents of two documents. A similarity that cannot reach the threshold is not
+ * measured, unless `any` is wanted. Errors: those of dp_set_make. */
+doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool any, dp_candidate *candidate);
+/* The set of a document that is the first of its twins, ascending; valid until the next call. Then dp_set_size() is how
+ * many features it has. */
+doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const uint64_t **set);
 
 /* ---- boilerplate: boilerplate.c ---- */
 
@@ -500,6 +611,7 @@ struct doppel_batch {
     dp_against *against; /* index folders; NULL: none */
     dp_index_matches matches;
     dp_key_rows rows;
+    dp_sets sets;
     dp_boilerplate boilerplate;
     dp_decisions decisions;
     doppel_batch_stats stats;
@@ -511,10 +623,22 @@ static inline bool dp_batch_allows(const doppel_batch *batch, uint32_t a, uint32
     return !scope || (scope[a] == scope[b]) == (batch->settings.options.within != NULL);
 }
 
-/* The size of the set that counts. */
+/* The features of a document's set; DP_SET_UNKNOWN: it was not made yet. Threads that make it set it. */
+static inline uint32_t dp_set_count(const dp_doc *doc) {
+    return __atomic_load_n(&doc->set_count, __ATOMIC_RELAXED);
+}
+
+/* The size of the set that counts; of one that was not made yet (dp_set_is_known), a bound: no document has more
+ * features than words. */
 static inline uint32_t dp_set_size(const doppel_batch *batch, uint32_t document) {
     const uint32_t *left = batch->boilerplate.left;
-    return left ? left[document] : batch->documents.doc[document].set_count;
+    const dp_doc *doc = &batch->documents.doc[document];
+    uint32_t count = left ? left[document] : dp_set_count(doc);
+    return count == DP_SET_UNKNOWN ? doc->words : count;
+}
+
+static inline bool dp_set_is_known(const doppel_batch *batch, uint32_t document) {
+    return batch->boilerplate.left || dp_set_count(&batch->documents.doc[document]) != DP_SET_UNKNOWN;
 }
 
 static inline bool dp_bucket_is_large(const doppel_batch *batch, const dp_candidates *candidates, uint32_t bucket) {

@@ -16,16 +16,17 @@
 
 /* ---- counting ---- */
 
-static doppel_status count_features(const doppel_batch *batch, doppel_df_builder *builder, uint64_t *groups,
+static doppel_status count_features(doppel_batch *batch, doppel_df_builder *builder, uint64_t *groups,
                                     doppel_error *error) {
     const dp_key_rows *rows = &batch->rows;
     dp_set_buffer set = {0};
-    doppel_status status = DOPPEL_OK;
+    dp_set_maker *maker = dp_set_maker_create(batch);
+    doppel_status status = maker ? DOPPEL_OK : dp_no_memory(error);
     for (size_t i = 0; i < rows->count && status == DOPPEL_OK; i++) {
         uint32_t d = rows->document[i];
         if (batch->decisions.original[d] != d)
             continue;
-        status = dp_set_read(batch, d, &set, error);
+        status = dp_sets_status(&batch->sets, dp_set_make(maker, d, &set), error);
         DP_THEN(status, doppel_df_builder_add(builder, set.hash, set.count, error));
         ++*groups;
         if (dp_stopped(batch->settings.input.stop))
@@ -33,6 +34,7 @@ static doppel_status count_features(const doppel_batch *batch, doppel_df_builder
         dp_tell_progress(&batch->settings, "boilerplate", i, rows->count);
     }
     free(set.hash);
+    dp_set_maker_free(maker);
     return status;
 }
 
@@ -64,10 +66,10 @@ typedef struct rebanding {
     _Atomic int status;
 } rebanding;
 
-static doppel_status band_row(rebanding *r, size_t i, dp_set_buffer *set) {
+static doppel_status band_row(rebanding *r, size_t i, dp_set_maker *maker, dp_set_buffer *set) {
     const dp_batch_settings *s = &r->batch->settings;
     uint32_t d = r->document[r->from + i];
-    DP_TRY(dp_set_read(r->batch, d, set, NULL));
+    DP_TRY(dp_set_make(maker, d, set));
     r->batch->boilerplate.left[d] = (uint32_t)set->count;
     return set->count ? dp_bands_keys(set->hash, set->count, s->bands, s->rows, r->keys + i * (size_t)s->bands)
                       : DOPPEL_OK;
@@ -77,14 +79,16 @@ static void band_rows(void *user, size_t thread) {
     enum { SOME = 64 };
     rebanding *r = user;
     dp_set_buffer set = {0};
+    dp_set_maker *maker = dp_set_maker_create(r->batch);
     size_t from;
-    doppel_status status = DOPPEL_OK;
+    doppel_status status = maker ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
     (void)thread;
     while (status == DOPPEL_OK && (from = atomic_fetch_add(&r->next, SOME)) < r->count)
         for (size_t i = from; i < from + SOME && i < r->count && status == DOPPEL_OK; i++)
-            status = band_row(r, i, &set);
+            status = band_row(r, i, maker, &set);
     if (status != DOPPEL_OK)
         atomic_store(&r->status, (int)status);
+    dp_set_maker_free(maker);
     free(set.hash);
 }
 
@@ -94,8 +98,10 @@ static doppel_status band_block(rebanding *r, doppel_error *error) {
     atomic_store(&r->next, 0);
     dp_run_threads(batch->settings.threads, band_rows, r);
     doppel_status status = (doppel_status)atomic_load(&r->status);
-    if (status != DOPPEL_OK)
-        return dp_fail(error, status, "%s", doppel_status_name(status));
+    if (status != DOPPEL_OK) {
+        dp_fail(error, status, "%s", doppel_status_name(status));
+        return dp_sets_status(&batch->sets, status, error);
+    }
     for (size_t i = 0; i < r->count; i++) {
         uint32_t d = r->document[r->from + i];
         if (batch->boilerplate.left[d])

@@ -98,7 +98,8 @@ static uint64_t check_of(uint64_t kind, const char *body, size_t head, size_t le
     return length > head ? XXH3_64bits_withSeed(body + head, length - head, first) : first;
 }
 
-bool dp_entry_pack(dp_buffer *to, dp_entry_kind kind, doppel_slice head, const doppel_slice *rest, size_t parts) {
+bool dp_entry_pack(dp_buffer *to, dp_entry_kind kind, doppel_slice head, const doppel_slice *rest, size_t parts,
+                   bool check) {
     size_t from = to->size;
     dp_entry_prefix prefix = {.kind = kind};
     bool packed = dp_buffer_add(to, &prefix, sizeof prefix) && dp_buffer_add(to, head.data, head.length);
@@ -107,8 +108,9 @@ bool dp_entry_pack(dp_buffer *to, dp_entry_kind kind, doppel_slice head, const d
     if (!packed)
         return false;
     prefix.size = to->size - from;
-    prefix.check =
-        check_of(prefix.kind, to->data + from + sizeof prefix, head.length, (size_t)prefix.size - sizeof prefix);
+    if (check)
+        prefix.check =
+            check_of(prefix.kind, to->data + from + sizeof prefix, head.length, (size_t)prefix.size - sizeof prefix);
     memcpy(to->data + from, &prefix, sizeof prefix);
     return true;
 }
@@ -116,7 +118,7 @@ bool dp_entry_pack(dp_buffer *to, dp_entry_kind kind, doppel_slice head, const d
 doppel_status dp_journal_add(dp_journal *journal, dp_entry_kind kind, doppel_slice head, doppel_slice rest,
                              doppel_error *error) {
     journal->entry.size = 0;
-    if (!dp_entry_pack(&journal->entry, kind, head, &rest, 1))
+    if (!dp_entry_pack(&journal->entry, kind, head, &rest, 1, true))
         return dp_no_memory(error);
     return dp_append_file_add(&journal->file, journal->entry.data, journal->entry.size, error);
 }
@@ -136,10 +138,10 @@ static bool is_document(const dp_entry_prefix *entry, const char *body) {
     if (entry->size < sizeof *entry + sizeof h)
         return false;
     memcpy(&h, body, sizeof h);
-    uint64_t named = (uint64_t)h.doc.id_length + h.title_length + h.match.id_length;
+    uint64_t named = (uint64_t)h.id_length + h.title_length + h.match.id_length;
     return h.keys <= DP_MOST_BANDS && h.match.kind < DP_MATCH_KINDS && !h.match.id_length == !h.match.kind &&
-           entry->size == sizeof *entry + sizeof h + named + h.keys * sizeof(uint32_t) +
-                              (uint64_t)h.doc.set_count * sizeof(uint64_t);
+           entry->size ==
+               sizeof *entry + sizeof h + named + h.keys * sizeof(uint32_t) + (uint64_t)h.set_count * sizeof(uint64_t);
 }
 
 static bool is_sound(const dp_entry_prefix *entry, const char *body) {
@@ -304,6 +306,9 @@ doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error) {
     if (o->work && mkdir(o->work, 0777) && errno != EEXIST)
         return dp_fail_at(error, DOPPEL_ERROR_IO, o->work, 0, "cannot be made: %s", strerror(errno));
     DP_TRY(dp_append_file_open(file, o->work, "sketches", o->tmp, error));
+    batch->journal.kept = o->work || o->keep_sketches;
+    if (!batch->journal.kept)
+        return DOPPEL_OK;
     if (o->resume && !has_no_header(&batch->journal))
         return resume(batch, error);
     if (o->resume)
@@ -372,7 +377,7 @@ doppel_status dp_journal_import(doppel_batch *batch, const char *path, doppel_er
     return status;
 }
 
-doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_error *error) {
+static doppel_status save(doppel_batch *batch, const char *path, doppel_error *error) {
     const dp_append_file *from = &batch->journal.file;
     dp_newfile to;
     DP_TRY(dp_append_file_flush(&batch->journal.file, error));
@@ -395,6 +400,45 @@ doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_er
     free(piece);
     doppel_status finished = dp_newfile_finish(&to, status == DOPPEL_OK ? reason : EIO, error);
     return status == DOPPEL_OK ? finished : status;
+}
+
+/* Reads once more what a batch has read. */
+static doppel_status read_again(const doppel_batch *batch, doppel_batch *to, doppel_error *error) {
+    to->readings.stdin_kept = batch->readings.stdin_kept;
+    to->readings.stdin_start = batch->readings.stdin_start;
+    for (size_t i = 0; i < batch->readings.count; i++) {
+        const dp_reading *r = &batch->readings.reading[i];
+        doppel_input_counts counts;
+        DP_TRY(doppel_batch_read(to, (const char *const *)r->paths, r->count, r->known, &counts, error));
+        if (counts.documents != r->counts.documents || counts.bytes != r->counts.bytes)
+            return dp_inputs_changed(error);
+    }
+    return DOPPEL_OK;
+}
+
+/* A batch that did not keep its sketches makes them again. */
+static doppel_status save_again(doppel_batch *batch, const char *path, doppel_error *error) {
+    doppel_batch_options options = batch->settings.options;
+    doppel_input_options input = batch->settings.input, known = batch->settings.known_input;
+    doppel_batch *again;
+    input.bad = known.bad = NULL; /* they were reported */
+    input.unseen = known.unseen = NULL;
+    input.strict = input.refuse_bad = known.strict = known.refuse_bad = false;
+    options.keep_sketches = true;
+    options.input = &input;
+    options.known_input = &known;
+    DP_TRY(doppel_batch_create(&options, &again, error));
+    again->against = batch->against; /* a process opens an index folder once */
+    doppel_status status = read_again(batch, again, error);
+    DP_THEN(status, save(again, path, error));
+    if (again->against == batch->against)
+        again->against = NULL;
+    doppel_batch_free(again);
+    return status;
+}
+
+doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_error *error) {
+    return batch->journal.kept ? save(batch, path, error) : save_again(batch, path, error);
 }
 
 /* ---- the batch of a finished run ---- */

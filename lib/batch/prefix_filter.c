@@ -116,14 +116,15 @@ static uint8_t level_of(uint32_t count) {
 
 /* Fills search->prefix. */
 static doppel_status find_prefix(const dp_prefix_filter *filter, dp_prefix_search *search, uint32_t document) {
-    size_t count = dp_set_size(filter->batch, document), next[LEVELS + 1] = {0};
+    size_t next[LEVELS + 1] = {0};
     const uint64_t *set;
+    DP_TRY(dp_verifier_get(search->verifier, document, &set));
+    size_t count = dp_set_size(filter->batch, document);
     search->prefix_count = prefix_length(filter->batch, count);
     search->short_count = short_length(filter->batch, count);
     if (!dp_reserve(&search->prefix, &search->prefix_room, search->prefix_count, sizeof *search->prefix) ||
         !dp_reserve(&search->level, &search->level_room, count, 1))
         return DOPPEL_ERROR_MEMORY;
-    DP_TRY(dp_verifier_get(search->verifier, document, &set));
     for (size_t i = 0; i < count; i++) {
         search->level[i] = level_of(filter->counts[mix(set[i]) >> (64 - filter->count_bits)]);
         next[search->level[i] + 1]++;
@@ -285,11 +286,12 @@ static doppel_status add_unlisted(dp_prefix_filter *filter, uint32_t document) {
 
 doppel_status dp_prefix_filter_add(dp_prefix_filter *filter, dp_prefix_search *search, uint32_t document) {
     const doppel_batch *batch = filter->batch;
-    uint32_t first = batch->documents.doc[document].twin, set_count = dp_set_size(batch, first);
+    uint32_t first = batch->documents.doc[document].twin;
     /* Without features it is near none. */
-    if (!set_count || !is_in_large_bucket(batch, filter->candidates, document))
+    if (!dp_set_size(batch, first) || !is_in_large_bucket(batch, filter->candidates, document))
         return DOPPEL_OK;
     DP_TRY(find_prefix(filter, search, first));
+    uint32_t set_count = dp_set_size(batch, first);
     if (filter->count + search->prefix_count > filter->most)
         return add_unlisted(filter, document);
     if (!dp_reserve(&filter->entries, &filter->room, filter->count + search->prefix_count, sizeof *filter->entries))
@@ -390,12 +392,12 @@ doppel_status dp_prefix_filter_find(const dp_prefix_filter *filter, dp_prefix_se
                                     uint64_t members, bool *found) {
     const doppel_batch *batch = filter->batch;
     prefix_query query = {document, batch->documents.doc[document].twin, 0};
-    query.set_count = dp_set_size(batch, query.first);
     search->found_count = 0;
     *found = true;
-    if (!query.set_count)
+    if (!dp_set_size(batch, query.first))
         return DOPPEL_OK;
     DP_TRY(find_prefix(filter, search, query.first));
+    query.set_count = dp_set_size(batch, query.first);
     if (count_entries(filter, search) > WALK * members) {
         *found = false;
         return DOPPEL_OK;

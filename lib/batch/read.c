@@ -2,7 +2,8 @@
  *
  * A reading is what one call of doppel_batch_read reads. Threads make an entry of the journal of each document (text,
  * sketches, address, title); the entries are taken in input order: twins are told by their digests, and the columns,
- * the rows of keys and the journal grow.
+ * the rows of keys and the journal grow. Where the journal is not kept, an entry has no set if the record can be read
+ * again (records.c), and only the names in it are written.
  *
  * A run that was stopped is resumed: a reading that the journal has to its end is not read again; of one that it has a
  * part of, the documents it has are passed over. */
@@ -86,6 +87,7 @@ doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, do
     readings->stdin_start = 0;
     DP_TRY(dp_scratch_open(&copy, batch->settings.options.tmp, error));
     doppel_status status = copy_stdin(batch, &copy, error);
+    readings->stdin_bytes = copy.size;
     if (status == DOPPEL_OK && (lseek(copy.fd, 0, SEEK_SET) < 0 || dup2(copy.fd, STDIN_FILENO) < 0))
         status = dp_fail_at(error, DOPPEL_ERROR_IO, "-", 0, "its copy cannot be read: %s", strerror(errno));
     dp_scratch_close(&copy);
@@ -146,8 +148,9 @@ static doppel_status begin_reading(doppel_batch *batch, const char *const *paths
     if (made && !count)
         made = dp_buffer_add(&body, "", 1);
     doppel_status status = made ? DOPPEL_OK : dp_no_memory(batch->readings.error);
-    DP_THEN(status, dp_journal_add(&batch->journal, DP_ENTRY_READING, (doppel_slice){body.data, body.size},
-                                   (doppel_slice){NULL, 0}, batch->readings.error));
+    if (batch->journal.kept)
+        DP_THEN(status, dp_journal_add(&batch->journal, DP_ENTRY_READING, (doppel_slice){body.data, body.size},
+                                       (doppel_slice){NULL, 0}, batch->readings.error));
     dp_buffer_free(&body);
     return status;
 }
@@ -155,6 +158,8 @@ static doppel_status begin_reading(doppel_batch *batch, const char *const *paths
 static doppel_status end_reading(doppel_batch *batch, dp_reading *reading) {
     doppel_slice counts = dp_bytes(&reading->counts, sizeof reading->counts);
     reading->complete = true;
+    if (!batch->journal.kept)
+        return DOPPEL_OK;
     return dp_journal_add(&batch->journal, DP_ENTRY_END, counts, (doppel_slice){NULL, 0}, batch->readings.error);
 }
 
@@ -230,15 +235,35 @@ static bool reserve_columns(const dp_batch_settings *s, dp_documents *d, size_t 
            (!rules || dp_reserve(&d->ranks, &d->rank_room, count * rules, sizeof *d->ranks));
 }
 
+/* Where what there is of a document stands in the journal's file. */
+typedef struct entry_places {
+    uint64_t id, set;
+} entry_places;
+
+static void set_doc(doppel_batch *batch, const dp_document_head *h, const entry_places *at, dp_doc *doc) {
+    *doc = (dp_doc){.fingerprint = {h->fingerprint[0], h->fingerprint[1]},
+                    .id_at = at->id,
+                    .set_at = at->set,
+                    .id_length = h->id_length,
+                    .set_count = h->set_count,
+                    .words = h->words,
+                    .record_length = h->record_length};
+    memcpy(doc->digest, h->digest, sizeof doc->digest);
+    if (h->record_length)
+        doc->set_at = (uint64_t)DP_SET_OF_RECORD << 62 |
+                      dp_record_files_position(&batch->readings.files, h->record_at, h->record_length);
+}
+
 /* Appends a document to the columns. One that an index has (`matched`) is known by its id alone. */
-static bool add_to_columns(doppel_batch *batch, const dp_document_head *h, const char *id, bool matched) {
+static bool add_to_columns(doppel_batch *batch, const dp_document_head *h, const entry_places *at, const char *id,
+                           bool matched) {
     const dp_batch_settings *s = &batch->settings;
     dp_documents *d = &batch->documents;
     uint32_t document = (uint32_t)d->count;
     if (!reserve_columns(s, d, d->count + 1))
         return false;
     dp_doc *doc = &d->doc[document];
-    *doc = h->doc;
+    set_doc(batch, h, at, doc);
     doc->twin = document;
     d->id_hash[document] = dp_murmur3(id, doc->id_length, 0);
     if (d->scope)
@@ -255,7 +280,7 @@ static bool add_to_columns(doppel_batch *batch, const dp_document_head *h, const
     return !(s->by & DOPPEL_BY_CONTENT) || !dp_doc_has_digest(doc) || matched || find_twin(batch);
 }
 
-/* Makes the last document a row, if it may be near others by content; its set stands in the journal. */
+/* Makes the last document a row, if it may be near others by content. */
 static doppel_status add_to_rows(doppel_batch *batch, const char *packed_keys, bool matched) {
     const dp_batch_settings *s = &batch->settings;
     uint32_t document = (uint32_t)batch->documents.count - 1, keys[DP_MOST_BANDS];
@@ -333,24 +358,24 @@ const dp_index_match *dp_matches_get(const dp_index_matches *m, uint32_t documen
 /* ---- a document, taken in order ---- */
 
 /* The last document, whose original in an index has this id. */
-static bool add_to_matches(doppel_batch *batch, const dp_document_head *h, const char *id) {
+static bool add_to_matches(doppel_batch *batch, const dp_document_head *h, const entry_places *at, const char *id) {
     const dp_matched_document document = {.document = (uint32_t)batch->documents.count - 1, .match = h->match};
     return add_match(&batch->matches, &document, (doppel_slice){id, h->match.id_length},
-                     h->doc.id_at + h->doc.id_length + h->title_length);
+                     at->id + h->id_length + h->title_length);
 }
 
 static doppel_status check_document(const doppel_batch *batch, const dp_document_head *h) {
     doppel_error *error = batch->readings.error;
     uint32_t bands = (uint32_t)batch->settings.bands;
     DP_TRY(dp_limits_check(batch, error));
-    if (h->doc.set_count ? !bands || h->keys != bands : h->keys)
+    if (h->set_count ? !bands || h->keys != bands : h->keys)
         return dp_fail(error, DOPPEL_ERROR_STORE, "sketches that are not whole: a document has %u keys of %u", h->keys,
                        bands);
     return DOPPEL_OK;
 }
 
 /* The entry as it was packed; but what is known by its twin needs no set of its own. */
-static doppel_status add_to_journal(doppel_batch *batch, const char *entry, size_t length, bool without_set) {
+static doppel_status keep_entry(doppel_batch *batch, const char *entry, size_t length, bool without_set) {
     dp_journal *journal = &batch->journal;
     dp_document_head h;
     const char *body = entry + sizeof(dp_entry_prefix);
@@ -359,51 +384,67 @@ static doppel_status add_to_journal(doppel_batch *batch, const char *entry, size
     memcpy(&h, body, sizeof h);
     if (!without_set || !h.keys)
         return dp_append_file_add(&journal->file, entry, length, batch->readings.error);
-    h.keys = h.doc.set_count = 0;
-    size_t names = (size_t)h.doc.id_length + h.title_length + h.match.id_length;
+    h.keys = h.set_count = 0;
+    size_t names = (size_t)h.id_length + h.title_length + h.match.id_length;
     return dp_journal_add(journal, DP_ENTRY_DOCUMENT, dp_bytes(&h, sizeof h), (doppel_slice){body + sizeof h, names},
                           batch->readings.error);
+}
+
+/* The names of an entry, and its set if it is there and needed. */
+static doppel_status keep_names(doppel_batch *batch, const dp_document_head *h, const char *id, bool without_set) {
+    dp_append_file *file = &batch->journal.file;
+    size_t names = (size_t)h->id_length + h->title_length + h->match.id_length;
+    DP_TRY(dp_append_file_add(file, id, names, batch->readings.error));
+    if (without_set || h->set_count == DP_SET_UNKNOWN)
+        return DOPPEL_OK;
+    return dp_append_file_add(file, id + names + h->keys * sizeof(uint32_t), h->set_count * sizeof(uint64_t),
+                              batch->readings.error);
 }
 
 /* Takes a document's entry, `length` bytes. `at` is where it stands in the journal, when that is read back. */
 static doppel_status add_document(doppel_batch *batch, const char *entry, size_t length, uint64_t at) {
     const dp_readings *readings = &batch->readings;
+    const dp_journal *journal = &batch->journal;
     const char *id = entry + sizeof(dp_entry_prefix) + sizeof(dp_document_head);
     dp_document_head h;
     memcpy(&h, entry + sizeof(dp_entry_prefix), sizeof h);
-    size_t own = (size_t)h.doc.id_length + h.title_length, names = own + h.match.id_length;
+    size_t own = (size_t)h.id_length + h.title_length, names = own + h.match.id_length;
     /* Known documents are all there, whatever another batch has found. */
     bool matched = h.match.id_length && !(readings->count && readings->reading[readings->count - 1].known);
     DP_TRY(check_document(batch, &h));
-    if (!batch->journal.replaying)
-        at = dp_append_file_size(&batch->journal.file);
-    h.doc.id_at = at + (uint64_t)(id - entry);
-    h.doc.set_at = h.doc.id_at + names + h.keys * sizeof(uint32_t);
-    if (!add_to_columns(batch, &h, id, matched) || (matched && !add_to_matches(batch, &h, id + own)))
+    if (!journal->replaying)
+        at = dp_append_file_size(&journal->file);
+    entry_places places = {.id = journal->kept ? at + (uint64_t)(id - entry) : at};
+    places.set = places.id + names + (journal->kept ? h.keys * sizeof(uint32_t) : 0);
+    if (!add_to_columns(batch, &h, &places, id, matched) || (matched && !add_to_matches(batch, &h, &places, id + own)))
         return dp_no_memory(readings->error);
     DP_TRY(add_to_rows(batch, id + names, matched));
-    /* What an index has may be wanted of a saved file, with its set. */
     const dp_doc *doc = &batch->documents.doc[batch->documents.count - 1];
-    return add_to_journal(batch, entry, length, !doc->set_count && !matched);
+    if (!journal->kept)
+        return keep_names(batch, &h, id, !doc->set_count);
+    /* What an index has may be wanted of a saved file, with its set. */
+    return keep_entry(batch, entry, length, !doc->set_count && !matched);
 }
 
 /* ---- entries, taken in order ---- */
 
-static void get_file_state(const char *name, dp_file_state *state) {
-    struct stat known;
-    *state = (dp_file_state){0};
-    if (!stat(name, &known))
-        *state = (dp_file_state){(uint64_t)known.st_size, known.st_mtim.tv_sec * 1000000000LL + known.st_mtim.tv_nsec};
-}
-
 /* Whether a file that a stopped run has read is what it was. One that is gone is reported when it is opened. */
 static doppel_status check_file(const dp_readings *readings, const dp_file_state *was, const char *name) {
-    dp_file_state now;
-    get_file_state(name, &now);
+    dp_file_state now = dp_file_state_get(name);
     if (!now.changed || (now.changed == was->changed && now.bytes == was->bytes))
         return DOPPEL_OK;
     return dp_fail_at(readings->error, DOPPEL_ERROR_INPUT, name, 0,
                       "has changed since it was read: begin again, with another folder");
+}
+
+/* A file whose records can be read again, without a journal: their positions are in it from now on. */
+static doppel_status take_record_file(doppel_batch *batch, const dp_file_state *state, const char *name) {
+    dp_record_files *files = &batch->readings.files;
+    const dp_record_file *last = files->count ? &files->file[files->count - 1] : NULL;
+    bool known = last_reading(&batch->readings)->known;
+    if (last && last->known == known && !strcmp(last->path, name))
+        return DOPPEL_OK;
+    return dp_record_files_add(files, name, state, known) ? DOPPEL_OK : dp_no_memory(batch->readings.error);
 }
 
 /* A file, which is where reading is now. Each thread that comes to it says so. */
@@ -416,15 +457,17 @@ static doppel_status take_file(doppel_batch *batch, const char *entry, size_t le
         free(name);
         return dp_no_memory(batch->readings.error);
     }
-    if (reading->seen_count && !strcmp(reading->seen[reading->seen_count - 1], name)) {
+    memcpy(&was, body, sizeof was);
+    bool again = reading->seen_count && !strcmp(reading->seen[reading->seen_count - 1], name);
+    if (again || !batch->journal.kept) {
+        doppel_status status = again ? DOPPEL_OK : take_record_file(batch, &was, name);
         free(name);
-        return DOPPEL_OK;
+        return status;
     }
     reading->seen[reading->seen_count++] = name;
     reading->last_line = DP_NO_LINE;
     if (!batch->journal.replaying)
         return dp_append_file_add(&batch->journal.file, entry, length, batch->readings.error);
-    memcpy(&was, body, sizeof was);
     return check_file(&batch->readings, &was, name);
 }
 
@@ -498,9 +541,13 @@ typedef struct sketch_thread {
     doppel_sketcher *titles; /* normalises titles; NULL: not needed */
     dp_buffer url;
     doppel_verdict verdict; /* of an index */
-    dp_buffer entry;        /* that is being packed */
-    dp_buffer file;         /* the name of the file at hand, with its NUL */
-    bool file_seen;         /* a stopped run had read all of it, or (file_last) some */
+    dp_set_buffer set;      /* of the document at hand, if it is made */
+    uint64_t *scratch;      /* to sort it with */
+    size_t scratch_room;
+    dp_buffer entry;      /* that is being packed */
+    uint64_t record_file; /* the number + 1 of the file that was told last */
+    dp_buffer file;       /* the name of the file at hand, with its NUL */
+    bool file_seen;       /* a stopped run had read all of it, or (file_last) some */
     bool file_last;
     bool file_told; /* to the journal */
 } sketch_thread;
@@ -514,6 +561,8 @@ static void end(void *user, void *state) {
     doppel_sketcher_free(t->titles);
     dp_buffer_free(&t->url);
     doppel_verdict_free(&t->verdict);
+    free(t->set.hash);
+    free(t->scratch);
     dp_buffer_free(&t->entry);
     dp_buffer_free(&t->file);
     free(t);
@@ -522,7 +571,7 @@ static void end(void *user, void *state) {
 static doppel_status begin(void *user, void **state) {
     doppel_batch *batch = user;
     const dp_batch_settings *s = &batch->settings;
-    unsigned wants = DOPPEL_WANT_DIGEST | (s->has_sets ? DOPPEL_WANT_SET : 0U);
+    unsigned wants = DOPPEL_WANT_DIGEST | (s->has_sets ? DOPPEL_WANT_FEATURES : 0U);
     sketch_thread *t = calloc(1, sizeof *t);
     if (!t)
         return DOPPEL_ERROR_MEMORY;
@@ -574,18 +623,46 @@ static doppel_status digest_bytes(const doppel_document *d, dp_document_head *h)
     doppel_slice bytes = d->html.data && !d->text.length ? d->html : d->text;
     if (!EVP_Digest(bytes.data, bytes.length, digest, NULL, EVP_sha256(), NULL))
         return DOPPEL_ERROR_MEMORY;
-    memcpy(h->doc.digest, digest, sizeof h->doc.digest);
+    memcpy(h->digest, digest, sizeof h->digest);
     return DOPPEL_OK;
 }
 
 static void set_sketch(const dp_batch_settings *s, const doppel_sketch *sketch, dp_document_head *h) {
-    memcpy(h->doc.digest, sketch->digest, sizeof h->doc.digest);
-    memcpy(h->doc.fingerprint, sketch->fingerprint, sizeof h->doc.fingerprint);
-    h->doc.words = sketch->words < UINT32_MAX ? (uint32_t)sketch->words : UINT32_MAX;
-    if (s->has_sets && sketch->words >= s->options.min_words) {
-        h->doc.set_count = (uint32_t)sketch->set_count;
+    memcpy(h->digest, sketch->digest, sizeof h->digest);
+    memcpy(h->fingerprint, sketch->fingerprint, sizeof h->fingerprint);
+    h->words = sketch->words < UINT32_MAX ? (uint32_t)sketch->words : UINT32_MAX;
+    if (s->has_sets && sketch->words >= s->options.min_words)
         h->keys = (uint32_t)s->bands;
-    }
+}
+
+/* Makes the set of the features, which are in the order of the text. */
+static doppel_status make_set(sketch_thread *t, doppel_sketch *sketch) {
+    size_t count = (size_t)sketch->features;
+    if (!dp_reserve(&t->set.hash, &t->set.room, count, sizeof *t->set.hash) ||
+        !dp_reserve(&t->scratch, &t->scratch_room, count, sizeof *t->scratch))
+        return DOPPEL_ERROR_MEMORY;
+    if (count)
+        memcpy(t->set.hash, sketch->feature_hashes, count * sizeof *t->set.hash);
+    dp_sort64(t->set.hash, count, t->scratch);
+    sketch->set = t->set.hash;
+    sketch->set_count = dp_unique64(t->set.hash, count);
+    return DOPPEL_OK;
+}
+
+/* Whether the set of a document is made now: it is kept, or an index is asked, or the record cannot be read again. */
+static bool needs_set(const doppel_batch *batch, const dp_document_head *h) {
+    const dp_batch_settings *s = &batch->settings;
+    return s->has_sets && (batch->against || (h->keys && !h->record_length));
+}
+
+/* Where the record stands, if it is to be read again: a journal that is kept has the set, and what boilerplate leaves
+ * of sets is needed of all. */
+static void set_position(const doppel_batch *batch, const doppel_document *d, dp_document_head *h) {
+    if (batch->journal.kept || batch->settings.options.boilerplate > 0 || d->record_at == DOPPEL_NO_POSITION ||
+        d->record.length >= UINT32_MAX)
+        return;
+    h->record_at = d->record_at;
+    h->record_length = (uint32_t)d->record.length;
 }
 
 /* Whether an index has the document, whose address was found last. */
@@ -603,7 +680,7 @@ static doppel_status ask_indexes(sketch_thread *t, const doppel_sketch *sketch, 
 static doppel_status write_entry(sketch_thread *t, dp_entry_kind kind, doppel_slice head, const doppel_slice *rest,
                                  size_t parts, doppel_output *output) {
     t->entry.size = 0;
-    if (!dp_entry_pack(&t->entry, kind, head, rest, parts))
+    if (!dp_entry_pack(&t->entry, kind, head, rest, parts, t->batch->journal.kept))
         return DOPPEL_ERROR_MEMORY;
     return doppel_output_write(output, (doppel_slice){t->entry.data, t->entry.size});
 }
@@ -616,8 +693,9 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
     doppel_page page;
     doppel_slice title = {NULL, 0};
     memset(&h, 0, sizeof h); /* its padding goes to a file, too */
-    h.doc.id_length = (uint32_t)d->id.length;
+    h.id_length = (uint32_t)d->id.length;
     h.line = d->line;
+    set_position(t->batch, d, &h);
     DP_TRY(dp_text_sketcher_run(&t->text, d, &page, &sketch));
     if (t->titles)
         DP_TRY(dp_title_normalise(t->titles, page.title.data, page.title.length, &title));
@@ -627,7 +705,11 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
         DP_TRY(digest_bytes(d, &h));
     dp_keep_rank(&s->keep, &(dp_keep_document){d->url, page.text.length, d->extra}, h.rank);
     if (h.keys)
-        DP_TRY(dp_bands_keys(sketch.set, sketch.set_count, s->bands, s->rows, keys));
+        DP_TRY(dp_bands_keys(sketch.feature_hashes, sketch.features, s->bands, s->rows, keys));
+    if (needs_set(t->batch, &h))
+        DP_TRY(make_set(t, &sketch));
+    if (h.keys)
+        h.set_count = h.record_length ? DP_SET_UNKNOWN : (uint32_t)sketch.set_count;
     DP_TRY(find_scope(t, d, &h));
     DP_TRY(find_address(t, d, &page, &h));
     DP_TRY(ask_indexes(t, &sketch, title, &h.match));
@@ -635,7 +717,7 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
                                  title,
                                  {t->verdict.original_id.data, h.match.id_length},
                                  {(const char *)keys, h.keys * sizeof *keys},
-                                 {(const char *)sketch.set, h.doc.set_count * sizeof *sketch.set}};
+                                 {(const char *)sketch.set, h.record_length ? 0 : h.set_count * sizeof *sketch.set}};
     return write_entry(t, DP_ENTRY_DOCUMENT, dp_bytes(&h, sizeof h), rest, sizeof rest / sizeof *rest, output);
 }
 
@@ -694,11 +776,21 @@ static doppel_status enter_file(sketch_thread *t, const char *name) {
 static doppel_status tell_file(sketch_thread *t, doppel_output *output) {
     if (!t->file.size || t->file_told)
         return DOPPEL_OK;
-    dp_file_state state;
-    get_file_state(t->file.data, &state);
+    dp_file_state state = dp_file_state_get(t->file.data);
     const doppel_slice name = {t->file.data, t->file.size - 1};
     DP_TRY(write_entry(t, DP_ENTRY_FILE, dp_bytes(&state, sizeof state), &name, 1, output));
     t->file_told = true;
+    return DOPPEL_OK;
+}
+
+/* Tells which file the next records are of, when they can be read again. */
+static doppel_status tell_record_file(sketch_thread *t, const doppel_document *d, doppel_output *output) {
+    if (t->batch->journal.kept || d->record_at == DOPPEL_NO_POSITION || t->record_file == d->file_number + 1)
+        return DOPPEL_OK;
+    dp_file_state state = dp_file_state_get(d->file);
+    const doppel_slice name = doppel_slice_of(d->file);
+    DP_TRY(write_entry(t, DP_ENTRY_FILE, dp_bytes(&state, sizeof state), &name, 1, output));
+    t->record_file = d->file_number + 1;
     return DOPPEL_OK;
 }
 
@@ -719,6 +811,7 @@ static doppel_status sketch_next(void *state, const doppel_document *d, doppel_o
     if (is_in_journal(t, d))
         return DOPPEL_OK;
     DP_TRY(tell_file(t, output));
+    DP_TRY(tell_record_file(t, d, output));
     return sketch_document(t, d, output);
 }
 

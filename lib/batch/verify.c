@@ -1,13 +1,14 @@
-/* verify.c - how near two documents really are: their sets of feature hashes, read back from the journal.
+/* verify.c - how near two documents really are, by their sets of feature hashes (sets.c).
  *
- * Each thread keeps some sets that it has read: a document that stays is compared with many. */
+ * Each thread keeps some of the sets that it has asked for, as a document that stays is compared with many: as many as
+ * its share of the memory has room for. */
 #include "batch/batch.h"
 
 #include <stdlib.h>
 
 /* Sets that are kept, one for each remainder of document / KEPT, and how large they may be: 128 MiB a thread at most, a
- * tenth of it with documents of a page each. */
-enum { KEPT = 8192, KEPT_COUNT = 2048 };
+ * tenth of it with documents of a page each; and no more than this share of the memory, for all threads together. */
+enum { KEPT = 8192, KEPT_COUNT = 2048, MEMORY_SHARE = 8 };
 
 typedef struct kept_set {
     uint32_t document;
@@ -16,16 +17,22 @@ typedef struct kept_set {
 
 struct dp_verifier {
     const doppel_batch *batch;
+    dp_set_maker *maker;
     kept_set kept[KEPT];
-    kept_set large[2]; /* sets that are too large to be kept, of either side */
+    uint64_t bytes, most; /* of the kept sets */
+    size_t next;          /* the kept set that is given up next */
+    kept_set large[2];    /* sets that are too large to be kept, of either side */
     uint64_t verified;
 };
 
-dp_verifier *dp_verifier_create(const doppel_batch *batch) {
+dp_verifier *dp_verifier_create(doppel_batch *batch) {
     dp_verifier *verifier = calloc(1, sizeof *verifier);
-    if (!verifier)
+    if (!verifier || !(verifier->maker = dp_set_maker_create(batch))) {
+        free(verifier);
         return NULL;
+    }
     verifier->batch = batch;
+    verifier->most = dp_memory_left(batch) / MEMORY_SHARE / batch->settings.threads;
     for (int i = 0; i < KEPT; i++)
         verifier->kept[i].document = DP_NO_DOCUMENT;
     verifier->large[0].document = verifier->large[1].document = DP_NO_DOCUMENT;
@@ -39,6 +46,7 @@ void dp_verifier_free(dp_verifier *verifier) {
         free(verifier->kept[i].set.hash);
     free(verifier->large[0].set.hash);
     free(verifier->large[1].set.hash);
+    dp_set_maker_free(verifier->maker);
     free(verifier);
 }
 
@@ -48,32 +56,36 @@ uint64_t dp_verifier_count(const dp_verifier *verifier) {
 
 /* ---- sets ---- */
 
-doppel_status dp_set_read(const doppel_batch *batch, uint32_t document, dp_set_buffer *set, doppel_error *error) {
-    const dp_doc *doc = &batch->documents.doc[document];
-    const doppel_df *frequent = batch->boilerplate.frequent;
-    set->count = doc->set_count;
-    if (!dp_reserve(&set->hash, &set->room, set->count, sizeof *set->hash))
-        return dp_no_memory(error);
-    DP_TRY(dp_append_file_read(&batch->journal.file, doc->set_at, set->hash, set->count * sizeof *set->hash, error));
-    if (!frequent)
-        return DOPPEL_OK;
-    size_t left = 0;
-    for (size_t i = 0; i < set->count; i++)
-        if (!doppel_df_get(frequent, set->hash[i]))
-            set->hash[left++] = set->hash[i];
-    set->count = left;
-    return DOPPEL_OK;
+static uint64_t bytes_of(const kept_set *kept) {
+    return kept->set.room * sizeof *kept->set.hash;
+}
+
+/* Gives up kept sets until there is memory for more; not the one at `besides`. */
+static void make_room(dp_verifier *v, size_t besides) {
+    for (size_t seen = 0; v->bytes > v->most && seen < KEPT; seen++, v->next = (v->next + 1) % KEPT) {
+        kept_set *kept = &v->kept[v->next];
+        if (v->next == besides)
+            continue;
+        v->bytes -= bytes_of(kept);
+        free(kept->set.hash);
+        *kept = (kept_set){.document = DP_NO_DOCUMENT};
+    }
 }
 
 /* The set of a document, of one of the two sides that are compared; the other side's is not touched. */
 static doppel_status get(dp_verifier *v, uint32_t document, int side, uint32_t other, const uint64_t **hash) {
     kept_set *kept = &v->kept[document % KEPT];
-    if (v->batch->documents.doc[document].set_count > KEPT_COUNT || document % KEPT == other % KEPT)
+    bool large = dp_set_size(v->batch, document) > KEPT_COUNT || document % KEPT == other % KEPT;
+    if (large)
         kept = &v->large[side];
     if (kept->document != document) {
+        if (!large)
+            make_room(v, other % KEPT);
+        uint64_t before = bytes_of(kept);
         kept->document = DP_NO_DOCUMENT;
-        DP_TRY(dp_set_read(v->batch, document, &kept->set, NULL));
+        DP_TRY(dp_set_make(v->maker, document, &kept->set));
         kept->document = document;
+        v->bytes += large ? 0 : bytes_of(kept) - before;
     }
     *hash = kept->set.hash;
     return DOPPEL_OK;
@@ -85,20 +97,26 @@ doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const ui
 
 /* ---- two documents ---- */
 
-static doppel_status measure(dp_verifier *v, uint32_t a, uint32_t b, double *jaccard) {
-    const uint64_t *a_hash, *b_hash;
-    v->verified++;
-    DP_TRY(get(v, a, 0, b, &a_hash));
-    DP_TRY(get(v, b, 1, a, &b_hash));
-    *jaccard = doppel_jaccard(a_hash, dp_set_size(v->batch, a), b_hash, dp_set_size(v->batch, b));
-    return DOPPEL_OK;
-}
-
 /* Whether there is a similarity and, unless `any` is wanted, it can reach the threshold: the smaller set may be all of
- * what they share. */
+ * what they share. The size of a set that was not made yet is a bound, and rules out nothing where it is the larger. */
 static bool is_worth_measuring(const doppel_batch *batch, uint32_t a, uint32_t b, bool any) {
     double x = dp_set_size(batch, a), y = dp_set_size(batch, b);
-    return x > 0 && y > 0 && (any || (x < y ? x / y : y / x) >= batch->settings.options.similarity);
+    uint32_t larger = x < y ? b : a;
+    if (x <= 0 || y <= 0)
+        return false;
+    return any || !dp_set_is_known(batch, larger) || (x < y ? x / y : y / x) >= batch->settings.options.similarity;
+}
+
+static doppel_status measure(dp_verifier *v, uint32_t a, uint32_t b, bool any, double *jaccard) {
+    const uint64_t *a_hash, *b_hash;
+    DP_TRY(get(v, a, 0, b, &a_hash));
+    DP_TRY(get(v, b, 1, a, &b_hash));
+    /* Now that their sizes are known. */
+    if (!is_worth_measuring(v->batch, a, b, any))
+        return DOPPEL_OK;
+    v->verified++;
+    *jaccard = doppel_jaccard(a_hash, dp_set_size(v->batch, a), b_hash, dp_set_size(v->batch, b));
+    return DOPPEL_OK;
 }
 
 /* Whether a document is looked for by content. */
@@ -122,6 +140,6 @@ doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool any,
     else if (candidate->content && !batch->settings.has_sets)
         evidence->distance = dp_documents_distance(&batch->documents, a, b);
     else if (is_worth_measuring(batch, a, b, any))
-        return measure(verifier, a, b, &evidence->similarity);
+        return measure(verifier, a, b, any, &evidence->similarity);
     return DOPPEL_OK;
 }

@@ -55,6 +55,15 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
 /* Whether a path is a folder without a single file below it. */
 bool dp_input_is_empty_folder(const char *path);
 
+/* What reads one record of JSONL after the other, for one thread: gives the fields that doppel_input_run gave of it. */
+typedef struct dp_record_parser dp_record_parser;
+/* What the options point to must outlive it. Errors: DOPPEL_ERROR_MEMORY. */
+doppel_status dp_record_parser_create(const doppel_input_options *options, dp_record_parser **parser);
+void dp_record_parser_free(dp_record_parser *parser);
+/* The document is borrowed until the next call. Errors: DOPPEL_ERROR_INPUT for what is no record, DOPPEL_ERROR_MEMORY.
+ */
+doppel_status dp_record_parser_run(dp_record_parser *parser, doppel_slice record, doppel_document *document);
+
 /* Appends bytes as UTF-8, by an open converter of iconv. Where they are invalid, `unit` of them become
  * U+FFFD, and *lost is set. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_iconv_utf8(void *converter, size_t unit, doppel_slice bytes, dp_buffer *out, bool *lost);

@@ -422,6 +422,47 @@ doppel_status doppel_document_parse(doppel_slice record, const doppel_input_opti
     return status;
 }
 
+/* ---- one record after the other ---- */
+
+struct dp_record_parser {
+    doppel_input_options options;
+    dp_reader reader;
+    owned_document own; /* its text is that of the reader */
+};
+
+doppel_status dp_record_parser_create(const doppel_input_options *options, dp_record_parser **made) {
+    dp_record_parser *parser = *made = calloc(1, sizeof *parser);
+    if (!parser)
+        return DOPPEL_ERROR_MEMORY;
+    dp_copy_options(&parser->options, options, sizeof parser->options);
+    parser->reader.options = &parser->options;
+    parser->reader.json = dp_json_create();
+    dp_fields_init(&parser->options, parser->reader.fields);
+    if (parser->reader.json)
+        return DOPPEL_OK;
+    dp_record_parser_free(parser);
+    *made = NULL;
+    return DOPPEL_ERROR_MEMORY;
+}
+
+void dp_record_parser_free(dp_record_parser *parser) {
+    if (!parser)
+        return;
+    dp_json_free(parser->reader.json);
+    dp_buffer_free(&parser->reader.text);
+    dp_buffer_free(&parser->own.record);
+    free(parser);
+}
+
+doppel_status dp_record_parser_run(dp_record_parser *parser, doppel_slice record, doppel_document *document) {
+    parser->own.record.size = 0;
+    parser->own.document = (doppel_document){0};
+    DP_TRY(copy_record(&parser->own, record, NULL));
+    doppel_status status = set_fields(&parser->reader, &parser->own, NULL);
+    *document = parser->own.document;
+    return status;
+}
+
 void doppel_document_free(doppel_document *document) {
     owned_document *own = (owned_document *)document;
     if (!own)

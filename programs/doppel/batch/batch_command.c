@@ -117,6 +117,7 @@ int batch_open(batch_command *b, const cli_args *args) {
     if (code != EXIT_DONE)
         return code;
     b->options.recipe = b->loaded.recipe;
+    b->options.keep_sketches = args_text(args, "save-sketches") != NULL;
     b->options.progress = isatty(STDERR_FILENO) ? show_stage : NULL;
     b->options.warn = show_warning;
     return batch_end(doppel_batch_create(&b->options, &b->batch, &error), &error);
