@@ -1,7 +1,7 @@
-/* fuzz_stream.c - compressed files: with threads that decompress ahead, the bytes and the failure are those of reading
- * in order; but for the bytes of a damaged zstd block, where the decoder may find the damage sooner or later. The first
- * byte chooses the sizes and what the rest is: the file as it is, or text that is compressed in members, with one byte
- * of the file changed. */
+/* fuzz_stream.c - compressed files: with threads that decompress ahead, or a reader that decompresses whole members,
+ * the bytes and the failure are those of reading in order; but for the bytes of a damaged zstd block, where the decoder
+ * may find the damage sooner or later. The first byte chooses the sizes and what the rest is: the file as it is, or
+ * text that is compressed in members, with one byte of the file changed. */
 #include "fuzz.h"
 
 #include "input/stream.h"
@@ -18,15 +18,17 @@ typedef struct contents {
     char failure[160];
 } contents;
 
-static contents read_file(const char *path, int threads, size_t room) {
-    /* Small, so that few bytes are many pieces. */
-    static const dp_ahead_sizes tiny = {.piece = 64, .most = 2000, .held = 1000, .least = 1};
+/* Small, so that few bytes are many pieces; and never ahead. */
+static const dp_ahead_sizes tiny = {.piece = 64, .most = 2000, .held = 1000, .least = 1};
+static const dp_ahead_sizes in_order = {.least = SIZE_MAX};
+
+static contents read_file(const char *path, int threads, const dp_ahead_sizes *sizes, size_t room) {
     contents c = {0};
     dp_stream stream;
     char some[5000];
     dp_stream_init(&stream, NULL);
     stream.threads = threads;
-    stream.ahead_sizes = &tiny;
+    stream.ahead_sizes = sizes;
     CHECK(dp_stream_open(&stream, path));
     for (size_t got; (got = dp_stream_read(&stream, some, room));)
         CHECK(dp_buffer_add(&c.bytes, some, got));
@@ -66,6 +68,14 @@ static dp_buffer compress_text(bool zstd, const uint8_t *text, size_t size) {
     return made;
 }
 
+static void check_same(const contents *plain, contents ahead) {
+    size_t common = plain->bytes.size < ahead.bytes.size ? plain->bytes.size : ahead.bytes.size;
+    CHECK(!strcmp(plain->failure, ahead.failure));
+    CHECK(plain->bytes.size == ahead.bytes.size || strstr(plain->failure, "zstd data is damaged"));
+    CHECK(!common || !memcmp(plain->bytes.data, ahead.bytes.data, common));
+    dp_buffer_free(&ahead.bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static char path[40];
     static int file;
@@ -82,13 +92,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     else
         CHECK(dp_buffer_add(&made, data + 1, size - 1));
     CHECK(!ftruncate(file, 0) && pwrite(file, made.data, made.size, 0) == (ssize_t)made.size);
-    contents plain = read_file(path, 1, 5000), ahead = read_file(path, 2, data[0] & 4 ? 5000 : 17);
-    size_t common = plain.bytes.size < ahead.bytes.size ? plain.bytes.size : ahead.bytes.size;
-    CHECK(!strcmp(plain.failure, ahead.failure));
-    CHECK(plain.bytes.size == ahead.bytes.size || strstr(plain.failure, "zstd data is damaged"));
-    CHECK(!common || !memcmp(plain.bytes.data, ahead.bytes.data, common));
+    contents plain = read_file(path, 1, &in_order, 5000);
+    for (int threads = 1; threads <= 2; threads++)
+        check_same(&plain, read_file(path, threads, &tiny, data[0] & 4 ? 5000 : 17));
     dp_buffer_free(&plain.bytes);
-    dp_buffer_free(&ahead.bytes);
     dp_buffer_free(&made);
     return 0;
 }

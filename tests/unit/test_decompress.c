@@ -7,6 +7,9 @@
 /* Small, so that a file of some KiB has many pieces. */
 static const dp_ahead_sizes tiny = {.piece = 300, .most = 5000, .held = 8000, .least = 1};
 
+/* Everything is read in order, as a stream. */
+static const dp_ahead_sizes in_order = {.least = SIZE_MAX};
+
 /* ---- files ---- */
 
 /* Text that does not compress to nothing, and differs with `seed`. */
@@ -83,15 +86,15 @@ static contents read_file(const char *path, int threads, const dp_ahead_sizes *s
     return c;
 }
 
-/* Reads a file with and without threads; gives whether they helped. */
+/* Reads a file in order, and by whole members with one thread and more; gives whether threads helped. */
 static bool check_same(const char *bytes, size_t size, const dp_ahead_sizes *sizes) {
-    static const size_t rooms[] = {1 << 16, 7, 1000};
+    static const size_t rooms[] = {1 << 16, 7, 1000, 1 << 16};
     bool helped = false;
     write_bytes("a", bytes, size);
-    contents plain = read_file("a", 1, NULL, 1 << 16);
+    contents plain = read_file("a", 1, &in_order, 1 << 16);
     assert_false(plain.helped);
-    for (int threads = 2; threads <= 4; threads++) {
-        contents ahead = read_file("a", threads, sizes, rooms[threads - 2]);
+    for (int threads = 1; threads <= 4; threads++) {
+        contents ahead = read_file("a", threads, sizes, rooms[threads - 1]);
         assert_int_equal(ahead.bytes.size, plain.bytes.size);
         assert_true(!plain.bytes.size || !memcmp(ahead.bytes.data, plain.bytes.data, plain.bytes.size));
         assert_string_equal(ahead.failure, plain.failure);
@@ -139,6 +142,17 @@ static void usual_sizes_are_the_same_bytes(void **state) {
         assert_true(check_same(file.data, file.size, NULL));
         dp_buffer_free(&file);
     }
+}
+
+/* Longer than what is read and made room for at first; some longer than what ever is. */
+static void long_members_are_the_same_bytes(void **state) {
+    (void)state;
+    for (int zstd = 0; zstd < 2; zstd++)
+        for (size_t most = 2 << 20; most <= 16 << 20; most *= 8) {
+            dp_buffer file = make_file(&(shape){zstd, 1, 8, most});
+            assert_true(check_same(file.data, file.size, NULL));
+            dp_buffer_free(&file);
+        }
 }
 
 /* bgzip: each member tells its own size in an extra field, and an empty one ends the file. */
@@ -339,6 +353,7 @@ int main(void) {
         TEST(many_members_are_the_same_bytes),
         TEST(one_member_is_read_without_threads),
         TEST(usual_sizes_are_the_same_bytes),
+        TEST(long_members_are_the_same_bytes),
         TEST(bgzip_is_the_same_bytes),
         TEST(files_may_be_cut_anywhere),
         TEST(files_may_be_damaged_anywhere),
