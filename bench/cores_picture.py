@@ -8,6 +8,7 @@ import re
 WIDTH, HEIGHT, TOP, PANEL_WIDTH, PANEL_HEIGHT = 860, 470, 56, 360, 300
 LEFTS = (56, 480)
 LEGEND_TOP, LEGEND_COLUMNS = 414, 4
+NUMBERS = ("speedup", "cpu_seconds_per_gb", "mb_per_second", "temporary", "peak_mb", "anonymous_mb")
 # light, dark; the dash tells lines apart where colours do not
 LINES = [("#0060a8", "#58a6ff", ""), ("#c2410c", "#ff9b57", ""), ("#15803d", "#4ac776", ""), ("#9333ea", "#c792ff", ""),
          ("#a16207", "#e3b341", ""), ("#0060a8", "#58a6ff", "7 4"), ("#0060a8", "#58a6ff", "2 3"),
@@ -110,9 +111,10 @@ def read(path):
     works = {}
     for row in rows:
         if all(row[name] == machine[name] for name in ("machine", "doppel")):
-            numbers = {name: float(row[name]) for name in ("speedup", "cpu_seconds_per_gb")}
-            works.setdefault(row["work"], []).append({"threads": int(row["threads"]), **numbers})
-    works = {name: sorted(some, key=lambda row: row["threads"]) for name, some in list(works.items())[:len(LINES)]}
+            numbers = {name: float(row[name]) if row[name] else None for name in NUMBERS}
+            threads = int(row["threads"])
+            works.setdefault(row["work"], {})[threads] = {"threads": threads, **numbers}  # the last of several sizes
+    works = {name: [some[threads] for threads in sorted(some)] for name, some in list(works.items())[:len(LINES)]}
     return works, max(row["threads"] for some in works.values() for row in some)
 
 
