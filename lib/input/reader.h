@@ -1,9 +1,9 @@
 /* reader.h - how bytes become documents: blocks of records, the table of formats, units of work and their results, and
  * what a format calls to give documents.
  *
- * A stream is cut into blocks of whole records, by the format's own rule. One thread takes a unit of work (a block, or
- * whole files), and the format gives each document of it to the caller; what came of that stands in the unit until its
- * turn (input.c). refusal.c counts what was bad.
+ * A file is cut into blocks of whole records, by the format's own rule (units.c). One thread takes a unit of work (a
+ * block, a range of a file of lines, or whole files), and the format gives each document of it to the caller; what came
+ * of that stands in the unit until its turn (input.c). refusal.c counts what was bad.
  *
  * To add a format: a file NAME.c that defines `const dp_format dp_format_NAME`, a line for it below and in the list in
  * format.c, and a test. Compression is no concern of a format: it sees the bytes, and the name without .gz or .zst. */
