@@ -3,7 +3,8 @@
  *   bench_index find COUNT QUERIES PLANNED ASKED BYTES [SAVE]  builds an index of COUNT, planned for the distance
  * PLANNED in BYTES an entry (0: what the library takes by itself), and asks it QUERIES within ASKED; saves it if named
  *   bench_index open FILE COUNT QUERIES ASKED                  the same with a saved one
- *   bench_index grow COUNT                                     inserts and finds in turn, up to COUNT entries
+ *   bench_index grow COUNT                                     adds and finds in turn, up to COUNT entries; and how
+ * many calls took how long. "Rate by CPU time" counts the calling thread alone, "bytes" the peak while runs are merged
  *   bench_index scan COUNT QUERIES ASKED                       the plain version: compares each query with all
  *   bench_index memory                                         what memory gives: read in order, and anywhere
  *
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { RUNS = 3, THREADS = 2, TIMED = 200000 };
 
@@ -198,25 +200,68 @@ static void open_saved(char **argument) {
     free(all.of);
 }
 
+/* ---- how long calls take while an index grows ---- */
+
+/* Calls by the time they took: up to 1, 2, 4, ... microseconds. */
+enum { WAITS = 24 };
+typedef struct waits {
+    uint64_t calls[WAITS];
+    double longest;
+} waits;
+
+static void waits_add(waits *w, double seconds) {
+    int at = 0;
+    while (at < WAITS - 1 && seconds > 1e-6 * (double)(1 << at))
+        at++;
+    w->calls[at]++;
+    w->longest = seconds > w->longest ? seconds : w->longest;
+}
+
+static void tell_waits(const char *what, const waits *w) {
+    char name[80];
+    for (int i = 0; i < WAITS; i++) {
+        snprintf(name, sizeof name, "%s up to %d us", what, 1 << i);
+        if (w->calls[i])
+            process_tell(name, (double)w->calls[i]);
+    }
+    snprintf(name, sizeof name, "longest %s", what);
+    process_tell(name, w->longest);
+}
+
+static double thread_seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 static void grow(char **argument) {
     uint64_t count = process_number(argument[0]), before = process_memory(), matches = 0;
     doppel_index *index;
     doppel_matches near = {0};
+    waits adds = {0}, finds = {0};
     must(doppel_index_create(NULL, &index, NULL), NULL);
-    double start = process_now(), last = start, longest = 0;
+    double start = process_now(), last = start, busy = thread_seconds();
     for (uint64_t i = 0; i < count; i++) {
         uint64_t fingerprint = planted_at(i), query = planted_query(i, i);
         must(doppel_index_add(index, &fingerprint, i, 0), NULL);
+        double between = process_now();
         must(doppel_index_find(index, &query, 3, NULL, &near, NULL), NULL);
         matches += near.count;
         double now = process_now();
-        longest = now - last > longest ? now - last : longest;
+        waits_add(&adds, between - last);
+        waits_add(&finds, now - between);
         last = now;
     }
     process_tell("rate", (double)count / (last - start));
-    process_tell("longest", longest);
+    process_tell("rate by CPU time", (double)count / (thread_seconds() - busy));
+    process_tell("longest", adds.longest > finds.longest ? adds.longest : finds.longest);
     process_tell("matches", (double)matches);
     process_tell("bytes", (double)(process_peak() - before) / (double)count);
+    doppel_index_stats stats;
+    doppel_index_get_stats(index, &stats);
+    process_tell("bytes said", (double)stats.bytes / (double)count);
+    tell_waits("adds", &adds);
+    tell_waits("finds", &finds);
     doppel_matches_free(&near);
     doppel_index_free(index);
 }

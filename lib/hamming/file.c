@@ -499,11 +499,11 @@ doppel_status doppel_index_open(const char *path, doppel_index **index, doppel_e
 
 /* ---- saving: what one version holds ----
  *
- * Every run goes out as it is, and the head as a small run of its own: nothing is merged, and only the directory, the
- * dead bits and a block are kept in memory. The writer of the index may go on, and changes dead bits and times in
- * place. The dead bits are therefore copied first of all, and times number by number, before their checksum is taken:
- * what was alive then is saved with a time that it had then or later. The other way round, an entry that was removed,
- * and inserted again since, would be saved with the time it had before. */
+ * Every run goes out as it is, and the newest entries, of the head and the levels, as a run of their own: nothing else
+ * is merged, and only the directory, the dead bits and a block are kept in memory. The writer of the index may go on,
+ * and changes dead bits and times in place. The dead bits are therefore copied first of all, and times number by
+ * number, before their checksum is taken: what was alive then is saved with a time that it had then or later. The other
+ * way round, an entry that was removed, and inserted again since, would be saved with the time it had before. */
 
 /* A run with its sections: where they lie in memory, and where they go. */
 typedef struct saved_run {
@@ -585,13 +585,13 @@ static doppel_status list_parts(saved_run *saved) {
 }
 
 /* Where everything goes. */
-static doppel_status plan(saved_content *c, const dp_version *version, const dp_run *head) {
+static doppel_status plan(saved_content *c, const dp_version *version, const dp_run *newest) {
     c->runs = calloc((size_t)version->runs + 1, sizeof *c->runs);
     if (!c->runs)
         return DOPPEL_ERROR_MEMORY;
     uint64_t records = 0;
-    for (int i = 0; i < version->runs + (head != NULL); i++) {
-        const dp_run *run = i < version->runs ? version->run[i] : head;
+    for (int i = 0; i < version->runs + (newest != NULL); i++) {
+        const dp_run *run = i < version->runs ? version->run[i] : newest;
         if (!run->count)
             continue;
         saved_run *saved = &c->runs[c->run_count++];
@@ -706,15 +706,36 @@ static int write_content(const saved_content *c, int number, doppel_status *stat
     return reason ? reason : write_header(c, number);
 }
 
+/* The head and the levels as one run with tables; NULL in *made when nothing is in them. */
+static doppel_status make_newest(const doppel_index *index, const dp_version *version, dp_run **made) {
+    dp_merging merging = {0};
+    dp_run *run[3] = {NULL};
+    *made = NULL;
+    doppel_status status = dp_head_run(version->head, &run[0]);
+    if (version->growing)
+        DP_THEN(status, dp_growing_run(version->growing, &run[1]));
+    if (version->full)
+        DP_THEN(status, dp_growing_run(version->full, &run[2]));
+    for (int i = 0; i < 3; i++)
+        if (run[i])
+            merging.run[merging.count++] = run[i];
+    if (merging.count)
+        DP_THEN(status, dp_run_merge(&merging, made));
+    if (*made)
+        DP_THEN(status, dp_index_build(index, *made, NULL));
+    dp_merging_free(&merging);
+    for (int i = 0; i < 3; i++)
+        dp_run_free(run[i]);
+    return status;
+}
+
 static doppel_status save_version(const doppel_index *index, const dp_version *version, const char *path,
                                   doppel_error *error) {
-    dp_run *head = NULL;
+    dp_run *newest;
     saved_content c = {.index = index};
     dp_newfile file;
-    doppel_status status = dp_head_run(version->head, &head), damage = DOPPEL_OK;
-    if (!status && head)
-        status = dp_index_build(index, head, NULL);
-    DP_THEN(status, plan(&c, version, head));
+    doppel_status status = make_newest(index, version, &newest), damage = DOPPEL_OK;
+    DP_THEN(status, plan(&c, version, newest));
     if (status)
         dp_version_explain(version, status, error);
     else if (!(status = dp_newfile_create(&file, path, error))) {
@@ -722,7 +743,7 @@ static doppel_status save_version(const doppel_index *index, const dp_version *v
         status = damage ? dp_version_explain(version, damage, error) : status;
     }
     free_content(&c);
-    dp_run_free(head);
+    dp_run_free(newest);
     return status;
 }
 

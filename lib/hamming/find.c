@@ -106,32 +106,38 @@ enum { PROBES = 64, SOURCES = 64, LINES_AHEAD = 64, CHUNK = 1024, WAITING = 64, 
 
 #define CACHE_LINE 64
 
-/* A table of a run that is probed. */
+/* A table of a run, or of a level, that is probed. */
 typedef struct probed {
-    const dp_run *run;
-    const dp_run_table *table;
+    const dp_run *run;       /* NULL: a level's */
+    const dp_growing *level; /* NULL: a run's */
+    const dp_layout *layout;
+    const dp_run_table *table; /* of a level: widths alone */
     const dp_schedule *schedule;
-    int order; /* in the schedule */
-    dp_bits arranged;
-    bool apart; /* no bit is in the key and in the filter */
+    int order;            /* in the schedule */
+    uint64_t arranged[2]; /* the query; in words, as a number of 128 bits that is written so is slow to read at once */
+    bool apart;           /* no bit is in the key and in the filter */
 } probed;
 
 typedef struct probe {
     const probed *source;
     uint64_t key;
-    int flips; /* bits by which the key differs from the query's */
-    dp_range range;
+    int flips;      /* bits by which the key differs from the query's */
+    dp_chunk chunk; /* the bucket */
+    uint64_t first; /* of a run: the place of its first number */
 } probe;
 
 /* A place of a bucket whose filter is near. */
 typedef struct waiting {
-    const probed *source;
-    uint64_t key, place;
+    const probe *probe;
+    uint64_t place; /* in the bucket */
 } waiting;
 
 typedef struct batch {
     index_finder *finder;
     int sources, probes, waits;
+    const dp_layout *layout; /* whose order the query was brought into last; NULL: none */
+    uint64_t arranged_for;   /* its tables for which that is done */
+    uint64_t arranged[DP_MAX_TABLES][2];
     probed source[SOURCES];
     probe probe[PROBES];
     waiting waiting[WAITING];
@@ -154,34 +160,66 @@ static doppel_status take_position(index_finder *finder, const dp_run *run, uint
     return DOPPEL_OK;
 }
 
+static doppel_status take_from_level(index_finder *finder, const probed *source, const dp_chunk *chunk, uint64_t place,
+                                     dp_bits difference) {
+    dp_growing_entry entry = dp_growing_place(source->level, chunk, place);
+    if (finder->done || atomic_load_explicit(entry.dead, memory_order_acquire))
+        return DOPPEL_OK;
+    index_hit hit = {.value = finder->query ^ difference,
+                     .owner = *entry.owner,
+                     .expires = atomic_load_explicit(entry.expires, memory_order_relaxed),
+                     .distance = dp_bits_count(difference)};
+    return take_hit(finder, &hit) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
 /* Whether a table that stands earlier in the schedule finds the entry too. */
 static bool found_before(const probed *source, dp_bits difference) {
     const dp_schedule *schedule = source->schedule;
     for (int i = 0; i < source->order; i++) {
-        dp_bits key = difference & source->run->layout.table[schedule->table[i]].key_mask;
+        dp_bits key = difference & source->layout->table[schedule->table[i]].key_mask;
         if (dp_bits_count(key) <= schedule->radius[i])
             return true;
     }
     return false;
 }
 
-/* A place whose filter is near: is the whole? */
-static doppel_status check_place(index_finder *finder, const waiting *w) {
-    const probed *source = w->source;
-    const dp_run *run = source->run;
-    dp_bits difference = dp_run_arranged(run, source->table, w->key, w->place) ^ source->arranged;
-    if (dp_bits_count(difference) > finder->distance)
-        return DOPPEL_OK;
-    int table = source->schedule->table[source->order];
-    difference = dp_layout_restore(&run->layout.table[table], difference);
-    if (found_before(source, difference))
-        return DOPPEL_OK;
+/* All entries of a number that another table of a level has; table 0 may not have it yet. */
+static doppel_status take_all_from_level(index_finder *finder, const probed *source, dp_bits difference) {
+    dp_growing_places found;
+    doppel_status status = DOPPEL_OK;
+    dp_growing_search(source->level, finder->query ^ difference, &found);
+    for (int i = 0; i < found.count && status == DOPPEL_OK; i++)
+        status = take_from_level(finder, source, &found.chunk, found.place[i], difference);
+    return status;
+}
+
+/* A number that is near, found in a table of a run or a level. */
+static doppel_status take_number(index_finder *finder, const waiting *w, int table, dp_bits difference) {
+    const probe *p = w->probe;
+    const probed *source = p->source;
+    if (source->level)
+        return table ? take_all_from_level(finder, source, difference)
+                     : take_from_level(finder, source, &p->chunk, w->place, difference);
     if (table == 0)
-        return take_position(finder, run, w->place, difference);
+        return take_position(finder, source->run, p->first + w->place, difference);
     bool found;
     uint64_t position;
-    DP_TRY(dp_run_search(run, finder->query ^ difference, &found, &position));
-    return found ? take_position(finder, run, position, difference) : DOPPEL_ERROR_STORE;
+    DP_TRY(dp_run_search(source->run, finder->query ^ difference, &found, &position));
+    return found ? take_position(finder, source->run, position, difference) : DOPPEL_ERROR_STORE;
+}
+
+/* A place whose filter is near: is the whole? */
+static doppel_status check_place(index_finder *finder, const waiting *w) {
+    const probe *p = w->probe;
+    const probed *source = p->source;
+    int table = source->schedule->table[source->order];
+    dp_bits arranged = source->level ? dp_growing_arranged(source->level, table, p->key, &p->chunk, w->place)
+                                     : dp_run_arranged(source->run, source->table, p->key, p->first + w->place);
+    dp_bits difference = arranged ^ dp_bits_load(source->arranged, source->layout->bits);
+    if (dp_bits_count(difference) > finder->distance)
+        return DOPPEL_OK;
+    difference = dp_layout_restore(&source->layout->table[table], difference);
+    return found_before(source, difference) ? DOPPEL_OK : take_number(finder, w, table, difference);
 }
 
 static doppel_status check_waiting(batch *b) {
@@ -192,27 +230,31 @@ static doppel_status check_waiting(batch *b) {
     return status;
 }
 
-static size_t near_filter(const probed *source, uint64_t from, size_t count, int distance, uint32_t *hits) {
-    uint64_t query = (uint64_t)source->arranged;
-    if (source->run->bits > 64)
-        return dp_near64_kernel()((const uint64_t *)source->table->filter + from, count, query, distance, hits);
-    return dp_near32_kernel()((const uint32_t *)source->table->filter + from, count, (uint32_t)query, distance, hits);
+static size_t near_filter(const probed *source, const void *column, size_t count, int distance, uint32_t *hits) {
+    uint64_t query = source->arranged[0];
+    if (source->layout->bits > 64)
+        return dp_near64_kernel()(column, count, query, distance, hits);
+    return dp_near32_kernel()(column, count, (uint32_t)query, distance, hits);
+}
+
+static inline size_t filter_size(const probed *source) {
+    return source->layout->bits > 64 ? sizeof(uint64_t) : sizeof(uint32_t);
 }
 
 static doppel_status look_through(batch *b, const probe *p) {
     uint32_t hits[CHUNK + 16];
     const probed *source = p->source;
     int distance = source->apart ? b->finder->distance - p->flips : b->finder->distance;
-    for (uint64_t from = p->range.from; from < p->range.to; from += CHUNK) {
-        size_t count = p->range.to - from < CHUNK ? (size_t)(p->range.to - from) : CHUNK;
-        size_t found = near_filter(source, from, count, distance, hits);
+    for (uint64_t from = 0; from < p->chunk.count; from += CHUNK) {
+        size_t count = p->chunk.count - from < CHUNK ? (size_t)(p->chunk.count - from) : CHUNK;
+        size_t found = near_filter(source, p->chunk.filter + from * filter_size(source), count, distance, hits);
         for (size_t i = 0; i < found && !b->finder->done; i++) {
             uint64_t place = from + hits[i];
-            __builtin_prefetch(source->table->rest + place * (uint64_t)source->table->rest_bytes);
+            __builtin_prefetch(p->chunk.rest + place * (uint64_t)source->table->rest_bytes);
             doppel_status status = b->waits == WAITING ? check_waiting(b) : DOPPEL_OK;
             if (status != DOPPEL_OK)
                 return status;
-            b->waiting[b->waits++] = (waiting){source, p->key, place};
+            b->waiting[b->waits++] = (waiting){p, place};
         }
     }
     return DOPPEL_OK;
@@ -223,22 +265,37 @@ static doppel_status look_through(batch *b, const probe *p) {
 /* Asks for a bucket, as far as it is not longer than what is asked for ahead; gives its cache lines. Always inline:
  * a call that only asks for memory is one without effect to some compilers, and they leave it out. */
 static inline __attribute__((always_inline)) int prefetch_bucket(const probe *p) {
-    size_t size = dp_filter_size(p->source->run);
-    const char *from = (const char *)p->source->table->filter + p->range.from * size;
-    const char *to = (const char *)p->source->table->filter + p->range.to * size;
+    const uint8_t *from = p->chunk.filter, *to = from + p->chunk.count * filter_size(p->source);
     int lines = 0;
+    if (!p->chunk.count)
+        return 0;
     from -= (uintptr_t)from % CACHE_LINE;
     for (; from < to && lines < LINES_AHEAD; lines++, from += CACHE_LINE)
         __builtin_prefetch(from);
     return lines;
 }
 
+static doppel_status look_up_bucket(probe *p) {
+    const probed *source = p->source;
+    if (source->level) {
+        p->chunk = dp_growing_chunk(source->level, source->schedule->table[source->order], p->key);
+        return DOPPEL_OK;
+    }
+    dp_range range;
+    DP_TRY(dp_run_bucket(source->run, source->table, p->key, &range));
+    p->first = range.from;
+    p->chunk.count = range.to - range.from;
+    p->chunk.filter = (const uint8_t *)source->table->filter + range.from * filter_size(source);
+    p->chunk.rest = source->table->rest + range.from * (uint64_t)source->table->rest_bytes;
+    return DOPPEL_OK;
+}
+
 static doppel_status look_up_buckets(batch *b) {
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < b->probes && status == DOPPEL_OK; i++) {
         probe *p = &b->probe[i];
-        status = dp_run_bucket(p->source->run, p->source->table, p->key, &p->range);
-        b->finder->matches->candidates += p->range.to - p->range.from;
+        status = look_up_bucket(p);
+        b->finder->matches->candidates += p->chunk.count;
     }
     return status;
 }
@@ -258,8 +315,15 @@ static doppel_status run_batch(batch *b) {
 
 static doppel_status add_probe(batch *b, const probed *source, uint64_t key, int flips) {
     doppel_status status = b->probes == PROBES ? run_batch(b) : DOPPEL_OK;
-    __builtin_prefetch(source->table->directory + key);
-    b->probe[b->probes++] = (probe){source, key, flips, {0, 0}};
+    if (source->level)
+        __builtin_prefetch((const void *)&source->level->bucket[source->schedule->table[source->order]][key]);
+    else
+        __builtin_prefetch(source->table->directory + key);
+    probe *added = &b->probe[b->probes++];
+    added->source = source;
+    added->key = key;
+    added->flips = flips;
+    added->chunk.count = 0;
     return status;
 }
 
@@ -271,8 +335,11 @@ static uint64_t next_flips(uint64_t x) {
 
 static doppel_status probe_table(batch *b, const probed *source) {
     int key_bits = source->table->key_bits, radius = source->schedule->radius[source->order];
-    uint64_t key = key_bits ? (uint64_t)(source->arranged >> (source->run->bits - key_bits)) : 0;
+    int above = source->layout->bits - key_bits; /* a key has at most 30 bits: it lies in one word */
+    uint64_t key = key_bits ? above < 64 ? source->arranged[0] >> above : source->arranged[1] >> (above - 64) : 0;
     doppel_status status = add_probe(b, source, key, 0);
+    if (!radius)
+        return status;
     for (int flips = 1; flips <= radius && flips <= key_bits; flips++) {
         uint64_t mask = ((uint64_t)1 << flips) - 1;
         for (; mask >> key_bits == 0 && status == DOPPEL_OK && !b->finder->done; mask = next_flips(mask))
@@ -323,28 +390,24 @@ static doppel_status find_in_head(index_finder *finder, const dp_head *head) {
     return DOPPEL_OK;
 }
 
-/* dp_layout_arrange, in half the work for half the bits. */
-static dp_bits arrange(const dp_table_layout *layout, int bits, dp_bits value) {
-    if (bits > 64)
-        return dp_layout_arrange(layout, value);
-    uint64_t from = (uint64_t)value, to = 0;
-    int shift = bits;
-    for (int i = 0; i < layout->cuts; i++) {
-        shift -= layout->cut[i].width;
-        to |= (from >> layout->cut[i].from & UINT64_MAX >> (64 - layout->cut[i].width)) << shift;
-    }
-    return to;
-}
+/* What is probed: a run or a level. */
+typedef struct probed_part {
+    const dp_run *run;
+    const dp_growing *level;
+    const dp_layout *layout;
+    uint64_t count;
+    const _Atomic(dp_schedule *) *schedules; /* by distance */
+} probed_part;
 
-static dp_schedule *make_schedule(const dp_run *run, int distance) {
+static dp_schedule *make_schedule(const probed_part *part, int distance) {
     dp_schedule *schedule = calloc(1, sizeof *schedule);
     if (!schedule)
         return NULL;
     int radius[DP_MAX_TABLES];
     doppel_costs costs;
     doppel_costs_get(&costs);
-    schedule->scan = !dp_layout_radii(&(dp_question){&costs, run->count, distance}, &run->layout, radius);
-    for (int t = 0; t < run->layout.tables && !schedule->scan; t++)
+    schedule->scan = !dp_layout_radii(&(dp_question){&costs, part->count, distance}, part->layout, radius);
+    for (int t = 0; t < part->layout->tables && !schedule->scan; t++)
         if (radius[t] >= 0) {
             schedule->table[schedule->tables] = t;
             schedule->radius[schedule->tables++] = radius[t];
@@ -352,14 +415,14 @@ static dp_schedule *make_schedule(const dp_run *run, int distance) {
     return schedule;
 }
 
-/* The schedule of a run for a distance; NULL when there is no memory. */
-static const dp_schedule *schedule_for(const dp_run *run, int distance) {
+/* The schedule of a run or a level for a distance; NULL when there is no memory. */
+static const dp_schedule *schedule_for(const probed_part *part, int distance) {
     /* A cache: the first thread publishes what all others would have found. */
-    _Atomic(dp_schedule *) *place = (_Atomic(dp_schedule *) *)&run->schedule[distance];
+    _Atomic(dp_schedule *) *place = (_Atomic(dp_schedule *) *)&part->schedules[distance];
     dp_schedule *there = atomic_load_explicit(place, memory_order_acquire);
     if (there)
         return there;
-    dp_schedule *made = make_schedule(run, distance);
+    dp_schedule *made = make_schedule(part, distance);
     if (made && !atomic_compare_exchange_strong(place, &there, made)) {
         free(made);
         return there;
@@ -367,27 +430,73 @@ static const dp_schedule *schedule_for(const dp_run *run, int distance) {
     return made;
 }
 
-static doppel_status find_in_run(batch *b, const dp_run *run) {
-    const dp_schedule *schedule = schedule_for(run, b->finder->distance);
+/* Bucket by bucket of table 0. */
+static doppel_status scan_level(index_finder *finder, const dp_growing *level) {
+    probed source = {.level = level};
+    doppel_status status = DOPPEL_OK;
+    for (uint64_t key = 0; key < (uint64_t)1 << level->table[0].key_bits && !finder->done; key++) {
+        dp_chunk chunk = dp_growing_chunk(level, 0, key);
+        finder->matches->candidates += chunk.count;
+        for (uint64_t i = 0; i < chunk.count && status == DOPPEL_OK; i++) {
+            dp_bits difference = dp_growing_arranged(level, 0, key, &chunk, i) ^ finder->query;
+            if (dp_bits_count(difference) <= finder->distance)
+                status = take_from_level(finder, &source, &chunk, i, difference);
+        }
+        if (status != DOPPEL_OK)
+            return status;
+    }
+    return DOPPEL_OK;
+}
+
+_Static_assert(DP_MAX_TABLES <= 64, "a bit a table");
+
+/* The query in the order of a table. Runs and levels of a large index have the same layout: the work is done once. */
+static const uint64_t *arrange_query(batch *b, const dp_layout *layout, int table) {
+    uint64_t *arranged = b->arranged[table];
+    if (b->layout != layout && (!b->layout || memcmp(b->layout->name, layout->name, sizeof layout->name) != 0))
+        b->arranged_for = 0;
+    b->layout = layout;
+    if (b->arranged_for >> table & 1)
+        return arranged;
+    b->arranged_for |= (uint64_t)1 << table;
+    if (layout->bits > 64)
+        dp_bits_store(dp_layout_arrange(&layout->table[table], b->finder->query), arranged);
+    else
+        arranged[0] = dp_layout_arrange64(&layout->table[table], layout->bits, (uint64_t)b->finder->query);
+    return arranged;
+}
+
+static doppel_status find_in_part(batch *b, const probed_part *part) {
+    const dp_schedule *schedule = schedule_for(part, b->finder->distance);
     if (!schedule)
         return DOPPEL_ERROR_MEMORY;
     if (schedule->scan)
-        return scan_run(b->finder, run);
+        return part->run ? scan_run(b->finder, part->run) : scan_level(b->finder, part->level);
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < schedule->tables && status == DOPPEL_OK && !b->finder->done; i++) {
         if (b->sources == SOURCES) {
             status = run_batch(b);
             b->sources = 0;
         }
-        int t = schedule->table[i];
+        int t = schedule->table[i], bits = part->layout->bits;
         probed *source = &b->source[b->sources++];
-        const dp_run_table *table = &run->table[t];
-        *source = (probed){.run = run, .table = table, .schedule = schedule, .order = i};
-        source->arranged = arrange(&run->layout.table[t], run->bits, b->finder->query);
-        source->apart = run->bits - table->key_bits >= dp_filter_bits(run->bits);
+        const dp_run_table *table = part->run ? &part->run->table[t] : &part->level->table[t];
+        *source = (probed){part->run, part->level, part->layout, table, schedule, .order = i};
+        const uint64_t *arranged = arrange_query(b, part->layout, t);
+        source->arranged[0] = arranged[0];
+        source->arranged[1] = bits > 64 ? arranged[1] : 0;
+        source->apart = bits - table->key_bits >= dp_filter_bits(bits);
         DP_THEN(status, probe_table(b, source));
     }
     return status;
+}
+
+static doppel_status find_in_run(batch *b, const dp_run *run) {
+    return find_in_part(b, &(probed_part){run, NULL, &run->layout, run->count, run->schedule});
+}
+
+static doppel_status find_in_level(batch *b, const dp_growing *level) {
+    return find_in_part(b, &(probed_part){NULL, level, &level->layout, level->planned, level->schedule});
 }
 
 /* Looks through a version: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
@@ -395,9 +504,15 @@ static doppel_status find_in_version(index_finder *finder, const dp_version *ver
     batch b;
     b.finder = finder;
     b.sources = b.probes = b.waits = 0;
+    b.layout = NULL;
+    b.arranged_for = 0;
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < version->runs && status == DOPPEL_OK && !finder->done; i++)
         status = find_in_run(&b, version->run[i]);
+    if (version->full && !finder->done)
+        DP_THEN(status, find_in_level(&b, version->full));
+    if (version->growing && !finder->done)
+        DP_THEN(status, find_in_level(&b, version->growing));
     if (status == DOPPEL_OK && !finder->done)
         status = find_in_head(finder, version->head);
     if (status == DOPPEL_OK && !finder->done)
@@ -461,6 +576,19 @@ static bool head_contains(const dp_head *head, dp_bits value, uint64_t owner) {
     return false;
 }
 
+/* Whether an entry stands in a level, alive. */
+static bool level_contains(const dp_growing *level, dp_bits value, uint64_t owner) {
+    dp_growing_places found = {.count = 0};
+    if (level)
+        dp_growing_search(level, value, &found);
+    for (int i = 0; i < found.count; i++) {
+        dp_growing_entry entry = dp_growing_place(level, &found.chunk, found.place[i]);
+        if (*entry.owner == owner)
+            return !atomic_load_explicit(entry.dead, memory_order_acquire);
+    }
+    return false;
+}
+
 doppel_status doppel_index_contains(const doppel_index *index, const uint64_t *fingerprint, uint64_t owner,
                                     bool *contains) {
     *contains = false;
@@ -470,7 +598,8 @@ doppel_status doppel_index_contains(const doppel_index *index, const uint64_t *f
     dp_pinned pinned = dp_index_pin(index);
     const dp_version *version = pinned.version;
     doppel_status status = DOPPEL_OK;
-    *contains = head_contains(version->head, value, owner);
+    *contains = head_contains(version->head, value, owner) || level_contains(version->growing, value, owner) ||
+                level_contains(version->full, value, owner);
     for (int i = 0; i < version->runs && !*contains && status == DOPPEL_OK; i++) {
         bool found;
         uint64_t slot;
@@ -529,6 +658,20 @@ static doppel_status give_run(const reading *r, const dp_run *run) {
     return DOPPEL_OK;
 }
 
+static doppel_status give_level(const reading *r, const dp_growing *level) {
+    doppel_status status = DOPPEL_OK;
+    for (uint64_t key = 0; level && key < (uint64_t)1 << level->table[0].key_bits; key++) {
+        dp_chunk chunk = dp_growing_chunk(level, 0, key);
+        for (uint64_t i = 0; i < chunk.count && status == DOPPEL_OK; i++) {
+            dp_growing_entry entry = dp_growing_place(level, &chunk, i);
+            if (!atomic_load_explicit(entry.dead, memory_order_acquire))
+                status = give(r, dp_growing_arranged(level, 0, key, &chunk, i), *entry.owner,
+                              atomic_load_explicit(entry.expires, memory_order_relaxed));
+        }
+    }
+    return status;
+}
+
 doppel_status doppel_index_each(const doppel_index *index, bool (*entry)(const doppel_match *entry, void *user),
                                 void *user) {
     reading r = {&index->order, entry, user};
@@ -536,6 +679,8 @@ doppel_status doppel_index_each(const doppel_index *index, bool (*entry)(const d
     doppel_status status = DOPPEL_OK;
     for (int i = 0; i < pinned.version->runs && status == DOPPEL_OK; i++)
         status = give_run(&r, pinned.version->run[i]);
+    DP_THEN(status, give_level(&r, pinned.version->full));
+    DP_THEN(status, give_level(&r, pinned.version->growing));
     DP_THEN(status, give_head(&r, pinned.version->head));
     dp_index_unpin(pinned);
     return status;
@@ -551,6 +696,13 @@ static uint64_t run_bytes(const dp_run *run) {
     return bytes;
 }
 
+static void add_level_stats(const dp_growing *level, doppel_index_stats *stats) {
+    if (!level)
+        return;
+    stats->fingerprints += atomic_load_explicit(&level->fingerprints, memory_order_relaxed);
+    stats->bytes += atomic_load_explicit(&level->bytes, memory_order_relaxed);
+}
+
 void doppel_index_get_stats(const doppel_index *index, doppel_index_stats *stats) {
     dp_pinned pinned = dp_index_pin(index);
     const dp_version *version = pinned.version;
@@ -564,6 +716,8 @@ void doppel_index_get_stats(const doppel_index *index, doppel_index_stats *stats
         stats->fingerprints += version->run[i]->count;
         stats->bytes += run_bytes(version->run[i]);
     }
+    add_level_stats(version->growing, stats);
+    add_level_stats(version->full, stats);
     if (version->runs)
         memcpy(stats->layout, version->run[0]->layout.name, sizeof stats->layout);
     else

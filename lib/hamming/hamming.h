@@ -61,6 +61,8 @@ static inline size_t dp_item_words(const dp_items *items) {
 
 /* run_build.c: sorts by value, then owner; of several alike the last stays. `scratch` has room for all of them. */
 void dp_items_sort(dp_items *items, uint64_t *scratch);
+/* Makes items without times of those that have them. */
+void dp_items_drop_times(dp_items *items);
 
 /* ---- layouts: layout.c ---- */
 
@@ -100,6 +102,15 @@ static inline int dp_choices(int blocks, int choose) {
 /* Brings a number into a table's order, and back. */
 dp_bits dp_layout_arrange(const dp_table_layout *table, dp_bits value);
 dp_bits dp_layout_restore(const dp_table_layout *table, dp_bits arranged);
+/* The first of the two in half the work, for up to 64 bits. */
+static inline uint64_t dp_layout_arrange64(const dp_table_layout *table, int bits, uint64_t value) {
+    uint64_t arranged = 0;
+    for (int i = 0, shift = bits; i < table->cuts; i++) {
+        shift -= table->cut[i].width;
+        arranged |= (value >> table->cut[i].from & UINT64_MAX >> (64 - table->cut[i].width)) << shift;
+    }
+    return arranged;
+}
 
 /* ---- plans: plan.c ---- */
 

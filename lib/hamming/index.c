@@ -3,8 +3,9 @@
  * doppel_index_create -> doppel_index_add, doppel_index_add_batch, doppel_index_merge, doppel_index_remove,
  * doppel_index_expire, doppel_index_compact -> doppel_index_free. find.c reads, levels.c merges runs.
  *
- * New entries go into the head; a full head becomes a run. An entry stands in one place at most, dead or alive, in the
- * head or in a run: what is inserted again is revived where it stands. One thread writes, any number read. */
+ * New entries go into the head, and a full head becomes a run; once there are many, they go into the growing level
+ * instead, which then becomes a run. An entry stands in one place at most, dead or alive: what is added again is
+ * revived where it stands. One thread writes, any number read. */
 #include "hamming/index.h"
 
 #include <stdlib.h>
@@ -74,13 +75,6 @@ static bool list_items(const dp_head *head, dp_items *items) {
     return times;
 }
 
-static void drop_times(dp_items *items) {
-    size_t words = dp_item_words(items);
-    for (uint64_t i = 1; i < items->count; i++)
-        memmove(items->item + i * (words - 1), items->item + i * words, (words - 1) * 8);
-    items->timed = false;
-}
-
 doppel_status dp_head_run(const dp_head *head, dp_run **run) {
     dp_items items = {.bits = head->bits, .timed = true};
     size_t room = DP_HEAD_ROOM * dp_item_words(&items);
@@ -88,7 +82,7 @@ doppel_status dp_head_run(const dp_head *head, dp_run **run) {
     if (!(items.item = malloc(2 * room * sizeof *items.item)))
         return DOPPEL_ERROR_MEMORY;
     if (!list_items(head, &items))
-        drop_times(&items);
+        dp_items_drop_times(&items);
     dp_items_sort(&items, items.item + room);
     doppel_status status = items.count ? dp_run_from_items(&items, run) : DOPPEL_OK;
     free(items.item);
@@ -123,9 +117,11 @@ doppel_status dp_index_create(const doppel_index_options *options, dp_run **runs
     index->secret = options->secret;
     dp_order_init(&index->order, index->bits, index->secret);
     dp_merger_init(&index->merger);
-    dp_head *head = dp_head_create(index->bits);
-    if (!head || !dp_index_publish(index, runs, count, head)) {
-        free(head);
+    dp_version content = {.runs = count, .head = dp_head_create(index->bits)};
+    if (count)
+        memcpy(content.run, runs, (size_t)count * sizeof *runs);
+    if (!content.head || !dp_index_publish(index, &content)) {
+        free(content.head);
         dp_index_release(index);
         free(index);
         return DOPPEL_ERROR_MEMORY;
@@ -202,10 +198,13 @@ doppel_status doppel_index_create(const doppel_index_options *given, doppel_inde
 /* Where an entry stands, for the writer: in the head or in a run; with neither, nowhere. */
 typedef struct entry_place {
     dp_head *head;
+    dp_growing *level;
     dp_run *run;
     uint64_t slot;
+    dp_growing_entry entry; /* of a level */
     dp_bits value;
     uint64_t owner;
+    int same; /* entries of the value in the growing level */
 } entry_place;
 
 typedef struct entry_state {
@@ -239,16 +238,48 @@ static inline __attribute__((always_inline)) void prefetch_runs(const dp_run *co
     }
 }
 
-static doppel_status locate(const doppel_index *index, dp_bits value, uint64_t owner, entry_place *place) {
+/* Whether an entry stands in a level; gives how many of its value do. */
+static int search_level(dp_growing *level, entry_place *place) {
+    dp_growing_places found;
+    dp_growing_search(level, place->value, &found);
+    for (int i = 0; i < found.count && !place->level; i++) {
+        place->entry = dp_growing_place(level, &found.chunk, found.place[i]);
+        place->level = *place->entry.owner == place->owner ? level : NULL;
+    }
+    return found.count;
+}
+
+static bool is_there(const entry_place *place) {
+    return place->head || place->level || place->run;
+}
+
+/* Finds an entry. Where it may be added next, `keys` gets the value's in the growing level; else it is NULL. */
+static doppel_status locate(const doppel_index *index, dp_bits value, uint64_t owner, entry_place *place,
+                            dp_growing_keys *keys) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
-    *place = (entry_place){.value = value, .owner = owner};
+    place->head = NULL;
+    place->level = NULL;
+    place->run = NULL;
+    place->value = value;
+    place->owner = owner;
+    place->same = 0;
+    if (version->growing && keys)
+        dp_growing_prepare(version->growing, value, keys);
     prefetch_runs((const dp_run *const *)version->run, version->runs, value);
+    if (version->growing && keys)
+        dp_growing_prefetch(version->growing, keys);
     uint64_t i = head_search(version->head, &index->places, value, owner);
     if (i < DP_HEAD_ROOM) {
         place->head = version->head;
         place->slot = i;
         return DOPPEL_OK;
     }
+    if (version->growing)
+        place->same = search_level(version->growing, place);
+    if (version->full && !place->level)
+        search_level(version->full, place);
+    if (place->level)
+        return DOPPEL_OK;
     for (int r = 0; r < version->runs; r++) {
         bool found;
         uint64_t slot;
@@ -266,16 +297,24 @@ static entry_state place_state(const entry_place *place) {
     if (place->head)
         return (entry_state){atomic_load_explicit(&place->head->expires[place->slot], memory_order_relaxed),
                              atomic_load_explicit(&place->head->dead[place->slot], memory_order_relaxed)};
+    if (place->level)
+        return (entry_state){atomic_load_explicit(place->entry.expires, memory_order_relaxed),
+                             atomic_load_explicit(place->entry.dead, memory_order_relaxed)};
     return (entry_state){dp_run_expires(place->run, place->slot), dp_run_is_dead(place->run, place->slot)};
+}
+
+/* Whether what changes at a place is noted. */
+static bool is_merging(const entry_place *place) {
+    return place->run ? place->run->merging : place->level && place->level->merging;
 }
 
 /* Makes sure that a state can be set: DOPPEL_OK, DOPPEL_ERROR_MEMORY, or DOPPEL_ERROR_STORE for a damaged file. */
 static doppel_status place_prepare(doppel_index *index, const entry_place *place, entry_state state) {
-    if (place->head)
-        return DOPPEL_OK;
     entry_state now = place_state(place);
-    if (place->run->merging && !dp_index_reserve_notes(index, 1))
+    if (is_merging(place) && !dp_index_reserve_notes(index, 1))
         return DOPPEL_ERROR_MEMORY;
+    if (!place->run)
+        return DOPPEL_OK;
     if (state.expires != now.expires)
         DP_TRY(dp_run_prepare_expires(place->run));
     return state.dead != now.dead ? dp_run_prepare_dead(place->run) : DOPPEL_OK;
@@ -287,40 +326,69 @@ static void count_more(doppel_index *index, int64_t more) {
     atomic_store_explicit(&index->entries, entries + (uint64_t)more, memory_order_relaxed);
 }
 
-/* Sets a state that was prepared, and counts the entry. */
+/* Sets a state that was prepared, and counts the entry. The time first: who sees an entry alive again sees it. */
 static void place_set(doppel_index *index, const entry_place *place, entry_state state) {
     entry_state now = place_state(place);
-    if (place->head) {
-        atomic_store_explicit(&place->head->expires[place->slot], state.expires, memory_order_relaxed);
-        atomic_store_explicit(&place->head->dead[place->slot], state.dead, memory_order_release);
-    } else {
+    if (place->run) {
         if (state.expires != now.expires)
             dp_run_set_expires(place->run, place->slot, state.expires);
         if (state.dead != now.dead)
             dp_run_set_dead(place->run, place->slot, state.dead);
-        if (place->run->merging)
-            dp_index_note(index, &(dp_note){place->value, place->owner, state.expires, state.dead, false});
+    } else {
+        _Atomic uint64_t *expires = place->level ? place->entry.expires : &place->head->expires[place->slot];
+        _Atomic uint8_t *dead = place->level ? place->entry.dead : &place->head->dead[place->slot];
+        atomic_store_explicit(expires, state.expires, memory_order_relaxed);
+        atomic_store_explicit(dead, state.dead, memory_order_release);
     }
+    if (is_merging(place))
+        dp_index_note(index, &(dp_merge_note){place->value, place->owner, state.expires, state.dead, false});
     count_more(index, (int64_t)now.dead - (int64_t)state.dead);
 }
 
 /* ---- one entry ---- */
 
+/* Adds an entry that is nowhere to the growing level; *taken is false where it goes into the head. */
+static doppel_status add_to_level(doppel_index *index, entry_place *place, dp_growing_keys *keys, uint64_t expires,
+                                  bool *taken) {
+    dp_growing *level = atomic_load_explicit(&index->current, memory_order_relaxed)->growing;
+    *taken = false;
+    if (!level || place->same == DP_SAME_MOST)
+        return DOPPEL_OK;
+    if (atomic_load_explicit(&level->entries, memory_order_relaxed) >= level->planned) {
+        DP_TRY(dp_index_grow(index));
+        dp_growing *now = atomic_load_explicit(&index->current, memory_order_relaxed)->growing;
+        if (!now)
+            return DOPPEL_OK;
+        if (now != level) {
+            dp_growing_prepare(now, place->value, keys);
+            place->same = 0;
+        }
+        level = now;
+    }
+    *taken = dp_growing_add(level, keys, place->same, place->owner, expires);
+    return *taken ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
 static doppel_status add_entry(doppel_index *index, dp_bits value, uint64_t owner, uint64_t expires) {
     entry_place place;
-    DP_TRY(locate(index, value, owner, &place));
-    if (place.head || place.run) {
+    dp_growing_keys keys;
+    DP_TRY(locate(index, value, owner, &place, &keys));
+    if (is_there(&place)) {
         entry_state state = {expires, false};
         DP_TRY(place_prepare(index, &place, state));
         place_set(index, &place, state);
         return DOPPEL_OK;
     }
-    dp_head *head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
-    if (atomic_load_explicit(&head->count, memory_order_relaxed) == DP_HEAD_ROOM) {
-        DP_TRY(dp_index_flush(index, NULL));
-        head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
+    bool taken;
+    DP_TRY(add_to_level(index, &place, &keys, expires, &taken));
+    if (!taken) {
+        dp_head *head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
+        if (atomic_load_explicit(&head->count, memory_order_relaxed) == DP_HEAD_ROOM) {
+            DP_TRY(dp_index_flush(index, NULL));
+            head = atomic_load_explicit(&index->current, memory_order_relaxed)->head;
+        }
+        head_add(head, &index->places, value, owner, expires);
     }
-    head_add(head, &index->places, value, owner, expires);
     count_more(index, 1);
     return DOPPEL_OK;
 }
@@ -337,8 +405,8 @@ doppel_status doppel_index_add(doppel_index *index, const uint64_t *fingerprint,
 
 static doppel_status remove_entry(doppel_index *index, dp_bits value, uint64_t owner, bool *removed) {
     entry_place place;
-    DP_TRY(locate(index, value, owner, &place));
-    if (!place.head && !place.run)
+    DP_TRY(locate(index, value, owner, &place, NULL));
+    if (!is_there(&place))
         return DOPPEL_OK;
     entry_state state = place_state(&place);
     if (state.dead)
@@ -381,18 +449,20 @@ static uint64_t expire_head(doppel_index *index, dp_head *head, uint64_t now) {
     return expired;
 }
 
-static doppel_status expire_runs(doppel_index *index, const dp_version *version, uint64_t now, uint64_t *expired) {
+static doppel_status expire_rest(doppel_index *index, const dp_version *version, uint64_t now, uint64_t *expired) {
     uint64_t before = *expired;
     doppel_status status = DOPPEL_OK;
     if (index->merger.busy && !dp_index_reserve_notes(index, 1))
         return DOPPEL_ERROR_MEMORY;
-    bool merging = false;
+    bool merging = version->full && version->full->merging;
+    *expired += version->growing ? dp_growing_expire(version->growing, now) : 0;
+    *expired += version->full ? dp_growing_expire(version->full, now) : 0;
     for (int i = 0; i < version->runs && status == DOPPEL_OK; i++) {
         status = dp_run_expire(version->run[i], now, expired);
         merging |= version->run[i]->merging;
     }
     if (merging)
-        dp_index_note(index, &(dp_note){.expires = now, .expiry = true});
+        dp_index_note(index, &(dp_merge_note){.expires = now, .expiry = true});
     count_more(index, (int64_t)before - (int64_t)*expired);
     return status;
 }
@@ -401,7 +471,7 @@ doppel_status doppel_index_expire(doppel_index *index, uint64_t now, uint64_t *e
     dp_writer_begin(index);
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
     uint64_t count = expire_head(index, version->head, now);
-    doppel_status status = expire_runs(index, version, now, &count);
+    doppel_status status = expire_rest(index, version, now, &count);
     dp_index_tidy(index);
     dp_writer_end(index);
     if (expired)
@@ -501,7 +571,7 @@ static doppel_status change(bulk_insert *a, const entry_place *place, entry_stat
         return DOPPEL_ERROR_MEMORY;
     DP_TRY(place_prepare(a->index, place, state));
     /* For the change, and for changing all back. */
-    if (place->run && place->run->merging && !dp_index_reserve_notes(a->index, a->changes + 2))
+    if (is_merging(place) && !dp_index_reserve_notes(a->index, a->changes + 2))
         return DOPPEL_ERROR_MEMORY;
     a->changed[a->changes++] = (changed_entry){*place, before};
     place_set(a->index, place, state);
@@ -515,8 +585,8 @@ static doppel_status take_out_known(bulk_insert *a) {
     for (uint64_t i = 0; i < a->items.count; i++) {
         const uint64_t *item = a->items.item + i * words;
         entry_place place;
-        doppel_status status = locate(a->index, dp_bits_load(item, a->items.bits), item[value_words], &place);
-        if (status == DOPPEL_OK && (place.head || place.run))
+        doppel_status status = locate(a->index, dp_bits_load(item, a->items.bits), item[value_words], &place, NULL);
+        if (status == DOPPEL_OK && is_there(&place))
             status = change(a, &place, (entry_state){a->items.timed ? item[value_words + 1] : 0, false});
         else
             memmove(a->items.item + kept++ * words, item, words * 8);
@@ -561,7 +631,8 @@ static doppel_status add_run(bulk_insert *a) {
 static doppel_status add_all(bulk_insert *a, const bulk_entries *g) {
     doppel_status status = make_items(a, g);
     const dp_version *version = atomic_load_explicit(&a->index->current, memory_order_relaxed);
-    if (status == DOPPEL_OK && (version->runs || atomic_load_explicit(&version->head->count, memory_order_relaxed)))
+    if (status == DOPPEL_OK &&
+        (version->runs || version->growing || atomic_load_explicit(&version->head->count, memory_order_relaxed)))
         status = take_out_known(a);
     uint64_t count = a->items.count;
     if (status == DOPPEL_OK && count)

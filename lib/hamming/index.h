@@ -1,11 +1,12 @@
 /* index.h - the inside of an index: what is published to readers, and what only the writer knows.
  *
- * An index publishes one version at a time: an immutable list of runs, largest first, and a head that grows. A reader
- * pins the version it reads by writing its address into a slot of `pin`, so that nobody frees it; what no slot holds is
- * freed when the next one is published. One thread writes; another, the index's own, merges large runs. */
+ * An index publishes one version at a time: an immutable list of runs, largest first, a growing level, and a head. A
+ * reader pins the version it reads by writing its address into a slot of `pin`, so that nobody frees it; what no slot
+ * holds is freed when the next one is published. One thread writes; another, the index's own, merges large runs. */
 #ifndef DP_HAMMING_INDEX_H
 #define DP_HAMMING_INDEX_H
 
+#include "hamming/growing.h"
 #include "hamming/run.h"
 
 #include <pthread.h>
@@ -56,6 +57,8 @@ doppel_status dp_head_run(const dp_head *head, dp_run **run);
 typedef struct dp_version {
     int runs;
     dp_run *run[DP_MAX_RUNS];
+    dp_growing *growing; /* where new entries go; NULL: into the head */
+    dp_growing *full;    /* the one before, while it waits to be merged; NULL: none */
     dp_head *head;
     struct dp_version *next; /* in the list of those that are published no more */
 } dp_version;
@@ -67,11 +70,11 @@ typedef struct dp_pin {
 /* ---- merges in the background: levels.c ---- */
 
 /* A change of an entry in a run that is being merged, to be made in the merged run too; or an expiry of all. */
-typedef struct dp_note {
+typedef struct dp_merge_note {
     dp_bits value;
     uint64_t owner, expires; /* expiry: all that expire at or before it are dead */
     bool dead, expiry;
-} dp_note;
+} dp_merge_note;
 
 /* The thread that merges, and what it shares with the writer under the lock. */
 typedef struct dp_merger {
@@ -84,8 +87,11 @@ typedef struct dp_merger {
     bool failed;          /* its last merge did; the next flush merges by itself */
     _Atomic bool cancel;  /* what it merges is no longer wanted */
     uint64_t writer_most; /* entries that the writer merges at once */
-    dp_run *unused;       /* runs to be freed */
-    dp_note *note;        /* changes since the merge began */
+    uint64_t growing_from, growing_least,
+        growing_most;         /* an index of so many has a growing level, of so many entries */
+    dp_run *unused;           /* runs to be freed */
+    dp_growing *unused_level; /* levels to be freed */
+    dp_merge_note *note;      /* changes since the merge began */
     size_t notes, note_room;
 } dp_merger;
 
@@ -130,18 +136,21 @@ void dp_writer_end(doppel_index *index);
 /* Puts what stands in the head, in `more` (may be NULL; a run without tables, taken over in any case) and in small runs
  * into one run, and has the thread merge larger ones. */
 doppel_status dp_index_flush(doppel_index *index, dp_run *more);
+/* Has the growing level, which is full, merged, and begins another one; while the one before is not merged yet, it may
+ * go on growing. */
+doppel_status dp_index_grow(doppel_index *index);
 /* Everything into one run; waits for it. */
 doppel_status dp_index_flush_all(doppel_index *index);
 /* Has runs of which most is dead made anew. */
 void dp_index_tidy(doppel_index *index);
 
 /* Notes a change of an entry in a run that is being merged; there must be room. */
-void dp_index_note(doppel_index *index, const dp_note *note);
+void dp_index_note(doppel_index *index, const dp_merge_note *note);
 bool dp_index_reserve_notes(doppel_index *index, size_t count);
 
-/* Publishes the runs (largest first) and a head, and frees what no reader holds any more. Takes over the runs that the
- * version before does not hold. False when there is no memory: nothing has changed, and the runs stay the caller's. */
-bool dp_index_publish(doppel_index *index, dp_run *const *runs, int count, dp_head *head);
+/* Publishes a copy of `content` (runs largest first), and frees what no reader holds any more. Takes over what the
+ * version before does not hold. False when there is no memory: nothing has changed, and all stays the caller's. */
+bool dp_index_publish(doppel_index *index, const dp_version *content);
 
 void dp_merger_init(dp_merger *merger);
 /* Ends the thread and frees what was published. */

@@ -74,16 +74,43 @@ static void release_run(doppel_index *index, dp_run *run) {
     index->merger.unused = run;
 }
 
-static void free_unused(dp_run *run) {
-    for (dp_run *next; run; run = next) {
+static void release_level(doppel_index *index, dp_growing *level) {
+    if (!level || --level->holders)
+        return;
+    level->next = index->merger.unused_level;
+    index->merger.unused_level = level;
+}
+
+/* What is to be freed, taken from the index under the lock. */
+typedef struct unused {
+    dp_run *run;
+    dp_growing *level;
+} unused;
+
+static unused take_unused(doppel_index *index) {
+    dp_merger *merger = &index->merger;
+    unused taken = {merger->unused, merger->unused_level};
+    merger->unused = NULL;
+    merger->unused_level = NULL;
+    return taken;
+}
+
+static void free_unused(unused taken) {
+    for (dp_run *run = taken.run, *next; run; run = next) {
         next = run->next;
         dp_run_free(run);
+    }
+    for (dp_growing *level = taken.level, *next; level; level = next) {
+        next = level->next;
+        dp_growing_free(level);
     }
 }
 
 static void let_go(doppel_index *index, dp_version *version) {
     for (int i = 0; i < version->runs; i++)
         release_run(index, version->run[i]);
+    release_level(index, version->growing);
+    release_level(index, version->full);
     if (--version->head->versions == 0)
         free(version->head);
     free(version);
@@ -107,24 +134,24 @@ static void free_retired(doppel_index *index) {
             let_go(index, version);
         }
     }
-    if (index->merger.started)
-        return;
-    free_unused(index->merger.unused);
-    index->merger.unused = NULL;
+    if (!index->merger.started)
+        free_unused(take_unused(index));
 }
 
-bool dp_index_publish(doppel_index *index, dp_run *const *runs, int count, dp_head *head) {
-    dp_version *version = calloc(1, sizeof *version),
+bool dp_index_publish(doppel_index *index, const dp_version *content) {
+    dp_version *version = malloc(sizeof *version),
                *before = atomic_load_explicit(&index->current, memory_order_relaxed);
     if (!version)
         return false;
-    version->runs = count;
-    for (int i = 0; i < count; i++) {
-        version->run[i] = runs[i];
-        runs[i]->holders++;
-    }
-    version->head = head;
-    head->versions++;
+    *version = *content;
+    version->next = NULL;
+    for (int i = 0; i < version->runs; i++)
+        version->run[i]->holders++;
+    if (version->growing)
+        version->growing->holders++;
+    if (version->full)
+        version->full->holders++;
+    version->head->versions++;
     atomic_store(&index->current, version);
     if (before) {
         before->next = index->retired;
@@ -141,12 +168,12 @@ bool dp_index_reserve_notes(doppel_index *index, size_t count) {
     return dp_reserve(&m->note, &m->note_room, m->notes + count, sizeof *m->note);
 }
 
-void dp_index_note(doppel_index *index, const dp_note *note) {
+void dp_index_note(doppel_index *index, const dp_merge_note *note) {
     index->merger.note[index->merger.notes++] = *note;
 }
 
 /* Makes the change that was noted in a run. *found is false when the run does not have the entry. */
-static doppel_status repeat_change(dp_run *run, const dp_note *note, bool *found) {
+static doppel_status repeat_change(dp_run *run, const dp_merge_note *note, bool *found) {
     uint64_t slot, expired = 0;
     *found = true;
     if (note->expiry)
@@ -170,6 +197,13 @@ static doppel_status repeat_change(dp_run *run, const dp_note *note, bool *found
 /* Reads look at one run a level, writes move an entry RATIO / 2 times a level. */
 enum { RATIO = 16 };
 
+/* From here on the smallest are merged whatever their sum: what is left is for runs that come meanwhile. */
+enum { MANY_RUNS = DP_MAX_RUNS - 4 };
+
+/* A growing level takes an eighth of what the index has, or less: all of it is moved once for each. In a level of a
+ * million, a bucket of 16-bit keys has one or two cache lines. */
+enum { LEVEL_SHARE = 8, LEVEL_MOST = 1 << 20 };
+
 static int level_of(uint64_t count) {
     int level = 1;
     for (uint64_t most = DP_HEAD_ROOM * RATIO; most < count && level < 16; most *= RATIO)
@@ -186,17 +220,20 @@ static bool is_mostly_dead(const dp_run *run) {
 typedef struct run_merge {
     doppel_index *index;
     const dp_version *version;
-    dp_run *more, *head_run; /* without tables; NULL: none */
+    dp_growing *full; /* that is merged; NULL: none */
+    dp_run *own[4];   /* runs without tables: what comes, the head, the growing level, the full one */
+    int owns;
+    int sources; /* runs that the merge holds: the first of merging.run */
     bool chosen[DP_MAX_RUNS];
     dp_merging merging;
-    dp_run *made;    /* NULL: nothing is left */
-    uint64_t total;  /* positions that are merged, at most */
-    uint64_t most;   /* of them */
-    dp_note *missed; /* changes of entries that the merged run does not have */
+    dp_run *made;          /* NULL: nothing is left */
+    uint64_t total;        /* positions that are merged, at most */
+    uint64_t most;         /* of them */
+    dp_merge_note *missed; /* changes of entries that the merged run does not have */
     size_t misses, miss_room;
 } run_merge;
 
-_Static_assert(DP_MERGE_MOST == DP_MAX_RUNS + 2, "all runs, what comes, and the head");
+_Static_assert(DP_MERGE_MOST == DP_MAX_RUNS + 4, "all runs, what comes, the head, two levels");
 
 static void choose(run_merge *m, int i, uint64_t most) {
     const dp_run *run = m->version->run[i];
@@ -214,7 +251,7 @@ static void choose_runs(run_merge *m, bool all) {
         if (all || is_mostly_dead(version->run[i]))
             choose(m, i, m->most);
     for (int i = version->runs - 1; i >= 0; i--) {
-        if (i >= DP_MAX_RUNS - 2)
+        if (i >= MANY_RUNS)
             choose(m, i, DP_RUN_MOST);
         else if (level_of(version->run[i]->count) <= level_of(m->total))
             choose(m, i, m->most);
@@ -225,21 +262,32 @@ static void list_sources(run_merge *m) {
     for (int i = 0; i < m->version->runs; i++)
         if (m->chosen[i])
             m->merging.run[m->merging.count++] = m->version->run[i];
-    if (m->more)
-        m->merging.run[m->merging.count++] = m->more;
-    if (m->head_run)
-        m->merging.run[m->merging.count++] = m->head_run;
+}
+
+/* Takes over a run without tables (NULL: none) to be merged. */
+static void add_own(run_merge *m, dp_run *run) {
+    if (!run)
+        return;
+    m->own[m->owns++] = run;
+    m->total += run->count;
+}
+
+static doppel_status add_level(run_merge *m, const dp_growing *level) {
+    dp_run *run = NULL;
+    DP_TRY(level ? dp_growing_run(level, &run) : DOPPEL_OK);
+    add_own(m, run);
+    return DOPPEL_OK;
 }
 
 /* The runs become one, without tables. A single one that has none is taken as it is. */
 static doppel_status merge_sources(run_merge *m) {
-    if (m->merging.count == 1 && m->merging.run[0]->values) {
-        m->made = m->more ? m->more : m->head_run;
-        m->more = m->head_run = NULL;
-        m->merging.count = 0;
+    if (!m->merging.count && m->owns == 1) {
+        m->made = m->own[--m->owns];
         return DOPPEL_OK;
     }
-    return dp_run_merge(&m->merging, &m->made);
+    for (int i = 0; i < m->owns; i++)
+        m->merging.run[m->merging.count++] = m->own[i];
+    return m->merging.count ? dp_run_merge(&m->merging, &m->made) : DOPPEL_OK;
 }
 
 doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging) {
@@ -254,7 +302,7 @@ doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_me
 
 /* Merges the sources into a run with tables; NULL when nothing of them is alive. */
 static doppel_status make_run(run_merge *m) {
-    doppel_status status = m->merging.count ? merge_sources(m) : DOPPEL_OK;
+    doppel_status status = merge_sources(m);
     if (status == DOPPEL_OK && m->made && !m->made->count) {
         dp_run_free(m->made);
         m->made = NULL;
@@ -266,8 +314,8 @@ static doppel_status make_run(run_merge *m) {
 
 static void free_merge(run_merge *m) {
     dp_merging_free(&m->merging);
-    dp_run_free(m->more);
-    dp_run_free(m->head_run);
+    for (int i = 0; i < m->owns; i++)
+        dp_run_free(m->own[i]);
     dp_run_free(m->made);
     free(m->missed);
     free(m);
@@ -275,25 +323,42 @@ static void free_merge(run_merge *m) {
 
 /* ---- by the writer ---- */
 
-static void add_by_size(dp_run **runs, int *count, dp_run *run) {
-    int at = (*count)++;
-    for (; at && runs[at - 1]->count < run->count; at--)
-        runs[at] = runs[at - 1];
-    runs[at] = run;
+static void add_by_size(dp_version *content, dp_run *run) {
+    int at = content->runs++;
+    for (; at && content->run[at - 1]->count < run->count; at--)
+        content->run[at] = content->run[at - 1];
+    content->run[at] = run;
 }
 
-/* The runs that were not chosen, and the new one, largest first; with an empty head. */
-static doppel_status publish_flushed(run_merge *m) {
-    dp_run *runs[DP_MAX_RUNS + 1];
-    int count = 0;
+/* An index that is large enough gets a growing level; *level is NULL where it is not, or where none is worth it. */
+static doppel_status make_level(const doppel_index *index, dp_growing **level) {
+    const dp_merger *limits = &index->merger;
+    uint64_t entries = atomic_load_explicit(&index->entries, memory_order_relaxed), planned = entries / LEVEL_SHARE;
+    *level = NULL;
+    if (entries < limits->growing_from)
+        return DOPPEL_OK;
+    planned = planned < limits->growing_least ? limits->growing_least : planned;
+    planned = planned > limits->growing_most ? limits->growing_most : planned;
+    const dp_growing_options options = {index->bits, index->distance, index->bytes_per_entry, index->layout_name,
+                                        planned};
+    return dp_growing_create(&options, level);
+}
+
+/* The runs that were not chosen, and the new one, with an empty head. Levels that were merged are left out. */
+static doppel_status publish_flushed(run_merge *m, bool all) {
+    dp_version content = {.growing = all ? NULL : m->version->growing, .full = m->full ? NULL : m->version->full};
     for (int i = 0; i < m->version->runs; i++)
         if (!m->chosen[i])
-            runs[count++] = m->version->run[i];
+            content.run[content.runs++] = m->version->run[i];
     if (m->made)
-        add_by_size(runs, &count, m->made);
-    dp_head *head = dp_head_create(m->index->bits);
-    if (!head || !dp_index_publish(m->index, runs, count, head)) {
-        free(head);
+        add_by_size(&content, m->made);
+    dp_growing *level = NULL;
+    doppel_status status = content.growing || all ? DOPPEL_OK : make_level(m->index, &level);
+    content.growing = level ? level : content.growing;
+    content.head = status == DOPPEL_OK ? dp_head_create(m->index->bits) : NULL;
+    if (!content.head || !dp_index_publish(m->index, &content)) {
+        free(content.head);
+        dp_growing_free(level);
         return DOPPEL_ERROR_MEMORY;
     }
     memset(&m->index->places, 0, sizeof m->index->places);
@@ -301,18 +366,24 @@ static doppel_status publish_flushed(run_merge *m) {
     return DOPPEL_OK;
 }
 
+/* The full level is merged too where all is, or where the thread could not. */
 static doppel_status flush(run_merge *m, bool all) {
-    DP_TRY(dp_head_run(m->version->head, &m->head_run));
-    m->total = (m->more ? m->more->count : 0) + (m->head_run ? m->head_run->count : 0);
+    dp_run *head_run;
+    DP_TRY(dp_head_run(m->version->head, &head_run));
+    add_own(m, head_run);
+    m->full = m->most == DP_RUN_MOST ? m->version->full : NULL;
+    DP_TRY(add_level(m, m->full));
+    DP_TRY(add_level(m, all ? m->version->growing : NULL));
     choose_runs(m, all);
     list_sources(m);
     DP_TRY(make_run(m));
-    return publish_flushed(m);
+    return publish_flushed(m, all);
 }
 
 /* Whether everything is in one run already, and all of it alive. */
 static bool is_compact(const dp_version *version) {
-    return version->runs <= 1 && !atomic_load_explicit(&version->head->count, memory_order_relaxed) &&
+    return version->runs <= 1 && !version->growing && !version->full &&
+           !atomic_load_explicit(&version->head->count, memory_order_relaxed) &&
            (!version->runs || !atomic_load_explicit(&version->run[0]->dead_count, memory_order_relaxed));
 }
 
@@ -325,8 +396,8 @@ static doppel_status flush_up_to(doppel_index *index, dp_run *more, bool all, ui
     }
     m->index = index;
     m->version = atomic_load_explicit(&index->current, memory_order_relaxed);
-    m->more = more;
     m->most = most;
+    add_own(m, more);
     doppel_status status = flush(m, all);
     free_merge(m);
     return status;
@@ -339,6 +410,8 @@ static bool choose_work(run_merge *m) {
     const dp_version *version = m->version;
     int chosen = 0;
     bool dead = false;
+    m->full = version->full && !version->full->merging ? version->full : NULL;
+    m->total = m->full ? atomic_load_explicit(&m->full->entries, memory_order_relaxed) : 0;
     for (int i = version->runs - 1; i >= 0 && !m->total; i--)
         choose(m, i, m->most);
     choose_runs(m, false);
@@ -346,7 +419,7 @@ static bool choose_work(run_merge *m) {
         chosen += m->chosen[i];
         dead |= m->chosen[i] && is_mostly_dead(version->run[i]);
     }
-    return chosen > 1 || dead;
+    return chosen > 1 || dead || m->full;
 }
 
 static bool has_work(const doppel_index *index) {
@@ -367,19 +440,24 @@ static run_merge *begin_merge(doppel_index *index) {
         return NULL;
     }
     list_sources(m);
+    m->sources = m->merging.count;
     m->merging.cancel = &index->merger.cancel;
     for (int i = 0; i < m->version->runs; i++)
         if (m->chosen[i]) {
             m->version->run[i]->holders++;
             m->version->run[i]->merging = true;
         }
+    if (m->full) {
+        m->full->holders++;
+        m->full->merging = true;
+    }
     m->version = NULL; /* others follow while it merges */
     index->merger.busy = true;
     return m;
 }
 
 /* Makes changes that were noted in the merged run. */
-static doppel_status repeat_changes(run_merge *m, const dp_note *notes, size_t count) {
+static doppel_status repeat_changes(run_merge *m, const dp_merge_note *notes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         bool found = false;
         if (m->made)
@@ -397,7 +475,7 @@ static doppel_status repeat_changes(run_merge *m, const dp_note *notes, size_t c
  * faster than they are changed again here waits after ROUNDS rounds. */
 enum { FEW_NOTES = 512, ROUNDS = 16 };
 
-static bool have_expiry(const dp_note *notes, size_t count) {
+static bool have_expiry(const dp_merge_note *notes, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (notes[i].expiry)
             return true;
@@ -410,7 +488,7 @@ static doppel_status catch_up(run_merge *m) {
     dp_merger *merger = &m->index->merger;
     doppel_status status = DOPPEL_OK;
     for (int round = 0; merger->notes && status == DOPPEL_OK; round++) {
-        dp_note *notes = merger->note;
+        dp_merge_note *notes = merger->note;
         size_t count = merger->notes;
         bool alone = round < ROUNDS && (count > FEW_NOTES || have_expiry(notes, count));
         merger->note = NULL;
@@ -435,7 +513,7 @@ static doppel_status make_late_run(run_merge *m, dp_run **late) {
         return DOPPEL_ERROR_MEMORY;
     items.item = memory;
     for (size_t i = 0; i < m->misses; i++) {
-        const dp_note *note = &m->missed[i];
+        const dp_merge_note *note = &m->missed[i];
         if (note->expiry || note->dead)
             continue;
         uint64_t *item = memory + items.count++ * words, value[2];
@@ -467,17 +545,20 @@ static bool is_source(const run_merge *m, const dp_run *run) {
 
 /* Puts the merged run in the place of its sources. */
 static doppel_status publish_merged(run_merge *m, dp_run *late) {
-    const dp_version *version = atomic_load_explicit(&m->index->current, memory_order_relaxed);
-    dp_run *runs[DP_MAX_RUNS + 2];
-    int count = 0;
-    for (int i = 0; i < version->runs; i++)
-        if (!is_source(m, version->run[i]))
-            runs[count++] = version->run[i];
+    dp_version content = *atomic_load_explicit(&m->index->current, memory_order_relaxed);
+    int runs = content.runs;
+    content.runs = 0;
+    for (int i = 0; i < runs; i++)
+        if (!is_source(m, content.run[i]))
+            content.run[content.runs++] = content.run[i];
+    if (content.runs + (m->made != NULL) + (late != NULL) > DP_MAX_RUNS)
+        return DOPPEL_ERROR_MEMORY;
     if (m->made)
-        add_by_size(runs, &count, m->made);
+        add_by_size(&content, m->made);
     if (late)
-        add_by_size(runs, &count, late);
-    if (count > DP_MAX_RUNS || !dp_index_publish(m->index, runs, count, version->head))
+        add_by_size(&content, late);
+    content.full = m->full ? NULL : content.full;
+    if (!dp_index_publish(m->index, &content))
         return DOPPEL_ERROR_MEMORY;
     m->made = NULL;
     return DOPPEL_OK;
@@ -497,11 +578,14 @@ static void end_merge(run_merge *m, doppel_status status) {
     dp_merger *merger = &m->index->merger;
     if (status != DOPPEL_OK && !atomic_load(&merger->cancel))
         merger->failed = true;
-    for (int i = 0; i < m->merging.count; i++) {
+    for (int i = 0; i < m->sources; i++) {
         dp_run *run = (dp_run *)m->merging.run[i];
         run->merging = false;
         release_run(m->index, run);
     }
+    if (m->full)
+        m->full->merging = false;
+    release_level(m->index, m->full);
     free(merger->note);
     merger->note = NULL;
     merger->notes = merger->note_room = 0;
@@ -509,15 +593,15 @@ static void end_merge(run_merge *m, doppel_status status) {
     pthread_cond_broadcast(&merger->moved);
 }
 
-/* Frees what nobody holds, without the lock. */
-static void free_what_is_unused(dp_merger *merger) {
-    dp_run *unused = merger->unused;
-    merger->unused = NULL;
-    if (!unused)
-        return;
-    pthread_mutex_unlock(&merger->lock);
-    free_unused(unused);
-    pthread_mutex_lock(&merger->lock);
+/* Frees what nobody holds, without the lock. False: there was nothing. */
+static bool free_what_is_unused(doppel_index *index) {
+    unused taken = take_unused(index);
+    if (!taken.run && !taken.level)
+        return false;
+    pthread_mutex_unlock(&index->merger.lock);
+    free_unused(taken);
+    pthread_mutex_lock(&index->merger.lock);
+    return true;
 }
 
 /* Until there is something to do; for a moment only while readers hold versions that are published no more. */
@@ -539,7 +623,8 @@ static void wait_for_work(doppel_index *index) {
 static void merge_once(run_merge *m) {
     dp_merger *merger = &m->index->merger;
     pthread_mutex_unlock(&merger->lock);
-    doppel_status status = make_run(m);
+    doppel_status status = add_level(m, m->full);
+    DP_THEN(status, make_run(m));
     pthread_mutex_lock(&merger->lock);
     DP_THEN(status, finish_merge(m));
     end_merge(m, status);
@@ -556,8 +641,7 @@ static void *merge_in_background(void *user) {
         run_merge *m = merger->failed ? NULL : begin_merge(index);
         if (m)
             merge_once(m);
-        free_what_is_unused(merger);
-        if (!m && !merger->stop && !merger->unused)
+        if (!free_what_is_unused(index) && !m && !merger->stop)
             wait_for_work(index);
     }
     pthread_mutex_unlock(&merger->lock);
@@ -569,12 +653,12 @@ static void merge_here(doppel_index *index) {
     run_merge *m = begin_merge(index);
     if (!m)
         return;
-    doppel_status status = make_run(m);
+    doppel_status status = add_level(m, m->full);
+    DP_THEN(status, make_run(m));
     DP_THEN(status, finish_merge(m));
     end_merge(m, status);
     free_merge(m);
-    free_unused(index->merger.unused);
-    index->merger.unused = NULL;
+    free_unused(take_unused(index));
 }
 
 /* Has runs merged that are to be. A call that starts the thread gets the lock. */
@@ -596,24 +680,37 @@ static void merge_runs(doppel_index *index) {
 
 /* ---- calls that change the index ---- */
 
-/* Waits until the thread merges nothing, and cancels what it merges where that is no longer wanted. */
-static void wait_for_merge(doppel_index *index, bool cancel) {
+/* Waits until the thread merges nothing; what it merges is no longer wanted. */
+static void cancel_merge(doppel_index *index) {
     dp_merger *merger = &index->merger;
-    atomic_store(&merger->cancel, cancel);
+    atomic_store(&merger->cancel, true);
     while (merger->busy)
         pthread_cond_wait(&merger->moved, &merger->lock);
     atomic_store(&merger->cancel, false);
 }
 
 /* A call adds one run, and a merge that ends meanwhile one more: what is left is enough for both. */
-enum { NEARLY_FULL = DP_MAX_RUNS - 4 };
+enum { NEARLY_FULL = MANY_RUNS - 2 };
+
+static bool is_full(const dp_growing *level, uint64_t most) {
+    return level && atomic_load_explicit(&level->entries, memory_order_relaxed) >= most;
+}
+
+/* Only when a merge takes so long that dozens of runs, or sixteen million entries, have come meanwhile. */
+static bool must_wait(const doppel_index *index) {
+    const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
+    if (index->merger.failed)
+        return false;
+    return (index->merger.busy && version->runs >= NEARLY_FULL) ||
+           (version->full && is_full(version->growing, DP_GROWING_MOST));
+}
 
 void dp_writer_begin(doppel_index *index) {
     if (!index->merger.started)
         return;
     pthread_mutex_lock(&index->merger.lock);
-    if (atomic_load_explicit(&index->current, memory_order_relaxed)->runs >= NEARLY_FULL)
-        wait_for_merge(index, false);
+    while (must_wait(index))
+        pthread_cond_wait(&index->merger.moved, &index->merger.lock);
 }
 
 void dp_writer_end(doppel_index *index) {
@@ -630,13 +727,31 @@ doppel_status dp_index_flush(doppel_index *index, dp_run *more) {
     return DOPPEL_OK;
 }
 
+doppel_status dp_index_grow(doppel_index *index) {
+    dp_version content = *atomic_load_explicit(&index->current, memory_order_relaxed);
+    if (index->merger.failed)
+        return dp_index_flush(index, NULL);
+    if (content.full)
+        return is_full(content.growing, DP_GROWING_MOST) ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
+    dp_growing *level;
+    DP_TRY(make_level(index, &level));
+    content.full = content.growing;
+    content.growing = level;
+    if (!dp_index_publish(index, &content)) {
+        dp_growing_free(level);
+        return DOPPEL_ERROR_MEMORY;
+    }
+    merge_runs(index);
+    return DOPPEL_OK;
+}
+
 void dp_index_tidy(doppel_index *index) {
     merge_runs(index);
 }
 
 doppel_status dp_index_flush_all(doppel_index *index) {
     if (index->merger.started)
-        wait_for_merge(index, true);
+        cancel_merge(index);
     if (is_compact(atomic_load_explicit(&index->current, memory_order_relaxed)))
         return DOPPEL_OK;
     return flush_up_to(index, NULL, true, DP_RUN_MOST);
@@ -647,7 +762,8 @@ doppel_status dp_index_flush_all(doppel_index *index) {
 void dp_merger_init(dp_merger *merger) {
     pthread_mutex_init(&merger->lock, NULL);
     pthread_cond_init(&merger->moved, NULL);
-    merger->writer_most = DP_HEAD_ROOM * RATIO;
+    merger->writer_most = merger->growing_from = merger->growing_least = DP_HEAD_ROOM * RATIO;
+    merger->growing_most = LEVEL_MOST;
 }
 
 void dp_index_release(doppel_index *index) {
@@ -667,7 +783,7 @@ void dp_index_release(doppel_index *index) {
     dp_version *current = atomic_load_explicit(&index->current, memory_order_relaxed);
     if (current)
         let_go(index, current);
-    free_unused(merger->unused);
+    free_unused(take_unused(index));
     free(merger->note);
     pthread_cond_destroy(&merger->moved);
     pthread_mutex_destroy(&merger->lock);

@@ -56,7 +56,7 @@ typedef struct dp_schedule {
     int table[DP_MAX_TABLES], radius[DP_MAX_TABLES];
 } dp_schedule;
 
-enum { DP_MAX_BITS = 128, DP_REST_PADDING = 8, DP_MERGE_MOST = 66 };
+enum { DP_MAX_BITS = 128, DP_REST_PADDING = 8, DP_MERGE_MOST = 68 };
 
 /* What a run in memory is made of. The filter of table 0 takes the place of the values. */
 enum { DP_RUN_VALUES, DP_RUN_IDS, DP_RUN_LISTS, DP_RUN_SHARED, DP_RUN_TABLES, DP_RUN_BLOCKS };

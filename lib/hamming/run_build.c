@@ -200,6 +200,13 @@ void dp_items_sort(dp_items *items, uint64_t *scratch) {
 
 /* ---- from items to a run ---- */
 
+void dp_items_drop_times(dp_items *items) {
+    size_t words = dp_item_words(items);
+    for (uint64_t i = 1; i < items->count; i++)
+        memmove(items->item + i * (words - 1), items->item + i * words, (words - 1) * 8);
+    items->timed = false;
+}
+
 /* Where the next distinct value begins after item i. */
 static uint64_t end_of_group(const dp_items *items, uint64_t i) {
     size_t words = dp_item_words(items), value_words = items->bits > 64 ? 2 : 1;

@@ -8,7 +8,8 @@
  *   4. Lists of owners stand one after the other in the order of positions, fill their section, and have two owners at
  *      least, ascending.
  *   5. Dead bits stand at owners only, and are counted right; so are the entries.
- *   6. No entry is alive at two places. */
+ *   6. No entry is alive at two places.
+ *   7. All tables of a growing level hold the same numbers, the first each as often as it has owners. */
 #include "hamming/index.h"
 #include "kernel/kernel.h"
 
@@ -213,6 +214,53 @@ static doppel_status check_head(check *c) {
     return status;
 }
 
+/* ---- levels ---- */
+
+/* The sum of the numbers of a table; of table 0, each once: a number counts at its first place. */
+static uint64_t sum_table(const dp_growing *level, int t) {
+    uint64_t sum = 0;
+    for (uint64_t key = 0; key < (uint64_t)1 << level->table[t].key_bits; key++) {
+        dp_chunk chunk = dp_growing_chunk(level, t, key);
+        for (uint64_t i = 0; i < chunk.count; i++) {
+            dp_bits value = dp_layout_restore(&level->layout.table[t], dp_growing_arranged(level, t, key, &chunk, i));
+            dp_growing_places places = {.place = {(uint32_t)i}};
+            if (!t)
+                dp_growing_search(level, value, &places);
+            sum += places.place[0] == i ? mixed(value) : 0;
+        }
+    }
+    return sum;
+}
+
+static doppel_status check_level_entry(const check *c, const dp_growing *level, dp_bits value, uint64_t owner) {
+    dp_growing_places places;
+    int found = 0;
+    dp_growing_search(level, value, &places);
+    for (int i = 0; i < places.count; i++)
+        found += *dp_growing_place(level, &places.chunk, places.place[i]).owner == owner;
+    if (found != 1)
+        return dp_fail(c->error, DOPPEL_ERROR_STORE, "an entry of owner %" PRIu64 " is there %d times", owner, found);
+    return look_before(c, c->version->runs, value, owner);
+}
+
+static doppel_status check_level(check *c, const dp_growing *level) {
+    for (int t = 1; level && t < level->layout.tables; t++)
+        if (sum_table(level, t) != sum_table(level, 0))
+            return dp_fail(c->error, DOPPEL_ERROR_STORE, "table %d of a level holds other numbers than the first",
+                           t + 1);
+    for (uint64_t key = 0; level && key < (uint64_t)1 << level->table[0].key_bits; key++) {
+        dp_chunk chunk = dp_growing_chunk(level, 0, key);
+        for (uint64_t i = 0; i < chunk.count; i++) {
+            dp_growing_entry entry = dp_growing_place(level, &chunk, i);
+            if (atomic_load_explicit(entry.dead, memory_order_acquire))
+                continue;
+            DP_TRY(check_level_entry(c, level, dp_growing_arranged(level, 0, key, &chunk, i), *entry.owner));
+            c->alive++;
+        }
+    }
+    return DOPPEL_OK;
+}
+
 /* ---- the public call ---- */
 
 static doppel_status check_run(check *c) {
@@ -230,6 +278,8 @@ static doppel_status check_version(check *c) {
         c->run = c->version->run[c->number];
         status = check_run(c);
     }
+    DP_THEN(status, check_level(c, c->version->full));
+    DP_THEN(status, check_level(c, c->version->growing));
     DP_THEN(status, check_head(c));
     uint64_t entries = atomic_load(&c->index->entries);
     if (!status && c->alive != entries)

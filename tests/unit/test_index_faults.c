@@ -2,6 +2,8 @@
  * state, no part of a file, and the same call works afterwards. */
 #include "faults.h"
 
+#include "hamming/index.h"
+
 #include <dirent.h>
 
 /* ---- an index, and what is in it ---- */
@@ -106,6 +108,35 @@ static doppel_status insert_one_by_one(uint64_t *result) {
         if (!(status = doppel_index_add(index, &prints[i], i, i % 5)))
             continue;
         int kinds = pause_faults();
+        doppel_index_stats stats;
+        doppel_index_get_stats(index, &stats);
+        assert_int_equal(stats.entries, i);
+        content(index);
+        assert_int_equal(doppel_index_add(index, &prints[i], i, i % 5), DOPPEL_OK);
+        resume_faults(kinds);
+    }
+    *result = content(index);
+    doppel_index_free(index);
+    return status;
+}
+
+/* The same with growing levels, which a thread merges: what it cannot do, the next add does, or reports. */
+static doppel_status insert_into_levels(uint64_t *result) {
+    doppel_index *index = NULL;
+    doppel_status status = create_index(64, &index);
+    if (status)
+        return status;
+    index->merger.writer_most = index->merger.growing_from = 0;
+    index->merger.growing_least = index->merger.growing_most = 1024;
+    int kinds = pause_faults();
+    assert_int_equal(doppel_index_add_batch(index, prints, NULL, NULL, 1100), DOPPEL_OK);
+    resume_faults(kinds);
+    for (uint64_t i = 1100; i < COUNT; i++) {
+        doppel_status failed = doppel_index_add(index, &prints[i], i, i % 5);
+        status = status ? status : failed;
+        if (!failed)
+            continue;
+        kinds = pause_faults();
         doppel_index_stats stats;
         doppel_index_get_stats(index, &stats);
         assert_int_equal(stats.entries, i);
@@ -439,6 +470,8 @@ static void inserts(void **state) {
     (void)state;
     without_memory(create_and_free);
     without_memory(insert_one_by_one);
+    without_memory(insert_into_levels);
+    without(THREADS, insert_into_levels, DOPPEL_OK);
     without_memory(insert_many);
     without_memory(insert_many_wide);
     without_memory(insert_many_with_times);

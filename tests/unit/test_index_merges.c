@@ -1,16 +1,17 @@
 /* test_index_merges.c - merges in the background change no answer: entries come, go, expire and come back while the
- * runs they stand in are merged, and every find is compared with a plain array.
+ * runs and levels they stand in are merged, and every find is compared with a plain array.
  *
- * The writer leaves every merge to the thread, so that some merge is under way nearly all the time. Run under the
- * thread sanitizer too. */
+ * Growing levels are small, and the writer leaves every merge to the thread, so that some merge is under way nearly all
+ * the time. Run under the thread sanitizer too. */
 #include "support.h"
 
 #include "hamming/index.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { PRINTS = 6000, OWNERS = 3, ENTRIES = PRINTS * OWNERS, BATCH = 1500 };
+enum { PRINTS = 6000, OWNERS = 3, ENTRIES = PRINTS * OWNERS, BATCH = 1500, LEVEL = 1024 };
 
 /* Entry e has fingerprint e / OWNERS and owner e % OWNERS. */
 typedef struct scene {
@@ -47,7 +48,9 @@ static scene *make_scene(int bits, uint64_t seed) {
     }
     doppel_index_options options = {.size = sizeof options, .bits = bits, .secret = seed};
     assert_int_equal(doppel_index_create(&options, &s->index, NULL), DOPPEL_OK);
-    s->index->merger.writer_most = 0;
+    dp_merger *limits = &s->index->merger;
+    limits->writer_most = limits->growing_from = 0;
+    limits->growing_least = limits->growing_most = LEVEL;
     return s;
 }
 
@@ -211,6 +214,77 @@ static void entries_of_128_bits_change_while_their_runs_are_merged(void **state)
     run_scene(128, 12);
 }
 
+/* ---- owners ---- */
+
+enum { MANY_OWNERS = 30000 };
+
+/* A level takes a few owners of one fingerprint; the others go another way, and all are found. */
+static void one_fingerprint_has_many_owners(void **state) {
+    (void)state;
+    scene *s = make_scene(64, 15);
+    do_batch(s);
+    const uint64_t print = 0x123456789abcdef, near = print ^ 1;
+    doppel_matches matches = {0};
+    size_t there = 0;
+    for (uint64_t owner = 0; owner < MANY_OWNERS; owner++) {
+        assert_int_equal(doppel_index_add(s->index, &print, owner * 3, 0), DOPPEL_OK);
+        there++;
+        if (owner % 2) {
+            bool removed;
+            assert_int_equal(doppel_index_remove(s->index, &print, owner / 2 * 3, &removed), DOPPEL_OK);
+            assert_true(removed);
+            there--;
+        }
+        if (owner % 1000 == 0) {
+            assert_int_equal(doppel_index_find(s->index, &near, 1, NULL, &matches, NULL), DOPPEL_OK);
+            assert_int_equal(matches.count, there);
+        }
+    }
+    doppel_error reason = {0};
+    if (doppel_index_validate(s->index, &reason))
+        fail_msg("%s", reason.message);
+    doppel_matches_free(&matches);
+    free_scene(s);
+}
+
+/* ---- a saved index ---- */
+
+static bool count_entry(const doppel_match *entry, void *user) {
+    (void)entry;
+    ++*(size_t *)user;
+    return true;
+}
+
+/* What is in levels goes into the file, too. */
+static void levels_are_saved(void **state) {
+    (void)state;
+    scene *s = make_scene(64, 16);
+    char path[80];
+    snprintf(path, sizeof path, "/tmp/doppel-merges.%ld", (long)getpid());
+    do_batch(s);
+    assert_non_null(atomic_load(&s->index->current)->growing);
+    for (int i = 0; i < 3000; i++)
+        do_add(s);
+    for (int i = 0; i < 500; i++)
+        do_remove(s);
+    doppel_index *copy, *own = s->index;
+    doppel_error error = {0};
+    assert_int_equal(doppel_index_save(s->index, path, &error), DOPPEL_OK);
+    assert_int_equal(doppel_index_open(path, &copy, &error), DOPPEL_OK);
+    unlink(path);
+    size_t entries = 0, copied = 0;
+    assert_int_equal(doppel_index_each(own, count_entry, &entries), DOPPEL_OK);
+    assert_int_equal(doppel_index_each(copy, count_entry, &copied), DOPPEL_OK);
+    assert_int_equal(entries, copied);
+    s->index = copy;
+    check_all(s);
+    for (int i = 0; i < 300; i++)
+        do_find(s);
+    s->index = own;
+    doppel_index_free(copy);
+    free_scene(s);
+}
+
 /* ---- a merge at every moment ---- */
 
 /* Nothing but what the thread does: an index that is left alone comes to have few runs, and holds what it held. */
@@ -246,6 +320,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_change_while_their_runs_are_merged),
         cmocka_unit_test(entries_of_128_bits_change_while_their_runs_are_merged),
+        cmocka_unit_test(one_fingerprint_has_many_owners),
+        cmocka_unit_test(levels_are_saved),
         cmocka_unit_test(an_index_left_alone_is_merged),
         cmocka_unit_test(an_index_is_freed_while_it_merges),
     };
