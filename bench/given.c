@@ -24,19 +24,19 @@ given_parts given_named(const char *near) {
     return (given_parts){.sets = titles || !strcmp(near, "similarity"), .titles = titles};
 }
 
-/* A title of 6 to 12 words; some of the 30,000 words are much more frequent than others. */
-static size_t make_title(char *title, size_t room, uint64_t number) {
+/* A title of 6 to 12 words of 3 to 11 letters; some of the 30,000 words are much more frequent than others. */
+static size_t make_title(char *title, uint64_t number) {
     uint64_t random = given_mix(number + (1ULL << 59));
     size_t words = 6 + random % 7, length = 0;
     for (size_t i = 0; i < words; i++) {
         random = given_mix(random + i);
         double share = (double)(random >> 11) / 0x1p53;
         uint64_t word = given_mix((uint64_t)(share * share * 30000) + (1ULL << 58));
-        length += (size_t)snprintf(title + length, room - length, "%s", i ? " " : "");
-        for (size_t k = 3 + word % 9; k; k--, word /= 7)
-            length += (size_t)snprintf(title + length, room - length, "%c", (int)('a' + word % 26));
+        for (size_t letters = 3 + word % 9; letters; letters--, word /= 7)
+            title[length++] = (char)('a' + word % 26);
+        title[length++] = ' ';
     }
-    return length;
+    return length - 1;
 }
 
 void given_make(given_document *g, uint64_t number, given_parts parts) {
@@ -61,7 +61,7 @@ void given_make(given_document *g, uint64_t number, given_parts parts) {
     g->item.document.id = (doppel_slice){g->id, (size_t)id};
     g->item.document.url = (doppel_slice){g->url, (size_t)url};
     if (parts.titles)
-        g->item.document.title = (doppel_slice){g->title, make_title(g->title, sizeof g->title, number)};
+        g->item.document.title = (doppel_slice){g->title, make_title(g->title, number)};
 }
 
 doppel_engine *given_open(const char *folder, given_parts parts) {

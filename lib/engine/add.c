@@ -182,13 +182,17 @@ static bool is_whole(const decision *d) {
 static bool encode_set(const dp_query *q, dp_buffer *to) {
     if (q->sample.data)
         return dp_buffer_add(to, q->sample.data, q->sample.length);
-    for (size_t i = 0; i < q->set_count; i++) {
+    size_t size = q->set_count * sizeof *q->set;
+    if (!dp_reserve(&to->data, &to->capacity, to->size + size + 1, 1))
+        return false;
+    char *at = to->data + to->size;
+    for (size_t i = 0; i < q->set_count; i++, at += 8) {
         uint8_t number[8];
         for (int b = 0; b < 8; b++)
             number[b] = (uint8_t)(q->set[i] >> (8 * b));
-        if (!dp_buffer_add(to, number, sizeof number))
-            return false;
+        memcpy(at, number, sizeof number);
     }
+    to->size += size;
     return true;
 }
 

@@ -312,7 +312,10 @@ static doppel_status find_same_title(original_search *s) {
     const dp_rules *rules = &s->engine->rules;
     bool veto = rules->title_veto && s->query->content, does;
     dp_title_hits *hits = &s->worker->title_hits;
-    const dp_title_query query = {.title = s->query->title_key, .share = s->engine->options.title_share, .best = !veto};
+    const dp_title_query query = {.title = s->query->title_key,
+                                  .share = s->engine->options.title_share,
+                                  .best = !veto,
+                                  .ahead = s->query->title_ahead};
     if (!rules->titles || !s->query->title_key.length)
         return DOPPEL_OK;
     DP_TRY(s->look->kind->find_titles(s->look, &query, hits, s->error));

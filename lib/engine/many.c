@@ -27,7 +27,8 @@ typedef struct item_batch {
 
     size_t from, size;     /* of the slice; the rest is about its items */
     doppel_status *status; /* of each */
-    dp_query **queries;    /* of adds, and of checks that are fetched together */
+    dp_query **queries;
+    dp_title_ahead *ahead; /* of adds, what was looked up before their turn */
     _Atomic size_t next;
     pthread_mutex_t lock;
     size_t first_bad; /* the first that failed, and why */
@@ -102,13 +103,25 @@ static void check_together(item_batch *b, dp_worker *worker, size_t from, size_t
     atomic_fetch_add(&b->engine->counters.checks, count);
 }
 
+/* Looks up what is worth it before the turn of an add. */
+static void look_ahead(item_batch *b, dp_worker *worker, size_t i) {
+    dp_query *query = b->queries[i];
+    if (!worker->look->kind->look_ahead || query->restore)
+        return;
+    worker->look->kind->look_ahead(worker->look, query, &b->ahead[i]);
+    query->title_ahead = &b->ahead[i];
+}
+
 static void do_piece(item_batch *b, dp_worker *worker, size_t from, size_t to) {
     if (b->check) {
         check_together(b, worker, from, to);
         return;
     }
-    for (size_t i = from; i < to; i++)
+    for (size_t i = from; i < to; i++) {
         ask_item(b, worker, i);
+        if (b->status[i] == DOPPEL_OK)
+            look_ahead(b, worker, i);
+    }
 }
 
 /* Items of a slice, a piece at a time. */
@@ -180,9 +193,10 @@ static doppel_status add_slice(item_batch *b, doppel_error *error) {
 /* ---- slices ---- */
 
 static void free_queries(item_batch *b) {
-    for (size_t i = 0; i < b->size && b->queries; i++) {
+    for (size_t i = 0; i < b->size && b->queries && b->ahead; i++) {
         free(b->queries[i]);
         b->queries[i] = NULL;
+        dp_title_ahead_free(&b->ahead[i]);
     }
 }
 
@@ -225,12 +239,14 @@ static void fail_rest(item_batch *b, size_t from, doppel_status status, const do
 static doppel_status run_slices(item_batch *b, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     pthread_mutex_init(&b->lock, NULL);
-    b->status = calloc(SLICE, sizeof *b->status);
-    b->queries = calloc(SLICE, sizeof *b->queries);
-    b->query = calloc(SLICE, sizeof *b->query);
-    b->add = calloc(SLICE, sizeof *b->add);
-    b->item = calloc(SLICE, sizeof *b->item);
-    if (!b->status || !b->queries || !b->query || !b->add || !b->item)
+    size_t room = b->count < SLICE ? b->count + 1 : SLICE;
+    b->status = calloc(room, sizeof *b->status);
+    b->queries = calloc(room, sizeof *b->queries);
+    b->query = calloc(room, sizeof *b->query);
+    b->add = calloc(room, sizeof *b->add);
+    b->item = calloc(room, sizeof *b->item);
+    b->ahead = calloc(room, sizeof *b->ahead);
+    if (!b->status || !b->queries || !b->ahead || !b->query || !b->add || !b->item)
         status = dp_no_memory(error);
     for (size_t i = 0; i < b->count && b->errors; i++)
         b->errors[i] = (doppel_error){0};
@@ -243,6 +259,7 @@ static doppel_status run_slices(item_batch *b, doppel_error *error) {
     free(b->query);
     free(b->add);
     free(b->item);
+    free(b->ahead);
     pthread_mutex_destroy(&b->lock);
     return status;
 }

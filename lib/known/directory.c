@@ -797,10 +797,10 @@ static doppel_status collect(finding *f, const dp_titles_index *index) {
     return DOPPEL_OK;
 }
 
-static doppel_status find_in(finding *f, title_shard *shard, bool own) {
+static doppel_status find_in(finding *f, title_shard *shard, const dp_titles_ahead *ahead, bool own) {
     doppel_slice title = f->query->title;
     pthread_rwlock_rdlock(&shard->lock);
-    doppel_status status = dp_titles_index_find(shard->index, title.data, title.length, f->matches);
+    doppel_status status = dp_titles_index_find_after(shard->index, title.data, title.length, ahead, f->matches);
     if (status == DOPPEL_OK && own)
         status = ask_own(f, shard->index);
     if (status == DOPPEL_OK && !f->frequent && !f->query->best)
@@ -811,23 +811,58 @@ static doppel_status find_in(finding *f, title_shard *shard, bool own) {
     return status;
 }
 
-/* Its own shard first, then those where lengths are near enough: l >= t * L and L >= t * l, with
- * one length more for rounding. */
-static doppel_status find(finding *f) {
-    title_shards *titles = f->directory->titles;
-    double length = (double)length_of(f->query->title), t = titles->similarity;
-    size_t own = (size_t)length / TITLE_LENGTHS % TITLE_SHARDS;
+/* Where titles are that may be similar to one: its own shard first, then those where lengths are near enough: l >= t *
+ * L and L >= t * l, with one length more for rounding. Gives how many shards. */
+static size_t shards_near(const title_shards *titles, doppel_slice title, size_t shard[TITLE_SHARDS]) {
+    double length = (double)length_of(title), t = titles->similarity;
     double least = (t * length - 1) / TITLE_LENGTHS, most = ((t > 0 ? length / t : INFINITY) + 1) / TITLE_LENGTHS;
-    size_t from = 0, count = TITLE_SHARDS;
+    size_t from = 0, count = TITLE_SHARDS, found = 0;
     if (most - least < TITLE_SHARDS - 1) {
         from = least > 0 ? (size_t)least : 0;
         count = (size_t)most - from + 1;
     }
-    DP_TRY(find_in(f, &titles->shard[own], true));
-    for (size_t i = from; i < from + count && !f->frequent; i++)
-        if (i % TITLE_SHARDS != own)
-            DP_TRY(find_in(f, &titles->shard[i % TITLE_SHARDS], false));
+    shard[found++] = (size_t)length / TITLE_LENGTHS % TITLE_SHARDS;
+    for (size_t i = from; i < from + count; i++)
+        if (i % TITLE_SHARDS != shard[0])
+            shard[found++] = i % TITLE_SHARDS;
+    return found;
+}
+
+static doppel_status find(finding *f) {
+    title_shards *titles = f->directory->titles;
+    size_t shard[TITLE_SHARDS], count = shards_near(titles, f->query->title, shard);
+    for (size_t i = 0; i < count && !f->frequent; i++) {
+        const dp_titles_ahead *ahead = f->query->ahead && i < DP_AHEAD_SHARDS ? &f->query->ahead->shard[i] : NULL;
+        DP_TRY(find_in(f, &titles->shard[shard[i]], ahead, !i));
+    }
     return DOPPEL_OK;
+}
+
+/* The lock is let go between steps. */
+static void look_ahead_in(title_shard *shard, doppel_slice title, dp_title_matches *matches, dp_titles_ahead *ahead) {
+    pthread_rwlock_rdlock(&shard->lock);
+    doppel_status status = dp_titles_ahead_begin(shard->index, title.data, title.length, matches, ahead);
+    bool more = status == DOPPEL_OK;
+    while (more) {
+        more = dp_titles_ahead_step(shard->index, matches, ahead);
+        pthread_rwlock_unlock(&shard->lock);
+        if (more)
+            pthread_rwlock_rdlock(&shard->lock);
+    }
+    if (status == DOPPEL_OK)
+        dp_titles_ahead_end(matches, ahead);
+    else
+        pthread_rwlock_unlock(&shard->lock);
+}
+
+void dp_directory_look_ahead(dp_directory *directory, doppel_slice title, dp_title_matches *matches,
+                             dp_title_ahead *ahead) {
+    size_t shard[TITLE_SHARDS];
+    if (!directory->titles || !title.length)
+        return;
+    size_t count = shards_near(directory->titles, title, shard);
+    for (size_t i = 0; i < count && i < DP_AHEAD_SHARDS; i++)
+        look_ahead_in(&directory->titles->shard[shard[i]], title, matches, &ahead->shard[i]);
 }
 
 static int compare_title_hits(const void *left, const void *right) {

@@ -96,12 +96,17 @@ typedef struct dp_title_search {
     const dp_hashmap *removing; /* nor these; NULL: none */
     double share; /* titles that more than this share of the documents have had, and more than 8, do not count */
     bool best;    /* the first hit is enough */
+    const dp_title_ahead *ahead; /* of this title; NULL: none */
 } dp_title_search;
 
 /* All owners of titles at or above the threshold, the most similar first, then by number; or only the first of them.
  * `matches` is memory to use again. */
 doppel_status dp_directory_find_titles(dp_directory *directory, const dp_title_search *search,
                                        dp_title_matches *matches, dp_title_hits *hits);
+/* Looks up a title, normalised, before it is searched for: the search gives the same with it as without. Who changes
+ * titles meanwhile waits for some microseconds at most. Without memory nothing is looked up. */
+void dp_directory_look_ahead(dp_directory *directory, doppel_slice title, dp_title_matches *matches,
+                             dp_title_ahead *ahead);
 /* A document with this title came, but was not added (it was a duplicate by its title). */
 doppel_status dp_directory_title_seen(dp_directory *directory, doppel_slice title, uint64_t times);
 /* They do not count any more: as many, or all that were. */

@@ -253,3 +253,8 @@ bool dp_lock_init(pthread_rwlock_t *lock) {
     pthread_rwlockattr_destroy(&attributes);
     return made;
 }
+
+void dp_title_ahead_free(dp_title_ahead *ahead) {
+    for (size_t i = 0; i < DP_AHEAD_SHARDS; i++)
+        dp_titles_ahead_free(&ahead->shard[i]);
+}

@@ -23,6 +23,7 @@
 
 #include "decide/decide.h"
 #include "store/store.h"
+#include "title/title.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -51,10 +52,11 @@ typedef struct dp_query {
     size_t set_count;
     const uint32_t *keys; /* of bands; `bands` of them, when content and by_similarity */
     size_t key_count;
-    doppel_slice sample;          /* of the set, where samples are kept; data NULL: there is none */
-    uint64_t ttl;                 /* as the item says */
-    const doppel_stored *restore; /* the item's: it is put back, and nothing is decided anew */
-    doppel_slice origin;          /* data NULL: not said */
+    doppel_slice sample;                      /* of the set, where samples are kept; data NULL: there is none */
+    uint64_t ttl;                             /* as the item says */
+    const doppel_stored *restore;             /* the item's: it is put back, and nothing is decided anew */
+    const struct dp_title_ahead *title_ahead; /* of its title, by kind->look_ahead; NULL: nothing was looked up */
+    doppel_slice origin;                      /* data NULL: not said */
 } dp_query;
 
 /* Numbers that were found; memory that is used again. Zero is empty. */
@@ -73,7 +75,15 @@ typedef struct dp_title_query {
     doppel_slice title; /* normalised */
     double share;       /* titles that more than this share of the documents have had, and more than 8, do not count */
     bool best;          /* only the first hit is needed */
+    const struct dp_title_ahead *ahead; /* what look_ahead found of it; NULL: nothing */
 } dp_title_query;
+
+/* What was looked up of a title before it is its turn. Zero is nothing. */
+enum { DP_AHEAD_SHARDS = 4 };
+typedef struct dp_title_ahead {
+    dp_titles_ahead shard[DP_AHEAD_SHARDS]; /* its own shard of the titles, then others as they are asked */
+} dp_title_ahead;
+void dp_title_ahead_free(dp_title_ahead *ahead);
 
 typedef struct dp_title_hit {
     uint64_t number;
@@ -261,6 +271,10 @@ typedef struct dp_known_kind {
     /* The owners that count (below, except, alive, queued) of titles at or above rules.title_similarity, the most
      * similar first, then by number; with `best` only the first. *hits is emptied first. */
     doppel_status (*find_titles)(dp_look *look, const dp_title_query *query, dp_title_hits *hits, doppel_error *error);
+    /* Looks up of a query, before it is its turn to be decided, what costs much and hardly changes until then: the same
+     * is found with it as without. The look has not begun, and any number of threads may call it. Without memory, or
+     * while all is replaced, nothing is looked up. NULL: there is nothing like that. */
+    void (*look_ahead)(dp_look *look, const dp_query *query, dp_title_ahead *ahead);
     /* Drops numbers whose sets are known to be less similar than `least`, by what keep_features kept of each. Both do
      * without when there is no memory. NULL, both: it cannot. */
     void (*sift)(dp_look *look, const dp_features *features, double least, dp_numbers *numbers);

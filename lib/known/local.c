@@ -20,11 +20,38 @@
 /* A group of so many bytes is written before more is taken, also when nobody has to wait for it. */
 #define GROUP_BYTES (64U << 20)
 
+/* Memory of a group, in pieces: a change takes what it needs from the last one, and all goes with the group. */
+typedef struct dp_group_piece {
+    struct dp_group_piece *before;
+    size_t used, room;
+    _Alignas(16) char bytes[];
+} dp_group_piece;
+
+enum { PIECE_BYTES = 64 << 10 };
+
+/* Aligned for any number; NULL: no memory. */
+static char *group_alloc(dp_group *group, size_t size) {
+    dp_group_piece *piece = group->last_piece;
+    size = (size + 15) / 16 * 16;
+    if (!piece || piece->room - piece->used < size) {
+        size_t room = size > PIECE_BYTES ? size : PIECE_BYTES;
+        if (!(piece = malloc(sizeof *piece + room)))
+            return NULL;
+        *piece = (dp_group_piece){.before = group->last_piece, .room = room};
+        group->last_piece = piece;
+    }
+    char *bytes = piece->bytes + piece->used;
+    piece->used += size;
+    return bytes;
+}
+
 static void group_free(dp_group *group) {
     if (!group)
         return;
-    for (size_t i = 0; i < group->count; i++)
-        free(group->pending[i].bytes);
+    for (dp_group_piece *piece = group->last_piece, *before; piece; piece = before) {
+        before = piece->before;
+        free(piece);
+    }
     free(group->pending);
     free(group);
 }
@@ -111,12 +138,12 @@ static void group_end(dp_group *group, doppel_status status, const doppel_error 
 
 /* ---- commits: queueing ---- */
 
-/* Copies all that a change points to into one block. */
-static bool take_bytes(dp_pending *p, char **bytes) {
+/* Copies all that a change points to into memory of its group. */
+static bool take_bytes(dp_group *group, dp_pending *p) {
     size_t size = p->trace.key_count * sizeof *p->trace.keys + p->trace.title.length, at = 0;
     for (int i = 0; i < DP_PARTS; i++)
         size += p->change.part[i].length;
-    char *block = *bytes = malloc(size + 1);
+    char *block = group_alloc(group, size + 1);
     if (!block)
         return false;
     if (p->trace.key_count) {
@@ -180,14 +207,12 @@ static doppel_status queue_change(dp_local *local, const dp_pending *pending, do
     dp_local_pending *queued = &group->pending[group->count];
     *queued = (dp_local_pending){.is = *pending};
     dp_pending *p = &queued->is;
-    if (!take_bytes(p, &queued->bytes))
+    if (!take_bytes(group, p))
         return dp_no_memory(error);
     queued->at = p->change.number || !group->count ? p->change.number : group->pending[group->count - 1].at;
     doppel_status status = take_in(local, p);
-    if (status != DOPPEL_OK) {
-        free(queued->bytes);
+    if (status != DOPPEL_OK)
         return dp_fail(error, status, "%s", doppel_status_name(status));
-    }
     if (removes_when_durable(p))
         *dp_hashmap_add(&local->removing, p->trace.number) = 1;
     group->count++;
@@ -752,9 +777,20 @@ static doppel_status find_titles(dp_look *look, const dp_title_query *query, dp_
                                     .except = {look->except[0], look->except[1]},
                                     .removing = look->deciding ? &local->removing : NULL,
                                     .share = query->share,
-                                    .best = query->best};
+                                    .best = query->best,
+                                    .ahead = query->ahead};
     doppel_status status = dp_directory_find_titles(local->directory, &search, &own->titles, hits);
     return status == DOPPEL_OK ? status : dp_no_memory(error);
+}
+
+/* It does not wait for who replaces the directory: that one may wait for a look that waits for this. */
+static void look_ahead(dp_look *look, const dp_query *query, dp_title_ahead *ahead) {
+    dp_local *local = dp_local_of(look);
+    dp_local_look *own = look->own;
+    if (!query->title_key.length || pthread_rwlock_tryrdlock(&local->shape))
+        return;
+    dp_directory_look_ahead(local->directory, query->title_key, &own->titles, ahead);
+    pthread_rwlock_unlock(&local->shape);
 }
 
 static void sift(dp_look *look, const dp_features *features, double least, dp_numbers *numbers) {
@@ -893,10 +929,8 @@ static size_t mark(const dp_look *look) {
 static void back(dp_look *look, size_t mark) {
     dp_local *local = dp_local_of(look);
     dp_group *group = local->current;
-    while (group && group->count > mark) {
+    while (group && group->count > mark)
         undo(local, &group->pending[--group->count].is);
-        free(group->pending[group->count].bytes);
-    }
     collect_removals(local);
 }
 
@@ -1070,6 +1104,7 @@ const dp_known_kind dp_known_local = {
     .find_bands = find_bands,
     .find_near = find_near,
     .find_titles = find_titles,
+    .look_ahead = look_ahead,
     .sift = sift,
     .keep_features = keep_features,
     .alive = alive,

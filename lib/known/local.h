@@ -17,16 +17,16 @@
 
 /* A change that is not durable yet. */
 typedef struct dp_local_pending {
-    dp_pending is;
-    char *bytes; /* what all of it points to */
-    uint64_t at; /* the number that it has, or stands behind: in a group they never fall */
+    dp_pending is; /* what it points to is in the memory of its group */
+    uint64_t at;   /* the number that it has, or stands behind: in a group they never fall */
 } dp_local_pending;
 
 /* What one commit writes. Whoever waits for it holds it. */
 typedef struct dp_group {
     dp_local_pending *pending;
     size_t count, room, bytes;
-    size_t titles; /* of them, those that count a duplicate by its title */
+    struct dp_group_piece *last_piece; /* of its memory */
+    size_t titles;                     /* of them, those that count a duplicate by its title */
     size_t holders;
     bool done;
     doppel_status status;

@@ -72,9 +72,10 @@ static size_t locate(const title_table *table, uint32_t hash) {
 /* Copies all slots into a table of a larger size; false when it does not fit, or there is no memory. */
 static bool copy_slots(const title_table *from, title_table *to, bool *full) {
     *full = false;
-    to->slots = calloc(to->size + SLACK + 1, sizeof *to->slots);
-    if (!to->slots)
+    size_t bytes = (to->size + SLACK + 1) * sizeof *to->slots;
+    if (!(to->slots = dp_big_alloc(bytes)))
         return false;
+    memset(to->slots, 0, bytes);
     size_t at = 0;
     for (size_t i = 0; from->slots && i < from->size + SLACK; i++) {
         if (!from->slots[i].value)
@@ -245,6 +246,7 @@ typedef struct title_group {
 
 struct dp_titles_index {
     double min;
+    uint64_t version;      /* another for every index, and when entries get other numbers; never 0 */
     uint64_t secret, base; /* of all hashes, so that no client can choose which are equal */
     title_table table;
     title_entry *entries;
@@ -719,6 +721,7 @@ doppel_status dp_titles_index_create(double min, dp_titles_index **index) {
     if (!*index)
         return DOPPEL_ERROR_MEMORY;
     (*index)->min = min;
+    (*index)->version = dp_random_number();
     (*index)->secret = dp_random_number();
     (*index)->base = dp_random_number() % (PRIME - LEAST_BASE) + LEAST_BASE;
     return DOPPEL_OK;
@@ -896,8 +899,12 @@ static bool move_entry(const title_entry *from, dp_titles_index *to) {
 
 /* Builds all anew without the titles that have no owner. Without the memory for that, all stays as it is. */
 static void rebuild(dp_titles_index *index) {
-    dp_titles_index fresh = {
-        .min = index->min, .secret = index->secret, .base = index->base, .live = index->live, .owners = index->owners};
+    dp_titles_index fresh = {.min = index->min,
+                             .version = dp_random_number(),
+                             .secret = index->secret,
+                             .base = index->base,
+                             .live = index->live,
+                             .owners = index->owners};
     for (size_t i = 0; i < index->count; i++) {
         if (index->entries[i].owner_count && !move_entry(&index->entries[i], &fresh)) {
             free_parts(&fresh);
@@ -979,6 +986,10 @@ struct title_candidate {
 struct dp_titles_work {
     title_text text;
     uint8_t bag[32];
+    uint32_t from;      /* entries before it do not count */
+    bool ownerless;     /* titles without an owner do */
+    bool more;          /* of a look ahead: there are lengths left, */
+    size_t next_length; /* from this one on */
     struct title_probe *probes;
     size_t probe_count, probe_capacity;
     struct title_candidate candidates[CANDIDATES];
@@ -1016,7 +1027,8 @@ static bool filter(const dp_titles_index *index, struct dp_titles_work *work) {
     for (size_t i = 0; i < work->candidate_count; i++) {
         struct title_candidate candidate = work->candidates[i];
         const title_entry *entry = &index->entries[candidate.entry];
-        if (entry->owner_count && bag_difference(entry->bag, work->bag) <= candidate.limit)
+        if (candidate.entry >= work->from && (entry->owner_count || work->ownerless) &&
+            bag_difference(entry->bag, work->bag) <= candidate.limit)
             work->near[work->near_count++] = candidate.entry;
     }
     work->filtered += work->candidate_count;
@@ -1065,10 +1077,21 @@ static size_t most_probes(size_t d) {
     return d * d / 2 + d + 1;
 }
 
-/* The titles of a group, which may be within distance d, are looked up later, or all of them are candidates. */
+/* Entries of a group from `from` on: they are the last. */
+static size_t count_from(const title_group *group, uint32_t from) {
+    size_t first = from ? group->count : 0;
+    while (first && group->entries[first - 1] >= from)
+        first--;
+    return group->count - first;
+}
+
+/* The titles of a group, which may be within distance d, are looked up later, or all of them that count are candidates.
+ */
 static bool visit_group(const dp_titles_index *index, struct dp_titles_work *work, const title_group *group, size_t d) {
-    if (!group->segments || group->count < PROBE_COST * most_probes(d))
-        return add_candidates(index, work, group->entries, group->count, (uint32_t)(d < 1u << 30 ? 2 * d : UINT32_MAX));
+    size_t count = count_from(group, work->from);
+    if (!group->segments || count < PROBE_COST * most_probes(d))
+        return add_candidates(index, work, group->entries + group->count - count, count,
+                              (uint32_t)(d < 1u << 30 ? 2 * d : UINT32_MAX));
     if (!dp_reserve(&work->probes, &work->probe_capacity, work->probe_count + most_probes(d), sizeof *work->probes))
         return false;
     for (size_t i = 0; i <= d; i++)
@@ -1092,22 +1115,34 @@ static bool look_up(const dp_titles_index *index, struct dp_titles_work *work) {
     return true;
 }
 
-/* Goes through the lengths that a title similar enough can have. */
-static bool collect(const dp_titles_index *index, struct dp_titles_work *work) {
+/* Goes through the lengths that a title similar enough can have, from work->next_length on, until there are enough
+ * places to look at; work->more: lengths are left. */
+static bool collect(const dp_titles_index *index, struct dp_titles_work *work, size_t enough) {
     size_t length = work->text.points.count, allowed;
     work->probe_count = work->candidate_count = work->near_count = 0;
-    work->filtered = 0;
+    work->more = false;
     if (!dp_edit_allowed(length, index->min, &allowed))
         return true;
-    for (size_t at = group_at(index, length - allowed); at < index->group_count; at++) {
+    for (size_t at = group_at(index, work->next_length); at < index->group_count; at++) {
         const title_group *group = index->groups[at];
         if (group->length > length &&
             (!dp_edit_allowed(group->length, index->min, &allowed) || group->length - length > allowed))
             break;
+        if (work->probe_count + work->candidate_count >= enough) {
+            work->more = true;
+            work->next_length = group->length;
+            break;
+        }
         if (!visit_group(index, work, group, allowed))
             return false;
     }
-    return look_up(index, work) && filter(index, work);
+    if (!look_up(index, work) || !filter(index, work))
+        return false;
+    if (work->near_count) {
+        dp_sort64(work->near, work->near_count, work->near + work->near_count);
+        work->near_count = dp_unique64(work->near, work->near_count);
+    }
+    return true;
 }
 
 static doppel_status measure(const dp_titles_index *index, dp_title_matches *matches, uint32_t number) {
@@ -1140,30 +1175,119 @@ static int compare_matches(const void *first, const void *second) {
     return (a->entry > b->entry) - (a->entry < b->entry);
 }
 
-doppel_status dp_titles_index_find(const dp_titles_index *index, const char *title, size_t length,
-                                   dp_title_matches *matches) {
+/* Memory and the title, for a find or a look ahead. */
+static doppel_status begin_find(const dp_titles_index *index, const char *title, size_t length,
+                                dp_title_matches *matches) {
+    size_t allowed;
     matches->count = 0;
+    matches->measured = matches->candidates = 0;
     if (!matches->work && !(matches->work = calloc(1, sizeof *matches->work)))
         return DOPPEL_ERROR_MEMORY;
     struct dp_titles_work *work = matches->work;
-    doppel_status status = text_init(&work->text, index, title, length);
-    if (status)
-        return status;
+    DP_TRY(text_init(&work->text, index, title, length));
     dp_title_letters(work->text.points, work->bag);
-    if (!collect(index, work))
-        status = DOPPEL_ERROR_MEMORY;
-    if (!status && work->near_count) {
-        dp_sort64(work->near, work->near_count, work->near + work->near_count);
-        work->near_count = dp_unique64(work->near, work->near_count);
-    }
+    work->from = 0;
+    work->ownerless = false;
+    work->filtered = 0;
+    size_t points = work->text.points.count;
+    work->next_length = dp_edit_allowed(points, index->min, &allowed) ? points - allowed : points;
+    return DOPPEL_OK;
+}
+
+static doppel_status measure_near(const dp_titles_index *index, dp_title_matches *matches) {
+    const struct dp_titles_work *work = matches->work;
+    doppel_status status = DOPPEL_OK;
     for (size_t i = 0; i < work->near_count && !status; i++)
         status = measure(index, matches, (uint32_t)work->near[i]);
-    text_free(&work->text);
     matches->candidates = work->filtered;
-    matches->measured = work->near_count;
+    matches->measured += work->near_count;
+    return status;
+}
+
+/* ---- ahead of time ----
+ *
+ * Entries keep their numbers, and new ones get larger numbers, until all is built anew: then the version is another
+ * one, and what was found ahead does not count. A title may lose its owners and get others. */
+
+struct dp_titles_near {
+    double similarity;
+    uint32_t entry;
+};
+
+/* Look-ups and candidates of a step: some microseconds. */
+enum { STEP = 64 };
+
+void dp_titles_ahead_free(dp_titles_ahead *ahead) {
+    free(ahead->near);
+    *ahead = (dp_titles_ahead){0};
+}
+
+doppel_status dp_titles_ahead_begin(const dp_titles_index *index, const char *title, size_t length,
+                                    dp_title_matches *matches, dp_titles_ahead *ahead) {
+    *ahead = (dp_titles_ahead){0};
+    DP_TRY(begin_find(index, title, length, matches));
+    matches->work->ownerless = true;
+    ahead->version = index->version;
+    ahead->entries = (uint32_t)index->count;
+    return DOPPEL_OK;
+}
+
+bool dp_titles_ahead_step(const dp_titles_index *index, dp_title_matches *matches, dp_titles_ahead *ahead) {
+    if (index->version != ahead->version || !collect(index, matches->work, STEP) || measure_near(index, matches)) {
+        ahead->version = 0;
+        return false;
+    }
+    return matches->work->more;
+}
+
+void dp_titles_ahead_end(dp_title_matches *matches, dp_titles_ahead *ahead) {
+    text_free(&matches->work->text);
+    if (!ahead->version || !matches->count)
+        return;
+    if (!(ahead->near = malloc(matches->count * sizeof *ahead->near))) {
+        ahead->version = 0;
+        return;
+    }
+    for (size_t i = 0; i < matches->count; i++)
+        if (matches->match[i].entry < ahead->entries)
+            ahead->near[ahead->count++] =
+                (struct dp_titles_near){matches->match[i].similarity, matches->match[i].entry};
+}
+
+/* What was found ahead, as a find gives it now. */
+static doppel_status take_ahead(const dp_titles_index *index, const dp_titles_ahead *ahead, dp_title_matches *matches) {
+    if (!dp_reserve(&matches->match, &matches->capacity, matches->count + ahead->count, sizeof *matches->match))
+        return DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < ahead->count; i++) {
+        const title_entry *entry = &index->entries[ahead->near[i].entry];
+        if (entry->owner_count)
+            matches->match[matches->count++] = (dp_title_match){.similarity = ahead->near[i].similarity,
+                                                                .owners = owners_of(entry),
+                                                                .owner_count = entry->owner_count,
+                                                                .entry = ahead->near[i].entry};
+    }
+    return DOPPEL_OK;
+}
+
+doppel_status dp_titles_index_find_after(const dp_titles_index *index, const char *title, size_t length,
+                                         const dp_titles_ahead *ahead, dp_title_matches *matches) {
+    bool counts = ahead && ahead->version == index->version;
+    DP_TRY(begin_find(index, title, length, matches));
+    struct dp_titles_work *work = matches->work;
+    work->from = counts ? ahead->entries : 0;
+    doppel_status status = collect(index, work, SIZE_MAX) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    DP_THEN(status, measure_near(index, matches));
+    if (status == DOPPEL_OK && counts)
+        status = take_ahead(index, ahead, matches);
+    text_free(&work->text);
     if (status)
         matches->count = 0;
     else if (matches->count > 1)
         qsort(matches->match, matches->count, sizeof *matches->match, compare_matches);
     return status;
+}
+
+doppel_status dp_titles_index_find(const dp_titles_index *index, const char *title, size_t length,
+                                   dp_title_matches *matches) {
+    return dp_titles_index_find_after(index, title, length, NULL, matches);
 }

@@ -5,8 +5,8 @@
  * missed, none below is given. Equal titles are one entry with many owners.
  *
  * Memory, for titles of 80 letters: about 300 bytes a distinct title, and 8 to 16 bytes an owner from the second on.
- * Threads: one at a time may change an index, and none may find at that time; any number may find at once, each with
- * its own matches. */
+ * Threads: one at a time may change an index, and none may find (or begin or step) at that time; any number may find at
+ * once, each with its own matches. */
 #ifndef DP_TITLE_H
 #define DP_TITLE_H
 
@@ -47,6 +47,27 @@ void dp_title_matches_free(dp_title_matches *matches);
 /* Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_titles_index_find(const dp_titles_index *index, const char *title, size_t length,
                                    dp_title_matches *matches);
+
+/* What was found among the titles that were there at some time, so that a later find has only to look at those that
+ * came since. Zero is nothing. */
+typedef struct dp_titles_ahead {
+    uint64_t version; /* of the index; 0: nothing was looked up */
+    uint32_t entries; /* titles that there were */
+    uint32_t count;
+    struct dp_titles_near *near;
+} dp_titles_ahead;
+void dp_titles_ahead_free(dp_titles_ahead *ahead);
+
+/* Looks ahead: begin, step until there is no more, end, with memory that no other call uses meanwhile. The index may
+ * change between the calls, so that who changes it waits for one step at most. What fails leaves *ahead empty. Errors
+ * of begin: those of dp_titles_index_hash. */
+doppel_status dp_titles_ahead_begin(const dp_titles_index *index, const char *title, size_t length,
+                                    dp_title_matches *matches, dp_titles_ahead *ahead);
+bool dp_titles_ahead_step(const dp_titles_index *index, dp_title_matches *matches, dp_titles_ahead *ahead);
+void dp_titles_ahead_end(dp_title_matches *matches, dp_titles_ahead *ahead);
+/* As dp_titles_index_find, and the same is found. */
+doppel_status dp_titles_index_find_after(const dp_titles_index *index, const char *title, size_t length,
+                                         const dp_titles_ahead *ahead, dp_title_matches *matches);
 
 /* A hash, never 0, that stands for a title as long as the index lives: of any title, there or not, and of one that was
  * found. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a title of over 2 GiB. */

@@ -405,6 +405,91 @@ static void titles_that_met_have_hashes_of_their_own(void **state) {
     dp_titles_index_free(index);
 }
 
+/* ---- looking ahead ---- */
+
+enum { WAITING = 40 };
+
+/* Both give the same titles, similarities and owners. */
+static void same_matches(const dp_title_matches *a, const dp_title_matches *b) {
+    assert_int_equal(a->count, b->count);
+    for (size_t i = 0; i < a->count; i++) {
+        assert_true(a->match[i].similarity == b->match[i].similarity);
+        assert_int_equal(a->match[i].entry, b->match[i].entry);
+        assert_int_equal(a->match[i].owner_count, b->match[i].owner_count);
+        assert_ptr_equal(a->match[i].owners, b->match[i].owners);
+    }
+}
+
+static void check_after(const model *in, size_t i, const dp_titles_ahead *ahead) {
+    dp_title_matches plain = {0}, after = {0};
+    assert_int_equal(dp_titles_index_find(in->index, in->titles[i], in->lengths[i], &plain), DOPPEL_OK);
+    assert_int_equal(dp_titles_index_find_after(in->index, in->titles[i], in->lengths[i], ahead, &after), DOPPEL_OK);
+    same_matches(&plain, &after);
+    dp_title_matches_free(&plain);
+    dp_title_matches_free(&after);
+}
+
+/* One step more of those that are looked up. */
+static void step_all(const model *in, dp_title_matches *matches, dp_titles_ahead *ahead, bool *more) {
+    for (size_t i = 0; i < WAITING; i++)
+        more[i] = more[i] && dp_titles_ahead_step(in->index, &matches[i], &ahead[i]);
+}
+
+/* Titles come and go, get their owners back and are all built anew between the steps of a look ahead, and after it. */
+static void what_was_looked_up_ahead_changes_nothing(void **state) {
+    uint64_t random = 77;
+    letters of = {latin, sizeof latin / sizeof *latin};
+    static char title[4 * LONGEST];
+    dp_title_matches matches[WAITING] = {0};
+    dp_titles_ahead ahead[WAITING];
+    bool more[WAITING];
+    (void)state;
+    for (int round = 0; round < 6; round++) {
+        model in = model_create(0.9, 20000);
+        size_t first = round < 2 ? 20 : 4000;
+        while (in.count < first)
+            model_add(&in, title, random_title(&random, of, 20 + random_below(&random, round % 2 ? 3 : 60), title));
+        for (size_t i = 0; i < WAITING; i++) {
+            size_t which = i * in.count / WAITING;
+            assert_int_equal(
+                dp_titles_ahead_begin(in.index, in.titles[which], in.lengths[which], &matches[i], &ahead[i]),
+                DOPPEL_OK);
+            more[i] = true;
+        }
+        for (int k = 0; k < 400; k++) {
+            size_t which = (size_t)random_below(&random, in.count), length = in.lengths[which];
+            memcpy(title, in.titles[which], length);
+            title[random_below(&random, length)] = 'q';
+            model_add(&in, title, k % 3 ? length : length - 1);
+            if (in.there[which] && k % 4 == 0)
+                model_remove(&in, which);
+            if (k % 40 == 0)
+                step_all(&in, matches, ahead, more);
+        }
+        for (size_t k = 0; k < 100; k++)
+            step_all(&in, matches, ahead, more);
+        for (size_t i = 0; round == 5 && i < first; i++)
+            if (in.there[i])
+                model_remove(&in, i);
+        for (size_t i = 0; i < WAITING; i++) {
+            assert_false(more[i]);
+            dp_titles_ahead_end(&matches[i], &ahead[i]);
+            size_t which = i * first / WAITING;
+            check_after(&in, which, &ahead[i]);
+            if (!in.there[which]) {
+                assert_int_equal(dp_titles_index_add(in.index, in.titles[which], in.lengths[which], which), DOPPEL_OK);
+                in.there[which] = true;
+                check_after(&in, which, &ahead[i]);
+            }
+            dp_titles_ahead_free(&ahead[i]);
+            check_after(&in, which, &ahead[i]);
+        }
+        model_free(&in);
+    }
+    for (size_t i = 0; i < WAITING; i++)
+        dp_title_matches_free(&matches[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_titles_are_found),
@@ -412,6 +497,7 @@ int main(void) {
         cmocka_unit_test(titles_of_one_form),
         cmocka_unit_test(titles_of_sites),
         cmocka_unit_test(removed_titles_are_gone),
+        cmocka_unit_test(what_was_looked_up_ahead_changes_nothing),
         cmocka_unit_test(empty_titles),
         cmocka_unit_test(long_titles),
         cmocka_unit_test(a_million_equal_titles_are_one),

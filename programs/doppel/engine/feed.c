@@ -350,9 +350,14 @@ static size_t threads_for(const feed *f) {
     return one ? 0 : f->check ? threads : threads + 2;
 }
 
+/* The most documents of one of several batches. Those that wait for the disk become durable in one commit; the fewer
+ * are decided between the sketch of a document and its turn, the more of what was looked up then still holds. */
+enum { MOST_EACH = 250 };
+
 /* One batch for each thread, one that waits for a thread, and one that is being filled. */
 static bool make_batches(feed *f, size_t threads) {
     f->batch = f->batch ? f->batch : 1;
+    f->batch = threads && f->batch > MOST_EACH ? MOST_EACH : f->batch;
     f->batch_count = threads ? threads + 2 : 1;
     f->most_waiting = threads ? MOST_WAITING_EACH : MOST_WAITING;
     f->threads = calloc(threads + 1, sizeof *f->threads);
