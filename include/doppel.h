@@ -1027,6 +1027,15 @@ DOPPEL_API doppel_status doppel_batch_write(doppel_batch *batch,
                                                                       void *user),
                                             void *user, doppel_error *error);
 
+/* Writes the records of the documents that stay, as doppel_batch_write gives them, a line each, on all threads. The
+ * writer is the caller's to open, for nothing else, and to finish. Errors: those of doppel_batch_write, and of
+ * doppel_writer_write. */
+DOPPEL_API doppel_status doppel_batch_write_kept(doppel_batch *batch, doppel_writer *writer, doppel_error *error);
+
+/* Tells ahead of doppel_batch_decide what doppel_batch_write_kept will write to, so that the file gets room on its disk
+ * meanwhile. The writer must stay open until both are done; NULL: none. */
+DOPPEL_API void doppel_batch_set_output(doppel_batch *batch, doppel_writer *writer);
+
 /* What was done, in figures. */
 typedef struct doppel_batch_stats {
     uint64_t documents, known;

@@ -147,7 +147,10 @@ static doppel_status decide(doppel_batch *batch, doppel_error *error) {
     batch->decisions.made = false;
     doppel_status status = end_reading(batch, error);
     DP_THEN(status, dp_candidates_find(batch, &candidates, error));
+    if (status == DOPPEL_OK)
+        dp_output_room_begin(batch, &candidates);
     DP_THEN(status, dp_sets_status(&batch->sets, dp_group(batch, &candidates, error), error));
+    dp_output_room_end(&batch->room);
     dp_candidates_free(&candidates);
     batch->stats.seconds_decide = dp_seconds() - begun - batch->stats.seconds_candidates;
     return status;

@@ -598,6 +598,21 @@ typedef struct dp_pairs_wanted {
 doppel_status dp_pairs(doppel_batch *batch, const dp_candidates *candidates, const dp_pairs_wanted *wanted,
                        doppel_error *error);
 
+/* ---- documents out: write.c ---- */
+
+/* Room for the output, allocated by a thread while documents are decided. */
+typedef struct dp_output_room {
+    doppel_writer *writer; /* NULL: where the output goes is not known yet */
+    pthread_t thread;
+    bool begun;
+    atomic_bool ended;
+    uint64_t wanted, allocated; /* bytes */
+} dp_output_room;
+
+/* Once candidates are known, those who are nobody's stay for sure. */
+void dp_output_room_begin(doppel_batch *batch, const dp_candidates *candidates);
+void dp_output_room_end(dp_output_room *room);
+
 /* ---- the batch ---- */
 
 struct doppel_batch {
@@ -614,6 +629,7 @@ struct doppel_batch {
     dp_sets sets;
     dp_boilerplate boilerplate;
     dp_decisions decisions;
+    dp_output_room room;
     doppel_batch_stats stats;
 };
 

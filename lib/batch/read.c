@@ -662,7 +662,7 @@ static void set_position(const doppel_batch *batch, const doppel_document *d, dp
         d->record.length >= UINT32_MAX)
         return;
     h->record_at = d->record_at;
-    h->record_length = (uint32_t)d->record.length;
+    h->record_length = (uint32_t)(d->record.length + (d->record.data[d->record.length] == '\r'));
 }
 
 /* Whether an index has the document, whose address was found last. */

@@ -52,6 +52,19 @@ typedef struct dp_input_job {
 
 doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error);
 
+/* ---- a writer's file as memory: writer.c ----
+ *
+ * In place of writing to a writer: all `bytes` of its file, to which any thread may write what dp_writer_allocate has
+ * given room; until doppel_writer_finish. *memory is NULL, and nothing has happened, when the writer has no such file:
+ * it is compressed, a pipe, or on a file system that cannot allocate. Errors: DOPPEL_ERROR_IO. */
+doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory, doppel_error *error);
+/* From one thread at a time. */
+doppel_status dp_writer_allocate(doppel_writer *writer, uint64_t at, uint64_t length, doppel_error *error);
+/* The same before dp_writer_map, while nothing is written to the writer; false: it has no such file, or no room. */
+bool dp_writer_allocate_ahead(doppel_writer *writer, uint64_t at, uint64_t length);
+/* These bytes are complete: they are the kernel's to write, and count no longer as memory of this process. */
+void dp_writer_release(doppel_writer *writer, uint64_t at, size_t length);
+
 /* Whether a path is a folder without a single file below it. */
 bool dp_input_is_empty_folder(const char *path);
 

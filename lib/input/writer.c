@@ -13,13 +13,15 @@
  *
  * One lock guards the states. Nothing is copied, compressed or written under it. A thread waits in here only for others
  * that are in here too, never for a piece that nobody has put yet: so every wait ends, whatever the callers do. */
-#include "base/base.h"
+#include "input/input.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libdeflate.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -97,6 +99,10 @@ struct doppel_writer {
     pthread_t packers[MOST_THREADS];
     int packer_count;
     bool begun, ended; /* of the packers */
+
+    bool ahead;   /* the file may be longer than what is written to it */
+    char *memory; /* the file, mapped; NULL: it is not */
+    size_t memory_size;
 };
 
 /* Writes all of it; gives 0 or an errno. */
@@ -530,10 +536,50 @@ static doppel_status close_place(doppel_writer *writer, bool ok, doppel_error *e
 static doppel_status close_file(doppel_writer *writer, bool ok, doppel_error *error) {
     if (ok && !writer->reason)
         writer->reason = (writer->codec == PACK_NONE ? finish_plain : finish_packed)(writer);
+    if (writer->ahead && !writer->memory && ftruncate(writer->number, lseek(writer->number, 0, SEEK_CUR)))
+        set_reason(writer, errno);
     if (!writer->beside)
         return close_place(writer, ok, error);
     doppel_status status = dp_newfile_finish(&writer->file, ok ? writer->reason : ECANCELED, ok ? error : NULL);
     return ok ? status : DOPPEL_OK;
+}
+
+/* ---- the file as memory ---- */
+
+doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory, doppel_error *error) {
+    size_t size = (size_t)bytes;
+    *memory = NULL;
+    if (!writer->beside || writer->codec != PACK_NONE || !bytes || fallocate(writer->number, 0, 0, 1))
+        return DOPPEL_OK;
+    if (ftruncate(writer->number, (off_t)bytes))
+        return result(writer, writer->reason = errno, error);
+    void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, writer->number, 0);
+    if (mapped == MAP_FAILED)
+        return ftruncate(writer->number, 0) ? result(writer, writer->reason = errno, error) : DOPPEL_OK;
+    writer->memory = *memory = mapped;
+    writer->memory_size = size;
+    return DOPPEL_OK;
+}
+
+bool dp_writer_allocate_ahead(doppel_writer *writer, uint64_t at, uint64_t length) {
+    if (!writer->beside || writer->codec != PACK_NONE || fallocate(writer->number, 0, (off_t)at, (off_t)length))
+        return false;
+    writer->ahead = true;
+    return true;
+}
+
+doppel_status dp_writer_allocate(doppel_writer *writer, uint64_t at, uint64_t length, doppel_error *error) {
+    while (fallocate(writer->number, 0, (off_t)at, (off_t)length))
+        if (errno != EINTR)
+            return result(writer, writer->reason = errno, error);
+    return DOPPEL_OK;
+}
+
+void dp_writer_release(doppel_writer *writer, uint64_t at, size_t length) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = (at + page - 1) / page * page,
+             to = (at + length) / page * page;
+    if (from < to)
+        madvise(writer->memory + from, (size_t)(to - from), MADV_DONTNEED);
 }
 
 doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error *error) {
@@ -541,6 +587,8 @@ doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error 
         return DOPPEL_OK;
     /* Pieces that still wait are not to be lost without a word. */
     bool gap = ok && !writer->reason && has_early(writer);
+    if (writer->memory)
+        munmap(writer->memory, writer->memory_size);
     doppel_status status = close_file(writer, ok && !gap, error);
     if (gap)
         status = dp_fail_at(error, DOPPEL_ERROR_USAGE, writer->name, 0, "piece %llu was never put",

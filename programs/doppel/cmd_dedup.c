@@ -30,8 +30,7 @@ const cli_option dedup_options[] = {
 typedef struct dedup_job {
     batch_command b;
     writer out, removed;
-    bool writes_removed, annotates;
-    uint64_t kept, left_out;
+    bool writes_removed;
     uint64_t replaced; /* records that already had a group, isDuplicate or originalId */
 } dedup_job;
 
@@ -115,21 +114,20 @@ static doppel_status write_annotated(dedup_job *job, doppel_slice record, const 
 
 /* doppel_batch_write */
 static doppel_status take_document(doppel_slice record, const doppel_near *near, void *user) {
-    dedup_job *job = user;
+    return write_annotated(user, record, near);
+}
+
+static doppel_status write_all_removed(dedup_job *job) {
+    doppel_batch_stats s;
     doppel_status status = DOPPEL_OK;
-    bool kept = near->a == near->b;
-    if (kept)
-        job->kept++;
-    else
-        job->left_out++;
-    if (!kept && job->writes_removed)
-        status = write_removed(job, near);
-    if (status != DOPPEL_OK || (!kept && !job->annotates))
-        return status;
-    if (job->annotates)
-        return write_annotated(job, record, near);
-    status = writer_add(&job->out, record.data, record.length);
-    return status == DOPPEL_OK ? writer_add(&job->out, "\n", 1) : status;
+    doppel_batch_get_stats(job->b.batch, &s);
+    for (uint64_t i = s.known; i < s.documents && status == DOPPEL_OK; i++) {
+        doppel_near near;
+        doppel_batch_get(job->b.batch, i, &near);
+        if (near.a != near.b)
+            status = write_removed(job, &near);
+    }
+    return status;
 }
 
 /* ---- before ---- */
@@ -145,26 +143,42 @@ static int check(const cli_args *args) {
 
 /* ---- the command ---- */
 
-static int write_documents(dedup_job *job) {
+/* All documents, annotated; or those that stay. */
+static doppel_status write_documents(dedup_job *job, doppel_error *error) {
+    doppel_batch *batch = job->b.batch;
+    if (args_flag(job->b.args, "annotate"))
+        return doppel_batch_write(batch, take_document, job, error);
+    return writer_result(doppel_batch_write_kept(batch, job->out.file, error));
+}
+
+static int write_outputs(dedup_job *job) {
     doppel_error error = {0};
     progress_begin("writing");
-    doppel_status status = doppel_batch_write(job->b.batch, take_document, job, &error);
+    doppel_status status = job->writes_removed ? write_all_removed(job) : DOPPEL_OK;
+    if (status == DOPPEL_OK)
+        status = write_documents(job, &error);
     progress_end();
     int code = batch_end(status, &error);
     batch_tell_resume(&job->b, code);
     return code;
 }
 
-static int write_all(dedup_job *job) {
+/* Opens the outputs, so that a disk gets ready for them, decides, and writes. */
+static int decide_and_write(dedup_job *job) {
     const cli_args *args = job->b.args;
     const char *out = args_text(args, "output"), *removed = args_text(args, "removed");
-    job->annotates = args_flag(args, "annotate");
+    bool annotates = args_flag(args, "annotate");
     job->writes_removed = removed;
-    int code = writer_open(&job->out, out, output_threads(args));
+    int threads = output_threads(args);
+    int code = annotates ? writer_open(&job->out, out, threads) : writer_open_pieces(&job->out, out, threads);
     if (removed && code == EXIT_DONE)
-        code = writer_open(&job->removed, removed, output_threads(args));
+        code = writer_open(&job->removed, removed, threads);
+    if (!annotates)
+        doppel_batch_set_output(job->b.batch, job->out.file);
     if (code == EXIT_DONE)
-        code = write_documents(job);
+        code = batch_decide(&job->b);
+    if (code == EXIT_DONE)
+        code = write_outputs(job);
     if (removed)
         code = writer_close(&job->removed, code);
     return writer_close(&job->out, code);
@@ -200,7 +214,7 @@ static int print_summary(dedup_job *job, int code) {
 }
 
 int cmd_dedup(const cli_args *args) {
-    dedup_job job = {.kept = 0};
+    dedup_job job = {.replaced = 0};
     bool usable = false, dry = args_flag(args, "dry-run");
     int code = check(args);
     if (code == EXIT_DONE)
@@ -210,9 +224,7 @@ int cmd_dedup(const cli_args *args) {
         code = batch_read_all(&job.b, &usable);
     }
     if (usable) {
-        int done = batch_decide(&job.b);
-        if (done == EXIT_DONE && !dry)
-            done = write_all(&job);
+        int done = dry ? batch_decide(&job.b) : decide_and_write(&job);
         code = done ? done : code;
         if (!done && !output_closed())
             tell(&job);

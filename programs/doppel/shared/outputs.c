@@ -6,6 +6,7 @@
 
 #include "common/message.h"
 #include "common/progress.h"
+#include "shared/inputs.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -182,6 +183,12 @@ doppel_status writer_put(writer *w, uint64_t number, doppel_slice bytes) {
         failure_reported = true;
     }
     return DOPPEL_ERROR_STORE;
+}
+
+doppel_status writer_result(doppel_status status) {
+    if (status == DOPPEL_ERROR_INTERRUPTED && !stop_asked)
+        closed = true;
+    return status;
 }
 
 int writer_close(writer *w, int code) {

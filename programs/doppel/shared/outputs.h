@@ -73,9 +73,11 @@ static inline void writer_take(writer *w, size_t length) {
 }
 
 /* The same for pieces that come from several threads, which the file has in the order of their numbers, from 0 on
- * (doppel_writer_put): open, put ..., close. */
+ * (doppel_writer_put): open, put ..., close. threads 0: as many as there are cores. */
 int writer_open_pieces(writer *w, const char *path, int threads);
 doppel_status writer_put(writer *w, uint64_t number, doppel_slice bytes);
+/* What a call of the library gave that wrote to w->file: notes that stdout was closed (output_closed). */
+doppel_status writer_result(doppel_status status);
 
 /* Ends writing, `code` being how the work went: unless it is EXIT_DONE, a file is left as it was before. Returns
  * `code`, or what went wrong here. */
