@@ -183,19 +183,44 @@ static bool have_same_words(const doppel_batch *batch, uint32_t a, uint32_t b) {
            (!batch->settings.options.within || d->scope[a] == d->scope[b]);
 }
 
-/* The place of the first document with the words of this one, or the free one where it belongs: the digest, and the
- * scope where that counts, say where it is looked for. */
+/* Where a document with these words is looked for first: the digest says it, and the scope where that counts. */
+static size_t place_of(const doppel_batch *batch, const uint8_t *digest, uint64_t scope) {
+    uint64_t hash = dp_load64(digest) ^ (batch->settings.options.within ? scope * 0x9E3779B97F4A7C15u : 0);
+    return (size_t)hash & (batch->documents.first_places - 1);
+}
+
+static size_t place_of_document(const doppel_batch *batch, uint32_t document) {
+    const dp_documents *d = &batch->documents;
+    return place_of(batch, d->doc[document].digest, d->scope ? d->scope[document] : 0);
+}
+
+/* The place of the first document with the words of this one, or the free one where it belongs. */
 static uint32_t *locate_first(const doppel_batch *batch, uint32_t document) {
     const dp_documents *d = &batch->documents;
-    uint64_t scope = batch->settings.options.within ? d->scope[document] * 0x9E3779B97F4A7C15u : 0;
-    size_t at = (size_t)(dp_load64(d->doc[document].digest) ^ scope) & (d->first_places - 1);
+    size_t at = place_of_document(batch, document);
     while (d->firsts[at] && !have_same_words(batch, d->firsts[at] - 1, document))
         at = (at + 1) & (d->first_places - 1);
     return &d->firsts[at];
 }
 
+/* Places documents, no two of which have the same words. Where they stand in memory has no order: all are fetched
+ * ahead. */
+static void place_firsts(const doppel_batch *batch, const uint32_t *numbers, size_t count) {
+    const dp_documents *d = &batch->documents;
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i])
+            __builtin_prefetch(&d->doc[numbers[i] - 1]);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = numbers[i] ? place_of_document(batch, numbers[i] - 1) : 0;
+        while (numbers[i] && d->firsts[at])
+            at = (at + 1) & (d->first_places - 1);
+        if (numbers[i])
+            d->firsts[at] = numbers[i];
+    }
+}
+
 static bool grow_firsts(doppel_batch *batch) {
-    enum { LEAST_PLACES = 4096 };
+    enum { LEAST_PLACES = 4096, AT_A_TIME = 64 };
     dp_documents *d = &batch->documents;
     size_t before = d->first_places, places = before ? 2 * before : LEAST_PLACES;
     uint32_t *old = d->firsts, *larger = calloc(places, sizeof *larger);
@@ -203,9 +228,8 @@ static bool grow_firsts(doppel_batch *batch) {
         return false;
     d->firsts = larger;
     d->first_places = places;
-    for (size_t i = 0; i < before; i++)
-        if (old[i])
-            *locate_first(batch, old[i] - 1) = old[i];
+    for (size_t i = 0; i < before; i += AT_A_TIME)
+        place_firsts(batch, old + i, AT_A_TIME);
     free(old);
     return true;
 }
@@ -524,9 +548,37 @@ static doppel_status take_entry(doppel_batch *batch, const char *entry, const dp
     }
 }
 
+/* Entries that are looked at together before they are taken, at most. */
+enum { TAKEN_TOGETHER = 256 };
+
+/* Fetches from memory what taking these entries will need: they come from the cache of another processor, and their
+ * twins may be anywhere. Gives the bytes of as many as are looked at together. */
+static size_t fetch_ahead(const doppel_batch *batch, const char *bytes, size_t length) {
+    const dp_documents *d = &batch->documents;
+    const uint32_t *place[TAKEN_TOGETHER];
+    size_t done = 0, count = 0;
+    dp_entry_prefix prefix;
+    for (size_t entries = 0; done < length && entries < TAKEN_TOGETHER; entries++, done += (size_t)prefix.size) {
+        dp_document_head h;
+        memcpy(&prefix, bytes + done, sizeof prefix);
+        if (prefix.kind != DP_ENTRY_DOCUMENT || !d->first_places)
+            continue;
+        memcpy(&h, bytes + done + sizeof prefix, sizeof h);
+        place[count] = &d->firsts[place_of(batch, h.digest, h.scope)];
+        __builtin_prefetch(place[count++], 1);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (*place[i])
+            __builtin_prefetch(&d->doc[*place[i] - 1]);
+    return done;
+}
+
 doppel_status dp_readings_take(doppel_batch *batch, const char *bytes, size_t length, uint64_t at) {
     dp_entry_prefix prefix;
+    size_t fetched = 0;
     for (size_t done = 0; done < length; done += (size_t)prefix.size) {
+        if (done == fetched)
+            fetched += fetch_ahead(batch, bytes + done, length - done);
         memcpy(&prefix, bytes + done, sizeof prefix);
         DP_TRY(take_entry(batch, bytes + done, &prefix, at + done));
     }
