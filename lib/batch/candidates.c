@@ -29,22 +29,25 @@ void dp_candidates_free(dp_candidates *c) {
 
 /* ---- rows: keys in blocks ---- */
 
-/* The last block may have fewer rows: then its bands move together. */
+/* Keys of a band in memory. A power of two would put the keys of a row, one a band, into the same few lines of a cache,
+ * where they drive each other out. */
+enum { BAND_ROOM = DP_ROW_BLOCK + 32 };
+
 static doppel_status write_block(dp_key_rows *rows, size_t count, size_t bands, doppel_error *error) {
-    for (size_t b = 1; b < bands && count < DP_ROW_BLOCK; b++)
-        memmove(rows->block + b * count, rows->block + b * DP_ROW_BLOCK, count * sizeof *rows->block);
-    return dp_append_file_add(&rows->keys, rows->block, bands * count * sizeof *rows->block, error);
+    for (size_t b = 0; b < bands; b++)
+        DP_TRY(dp_append_file_add(&rows->keys, rows->block + b * BAND_ROOM, count * sizeof *rows->block, error));
+    return DOPPEL_OK;
 }
 
 doppel_status dp_key_rows_add(dp_key_rows *rows, uint32_t document, const uint32_t *keys, int band_count,
                               doppel_error *error) {
     size_t bands = (size_t)band_count, at = rows->count % DP_ROW_BLOCK;
-    if (bands && !rows->block && !(rows->block = malloc(bands * DP_ROW_BLOCK * sizeof *rows->block)))
+    if (bands && !rows->block && !(rows->block = malloc(bands * BAND_ROOM * sizeof *rows->block)))
         return dp_no_memory(error);
     if (!dp_reserve(&rows->document, &rows->room, rows->count + 1, sizeof *rows->document))
         return dp_no_memory(error);
     for (size_t b = 0; b < bands; b++)
-        rows->block[b * DP_ROW_BLOCK + at] = keys[b];
+        rows->block[b * BAND_ROOM + at] = keys[b];
     rows->document[rows->count++] = document;
     return at == DP_ROW_BLOCK - 1 ? write_block(rows, DP_ROW_BLOCK, bands, error) : DOPPEL_OK;
 }
