@@ -8,8 +8,7 @@
 
 #include <stdlib.h>
 
-/* Queries that are held at a time, and those of them that a thread takes at once: of checks, those that are answered
- * in one look. */
+/* Queries that are held at a time, and those of them that a thread takes at once; of checks, at most LOOK_PIECE. */
 enum { SLICE = 4096, PIECE = 8, LOOK_PIECE = 64 };
 
 /* What a call was given, and the slice of it that is at hand. */
@@ -93,12 +92,13 @@ static void check_together(item_batch *b, dp_worker *worker, size_t from, size_t
         b->add[k] = add_of(b, b->item[k]);
     }
     doppel_status status = dp_engine_answer_all(worker, b->query + from, b->add + from, count, &why);
+    uint64_t each = count ? (uint64_t)((dp_seconds() - began) / (double)count * 1e6) : 0;
     for (size_t k = from; k < from + count; k++) {
         if (status != DOPPEL_OK)
             fail_item(b, b->item[k], status, &why);
         else if (b->add[k].status != DOPPEL_OK)
             fail_added(b, k, b->add[k].status, &why);
-        dp_tally_add(&b->engine->counters.check_time, (uint64_t)((dp_seconds() - began) * 1e6));
+        dp_tally_add(&b->engine->counters.check_time, each);
     }
     atomic_fetch_add(&b->engine->counters.checks, count);
 }
@@ -264,11 +264,16 @@ static doppel_status run_slices(item_batch *b, doppel_error *error) {
     return status;
 }
 
+/* Checks that are answered in one look: the fewer looks the better, but all threads shall have some. */
+static size_t piece_for(const doppel_engine *engine, size_t count) {
+    size_t share = count / (4 * dp_thread_count(engine->options.threads)), fetches = engine->known->kind->fetches;
+    size_t piece = share < PIECE ? PIECE : share < LOOK_PIECE ? share : LOOK_PIECE;
+    return fetches > piece ? fetches : piece;
+}
+
 doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item *items, size_t count,
                                         doppel_verdict *verdicts, doppel_error *errors, doppel_error *error) {
-    item_batch b = {engine, items, count, verdicts, errors, .check = true};
-    size_t fetches = engine->known->kind->fetches;
-    b.piece = fetches > LOOK_PIECE ? fetches : LOOK_PIECE;
+    item_batch b = {engine, items, count, verdicts, errors, .check = true, .piece = piece_for(engine, count)};
     return run_slices(&b, error);
 }
 

@@ -4,13 +4,13 @@
 
 #include "engine/engine_command.h"
 
-#define VERDICT_OPTIONS                                                                           \
-    {"output", 'o', OPTION_OUTPUT, "FILE", "write the verdicts to this file in place of stdout"}, \
-        {"batch", 0, OPTION_COUNT, "N", "give the engine N documents at once (default 1000)"},    \
-        {"json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"},      \
-        {"id", 0, OPTION_TEXT, "ID", "the id of the document, if it is a single one"},            \
-        {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"}, {      \
-        "title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"            \
+#define VERDICT_OPTIONS                                                                              \
+    {"output", 'o', OPTION_OUTPUT, "FILE", "write the verdicts to this file in place of stdout"},    \
+        {"batch", 0, OPTION_COUNT, "N", "give the engine up to N documents at once (default 1000)"}, \
+        {"json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"},         \
+        {"id", 0, OPTION_TEXT, "ID", "the id of the document, if it is a single one"},               \
+        {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"}, {         \
+        "title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"               \
     }
 
 /* Checks, or adds, the documents of the operands and writes a line for each. Returns the exit code; *duplicates is how
