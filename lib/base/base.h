@@ -123,12 +123,13 @@ typedef struct dp_newfile {
     const char *path; /* as it was given; borrowed */
     char *place, *beside;
     int straight; /* to copy to in the end; -1: it takes its place */
+    bool synced;  /* by the caller, after the last byte */
 } dp_newfile;
 
 doppel_status dp_newfile_create(dp_newfile *file, const char *path, doppel_error *error);
 
-/* Syncs the file and puts it into its place; or removes it, when `reason` is not 0 but the errno of what went wrong
- * while it was written. Frees what `file` holds either way. */
+/* Syncs the file, unless it is, and puts it into its place; or removes it, when `reason` is not 0 but the errno of what
+ * went wrong while it was written. Frees what `file` holds either way. */
 doppel_status dp_newfile_finish(dp_newfile *file, int reason, doppel_error *error);
 
 /* ---- bits and bytes ---- */

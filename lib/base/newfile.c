@@ -168,7 +168,7 @@ static int sync_folder(char *path) {
 doppel_status dp_newfile_finish(dp_newfile *file, int reason, doppel_error *error) {
     if (!reason && file->straight >= 0)
         reason = copy_out(file);
-    else if (!reason && fsync(file->number))
+    else if (!reason && !file->synced && fsync(file->number))
         reason = errno ? errno : EIO;
     if (close(file->number) && !reason)
         reason = errno;

@@ -10,7 +10,7 @@
  *      Then the copy is what the old file was at that moment, and its entries are counted (check_complete). Rounds are
  *      repeated until little is left;
  *   3. with writers shut out (`writing`), one last round; then the new file takes the old one's place (finish).
- * A write waits for the third step alone: a round of a few hundred numbers and three syncs. A view waits for nothing.
+ * A write waits for the third step alone: a round of a few hundred numbers and two syncs. A view waits for nothing.
  *
  * The next generation is whole and synced before doppel.index names it; then the old one says that it has a successor,
  * for processes that read it, and is removed. Whatever happens on the way, doppel.index names a whole file; the other
@@ -577,15 +577,19 @@ static void free_copy(store_copy *c) {
 
 /* ---- backups ---- */
 
+static void remove_file(const char *path, const char *ending) {
+    char *name = dp_format("%s%s", path, ending);
+    if (name)
+        unlink(name);
+    free(name);
+}
+
 /* A copy that did not come to its end, and what LMDB leaves beside one that did. */
 static void remove_beside(const char *path, bool all) {
-    char *lock = dp_format("%s-lock", path);
-    if (lock)
-        unlink(lock);
-    free(lock);
+    remove_file(path, "-lock");
     if (all) {
-        dp_note_remove(path);
-        unlink(path);
+        remove_file(path, "-commit");
+        remove_file(path, "");
     }
 }
 
@@ -606,16 +610,18 @@ static doppel_status copy_file(store_copy *c, const char *folder, doppel_error *
 static doppel_status copy_folder(dp_lmdb *store, const char *folder, doppel_error *error) {
     store_copy c = {.store = store};
     doppel_status status = copy_file(&c, folder, error);
-    DP_THEN(status, dp_folder_sync(folder, error));
+    DP_THEN(status, dp_folder_sync(folder, false, error));
     if (!status) {
         const dp_lmdb_view *v = (const dp_lmdb_view *)c.view;
         const dp_folder_index index = {dp_folder_format(&v->names), v->generation};
-        status = dp_folder_write_index(folder, &index, error);
+        dp_folder_change change;
+        status = dp_folder_begin_index(folder, &index, &change, error);
+        DP_THEN(status, dp_folder_end_index(&change, true, error));
         if (status)
             remove_beside(c.path, true);
     }
     free_copy(&c);
-    return status ? status : dp_folder_sync_parent(folder, error);
+    return status ? status : dp_folder_sync(folder, true, error);
 }
 
 doppel_status dp_lmdb_backup(dp_store *given, const char *path, doppel_error *error) {
@@ -700,7 +706,7 @@ static doppel_status finish(store_copy *c, doppel_error *error) {
     dp_lmdb *store = c->store;
     const dp_folder_index next = {dp_folder_format(&c->to.names), store->generation + 1};
     dp_folder_change change;
-    DP_TRY(dp_folder_sync(store->folder, error));
+    DP_TRY(dp_folder_sync(store->folder, false, error));
     DP_TRY(dp_folder_begin_index(store->folder, &next, &change, error));
     dp_retired *retired = calloc(1, sizeof *retired);
     if (!retired) {

@@ -86,7 +86,6 @@ doppel_status dp_env_info(const dp_env *env, MDB_envinfo *info, doppel_error *er
 doppel_status dp_file_check(const char *path, doppel_error *error);
 /* The note of a file, by the file's path; false: there is none, or none that is whole. */
 bool dp_note_read(const char *path, dp_note *note);
-void dp_note_remove(const char *path);
 
 /* Turns what LMDB or the system says into an error whose message says what to do. */
 doppel_status dp_env_fail(const char *path, int reason, doppel_error *error);
@@ -134,9 +133,7 @@ typedef struct dp_folder_index {
     uint64_t generation; /* 0: there is no such file */
 } dp_folder_index;
 doppel_status dp_folder_read_index(const char *folder, dp_folder_index *index, doppel_error *error);
-doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *index, doppel_error *error);
-/* The same in two steps: the new file is written beside the present one and synced, then takes its place, or goes
- * (`stays` false). */
+/* Writes another: beside the present one, and synced; then it takes that one's place, or goes (`stays` false). */
 typedef struct dp_folder_change {
     char *path;
     dp_newfile file;
@@ -173,10 +170,8 @@ void dp_access_of_lock(const char *data, const char *lock);
 
 /* Makes the folder, if it is not there; the error names what is missing above it. */
 doppel_status dp_folder_make(const char *folder, doppel_error *error);
-/* Makes the names in it durable. */
-doppel_status dp_folder_sync(const char *folder, doppel_error *error);
-/* Makes its own name durable. */
-doppel_status dp_folder_sync_parent(const char *folder, doppel_error *error);
+/* Makes the names in it durable, and its own (`parent`). */
+doppel_status dp_folder_sync(const char *folder, bool parent, doppel_error *error);
 
 /* A process opens a folder once, as LMDB asks: a second opening fails. What its parent had open is not its own. */
 typedef struct dp_claim {

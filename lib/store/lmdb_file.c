@@ -244,7 +244,7 @@ static void write_note(const char *path, const dp_note *note) {
     close(number);
 }
 
-void dp_note_remove(const char *path) {
+static void remove_note(const char *path) {
     char *name = dp_format("%s-commit", path);
     if (name)
         unlink(name);
@@ -812,7 +812,7 @@ static doppel_status refuse_reader(const dp_env *env, int reason, doppel_error *
 doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint64_t map, doppel_error *error) {
     *env = (dp_env){.mode = mode};
     if (mode == DP_ENV_NEW)
-        dp_note_remove(path);
+        remove_note(path);
     doppel_status status = mode == DP_ENV_NEW ? DOPPEL_OK : dp_file_check(path, error);
     if (status)
         return status;

@@ -106,6 +106,7 @@ doppel_status dp_folder_begin_index(const char *folder, const dp_folder_index *i
     if (!status) {
         dp_access_like(change->path, change->file.beside);
         int reason = write_and_sync(change->file.number, text, (size_t)length);
+        change->file.synced = !reason;
         if (!reason)
             return DOPPEL_OK;
         status = dp_newfile_finish(&change->file, reason, error);
@@ -118,12 +119,6 @@ doppel_status dp_folder_end_index(dp_folder_change *change, bool stays, doppel_e
     doppel_status status = dp_newfile_finish(&change->file, stays ? 0 : ECANCELED, error);
     free(change->path);
     return stays ? status : DOPPEL_OK;
-}
-
-doppel_status dp_folder_write_index(const char *folder, const dp_folder_index *index, doppel_error *error) {
-    dp_folder_change change;
-    DP_TRY(dp_folder_begin_index(folder, index, &change, error));
-    return dp_folder_end_index(&change, true, error);
 }
 
 /* ---- what is there ---- */
@@ -213,7 +208,7 @@ static doppel_status put_aside(const char *path, char **aside, doppel_error *err
     return rename(path, *aside) ? dp_env_fail(path, errno, error) : DOPPEL_OK;
 }
 
-doppel_status dp_folder_sync(const char *folder, doppel_error *error) {
+static doppel_status sync_names(const char *folder, doppel_error *error) {
     int number = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     /* A folder that can be written but not read, and a file system that cannot sync folders, are no reason to fail. */
     if (number < 0)
@@ -223,10 +218,13 @@ doppel_status dp_folder_sync(const char *folder, doppel_error *error) {
     return reason ? dp_env_fail(folder, reason, error) : DOPPEL_OK;
 }
 
-doppel_status dp_folder_sync_parent(const char *folder, doppel_error *error) {
-    char *parent = dp_format("%s/..", folder);
-    doppel_status status = parent ? dp_folder_sync(parent, error) : dp_no_memory(error);
-    free(parent);
+doppel_status dp_folder_sync(const char *folder, bool parent, doppel_error *error) {
+    DP_TRY(sync_names(folder, error));
+    if (!parent)
+        return DOPPEL_OK;
+    char *above = dp_format("%s/..", folder);
+    doppel_status status = above ? sync_names(above, error) : dp_no_memory(error);
+    free(above);
     return status;
 }
 
@@ -422,7 +420,9 @@ static int write_first(dp_env *env, const char *settings) {
 
 static doppel_status name_generation(const dp_lmdb *store, doppel_error *error) {
     const dp_folder_index index = {dp_folder_format(&store->env.names), store->generation};
-    return dp_folder_write_index(store->folder, &index, error);
+    dp_folder_change change;
+    DP_TRY(dp_folder_begin_index(store->folder, &index, &change, error));
+    return dp_folder_end_index(&change, true, error);
 }
 
 /* The settings and an empty state in a file that is open, then the names that make the folder an index. */
@@ -431,9 +431,9 @@ static doppel_status begin_file(dp_lmdb *store, const dp_store_options *options,
     int reason = status ? 0 : write_first(&store->env, options->settings ? options->settings : "");
     if (reason)
         status = dp_env_fail(store->env.path, reason, error);
-    DP_THEN(status, dp_folder_sync(store->folder, error));
+    DP_THEN(status, dp_folder_sync(store->folder, false, error));
     DP_THEN(status, name_generation(store, error));
-    return status ? status : dp_folder_sync_parent(store->folder, error);
+    return status ? status : dp_folder_sync(store->folder, true, error);
 }
 
 static doppel_status make_first(dp_lmdb *store, const dp_store_options *options, doppel_error *error) {
