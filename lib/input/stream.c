@@ -164,13 +164,36 @@ static bool is_start(const member_reader *reader, const uint8_t *p) {
     return magic == ZSTD_MAGICNUMBER || (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
+/* The first place from p on, up to `last`, that looks like a start and has this byte at this offset; or that after
+ * `last`. Where members are long, most of the file is only searched: memchr is several times as fast as a loop. */
+static const uint8_t *find_magic(const member_reader *reader, const uint8_t *p, const uint8_t *last, int byte,
+                                 size_t offset) {
+    while (p <= last && (p = memchr(p + offset, byte, (size_t)(last - p) + 1))) {
+        p -= offset;
+        if (is_start(reader, p))
+            return p;
+        p++;
+    }
+    return last + 1;
+}
+
+/* The same of any start. */
+static const uint8_t *find_any_magic(const member_reader *reader, const uint8_t *p, const uint8_t *last) {
+    if (!reader->file.zstd)
+        return find_magic(reader, p, last, 0x1F, 0);
+    const uint8_t *frame = find_magic(reader, p, last, ZSTD_MAGICNUMBER & 0xFF, 0);
+    if (frame == p)
+        return p;
+    const uint8_t *skippable = find_magic(reader, p, frame - 1, ZSTD_MAGIC_SKIPPABLE_START >> 8 & 0xFF, 1);
+    return skippable < frame ? skippable : frame;
+}
+
 /* The first place from `from` on, before `to`, that looks like a start. */
 static uint64_t find_start(member_reader *reader, uint64_t from, uint64_t to) {
     go_to(reader, from);
     while (place(reader) < to && fill_raw(reader, START)) {
-        const uint8_t *p = reader->raw + reader->start, *last = reader->raw + reader->end - START;
-        while (p <= last && !is_start(reader, p))
-            p++;
+        const uint8_t *last = reader->raw + reader->end - START;
+        const uint8_t *p = find_any_magic(reader, reader->raw + reader->start, last);
         reader->start = (size_t)(p - reader->raw);
         if (p <= last)
             return place(reader) < to ? place(reader) : NOWHERE;
@@ -335,7 +358,7 @@ static void read_members(member_reader *reader, uint64_t from, uint64_t to, size
 
 /* 256 KiB are some ms of work: enough that locks cost nothing, and what comes of them mostly stays in a cache. */
 static const dp_ahead_sizes usual_ahead = {
-    .piece = (size_t)256 << 10, .most = (size_t)16 << 20, .held = (size_t)32 << 20, .least = (size_t)1 << 20};
+    .piece = (size_t)256 << 10, .most = (size_t)16 << 20, .held = (size_t)4 << 20, .least = (size_t)1 << 20};
 
 /* A member may span many pieces; those after its first one have no start, and cost only the search. 64 pieces reach
  * over members of 16 MiB, which is what one piece may become. */
@@ -347,8 +370,9 @@ static const dp_ahead_sizes usual_ahead = {
 /* So many wrong guesses in a row, and there is no use. */
 #define MOST_WRONG 4
 
-/* The memory of this many pieces is kept for the next ones: fresh memory costs as much as copying does. */
-#define SPARES 4
+/* The memory of this many pieces is kept for the next ones, as far as it is no more than pieces may hold: fresh memory
+ * costs as much as copying does. */
+#define SPARES 16
 
 enum { PIECE_FREE, PIECE_BUSY, PIECE_DONE };
 
@@ -373,6 +397,7 @@ struct dp_ahead {
     ahead_piece pieces[WINDOW];
     dp_buffer spares[SPARES];
     int spare_count;
+    size_t spare_bytes;
     ahead_worker workers[MOST_THREADS];
     int worker_count;
     member_reader *own; /* the reader's, where there is no worker; else NULL */
@@ -382,14 +407,22 @@ static ahead_piece *piece_of(dp_ahead *ahead, uint64_t number) {
     return &ahead->pieces[number % WINDOW];
 }
 
+/* Takes the memory from a piece. */
+static void keep_spare(dp_ahead *ahead, ahead_piece *piece) {
+    if (piece->out.data && ahead->spare_count < SPARES &&
+        ahead->spare_bytes + piece->out.capacity <= 2 * ahead->sizes.held) {
+        ahead->spare_bytes += piece->out.capacity;
+        ahead->spares[ahead->spare_count++] = piece->out;
+    } else {
+        dp_buffer_free(&piece->out);
+    }
+    piece->out = (dp_buffer){0};
+}
+
 /* Forgets a piece. */
 static void release(dp_ahead *ahead, ahead_piece *piece) {
     ahead->held -= piece->out.size;
-    if (piece->out.data && ahead->spare_count < SPARES)
-        ahead->spares[ahead->spare_count++] = piece->out;
-    else
-        dp_buffer_free(&piece->out);
-    piece->out = (dp_buffer){0};
+    keep_spare(ahead, piece);
     piece->state = PIECE_FREE;
 }
 
@@ -404,13 +437,17 @@ static void do_next(dp_ahead *ahead, member_reader *reader) {
     uint64_t number = ahead->next++, from = ahead->file.from + number * ahead->sizes.piece;
     ahead_piece *piece = piece_of(ahead, number);
     piece->state = PIECE_BUSY;
-    if (ahead->spare_count)
+    if (ahead->spare_count) {
         piece->out = ahead->spares[--ahead->spare_count];
+        ahead->spare_bytes -= piece->out.capacity;
+    }
     pthread_mutex_unlock(&ahead->lock);
     read_members(reader, from, from + ahead->sizes.piece, ahead->sizes.most, piece);
     pthread_mutex_lock(&ahead->lock);
     piece->state = PIECE_DONE;
     ahead->held += piece->out.size;
+    if (!piece->out.size) /* most pieces, where members are long */
+        keep_spare(ahead, piece);
     if (number < ahead->first) /* the reader did not wait for it */
         release(ahead, piece);
     pthread_cond_broadcast(&ahead->moved);
@@ -431,6 +468,7 @@ static void *decompress_pieces(void *user) {
 
 static void start_threads(dp_ahead *ahead) {
     int threads = ahead->file.threads < MOST_THREADS ? ahead->file.threads : MOST_THREADS;
+    ahead->sizes.held *= threads > 1 ? (size_t)threads : 1;
     for (int i = 0; i < threads && threads > 1; i++) {
         ahead_worker *w = &ahead->workers[i];
         *w = (ahead_worker){.ahead = ahead, .reader = create_reader(&ahead->file)};

@@ -11,7 +11,7 @@
 typedef struct dp_ahead_sizes {
     size_t piece; /* bytes of the file */
     size_t most;  /* bytes that one piece may become; members beyond are left to the reader */
-    size_t held;  /* bytes of finished pieces: no other one is begun beyond */
+    size_t held;  /* bytes of finished pieces for each thread: no other one is begun beyond */
     size_t least; /* bytes of the rest of a file that is worth threads */
 } dp_ahead_sizes;
 
