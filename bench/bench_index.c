@@ -3,10 +3,11 @@
  *   bench_index find COUNT QUERIES PLANNED ASKED BYTES [SAVE]  builds an index of COUNT, planned for the distance
  * PLANNED in BYTES an entry (0: what the library takes by itself), and asks it QUERIES within ASKED; saves it if named
  *   bench_index open FILE COUNT QUERIES ASKED                  the same with a saved one
- *   bench_index grow COUNT                                     adds and finds in turn, up to COUNT entries; and how
- * many calls took how long. "Rate by CPU time" counts the calling thread alone, "bytes" the peak while runs are merged
- *   bench_index scan COUNT QUERIES ASKED                       the plain version: compares each query with all
- *   bench_index memory                                         what memory gives: read in order, and anywhere
+ *   bench_index grow COUNT                                     adds and finds in turn, up to COUNT entries. "Rate by
+ * CPU time" counts the calling thread alone, "bytes" the peak while runs are merged bench_index waits COUNT the same,
+ * and how many calls took how long bench_index scan COUNT QUERIES ASKED                       the plain version:
+ * compares each query with all bench_index memory                                         what memory gives: read in
+ * order, and anywhere
  *
  * Prints a line a figure: name, tab, number. Memory is what the process has more than before there was an index. */
 #include "doppel.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { RUNS = 3, THREADS = 2, TIMED = 200000 };
@@ -200,17 +202,71 @@ static void open_saved(char **argument) {
     free(all.of);
 }
 
-/* ---- how long calls take while an index grows ---- */
+/* ---- an index that grows ---- */
 
-/* Calls by the time they took: up to 1, 2, 4, ... microseconds. */
+static double thread_seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void grow(char **argument) {
+    uint64_t count = process_number(argument[0]), before = process_memory(), matches = 0;
+    doppel_index *index;
+    doppel_matches near = {0};
+    must(doppel_index_create(NULL, &index, NULL), NULL);
+    double start = process_now(), busy = thread_seconds();
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t fingerprint = planted_at(i), query = planted_query(i, i);
+        must(doppel_index_add(index, &fingerprint, i, 0), NULL);
+        must(doppel_index_find(index, &query, 3, NULL, &near, NULL), NULL);
+        matches += near.count;
+    }
+    process_tell("rate", (double)count / (process_now() - start));
+    process_tell("rate by CPU time", (double)count / (thread_seconds() - busy));
+    process_tell("matches", (double)matches);
+    process_tell("bytes", (double)(process_peak() - before) / (double)count);
+    doppel_index_stats stats;
+    doppel_index_get_stats(index, &stats);
+    process_tell("bytes said", (double)stats.bytes / (double)count);
+    doppel_matches_free(&near);
+    doppel_index_free(index);
+}
+
+/* Calls by the time they took: up to 1, 2, 4, ... microseconds. A call during which the system gave the CPU to another
+ * process counts by the CPU time it took itself, and is counted as such: the rest tells of the machine's load. */
 enum { WAITS = 24 };
 typedef struct waits {
-    uint64_t calls[WAITS];
+    uint64_t calls[WAITS], interrupted;
     double longest;
 } waits;
 
-static void waits_add(waits *w, double seconds) {
+typedef struct moment {
+    double clock, cpu;
+} moment;
+
+static moment moment_now(void) {
+    double clock = process_now();
+    return (moment){clock, thread_seconds()};
+}
+
+/* Whether this thread lost the CPU, without having waited for anything, since this was asked last. */
+static bool was_interrupted(void) {
+    static long last;
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    bool more = usage.ru_nivcsw > last;
+    last = usage.ru_nivcsw;
+    return more;
+}
+
+static void waits_add(waits *w, moment from, moment to) {
+    double seconds = to.clock - from.clock;
     int at = 0;
+    if (seconds > 20e-6 && was_interrupted()) {
+        w->interrupted++;
+        seconds = to.cpu - from.cpu;
+    }
     while (at < WAITS - 1 && seconds > 1e-6 * (double)(1 << at))
         at++;
     w->calls[at]++;
@@ -224,42 +280,28 @@ static void tell_waits(const char *what, const waits *w) {
         if (w->calls[i])
             process_tell(name, (double)w->calls[i]);
     }
+    snprintf(name, sizeof name, "%s interrupted", what);
+    process_tell(name, (double)w->interrupted);
     snprintf(name, sizeof name, "longest %s", what);
     process_tell(name, w->longest);
 }
 
-static double thread_seconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static void grow(char **argument) {
-    uint64_t count = process_number(argument[0]), before = process_memory(), matches = 0;
+static void wait_times(char **argument) {
+    uint64_t count = process_number(argument[0]);
     doppel_index *index;
     doppel_matches near = {0};
     waits adds = {0}, finds = {0};
     must(doppel_index_create(NULL, &index, NULL), NULL);
-    double start = process_now(), last = start, busy = thread_seconds();
     for (uint64_t i = 0; i < count; i++) {
         uint64_t fingerprint = planted_at(i), query = planted_query(i, i);
+        moment start = moment_now();
         must(doppel_index_add(index, &fingerprint, i, 0), NULL);
-        double between = process_now();
+        moment between = moment_now();
         must(doppel_index_find(index, &query, 3, NULL, &near, NULL), NULL);
-        matches += near.count;
-        double now = process_now();
-        waits_add(&adds, between - last);
-        waits_add(&finds, now - between);
-        last = now;
+        moment end = moment_now();
+        waits_add(&adds, start, between);
+        waits_add(&finds, between, end);
     }
-    process_tell("rate", (double)count / (last - start));
-    process_tell("rate by CPU time", (double)count / (thread_seconds() - busy));
-    process_tell("longest", adds.longest > finds.longest ? adds.longest : finds.longest);
-    process_tell("matches", (double)matches);
-    process_tell("bytes", (double)(process_peak() - before) / (double)count);
-    doppel_index_stats stats;
-    doppel_index_get_stats(index, &stats);
-    process_tell("bytes said", (double)stats.bytes / (double)count);
     tell_waits("adds", &adds);
     tell_waits("finds", &finds);
     doppel_matches_free(&near);
@@ -309,6 +351,8 @@ int main(int count, char **argument) {
         open_saved(argument + 2);
     else if (strcmp(command, "grow") == 0 && count == 3)
         grow(argument + 2);
+    else if (strcmp(command, "waits") == 0 && count == 3)
+        wait_times(argument + 2);
     else if (strcmp(command, "scan") == 0 && count == 5)
         scan(argument + 2);
     else if (strcmp(command, "memory") == 0 && count == 2)
