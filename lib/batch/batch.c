@@ -44,6 +44,8 @@ static void free_readings(dp_readings *readings) {
         free_strings(reading->paths, reading->count);
         free_strings(reading->seen, reading->seen_count);
         dp_hashmap_free(&reading->by_name);
+        free(reading->inputs);
+        dp_input_units_free(&reading->units);
     }
     free(readings->reading);
     dp_record_files_free(&readings->files);
@@ -136,7 +138,7 @@ static doppel_status end_reading(doppel_batch *batch, doppel_error *error) {
         return dp_no_memory(error);
     free(d->id_hash);
     d->id_hash = NULL;
-    dp_sets_begin(batch);
+    DP_TRY(dp_sets_begin(batch, error));
     batch->ended = true;
     return DOPPEL_OK;
 }
@@ -147,6 +149,7 @@ static doppel_status decide(doppel_batch *batch, doppel_error *error) {
     batch->decisions.made = false;
     doppel_status status = end_reading(batch, error);
     DP_THEN(status, dp_candidates_find(batch, &candidates, error));
+    DP_THEN(status, dp_sets_read_texts(batch, &candidates, error));
     if (status == DOPPEL_OK)
         dp_output_room_begin(batch, &candidates);
     DP_THEN(status, dp_sets_status(&batch->sets, dp_group(batch, &candidates, error), error));
@@ -187,6 +190,7 @@ doppel_status doppel_batch_find_pairs(doppel_batch *batch, bool collapse,
     double begun = dp_seconds();
     doppel_status status = end_reading(batch, error);
     DP_THEN(status, dp_candidates_find(batch, &candidates, error));
+    DP_THEN(status, dp_sets_read_texts(batch, &candidates, error));
     DP_THEN(status, dp_sets_status(&batch->sets, dp_pairs(batch, &candidates, &wanted, error), error));
     dp_candidates_free(&candidates);
     batch->stats.seconds_decide = dp_seconds() - begun - batch->stats.seconds_candidates;
@@ -253,7 +257,8 @@ void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats
         stats->groups += batch->matches.original_count;
     }
     uint64_t journal = batch->journal.file.scratch.size;
-    stats->spilled_bytes += (batch->journal.kept ? 0 : journal) + batch->rows.keys.scratch.size + batch->sets.size;
+    stats->spilled_bytes += (batch->journal.kept ? 0 : journal) + batch->rows.keys.scratch.size + batch->sets.size +
+                            batch->sets.texts.scratch.size;
     stats->kept_bytes = batch->journal.kept ? journal : 0;
     stats->copied_bytes = batch->readings.stdin_bytes;
 }

@@ -18,6 +18,7 @@
 #include "base/base.h"
 #include "batch/spill.h"
 #include "decide/decide.h"
+#include "input/input.h"
 #include "sketch/sketch.h"
 
 #include <pthread.h>
@@ -310,6 +311,12 @@ typedef struct dp_reading {
     uint64_t indexes; /* how many of the paths are index folders, of a known reading */
     bool complete;    /* it was read to its end */
     doppel_input_counts counts;
+    /* For a second pass: those of the paths that were read as inputs, how they were cut, and the number in the batch of
+     * their first document. */
+    const char **inputs;
+    size_t input_count;
+    dp_input_units units;
+    uint64_t first;
     /* For a run that is resumed: the files that were begun, of which all but the last are done. */
     char **seen;
     size_t seen_count, seen_room;
@@ -338,6 +345,10 @@ doppel_status dp_readings_read(doppel_batch *batch, const char *const *paths, si
                                doppel_error *error);
 /* Takes whole entries, one after the other, from threads or (then `at` is where the first stands) from the journal. */
 doppel_status dp_readings_take(doppel_batch *batch, const char *bytes, size_t length, uint64_t at);
+/* Reads the inputs of a reading once more, where the numbers of documents are those in the reading. Errors:
+ * DOPPEL_ERROR_INPUT when they have changed, and those of doppel_input_run. */
+doppel_status dp_readings_run_again(doppel_batch *batch, const dp_reading *reading, const dp_input_numbered *numbered,
+                                    const doppel_work *work, doppel_error *error);
 /* Makes stdin readable from its beginning, if the reading has it. */
 doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error);
 
@@ -357,6 +368,7 @@ doppel_status dp_check_compared(const char *const *paths, size_t path_count, con
 
 /* What a file is like; all zero: it is not there. "-" is stdin. */
 dp_file_state dp_file_state_get(const char *name);
+bool dp_file_is_regular(const char *name);
 
 /* Begins a file, of which the next records are; false: no memory. */
 bool dp_record_files_add(dp_record_files *files, const char *path, const dp_file_state *state, bool known);
@@ -471,8 +483,9 @@ static inline dp_bucket_list dp_buckets_of(const dp_candidates *candidates, uint
 
 /* What a set is made of, in the top two bits of dp_doc.set_at. */
 typedef enum dp_set_kind {
-    DP_SET_STORED,   /* it stands in the journal's file */
-    DP_SET_OF_RECORD /* a record, of dp_doc.record_length bytes at this position (records.c) */
+    DP_SET_STORED,    /* it stands in the journal's file */
+    DP_SET_OF_RECORD, /* a record, of dp_doc.record_length bytes at this position (records.c) */
+    DP_SET_OF_TEXT    /* a text, at this position of the file of texts; 0: it has not been read again */
 } dp_set_kind;
 
 static inline dp_set_kind dp_doc_set_kind(const dp_doc *doc) {
@@ -494,11 +507,14 @@ typedef struct dp_sets {
     dp_scratch file;
     dp_hashmap at; /* by document, where its set stands in the file, + 1 */
     uint64_t size, most;
+    dp_append_file texts; /* of documents that are compared and have no position: the length of each, then its bytes */
     doppel_error failure; /* the first; threads pass on a status alone */
 } dp_sets;
 
 /* Begins to make sets, once all documents have been read. */
-void dp_sets_begin(doppel_batch *batch);
+doppel_status dp_sets_begin(doppel_batch *batch, doppel_error *error);
+/* Reads the texts of candidates that have no position, in a second pass over the inputs that have some. */
+doppel_status dp_sets_read_texts(doppel_batch *batch, const dp_candidates *candidates, doppel_error *error);
 void dp_sets_free(dp_sets *sets);
 /* Gives the status that work with sets ended with, and says why in `error` if it was a set that could not be made. */
 doppel_status dp_sets_status(const dp_sets *sets, doppel_status status, doppel_error *error);

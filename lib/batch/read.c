@@ -8,7 +8,6 @@
  * A run that was stopped is resumed: a reading that the journal has to its end is not read again; of one that it has a
  * part of, the documents it has are passed over. */
 #include "batch/batch.h"
-#include "input/input.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
@@ -276,6 +275,8 @@ static void set_doc(doppel_batch *batch, const dp_document_head *h, const entry_
     if (h->record_length)
         doc->set_at = (uint64_t)DP_SET_OF_RECORD << 62 |
                       dp_record_files_position(&batch->readings.files, h->record_at, h->record_length);
+    else if (h->set_count == DP_SET_UNKNOWN)
+        doc->set_at = (uint64_t)DP_SET_OF_TEXT << 62;
 }
 
 /* Appends a document to the columns. One that an index has (`matched`) is known by its id alone. */
@@ -598,6 +599,8 @@ typedef struct sketch_thread {
     size_t scratch_room;
     dp_buffer entry;      /* that is being packed */
     uint64_t record_file; /* the number + 1 of the file that was told last */
+    uint64_t read_file;   /* that of the file without positions that was looked at last, */
+    bool read_again;      /* and whether it can be read again */
     dp_buffer file;       /* the name of the file at hand, with its NUL */
     bool file_seen;       /* a stopped run had read all of it, or (file_last) some */
     bool file_last;
@@ -701,20 +704,23 @@ static doppel_status make_set(sketch_thread *t, doppel_sketch *sketch) {
     return DOPPEL_OK;
 }
 
-/* Whether the set of a document is made now: it is kept, or an index is asked, or the record cannot be read again. */
-static bool needs_set(const doppel_batch *batch, const dp_document_head *h) {
-    const dp_batch_settings *s = &batch->settings;
-    return s->has_sets && (batch->against || (h->keys && !h->record_length));
-}
-
-/* Where the record stands, if it is to be read again: a journal that is kept has the set, and what boilerplate leaves
- * of sets is needed of all. */
-static void set_position(const doppel_batch *batch, const doppel_document *d, dp_document_head *h) {
-    if (batch->journal.kept || batch->settings.options.boilerplate > 0 || d->record_at == DOPPEL_NO_POSITION ||
-        d->record.length >= UINT32_MAX)
-        return;
-    h->record_at = d->record_at;
-    h->record_length = (uint32_t)(d->record.length + (d->record.data[d->record.length] == '\r'));
+/* Whether the set of a document can be made later: a journal that is kept has the set, and what boilerplate leaves of
+ * sets is needed of all. Sets how: from the record at its position, or else from the text, in a second pass. A pipe has
+ * none (stdin was copied), and a reading that ends at a limit is not cut the same way twice. */
+static bool is_made_later(sketch_thread *t, const doppel_document *d, dp_document_head *h) {
+    const dp_batch_settings *s = &t->batch->settings;
+    if (t->batch->journal.kept || s->options.boilerplate > 0)
+        return false;
+    if (d->record_at != DOPPEL_NO_POSITION && d->record.length < UINT32_MAX - 1) {
+        h->record_at = d->record_at;
+        h->record_length = (uint32_t)(d->record.length + (d->record.data[d->record.length] == '\r'));
+        return true;
+    }
+    if (t->read_file != d->file_number + 1) {
+        t->read_file = d->file_number + 1;
+        t->read_again = dp_file_is_regular(d->file);
+    }
+    return t->read_again && !s->options.limit;
 }
 
 /* Whether an index has the document, whose address was found last. */
@@ -747,7 +753,7 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
     memset(&h, 0, sizeof h); /* its padding goes to a file, too */
     h.id_length = (uint32_t)d->id.length;
     h.line = d->line;
-    set_position(t->batch, d, &h);
+    bool later = is_made_later(t, d, &h);
     DP_TRY(dp_text_sketcher_run(&t->text, d, &page, &sketch));
     if (t->titles)
         DP_TRY(dp_title_normalise(t->titles, page.title.data, page.title.length, &title));
@@ -758,10 +764,11 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
     dp_keep_rank(&s->keep, &(dp_keep_document){d->url, page.text.length, d->extra}, h.rank);
     if (h.keys)
         DP_TRY(dp_bands_keys(sketch.feature_hashes, sketch.features, s->bands, s->rows, keys));
-    if (needs_set(t->batch, &h))
+    /* An index is asked by sets. */
+    if (s->has_sets && (t->batch->against || (h.keys && !later)))
         DP_TRY(make_set(t, &sketch));
     if (h.keys)
-        h.set_count = h.record_length ? DP_SET_UNKNOWN : (uint32_t)sketch.set_count;
+        h.set_count = later ? DP_SET_UNKNOWN : (uint32_t)sketch.set_count;
     DP_TRY(find_scope(t, d, &h));
     DP_TRY(find_address(t, d, &page, &h));
     DP_TRY(ask_indexes(t, &sketch, title, &h.match));
@@ -769,7 +776,7 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
                                  title,
                                  {t->verdict.original_id.data, h.match.id_length},
                                  {(const char *)keys, h.keys * sizeof *keys},
-                                 {(const char *)sketch.set, h.record_length ? 0 : h.set_count * sizeof *sketch.set}};
+                                 {(const char *)sketch.set, later ? 0 : h.set_count * sizeof *sketch.set}};
     return write_entry(t, DP_ENTRY_DOCUMENT, dp_bytes(&h, sizeof h), rest, sizeof rest / sizeof *rest, output);
 }
 
@@ -923,21 +930,39 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
     dp_limit_watch watch;
     const doppel_input_options watched = dp_limits_watch(&watch, batch, input);
     const doppel_work work = {.user = batch, .begin = begin, .document = sketch_next, .end = end, .emit = take_entries};
-    size_t left = 0;
-    const char **rest = malloc((reading->count + 1) * sizeof *rest);
-    if (!rest)
+    dp_input_job job = {.options = &watched, .work = &work, .units = &reading->units};
+    if (!(job.paths = reading->inputs = malloc((reading->count + 1) * sizeof *reading->inputs)))
         return dp_no_memory(error);
     doppel_status status = dp_against_open(batch, error);
-    DP_THEN(status, take_known(batch, reading, rest, &left, error));
+    DP_THEN(status, take_known(batch, reading, reading->inputs, &reading->input_count, error));
     DP_THEN(status, dp_stdin_rewind(batch, reading, error));
+    size_t left = job.path_count = reading->input_count;
+    reading->first = batch->documents.count;
     if (left)
-        DP_THEN(status, doppel_input_run(rest, left, &watched, &work, &reading->counts, error));
+        DP_THEN(status, dp_input_run(&job, &reading->counts, error));
     if (reading->known && input->refuse_bad)
         DP_THEN(status, dp_check_compared((const char *const *)reading->paths, reading->count, &reading->counts,
                                           left < reading->count, error));
     dp_against_end(batch, status, error);
-    free(rest);
     return status;
+}
+
+doppel_status dp_readings_run_again(doppel_batch *batch, const dp_reading *reading, const dp_input_numbered *numbered,
+                                    const doppel_work *work, doppel_error *error) {
+    doppel_input_options options = reading->known ? batch->settings.known_input : batch->settings.input;
+    doppel_input_counts counts;
+    options.bad = NULL; /* it was reported */
+    options.unseen = NULL;
+    options.strict = options.refuse_bad = false;
+    const dp_input_job job = {.paths = reading->inputs,
+                              .path_count = reading->input_count,
+                              .options = &options,
+                              .work = work,
+                              .numbered = numbered};
+    DP_TRY(dp_stdin_rewind(batch, reading, error));
+    DP_TRY(dp_input_run(&job, &counts, error));
+    bool same = counts.documents == reading->counts.documents && counts.bytes == reading->counts.bytes;
+    return same ? DOPPEL_OK : dp_inputs_changed(error);
 }
 
 /* What a reading has left to read. */

@@ -29,6 +29,11 @@ dp_file_state dp_file_state_get(const char *name) {
     return there ? state_of(&known) : (dp_file_state){0};
 }
 
+bool dp_file_is_regular(const char *name) {
+    struct stat known;
+    return (is_stdin(name) ? !fstat(STDIN_FILENO, &known) : !stat(name, &known)) && S_ISREG(known.st_mode);
+}
+
 static bool is_same(const dp_file_state *a, const dp_file_state *b) {
     return a->bytes == b->bytes && a->changed == b->changed;
 }

@@ -110,7 +110,7 @@ static void more_documents_than_fit_into_the_memory(void **state) {
     assert_int_equal(batch->settings.threads, 1);
     assert_int_equal(doppel_batch_read(batch, &path, 1, false, NULL, &error), DOPPEL_ERROR_MEMORY);
     assert_non_null(
-        strstr(error.message, "more than fit into the memory that was asked for: they need at least 2 MiB"));
+        strstr(error.message, "more than fit into the memory that was asked for: they need at least 1 MiB"));
     assert_int_equal(h.count, 1);
     assert_true(said(&h) > 300000 && said(&h) < 750000);
     assert_non_null(strstr(h.text, "documents, which need at least"));

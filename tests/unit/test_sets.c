@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-enum { WORDS = 300 };
+enum { WORDS = 300, LONG = 500 };
 
 /* ---- inputs ---- */
 
@@ -25,7 +25,7 @@ static uint64_t save_copies(const char *path, size_t count, size_t rate) {
         snprintf(id, sizeof id, "d%zu", i);
         if (i % rate != rate - 1 || !i) {
             text.size = 0;
-            add_words(&text, &state, WORDS);
+            add_words(&text, &state, LONG);
             assert_true(dp_buffer_add(&text, "", 1));
         } else {
             text.data[text.size / 2] = 'x';
@@ -60,11 +60,35 @@ static uint64_t save_template(const char *path, size_t count) {
     return bytes;
 }
 
+/* A compressed copy, whose records have no positions. */
+static void compress(const char *path, const char *to) {
+    doppel_writer *writer;
+    dp_buffer bytes = slurp(path);
+    assert_int_equal(doppel_writer_open(&writer, to, 1, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_writer_write(writer, (doppel_slice){bytes.data, bytes.size}, NULL), DOPPEL_OK);
+    assert_int_equal(doppel_writer_finish(writer, true, NULL), DOPPEL_OK);
+    dp_buffer_free(&bytes);
+}
+
 /* ---- outcomes ---- */
 
+static const char *const plain[] = {"known.jsonl", "mixture.jsonl", "template.jsonl"};
+static const char *const mixed[] = {"known.jsonl.gz", "mixture.jsonl", "template.jsonl.zst"};
+static const char *const compressed[] = {"known.jsonl.gz", "mixture.jsonl.zst", "template.jsonl.gz"};
+
+static void save_all(void) {
+    save_mixture("known.jsonl", 40, 60);
+    save_mixture("mixture.jsonl", 100, 80);
+    save_template("template.jsonl", 280);
+    compress("known.jsonl", "known.jsonl.gz");
+    compress("mixture.jsonl", "mixture.jsonl.zst");
+    compress("template.jsonl", "template.jsonl.gz");
+    compress("template.jsonl", "template.jsonl.zst");
+}
+
 /* What is decided, and then all pairs. */
-static dp_buffer outcome(doppel_batch_options options, int threads, doppel_batch_stats *stats) {
-    const char *paths[] = {"known.jsonl", "mixture.jsonl", "template.jsonl"};
+static dp_buffer outcome(doppel_batch_options options, const char *const *paths, int threads,
+                         doppel_batch_stats *stats) {
     const doppel_input_options input = {.size = sizeof input, .threads = threads};
     options.input = &input;
     doppel_batch *batch = read_batch(options, paths, 3, 1);
@@ -82,17 +106,16 @@ static void sets_of_records_decide_as_kept_ones_do(void **state) {
     (void)state;
     static const doppel_batch_options ways[] = {
         {.tmp = NULL}, {.memory = 1 << 20}, {.similarity = 0.9, .link_any = true}};
-    save_mixture("known.jsonl", 40, 60);
-    save_mixture("mixture.jsonl", 100, 80);
-    save_template("template.jsonl", 280);
+    static const char *const *const inputs[] = {plain, mixed, compressed};
+    save_all();
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         doppel_batch_options options = ways[w];
         doppel_batch_stats kept, made;
         options.keep_sketches = true;
-        dp_buffer expected = outcome(options, 1, &kept);
+        dp_buffer expected = outcome(options, plain, 1, &kept);
         options.keep_sketches = false;
-        for (int threads = 1; threads <= 4; threads += 3) {
-            dp_buffer lines = outcome(options, threads, &made);
+        for (size_t i = 0; i < 2 * sizeof inputs / sizeof *inputs; i++) {
+            dp_buffer lines = outcome(options, inputs[i / 2], i % 2 ? 4 : 1, &made);
             assert_string_equal(lines.data, expected.data);
             assert_int_equal(made.verified, kept.verified);
             assert_true(!made.kept_bytes && kept.kept_bytes && made.spilled_bytes < kept.kept_bytes);
@@ -118,6 +141,12 @@ static void temporary_bytes_are_few(void **state) {
     assert_true(spilled_by("some.jsonl") <= some / 4);
     assert_true(spilled_by("all.jsonl") <= all);
     assert_true(spilled_by("one.jsonl") <= one);
+    compress("some.jsonl", "some.jsonl.gz");
+    compress("all.jsonl", "all.jsonl.zst");
+    compress("one.jsonl", "one.jsonl.gz");
+    assert_true(spilled_by("some.jsonl.gz") <= some / 4);
+    assert_true(spilled_by("all.jsonl.zst") <= all);
+    assert_true(spilled_by("one.jsonl.gz") <= one);
 }
 
 static void sketches_are_saved_the_same_without_being_kept(void **state) {
@@ -164,11 +193,29 @@ static void inputs_that_change_are_noticed(void **state) {
     }
 }
 
+static void compressed_inputs_that_change_are_noticed(void **state) {
+    (void)state;
+    const char *path = "mixture.jsonl.gz";
+    for (int gone = 0; gone < 2; gone++) {
+        doppel_error error = {0};
+        save_mixture("mixture.jsonl", 200, 50);
+        compress("mixture.jsonl", path);
+        doppel_batch *batch = read_batch((doppel_batch_options){0}, &path, 1, 0);
+        save_mixture("mixture.jsonl", 199, 50);
+        compress("mixture.jsonl", path);
+        assert_true(!gone || !unlink(path));
+        assert_int_equal(doppel_batch_decide(batch, &error), DOPPEL_ERROR_INPUT);
+        assert_string_equal(error.message, "the inputs have changed since they were read: start again");
+        doppel_batch_free(batch);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sets_of_records_decide_as_kept_ones_do, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(temporary_bytes_are_few, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(sketches_are_saved_the_same_without_being_kept, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(inputs_that_change_are_noticed, enter_folder, leave_folder)};
+        cmocka_unit_test_setup_teardown(inputs_that_change_are_noticed, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(compressed_inputs_that_change_are_noticed, enter_folder, leave_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
