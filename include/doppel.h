@@ -995,8 +995,9 @@ typedef struct doppel_near {
     bool verified; /* false: the original is in an index that keeps no features, and its words are not the same */
 } doppel_near;
 
-/* Gives every pair of near documents, in order of (a, b). With `collapse`, documents whose words equal an earlier one's
- * are paired with the first of their kind only. A status of the callback other than DOPPEL_OK ends it. */
+/* Gives every pair of near documents, in order of (a, b), from one thread at a time, which need not be the caller's.
+ * With `collapse`, documents whose words equal an earlier one's are paired with the first of their kind only. A status
+ * of the callback other than DOPPEL_OK ends it. */
 DOPPEL_API doppel_status doppel_batch_find_pairs(doppel_batch *batch, bool collapse,
                                                  doppel_status (*pairs)(const doppel_near *pairs, size_t count,
                                                                         void *user),

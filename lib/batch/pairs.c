@@ -1,24 +1,27 @@
 /* pairs.c - every pair of near documents, in order.
  *
- * Documents are taken in blocks, each block's share by one thread, and what they find is given out block after block. A
- * document is compared with the firsts of the buckets it looks at, in large ones with those that the prefix filter
- * finds; their twins follow without a comparison. */
+ * Threads take documents some at a time, and what they find is given out in order, by one of them while the others go
+ * on. A document is compared with the firsts of the buckets it looks at, in large ones with those that the prefix
+ * filter finds; their twins follow without a comparison. */
 #include "batch/batch.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Documents a thread takes at a time, at most; and the pairs after which it takes no more of them. */
-enum { SHARE = 1024, MOST_PAIRS = 1 << 18 };
+/* Documents a thread takes at a time; and the pairs after which it gives out what it has, before the next document. */
+enum { SHARE = 512, MOST_PAIRS = 1 << 16 };
 
-/* What one thread finds. */
-typedef struct pair_thread {
+/* The pairs of documents that were taken together. */
+typedef struct pair_list {
     doppel_near *pair;
     size_t count, room;
+} pair_list;
+
+/* What one thread finds pairs with. */
+typedef struct pair_thread {
+    pair_list *list; /* of the documents at hand */
     dp_prefix_search search;
     uint64_t candidates;
-    size_t next; /* the document after the last whose pairs were found */
-    doppel_status status;
 } pair_thread;
 
 typedef struct pair_search {
@@ -30,8 +33,10 @@ typedef struct pair_search {
     uint32_t *next_twin, *next_url, *next_title; /* the next document with the same; DP_NO_DOCUMENT: none */
     pair_thread *thread;
     size_t threads;
-    size_t from;  /* of the block at hand */
-    size_t share; /* documents of it for each thread */
+    dp_ordered ordered;
+    pair_list *list;      /* by slot */
+    pthread_mutex_t lock; /* of `next` */
+    size_t next;          /* the document to take next */
 } pair_search;
 
 /* ---- the pairs of one document ---- */
@@ -39,11 +44,12 @@ typedef struct pair_search {
 static bool add(const pair_search *p, pair_thread *t, const doppel_near *pair) {
     const dp_documents *d = &p->batch->documents;
     uint32_t a = (uint32_t)pair->a, b = (uint32_t)pair->b;
-    if (!dp_reserve(&t->pair, &t->room, t->count + 1, sizeof *t->pair))
+    pair_list *list = t->list;
+    if (!dp_reserve(&list->pair, &list->room, list->count + 1, sizeof *list->pair))
         return false;
     bool have_words = dp_doc_has_words(&d->doc[a]) && dp_doc_has_words(&d->doc[b]);
-    t->pair[t->count] = *pair;
-    t->pair[t->count++].distance = have_words ? dp_documents_distance(d, a, b) : -1;
+    list->pair[list->count] = *pair;
+    list->pair[list->count++].distance = have_words ? dp_documents_distance(d, a, b) : -1;
     return true;
 }
 
@@ -133,21 +139,22 @@ static int compare_pairs(const void *x, const void *y) {
 }
 
 /* Sorts the pairs of one document, and leaves out those that were found in two ways. */
-static void sort_pairs(pair_thread *t, size_t from) {
+static void sort_pairs(pair_list *list, size_t from) {
     size_t kept = from;
-    if (t->count > from)
-        qsort(t->pair + from, t->count - from, sizeof *t->pair, compare_pairs);
-    for (size_t i = from; i < t->count; i++)
-        if (i == from || t->pair[i].b != t->pair[kept - 1].b)
-            t->pair[kept++] = t->pair[i];
-        else if (isnan(t->pair[kept - 1].similarity) && t->pair[i].reason == DOPPEL_REASON_CONTENT)
-            t->pair[kept - 1].similarity = t->pair[i].similarity;
-    t->count = kept;
+    doppel_near *pair = list->pair;
+    if (list->count > from)
+        qsort(pair + from, list->count - from, sizeof *pair, compare_pairs);
+    for (size_t i = from; i < list->count; i++)
+        if (i == from || pair[i].b != pair[kept - 1].b)
+            pair[kept++] = pair[i];
+        else if (isnan(pair[kept - 1].similarity) && pair[i].reason == DOPPEL_REASON_CONTENT)
+            pair[kept - 1].similarity = pair[i].similarity;
+    list->count = kept;
 }
 
 /* Adds the pairs of a document with those after it, in order. */
 static doppel_status find_pairs(const pair_search *p, pair_thread *t, uint32_t a) {
-    size_t from = t->count;
+    size_t from = t->list->count;
     bool is_collapsed = p->wanted->collapse && p->batch->documents.doc[a].twin != a;
     doppel_near same = {.a = a, .reason = DOPPEL_REASON_CONTENT, .similarity = 1};
     doppel_near url = {.a = a, .reason = DOPPEL_REASON_URL, .similarity = NAN};
@@ -159,46 +166,62 @@ static doppel_status find_pairs(const pair_search *p, pair_thread *t, uint32_t a
         return DOPPEL_ERROR_MEMORY;
     if (!is_collapsed)
         DP_TRY(add_near(p, t, a));
-    sort_pairs(t, from);
+    sort_pairs(t->list, from);
     return DOPPEL_OK;
 }
 
-/* ---- blocks ---- */
+/* ---- on threads, in order ---- */
 
-static void find_share(void *user, size_t thread) {
-    const pair_search *p = user;
+/* Gives what was found of the documents in a slot (dp_emit). */
+static doppel_status give(void *user, size_t slot, bool finished, doppel_error *error) {
+    pair_search *p = user;
+    pair_list *list = &p->list[slot];
+    size_t count = list->count;
+    (void)error;
+    list->count = 0;
+    if (finished)
+        dp_tell_progress(&p->batch->settings, "pairs", (p->ordered.emitted + 1) * SHARE, p->batch->documents.count);
+    return count ? p->wanted->pairs(list->pair, count, p->wanted->user) : DOPPEL_OK;
+}
+
+/* Takes the next documents, up to *to. False: there are none, or the work is over. */
+static bool take(pair_search *p, pair_thread *t, size_t *from, size_t *to, uint64_t *number) {
+    size_t slot, count = p->batch->documents.count;
+    pthread_mutex_lock(&p->lock);
+    bool more = p->next < count && dp_ordered_wait(&p->ordered, &slot);
+    if (more) {
+        *number = dp_ordered_take(&p->ordered);
+        *from = p->next;
+        *to = p->next = count - p->next < SHARE ? count : p->next + SHARE;
+        t->list = &p->list[slot];
+    }
+    pthread_mutex_unlock(&p->lock);
+    return more;
+}
+
+static doppel_status find_some(pair_search *p, pair_thread *t, size_t from, size_t to, uint64_t number) {
+    for (size_t a = from; a < to; a++) {
+        if (dp_stopped(p->batch->settings.input.stop) || dp_ordered_over(&p->ordered))
+            return DOPPEL_ERROR_INTERRUPTED;
+        DP_TRY(find_pairs(p, t, (uint32_t)a));
+        if (t->list->count >= MOST_PAIRS)
+            DP_TRY(dp_ordered_flush(&p->ordered, number));
+    }
+    return DOPPEL_OK;
+}
+
+static void find_on_thread(void *user, size_t thread) {
+    pair_search *p = user;
     pair_thread *t = &p->thread[thread];
-    size_t to = p->from + (thread + 1) * p->share, count = p->batch->documents.count;
-    t->count = 0;
-    for (t->next = to - p->share; t->next < to && t->next < count && t->count < MOST_PAIRS; t->next++) {
-        bool stopped = dp_stopped(p->batch->settings.input.stop);
-        t->status = stopped ? DOPPEL_ERROR_INTERRUPTED : find_pairs(p, t, (uint32_t)t->next);
-        if (t->status != DOPPEL_OK)
-            return;
+    size_t from, to;
+    uint64_t number;
+    while (take(p, t, &from, &to, &number)) {
+        doppel_status status = find_some(p, t, from, to, number);
+        if (status == DOPPEL_OK)
+            dp_ordered_finish(&p->ordered, number);
+        else
+            dp_ordered_fail(&p->ordered, status, NULL);
     }
-}
-
-/* Gives what the threads have found. A thread that took no more documents ends the block, and those after it find
- * theirs once more, in smaller shares: memory stays within bounds whatever the documents are. */
-static doppel_status give_block(pair_search *p) {
-    size_t threads = p->threads, count = p->batch->documents.count, end = p->from;
-    for (size_t i = 0; i < threads && end < count; i++) {
-        const pair_thread *t = &p->thread[i];
-        DP_TRY(t->status);
-        if (t->count)
-            DP_TRY(p->wanted->pairs(t->pair, t->count, p->wanted->user));
-        end += p->share;
-        if (t->next < end && t->next < count) {
-            p->from = t->next;
-            p->share -= p->share / 2;
-            while (++i < threads) /* what they looked at, they have not seen */
-                memset(p->thread[i].search.stamp, 0, count * sizeof *t->search.stamp);
-            return DOPPEL_OK;
-        }
-    }
-    p->from = end;
-    p->share = p->share < SHARE / 2 ? 2 * p->share : SHARE;
-    return DOPPEL_OK;
 }
 
 /* Lists all that look at large buckets, if there are such. */
@@ -217,17 +240,18 @@ static doppel_status make_filter(pair_search *p) {
     return DOPPEL_OK;
 }
 
-static doppel_status give_all(pair_search *p) {
-    const dp_batch_settings *s = &p->batch->settings;
-    size_t count = p->batch->documents.count;
-    p->share = SHARE;
-    DP_TRY(make_filter(p));
-    while (p->from < count) {
-        dp_run_threads(p->threads, find_share, p);
-        dp_tell_progress(s, "pairs", p->from, count);
-        DP_TRY(give_block(p));
-    }
-    return DOPPEL_OK;
+static doppel_status give_all(pair_search *p, doppel_error *error) {
+    size_t slots = 2 * p->threads;
+    doppel_status status = make_filter(p);
+    if (status == DOPPEL_OK && !(p->list = calloc(slots, sizeof *p->list)))
+        status = DOPPEL_ERROR_MEMORY;
+    DP_THEN(status, dp_ordered_init(&p->ordered, slots, give, p));
+    if (status != DOPPEL_OK)
+        return dp_fail(error, status, "%s", doppel_status_name(status));
+    pthread_mutex_init(&p->lock, NULL);
+    dp_run_threads(p->threads, find_on_thread, p);
+    pthread_mutex_destroy(&p->lock);
+    return dp_ordered_end(&p->ordered, error);
 }
 
 /* ---- the whole ---- */
@@ -295,8 +319,10 @@ static void finish(pair_search *p) {
         dp_verifier_free(t->search.verifier);
         dp_prefix_search_free(&t->search);
         free(t->search.stamp);
-        free(t->pair);
     }
+    for (size_t i = 0; p->list && i < 2 * p->threads; i++)
+        free(p->list[i].pair);
+    free(p->list);
     dp_prefix_filter_free(p->filter);
     free(p->thread);
     free(p->next_twin);
@@ -308,7 +334,7 @@ doppel_status dp_pairs(doppel_batch *batch, const dp_candidates *candidates, con
                        doppel_error *error) {
     pair_search p = {
         .batch = batch, .rules = dp_settings_rules(&batch->settings), .candidates = candidates, .wanted = wanted};
-    doppel_status status = init(&p) ? give_all(&p) : DOPPEL_ERROR_MEMORY;
+    doppel_status status = init(&p) ? give_all(&p, error) : dp_no_memory(error);
     finish(&p);
-    return status == DOPPEL_OK ? status : dp_fail(error, status, "%s", doppel_status_name(status));
+    return status;
 }

@@ -213,7 +213,7 @@ static void copies_are_compared_once(void **state) {
     doppel_batch_free(batch);
 }
 
-/* So many pairs that threads take fewer documents at a time, and some twice. */
+/* So many pairs that threads give them out before they are done with the documents they have taken. */
 static void pairs_of_a_large_bucket_come_in_pieces(void **state) {
     const char *path = in(state, "many.jsonl");
     doppel_input_options one = {.size = sizeof one, .threads = 1}, three = {.size = sizeof three, .threads = 3};
