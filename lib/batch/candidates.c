@@ -259,26 +259,71 @@ static uint64_t url_entry(const url_columns *u, uint32_t document, const uint64_
     return dp_siphash(names, sizeof names, key) << 32 | document;
 }
 
-static bool find_url_classes(const url_columns *u, uint32_t **class_of) {
-    const uint64_t key[2] = {dp_random_number(), dp_random_number()};
-    const dp_documents *d = u->documents;
-    size_t count = 0;
-    uint64_t *entry = malloc((d->count + 1) * sizeof *entry), *scratch = malloc((d->count + 1) * sizeof *entry);
-    *class_of = malloc((d->count + 1) * sizeof **class_of);
-    bool made = entry && scratch && *class_of;
-    for (size_t i = 0; made && i < d->count; i++) {
-        (*class_of)[i] = DP_NO_DOCUMENT;
-        if (d->url[i][0] || d->url[i][1])
-            entry[count++] = url_entry(u, (uint32_t)i, key);
+typedef struct url_search {
+    const url_columns *columns;
+    uint64_t key[2];
+    uint64_t *entry;   /* of documents with a URL */
+    uint64_t *counted; /* by piece of documents, how many these are; then, with those before it */
+    size_t count;
+    uint32_t *class_of;
+} url_search;
+
+static bool has_url(const url_search *s, size_t document) {
+    const uint64_t *url = s->columns->documents->url[document];
+    return url[0] || url[1];
+}
+
+static void count_urls(void *user, size_t from, size_t to) {
+    const url_search *s = user;
+    for (size_t d = from; d < to; d++) {
+        s->class_of[d] = DP_NO_DOCUMENT;
+        s->counted[from / DP_PIECE] += has_url(s, d);
     }
-    if (made)
-        dp_sort64(entry, count, scratch);
-    for (size_t from = 0, to; made && from < count; from = to) {
-        for (to = from + 1; to < count && entry[to] >> 32 == entry[from] >> 32;)
-            to++;
-        class_stretch(u, entry + from, to - from, *class_of);
+}
+
+static void list_urls(void *user, size_t from, size_t to) {
+    const url_search *s = user;
+    uint64_t at = from ? s->counted[from / DP_PIECE - 1] : 0;
+    for (size_t d = from; d < to; d++)
+        if (has_url(s, d))
+            s->entry[at++] = url_entry(s->columns, (uint32_t)d, s->key);
+}
+
+/* The stretches of equal hashes that begin in a piece. */
+static void class_piece(void *user, size_t from, size_t to) {
+    const url_search *s = user;
+    const uint64_t *entry = s->entry;
+    while (from && from < to && entry[from] >> 32 == entry[from - 1] >> 32)
+        from++;
+    for (size_t end; from < to; from = end) {
+        for (end = from + 1; end < s->count && entry[end] >> 32 == entry[from] >> 32;)
+            end++;
+        class_stretch(s->columns, entry + from, end - from, s->class_of);
     }
-    free(entry);
+}
+
+static bool find_url_classes(const url_columns *u, size_t threads, uint32_t **class_of) {
+    size_t documents = u->documents->count;
+    url_search s = {.columns = u,
+                    .key = {dp_random_number(), dp_random_number()},
+                    .counted = calloc(documents / DP_PIECE + 1, sizeof *s.counted),
+                    .class_of = *class_of = malloc((documents + 1) * sizeof **class_of)};
+    uint64_t *scratch = NULL;
+    bool made = s.counted && s.class_of;
+    if (made) {
+        dp_run_pieces(threads, documents, DP_PIECE, count_urls, &s);
+        s.count = (size_t)dp_add_up(threads, s.counted, documents / DP_PIECE + 1);
+        s.entry = malloc((s.count + 1) * sizeof *s.entry);
+        scratch = malloc((s.count + 1) * sizeof *scratch);
+        made = s.entry && scratch;
+    }
+    if (made) {
+        dp_run_pieces(threads, documents, DP_PIECE, list_urls, &s);
+        dp_sort64_on(threads, s.entry, s.count, scratch);
+        dp_run_pieces(threads, s.count, DP_PIECE, class_piece, &s);
+    }
+    free(s.counted);
+    free(s.entry);
     free(scratch);
     return made;
 }
@@ -286,24 +331,46 @@ static bool find_url_classes(const url_columns *u, uint32_t **class_of) {
 /* ---- by title ----
  *
  * Titles that are no evidence (dp_title_counts) have no class. Similar ones are found through the title index, which
- * misses none. */
+ * misses none: one thread fills it, then all find, some documents at a time, and classes are numbered in the order of
+ * their first documents. */
+
+/* Documents whose titles a thread takes at a time. */
+enum { TITLE_SHARE = 64 };
+
+/* A title that was found, by the first document that has it: those who have it (borrowed from the index), and how many
+ * of the near ones are near it. */
+typedef struct found_title {
+    const uint64_t *owners;
+    size_t owner_count, near_count;
+} found_title;
+
+/* What was found of some documents. */
+typedef struct title_list {
+    found_title *title;
+    uint32_t *near; /* first documents */
+    double *similarity;
+    size_t count, near_count, room, near_room, similarity_room;
+} title_list;
 
 typedef struct title_search {
     const doppel_batch *batch;
     dp_titles *titles;
     dp_titles_index *index;
-    dp_title_matches matches;
-    dp_buffer text; /* of the title at hand */
+    dp_ordered ordered;
+    title_list *list;     /* by slot */
+    pthread_mutex_t lock; /* of `next` */
+    size_t next;          /* the document to take next */
 } title_search;
 
 /* Reads a title back; *counts is whether it is evidence. */
-static doppel_status read_title(title_search *s, size_t document, bool *counts, doppel_error *error) {
+static doppel_status read_title(const title_search *s, size_t document, dp_buffer *text, bool *counts,
+                                doppel_error *error) {
     const dp_title *title = &s->batch->documents.title[document];
-    if (!dp_reserve(&s->text.data, &s->text.capacity, title->length, 1))
+    if (!dp_reserve(&text->data, &text->capacity, title->length, 1))
         return dp_no_memory(error);
-    s->text.size = title->length;
-    DP_TRY(dp_append_file_read(&s->batch->journal.file, title->at, s->text.data, title->length, error));
-    *counts = dp_title_counts((doppel_slice){s->text.data, s->text.size});
+    text->size = title->length;
+    DP_TRY(dp_append_file_read(&s->batch->journal.file, title->at, text->data, title->length, error));
+    *counts = dp_title_counts((doppel_slice){text->data, text->size});
     if (dp_stopped(s->batch->settings.input.stop))
         return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
     return DOPPEL_OK;
@@ -311,76 +378,164 @@ static doppel_status read_title(title_search *s, size_t document, bool *counts, 
 
 /* Puts all titles into the index, each with its documents as owners. */
 static doppel_status fill_title_index(title_search *s, doppel_error *error) {
-    bool counts;
-    for (size_t d = 0; d < s->batch->documents.count; d++) {
-        DP_TRY(read_title(s, d, &counts, error));
-        doppel_status status = counts ? dp_titles_index_add(s->index, s->text.data, s->text.size, d) : DOPPEL_OK;
-        if (status != DOPPEL_OK)
-            return dp_fail(error, status, "%s", doppel_status_name(status));
+    dp_buffer text = {0};
+    doppel_status status = DOPPEL_OK;
+    for (size_t d = 0; d < s->batch->documents.count && status == DOPPEL_OK; d++) {
+        bool counts = false;
+        status = read_title(s, d, &text, &counts, error);
+        if (status == DOPPEL_OK && counts &&
+            (status = dp_titles_index_add(s->index, text.data, text.size, d)) != DOPPEL_OK)
+            dp_fail(error, status, "%s", doppel_status_name(status));
     }
-    return DOPPEL_OK;
+    dp_buffer_free(&text);
+    return status;
 }
 
-/* Makes a class of a title, and gives it to every owner. */
-static bool add_class(dp_titles *t, const dp_title_match *match) {
-    size_t class = t->count;
-    if (!dp_reserve(&t->first, &t->first_room, class + 1, sizeof *t->first) ||
-        !dp_reserve(&t->start, &t->start_room, class + 2, sizeof *t->start))
-        return false;
-    t->first[class] = (uint32_t)match->owners[0];
-    t->start[class] = t->near_count;
-    for (size_t i = 0; i < match->owner_count; i++)
-        t->of[match->owners[i]] = (uint32_t) class;
-    t->count++;
-    return true;
-}
-
-/* Adds the titles that are near that of a document, by their first documents; classes are not numbered yet. */
-static bool add_near_titles(dp_titles *t, const dp_title_matches *matches, uint32_t document) {
+/* Adds the titles that are near that of a document, by their first documents. */
+static bool add_near_titles(title_list *list, const dp_title_matches *matches, uint32_t document) {
     for (size_t i = 0; i < matches->count; i++) {
         const dp_title_match *match = &matches->match[i];
         if (match->owners[0] == document)
             continue;
-        if (!dp_reserve(&t->near, &t->near_room, t->near_count + 1, sizeof *t->near) ||
-            !dp_reserve(&t->similarity, &t->similarity_room, t->near_count + 1, sizeof *t->similarity))
+        if (!dp_reserve(&list->near, &list->near_room, list->near_count + 1, sizeof *list->near) ||
+            !dp_reserve(&list->similarity, &list->similarity_room, list->near_count + 1, sizeof *list->similarity))
             return false;
-        t->near[t->near_count] = (uint32_t)match->owners[0];
-        t->similarity[t->near_count++] = match->similarity;
+        list->near[list->near_count] = (uint32_t)match->owners[0];
+        list->similarity[list->near_count++] = match->similarity;
     }
     return true;
 }
 
-static bool add_title(dp_titles *t, const dp_title_matches *matches, uint32_t document) {
-    size_t own = 0;
+static bool add_title(title_list *list, const dp_title_matches *matches, uint32_t document) {
+    size_t own = 0, before = list->near_count;
     while (own < matches->count && matches->match[own].owners[0] != document)
         own++;
     if (own == matches->count)
         return true; /* an earlier document has the title */
-    bool added = add_class(t, &matches->match[own]) && add_near_titles(t, matches, document);
-    if (added)
-        t->start[t->count] = t->near_count;
-    return added;
+    if (!dp_reserve(&list->title, &list->room, list->count + 1, sizeof *list->title) ||
+        !add_near_titles(list, matches, document))
+        return false;
+    const dp_title_match *match = &matches->match[own];
+    list->title[list->count++] = (found_title){match->owners, match->owner_count, list->near_count - before};
+    return true;
 }
 
-static doppel_status find_near_titles(title_search *s, doppel_error *error) {
+/* ---- classes, in order ---- */
+
+/* Makes a class of a title, and gives it to every owner. Other threads ask meanwhile whether a document has one. */
+static bool add_class(dp_titles *t, const found_title *title) {
+    size_t class = t->count;
+    if (!dp_reserve(&t->first, &t->first_room, class + 1, sizeof *t->first) ||
+        !dp_reserve(&t->start, &t->start_room, class + 2, sizeof *t->start))
+        return false;
+    t->first[class] = (uint32_t)title->owners[0];
+    t->start[class] = t->near_count;
+    t->start[class + 1] = t->near_count + title->near_count;
+    for (size_t i = 0; i < title->owner_count; i++)
+        __atomic_store_n(&t->of[title->owners[i]], (uint32_t) class, __ATOMIC_RELAXED);
+    t->count++;
+    return true;
+}
+
+/* dp_emit: near titles are known by their first documents, until all classes have numbers. */
+static doppel_status add_classes(void *user, size_t slot, bool finished, doppel_error *error) {
+    title_search *s = user;
     dp_titles *t = s->titles;
-    size_t count = s->batch->documents.count;
-    bool counts;
-    for (size_t d = 0; d < count; d++) {
-        if (t->of[d] != DP_NO_DOCUMENT)
-            continue;
-        DP_TRY(read_title(s, d, &counts, error));
-        if (!counts)
-            continue;
-        if (dp_titles_index_find(s->index, s->text.data, s->text.size, &s->matches) != DOPPEL_OK ||
-            !add_title(t, &s->matches, (uint32_t)d))
-            return dp_no_memory(error);
-        dp_tell_progress(&s->batch->settings, "titles", d, count);
+    title_list *list = &s->list[slot];
+    size_t near = t->near_count + list->near_count;
+    (void)finished, (void)error;
+    if (!dp_reserve(&t->near, &t->near_room, near, sizeof *t->near) ||
+        !dp_reserve(&t->similarity, &t->similarity_room, near, sizeof *t->similarity))
+        return DOPPEL_ERROR_MEMORY;
+    if (list->near_count) {
+        memcpy(t->near + t->near_count, list->near, list->near_count * sizeof *t->near);
+        memcpy(t->similarity + t->near_count, list->similarity, list->near_count * sizeof *t->similarity);
     }
-    /* Now all classes have numbers. */
-    for (size_t i = 0; i < t->near_count; i++)
-        t->near[i] = t->of[t->near[i]];
+    for (size_t i = 0; i < list->count; i++) {
+        if (!add_class(t, &list->title[i]))
+            return DOPPEL_ERROR_MEMORY;
+        t->near_count += list->title[i].near_count;
+    }
+    list->count = list->near_count = 0;
+    dp_tell_progress(&s->batch->settings, "titles", s->ordered.emitted * TITLE_SHARE, s->batch->documents.count);
     return DOPPEL_OK;
+}
+
+/* ---- finding, on threads ---- */
+
+static bool take_titles(title_search *s, size_t *from, size_t *slot, uint64_t *number) {
+    pthread_mutex_lock(&s->lock);
+    bool more = s->next < s->batch->documents.count && dp_ordered_wait(&s->ordered, slot);
+    if (more) {
+        *number = dp_ordered_take(&s->ordered);
+        *from = s->next;
+        s->next += TITLE_SHARE;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+/* A document that has a class already needs no look: an earlier one has its title. */
+static doppel_status find_near_titles(const title_search *s, size_t from, title_list *list, dp_title_matches *matches,
+                                      dp_buffer *text, doppel_error *error) {
+    size_t count = s->batch->documents.count, to = count - from < TITLE_SHARE ? count : from + TITLE_SHARE;
+    for (size_t d = from; d < to; d++) {
+        bool counts = false;
+        if (__atomic_load_n(&s->titles->of[d], __ATOMIC_RELAXED) != DP_NO_DOCUMENT)
+            continue;
+        DP_TRY(read_title(s, d, text, &counts, error));
+        if (counts && (dp_titles_index_find(s->index, text->data, text->size, matches) != DOPPEL_OK ||
+                       !add_title(list, matches, (uint32_t)d)))
+            return dp_no_memory(error);
+    }
+    return DOPPEL_OK;
+}
+
+static void find_on_thread(void *user, size_t thread) {
+    title_search *s = user;
+    dp_title_matches matches = {0};
+    dp_buffer text = {0};
+    size_t from, slot;
+    uint64_t number;
+    (void)thread;
+    while (take_titles(s, &from, &slot, &number)) {
+        doppel_error error = {0};
+        doppel_status status = find_near_titles(s, from, &s->list[slot], &matches, &text, &error);
+        if (status == DOPPEL_OK)
+            dp_ordered_finish(&s->ordered, number);
+        else
+            dp_ordered_fail(&s->ordered, status, &error);
+    }
+    dp_title_matches_free(&matches);
+    dp_buffer_free(&text);
+}
+
+static void number_near(void *user, size_t from, size_t to) {
+    const dp_titles *t = user;
+    for (size_t i = from; i < to; i++)
+        t->near[i] = t->of[t->near[i]];
+}
+
+static doppel_status find_all_titles(title_search *s, doppel_error *error) {
+    size_t threads = s->batch->settings.threads, slots = 4 * threads;
+    if (!(s->list = calloc(slots, sizeof *s->list)) ||
+        dp_ordered_init(&s->ordered, slots, add_classes, s) != DOPPEL_OK) {
+        free(s->list);
+        return dp_no_memory(error);
+    }
+    pthread_mutex_init(&s->lock, NULL);
+    dp_run_threads(threads, find_on_thread, s);
+    pthread_mutex_destroy(&s->lock);
+    for (size_t i = 0; i < slots; i++) {
+        free(s->list[i].title);
+        free(s->list[i].near);
+        free(s->list[i].similarity);
+    }
+    free(s->list);
+    doppel_status status = dp_ordered_end(&s->ordered, error);
+    if (status == DOPPEL_OK)
+        dp_run_pieces(threads, s->titles->near_count, DP_PIECE, number_near, s->titles);
+    return status;
 }
 
 static doppel_status find_titles(const doppel_batch *batch, dp_titles *titles, doppel_error *error) {
@@ -390,9 +545,7 @@ static doppel_status find_titles(const doppel_batch *batch, dp_titles *titles, d
         return dp_no_memory(error);
     memset(titles->of, 255, bytes); /* DP_NO_DOCUMENT */
     doppel_status status = fill_title_index(&s, error);
-    DP_THEN(status, find_near_titles(&s, error));
-    dp_title_matches_free(&s.matches);
-    dp_buffer_free(&s.text);
+    DP_THEN(status, find_all_titles(&s, error));
     dp_titles_index_free(s.index);
     return status;
 }
@@ -407,7 +560,7 @@ doppel_status dp_candidates_find(doppel_batch *batch, dp_candidates *candidates,
                                ? find_by_fingerprints(batch, candidates, error)
                                : dp_candidates_by_bands(batch, candidates, error);
     batch->stats.seconds_candidates = dp_seconds() - begun;
-    if (batch->documents.url && status == DOPPEL_OK && !find_url_classes(&urls, &candidates->url_class))
+    if (batch->documents.url && status == DOPPEL_OK && !find_url_classes(&urls, s->threads, &candidates->url_class))
         status = dp_no_memory(error);
     if (s->by & DOPPEL_BY_TITLE)
         DP_THEN(status, find_titles(batch, &candidates->titles, error));

@@ -229,8 +229,9 @@ static void save_chains(const char *path, size_t count) {
         for (size_t w = place / 3; w < place / 3 + 24; w++)
             length += snprintf(text + length, sizeof text - (size_t)length, "%zx ", (chain + w) * 37);
         snprintf(id, sizeof id, "d%zu", i);
-        snprintf(more, sizeof more, ",\"url\":\"http://a.example/%zu\",\"title\":\"a title of some length %zu\"", i / 3,
-                 i % 11 ? i * 1000003 : i % 5);
+        uint64_t title = (i % 3 ? i : i % 50) * 0x9E3779B97F4A7C15u;
+        snprintf(more, sizeof more, ",\"url\":\"http://a.example/%zu\",\"title\":\"%016llx %016llx\"", i / 3,
+                 (unsigned long long)title, (unsigned long long)(title * title));
         add_record(&file, id, text, more);
     }
     save_records(&file, path);
@@ -243,7 +244,7 @@ static void decisions_are_the_same_on_all_threads(void **state) {
     save_chains(path, DOCUMENTS);
     for (int way = 0; way < 4; way++) {
         doppel_batch_options options = {.similarity = 0.7,
-                                        .by = DOPPEL_BY_CONTENT | (way & 1 ? DOPPEL_BY_URL : 0U),
+                                        .by = DOPPEL_BY_CONTENT | (way & 1 ? DOPPEL_BY_URL | DOPPEL_BY_TITLE : 0U),
                                         .link_any = way & 2,
                                         .keep = way == 1   ? "longest"
                                                 : way == 2 ? "last"
