@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 typedef struct batch_writing {
     doppel_batch *batch;
@@ -197,7 +199,7 @@ static void *allocate_room(void *user) {
     dp_output_room *room = user;
     while (room->allocated < room->wanted && !atomic_load_explicit(&room->ended, memory_order_relaxed)) {
         uint64_t left = room->wanted - room->allocated, length = left < ALLOCATED ? left : ALLOCATED;
-        if (!dp_writer_allocate_ahead(room->writer, room->allocated, length))
+        if (dp_writer_allocate(room->writer, room->allocated, length, NULL) != DOPPEL_OK)
             break;
         room->allocated += length;
     }
@@ -227,7 +229,7 @@ typedef struct copy_piece {
     uint32_t first;
 } copy_piece;
 
-typedef struct copying {
+typedef struct record_copying {
     doppel_batch *batch;
     doppel_writer *writer;
     copy_piece *piece; /* count + 1 of them: the last one is where the output ends */
@@ -239,16 +241,16 @@ typedef struct copying {
     uint64_t allocated, copied;
     doppel_status status;
     doppel_error error;
-} copying;
+} record_copying;
 
-static bool add_piece(copying *c, uint64_t at, size_t first) {
+static bool add_piece(record_copying *c, uint64_t at, size_t first) {
     if (!dp_reserve(&c->piece, &c->room, c->count + 1, sizeof *c->piece))
         return false;
     c->piece[c->count++] = (copy_piece){at, (uint32_t)first};
     return true;
 }
 
-static bool cut_pieces(copying *c) {
+static bool cut_pieces(record_copying *c) {
     const dp_documents *d = &c->batch->documents;
     uint64_t at = 0, cut = 0;
     if (!add_piece(c, 0, d->known))
@@ -270,7 +272,7 @@ static bool cut_pieces(copying *c) {
 
 /* The number of bytes that can be read at once from a document that stays on: its record, and those after it that stay
  * and stand where it ends, in the same file. *next is the document after them. */
-static uint64_t find_stretch(const copying *c, uint32_t *next, uint32_t end) {
+static uint64_t find_stretch(const record_copying *c, uint32_t *next, uint32_t end) {
     const dp_doc *doc = c->batch->documents.doc;
     uint64_t from = dp_doc_position(&doc[*next]), to = from + doc[*next].record_length;
     const dp_record_file *file = dp_record_files_find(&c->batch->readings.files, from);
@@ -284,7 +286,7 @@ static uint64_t find_stretch(const copying *c, uint32_t *next, uint32_t end) {
 }
 
 /* Copies the records of a piece, each with its line end. */
-static doppel_status copy_piece_to(copying *c, size_t piece, char *to, doppel_error *error) {
+static doppel_status copy_piece_to(record_copying *c, size_t piece, char *to, doppel_error *error) {
     doppel_batch *batch = c->batch;
     uint32_t end = c->piece[piece + 1].first;
     for (uint32_t d = c->piece[piece].first; d < end;) {
@@ -301,7 +303,7 @@ static doppel_status copy_piece_to(copying *c, size_t piece, char *to, doppel_er
     return DOPPEL_OK;
 }
 
-static void fail_copying(copying *c, doppel_status status, const doppel_error *error) {
+static void fail_copying(record_copying *c, doppel_status status, const doppel_error *error) {
     pthread_mutex_lock(&c->lock);
     if (c->status == DOPPEL_OK) {
         c->status = status;
@@ -312,7 +314,7 @@ static void fail_copying(copying *c, doppel_status status, const doppel_error *e
 }
 
 /* Takes a piece, once the file has room for it; false when there is none left, or something has failed. */
-static bool take_piece(copying *c, size_t *piece) {
+static bool take_piece(record_copying *c, size_t *piece) {
     pthread_mutex_lock(&c->lock);
     *piece = c->next++;
     while (*piece < c->count && c->status == DOPPEL_OK && c->memory && c->allocated < c->piece[*piece + 1].at)
@@ -322,14 +324,22 @@ static bool take_piece(copying *c, size_t *piece) {
     return taken;
 }
 
-static doppel_status write_piece(copying *c, size_t piece, dp_buffer *buffer, doppel_error *error) {
+/* These bytes are complete: they are the kernel's to write, and count no longer as memory of this process. */
+static void release(char *memory, uint64_t at, size_t length) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t from = (at + page - 1) / page * page, to = (at + length) / page * page;
+    if (from < to)
+        madvise(memory + from, (size_t)(to - from), MADV_DONTNEED);
+}
+
+static doppel_status write_piece(record_copying *c, size_t piece, dp_buffer *buffer, doppel_error *error) {
     uint64_t at = c->piece[piece].at;
     size_t length = (size_t)(c->piece[piece + 1].at - at);
     if (dp_stopped(c->batch->settings.input.stop))
         return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
     if (c->memory) {
         DP_TRY(copy_piece_to(c, piece, c->memory + at, error));
-        dp_writer_release(c->writer, at, length);
+        release(c->memory, at, length);
         return DOPPEL_OK;
     }
     if (!dp_reserve(&buffer->data, &buffer->capacity, length + 1, 1))
@@ -338,7 +348,7 @@ static doppel_status write_piece(copying *c, size_t piece, dp_buffer *buffer, do
     return doppel_writer_put(c->writer, piece, (doppel_slice){buffer->data, length}, error);
 }
 
-static void tell_copied(copying *c, size_t piece) {
+static void tell_copied(record_copying *c, size_t piece) {
     const doppel_input_options *input = &c->batch->settings.input;
     pthread_mutex_lock(&c->lock);
     c->copied += c->piece[piece + 1].at - c->piece[piece].at;
@@ -348,7 +358,7 @@ static void tell_copied(copying *c, size_t piece) {
 }
 
 /* How much of the file has room; false when something has failed. */
-static bool tell_allocated(copying *c, uint64_t allocated) {
+static bool tell_allocated(record_copying *c, uint64_t allocated) {
     pthread_mutex_lock(&c->lock);
     c->allocated = allocated;
     pthread_cond_broadcast(&c->moved);
@@ -357,7 +367,7 @@ static bool tell_allocated(copying *c, uint64_t allocated) {
     return goes_on;
 }
 
-static void allocate_file(copying *c) {
+static void allocate_file(record_copying *c) {
     doppel_error error = {0};
     doppel_status status = DOPPEL_OK;
     uint64_t at = c->allocated, end = c->piece[c->count].at;
@@ -373,7 +383,7 @@ static void allocate_file(copying *c) {
 }
 
 static void copy_pieces(void *user, size_t thread) {
-    copying *c = user;
+    record_copying *c = user;
     dp_buffer buffer = {0};
     size_t piece;
     if (c->memory && !thread)
@@ -389,7 +399,7 @@ static void copy_pieces(void *user, size_t thread) {
 }
 
 static doppel_status write_by_copying(doppel_batch *batch, doppel_writer *writer, doppel_error *error) {
-    copying c = {.batch = batch, .writer = writer};
+    record_copying c = {.batch = batch, .writer = writer};
     size_t threads = batch->settings.threads;
     doppel_status status = dp_record_files_check(&batch->readings.files, error);
     if (status == DOPPEL_OK && !cut_pieces(&c))

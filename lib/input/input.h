@@ -1,7 +1,7 @@
 /* input.h - documents from files: what the rest of the library sees of lib/input.
  *
  * doppel_input_run (doppel.h) is dp_input_run with the usual sizes. How a document comes in:
- * paths -> input.c (files, units of work, threads, order) -> units.c (blocks of records) -> stream.c (bytes) ->
+ * paths -> input.c (files, units of work, threads, order, blocks of records) -> stream.c (bytes) ->
  * format.c (which format?) -> reader.c (results) -> jsonl.c, csv.c, warc.c, mbox.c (documents); refusal.c says whether
  * the inputs could be read, all in all. */
 #ifndef DP_INPUT_H
@@ -58,12 +58,9 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
  * given room; until doppel_writer_finish. *memory is NULL, and nothing has happened, when the writer has no such file:
  * it is compressed, a pipe, or on a file system that cannot allocate. Errors: DOPPEL_ERROR_IO. */
 doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory, doppel_error *error);
-/* From one thread at a time. */
+/* Makes room, from one thread at a time; also ahead of dp_writer_map, as long as nothing is written to the writer.
+ * Errors: DOPPEL_ERROR_IO, when there is none, or no such file. */
 doppel_status dp_writer_allocate(doppel_writer *writer, uint64_t at, uint64_t length, doppel_error *error);
-/* The same before dp_writer_map, while nothing is written to the writer; false: it has no such file, or no room. */
-bool dp_writer_allocate_ahead(doppel_writer *writer, uint64_t at, uint64_t length);
-/* These bytes are complete: they are the kernel's to write, and count no longer as memory of this process. */
-void dp_writer_release(doppel_writer *writer, uint64_t at, size_t length);
 
 /* Whether a path is a folder without a single file below it. */
 bool dp_input_is_empty_folder(const char *path);

@@ -1,7 +1,7 @@
 /* reader.h - how bytes become documents: blocks of records, the table of formats, units of work and their results, and
  * what a format calls to give documents.
  *
- * A file is cut into blocks of whole records, by the format's own rule (units.c). One thread takes a unit of work (a
+ * A file is cut into blocks of whole records, by the format's own rule (input.c). One thread takes a unit of work (a
  * block, a range of a file of lines, or whole files), and the format gives each document of it to the caller; what came
  * of that stands in the unit until its turn (input.c). refusal.c counts what was bad.
  *
@@ -230,57 +230,6 @@ typedef struct dp_reader {
     /* What was repaired in the current record. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
-
-/* ---- units.c: from units of work to documents ---- */
-
-/* Cuts a stream into blocks of whole records. */
-typedef struct dp_cutter {
-    const dp_format *format;
-    dp_stream *stream;
-    dp_buffer rest;   /* read, but not given yet */
-    dp_buffer header; /* the first record, where the format has that */
-    dp_mark mark;     /* of the current record */
-    bool positions;   /* blocks have an offset: dp_has_positions */
-    uint64_t offset;  /* of what comes next */
-    uint64_t line;    /* the number of the line or record that comes next */
-    uint64_t raw_bytes;
-    size_t target;     /* bytes of a block, unless one record is longer */
-    size_t max_record; /* bytes of a record */
-    bool begun, ended;
-} dp_cutter;
-
-/* Whether a file that was opened can be read at any position, by its name. */
-bool dp_has_positions(const dp_stream *stream, const char *file);
-
-/* Begins the stream of a file of which `cutter->rest` was already read. */
-void dp_cutter_begin(dp_cutter *cutter, const dp_format *format, dp_stream *stream, const char *file);
-void dp_cutter_free(dp_cutter *cutter);
-
-/* Takes over the open file; NULL when there is no memory. Each unit that gets a range holds it, too. `at_once`: how
- * many ranges there are at most from the first that is not emitted yet to the last that was given. */
-dp_ranges *dp_ranges_create(int fd, size_t size, size_t at_once);
-void dp_ranges_release(dp_ranges *ranges);
-
-/* Makes the unit one of a range, by the range's number; false when the file has no such range, or cannot be read. A
- * file has all ranges that its size has room for at that moment. They are given in order, and each is read. */
-bool dp_ranges_give(dp_ranges *ranges, uint64_t range, dp_unit *unit);
-
-/* Empties a unit for its next use; memory is kept, unless it is much more than `block_size`. */
-void dp_unit_reset(dp_unit *unit, size_t block_size);
-void dp_unit_free(dp_unit *unit);
-
-/* Forgets all results of a unit of one file of records. */
-void dp_unit_forget(dp_unit *unit);
-
-/* Fills the block with a copy of these bytes; false when there is no memory, and then the unit has failed. */
-bool dp_unit_set_block(dp_unit *unit, const dp_buffer *bytes);
-
-/* Fills the block with the next of the cutter, and the header with that of its file; false as above. */
-bool dp_unit_fill(dp_unit *unit, dp_cutter *cutter);
-
-/* Gives every document of the unit to the work, if the unit has not failed before. How that went is in the unit.
- * `cutter` is for small files. */
-void dp_unit_read(dp_reader *reader, dp_unit *unit, dp_cutter *cutter);
 
 /* ---- for the formats ---- */
 

@@ -561,25 +561,12 @@ doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory
     return DOPPEL_OK;
 }
 
-bool dp_writer_allocate_ahead(doppel_writer *writer, uint64_t at, uint64_t length) {
-    if (!writer->beside || writer->codec != PACK_NONE || fallocate(writer->number, 0, (off_t)at, (off_t)length))
-        return false;
-    writer->ahead = true;
-    return true;
-}
-
 doppel_status dp_writer_allocate(doppel_writer *writer, uint64_t at, uint64_t length, doppel_error *error) {
-    while (fallocate(writer->number, 0, (off_t)at, (off_t)length))
-        if (errno != EINTR)
-            return result(writer, writer->reason = errno, error);
-    return DOPPEL_OK;
-}
-
-void dp_writer_release(doppel_writer *writer, uint64_t at, size_t length) {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = (at + page - 1) / page * page,
-             to = (at + length) / page * page;
-    if (from < to)
-        madvise(writer->memory + from, (size_t)(to - from), MADV_DONTNEED);
+    int reason = writer->beside && writer->codec == PACK_NONE ? 0 : ENOTSUP;
+    if (!reason && fallocate(writer->number, 0, (off_t)at, (off_t)length))
+        reason = errno;
+    writer->ahead |= !reason;
+    return result(writer, reason, error);
 }
 
 doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error *error) {
