@@ -4,11 +4,255 @@
  *     doppel_batch_decide    -> candidates -> verified -> groups: which one stays?
  *     doppel_batch_find_pairs  -> candidates -> verified -> every pair
  *     doppel_batch_write     -> documents (write.c)
- */
+ *
+ * Before that, the options are checked; in between, if asked for, boilerplate is left out. */
 #include "batch/batch.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+/* ---- the options, checked: what they come to for the stages ---- */
+
+#define DEFAULT_SIMILARITY 0.8
+#define DEFAULT_DISTANCE 3
+#define DEFAULT_MIN_WORDS 5
+
+static doppel_status check_numbers(dp_batch_settings *s, doppel_error *error) {
+    doppel_batch_options *o = &s->options;
+    o->similarity = o->similarity == 0 ? DEFAULT_SIMILARITY : o->similarity;
+    o->min_words = o->min_words ? o->min_words : DEFAULT_MIN_WORDS;
+    s->distance = o->distance = o->distance_zero ? 0 : o->distance ? o->distance : DEFAULT_DISTANCE;
+    s->by = o->by = o->by ? o->by : DOPPEL_BY_CONTENT;
+    if (!(o->similarity > 0 && o->similarity <= 1))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "similarity %g: above 0 and up to 1 is possible", o->similarity);
+    if (s->distance < 0 || (o->method == DOPPEL_METHOD_SIMHASH && s->distance > s->bits))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", s->distance, s->bits,
+                       s->bits);
+    if (!(o->boilerplate >= 0 && o->boilerplate < 1))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate %g: a share from 0 to below 1 is possible",
+                       o->boilerplate);
+    if (o->boilerplate > 0 && !s->has_sets)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate needs method auto or minhash");
+    return DOPPEL_OK;
+}
+
+static doppel_status check_bands(dp_batch_settings *s, doppel_error *error) {
+    const doppel_batch_options *o = &s->options;
+    if (!s->has_sets)
+        return DOPPEL_OK;
+    if (o->method == DOPPEL_METHOD_MINHASH || o->resume) {
+        s->bands = o->bands;
+        s->rows = o->rows;
+    }
+    if (dp_bands_plan(o->similarity, &s->bands, &s->rows))
+        return DOPPEL_OK;
+    return dp_fail(error, DOPPEL_ERROR_USAGE, "%d bands of %d rows: up to %d bands and %d slots in all are possible",
+                   o->bands, o->rows, DP_MOST_BANDS, DP_MOST_SLOTS);
+}
+
+static doppel_status check_scope(dp_batch_settings *s, doppel_error *error) {
+    const doppel_batch_options *o = &s->options;
+    const char *name = o->within ? o->within : o->across;
+    if (o->within && o->across)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "within and across cannot be asked for together");
+    if (o->across && o->link_any)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "across and chains (link any) cannot be asked for together");
+    if (!name)
+        return DOPPEL_OK;
+    s->scope_kind = !strcmp(name, "host") ? DP_SCOPE_HOST : !strcmp(name, "domain") ? DP_SCOPE_DOMAIN : DP_SCOPE_FIELD;
+    if (s->scope_kind == DP_SCOPE_FIELD &&
+        (s->scope_field = dp_fields_add(&s->fields, name, strlen(name))) == DP_MOST_FIELDS)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "%s: the field's name is empty or too long", name);
+    return DOPPEL_OK;
+}
+
+/* How to read, with the fields that are needed beside the usual ones. */
+static void set_input(const dp_batch_settings *s, const doppel_input_options *given, doppel_input_options *input) {
+    if (given)
+        dp_copy_options(input, given, sizeof *input);
+    input->size = sizeof *input;
+    input->extra_keys = s->fields.key;
+    input->extra_count = s->fields.count;
+}
+
+static doppel_status init_settings(dp_batch_settings *s, const doppel_batch_options *given, doppel_error *error) {
+    doppel_batch_options *o = &s->options;
+    if (given)
+        dp_copy_options(o, given, sizeof *o);
+    s->recipe = o->recipe ? o->recipe : dp_recipe_default();
+    s->bits = doppel_recipe_bits(s->recipe);
+    s->large_bucket = DP_LARGE_BUCKET;
+    s->most_documents = DP_NO_DOCUMENT - 1;
+    s->has_sets = o->method == DOPPEL_METHOD_AUTO || o->method == DOPPEL_METHOD_MINHASH;
+    DP_TRY(check_numbers(s, error));
+    DP_TRY(check_bands(s, error));
+    DP_TRY(check_scope(s, error));
+    if (o->keep)
+        DP_TRY(dp_keep_parse(o->keep, &s->keep, &s->fields, error));
+    set_input(s, o->input, &s->input);
+    s->known_input = s->input;
+    set_input(s, o->known_input, &s->known_input);
+    s->threads = dp_threads_within(dp_thread_count(s->input.threads), o->memory);
+    s->input.threads = (int)s->threads;
+    s->known_input.threads = (int)dp_threads_within(dp_thread_count(s->known_input.threads), o->memory);
+    o->input = &s->input;
+    o->known_input = &s->known_input;
+    return DOPPEL_OK;
+}
+
+dp_rules dp_settings_rules(const dp_batch_settings *s) {
+    return (dp_rules){.by_similarity = s->has_sets,
+                      .similarity = s->options.similarity,
+                      .distance = s->distance,
+                      .bits = s->bits,
+                      .titles = s->by & DOPPEL_BY_TITLE,
+                      .title_similarity = DP_TITLE_SIMILARITY};
+}
+
+/* ---- boilerplate: features that many documents share because they share a frame: menus, licences, signatures.
+ *
+ * A feature counts once a group: the documents that stay when nothing is left out stand for their groups, so that a
+ * page with a thousand copies is not taken for a frame. Features that more than a share of them have (and more than
+ * LEAST, so that small sets keep theirs) are left out of every set, and bands are made anew. */
+
+#define LEAST 8
+
+/* The memory of the builder of the table. */
+#define BUILDER_MEMORY ((size_t)1 << 28)
+
+/* ---- counting ---- */
+
+static doppel_status count_features(doppel_batch *batch, doppel_df_builder *builder, uint64_t *groups,
+                                    doppel_error *error) {
+    const dp_key_rows *rows = &batch->rows;
+    dp_set_buffer set = {0};
+    dp_set_maker *maker = dp_set_maker_create(batch);
+    doppel_status status = maker ? DOPPEL_OK : dp_no_memory(error);
+    for (size_t i = 0; i < rows->count && status == DOPPEL_OK; i++) {
+        uint32_t d = rows->document[i];
+        if (batch->decisions.original[d] != d)
+            continue;
+        status = dp_sets_status(&batch->sets, dp_set_make(maker, d, &set), error);
+        DP_THEN(status, doppel_df_builder_add(builder, set.hash, set.count, error));
+        ++*groups;
+        if (dp_stopped(batch->settings.input.stop))
+            status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
+        dp_tell_progress(&batch->settings, "boilerplate", i, rows->count);
+    }
+    free(set.hash);
+    dp_set_maker_free(maker);
+    return status;
+}
+
+/* Writes the table of frequent features to a file, maps it, and removes its name. */
+static doppel_status open_table(doppel_batch *batch, doppel_df_builder *builder, uint64_t groups, doppel_error *error) {
+    const doppel_batch_options *o = &batch->settings.options;
+    const char *tmp = o->tmp ? o->tmp : getenv("TMPDIR");
+    char path[4096];
+    double share = o->boilerplate * (double)groups;
+    uint64_t most = share > LEAST ? (uint64_t)share : LEAST;
+    snprintf(path, sizeof path, "%s/doppel-%ld-%p.df", tmp ? tmp : "/tmp", (long)getpid(), (void *)batch);
+    doppel_status status =
+        doppel_df_builder_save(builder, path, most < UINT32_MAX ? (uint32_t)most + 1 : UINT32_MAX, error);
+    DP_THEN(status, doppel_df_open(path, &batch->boilerplate.frequent, error));
+    unlink(path);
+    if (status == DOPPEL_OK)
+        batch->stats.frequent = doppel_df_features(batch->boilerplate.frequent);
+    return status;
+}
+
+/* ---- bands anew ---- */
+
+typedef struct rebanding {
+    doppel_batch *batch;
+    const uint32_t *document; /* the rows as they were */
+    size_t from, count;       /* of the block at hand */
+    uint32_t *keys;
+    atomic_size_t next;
+    _Atomic int status;
+} rebanding;
+
+static doppel_status band_row(rebanding *r, size_t i, dp_set_maker *maker, dp_set_buffer *set) {
+    const dp_batch_settings *s = &r->batch->settings;
+    uint32_t d = r->document[r->from + i];
+    DP_TRY(dp_set_make(maker, d, set));
+    r->batch->boilerplate.left[d] = (uint32_t)set->count;
+    return set->count ? dp_bands_keys(set->hash, set->count, s->bands, s->rows, r->keys + i * (size_t)s->bands)
+                      : DOPPEL_OK;
+}
+
+static void band_rows(void *user, size_t thread) {
+    enum { SOME = 64 };
+    rebanding *r = user;
+    dp_set_buffer set = {0};
+    dp_set_maker *maker = dp_set_maker_create(r->batch);
+    size_t from;
+    doppel_status status = maker ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    (void)thread;
+    while (status == DOPPEL_OK && (from = atomic_fetch_add(&r->next, SOME)) < r->count)
+        for (size_t i = from; i < from + SOME && i < r->count && status == DOPPEL_OK; i++)
+            status = band_row(r, i, maker, &set);
+    if (status != DOPPEL_OK)
+        atomic_store(&r->status, (int)status);
+    dp_set_maker_free(maker);
+    free(set.hash);
+}
+
+static doppel_status band_block(rebanding *r, doppel_error *error) {
+    doppel_batch *batch = r->batch;
+    int bands = batch->settings.bands;
+    atomic_store(&r->next, 0);
+    dp_run_threads(batch->settings.threads, band_rows, r);
+    doppel_status status = (doppel_status)atomic_load(&r->status);
+    if (status != DOPPEL_OK) {
+        dp_fail(error, status, "%s", doppel_status_name(status));
+        return dp_sets_status(&batch->sets, status, error);
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        uint32_t d = r->document[r->from + i];
+        if (batch->boilerplate.left[d])
+            DP_TRY(dp_key_rows_add(&batch->rows, d, r->keys + i * (size_t)bands, bands, error));
+    }
+    dp_tell_progress(&batch->settings, "bands", r->from, batch->rows.count);
+    return DOPPEL_OK;
+}
+
+/* Makes the rows and their keys again, of what is left of the sets. */
+static doppel_status band_again(doppel_batch *batch, doppel_error *error) {
+    dp_key_rows *rows = &batch->rows;
+    uint32_t *document = rows->document;
+    size_t count = rows->count, bands = (size_t)batch->settings.bands;
+    rebanding r = {.batch = batch, .document = document, .keys = malloc(DP_ROW_BLOCK * bands * sizeof *r.keys)};
+    batch->boilerplate.left = calloc(batch->documents.count + 1, sizeof *batch->boilerplate.left);
+    rows->document = NULL;
+    rows->count = rows->room = 0;
+    dp_append_file_close(&rows->keys);
+    doppel_status status = r.keys && batch->boilerplate.left ? DOPPEL_OK : dp_no_memory(error);
+    DP_THEN(status, dp_append_file_open(&rows->keys, NULL, NULL, batch->settings.options.tmp, error));
+    for (; r.from < count && status == DOPPEL_OK; r.from += DP_ROW_BLOCK) {
+        r.count = count - r.from < DP_ROW_BLOCK ? count - r.from : DP_ROW_BLOCK;
+        status = band_block(&r, error);
+    }
+    free(r.keys);
+    free(document);
+    DP_THEN(status, dp_key_rows_flush(rows, batch->settings.bands, error));
+    return status;
+}
+
+/* Finds the frequent features of the documents that stay, and makes bands without them. */
+static doppel_status find_boilerplate(doppel_batch *batch, doppel_error *error) {
+    doppel_df_builder *builder = NULL;
+    const dp_batch_settings *s = &batch->settings;
+    uint64_t groups = 0;
+    doppel_status status = doppel_df_builder_create(s->recipe, BUILDER_MEMORY, s->options.tmp, &builder, error);
+    DP_THEN(status, count_features(batch, builder, &groups, error));
+    DP_THEN(status, open_table(batch, builder, groups, error));
+    doppel_df_builder_free(builder);
+    DP_THEN(status, band_again(batch, error));
+    return status;
+}
 
 /* With `boilerplate`, groups that features are counted by are at least so similar: at a low threshold the frame alone
  * would make one group of all, and count once. */
@@ -22,7 +266,7 @@ doppel_status doppel_batch_create(const doppel_batch_options *options, doppel_ba
     if (!batch)
         return dp_no_memory(error);
     pthread_mutex_init(&batch->sets.lock, NULL);
-    doppel_status status = dp_settings_init(&batch->settings, options, error);
+    doppel_status status = init_settings(&batch->settings, options, error);
     DP_THEN(status, dp_append_file_open(&batch->rows.keys, NULL, NULL, batch->settings.options.tmp, error));
     DP_THEN(status, dp_journal_open(batch, error));
     if (status == DOPPEL_OK)
@@ -169,7 +413,7 @@ static doppel_status leave_out_boilerplate(doppel_batch *batch, doppel_error *er
     doppel_status status = decide(batch, error);
     o->similarity = asked;
     batch->decisions.made = false;
-    DP_THEN(status, dp_boilerplate_find(batch, error));
+    DP_THEN(status, find_boilerplate(batch, error));
     return status;
 }
 

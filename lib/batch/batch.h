@@ -2,9 +2,8 @@
  * journal.c (ids, titles and what is kept of a run, in a file) -> candidates.c and bands.c (which may be near which?),
  * with prefix_filter.c in large buckets -> verify.c (how near are they?), by the sets that sets.c makes of those
  * documents -> group.c (which one stays?) or pairs.c (every pair) -> write.c (documents). records.c reads records again
- * by their positions. batch.c has the public calls, in this order; against.c asks index folders, boilerplate.c leaves
- * out frames, options.c has the settings, limits.c what a run has room for, spill.c sorts what does not fit into
- * memory.
+ * by their positions. batch.c has the settings and the public calls, in this order, and leaves out boilerplate;
+ * against.c asks index folders, limits.c says what a run has room for, spill.c sorts what does not fit into memory.
  *
  * A document is known by its number, in the order of reading. Documents with the same words, or without words and with
  * the same bytes, are twins: the first of them stands for all of them, and only firsts are looked for by content. A
@@ -26,7 +25,7 @@
 
 #define DP_NO_DOCUMENT UINT32_MAX
 
-/* ---- settings: options.c ---- */
+/* ---- settings: batch.c ---- */
 
 typedef enum dp_scope_kind { DP_SCOPE_NONE, DP_SCOPE_HOST, DP_SCOPE_DOMAIN, DP_SCOPE_FIELD } dp_scope_kind;
 
@@ -52,7 +51,6 @@ typedef struct dp_batch_settings {
     uint64_t most_documents; /* DP_NO_DOCUMENT - 1, but in tests */
 } dp_batch_settings;
 
-doppel_status dp_settings_init(dp_batch_settings *settings, const doppel_batch_options *given, doppel_error *error);
 /* For dp_decide. */
 dp_rules dp_settings_rules(const dp_batch_settings *settings);
 
@@ -548,15 +546,12 @@ doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool any,
  * many features it has. */
 doppel_status dp_verifier_get(dp_verifier *verifier, uint32_t document, const uint64_t **set);
 
-/* ---- boilerplate: boilerplate.c ---- */
+/* ---- boilerplate: batch.c ---- */
 
 typedef struct dp_boilerplate {
     doppel_df *frequent; /* features that are left out; NULL: none */
     uint32_t *left;      /* by document, the size of its set without them; NULL: all is left */
 } dp_boilerplate;
-
-/* Finds the frequent features of the documents that stay, and makes bands without them. */
-doppel_status dp_boilerplate_find(doppel_batch *batch, doppel_error *error);
 
 /* ---- large buckets: prefix_filter.c ---- */
 
