@@ -175,8 +175,8 @@ DP_KERNEL(murmur3_runs, void, (const dp_runs *runs, uint32_t seed, uint64_t *has
  * while it is empty. */
 #define DP_SLOT_EMPTY UINT64_MAX
 
-/* One round of the hashes over `t` slots (docs/FORMAT.md section 5), at most 65536 of them; gives how many are still
- * empty. */
+/* One round of the hashes over `t` slots (docs/FORMAT.md section 5), at most 65536 of them; gives how many it
+ * filled that were empty. */
 DP_KERNEL(minhash_round, size_t, (const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slots, size_t t))
 
 /* ---- sums: bit_counts.c ---- */

@@ -11,23 +11,20 @@
 
 #define GOLDEN 0x9E3779B97F4A7C15u
 
-/* Hashes whose values in a round are found before they are taken. */
-enum { CHUNK = 256 };
+/* Hashes whose values in a round are found before they are taken; with fewer than FEW that does not pay. */
+enum { CHUNK = 256, FEW = 20 };
 
-static size_t count_empty(const uint64_t *slots, size_t t) {
-    size_t empty = 0;
-    for (size_t i = 0; i < t; i++)
-        empty += slots[i] == DP_SLOT_EMPTY;
-    return empty;
-}
-
-/* Values of a round below `t`. No branch: which of them are the smallest so far cannot be foretold. */
-static void fill_slots(const uint64_t *values, size_t count, uint64_t round, uint64_t *slots, size_t t) {
+/* Values of a round below `t`; gives how many slots they filled that were empty. No branch: which of them are the
+ * smallest so far cannot be foretold. */
+static size_t fill_slots(const uint64_t *values, size_t count, uint64_t round, uint64_t *slots, size_t t) {
+    size_t filled = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t *slot = &slots[(values[i] >> 32) * t >> 32], value = round << 32 | (values[i] & UINT32_MAX);
         uint64_t old = *slot;
+        filled += old == DP_SLOT_EMPTY;
         *slot = value < old ? value : old;
     }
+    return filled;
 }
 
 /* The values in a round from 1 on of up to CHUNK hashes that fall into a slot which no earlier round filled; gives how
@@ -43,41 +40,61 @@ static size_t find_values_portable(const uint64_t *hashes, size_t count, uint64_
     return found;
 }
 
+/* Few hashes, one by one. */
+static size_t fill_few(const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slots, size_t t) {
+    size_t filled = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t y = dp_hash_mix(hashes[i] + round * GOLDEN), value = round << 32 | (y & UINT32_MAX);
+        uint64_t *slot = &slots[(y >> 32) * t >> 32];
+        filled += *slot == DP_SLOT_EMPTY;
+        *slot = value < *slot ? value : *slot;
+    }
+    return filled;
+}
+
 /* A round from `t` on fills one slot. */
-static void fill_one(const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slot) {
+static size_t fill_one(const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slot) {
+    size_t filled = *slot == DP_SLOT_EMPTY;
     for (size_t i = 0; i < count; i++) {
         uint64_t value = round << 32 | (dp_hash_mix(hashes[i] + round * GOLDEN) & UINT32_MAX);
         *slot = value < *slot ? value : *slot;
     }
+    return filled;
 }
 
 static size_t minhash_round_portable(const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slots, size_t t) {
     uint64_t values[CHUNK];
+    size_t filled = 0;
     if (round >= t)
-        fill_one(hashes, count, round, &slots[round - t]);
-    else if (!round)
-        fill_slots(hashes, count, round, slots, t);
-    for (size_t i = 0; i < count && round && round < t; i += CHUNK) {
+        return fill_one(hashes, count, round, &slots[round - t]);
+    if (!round)
+        return fill_slots(hashes, count, round, slots, t);
+    if (count < FEW)
+        return fill_few(hashes, count, round, slots, t);
+    for (size_t i = 0; i < count; i += CHUNK) {
         size_t chunk = count - i < CHUNK ? count - i : CHUNK;
-        fill_slots(values, find_values_portable(hashes + i, chunk, round, slots, t, values), round, slots, t);
+        size_t found = find_values_portable(hashes + i, chunk, round, slots, t, values);
+        filled += fill_slots(values, found, round, slots, t);
     }
-    return count_empty(slots, t);
+    return filled;
 }
 
 #if defined(__x86_64__)
 /* Slots that a bitmap of one register has. */
 enum { MOST_BITS = 512 };
 
-/* Bit i: slot i is empty. Gives how many are. */
-DP_TARGET_AVX512 static size_t find_empty(const uint64_t *slots, size_t t, uint8_t bitmap[MOST_BITS / 8]) {
-    size_t empty = 0;
+/* With fewer hashes, looking for the empty slots would cost more than it saves. */
+enum { LEAST_HASHES = 64 };
+
+/* Bit i: slot i is empty. */
+DP_TARGET_AVX512 static __m512i find_empty(const uint64_t *slots, size_t t) {
+    uint8_t bitmap[MOST_BITS / 8] = {0};
     for (size_t i = 0; i < t; i += 8) {
         __mmask8 there = t - i < 8 ? (__mmask8)((1U << (t - i)) - 1) : 0xFF;
         __m512i eight = _mm512_maskz_loadu_epi64(there, slots + i);
         bitmap[i / 8] = _mm512_mask_cmpeq_epi64_mask(there, eight, _mm512_set1_epi64(-1));
-        empty += (size_t)__builtin_popcount(bitmap[i / 8]);
     }
-    return empty;
+    return _mm512_loadu_si512(bitmap);
 }
 
 DP_TARGET_AVX512 static inline __m512i mix(__m512i x) {
@@ -114,19 +131,16 @@ DP_TARGET_AVX512 static size_t find_values(const uint64_t *hashes, size_t count,
 DP_TARGET_AVX512 static size_t minhash_round_avx512(const uint64_t *hashes, size_t count, uint64_t round,
                                                     uint64_t *slots, size_t t) {
     uint64_t values[CHUNK + 8];
-    uint8_t bitmap[MOST_BITS / 8] = {0};
-    if (round >= t || t > MOST_BITS)
+    size_t filled = 0;
+    if (!round || round >= t || t > MOST_BITS || count < LEAST_HASHES)
         return minhash_round_portable(hashes, count, round, slots, t);
-    if (round)
-        find_empty(slots, t, bitmap);
-    else
-        fill_slots(hashes, count, round, slots, t);
-    for (size_t i = 0; i < count && round; i += CHUNK) {
+    const __m512i empty = find_empty(slots, t);
+    for (size_t i = 0; i < count; i += CHUNK) {
         size_t chunk = count - i < CHUNK ? count - i : CHUNK;
-        size_t found = find_values(hashes + i, chunk, round, _mm512_loadu_si512(bitmap), t, values);
-        fill_slots(values, found, round, slots, t);
+        size_t found = find_values(hashes + i, chunk, round, empty, t, values);
+        filled += fill_slots(values, found, round, slots, t);
     }
-    return find_empty(slots, t, bitmap);
+    return filled;
 }
 #endif
 

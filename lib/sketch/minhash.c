@@ -35,7 +35,7 @@ static bool fill_slots(const uint64_t *hashes, size_t count, uint64_t *slots, si
                 return false;
             hashes = distinct;
         }
-        empty = run(hashes, count, round, slots, t);
+        empty -= run(hashes, count, round, slots, t);
     }
     free(distinct);
     return true;
