@@ -3,7 +3,7 @@
  * with prefix_filter.c in large buckets -> verify.c (how near are they?), by the sets that sets.c makes of those
  * documents -> group.c (which one stays?) or pairs.c (every pair) -> write.c (documents). records.c reads records again
  * by their positions. batch.c has the settings and the public calls, in this order, and leaves out boilerplate;
- * against.c asks index folders, limits.c says what a run has room for, spill.c sorts what does not fit into memory.
+ * against.c asks index folders, spill.c sorts what does not fit into memory.
  *
  * A document is known by its number, in the order of reading. Documents with the same words, or without words and with
  * the same bytes, are twins: the first of them stands for all of them, and only firsts are looked for by content. A
@@ -65,15 +65,12 @@ static inline void dp_tell_progress(const dp_batch_settings *settings, const cha
         settings->options.progress(stage, done, total, settings->options.user);
 }
 
-/* ---- limits: limits.c ---- */
+/* ---- limits: read.c ---- */
 
 /* The number of threads that go with the memory asked for; 0 is no limit. */
 size_t dp_threads_within(size_t threads, uint64_t memory);
 /* The memory that the columns of documents leave, or a sixteenth of all if they leave less. */
 uint64_t dp_memory_left(const doppel_batch *batch);
-/* Whether one more document can be taken. Errors: DOPPEL_ERROR_INPUT (there are too many), DOPPEL_ERROR_MEMORY (more
- * than fit into the memory that was asked for), with a message that says what to do. */
-doppel_status dp_limits_check(const doppel_batch *batch, doppel_error *error);
 
 /* Options of a reading that warns when its first records show that it will come to a limit. */
 typedef struct dp_limit_watch {
@@ -82,8 +79,6 @@ typedef struct dp_limit_watch {
     uint64_t before; /* documents of earlier readings */
     bool warned;
 } dp_limit_watch;
-doppel_input_options dp_limits_watch(dp_limit_watch *watch, const doppel_batch *batch,
-                                     const doppel_input_options *given);
 
 /* ---- documents: read.c ---- */
 

@@ -11,9 +11,135 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- limits: what one run has room for: documents, whose numbers have 32 bits, and memory.
+ *
+ * The columns of documents are what memory cannot do without; threads, buffers and caches take what it leaves. A run
+ * that will exceed either limit is warned about as soon as the size of its inputs and of its first records say so, and
+ * ends when it does. */
+
+/* Memory that a thread reads and sketches with, about. */
+#define THREAD_MEMORY ((uint64_t)16 << 20)
+
+/* What a run of few documents takes, whatever is asked for: one thread, and the keys of DP_ROW_BLOCK rows. */
+#define LEAST_MEMORY ((uint64_t)32 << 20)
+
+/* Documents between two looks at the memory. */
+enum { MEMORY_STEP = 1 << 14 };
+
+size_t dp_threads_within(size_t threads, uint64_t memory) {
+    uint64_t most = memory / THREAD_MEMORY;
+    if (!memory || threads <= most)
+        return threads;
+    return most ? (size_t)most : 1;
+}
+
+/* Bytes that a document takes at least, all stages considered: its columns, its hash among ids or (later) its place in
+ * candidates and components, its place among the firsts of their kind, and its row. */
+static uint64_t bytes_of_document(const dp_batch_settings *s) {
+    uint64_t bytes = sizeof(dp_doc) + 32;
+    bytes += s->scope_kind ? sizeof(uint64_t) : 0;
+    bytes += s->by & DOPPEL_BY_URL ? sizeof(uint64_t[2]) + 8 : 0;
+    bytes += s->by & DOPPEL_BY_TITLE ? sizeof(dp_title) + 8 : 0;
+    bytes += s->keep.count ? s->keep.count * sizeof(double) + 8 : 0;
+    return bytes;
+}
+
+uint64_t dp_memory_left(const doppel_batch *batch) {
+    const dp_batch_settings *s = &batch->settings;
+    uint64_t memory = dp_settings_memory(s), taken = batch->documents.count * bytes_of_document(s);
+    return memory > taken && memory - taken > memory / 16 ? memory - taken : memory / 16;
+}
+
+/* The memory that a number of documents needs at least, in whole MiB. */
+static uint64_t least_memory(const dp_batch_settings *s, uint64_t documents) {
+    uint64_t columns = documents * bytes_of_document(s);
+    return columns > LEAST_MEMORY ? (columns - LEAST_MEMORY) / (1 << 20) + 1 : 0;
+}
+
+static bool exceeds_memory(const dp_batch_settings *s, uint64_t documents) {
+    return s->options.memory && least_memory(s, documents) << 20 > s->options.memory;
+}
+
+/* Whether one more document can be taken. Errors: DOPPEL_ERROR_INPUT (there are too many), DOPPEL_ERROR_MEMORY (more
+ * than fit into the memory that was asked for), with a message that says what to do. */
+static doppel_status check_limits(const doppel_batch *batch, doppel_error *error) {
+    const dp_batch_settings *s = &batch->settings;
+    uint64_t count = batch->documents.count;
+    if (count >= s->most_documents)
+        return dp_fail(error, DOPPEL_ERROR_INPUT,
+                       "more than %llu documents, the most of one run: deduplicate parts of the input by themselves, "
+                       "then what was kept of them together",
+                       (unsigned long long)s->most_documents);
+    if (count % MEMORY_STEP == 0 && exceeds_memory(s, count))
+        return dp_fail(error, DOPPEL_ERROR_MEMORY,
+                       "%llu documents are more than fit into the memory that was asked for: they need at least %llu "
+                       "MiB, and there are more",
+                       (unsigned long long)count, (unsigned long long)least_memory(s, count));
+    return DOPPEL_OK;
+}
+
+/* ---- warnings, by the first records ---- */
+
+static void warn(const doppel_batch *batch, const char *format, uint64_t documents, uint64_t number) {
+    const doppel_batch_options *o = &batch->settings.options;
+    char text[256];
+    snprintf(text, sizeof text, format, (unsigned long long)documents, (unsigned long long)number);
+    o->warn(text, o->user);
+}
+
+/* Whether there was something to warn of. */
+static bool warn_of_limits(const doppel_batch *batch, uint64_t documents) {
+    const dp_batch_settings *s = &batch->settings;
+    if (documents > s->most_documents)
+        warn(batch,
+             "by the size of its first records the input has about %llu documents, and one run takes %llu at most: "
+             "deduplicate parts of it by themselves, then what was kept of them together",
+             documents, s->most_documents);
+    else if (exceeds_memory(s, documents))
+        warn(batch,
+             "by the size of its first records the input has about %llu documents, which need at least %llu MiB of "
+             "memory",
+             documents, least_memory(s, documents));
+    else
+        return false;
+    return true;
+}
+
+/* Bytes are counted as they are read, documents as they are taken, somewhat later: at first, the input seems to have
+ * fewer of them than it has. */
+static void on_progress(uint64_t bytes, uint64_t total, uint64_t documents, void *user) {
+    dp_limit_watch *w = user;
+    if (w->given->progress)
+        w->given->progress(bytes, total, documents, w->given->user);
+    if (!w->warned && bytes && total && w->batch->settings.options.warn)
+        w->warned = warn_of_limits(w->batch, w->before + (uint64_t)((double)total / (double)bytes * (double)documents));
+}
+
+static void on_bad(const doppel_error *what, void *user) {
+    const dp_limit_watch *w = user;
+    w->given->bad(what, w->given->user);
+}
+
+static void on_unseen(const char *key, void *user) {
+    const dp_limit_watch *w = user;
+    w->given->unseen(key, w->given->user);
+}
+
+static doppel_input_options watch_limits(dp_limit_watch *watch, const doppel_batch *batch,
+                                         const doppel_input_options *given) {
+    doppel_input_options watched = *given;
+    *watch = (dp_limit_watch){.batch = batch, .given = given, .before = batch->documents.count};
+    watched.progress = on_progress;
+    watched.bad = given->bad ? on_bad : NULL;
+    watched.unseen = given->unseen ? on_unseen : NULL;
+    watched.user = watch;
+    return watched;
+}
 
 /* ---- text to sketch ---- */
 
@@ -392,7 +518,7 @@ static bool add_to_matches(doppel_batch *batch, const dp_document_head *h, const
 static doppel_status check_document(const doppel_batch *batch, const dp_document_head *h) {
     doppel_error *error = batch->readings.error;
     uint32_t bands = (uint32_t)batch->settings.bands;
-    DP_TRY(dp_limits_check(batch, error));
+    DP_TRY(check_limits(batch, error));
     if (h->set_count ? !bands || h->keys != bands : h->keys)
         return dp_fail(error, DOPPEL_ERROR_STORE, "sketches that are not whole: a document has %u keys of %u", h->keys,
                        bands);
@@ -928,7 +1054,7 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
     const dp_batch_settings *s = &batch->settings;
     const doppel_input_options *input = reading->known ? &s->known_input : &s->input;
     dp_limit_watch watch;
-    const doppel_input_options watched = dp_limits_watch(&watch, batch, input);
+    const doppel_input_options watched = watch_limits(&watch, batch, input);
     const doppel_work work = {.user = batch, .begin = begin, .document = sketch_next, .end = end, .emit = take_entries};
     dp_input_job job = {.options = &watched, .work = &work, .units = &reading->units};
     if (!(job.paths = reading->inputs = malloc((reading->count + 1) * sizeof *reading->inputs)))

@@ -46,9 +46,6 @@ typedef struct dp_places {
     uint16_t place[DP_PLACES];
 } dp_places;
 
-/* An empty one; NULL when there is no memory. */
-dp_head *dp_head_create(int bits);
-
 /* A run without tables of what is alive; NULL in *run when nothing is. Any thread, while entries are added. */
 doppel_status dp_head_run(const dp_head *head, dp_run **run);
 
@@ -67,7 +64,7 @@ typedef struct dp_pin {
     _Alignas(64) _Atomic(dp_version *) version;
 } dp_pin;
 
-/* ---- merges in the background: levels.c ---- */
+/* ---- merges in the background: index.c ---- */
 
 /* A change of an entry in a run that is being merged, to be made in the merged run too; or an expiry of all. */
 typedef struct dp_merge_note {
@@ -126,35 +123,6 @@ void dp_index_unpin(dp_pinned pinned);
 static inline bool dp_index_has_width(const doppel_index *index, const uint64_t *fingerprint) {
     return index->bits >= 64 || fingerprint[0] >> index->bits == 0;
 }
-
-/* ---- changes: levels.c ---- */
-
-/* Around every call that changes the index. In between, nothing but the call itself changes what is published. */
-void dp_writer_begin(doppel_index *index);
-void dp_writer_end(doppel_index *index);
-
-/* Puts what stands in the head, in `more` (may be NULL; a run without tables, taken over in any case) and in small runs
- * into one run, and has the thread merge larger ones. */
-doppel_status dp_index_flush(doppel_index *index, dp_run *more);
-/* Has the growing level, which is full, merged, and begins another one; while the one before is not merged yet, it may
- * go on growing. */
-doppel_status dp_index_grow(doppel_index *index);
-/* Everything into one run; waits for it. */
-doppel_status dp_index_flush_all(doppel_index *index);
-/* Has runs of which most is dead made anew. */
-void dp_index_tidy(doppel_index *index);
-
-/* Notes a change of an entry in a run that is being merged; there must be room. */
-void dp_index_note(doppel_index *index, const dp_merge_note *note);
-bool dp_index_reserve_notes(doppel_index *index, size_t count);
-
-/* Publishes a copy of `content` (runs largest first), and frees what no reader holds any more. Takes over what the
- * version before does not hold. False when there is no memory: nothing has changed, and all stays the caller's. */
-bool dp_index_publish(doppel_index *index, const dp_version *content);
-
-void dp_merger_init(dp_merger *merger);
-/* Ends the thread and frees what was published. */
-void dp_index_release(doppel_index *index);
 
 /* Gives a run without tables those that the index asks for. */
 doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging);

@@ -1,4 +1,4 @@
-/* test_levels.c - when runs are merged: as many as an index can have, what comes, and the head, all at once. */
+/* test_index_levels.c - when runs are merged: as many as an index can have, what comes, and the head, all at once. */
 #include "support.h"
 
 #include "hamming/index.h"
