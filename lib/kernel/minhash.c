@@ -90,7 +90,7 @@ enum { LEAST_HASHES = 64 };
 DP_TARGET_AVX512 static __m512i find_empty(const uint64_t *slots, size_t t) {
     uint8_t bitmap[MOST_BITS / 8] = {0};
     for (size_t i = 0; i < t; i += 8) {
-        __mmask8 there = t - i < 8 ? (__mmask8)((1U << (t - i)) - 1) : 0xFF;
+        __mmask8 there = (__mmask8)(t - i < 8 ? (1U << (t - i)) - 1 : 0xFF);
         __m512i eight = _mm512_maskz_loadu_epi64(there, slots + i);
         bitmap[i / 8] = _mm512_mask_cmpeq_epi64_mask(there, eight, _mm512_set1_epi64(-1));
     }
@@ -119,7 +119,7 @@ DP_TARGET_AVX512 static size_t find_values(const uint64_t *hashes, size_t count,
     const __m512i offset = _mm512_set1_epi64((long long)(round * GOLDEN)), slots = _mm512_set1_epi64((long long)t);
     size_t found = 0;
     for (size_t i = 0; i < count; i += 8) {
-        __mmask8 there = count - i < 8 ? (__mmask8)((1U << (count - i)) - 1) : 0xFF;
+        __mmask8 there = (__mmask8)(count - i < 8 ? (1U << (count - i)) - 1 : 0xFF);
         __m512i y = mix(_mm512_add_epi64(_mm512_maskz_loadu_epi64(there, hashes + i), offset));
         __mmask8 some = fall_into(bitmap, y, slots) & there;
         _mm512_storeu_si512(values + found, _mm512_maskz_compress_epi64(some, y));
