@@ -972,7 +972,7 @@ static doppel_status tell_file(sketch_thread *t, doppel_output *output) {
 static doppel_status tell_record_file(sketch_thread *t, const doppel_document *d, doppel_output *output) {
     if (t->batch->journal.kept || d->record_at == DOPPEL_NO_POSITION || t->record_file == d->file_number + 1)
         return DOPPEL_OK;
-    dp_file_state state = dp_file_state_get(d->file);
+    const dp_file_state state = {d->file_bytes, d->file_changed};
     const doppel_slice name = doppel_slice_of(d->file);
     DP_TRY(write_entry(t, DP_ENTRY_FILE, dp_bytes(&state, sizeof state), &name, 1, output));
     t->record_file = d->file_number + 1;

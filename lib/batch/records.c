@@ -3,17 +3,18 @@
  *
  * A position is the base of the file plus the offset in it. The next file begins after all that is known of the one
  * before it, even if that grew while it was read, so no two files overlap and a position tells its file. Files are
- * opened when they are first needed and stay open, up to MOST_OPEN of them; further ones are opened for each read. */
+ * opened when they are first needed and stay open, up to a number of them; further ones are opened for each read. */
 #include "batch/batch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A process may often have 1024 files open, and has others than these. */
-enum { MOST_OPEN = 256 };
+/* Files that stay open, at most; and the share of those that a process may have open: it has others than these. */
+enum { MOST_OPEN = 256, SHARE_OPEN = 4 };
 
 static bool is_stdin(const char *name) {
     return !strcmp(name, "-");
@@ -100,6 +101,12 @@ static int open_same(const dp_record_file *file, doppel_error *error) {
     return -1;
 }
 
+static int most_open(void) {
+    struct rlimit limit;
+    bool known = !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY;
+    return known && limit.rlim_cur / SHARE_OPEN < MOST_OPEN ? (int)(limit.rlim_cur / SHARE_OPEN) : MOST_OPEN;
+}
+
 /* The file, open; *own: the caller is to close it. */
 static int get_open(dp_record_files *files, dp_record_file *file, bool *own, doppel_error *error) {
     int known = atomic_load_explicit(&file->fd, memory_order_acquire);
@@ -109,7 +116,7 @@ static int get_open(dp_record_files *files, dp_record_file *file, bool *own, dop
     int fd = open_same(file, error);
     if (fd < 0)
         return fd;
-    if (atomic_fetch_add(&files->open, 1) < MOST_OPEN && atomic_compare_exchange_strong(&file->fd, &known, fd + 1))
+    if (atomic_fetch_add(&files->open, 1) < most_open() && atomic_compare_exchange_strong(&file->fd, &known, fd + 1))
         return fd;
     /* There are too many, or another thread was faster. */
     atomic_fetch_sub(&files->open, 1);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct batch_writing {
@@ -95,6 +96,16 @@ static doppel_status take_records(void *user, doppel_slice records) {
     return DOPPEL_OK;
 }
 
+/* A pipe that has a name has been read, and would be waited for in vain. */
+static doppel_status check_paths(const dp_reading *reading, doppel_error *error) {
+    struct stat there;
+    for (size_t i = 0; i < reading->count; i++)
+        if (strcmp(reading->paths[i], "-") != 0 && !stat(reading->paths[i], &there) && S_ISFIFO(there.st_mode))
+            return dp_fail_at(error, DOPPEL_ERROR_USAGE, reading->paths[i], 0,
+                              "is a pipe, which can be read only once: give it as stdin, -");
+    return DOPPEL_OK;
+}
+
 static doppel_status write_reading(batch_writing *w, const dp_reading *reading, doppel_error *error) {
     doppel_input_options options = w->batch->settings.input;
     doppel_input_counts counts;
@@ -102,6 +113,7 @@ static doppel_status write_reading(batch_writing *w, const dp_reading *reading, 
     options.bad = NULL;
     options.unseen = NULL;
     options.strict = options.refuse_bad = false;
+    DP_TRY(check_paths(reading, error));
     DP_TRY(dp_stdin_rewind(w->batch, reading, error));
     doppel_status status =
         doppel_input_run((const char *const *)reading->paths, reading->count, &options, &work, &counts, error);

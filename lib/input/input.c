@@ -263,6 +263,8 @@ static bool next_block(record_cutter *cutter, dp_record_block *block) {
     cutter->begun = true;
     block->first_line = cutter->line;
     block->offset = cutter->positions ? cutter->offset : DOPPEL_NO_POSITION;
+    block->file_bytes = cutter->stream->size;
+    block->file_changed = cutter->stream->changed;
     block->size = held;
     if (held)
         memcpy(block->data, cutter->rest.data, held);
@@ -292,6 +294,8 @@ typedef struct range_lines {
 
 struct dp_ranges {
     int fd;
+    uint64_t file_bytes; /* when it was opened */
+    int64_t file_changed;
     size_t size;    /* bytes of a range */
     size_t at_once; /* ranges that are not emitted yet, at most */
     atomic_size_t users;
@@ -305,11 +309,13 @@ struct dp_ranges {
 
 /* Takes over the open file; NULL when there is no memory. Each unit that gets a range holds it, too. `at_once`: how
  * many ranges there are at most from the first that is not emitted yet to the last that was given. */
-static dp_ranges *create_ranges(int fd, size_t size, size_t at_once) {
+static dp_ranges *create_ranges(const dp_stream *file, size_t size, size_t at_once) {
     dp_ranges *ranges = calloc(1, sizeof *ranges + at_once * sizeof *ranges->lines_of);
     if (!ranges)
         return NULL;
-    ranges->fd = fd;
+    ranges->fd = file->fd;
+    ranges->file_bytes = file->size;
+    ranges->file_changed = file->changed;
     ranges->size = size;
     ranges->at_once = at_once;
     atomic_init(&ranges->users, 1);
@@ -483,6 +489,8 @@ static void set_lines(const dp_reader *reader, dp_unit *unit, range_text *text) 
     block->data = text->bytes->data + first;
     block->size = end - first;
     block->offset = text->from + first;
+    block->file_bytes = unit->ranges->file_bytes;
+    block->file_changed = unit->ranges->file_changed;
     memset(block->data + block->size, 0, DP_JSON_PADDING);
 }
 
@@ -964,7 +972,7 @@ static bool next_file_range(unit_source *source, dp_unit *unit) {
 /* The open file is read by ranges, of which the unit gets the first. If it is empty by now, the unit stays one of small
  * files. */
 static bool begin_ranges(unit_source *source, dp_unit *unit) {
-    source->ranges = create_ranges(source->stream.fd, source->sizes->block, source->units);
+    source->ranges = create_ranges(&source->stream, source->sizes->block, source->units);
     if (!source->ranges)
         return dp_unit_no_memory(unit);
     source->stream.fd = -1; /* the ranges have it */

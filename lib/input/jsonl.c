@@ -262,7 +262,9 @@ static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *a
     doppel_document document = {.file = at->file,
                                 .line = at->line,
                                 .record = {at->bytes, at->length},
-                                .record_at = position_of(&unit->block, at)};
+                                .record_at = position_of(&unit->block, at),
+                                .file_bytes = unit->block.file_bytes,
+                                .file_changed = unit->block.file_changed};
     reader->invalid_utf8 = reader->lone_surrogate = false;
     if (!read_json(reader, unit, at))
         return;

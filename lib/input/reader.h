@@ -23,13 +23,15 @@ struct dp_unit;
 typedef struct dp_record_block {
     char *data; /* followed by DP_JSON_PADDING readable bytes */
     size_t size, capacity;
-    uint64_t offset;     /* of its first byte in the file; DOPPEL_NO_POSITION: the file cannot be read at a position */
-    uint64_t first_line; /* the number of its first line, or record */
-    uint64_t long_line;  /* a record after the block that is too long; 0: none */
-    uint64_t cut_line;   /* a record after the block that lacks its end because the stream failed; 0: none */
-    uint64_t bytes;      /* read for it, those of records that were passed over included */
-    uint64_t raw_bytes;  /* the same as they stand in the file, which may be compressed */
-    bool first, last;    /* of its file */
+    uint64_t offset;      /* of its first byte in the file; DOPPEL_NO_POSITION: the file cannot be read at a position */
+    uint64_t file_bytes;  /* with an offset: the size of the file when it was opened, */
+    int64_t file_changed; /* and when it was changed last by then */
+    uint64_t first_line;  /* the number of its first line, or record */
+    uint64_t long_line;   /* a record after the block that is too long; 0: none */
+    uint64_t cut_line;    /* a record after the block that lacks its end because the stream failed; 0: none */
+    uint64_t bytes;       /* read for it, those of records that were passed over included */
+    uint64_t raw_bytes;   /* the same as they stand in the file, which may be compressed */
+    bool first, last;     /* of its file */
     const uint32_t *starts; /* of its lines, each with the same number too much, if they were found before; else NULL */
     size_t lines;           /* how many these are */
 } dp_record_block;

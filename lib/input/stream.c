@@ -838,6 +838,7 @@ static bool open_file(dp_stream *stream, const char *path) {
     }
     stream->regular = S_ISREG(status.st_mode);
     stream->size = stream->regular ? (uint64_t)status.st_size : 0;
+    stream->changed = status.st_mtim.tv_sec * 1000000000LL + status.st_mtim.tv_nsec;
     if (!stream->raw && !(stream->raw = malloc(RAW_CAPACITY))) {
         fail(stream, "no memory");
         return false;

@@ -21,7 +21,8 @@ typedef struct dp_stream {
     bool failed;  /* `failure` says why reading ended */
     char failure[160];
     uint64_t raw_bytes;        /* read so far, as they stand in the file */
-    uint64_t size;             /* of a regular file, else 0 */
+    uint64_t size;             /* of a regular file when it was opened, else 0 */
+    int64_t changed;           /* when it was changed last by then, in nanoseconds since 1970 */
     const volatile int *stop;  /* ends a wait for a pipe; may be NULL */
     int format;                /* plain, gzip or zstd */
     uint8_t *raw;              /* read ahead of decompression */
