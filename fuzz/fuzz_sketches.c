@@ -17,7 +17,10 @@ static const doppel_batch_options options = {.size = sizeof options,
 static dp_buffer header_bytes(void) {
     dp_buffer bytes = {0};
     doppel_batch *batch;
-    CHECK(!doppel_batch_create(&options, &batch, NULL));
+    doppel_batch_options keeping = options;
+    keeping.keep_sketches = true;
+    CHECK(!doppel_batch_create(&keeping, &batch, NULL));
+    CHECK(batch->journal.file.pending.size);
     CHECK(dp_buffer_add(&bytes, batch->journal.file.pending.data, batch->journal.file.pending.size));
     doppel_batch_free(batch);
     return bytes;
@@ -29,7 +32,7 @@ static void add_entry(dp_buffer *file, uint8_t kind, const char *body, size_t le
                                             : length;
     head = head < length ? head : length;
     const doppel_slice rest = {body + head, length - head};
-    CHECK(dp_entry_pack(file, (dp_entry_kind)kind, (doppel_slice){body, head}, &rest, 1));
+    CHECK(dp_entry_pack(file, (dp_entry_kind)kind, (doppel_slice){body, head}, &rest, 1, true));
 }
 
 static void add_entries(dp_buffer *file, const uint8_t *data, size_t size) {

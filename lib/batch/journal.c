@@ -139,7 +139,8 @@ static bool is_document(const dp_entry_prefix *entry, const char *body) {
         return false;
     memcpy(&h, body, sizeof h);
     uint64_t named = (uint64_t)h.id_length + h.title_length + h.match.id_length;
-    return h.keys <= DP_MOST_BANDS && h.match.kind < DP_MATCH_KINDS && !h.match.id_length == !h.match.kind &&
+    return h.keys <= DP_MOST_BANDS && !h.record_at && !h.record_length && h.match.kind < DP_MATCH_KINDS &&
+           !h.match.id_length == !h.match.kind &&
            entry->size ==
                sizeof *entry + sizeof h + named + h.keys * sizeof(uint32_t) + (uint64_t)h.set_count * sizeof(uint64_t);
 }

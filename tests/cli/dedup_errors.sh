@@ -85,3 +85,19 @@ echo "exit $?"
 kill $feeder 2>/dev/null
 tail -n 1 stderr
 ls out.jsonl* 2>/dev/null || echo "no output"
+# A pipe that has a name can be read only once.
+mkfifo once
+cat a.jsonl >once &
+doppel dedup once -o out.jsonl 2>&1 | tail -n 1
+# More files than may be open.
+mkdir many
+i=0
+while [ $i -lt 80 ]; do
+    printf '{"id":%d,"text":"one two three four five six seven %d %d"}\n' $i $((i % 7)) $((i % 7)) >many/$i.jsonl
+    i=$((i + 1))
+done
+(
+    ulimit -n 40
+    doppel dedup many -o out.jsonl --threads 2 2>&1 | tail -n 1
+)
+wc -l <out.jsonl | tr -d ' '
