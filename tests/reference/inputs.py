@@ -2,7 +2,7 @@
 import ctypes
 import pickle
 import struct
-from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
 
 import library
 from library import Slice, slice_of
@@ -10,7 +10,8 @@ from library import Slice, slice_of
 
 class Document(ctypes.Structure):
     _fields_ = [("id", Slice), ("text", Slice), ("url", Slice), ("title", Slice), ("record", Slice), ("file", c_char_p),
-                ("line", c_uint64), ("html", Slice), ("charset", c_char_p), ("alias", Slice), ("extra", POINTER(Slice))]
+                ("line", c_uint64), ("html", Slice), ("charset", c_char_p), ("alias", Slice), ("extra", POINTER(Slice)),
+                ("record_at", c_uint64), ("file_number", c_uint64), ("file_bytes", c_uint64), ("file_changed", c_int64)]
 
 
 BAD = CFUNCTYPE(None, POINTER(library.Error), c_void_p)

@@ -48,7 +48,9 @@ class Slice(ctypes.Structure):
 class Document(ctypes.Structure):
     _fields_ = [(name, kind) for name, kind in (
         ("id", Slice), ("text", Slice), ("url", Slice), ("title", Slice), ("record", Slice), ("file", ctypes.c_char_p),
-        ("line", ctypes.c_uint64), ("html", Slice), ("charset", ctypes.c_char_p), ("alias", Slice), ("extra", ctypes.c_void_p))]
+        ("line", ctypes.c_uint64), ("html", Slice), ("charset", ctypes.c_char_p), ("alias", Slice), ("extra", ctypes.c_void_p),
+        ("record_at", ctypes.c_uint64), ("file_number", ctypes.c_uint64), ("file_bytes", ctypes.c_uint64),
+        ("file_changed", ctypes.c_int64))]
 
 
 class Item(ctypes.Structure):

@@ -400,6 +400,9 @@ static doppel_status read_all(feed *f, doppel_error *error) {
         doppel_status drained = drain(f);
         status = drained != DOPPEL_OK ? drained : status;
     }
+    /* What was handed over before the inputs were refused is taken, whichever batches the threads came to by then. */
+    for (doppel_status told = DOPPEL_OK; status == DOPPEL_ERROR_INPUT && f->told < f->filled && told == DOPPEL_OK;)
+        told = tell_oldest(f);
     return status;
 }
 
