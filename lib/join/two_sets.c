@@ -705,7 +705,7 @@ typedef struct prefilter_options {
 
 /* Fingerprints tested together: enough for a slice to be used by many while it is in the cache (the time goes down
  * until about there), or, without slices, few enough to stay in the cache themselves. */
-#define SLICED_BATCH ((size_t)1 << 23)
+#define SLICED_BATCH ((size_t)1 << 24)
 #define WHOLE_BATCH ((size_t)1 << 14)
 #define LEAST_SLICED_BATCH ((size_t)1 << 16)
 #define LEAST_BATCH ((size_t)64)
@@ -822,7 +822,8 @@ static double filter_cost(const prefilter *filter, const resident_set *set, cons
         test += part->slice_bits ? TEST_SLICED + bytes * LOAD_BYTE / (double)filter->batch : TEST_WHOLE;
         find += share_passed(part, marked) * filter->found[i].nanoseconds;
     }
-    return (build + (test + find) * (double)options->stream) / (double)options->threads;
+    double builders = (double)(options->threads < (size_t)filter->parts ? options->threads : (size_t)filter->parts);
+    return build / builders + (test + find) * (double)options->stream / (double)options->threads;
 }
 
 /* The cheapest prefilter for a resident set; none when it would not pay. */
@@ -909,96 +910,55 @@ static void set_marks(const filter_part *part, const uint64_t *keys, size_t coun
     }
 }
 
-/* The keys of a part, and where those of each slice begin; at last the count. */
-typedef struct part_keys {
-    uint64_t *keys;
-    uint32_t *starts;
-} part_keys;
-
-/* Finds out where slices begin. */
-static void find_slices(const filter_part *part, const uint64_t *keys, size_t count, uint32_t *starts) {
+/* Slice by slice, so that a slice of the map stays in the cache for all flips inside it. */
+static void set_all(const filter_part *part, const uint64_t *keys, size_t count) {
     int bits = part->bits - part->slice_bits;
-    size_t slices = (size_t)1 << part->slice_bits, at = 0;
-    for (size_t slice = 0; slice < slices; slice++) {
-        starts[slice] = (uint32_t)at;
-        while (at < count && keys[at] >> bits == slice)
-            at++;
-    }
-    starts[slices] = (uint32_t)count;
-}
-
-/* Clears a slice of the map and sets its marks: of its own keys, and of those that flips move into it. Nothing else
- * writes to it, and it stays in the cache meanwhile. */
-static void fill_slice(const filter_part *part, const part_keys *of, uint32_t slice) {
-    size_t bytes = map_bytes(part) >> part->slice_bits;
     uint32_t high = 0;
-    memset((char *)part->map + slice * bytes, 0, bytes);
     for (double left = dp_ball(part->slice_bits, part->radius); left > 0; left--) {
-        uint32_t from = of->starts[slice ^ high], to = of->starts[(slice ^ high) + 1];
-        set_marks(part, of->keys + from, to - from, high);
+        for (size_t from = 0, end; from < count; from = end) {
+            for (end = from + 1; end < count && keys[end] >> bits == keys[from] >> bits; end++)
+                ;
+            set_marks(part, keys + from, end - from, high);
+        }
         high = dp_flip_after(high, part->slice_bits);
     }
+}
+
+static bool fill_map(const resident_set *set, filter_part *part) {
+    uint64_t *keys = dp_big_alloc((size_t)set->distinct * sizeof *keys);
+    uint64_t *scratch = dp_big_alloc((size_t)set->distinct * sizeof *scratch);
+    part->map = dp_big_alloc(map_bytes(part));
+    bool made = keys && scratch && part->map;
+    if (made) {
+        memset(part->map, 0, map_bytes(part));
+        set_all(part, keys, collect_keys(set, part, keys, scratch));
+    }
+    free(keys);
+    free(scratch);
+    return made;
 }
 
 typedef struct map_filling {
     prefilter *filter;
     const resident_set *set;
-    part_keys of[FILTER_PARTS];
-    _Atomic uint32_t next; /* a part, then a slice of all parts */
+    atomic_int next;
     atomic_bool failed;
 } map_filling;
 
-static bool prepare_part(map_filling *f, int i) {
-    filter_part *part = &f->filter->part[i];
-    part_keys *of = &f->of[i];
-    uint64_t *scratch = dp_big_alloc((size_t)f->set->distinct * sizeof *scratch);
-    of->keys = dp_big_alloc((size_t)f->set->distinct * sizeof *of->keys);
-    of->starts = malloc((((size_t)1 << part->slice_bits) + 1) * sizeof *of->starts);
-    part->map = dp_big_alloc(map_bytes(part));
-    bool made = scratch && of->keys && of->starts && part->map;
-    if (made)
-        find_slices(part, of->keys, collect_keys(f->set, part, of->keys, scratch), of->starts);
-    free(scratch);
-    return made;
-}
-
-static void prepare_parts(void *user, size_t thread) {
+static void fill_parts(void *user, size_t thread) {
     map_filling *f = user;
     (void)thread;
-    for (uint32_t i; (i = atomic_fetch_add(&f->next, 1)) < (uint32_t)f->filter->parts;)
-        if (!prepare_part(f, (int)i))
+    for (int i; (i = atomic_fetch_add(&f->next, 1)) < f->filter->parts;)
+        if (!fill_map(f->set, &f->filter->part[i]))
             atomic_store(&f->failed, true);
-}
-
-static void fill_slices(void *user, size_t thread) {
-    map_filling *f = user;
-    (void)thread;
-    for (;;) {
-        uint32_t slice = atomic_fetch_add(&f->next, 1);
-        int i = 0;
-        for (; i < f->filter->parts && slice >> f->filter->part[i].slice_bits; i++)
-            slice -= (uint32_t)1 << f->filter->part[i].slice_bits;
-        if (i == f->filter->parts)
-            return;
-        fill_slice(&f->filter->part[i], &f->of[i], slice);
-    }
 }
 
 /* Fills the maps. False when there is no memory. */
 static bool prefilter_build(prefilter *filter, const resident_set *set, size_t threads) {
     map_filling f = {.filter = filter, .set = set};
-    if (!filter->parts)
-        return true;
-    dp_run_threads(threads < (size_t)filter->parts ? threads : (size_t)filter->parts, prepare_parts, &f);
-    bool made = !atomic_load(&f.failed);
-    atomic_store(&f.next, 0);
-    if (made)
-        dp_run_threads(threads, fill_slices, &f);
-    for (int i = 0; i < filter->parts; i++) {
-        free(f.of[i].keys);
-        free(f.of[i].starts);
-    }
-    return made;
+    if (filter->parts)
+        dp_run_threads(threads < (size_t)filter->parts ? threads : (size_t)filter->parts, fill_parts, &f);
+    return !atomic_load(&f.failed);
 }
 
 static void prefilter_free(prefilter *filter) {
@@ -1396,7 +1356,7 @@ static void look_up_batch(stream_worker *worker) {
 #define READ_AHEAD ((uint64_t)1 << 20)
 #define LEAST_READ_AHEAD ((uint64_t)1 << 12)
 /* A stream that goes on after that is taken to be this long: its prefilter pays from about there on. */
-#define LONG_STREAM ((uint64_t)1 << 28)
+#define LONG_STREAM ((uint64_t)1 << 26)
 /* Pairs a batch keeps before it waits for its turn: 1.5 MiB. */
 #define MOST_PAIRS 65536
 
@@ -1406,19 +1366,21 @@ static size_t item_size(const stream_join *join) {
 
 /* ---- reading the stream ---- */
 
-/* The next of the stream, at most *count, at `to`; *count is 0 at the end. */
-static doppel_status read_next(stream_join *join, uint64_t *to, size_t *count, doppel_error *error) {
+/* The next of the stream, at most `room`, into worker->room or where they stand; *count is 0 at the end. */
+static doppel_status read_next(stream_worker *worker, size_t room, const uint64_t **got, size_t *count,
+                               doppel_error *error) {
+    stream_join *join = worker->join;
     size_t left = join->ahead_count - join->ahead_used;
-    const uint64_t *got;
+    *count = room;
     if (!left)
-        return dp_fingerprints_next(&join->stream, to, count, &got, error);
-    *count = left < *count ? left : *count;
-    memcpy(to, join->ahead + join->ahead_used * join->set.words, *count * item_size(join));
+        return dp_fingerprints_next(&join->stream, worker->room, count, got, error);
+    *count = left < room ? left : room;
+    *got = join->ahead + join->ahead_used * join->set.words;
     join->ahead_used += *count;
     return DOPPEL_OK;
 }
 
-/* Adds fingerprints to the batch; they may stand where they go already. */
+/* Adds fingerprints to the batch. */
 static void load(stream_worker *worker, const uint64_t *values, size_t count) {
     filter_batch *batch = &worker->batch;
     const resident_set *set = &worker->join->set;
@@ -1426,44 +1388,20 @@ static void load(stream_worker *worker, const uint64_t *values, size_t count) {
     filter_batch_added(batch, count);
 }
 
-/* How many the next batch gets. Of a stream of unknown length, few at first, so that a short one is shared by all
- * threads and touches little fresh memory, then as many as there is room for, so that loading a map into the cache
- * pays. Of any other, less and less towards the end, so that all threads end together. */
-static size_t next_batch(const stream_join *join) {
-    const dp_fingerprints *stream = &join->stream;
-    uint64_t left = stream->settled ? stream->count - join->position : UINT64_MAX;
-    uint64_t share = (stream->settled ? left : join->position / 2) / join->threads;
-    size_t most = join->filter.batch, least = most / BATCHES + 1;
-    size_t count = share < least ? least : share > most ? most : (size_t)share;
-    return count < left ? count : (size_t)left;
-}
-
-#define FEW_THREADS 4
-
-/* Reads a batch of what can only be read in turn; under `reading`. For few threads it is loaded while it is in the
- * cache. That takes a fifth of a thread's time: more threads would wait for each other, and load after their turn. */
-static doppel_status read_in_turn(stream_worker *worker, size_t *count, doppel_error *error) {
-    stream_join *join = worker->join;
-    size_t most = next_batch(join);
+/* Loads a batch from what can only be read in turn; under `reading`. */
+static doppel_status load_in_turn(stream_worker *worker, doppel_error *error) {
+    size_t batch = worker->join->filter.batch, count = 1;
     doppel_status status = DOPPEL_OK;
-    for (size_t got = 1; status == DOPPEL_OK && got && *count < most; *count += got) {
-        uint64_t *to = worker->batch.values + *count * join->set.words;
-        got = most - *count < DP_FINGERPRINTS_BATCH ? most - *count : DP_FINGERPRINTS_BATCH;
-        if (dp_stopped(join->options.stop))
+    while (status == DOPPEL_OK && count && worker->batch.count < batch) {
+        size_t room = batch - worker->batch.count;
+        const uint64_t *got;
+        if (dp_stopped(worker->join->options.stop))
             return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
-        status = read_next(join, to, &got, error);
-        if (status == DOPPEL_OK && join->threads <= FEW_THREADS)
-            load(worker, to, got);
+        status = read_next(worker, room < DP_FINGERPRINTS_BATCH ? room : DP_FINGERPRINTS_BATCH, &got, &count, error);
+        if (status == DOPPEL_OK && count)
+            load(worker, got, count);
     }
     return status;
-}
-
-/* Loads what was read in turn, a piece that the cache holds at a time. */
-static void load_read(stream_worker *worker, size_t count) {
-    while (worker->batch.count < count) {
-        size_t left = count - worker->batch.count, piece = left < DP_FINGERPRINTS_BATCH ? left : DP_FINGERPRINTS_BATCH;
-        load(worker, worker->batch.values + worker->batch.count * worker->join->set.words, piece);
-    }
 }
 
 /* Loads `count` fingerprints of what can be read anywhere. */
@@ -1480,8 +1418,8 @@ static doppel_status load_anywhere(stream_worker *worker, size_t count, doppel_e
     return status;
 }
 
-/* Takes the next batch, and if it can only be read in turn, reads it; *count is how many it has, false at the end.
- * Under `reading`. */
+/* Takes the next batch, and if it can only be read in turn, reads it; *count is how many are left to read, false at the
+ * end. Under `reading`. */
 static bool take(stream_worker *worker, size_t *count) {
     stream_join *join = worker->join;
     doppel_error error;
@@ -1495,14 +1433,16 @@ static bool take(stream_worker *worker, size_t *count) {
         dp_ordered_fail(&join->ordered, DOPPEL_ERROR_INTERRUPTED, NULL);
         return false;
     }
-    doppel_status status = DOPPEL_OK;
-    if (join->stream.settled)
-        *count = next_batch(join);
-    else
-        status = read_in_turn(worker, count, &error);
-    if (status != DOPPEL_OK) {
-        dp_ordered_fail(&join->ordered, status, &error);
-        return false;
+    if (join->stream.settled) {
+        uint64_t left = join->stream.count - join->position;
+        *count = left < join->filter.batch ? (size_t)left : join->filter.batch;
+    } else {
+        doppel_status status = load_in_turn(worker, &error);
+        if (status != DOPPEL_OK) {
+            dp_ordered_fail(&join->ordered, status, &error);
+            return false;
+        }
+        *count = worker->batch.count;
     }
     join->position += *count;
     if (*count)
@@ -1520,11 +1460,7 @@ static void work(stream_worker *worker) {
         pthread_mutex_unlock(&join->reading);
         if (!taken)
             return;
-        doppel_status status = DOPPEL_OK;
-        if (join->stream.settled)
-            status = load_anywhere(worker, count, &error);
-        else
-            load_read(worker, count);
+        doppel_status status = load_anywhere(worker, count, &error);
         if (status != DOPPEL_OK) {
             dp_ordered_fail(&join->ordered, status, &error);
             return;

@@ -121,7 +121,7 @@ static doppel_status leave_out(feed *f, const doppel_document *document, doppel_
     why->line = document->line;
     why->code = DOPPEL_ERROR_INPUT;
     f->bad++;
-    f->input.bad(why, f->input.user);
+    f->on_bad(why, (void *)f->cli->args);
     return f->input.strict ? DOPPEL_ERROR_INPUT : DOPPEL_OK;
 }
 
@@ -144,7 +144,9 @@ static doppel_status tell_batch(feed *f, feed_batch *b) {
     doppel_status status = tell_all(f, b), over = f->on_batch_end ? f->on_batch_end(f) : DOPPEL_OK;
     fail(b->given, &b->error);
     b->count = b->documents = b->packed.length = 0;
+    pthread_mutex_lock(&f->lock);
     b->state = BATCH_FILLING;
+    pthread_mutex_unlock(&f->lock);
     return b->given != DOPPEL_OK ? b->given : status != DOPPEL_OK ? status : over;
 }
 
@@ -244,9 +246,47 @@ static void *run_batches(void *user) {
     return NULL;
 }
 
+/* Reports the records that could not be read and stand before the batch of this number. */
+static void tell_bad(feed *f, uint64_t batch) {
+    size_t told = 0;
+    while (told < f->heard_count && f->heard[told].batches <= batch)
+        f->on_bad(&f->heard[told++].what, (void *)f->cli->args);
+    f->heard_count -= told;
+    if (f->heard_count)
+        memmove(f->heard, f->heard + told, f->heard_count * sizeof *f->heard);
+}
+
+/* Records that wait to be reported, at most: from then on, they are reported as they come. */
+enum { MOST_HEARD = 4096 };
+
+/* doppel_input_options.bad */
+static void hear_bad(const doppel_error *what, void *user) {
+    feed *f = user;
+    size_t room = f->heard_room ? 2 * f->heard_room : 16;
+    heard_bad *more = NULL;
+    bool waits = f->told < f->filled && f->heard_count < MOST_HEARD;
+    if (waits && f->heard_count == f->heard_room && (more = realloc(f->heard, room * sizeof *more))) {
+        f->heard = more;
+        f->heard_room = room;
+    }
+    if (waits && f->heard_count < f->heard_room) {
+        f->heard[f->heard_count++] = (heard_bad){f->filled, *what};
+        return;
+    }
+    tell_bad(f, UINT64_MAX);
+    f->on_bad(what, (void *)f->cli->args);
+}
+
+/* doppel_input_options.unseen */
+static void hear_unseen(const char *key, void *user) {
+    const feed *f = user;
+    warn_unseen_option(key, (void *)f->cli->args);
+}
+
 /* Reports on the oldest batch that is not reported yet, once it is done; one that no thread has taken, and none will,
  * is dropped. */
 static doppel_status tell_oldest(feed *f) {
+    tell_bad(f, f->told);
     feed_batch *b = &f->batches[f->told++ % f->batch_count];
     pthread_mutex_lock(&f->lock);
     while (b->state == BATCH_RUNNING || (b->state == BATCH_READY && !f->over))
@@ -292,6 +332,7 @@ static void stop_batches(feed *f) {
         pthread_join(f->threads[i], NULL);
     while (f->told < f->filled && !f->check)
         (void)tell_oldest(f);
+    tell_bad(f, UINT64_MAX);
 }
 
 /* ---- reading ---- */
@@ -385,7 +426,10 @@ static void set_options(feed *f) {
     f->input.no_made_ids = true;
     f->input.judge_first = JUDGED;
     f->input.judge_holds = !f->from_pipe;
-    f->input.unseen = warn_unseen_option;
+    f->on_bad = f->input.bad;
+    f->input.bad = hear_bad;
+    f->input.unseen = hear_unseen;
+    f->input.user = f;
     f->input.extra_keys = f->keys;
     f->input.extra_count = f->key_count;
 }
@@ -441,5 +485,6 @@ void feed_free(feed *f) {
         free(b->extra);
     }
     free(f->batches);
+    free(f->heard);
     free(f->threads);
 }

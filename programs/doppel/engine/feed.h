@@ -37,6 +37,12 @@ typedef struct feed_batch {
     doppel_error error;
 } feed_batch;
 
+/* A record that could not be read, after so many batches. */
+typedef struct heard_bad {
+    uint64_t batches;
+    doppel_error what;
+} heard_bad;
+
 typedef struct feed {
     engine_command *cli;
     bool check;  /* in place of adding */
@@ -60,6 +66,10 @@ typedef struct feed {
     bool from_pipe;      /* some input is a pipe */
     size_t most_waiting; /* bytes of documents that do not wait for more */
     uint64_t bad;        /* left out by `make_item` or the engine */
+    /* Records that could not be read, while batches before them are on their way: they are reported in their place. */
+    void (*on_bad)(const doppel_error *what, void *user); /* what reports one; `user` is the arguments */
+    heard_bad *heard;
+    size_t heard_count, heard_room;
     feed_batch *batches; /* batch number i is at i modulo batch_count */
     size_t batch_count;
     uint64_t filled, told;   /* batches that were handed over; whose verdicts were reported */
