@@ -1,5 +1,5 @@
 /* redis_links.h - what tests of links to Redis share: a pool that keeps its log, and batches whose every command is to
- * be carried out once and in order, which a function inside Redis checks. */
+ * be carried out once, which a function inside Redis checks, and in order as long as the functions are there. */
 #ifndef TESTS_REDIS_LINKS_H
 #define TESTS_REDIS_LINKS_H
 
@@ -10,9 +10,10 @@
 #include <pthread.h>
 
 /* doppel_test_count KEY LINK NUMBER: adds 1 to the field `all` of a hash, which also has the last number of each
- * link. A number that is known is not counted again, whether it is sent again or comes late, from a connection that was
- * given up; one that does not follow the last adds to `disorder`.
- * While there is a key {doppel}refuse, the next is refused, and that key goes. */
+ * link, and a field LINK:NUMBER for each that was counted. Such a number is not counted again, whether it is sent again
+ * or comes late, from a connection that was given up; one that does not follow the last adds to `disorder`. The last
+ * alone would not do: where functions vanish and come back in the middle of a batch, the end of it is carried out
+ * before its middle. While there is a key {doppel}refuse, the next is refused, and that key goes. */
 static const char test_library[] = "#!lua name=doppel_test\n"
                                    "redis.register_function('doppel_test_count', function(keys, args)\n"
                                    "  if redis.call('DEL', '{doppel}refuse') == 1 then\n"
@@ -20,9 +21,11 @@ static const char test_library[] = "#!lua name=doppel_test\n"
                                    "  end\n"
                                    "  local last = tonumber(redis.call('HGET', keys[1], args[1]) or '0')\n"
                                    "  local number = tonumber(args[2])\n"
-                                   "  if number <= last then return {number, 'settled'} end\n"
+                                   "  if redis.call('HSETNX', keys[1], args[1] .. ':' .. number, 1) == 0 then\n"
+                                   "    return {number, 'settled'}\n"
+                                   "  end\n"
                                    "  if number ~= last + 1 then redis.call('HINCRBY', keys[1], 'disorder', 1) end\n"
-                                   "  redis.call('HSET', keys[1], args[1], number)\n"
+                                   "  redis.call('HSET', keys[1], args[1], math.max(last, number))\n"
                                    "  redis.call('HINCRBY', keys[1], 'all', 1)\n"
                                    "  return {number, 'counted'}\n"
                                    "end)\n";
