@@ -14,15 +14,19 @@ demo: ## install what is missing, build, and look for copies among this machine'
 	@scripts/demo
 
 check: ## build, and run what needs no Redis, Kafka or browser: three minutes, for daily work
-	@scripts/install-deps build test
+	@scripts/install-deps build test wheel
 	@scripts/test check
 
 test: ## install what is missing, build, and run every test at reduced size
-	@scripts/install-deps build test services
+	@scripts/install-deps build test wheel services
 	@scripts/test quick
 
+wheel: ## make the Python wheel and its sdist, in build/wheel
+	@scripts/install-deps build wheel
+	@scripts/wheel
+
 test-full: ## the same at full size, and the tests on 64-bit ARM under emulation; takes hours
-	@scripts/install-deps build test services cross
+	@scripts/install-deps build test wheel services cross
 	@scripts/test full
 
 bench: ## measure, beside the peers; PART=cores (or text, near, dedup, engine, serve, redis, stream): that part alone
@@ -43,7 +47,7 @@ format: ## format all C and C++ files
 	@scripts/gates format --fix
 
 deps: ## install the packages that building and testing need
-	@scripts/install-deps build test services
+	@scripts/install-deps build test wheel services
 
 clean: ## remove build/
 	rm -rf build
@@ -51,4 +55,4 @@ clean: ## remove build/
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-.PHONY: all demo check test test-full bench accuracy install format deps clean help
+.PHONY: all demo wheel check test test-full bench accuracy install format deps clean help

@@ -1,12 +1,18 @@
 # The command. Programs see doppel.h and programs/common alone.
 file(GLOB common_sources CONFIGURE_DEPENDS programs/common/*.c)
 file(GLOB command_sources CONFIGURE_DEPENDS programs/doppel/*.c programs/doppel/*/*.c)
+list(FILTER command_sources EXCLUDE REGEX "/main.c$")
 include(cmake/server.cmake)
 include(cmake/stream.cmake)
 if(command_sources)
-  add_executable(doppel ${command_sources})
+  # All of the command but its main: the Python module has it, too.
+  add_library(doppel_command STATIC ${command_sources})
+  set_target_properties(doppel_command PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(doppel_command PRIVATE programs/doppel)
+  target_link_libraries(doppel_command PUBLIC doppel_server)
+  add_executable(doppel programs/doppel/main.c)
   target_include_directories(doppel PRIVATE programs/doppel)
-  target_link_libraries(doppel PRIVATE doppel_server doppel_stream)
+  target_link_libraries(doppel PRIVATE doppel_command doppel_stream)
 endif()
 
 # Benchmarks, built by the target bench: bench/bench_NAME.c is a program, the other bench/*.c are parts of each of them.

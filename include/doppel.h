@@ -409,6 +409,8 @@ typedef struct doppel_document {
      * since 1970. Is it still so, the record is still there. */
     uint64_t file_bytes;
     int64_t file_changed;
+    bool stays;      /* `text` stays where it is while the table is open (doppel_table.in_memory) */
+    bool from_table; /* a row of a table: `line` is its number, from 1 */
 } doppel_document;
 
 typedef struct doppel_input_options {
@@ -439,6 +441,7 @@ typedef struct doppel_input_options {
     const char *option_prefix; /* what stands ahead of the names of options in messages, e.g. "against-"; may be NULL */
     /* A key of this struct, or one of extra_keys, that no record has, once all are read. May be NULL. */
     void (*unseen)(const char *key, void *user);
+    const struct doppel_tables *tables; /* who reads tables (below), which must outlive the run; NULL: nobody */
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -475,7 +478,9 @@ typedef struct doppel_work {
  * (walked in byte order of names), a pattern with *, ? or [ that is no file itself (those that match, in byte order) or
  * "-" for stdin. Formats are told by the name, else by how the file begins: JSONL (.jsonl, .ndjson, .json, or a first
  * byte `{`), CSV and TSV (.csv, .tsv, .tab), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox, .mbx), HTML (.html,
- * .htm, .xhtml), and plain text, which is everything else; .gz and .zst by content. In web archives, pages and texts
+ * .htm, .xhtml), and plain text, which is everything else; .gz and .zst by content. What options.tables claims is read
+ * as a table, a row a document: its number is the line of messages and of made ids, and a row whose text (and page) is
+ * null is bad. In web archives, pages and texts
  * that were answered with 200 are documents, and redirects and revisits are aliases; everything else is left out. The
  * emitted bytes do not depend on the number of threads. A bad record or file is reported and left out, and DOPPEL_OK is
  * given (see counts); with `strict` the first one ends the run with DOPPEL_ERROR_INPUT. `counts` and `error` may be
@@ -484,8 +489,111 @@ DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
 
+/* Tables: documents in columns, as the Arrow C data interface has them. */
+
+/* The structures of the Arrow C data and stream interfaces, which every Arrow library shares. Field by field they are
+ * described in the Arrow specification, "The Arrow C data interface". */
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+#endif
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+#endif
+
+/* A column whose rows are read as text, where they stand: strings and binary data with 32-bit or 64-bit offsets or as
+ * views, dictionaries of them, and numbers, truth values, dates and timestamps, which are written out. Offsets of
+ * slices, validity bitmaps and the validity of an enclosing struct are heeded. The members are the library's own. */
+typedef struct doppel_column {
+    const struct ArrowArray *parent, *array,
+        *values;        /* the struct, or NULL; the column; its dictionary, or the column */
+    int64_t at;         /* of row 0 in the column, its own offset not counted */
+    int index, kind;    /* how an index is stored, and a value */
+    int unit;           /* of timestamps */
+    bool zoned, binary; /* a timestamp is in UTC; the values are no strings but bytes */
+} doppel_column;
+
+/* What a value that is no string may need to be written out. */
+#define DOPPEL_COLUMN_ROOM 48
+
+/* The column `name` of an array of structs, or with name NULL the array itself. Errors: DOPPEL_ERROR_INPUT when it is
+ * of a type that cannot be read as text, or malformed; the message says so, and names no column. *found (may be NULL
+ * with name NULL): whether there is such a column. Everything is borrowed. */
+DOPPEL_API doppel_status doppel_column_init(doppel_column *column, const struct ArrowSchema *schema,
+                                            const struct ArrowArray *array, const char *name, bool *found,
+                                            doppel_error *error);
+
+/* A row of it, from 0: strings are borrowed from the array, everything else is written to `room`, of DOPPEL_COLUMN_ROOM
+ * bytes. Data NULL: it is null. */
+DOPPEL_API doppel_slice doppel_column_get(const doppel_column *column, uint64_t row, char *room);
+
+/* A table that was opened. */
+typedef struct doppel_table {
+    size_t size;                  /* sizeof(doppel_table) */
+    void *handle;                 /* its reader's own */
+    uint64_t parts;               /* that are read by themselves, such as row groups */
+    const uint64_t *rows, *bytes; /* of each part, and about how much that is in memory; its reader's own */
+    const char *columns;          /* the names of all its columns, separated by commas, for messages; NULL: not known */
+    bool in_memory;               /* what its parts give stays in memory, at one place, until the table is closed */
+} doppel_table;
+
+/* Who reads tables for doppel_input_run, such as a library for Parquet: calls from any thread, several at a time. A
+ * table is opened once a run, by the thread that comes to it, and closed when all its parts were read; with in_memory
+ * what it gave must stay until the caller that gave the options is done with them. */
+typedef struct doppel_tables {
+    size_t size; /* sizeof(doppel_tables) */
+    void *user;
+    /* Whether a path is one of a table; asked of each path, before it is opened. */
+    bool (*claims)(const char *path, void *user);
+    /* For a path with "://" in it: gives each table that it stands for (a folder, a pattern) to `found`, in the order
+     * of their names; it stands for itself if it gives none. NULL: paths stand for themselves. */
+    doppel_status (*list)(const char *path, doppel_status (*found)(const char *path, void *to), void *to, void *user,
+                          doppel_error *error);
+    /* Opens a table, of which the named columns are wanted, those of them that it has. */
+    doppel_status (*open)(const char *path, const char *const *columns, size_t column_count, doppel_table *table,
+                          void *user, doppel_error *error);
+    /* Gives one part of it, as a stream of structs with the wanted columns. Batches of about a megabyte are best: where
+     * a part is large (64 MiB), each goes to another thread. */
+    doppel_status (*read)(const doppel_table *table, uint64_t part, struct ArrowArrayStream *stream, void *user,
+                          doppel_error *error);
+    void (*close)(doppel_table *table, void *user);
+} doppel_tables;
+
 /* The format that doppel_input_run takes a file for by its name alone, whether it exists or not, with .gz and .zst
- * passed over: "JSONL", "CSV", "TSV", "WARC", "ARC", "mbox" or "HTML", constants; NULL: the content decides. */
+ * passed over: "JSONL", "CSV", "TSV", "WARC", "ARC", "mbox", "HTML" or (.parquet, which takes a reader of tables)
+ * "Parquet", constants; NULL: the content decides. */
 DOPPEL_API const char *doppel_input_format(const char *path);
 
 /* An output file, compressed by its name: .gz with gzip, .zst with zstd, else plain. It appears under its name once it
@@ -1041,6 +1149,21 @@ DOPPEL_API doppel_status doppel_batch_write_kept(doppel_batch *batch, doppel_wri
  * meanwhile. The writer must stay open until both are done; NULL: none. */
 DOPPEL_API void doppel_batch_set_output(doppel_batch *batch, doppel_writer *writer);
 
+/* The rows of a table that was read (not `known`), and which documents they are. */
+typedef struct doppel_batch_rows {
+    const char *path;
+    uint64_t count;            /* rows; after a `limit`, those that were looked at */
+    const uint64_t *positions; /* by row; DOPPEL_NO_POSITION: it was left out. NULL: `path` is no table */
+} doppel_batch_rows;
+
+/* Gives every file that was read, in order, where the options have `tables`: so what was decided can be written as
+ * tables again. Errors: those of the callback, DOPPEL_ERROR_MEMORY; after `resume`, which reads again, those of
+ * reading.
+ */
+DOPPEL_API doppel_status doppel_batch_each_table(const doppel_batch *batch,
+                                                 doppel_status (*table)(const doppel_batch_rows *rows, void *user),
+                                                 void *user, doppel_error *error);
+
 /* What was done, in figures. */
 typedef struct doppel_batch_stats {
     uint64_t documents, known;
@@ -1060,6 +1183,32 @@ typedef struct doppel_batch_stats {
     uint64_t copied_bytes; /* of the copy of stdin, where that is a pipe */
 } doppel_batch_stats;
 DOPPEL_API void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats);
+
+/* The parts of a batch, for engines that spread the work over many machines. Documents are near candidates when they
+ * have the same key in some band; docs/FORMAT.md section 5 defines both. */
+
+/* The bands that find 999 in 1,000 pairs of a similarity; either of *bands and *rows may be given, 0 is filled in.
+ * Gives the share of pairs at the very similarity that they find; 0: no such bands are possible. */
+DOPPEL_API double doppel_bands_plan(double similarity, int *bands, int *rows);
+
+/* The keys of a set's bands. Errors: DOPPEL_ERROR_USAGE for bands that are not possible, or an empty set,
+ * DOPPEL_ERROR_MEMORY. */
+DOPPEL_API doppel_status doppel_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys);
+
+/* Two near documents, by their places in the order of keeping. */
+typedef struct doppel_edge {
+    uint32_t a, b;
+    float similarity; /* what decides among several originals: the greater, then the smaller place */
+} doppel_edge;
+
+/* Decides as doppel_batch_decide does, of `count` documents in the order of keeping: one stays unless it is near an
+ * earlier one that stays. original[i] is the original of document i, itself if it stays; similarity[i] (NULL: not
+ * wanted) that of the two, NaN where it stays. With link_any everything that edges connect is one group, of which the
+ * first stays; then similarity is that of the best edge of the document, to whichever document. The order of edges, and
+ * edges given twice, do not matter; they are sorted in place. Errors: DOPPEL_ERROR_USAGE for a place of `count` or more
+ * or an edge from a document to itself, DOPPEL_ERROR_MEMORY. */
+DOPPEL_API doppel_status doppel_decide_edges(doppel_edge *edges, size_t edge_count, uint32_t count, bool link_any,
+                                             uint32_t *original, float *similarity, doppel_error *error);
 
 /* ---- 12. Mirrors and overlap ---- */
 

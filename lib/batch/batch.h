@@ -92,7 +92,7 @@ typedef struct dp_doc {
                            not made yet */
     uint32_t twin;      /* the first document with the same words (and scope, with `within`); itself: it is the first */
     uint32_t words;     /* at most UINT32_MAX */
-    uint32_t record_length; /* with DP_SET_OF_RECORD */
+    uint32_t record_length; /* with DP_SET_OF_RECORD and DP_SET_OF_MEMORY */
 } dp_doc;
 
 /* A title, in the journal's file. */
@@ -237,10 +237,10 @@ typedef struct dp_entry_prefix {
 typedef struct dp_document_head {
     uint8_t digest[16];
     uint64_t fingerprint[2];
-    uint64_t record_at, reserved;
+    uint64_t record_at, in_memory; /* in_memory: record_at is the address of the text; 0 in a file */
     uint32_t id_length;
     uint32_t set_count;     /* DP_SET_UNKNOWN: the set is not here, and will be made of the record */
-    uint32_t record_length; /* 0: the record has no position */
+    uint32_t record_length; /* 0: the record has no position and no address */
     uint32_t words;
     uint64_t scope, url[2];
     double rank[DP_KEEP_RULES];
@@ -478,7 +478,8 @@ static inline dp_bucket_list dp_buckets_of(const dp_candidates *candidates, uint
 typedef enum dp_set_kind {
     DP_SET_STORED,    /* it stands in the journal's file */
     DP_SET_OF_RECORD, /* a record, of dp_doc.record_length bytes at this position (records.c) */
-    DP_SET_OF_TEXT    /* a text, at this position of the file of texts; 0: it has not been read again */
+    DP_SET_OF_TEXT,   /* a text, at this position of the file of texts; 0: it has not been read again */
+    DP_SET_OF_MEMORY  /* a text of the caller's, of dp_doc.record_length bytes at this address */
 } dp_set_kind;
 
 static inline dp_set_kind dp_doc_set_kind(const dp_doc *doc) {

@@ -398,7 +398,9 @@ static void set_doc(doppel_batch *batch, const dp_document_head *h, const entry_
                     .words = h->words,
                     .record_length = h->record_length};
     memcpy(doc->digest, h->digest, sizeof doc->digest);
-    if (h->record_length)
+    if (h->in_memory)
+        doc->set_at = (uint64_t)DP_SET_OF_MEMORY << 62 | h->record_at;
+    else if (h->record_length)
         doc->set_at = (uint64_t)DP_SET_OF_RECORD << 62 |
                       dp_record_files_position(&batch->readings.files, h->record_at, h->record_length);
     else if (h->set_count == DP_SET_UNKNOWN)
@@ -831,8 +833,9 @@ static doppel_status make_set(sketch_thread *t, doppel_sketch *sketch) {
 }
 
 /* Whether the set of a document can be made later: a journal that is kept has the set, and what boilerplate leaves of
- * sets is needed of all. Sets how: from the record at its position, or else from the text, in a second pass. A pipe has
- * none (stdin was copied), and a reading that ends at a limit is not cut the same way twice. */
+ * sets is needed of all. Sets how: from the record at its position, from the text where it stays in memory, or else
+ * from the text in a second pass. A pipe has none (stdin was copied), and a reading that ends at a limit is not cut the
+ * same way twice. */
 static bool is_made_later(sketch_thread *t, const doppel_document *d, dp_document_head *h) {
     const dp_batch_settings *s = &t->batch->settings;
     if (t->batch->journal.kept || s->options.boilerplate > 0)
@@ -842,9 +845,15 @@ static bool is_made_later(sketch_thread *t, const doppel_document *d, dp_documen
         h->record_length = (uint32_t)(d->record.length + (d->record.data[d->record.length] == '\r'));
         return true;
     }
+    if (d->stays && d->text.length && d->text.length < UINT32_MAX) {
+        h->in_memory = true;
+        h->record_at = (uint64_t)(uintptr_t)d->text.data;
+        h->record_length = (uint32_t)d->text.length;
+        return true;
+    }
     if (t->read_file != d->file_number + 1) {
         t->read_file = d->file_number + 1;
-        t->read_again = dp_file_is_regular(d->file);
+        t->read_again = d->from_table || dp_file_is_regular(d->file);
     }
     return t->read_again && !s->options.limit;
 }

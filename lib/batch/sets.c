@@ -8,8 +8,8 @@
  *
  * Documents of other inputs (compressed, or of other formats) have no position. Once the candidates are known, a second
  * pass over these inputs copies the texts of those among them to a nameless file (dp_sets_read_texts), of which sets
- * are made in the same way. What comes from a pipe has its sets in the journal's file, and so have all documents when
- * the journal is kept. */
+ * are made in the same way; the texts of a table in memory are there already. What comes from a pipe has its sets in
+ * the journal's file, and so have all documents when the journal is kept. */
 #include "batch/batch.h"
 
 #include <stdlib.h>
@@ -288,12 +288,25 @@ static doppel_status sketch_text(dp_set_maker *maker, const dp_doc *doc, doppel_
     return status == DOPPEL_OK ? status : dp_no_memory(error);
 }
 
+static doppel_status sketch_memory(dp_set_maker *maker, const dp_doc *doc, doppel_sketch *sketch, doppel_error *error) {
+    const doppel_slice text = {(const char *)(uintptr_t)dp_doc_position(doc), doc->record_length};
+    doppel_status status = doppel_sketcher_run(maker->text.sketcher, text, sketch);
+    return status == DOPPEL_OK ? status : dp_no_memory(error);
+}
+
+static doppel_status sketch_again(dp_set_maker *maker, const dp_doc *doc, doppel_sketch *sketch, doppel_error *error) {
+    switch (dp_doc_set_kind(doc)) {
+    case DP_SET_OF_RECORD: return sketch_record(maker, doc, sketch, error);
+    case DP_SET_OF_MEMORY: return sketch_memory(maker, doc, sketch, error);
+    default: return sketch_text(maker, doc, sketch, error);
+    }
+}
+
 static doppel_status make(dp_set_maker *maker, const dp_doc *doc, dp_set_buffer *set, doppel_error *error) {
     doppel_sketch sketch;
     if (get_sketcher(maker) != DOPPEL_OK)
         return dp_no_memory(error);
-    DP_TRY(dp_doc_has_position(doc) ? sketch_record(maker, doc, &sketch, error)
-                                    : sketch_text(maker, doc, &sketch, error));
+    DP_TRY(sketch_again(maker, doc, &sketch, error));
     if (!sketch.set_count)
         return dp_inputs_changed(error);
     if (!dp_reserve(&set->hash, &set->room, sketch.set_count, sizeof *set->hash))

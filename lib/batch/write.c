@@ -441,3 +441,88 @@ static doppel_status write_by_copying(doppel_batch *batch, doppel_writer *writer
 doppel_status doppel_batch_write_kept(doppel_batch *batch, doppel_writer *writer, doppel_error *error) {
     return have_positions(batch) ? write_by_copying(batch, writer, error) : write_by_reading(batch, writer, error);
 }
+
+/* ---- as tables ---- */
+
+/* Reads a reading that a journal had, so that its files are known. */
+static doppel_status take_nothing(void *state, const doppel_document *document, doppel_output *output) {
+    (void)state, (void)document, (void)output;
+    return DOPPEL_OK;
+}
+
+static doppel_status note_files(const doppel_batch *batch, const dp_reading *reading, dp_input_units *units,
+                                doppel_error *error) {
+    doppel_input_options options = batch->settings.input;
+    const doppel_work work = {.document = take_nothing};
+    const dp_input_job job = {.paths = (const char *const *)reading->paths,
+                              .path_count = reading->count,
+                              .options = &options,
+                              .work = &work,
+                              .units = units};
+    options.bad = NULL;
+    options.unseen = NULL;
+    options.strict = options.refuse_bad = false;
+    return dp_input_run(&job, NULL, error);
+}
+
+/* Fills the positions of the rows of a table, which begin at `position`; gives their number. */
+static uint64_t place_rows(const dp_input_units *units, size_t file, uint64_t position, uint64_t *positions) {
+    const dp_input_file *f = &units->files[file];
+    size_t end = file + 1 < units->file_count ? units->files[file + 1].left_out : units->left_out_count;
+    uint64_t rows = f->documents + (end - f->left_out), next = f->left_out;
+    for (uint64_t row = 0; row < rows; row++) {
+        bool out = next < end && units->left_out[next] == row;
+        positions[row] = out ? DOPPEL_NO_POSITION : position++;
+        next += out;
+    }
+    return rows;
+}
+
+typedef struct table_giving {
+    const doppel_batch *batch;
+    uint64_t position;
+    doppel_status (*table)(const doppel_batch_rows *rows, void *user);
+    void *user;
+} table_giving;
+
+static doppel_status give_file(table_giving *g, const dp_input_units *units, size_t file, doppel_error *error) {
+    const dp_input_file *f = &units->files[file];
+    size_t most = (size_t)f->documents + units->left_out_count + 1;
+    uint64_t *positions = malloc(most * sizeof *positions);
+    if (!positions)
+        return dp_no_memory(error);
+    doppel_batch_rows rows = {.path = f->path, .count = f->documents};
+    if (f->table) {
+        rows.count = place_rows(units, file, g->position, positions);
+        rows.positions = positions;
+    }
+    doppel_status status = g->table(&rows, g->user);
+    g->position += f->documents;
+    free(positions);
+    return status;
+}
+
+static doppel_status give_reading(table_giving *g, const dp_reading *reading, doppel_error *error) {
+    dp_input_units own = {0};
+    const dp_input_units *units = &reading->units;
+    doppel_status status = DOPPEL_OK;
+    if (!units->count && reading->counts.documents) {
+        status = note_files(g->batch, reading, &own, error);
+        units = &own;
+    }
+    for (size_t i = 0; i < units->file_count && status == DOPPEL_OK; i++)
+        status = give_file(g, units, i, error);
+    dp_input_units_free(&own);
+    return status;
+}
+
+doppel_status doppel_batch_each_table(const doppel_batch *batch,
+                                      doppel_status (*table)(const doppel_batch_rows *rows, void *user), void *user,
+                                      doppel_error *error) {
+    table_giving g = {.batch = batch, .position = batch->documents.known, .table = table, .user = user};
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0; i < batch->readings.count && status == DOPPEL_OK; i++)
+        if (!batch->readings.reading[i].known)
+            status = give_reading(&g, &batch->readings.reading[i], error);
+    return status;
+}

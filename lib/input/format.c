@@ -98,8 +98,9 @@ static const dp_format *by_name(const char *path) {
 }
 
 const char *doppel_input_format(const char *path) {
+    size_t length = strlen(path);
     const dp_format *format = by_name(path);
-    return format ? format->name : NULL;
+    return format ? format->name : ends_in(path, &length, ".parquet") ? "Parquet" : NULL;
 }
 
 static const dp_format *by_content(const char *head, size_t length) {

@@ -348,6 +348,8 @@ static void reset_unit(dp_unit *unit, size_t block_size) {
     reset_block(&unit->block, block_size);
     release_ranges(unit->ranges);
     unit->ranges = NULL;
+    dp_table_batch_free(&unit->table);
+    unit->left_out.size = 0;
     unit->names.size = unit->files = unit->header.size = 0;
     unit->failure[0] = 0;
     if (unit->output.bytes.capacity > KEEP_OUTPUT)
@@ -363,7 +365,7 @@ static void reset_unit(dp_unit *unit, size_t block_size) {
 
 /* Forgets all results of a unit of one file of records. */
 static void forget_unit(dp_unit *unit) {
-    unit->output.bytes.size = unit->report_count = unit->first.count = 0;
+    unit->output.bytes.size = unit->report_count = unit->first.count = unit->left_out.size = 0;
     memset(&unit->counts, 0, sizeof unit->counts);
     for (size_t i = 0; i < unit->file_count; i++) {
         free(unit->file_counts[i].hint);
@@ -375,6 +377,8 @@ static void forget_unit(dp_unit *unit) {
 static void free_unit(dp_unit *unit) {
     dp_stream_free(&unit->stream);
     release_ranges(unit->ranges);
+    dp_table_batch_free(&unit->table);
+    dp_buffer_free(&unit->left_out);
     free(unit->block.data);
     dp_buffer_free(&unit->names);
     dp_buffer_free(&unit->header);
@@ -675,6 +679,8 @@ static void read_unit(dp_reader *reader, dp_unit *unit, record_cutter *cutter) {
     } else if (unit->kind == DP_UNIT_WHOLE) {
         read_whole(reader, unit, file);
         unit->raw_bytes += unit->stream.raw_bytes;
+    } else if (unit->kind == DP_UNIT_TABLE) {
+        dp_table_read(reader, unit, file);
     } else {
         for (size_t i = 0; i < unit->files && !dp_reader_stopped(reader, unit); i++, file += strlen(file) + 1)
             if (begin_file(unit, unit->file_number + i))
@@ -703,8 +709,11 @@ typedef struct walk_folder {
 typedef struct path_walk {
     const char *const *paths;
     size_t path_count, next_path;
-    glob_t matches; /* of the current pattern */
+    const doppel_tables *tables; /* NULL: there are none */
+    glob_t matches;              /* of the current pattern */
     size_t next_match;
+    dp_buffer listed; /* the tables that the current URL stands for, each NUL-ended, */
+    size_t next_listed;
     walk_folder *folders;
     size_t depth, capacity;
     dp_buffer path; /* of the file that was given last, NUL-ended */
@@ -717,10 +726,11 @@ typedef struct walk_file {
     uint64_t size;
 } walk_file;
 
-static void init_walk(path_walk *walk, const char *const *paths, size_t path_count) {
+static void init_walk(path_walk *walk, const dp_input_job *job) {
     memset(walk, 0, sizeof *walk);
-    walk->paths = paths;
-    walk->path_count = path_count;
+    walk->paths = job->paths;
+    walk->path_count = job->path_count;
+    walk->tables = job->options ? job->options->tables : NULL;
 }
 
 static void free_folder(walk_folder *folder) {
@@ -741,6 +751,7 @@ static void free_walk(path_walk *walk) {
     while (walk->depth)
         free_folder(&walk->folders[--walk->depth]);
     free(walk->folders);
+    dp_buffer_free(&walk->listed);
     dp_buffer_free(&walk->path);
 }
 
@@ -827,12 +838,44 @@ static bool take_path(path_walk *walk, const char *path, walk_file *file) {
     return give_file(walk, file, &status);
 }
 
+/* doppel_tables.list */
+static doppel_status add_listed(const char *path, void *to) {
+    path_walk *walk = to;
+    walk->no_memory = !dp_buffer_add(&walk->listed, path, strlen(path) + 1);
+    return walk->no_memory ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
+}
+
+/* Lists the tables that a URL stands for; false: it stands for itself, and opening it will tell what is wrong. */
+static bool list_url(path_walk *walk, const char *path) {
+    walk->listed.size = walk->next_listed = 0;
+    if (!walk->tables || !walk->tables->list || !strstr(path, "://"))
+        return false;
+    if (walk->tables->list(path, add_listed, walk, walk->tables->user, NULL) != DOPPEL_OK)
+        walk->listed.size = 0;
+    return walk->listed.size;
+}
+
+/* The next table of a URL. */
+static bool next_listed(path_walk *walk, walk_file *file) {
+    const char *path = walk->listed.data + walk->next_listed;
+    walk->next_listed += strlen(path) + 1;
+    if (!set_path(walk, 0, path)) {
+        walk->no_memory = true;
+        return false;
+    }
+    return give_file(walk, file, &(struct stat){0});
+}
+
 /* The next given path, or the next that matches it. */
 static bool next_path(path_walk *walk, walk_file *file) {
     struct stat status;
+    if (walk->next_listed < walk->listed.size)
+        return next_listed(walk, file);
     if (walk->next_match < walk->matches.gl_pathc)
         return take_path(walk, walk->matches.gl_pathv[walk->next_match++], file);
     const char *path = walk->paths[walk->next_path++];
+    if (list_url(walk, path) || walk->no_memory)
+        return false;
     if (strpbrk(path, "*?[") && lstat(path, &status) && (expand(walk, path) || walk->no_memory))
         return false;
     return take_path(walk, path, file);
@@ -861,8 +904,8 @@ static bool next_name(path_walk *walk, walk_file *file) {
 /* The next file; false at the end, or when there is no memory (`no_memory`). A folder that cannot be read is given like
  * a file, and opening it will tell why. */
 static bool next_file(path_walk *walk, walk_file *file) {
-    while (!walk->no_memory &&
-           (walk->depth || walk->next_match < walk->matches.gl_pathc || walk->next_path < walk->path_count))
+    while (!walk->no_memory && (walk->depth || walk->next_match < walk->matches.gl_pathc ||
+                                walk->next_listed < walk->listed.size || walk->next_path < walk->path_count))
         if (walk->depth ? next_name(walk, file) : next_path(walk, file))
             return true;
     return false;
@@ -874,7 +917,7 @@ bool dp_input_is_empty_folder(const char *path) {
     walk_file file;
     if (stat(path, &there) || !S_ISDIR(there.st_mode))
         return false;
-    init_walk(&walk, &path, 1);
+    init_walk(&walk, &(dp_input_job){.paths = &path, .path_count = 1});
     bool empty = !next_file(&walk, &file) && !walk.no_memory;
     free_walk(&walk);
     return empty;
@@ -895,9 +938,10 @@ typedef struct unit_source {
     uint64_t files;   /* how many were looked at */
     dp_stream stream; /* the big file that is open */
     record_cutter cutter;
-    bool reading;        /* blocks of `cutter` come next */
-    dp_ranges *ranges;   /* of the big file that is read by them; NULL: none is */
-    uint64_t next_range; /* comes next */
+    bool reading;          /* blocks of `cutter` come next */
+    dp_ranges *ranges;     /* of the big file that is read by them; NULL: none is */
+    uint64_t next_range;   /* comes next */
+    dp_table_cursor table; /* the table that is open */
     dp_buffer name;
     int threads;  /* that may decompress the open file */
     size_t units; /* there are, at a time */
@@ -907,7 +951,7 @@ static void init_source(unit_source *source, const dp_input_job *job, int thread
     memset(source, 0, sizeof *source);
     source->options = job->options;
     source->sizes = job->sizes;
-    init_walk(&source->walk, job->paths, job->path_count);
+    init_walk(&source->walk, job);
     dp_stream_init(&source->stream, job->options->stop);
     source->threads = threads;
     source->units = units;
@@ -919,6 +963,7 @@ static void free_source(unit_source *source) {
     free_walk(&source->walk);
     dp_stream_free(&source->stream);
     release_ranges(source->ranges);
+    dp_table_cursor_free(&source->table);
     free_cutter(&source->cutter);
     dp_buffer_free(&source->name);
 }
@@ -982,6 +1027,34 @@ static bool begin_ranges(unit_source *source, dp_unit *unit) {
     return true;
 }
 
+static bool is_table(const unit_source *source, const char *path) {
+    const doppel_tables *tables = source->options->tables;
+    return tables && tables->claims(path, tables->user);
+}
+
+/* The next part of the table that is open; false when it has no more. */
+static bool next_table_part(unit_source *source, dp_unit *unit) {
+    if (dp_table_next(&source->table, unit))
+        return true;
+    dp_table_batch_free(&unit->table);
+    dp_table_cursor_free(&source->table);
+    unit->kind = DP_UNIT_FILES;
+    return false;
+}
+
+/* The open table is read part by part, of which the unit gets the first. */
+static bool open_table(unit_source *source, dp_unit *unit) {
+    doppel_error error = {0};
+    dp_table *table = dp_table_open(source->options, source->name.data, source->file.size, &error);
+    unit->kind = DP_UNIT_TABLE;
+    if (table) {
+        dp_table_cursor_begin(&source->table, table);
+        return next_table_part(source, unit);
+    }
+    snprintf(unit->failure, sizeof unit->failure, "%.150s", error.message);
+    return error.code != DOPPEL_ERROR_MEMORY || dp_unit_no_memory(unit);
+}
+
 /* Opens a big file. One that cannot be opened goes the way of the small ones, where that is found out again. */
 static bool open_big(unit_source *source, dp_unit *unit) {
     const char *path = source->file.path;
@@ -991,6 +1064,8 @@ static bool open_big(unit_source *source, dp_unit *unit) {
         return false;
     if (!dp_buffer_add(&source->name, path, strlen(path) + 1))
         return dp_unit_no_memory(unit);
+    if (is_table(source, path))
+        return open_table(source, unit);
     source->stream.threads = source->threads;
     if (!dp_stream_open(&source->stream, path)) {
         dp_stream_close(&source->stream);
@@ -1019,7 +1094,8 @@ static bool look(unit_source *source, dp_unit *unit) {
 }
 
 static bool is_small(const unit_source *source) {
-    return source->file.regular && source->file.size <= source->sizes->small_file;
+    return source->file.regular && source->file.size <= source->sizes->small_file &&
+           !is_table(source, source->file.path);
 }
 
 /* Fills an empty unit; false at the end, or (unit->status) on failure. */
@@ -1029,7 +1105,7 @@ static bool next_unit(unit_source *source, dp_unit *unit) {
     unit->file_number = source->files;
     if (source->reading)
         return next_file_block(source, unit);
-    if (source->ranges && next_file_range(source, unit))
+    if ((source->ranges && next_file_range(source, unit)) || (source->table.table && next_table_part(source, unit)))
         return add_file(unit, source->name.data);
     if (look(source, unit) && !is_small(source)) {
         unit->file_number = source->files;
@@ -1054,7 +1130,7 @@ static uint64_t total_bytes(const dp_input_job *job) {
     path_walk walk;
     walk_file file;
     uint64_t total = 0, files = 0;
-    init_walk(&walk, job->paths, job->path_count);
+    init_walk(&walk, job);
     while (next_file(&walk, &file)) {
         if (!file.regular || ++files > TOTAL_FILES) {
             total = 0;
@@ -1098,7 +1174,7 @@ typedef struct input_run {
     dp_refusal refusal;
     dp_buffer held; /* what is emitted once the first records were judged */
     uint64_t raw_bytes, total;
-    uint64_t unread_file; /* the number of the last file that could not be read to its end, by ranges */
+    uint64_t unread_file; /* the number of the last file that could not be read to its end, by ranges or parts */
 } input_run;
 
 /* ---- emitting, by one thread at a time and without a lock ---- */
@@ -1115,10 +1191,56 @@ static void add_counts(input_run *r, dp_unit *unit) {
     memset(&unit->counts, 0, sizeof unit->counts);
 }
 
-/* Notes the number of the unit's first document, when it emits for the first time. */
-static doppel_status note_unit(const input_run *r, const dp_unit *unit) {
+/* Notes a file, unless it was noted last. */
+static dp_input_file *note_file(dp_input_units *units, uint64_t number, const char *path) {
+    if (units->file_count && units->files[units->file_count - 1].number == number)
+        return &units->files[units->file_count - 1];
+    if (!dp_reserve(&units->files, &units->file_capacity, units->file_count + 1, sizeof *units->files))
+        return NULL;
+    dp_input_file *file = &units->files[units->file_count];
+    *file = (dp_input_file){.number = number, .path = strdup(path), .left_out = units->left_out_count};
+    units->file_count += file->path != NULL;
+    return file->path ? file : NULL;
+}
+
+/* The name of a file of a unit, by its number. */
+static const char *name_of(const dp_unit *unit, uint64_t number) {
+    const char *name = unit->names.data;
+    for (uint64_t i = unit->file_number; i < number && unit->kind == DP_UNIT_FILES; i++)
+        name += strlen(name) + 1;
+    return name;
+}
+
+/* Notes the files of a unit, and the rows of a table that it left out. */
+static bool note_files(dp_input_units *units, dp_unit *unit) {
+    size_t rows = unit->left_out.size / sizeof *units->left_out;
+    for (size_t i = 0; i < unit->file_count; i++) {
+        uint64_t number = unit->file_counts[i].file;
+        dp_input_file *file = note_file(units, number - 1, name_of(unit, number));
+        if (!file)
+            return false;
+        file->table = unit->kind == DP_UNIT_TABLE;
+        file->documents += unit->file_counts[i].documents;
+    }
+    if (!rows)
+        return true;
+    if (!dp_reserve(&units->left_out, &units->left_out_capacity, units->left_out_count + rows, sizeof *units->left_out))
+        return false;
+    memcpy(units->left_out + units->left_out_count, unit->left_out.data, unit->left_out.size);
+    units->left_out_count += rows;
+    unit->left_out.size = 0;
+    return true;
+}
+
+/* Notes the number of the unit's first document, when it emits for the first time, and where there are tables what was
+ * read since. */
+static doppel_status note_unit(const input_run *r, dp_unit *unit) {
     dp_input_units *units = r->job.units;
-    if (!units || unit->number < units->count)
+    if (!units)
+        return DOPPEL_OK;
+    if (r->options.tables && !note_files(units, unit))
+        return DOPPEL_ERROR_MEMORY;
+    if (unit->number < units->count)
         return DOPPEL_OK;
     if (!dp_reserve(&units->first, &units->capacity, units->count + 1, sizeof *units->first))
         return DOPPEL_ERROR_MEMORY;
@@ -1127,6 +1249,10 @@ static doppel_status note_unit(const input_run *r, const dp_unit *unit) {
 }
 
 void dp_input_units_free(dp_input_units *units) {
+    for (size_t i = 0; i < units->file_count; i++)
+        free(units->files[i].path);
+    free(units->files);
+    free(units->left_out);
     free(units->first);
     *units = (dp_input_units){0};
 }
@@ -1184,9 +1310,10 @@ static doppel_status emit(void *user, size_t slot, bool finished, doppel_error *
     input_run *r = user;
     dp_unit *unit = &r->units[slot];
     /* A file ends where it cannot be read. */
-    if (unit->kind == DP_UNIT_RANGE && unit->file_number == r->unread_file)
+    bool in_parts = unit->kind == DP_UNIT_RANGE || unit->kind == DP_UNIT_TABLE;
+    if (in_parts && unit->file_number == r->unread_file)
         forget_unit(unit);
-    else if (unit->kind == DP_UNIT_RANGE && finished && unit->failure[0])
+    else if (in_parts && finished && (unit->failure[0] || (unit->kind == DP_UNIT_TABLE && unit->counts.unopened)))
         r->unread_file = unit->file_number;
     doppel_status status = note_unit(r, unit);
     DP_THEN(status, give_unit(r, unit));

@@ -2,8 +2,8 @@
  *
  * doppel_input_run (doppel.h) is dp_input_run with the usual sizes. How a document comes in:
  * paths -> input.c (files, units of work, threads, order, blocks of records) -> stream.c (bytes) ->
- * format.c (which format?) -> reader.c (results) -> jsonl.c, csv.c, warc.c, mbox.c (documents); refusal.c says whether
- * the inputs could be read, all in all. */
+ * format.c (which format?) -> reader.c (results) -> jsonl.c, csv.c, warc.c, mbox.c, arrow.c (documents); refusal.c says
+ * whether the inputs could be read, all in all. */
 #ifndef DP_INPUT_H
 #define DP_INPUT_H
 
@@ -17,12 +17,26 @@ typedef struct dp_input_sizes {
     size_t pending;     /* bytes of output, and 1/1000 of it of reports, that a unit may hold until its turn */
 } dp_input_sizes;
 
+/* A file that was read. */
+typedef struct dp_input_file {
+    uint64_t number; /* in the order of the input, from 0 */
+    char *path;
+    bool table;
+    uint64_t documents; /* that it had */
+    size_t left_out;    /* of a table: where its rows begin in dp_input_units.left_out; they end where the next begin */
+} dp_input_file;
+
 /* Which documents each unit of work has: a run notes them, so that a later run over the same paths, with the same
  * options and sizes, knows the number of each document on the thread that reads it. Starts as all zero. */
 typedef struct dp_input_units {
     uint64_t *first; /* the number of the first document of each unit; documents count from 0 */
     size_t count, capacity;
     uint64_t documents; /* of all units */
+    /* Where there are tables among the inputs: the files, and of tables the rows that are no documents. */
+    dp_input_file *files;
+    size_t file_count, file_capacity;
+    uint64_t *left_out;
+    size_t left_out_count, left_out_capacity;
 } dp_input_units;
 
 void dp_input_units_free(dp_input_units *units);

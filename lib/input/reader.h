@@ -150,10 +150,22 @@ typedef enum dp_unit_kind {
     DP_UNIT_FILES, /* whole small files, still to be opened */
     DP_UNIT_BLOCK, /* a block of records of a big one */
     DP_UNIT_RANGE, /* the lines of a big one that begin in a range of its bytes, still to be read */
-    DP_UNIT_WHOLE  /* the start of a big file that is one document; `stream` has the rest */
+    DP_UNIT_WHOLE, /* the start of a big file that is one document; `stream` has the rest */
+    DP_UNIT_TABLE  /* a part of a table, still to be read, or a batch of one */
 } dp_unit_kind;
 
 typedef struct dp_ranges dp_ranges;
+typedef struct dp_table dp_table;
+
+/* A part of a table, or one batch of it. */
+typedef struct dp_table_batch {
+    dp_table *table;
+    uint64_t part;
+    bool whole_part;    /* the part is still to be read; else `array` has the rows, or nothing if it has none */
+    uint64_t first_row; /* of the table, from 0 */
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+} dp_table_batch;
 
 typedef struct dp_unit {
     dp_unit_kind kind;
@@ -165,7 +177,9 @@ typedef struct dp_unit {
     dp_stream stream;
     dp_ranges *ranges; /* of the file; NULL if it is not read by ranges */
     uint64_t range;    /* which of them */
-    char failure[160]; /* BLOCK, RANGE: why reading ended too early; empty: it did not */
+    dp_table_batch table;
+    dp_buffer left_out; /* rows of the table that are no documents: uint64_t, from 0 */
+    char failure[160];  /* BLOCK, RANGE, TABLE: why reading ended too early; empty: it did not */
 
     doppel_output output;
     doppel_error *reports; /* for `bad` */
@@ -253,7 +267,7 @@ static inline bool dp_is_utf16(const char *text, size_t length) {
 static inline bool dp_is_parquet(const char *bytes, size_t length) {
     return length >= 4 && !memcmp(bytes, "PAR1", 4);
 }
-#define DP_WHY_PARQUET "Parquet, not text; convert it, e.g. with duckdb: COPY 'x.parquet' TO 'x.jsonl' (FORMAT json)"
+#define DP_WHY_PARQUET "Parquet, which the command of the Python package reads: pip install libdoppel pyarrow"
 
 /* Passes over a byte-order mark of UTF-8. */
 static inline void dp_skip_mark(const char **bytes, size_t *length) {
@@ -293,6 +307,30 @@ void dp_reader_bad_file(const dp_reader *reader, dp_unit *unit, const char *file
 /* Says what was repaired in a record. */
 void dp_reader_repaired(dp_unit *unit, const dp_raw_record *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- tables: arrow.c ---- */
+
+/* Where reading is in a table that is open. */
+typedef struct dp_table_cursor {
+    dp_table *table; /* NULL: none is open */
+    bool begun;
+    uint64_t part;                  /* the next one */
+    uint64_t row, part_end;         /* of the table: the next row, and where the part at hand ends */
+    struct ArrowArrayStream stream; /* of a large part */
+} dp_table_cursor;
+
+/* NULL, with an error: it cannot be opened. */
+dp_table *dp_table_open(const doppel_input_options *options, const char *path, uint64_t file_bytes,
+                        doppel_error *error);
+void dp_table_release(dp_table *table);
+/* Takes over the table. */
+void dp_table_cursor_begin(dp_table_cursor *cursor, dp_table *table);
+/* Gives the next part or batch to the unit, at least one a table; false: there is none left. */
+bool dp_table_next(dp_table_cursor *cursor, dp_unit *unit);
+void dp_table_cursor_free(dp_table_cursor *cursor);
+/* The documents of a unit. */
+void dp_table_read(dp_reader *reader, dp_unit *unit, const char *file);
+void dp_table_batch_free(dp_table_batch *batch);
 
 /* ---- the text of a document that is no page ---- */
 

@@ -119,3 +119,15 @@ doppel_status dp_bands_keys(const uint64_t *set, size_t count, int bands, int ro
     }
     return status;
 }
+
+double doppel_bands_plan(double similarity, int *bands, int *rows) {
+    bool possible = similarity > 0 && similarity <= 1 && dp_bands_plan(similarity, bands, rows);
+    return possible ? dp_bands_recall(similarity, *bands, *rows) : 0;
+}
+
+doppel_status doppel_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys) {
+    if (!count || bands < 1 || rows < 1 || bands > DP_MOST_BANDS || rows > DP_MOST_SLOTS ||
+        bands * rows > DP_MOST_SLOTS)
+        return DOPPEL_ERROR_USAGE;
+    return dp_bands_keys(set, count, bands, rows, keys);
+}

@@ -2,6 +2,7 @@
  * line holds. */
 #include "common/args.h"
 
+#include "common/embed.h"
 #include "common/message.h"
 #include "doppel.h"
 
@@ -213,6 +214,12 @@ static bool promises_other(const cli_option *option, const char *path) {
         size_t size = strlen(others[i].ending);
         if (length <= size || strcasecmp(path + length - size, others[i].ending) != 0)
             continue;
+        if (!i && option->kind == OPTION_TABLE && get_tables())
+            return false;
+        if (!i && option->kind == OPTION_TABLE) {
+            message("--%s %s: Parquet: " WHERE_PARQUET_IS, option->name, path);
+            return true;
+        }
         message("--%s %s: doppel does not write %s; choose a name such as %.*s%s", option->name, path, others[i].what,
                 (int)(length - size), path, i < 6 ? ".jsonl" : "");
         return true;
@@ -240,7 +247,8 @@ static bool check_value(const cli_option *option, const char *value) {
                 number < 64 ? 'G' : 'M');
         return false;
     }
-    return option->kind != OPTION_OUTPUT || !promises_other(option, value);
+    bool written = option->kind == OPTION_OUTPUT || option->kind == OPTION_TABLE;
+    return !written || !promises_other(option, value);
 }
 
 /* Adds names to those that were given before; false: no memory. */

@@ -15,6 +15,7 @@ typedef enum cli_kind {
     OPTION_TEXT,
     OPTION_FILE,   /* completed by the shell */
     OPTION_OUTPUT, /* a file that is written; one whose name promises what cannot be written is refused */
+    OPTION_TABLE,  /* the same, and Parquet can be written where there are tables (embed.h) */
     OPTION_COUNT,  /* a whole number, checked */
     OPTION_MANY,   /* a whole number, with K, M, G or T (times 1000 each) after it; checked */
     OPTION_SIZE,   /* bytes: a whole number, with K, M, G, T (times 1024 each), KB, KiB and so on after it; checked */

@@ -1,9 +1,10 @@
 /* cmd_dedup.c - doppel dedup: the documents without their copies, and a list of what was removed.
  *
  * The inputs are read twice: once to decide, once to write. The output and the list of removed documents are complete
- * or absent. */
+ * or absent. Tables (Parquet) are written by who reads them (common/embed.h), rows as they were. */
 #include "batch/batch_command.h"
 #include "commands.h"
+#include "common/embed.h"
 #include "common/message.h"
 #include "common/progress.h"
 #include "shared/outputs.h"
@@ -11,7 +12,10 @@
 #include <string.h>
 
 const cli_option dedup_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "OUT", "where the kept documents go; .gz and .zst are compressed; - is stdout"},
+    {"output", 'o', OPTION_TABLE, "OUT",
+     "where the kept documents go; .gz and .zst are compressed; .parquet takes Parquet inputs; - is stdout"},
+    {"output-dir", 0, OPTION_FILE, "DIR",
+     "in place of --output, for Parquet: write one file for each input, under its own name below this folder"},
     {"removed", 0, OPTION_OUTPUT, "FILE", "write a line for each removed document: its id, its original's, and why"},
     {"against", 0, OPTION_FILES, "FILE",
      "also remove documents that this file or folder has; its documents are not written. It may be an index folder "
@@ -132,13 +136,24 @@ static doppel_status write_all_removed(dedup_job *job) {
 
 /* ---- before ---- */
 
+/* Whether the output is tables. */
+static bool writes_tables(const cli_args *args) {
+    const char *out = args_text(args, "output");
+    return args_text(args, "output-dir") || (out && is_table_name(out));
+}
+
 static int check(const cli_args *args) {
+    const char *out = args_text(args, "output"), *folder = args_text(args, "output-dir");
     bool dry = args_flag(args, "dry-run");
-    if (!args_text(args, "output") && !dry) {
+    if (!out && !folder && !dry)
         message("dedup needs an output: -o OUT (- for stdout), or --dry-run");
-        return EXIT_USAGE;
-    }
-    return dry || check_jsonl_name(args_text(args, "output")) ? EXIT_DONE : EXIT_USAGE;
+    else if (out && folder)
+        message("--output and --output-dir: give one of them");
+    else if (folder && !get_tables())
+        message("--output-dir writes Parquet: " WHERE_PARQUET_IS);
+    else if (dry || writes_tables(args) || check_jsonl_name(out))
+        return EXIT_DONE;
+    return EXIT_USAGE;
 }
 
 /* ---- the command ---- */
@@ -184,6 +199,58 @@ static int decide_and_write(dedup_job *job) {
     return writer_close(&job->out, code);
 }
 
+/* ---- as tables ---- */
+
+typedef struct table_job {
+    dedup_job *job;
+    void *writer;
+    uint64_t written; /* rows */
+    doppel_error error;
+} table_job;
+
+/* doppel_batch_each_table */
+static doppel_status write_table(const doppel_batch_rows *rows, void *user) {
+    table_job *t = user;
+    const embedded_tables *tables = get_tables();
+    doppel_status status = tables->write(t->writer, t->job->b.batch, rows, tables->user, &t->error);
+    t->written += rows->count;
+    progress_part(t->written, doppel_batch_count(t->job->b.batch), NULL);
+    return status;
+}
+
+static doppel_status write_tables(table_job *t, doppel_error *error) {
+    doppel_status status = doppel_batch_each_table(t->job->b.batch, write_table, t, error);
+    if (status != DOPPEL_OK && t->error.code != DOPPEL_OK)
+        *error = t->error;
+    return status;
+}
+
+/* Decides, and writes what stays through the writer of tables. */
+static int decide_and_write_tables(dedup_job *job) {
+    const cli_args *args = job->b.args;
+    const embedded_tables *tables = get_tables();
+    const char *removed = args_text(args, "removed");
+    const table_output output = {args_text(args, "output"), args_text(args, "output-dir"), args->operands,
+                                 args->operand_count,       args_flag(args, "annotate"),   &stop_asked};
+    table_job t = {.job = job};
+    doppel_error error = {0};
+    int code = batch_end(tables->create(&output, &t.writer, tables->user, &error), &error);
+    if (removed && code == EXIT_DONE)
+        code = writer_open(&job->removed, removed, output_threads(args));
+    if (code == EXIT_DONE)
+        code = batch_decide(&job->b);
+    if (code == EXIT_DONE && removed)
+        code = batch_end(write_all_removed(job), &error);
+    progress_begin("writing");
+    if (code == EXIT_DONE)
+        code = batch_end(write_tables(&t, &error), &error);
+    progress_end();
+    int finished = batch_end(tables->finish(t.writer, code == EXIT_DONE, tables->user, &error), &error);
+    code = code ? code : finished;
+    batch_tell_resume(&job->b, code);
+    return removed ? writer_close(&job->removed, code) : code;
+}
+
 static void tell(dedup_job *job) {
     doppel_batch_stats s;
     doppel_batch_get_stats(job->b.batch, &s);
@@ -224,7 +291,9 @@ int cmd_dedup(const cli_args *args) {
         code = batch_read_all(&job.b, &usable);
     }
     if (usable) {
-        int done = dry ? batch_decide(&job.b) : decide_and_write(&job);
+        int done = dry                   ? batch_decide(&job.b)
+                   : writes_tables(args) ? decide_and_write_tables(&job)
+                                         : decide_and_write(&job);
         code = done ? done : code;
         if (!done && !output_closed())
             tell(&job);

@@ -1,6 +1,7 @@
 /* inputs.c - the inputs of a command: options, signals, messages about bad records, the exit code. */
 #include "shared/inputs.h"
 
+#include "common/embed.h"
 #include "common/message.h"
 #include "common/progress.h"
 #include "shared/outputs.h"
@@ -141,6 +142,7 @@ doppel_input_options reading_options(const cli_args *args) {
         .stop = &stop_asked,
         .refuse_bad = !args_flag(args, "allow-bad"),
         .unseen = on_unseen,
+        .tables = get_tables() ? get_tables()->read : NULL,
     };
 }
 

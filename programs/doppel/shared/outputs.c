@@ -4,6 +4,7 @@
  * the folder is read again; one with the name of another format; one that cannot be written. */
 #include "shared/outputs.h"
 
+#include "common/embed.h"
 #include "common/message.h"
 #include "common/progress.h"
 #include "shared/inputs.h"
@@ -298,10 +299,15 @@ static bool ends_in(const char *path, size_t length, const char *ending) {
 }
 
 bool check_json(const cli_args *args) {
-    if (!args_flag(args, "json") || !is_stdout(args_text(args, "output")))
+    if (!args_flag(args, "json") || !is_stdout(args_text(args, "output")) || args_text(args, "output-dir"))
         return true;
     message("--json prints a summary: it needs --output FILE");
     return false;
+}
+
+bool is_table_name(const char *path) {
+    const embedded_tables *tables = get_tables();
+    return tables && tables->read->claims(path, tables->read->user);
 }
 
 bool check_jsonl_name(const char *path) {
@@ -323,8 +329,9 @@ int try_outputs(const cli_args *args) {
         const char *path = args_text(args, written[i]);
         struct stat there;
         writer w;
-        /* Who reads from a pipe takes its closing for the end. */
-        if (is_stdout(path) || (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
+        /* Tables have a writer of their own. Who reads from a pipe takes its closing for the end. */
+        if (is_stdout(path) || is_table_name(path) ||
+            (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
             continue;
         code = writer_open(&w, path, 1);
         writer_close(&w, EXIT_STORE);

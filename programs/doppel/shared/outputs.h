@@ -97,6 +97,8 @@ bool check_json(const cli_args *args);
 
 /* Prints a message and returns false when JSONL would go under the name of another format. */
 bool check_jsonl_name(const char *path);
+/* Whether it is a name of a table, and tables can be written. */
+bool is_table_name(const char *path);
 
 /* Opens --output, --removed and --save-sketches and leaves them as they were, so that one that cannot be written is
  * known before all the work. Returns an exit code, with a message unless it is EXIT_DONE. */

@@ -1,0 +1,146 @@
+/* module.c - the extension module doppel._doppel: its exceptions, and its making out of the parts that the other files
+ * add. There is one module a process: its state is global, and it is not for subinterpreters. */
+#include "module.h"
+
+#include <string.h>
+
+module_state doppel_module;
+
+/* ---- errors ---- */
+
+static PyObject *exception_of(doppel_status status) {
+    switch (status) {
+    case DOPPEL_ERROR_USAGE: return PyExc_ValueError;
+    case DOPPEL_ERROR_INPUT: return doppel_module.input_error;
+    case DOPPEL_ERROR_STORE: return doppel_module.store_error;
+    case DOPPEL_ERROR_INTERRUPTED: return PyExc_KeyboardInterrupt;
+    case DOPPEL_ERROR_MEMORY: return PyExc_MemoryError;
+    case DOPPEL_ERROR_IO: return PyExc_OSError;
+    case DOPPEL_ERROR_AWAY: return doppel_module.away_error;
+    default: return doppel_module.error;
+    }
+}
+
+/* "ARGUMENT: FILE:LINE: MESSAGE", of which bytes that are no UTF-8 (parts of paths) are replaced. */
+static PyObject *error_message(doppel_status status, const doppel_error *error, const char *argument) {
+    char text[1024], place[sizeof error->file + 32] = "";
+    const char *message = error && error->message[0] ? error->message : doppel_status_name(status);
+    if (error && error->file[0] && error->line)
+        snprintf(place, sizeof place, "%s:%llu: ", error->file, (unsigned long long)error->line);
+    else if (error && error->file[0])
+        snprintf(place, sizeof place, "%s: ", error->file);
+    snprintf(text, sizeof text, "%s%s%s%s", argument ? argument : "", argument ? ": " : "", place,
+             message ? message : "unknown error");
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+PyObject *raise_error(doppel_status status, const doppel_error *error, const char *argument) {
+    if (PyErr_Occurred())
+        return NULL;
+    if (status == DOPPEL_ERROR_MEMORY)
+        return PyErr_NoMemory();
+    if (status == DOPPEL_ERROR_INTERRUPTED) {
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
+        return NULL;
+    }
+    PyObject *message = error_message(status, error, argument);
+    if (message)
+        PyErr_SetObject(exception_of(status), message);
+    Py_XDECREF(message);
+    return NULL;
+}
+
+static PyObject *make_exception(PyObject *module, const char *name, const char *doc, PyObject *bases) {
+    char full[64];
+    snprintf(full, sizeof full, "doppel.%s", name);
+    PyObject *made = bases ? PyErr_NewExceptionWithDoc(full, doc, bases, NULL) : NULL;
+    Py_XDECREF(bases);
+    if (made && PyModule_AddObjectRef(module, name, made) < 0)
+        Py_CLEAR(made);
+    return made;
+}
+
+static int init_errors(PyObject *module) {
+    module_state *state = &doppel_module;
+    state->error = make_exception(module, "Error", "What went wrong in doppel. Invalid arguments are ValueError.",
+                                  PyTuple_Pack(1, PyExc_Exception));
+    if (!state->error)
+        return -1;
+    state->input_error = make_exception(module, "InputError", "Data that cannot be read as what it says it is.",
+                                        PyTuple_Pack(2, state->error, PyExc_ValueError));
+    state->store_error = make_exception(module, "StoreError", "An index that cannot be read or written.",
+                                        PyTuple_Pack(2, state->error, PyExc_OSError));
+    if (!state->input_error || !state->store_error)
+        return -1;
+    state->away_error =
+        make_exception(module, "AwayError", "An index on another machine that does not answer now: try again later.",
+                       PyTuple_Pack(2, state->store_error, PyExc_ConnectionError));
+    return state->away_error ? 0 : -1;
+}
+
+/* ---- making the module ---- */
+
+int add_functions(PyObject *module, PyMethodDef *functions) {
+    return PyModule_AddFunctions(module, functions);
+}
+
+PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+/* The named tuples that calls fill. doppel/_types.py does not import this module until it is used. */
+static int init_tuples(void) {
+    const struct {
+        const char *name;
+        PyObject **to;
+    } wanted[] = {{"Verdict", &doppel_module.verdict},
+                  {"Evidence", &doppel_module.evidence},
+                  {"Match", &doppel_module.match},
+                  {"Stored", &doppel_module.stored}};
+    PyObject *types = PyImport_ImportModule("doppel._types");
+    int result = types ? 0 : -1;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && result == 0; i++)
+        result = (*wanted[i].to = PyObject_GetAttrString(types, wanted[i].name)) ? 0 : -1;
+    Py_XDECREF(types);
+    return result;
+}
+
+static int add_constants(PyObject *module) {
+    if (PyModule_AddStringConstant(module, "version", doppel_version()) < 0)
+        return -1;
+    return PyModule_AddStringConstant(module, "unicode_version", doppel_unicode_version());
+}
+
+static PyObject *cpu_level(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return PyUnicode_FromString(doppel_cpu_level());
+}
+
+static PyMethodDef functions[] = {
+    {"cpu_level", cpu_level, METH_NOARGS, "The instruction set in use: portable, avx2, avx512 or neon."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "doppel._doppel", "The extension module of doppel; use the package doppel.", -1, functions,
+    NULL,                  NULL,             NULL,                                                     NULL};
+
+PyMODINIT_FUNC PyInit__doppel(void) {
+    static int (*const parts[])(PyObject * module) = {init_errors,   add_constants, init_arrow,  init_recipe,
+                                                      init_sketches, init_index,    init_batch,  init_engine,
+                                                      init_command};
+    PyObject *module = PyModule_Create(&definition);
+    int result = module ? init_tuples() : -1;
+#ifdef Py_GIL_DISABLED
+    if (result == 0)
+        result = PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && result == 0; i++)
+        result = parts[i](module);
+    if (result < 0)
+        Py_CLEAR(module);
+    return module;
+}

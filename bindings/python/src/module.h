@@ -1,0 +1,220 @@
+/* module.h - what the files of the extension module doppel._doppel share. The Python side (doppel/__init__.py) has the
+ * public names, their defaults and their documentation; this side has the types, the loops and the calls of libdoppel.
+ *
+ *     module.c         the module: its functions and types, exceptions, what is kept of the Python side
+ *     calls.c          long calls: the GIL released, Ctrl-C and progress served meanwhile
+ *     arrow.c          Arrow in and out: data of the caller as batches, streams of batches
+ *     array.c          results: Array, and what fills it
+ *     sketches.c       fingerprint, signature, digest, sketch, verify, compare, hamming
+ *     recipe.c         Recipe
+ *     hamming_index.c  HammingIndex
+ *     batch.c          Batch: pairs, cluster, dedup; overlap; decide
+ *     tables.c         doppel_tables over Python objects (Parquet), and over batches in memory
+ *     engine.c         Engine
+ *     command.c        the doppel command
+ *
+ * Only the limited API is used, as of Python 3.10, so that one build serves every later version; without it (on
+ * free-threaded Python) the same sources build against the version at hand. */
+#ifndef DOPPEL_MODULE_H
+#define DOPPEL_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <doppel.h>
+#include <stdatomic.h>
+
+/* ---- module.c ---- */
+
+/* What the module holds for its lifetime: there is one module a process. */
+typedef struct module_state {
+    PyObject *error, *input_error, *store_error, *away_error; /* exceptions, module.c */
+    PyObject *verdict, *evidence, *match, *stored;            /* named tuples of doppel/_types.py */
+    PyTypeObject *array, *recipe, *index, *batch, *engine;    /* types */
+} module_state;
+extern module_state doppel_module;
+
+/* Raises what a failed call says, and gives NULL: ValueError for usage, InputError, StoreError, AwayError, OSError,
+ * MemoryError; KeyboardInterrupt for an interruption. A Python exception that is set already stays. Where the error has
+ * a file and a line, the message begins with "FILE:LINE: "; `argument` (NULL: none) begins it with "ARGUMENT: ". */
+PyObject *raise_error(doppel_status status, const doppel_error *error, const char *argument);
+
+/* Raises TypeError "ARGUMENT[ROW]: expected EXPECTED, not TYPE OF OBJECT" (without "[ROW]" when row is -1), and gives
+ * NULL. */
+void *raise_type(const char *argument, Py_ssize_t row, const char *expected, PyObject *object);
+
+/* Adds the functions (a list that ends in zeros) or a type of one file to the module; -1: an exception. */
+int add_functions(PyObject *module, PyMethodDef *functions);
+PyTypeObject *add_type(PyObject *module, PyType_Spec *spec);
+
+/* Each file's part of the making of the module; -1: an exception. */
+int init_arrow(PyObject *module);
+int init_array(PyObject *module);
+int init_sketches(PyObject *module);
+int init_recipe(PyObject *module);
+int init_index(PyObject *module);
+int init_batch(PyObject *module);
+int init_engine(PyObject *module);
+int init_command(PyObject *module);
+
+/* ---- calls.c ---- */
+
+/* A long call. `stop` is for options of libdoppel that take one; done, total and documents are set by the call's own
+ * threads, now and then, and told to the caller's `progress` by the thread that waits. */
+typedef struct long_call {
+    volatile int stop;
+    _Atomic uint64_t done, total;
+    PyObject *progress;  /* called as progress(done, total); NULL or None: nobody wants to know */
+    doppel_error error;  /* for the call to fill */
+} long_call;
+
+/* Runs work(argument) on a thread of its own, without the GIL, while this thread waits, serves signals (so that Ctrl-C
+ * sets `stop`) and calls `progress` every tenth of a second. The work may take the GIL by PyGILState_Ensure. Gives its
+ * status; when a signal handler or `progress` raised, DOPPEL_ERROR_INTERRUPTED with that exception set. Where there is
+ * no memory for a thread the work runs on this one. */
+doppel_status run_long_call(long_call *call, doppel_status (*work)(void *argument), void *argument);
+
+/* ---- arrow.c: data of the caller ---- */
+
+/* One batch, and the memory it stands in. */
+typedef struct data_batch {
+    struct ArrowArray array;
+    uint64_t first; /* the row of its first row in all of the data */
+} data_batch;
+
+/* What a caller gave: anything with the Arrow PyCapsule interface, read to its end, or a list, tuple or iterable of str
+ * (bytes of UTF-8 are taken, too), which becomes one column. Holds all of it until it is freed; needs the GIL for
+ * that. */
+typedef struct data_input {
+    struct ArrowSchema schema;
+    data_batch *batches;
+    size_t batch_count, batch_room;
+    uint64_t rows;
+    bool is_struct; /* a table with named columns; else one column */
+    bool is_list;   /* it was no Arrow: results are lists, too */
+} data_input;
+
+/* Takes the data; -1: an exception, which names `argument` and the row. Strings in lists that are no UTF-8 (lone
+ * surrogates) and items of other types are refused: TypeError "texts[3]: expected str, not float". None in a list is
+ * null, as in Arrow. */
+int take_data(PyObject *object, const char *argument, data_input *data);
+void free_data(data_input *data);
+
+/* The column `name` of one batch (of data that is one column: that column, whatever the name); -1: an exception:
+ * KeyError 'no column "body"; the columns are id, text', TypeError for a type that is no text. *found (NULL: it must be
+ * there) tells whether it is there. */
+int data_column(const data_input *data, size_t batch, const char *name, const char *argument, bool *found,
+                doppel_column *column);
+
+/* ---- array.c: results ---- */
+
+/* The result of a call: an immutable Arrow array with the sequence protocol (len, index, slice, iteration, ==),
+ * __arrow_c_array__, __arrow_c_schema__ and to_list(). */
+
+/* An array that is being filled. `values` has room for `length` values, which stand side by side: for booleans a byte
+ * each; strings are added one after the other. */
+typedef enum value_kind {
+    VALUE_BOOL,       /* uint8_t, 0 or 1 */
+    VALUE_INT32,      /* int32_t */
+    VALUE_UINT32,     /* uint32_t */
+    VALUE_INT64,      /* int64_t */
+    VALUE_UINT64,     /* uint64_t */
+    VALUE_DOUBLE,     /* double; NaN becomes null */
+    VALUE_BINARY,     /* fixed-size binary of `width` bytes */
+    VALUE_UINT32_LIST, /* fixed-size lists of `width` uint32_t */
+    VALUE_UINT64_LIST, /* lists of uint64_t of any length (large_list): add_list */
+    VALUE_STRING      /* large_utf8: add_string */
+} value_kind;
+
+typedef struct array_builder {
+    value_kind kind;
+    size_t width, length; /* rows there is room for */
+    void *values;         /* of the caller to fill, but for strings and lists */
+    uint8_t *valid;       /* a byte a row, 1 at first: the caller sets 0 for null. NULL until there is one: make_valid */
+    int64_t *offsets;     /* of strings and lists */
+    size_t added, value_room;
+} array_builder;
+
+/* False: no memory (no exception is set). Both work without the GIL. */
+bool builder_init(array_builder *builder, value_kind kind, size_t width, size_t length);
+bool builder_make_valid(array_builder *builder);
+bool builder_add_string(array_builder *builder, doppel_slice string); /* data NULL: null */
+bool builder_add_list(array_builder *builder, const uint64_t *values, size_t count, bool is_null);
+void builder_free(array_builder *builder);
+
+/* Makes an Array of it (or, with `as_list`, a list), and frees it; NULL: an exception. */
+PyObject *builder_finish(array_builder *builder, bool as_list);
+
+/* Adds an item of a list to an array of strings: str, bytes of UTF-8, or None, NaN and pandas.NA, which are null. -1: an
+ * exception, which names `argument` and the row. */
+int builder_add_item(array_builder *builder, PyObject *item, const char *argument, Py_ssize_t row);
+
+/* An Array as Arrow structures, which share its memory and outlive it; false: no memory. */
+bool export_array(PyObject *array, struct ArrowArray *to);
+bool export_schema(PyObject *array, const char *name, struct ArrowSchema *to);
+
+/* ---- arrow.c: Arrow out ---- */
+
+/* A schema whose children are still to be made, each in its place; or a copy of another, whole. False: no memory. */
+bool schema_make(struct ArrowSchema *to, const char *format, const char *name, size_t children);
+bool schema_copy(const struct ArrowSchema *from, struct ArrowSchema *to);
+
+/* A capsule "arrow_schema", which takes the schema over, also when it fails; NULL: an exception. */
+PyObject *capsule_of_schema(struct ArrowSchema *schema);
+
+/* The zeros among `length` bits, from bit `offset` on. */
+int64_t count_nulls(const uint8_t *valid, int64_t offset, int64_t length);
+
+/* A stream of one batch with these Arrays as its columns, for __arrow_c_stream__ of Table: a capsule. `columns` is a
+ * dict of name -> Array; all have the same length. */
+PyObject *stream_of_columns(PyObject *columns);
+
+/* Data that several may hold: it is freed, from whichever thread, when nobody does. hold_data takes over what `data`
+ * has (which is empty then) and counts one holder; NULL: no memory, and `data` is as it was. */
+typedef struct held_data held_data;
+held_data *hold_data(data_input *data);
+const data_input *held_input(const held_data *held);
+void drop_data(held_data *held);
+
+/* The rows of some data that are wanted, as a stream of batches that share the caller's memory, a batch for each run of
+ * rows; `wanted` is a byte a row (NULL: all), and copied. The stream and its batches hold the data. */
+PyObject *stream_of_held(held_data *held, const uint8_t *wanted);
+
+/* The same, of data that nobody else holds. It is taken over, also when it fails: `data` is empty then, wherever it
+ * stands. */
+PyObject *stream_of_rows(data_input *data, const uint8_t *wanted);
+
+/* ---- tables.c ---- */
+
+/* Batches in memory as the tables of doppel_input_run: the path of data[i] is "table:i". Data of one column is a table
+ * whose column is called `text`. */
+typedef struct memory_tables {
+    doppel_tables tables;
+    const data_input *const *data;
+    const char *text;
+} memory_tables;
+void memory_tables_init(memory_tables *memory, const data_input *const *data, const char *text);
+
+/* A Python object with methods claims(path), list(path), open(path, columns) and so on (doppel/_parquet.py) as
+ * tables; borrowed. */
+typedef struct python_tables {
+    doppel_tables tables;
+    PyObject *object;
+} python_tables;
+void python_tables_init(python_tables *python, PyObject *object);
+
+/* Writes the rows of one input through a writer of doppel/_parquet.py, as the batch has decided: those that stay, or
+ * with `annotate` all. From any thread, without the GIL. */
+doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const doppel_batch_rows *rows, bool annotate,
+                         const volatile int *stop, doppel_error *error);
+
+/* Makes an error of the Python exception that is set, which is cleared; with the GIL. */
+doppel_status python_status(doppel_error *error);
+
+/* ---- recipe.c ---- */
+
+/* The recipe of a Recipe or of a str such as "page" (None: NULL, the default). *made is set when it was made of a str,
+ * and then is the caller's to free. -1: an exception. */
+int get_recipe(PyObject *object, const doppel_recipe **recipe, doppel_recipe **made);
+
+#endif

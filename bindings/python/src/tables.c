@@ -1,0 +1,492 @@
+/* tables.c - who gives tables to doppel_input_run: batches in memory (memory_tables), or a Python object that opens
+ * Parquet (python_tables), which writes it, too (write_rows).
+ *
+ * Calls come from threads of libdoppel. Those on batches in memory touch no Python object; those on Python objects take
+ * the GIL, and make an error of what an exception says. */
+#include "module.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- batches in memory ---- */
+
+/* Rows of a part at most: some megabytes, so that threads share the work, and locks cost nothing. */
+enum { PART_ROWS = 1024 };
+
+/* A table that is open: its parts are slices of its batches. */
+typedef struct open_data {
+    const data_input *data;
+    const char *name; /* of its column, if it has only one */
+    uint64_t *rows, *bytes;
+    size_t *batch; /* by part */
+    uint64_t *from;
+} open_data;
+
+static void free_open(open_data *open) {
+    free(open->rows);
+    free(open->bytes);
+    free(open->batch);
+    free(open->from);
+    free(open);
+}
+
+static bool claims_data(const char *path, void *user) {
+    (void)user;
+    return !strncmp(path, "table:", 6);
+}
+
+static size_t count_parts(const data_input *data) {
+    size_t parts = 0;
+    for (size_t i = 0; i < data->batch_count; i++)
+        parts += ((size_t)data->batches[i].array.length + PART_ROWS - 1) / PART_ROWS;
+    return parts;
+}
+
+static void cut_parts(open_data *open) {
+    const data_input *data = open->data;
+    size_t part = 0;
+    for (size_t i = 0; i < data->batch_count; i++)
+        for (uint64_t row = 0, rows = (uint64_t)data->batches[i].array.length; row < rows; row += PART_ROWS, part++) {
+            open->batch[part] = i;
+            open->from[part] = row;
+            open->rows[part] = rows - row < PART_ROWS ? rows - row : PART_ROWS;
+        }
+}
+
+static doppel_status no_memory(doppel_error *error) {
+    if (error) {
+        error->code = DOPPEL_ERROR_MEMORY;
+        snprintf(error->message, sizeof error->message, "no memory");
+    }
+    return DOPPEL_ERROR_MEMORY;
+}
+
+static doppel_status open_data_table(const char *path, const char *const *columns, size_t column_count,
+                                     doppel_table *table, void *user, doppel_error *error) {
+    const memory_tables *memory = user;
+    size_t number = (size_t)strtoul(path + 6, NULL, 10), parts;
+    open_data *open = calloc(1, sizeof *open);
+    (void)columns, (void)column_count;
+    if (!open)
+        return no_memory(error);
+    open->data = memory->data[number];
+    open->name = memory->text;
+    parts = count_parts(open->data);
+    open->rows = calloc(parts + 1, sizeof *open->rows);
+    open->bytes = calloc(parts + 1, sizeof *open->bytes);
+    open->batch = calloc(parts + 1, sizeof *open->batch);
+    open->from = calloc(parts + 1, sizeof *open->from);
+    if (!open->rows || !open->bytes || !open->batch || !open->from) {
+        free_open(open);
+        return no_memory(error);
+    }
+    cut_parts(open);
+    table->handle = open;
+    table->parts = parts;
+    table->rows = open->rows;
+    table->bytes = open->bytes;
+    table->in_memory = true;
+    return DOPPEL_OK;
+}
+
+static void close_data_table(doppel_table *table, void *user) {
+    (void)user;
+    free_open(table->handle);
+}
+
+/* A stream of one batch, which borrows from the data: nothing is freed with it. Data of one column is given as a table
+ * of one column, made here. */
+typedef struct part_stream {
+    const open_data *open;
+    size_t part;
+    bool done;
+    struct ArrowSchema column, *columns[1];
+    struct ArrowArray *arrays[1];
+    const void *buffers[1];
+} part_stream;
+
+static void release_nothing(struct ArrowSchema *schema) {
+    schema->release = NULL;
+}
+
+static void release_slice(struct ArrowArray *array) {
+    array->release = NULL;
+}
+
+static int part_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
+    part_stream *part = stream->private_data;
+    const data_input *data = part->open->data;
+    *out = data->schema;
+    if (!data->is_struct) {
+        part->column = data->schema;
+        part->column.name = part->open->name;
+        part->columns[0] = &part->column;
+        *out = (struct ArrowSchema){.format = "+s", .n_children = 1, .children = part->columns};
+    }
+    out->release = release_nothing;
+    return 0;
+}
+
+static int part_next(struct ArrowArrayStream *stream, struct ArrowArray *out) {
+    part_stream *part = stream->private_data;
+    const open_data *open = part->open;
+    *out = (struct ArrowArray){0};
+    if (part->done)
+        return 0;
+    const data_batch *batch = &open->data->batches[open->batch[part->part]];
+    *out = batch->array;
+    if (!open->data->is_struct) {
+        part->arrays[0] = (struct ArrowArray *)&batch->array;
+        *out = (struct ArrowArray){
+            .n_buffers = 1, .buffers = part->buffers, .n_children = 1, .children = part->arrays};
+    }
+    out->offset += (int64_t)open->from[part->part];
+    out->length = (int64_t)open->rows[part->part];
+    /* Which of the nulls are in the slice is not known. */
+    out->null_count = out->null_count ? -1 : 0;
+    out->release = release_slice;
+    part->done = true;
+    return 0;
+}
+
+static const char *part_error(struct ArrowArrayStream *stream) {
+    (void)stream;
+    return NULL;
+}
+
+static void part_release(struct ArrowArrayStream *stream) {
+    free(stream->private_data);
+    stream->release = NULL;
+}
+
+static doppel_status read_data_part(const doppel_table *table, uint64_t part, struct ArrowArrayStream *stream,
+                                    void *user, doppel_error *error) {
+    part_stream *made = malloc(sizeof *made);
+    (void)user;
+    if (!made)
+        return no_memory(error);
+    *made = (part_stream){.open = table->handle, .part = (size_t)part};
+    *stream = (struct ArrowArrayStream){part_schema, part_next, part_error, part_release, made};
+    return DOPPEL_OK;
+}
+
+void memory_tables_init(memory_tables *memory, const data_input *const *data, const char *text) {
+    memory->data = data;
+    memory->text = text;
+    memory->tables = (doppel_tables){.size = sizeof memory->tables,
+                                     .user = memory,
+                                     .claims = claims_data,
+                                     .open = open_data_table,
+                                     .read = read_data_part,
+                                     .close = close_data_table};
+}
+
+/* ---- a Python object ---- */
+
+/* Makes an error of the exception that is set, which is cleared. An interruption stays one. */
+static doppel_status take_exception(doppel_error *error) {
+    PyObject *type, *value, *trace;
+    doppel_status status = PyErr_ExceptionMatches(PyExc_MemoryError)                 ? DOPPEL_ERROR_MEMORY
+                           : PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)         ? DOPPEL_ERROR_INTERRUPTED
+                           : PyErr_ExceptionMatches(doppel_module.error) ||
+                                     PyErr_ExceptionMatches(PyExc_ValueError)        ? DOPPEL_ERROR_USAGE
+                           : PyErr_ExceptionMatches(PyExc_OSError)                   ? DOPPEL_ERROR_IO
+                                                                                     : DOPPEL_ERROR_INPUT;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    const char *message = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (error) {
+        error->code = status;
+        snprintf(error->message, sizeof error->message, "%s", message && *message ? message : "failed in Python");
+        for (char *p = error->message; *p; p++)
+            *p = *p == '\n' ? ' ' : *p;
+    }
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    PyErr_Clear();
+    return status;
+}
+
+static bool python_claims(const char *path, void *user) {
+    const python_tables *python = user;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *answer = PyObject_CallMethod(python->object, "claims", "s", path);
+    bool claimed = answer && PyObject_IsTrue(answer) == 1;
+    if (!answer)
+        PyErr_Clear();
+    Py_XDECREF(answer);
+    PyGILState_Release(gil);
+    return claimed;
+}
+
+static doppel_status give_listed(PyObject *paths, doppel_status (*found)(const char *path, void *to), void *to) {
+    doppel_status status = DOPPEL_OK;
+    for (Py_ssize_t i = 0, count = PyList_Size(paths); i < count && status == DOPPEL_OK; i++) {
+        const char *path = PyUnicode_AsUTF8AndSize(PyList_GetItem(paths, i), NULL);
+        if (path)
+            status = found(path, to);
+    }
+    return status;
+}
+
+static doppel_status python_list(const char *path, doppel_status (*found)(const char *path, void *to), void *to,
+                                 void *user, doppel_error *error) {
+    const python_tables *python = user;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *paths = PyObject_CallMethod(python->object, "list", "s", path);
+    doppel_status status = paths ? give_listed(paths, found, to) : take_exception(error);
+    Py_XDECREF(paths);
+    PyGILState_Release(gil);
+    return status;
+}
+
+/* A table that Python has opened. */
+typedef struct open_object {
+    PyObject *object;
+    uint64_t *rows, *bytes;
+    char *columns;
+} open_object;
+
+static void free_object(open_object *open) {
+    Py_XDECREF(open->object);
+    free(open->rows);
+    free(open->bytes);
+    free(open->columns);
+    free(open);
+}
+
+/* A list of whole numbers; NULL: an exception. */
+static uint64_t *take_numbers(PyObject *object, const char *name, Py_ssize_t *count) {
+    PyObject *list = PyObject_GetAttrString(object, name);
+    *count = list ? PyList_Size(list) : -1;
+    uint64_t *numbers = *count < 0 ? NULL : malloc(((size_t)*count + 1) * sizeof *numbers);
+    for (Py_ssize_t i = 0; numbers && i < *count; i++)
+        numbers[i] = PyLong_AsUnsignedLongLongMask(PyList_GetItem(list, i));
+    Py_XDECREF(list);
+    return numbers;
+}
+
+static PyObject *list_of_names(const char *const *names, size_t count) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        if (!name || PyList_Append(list, name) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
+/* Opens a table with the GIL held; false: an exception. */
+static bool open_with_gil(const python_tables *python, const char *path, PyObject *names, open_object *open,
+                          Py_ssize_t *parts) {
+    Py_ssize_t sized = 0;
+    open->object = names ? PyObject_CallMethod(python->object, "open", "sO", path, names) : NULL;
+    if (!open->object)
+        return false;
+    open->rows = take_numbers(open->object, "rows", parts);
+    open->bytes = open->rows ? take_numbers(open->object, "bytes", &sized) : NULL;
+    PyObject *columns = open->bytes ? PyObject_GetAttrString(open->object, "columns") : NULL;
+    const char *text = columns ? PyUnicode_AsUTF8AndSize(columns, NULL) : NULL;
+    open->columns = text ? strdup(text) : NULL;
+    Py_XDECREF(columns);
+    if (open->columns && *parts == sized)
+        return true;
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, "a table without parts");
+    return false;
+}
+
+static doppel_status python_open(const char *path, const char *const *columns, size_t column_count, doppel_table *table,
+                                 void *user, doppel_error *error) {
+    open_object *open = calloc(1, sizeof *open);
+    Py_ssize_t parts = 0;
+    doppel_status status = DOPPEL_OK;
+    if (!open)
+        return no_memory(error);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *names = list_of_names(columns, column_count);
+    if (open_with_gil(user, path, names, open, &parts)) {
+        table->handle = open;
+        table->parts = (uint64_t)parts;
+        table->rows = open->rows;
+        table->bytes = open->bytes;
+        table->columns = open->columns;
+    } else {
+        status = take_exception(error);
+        free_object(open);
+    }
+    Py_XDECREF(names);
+    PyGILState_Release(gil);
+    return status;
+}
+
+static doppel_status python_read(const doppel_table *table, uint64_t part, struct ArrowArrayStream *stream, void *user,
+                                 doppel_error *error) {
+    const open_object *open = table->handle;
+    doppel_status status = DOPPEL_OK;
+    (void)user;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *reader = PyObject_CallMethod(open->object, "read", "K", (unsigned long long)part);
+    PyObject *capsule = reader ? PyObject_CallMethod(reader, "__arrow_c_stream__", NULL) : NULL;
+    struct ArrowArrayStream *given = capsule ? PyCapsule_GetPointer(capsule, "arrow_array_stream") : NULL;
+    if (given) {
+        *stream = *given;
+        given->release = NULL;
+    } else {
+        status = take_exception(error);
+    }
+    Py_XDECREF(capsule);
+    Py_XDECREF(reader);
+    PyGILState_Release(gil);
+    return status;
+}
+
+static void python_close(doppel_table *table, void *user) {
+    open_object *open = table->handle;
+    (void)user;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *closed = PyObject_CallMethod(open->object, "close", NULL);
+    if (!closed)
+        PyErr_Clear();
+    Py_XDECREF(closed);
+    free_object(open);
+    PyGILState_Release(gil);
+}
+
+void python_tables_init(python_tables *python, PyObject *object) {
+    python->object = object;
+    python->tables = (doppel_tables){.size = sizeof python->tables,
+                                     .user = python,
+                                     .claims = python_claims,
+                                     .list = python_list,
+                                     .open = python_open,
+                                     .read = python_read,
+                                     .close = python_close};
+}
+
+/* ---- tables out ---- */
+
+/* Fills the columns of one row: whether it stays, or what --annotate adds. */
+typedef struct row_writer {
+    const doppel_batch *batch;
+    bool annotate;
+    array_builder keep, group, original;
+    char *id;
+    size_t id_room;
+} row_writer;
+
+static bool get_id(row_writer *w, uint64_t position, doppel_slice *id) {
+    size_t length = doppel_batch_id(w->batch, position, w->id, w->id_room);
+    if (length > w->id_room) {
+        char *more = realloc(w->id, length);
+        if (!more)
+            return false;
+        w->id = more;
+        w->id_room = length;
+        length = doppel_batch_id(w->batch, position, w->id, w->id_room);
+    }
+    *id = (doppel_slice){w->id ? w->id : "", length};
+    return true;
+}
+
+static bool add_row(row_writer *w, size_t row, uint64_t position) {
+    doppel_near near = {.a = 0, .b = 0};
+    doppel_slice id = {NULL, 0};
+    bool left_out = position == DOPPEL_NO_POSITION;
+    if (!left_out)
+        doppel_batch_get(w->batch, position, &near);
+    bool stays = !left_out && near.a == near.b;
+    /* With annotate `keep` says which rows are copies; those that are no documents are left out by a null. */
+    ((uint8_t *)w->keep.values)[row] = w->annotate ? !stays : stays;
+    if (!w->annotate)
+        return true;
+    if (left_out) {
+        w->keep.valid[row] = 0;
+        return builder_add_string(&w->group, id) && builder_add_string(&w->original, id);
+    }
+    if (!get_id(w, near.a, &id) || !builder_add_string(&w->group, id))
+        return false;
+    return builder_add_string(&w->original, stays ? (doppel_slice){NULL, 0} : id);
+}
+
+static bool fill_rows(row_writer *w, const doppel_batch_rows *rows) {
+    size_t count = (size_t)rows->count;
+    if (!builder_init(&w->keep, VALUE_BOOL, 0, count))
+        return false;
+    if (w->annotate && (!builder_make_valid(&w->keep) || !builder_init(&w->group, VALUE_STRING, 0, count) ||
+                        !builder_init(&w->original, VALUE_STRING, 0, count)))
+        return false;
+    for (size_t row = 0; row < count; row++)
+        if (!add_row(w, row, rows->positions[row]))
+            return false;
+    return true;
+}
+
+/* The arguments of the writer's `write`; NULL: an exception. */
+static PyObject *make_arguments(row_writer *w, const doppel_batch_rows *rows) {
+    PyObject *keep = builder_finish(&w->keep, false), *group = NULL, *original = NULL, *arguments = NULL;
+    if (w->annotate && keep) {
+        group = builder_finish(&w->group, false);
+        original = group ? builder_finish(&w->original, false) : NULL;
+    }
+    if (keep && w->annotate && original)
+        arguments = Py_BuildValue("(sOOO)", rows->path, keep, group, original);
+    else if (keep && !w->annotate)
+        arguments = Py_BuildValue("(sO)", rows->path, keep);
+    Py_XDECREF(keep);
+    Py_XDECREF(group);
+    Py_XDECREF(original);
+    return arguments;
+}
+
+/* Runs the generator that `write` gives, a step a row group, until it ends or is to stop. */
+static doppel_status run_steps(PyObject *steps, const volatile int *stop, doppel_error *error) {
+    PyObject *step;
+    while (!(stop && *stop) && (step = PyIter_Next(steps)))
+        Py_DECREF(step);
+    if (PyErr_Occurred())
+        return take_exception(error);
+    if (stop && *stop)
+        return DOPPEL_ERROR_INTERRUPTED;
+    return DOPPEL_OK;
+}
+
+doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const doppel_batch_rows *rows, bool annotate,
+                         const volatile int *stop, doppel_error *error) {
+    row_writer w = {.batch = batch, .annotate = annotate};
+    if (!rows->positions) {
+        if (error) {
+            error->code = DOPPEL_ERROR_USAGE;
+            snprintf(error->message, sizeof error->message, "%.200s is no Parquet: Parquet is written of Parquet alone",
+                     rows->path);
+        }
+        return DOPPEL_ERROR_USAGE;
+    }
+    bool filled = fill_rows(&w, rows);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *arguments = filled ? make_arguments(&w, rows) : NULL;
+    if (!filled)
+        PyErr_NoMemory();
+    PyObject *write = arguments ? PyObject_GetAttrString(writer, annotate ? "annotate" : "write") : NULL;
+    PyObject *steps = write ? PyObject_CallObject(write, arguments) : NULL;
+    doppel_status status = steps ? run_steps(steps, stop, error) : take_exception(error);
+    Py_XDECREF(steps);
+    Py_XDECREF(write);
+    Py_XDECREF(arguments);
+    builder_free(&w.keep);
+    builder_free(&w.group);
+    builder_free(&w.original);
+    PyGILState_Release(gil);
+    free(w.id);
+    return status;
+}
+
+doppel_status python_status(doppel_error *error) {
+    return take_exception(error);
+}

@@ -1,0 +1,87 @@
+"""Near-duplicates out of a datatrove pipeline, in one step.
+
+    pip install libdoppel datatrove orjson
+    python examples/python/datatrove_step.py
+
+datatrove's own MinHash deduplication is four pipelines, one after the other: signatures, buckets, clusters, filter. An
+Engine decides on each document as it comes, so it is one step of the pipeline that you have. It compares shingles and
+not signatures: a document is dropped only if it really is that similar to one before it.
+"""
+import json
+import random
+import tempfile
+from pathlib import Path
+
+import doppel
+from datatrove.data import Document, DocumentsPipeline
+from datatrove.executor import LocalPipelineExecutor
+from datatrove.pipeline.filters.base_filter import BaseFilter
+from datatrove.pipeline.readers import JsonlReader
+from datatrove.pipeline.writers import JsonlWriter
+from datatrove.pipeline.writers.disk_base import DiskWriter
+
+
+class DoppelFilter(BaseFilter):
+    """Drops documents that were seen before, in this pipeline or in what the index remembers.
+
+    store: None keeps what was seen in memory, for one task; a folder keeps it for the next run, for one task at a time;
+    a URL such as redis://host/0?prefix=corpus is shared by all tasks on all machines.
+    options: those of doppel.Engine, such as similarity=0.7.
+    """
+
+    name = "doppel"
+
+    def __init__(self, store: str | None = None, exclusion_writer: DiskWriter | None = None, **options):
+        super().__init__(exclusion_writer, batch_size=1000)
+        self.store, self.options = store, options
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        # Opened here and not in __init__: datatrove sends the step to other processes, and an open index stays in one.
+        with doppel.Engine(self.store, **self.options) as self.engine:
+            yield from super().run(data, rank, world_size)
+        self.engine = None
+
+    def filter_batch(self, batch: list[Document]) -> list[bool | tuple[bool, str]]:
+        verdicts = self.engine.add_batch([{"id": document.id, "text": document.text} for document in batch])
+        for document, verdict in zip(batch, verdicts):
+            if verdict:
+                document.metadata["original"] = verdict.originalId
+        return [(False, verdict.reason) if verdict else True for verdict in verdicts]
+
+    def filter(self, document: Document) -> bool | tuple[bool, str]:
+        return self.filter_batch([document])[0]
+
+
+def make_documents(path: Path) -> None:
+    """40 documents; from the 31st on they are earlier ones with a new first word."""
+    words = "river stone lamp winter paper garden engine signal quiet morning letter window copper field voice".split()
+    chance = random.Random(1)
+    texts = [" ".join(chance.choices(words, k=80)) for _ in range(30)]
+    texts += ["Again " + text.split(" ", 1)[1] for text in texts[:10]]
+    path.write_text("".join(json.dumps({"id": f"d{i}", "text": text}) + "\n" for i, text in enumerate(texts)))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "in").mkdir()
+        make_documents(folder / "in" / "documents.jsonl")
+        removed = JsonlWriter(str(folder / "removed"), compression=None)
+        LocalPipelineExecutor(
+            [
+                JsonlReader(str(folder / "in")),
+                DoppelFilter(exclusion_writer=removed),
+                JsonlWriter(str(folder / "out"), compression=None),
+            ],
+            logging_dir=str(folder / "logs"),
+        ).run()
+        kept = [json.loads(line)["id"] for line in (folder / "out" / "00000.jsonl").open()]
+        dropped = {row["id"]: row["metadata"]["original"] for row in
+                   map(json.loads, (folder / "removed" / "00000.jsonl").open())}
+    print("kept", len(kept), "and dropped", dropped)
+    assert kept == [f"d{i}" for i in range(30)]
+    assert dropped == {f"d{30 + i}": f"d{i}" for i in range(10)}
+
+
+if __name__ == "__main__":
+    main()

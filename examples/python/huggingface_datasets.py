@@ -1,0 +1,56 @@
+"""Near-duplicates out of a Hugging Face dataset: one that is there, and one that streams by.
+
+    pip install libdoppel datasets
+    python examples/python/huggingface_datasets.py
+"""
+import random
+
+import doppel
+from datasets import Dataset, IterableDataset
+
+
+def make_rows():
+    """40 rows; from the 31st on they are earlier ones with a new first word."""
+    words = "river stone lamp winter paper garden engine signal quiet morning letter window copper field voice".split()
+    chance = random.Random(1)
+    texts = [" ".join(chance.choices(words, k=80)) for _ in range(30)]
+    texts += ["Again " + text.split(" ", 1)[1] for text in texts[:10]]
+    return [{"text": text, "source": f"shard {i % 3}"} for i, text in enumerate(texts)]
+
+
+def whole(ds: Dataset) -> Dataset:
+    """All of it at once. The rows of a Dataset are Arrow memory already, which doppel reads where it is."""
+    mask = doppel.dedup(ds).mask.to_list()  # a bool for each row: does it stay?
+    return ds.filter(lambda row: mask[row], with_indices=True, input_columns=[])
+
+
+def streaming(stream: IterableDataset, engine: doppel.Engine) -> IterableDataset:
+    """Row by row, as they come: the engine remembers the rows that have gone by, not their texts."""
+    return stream.filter(lambda texts: [not verdict for verdict in engine.add_batch(texts)], input_columns="text",
+                         batched=True, batch_size=1000)
+
+
+def main():
+    rows = make_rows()
+    ds = Dataset.from_list(rows)
+
+    unique = whole(ds)
+    print(unique)
+    assert unique.num_rows == 30 and unique.column_names == ["text", "source"]
+    assert unique[:]["text"] == [row["text"] for row in rows[:30]]
+
+    # Shards may come from anywhere; to_iterable_dataset stands for load_dataset(..., streaming=True). The engine has
+    # seen everything after one pass: a second pass over the stream needs a new one.
+    with doppel.Engine() as engine:
+        streamed = list(streaming(ds.to_iterable_dataset(num_shards=4), engine))
+    print(len(streamed), "rows of the stream are new")
+    assert [row["text"] for row in streamed] == unique[:]["text"]
+
+    # Rows that may not be in the training set, because they are in the test set: the same with `against`.
+    test = ds.select(range(5))
+    clean = doppel.dedup(ds, against=test).mask.to_list()
+    assert sum(clean) == 25 and not any(clean[:5])
+
+
+if __name__ == "__main__":
+    main()

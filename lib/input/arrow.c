@@ -1,0 +1,577 @@
+/* arrow.c - tables: columns of Arrow arrays as texts (doppel_column_init, doppel_column_get), and documents of their
+ * rows (dp_table_open, dp_table_next on the reading side, dp_table_read on any thread).
+ *
+ * Nothing is copied: a string is given where it stands. Row r of a column is entry offset + r of its buffers, and in a
+ * struct the struct's own offset counts, too; where there is a dictionary, the entry is an index into that, which has
+ * an offset of its own. An index that is out of bounds is null, so that no malformed dictionary leads outside.
+ *
+ * A table is cut into parts by its reader. A part is a unit of work, whose thread reads it whole; a large part is read
+ * on the reading side, a batch a unit, so that several threads can work on it. */
+#include "input/reader.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- types ---- */
+
+typedef enum value_kind {
+    NOTHING, /* all null */
+    STRING32,
+    STRING64,
+    VIEW,
+    TRUTH,
+    INT8,
+    UINT8,
+    INT16,
+    UINT16,
+    INT32,
+    UINT32,
+    INT64,
+    UINT64,
+    FLOAT32,
+    FLOAT64,
+    DAYS,
+    MILLISECONDS, /* a date */
+    TIMESTAMP
+} value_kind;
+
+/* Formats as a schema names them, and the buffers that an array of each has at least. */
+static const struct {
+    const char *format;
+    value_kind kind;
+    int buffers;
+    bool binary;
+} types[] = {
+    {"u", STRING32, 3, false}, {"U", STRING64, 3, false}, {"vu", VIEW, 3, false},   {"z", STRING32, 3, true},
+    {"Z", STRING64, 3, true},  {"vz", VIEW, 3, true},     {"n", NOTHING, 0, false}, {"b", TRUTH, 2, false},
+    {"c", INT8, 2, false},     {"C", UINT8, 2, false},    {"s", INT16, 2, false},   {"S", UINT16, 2, false},
+    {"i", INT32, 2, false},    {"I", UINT32, 2, false},   {"l", INT64, 2, false},   {"L", UINT64, 2, false},
+    {"f", FLOAT32, 2, false},  {"g", FLOAT64, 2, false},  {"tdD", DAYS, 2, false},  {"tdm", MILLISECONDS, 2, false}};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* Units of timestamps in a second, by the letter of the format: "tss:", "tsm:", "tsu:", "tsn:". */
+static int64_t units_of(char letter) {
+    switch (letter) {
+    case 's': return 1;
+    case 'm': return 1000;
+    case 'u': return 1000000;
+    case 'n': return 1000000000;
+    default: return 0;
+    }
+}
+
+/* Sets the kind of values of a format; false: they cannot be read as text. */
+static bool set_kind(doppel_column *column, const char *format, int *buffers) {
+    for (size_t i = 0; i < TYPES; i++)
+        if (!strcmp(format, types[i].format)) {
+            column->kind = types[i].kind;
+            column->binary = types[i].binary;
+            *buffers = types[i].buffers;
+            return true;
+        }
+    if (strncmp(format, "ts", 2) != 0 || !format[2] || format[3] != ':' || !units_of(format[2]))
+        return false;
+    column->kind = TIMESTAMP;
+    column->unit = format[2];
+    column->zoned = format[4];
+    *buffers = 2;
+    return true;
+}
+
+/* Whether an array has what its kind needs: `rows` entries from its offset on. */
+static bool is_whole(const struct ArrowArray *array, int buffers, int64_t rows) {
+    if (array->length < rows || array->offset < 0 || array->n_buffers < buffers || (buffers && !array->buffers))
+        return false;
+    for (int i = 1; i < buffers; i++)
+        if (rows && !array->buffers[i] && !(buffers == 3 && i == 2))
+            return false;
+    return true;
+}
+
+/* ---- a column ---- */
+
+static bool find_child(const struct ArrowSchema *schema, const char *name, int64_t *child) {
+    for (*child = 0; *child < schema->n_children; ++*child)
+        if (schema->children[*child]->name && !strcmp(schema->children[*child]->name, name))
+            return true;
+    return false;
+}
+
+static doppel_status malformed(doppel_error *error) {
+    return dp_fail(error, DOPPEL_ERROR_INPUT, "is a malformed Arrow array");
+}
+
+/* The values, which stand in the array itself or in its dictionary. */
+static doppel_status set_values(doppel_column *column, const struct ArrowSchema *schema, int64_t rows,
+                                doppel_error *error) {
+    const struct ArrowArray *array = column->array;
+    int buffers;
+    column->values = array;
+    column->index = NOTHING;
+    if (schema->dictionary) {
+        if (!set_kind(column, schema->format, &buffers) || column->kind < INT8 || column->kind > UINT64 ||
+            !array->dictionary || !is_whole(array, buffers, rows))
+            return malformed(error);
+        column->index = column->kind;
+        column->values = array->dictionary;
+        schema = schema->dictionary;
+        rows = array->dictionary->length;
+    }
+    if (schema->dictionary || !set_kind(column, schema->format, &buffers))
+        return dp_fail(error, DOPPEL_ERROR_INPUT, "is of the Arrow type \"%s\", which is no text", schema->format);
+    return rows < 0 || !is_whole(column->values, buffers, rows) ? malformed(error) : DOPPEL_OK;
+}
+
+doppel_status doppel_column_init(doppel_column *column, const struct ArrowSchema *schema,
+                                 const struct ArrowArray *array, const char *name, bool *found, doppel_error *error) {
+    int64_t rows = array->length, child = 0;
+    *column = (doppel_column){.array = array};
+    if (found)
+        *found = true;
+    if (rows < 0 || array->offset < 0)
+        return malformed(error);
+    if (name) {
+        bool there = !strcmp(schema->format, "+s") && find_child(schema, name, &child);
+        if (found)
+            *found = there;
+        if (!there)
+            return found ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_INPUT, "is not there");
+        if (child >= array->n_children || !is_whole(array, 0, rows))
+            return malformed(error);
+        column->parent = array;
+        column->at = array->offset;
+        column->array = array->children[child];
+        schema = schema->children[child];
+        if (__builtin_add_overflow(rows, column->at, &rows))
+            return malformed(error);
+    }
+    return set_values(column, schema, rows, error);
+}
+
+static bool has_bit(const void *bits, int64_t at) {
+    return ((const uint8_t *)bits)[at / 8] >> at % 8 & 1;
+}
+
+static bool is_null(const struct ArrowArray *array, int64_t at) {
+    return array->null_count && array->n_buffers > 0 && array->buffers[0] && !has_bit(array->buffers[0], at);
+}
+
+/* ---- a value ---- */
+
+#define NUMBER(type) (((const type *)buffer)[at])
+
+/* An integer of any width; uint64_t is given as its bits. */
+static int64_t get_integer(value_kind kind, const void *buffer, int64_t at) {
+    switch (kind) {
+    case INT8: return NUMBER(int8_t);
+    case UINT8: return NUMBER(uint8_t);
+    case INT16: return NUMBER(int16_t);
+    case UINT16: return NUMBER(uint16_t);
+    case UINT32: return NUMBER(uint32_t);
+    case INT32:
+    case DAYS: return NUMBER(int32_t);
+    default: return NUMBER(int64_t);
+    }
+}
+
+static doppel_slice get_view(const struct ArrowArray *array, int64_t at) {
+    enum { INLINE = 12 };
+    const char *view = (const char *)array->buffers[1] + at * 16;
+    int32_t length, place[2];
+    memcpy(&length, view, sizeof length);
+    if (length <= INLINE)
+        return (doppel_slice){view + 4, length > 0 ? (size_t)length : 0};
+    memcpy(place, view + 8, sizeof place);
+    /* After the validity and the views come the buffers of data, and one with their sizes. */
+    if (place[0] < 0 || place[0] >= array->n_buffers - 3 || place[1] < 0)
+        return (doppel_slice){NULL, 0};
+    return (doppel_slice){(const char *)array->buffers[2 + place[0]] + place[1], (size_t)length};
+}
+
+static doppel_slice get_string(const doppel_column *column, int64_t at) {
+    const void *buffer = column->values->buffers[1], *data = column->values->buffers[2];
+    if (column->kind == VIEW)
+        return get_view(column->values, at);
+    int64_t from = column->kind == STRING32 ? NUMBER(int32_t) : NUMBER(int64_t);
+    at++;
+    int64_t to = column->kind == STRING32 ? NUMBER(int32_t) : NUMBER(int64_t);
+    if (from < 0 || to < from || (to > from && !data))
+        return (doppel_slice){NULL, 0};
+    return (doppel_slice){data ? (const char *)data + from : "", (size_t)(to - from)};
+}
+
+/* A moment, `units` of which are a second, as ISO 8601. */
+static int print_moment(int64_t moment, int64_t units, bool zoned, char *room) {
+    int64_t second = moment / units, part = moment % units;
+    struct tm when;
+    if (part < 0) {
+        second--;
+        part += units;
+    }
+    time_t seconds = (time_t)second;
+    if (!gmtime_r(&seconds, &when))
+        return snprintf(room, DOPPEL_COLUMN_ROOM, "%lld", (long long)moment);
+    int length = (int)strftime(room, DOPPEL_COLUMN_ROOM, "%Y-%m-%dT%H:%M:%S", &when), digits = 0;
+    for (int64_t unit = units; unit > 1; unit /= 10)
+        digits++;
+    if (part)
+        length += snprintf(room + length, DOPPEL_COLUMN_ROOM - (size_t)length, ".%0*lld", digits, (long long)part);
+    if (zoned)
+        length += snprintf(room + length, DOPPEL_COLUMN_ROOM - (size_t)length, "Z");
+    return length;
+}
+
+static int print_day(int64_t day, char *room) {
+    enum { SECONDS = 24 * 60 * 60 };
+    int length = print_moment(day * SECONDS, 1, false, room);
+    const char *hour = memchr(room, 'T', (size_t)length);
+    return hour ? (int)(hour - room) : length;
+}
+
+static int print_value(const doppel_column *column, int64_t at, char *room) {
+    enum { MILLISECONDS_A_DAY = 24 * 60 * 60 * 1000 };
+    const void *buffer = column->values->buffers[1];
+    value_kind kind = (value_kind)column->kind;
+    switch (kind) {
+    case TRUTH: return snprintf(room, DOPPEL_COLUMN_ROOM, "%s", has_bit(buffer, at) ? "true" : "false");
+    case UINT64: return snprintf(room, DOPPEL_COLUMN_ROOM, "%llu", (unsigned long long)NUMBER(uint64_t));
+    case FLOAT32: return snprintf(room, DOPPEL_COLUMN_ROOM, "%.9g", (double)NUMBER(float));
+    case FLOAT64: return snprintf(room, DOPPEL_COLUMN_ROOM, "%.17g", NUMBER(double));
+    case DAYS: return print_day(get_integer(kind, buffer, at), room);
+    case MILLISECONDS: return print_day(get_integer(kind, buffer, at) / MILLISECONDS_A_DAY, room);
+    case TIMESTAMP: return print_moment(NUMBER(int64_t), units_of((char)column->unit), column->zoned, room);
+    default: return snprintf(room, DOPPEL_COLUMN_ROOM, "%lld", (long long)get_integer(kind, buffer, at));
+    }
+}
+
+doppel_slice doppel_column_get(const doppel_column *column, uint64_t row, char *room) {
+    const doppel_slice null = {NULL, 0};
+    const struct ArrowArray *array = column->array, *values = column->values;
+    int64_t at = column->at + (int64_t)row + array->offset;
+    if ((column->parent && is_null(column->parent, column->parent->offset + (int64_t)row)) || is_null(array, at))
+        return null;
+    if (column->index != NOTHING) {
+        int64_t entry = get_integer((value_kind)column->index, array->buffers[1], at);
+        at = entry + values->offset;
+        if (entry < 0 || entry >= values->length || is_null(values, at))
+            return null;
+    }
+    if (column->kind == NOTHING)
+        return null;
+    if (column->kind <= VIEW)
+        return get_string(column, at);
+    int length = print_value(column, at, room);
+    return (doppel_slice){room, (size_t)length};
+}
+
+/* ---- a table that is open ---- */
+
+struct dp_table {
+    const doppel_tables *tables;
+    doppel_table table;
+    uint64_t rows;       /* of all its parts */
+    uint64_t file_bytes; /* 0: not known */
+    atomic_size_t users;
+};
+
+void dp_table_release(dp_table *table) {
+    if (!table || atomic_fetch_sub(&table->users, 1) > 1)
+        return;
+    table->tables->close(&table->table, table->tables->user);
+    free(table);
+}
+
+/* The names of the columns that are wanted; their number. */
+static size_t wanted_columns(const doppel_input_options *options, const char *names[DP_FIELDS + DP_EXTRA]) {
+    dp_json_field fields[DP_FIELDS + DP_EXTRA];
+    size_t count = DP_FIELDS + options->extra_count;
+    dp_fields_init(options, fields);
+    for (size_t i = 0; i < count; i++)
+        names[i] = fields[i].key;
+    return count;
+}
+
+dp_table *dp_table_open(const doppel_input_options *options, const char *path, uint64_t file_bytes,
+                        doppel_error *error) {
+    const char *names[DP_FIELDS + DP_EXTRA];
+    size_t count = wanted_columns(options, names);
+    dp_table *table = calloc(1, sizeof *table);
+    if (!table) {
+        dp_no_memory(error);
+        return NULL;
+    }
+    table->tables = options->tables;
+    table->table.size = sizeof table->table;
+    table->file_bytes = file_bytes;
+    atomic_init(&table->users, 1);
+    doppel_status status = options->tables->open(path, names, count, &table->table, options->tables->user, error);
+    if (status != DOPPEL_OK) {
+        free(table);
+        return NULL;
+    }
+    for (uint64_t part = 0; part < table->table.parts; part++)
+        table->rows += table->table.rows[part];
+    return table;
+}
+
+/* ---- parts and batches ---- */
+
+/* A part of more bytes is read on the reading side, batch by batch. */
+#define LARGE_PART ((uint64_t)64 << 20)
+
+static void release_stream(struct ArrowArrayStream *stream) {
+    if (stream->release)
+        stream->release(stream);
+    stream->release = NULL;
+}
+
+void dp_table_batch_free(dp_table_batch *batch) {
+    if (batch->array.release)
+        batch->array.release(&batch->array);
+    if (batch->schema.release)
+        batch->schema.release(&batch->schema);
+    dp_table_release(batch->table);
+    *batch = (dp_table_batch){0};
+}
+
+/* Says why a stream could not give what it was asked for. */
+static void stream_failed(struct ArrowArrayStream *stream, int code, char *failure, size_t room) {
+    const char *why = stream->get_last_error ? stream->get_last_error(stream) : NULL;
+    snprintf(failure, room, "cannot be read: %.130s", why && *why ? why : strerror(code));
+}
+
+/* Opens the stream of a part; false: `failure` says why not. */
+static bool open_part(const dp_table *table, uint64_t part, struct ArrowArrayStream *stream, char *failure,
+                      size_t room) {
+    doppel_error error = {0};
+    stream->release = NULL;
+    if (table->tables->read(&table->table, part, stream, table->tables->user, &error) == DOPPEL_OK)
+        return true;
+    snprintf(failure, room, "%.150s", error.message);
+    return false;
+}
+
+/* The next batch of a stream and its schema; false at the end, or when it fails (`failure`). */
+static bool next_batch(struct ArrowArrayStream *stream, dp_table_batch *batch, char *failure, size_t room) {
+    int code = stream->get_schema(stream, &batch->schema);
+    if (!code)
+        code = stream->get_next(stream, &batch->array);
+    if (code) {
+        stream_failed(stream, code, failure, room);
+        return false;
+    }
+    return batch->array.release;
+}
+
+void dp_table_cursor_free(dp_table_cursor *cursor) {
+    release_stream(&cursor->stream);
+    dp_table_release(cursor->table);
+    *cursor = (dp_table_cursor){0};
+}
+
+void dp_table_cursor_begin(dp_table_cursor *cursor, dp_table *table) {
+    *cursor = (dp_table_cursor){.table = table};
+}
+
+/* The share of the file that some rows are, for progress. */
+static uint64_t share_of(const dp_table *table, uint64_t rows) {
+    return table->rows ? (uint64_t)((double)table->file_bytes * (double)rows / (double)table->rows) : 0;
+}
+
+/* The next batch of the large part that is open; false when it has no more. */
+static bool next_of_large(dp_table_cursor *cursor, dp_unit *unit) {
+    dp_table_batch *batch = &unit->table;
+    bool given = next_batch(&cursor->stream, batch, unit->failure, sizeof unit->failure);
+    uint64_t due = cursor->part_end - cursor->row;
+    if (given && (uint64_t)batch->array.length <= due) {
+        batch->first_row = cursor->row;
+        cursor->row += (uint64_t)batch->array.length;
+        unit->raw_bytes = share_of(cursor->table, (uint64_t)batch->array.length);
+        return true;
+    }
+    if (!unit->failure[0] && (given || due))
+        snprintf(unit->failure, sizeof unit->failure, "a part has not the number of rows that the table says");
+    release_stream(&cursor->stream);
+    if (unit->failure[0])
+        cursor->part = cursor->table->table.parts;
+    return unit->failure[0];
+}
+
+bool dp_table_next(dp_table_cursor *cursor, dp_unit *unit) {
+    dp_table_batch *batch = &unit->table;
+    const doppel_table *t = &cursor->table->table;
+    unit->kind = DP_UNIT_TABLE;
+    atomic_fetch_add(&cursor->table->users, 1);
+    batch->table = cursor->table;
+    for (bool empty = !cursor->begun && !t->parts;; empty = false) {
+        cursor->begun = true;
+        if (empty || (cursor->stream.release && next_of_large(cursor, unit)))
+            return true;
+        if (cursor->part >= t->parts)
+            return false;
+        uint64_t part = cursor->part++, rows = t->rows[part];
+        batch->part = part;
+        batch->first_row = cursor->row = cursor->part_end;
+        cursor->part_end += rows;
+        if (!t->bytes || t->bytes[part] <= LARGE_PART) {
+            batch->whole_part = true;
+            unit->raw_bytes = share_of(cursor->table, rows);
+            return true;
+        }
+        if (!open_part(cursor->table, part, &cursor->stream, unit->failure, sizeof unit->failure)) {
+            cursor->part = t->parts;
+            return true;
+        }
+    }
+}
+
+/* ---- documents ---- */
+
+/* The columns of a batch; those that are not there have no array. */
+typedef struct row_columns {
+    doppel_column column[DP_FIELDS + DP_EXTRA];
+    char room[DP_FIELDS + DP_EXTRA][DOPPEL_COLUMN_ROOM];
+} row_columns;
+
+static bool bad_table(dp_reader *reader, dp_unit *unit, const char *file, const char *why) {
+    dp_reader_bad_file(reader, unit, file, "%s", why);
+    return false;
+}
+
+static bool init_columns(dp_reader *reader, dp_unit *unit, const char *file, row_columns *columns) {
+    const dp_table_batch *batch = &unit->table;
+    const doppel_table *table = &batch->table->table;
+    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++) {
+        doppel_column *column = &columns->column[i];
+        const char *key = reader->fields[i].key;
+        doppel_error error = {0};
+        bool found = false;
+        if (doppel_column_init(column, &batch->schema, &batch->array, key, &found, &error) != DOPPEL_OK) {
+            dp_reader_bad_file(reader, unit, file, "the column \"%s\" %s", key, error.message);
+            return false;
+        }
+        if (found)
+            reader->seen |= (uint64_t)1 << i;
+        else
+            column->array = NULL;
+    }
+    if (columns->column[DP_FIELD_TEXT].array || columns->column[DP_FIELD_HTML].array)
+        return true;
+    dp_reader_bad_file(reader, unit, file, "has no column \"%s\" or \"%s\": name the one with the text%s%s",
+                       reader->fields[DP_FIELD_TEXT].key, reader->fields[DP_FIELD_HTML].key,
+                       table->columns ? "; its columns are " : "", table->columns ? table->columns : "");
+    return false;
+}
+
+static doppel_slice get_field(row_columns *columns, size_t field, uint64_t row) {
+    const doppel_column *column = &columns->column[field];
+    return column->array ? doppel_column_get(column, row, columns->room[field]) : (doppel_slice){NULL, 0};
+}
+
+/* Notes that a row is no document. */
+static void leave_out(dp_unit *unit, uint64_t line) {
+    uint64_t row = line - 1;
+    if (!dp_buffer_add(&unit->left_out, &row, sizeof row))
+        dp_unit_no_memory(unit);
+}
+
+/* A text in a file may be any bytes: what is not UTF-8 becomes U+FFFD, as in records of JSONL. */
+static bool repair_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_slice *text) {
+    dp_buffer *repaired = &reader->spare[0];
+    if (!text->data || unit->table.table->table.in_memory || dp_json_is_utf8(text->data, text->length))
+        return true;
+    repaired->size = 0;
+    if (!dp_utf8_repair(text->data, text->length, repaired))
+        return dp_unit_no_memory(unit);
+    dp_reader_repaired(unit, at, "invalid UTF-8 became U+FFFD");
+    *text = (doppel_slice){repaired->data, repaired->size};
+    return true;
+}
+
+static bool set_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
+    return document->id.data || dp_reader_make_id(reader, unit, at, document);
+}
+
+static void read_row(dp_reader *reader, dp_unit *unit, row_columns *columns, const dp_raw_record *at, uint64_t row) {
+    doppel_slice text = get_field(columns, DP_FIELD_TEXT, row), html = get_field(columns, DP_FIELD_HTML, row);
+    doppel_document document = dp_reader_document(reader, at);
+    size_t length = text.length + html.length;
+    unit->counts.bytes += length;
+    if (!text.data && !html.data) {
+        leave_out(unit, at->line);
+        dp_reader_bad_record(reader, unit, at, "\"%s\" is null", reader->fields[DP_FIELD_TEXT].key);
+        return;
+    }
+    if (length > reader->options->max_record) {
+        leave_out(unit, at->line);
+        dp_reader_too_long(reader, unit, at);
+        return;
+    }
+    document.id = get_field(columns, DP_FIELD_ID, row);
+    document.url = get_field(columns, DP_FIELD_URL, row);
+    document.title = get_field(columns, DP_FIELD_TITLE, row);
+    for (size_t i = 0; i < reader->options->extra_count; i++)
+        reader->extra[i] = get_field(columns, DP_FIELDS + i, row);
+    document.stays = unit->table.table->table.in_memory;
+    document.from_table = true;
+    document.html = html;
+    document.charset = html.data ? DP_CHARSET_UTF8 : NULL;
+    if (!repair_text(reader, unit, at, &text) || !set_id(reader, unit, at, &document))
+        return;
+    if (text.data)
+        document.text = text;
+    dp_reader_give(reader, unit, &document);
+}
+
+static void read_rows(dp_reader *reader, dp_unit *unit, const char *file) {
+    const dp_table_batch *batch = &unit->table;
+    row_columns columns;
+    uint64_t rows = (uint64_t)batch->array.length;
+    if (!init_columns(reader, unit, file, &columns))
+        return;
+    reader->seen |= rows ? DP_SEEN_RECORD : 0;
+    for (uint64_t row = 0; row < rows && !dp_reader_stopped(reader, unit); row++) {
+        const dp_raw_record at = {.file = file, .line = batch->first_row + row + 1};
+        read_row(reader, unit, &columns, &at, row);
+    }
+}
+
+/* All batches of a part, by the thread that has it. */
+static void read_part(dp_reader *reader, dp_unit *unit, const char *file) {
+    dp_table_batch *batch = &unit->table;
+    struct ArrowArrayStream stream;
+    uint64_t due = batch->table->table.rows[batch->part];
+    if (!open_part(batch->table, batch->part, &stream, unit->failure, sizeof unit->failure))
+        return;
+    while (!dp_reader_stopped(reader, unit) && next_batch(&stream, batch, unit->failure, sizeof unit->failure)) {
+        uint64_t rows = (uint64_t)batch->array.length;
+        if (rows > due)
+            break;
+        read_rows(reader, unit, file);
+        due -= rows;
+        batch->first_row += rows;
+        batch->array.release(&batch->array);
+        batch->schema.release(&batch->schema);
+        batch->array.release = NULL;
+        batch->schema.release = NULL;
+        if (unit->counts.unopened)
+            break;
+    }
+    if (due && !unit->failure[0] && !unit->counts.unopened && !dp_reader_stopped(reader, unit))
+        snprintf(unit->failure, sizeof unit->failure, "a part has not the number of rows that the table says");
+    release_stream(&stream);
+}
+
+void dp_table_read(dp_reader *reader, dp_unit *unit, const char *file) {
+    if (dp_reader_stopped(reader, unit))
+        return;
+    dp_unit_counts(unit)->records = true;
+    if (!unit->failure[0] && unit->table.whole_part)
+        read_part(reader, unit, file);
+    else if (!unit->failure[0] && unit->table.array.release)
+        read_rows(reader, unit, file);
+    if (unit->failure[0] && !dp_reader_stopped(reader, unit))
+        bad_table(reader, unit, file, unit->failure);
+}

@@ -1,0 +1,27 @@
+"""What all tests of the Python binding share: their size, by DOPPEL_SUITE as everywhere, and the settings of hypothesis.
+
+    PYTHONPATH=build/python build/python-venv/bin/python -m pytest tests/python
+
+runs them on the module of the build folder (`scripts/build release doppel_python -DDOPPEL_PYTHON=bindings/python`).
+"""
+import os
+
+import pytest
+
+FULL = os.environ.get("DOPPEL_SUITE") == "full"
+
+try:
+    import hypothesis
+except ImportError:
+    pass  # the tests that need it say so themselves
+else:
+    # The same examples in every run of `make test`; others each time at full size. Nothing is kept in the source folder.
+    hypothesis.settings.register_profile("doppel", deadline=None, database=None, derandomize=not FULL,
+                                         max_examples=500 if FULL else 50)
+    hypothesis.settings.load_profile("doppel")
+
+
+@pytest.fixture(scope="session")
+def full():
+    """Whether the tests run at full size (`make test-full`)."""
+    return FULL
